@@ -1,0 +1,41 @@
+/**
+ * A buffer array: equal buffers side by side in one registered region.
+ */
+#pragma once
+
+#include "weftio/device/platform.h"
+
+/** Made by the host class `buf_arr`; read-only for kernels. */
+struct weftio_dev_buf_arr {
+    WEFTIO_GLOBAL weftio_u8 *base;
+    weftio_u64 stride_bytes;
+    weftio_u32 count;
+    weftio_u32 lkey_be; /**< key of the region, as an entry wants it */
+    weftio_u32 buffer_bytes;
+    weftio_u32 reserved[9];
+};
+WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_buf_arr) == 64, "host and device share this layout");
+
+/** A buffer by value: what an enqueue function needs to know. */
+struct weftio_dev_buf {
+    WEFTIO_GLOBAL weftio_u8 *address;
+    weftio_u32 bytes; /**< room, not content */
+    weftio_u32 lkey_be;
+};
+
+/** Buffer `index`, counted round the array so that a free-running index may be passed. Never blocks; any lane. */
+WEFTIO_FN struct weftio_dev_buf weftio_dev_buf_get(const WEFTIO_GLOBAL struct weftio_dev_buf_arr *array, weftio_u64 index)
+{
+    struct weftio_dev_buf buffer;
+
+    buffer.address = array->base + (index % array->count) * array->stride_bytes;
+    buffer.bytes = array->buffer_bytes;
+    buffer.lkey_be = array->lkey_be;
+    return buffer;
+}
+
+/** Address of buffer `index`; as weftio_dev_buf_get. */
+WEFTIO_FN WEFTIO_GLOBAL weftio_u8 *weftio_dev_buf_addr(const WEFTIO_GLOBAL struct weftio_dev_buf_arr *array, weftio_u64 index)
+{
+    return array->base + (index % array->count) * array->stride_bytes;
+}

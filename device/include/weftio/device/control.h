@@ -1,0 +1,48 @@
+/**
+ * What the host and a kernel say to each other about a queue: the host asks it to end, the kernel leaves a trace.
+ */
+#pragma once
+
+#include "weftio/device/platform.h"
+
+/** Which device function wrote the trace last. */
+enum weftio_dev_function {
+    WEFTIO_DEV_FUNCTION_NONE = 0,
+    WEFTIO_DEV_FUNCTION_RECEIVE = 1,
+    WEFTIO_DEV_FUNCTION_RELEASE = 2,
+    WEFTIO_DEV_FUNCTION_ENQUEUE = 3,
+    WEFTIO_DEV_FUNCTION_COMMIT = 4,
+    WEFTIO_DEV_FUNCTION_PUSH = 5,
+    WEFTIO_DEV_FUNCTION_POLL = 6,
+    WEFTIO_DEV_FUNCTION_SEMAPHORE = 7
+};
+
+/** One line each way. The host writes the first, the kernel the second; both live in memory that both see. */
+struct weftio_dev_control {
+    weftio_u32 abort; /**< not 0: every wait on this queue ends with WEFTIO_DEV_ABORTED */
+    weftio_u32 host_reserved[15];
+    weftio_u32 beats;    /**< grows with every call and every turn of a wait */
+    weftio_u32 block;    /**< who wrote the trace */
+    weftio_u32 function; /**< enum weftio_dev_function */
+    weftio_u32 index;    /**< where in the ring */
+    weftio_s32 status;   /**< enum weftio_dev_status of the last call that ended */
+    weftio_u32 kernel_reserved[11];
+};
+WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_control) == 128, "host and device share this layout");
+
+/** 1 once the host has asked the kernel to end. Never blocks. */
+WEFTIO_FN weftio_u32 weftio_dev_aborted(const WEFTIO_GLOBAL struct weftio_dev_control *control)
+{
+    return weftio_load_relaxed_u32(&control->abort) != 0;
+}
+
+/** Leaves the trace. One lane of the scope calls it. Never blocks. */
+WEFTIO_FN void weftio_dev_beat(WEFTIO_GLOBAL struct weftio_dev_control *control, weftio_u32 function, weftio_u32 index,
+                               weftio_s32 status)
+{
+    weftio_store_relaxed_u32(&control->beats, weftio_load_relaxed_u32(&control->beats) + 1);
+    weftio_store_relaxed_u32(&control->block, weftio_block());
+    weftio_store_relaxed_u32(&control->function, function);
+    weftio_store_relaxed_u32(&control->index, index);
+    weftio_store_relaxed_u32((WEFTIO_GLOBAL weftio_u32 *)&control->status, (weftio_u32)status);
+}

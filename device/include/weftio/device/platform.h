@@ -1,0 +1,47 @@
+/**
+ * The one place with atomics, fences, address spaces and the shape of a launch.
+ *
+ * Each platform header defines the same list, in the same order; everything else in `device/` is a C99 subset on top of
+ * it, so that one source serves C++20, CUDA C++ and OpenCL C 3.0.
+ *
+ *   1. types          weftio_u8 .. weftio_u64, WEFTIO_FN, WEFTIO_KERNEL, WEFTIO_GLOBAL, WEFTIO_SHARED, WEFTIO_STATIC_ASSERT
+ *   2. loads          weftio_load_relaxed_u32, weftio_load_acquire_sys_{u32,u64}
+ *   3. stores         weftio_store_relaxed_u32, weftio_store_release_sys_{u32,u64}, weftio_store_x4,
+ *                     weftio_store_doorbell_u64
+ *   4. read-modify    weftio_fetch_add_u32, weftio_compare_exchange_u32
+ *   5. fences         weftio_fence_acquire_sys, weftio_fence_release_sys
+ *   6. byte order     weftio_swap16, weftio_swap32, weftio_swap64 (big-endian <-> host; every supported host is little-endian)
+ *   7. who am I       weftio_lane, weftio_block_lanes, weftio_block, weftio_blocks, weftio_warp_lane, weftio_warp_lanes
+ *   8. together       weftio_block_barrier, weftio_warp_barrier, weftio_block_sum_u32, weftio_warp_sum_u32
+ *   9. waiting        weftio_relax, weftio_timer_ns (where WEFTIO_HAS_TIMER is 1)
+ *
+ * `_sys` means: ordered against every agent that can reach the memory, the NIC included. `relaxed` stores and loads are
+ * atomic (never torn) and order nothing.
+ */
+#pragma once
+
+#if defined(__OPENCL_C_VERSION__)
+#include "weftio/device/platform/opencl.h"
+#elif defined(__CUDA_ARCH__) || defined(__CUDACC__)
+#include "weftio/device/platform/cuda.h"
+#else
+#include "weftio/device/platform/cpu.h"
+#endif
+
+/** What device functions return. Negative values are errors; the queue is unchanged unless the function says otherwise. */
+enum weftio_dev_status {
+    WEFTIO_DEV_OK = 0,
+    WEFTIO_DEV_ABORTED = -1,          /**< the host asked the kernel to end */
+    WEFTIO_DEV_NOT_FOUND = -2,        /**< nothing there: no such completion, or not yet */
+    WEFTIO_DEV_FULL = -3,             /**< the ring has no room */
+    WEFTIO_DEV_OUT_OF_ORDER = -4,     /**< `first` is not the oldest entry still held */
+    WEFTIO_DEV_INVALID_ARGUMENT = -5, /**< a count, length or position outside the ring */
+    WEFTIO_DEV_TIMEOUT = -6,          /**< the bound given was reached first */
+    WEFTIO_DEV_QUEUE_ERROR = -7       /**< the queue is in the error state; the host must reset it */
+};
+
+/** Smaller of two. */
+WEFTIO_FN weftio_u32 weftio_min_u32(weftio_u32 a, weftio_u32 b)
+{
+    return a < b ? a : b;
+}

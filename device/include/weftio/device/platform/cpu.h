@@ -1,0 +1,215 @@
+/**
+ * Platform list for C++20 on a CPU. See platform.h for what each name promises.
+ *
+ * A block is a thread; its lanes are fibers of that thread. A thread that no launch started (a test, an application
+ * thread that drives a queue itself) is a block of one lane.
+ */
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <thread>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+/* 1. types */
+typedef std::uint8_t weftio_u8;
+typedef std::uint16_t weftio_u16;
+typedef std::uint32_t weftio_u32;
+typedef std::int32_t weftio_s32;
+typedef std::uint64_t weftio_u64;
+
+#define WEFTIO_FN inline
+#define WEFTIO_KERNEL inline
+#define WEFTIO_GLOBAL
+#define WEFTIO_SHARED static thread_local
+#define WEFTIO_STATIC_ASSERT(condition, text) static_assert(condition, text)
+
+/** What the fiber scheduler of a block with several lanes offers to its lanes. A block of one lane has none. */
+struct weftio_cpu_scheduler {
+    enum class scope { warp, block };
+    virtual void barrier(scope over) = 0;
+    virtual weftio_u32 sum(scope over, weftio_u32 value) = 0;
+    virtual void yield() = 0;
+
+  protected:
+    ~weftio_cpu_scheduler() = default;
+};
+
+/** The lane that runs now, in this thread. The scheduler rewrites it at every switch. */
+struct weftio_cpu_lane {
+    weftio_u32 lane = 0;
+    weftio_u32 block_lanes = 1;
+    weftio_u32 block = 0;
+    weftio_u32 blocks = 1;
+    weftio_cpu_scheduler *scheduler = nullptr;
+};
+inline constinit thread_local weftio_cpu_lane weftio_cpu_this_lane{};
+
+/* 2. loads */
+WEFTIO_FN weftio_u32 weftio_load_relaxed_u32(const weftio_u32 *address)
+{
+    return __atomic_load_n(address, __ATOMIC_RELAXED);
+}
+WEFTIO_FN weftio_u32 weftio_load_acquire_sys_u32(const weftio_u32 *address)
+{
+    return __atomic_load_n(address, __ATOMIC_ACQUIRE);
+}
+WEFTIO_FN weftio_u64 weftio_load_acquire_sys_u64(const weftio_u64 *address)
+{
+    return __atomic_load_n(address, __ATOMIC_ACQUIRE);
+}
+
+/* 3. stores */
+WEFTIO_FN void weftio_store_relaxed_u32(weftio_u32 *address, weftio_u32 value)
+{
+    __atomic_store_n(address, value, __ATOMIC_RELAXED);
+}
+WEFTIO_FN void weftio_store_release_sys_u32(weftio_u32 *address, weftio_u32 value)
+{
+    __atomic_store_n(address, value, __ATOMIC_RELEASE);
+}
+WEFTIO_FN void weftio_store_release_sys_u64(weftio_u64 *address, weftio_u64 value)
+{
+    __atomic_store_n(address, value, __ATOMIC_RELEASE);
+}
+/** Four words side by side, 16-byte aligned; orders nothing and may be torn. */
+WEFTIO_FN void weftio_store_x4(weftio_u32 *address, weftio_u32 a, weftio_u32 b, weftio_u32 c, weftio_u32 d)
+{
+    address[0] = a;
+    address[1] = b;
+    address[2] = c;
+    address[3] = d;
+}
+/** Rings a doorbell: everything written before is visible to the NIC first, write-combining mappings are flushed after. */
+WEFTIO_FN void weftio_store_doorbell_u64(weftio_u64 *address, weftio_u64 value)
+{
+    __atomic_store_n(address, value, __ATOMIC_RELEASE);
+#if defined(__x86_64__)
+    _mm_sfence();
+#elif defined(__aarch64__)
+    asm volatile("dmb oshst" ::: "memory");
+#endif
+}
+
+/* 4. read-modify-write */
+WEFTIO_FN weftio_u32 weftio_fetch_add_u32(weftio_u32 *address, weftio_u32 value)
+{
+    return __atomic_fetch_add(address, value, __ATOMIC_ACQ_REL);
+}
+/** Stores `desired` if `*address` is `expected`. Returns what was there. */
+WEFTIO_FN weftio_u32 weftio_compare_exchange_u32(weftio_u32 *address, weftio_u32 expected, weftio_u32 desired)
+{
+    __atomic_compare_exchange_n(address, &expected, desired, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    return expected;
+}
+
+/* 5. fences */
+WEFTIO_FN void weftio_fence_acquire_sys()
+{
+    std::atomic_thread_fence(std::memory_order_acquire);
+}
+WEFTIO_FN void weftio_fence_release_sys()
+{
+    std::atomic_thread_fence(std::memory_order_release);
+}
+
+/* 6. byte order */
+WEFTIO_FN weftio_u16 weftio_swap16(weftio_u16 value)
+{
+    return __builtin_bswap16(value);
+}
+WEFTIO_FN weftio_u32 weftio_swap32(weftio_u32 value)
+{
+    return __builtin_bswap32(value);
+}
+WEFTIO_FN weftio_u64 weftio_swap64(weftio_u64 value)
+{
+    return __builtin_bswap64(value);
+}
+
+/* 7. who am I */
+#define WEFTIO_WARP_LANES 32u
+
+WEFTIO_FN weftio_u32 weftio_lane()
+{
+    return weftio_cpu_this_lane.lane;
+}
+WEFTIO_FN weftio_u32 weftio_block_lanes()
+{
+    return weftio_cpu_this_lane.block_lanes;
+}
+WEFTIO_FN weftio_u32 weftio_block()
+{
+    return weftio_cpu_this_lane.block;
+}
+WEFTIO_FN weftio_u32 weftio_blocks()
+{
+    return weftio_cpu_this_lane.blocks;
+}
+WEFTIO_FN weftio_u32 weftio_warp_lane()
+{
+    return weftio_lane() % WEFTIO_WARP_LANES;
+}
+/** Lanes of this lane's warp; the last warp of a block may be narrower. */
+WEFTIO_FN weftio_u32 weftio_warp_lanes()
+{
+    weftio_u32 first = weftio_lane() - weftio_warp_lane();
+    weftio_u32 rest = weftio_block_lanes() - first;
+    return rest < WEFTIO_WARP_LANES ? rest : WEFTIO_WARP_LANES;
+}
+
+/* 8. together */
+WEFTIO_FN void weftio_block_barrier()
+{
+    if (weftio_cpu_this_lane.scheduler)
+        weftio_cpu_this_lane.scheduler->barrier(weftio_cpu_scheduler::scope::block);
+}
+WEFTIO_FN void weftio_warp_barrier()
+{
+    if (weftio_cpu_this_lane.scheduler)
+        weftio_cpu_this_lane.scheduler->barrier(weftio_cpu_scheduler::scope::warp);
+}
+/** Sum of every lane's `value`, given to every lane. A barrier. `scratch` is used on platforms that need memory for it. */
+WEFTIO_FN weftio_u32 weftio_block_sum_u32(weftio_u32 value, weftio_u32 *scratch)
+{
+    (void)scratch;
+    weftio_cpu_scheduler *scheduler = weftio_cpu_this_lane.scheduler;
+    return scheduler ? scheduler->sum(weftio_cpu_scheduler::scope::block, value) : value;
+}
+WEFTIO_FN weftio_u32 weftio_warp_sum_u32(weftio_u32 value)
+{
+    weftio_cpu_scheduler *scheduler = weftio_cpu_this_lane.scheduler;
+    return scheduler ? scheduler->sum(weftio_cpu_scheduler::scope::warp, value) : value;
+}
+
+/* 9. waiting */
+#define WEFTIO_HAS_TIMER 1
+
+/** One step of a wait that has found nothing `attempt` times: spin first, then let other lanes and threads run. */
+WEFTIO_FN void weftio_relax(weftio_u32 attempt)
+{
+    if (weftio_cpu_this_lane.scheduler)
+        weftio_cpu_this_lane.scheduler->yield();
+    if (attempt < 512) {
+#if defined(__x86_64__)
+        _mm_pause();
+#elif defined(__aarch64__)
+        asm volatile("yield");
+#endif
+    } else if (attempt < 4096) {
+        std::this_thread::yield();
+    } else {
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+    }
+}
+/** Monotonic nanoseconds; only differences mean anything. */
+WEFTIO_FN weftio_u64 weftio_timer_ns()
+{
+    auto since = std::chrono::steady_clock::now().time_since_epoch();
+    return static_cast<weftio_u64>(std::chrono::nanoseconds(since).count());
+}

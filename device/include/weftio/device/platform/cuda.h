@@ -1,0 +1,198 @@
+/**
+ * Platform list for CUDA C++ (PTX ISA 8.2 or newer, sm_70 or newer). See platform.h for what each name promises.
+ *
+ * Every `asm volatile` that orders memory has a "memory" clobber, so that the compiler keeps the order the PTX states.
+ */
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+/* 1. types */
+typedef std::uint8_t weftio_u8;
+typedef std::uint16_t weftio_u16;
+typedef std::uint32_t weftio_u32;
+typedef std::int32_t weftio_s32;
+typedef std::uint64_t weftio_u64;
+
+#define WEFTIO_FN __device__ inline
+#define WEFTIO_KERNEL extern "C" __global__
+#define WEFTIO_GLOBAL
+#define WEFTIO_SHARED __shared__
+#define WEFTIO_STATIC_ASSERT(condition, text) static_assert(condition, text)
+
+/* 2. loads */
+WEFTIO_FN weftio_u32 weftio_load_relaxed_u32(const weftio_u32 *address)
+{
+    weftio_u32 value;
+    asm volatile("ld.relaxed.sys.u32 %0, [%1];" : "=r"(value) : "l"(address) : "memory");
+    return value;
+}
+WEFTIO_FN weftio_u32 weftio_load_acquire_sys_u32(const weftio_u32 *address)
+{
+    weftio_u32 value;
+    asm volatile("ld.acquire.sys.u32 %0, [%1];" : "=r"(value) : "l"(address) : "memory");
+    return value;
+}
+WEFTIO_FN weftio_u64 weftio_load_acquire_sys_u64(const weftio_u64 *address)
+{
+    unsigned long long value;
+    asm volatile("ld.acquire.sys.u64 %0, [%1];" : "=l"(value) : "l"(address) : "memory");
+    return value;
+}
+
+/* 3. stores */
+WEFTIO_FN void weftio_store_relaxed_u32(weftio_u32 *address, weftio_u32 value)
+{
+    asm volatile("st.relaxed.sys.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
+}
+WEFTIO_FN void weftio_store_release_sys_u32(weftio_u32 *address, weftio_u32 value)
+{
+    asm volatile("st.release.sys.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
+}
+WEFTIO_FN void weftio_store_release_sys_u64(weftio_u64 *address, weftio_u64 value)
+{
+    asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(address), "l"((unsigned long long)value) : "memory");
+}
+/** Four words side by side, 16-byte aligned; orders nothing and may be torn. */
+WEFTIO_FN void weftio_store_x4(weftio_u32 *address, weftio_u32 a, weftio_u32 b, weftio_u32 c, weftio_u32 d)
+{
+    *reinterpret_cast<uint4 *>(address) = make_uint4(a, b, c, d);
+}
+/** Rings a doorbell: everything written before is visible to the NIC first. */
+WEFTIO_FN void weftio_store_doorbell_u64(weftio_u64 *address, weftio_u64 value)
+{
+    asm volatile("fence.acq_rel.sys;" ::: "memory");
+    asm volatile("st.mmio.relaxed.sys.u64 [%0], %1;" ::"l"(address), "l"((unsigned long long)value) : "memory");
+}
+
+/* 4. read-modify-write */
+WEFTIO_FN weftio_u32 weftio_fetch_add_u32(weftio_u32 *address, weftio_u32 value)
+{
+    weftio_u32 before;
+    asm volatile("atom.acq_rel.gpu.add.u32 %0, [%1], %2;" : "=r"(before) : "l"(address), "r"(value) : "memory");
+    return before;
+}
+/** Stores `desired` if `*address` is `expected`. Returns what was there. */
+WEFTIO_FN weftio_u32 weftio_compare_exchange_u32(weftio_u32 *address, weftio_u32 expected, weftio_u32 desired)
+{
+    weftio_u32 before;
+    asm volatile("atom.acq_rel.gpu.cas.b32 %0, [%1], %2, %3;"
+                 : "=r"(before)
+                 : "l"(address), "r"(expected), "r"(desired)
+                 : "memory");
+    return before;
+}
+
+/* 5. fences */
+WEFTIO_FN void weftio_fence_acquire_sys()
+{
+    asm volatile("fence.acq_rel.sys;" ::: "memory");
+}
+WEFTIO_FN void weftio_fence_release_sys()
+{
+    asm volatile("fence.acq_rel.sys;" ::: "memory");
+}
+
+/* 6. byte order */
+WEFTIO_FN weftio_u32 weftio_swap32(weftio_u32 value)
+{
+    return __byte_perm(value, 0, 0x0123);
+}
+WEFTIO_FN weftio_u16 weftio_swap16(weftio_u16 value)
+{
+    return (weftio_u16)__byte_perm(value, 0, 0x4401);
+}
+WEFTIO_FN weftio_u64 weftio_swap64(weftio_u64 value)
+{
+    return ((weftio_u64)weftio_swap32((weftio_u32)value) << 32) | weftio_swap32((weftio_u32)(value >> 32));
+}
+
+/* 7. who am I */
+#define WEFTIO_WARP_LANES 32u
+
+WEFTIO_FN weftio_u32 weftio_lane()
+{
+    return threadIdx.x;
+}
+WEFTIO_FN weftio_u32 weftio_block_lanes()
+{
+    return blockDim.x;
+}
+WEFTIO_FN weftio_u32 weftio_block()
+{
+    return blockIdx.x;
+}
+WEFTIO_FN weftio_u32 weftio_blocks()
+{
+    return gridDim.x;
+}
+WEFTIO_FN weftio_u32 weftio_warp_lane()
+{
+    return threadIdx.x % WEFTIO_WARP_LANES;
+}
+/** Lanes of this lane's warp; the last warp of a block may be narrower. */
+WEFTIO_FN weftio_u32 weftio_warp_lanes()
+{
+    weftio_u32 rest = blockDim.x - (threadIdx.x - weftio_warp_lane());
+    return rest < WEFTIO_WARP_LANES ? rest : WEFTIO_WARP_LANES;
+}
+WEFTIO_FN weftio_u32 weftio_cuda_warp_mask()
+{
+    return weftio_warp_lanes() == 32 ? 0xffffffffu : (1u << weftio_warp_lanes()) - 1;
+}
+
+/* 8. together */
+WEFTIO_FN void weftio_block_barrier()
+{
+    __syncthreads();
+}
+WEFTIO_FN void weftio_warp_barrier()
+{
+    __syncwarp(weftio_cuda_warp_mask());
+}
+WEFTIO_FN weftio_u32 weftio_warp_sum_u32(weftio_u32 value)
+{
+    weftio_u32 mask = weftio_cuda_warp_mask();
+#if __CUDA_ARCH__ >= 800
+    return __reduce_add_sync(mask, value);
+#else
+    weftio_u32 sum = 0;
+    for (weftio_u32 lane = 0; lane < weftio_warp_lanes(); ++lane)
+        sum += __shfl_sync(mask, value, lane);
+    return sum;
+#endif
+}
+/** Sum of every lane's `value`, given to every lane. A barrier. `scratch` is used on platforms that need memory for it. */
+WEFTIO_FN weftio_u32 weftio_block_sum_u32(weftio_u32 value, weftio_u32 *scratch)
+{
+    (void)scratch;
+    __shared__ weftio_u32 sums[32];
+    weftio_u32 warps = (blockDim.x + 31) / 32;
+    weftio_u32 warp_sum = weftio_warp_sum_u32(value);
+    if (weftio_warp_lane() == 0)
+        sums[threadIdx.x / 32] = warp_sum;
+    __syncthreads();
+    weftio_u32 sum = 0;
+    for (weftio_u32 warp = 0; warp < warps; ++warp)
+        sum += sums[warp];
+    __syncthreads();
+    return sum;
+}
+
+/* 9. waiting */
+#define WEFTIO_HAS_TIMER 1
+
+/** One step of a wait that has found nothing `attempt` times. */
+WEFTIO_FN void weftio_relax(weftio_u32 attempt)
+{
+    if (attempt > 4096)
+        __nanosleep(200);
+}
+/** Nanoseconds; only differences mean anything. */
+WEFTIO_FN weftio_u64 weftio_timer_ns()
+{
+    unsigned long long value;
+    asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(value)::"memory");
+    return value;
+}

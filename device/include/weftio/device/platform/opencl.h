@@ -1,0 +1,187 @@
+/**
+ * Platform list for OpenCL C 3.0. See platform.h for what each name promises.
+ *
+ * A block is a work-group, a lane a work-item. A launch of one lane is compiled with WEFTIO_OPENCL_ONE_LANE, which takes
+ * its barriers away: PoCL 3.1 fails on barriers that a size of one makes conditional. Sub-groups are optional in OpenCL and PoCL has none, so a warp is one
+ * work-item here: code written with weftio_warp_lanes() runs unchanged. `memory_scope_device` is the widest scope that
+ * PoCL 3.1 declares; on a device that shares fine-grained SVM with the host it covers the host threads too.
+ */
+#pragma once
+
+/* 1. types */
+typedef uchar weftio_u8;
+typedef ushort weftio_u16;
+typedef uint weftio_u32;
+typedef int weftio_s32;
+typedef ulong weftio_u64;
+
+#define WEFTIO_FN static inline
+#define WEFTIO_KERNEL __kernel
+#define WEFTIO_GLOBAL __global
+#define WEFTIO_SHARED __local
+#define WEFTIO_STATIC_ASSERT(condition, text) _Static_assert(condition, text)
+
+#ifdef memory_scope_all_svm_devices
+#define WEFTIO_SCOPE_SYS memory_scope_all_svm_devices
+#else
+#define WEFTIO_SCOPE_SYS memory_scope_device
+#endif
+
+/* 2. loads */
+WEFTIO_FN weftio_u32 weftio_load_relaxed_u32(const __global weftio_u32 *address)
+{
+    return atomic_load_explicit((volatile __global atomic_uint *)address, memory_order_relaxed, WEFTIO_SCOPE_SYS);
+}
+WEFTIO_FN weftio_u32 weftio_load_acquire_sys_u32(const __global weftio_u32 *address)
+{
+    return atomic_load_explicit((volatile __global atomic_uint *)address, memory_order_acquire, WEFTIO_SCOPE_SYS);
+}
+WEFTIO_FN weftio_u64 weftio_load_acquire_sys_u64(const __global weftio_u64 *address)
+{
+    return atomic_load_explicit((volatile __global atomic_ulong *)address, memory_order_acquire, WEFTIO_SCOPE_SYS);
+}
+
+/* 3. stores */
+WEFTIO_FN void weftio_store_relaxed_u32(__global weftio_u32 *address, weftio_u32 value)
+{
+    atomic_store_explicit((volatile __global atomic_uint *)address, value, memory_order_relaxed, WEFTIO_SCOPE_SYS);
+}
+WEFTIO_FN void weftio_store_release_sys_u32(__global weftio_u32 *address, weftio_u32 value)
+{
+    atomic_store_explicit((volatile __global atomic_uint *)address, value, memory_order_release, WEFTIO_SCOPE_SYS);
+}
+WEFTIO_FN void weftio_store_release_sys_u64(__global weftio_u64 *address, weftio_u64 value)
+{
+    atomic_store_explicit((volatile __global atomic_ulong *)address, value, memory_order_release, WEFTIO_SCOPE_SYS);
+}
+/** Four words side by side, 16-byte aligned; orders nothing and may be torn. */
+WEFTIO_FN void weftio_store_x4(__global weftio_u32 *address, weftio_u32 a, weftio_u32 b, weftio_u32 c, weftio_u32 d)
+{
+    *(__global uint4 *)address = (uint4)(a, b, c, d);
+}
+/** Rings a doorbell: everything written before is visible to the NIC first. */
+WEFTIO_FN void weftio_store_doorbell_u64(__global weftio_u64 *address, weftio_u64 value)
+{
+    weftio_store_release_sys_u64(address, value);
+}
+
+/* 4. read-modify-write */
+WEFTIO_FN weftio_u32 weftio_fetch_add_u32(__global weftio_u32 *address, weftio_u32 value)
+{
+    return atomic_fetch_add_explicit((volatile __global atomic_uint *)address, value, memory_order_acq_rel, WEFTIO_SCOPE_SYS);
+}
+/** Stores `desired` if `*address` is `expected`. Returns what was there. */
+WEFTIO_FN weftio_u32 weftio_compare_exchange_u32(__global weftio_u32 *address, weftio_u32 expected, weftio_u32 desired)
+{
+    atomic_compare_exchange_strong_explicit((volatile __global atomic_uint *)address, &expected, desired, memory_order_acq_rel,
+                                            memory_order_acquire, WEFTIO_SCOPE_SYS);
+    return expected;
+}
+
+/* 5. fences */
+WEFTIO_FN void weftio_fence_acquire_sys(void)
+{
+    atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_acquire, WEFTIO_SCOPE_SYS);
+}
+WEFTIO_FN void weftio_fence_release_sys(void)
+{
+    atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_release, WEFTIO_SCOPE_SYS);
+}
+
+/* 6. byte order */
+WEFTIO_FN weftio_u16 weftio_swap16(weftio_u16 value)
+{
+    return as_ushort(as_uchar2(value).yx);
+}
+WEFTIO_FN weftio_u32 weftio_swap32(weftio_u32 value)
+{
+    return as_uint(as_uchar4(value).wzyx);
+}
+WEFTIO_FN weftio_u64 weftio_swap64(weftio_u64 value)
+{
+    return as_ulong(as_uchar8(value).s76543210);
+}
+
+/* 7. who am I */
+#define WEFTIO_WARP_LANES 1u
+
+#ifdef WEFTIO_OPENCL_ONE_LANE
+WEFTIO_FN weftio_u32 weftio_lane(void)
+{
+    return 0;
+}
+WEFTIO_FN weftio_u32 weftio_block_lanes(void)
+{
+    return 1;
+}
+#else
+WEFTIO_FN weftio_u32 weftio_lane(void)
+{
+    return (weftio_u32)get_local_id(0);
+}
+WEFTIO_FN weftio_u32 weftio_block_lanes(void)
+{
+    return (weftio_u32)get_local_size(0);
+}
+#endif
+WEFTIO_FN weftio_u32 weftio_block(void)
+{
+    return (weftio_u32)get_group_id(0);
+}
+WEFTIO_FN weftio_u32 weftio_blocks(void)
+{
+    return (weftio_u32)get_num_groups(0);
+}
+WEFTIO_FN weftio_u32 weftio_warp_lane(void)
+{
+    return 0;
+}
+WEFTIO_FN weftio_u32 weftio_warp_lanes(void)
+{
+    return 1;
+}
+
+/* 8. together */
+#ifdef WEFTIO_OPENCL_ONE_LANE
+WEFTIO_FN void weftio_block_barrier(void)
+{
+}
+/** Sum of every lane's `value`, given to every lane. A barrier. `scratch` is one word that only this block uses. */
+WEFTIO_FN weftio_u32 weftio_block_sum_u32(weftio_u32 value, __global weftio_u32 *scratch)
+{
+    (void)scratch;
+    return value;
+}
+#else
+WEFTIO_FN void weftio_block_barrier(void)
+{
+    work_group_barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
+}
+WEFTIO_FN weftio_u32 weftio_block_sum_u32(weftio_u32 value, __global weftio_u32 *scratch)
+{
+    if (get_local_id(0) == 0)
+        weftio_store_relaxed_u32(scratch, 0);
+    weftio_block_barrier();
+    weftio_fetch_add_u32(scratch, value);
+    weftio_block_barrier();
+    weftio_u32 sum = weftio_load_relaxed_u32(scratch);
+    weftio_block_barrier();
+    return sum;
+}
+#endif
+WEFTIO_FN void weftio_warp_barrier(void)
+{
+}
+WEFTIO_FN weftio_u32 weftio_warp_sum_u32(weftio_u32 value)
+{
+    return value;
+}
+
+/* 9. waiting: OpenCL C has no clock; weftio_dev_clock (clock.h) reads one that the host keeps */
+#define WEFTIO_HAS_TIMER 0
+
+/** One step of a wait that has found nothing `attempt` times. */
+WEFTIO_FN void weftio_relax(weftio_u32 attempt)
+{
+    (void)attempt;
+}

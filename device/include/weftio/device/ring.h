@@ -1,0 +1,180 @@
+/**
+ * Rings shared by a kernel and the NIC.
+ *
+ * Indices run freely and are masked only when memory is touched. The NIC produces completions, the kernel gives receive
+ * slots back through the doorbell record; neither writes the other's words.
+ */
+#pragma once
+
+#include "weftio/device/cqe.h"
+#include "weftio/device/platform.h"
+#include "weftio/device/wqe.h"
+
+/** Completions in the order of their index: slot = index & mask, pass = index >> log_depth. */
+struct weftio_dev_completion_ring {
+    WEFTIO_GLOBAL struct weftio_cqe *entries;
+    weftio_u32 mask;
+    weftio_u32 log_depth;
+};
+
+WEFTIO_FN WEFTIO_GLOBAL struct weftio_cqe *
+weftio_dev_completion_at(const WEFTIO_GLOBAL struct weftio_dev_completion_ring *ring, weftio_u32 index)
+{
+    return &ring->entries[index & ring->mask];
+}
+
+/** Whether completion `index` is there; if so the rest of it, and the packet, may be read. Never blocks. */
+WEFTIO_FN weftio_u32 weftio_dev_completion_ready(const WEFTIO_GLOBAL struct weftio_dev_completion_ring *ring, weftio_u32 index)
+{
+    /* Acquire, pairs with the NIC's release of the publication word: payload and bytes 0..59 are visible afterwards. */
+    weftio_u32 publication = weftio_load_acquire_sys_u32(&weftio_dev_completion_at(ring, index)->publication);
+
+    return weftio_cqe_is_published(publication, index >> ring->log_depth);
+}
+
+/**
+ * Counts the completions that are there among `first + lane`, `first + lane + lanes`, ... below `first + limit`.
+ *
+ * The NIC publishes in order, so the sum over all lanes never exceeds the length of the published run from `first`.
+ */
+WEFTIO_FN weftio_u32 weftio_dev_completion_count(const WEFTIO_GLOBAL struct weftio_dev_completion_ring *ring, weftio_u32 first,
+                                                 weftio_u32 limit, weftio_u32 lane, weftio_u32 lanes)
+{
+    weftio_u32 count = 0;
+
+    for (weftio_u32 at = lane; at < limit && weftio_dev_completion_ready(ring, first + at); at += lanes)
+        ++count;
+    return count;
+}
+
+/** Tells the NIC how many receive entries have been posted in all (low 16 bits, big-endian). */
+WEFTIO_FN void weftio_dev_post_receive(WEFTIO_GLOBAL weftio_u32 *dbrec, weftio_u32 posted)
+{
+    /* Release, pairs with the NIC's acquire of the record: every read of the slots given back happens before. */
+    weftio_store_release_sys_u32(dbrec, weftio_swap32(posted & 0xffffu));
+}
+
+/**
+ * The send ring: entries from the kernel to the NIC.
+ *
+ * reserved >= ready >= submitted >= completed. A kernel reserves entries, fills them, *commits* (ready moves, the doorbell
+ * record says so, nothing is sent) and *pushes* (the doorbell makes the NIC look). The NIC reports through a collapsed
+ * completion queue: one completion that always names the last entry done, and covers all before it.
+ */
+struct weftio_dev_send_ring {
+    WEFTIO_GLOBAL weftio_u32 *segments;                 /**< depth x 4 segments of 4 words */
+    WEFTIO_GLOBAL weftio_u32 *dbrec;                    /**< send doorbell record: ready, low 16 bits, big-endian */
+    WEFTIO_GLOBAL weftio_u64 *doorbell;                 /**< 8 bytes in the form of a control segment's first half */
+    const WEFTIO_GLOBAL struct weftio_cqe *completion;  /**< the collapsed completion */
+    WEFTIO_GLOBAL weftio_u32 *filled;                   /**< strong mode: index + 1 of the entry that fills each slot */
+    weftio_u32 mask;
+    weftio_u32 queue;     /**< number of the queue at its NIC */
+    weftio_u32 reserved;  /**< next index to hand out */
+    weftio_u32 ready;     /**< next index to commit */
+    weftio_u32 completed; /**< what was known last; may lag behind the completion */
+    weftio_u32 lock;      /**< held while a strong commit scans */
+};
+
+/**
+ * How many entries the NIC is done with in all. Never blocks; any lane.
+ *
+ * The completion carries 16 bits. `ready` is read after it, so it is not behind, and fewer than 2^15 entries can be between.
+ */
+WEFTIO_FN weftio_u32 weftio_dev_send_completed(WEFTIO_GLOBAL struct weftio_dev_send_ring *ring)
+{
+    /* Acquire, pairs with the NIC's release: an entry may be overwritten, and its buffer used, only once the NIC is done. */
+    weftio_u32 last = weftio_cqe_wqe_counter(weftio_load_acquire_sys_u32(&ring->completion->publication));
+    weftio_u32 ready = weftio_load_relaxed_u32(&ring->ready);
+
+    return ready - ((ready - (last + 1)) & 0xffffu);
+}
+
+/** Whether the NIC has moved the queue to the error state. Never blocks; any lane. */
+WEFTIO_FN weftio_u32 weftio_dev_send_failed(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring)
+{
+    weftio_u32 publication = weftio_load_acquire_sys_u32(&ring->completion->publication);
+
+    return weftio_cqe_opcode(publication) == WEFTIO_CQE_OPCODE_REQUESTER_ERROR;
+}
+
+/** Entries that could be reserved now. Never blocks; any lane. Looks at the completion only when `wanted` are not known free. */
+WEFTIO_FN weftio_u32 weftio_dev_send_room(WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 wanted)
+{
+    weftio_u32 completed = weftio_load_acquire_sys_u32(&ring->completed);
+    weftio_u32 room = ring->mask + 1 - (weftio_load_relaxed_u32(&ring->reserved) - completed);
+
+    if (room >= wanted && room <= ring->mask + 1)
+        return room;
+    completed = weftio_dev_send_completed(ring);
+    weftio_store_release_sys_u32(&ring->completed, completed);
+    return ring->mask + 1 - (weftio_load_relaxed_u32(&ring->reserved) - completed);
+}
+
+/**
+ * Claims `count` consecutive entries, or none; several lanes of several blocks may call at once. Never blocks.
+ *
+ * @param[out] first  free-running index of the first entry
+ * @return `count`, or 0 when the ring has no room (the queue is then unchanged)
+ */
+WEFTIO_FN weftio_u32 weftio_dev_send_reserve(WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 count, weftio_u32 *first)
+{
+    for (;;) {
+        weftio_u32 completed = weftio_load_acquire_sys_u32(&ring->completed);
+        weftio_u32 reserved = weftio_load_relaxed_u32(&ring->reserved);
+
+        if (reserved - completed + count > ring->mask + 1) {
+            completed = weftio_dev_send_completed(ring);
+            reserved = weftio_load_relaxed_u32(&ring->reserved);
+            if (reserved - completed + count > ring->mask + 1)
+                return 0;
+            weftio_store_release_sys_u32(&ring->completed, completed);
+        }
+        if (weftio_compare_exchange_u32(&ring->reserved, reserved, reserved + count) == reserved) {
+            *first = reserved;
+            return count;
+        }
+    }
+}
+
+/** Writes segment `segment` of the entry at `index`; entries continue round the end of the ring. */
+WEFTIO_FN void weftio_dev_send_segment(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 index, weftio_u32 segment,
+                                       weftio_u32 a, weftio_u32 b, weftio_u32 c, weftio_u32 d)
+{
+    weftio_u32 at = (index * WEFTIO_WQE_BLOCK_SEGMENTS + segment) & (ring->mask * WEFTIO_WQE_BLOCK_SEGMENTS + 3);
+
+    weftio_store_x4(ring->segments + (weftio_u64)at * 4, a, b, c, d);
+}
+
+/** Strong mode: says that the `blocks` blocks from `index` on are filled. */
+WEFTIO_FN void weftio_dev_send_fill(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 index, weftio_u32 blocks)
+{
+    /* Release, pairs with the acquire in weftio_dev_send_scan: the entry is written before its mark. */
+    for (weftio_u32 block = 0; block < blocks; ++block)
+        weftio_store_release_sys_u32(&ring->filled[(index + block) & ring->mask], index + block + 1);
+}
+
+/** The end of the run of filled entries that starts at `ready`. */
+WEFTIO_FN weftio_u32 weftio_dev_send_scan(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 ready)
+{
+    weftio_u32 reserved = weftio_load_relaxed_u32(&ring->reserved);
+
+    while (ready != reserved && weftio_load_acquire_sys_u32(&ring->filled[ready & ring->mask]) == ready + 1)
+        ++ready;
+    return ready;
+}
+
+/** Publishes everything below `ready` to memory; the NIC does not look yet. */
+WEFTIO_FN void weftio_dev_send_publish(WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 ready)
+{
+    weftio_store_relaxed_u32(&ring->ready, ready);
+    /* Release, pairs with the NIC's acquire of the record: the entries are written first. */
+    weftio_store_release_sys_u32(ring->dbrec, weftio_swap32(ready & 0xffffu));
+}
+
+/** Rings the doorbell: the NIC looks at the record. One lane. */
+WEFTIO_FN void weftio_dev_send_doorbell(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring)
+{
+    weftio_u32 index_be = weftio_swap32((weftio_load_relaxed_u32(&ring->ready) & 0xffffu) << 8);
+
+    weftio_store_doorbell_u64(ring->doorbell, (weftio_u64)weftio_swap32(ring->queue << 8) << 32 | index_be);
+}

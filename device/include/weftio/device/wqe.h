@@ -1,0 +1,76 @@
+/**
+ * mlx5 work queue entries: what a kernel, or the host on its behalf, asks of the NIC (docs/formats.md, section "Entries").
+ *
+ * An entry is 1..16 basic blocks of 64 bytes, made of 16-byte segments; it may continue at the start of the ring. All fields
+ * are big-endian.
+ */
+#pragma once
+
+#include "weftio/device/platform.h"
+
+#define WEFTIO_WQE_BLOCK_BYTES 64u
+#define WEFTIO_WQE_SEGMENT_BYTES 16u
+#define WEFTIO_WQE_BLOCK_SEGMENTS 4u
+
+#define WEFTIO_LKEY_INVALID 0x100u /**< ends a scatter list */
+
+#define WEFTIO_OPCODE_NOP 0x00u
+#define WEFTIO_OPCODE_SEND 0x0au
+#define WEFTIO_OPCODE_WAIT 0x0fu
+
+#define WEFTIO_WAIT_ON_TIME 2u        /**< opcode modifier of WAIT */
+#define WEFTIO_WAIT_CYCLIC_SMALLER 5u /**< go on once the value is smaller than now */
+
+/** Completion mode, bits 3:2 of fm_ce_se. The NIC may skip the completion of an entry that a later one covers. */
+#define WEFTIO_CE_ALWAYS 0x08u
+#define WEFTIO_CE_ALWAYS_AND_EVENT 0x0cu
+
+#define WEFTIO_ETH_L4_CHECKSUM 0x80u /**< cs_flags: compute the UDP or TCP checksum */
+#define WEFTIO_ETH_L3_CHECKSUM 0x40u /**< cs_flags: compute the IPv4 header checksum */
+
+#define WEFTIO_INLINE_SEGMENT 0x80000000u /**< in byte_count: the bytes follow */
+
+/** Bits of a real-time clock that a NIC compares: 3 of the seconds, all nanoseconds (docs/formats.md, section "Waiting"). */
+#define WEFTIO_REAL_TIME_MASK 0x7ffffffffu
+
+/** First segment of every entry. */
+struct weftio_wqe_control_segment {
+    weftio_u32 opmod_index_opcode_be; /**< [31:24] opcode modifier, [23:8] index of the entry, [7:0] opcode */
+    weftio_u32 queue_ds_be;           /**< [31:8] queue number, [5:0] segments of the entry, this one included */
+    weftio_u8 signature;
+    weftio_u8 dci[2];
+    weftio_u8 fm_ce_se;
+    weftio_u32 immediate_be;
+};
+
+/** Second segment of a SEND on an Ethernet queue. */
+struct weftio_wqe_ethernet_segment {
+    weftio_u8 swp_offsets[4];
+    weftio_u8 cs_flags;
+    weftio_u8 swp_flags;
+    weftio_u16 mss_be;
+    weftio_u32 metadata_be;
+    weftio_u16 inline_header_bytes_be; /**< more than 2: the rest follows, padded to 16 bytes */
+    weftio_u8 inline_header[2];
+};
+
+/** One pointer segment: a receive entry is one of these. */
+struct weftio_wqe_data_segment {
+    weftio_u32 byte_count_be; /**< bit 31 is 0; 0 means 2^31 */
+    weftio_u32 lkey_be;
+    weftio_u64 address_be;
+};
+
+/** Second and third segment of a WAIT on time. */
+struct weftio_wqe_wait_segment {
+    weftio_u32 operation_be; /**< [3:0] condition */
+    weftio_u32 lkey_be;
+    weftio_u64 address_be;
+    weftio_u64 value_be; /**< real-time format */
+    weftio_u64 mask_be;
+};
+
+WEFTIO_STATIC_ASSERT(sizeof(struct weftio_wqe_control_segment) == 16, "a segment is 16 bytes");
+WEFTIO_STATIC_ASSERT(sizeof(struct weftio_wqe_ethernet_segment) == 16, "a segment is 16 bytes");
+WEFTIO_STATIC_ASSERT(sizeof(struct weftio_wqe_data_segment) == 16, "a segment is 16 bytes");
+WEFTIO_STATIC_ASSERT(sizeof(struct weftio_wqe_wait_segment) == 32, "two segments");
