@@ -1,0 +1,222 @@
+// Where kernels run, and the memory they share with the host.
+#pragma once
+
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "weftio/device/clock.h"
+#include "weftio/device/control.h"
+
+namespace weftio {
+
+/// Where memory lies and who sees it: the three kinds of the guide.
+enum class memory_kind {
+    device,     ///< on the device, seen by the device only
+    device_cpu, ///< on the device, seen by the CPU too
+    cpu_device, ///< on the CPU, seen by the device too; the one that a software NIC can always reach
+};
+
+const char* to_string(memory_kind kind) noexcept;
+
+namespace detail {
+class device_backend;
+class running_backend;
+struct launch_request;
+} // namespace detail
+
+/// A block of memory that a device can use.
+///
+/// - Ownership: move-only; frees on destruction; keeps its device alive. Nothing may use it afterwards.
+/// - Threads: any, one at a time.
+class memory {
+ public:
+    memory() = default;
+    memory(memory&& other) noexcept;
+    memory& operator=(memory&& other) noexcept;
+    ~memory();
+
+    /// Address for the CPU, or nullptr when the kind is `memory_kind::device` and the CPU cannot see it.
+    void* cpu_address() const noexcept { return cpu_; }
+    /// Address for kernels.
+    void* device_address() const noexcept { return device_; }
+    std::size_t bytes() const noexcept { return bytes_; }
+    memory_kind kind() const noexcept { return kind_; }
+    explicit operator bool() const noexcept { return device_ != nullptr; }
+
+ private:
+    friend class device;
+    memory(std::shared_ptr<detail::device_backend> owner, std::size_t bytes, std::size_t alignment, memory_kind kind);
+
+    std::shared_ptr<detail::device_backend> owner_;
+    void* cpu_ = nullptr;
+    void* device_ = nullptr;
+    std::size_t bytes_ = 0;
+    memory_kind kind_ = memory_kind::cpu_device;
+};
+
+/// Shape of a launch: `blocks` x `lanes`. CPU: a thread a block, its lanes are fibers. OpenCL: work-groups x work-items.
+struct grid {
+    std::uint32_t blocks = 1;
+    std::uint32_t lanes = 1;
+};
+
+/// A kernel in every form a device may want. Make one with WEFTIO_DEFINE_KERNEL (weftio/kernel.hpp).
+template <class... Parameters>
+struct kernel {
+    const char* name;             ///< the function's name
+    void (*function)(Parameters...); ///< as compiled for the CPU
+    std::string_view source;      ///< the header that holds it, as text
+    std::string_view cuda_image;  ///< fatbin, empty when the build had no nvcc
+    const char* file = "";        ///< the header's name, for the messages of compilers
+};
+
+/// A host object that a kernel can be given: it has a device handle.
+template <class T>
+concept exported = requires(const T& object) { object.handle(); };
+
+/// One by which the kernel can be stopped too: a queue.
+template <class T>
+concept stoppable = exported<T> && requires(const T& object) {
+    { object.control() } -> std::convertible_to<weftio_dev_control*>;
+};
+
+/// A launched kernel.
+///
+/// - Ownership: move-only. The destructor stops the kernel and waits for it, at most 5 s; one that still runs then is
+///   reported to the log and left behind, together with the memory its device shares. A fault that wait_for() has not
+///   thrown is logged.
+/// - Threads: any, one at a time.
+class running_kernel {
+ public:
+    running_kernel() = default;
+    running_kernel(running_kernel&&) noexcept = default;
+    /// Ends the kernel held before as the destructor does.
+    running_kernel& operator=(running_kernel&& other) noexcept;
+    ~running_kernel();
+
+    /// Raises the abort flag of every queue the kernel was given, until the next launch with that queue: waits on them return
+    /// WEFTIO_DEV_ABORTED, also those of other kernels that share the queue. Nothing happens when the kernel has ended, so
+    /// its queues may be gone by then. Does not block.
+    void stop() noexcept;
+    /// Waits until every block of the kernel has ended, at most `bound`. Returns whether they have.
+    /// @throws weftio::error errc::device_error the kernel ended with a fault; each call says so
+    bool wait_for(std::chrono::nanoseconds bound);
+    /// Whether it has not ended yet; a fault is an end. Does not block.
+    bool alive() const noexcept;
+
+ private:
+    friend class device;
+    running_kernel(std::shared_ptr<detail::running_backend> backend, std::vector<weftio_dev_control*> controls);
+    void end() noexcept;
+
+    std::shared_ptr<detail::running_backend> backend_;
+    std::vector<weftio_dev_control*> controls_;
+    bool fault_thrown_ = false;
+};
+
+/// A place where kernels run.
+///
+/// - Ownership: a cheap handle; copies name the same device, and everything made from it keeps it alive.
+/// - Threads: any.
+class device {
+ public:
+    /// Opens `cpu`, `opencl` (the first usable OpenCL device), `opencl:N`, `cuda:N` or a GPU's PCI address.
+    /// @throws weftio::error errc::invalid_argument a spec of no known form; errc::not_found no such device or no driver;
+    ///         errc::not_supported the device lacks something needed (said in the text)
+    static device open(std::string_view spec);
+
+    /// Allocates zeroed memory.
+    /// @param alignment power of two, at most 2 MiB
+    /// @throws weftio::error errc::not_supported the device has no memory of that kind; errc::out_of_memory;
+    ///         errc::invalid_argument zero bytes, or a bad alignment
+    memory allocate(std::size_t bytes, memory_kind kind, std::size_t alignment = 4096) const;
+
+    /// Starts `kernel` and returns at once. Arguments are scalars, device pointers, or host objects with a device handle
+    /// (`eth_rxq`, ...), which must outlive the kernel. The abort flags of those objects are lowered first: do not launch
+    /// on a queue while a kernel that was stopped still holds it. A fault in one block raises them, so that the others end.
+    /// CPU: at most 1024 blocks of 1024 lanes, and 16384 lanes in all unless a block has 1; a lane has 128 KiB of stack.
+    /// A lane that spins without weftio_relax keeps the other lanes of its block from running.
+    /// @throws weftio::error errc::invalid_argument a grid the device cannot run, or one whose blocks cannot all run at
+    ///         once; errc::device_error the kernel does not compile (with the compiler's words) or cannot start
+    template <class... Parameters, class... Arguments>
+    running_kernel launch(const kernel<Parameters...>& kernel, grid shape, Arguments&&... arguments) const;
+
+    const std::string& name() const noexcept; ///< for people: "cpu", "opencl: pthread-skylake-avx512"
+    /// The clock that kernels without a timer of their own read; device address, nullptr where they have one.
+    const weftio_dev_clock* clock() const noexcept;
+
+    detail::device_backend& backend() const noexcept { return *backend_; }
+
+ private:
+    explicit device(std::shared_ptr<detail::device_backend> backend) : backend_(std::move(backend)) {}
+    running_kernel launch_erased(const detail::launch_request& request) const;
+
+    std::shared_ptr<detail::device_backend> backend_;
+};
+
+namespace detail {
+
+/// A launch without types: what the OpenCL and CUDA back ends need, plus a call for the CPU.
+struct launch_request {
+    struct argument {
+        const void* value;
+        std::size_t bytes;
+        bool pointer;
+    };
+    const char* name;
+    std::string_view source;
+    std::string_view cuda_image;
+    grid shape;
+    std::vector<argument> arguments; ///< valid during the call only
+    std::function<void()> call;      ///< runs one lane on the CPU; owns copies of the arguments
+    std::vector<weftio_dev_control*> controls; ///< of the arguments; a back end raises `abort` when a block faults
+    const char* file = "";           ///< name of the header that `source` holds
+};
+
+template <class T>
+decltype(auto) kernel_argument(T& object)
+{
+    if constexpr (exported<T>)
+        return object.handle();
+    else
+        return object;
+}
+
+template <class T>
+void collect_control(T& object, std::vector<weftio_dev_control*>& controls)
+{
+    if constexpr (stoppable<T>)
+        controls.push_back(object.control());
+}
+
+} // namespace detail
+
+template <class... Parameters, class... Arguments>
+running_kernel device::launch(const kernel<Parameters...>& kernel, grid shape, Arguments&&... arguments) const
+{
+    static_assert(sizeof...(Parameters) == sizeof...(Arguments), "as many arguments as the kernel has parameters");
+    std::tuple<Parameters...> values{static_cast<Parameters>(detail::kernel_argument(arguments))...};
+    detail::launch_request request{.name = kernel.name, .source = kernel.source, .cuda_image = kernel.cuda_image,
+                                   .shape = shape, .arguments = {}, .call = {}, .controls = {}, .file = kernel.file};
+    (detail::collect_control(arguments, request.controls), ...);
+    std::apply(
+        [&](auto&... value) {
+            (request.arguments.push_back({&value, sizeof value, std::is_pointer_v<std::remove_reference_t<decltype(value)>>}),
+             ...);
+        },
+        values);
+    request.call = [function = kernel.function, values] { std::apply(function, values); };
+    return launch_erased(request);
+}
+
+} // namespace weftio

@@ -1,0 +1,57 @@
+// A ring of receive slots that a kernel owns.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "weftio/device.hpp"
+#include "weftio/device/eth_rxq.h"
+#include "weftio/port.hpp"
+
+namespace weftio {
+
+struct eth_rxq_options {
+    std::uint32_t packets = 1024;          ///< slots: a power of two in 64..32768
+    std::uint32_t max_packet_bytes = 2048; ///< bytes of a slot, 64..16384, rounded up to a multiple of 64
+    /// Verify IPv4, UDP and TCP checksums in software where the driver has not: the flags of a packet say what was found good.
+    bool verify_checksums = true;
+};
+
+/// A queue's own account: offered = delivered + the drops, all of them packets that steering sent here.
+struct eth_rxq_counters {
+    std::uint64_t delivered = 0;
+    std::uint64_t delivered_bytes = 0;
+    std::uint64_t out_of_buffer = 0;
+    std::uint64_t too_long = 0;
+};
+
+/// A ring of receive slots that a kernel owns.
+///
+/// - Ownership: move-only; keeps its `port` and `device` alive. Flows that point here keep its ring alive.
+/// - Threads: create, move and destroy from one thread at a time, while no kernel holds the handle.
+/// - Nothing arrives before a `flow` sends packets here.
+class eth_rxq {
+ public:
+    /// @throws weftio::error
+    ///     - `errc::invalid_argument` `packets` is not a power of two in 64..32768, or `max_packet_bytes` is not in 64..16384
+    ///     - `errc::out_of_memory`
+    eth_rxq(const port& port, const device& device, eth_rxq_options options = {});
+    eth_rxq(eth_rxq&&) noexcept;
+    eth_rxq& operator=(eth_rxq&&) noexcept;
+    ~eth_rxq();
+
+    /// What a kernel is given; pass the queue itself to device::launch.
+    weftio_dev_eth_rxq* handle() const noexcept;
+    weftio_dev_control* control() const noexcept;
+    std::uint32_t packets() const noexcept;
+    eth_rxq_counters counters() const;
+    /// Number of the queue at its port; flows name it.
+    std::uint32_t number() const noexcept;
+    const std::shared_ptr<nic::soft_port>& port_backend() const noexcept;
+
+ private:
+    struct state;
+    std::unique_ptr<state> state_;
+};
+
+} // namespace weftio

@@ -1,0 +1,126 @@
+// A ring of send entries that a kernel owns.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "weftio/device.hpp"
+#include "weftio/device/eth_txq.h"
+#include "weftio/port.hpp"
+
+namespace weftio {
+
+struct eth_txq_options {
+    std::uint32_t entries = 1024; ///< a power of two in 64..32768
+    /// Clock that wait entries are in; the software NIC has one, "utc". Anything else is refused.
+    std::string clock = "utc";
+    /// A wait further ahead than this is an error. A ConnectX compares 35 bits of the clock and cannot look further than 4 s.
+    std::uint64_t horizon_ns = 4'000'000'000;
+};
+
+/// A queue's own account. Once it is idle: enqueued = sent + waited + failed + flushed.
+struct eth_txq_counters {
+    std::uint64_t enqueued = 0; ///< entries that the NIC took up
+    std::uint64_t sent = 0;     ///< frames that the port is done with
+    std::uint64_t sent_bytes = 0;
+    std::uint64_t waited = 0;  ///< waits and no-operations executed
+    std::uint64_t failed = 0;  ///< entries that could not be executed
+    std::uint64_t flushed = 0; ///< entries behind one that failed, or that were stopped
+    std::uint64_t copied_bytes = 0; ///< payload that was copied on its way out
+    std::uint64_t tx_pp_timestamp_past_errors = 0;   ///< waits whose time had passed: sent at once
+    std::uint64_t tx_pp_timestamp_future_errors = 0; ///< waits beyond the horizon: failed
+    std::uint64_t tx_pp_timestamp_order_errors = 0;  ///< waits earlier than the one before
+    std::uint64_t lost_events = 0; ///< notifications that found nobody reading
+};
+
+/// How late frames behind a wait were handed to the port, in nanoseconds. Never negative: nothing is early.
+struct schedule_error {
+    std::uint64_t count = 0;
+    std::uint64_t p50_ns = 0, p99_ns = 0, p999_ns = 0, max_ns = 0;
+};
+
+/// A ring of send entries that a kernel owns.
+///
+/// - Ownership: move-only; keeps its `port` and `device` alive. Entries that were pushed are executed also after the kernel
+///   that enqueued them has returned; the destructor flushes what has not been handed to the port.
+/// - Threads: create, move, reset and destroy from one thread at a time, while no kernel holds the handle.
+class eth_txq {
+ public:
+    /// @throws weftio::error
+    ///     - `errc::invalid_argument` `entries` is not a power of two in 64..32768, or `clock` is not the port's
+    ///     - `errc::out_of_memory`
+    eth_txq(const port& port, const device& device, eth_txq_options options = {});
+    eth_txq(eth_txq&&) noexcept;
+    eth_txq& operator=(eth_txq&&) noexcept;
+    ~eth_txq();
+
+    /// What a kernel is given; pass the queue itself to device::launch.
+    weftio_dev_eth_txq* handle() const noexcept;
+    weftio_dev_control* control() const noexcept;
+    std::uint32_t entries() const noexcept;
+    std::uint32_t number() const noexcept;
+
+    /// Value of a wait entry for a time in UTC nanoseconds.
+    static std::uint64_t timestamp(std::uint64_t utc_ns) noexcept { return weftio_real_time_from_ns(utc_ns); }
+    const std::string& clock_name() const noexcept;
+
+    eth_txq_counters counters() const;
+    schedule_error schedule() const;
+    /// Whether an entry has failed: later ones are flushed until reset().
+    bool failed() const;
+    /// Brings the queue back after an error, at position 0. Blocks until the port has given back what it holds, at most 1 s.
+    /// @pre no kernel uses the queue
+    /// @throws weftio::error errc::in_use the port still holds frames of it
+    void reset();
+
+ private:
+    friend class progress_engine;
+    struct state;
+    std::shared_ptr<state> state_;
+};
+
+/// An entry that was sent with WEFTIO_DEV_SEND_NOTIFY.
+struct send_notification {
+    std::uint32_t queue = 0;
+    std::uint32_t position = 0; ///< free-running index
+    std::uint64_t time_ns = 0;  ///< UTC, when the port was done with it
+};
+
+/// An entry that could not be executed.
+struct send_failure {
+    std::uint32_t queue = 0;
+    std::uint32_t position = 0;
+    std::uint8_t syndrome = 0; ///< enum weftio_syndrome
+    std::string text;          ///< queue, position, reason
+    std::uint64_t time_ns = 0;
+};
+
+/// Brings what happens on send queues to the host, in a thread that the application owns.
+///
+/// - Ownership: keeps what it needs of attached queues alive.
+/// - Threads: one at a time. Callbacks run inside progress().
+class progress_engine {
+ public:
+    struct callbacks {
+        std::function<void(const send_notification&)> on_sent{};
+        std::function<void(const send_failure&)> on_error{};
+    };
+
+    progress_engine();
+    progress_engine(progress_engine&&) noexcept;
+    progress_engine& operator=(progress_engine&&) noexcept;
+    ~progress_engine();
+
+    /// A queue belongs to one progress engine. @throws weftio::error errc::in_use it is attached already
+    void attach(const eth_txq& queue, callbacks callbacks);
+    /// Calls back for everything that has happened since the last call. Returns how much that was. Does not block.
+    unsigned progress();
+
+ private:
+    struct attachment;
+    std::vector<attachment> attached_;
+};
+
+} // namespace weftio

@@ -1,0 +1,66 @@
+// Memory that a NIC may touch, and arrays of buffers in it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "weftio/device.hpp"
+#include "weftio/device/buf.h"
+#include "weftio/port.hpp"
+
+namespace weftio {
+
+/// Registers memory with a port's NIC and names it by an mlx5-style key.
+///
+/// - Ownership: move-only; keeps the port alive. The memory is the caller's and must outlive the region.
+/// - Threads: any, one at a time, while the port runs. After the destructor the NIC refuses the key, also when a later region
+///   gets the same index: keys carry a generation.
+class memory_region {
+ public:
+    /// @throws weftio::error errc::not_reachable the memory is of a kind that the software NIC cannot see;
+    ///         errc::invalid_argument it is empty; errc::out_of_memory all keys are taken
+    memory_region(const port& port, const memory& memory);
+    memory_region(memory_region&&) noexcept;
+    memory_region& operator=(memory_region&&) noexcept;
+    ~memory_region();
+
+    std::uint32_t lkey() const noexcept; ///< host byte order
+    void* device_address() const noexcept;
+    std::size_t bytes() const noexcept;
+
+ private:
+    struct state;
+    std::unique_ptr<state> state_;
+};
+
+struct buf_arr_options {
+    std::uint32_t count = 0;
+    std::uint32_t buffer_bytes = 0;  ///< room of one buffer
+    std::uint32_t stride_bytes = 0;  ///< from buffer to buffer; 0: buffer_bytes, rounded up to a multiple of 64
+};
+
+/// Equal buffers side by side, allocated and registered, for kernels to build packets in.
+///
+/// - Ownership: move-only; owns its memory; keeps the port and the device alive.
+/// - Threads: create, move and destroy from one thread at a time, while no kernel holds the handle.
+class buf_arr {
+ public:
+    /// @throws weftio::error errc::invalid_argument no buffers, buffers of 0 bytes, or a stride shorter than a buffer;
+    ///         errc::out_of_memory
+    buf_arr(const port& port, const device& device, buf_arr_options options);
+    buf_arr(buf_arr&&) noexcept;
+    buf_arr& operator=(buf_arr&&) noexcept;
+    ~buf_arr();
+
+    weftio_dev_buf_arr* handle() const noexcept;
+    std::uint32_t count() const noexcept;
+    std::uint32_t lkey() const noexcept; ///< host byte order
+    /// Buffer `index`, for the CPU. @pre index < count()
+    void* cpu_address(std::uint32_t index) const noexcept;
+
+ private:
+    struct state;
+    std::unique_ptr<state> state_;
+};
+
+} // namespace weftio

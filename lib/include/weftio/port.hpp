@@ -1,0 +1,102 @@
+// A network port: the software NIC on top of any DPDK port.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace weftio {
+
+namespace nic {
+class soft_port;
+}
+
+/// What an engine thread does when it finds nothing.
+enum class idle_policy {
+    sleep, ///< spin a little, yield a little, then sleep 20 us at a time: the friendly default
+    yield, ///< spin a little, then yield
+    busy,  ///< never give the core away: lowest latency
+};
+
+/// Who runs the engine.
+enum class engine_mode {
+    thread,        ///< a thread of its own
+    inline_worker, ///< the receive and push calls of a CPU kernel, or port::turn()
+};
+
+struct port_options {
+    engine_mode mode = engine_mode::thread;
+    idle_policy idle = idle_policy::sleep;
+    int core = -1; ///< core of the engine thread; -1: wherever the system puts it
+    /// Hold packets back while the queue they go to is full, instead of dropping them. `automatic`: for capture files, which
+    /// can wait; a wire cannot. Held packets also hold those behind them, whatever queue they go to.
+    enum class hold { automatic, on, off } hold_when_full = hold::automatic;
+    std::uint16_t mtu = 0; ///< 0: the driver's own
+    std::vector<std::string> eal_arguments{}; ///< extra words for EAL, used if this port is the one that starts it
+};
+
+/// Why packets never reached a kernel. Every packet that a port received was delivered or is in exactly one of these.
+enum class drop_reason {
+    no_match,      ///< no flow rule wanted it
+    dropped_by_flow, ///< a rule said drop
+    out_of_buffer, ///< no free slot: the kernel has not released enough
+    too_long,      ///< longer than a slot
+    runt,          ///< shorter than an Ethernet header
+    queue_closed,  ///< its queue went away while it was on its way
+    count_         ///< how many there are
+};
+const char* to_string(drop_reason reason) noexcept;
+
+/// Conservation: received = delivered + held + sum(dropped), at any time that the engine is between two turns.
+struct port_counters {
+    std::uint64_t received = 0;       ///< packets taken from the driver
+    std::uint64_t received_bytes = 0;
+    std::uint64_t delivered = 0;      ///< completions written
+    std::uint64_t held = 0;           ///< waiting for a slot (see port_options::hold_when_full)
+    std::array<std::uint64_t, static_cast<std::size_t>(drop_reason::count_)> dropped{};
+    std::uint64_t driver_missed = 0;  ///< lost below us, as the driver reports it; not part of `received`
+    std::uint64_t copied_bytes = 0;   ///< payload that was copied on its way to a kernel
+    std::uint64_t capture_damaged = 0; ///< 1 when a capture file ended inside a record
+
+    std::uint64_t dropped_total() const noexcept;
+};
+
+/// A DPDK port whose queues kernels can own.
+///
+/// - Ownership: a cheap handle; queues and flows made on it keep it alive. The last one closes it.
+/// - Threads: any. Queues and flows come and go while it runs.
+class port {
+ public:
+    /// Opens `pcap:FILE`, `pcap:rx=FILE,tx=FILE` (either may be left out), `pcap:builtin`, `iface:NAME`, `tap:NAME`,
+    /// `loopback`, `null`, any DPDK devargs (`net_af_xdp0,iface=eth0`), a PCI address, or the name of a DPDK port that exists
+    /// already. Starts EAL if nobody has: in memory, without a PCI scan unless a PCI port is named.
+    /// @throws weftio::error errc::invalid_argument, errc::not_found, errc::permission_denied, errc::in_use,
+    ///         errc::not_supported, errc::out_of_memory; the text says which value and what to do
+    static port open(std::string_view spec, port_options options = {});
+
+    const std::string& spec() const noexcept;
+    const std::string& driver() const noexcept; ///< "net_af_xdp", ...: for `iface:` it says which one worked
+    std::array<std::uint8_t, 6> mac() const noexcept;
+    std::uint16_t mtu() const noexcept;
+    port_counters counters() const;
+
+    /// Whether a capture file has been read to its end and nothing of it is held; always false for other ports.
+    bool exhausted() const noexcept;
+    /// Inline mode: runs the engine once and returns the packets and entries it moved. One thread at a time.
+    /// @throws weftio::error errc::invalid_argument the port has an engine thread
+    unsigned turn();
+
+    nic::soft_port& backend() const noexcept { return *backend_; }
+    const std::shared_ptr<nic::soft_port>& share() const noexcept { return backend_; }
+
+ private:
+    explicit port(std::shared_ptr<nic::soft_port> backend) : backend_(std::move(backend)) {}
+
+    std::shared_ptr<nic::soft_port> backend_;
+};
+
+} // namespace weftio

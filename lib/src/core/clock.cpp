@@ -1,0 +1,142 @@
+#include "core/clock.hpp"
+
+#include "weftio/clock.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
+
+namespace weftio::detail {
+
+namespace {
+
+constexpr double longest_slew = 500e-6;
+constexpr double believable_drift = 2000e-6; ///< a slope further off than this is a step of CLOCK_REALTIME, not a rate
+constexpr double settle_ns = 500e6;          ///< an offset is worked off over this time
+constexpr double look_ns = 20e6;
+constexpr std::uint64_t calibration_ns = 2'000'000;
+
+std::uint64_t real_now_ns() noexcept
+{
+    timespec now{};
+    clock_gettime(CLOCK_REALTIME, &now);
+    return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
+}
+
+struct sample {
+    std::uint64_t ticks, real_ns, doubt;
+};
+
+/// CLOCK_REALTIME and the counter at the same moment: the tightest of a few tries.
+sample look() noexcept
+{
+    sample best{0, 0, ~std::uint64_t{0}};
+    for (int attempt = 0; attempt < 4; ++attempt) {
+        std::uint64_t before = utc_clock::ticks();
+        std::uint64_t real_ns = real_now_ns();
+        std::uint64_t after = utc_clock::ticks();
+        if (after - before < best.doubt)
+            best = {before + (after - before) / 2, real_ns, after - before};
+    }
+    return best;
+}
+
+utc_clock calibrated()
+{
+    sample first = look(), last = first;
+    while (last.real_ns - first.real_ns < calibration_ns)
+        last = look();
+    double slope = static_cast<double>(last.real_ns - first.real_ns) / static_cast<double>(last.ticks - first.ticks);
+    return {last.ticks, last.real_ns, slope};
+}
+
+} // namespace
+
+utc_clock& utc_clock::instance()
+{
+    static utc_clock clock = calibrated();
+    return clock;
+}
+
+std::uint64_t utc_clock::ticks() noexcept
+{
+#if defined(__x86_64__)
+    unsigned processor = 0;
+    return __rdtscp(&processor);
+#elif defined(__aarch64__)
+    std::uint64_t value;
+    asm volatile("isb; mrs %0, cntvct_el0" : "=r"(value)::"memory");
+    return value;
+#else
+    return real_now_ns();
+#endif
+}
+
+utc_clock::utc_clock(std::uint64_t ticks, std::uint64_t real_ns, double ns_per_tick) noexcept
+    : last_ticks_(ticks), last_real_ns_(real_ns), natural_(ns_per_tick)
+{
+    publish(ticks, real_ns, ns_per_tick);
+}
+
+std::uint64_t utc_clock::at(std::uint64_t ticks) const noexcept
+{
+    for (;;) {
+        std::uint32_t before = sequence_.load(std::memory_order_acquire);
+        std::uint64_t base_ticks = base_ticks_.load(std::memory_order_acquire);
+        std::uint64_t base_ns = base_ns_.load(std::memory_order_acquire);
+        std::uint64_t scale = scale_.load(std::memory_order_acquire);
+        if (before % 2 != 0 || before != sequence_.load(std::memory_order_relaxed))
+            continue;
+        // Signed: another core's reading may be a hair before the base.
+        auto passed = static_cast<__int128>(static_cast<std::int64_t>(ticks - base_ticks)) * static_cast<__int128>(scale);
+        return base_ns + static_cast<std::uint64_t>(static_cast<std::int64_t>(passed >> 32));
+    }
+}
+
+void utc_clock::publish(std::uint64_t base_ticks, std::uint64_t base_ns, double ns_per_tick) noexcept
+{
+    sequence_.fetch_add(1, std::memory_order_acq_rel);
+    base_ticks_.store(base_ticks, std::memory_order_release);
+    base_ns_.store(base_ns, std::memory_order_release);
+    scale_.store(static_cast<std::uint64_t>(ns_per_tick * 4294967296.0), std::memory_order_release);
+    sequence_.fetch_add(1, std::memory_order_release);
+    next_look_.store(base_ticks + static_cast<std::uint64_t>(look_ns / ns_per_tick), std::memory_order_relaxed);
+}
+
+void utc_clock::discipline() noexcept
+{
+    if (static_cast<std::int64_t>(ticks() - next_look_.load(std::memory_order_relaxed)) < 0 || steering_.test_and_set(std::memory_order_acquire))
+        return;
+    sample now = look();
+    steer(now.ticks, now.real_ns);
+    steering_.clear(std::memory_order_release);
+}
+
+void utc_clock::steer(std::uint64_t ticks, std::uint64_t real_ns) noexcept
+{
+    auto passed_ticks = static_cast<double>(ticks - last_ticks_);
+    auto passed_ns = static_cast<double>(static_cast<std::int64_t>(real_ns - last_real_ns_));
+    double slope = passed_ns / passed_ticks;
+    if (std::abs(slope / natural_ - 1) < believable_drift)
+        natural_ += (slope - natural_) * std::min(1.0, passed_ns / 1e9); // learn over about a second
+    last_ticks_ = ticks;
+    last_real_ns_ = real_ns;
+
+    std::uint64_t ours = at(ticks);
+    auto behind_ns = static_cast<double>(static_cast<std::int64_t>(real_ns - ours));
+    double slew = std::clamp(behind_ns / settle_ns, -longest_slew, longest_slew);
+    publish(ticks, ours, natural_ * (1 + slew));
+}
+
+} // namespace weftio::detail
+
+std::uint64_t weftio::utc_now_ns() noexcept
+{
+    auto& clock = detail::utc_clock::instance();
+    clock.discipline();
+    return clock.now_ns();
+}

@@ -1,0 +1,48 @@
+// Time on the host: UTC from the processor's cycle counter.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace weftio::detail {
+
+/// UTC in nanoseconds, read from the cycle counter in a few nanoseconds and steered towards CLOCK_REALTIME.
+///
+/// Continuous and monotonic: a difference is worked off by running up to 500 ppm faster or slower, never by a step, also when
+/// somebody steps CLOCK_REALTIME. Any thread may read; discipline() may be called by any thread, one does the work.
+class utc_clock {
+ public:
+    static constexpr const char* name = "utc";
+
+    static utc_clock& instance();
+
+    std::uint64_t now_ns() const noexcept { return at(ticks()); }
+    /// Compares with CLOCK_REALTIME when the last time is long enough ago. Engines call it between turns.
+    void discipline() noexcept;
+    /// The pure servo, for tests: `real_ns` was seen at `ticks`.
+    void steer(std::uint64_t ticks, std::uint64_t real_ns) noexcept;
+    std::uint64_t at(std::uint64_t ticks) const noexcept;
+    static std::uint64_t ticks() noexcept;
+
+    /// @param ns_per_tick  first guess
+    utc_clock(std::uint64_t ticks, std::uint64_t real_ns, double ns_per_tick) noexcept;
+
+ private:
+    /// now = base_ns + (ticks - base_ticks) * scale / 2^32
+    void publish(std::uint64_t base_ticks, std::uint64_t base_ns, double ns_per_tick) noexcept;
+
+    std::atomic<std::uint32_t> sequence_{0}; ///< odd while the three below change
+    std::atomic<std::uint64_t> base_ticks_{0}, base_ns_{0}, scale_{0};
+    std::atomic<std::uint64_t> next_look_{0}; ///< in ticks
+    std::atomic_flag steering_;
+    std::uint64_t last_ticks_, last_real_ns_; ///< the last comparison
+    double natural_;                          ///< nanoseconds a tick, as learnt
+};
+
+/// UTC in nanoseconds. Any thread; does not block.
+inline std::uint64_t utc_now_ns() noexcept
+{
+    return utc_clock::instance().now_ns();
+}
+
+} // namespace weftio::detail

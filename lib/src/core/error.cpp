@@ -1,0 +1,42 @@
+#include "weftio/error.hpp"
+
+namespace weftio {
+
+namespace {
+
+class category final : public std::error_category {
+ public:
+    const char* name() const noexcept override { return "weftio"; }
+    std::string message(int value) const override
+    {
+        switch (static_cast<errc>(value)) {
+        case errc::invalid_argument: return "invalid argument";
+        case errc::not_found: return "not found";
+        case errc::permission_denied: return "permission denied";
+        case errc::in_use: return "in use";
+        case errc::not_supported: return "not supported";
+        case errc::not_reachable: return "memory not reachable";
+        case errc::out_of_memory: return "out of memory";
+        case errc::closed: return "closed";
+        case errc::device_error: return "device error";
+        }
+        return "unknown error";
+    }
+};
+
+} // namespace
+
+const std::error_category& error_category() noexcept
+{
+    static const category instance;
+    return instance;
+}
+
+std::error_code make_error_code(errc value) noexcept
+{
+    return {static_cast<int>(value), error_category()};
+}
+
+error::error(errc code, std::string text) : std::system_error(make_error_code(code), text), text_(std::move(text)) {}
+
+} // namespace weftio

@@ -1,0 +1,46 @@
+// What a kind of device must be able to do. device.cpp turns it into the public classes.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "weftio/device.hpp"
+
+namespace weftio::detail {
+
+/// A launched kernel, as its back end sees it. The destructor does not wait: running_kernel has waited before. A kernel that
+/// still runs then is left behind: the back end must keep alive, and not free, whatever it may use.
+class running_backend {
+ public:
+    virtual ~running_backend() = default;
+    /// Whether the kernel has ended within `bound`; throws weftio::error, at every call, when it ended with a fault.
+    /// `bound` may be 0 (look and return) or as large as its type allows.
+    virtual bool wait_for(std::chrono::nanoseconds bound) = 0;
+};
+
+class device_backend {
+ public:
+    struct allocation {
+        void* cpu = nullptr;
+        void* device = nullptr;
+    };
+
+    virtual ~device_backend() = default;
+    virtual const std::string& name() const noexcept = 0;
+    /// Zeroed memory; throws weftio::error. `bytes` > 0 and `alignment` are checked by the caller.
+    virtual allocation allocate(std::size_t bytes, std::size_t alignment, memory_kind kind) = 0;
+    virtual void release(const allocation& allocation, memory_kind kind) noexcept = 0;
+    /// Starts the kernel and returns. `self` keeps this back end alive for as long as the kernel runs.
+    virtual std::shared_ptr<running_backend> launch(const launch_request& request, std::shared_ptr<device_backend> self) = 0;
+    /// nullptr where kernels have a timer.
+    virtual const weftio_dev_clock* clock() const noexcept = 0;
+};
+
+std::shared_ptr<device_backend> open_cpu();
+/// `index` < 0: the first usable one. Throws weftio::error when there is none, saying why each was refused.
+std::shared_ptr<device_backend> open_opencl(int index);
+
+} // namespace weftio::detail

@@ -1,0 +1,146 @@
+#include "device/cpu/launch.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <exception>
+#include <utility>
+
+#include <fmt/format.h>
+#include <pthread.h>
+
+#include "device/cpu/scheduler.hpp"
+#include "weftio/error.hpp"
+
+namespace weftio::detail::cpu {
+
+namespace {
+
+/// Leaves signals to the application's own threads, but for those that a thread raises by what it does.
+void leave_signals_to_others() noexcept
+{
+    sigset_t blocked;
+
+    sigfillset(&blocked);
+    for (int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS, SIGPROF})
+        sigdelset(&blocked, own);
+    pthread_sigmask(SIG_SETMASK, &blocked, nullptr);
+}
+
+} // namespace
+
+launch_state::launch_state(const launch_request& request, std::shared_ptr<device_backend> device, stack_pool& stacks,
+                           std::optional<std::uint64_t> shuffle_seed)
+    : device_(std::move(device)), stacks_(stacks), shuffle_seed_(shuffle_seed), name_(request.name), call_(request.call),
+      shape_(request.shape), controls_(request.controls), live_blocks_(request.shape.blocks)
+{
+}
+
+void launch_state::run_block(std::uint32_t block) noexcept
+{
+    leave_signals_to_others();
+    pthread_setname_np(pthread_self(), fmt::format("weftio/b{}", block).c_str());
+
+    gate_.wait(closed);
+    if (gate_.load() == open) {
+        std::string what = run_lanes({.lane = 0, .block_lanes = shape_.lanes, .block = block, .blocks = shape_.blocks});
+        if (!what.empty())
+            fail(block, what);
+    }
+    std::scoped_lock lock(mutex_);
+    if (--live_blocks_ == 0)
+        ended_.notify_all();
+}
+
+/// Returns what went wrong, or nothing.
+std::string launch_state::run_lanes(const weftio_cpu_lane& first) noexcept
+{
+    if (first.block_lanes > 1) {
+        block_scheduler lanes(first, stacks_, lane_order(shuffle_seed_, first.block), failed_);
+        return lanes.run(call_);
+    }
+    weftio_cpu_this_lane = first;
+    try {
+        call_();
+    } catch (...) {
+        return fmt::format("lane 0 ended with {}", describe(std::current_exception()));
+    }
+    return {};
+}
+
+/// Keeps the first fault and asks the other blocks to end: those of several lanes directly, all through their queues.
+void launch_state::fail(std::uint32_t block, const std::string& what)
+{
+    std::scoped_lock lock(mutex_);
+
+    if (fault_.empty()) {
+        fault_ = fmt::format("weftio: kernel {} on the CPU, block {}: {}", name_, block, what);
+        if (shuffle_seed_ && shape_.lanes > 1)
+            fault_ += fmt::format(" (lanes shuffled: WEFTIO_SHUFFLE_SEED={} repeats it)", *shuffle_seed_);
+    }
+    failed_ = true;
+    for (weftio_dev_control* control : controls_)
+        weftio_store_release_sys_u32(&control->abort, 1);
+}
+
+void launch_state::open_gate(bool run) noexcept
+{
+    gate_ = run ? open : canceled;
+    gate_.notify_all();
+}
+
+bool launch_state::wait_for(std::chrono::nanoseconds bound)
+{
+    constexpr std::chrono::nanoseconds longest = std::chrono::hours(24 * 365); // the sum with now must not overflow
+    std::unique_lock lock(mutex_);
+
+    return ended_.wait_for(lock, std::min(bound, longest), [this] { return live_blocks_ == 0; });
+}
+
+cpu_running::cpu_running(std::shared_ptr<launch_state> state, std::uint32_t blocks, std::function<void()> left_behind)
+    : state_(std::move(state)), left_behind_(std::move(left_behind))
+{
+    threads_.reserve(blocks);
+    try {
+        for (std::uint32_t block = 0; block < blocks; ++block)
+            threads_.emplace_back([state = state_, block] { state->run_block(block); });
+    } catch (const std::exception& failure) {
+        state_->open_gate(false);
+        join();
+        throw error(errc::device_error,
+                    fmt::format("weftio: CPU device: cannot start {} blocks, the system refuses thread {}: {}; ask for fewer "
+                                "blocks or raise the limit (ulimit -u, or the pids limit of the container)",
+                                blocks, threads_.size(), failure.what()));
+    }
+    state_->open_gate(true);
+}
+
+cpu_running::~cpu_running()
+{
+    if (state_->wait_for({})) {
+        join();
+        return;
+    }
+    left_behind_();
+    for (std::thread& thread : threads_)
+        thread.detach();
+}
+
+bool cpu_running::wait_for(std::chrono::nanoseconds bound)
+{
+    if (!state_->wait_for(bound))
+        return false;
+    join();
+    if (!state_->fault().empty())
+        throw error(errc::device_error, state_->fault());
+    return true;
+}
+
+void cpu_running::join()
+{
+    for (std::thread& thread : threads_) {
+        if (thread.joinable())
+            thread.join();
+    }
+}
+
+} // namespace weftio::detail::cpu

@@ -1,0 +1,81 @@
+// A launch on the CPU: a thread for every block.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "device/backend.hpp"
+#include "device/cpu/stack_pool.hpp"
+
+namespace weftio::detail::cpu {
+
+inline constexpr std::uint32_t max_blocks = 1024;
+inline constexpr std::uint32_t max_lanes = 1024;
+
+/// What the threads of a launch and its running_backend have in common. It outlives both.
+class launch_state {
+ public:
+    /// @param device  kept alive until the last block has ended; `stacks` is a part of it
+    launch_state(const launch_request& request, std::shared_ptr<device_backend> device, stack_pool& stacks,
+                 std::optional<std::uint64_t> shuffle_seed);
+
+    /// The body of a block's thread: waits for open_gate(), then runs all lanes.
+    void run_block(std::uint32_t block) noexcept;
+    /// Lets the threads go; `run` false: without running anything.
+    void open_gate(bool run) noexcept;
+    /// Whether all blocks have ended within `bound`.
+    bool wait_for(std::chrono::nanoseconds bound);
+    /// The first fault, or empty. @pre all blocks have ended
+    const std::string& fault() const noexcept { return fault_; }
+
+ private:
+    std::string run_lanes(const weftio_cpu_lane& first) noexcept;
+    void fail(std::uint32_t block, const std::string& what);
+
+    const std::shared_ptr<device_backend> device_;
+    stack_pool& stacks_;
+    const std::optional<std::uint64_t> shuffle_seed_;
+    const std::string name_;
+    const std::function<void()> call_;
+    const grid shape_;
+    const std::vector<weftio_dev_control*> controls_;
+
+    enum gate : int { closed, open, canceled };
+    std::atomic<int> gate_ = closed;
+    std::atomic<bool> failed_ = false; ///< ends the other blocks
+    std::mutex mutex_;                 ///< of what follows
+    std::condition_variable ended_;
+    std::uint32_t live_blocks_;
+    std::string fault_;
+};
+
+/// The launch as device.cpp sees it.
+///
+/// - Ownership: joins the threads once all blocks have ended. Destroyed before, it leaves them behind: they run on with what
+///   they share, and `left_behind` is called.
+class cpu_running final : public running_backend {
+ public:
+    /// Starts the threads, all blocks together.
+    /// @throws weftio::error errc::device_error the system gives no more threads; nothing has run then
+    cpu_running(std::shared_ptr<launch_state> state, std::uint32_t blocks, std::function<void()> left_behind);
+    ~cpu_running() override;
+
+    bool wait_for(std::chrono::nanoseconds bound) override;
+
+ private:
+    void join();
+
+    std::shared_ptr<launch_state> state_;
+    std::function<void()> left_behind_;
+    std::vector<std::thread> threads_;
+};
+
+} // namespace weftio::detail::cpu

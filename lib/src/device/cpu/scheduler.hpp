@@ -1,0 +1,95 @@
+// The lanes of a block, as fibers of one thread.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "device/cpu/fiber.hpp"
+#include "device/cpu/lane_order.hpp"
+#include "device/cpu/stack_pool.hpp"
+#include "weftio/device/platform.h"
+
+namespace weftio::detail::cpu {
+
+/// Runs the lanes of one block in turn: each until it waits, yields or ends.
+///
+/// Lanes meet at four kinds of places: a barrier or a sum, of their warp or of their block. A place opens when every lane of
+/// the warp or block that has not ended has come to it. When no lane can go on the block is deadlocked, which is a fault.
+///
+/// - Threads: the block's own.
+class block_scheduler final : public weftio_cpu_scheduler {
+ public:
+    /// @param first  what lane 0 finds in weftio_cpu_this_lane; the other lanes differ in their number only
+    /// @param ended_from_outside  once true, run() ends every lane at its next barrier, sum or yield
+    block_scheduler(const weftio_cpu_lane& first, stack_pool& stacks, lane_order order,
+                    const std::atomic<bool>& ended_from_outside);
+
+    /// Runs `body` once in every lane and returns when all have ended. Never throws.
+    /// @return empty, or the fault: what it was and in which lanes
+    std::string run(const std::function<void()>& body) noexcept;
+
+    void barrier(scope over) override;
+    weftio_u32 sum(scope over, weftio_u32 value) override;
+    void yield() override;
+
+ private:
+    struct place {
+        const char* name; ///< for people
+        std::uint32_t arrived = 0;
+        weftio_u32 total = 0;
+    };
+    /// The lanes of a warp, or all.
+    struct group {
+        group(scope over, std::uint32_t first, std::uint32_t count);
+
+        std::uint32_t first;
+        std::uint32_t count;
+        std::uint32_t live; ///< lanes that have not ended
+        place barrier;
+        place sum;
+    };
+    struct lane {
+        std::optional<fiber> body{};
+        const place* waits_at = nullptr;
+        weftio_u32 result = 0; ///< of the last place that opened
+        bool ended = false;
+    };
+
+    void run_rounds();
+    bool run_round();
+    void run_lane(std::uint32_t number);
+    void end_lane(std::uint32_t number);
+    void cancel_lanes();
+    void lane_body() noexcept;
+    weftio_u32 meet(group& all, place& at, weftio_u32 value);
+    void open_if_complete(group& all, place& at);
+    void suspend();
+    group& group_of(scope over, std::uint32_t lane);
+    std::string deadlock_text() const;
+
+    const weftio_cpu_lane first_;
+    stack_pool& stacks_;
+    lane_order order_;
+    const std::atomic<bool>& ended_from_outside_;
+    const std::function<void()>* kernel_ = nullptr;
+    std::vector<lane> lanes_;
+    std::vector<group> warps_;
+    group block_;
+    std::vector<std::uint32_t> sequence_; ///< every lane, in the order of this round
+    std::uint32_t current_ = 0;
+    bool canceling_ = false;
+    std::string fault_;
+};
+
+/// "3, 5-9, 12": numbers in ascending order, the runs among them shortened; what is too long ends in "...".
+std::string lane_list(const std::vector<std::uint32_t>& lanes);
+
+/// What somebody threw, in words.
+std::string describe(const std::exception_ptr& thrown);
+
+} // namespace weftio::detail::cpu

@@ -1,0 +1,250 @@
+#include "weftio/device.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <charconv>
+#include <exception>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "core/log.hpp"
+#include "device/backend.hpp"
+#include "weftio/error.hpp"
+
+namespace weftio {
+
+namespace {
+
+constexpr std::size_t max_alignment = std::size_t{2} << 20;
+constexpr std::chrono::seconds patience{5};
+
+void check_allocation(std::size_t bytes, std::size_t alignment)
+{
+    if (bytes == 0)
+        throw error(errc::invalid_argument, "weftio: device memory: 0 bytes asked for; ask for 1 or more");
+    if (alignment == 0 || (alignment & (alignment - 1)) != 0 || alignment > max_alignment)
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: device memory: alignment {} is not a power of two in 1..{}; take one, 4096 suits most",
+                                alignment, max_alignment));
+}
+
+[[noreturn]] void refuse_spec(std::string_view spec)
+{
+    throw error(errc::invalid_argument,
+                fmt::format("weftio: device {}: of no known form; write cpu, opencl, opencl:N, cuda:N or a PCI address "
+                            "such as 0000:3b:00.0",
+                            spec.empty() ? "\"\"" : spec));
+}
+
+/// Whether `text` has the shape of `form`, in which every `h` stands for a hexadecimal digit.
+bool has_form(std::string_view text, std::string_view form)
+{
+    return std::ranges::equal(text, form, [](char character, char wanted) {
+        return wanted == 'h' ? std::isxdigit(static_cast<unsigned char>(character)) != 0 : character == wanted;
+    });
+}
+
+bool is_pci_address(std::string_view spec)
+{
+    return (has_form(spec, "hhhh:hh:hh.h") || has_form(spec, "hh:hh.h")) && spec.back() <= '7';
+}
+
+/// Logs from a destructor, where nothing may be thrown.
+void report(std::string_view text) noexcept
+{
+    try {
+        detail::log(log_level::error, text);
+    } catch (...) { // the sink's own business
+    }
+}
+
+/// The N behind `prefix`, or -1 when `spec` does not begin with it.
+int number_behind(std::string_view prefix, std::string_view spec)
+{
+    if (!spec.starts_with(prefix))
+        return -1;
+    const char* end = spec.data() + spec.size();
+    int number = 0;
+    auto [stopped, failure] = std::from_chars(spec.data() + prefix.size(), end, number);
+    if (failure != std::errc{} || stopped != end || number < 0)
+        refuse_spec(spec);
+    return number;
+}
+
+std::shared_ptr<detail::device_backend> open_opencl_backend([[maybe_unused]] std::string_view spec, [[maybe_unused]] int number)
+{
+#if defined(WEFTIO_WITH_OPENCL)
+    return detail::open_opencl(number);
+#else
+    throw error(errc::not_supported,
+                fmt::format("weftio: device {}: this build has no OpenCL devices; install ocl-icd-opencl-dev and "
+                            "opencl-headers and build again, or take cpu",
+                            spec));
+#endif
+}
+
+std::shared_ptr<detail::device_backend> open_backend(std::string_view spec)
+{
+    if (spec == "cpu")
+        return detail::open_cpu();
+    if (spec == "opencl")
+        return open_opencl_backend(spec, -1);
+    if (int number = number_behind("opencl:", spec); number >= 0)
+        return open_opencl_backend(spec, number);
+    if (number_behind("cuda:", spec) >= 0 || is_pci_address(spec))
+        throw error(errc::not_supported,
+                    fmt::format("weftio: device {}: this build has no CUDA devices; take cpu or opencl", spec));
+    refuse_spec(spec);
+}
+
+} // namespace
+
+const char* to_string(memory_kind kind) noexcept
+{
+    switch (kind) {
+        case memory_kind::device: return "device";
+        case memory_kind::device_cpu: return "device_cpu";
+        case memory_kind::cpu_device: return "cpu_device";
+    }
+    return "unknown";
+}
+
+// memory
+
+memory::memory(std::shared_ptr<detail::device_backend> owner, std::size_t bytes, std::size_t alignment, memory_kind kind)
+    : owner_(std::move(owner)), bytes_(bytes), kind_(kind)
+{
+    auto [cpu, device] = owner_->allocate(bytes, alignment, kind);
+    cpu_ = cpu;
+    device_ = device;
+}
+
+memory::memory(memory&& other) noexcept
+    : owner_(std::move(other.owner_)), cpu_(std::exchange(other.cpu_, nullptr)), device_(std::exchange(other.device_, nullptr)),
+      bytes_(std::exchange(other.bytes_, 0)), kind_(other.kind_)
+{
+}
+
+memory& memory::operator=(memory&& other) noexcept
+{
+    memory taken(std::move(other));
+    std::swap(owner_, taken.owner_);
+    std::swap(cpu_, taken.cpu_);
+    std::swap(device_, taken.device_);
+    std::swap(bytes_, taken.bytes_);
+    std::swap(kind_, taken.kind_);
+    return *this;
+}
+
+memory::~memory()
+{
+    if (device_)
+        owner_->release({.cpu = cpu_, .device = device_}, kind_);
+}
+
+// running_kernel
+
+running_kernel::running_kernel(std::shared_ptr<detail::running_backend> backend, std::vector<weftio_dev_control*> controls)
+    : backend_(std::move(backend)), controls_(std::move(controls))
+{
+}
+
+running_kernel& running_kernel::operator=(running_kernel&& other) noexcept
+{
+    if (this == &other)
+        return *this;
+    end();
+    backend_ = std::move(other.backend_);
+    controls_ = std::move(other.controls_);
+    fault_thrown_ = other.fault_thrown_;
+    return *this;
+}
+
+running_kernel::~running_kernel()
+{
+    end();
+}
+
+void running_kernel::stop() noexcept
+{
+    if (!alive()) // its queues may be gone
+        return;
+    for (weftio_dev_control* control : controls_)
+        weftio_store_release_sys_u32(&control->abort, 1);
+}
+
+bool running_kernel::wait_for(std::chrono::nanoseconds bound)
+{
+    if (!backend_)
+        return true;
+    try {
+        return backend_->wait_for(bound);
+    } catch (...) {
+        fault_thrown_ = true;
+        throw;
+    }
+}
+
+bool running_kernel::alive() const noexcept
+{
+    try {
+        return backend_ && !backend_->wait_for({});
+    } catch (...) { // it ended with a fault
+        return false;
+    }
+}
+
+void running_kernel::end() noexcept
+{
+    if (!backend_)
+        return;
+    stop();
+    try {
+        if (!backend_->wait_for(patience))
+            report(fmt::format("weftio: a kernel still runs {} s after it was asked to stop; it is left behind, and memory of "
+                               "its device is no longer given back; see that its waits look at the abort flag",
+                               patience.count()));
+    } catch (const std::exception& fault) {
+        if (!fault_thrown_)
+            report(fault.what());
+    }
+    backend_.reset();
+}
+
+// device
+
+device device::open(std::string_view spec)
+{
+    return device(open_backend(spec));
+}
+
+memory device::allocate(std::size_t bytes, memory_kind kind, std::size_t alignment) const
+{
+    check_allocation(bytes, alignment);
+    return {backend_, bytes, alignment, kind};
+}
+
+running_kernel device::launch_erased(const detail::launch_request& request) const
+{
+    if (request.shape.blocks == 0 || request.shape.lanes == 0)
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: kernel {}: {} blocks of {} lanes are nothing to run; ask for 1 or more of each",
+                                request.name, request.shape.blocks, request.shape.lanes));
+    for (weftio_dev_control* control : request.controls)
+        weftio_store_release_sys_u32(&control->abort, 0);
+    return {backend_->launch(request, backend_), request.controls};
+}
+
+const std::string& device::name() const noexcept
+{
+    return backend_->name();
+}
+
+const weftio_dev_clock* device::clock() const noexcept
+{
+    return backend_->clock();
+}
+
+} // namespace weftio

@@ -1,0 +1,55 @@
+// How much of a device is taken, and the clock that ticks while any of it is.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "device/opencl/discovery.hpp"
+#include "weftio/device/clock.h"
+
+namespace weftio::detail::opencl {
+
+/// Counts the blocks that run and keeps `weftio_dev_clock` while there are any.
+///
+/// Work-groups of a persistent kernel never make room for others, so blocks that do not all fit would wait for ever: enter()
+/// refuses them. One compute unit runs one block for sure; that is the bound.
+///
+/// - Ownership: `clock` must live as long as a block runs, and until the destructor has returned.
+/// - Threads: any. leave() is called from the OpenCL driver's callback thread.
+class occupancy {
+ public:
+    occupancy(const device_facts& facts, weftio_dev_clock* clock);
+    occupancy(const occupancy&) = delete;
+    occupancy& operator=(const occupancy&) = delete;
+
+    /// Takes `blocks` compute units, and starts the clock when they are the first.
+    /// @throws weftio::error errc::invalid_argument they do not fit beside those that run
+    void enter(std::uint32_t blocks, std::string_view kernel);
+    /// Gives them back; the clock stops with the last. Does not wait for its thread.
+    void leave(std::uint32_t blocks) noexcept;
+    /// Notes that a kernel was given up on while it runs: from now on its memory must stay.
+    void leave_behind() noexcept { left_behind_ = true; }
+    bool left_behind() const noexcept { return left_behind_; }
+
+ private:
+    void refuse(std::uint32_t blocks, std::string_view kernel) const;
+    void tick(std::stop_token stop);
+    void advance() noexcept;
+
+    const std::string device_;
+    const std::uint32_t units_;
+    const bool pocl_;
+    weftio_dev_clock* const clock_;
+    std::mutex mutex_;
+    std::condition_variable_any changed_;
+    std::uint32_t running_ = 0;
+    std::atomic<bool> left_behind_ = false;
+    std::jthread ticker_; ///< started by the first kernel; parked while none runs
+};
+
+} // namespace weftio::detail::opencl

@@ -1,0 +1,103 @@
+#include "device/opencl/running.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "weftio/error.hpp"
+
+namespace weftio::detail::opencl {
+
+namespace {
+
+/// What the driver's callback needs. It may outlive everything but a running kernel's device.
+struct watch {
+    std::shared_ptr<outcome> result;
+    occupancy& taken;
+    std::uint32_t blocks;
+};
+
+void CL_CALLBACK kernel_ended(cl_event, cl_int status, void* context)
+{
+    std::unique_ptr<watch> ended(static_cast<watch*>(context));
+    ended->taken.leave(ended->blocks); // first: whoever hears of the end may destroy the device
+    ended->result->set(status);
+}
+
+/// What a kernel that nobody waits for any more goes on using. Reachable for ever, so that leak checkers see it is meant.
+struct left_behind {
+    cl::Kernel kernel;
+    cl::CommandQueue queue;
+    cl::Event event;
+    std::shared_ptr<device_backend> device;
+};
+
+void keep_for_good(left_behind kernel)
+{
+    static std::mutex mutex;
+    static auto* const kept = new std::vector<left_behind>;
+    std::lock_guard lock(mutex);
+    kept->push_back(std::move(kernel));
+}
+
+} // namespace
+
+void outcome::set(cl_int status) noexcept
+{
+    std::lock_guard lock(mutex_);
+    status_ = status;
+    changed_.notify_all();
+}
+
+std::optional<cl_int> outcome::wait_for(std::chrono::nanoseconds bound)
+{
+    std::chrono::nanoseconds longest = std::chrono::hours(24 * 365); // now + bound must not overflow
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, std::min(bound, longest), [this] { return status_.has_value(); });
+    return status_;
+}
+
+running::running(std::string name, cl::Kernel kernel, cl::CommandQueue queue, std::shared_ptr<device_backend> device,
+                 occupancy& taken)
+    : name_(std::move(name)), kernel_(std::move(kernel)), queue_(std::move(queue)), device_(std::move(device)), taken_(taken)
+{}
+
+running::~running()
+{
+    if (!started_ || outcome_->wait_for(std::chrono::nanoseconds(0)))
+        return;
+    taken_.leave_behind();
+    keep_for_good({kernel_, queue_, event_, device_});
+}
+
+void running::start(grid shape)
+{
+    taken_.enter(shape.blocks, name_);
+    std::unique_ptr<watch> context(new watch{outcome_, taken_, shape.blocks});
+    try {
+        cl::NDRange all(static_cast<std::size_t>(shape.blocks) * shape.lanes);
+        queue_.enqueueNDRangeKernel(kernel_, cl::NullRange, all, cl::NDRange(shape.lanes), nullptr, &event_);
+    } catch (...) {
+        taken_.leave(shape.blocks);
+        throw;
+    }
+    started_ = true;
+    event_.setCallback(CL_COMPLETE, kernel_ended, context.get());
+    static_cast<void>(context.release()); // the callback's now
+    queue_.flush();
+}
+
+bool running::wait_for(std::chrono::nanoseconds bound)
+{
+    std::optional<cl_int> status = outcome_->wait_for(bound);
+    if (status && *status < 0)
+        throw error(
+            errc::device_error,
+            fmt::format("weftio: opencl: kernel {} on {} ended with error {} of the OpenCL driver; run with POCL_DEBUG=err "
+                        "(or your driver's own switch) to see its words",
+                        name_, device_->name(), *status));
+    return status.has_value();
+}
+
+} // namespace weftio::detail::opencl

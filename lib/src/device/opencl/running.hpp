@@ -1,0 +1,56 @@
+// A kernel that was launched on an OpenCL device.
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "device/backend.hpp"
+#include "device/opencl/occupancy.hpp"
+
+namespace weftio::detail::opencl {
+
+/// How a kernel ended. Written once, by the driver's callback.
+class outcome {
+ public:
+    void set(cl_int status) noexcept;
+    /// The event status, or nothing when `bound` passes first. Blocks without using the CPU.
+    std::optional<cl_int> wait_for(std::chrono::nanoseconds bound);
+
+ private:
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::optional<cl_int> status_;
+};
+
+/// A launched kernel; made before it starts, so that nothing runs that nobody watches.
+///
+/// - Ownership: keeps the device alive. When it goes while the kernel runs, the kernel and the device stay for good.
+/// - Threads: any, one at a time.
+class running final : public running_backend {
+ public:
+    /// `taken` belongs to `device`.
+    running(std::string name, cl::Kernel kernel, cl::CommandQueue queue, std::shared_ptr<device_backend> device,
+            occupancy& taken);
+    ~running() override;
+
+    /// Starts it and returns. Its blocks leave the occupancy when it ends.
+    /// @throws weftio::error errc::invalid_argument the blocks do not fit beside those that run
+    /// @throws cl::Error the driver refuses; then nothing runs, unless all it refused was to say when the kernel ends
+    void start(grid shape);
+    bool wait_for(std::chrono::nanoseconds bound) override;
+
+ private:
+    const std::string name_;
+    cl::Kernel kernel_;
+    cl::CommandQueue queue_; ///< its own, so that no other kernel waits behind it
+    cl::Event event_;
+    std::shared_ptr<device_backend> device_;
+    occupancy& taken_;
+    std::shared_ptr<outcome> outcome_ = std::make_shared<outcome>();
+    bool started_ = false;
+};
+
+} // namespace weftio::detail::opencl

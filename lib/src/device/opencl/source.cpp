@@ -1,0 +1,70 @@
+#include "device/opencl/source.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "weftio/device/eth_txq.h" // a dependency, so that an edit of a header rebuilds this file
+#include "weftio/device/wqe.h"
+#include "weftio/kernel.hpp"
+
+/// The device library in dependency order. A header of device/include/weftio/device that kernels may include is one line here.
+#define WEFTIO_DEVICE_HEADERS(HEADER)                                                                                          \
+    HEADER(platform_opencl, "weftio/device/platform/opencl.h")                                                                 \
+    HEADER(platform, "weftio/device/platform.h")                                                                               \
+    HEADER(clock, "weftio/device/clock.h")                                                                                     \
+    HEADER(control, "weftio/device/control.h")                                                                                 \
+    HEADER(cqe, "weftio/device/cqe.h")                                                                                         \
+    HEADER(wqe, "weftio/device/wqe.h")                                                                                         \
+    HEADER(ring, "weftio/device/ring.h")                                                                                       \
+    HEADER(buf, "weftio/device/buf.h")                                                                                         \
+    HEADER(eth_rxq, "weftio/device/eth_rxq.h")                                                                                 \
+    HEADER(eth_txq, "weftio/device/eth_txq.h")
+
+namespace weftio::detail::opencl {
+
+namespace {
+
+#define WEFTIO_EMBED_HEADER(NAME, FILE) WEFTIO_EMBED(device_header_##NAME, FILE);
+#define WEFTIO_LIST_HEADER(NAME, FILE) embedded_header{FILE, device_header_##NAME()},
+
+WEFTIO_DEVICE_HEADERS(WEFTIO_EMBED_HEADER)
+
+/// Whether a line only makes sense to a compiler that has the files: all of it is in the text already.
+bool is_dropped(std::string_view line)
+{
+    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+    return line.starts_with("#pragma once") || line.starts_with("#include \"weftio/") || line.starts_with("#include <weftio/");
+}
+
+void append_file(std::string& unit, std::string_view text, std::string_view file)
+{
+    unit += fmt::format("#line 1 \"{}\"\n", file);
+    while (!text.empty()) {
+        std::size_t end = std::min(text.find('\n'), text.size());
+        std::string_view line = text.substr(0, end);
+        if (!is_dropped(line))
+            unit += line;
+        unit += '\n'; // a dropped line stays as an empty one: line numbers hold
+        text.remove_prefix(std::min(end + 1, text.size()));
+    }
+}
+
+} // namespace
+
+const std::vector<embedded_header>& device_headers()
+{
+    static const std::vector<embedded_header> headers{WEFTIO_DEVICE_HEADERS(WEFTIO_LIST_HEADER)};
+    return headers;
+}
+
+std::string translation_unit(std::string_view kernel, std::string_view file)
+{
+    std::string unit;
+    for (const embedded_header& header : device_headers())
+        append_file(unit, header.text, header.file);
+    append_file(unit, kernel, file);
+    return unit;
+}
+
+} // namespace weftio::detail::opencl

@@ -1,0 +1,129 @@
+#include "weftio/memory.hpp"
+
+#include <fmt/format.h>
+
+#include <new>
+
+#include "nic/soft_port.hpp"
+#include "weftio/error.hpp"
+
+namespace weftio {
+
+struct memory_region::state {
+    std::shared_ptr<nic::soft_port> nic;
+    void* address;
+    std::size_t bytes;
+    std::uint32_t key = 0;
+
+    ~state()
+    {
+        nic->engine().between_turns([&] { nic->keys().remove(key); });
+    }
+};
+
+memory_region::memory_region(const port& port, const memory& memory)
+{
+    if (!memory)
+        throw error(errc::invalid_argument, "weftio: memory_region: the memory is empty; register memory that has been allocated");
+    if (!memory.cpu_address())
+        throw error(errc::not_reachable, fmt::format("weftio: memory_region: the software NIC of port {} cannot see memory of kind \"{}\"; "
+                                                     "allocate memory_kind::cpu_device",
+                                                     port.spec(), to_string(memory.kind())));
+    auto made = std::unique_ptr<state>(new state{port.share(), memory.device_address(), memory.bytes()});
+    made->key = port.backend().engine().between_turns([&] {
+        return port.backend().keys().add({.cpu = static_cast<std::byte*>(memory.cpu_address()),
+                                          .device_base = reinterpret_cast<std::uint64_t>(memory.device_address()),
+                                          .bytes = memory.bytes(),
+                                          .rights = {},
+                                          .owner = 0});
+    });
+    state_ = std::move(made);
+}
+
+memory_region::memory_region(memory_region&&) noexcept = default;
+memory_region& memory_region::operator=(memory_region&&) noexcept = default;
+memory_region::~memory_region() = default;
+
+std::uint32_t memory_region::lkey() const noexcept
+{
+    return state_->key;
+}
+
+void* memory_region::device_address() const noexcept
+{
+    return state_->address;
+}
+
+std::size_t memory_region::bytes() const noexcept
+{
+    return state_->bytes;
+}
+
+namespace {
+
+buf_arr_options checked(buf_arr_options options)
+{
+    if (options.count == 0 || options.buffer_bytes == 0)
+        throw error(errc::invalid_argument, fmt::format("weftio: buf_arr: {} buffers of {} bytes; both must be at least 1", options.count,
+                                                        options.buffer_bytes));
+    if (options.stride_bytes == 0)
+        options.stride_bytes = (options.buffer_bytes + 63) / 64 * 64;
+    if (options.stride_bytes < options.buffer_bytes)
+        throw error(errc::invalid_argument, fmt::format("weftio: buf_arr: stride_bytes is {}, shorter than a buffer of {} bytes; leave it 0 "
+                                                        "for the natural one",
+                                                        options.stride_bytes, options.buffer_bytes));
+    return options;
+}
+
+} // namespace
+
+struct buf_arr::state {
+    state(const port& port, const device& device, const buf_arr_options& wanted)
+        : options(checked(wanted)),
+          buffers(device.allocate(std::size_t{options.count} * options.stride_bytes, memory_kind::cpu_device)), region(port, buffers),
+          handle(device.allocate(sizeof(weftio_dev_buf_arr), memory_kind::cpu_device))
+    {
+        auto* made = new (handle.cpu_address()) weftio_dev_buf_arr{};
+        made->base = static_cast<std::uint8_t*>(buffers.device_address());
+        made->stride_bytes = options.stride_bytes;
+        made->count = options.count;
+        made->lkey_be = weftio_swap32(region.lkey());
+        made->buffer_bytes = options.buffer_bytes;
+    }
+
+    buf_arr_options options;
+    memory buffers;
+    memory_region region;
+    memory handle;
+};
+
+buf_arr::buf_arr(const port& port, const device& device, buf_arr_options options)
+    : state_(std::make_unique<state>(port, device, options))
+{
+}
+
+buf_arr::buf_arr(buf_arr&&) noexcept = default;
+buf_arr& buf_arr::operator=(buf_arr&&) noexcept = default;
+buf_arr::~buf_arr() = default;
+
+weftio_dev_buf_arr* buf_arr::handle() const noexcept
+{
+    return static_cast<weftio_dev_buf_arr*>(state_->handle.device_address());
+}
+
+std::uint32_t buf_arr::count() const noexcept
+{
+    return state_->options.count;
+}
+
+std::uint32_t buf_arr::lkey() const noexcept
+{
+    return state_->region.lkey();
+}
+
+void* buf_arr::cpu_address(std::uint32_t index) const noexcept
+{
+    return static_cast<std::byte*>(state_->buffers.cpu_address()) + std::size_t{index} * state_->options.stride_bytes;
+}
+
+} // namespace weftio

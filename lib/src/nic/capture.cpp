@@ -1,0 +1,99 @@
+#include "nic/capture.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+
+#include "weftio/error.hpp"
+#include "weftio/kernel.hpp"
+
+WEFTIO_EMBED(weftio_builtin_capture, "nic/builtin.pcap");
+
+namespace weftio::nic {
+
+namespace {
+
+constexpr std::uint32_t magic_us = 0xa1b2c3d4, magic_ns = 0xa1b23c4d, magic_pcapng = 0x0a0d0d0a;
+constexpr std::uint32_t link_type_ethernet = 1;
+constexpr std::uint32_t longest_record = 256 * 1024; // libpcap's own limit for Ethernet
+
+struct file_closer {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+};
+using file = std::unique_ptr<std::FILE, file_closer>;
+
+/// The 24 bytes at the head of a classic capture.
+struct capture_head {
+    std::array<std::uint32_t, 6> words{};
+    bool swapped = false;
+
+    bool classic()
+    {
+        swapped = __builtin_bswap32(words[0]) == magic_us || __builtin_bswap32(words[0]) == magic_ns;
+        return swapped || words[0] == magic_us || words[0] == magic_ns;
+    }
+    std::uint32_t word(std::size_t at) const { return swapped ? __builtin_bswap32(words[at]) : words[at]; }
+};
+
+} // namespace
+
+std::string builtin_capture_path()
+{
+    static const int descriptor = [] {
+        int memory = memfd_create("weftio-builtin.pcap", MFD_CLOEXEC);
+        auto bytes = weftio_builtin_capture();
+        if (memory < 0 || write(memory, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size()))
+            throw error(errc::out_of_memory, fmt::format("weftio: port pcap:builtin: no memory file: {}", std::strerror(errno)));
+        return memory;
+    }();
+    return fmt::format("/proc/self/fd/{}", descriptor);
+}
+
+void require_capture(std::string_view spec, const std::string& path)
+{
+    file in(std::fopen(path.c_str(), "rb"));
+    if (!in)
+        throw error(errno == EACCES ? errc::permission_denied : errc::not_found,
+                    fmt::format("weftio: port {}: cannot read {}: {}; name an existing capture, or pcap:builtin for the built-in one", spec,
+                                path, std::strerror(errno)));
+    capture_head head;
+    std::size_t got = std::fread(head.words.data(), 1, sizeof head.words, in.get());
+    if (got >= 4 && head.words[0] == magic_pcapng)
+        return;
+    if (got < sizeof head.words || !head.classic())
+        throw error(errc::invalid_argument, fmt::format("weftio: port {}: {} is no pcap or pcapng capture ({}); check it with \"capinfos {}\"",
+                                                        spec, path, got < sizeof head.words ? "too short" : "unknown magic number", path));
+    if ((head.word(5) & 0xffff) != link_type_ethernet)
+        throw error(errc::not_supported, fmt::format("weftio: port {}: {} holds frames of link type {}, not Ethernet (1); convert it with "
+                                                     "\"tcprewrite --dlt=enet\"",
+                                                     spec, path, head.word(5) & 0xffff));
+}
+
+bool capture_is_damaged(const std::string& path)
+{
+    file in(std::fopen(path.c_str(), "rb"));
+    struct stat status {};
+    capture_head head;
+    if (!in || fstat(fileno(in.get()), &status) != 0 || std::fread(head.words.data(), sizeof head.words, 1, in.get()) != 1 || !head.classic())
+        return false;
+    for (off_t at = sizeof head.words; at < status.st_size;) {
+        capture_head record = head;
+        if (std::fread(record.words.data(), 16, 1, in.get()) != 1 || record.word(2) > longest_record)
+            return true;
+        at += 16 + static_cast<off_t>(record.word(2));
+        if (at > status.st_size || fseeko(in.get(), at, SEEK_SET) != 0)
+            return true;
+    }
+    return false;
+}
+
+} // namespace weftio::nic

@@ -1,0 +1,166 @@
+#include <fmt/format.h>
+#include <rte_bus.h>
+#include <rte_dev.h>
+#include <rte_errno.h>
+#include <rte_mbuf_dyn.h>
+#include <rte_ethdev.h>
+#include <rte_mempool.h>
+
+#include <algorithm>
+
+#include "core/environment.hpp"
+#include "core/log.hpp"
+#include "nic/soft_port.hpp"
+#include "weftio/error.hpp"
+
+namespace weftio::nic {
+
+namespace {
+
+constexpr unsigned pool_mbufs = 8191; // 2^n - 1 suits the ring below; 18 MiB
+constexpr unsigned pool_cache = 256;
+constexpr unsigned copy_mbufs = 511;        // frames that cannot be sent from where they lie
+constexpr std::uint16_t copy_bytes = 16384; // the longest frame there is
+constexpr std::uint16_t descriptors = 1024;
+
+errc code_of(int negative_errno)
+{
+    switch (-negative_errno) {
+    case ENOENT:
+    case ENODEV: return errc::not_found;
+    case EPERM:
+    case EACCES: return errc::permission_denied;
+    case EBUSY:
+    case EEXIST: return errc::in_use;
+    case ENOMEM: return errc::out_of_memory;
+    case EINVAL: return errc::invalid_argument;
+    default: return errc::device_error;
+    }
+}
+
+[[noreturn]] void fail(std::string_view spec, const char* what, int result)
+{
+    throw error(code_of(result), fmt::format("weftio: port {}: {} failed ({}; DPDK said: {}); check the words after the driver's name and "
+                                             "what the driver needs",
+                                             spec, what, rte_strerror(-result), detail::driver_words()));
+}
+
+} // namespace
+
+dpdk_port::dpdk_port(std::string_view spec, const port_spec& parsed, const port_options& options)
+{
+    detail::start_environment(parsed.candidates.front().pci, options.eal_arguments);
+    try {
+        probe(spec, parsed);
+        configure(spec, options);
+    } catch (...) {
+        take_down();
+        throw;
+    }
+}
+
+dpdk_port::~dpdk_port()
+{
+    take_down();
+}
+
+/// Takes the device of that name if it is there, else makes the first candidate that works.
+void dpdk_port::probe(std::string_view spec, const port_spec& parsed)
+{
+    detail::forget_driver_words();
+    int result = -ENODEV;
+    for (const port_candidate& candidate : parsed.candidates) {
+        device_ = candidate.device;
+        if (rte_eth_dev_get_port_by_name(device_.c_str(), &id_) == 0)
+            return;
+        result = rte_eal_hotplug_add(candidate.pci ? "pci" : "vdev", device_.c_str(), candidate.arguments.c_str());
+        if (result == 0 && rte_eth_dev_get_port_by_name(device_.c_str(), &id_) == 0) {
+            ours_ = true;
+            return;
+        }
+        detail::log(log_level::info, fmt::format("weftio: port {}: {} is not to be had ({})", spec, device_, rte_strerror(-result)));
+    }
+    fail(spec, "opening the device", result < 0 ? result : -ENODEV);
+}
+
+void dpdk_port::configure(std::string_view spec, const port_options& options)
+{
+    rte_eth_dev_info info{};
+    if (int result = rte_eth_dev_info_get(id_, &info); result != 0)
+        fail(spec, "asking the device what it can do", result);
+    driver_ = info.driver_name;
+    int socket = rte_eth_dev_socket_id(id_);
+    pool_ = rte_pktmbuf_pool_create(fmt::format("weftio_rx_{}", id_).c_str(), pool_mbufs, pool_cache, 0, RTE_MBUF_DEFAULT_BUF_SIZE, socket);
+    copies_ = rte_pktmbuf_pool_create(fmt::format("weftio_copy_{}", id_).c_str(), copy_mbufs, 0, 0, copy_bytes + RTE_PKTMBUF_HEADROOM, socket);
+    if (!pool_ || !copies_)
+        fail(spec, "making the packet pools", -rte_errno);
+
+    rte_eth_conf configuration{};
+    configuration.rxmode.offloads = info.rx_offload_capa & (RTE_ETH_RX_OFFLOAD_CHECKSUM | RTE_ETH_RX_OFFLOAD_TIMESTAMP | RTE_ETH_RX_OFFLOAD_SCATTER);
+    sends_on_time_ = (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP) != 0;
+    if (sends_on_time_) {
+        configuration.txmode.offloads |= RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP;
+        rte_mbuf_dyn_tx_timestamp_register(nullptr, nullptr); // mlx5 wants it before the port starts
+    }
+    std::uint16_t rx = descriptors, tx = descriptors;
+    if (int result = rte_eth_dev_configure(id_, 1, 1, &configuration); result != 0)
+        fail(spec, "configuring the device", result);
+    if (options.mtu != 0)
+        if (int result = rte_eth_dev_set_mtu(id_, options.mtu); result != 0)
+            fail(spec, "setting the MTU", result);
+    if (int result = rte_eth_dev_adjust_nb_rx_tx_desc(id_, &rx, &tx); result != 0)
+        fail(spec, "sizing the driver's rings", result);
+    if (int result = rte_eth_rx_queue_setup(id_, 0, rx, SOCKET_ID_ANY, nullptr, pool_); result != 0)
+        fail(spec, "making the driver's receive queue", result);
+    if (int result = rte_eth_tx_queue_setup(id_, 0, tx, SOCKET_ID_ANY, nullptr); result != 0)
+        fail(spec, "making the driver's send queue", result);
+    if (int result = rte_eth_dev_start(id_); result != 0)
+        fail(spec, "starting the device", result);
+    started_ = true;
+    rte_eth_promiscuous_enable(id_); // drivers without it receive everything already
+}
+
+void dpdk_port::take_down() noexcept
+{
+    if (started_)
+        rte_eth_dev_stop(id_);
+    if (ours_) {
+        rte_eth_dev_info info{};
+        if (rte_eth_dev_info_get(id_, &info) == 0 && rte_dev_remove(info.device) != 0)
+            detail::log(log_level::warning, fmt::format("weftio: device {} could not be removed", device_));
+    }
+    rte_mempool_free(pool_);
+    rte_mempool_free(copies_);
+}
+
+std::array<std::uint8_t, 6> dpdk_port::mac() const noexcept
+{
+    rte_ether_addr address{};
+    rte_eth_macaddr_get(id_, &address);
+    std::array<std::uint8_t, 6> bytes{};
+    std::copy_n(address.addr_bytes, bytes.size(), bytes.begin());
+    return bytes;
+}
+
+std::uint16_t dpdk_port::mtu() const noexcept
+{
+    std::uint16_t mtu = 0;
+    rte_eth_dev_get_mtu(id_, &mtu);
+    return mtu;
+}
+
+nic::wire dpdk_port::wire() const
+{
+    nic::wire wire{.port = id_, .mtu = mtu(), .driver_checksums = false, .copies = copies_, .timestamp_offset = -1, .timestamp_flag = 0};
+    if (sends_on_time_)
+        rte_mbuf_dyn_tx_timestamp_register(&wire.timestamp_offset, &wire.timestamp_flag);
+    return wire;
+}
+
+std::uint64_t dpdk_port::missed() const noexcept
+{
+    rte_eth_stats stats{};
+    return rte_eth_stats_get(id_, &stats) == 0 ? stats.imissed + stats.rx_nombuf : 0;
+}
+
+} // namespace weftio::nic

@@ -1,0 +1,31 @@
+// The words that open a port, and what they mean to DPDK.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weftio/port.hpp"
+
+namespace weftio::nic {
+
+/// One way to make the port; several are tried in order.
+struct port_candidate {
+    std::string device; ///< DPDK device name: "net_pcap0"
+    std::string arguments;
+    bool pci = false;
+};
+
+struct port_spec {
+    std::vector<port_candidate> candidates;
+    std::string interface; ///< kernel interface it takes over, if any
+    std::string capture;   ///< capture file it reads, if any
+    bool existing = false; ///< a DPDK port of that name is there already
+    bool needs_raw_sockets = false;
+};
+
+/// Reads a spec and checks what can be checked without DPDK: files, interfaces, permissions.
+/// Throws weftio::error errc::invalid_argument, errc::not_found, errc::permission_denied, errc::not_supported.
+port_spec parse_port_spec(std::string_view spec);
+
+} // namespace weftio::nic

@@ -1,0 +1,95 @@
+#include "nic/soft/checksum.hpp"
+
+#include <cstddef>
+#include <cstring>
+
+#include <rte_byteorder.h>
+#include <rte_ip.h>
+#include <rte_udp.h>
+
+namespace weftio::nic {
+namespace {
+
+constexpr std::uint16_t good_sum = 0xffff; // of anything that holds its own checksum (RFC 1071)
+
+/// What a UDP datagram, or a TCP segment, of these headers is long; 0 when its length field cannot be true.
+std::uint32_t l4_bytes(std::span<const std::uint8_t> frame, const packet_headers& headers) noexcept
+{
+    const std::uint32_t room = headers.l3_end - headers.l4_offset;
+    if (headers.l4 == l4_kind::tcp)
+        return room;
+    const std::uint8_t* header = &frame[headers.l4_offset];
+    const auto length = static_cast<std::uint32_t>(header[4] << 8 | header[5]);
+    return length >= sizeof(rte_udp_hdr) && length <= room ? length : 0;
+}
+
+/// Pseudo header and datagram added up: RFC 768, RFC 9293, RFC 8200 section 8.1.
+std::uint16_t l4_sum(std::span<const std::uint8_t> frame, const packet_headers& headers, std::uint32_t length) noexcept
+{
+    const std::size_t address_bytes = headers.l3 == l3_kind::ipv4 ? 4 : 16;
+    std::uint32_t sum = rte_raw_cksum(headers.source.data(), address_bytes);
+    sum += rte_raw_cksum(headers.destination.data(), address_bytes);
+    sum += rte_cpu_to_be_16(headers.protocol);
+    sum += rte_cpu_to_be_16(static_cast<std::uint16_t>(length));
+    sum += rte_raw_cksum(&frame[headers.l4_offset], length);
+    sum = (sum & 0xffff) + (sum >> 16);
+    sum = (sum & 0xffff) + (sum >> 16);
+    return static_cast<std::uint16_t>(sum);
+}
+
+bool l4_good(std::span<const std::uint8_t> frame, const packet_headers& headers) noexcept
+{
+    if (headers.l4 == l4_kind::none || headers.fragment || headers.source_routed)
+        return false;
+    const std::uint8_t* header = &frame[headers.l4_offset];
+    if (headers.l4 == l4_kind::udp && header[6] == 0 && header[7] == 0)
+        return false; // IPv4: sent without a checksum; IPv6: illegal
+    const std::uint32_t length = l4_bytes(frame, headers);
+    return length != 0 && l4_sum(frame, headers, length) == good_sum;
+}
+
+bool l3_good(std::span<const std::uint8_t> frame, const packet_headers& headers) noexcept
+{
+    if (headers.l3 == l3_kind::ipv6)
+        return true;
+    const std::size_t header_bytes = (frame[headers.l3_offset] & 0x0fu) * 4u;
+    return headers.l3_end >= headers.l3_offset + header_bytes &&
+           rte_raw_cksum(&frame[headers.l3_offset], header_bytes) == good_sum;
+}
+
+} // namespace
+
+checksum_verdict verify_checksums(std::span<const std::uint8_t> frame, const packet_headers& headers) noexcept
+{
+    if (headers.l3 == l3_kind::none || headers.l3_end > frame.size())
+        return {};
+    return {.l3_good = l3_good(frame, headers), .l4_good = l4_good(frame, headers)};
+}
+
+void fill_checksums(std::span<std::uint8_t> frame, bool l3, bool l4) noexcept
+{
+    packet_headers headers = parse(frame, std::nullopt);
+    if (headers.l3 == l3_kind::none || headers.l3_end > frame.size())
+        return;
+    void* ip = &frame[headers.l3_offset];
+    if (l3 && headers.l3 == l3_kind::ipv4) {
+        auto* header = static_cast<rte_ipv4_hdr*>(ip);
+        header->hdr_checksum = 0;
+        header->hdr_checksum = rte_ipv4_cksum(header);
+    }
+    if (!l4 || headers.fragment || headers.l4 == l4_kind::none)
+        return;
+    std::uint8_t* segment = &frame[headers.l4_offset];
+    std::uint32_t length = l4_bytes(frame, headers);
+    if (length == 0)
+        return;
+    std::size_t at = headers.l4 == l4_kind::udp ? 6 : 16;
+    segment[at] = segment[at + 1] = 0;
+    std::uint16_t sum = l4_sum(frame, headers, length);
+    auto checksum = static_cast<std::uint16_t>(~sum);
+    if (checksum == 0 && headers.l4 == l4_kind::udp)
+        checksum = 0xffff; // 0 would mean "none" (RFC 768)
+    std::memcpy(segment + at, &checksum, sizeof checksum);
+}
+
+} // namespace weftio::nic

@@ -1,0 +1,98 @@
+#include "nic/soft/engine.hpp"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <rte_lcore.h>
+#include <rte_pause.h>
+#include <sched.h>
+#include <sys/prctl.h>
+
+#include <chrono>
+#include <cstring>
+
+#include "core/clock.hpp"
+#include "core/log.hpp"
+#include "weftio/error.hpp"
+
+namespace weftio::nic {
+
+namespace {
+
+/// A sleep may take this much longer than asked: with a deadline closer than this the engine stays awake.
+constexpr std::uint64_t wake_up_ns = 200'000;
+
+} // namespace
+
+engine::engine(receiver& receiver, sender& sender, const port_options& options, std::string name)
+    : receiver_(receiver), sender_(sender), idle_(options.idle)
+{
+    if (options.mode == engine_mode::inline_worker)
+        return;
+    thread_ = std::thread([this] { run(); });
+    pthread_setname_np(thread_.native_handle(), name.substr(0, 15).c_str());
+    if (options.core >= 0)
+        pin(options.core);
+}
+
+engine::~engine()
+{
+    ending_.store(true, std::memory_order_relaxed);
+    if (thread_.joinable())
+        thread_.join();
+}
+
+void engine::pin(int core) const
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(static_cast<std::size_t>(core), &set);
+    if (int result = pthread_setaffinity_np(const_cast<std::thread&>(thread_).native_handle(), sizeof set, &set))
+        detail::log(log_level::warning, fmt::format("weftio: engine: cannot run on core {} ({}); it runs anywhere", core, std::strerror(result)));
+}
+
+unsigned engine::turn()
+{
+    std::scoped_lock lock(turns_);
+    return one_turn();
+}
+
+unsigned engine::one_turn()
+{
+    detail::utc_clock::instance().discipline();
+    return receiver_.turn() + sender_.turn();
+}
+
+void engine::run()
+{
+    rte_thread_register(); // mempool caches and lock-free driver paths know a thread by its lcore; works without, slower
+    prctl(PR_SET_TIMERSLACK, 1000UL);
+    std::unique_lock lock(turns_);
+    for (unsigned empty = 0; !ending_.load(std::memory_order_relaxed);) {
+        if (change_wanted_.load(std::memory_order_relaxed))
+            changed_.wait(lock, [this] { return !change_wanted_.load(std::memory_order_relaxed); });
+        if (one_turn() > 0)
+            empty = 0;
+        else
+            idle(++empty);
+    }
+    lock.unlock();
+    rte_thread_unregister();
+}
+
+void engine::idle(unsigned empty_turns) const
+{
+    if (idle_ == idle_policy::busy || empty_turns < 256 || deadline_is_near())
+        rte_pause();
+    else if (idle_ == idle_policy::yield || empty_turns < 2048)
+        std::this_thread::yield();
+    else
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+}
+
+bool engine::deadline_is_near() const
+{
+    std::uint64_t deadline_ns = sender_.deadline_ns();
+    return deadline_ns != 0 && deadline_ns < detail::utc_now_ns() + wake_up_ns;
+}
+
+} // namespace weftio::nic

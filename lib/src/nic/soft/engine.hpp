@@ -1,0 +1,64 @@
+// Who drives the software NIC: a thread of its own, or a worker from its own calls.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "nic/soft/receiver.hpp"
+#include "nic/soft/sender.hpp"
+#include "weftio/port.hpp"
+
+namespace weftio::nic {
+
+/// Runs turns, one at a time, and lets others change things between two of them.
+class engine {
+ public:
+    engine(receiver& receiver, sender& sender, const port_options& options, std::string name);
+    engine(const engine&) = delete;
+    engine& operator=(const engine&) = delete;
+    ~engine();
+
+    /// Inline mode: one turn. Returns what it moved. One thread at a time.
+    unsigned turn();
+    /// Runs `change` while no turn is in progress; blocks until it has run, as long as one turn takes. Any thread but the
+    /// engine's.
+    template <class Change>
+    decltype(auto) between_turns(Change&& change)
+    {
+        std::scoped_lock one_at_a_time(changers_);
+        change_wanted_.store(true, std::memory_order_relaxed);
+        std::unique_lock lock(turns_);
+        struct done {
+            engine& self;
+            ~done()
+            {
+                self.change_wanted_.store(false, std::memory_order_relaxed);
+                self.changed_.notify_all();
+            }
+        } done{*this};
+        return change();
+    }
+    bool has_thread() const noexcept { return thread_.joinable(); }
+
+ private:
+    unsigned one_turn();
+    void run();
+    void idle(unsigned empty_turns) const;
+    bool deadline_is_near() const;
+    void pin(int core) const;
+
+    receiver& receiver_;
+    sender& sender_;
+    idle_policy idle_;
+    std::mutex changers_;             ///< one change at a time
+    std::mutex turns_;                ///< held by whoever runs turns, or changes things
+    std::condition_variable changed_; ///< the engine thread waits here while somebody changes things
+    std::atomic<bool> change_wanted_{false};
+    std::atomic<bool> ending_{false};
+    std::thread thread_;
+};
+
+} // namespace weftio::nic

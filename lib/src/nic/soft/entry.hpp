@@ -1,0 +1,81 @@
+// One send entry, read once from a ring that a kernel may change at any time, and checked.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "weftio/device/cqe.h"
+#include "weftio/device/wqe.h"
+
+namespace weftio::nic {
+
+class key_table;
+
+/// Why an entry was refused, finer than a syndrome.
+enum class refusal : std::uint8_t {
+    none,
+    unknown_opcode,
+    wrong_index,       ///< the entry says it is another one: written to the wrong position, or not written
+    wrong_queue,
+    wrong_size,        ///< segments do not add up
+    wrong_segment,     ///< a segment that this opcode does not take
+    no_payload,        ///< a frame of no bytes
+    too_long,          ///< longer than the port's MTU allows
+    unknown_key,       ///< no region has that key, or it is of an earlier region
+    outside_region,
+    wrong_wait,        ///< condition, nanoseconds of a second or more
+    too_far_ahead,     ///< waits beyond the horizon
+    wrong_doorbell,    ///< the record claims more entries than the ring holds
+    flushed,           ///< the queue was in error already
+};
+
+/// The syndrome that hardware would report.
+std::uint8_t syndrome_of(refusal reason) noexcept;
+const char* to_string(refusal reason) noexcept;
+
+/// A ring of entries, in CPU addresses.
+struct entry_ring {
+    const std::uint32_t* words = nullptr; ///< depth x 16, written by the kernel
+    std::uint32_t depth = 0;
+    std::uint32_t queue = 0;
+};
+
+/// A copy of one entry, and what it asks for.
+struct entry {
+    static constexpr std::size_t most_segments = 60;
+
+    std::array<std::uint32_t, most_segments * 4> words{};
+    std::uint32_t segments = 0; ///< 1 .. most_segments
+    std::uint32_t opcode = 0;   ///< with the modifier in bits 15:8
+    bool event = false;         ///< the host wants to be told
+    std::uint8_t cs_flags = 0;
+
+    std::uint32_t blocks() const noexcept { return (segments + 3) / 4; }
+};
+
+/// Copies the entry at `index`, at most `available` blocks of it. Returns why it cannot be executed, or refusal::none.
+refusal fetch(const entry_ring& ring, std::uint32_t index, std::uint32_t available, entry& out) noexcept;
+
+/// A piece of a frame.
+struct frame_piece {
+    const std::byte* bytes;
+    std::uint32_t count;
+};
+
+/// The bytes of a SEND, in order: inlined header, then segments, inline ones pointing into the copy.
+struct frame_pieces {
+    std::array<frame_piece, entry::most_segments> pieces;
+    std::uint32_t count = 0;
+    std::uint32_t bytes = 0;
+    bool in_entry = false; ///< some of it lies in the copy, which does not last
+};
+
+/// Finds and checks every byte of a SEND. @param longest  frame length that the port takes
+refusal gather(const entry& entry, const key_table& keys, std::uint32_t longest, frame_pieces& out) noexcept;
+
+/// Deadline of a WAIT on time as UTC nanoseconds.
+refusal read_wait(const entry& entry, std::uint64_t& deadline_ns) noexcept;
+
+} // namespace weftio::nic

@@ -1,0 +1,45 @@
+#include "nic/soft/key_table.hpp"
+
+#include "weftio/error.hpp"
+
+namespace weftio::nic {
+
+std::uint32_t key_table::add(const key_entry& entry)
+{
+    std::uint32_t index = 0;
+    if (!free_.empty()) {
+        index = free_.back();
+        free_.pop_back();
+    } else if (slots_.size() < (1u << 24)) {
+        index = static_cast<std::uint32_t>(slots_.size());
+        slots_.emplace_back();
+    } else {
+        throw error(errc::out_of_memory, "weftio: memory region: all 16777216 keys of this port are in use; free regions first");
+    }
+    slots_[index].entry = entry;
+    slots_[index].used = true;
+    return index << 8 | slots_[index].variant;
+}
+
+void key_table::remove(std::uint32_t key) noexcept
+{
+    if (!find(key))
+        return;
+    slot& gone = slots_[key >> 8];
+    gone.used = false;
+    ++gone.variant;
+    free_.insert(free_.begin(), key >> 8); // oldest first: a variant comes round as late as possible
+}
+
+std::byte* key_table::translate(std::uint32_t key, std::uint64_t address, std::uint64_t bytes) const noexcept
+{
+    const key_entry* entry = find(key);
+    if (!entry || address < entry->device_base)
+        return nullptr;
+    std::uint64_t offset = address - entry->device_base;
+    if (offset > entry->bytes || bytes > entry->bytes - offset)
+        return nullptr;
+    return entry->cpu + offset;
+}
+
+} // namespace weftio::nic

@@ -1,0 +1,56 @@
+// Memory keys: what an entry may touch.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace weftio::nic {
+
+/// What a key's holder may do with the region.
+struct key_rights {
+    bool local_write = true; ///< the NIC may write there (receive)
+    bool remote_read = false;
+    bool remote_write = false;
+};
+
+struct key_entry {
+    std::byte* cpu = nullptr;      ///< where the engine finds the bytes
+    std::uint64_t device_base = 0; ///< the address that entries use
+    std::uint64_t bytes = 0;
+    key_rights rights;
+    std::uint64_t owner = 0; ///< protection domain: 0 for everybody at this NIC
+};
+
+/// mlx5-style keys: index in the upper 24 bits, a variant below that changes whenever an index is used again, so that the
+/// key of a region that is gone is refused. The engine's thread reads it; changes are made between two turns.
+class key_table {
+ public:
+    /// Throws weftio::error errc::out_of_memory when all 2^24 indices are taken.
+    std::uint32_t add(const key_entry& entry);
+    void remove(std::uint32_t key) noexcept;
+    /// The region of `key`, or nullptr when there is none of that generation.
+    const key_entry* find(std::uint32_t key) const noexcept
+    {
+        std::uint32_t index = key >> 8;
+        if (index >= slots_.size() || !slots_[index].used || slots_[index].variant != (key & 0xff))
+            return nullptr;
+        return &slots_[index].entry;
+    }
+    /// CPU address of `bytes` bytes at device address `address` under `key`; nullptr when any of them is outside.
+    std::byte* translate(std::uint32_t key, std::uint64_t address, std::uint64_t bytes) const noexcept;
+
+ private:
+    struct slot {
+        key_entry entry;
+        std::uint8_t variant = 0;
+        bool used = false;
+    };
+    std::vector<slot> slots_{first_index_}; // indices below are never handed out: mlx5 reserves key 0x100
+    std::vector<std::uint32_t> free_;
+
+    static constexpr std::size_t first_index_ = 16;
+};
+
+} // namespace weftio::nic

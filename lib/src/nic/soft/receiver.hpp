@@ -1,0 +1,75 @@
+// The receive side of an engine: packets from one DPDK port queue to the rings of kernels.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/counter.hpp"
+#include "nic/soft/rx_queue.hpp"
+#include "nic/soft/steering.hpp"
+#include "weftio/port.hpp"
+
+struct rte_mbuf;
+
+namespace weftio::nic {
+
+/// Everything but counters and exhausted() belongs to the engine: called by its thread, or between two of its turns.
+class receiver {
+ public:
+    /// @param hold     wait when a queue is full instead of dropping
+    /// @param capture  file behind the port, empty when it is none: a poll that finds nothing is its end
+    receiver(std::uint16_t port, bool hold, std::string capture);
+    receiver(const receiver&) = delete;
+    receiver& operator=(const receiver&) = delete;
+    ~receiver();
+
+    /// Receives one burst, steers it and writes completions. Returns how many packets it moved. Does nothing while no rule
+    /// wants a packet: until then they wait in the driver.
+    unsigned turn();
+
+    /// Takes the lowest free number. The ring's memory must stay until remove().
+    std::uint32_t add(rx_ring ring);
+    void remove(std::uint32_t number) noexcept;
+    const rx_queue& queue(std::uint32_t number) const { return *queues_[number]; }
+    steering& rules() noexcept { return steering_; }
+
+    /// Any thread.
+    void count(port_counters& counters) const;
+    bool exhausted() const noexcept { return exhausted_.load(std::memory_order_acquire); }
+
+ private:
+    static constexpr std::uint16_t burst = 64;
+
+    void fill_burst();
+    /// Returns false when the packet must wait for a slot.
+    bool take(rte_mbuf& mbuf);
+    bool steer(rte_mbuf& mbuf);
+    bool deliver(rte_mbuf& mbuf);
+    void finish(rx_queue& queue, const rte_mbuf& mbuf);
+    bool drop(drop_reason reason);
+    void end_of_capture();
+
+    std::uint16_t port_;
+    bool hold_;
+    std::string capture_;
+    int timestamp_offset_ = -1;
+    std::uint64_t timestamp_flag_ = 0;
+    steering steering_;
+    std::vector<std::unique_ptr<rx_queue>> queues_;
+
+    std::array<rte_mbuf*, burst> mbufs_{}; ///< the burst in hand: next_ .. count_ are still to be taken
+    std::uint16_t next_ = 0, count_ = 0;
+    std::uint64_t burst_time_ns_ = 0;
+    decision decision_{}; ///< of mbufs_[next_], when decided_
+    packet_headers headers_{};
+    bool decided_ = false;
+
+    detail::counter received_, received_bytes_, delivered_, copied_bytes_, damaged_;
+    std::array<detail::counter, static_cast<std::size_t>(drop_reason::count_)> dropped_;
+    std::atomic<bool> exhausted_{false};
+};
+
+} // namespace weftio::nic

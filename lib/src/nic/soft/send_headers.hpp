@@ -1,0 +1,48 @@
+// Mbuf headers for frames that lie in memory of a kernel: sending without copying.
+#pragma once
+
+#include <rte_mbuf.h>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "nic/soft/entry.hpp"
+
+namespace weftio::nic {
+
+/// One header a slot of a send ring. A driver that is done with the mbuf frees it to the pool below, and that is the
+/// completion: it sets `returned`. From any thread.
+struct alignas(64) send_header {
+    static constexpr std::size_t bounce_bytes = 128;
+
+    rte_mbuf mbuf;
+    std::atomic<std::uint8_t> returned{0};
+    std::uint8_t blocks = 1;  ///< of the entry that uses the slot
+    bool event = false;       ///< the host wants to be told
+    bool frame = false;       ///< a frame, not a wait
+    refusal reason = refusal::none;
+    std::uint32_t bytes = 0;
+    std::array<std::byte, bounce_bytes> bounce{}; ///< bytes that came inside the entry, and padding
+};
+
+/// A mempool without objects of its own: whatever is put into it is a send_header.
+class send_pool {
+ public:
+    /// @param port  for its name. Throws weftio::error errc::out_of_memory.
+    explicit send_pool(std::uint16_t port);
+    send_pool(const send_pool&) = delete;
+    send_pool& operator=(const send_pool&) = delete;
+    ~send_pool();
+
+    /// Headers for a ring of `depth` slots.
+    std::unique_ptr<send_header[]> make(std::uint32_t depth) const;
+
+ private:
+    rte_mempool* pool_;
+};
+
+} // namespace weftio::nic

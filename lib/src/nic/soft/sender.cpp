@@ -1,0 +1,54 @@
+#include "nic/soft/sender.hpp"
+
+#include <rte_ethdev.h>
+
+#include <algorithm>
+
+namespace weftio::nic {
+
+unsigned sender::turn()
+{
+    unsigned moved = 0;
+    for (auto& queue : queues_)
+        if (queue)
+            moved += queue->turn();
+    return moved;
+}
+
+std::uint64_t sender::deadline_ns() const noexcept
+{
+    std::uint64_t earliest = 0;
+    for (const auto& queue : queues_)
+        if (queue)
+            if (std::uint64_t deadline = queue->deadline_ns(); deadline != 0 && (earliest == 0 || deadline < earliest))
+                earliest = deadline;
+    return earliest;
+}
+
+std::uint32_t sender::add(tx_ring ring)
+{
+    auto place = std::find(queues_.begin(), queues_.end(), nullptr);
+    if (place == queues_.end())
+        place = queues_.emplace(queues_.end());
+    ring.entries.queue = static_cast<std::uint32_t>(place - queues_.begin()) + 1;
+    *place = std::make_unique<tx_queue>(ring, wire_, keys_, pool_.make(ring.entries.depth));
+    return ring.entries.queue;
+}
+
+void sender::remove(std::uint32_t number)
+{
+    auto& place = queues_[number - 1];
+    place->stop();
+    if (!drained(number))
+        with_the_driver_.push_back(place->take_headers());
+    place.reset();
+}
+
+bool sender::drained(std::uint32_t number)
+{
+    rte_eth_tx_done_cleanup(wire_.port, 0, 0); // drivers that free at once do not have it, and need it not
+    queue(number).collect();
+    return queue(number).all_returned();
+}
+
+} // namespace weftio::nic

@@ -1,0 +1,335 @@
+#include "nic/soft/tx_queue.hpp"
+
+#include <rte_ethdev.h>
+#include <rte_mbuf_dyn.h>
+#include <rte_pause.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/clock.hpp"
+#include "nic/soft/checksum.hpp"
+#include "nic/soft/key_table.hpp"
+
+namespace weftio::nic {
+
+namespace {
+
+constexpr std::uint32_t shortest_frame = 60; ///< without FCS: the NIC pads
+constexpr std::uint64_t spin_ns = 2000;      ///< closer to a deadline than this the engine waits on the spot
+constexpr std::uint32_t vlan_tag_bytes = 4;
+
+bool asks_for_checksums(const entry& entry)
+{
+    return (entry.cs_flags & (WEFTIO_ETH_L3_CHECKSUM | WEFTIO_ETH_L4_CHECKSUM)) != 0;
+}
+
+bool is_tagged(const frame_pieces& pieces)
+{
+    const frame_piece& first = pieces.pieces[0];
+    if (first.count < 14)
+        return false;
+    auto type = static_cast<unsigned>(first.bytes[12]) << 8 | static_cast<unsigned>(first.bytes[13]);
+    return type == RTE_ETHER_TYPE_VLAN || type == RTE_ETHER_TYPE_QINQ;
+}
+
+} // namespace
+
+tx_queue::tx_queue(const tx_ring& ring, const wire& wire, const key_table& keys, std::unique_ptr<send_header[]> headers)
+    : ring_(ring), wire_(wire), keys_(keys), headers_(std::move(headers)), pacing_(ring.horizon_ns), events_(2 * ring.entries.depth)
+{
+}
+
+unsigned tx_queue::turn()
+{
+    look();
+    unsigned moved = 0;
+    if (next_ != submitted_ || staged_first_ != staged_end_)
+        moved = execute();
+    if (completed_ != next_)
+        moved += complete();
+    return moved;
+}
+
+/// The doorbell is a wake-up only; what counts is the record.
+void tx_queue::look()
+{
+    std::uint64_t doorbell = weftio_load_acquire_sys_u64(ring_.doorbell);
+    if (doorbell == doorbell_)
+        return;
+    doorbell_ = doorbell;
+    // Acquire, pairs with the commit's release: the entries are written.
+    auto committed = static_cast<std::uint16_t>(weftio_swap32(weftio_load_acquire_sys_u32(ring_.dbrec)));
+    auto more = static_cast<std::uint16_t>(committed - static_cast<std::uint16_t>(submitted_));
+    if (submitted_ - completed_ + more > ring_.entries.depth) {
+        if (!failed_)
+            fail(submitted_++, refusal::wrong_doorbell);
+        return;
+    }
+    submitted_ += more;
+}
+
+unsigned tx_queue::execute()
+{
+    std::uint32_t before = next_;
+    if (held() || !hand_over())
+        return 0;
+    if (failed_)
+        flush(next_);
+    while (next_ != submitted_ && !pacing_.holding() && execute_one(next_)) {
+    }
+    hand_over();
+    return next_ - before;
+}
+
+/// Whether a wait holds the queue. Close to the deadline it is waited for on the spot, so that nothing comes in between.
+bool tx_queue::held()
+{
+    if (!pacing_.holding())
+        return false;
+    auto& clock = detail::utc_clock::instance();
+    std::uint64_t now_ns = clock.now_ns();
+    if (now_ns + spin_ns < pacing_.deadline_ns())
+        return true;
+    while (now_ns < pacing_.deadline_ns()) {
+        rte_pause();
+        now_ns = clock.now_ns();
+    }
+    pacing_.end();
+    return false;
+}
+
+bool tx_queue::execute_one(std::uint32_t index)
+{
+    refusal reason = fetch(ring_.entries, index, submitted_ - index, entry_);
+    if (reason == refusal::none && entry_.opcode == WEFTIO_OPCODE_SEND) {
+        reason = gather(entry_, keys_, wire_.mtu + RTE_ETHER_HDR_LEN + 2 * vlan_tag_bytes, pieces_);
+        if (reason == refusal::none && pieces_.bytes > wire_.mtu + RTE_ETHER_HDR_LEN + (is_tagged(pieces_) ? 2 * vlan_tag_bytes : 0))
+            reason = refusal::too_long;
+        if (reason == refusal::none)
+            return send(entry_, index);
+    } else if (reason == refusal::none && entry_.opcode != WEFTIO_OPCODE_NOP) {
+        std::uint64_t deadline_ns = 0;
+        reason = read_wait(entry_, deadline_ns);
+        if (reason == refusal::none) {
+            if (!hand_over()) // what is in front of the wait goes first
+                return false;
+            if (wire_.timestamp_flag != 0 || pacing_.begin(deadline_ns, detail::utc_now_ns())) {
+                stamp_ns_ = deadline_ns;
+                finish(index, entry_, false, 0);
+                return true;
+            }
+            reason = refusal::too_far_ahead;
+        }
+    }
+    if (reason != refusal::none)
+        fail(index, reason);
+    else
+        finish(index, entry_, false, 0);
+    return reason == refusal::none;
+}
+
+/// Sends from where the frame lies when that is one piece and nothing has to be written; otherwise from a copy.
+bool tx_queue::send(const entry& entry, std::uint32_t index)
+{
+    send_header& head = header(index);
+    if (staged_end_ == burst && !hand_over())
+        return false;
+    bool plain = pieces_.count == 1 && (!asks_for_checksums(entry) || wire_.driver_checksums);
+    rte_mbuf* mbuf = nullptr;
+    if (plain && !pieces_.in_entry && pieces_.bytes >= shortest_frame)
+        mbuf = in_place(pieces_.pieces[0], head);
+    else
+        mbuf = copied(entry, pieces_, head);
+    if (!mbuf)
+        return false; // no copy to be had now; some are with the driver
+    if (wire_.timestamp_flag != 0 && stamp_ns_ != 0) {
+        *RTE_MBUF_DYNFIELD(mbuf, wire_.timestamp_offset, rte_mbuf_timestamp_t*) = stamp_ns_;
+        mbuf->ol_flags |= wire_.timestamp_flag;
+    }
+    finish(index, entry, true, pieces_.bytes);
+    stage(mbuf);
+    return true;
+}
+
+rte_mbuf* tx_queue::in_place(const frame_piece& piece, send_header& head)
+{
+    rte_mbuf& mbuf = head.mbuf;
+    mbuf.buf_addr = const_cast<std::byte*>(piece.bytes);
+    mbuf.buf_iova = reinterpret_cast<rte_iova_t>(piece.bytes);
+    mbuf.buf_len = static_cast<std::uint16_t>(piece.count);
+    mbuf.data_off = 0;
+    mbuf.data_len = static_cast<std::uint16_t>(piece.count);
+    mbuf.pkt_len = piece.count;
+    mbuf.ol_flags = 0;
+    mbuf.port = RTE_MBUF_PORT_INVALID;
+    head.returned.store(0, std::memory_order_relaxed);
+    return &mbuf;
+}
+
+/// Gathers a frame into memory of its own: the slot's bounce buffer for a small one, an mbuf of the copy pool else.
+rte_mbuf* tx_queue::copied(const entry& entry, const frame_pieces& pieces, send_header& head)
+{
+    std::uint32_t bytes = std::max(pieces.bytes, shortest_frame);
+    bool small = bytes <= send_header::bounce_bytes;
+    rte_mbuf* mbuf = small ? in_place({head.bounce.data(), bytes}, head) : rte_pktmbuf_alloc(wire_.copies);
+    if (!mbuf)
+        return nullptr;
+    auto* to = small ? reinterpret_cast<std::uint8_t*>(head.bounce.data())
+                     : reinterpret_cast<std::uint8_t*>(rte_pktmbuf_append(mbuf, static_cast<std::uint16_t>(bytes)));
+    if (!to) {
+        rte_pktmbuf_free(mbuf);
+        return nullptr;
+    }
+    std::uint8_t* end = to;
+    for (std::uint32_t piece = 0; piece < pieces.count; ++piece) {
+        std::memcpy(end, pieces.pieces[piece].bytes, pieces.pieces[piece].count);
+        end += pieces.pieces[piece].count;
+    }
+    std::memset(end, 0, bytes - pieces.bytes);
+    if (asks_for_checksums(entry))
+        fill_checksums({to, pieces.bytes}, (entry.cs_flags & WEFTIO_ETH_L3_CHECKSUM) != 0, (entry.cs_flags & WEFTIO_ETH_L4_CHECKSUM) != 0);
+    head.returned.store(!small, std::memory_order_relaxed); // the kernel's buffer is free as soon as it is copied
+    copied_bytes.add(pieces.bytes);
+    return mbuf;
+}
+
+/// The entry has been executed. A frame comes back from the driver, anything else is done at once.
+void tx_queue::finish(std::uint32_t index, const entry& entry, bool frame, std::uint32_t bytes)
+{
+    send_header& head = header(index);
+    head.blocks = static_cast<std::uint8_t>(entry.blocks());
+    head.event = entry.event;
+    head.frame = frame;
+    head.bytes = bytes;
+    head.reason = refusal::none;
+    if (!frame)
+        head.returned.store(1, std::memory_order_relaxed);
+    next_ = index + entry.blocks();
+    if (staged_end_ == 0 && !frame)
+        handed_ = next_;
+    enqueued.add(1);
+}
+
+void tx_queue::stage(rte_mbuf* mbuf)
+{
+    staged_[staged_end_++] = mbuf;
+}
+
+/// Gives the staged frames to the driver. Returns whether it took them all; the rest is tried again next turn.
+bool tx_queue::hand_over()
+{
+    if (staged_first_ == staged_end_)
+        return true;
+    if (staged_first_ == 0)
+        pacing_.handed_over(detail::utc_now_ns());
+    staged_first_ = static_cast<std::uint16_t>(
+        staged_first_ + rte_eth_tx_burst(wire_.port, 0, &staged_[staged_first_], static_cast<std::uint16_t>(staged_end_ - staged_first_)));
+    if (staged_first_ != staged_end_)
+        return false;
+    staged_first_ = staged_end_ = 0;
+    handed_ = next_;
+    return true;
+}
+
+/// Completes, in order, what came back. One completion stands for all of them, but the first failure gets its own.
+unsigned tx_queue::complete()
+{
+    std::uint32_t before = completed_, last = completed_;
+    std::uint64_t frames = 0, bytes = 0, others = 0, now_ns = detail::utc_now_ns();
+    refusal reason = refusal::none;
+    // Acquire, pairs with the pool's release: the driver has read the frame.
+    while (completed_ != handed_ && header(completed_).returned.load(std::memory_order_acquire)) {
+        send_header& head = header(completed_);
+        head.returned.store(0, std::memory_order_relaxed);
+        reason = head.reason;
+        if (reason == refusal::none) {
+            frames += head.frame;
+            others += !head.frame;
+            bytes += head.frame ? head.bytes : 0;
+            if (head.event)
+                events_.put({.position = completed_, .reason = refusal::none, .time_ns = now_ns});
+        } else if (reason != refusal::flushed) {
+            publish(completed_, reason, now_ns);
+        }
+        last = completed_;
+        completed_ += head.blocks;
+    }
+    if (completed_ == before)
+        return 0;
+    sent.add(frames);
+    sent_bytes.add(bytes);
+    waited.add(others);
+    publish(last, reason, now_ns);
+    return completed_ - before;
+}
+
+void tx_queue::publish(std::uint32_t index, refusal reason, std::uint64_t now_ns)
+{
+    weftio_cqe& cqe = *ring_.completion;
+    bool good = reason == refusal::none;
+    weftio_store_release_sys_u64(&cqe.timestamp_be, weftio_swap64(good ? weftio_real_time_from_ns(now_ns) : syndrome_of(reason)));
+    cqe.sop_drop_qpn_be = weftio_swap32(ring_.entries.queue);
+    // Release: the entry and its buffer may be used again once this is seen.
+    weftio_store_release_sys_u32(
+        &cqe.publication, weftio_cqe_publication(index, good ? WEFTIO_CQE_OPCODE_REQUESTER : WEFTIO_CQE_OPCODE_REQUESTER_ERROR, 0));
+}
+
+/// The entry at `index` cannot be executed: the queue is in error, and what is behind is flushed.
+void tx_queue::fail(std::uint32_t index, refusal reason)
+{
+    failed_ = true;
+    failed_entries.add(1);
+    enqueued.add(1);
+    events_.put({.position = index, .reason = reason, .time_ns = detail::utc_now_ns()});
+    bury(index, reason);
+    flush(index + 1);
+}
+
+/// The block at `index` is done without having been executed.
+void tx_queue::bury(std::uint32_t index, refusal reason)
+{
+    send_header& head = header(index);
+    head.blocks = 1;
+    head.reason = reason;
+    head.returned.store(1, std::memory_order_relaxed);
+}
+
+/// So are all from `from` on. Those in front complete as they come back.
+void tx_queue::flush(std::uint32_t from)
+{
+    for (std::uint32_t index = from; index != submitted_; ++index)
+        bury(index, refusal::flushed);
+    flushed.add(submitted_ - from);
+    enqueued.add(submitted_ - from);
+    next_ = submitted_;
+    if (staged_end_ == 0)
+        handed_ = next_;
+}
+
+void tx_queue::stop()
+{
+    look();
+    pacing_.forget();
+    std::uint16_t frame = 0;
+    for (std::uint32_t index = handed_; index != next_; index += header(index).blocks)
+        if (header(index).frame && header(index).reason == refusal::none && frame++ >= staged_first_) {
+            header(index).reason = refusal::flushed;
+            flushed.add(1);
+        }
+    rte_pktmbuf_free_bulk(&staged_[staged_first_], static_cast<unsigned>(staged_end_ - staged_first_));
+    staged_first_ = staged_end_ = 0;
+    failed_ = true;
+    flush(next_);
+    complete();
+}
+
+void tx_queue::restart() noexcept
+{
+    doorbell_ = 0;
+    submitted_ = next_ = handed_ = completed_ = 0;
+    failed_ = false;
+    stamp_ns_ = 0;
+}
+
+} // namespace weftio::nic

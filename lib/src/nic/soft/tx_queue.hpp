@@ -1,0 +1,106 @@
+// A send queue as the NIC sees it: a doorbell to notice, entries to execute, a completion to write.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+
+#include "core/counter.hpp"
+#include "nic/soft/entry.hpp"
+#include "nic/soft/pacing.hpp"
+#include "nic/soft/send_events.hpp"
+#include "nic/soft/send_headers.hpp"
+
+namespace weftio::nic {
+
+class key_table;
+
+/// Memory of a ring, in CPU addresses. Its owner keeps it until the queue is gone from the engine.
+struct tx_ring {
+    entry_ring entries;
+    const std::uint32_t* dbrec = nullptr;    ///< written by the kernel: entries committed in all, low 16 bits, big-endian
+    const std::uint64_t* doorbell = nullptr; ///< written by the kernel: a change means "look"
+    weftio_cqe* completion = nullptr;        ///< the collapsed one
+    std::uint64_t horizon_ns = 0;
+};
+
+/// What a queue needs of the port it sends through.
+struct wire {
+    std::uint16_t port = 0;
+    std::uint32_t mtu = 0;
+    bool driver_checksums = false; ///< the driver computes what an entry asks for
+    rte_mempool* copies = nullptr; ///< mbufs for frames that cannot be sent from where they lie
+    int timestamp_offset = -1;     ///< hardware sends on time: where an mbuf says when
+    std::uint64_t timestamp_flag = 0;
+};
+
+/// Owned and driven by one engine. Counters and events may be read from anywhere.
+class tx_queue {
+ public:
+    tx_queue(const tx_ring& ring, const wire& wire, const key_table& keys, std::unique_ptr<send_header[]> headers);
+
+    /// Executes what is due, hands frames to the driver, completes what came back. Returns how much it moved.
+    unsigned turn();
+    /// Deadline of the wait that holds the queue; 0 when none does.
+    std::uint64_t deadline_ns() const noexcept { return pacing_.holding() ? pacing_.deadline_ns() : 0; }
+    /// Whether frames are with the driver, or entries wait to be executed.
+    bool busy() const noexcept { return completed_ != submitted_; }
+    /// Everything not yet handed over is flushed. Used when the queue ends or is reset.
+    void stop();
+    /// Starts again at index 0, in a ring that has been made anew. @pre stop(), and nothing is with the driver
+    void restart() noexcept;
+    bool all_returned() const noexcept { return completed_ == submitted_; }
+    /// Completes what the driver gave back; for the time after stop().
+    void collect() { complete(); }
+    std::unique_ptr<send_header[]> take_headers() noexcept { return std::move(headers_); }
+    bool failed() const noexcept { return failed_; }
+
+    /// enqueued = sent + waited + failed + flushed, once the queue is idle; all of them entries.
+    detail::counter enqueued, sent, sent_bytes, waited, failed_entries, flushed, copied_bytes;
+    const pacing& schedule() const noexcept { return pacing_; }
+    send_events& events() noexcept { return events_; }
+
+ private:
+    static constexpr std::uint16_t burst = 32;
+
+    void look();
+    bool held();
+    unsigned execute();
+    /// Returns false when the entry has to be tried again later.
+    bool execute_one(std::uint32_t index);
+    bool send(const entry& entry, std::uint32_t index);
+    rte_mbuf* in_place(const frame_piece& piece, send_header& header);
+    rte_mbuf* copied(const entry& entry, const frame_pieces& pieces, send_header& header);
+    void begin_wait(std::uint64_t deadline_ns, std::uint32_t index);
+    void stage(rte_mbuf* mbuf);
+    bool hand_over();
+    void finish(std::uint32_t index, const entry& entry, bool frame, std::uint32_t bytes);
+    unsigned complete();
+    void publish(std::uint32_t index, refusal reason, std::uint64_t now_ns);
+    void fail(std::uint32_t index, refusal reason);
+    void bury(std::uint32_t index, refusal reason);
+    void flush(std::uint32_t from);
+    send_header& header(std::uint32_t index) { return headers_[index & (ring_.entries.depth - 1)]; }
+
+    tx_ring ring_;
+    wire wire_;
+    const key_table& keys_;
+    std::unique_ptr<send_header[]> headers_;
+    pacing pacing_;
+    send_events events_;
+
+    std::uint64_t doorbell_ = 0;  ///< as last seen
+    std::uint32_t submitted_ = 0; ///< behind the last entry that the record has named
+    std::uint32_t next_ = 0;      ///< the next entry to execute
+    std::uint32_t handed_ = 0;    ///< behind the last entry whose frames the driver has taken
+    std::uint32_t completed_ = 0; ///< behind the last entry that is done
+    bool failed_ = false;
+    std::uint64_t stamp_ns_ = 0;  ///< hardware pacing: when the frames that follow go; 0: at once
+
+    std::array<rte_mbuf*, burst> staged_{}; ///< staged_first_ .. staged_end_ are to be handed over
+    std::uint16_t staged_first_ = 0, staged_end_ = 0;
+    entry entry_;
+    frame_pieces pieces_;
+};
+
+} // namespace weftio::nic
