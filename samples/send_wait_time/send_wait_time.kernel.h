@@ -1,0 +1,43 @@
+/* The kernel of send_wait_time: one source for C++, OpenCL C and CUDA. */
+#pragma once
+
+#include "weftio/device/eth_txq.h"
+
+#define BURSTS 8
+#define FRAMES 32 /* in a burst */
+#define FRAME_BYTES 1024
+
+/* The kernel says that it runs, the CPU says when to start: compiling a kernel may take longer than any lead. */
+struct schedule {
+    weftio_u32 running;
+    weftio_u32 spare;
+    weftio_u64 start; /* value of the first barrier, 0 until it is known */
+};
+
+/* Enqueues every burst behind a barrier of its own, then returns: the NIC keeps the times. */
+WEFTIO_KERNEL void send_wait_time(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr *frames,
+                                  WEFTIO_GLOBAL struct schedule *schedule, weftio_u64 interval_ns)
+{
+    if (weftio_lane() == 0) {
+        weftio_store_release_sys_u32(&schedule->running, 1);
+        for (weftio_u32 attempt = 0; !weftio_load_acquire_sys_u64(&schedule->start) && !weftio_dev_aborted(txq->control); ++attempt)
+            weftio_relax(attempt);
+    }
+    weftio_block_barrier();
+    weftio_u64 start = schedule->start;
+
+    for (weftio_u32 burst = 0; burst < BURSTS; ++burst) {
+        if (weftio_lane() == 0)
+            weftio_dev_eth_txq_wait_time_enqueue_strong(txq, start, WEFTIO_DEV_SEND_NONE);
+        weftio_block_barrier();
+        for (weftio_u32 frame = weftio_lane(); frame < FRAMES; frame += weftio_block_lanes())
+            weftio_dev_eth_txq_send_enqueue_strong(txq, weftio_dev_buf_get(frames, burst * FRAMES + frame), FRAME_BYTES,
+                                                   WEFTIO_DEV_SEND_NOTIFY);
+        weftio_block_barrier();
+        start = weftio_dev_timestamp_add(start, interval_ns);
+    }
+    if (weftio_lane() == 0) {
+        weftio_dev_eth_txq_commit_strong(txq);
+        weftio_dev_eth_txq_push(txq);
+    }
+}

@@ -1,0 +1,101 @@
+// simple_receive: a kernel receives every UDP packet that arrives on a port, the CPU prints a line for each.
+//
+//   ./simple_receive                            replays the built-in capture, on the CPU
+//   ./simple_receive -n iface:veth0 -g opencl   from an interface, through OpenCL
+#include "simple_receive.kernel.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <thread>
+
+#include "weftio/weftio.hpp"
+
+WEFTIO_DEFINE_KERNEL(simple_receive, "simple_receive.kernel.h");
+
+namespace {
+
+volatile std::sig_atomic_t interrupted = 0;
+
+void print(const report_line& line)
+{
+    const auto* mac = line.ethernet;
+    fmt::print("Lane {} received UDP packet with Eth src {:02x} - Eth dst {:02x} - {} bytes at {}.{:09}\n", line.lane,
+               fmt::join(mac + 6, mac + 12, ":"), fmt::join(mac, mac + 6, ":"), line.bytes, line.timestamp_ns / 1'000'000'000,
+               line.timestamp_ns % 1'000'000'000);
+}
+
+void print_conservation(const weftio::port_counters& counters)
+{
+    fmt::print("received {}, delivered {}, dropped {}", counters.received, counters.delivered, counters.dropped_total());
+    for (std::size_t reason = 0; reason < counters.dropped.size(); ++reason)
+        if (counters.dropped[reason])
+            fmt::print(", {} {}", to_string(static_cast<weftio::drop_reason>(reason)), counters.dropped[reason]);
+    fmt::print("{}\n", counters.capture_damaged ? ", capture damaged: it ends inside a record" : "");
+}
+
+int run(const std::string& port_spec, const std::string& device_spec, std::uint32_t lanes, std::uint32_t count, double seconds)
+{
+    // 1. Where kernels run, and where packets come from.
+    auto device = weftio::device::open(device_spec);
+    auto port = weftio::port::open(port_spec);
+    fmt::print("Receiving UDP on {} ({}) with a kernel on {}\n", port.spec(), port.driver(), device.name());
+
+    // 2. A queue that the kernel owns, and memory for its report.
+    weftio::eth_rxq queue(port, device, {.packets = REPORT_LINES});
+    auto memory = device.allocate(sizeof(report), weftio::memory_kind::cpu_device);
+    auto* lines = static_cast<report*>(memory.cpu_address());
+
+    // 3. The kernel.
+    auto kernel = device.launch(simple_receive_kernel, {.blocks = 1, .lanes = lanes}, queue, memory.device_address());
+
+    // 4. Packets start to come when a flow sends them to the queue.
+    weftio::flow udp(port, {.ip_protocol = 17}, weftio::flow_action::to(queue));
+
+    // 5. Print until enough has been seen.
+    auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds > 0 ? seconds : 1e9);
+    std::uint32_t printed = 0;
+    while (!interrupted && kernel.alive() && std::chrono::steady_clock::now() < end && (count == 0 || printed < count)) {
+        bool last_look = port.exhausted();
+        std::uint32_t written = weftio_load_acquire_sys_u32(&lines->written);
+        for (; printed != written && (count == 0 || printed < count); ++printed)
+            print(lines->lines[printed % REPORT_LINES]);
+        weftio_store_release_sys_u32(&lines->read, printed);
+        if (last_look && printed == queue.counters().delivered)
+            break;
+        std::fflush(stdout);
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    kernel.stop();
+    kernel.wait_for(std::chrono::seconds(5));
+    print_conservation(port.counters());
+    return 0;
+}
+
+} // namespace
+
+int main(int argc, char** argv)
+{
+    CLI::App app{"A kernel receives every UDP packet that arrives on a port and reports it."};
+    std::string port = "pcap:builtin", device = "cpu";
+    std::uint32_t lanes = 1, count = 0;
+    double seconds = 0;
+    app.add_option("-n,--port", port, "pcap:FILE, iface:NAME, tap:NAME, null, a PCI address or DPDK devargs")->capture_default_str();
+    app.add_option("-g,--device", device, "where the kernel runs: cpu, opencl, opencl:N")->capture_default_str();
+    app.add_option("--lanes", lanes, "lanes of the kernel's one block")->capture_default_str();
+    app.add_option("--count", count, "end after so many packets (0: no limit)")->capture_default_str();
+    app.add_option("--seconds", seconds, "end after so many seconds (0: no limit)")->capture_default_str();
+    CLI11_PARSE(app, argc, argv);
+
+    std::signal(SIGINT, [](int) { interrupted = 1; });
+    std::signal(SIGTERM, [](int) { interrupted = 1; });
+    try {
+        return run(port, device, lanes, count, seconds);
+    } catch (const weftio::error& error) {
+        fmt::print(stderr, "{}\n", error.what());
+        return 1;
+    }
+}
