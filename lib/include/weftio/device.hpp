@@ -53,6 +53,15 @@ class memory {
     memory_kind kind() const noexcept { return kind_; }
     explicit operator bool() const noexcept { return device_ != nullptr; }
 
+    /// Copies `bytes` bytes from the host to the start of the memory, whatever its kind. Blocks until they are there, but for no
+    /// running kernel. @throws weftio::error errc::invalid_argument more than there is room for
+    void upload(const void* from, std::size_t bytes);
+    /// A file descriptor of a dma-buf, for a NIC's driver; the caller closes it.
+    /// @throws weftio::error errc::not_supported the memory is not a GPU's own
+    int export_dma_buf() const;
+    /// A number that no other allocation of the process ever has, for caches of registrations. @throws as export_dma_buf
+    std::uint64_t buffer_id() const;
+
  private:
     friend class device;
     memory(std::shared_ptr<detail::device_backend> owner, std::size_t bytes, std::size_t alignment, memory_kind kind);

@@ -44,10 +44,14 @@ inline std::string_view text_between(const char* begin, const char* end)
     return {begin, static_cast<std::size_t>(reinterpret_cast<std::uintptr_t>(end) - reinterpret_cast<std::uintptr_t>(begin))};
 }
 
+/// Notes a fatbin of the program: CUDA devices load all of them when they are opened, before a kernel could be in the way.
+void register_cuda_image(std::string_view image);
+
 template <class... Parameters>
 kernel<Parameters...> make_kernel(const char* name, void (*function)(Parameters...), std::string_view source,
                                   std::string_view cuda_image, const char* file)
 {
+    register_cuda_image(cuda_image);
     return {name, function, source, cuda_image, file};
 }
 

@@ -78,6 +78,16 @@ std::string any_core(const cpu_set_t& allowed)
     return fmt::format("0@({})", cores);
 }
 
+/// Drivers that lie beside the program, as in a bundle; empty when there are none, or when DPDK is installed.
+std::string own_drivers()
+{
+    std::error_code ignored;
+    if (std::filesystem::is_directory(RTE_EAL_PMD_PATH, ignored)) // EAL loads those in any case, and one driver twice is fatal
+        return "";
+    auto folder = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path() / "../lib/dpdk-pmds";
+    return std::filesystem::is_directory(folder, ignored) ? folder.string() : "";
+}
+
 std::vector<std::string> eal_arguments(bool pci, const std::vector<std::string>& extra, const cpu_set_t& allowed)
 {
     std::vector<std::string> arguments{"weftio", "--no-telemetry", "--iova-mode=va", "--lcores", any_core(allowed)};
@@ -88,6 +98,8 @@ std::vector<std::string> eal_arguments(bool pci, const std::vector<std::string>&
     if (!hugepages_free())
         memory = {"--no-huge", "--no-shconf", "-m", std::to_string(megabytes_without_hugepages)};
     arguments.insert(arguments.end(), memory.begin(), memory.end());
+    if (std::string drivers = own_drivers(); !drivers.empty())
+        arguments.insert(arguments.end(), {"-d", drivers});
     arguments.insert(arguments.end(), extra.begin(), extra.end());
     return arguments;
 }

@@ -33,6 +33,12 @@ class device_backend {
     /// Zeroed memory; throws weftio::error. `bytes` > 0 and `alignment` are checked by the caller.
     virtual allocation allocate(std::size_t bytes, std::size_t alignment, memory_kind kind) = 0;
     virtual void release(const allocation& allocation, memory_kind kind) noexcept = 0;
+    /// Copies from the host into memory of any kind; blocks until it is there.
+    virtual void upload(const allocation& to, const void* from, std::size_t bytes);
+    /// A dma-buf of device memory; throws weftio::error errc::not_supported where there is none.
+    virtual int export_dma_buf(const allocation& of, std::size_t bytes);
+    /// What tells one allocation from a later one at the same address; throws as export_dma_buf.
+    virtual std::uint64_t buffer_id(const allocation& of);
     /// Starts the kernel and returns. `self` keeps this back end alive for as long as the kernel runs.
     virtual std::shared_ptr<running_backend> launch(const launch_request& request, std::shared_ptr<device_backend> self) = 0;
     /// nullptr where kernels have a timer.
@@ -42,5 +48,7 @@ class device_backend {
 std::shared_ptr<device_backend> open_cpu();
 /// `index` < 0: the first usable one. Throws weftio::error when there is none, saying why each was refused.
 std::shared_ptr<device_backend> open_opencl(int index);
+/// `index` < 0: `spec` is a PCI address. Throws weftio::error when there is no driver or no such GPU.
+std::shared_ptr<device_backend> open_cuda(std::string_view spec, int index);
 
 } // namespace weftio::detail

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <cstring>
 #include <exception>
 #include <string>
 #include <utility>
@@ -93,9 +94,8 @@ std::shared_ptr<detail::device_backend> open_backend(std::string_view spec)
         return open_opencl_backend(spec, -1);
     if (int number = number_behind("opencl:", spec); number >= 0)
         return open_opencl_backend(spec, number);
-    if (number_behind("cuda:", spec) >= 0 || is_pci_address(spec))
-        throw error(errc::not_supported,
-                    fmt::format("weftio: device {}: this build has no CUDA devices; take cpu or opencl", spec));
+    if (int number = number_behind("cuda:", spec); number >= 0 || is_pci_address(spec))
+        return detail::open_cuda(spec, number);
     refuse_spec(spec);
 }
 
@@ -111,7 +111,41 @@ const char* to_string(memory_kind kind) noexcept
     return "unknown";
 }
 
+// backends: what most of them share
+
+void detail::device_backend::upload(const allocation& to, const void* from, std::size_t bytes)
+{
+    std::memcpy(to.device, from, bytes);
+}
+
+int detail::device_backend::export_dma_buf(const allocation&, std::size_t)
+{
+    throw error(errc::not_supported, fmt::format("weftio: device {}: its memory cannot be exported as a dma-buf; only a GPU's can", name()));
+}
+
+std::uint64_t detail::device_backend::buffer_id(const allocation&)
+{
+    throw error(errc::not_supported, fmt::format("weftio: device {}: its memory has no buffer ids; only a GPU's has", name()));
+}
+
 // memory
+
+void memory::upload(const void* from, std::size_t bytes)
+{
+    if (bytes > bytes_)
+        throw error(errc::invalid_argument, fmt::format("weftio: device memory: {} bytes do not fit into {}", bytes, bytes_));
+    owner_->upload({.cpu = cpu_, .device = device_}, from, bytes);
+}
+
+int memory::export_dma_buf() const
+{
+    return owner_->export_dma_buf({.cpu = cpu_, .device = device_}, bytes_);
+}
+
+std::uint64_t memory::buffer_id() const
+{
+    return owner_->buffer_id({.cpu = cpu_, .device = device_});
+}
 
 memory::memory(std::shared_ptr<detail::device_backend> owner, std::size_t bytes, std::size_t alignment, memory_kind kind)
     : owner_(std::move(owner)), bytes_(bytes), kind_(kind)

@@ -4,7 +4,6 @@
 
 #include <bit>
 #include <cstring>
-#include <new>
 
 #include "nic/soft_port.hpp"
 #include "weftio/device/wqe.h"
@@ -59,6 +58,7 @@ struct eth_rxq::state {
     ring_layout layout;
     memory ring, slots, control, handle;
     std::uint32_t key = 0, number = 0;
+    const nic::rx_queue* queue = nullptr; ///< stays where it is until the destructor removes it
 };
 
 eth_rxq::state::state(const port& port, const device& device, const eth_rxq_options& wanted)
@@ -66,7 +66,7 @@ eth_rxq::state::state(const port& port, const device& device, const eth_rxq_opti
       ring(device.allocate(layout.bytes, memory_kind::cpu_device)),
       slots(device.allocate(std::size_t{wanted.packets} * stride_bytes, memory_kind::cpu_device)),
       control(device.allocate(sizeof(weftio_dev_control), memory_kind::cpu_device)),
-      handle(device.allocate(sizeof(weftio_dev_eth_rxq), memory_kind::cpu_device))
+      handle(device.allocate(sizeof(weftio_dev_eth_rxq), memory_kind::device))
 {
     nic->engine().between_turns([&] {
         key = nic->keys().add({.cpu = static_cast<std::byte*>(slots.cpu_address()),
@@ -82,6 +82,7 @@ eth_rxq::state::state(const port& port, const device& device, const eth_rxq_opti
                                       .stride_bytes = stride_bytes,
                                       .number = 0,
                                       .verify_checksums = options.verify_checksums});
+        queue = &nic->receiver().queue(number);
     });
     fill_handle();
 }
@@ -111,22 +112,23 @@ void eth_rxq::state::fresh_ring() const
 
 void eth_rxq::state::fill_handle()
 {
-    auto* made = new (handle.cpu_address()) weftio_dev_eth_rxq{};
-    made->completions = {.entries = at<weftio_cqe>(ring.device_address(), 0),
+    weftio_dev_eth_rxq made{};
+    made.completions = {.entries = at<weftio_cqe>(ring.device_address(), 0),
                          .mask = options.packets - 1,
                          .log_depth = static_cast<std::uint32_t>(std::countr_zero(options.packets))};
-    made->dbrec = at<std::uint32_t>(ring.device_address(), layout.dbrec);
-    made->control = static_cast<weftio_dev_control*>(control.device_address());
-    made->clock = where.clock();
-    made->slots = static_cast<std::uint8_t*>(slots.device_address());
-    made->stride_bytes = stride_bytes;
-    made->lkey_be = weftio_swap32(key);
-    made->queue = number;
+    made.dbrec = at<std::uint32_t>(ring.device_address(), layout.dbrec);
+    made.control = static_cast<weftio_dev_control*>(control.device_address());
+    made.clock = where.clock();
+    made.slots = static_cast<std::uint8_t*>(slots.device_address());
+    made.stride_bytes = stride_bytes;
+    made.lkey_be = weftio_swap32(key);
+    made.queue = number;
     if (!nic->engine().has_thread()) {
         void (*turn)(void*) = [](void* engine) { static_cast<nic::engine*>(engine)->turn(); };
-        made->turn = reinterpret_cast<std::uint64_t>(turn);
-        made->turn_context = reinterpret_cast<std::uint64_t>(&nic->engine());
+        made.turn = reinterpret_cast<std::uint64_t>(turn);
+        made.turn_context = reinterpret_cast<std::uint64_t>(&nic->engine());
     }
+    handle.upload(&made, sizeof made);
 }
 
 eth_rxq::eth_rxq(const port& port, const device& device, eth_rxq_options options)
@@ -156,8 +158,8 @@ std::uint32_t eth_rxq::packets() const noexcept
 
 eth_rxq_counters eth_rxq::counters() const
 {
-    // The queue object stays where it is until the destructor removes it, and its counters may be read at any time.
-    const nic::rx_queue& queue = *state_->nic->engine().between_turns([&] { return &state_->nic->receiver().queue(state_->number); });
+    // Not between two turns: a program that polls its counters would keep the engine waiting.
+    const nic::rx_queue& queue = *state_->queue;
     return {.delivered = queue.delivered.value(),
             .delivered_bytes = queue.delivered_bytes.value(),
             .out_of_buffer = queue.out_of_buffer.value(),

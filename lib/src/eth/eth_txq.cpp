@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <bit>
-#include <new>
 #include <thread>
 
 #include "core/clock.hpp"
@@ -52,7 +51,7 @@ struct eth_txq::state {
     ~state();
 
     void fresh_ring() const;
-    void fill_handle() const;
+    void fill_handle();
     /// The queue object stays where it is until the destructor removes it; its counters and events may be read at any time.
     nic::tx_queue& queue() const { return *queue_; }
     template <class Wanted>
@@ -72,7 +71,7 @@ eth_txq::state::state(const port& port, const device& device, const eth_txq_opti
     : nic(port.share()), where(device), options(wanted), layout(wanted.entries),
       ring(device.allocate(layout.bytes, memory_kind::cpu_device)),
       control(device.allocate(sizeof(weftio_dev_control), memory_kind::cpu_device)),
-      handle(device.allocate(sizeof(weftio_dev_eth_txq), memory_kind::cpu_device))
+      handle(device.allocate(sizeof(weftio_dev_eth_txq), memory_kind::device))
 {
     fresh_ring();
     nic->engine().between_turns([&] {
@@ -105,24 +104,25 @@ void eth_txq::state::fresh_ring() const
                                  weftio_cqe_publication(0xffff, WEFTIO_CQE_OPCODE_REQUESTER, 0));
 }
 
-void eth_txq::state::fill_handle() const
+void eth_txq::state::fill_handle()
 {
     void* base = ring.device_address();
-    auto* made = new (handle.cpu_address()) weftio_dev_eth_txq{};
-    made->ring.segments = at<std::uint32_t>(base, 0);
-    made->ring.dbrec = at<std::uint32_t>(base, layout.dbrec);
-    made->ring.doorbell = at<std::uint64_t>(base, layout.doorbell);
-    made->ring.completion = at<weftio_cqe>(base, layout.completion);
-    made->ring.filled = at<std::uint32_t>(base, layout.filled);
-    made->ring.mask = options.entries - 1;
-    made->ring.queue = number;
-    made->control = static_cast<weftio_dev_control*>(control.device_address());
-    made->clock = where.clock();
+    weftio_dev_eth_txq made{};
+    made.ring.segments = at<std::uint32_t>(base, 0);
+    made.ring.dbrec = at<std::uint32_t>(base, layout.dbrec);
+    made.ring.doorbell = at<std::uint64_t>(base, layout.doorbell);
+    made.ring.completion = at<weftio_cqe>(base, layout.completion);
+    made.ring.filled = at<std::uint32_t>(base, layout.filled);
+    made.ring.mask = options.entries - 1;
+    made.ring.queue = number;
+    made.control = static_cast<weftio_dev_control*>(control.device_address());
+    made.clock = where.clock();
     if (!nic->engine().has_thread()) {
         void (*turn)(void*) = [](void* engine) { static_cast<nic::engine*>(engine)->turn(); };
-        made->turn = reinterpret_cast<std::uint64_t>(turn);
-        made->turn_context = reinterpret_cast<std::uint64_t>(&nic->engine());
+        made.turn = reinterpret_cast<std::uint64_t>(turn);
+        made.turn_context = reinterpret_cast<std::uint64_t>(&nic->engine());
     }
+    handle.upload(&made, sizeof made);
 }
 
 /// Looks again and again, at most a second; the engine works in between.

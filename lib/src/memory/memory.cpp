@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <new>
-
 #include "nic/soft_port.hpp"
 #include "weftio/error.hpp"
 
@@ -61,11 +59,16 @@ std::size_t memory_region::bytes() const noexcept
 
 namespace {
 
+constexpr std::uint32_t longest_buffer = 0xffffffc0; // the last multiple of 64
+
 buf_arr_options checked(buf_arr_options options)
 {
     if (options.count == 0 || options.buffer_bytes == 0)
         throw error(errc::invalid_argument, fmt::format("weftio: buf_arr: {} buffers of {} bytes; both must be at least 1", options.count,
                                                         options.buffer_bytes));
+    if (options.stride_bytes == 0 && options.buffer_bytes > longest_buffer)
+        throw error(errc::invalid_argument, fmt::format("weftio: buf_arr: buffers of {} bytes; one has at most {}", options.buffer_bytes,
+                                                        longest_buffer));
     if (options.stride_bytes == 0)
         options.stride_bytes = (options.buffer_bytes + 63) / 64 * 64;
     if (options.stride_bytes < options.buffer_bytes)
@@ -81,14 +84,15 @@ struct buf_arr::state {
     state(const port& port, const device& device, const buf_arr_options& wanted)
         : options(checked(wanted)),
           buffers(device.allocate(std::size_t{options.count} * options.stride_bytes, memory_kind::cpu_device)), region(port, buffers),
-          handle(device.allocate(sizeof(weftio_dev_buf_arr), memory_kind::cpu_device))
+          handle(device.allocate(sizeof(weftio_dev_buf_arr), memory_kind::device))
     {
-        auto* made = new (handle.cpu_address()) weftio_dev_buf_arr{};
-        made->base = static_cast<std::uint8_t*>(buffers.device_address());
-        made->stride_bytes = options.stride_bytes;
-        made->count = options.count;
-        made->lkey_be = weftio_swap32(region.lkey());
-        made->buffer_bytes = options.buffer_bytes;
+        weftio_dev_buf_arr made{};
+        made.base = static_cast<std::uint8_t*>(buffers.device_address());
+        made.stride_bytes = options.stride_bytes;
+        made.count = options.count;
+        made.lkey_be = weftio_swap32(region.lkey());
+        made.buffer_bytes = options.buffer_bytes;
+        handle.upload(&made, sizeof made);
     }
 
     buf_arr_options options;

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Makes an archive that runs where nothing is installed: programs, the libraries they need, DPDK's drivers.
+#
+#   cmake/bundle.sh BUILD_DIR ARCHIVE.tar.gz
+#
+# Left out: glibc's own libraries and the GPU driver, which belong to the machine. EAL refuses drivers in a folder that everybody
+# may write to, so unpack it elsewhere than directly under /tmp.
+set -euo pipefail
+build=$1 archive=$2
+stage=$(mktemp -d)
+trap 'rm -rf "$stage"' EXIT
+root=$stage/weftio
+mkdir -p "$root/bin" "$root/lib/dpdk-pmds"
+
+find "$build/samples" "$build/apps" "$build/bench" "$build/tests" -maxdepth 1 -type f -perm -u+x ! -name '*.so*' \
+    -exec cp {} "$root/bin/" \;
+[ -f "$root/bin/gpu_test" ] && mv "$root/bin/gpu_test" "$root/bin/weftio-gpu-test"
+[ -f "$root/bin/gpu_bench" ] && mv "$root/bin/gpu_bench" "$root/bin/weftio-gpu-bench"
+if [ -n "${WEFTIO_BUNDLE_ONLY:-}" ]; then
+    find "$root/bin" -type f | grep -vE "/($WEFTIO_BUNDLE_ONLY)$" | xargs -r rm
+fi
+
+pmds=$(ls -d /usr/lib/x86_64-linux-gnu/dpdk/pmds-* | head -n 1)
+for driver in bus_vdev bus_pci mempool_ring net_null net_ring net_pcap net_tap net_af_packet net_af_xdp net_memif net_virtio; do
+    # One file, two names: drivers need each other as libraries, and a second copy would register everything twice.
+    for file in "$pmds"/librte_$driver.so.*.*; do
+        [ -f "$file" ] || continue
+        soname=$(basename "${file%.*}")
+        cp -L "$file" "$root/lib/$soname"
+        ln -s "../$soname" "$root/lib/dpdk-pmds/$(basename "$file")"
+    done
+done
+glibc='^(linux-vdso|ld-linux|libc|libm|libdl|librt|libpthread|libresolv|libcuda)\.'
+ldd "$root"/bin/* "$root"/lib/*.so.* 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
+    while read -r library; do
+        basename "$library" | grep -qE "$glibc" || [ -f "$root/lib/$(basename "$library")" ] || cp -L "$library" "$root/lib/"
+    done
+strip --strip-debug "$root"/bin/* "$root"/lib/*.so* 2>/dev/null || true
+tar -C "$stage" -czf "$archive" weftio
+echo "$archive: $(du -h "$archive" | cut -f1), $(ls "$root/bin" | wc -l) programs, $(ls "$root/lib" | wc -l) libraries"

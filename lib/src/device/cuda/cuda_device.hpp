@@ -1,0 +1,62 @@
+// An NVIDIA GPU.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "device/backend.hpp"
+#include "device/cuda/driver.hpp"
+
+namespace weftio::detail::cuda {
+
+/// The primary context of one GPU. Nothing here waits for running kernels: streams are non-blocking, modules are loaded when the
+/// device is opened, and memory given back while a kernel runs is freed when none does.
+class cuda_device final : public device_backend {
+ public:
+    explicit cuda_device(device_number number);
+    ~cuda_device() override;
+
+    const std::string& name() const noexcept override { return name_; }
+    allocation allocate(std::size_t bytes, std::size_t alignment, memory_kind kind) override;
+    void release(const allocation& allocation, memory_kind kind) noexcept override;
+    void upload(const allocation& to, const void* from, std::size_t bytes) override;
+    int export_dma_buf(const allocation& of, std::size_t bytes) override;
+    std::uint64_t buffer_id(const allocation& of) override;
+    std::shared_ptr<running_backend> launch(const launch_request& request, std::shared_ptr<device_backend> self) override;
+    const weftio_dev_clock* clock() const noexcept override { return nullptr; }
+
+    /// A launched kernel has ended: `blocks` may run again, and what was given back meanwhile is freed when it was the last.
+    void ended(std::uint32_t blocks) noexcept;
+    /// A kernel has failed: the context is lost, and so is every other kernel in it.
+    void lost() noexcept;
+    void use() const { cuda_.check(cuda_.cuCtxSetCurrent(context_), "taking the context"); }
+    const driver& api() const noexcept { return cuda_; }
+
+ private:
+    struct image {
+        module loaded = nullptr;
+        std::map<std::string, function, std::less<>> functions;
+    };
+
+    function find(const launch_request& request);
+    image& load(std::string_view bytes);
+    void check_shape(const launch_request& request, function kernel);
+    void free(const allocation& allocation, memory_kind kind) noexcept;
+
+    const driver& cuda_;
+    device_number number_;
+    std::string name_;
+    int multiprocessors_ = 0;
+    context context_ = nullptr;
+    stream copies_ = nullptr;
+    std::mutex mutex_; ///< guards all below
+    std::map<const char*, image> images_;
+    std::uint32_t running_blocks_ = 0, running_kernels_ = 0;
+    bool lost_ = false;
+    std::vector<std::pair<allocation, memory_kind>> to_free_;
+};
+
+} // namespace weftio::detail::cuda

@@ -1,0 +1,32 @@
+#include "device/cuda/images.hpp"
+
+#include <algorithm>
+
+#include "weftio/kernel.hpp"
+
+namespace weftio::detail {
+
+namespace {
+
+/// Filled by static initializers of other files, so it has to make itself on first use.
+std::vector<std::string_view>& known()
+{
+    static std::vector<std::string_view> images;
+    return images;
+}
+
+} // namespace
+
+void register_cuda_image(std::string_view image)
+{
+    bool there = std::any_of(known().begin(), known().end(), [&](std::string_view other) { return other.data() == image.data(); });
+    if (!image.empty() && !there)
+        known().push_back(image);
+}
+
+const std::vector<std::string_view>& cuda::images()
+{
+    return known();
+}
+
+} // namespace weftio::detail
