@@ -24,7 +24,8 @@ struct checksum_verdict {
 checksum_verdict verify_checksums(std::span<const std::uint8_t> frame, const packet_headers& headers) noexcept;
 
 /// Computes the IPv4 header checksum (`l3`) and the UDP or TCP one (`l4`) of a frame that is to be sent, in place. What a frame
-/// does not have, a fragment's L4 included, is left as it is. Any thread; never blocks.
+/// does not have is left as it is; so is the L4 of a fragment, and of IPv6 with segments left in a routing header. Any thread;
+/// never blocks.
 void fill_checksums(std::span<std::uint8_t> frame, bool l3, bool l4) noexcept;
 
 } // namespace weftio::nic

@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::uint32_t words_per_segment = 4, words_per_block = 16;
 constexpr std::uint32_t wait_on_time = WEFTIO_OPCODE_WAIT | WEFTIO_WAIT_ON_TIME << 8;
+constexpr std::uint32_t ethernet_header_bytes = 14, vlan_tag_bytes = 4, most_vlan_tags = 2;
 
 /// Plain loads may be repeated by the compiler; these may not, and a kernel that writes meanwhile is no data race.
 std::uint32_t load_once(const std::uint32_t* word) noexcept
@@ -83,6 +84,23 @@ refusal take_ethernet(const entry& entry, std::size_t& at, frame_pieces& out) no
     return refusal::none;
 }
 
+std::uint32_t byte_at(const frame_pieces& frame, std::uint32_t offset) noexcept
+{
+    for (std::uint32_t piece = 0; piece < frame.count; offset -= frame.pieces[piece++].count)
+        if (offset < frame.pieces[piece].count)
+            return static_cast<std::uint32_t>(frame.pieces[piece].bytes[offset]);
+    return 0;
+}
+
+std::uint32_t vlan_tags(const frame_pieces& frame) noexcept
+{
+    std::uint32_t tags = 0;
+    for (std::uint32_t at = 12; tags < most_vlan_tags; ++tags, at += vlan_tag_bytes)
+        if (std::uint32_t type = byte_at(frame, at) << 8 | byte_at(frame, at + 1); type != 0x8100 && type != 0x88a8)
+            break;
+    return tags;
+}
+
 } // namespace
 
 std::uint8_t syndrome_of(refusal reason) noexcept
@@ -150,18 +168,20 @@ refusal fetch(const entry_ring& ring, std::uint32_t index, std::uint32_t availab
     return refusal::none;
 }
 
-refusal gather(const entry& entry, const key_table& keys, std::uint32_t longest, frame_pieces& out) noexcept
+refusal gather(const entry& entry, const key_table& keys, std::uint32_t mtu, frame_pieces& out) noexcept
 {
+    const std::uint32_t longest = mtu + ethernet_header_bytes;
     out.count = out.bytes = 0;
     out.in_entry = false;
     std::size_t at = 1;
     refusal reason = take_ethernet(entry, at, out);
-    while (reason == refusal::none && at < entry.segments)
-        if (reason = take_segment(entry, keys, at, out); reason == refusal::none && out.bytes > longest)
-            reason = refusal::too_long;
-    if (reason == refusal::none && out.bytes == 0)
-        reason = refusal::no_payload;
-    return reason;
+    while (reason == refusal::none && at < entry.segments && out.bytes <= longest + most_vlan_tags * vlan_tag_bytes)
+        reason = take_segment(entry, keys, at, out);
+    if (reason != refusal::none)
+        return reason;
+    if (out.bytes > longest && out.bytes > longest + vlan_tags(out) * vlan_tag_bytes)
+        return refusal::too_long;
+    return out.bytes == 0 ? refusal::no_payload : refusal::none;
 }
 
 refusal read_wait(const entry& entry, std::uint64_t& deadline_ns) noexcept

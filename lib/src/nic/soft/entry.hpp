@@ -72,8 +72,8 @@ struct frame_pieces {
     bool in_entry = false; ///< some of it lies in the copy, which does not last
 };
 
-/// Finds and checks every byte of a SEND. @param longest  frame length that the port takes
-refusal gather(const entry& entry, const key_table& keys, std::uint32_t longest, frame_pieces& out) noexcept;
+/// Finds and checks every byte of a SEND. @param mtu  of the port: a frame has an Ethernet header and at most two VLAN tags more
+refusal gather(const entry& entry, const key_table& keys, std::uint32_t mtu, frame_pieces& out) noexcept;
 
 /// Deadline of a WAIT on time as UTC nanoseconds.
 refusal read_wait(const entry& entry, std::uint64_t& deadline_ns) noexcept;

@@ -42,7 +42,14 @@ class pacing {
     void end() noexcept { holding_ = false; }
     /// The first frames behind the wait are handed to the port now.
     void handed_over(std::uint64_t now_ns) noexcept;
-    void forget() noexcept { holding_ = unreported_ = false; }
+    /// Somebody else keeps this deadline: hardware.
+    void leave() noexcept { holding_ = unreported_ = false; }
+    /// The queue starts again.
+    void forget() noexcept
+    {
+        leave();
+        deadline_ns_ = 0;
+    }
 
     detail::counter past_errors, future_errors, order_errors; ///< tx_pp_timestamp_*_errors
     lateness error;                                           ///< hand-over minus deadline

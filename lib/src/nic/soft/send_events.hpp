@@ -16,7 +16,8 @@ struct send_event {
     std::uint64_t time_ns = 0; ///< UTC: when the port was done with the frame, or the failure was found
 };
 
-/// From the engine's thread to one reader. Never blocks; an event that finds it full is counted and lost.
+/// From the engine's thread to one reader. Never blocks; an event that finds it full is counted and lost. Notifications leave
+/// an eighth free for failures, of which a queue has one until it is reset.
 class send_events {
  public:
     /// @param capacity  power of two
@@ -25,7 +26,8 @@ class send_events {
     void put(const send_event& event) noexcept
     {
         std::uint32_t at = written_.load(std::memory_order_relaxed);
-        if (at - read_.load(std::memory_order_acquire) > mask_) {
+        std::uint32_t spare = event.reason == refusal::none ? (mask_ + 1) / 8 : 0;
+        if (at - read_.load(std::memory_order_acquire) + spare > mask_) {
             lost.add(1);
             return;
         }
