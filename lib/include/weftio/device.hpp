@@ -31,6 +31,7 @@ const char* to_string(memory_kind kind) noexcept;
 namespace detail {
 class device_backend;
 class running_backend;
+class watchdog;
 struct launch_request;
 } // namespace detail
 
@@ -99,6 +100,50 @@ concept stoppable = exported<T> && requires(const T& object) {
     { object.control() } -> std::convertible_to<weftio_dev_control*>;
 };
 
+namespace detail {
+
+/// What a kernel holds of a queue while it runs: its memory stays, also when the queue is reset or destroyed meanwhile.
+class lifeline {
+ public:
+    virtual ~lifeline() = default;
+    virtual weftio_dev_control* control() const noexcept = 0;
+    /// "eth_rxq 0 on pcap:builtin: 1024 posted, 36 delivered, 0 out_of_buffer"
+    virtual std::string describe() const = 0;
+    /// The NIC leaves the ring alone from now on: what it has not completed is flushed. Blocks as long as one engine turn.
+    virtual void quiesce() = 0;
+};
+
+} // namespace detail
+
+/// A queue that the kernel's life cycle looks after: watched, described, stopped on the side of the NIC.
+template <class T>
+concept watchable = stoppable<T> && requires(const T& object) {
+    { object.line() } -> std::convertible_to<std::shared_ptr<detail::lifeline>>;
+};
+
+/// What a kernel last did on one of its queues.
+struct queue_trace {
+    std::string queue;         ///< which, and how the NIC stands with it
+    std::uint32_t beats = 0;   ///< calls and turns of waits so far
+    std::uint32_t block = 0;   ///< that was there last
+    const char* function = ""; ///< "receive", "commit", ...; "none" when the kernel never touched the queue
+    std::uint32_t index = 0;
+    std::int32_t status = 0; ///< enum weftio_dev_status
+};
+
+/// What became of a kernel that is watched.
+struct kernel_report {
+    bool ended = false; ///< it returned, or failed, without having been asked to; otherwise it stopped beating
+    std::string text;   ///< one sentence for the kernel, a line for each queue
+    std::vector<queue_trace> queues;
+};
+
+struct watch_options {
+    std::chrono::milliseconds period{500}; ///< a kernel that shows no sign of life for so long has stopped beating
+    /// Called once, from the watch's own thread, after the queues have been stopped. It must not touch the running_kernel.
+    std::function<void(const kernel_report&)> on_report{};
+};
+
 /// A launched kernel.
 ///
 /// - Ownership: move-only. The destructor stops the kernel and waits for it, at most 5 s; one that still runs then is
@@ -123,13 +168,27 @@ class running_kernel {
     /// Whether it has not ended yet; a fault is an end. Does not block.
     bool alive() const noexcept;
 
+    /// Looks after the kernel in a thread of its own until it ends. Every device function leaves a beat; a kernel from whose
+    /// queues none comes for a period is noticed within two: abort flags go up, the NIC leaves its queues alone (posted =
+    /// completed + flushed), and the report says which block did what last on which queue. A kernel that returns without
+    /// having been asked to is reported too. The queues are usable again after their reset().
+    /// @throws weftio::error errc::invalid_argument a period below 1 ms, or no queue that could beat
+    void watch(watch_options options);
+    /// The state of its queues, a line each, at any time. Does not block.
+    std::string dump() const;
+    /// The same, taken apart.
+    std::vector<queue_trace> traces() const;
+
  private:
     friend class device;
-    running_kernel(std::shared_ptr<detail::running_backend> backend, std::vector<weftio_dev_control*> controls);
+    running_kernel(std::shared_ptr<detail::running_backend> backend, const detail::launch_request& request);
     void end() noexcept;
 
+    std::string name_;
     std::shared_ptr<detail::running_backend> backend_;
     std::vector<weftio_dev_control*> controls_;
+    std::vector<std::shared_ptr<detail::lifeline>> lines_;
+    std::shared_ptr<detail::watchdog> watchdog_;
     bool fault_thrown_ = false;
 };
 
@@ -189,6 +248,7 @@ struct launch_request {
     std::vector<argument> arguments; ///< valid during the call only
     std::function<void()> call;      ///< runs one lane on the CPU; owns copies of the arguments
     std::vector<weftio_dev_control*> controls; ///< of the arguments; a back end raises `abort` when a block faults
+    std::vector<std::shared_ptr<lifeline>> lines; ///< of the arguments; a back end keeps them until the kernel has ended
     const char* file = "";           ///< name of the header that `source` holds
 };
 
@@ -208,6 +268,13 @@ void collect_control(T& object, std::vector<weftio_dev_control*>& controls)
         controls.push_back(object.control());
 }
 
+template <class T>
+void collect_line(T& object, std::vector<std::shared_ptr<lifeline>>& lines)
+{
+    if constexpr (watchable<T>)
+        lines.push_back(object.line());
+}
+
 } // namespace detail
 
 template <class... Parameters, class... Arguments>
@@ -216,8 +283,9 @@ running_kernel device::launch(const kernel<Parameters...>& kernel, grid shape, A
     static_assert(sizeof...(Parameters) == sizeof...(Arguments), "as many arguments as the kernel has parameters");
     std::tuple<Parameters...> values{static_cast<Parameters>(detail::kernel_argument(arguments))...};
     detail::launch_request request{.name = kernel.name, .source = kernel.source, .cuda_image = kernel.cuda_image,
-                                   .shape = shape, .arguments = {}, .call = {}, .controls = {}, .file = kernel.file};
+                                   .shape = shape, .arguments = {}, .call = {}, .controls = {}, .lines = {}, .file = kernel.file};
     (detail::collect_control(arguments, request.controls), ...);
+    (detail::collect_line(arguments, request.lines), ...);
     std::apply(
         [&](auto&... value) {
             (request.arguments.push_back({&value, sizeof value, std::is_pointer_v<std::remove_reference_t<decltype(value)>>}),

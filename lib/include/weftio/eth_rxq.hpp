@@ -23,6 +23,7 @@ struct eth_rxq_counters {
     std::uint64_t delivered_bytes = 0;
     std::uint64_t out_of_buffer = 0;
     std::uint64_t too_long = 0;
+    std::uint64_t flushed = 0; ///< slots that were posted and not filled when the queue was stopped or reset
 };
 
 /// A ring of receive slots that a kernel owns.
@@ -45,6 +46,12 @@ class eth_rxq {
     weftio_dev_control* control() const noexcept;
     std::uint32_t packets() const noexcept;
     eth_rxq_counters counters() const;
+    /// Starts again at index 0 with fresh memory: flows go on, counters too. A kernel that still runs keeps the old memory,
+    /// and its slots are no longer the NIC's. Blocks as long as one engine turn.
+    /// @throws weftio::error errc::out_of_memory
+    void reset();
+    /// For device::launch: what a kernel holds of the queue.
+    std::shared_ptr<detail::lifeline> line() const noexcept;
     /// Number of the queue at its port; flows name it.
     std::uint32_t number() const noexcept;
     const std::shared_ptr<nic::soft_port>& port_backend() const noexcept;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "weftio/device.hpp"
 #include "weftio/device/eth_txq.h"
@@ -26,8 +27,8 @@ struct eth_txq_counters {
     std::uint64_t sent = 0;     ///< frames that the port is done with
     std::uint64_t sent_bytes = 0;
     std::uint64_t waited = 0;  ///< waits and no-operations executed
-    std::uint64_t failed = 0;  ///< entries that could not be executed
-    std::uint64_t flushed = 0; ///< entries behind one that failed, or that were stopped
+    std::uint64_t failed = 0;  ///< entries that could not be executed, and doorbell records that claimed too much
+    std::uint64_t flushed = 0; ///< entries behind one that failed, or that were stopped; their 64-byte blocks count one by one
     std::uint64_t copied_bytes = 0; ///< payload that was copied on its way out
     std::uint64_t tx_pp_timestamp_past_errors = 0;   ///< waits whose time had passed: sent at once
     std::uint64_t tx_pp_timestamp_future_errors = 0; ///< waits beyond the horizon: failed
@@ -70,10 +71,12 @@ class eth_txq {
     schedule_error schedule() const;
     /// Whether an entry has failed: later ones are flushed until reset().
     bool failed() const;
-    /// Brings the queue back after an error, at position 0. Blocks until the port has given back what it holds, at most 1 s.
-    /// @pre no kernel uses the queue
-    /// @throws weftio::error errc::in_use the port still holds frames of it
+    /// Brings the queue back after an error, at position 0 with fresh memory; counters go on. A kernel that still runs keeps the
+    /// old memory, which the NIC no longer reads. Blocks until the port has given back what it holds, at most 1 s.
+    /// @throws weftio::error errc::in_use the port still holds frames of it; errc::out_of_memory
     void reset();
+    /// For device::launch: what a kernel holds of the queue.
+    std::shared_ptr<detail::lifeline> line() const noexcept;
 
  private:
     friend class progress_engine;
@@ -99,8 +102,9 @@ struct send_failure {
 
 /// Brings what happens on send queues to the host, in a thread that the application owns.
 ///
-/// - Ownership: keeps what it needs of attached queues alive.
-/// - Threads: one at a time. Callbacks run inside progress().
+/// - Ownership: a queue that ends while it is attached sends no more, and its last events can still be had; it is let go in the
+///   next progress().
+/// - Threads: one at a time. Callbacks run inside progress(); they must not attach().
 class progress_engine {
  public:
     struct callbacks {
@@ -115,7 +119,8 @@ class progress_engine {
 
     /// A queue belongs to one progress engine. @throws weftio::error errc::in_use it is attached already
     void attach(const eth_txq& queue, callbacks callbacks);
-    /// Calls back for everything that has happened since the last call. Returns how much that was. Does not block.
+    /// Calls back for everything that has happened since the last call, queue by queue, in the order of positions. Returns how
+    /// much that was. Does not block, but to let a queue go that has ended: until its port has given back its frames, at most 1 s.
     unsigned progress();
 
  private:

@@ -11,3 +11,4 @@
 #include "weftio/log.hpp"
 #include "weftio/memory.hpp"
 #include "weftio/port.hpp"
+#include "weftio/semaphore.hpp"

@@ -18,6 +18,7 @@ constexpr double longest_slew = 500e-6;
 constexpr double believable_drift = 2000e-6; ///< a slope further off than this is a step of CLOCK_REALTIME, not a rate
 constexpr double settle_ns = 500e6;          ///< an offset is worked off over this time
 constexpr double look_ns = 20e6;
+constexpr double ahead_ns = 1e6; ///< a new rate is announced this long before it holds
 constexpr std::uint64_t calibration_ns = 2'000'000;
 
 std::uint64_t real_now_ns() noexcept
@@ -80,6 +81,7 @@ utc_clock::utc_clock(std::uint64_t ticks, std::uint64_t real_ns, double ns_per_t
     : last_ticks_(ticks), last_real_ns_(real_ns), natural_(ns_per_tick)
 {
     publish(ticks, real_ns, ns_per_tick);
+    scale_before_.store(scale_.load());
 }
 
 std::uint64_t utc_clock::at(std::uint64_t ticks) const noexcept
@@ -88,11 +90,12 @@ std::uint64_t utc_clock::at(std::uint64_t ticks) const noexcept
         std::uint32_t before = sequence_.load(std::memory_order_acquire);
         std::uint64_t base_ticks = base_ticks_.load(std::memory_order_acquire);
         std::uint64_t base_ns = base_ns_.load(std::memory_order_acquire);
+        std::uint64_t scale_before = scale_before_.load(std::memory_order_acquire);
         std::uint64_t scale = scale_.load(std::memory_order_acquire);
         if (before % 2 != 0 || before != sequence_.load(std::memory_order_relaxed))
             continue;
-        // Signed: another core's reading may be a hair before the base.
-        auto passed = static_cast<__int128>(static_cast<std::int64_t>(ticks - base_ticks)) * static_cast<__int128>(scale);
+        auto since = static_cast<std::int64_t>(ticks - base_ticks);
+        auto passed = static_cast<__int128>(since) * static_cast<__int128>(since < 0 ? scale_before : scale);
         return base_ns + static_cast<std::uint64_t>(static_cast<std::int64_t>(passed >> 32));
     }
 }
@@ -102,6 +105,7 @@ void utc_clock::publish(std::uint64_t base_ticks, std::uint64_t base_ns, double 
     sequence_.fetch_add(1, std::memory_order_acq_rel);
     base_ticks_.store(base_ticks, std::memory_order_release);
     base_ns_.store(base_ns, std::memory_order_release);
+    scale_before_.store(scale_.load(std::memory_order_relaxed), std::memory_order_release);
     scale_.store(static_cast<std::uint64_t>(ns_per_tick * 4294967296.0), std::memory_order_release);
     sequence_.fetch_add(1, std::memory_order_release);
     next_look_.store(base_ticks + static_cast<std::uint64_t>(look_ns / ns_per_tick), std::memory_order_relaxed);
@@ -112,11 +116,11 @@ void utc_clock::discipline() noexcept
     if (static_cast<std::int64_t>(ticks() - next_look_.load(std::memory_order_relaxed)) < 0 || steering_.test_and_set(std::memory_order_acquire))
         return;
     sample now = look();
-    steer(now.ticks, now.real_ns);
+    steer(now.ticks, now.real_ns, ticks() + static_cast<std::uint64_t>(ahead_ns / natural_));
     steering_.clear(std::memory_order_release);
 }
 
-void utc_clock::steer(std::uint64_t ticks, std::uint64_t real_ns) noexcept
+void utc_clock::steer(std::uint64_t ticks, std::uint64_t real_ns, std::uint64_t from) noexcept
 {
     auto passed_ticks = static_cast<double>(ticks - last_ticks_);
     auto passed_ns = static_cast<double>(static_cast<std::int64_t>(real_ns - last_real_ns_));
@@ -126,10 +130,9 @@ void utc_clock::steer(std::uint64_t ticks, std::uint64_t real_ns) noexcept
     last_ticks_ = ticks;
     last_real_ns_ = real_ns;
 
-    std::uint64_t ours = at(ticks);
-    auto behind_ns = static_cast<double>(static_cast<std::int64_t>(real_ns - ours));
+    auto behind_ns = static_cast<double>(static_cast<std::int64_t>(real_ns - at(ticks)));
     double slew = std::clamp(behind_ns / settle_ns, -longest_slew, longest_slew);
-    publish(ticks, ours, natural_ * (1 + slew));
+    publish(from, at(from), natural_ * (1 + slew));
 }
 
 } // namespace weftio::detail

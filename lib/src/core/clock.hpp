@@ -19,8 +19,9 @@ class utc_clock {
     std::uint64_t now_ns() const noexcept { return at(ticks()); }
     /// Compares with CLOCK_REALTIME when the last time is long enough ago. Engines call it between turns.
     void discipline() noexcept;
-    /// The pure servo, for tests: `real_ns` was seen at `ticks`.
-    void steer(std::uint64_t ticks, std::uint64_t real_ns) noexcept;
+    /// The pure servo: `real_ns` was seen at `ticks`. The rate that follows holds from `from` on, which is best a little ahead:
+    /// readings that others have taken meanwhile then stay on the line. @pre `from` is not before that of the last call
+    void steer(std::uint64_t ticks, std::uint64_t real_ns, std::uint64_t from) noexcept;
     std::uint64_t at(std::uint64_t ticks) const noexcept;
     static std::uint64_t ticks() noexcept;
 
@@ -28,11 +29,11 @@ class utc_clock {
     utc_clock(std::uint64_t ticks, std::uint64_t real_ns, double ns_per_tick) noexcept;
 
  private:
-    /// now = base_ns + (ticks - base_ticks) * scale / 2^32
+    /// now = base_ns + (ticks - base_ticks) * scale / 2^32, with the scale of before or after the base
     void publish(std::uint64_t base_ticks, std::uint64_t base_ns, double ns_per_tick) noexcept;
 
-    std::atomic<std::uint32_t> sequence_{0}; ///< odd while the three below change
-    std::atomic<std::uint64_t> base_ticks_{0}, base_ns_{0}, scale_{0};
+    std::atomic<std::uint32_t> sequence_{0}; ///< odd while the four below change
+    std::atomic<std::uint64_t> base_ticks_{0}, base_ns_{0}, scale_before_{0}, scale_{0};
     std::atomic<std::uint64_t> next_look_{0}; ///< in ticks
     std::atomic_flag steering_;
     std::uint64_t last_ticks_, last_real_ns_; ///< the last comparison

@@ -90,7 +90,7 @@ std::string own_drivers()
 
 std::vector<std::string> eal_arguments(bool pci, const std::vector<std::string>& extra, const cpu_set_t& allowed)
 {
-    std::vector<std::string> arguments{"weftio", "--no-telemetry", "--iova-mode=va", "--lcores", any_core(allowed)};
+    std::vector<std::string> arguments{"weftio", "--iova-mode=va", "--lcores", any_core(allowed)};
     if (!pci)
         arguments.emplace_back("--no-pci");
     // Both ways leave no file behind; EAL refuses --in-memory together with --no-huge.

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstring>
 #include <exception>
+#include <mutex>
 #include <string>
 #include <utility>
 
@@ -12,6 +13,7 @@
 
 #include "core/log.hpp"
 #include "device/backend.hpp"
+#include "device/watchdog.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio {
@@ -73,6 +75,31 @@ int number_behind(std::string_view prefix, std::string_view spec)
         refuse_spec(spec);
     return number;
 }
+
+/// Lets the host and a watchdog ask after one kernel: back ends want one thread at a time. Long waits are taken in slices.
+class shared_running final : public detail::running_backend {
+ public:
+    explicit shared_running(std::shared_ptr<running_backend> kernel) : kernel_(std::move(kernel)) {}
+
+    bool wait_for(std::chrono::nanoseconds bound) override
+    {
+        constexpr std::chrono::nanoseconds slice = std::chrono::milliseconds(10);
+        for (auto begin = std::chrono::steady_clock::now();;) {
+            auto left = bound - (std::chrono::steady_clock::now() - begin);
+            {
+                std::scoped_lock lock(mutex_);
+                if (kernel_->wait_for(std::clamp(left, std::chrono::nanoseconds(0), slice)))
+                    return true;
+            }
+            if (left <= slice)
+                return false;
+        }
+    }
+
+ private:
+    std::mutex mutex_;
+    std::shared_ptr<running_backend> kernel_;
+};
 
 std::shared_ptr<detail::device_backend> open_opencl_backend([[maybe_unused]] std::string_view spec, [[maybe_unused]] int number)
 {
@@ -180,8 +207,8 @@ memory::~memory()
 
 // running_kernel
 
-running_kernel::running_kernel(std::shared_ptr<detail::running_backend> backend, std::vector<weftio_dev_control*> controls)
-    : backend_(std::move(backend)), controls_(std::move(controls))
+running_kernel::running_kernel(std::shared_ptr<detail::running_backend> backend, const detail::launch_request& request)
+    : name_(request.name), backend_(std::move(backend)), controls_(request.controls), lines_(request.lines)
 {
 }
 
@@ -190,8 +217,11 @@ running_kernel& running_kernel::operator=(running_kernel&& other) noexcept
     if (this == &other)
         return *this;
     end();
+    name_ = std::move(other.name_);
     backend_ = std::move(other.backend_);
     controls_ = std::move(other.controls_);
+    lines_ = std::move(other.lines_);
+    watchdog_ = std::move(other.watchdog_);
     fault_thrown_ = other.fault_thrown_;
     return *this;
 }
@@ -203,6 +233,8 @@ running_kernel::~running_kernel()
 
 void running_kernel::stop() noexcept
 {
+    if (watchdog_)
+        watchdog_->dismiss();
     if (!alive()) // its queues may be gone
         return;
     for (weftio_dev_control* control : controls_)
@@ -230,11 +262,33 @@ bool running_kernel::alive() const noexcept
     }
 }
 
+void running_kernel::watch(watch_options options)
+{
+    if (options.period < std::chrono::milliseconds(1))
+        throw error(errc::invalid_argument, fmt::format("weftio: kernel {}: a watch period of {} ms; take 1 ms or more, 500 ms suits most", name_,
+                                                        options.period.count()));
+    if (lines_.empty())
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: kernel {}: none of its arguments is a queue, so nothing would beat; pass the queue itself", name_));
+    watchdog_ = std::make_shared<detail::watchdog>(name_, backend_, lines_, std::move(options));
+}
+
+std::vector<queue_trace> running_kernel::traces() const
+{
+    return detail::traces_of(lines_);
+}
+
+std::string running_kernel::dump() const
+{
+    return detail::text_of(traces());
+}
+
 void running_kernel::end() noexcept
 {
     if (!backend_)
         return;
     stop();
+    watchdog_.reset();
     try {
         if (!backend_->wait_for(patience))
             report(fmt::format("weftio: a kernel still runs {} s after it was asked to stop; it is left behind, and memory of "
@@ -268,7 +322,7 @@ running_kernel device::launch_erased(const detail::launch_request& request) cons
                                 request.name, request.shape.blocks, request.shape.lanes));
     for (weftio_dev_control* control : request.controls)
         weftio_store_release_sys_u32(&control->abort, 0);
-    return {backend_->launch(request, backend_), request.controls};
+    return {std::make_shared<shared_running>(backend_->launch(request, backend_)), request};
 }
 
 const std::string& device::name() const noexcept

@@ -44,92 +44,159 @@ T* at(void* base, std::size_t offset)
 
 } // namespace
 
-struct eth_rxq::state {
-    state(const port& port, const device& device, const eth_rxq_options& options);
-    ~state();
+namespace {
 
+/// One life of a queue: its memory, which a kernel keeps while it runs, and whether the NIC still uses it.
+class eth_rxq_life final : public detail::lifeline {
+ public:
+    eth_rxq_life(std::shared_ptr<nic::soft_port> nic, const device& device, const eth_rxq_options& options);
+
+    weftio_dev_control* control() const noexcept override { return static_cast<weftio_dev_control*>(control_.cpu_address()); }
+    std::string describe() const override;
+    void quiesce() override;
+
+    /// Between two turns: takes a key for the slots, posts all of them, gives what the NIC needs.
+    nic::rx_ring begin();
+    void began(std::uint32_t number);
+    /// Between two turns: the NIC is done with this memory.
+    void end();
+    weftio_dev_eth_rxq* handle() const noexcept { return static_cast<weftio_dev_eth_rxq*>(handle_.device_address()); }
+
+ private:
     void fresh_ring() const;
     void fill_handle();
 
-    std::shared_ptr<nic::soft_port> nic;
-    device where;
-    eth_rxq_options options;
-    std::uint32_t stride_bytes;
-    ring_layout layout;
-    memory ring, slots, control, handle;
-    std::uint32_t key = 0, number = 0;
-    const nic::rx_queue* queue = nullptr; ///< stays where it is until the destructor removes it
+    std::shared_ptr<nic::soft_port> nic_;
+    device where_;
+    eth_rxq_options options_;
+    std::uint32_t stride_bytes_;
+    ring_layout layout_;
+    memory ring_, slots_, control_, handle_;
+    std::uint32_t key_ = 0, number_ = 0;
+    const nic::rx_queue* queue_ = nullptr; ///< while the NIC uses this life; changes between two turns only
 };
 
-eth_rxq::state::state(const port& port, const device& device, const eth_rxq_options& wanted)
-    : nic(port.share()), where(device), options(wanted), stride_bytes((wanted.max_packet_bytes + 63) / 64 * 64), layout(wanted.packets),
-      ring(device.allocate(layout.bytes, memory_kind::cpu_device)),
-      slots(device.allocate(std::size_t{wanted.packets} * stride_bytes, memory_kind::cpu_device)),
-      control(device.allocate(sizeof(weftio_dev_control), memory_kind::cpu_device)),
-      handle(device.allocate(sizeof(weftio_dev_eth_rxq), memory_kind::device))
+eth_rxq_life::eth_rxq_life(std::shared_ptr<nic::soft_port> nic, const device& device, const eth_rxq_options& options)
+    : nic_(std::move(nic)), where_(device), options_(options), stride_bytes_((options.max_packet_bytes + 63) / 64 * 64),
+      layout_(options.packets), ring_(device.allocate(layout_.bytes, memory_kind::cpu_device)),
+      slots_(device.allocate(std::size_t{options.packets} * stride_bytes_, memory_kind::cpu_device)),
+      control_(device.allocate(sizeof(weftio_dev_control), memory_kind::cpu_device)),
+      handle_(device.allocate(sizeof(weftio_dev_eth_rxq), memory_kind::device))
 {
-    nic->engine().between_turns([&] {
-        key = nic->keys().add({.cpu = static_cast<std::byte*>(slots.cpu_address()),
-                               .device_base = reinterpret_cast<std::uint64_t>(slots.device_address()),
-                               .bytes = slots.bytes(),
-                               .rights = {},
-                               .owner = 0});
-        fresh_ring();
-        number = nic->receiver().add({.completions = at<weftio_cqe>(ring.cpu_address(), 0),
-                                      .dbrec = at<std::uint32_t>(ring.cpu_address(), layout.dbrec),
-                                      .slots = static_cast<std::byte*>(slots.cpu_address()),
-                                      .depth = options.packets,
-                                      .stride_bytes = stride_bytes,
-                                      .number = 0,
-                                      .verify_checksums = options.verify_checksums});
-        queue = &nic->receiver().queue(number);
-    });
+}
+
+nic::rx_ring eth_rxq_life::begin()
+{
+    key_ = nic_->keys().add({.cpu = static_cast<std::byte*>(slots_.cpu_address()),
+                             .device_base = reinterpret_cast<std::uint64_t>(slots_.device_address()),
+                             .bytes = slots_.bytes(),
+                             .rights = {},
+                             .owner = 0});
+    fresh_ring();
+    return {.completions = at<weftio_cqe>(ring_.cpu_address(), 0),
+            .dbrec = at<std::uint32_t>(ring_.cpu_address(), layout_.dbrec),
+            .slots = static_cast<std::byte*>(slots_.cpu_address()),
+            .depth = options_.packets,
+            .stride_bytes = stride_bytes_,
+            .number = 0,
+            .verify_checksums = options_.verify_checksums};
+}
+
+void eth_rxq_life::began(std::uint32_t number)
+{
+    number_ = number;
+    queue_ = &nic_->receiver().queue(number);
     fill_handle();
 }
 
-eth_rxq::state::~state()
+void eth_rxq_life::end()
 {
-    nic->engine().between_turns([&] {
-        nic->receiver().remove(number);
-        nic->keys().remove(key);
+    queue_ = nullptr;
+    nic_->keys().remove(key_);
+}
+
+std::string eth_rxq_life::describe() const
+{
+    return nic_->engine().between_turns([&] {
+        std::string name = fmt::format("eth_rxq {} on {}", number_, nic_->spec());
+        if (!queue_)
+            return name + ": reset or closed since";
+        return fmt::format("{}: {} slots, {} delivered, {} flushed, {} out_of_buffer{}", name, options_.packets, queue_->delivered.value(),
+                           queue_->flushed.value(), queue_->out_of_buffer.value(), queue_->stopped() ? ", stopped" : "");
+    });
+}
+
+void eth_rxq_life::quiesce()
+{
+    nic_->engine().between_turns([&] {
+        if (queue_)
+            nic_->receiver().queue(number_).stop();
     });
 }
 
 /// Completions never written, entry k posted for slot k, and the record says so.
-void eth_rxq::state::fresh_ring() const
+void eth_rxq_life::fresh_ring() const
 {
-    auto* completions = at<weftio_cqe>(ring.cpu_address(), 0);
-    auto* entries = at<weftio_wqe_data_segment>(ring.cpu_address(), layout.entries);
-    auto base = reinterpret_cast<std::uint64_t>(slots.device_address());
-    for (std::uint32_t slot = 0; slot < options.packets; ++slot) {
+    auto* completions = at<weftio_cqe>(ring_.cpu_address(), 0);
+    auto* entries = at<weftio_wqe_data_segment>(ring_.cpu_address(), layout_.entries);
+    auto base = reinterpret_cast<std::uint64_t>(slots_.device_address());
+    for (std::uint32_t slot = 0; slot < options_.packets; ++slot) {
         completions[slot].publication = std::uint32_t{WEFTIO_CQE_NEVER_WRITTEN} << 24;
-        entries[slot] = {.byte_count_be = weftio_swap32(stride_bytes),
-                         .lkey_be = weftio_swap32(key),
-                         .address_be = weftio_swap64(base + std::uint64_t{slot} * stride_bytes)};
+        entries[slot] = {.byte_count_be = weftio_swap32(stride_bytes_),
+                         .lkey_be = weftio_swap32(key_),
+                         .address_be = weftio_swap64(base + std::uint64_t{slot} * stride_bytes_)};
     }
-    weftio_dev_post_receive(at<std::uint32_t>(ring.cpu_address(), layout.dbrec), options.packets);
+    weftio_dev_post_receive(at<std::uint32_t>(ring_.cpu_address(), layout_.dbrec), options_.packets);
 }
 
-void eth_rxq::state::fill_handle()
+void eth_rxq_life::fill_handle()
 {
     weftio_dev_eth_rxq made{};
-    made.completions = {.entries = at<weftio_cqe>(ring.device_address(), 0),
-                         .mask = options.packets - 1,
-                         .log_depth = static_cast<std::uint32_t>(std::countr_zero(options.packets))};
-    made.dbrec = at<std::uint32_t>(ring.device_address(), layout.dbrec);
-    made.control = static_cast<weftio_dev_control*>(control.device_address());
-    made.clock = where.clock();
-    made.slots = static_cast<std::uint8_t*>(slots.device_address());
-    made.stride_bytes = stride_bytes;
-    made.lkey_be = weftio_swap32(key);
-    made.queue = number;
-    if (!nic->engine().has_thread()) {
+    made.completions = {.entries = at<weftio_cqe>(ring_.device_address(), 0),
+                        .mask = options_.packets - 1,
+                        .log_depth = static_cast<std::uint32_t>(std::countr_zero(options_.packets))};
+    made.dbrec = at<std::uint32_t>(ring_.device_address(), layout_.dbrec);
+    made.control = static_cast<weftio_dev_control*>(control_.device_address());
+    made.clock = where_.clock();
+    made.slots = static_cast<std::uint8_t*>(slots_.device_address());
+    made.stride_bytes = stride_bytes_;
+    made.lkey_be = weftio_swap32(key_);
+    made.queue = number_;
+    if (!nic_->engine().has_thread()) {
         void (*turn)(void*) = [](void* engine) { static_cast<nic::engine*>(engine)->turn(); };
         made.turn = reinterpret_cast<std::uint64_t>(turn);
-        made.turn_context = reinterpret_cast<std::uint64_t>(&nic->engine());
+        made.turn_context = reinterpret_cast<std::uint64_t>(&nic_->engine());
     }
-    handle.upload(&made, sizeof made);
+    handle_.upload(&made, sizeof made);
 }
+
+} // namespace
+
+struct eth_rxq::state {
+    state(const port& port, const device& device, const eth_rxq_options& wanted)
+        : nic(port.share()), where(device), options(wanted), life(std::make_shared<eth_rxq_life>(nic, where, options))
+    {
+        nic->engine().between_turns([&] {
+            number = nic->receiver().add(life->begin());
+            queue = &nic->receiver().queue(number);
+            life->began(number);
+        });
+    }
+    ~state()
+    {
+        nic->engine().between_turns([&] {
+            life->end();
+            nic->receiver().remove(number);
+        });
+    }
+
+    std::shared_ptr<nic::soft_port> nic;
+    device where;
+    eth_rxq_options options;
+    std::shared_ptr<eth_rxq_life> life;
+    std::uint32_t number = 0;
+    const nic::rx_queue* queue = nullptr; ///< stays where it is until the destructor removes it
+};
 
 eth_rxq::eth_rxq(const port& port, const device& device, eth_rxq_options options)
 {
@@ -143,12 +210,12 @@ eth_rxq::~eth_rxq() = default;
 
 weftio_dev_eth_rxq* eth_rxq::handle() const noexcept
 {
-    return static_cast<weftio_dev_eth_rxq*>(state_->handle.device_address());
+    return state_->life->handle();
 }
 
 weftio_dev_control* eth_rxq::control() const noexcept
 {
-    return static_cast<weftio_dev_control*>(state_->control.cpu_address());
+    return state_->life->control();
 }
 
 std::uint32_t eth_rxq::packets() const noexcept
@@ -163,7 +230,26 @@ eth_rxq_counters eth_rxq::counters() const
     return {.delivered = queue.delivered.value(),
             .delivered_bytes = queue.delivered_bytes.value(),
             .out_of_buffer = queue.out_of_buffer.value(),
-            .too_long = queue.too_long.value()};
+            .too_long = queue.too_long.value(),
+            .flushed = queue.flushed.value()};
+}
+
+void eth_rxq::reset()
+{
+    auto next = std::make_shared<eth_rxq_life>(state_->nic, state_->where, state_->options);
+    state_->nic->engine().between_turns([&] {
+        nic::rx_queue& queue = state_->nic->receiver().queue(state_->number);
+        queue.stop();
+        state_->life->end();
+        queue.restart(next->begin());
+        next->began(state_->number);
+    });
+    state_->life = std::move(next);
+}
+
+std::shared_ptr<detail::lifeline> eth_rxq::line() const noexcept
+{
+    return state_->life;
 }
 
 std::uint32_t eth_rxq::number() const noexcept

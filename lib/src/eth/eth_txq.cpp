@@ -46,96 +46,150 @@ T* at(void* base, std::size_t offset)
 
 } // namespace
 
-struct eth_txq::state {
-    state(const port& port, const device& device, const eth_txq_options& options);
-    ~state();
+namespace {
 
-    void fresh_ring() const;
+/// One life of a queue: its memory, which a kernel keeps while it runs, and whether the NIC still uses it.
+class eth_txq_life final : public detail::lifeline {
+ public:
+    eth_txq_life(std::shared_ptr<nic::soft_port> nic, const device& device, const eth_txq_options& options);
+
+    weftio_dev_control* control() const noexcept override { return static_cast<weftio_dev_control*>(control_.cpu_address()); }
+    std::string describe() const override;
+    void quiesce() override;
+
+    /// Nothing written, nothing completed: what the NIC needs.
+    nic::tx_ring begin() const;
+    /// Between two turns, like end().
+    void began(std::uint32_t number);
+    void end() noexcept { queue_ = nullptr; }
+    weftio_dev_eth_txq* handle() const noexcept { return static_cast<weftio_dev_eth_txq*>(handle_.device_address()); }
+
+ private:
     void fill_handle();
+
+    std::shared_ptr<nic::soft_port> nic_;
+    device where_;
+    eth_txq_options options_;
+    ring_layout layout_;
+    memory ring_, control_, handle_;
+    std::uint32_t number_ = 0;
+    nic::tx_queue* queue_ = nullptr; ///< while the NIC uses this life; changes between two turns only
+};
+
+eth_txq_life::eth_txq_life(std::shared_ptr<nic::soft_port> nic, const device& device, const eth_txq_options& options)
+    : nic_(std::move(nic)), where_(device), options_(options), layout_(options.entries),
+      ring_(device.allocate(layout_.bytes, memory_kind::cpu_device)),
+      control_(device.allocate(sizeof(weftio_dev_control), memory_kind::cpu_device)),
+      handle_(device.allocate(sizeof(weftio_dev_eth_txq), memory_kind::device))
+{
+}
+
+nic::tx_ring eth_txq_life::begin() const
+{
+    void* base = ring_.cpu_address();
+    for (std::uint32_t slot = 0; slot < options_.entries; ++slot) // no entry carries the index that its slot would first have
+        *at<std::uint32_t>(base, std::size_t{slot} * WEFTIO_WQE_BLOCK_BYTES) = weftio_swap32((slot + options_.entries) << 8 & 0xffff00u);
+    // A completion that says the entry before the first is done.
+    weftio_store_release_sys_u32(&at<weftio_cqe>(base, layout_.completion)->publication,
+                                 weftio_cqe_publication(0xffff, WEFTIO_CQE_OPCODE_REQUESTER, 0));
+    return {.entries = {.words = at<std::uint32_t>(base, 0), .depth = options_.entries, .queue = 0},
+            .dbrec = at<std::uint32_t>(base, layout_.dbrec),
+            .doorbell = at<std::uint64_t>(base, layout_.doorbell),
+            .completion = at<weftio_cqe>(base, layout_.completion),
+            .horizon_ns = options_.horizon_ns};
+}
+
+void eth_txq_life::began(std::uint32_t number)
+{
+    number_ = number;
+    queue_ = &nic_->sender().queue(number);
+    fill_handle();
+}
+
+std::string eth_txq_life::describe() const
+{
+    return nic_->engine().between_turns([&] {
+        std::string name = fmt::format("eth_txq {} on {}", number_, nic_->spec());
+        if (!queue_)
+            return name + ": reset or closed since";
+        return fmt::format("{}: {} enqueued, {} sent, {} waited, {} failed, {} flushed{}", name, queue_->enqueued.value(), queue_->sent.value(),
+                           queue_->waited.value(), queue_->failed_entries.value(), queue_->flushed.value(), queue_->failed() ? ", in error" : "");
+    });
+}
+
+void eth_txq_life::quiesce()
+{
+    nic_->engine().between_turns([&] {
+        if (queue_)
+            queue_->stop();
+    });
+}
+
+void eth_txq_life::fill_handle()
+{
+    void* base = ring_.device_address();
+    weftio_dev_eth_txq made{};
+    made.ring.segments = at<std::uint32_t>(base, 0);
+    made.ring.dbrec = at<std::uint32_t>(base, layout_.dbrec);
+    made.ring.doorbell = at<std::uint64_t>(base, layout_.doorbell);
+    made.ring.completion = at<weftio_cqe>(base, layout_.completion);
+    made.ring.filled = at<std::uint32_t>(base, layout_.filled);
+    made.ring.mask = options_.entries - 1;
+    made.ring.queue = number_;
+    made.control = static_cast<weftio_dev_control*>(control_.device_address());
+    made.clock = where_.clock();
+    if (!nic_->engine().has_thread()) {
+        void (*turn)(void*) = [](void* engine) { static_cast<nic::engine*>(engine)->turn(); };
+        made.turn = reinterpret_cast<std::uint64_t>(turn);
+        made.turn_context = reinterpret_cast<std::uint64_t>(&nic_->engine());
+    }
+    handle_.upload(&made, sizeof made);
+}
+
+} // namespace
+
+struct eth_txq::state {
+    state(const port& port, const device& device, const eth_txq_options& wanted)
+        : nic(port.share()), where(device), options(wanted), life(std::make_shared<eth_txq_life>(nic, where, options))
+    {
+        auto ring = life->begin();
+        nic->engine().between_turns([&] {
+            number = nic->sender().add(ring);
+            queue_ = &nic->sender().queue(number);
+            life->began(number);
+        });
+    }
+    ~state()
+    {
+        stop();
+        drain();
+        nic->engine().between_turns([&] {
+            life->end();
+            nic->sender().remove(number);
+        });
+    }
+
+    /// Nothing more is handed to the port; what has not been is flushed.
+    void stop() const
+    {
+        nic->engine().between_turns([&] { queue().stop(); });
+    }
+    /// Whether the port has given back what it took, after a second at most.
+    bool drain() const
+    {
+        return nic->engine().between_turns_until([&] { return nic->sender().drained(number); }, std::chrono::seconds(1));
+    }
     /// The queue object stays where it is until the destructor removes it; its counters and events may be read at any time.
     nic::tx_queue& queue() const { return *queue_; }
-    template <class Wanted>
-    bool wait_between_turns(Wanted wanted) const;
 
     std::shared_ptr<nic::soft_port> nic;
     device where;
     eth_txq_options options;
-    ring_layout layout;
-    memory ring, control, handle;
+    std::shared_ptr<eth_txq_life> life;
     std::uint32_t number = 0;
     nic::tx_queue* queue_ = nullptr;
     std::atomic<bool> attached{false};
 };
-
-eth_txq::state::state(const port& port, const device& device, const eth_txq_options& wanted)
-    : nic(port.share()), where(device), options(wanted), layout(wanted.entries),
-      ring(device.allocate(layout.bytes, memory_kind::cpu_device)),
-      control(device.allocate(sizeof(weftio_dev_control), memory_kind::cpu_device)),
-      handle(device.allocate(sizeof(weftio_dev_eth_txq), memory_kind::device))
-{
-    fresh_ring();
-    nic->engine().between_turns([&] {
-        void* base = ring.cpu_address();
-        number = nic->sender().add({.entries = {.words = at<std::uint32_t>(base, 0), .depth = options.entries, .queue = 0},
-                                    .dbrec = at<std::uint32_t>(base, layout.dbrec),
-                                    .doorbell = at<std::uint64_t>(base, layout.doorbell),
-                                    .completion = at<weftio_cqe>(base, layout.completion),
-                                    .horizon_ns = options.horizon_ns});
-        queue_ = &nic->sender().queue(number);
-    });
-    fill_handle();
-}
-
-eth_txq::state::~state()
-{
-    nic->engine().between_turns([&] { queue().stop(); });
-    wait_between_turns([&] { return nic->sender().drained(number); });
-    nic->engine().between_turns([&] { nic->sender().remove(number); });
-}
-
-/// Nothing written, nothing completed: a completion that says the entry before the first is done.
-void eth_txq::state::fresh_ring() const
-{
-    void* base = ring.cpu_address();
-    std::fill_n(at<std::byte>(base, 0), layout.bytes, std::byte{0});
-    for (std::uint32_t slot = 0; slot < options.entries; ++slot) // no entry carries the index that its slot would first have
-        *at<std::uint32_t>(base, std::size_t{slot} * WEFTIO_WQE_BLOCK_BYTES) = weftio_swap32((slot + options.entries) << 8 & 0xffff00u);
-    weftio_store_release_sys_u32(&at<weftio_cqe>(base, layout.completion)->publication,
-                                 weftio_cqe_publication(0xffff, WEFTIO_CQE_OPCODE_REQUESTER, 0));
-}
-
-void eth_txq::state::fill_handle()
-{
-    void* base = ring.device_address();
-    weftio_dev_eth_txq made{};
-    made.ring.segments = at<std::uint32_t>(base, 0);
-    made.ring.dbrec = at<std::uint32_t>(base, layout.dbrec);
-    made.ring.doorbell = at<std::uint64_t>(base, layout.doorbell);
-    made.ring.completion = at<weftio_cqe>(base, layout.completion);
-    made.ring.filled = at<std::uint32_t>(base, layout.filled);
-    made.ring.mask = options.entries - 1;
-    made.ring.queue = number;
-    made.control = static_cast<weftio_dev_control*>(control.device_address());
-    made.clock = where.clock();
-    if (!nic->engine().has_thread()) {
-        void (*turn)(void*) = [](void* engine) { static_cast<nic::engine*>(engine)->turn(); };
-        made.turn = reinterpret_cast<std::uint64_t>(turn);
-        made.turn_context = reinterpret_cast<std::uint64_t>(&nic->engine());
-    }
-    handle.upload(&made, sizeof made);
-}
-
-/// Looks again and again, at most a second; the engine works in between.
-template <class Wanted>
-bool eth_txq::state::wait_between_turns(Wanted wanted) const
-{
-    for (auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1); !nic->engine().between_turns(wanted);) {
-        if (std::chrono::steady_clock::now() > end)
-            return false;
-        std::this_thread::sleep_for(std::chrono::microseconds(100));
-    }
-    return true;
-}
 
 eth_txq::eth_txq(const port& port, const device& device, eth_txq_options options)
 {
@@ -144,17 +198,28 @@ eth_txq::eth_txq(const port& port, const device& device, eth_txq_options options
 }
 
 eth_txq::eth_txq(eth_txq&&) noexcept = default;
-eth_txq& eth_txq::operator=(eth_txq&&) noexcept = default;
-eth_txq::~eth_txq() = default;
+
+eth_txq& eth_txq::operator=(eth_txq&& other) noexcept
+{
+    eth_txq before(std::move(other));
+    state_.swap(before.state_);
+    return *this;
+}
+
+eth_txq::~eth_txq()
+{
+    if (state_)
+        state_->stop(); // a progress_engine may keep the rest
+}
 
 weftio_dev_eth_txq* eth_txq::handle() const noexcept
 {
-    return static_cast<weftio_dev_eth_txq*>(state_->handle.device_address());
+    return state_->life->handle();
 }
 
 weftio_dev_control* eth_txq::control() const noexcept
 {
-    return static_cast<weftio_dev_control*>(state_->control.cpu_address());
+    return state_->life->control();
 }
 
 std::uint32_t eth_txq::entries() const noexcept
@@ -205,59 +270,77 @@ bool eth_txq::failed() const
 
 void eth_txq::reset()
 {
-    nic::engine& engine = state_->nic->engine();
-    engine.between_turns([&] { state_->queue().stop(); });
-    if (!state_->wait_between_turns([&] { return state_->nic->sender().drained(state_->number); }))
+    state_->stop();
+    if (!state_->drain())
         throw error(errc::in_use, fmt::format("weftio: eth_txq {}: port {} still holds frames of this queue after 1 s; try again, or close the "
                                               "queue",
                                               number(), state_->nic->spec()));
-    engine.between_turns([&] {
-        state_->fresh_ring();
-        state_->queue().restart();
+    auto next = std::make_shared<eth_txq_life>(state_->nic, state_->where, state_->options);
+    auto ring = next->begin();
+    state_->nic->engine().between_turns([&] {
+        state_->life->end();
+        state_->queue().restart(ring);
+        next->began(number());
     });
-    state_->fill_handle();
+    state_->life = std::move(next);
+}
+
+std::shared_ptr<detail::lifeline> eth_txq::line() const noexcept
+{
+    return state_->life;
 }
 
 struct progress_engine::attachment {
-    std::shared_ptr<eth_txq::state> queue;
+    struct hold {
+        std::shared_ptr<eth_txq::state> queue;
+        ~hold() { queue->attached.store(false); }
+    };
+
+    std::unique_ptr<hold> held;
     callbacks call;
+
+    unsigned report();
 };
 
 progress_engine::progress_engine() = default;
 progress_engine::progress_engine(progress_engine&&) noexcept = default;
 progress_engine& progress_engine::operator=(progress_engine&&) noexcept = default;
-
-progress_engine::~progress_engine()
-{
-    for (attachment& each : attached_)
-        each.queue->attached.store(false);
-}
+progress_engine::~progress_engine() = default;
 
 void progress_engine::attach(const eth_txq& queue, callbacks callbacks)
 {
     if (queue.state_->attached.exchange(true))
         throw error(errc::in_use, fmt::format("weftio: eth_txq {}: already attached to a progress_engine; a queue belongs to one", queue.number()));
-    attached_.push_back({queue.state_, std::move(callbacks)});
+    attached_.push_back({std::unique_ptr<attachment::hold>(new attachment::hold{queue.state_}), std::move(callbacks)});
+}
+
+unsigned progress_engine::attachment::report()
+{
+    unsigned seen = 0;
+    const std::uint32_t number = held->queue->number;
+    for (nic::send_event event; held->queue->queue().events().get(event); ++seen) {
+        if (event.reason == nic::refusal::none) {
+            if (call.on_sent)
+                call.on_sent({.queue = number, .position = event.position, .time_ns = event.time_ns});
+        } else if (call.on_error) {
+            call.on_error({.queue = number,
+                           .position = event.position,
+                           .syndrome = nic::syndrome_of(event.reason),
+                           .text = fmt::format("weftio: eth_txq {}: entry at position {} failed: {}", number, event.position,
+                                               to_string(event.reason)),
+                           .time_ns = event.time_ns});
+        }
+    }
+    return seen;
 }
 
 unsigned progress_engine::progress()
 {
     unsigned seen = 0;
-    for (attachment& each : attached_) {
-        std::uint32_t number = each.queue->number;
-        for (nic::send_event event; each.queue->queue().events().get(event); ++seen) {
-            if (event.reason == nic::refusal::none) {
-                if (each.call.on_sent)
-                    each.call.on_sent({.queue = number, .position = event.position, .time_ns = event.time_ns});
-            } else if (each.call.on_error) {
-                each.call.on_error({.queue = number,
-                                    .position = event.position,
-                                    .syndrome = nic::syndrome_of(event.reason),
-                                    .text = fmt::format("weftio: eth_txq {}: entry at position {} failed: {}", number, event.position,
-                                                        to_string(event.reason)),
-                                    .time_ns = event.time_ns});
-            }
-        }
+    for (auto each = attached_.begin(); each != attached_.end();) {
+        bool queue_is_gone = each->held->queue.use_count() == 1;
+        seen += each->report();
+        each = queue_is_gone ? attached_.erase(each) : std::next(each);
     }
     return seen;
 }

@@ -15,7 +15,7 @@ struct memory_region::state {
 
     ~state()
     {
-        nic->engine().between_turns([&] { nic->keys().remove(key); });
+        nic->forget_key(key);
     }
 };
 

@@ -44,6 +44,57 @@ struct capture_head {
     std::uint32_t word(std::size_t at) const { return swapped ? __builtin_bswap32(words[at]) : words[at]; }
 };
 
+/// Walks a pcapng file block by block, its first 12 bytes in hand: type, length, and what the block begins with. Ends when
+/// `wants_more(type, first word of the block)` is false. Returns false at a block that the file ends inside, or that cannot be one.
+template <class WantsMore>
+bool walk_blocks(std::FILE* in, off_t file_bytes, WantsMore&& wants_more)
+{
+    constexpr std::uint32_t section_magic = 0x1a2b3c4d;
+    capture_head block;
+    for (off_t at = 0; at < file_bytes;) {
+        if (fseeko(in, at, SEEK_SET) != 0 || std::fread(block.words.data(), 12, 1, in) != 1)
+            return false;
+        if (block.words[0] == magic_pcapng)
+            block.swapped = block.words[2] != section_magic;
+        std::uint32_t bytes = block.word(1);
+        at += bytes;
+        if (bytes < 12 || bytes % 4 != 0 || at > file_bytes)
+            return false;
+        if (!wants_more(block.word(0), block.swapped ? block.word(2) >> 16 : block.word(2) & 0xffff))
+            break;
+    }
+    return true;
+}
+
+/// Of the first interface; 1 when the file ends before it has one.
+std::uint32_t pcapng_link_type(std::FILE* in, off_t file_bytes)
+{
+    constexpr std::uint32_t interface_block = 1;
+    std::uint32_t link_type = link_type_ethernet;
+    walk_blocks(in, file_bytes, [&](std::uint32_t type, std::uint32_t first_half) {
+        if (type == interface_block)
+            link_type = first_half;
+        return type != interface_block;
+    });
+    return link_type;
+}
+
+/// What a file that cannot be a capture is, to say so; nothing for a regular one. Pipes would have to be read twice.
+const char* irregular(const struct stat& status)
+{
+    if (S_ISREG(status.st_mode))
+        return nullptr;
+    return S_ISDIR(status.st_mode) ? "a directory" : "no regular file";
+}
+
+void require_ethernet(std::string_view spec, const std::string& path, std::uint32_t link_type)
+{
+    if (link_type != link_type_ethernet)
+        throw error(errc::not_supported, fmt::format("weftio: port {}: {} holds frames of link type {}, not Ethernet (1); convert it with "
+                                                     "\"tcprewrite --dlt=enet\"",
+                                                     spec, path, link_type));
+}
+
 } // namespace
 
 std::string builtin_capture_path()
@@ -60,6 +111,10 @@ std::string builtin_capture_path()
 
 void require_capture(std::string_view spec, const std::string& path)
 {
+    struct stat status {};
+    const char* what = stat(path.c_str(), &status) == 0 ? irregular(status) : nullptr;
+    if (what)
+        throw error(errc::invalid_argument, fmt::format("weftio: port {}: {} is {}; name a capture file", spec, path, what));
     file in(std::fopen(path.c_str(), "rb"));
     if (!in)
         throw error(errno == EACCES ? errc::permission_denied : errc::not_found,
@@ -68,14 +123,11 @@ void require_capture(std::string_view spec, const std::string& path)
     capture_head head;
     std::size_t got = std::fread(head.words.data(), 1, sizeof head.words, in.get());
     if (got >= 4 && head.words[0] == magic_pcapng)
-        return;
+        return require_ethernet(spec, path, pcapng_link_type(in.get(), status.st_size));
     if (got < sizeof head.words || !head.classic())
         throw error(errc::invalid_argument, fmt::format("weftio: port {}: {} is no pcap or pcapng capture ({}); check it with \"capinfos {}\"",
                                                         spec, path, got < sizeof head.words ? "too short" : "unknown magic number", path));
-    if ((head.word(5) & 0xffff) != link_type_ethernet)
-        throw error(errc::not_supported, fmt::format("weftio: port {}: {} holds frames of link type {}, not Ethernet (1); convert it with "
-                                                     "\"tcprewrite --dlt=enet\"",
-                                                     spec, path, head.word(5) & 0xffff));
+    require_ethernet(spec, path, head.word(5) & 0xffff);
 }
 
 bool capture_is_damaged(const std::string& path)
@@ -83,7 +135,11 @@ bool capture_is_damaged(const std::string& path)
     file in(std::fopen(path.c_str(), "rb"));
     struct stat status {};
     capture_head head;
-    if (!in || fstat(fileno(in.get()), &status) != 0 || std::fread(head.words.data(), sizeof head.words, 1, in.get()) != 1 || !head.classic())
+    if (!in || fstat(fileno(in.get()), &status) != 0 || std::fread(head.words.data(), sizeof head.words, 1, in.get()) != 1)
+        return false;
+    if (head.words[0] == magic_pcapng)
+        return !walk_blocks(in.get(), status.st_size, [](std::uint32_t, std::uint32_t) { return true; });
+    if (!head.classic())
         return false;
     for (off_t at = sizeof head.words; at < status.st_size;) {
         capture_head record = head;

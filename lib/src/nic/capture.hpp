@@ -12,8 +12,7 @@ std::string builtin_capture_path();
 /// Throws weftio::error when `path` cannot be read as a capture of Ethernet frames. `spec` is for the text.
 void require_capture(std::string_view spec, const std::string& path);
 
-/// Whether a classic pcap file ends inside a record, or has a record that cannot be one. Reads record headers only; false
-/// for pcapng, whose reader finds that out itself.
+/// Whether a capture ends inside a record, or has a record that cannot be one. Reads record headers only.
 bool capture_is_damaged(const std::string& path);
 
 } // namespace weftio::nic

@@ -5,8 +5,10 @@
 #include <rte_mbuf_dyn.h>
 #include <rte_ethdev.h>
 #include <rte_mempool.h>
+#include <rte_ring.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/environment.hpp"
 #include "core/log.hpp"
@@ -23,6 +25,12 @@ constexpr unsigned copy_mbufs = 511;        // frames that cannot be sent from w
 constexpr std::uint16_t copy_bytes = 16384; // the longest frame there is
 constexpr std::uint16_t descriptors = 1024;
 
+/// A pool of that name: the DPDK port belongs to a Weftio port.
+std::string pool_name(std::uint16_t port)
+{
+    return fmt::format("weftio_rx_{}", port);
+}
+
 errc code_of(int negative_errno)
 {
     switch (-negative_errno) {
@@ -34,15 +42,31 @@ errc code_of(int negative_errno)
     case EEXIST: return errc::in_use;
     case ENOMEM: return errc::out_of_memory;
     case EINVAL: return errc::invalid_argument;
+    case ENOTSUP: return errc::not_supported;
     default: return errc::device_error;
     }
 }
 
-[[noreturn]] void fail(std::string_view spec, const char* what, int result)
+[[noreturn]] void fail(std::string_view spec, std::string_view what, int result)
 {
     throw error(code_of(result), fmt::format("weftio: port {}: {} failed ({}; DPDK said: {}); check the words after the driver's name and "
                                              "what the driver needs",
                                              spec, what, rte_strerror(-result), detail::driver_words()));
+}
+
+/// EAL says -EFAULT for a name that belongs to no driver, and -1, which looks like EPERM, for whatever a driver refused.
+int meaning_of(int attach_result)
+{
+    if (attach_result == -EFAULT)
+        return -ENODEV;
+    return attach_result == -1 ? -EINVAL : attach_result;
+}
+
+/// net_ring makes 16 rings and frees as many as the port has queues (DPDK 22.11).
+void free_rings_left_by(const std::string& device)
+{
+    for (unsigned ring = 0; ring < 16; ++ring)
+        rte_ring_free(rte_ring_lookup(fmt::format("ETH_RXTX{}_{}", ring, device).c_str()));
 }
 
 } // namespace
@@ -50,12 +74,19 @@ errc code_of(int negative_errno)
 dpdk_port::dpdk_port(std::string_view spec, const port_spec& parsed, const port_options& options)
 {
     detail::start_environment(parsed.candidates.front().pci, options.eal_arguments);
-    try {
-        probe(spec, parsed);
-        configure(spec, options);
-    } catch (...) {
-        take_down();
-        throw;
+    detail::forget_driver_words();
+    for (const port_candidate& candidate : parsed.candidates) {
+        try {
+            probe(spec, candidate);
+            configure(spec, options);
+            return;
+        } catch (...) {
+            take_down();
+            if (&candidate == &parsed.candidates.back())
+                throw;
+        }
+        detail::log(log_level::warning, fmt::format("weftio: port {}: {} is not to be had; trying {}", spec, candidate.device,
+                                                    (&candidate)[1].device));
     }
 }
 
@@ -64,23 +95,21 @@ dpdk_port::~dpdk_port()
     take_down();
 }
 
-/// Takes the device of that name if it is there, else makes the first candidate that works.
-void dpdk_port::probe(std::string_view spec, const port_spec& parsed)
+/// Takes the device of that name if it is there, else makes it.
+void dpdk_port::probe(std::string_view spec, const port_candidate& candidate)
 {
-    detail::forget_driver_words();
-    int result = -ENODEV;
-    for (const port_candidate& candidate : parsed.candidates) {
-        device_ = candidate.device;
-        if (rte_eth_dev_get_port_by_name(device_.c_str(), &id_) == 0)
-            return;
-        result = rte_eal_hotplug_add(candidate.pci ? "pci" : "vdev", device_.c_str(), candidate.arguments.c_str());
-        if (result == 0 && rte_eth_dev_get_port_by_name(device_.c_str(), &id_) == 0) {
-            ours_ = true;
-            return;
-        }
-        detail::log(log_level::info, fmt::format("weftio: port {}: {} is not to be had ({})", spec, device_, rte_strerror(-result)));
+    device_ = candidate.device;
+    if (rte_eth_dev_get_port_by_name(device_.c_str(), &id_) == 0) {
+        if (rte_mempool_lookup(pool_name(id_).c_str()))
+            throw error(errc::in_use, fmt::format("weftio: port {}: {} is already open in a Weftio port; close that port first, or name "
+                                                  "another device",
+                                                  spec, device_));
+        return;
     }
-    fail(spec, "opening the device", result < 0 ? result : -ENODEV);
+    int result = rte_eal_hotplug_add(candidate.pci ? "pci" : "vdev", device_.c_str(), candidate.arguments.c_str());
+    ours_ = result == 0 && rte_eth_dev_get_port_by_name(device_.c_str(), &id_) == 0;
+    if (!ours_)
+        fail(spec, "opening the device", result < 0 ? meaning_of(result) : -ENODEV);
 }
 
 void dpdk_port::configure(std::string_view spec, const port_options& options)
@@ -90,7 +119,7 @@ void dpdk_port::configure(std::string_view spec, const port_options& options)
         fail(spec, "asking the device what it can do", result);
     driver_ = info.driver_name;
     int socket = rte_eth_dev_socket_id(id_);
-    pool_ = rte_pktmbuf_pool_create(fmt::format("weftio_rx_{}", id_).c_str(), pool_mbufs, pool_cache, 0, RTE_MBUF_DEFAULT_BUF_SIZE, socket);
+    pool_ = rte_pktmbuf_pool_create(pool_name(id_).c_str(), pool_mbufs, pool_cache, 0, RTE_MBUF_DEFAULT_BUF_SIZE, socket);
     copies_ = rte_pktmbuf_pool_create(fmt::format("weftio_copy_{}", id_).c_str(), copy_mbufs, 0, 0, copy_bytes + RTE_PKTMBUF_HEADROOM, socket);
     if (!pool_ || !copies_)
         fail(spec, "making the packet pools", -rte_errno);
@@ -107,12 +136,12 @@ void dpdk_port::configure(std::string_view spec, const port_options& options)
         fail(spec, "configuring the device", result);
     if (options.mtu != 0)
         if (int result = rte_eth_dev_set_mtu(id_, options.mtu); result != 0)
-            fail(spec, "setting the MTU", result);
+            fail(spec, fmt::format("setting the MTU to {}", options.mtu), result);
     if (int result = rte_eth_dev_adjust_nb_rx_tx_desc(id_, &rx, &tx); result != 0)
         fail(spec, "sizing the driver's rings", result);
-    if (int result = rte_eth_rx_queue_setup(id_, 0, rx, SOCKET_ID_ANY, nullptr, pool_); result != 0)
+    if (int result = rte_eth_rx_queue_setup(id_, 0, rx, static_cast<unsigned>(SOCKET_ID_ANY), nullptr, pool_); result != 0)
         fail(spec, "making the driver's receive queue", result);
-    if (int result = rte_eth_tx_queue_setup(id_, 0, tx, SOCKET_ID_ANY, nullptr); result != 0)
+    if (int result = rte_eth_tx_queue_setup(id_, 0, tx, static_cast<unsigned>(SOCKET_ID_ANY), nullptr); result != 0)
         fail(spec, "making the driver's send queue", result);
     if (int result = rte_eth_dev_start(id_); result != 0)
         fail(spec, "starting the device", result);
@@ -122,15 +151,16 @@ void dpdk_port::configure(std::string_view spec, const port_options& options)
 
 void dpdk_port::take_down() noexcept
 {
-    if (started_)
+    if (std::exchange(started_, false))
         rte_eth_dev_stop(id_);
-    if (ours_) {
+    if (std::exchange(ours_, false)) {
         rte_eth_dev_info info{};
         if (rte_eth_dev_info_get(id_, &info) == 0 && rte_dev_remove(info.device) != 0)
             detail::log(log_level::warning, fmt::format("weftio: device {} could not be removed", device_));
+        free_rings_left_by(device_);
     }
-    rte_mempool_free(pool_);
-    rte_mempool_free(copies_);
+    rte_mempool_free(std::exchange(pool_, nullptr));
+    rte_mempool_free(std::exchange(copies_, nullptr));
 }
 
 std::array<std::uint8_t, 6> dpdk_port::mac() const noexcept
@@ -151,7 +181,8 @@ std::uint16_t dpdk_port::mtu() const noexcept
 
 nic::wire dpdk_port::wire() const
 {
-    nic::wire wire{.port = id_, .mtu = mtu(), .driver_checksums = false, .copies = copies_, .timestamp_offset = -1, .timestamp_flag = 0};
+    std::uint32_t longest = copy_bytes - RTE_ETHER_HDR_LEN - 2 * RTE_VLAN_HLEN;
+    nic::wire wire{.port = id_, .mtu = std::min<std::uint32_t>(mtu(), longest), .copies = copies_, .timestamp_offset = -1, .timestamp_flag = 0};
     if (sends_on_time_)
         rte_mbuf_dyn_tx_timestamp_register(&wire.timestamp_offset, &wire.timestamp_flag);
     return wire;

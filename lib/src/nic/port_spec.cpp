@@ -22,11 +22,12 @@ constexpr std::string_view known_forms =
     "pcap:FILE, pcap:rx=FILE,tx=FILE, pcap:builtin, iface:NAME, tap:NAME, loopback, null, a PCI address, or DPDK devargs such as "
     "net_null0,size=64";
 
-/// DPDK wants every virtual device to have a name of its own.
+/// DPDK wants every virtual device to have a name of its own. Short, because net_ring puts more in front of it and has 28
+/// characters for all.
 std::string device_name(std::string_view driver)
 {
     static std::atomic<unsigned> made{0};
-    return fmt::format("{}_weftio{}", driver, made.fetch_add(1, std::memory_order_relaxed));
+    return fmt::format("{}_w{}", driver, made.fetch_add(1, std::memory_order_relaxed));
 }
 
 std::string interface_names()

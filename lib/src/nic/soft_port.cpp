@@ -1,8 +1,8 @@
 #include "nic/soft_port.hpp"
 
-#include <rte_ethdev.h>
+#include <fmt/format.h>
 
-#include "core/environment.hpp"
+#include "core/log.hpp"
 
 namespace weftio::nic {
 
@@ -19,7 +19,7 @@ bool holds_when_full(const port_spec& parsed, const port_options& options)
 
 soft_port::soft_port(std::string spec, const port_spec& parsed, const port_options& options)
     : spec_(std::move(spec)), lock_(parsed.interface.empty() ? interface_lock() : interface_lock(spec_, parsed.interface)),
-      device_(spec_, parsed, options), sender_(device_.wire(), keys_),
+      device_(spec_, parsed, options), sender_(device_.wire(), keys_, send_pool_),
       receiver_(device_.id(), holds_when_full(parsed, options), parsed.capture),
       engine_(receiver_, sender_, options, "weftio/" + std::to_string(device_.id()))
 {
@@ -31,6 +31,20 @@ port_counters soft_port::counters() const
     receiver_.count(counters);
     counters.driver_missed = device_.missed();
     return counters;
+}
+
+void soft_port::forget_key(std::uint32_t key) noexcept
+{
+    key_entry region;
+    engine_.between_turns([&] {
+        if (const key_entry* known = keys_.find(key))
+            region = *known;
+        keys_.remove(key);
+    });
+    if (!engine_.between_turns_until([&] { return !sender_.uses(region.cpu, region.bytes); }, std::chrono::seconds(1)))
+        detail::log(log_level::error, fmt::format("weftio: port {}: memory of {} bytes at {} is taken away, and the driver still holds frames "
+                                                  "that lie in it; end send queues, or receive what loops back, before buffers",
+                                                  spec_, region.bytes, static_cast<const void*>(region.cpu)));
 }
 
 } // namespace weftio::nic

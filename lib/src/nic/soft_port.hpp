@@ -11,6 +11,7 @@
 #include "nic/soft/key_table.hpp"
 #include "nic/soft/receiver.hpp"
 #include "nic/soft/sender.hpp"
+#include "nic/telemetry.hpp"
 #include "weftio/port.hpp"
 
 struct rte_mempool;
@@ -35,7 +36,7 @@ class dpdk_port {
     nic::wire wire() const;
 
  private:
-    void probe(std::string_view spec, const port_spec& parsed);
+    void probe(std::string_view spec, const port_candidate& candidate);
     void configure(std::string_view spec, const port_options& options);
     void take_down() noexcept;
 
@@ -47,7 +48,8 @@ class dpdk_port {
     rte_mempool *pool_ = nullptr, *copies_ = nullptr;
 };
 
-/// What a weftio::port stands for. Members end in reverse order: engine, then queues and rules, then the device.
+/// What a weftio::port stands for. Members end in reverse order: engine, then queues and rules, then the device, then what its
+/// driver may have held.
 class soft_port {
  public:
     soft_port(std::string spec, const port_spec& parsed, const port_options& options);
@@ -60,18 +62,23 @@ class soft_port {
     nic::receiver& receiver() noexcept { return receiver_; } ///< between two turns only
     nic::sender& sender() noexcept { return sender_; }       ///< between two turns only
     key_table& keys() noexcept { return keys_; }              ///< between two turns only
+    /// The NIC refuses `key` from now on. Returns when no frame on its way out lies in the key's region any more; after a second
+    /// with a line in the log.
+    void forget_key(std::uint32_t key) noexcept;
     /// A number that grows: makes rules of equal priority keep the order of their making.
     std::uint64_t next_sequence() noexcept { return sequence_.fetch_add(1, std::memory_order_relaxed); }
 
  private:
     std::string spec_;
     interface_lock lock_;
+    send_pool send_pool_;
     dpdk_port device_;
     key_table keys_;
     nic::sender sender_;
     nic::receiver receiver_;
     nic::engine engine_;
     std::atomic<std::uint64_t> sequence_{0};
+    telemetry_entry telemetry_{*this}; ///< last to come, first to go
 };
 
 } // namespace weftio::nic

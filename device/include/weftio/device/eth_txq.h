@@ -23,7 +23,9 @@ struct weftio_dev_eth_txq {
     const WEFTIO_GLOBAL struct weftio_dev_clock *clock;
     weftio_u64 turn; /**< inline mode on a CPU: function that runs the engine once, else 0 */
     weftio_u64 turn_context;
-    weftio_u64 reserved[4];
+    weftio_u32 scratch; /**< for platforms whose block sum needs memory */
+    weftio_u32 reserved1;
+    weftio_u64 reserved2[3];
 };
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_eth_txq) == 128, "host and device share this layout");
 
@@ -211,11 +213,27 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_wait_time_enqueue_weak(WEFTIO_GLOBAL str
     return WEFTIO_DEV_OK;
 }
 
+/** WEFTIO_DEV_QUEUE_ERROR, WEFTIO_DEV_ABORTED or WEFTIO_DEV_OK. Never blocks; any lane. */
 WEFTIO_FN weftio_s32 weftio_dev_eth_txq_status(const WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq)
 {
     if (weftio_dev_send_failed(&txq->ring))
         return WEFTIO_DEV_QUEUE_ERROR;
     return weftio_dev_aborted(txq->control) ? WEFTIO_DEV_ABORTED : WEFTIO_DEV_OK;
+}
+
+/** Waits for the other blocks that are in a commit or a push, a few instructions each. Returns 0 when the host wants an end first. */
+WEFTIO_FN weftio_u32 weftio_dev_eth_txq_lock(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq)
+{
+    for (weftio_u32 attempt = 0; weftio_compare_exchange_u32(&txq->ring.lock, 0, 1) != 0; ++attempt) {
+        if (weftio_dev_aborted(txq->control))
+            return 0;
+        weftio_relax(attempt);
+    }
+    return 1;
+}
+WEFTIO_FN void weftio_dev_eth_txq_unlock(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq)
+{
+    weftio_store_release_sys_u32(&txq->ring.lock, 0);
 }
 
 /**
@@ -230,16 +248,13 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_status(const WEFTIO_GLOBAL struct weftio
  */
 WEFTIO_FN weftio_s32 weftio_dev_eth_txq_commit_strong(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq)
 {
-    for (weftio_u32 attempt = 0; weftio_compare_exchange_u32(&txq->ring.lock, 0, 1) != 0; ++attempt) {
-        if (weftio_dev_aborted(txq->control))
-            return WEFTIO_DEV_ABORTED;
-        weftio_relax(attempt);
-    }
+    if (!weftio_dev_eth_txq_lock(txq))
+        return WEFTIO_DEV_ABORTED;
     weftio_u32 ready = weftio_load_relaxed_u32(&txq->ring.ready);
     weftio_u32 filled = weftio_dev_send_scan(&txq->ring, ready);
     if (filled != ready)
         weftio_dev_send_publish(&txq->ring, filled);
-    weftio_store_release_sys_u32(&txq->ring.lock, 0);
+    weftio_dev_eth_txq_unlock(txq);
     weftio_dev_beat(txq->control, WEFTIO_DEV_FUNCTION_COMMIT, filled, WEFTIO_DEV_OK);
     return weftio_dev_eth_txq_status(txq);
 }
@@ -263,10 +278,18 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_commit_weak(WEFTIO_GLOBAL struct weftio_
     return weftio_dev_eth_txq_status(txq);
 }
 
-/** Makes the NIC look at what has been committed. One lane. Never blocks; in inline mode the NIC runs inside this call. */
+/**
+ * Makes the NIC look at what has been committed. One lane of a scope; several blocks may push at once. Waits while another block
+ * is in the same few instructions; in inline mode the NIC runs inside this call.
+ */
 WEFTIO_FN void weftio_dev_eth_txq_push(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq)
 {
+    weftio_u32 locked = weftio_dev_eth_txq_lock(txq);
+
     weftio_dev_send_doorbell(&txq->ring);
+    weftio_dev_beat(txq->control, WEFTIO_DEV_FUNCTION_PUSH, weftio_load_relaxed_u32(&txq->ring.ready), WEFTIO_DEV_OK);
+    if (locked)
+        weftio_dev_eth_txq_unlock(txq);
     weftio_dev_nic_turn(txq->turn, txq->turn_context);
 }
 
@@ -286,17 +309,19 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_poll_completion(WEFTIO_GLOBAL struct wef
 
     if (completed - position - 1 >= 0x80000000u)
         return WEFTIO_DEV_NOT_FOUND;
-    if (weftio_dev_send_failed(&txq->ring))
+    weftio_u64 timestamp = weftio_swap64(weftio_load_acquire_sys_u64(&txq->ring.completion->timestamp_be));
+    /* Second 0 is none: the NIC is about to publish an error, and its syndrome is there already. */
+    if (weftio_dev_send_failed(&txq->ring) || !(timestamp >> 32))
         return WEFTIO_DEV_QUEUE_ERROR;
-    *completed_ns = weftio_real_time_to_ns(weftio_swap64(weftio_load_acquire_sys_u64(&txq->ring.completion->timestamp_be)));
+    *completed_ns = weftio_real_time_to_ns(timestamp);
     return WEFTIO_DEV_OK;
 }
 
 /**
  * Waits until at least `count` positions are free, bounded by `timeout_ns` (0: by the abort flag only). One lane.
  *
- * @return WEFTIO_DEV_OK; WEFTIO_DEV_TIMEOUT; WEFTIO_DEV_ABORTED; WEFTIO_DEV_QUEUE_ERROR; WEFTIO_DEV_INVALID_ARGUMENT `count` is more
- *         than the ring has
+ * @return WEFTIO_DEV_OK; WEFTIO_DEV_TIMEOUT; WEFTIO_DEV_ABORTED or WEFTIO_DEV_QUEUE_ERROR, also when there is room;
+ *         WEFTIO_DEV_INVALID_ARGUMENT `count` is more than the ring has
  */
 WEFTIO_FN weftio_s32 weftio_dev_eth_txq_wait_room(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, weftio_u32 count, weftio_u64 timeout_ns)
 {
@@ -304,20 +329,32 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_wait_room(WEFTIO_GLOBAL struct weftio_de
 
     if (count > txq->ring.mask + 1)
         return WEFTIO_DEV_INVALID_ARGUMENT;
-    for (weftio_u32 attempt = 0; weftio_dev_send_room(&txq->ring, count) < count; ++attempt) {
+    for (weftio_u32 attempt = 0;; ++attempt) {
         weftio_s32 status = weftio_dev_eth_txq_status(txq);
-        weftio_u64 now_ns = weftio_dev_clock_ns(txq->clock);
-        if (status != WEFTIO_DEV_OK)
+        if (status != WEFTIO_DEV_OK || weftio_dev_send_room(&txq->ring, count) >= count)
             return status;
+        weftio_u64 now_ns = weftio_dev_clock_ns(txq->clock);
         if (!start_ns)
             start_ns = now_ns;
         if (timeout_ns && now_ns - start_ns >= timeout_ns)
             return WEFTIO_DEV_TIMEOUT;
-        weftio_dev_beat(txq->control, WEFTIO_DEV_FUNCTION_POLL, txq->ring.reserved, WEFTIO_DEV_FULL);
+        weftio_dev_beat(txq->control, WEFTIO_DEV_FUNCTION_POLL, weftio_load_relaxed_u32(&txq->ring.reserved), WEFTIO_DEV_FULL);
         weftio_dev_nic_turn(txq->turn, txq->turn_context);
         weftio_relax(attempt);
     }
-    return WEFTIO_DEV_OK;
+}
+
+/**
+ * As weftio_dev_eth_txq_wait_room, for a block: all its lanes call, all get the same status. Brings its own barriers.
+ *
+ * @pre one block uses the queue
+ */
+WEFTIO_FN weftio_s32 weftio_dev_eth_txq_wait_room_block(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, weftio_u32 count,
+                                                        weftio_u64 timeout_ns)
+{
+    weftio_u32 failure = weftio_lane() == 0 ? (weftio_u32)-weftio_dev_eth_txq_wait_room(txq, count, timeout_ns) : 0;
+
+    return -(weftio_s32)weftio_block_sum_u32(failure, &txq->scratch);
 }
 
 /** A wait entry's value moved on by `ns`, less than a second: no division. */

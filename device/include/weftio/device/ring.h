@@ -72,21 +72,26 @@ struct weftio_dev_send_ring {
     weftio_u32 reserved;  /**< next index to hand out */
     weftio_u32 ready;     /**< next index to commit */
     weftio_u32 completed; /**< what was known last; may lag behind the completion */
-    weftio_u32 lock;      /**< held while a strong commit scans */
+    weftio_u32 lock;      /**< held while a strong commit scans, and while a push rings */
 };
 
 /**
  * How many entries the NIC is done with in all. Never blocks; any lane.
  *
- * The completion carries 16 bits. `ready` is read after it, so it is not behind, and fewer than 2^15 entries can be between.
+ * The completion carries 16 bits, `ready` the rest: it is at most 2^15 (the deepest ring) ahead of what is completed. A lane that
+ * is put aside between its looks may miss any number of entries that others commit: it looks again when those were 2^15 or more.
  */
-WEFTIO_FN weftio_u32 weftio_dev_send_completed(WEFTIO_GLOBAL struct weftio_dev_send_ring *ring)
+WEFTIO_FN weftio_u32 weftio_dev_send_completed(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring)
 {
-    /* Acquire, pairs with the NIC's release: an entry may be overwritten, and its buffer used, only once the NIC is done. */
-    weftio_u32 last = weftio_cqe_wqe_counter(weftio_load_acquire_sys_u32(&ring->completion->publication));
-    weftio_u32 ready = weftio_load_relaxed_u32(&ring->ready);
+    for (;;) {
+        weftio_u32 before = weftio_load_acquire_sys_u32(&ring->ready);
+        /* Acquire, pairs with the NIC's release: an entry may be overwritten, and its buffer used, only once the NIC is done. */
+        weftio_u32 last = weftio_cqe_wqe_counter(weftio_load_acquire_sys_u32(&ring->completion->publication));
+        weftio_u32 ready = weftio_load_relaxed_u32(&ring->ready);
 
-    return ready - ((ready - (last + 1)) & 0xffffu);
+        if (ready - before < 0x8000u)
+            return ready - ((ready - (last + 1)) & 0xffffu);
+    }
 }
 
 /** Whether the NIC has moved the queue to the error state. Never blocks; any lane. */
@@ -171,7 +176,10 @@ WEFTIO_FN void weftio_dev_send_publish(WEFTIO_GLOBAL struct weftio_dev_send_ring
     weftio_store_release_sys_u32(ring->dbrec, weftio_swap32(ready & 0xffffu));
 }
 
-/** Rings the doorbell: the NIC looks at the record. One lane. */
+/**
+ * Rings the doorbell: the NIC looks at the record. One lane at a time: a value that overwrites a later one could be what the NIC
+ * has seen already, and it would not look.
+ */
 WEFTIO_FN void weftio_dev_send_doorbell(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring)
 {
     weftio_u32 index_be = weftio_swap32((weftio_load_relaxed_u32(&ring->ready) & 0xffffu) << 8);

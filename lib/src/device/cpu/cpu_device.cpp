@@ -46,8 +46,9 @@ class cpu_device final : public device_backend {
     cpu_device() : shuffle_seed_(shuffle_seed())
     {
         if (shuffle_seed_)
-            log(log_level::info, fmt::format("weftio: CPU device: lanes run in shuffled order; WEFTIO_SHUFFLE_SEED={} repeats it",
-                                             *shuffle_seed_));
+            log(log_level::info,
+                fmt::format("weftio: CPU device: lanes run in shuffled order; WEFTIO_SHUFFLE_SEED={} repeats it",
+                            *shuffle_seed_));
     }
     ~cpu_device() override
     {
@@ -67,9 +68,9 @@ class cpu_device final : public device_backend {
     const std::string name_ = "cpu";
     const std::optional<std::uint64_t> shuffle_seed_;
     stack_pool stacks_;
-    std::mutex mutex_;              ///< of what follows
-    bool keeps_memory_ = false;     ///< a kernel was left behind and may still use any of it
-    std::vector<void*> kept_;       ///< released since
+    std::mutex mutex_;          ///< of what follows
+    bool keeps_memory_ = false; ///< a kernel was left behind and may still use any of it
+    std::vector<void*> kept_;   ///< released since
 };
 
 device_backend::allocation cpu_device::allocate(std::size_t bytes, std::size_t alignment, memory_kind kind)

@@ -19,9 +19,9 @@ namespace {
     std::uint64_t seed = 0;
     auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), seed);
     if (failure != std::errc{} || end != text.data() + text.size())
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: WEFTIO_SHUFFLE_SEED={}: not a decimal number below 2^64; unset it for a random seed",
-                                text));
+        throw error(
+            errc::invalid_argument,
+            fmt::format("weftio: WEFTIO_SHUFFLE_SEED={}: not a decimal number below 2^64; unset it for a random seed", text));
     return seed;
 }
 

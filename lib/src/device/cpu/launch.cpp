@@ -31,9 +31,8 @@ void leave_signals_to_others() noexcept
 launch_state::launch_state(const launch_request& request, std::shared_ptr<device_backend> device, stack_pool& stacks,
                            std::optional<std::uint64_t> shuffle_seed)
     : device_(std::move(device)), stacks_(stacks), shuffle_seed_(shuffle_seed), name_(request.name), call_(request.call),
-      shape_(request.shape), controls_(request.controls), live_blocks_(request.shape.blocks)
-{
-}
+      shape_(request.shape), controls_(request.controls), lines_(request.lines), live_blocks_(request.shape.blocks)
+{}
 
 void launch_state::run_block(std::uint32_t block) noexcept
 {

@@ -47,6 +47,7 @@ class launch_state {
     const std::function<void()> call_;
     const grid shape_;
     const std::vector<weftio_dev_control*> controls_;
+    const std::vector<std::shared_ptr<lifeline>> lines_; ///< memory of queues, for as long as a block runs
 
     enum gate : int { closed, open, canceled };
     std::atomic<int> gate_ = closed;

@@ -34,7 +34,8 @@ inline constexpr bool sanitized = true;
 inline constexpr bool sanitized = false;
 #endif
 
-/// A stack, as AddressSanitizer knows it. Around every jump: the side that leaves calls leave(), the side that arrives arrive().
+/// A stack, as AddressSanitizer knows it. Around every jump: the side that leaves calls leave(), the side that arrives
+/// arrive().
 struct asan_stack {
     const void* bottom = nullptr;
     std::size_t bytes = 0;

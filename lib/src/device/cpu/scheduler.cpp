@@ -15,10 +15,11 @@ struct lane_canceled {};
 } // namespace
 
 block_scheduler::group::group(scope over, std::uint32_t first_lane, std::uint32_t lanes)
-    : first(first_lane), count(lanes), live(lanes), barrier{over == scope::block ? "the block barrier" : "their warp's barrier"},
-      sum{over == scope::block ? "the block sum" : "their warp's sum"}
-{
-}
+    : first(first_lane), count(lanes),
+      live(lanes), barrier{over == scope::block ? "the block barrier" : "their warp's barrier"}, sum{over == scope::block
+                                                                                                         ? "the block sum"
+                                                                                                         : "their warp's sum"}
+{}
 
 block_scheduler::block_scheduler(const weftio_cpu_lane& first, stack_pool& stacks, lane_order order,
                                  const std::atomic<bool>& ended_from_outside)

@@ -21,8 +21,8 @@ device_pointer pointer(const void* address)
 /// A kernel in a stream of its own.
 class running final : public running_backend {
  public:
-    running(std::string name, std::shared_ptr<cuda_device> owner, stream stream, std::uint32_t blocks)
-        : name_(std::move(name)), owner_(std::move(owner)), stream_(stream), blocks_(blocks)
+    running(const launch_request& request, std::shared_ptr<cuda_device> owner, stream stream)
+        : name_(request.name), owner_(std::move(owner)), stream_(stream), blocks_(request.shape.blocks), lines_(request.lines)
     {
     }
     running(const running&) = delete;
@@ -69,6 +69,7 @@ class running final : public running_backend {
     std::shared_ptr<cuda_device> owner_;
     stream stream_;
     std::uint32_t blocks_;
+    std::vector<std::shared_ptr<lifeline>> lines_; ///< memory of queues, until the kernel has ended
     std::mutex mutex_;
     bool ended_ = false;
     result failure_ = success;
@@ -229,7 +230,7 @@ std::shared_ptr<running_backend> cuda_device::launch(const launch_request& reque
     }
     running_blocks_ += request.shape.blocks;
     ++running_kernels_;
-    return std::make_shared<running>(request.name, std::static_pointer_cast<cuda_device>(std::move(self)), own, request.shape.blocks);
+    return std::make_shared<running>(request, std::static_pointer_cast<cuda_device>(std::move(self)), own);
 }
 
 void cuda_device::ended(std::uint32_t blocks) noexcept

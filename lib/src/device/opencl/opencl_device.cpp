@@ -76,7 +76,7 @@ try {
     check_shape(request, kernel.getWorkGroupInfo<CL_KERNEL_WORK_GROUP_SIZE>(device_));
     set_arguments(kernel, request);
     auto started =
-        std::make_shared<running>(request.name, kernel, cl::CommandQueue(context_, device_), std::move(self), occupancy_);
+        std::make_shared<running>(request, kernel, cl::CommandQueue(context_, device_), std::move(self), occupancy_);
     started->start(request.shape);
     return started;
 } catch (const cl::Error& failure) {

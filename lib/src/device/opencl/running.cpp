@@ -31,6 +31,7 @@ struct left_behind {
     cl::CommandQueue queue;
     cl::Event event;
     std::shared_ptr<device_backend> device;
+    std::vector<std::shared_ptr<lifeline>> lines;
 };
 
 void keep_for_good(left_behind kernel)
@@ -58,9 +59,10 @@ std::optional<cl_int> outcome::wait_for(std::chrono::nanoseconds bound)
     return status_;
 }
 
-running::running(std::string name, cl::Kernel kernel, cl::CommandQueue queue, std::shared_ptr<device_backend> device,
+running::running(const launch_request& request, cl::Kernel kernel, cl::CommandQueue queue, std::shared_ptr<device_backend> device,
                  occupancy& taken)
-    : name_(std::move(name)), kernel_(std::move(kernel)), queue_(std::move(queue)), device_(std::move(device)), taken_(taken)
+    : name_(request.name), kernel_(std::move(kernel)), queue_(std::move(queue)), device_(std::move(device)), lines_(request.lines),
+      taken_(taken)
 {}
 
 running::~running()
@@ -68,7 +70,7 @@ running::~running()
     if (!started_ || outcome_->wait_for(std::chrono::nanoseconds(0)))
         return;
     taken_.leave_behind();
-    keep_for_good({kernel_, queue_, event_, device_});
+    keep_for_good({kernel_, queue_, event_, device_, lines_});
 }
 
 void running::start(grid shape)

@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "device/backend.hpp"
 #include "device/opencl/occupancy.hpp"
@@ -32,7 +33,7 @@ class outcome {
 class running final : public running_backend {
  public:
     /// `taken` belongs to `device`.
-    running(std::string name, cl::Kernel kernel, cl::CommandQueue queue, std::shared_ptr<device_backend> device,
+    running(const launch_request& request, cl::Kernel kernel, cl::CommandQueue queue, std::shared_ptr<device_backend> device,
             occupancy& taken);
     ~running() override;
 
@@ -48,6 +49,7 @@ class running final : public running_backend {
     cl::CommandQueue queue_; ///< its own, so that no other kernel waits behind it
     cl::Event event_;
     std::shared_ptr<device_backend> device_;
+    std::vector<std::shared_ptr<lifeline>> lines_; ///< memory of queues, until the kernel has ended
     occupancy& taken_;
     std::shared_ptr<outcome> outcome_ = std::make_shared<outcome>();
     bool started_ = false;

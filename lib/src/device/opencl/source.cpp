@@ -4,7 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "weftio/device/eth_txq.h" // a dependency, so that an edit of a header rebuilds this file
+#include "weftio/device/eth_txq.h" // dependencies, so that an edit of a header rebuilds this file
+#include "weftio/device/semaphore.h"
 #include "weftio/device/wqe.h"
 #include "weftio/kernel.hpp"
 
@@ -19,7 +20,8 @@
     HEADER(ring, "weftio/device/ring.h")                                                                                       \
     HEADER(buf, "weftio/device/buf.h")                                                                                         \
     HEADER(eth_rxq, "weftio/device/eth_rxq.h")                                                                                 \
-    HEADER(eth_txq, "weftio/device/eth_txq.h")
+    HEADER(eth_txq, "weftio/device/eth_txq.h")                                                                                 \
+    HEADER(semaphore, "weftio/device/semaphore.h")
 
 namespace weftio::detail::opencl {
 

@@ -72,7 +72,7 @@ void fill_checksums(std::span<std::uint8_t> frame, bool l3, bool l4) noexcept
     if (headers.l3 == l3_kind::none || headers.l3_end > frame.size())
         return;
     void* ip = &frame[headers.l3_offset];
-    if (l3 && headers.l3 == l3_kind::ipv4 && headers.l3_end >= headers.l4_offset) {
+    if (l3 && headers.l3 == l3_kind::ipv4) {
         auto* header = static_cast<rte_ipv4_hdr*>(ip);
         header->hdr_checksum = 0;
         header->hdr_checksum = rte_ipv4_cksum(header);

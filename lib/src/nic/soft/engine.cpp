@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <limits>
 
 #include "core/clock.hpp"
 #include "core/log.hpp"
@@ -20,13 +21,15 @@ namespace {
 
 /// A sleep may take this much longer than asked: with a deadline closer than this the engine stays awake.
 constexpr std::uint64_t wake_up_ns = 200'000;
+/// Entries of one queue in one turn of a thread: what a driver takes at once. In inline mode a push is executed whole.
+constexpr std::uint32_t entries_per_turn = 32;
 
 } // namespace
 
 engine::engine(receiver& receiver, sender& sender, const port_options& options, std::string name)
-    : receiver_(receiver), sender_(sender), idle_(options.idle)
+    : receiver_(receiver), sender_(sender), idle_(options.idle), has_thread_(options.mode == engine_mode::thread)
 {
-    if (options.mode == engine_mode::inline_worker)
+    if (!has_thread_)
         return;
     thread_ = std::thread([this] { run(); });
     pthread_setname_np(thread_.native_handle(), name.substr(0, 15).c_str());
@@ -59,7 +62,7 @@ unsigned engine::turn()
 unsigned engine::one_turn()
 {
     detail::utc_clock::instance().discipline();
-    return receiver_.turn() + sender_.turn();
+    return receiver_.turn() + sender_.turn(has_thread_ ? entries_per_turn : std::numeric_limits<std::uint32_t>::max());
 }
 
 void engine::run()

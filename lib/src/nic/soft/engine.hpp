@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <mutex>
@@ -41,7 +42,22 @@ class engine {
         } done{*this};
         return change();
     }
-    bool has_thread() const noexcept { return thread_.joinable(); }
+    /// Runs `wanted` between two turns again and again until it returns true, at most for `bound`; in inline mode this thread runs
+    /// the turns. Returns whether it has. Any thread but the engine's.
+    template <class Wanted>
+    bool between_turns_until(Wanted&& wanted, std::chrono::nanoseconds bound)
+    {
+        for (auto end = std::chrono::steady_clock::now() + bound; !between_turns(wanted);) {
+            if (std::chrono::steady_clock::now() > end)
+                return false;
+            if (has_thread())
+                std::this_thread::sleep_for(std::chrono::microseconds(100));
+            else
+                turn();
+        }
+        return true;
+    }
+    bool has_thread() const noexcept { return has_thread_; }
 
  private:
     unsigned one_turn();
@@ -53,6 +69,7 @@ class engine {
     receiver& receiver_;
     sender& sender_;
     idle_policy idle_;
+    const bool has_thread_;
     std::mutex changers_;             ///< one change at a time
     std::mutex turns_;                ///< held by whoever runs turns, or changes things
     std::condition_variable changed_; ///< the engine thread waits here while somebody changes things

@@ -119,7 +119,7 @@ bool receiver::deliver(rte_mbuf& mbuf)
 {
     // The queue may have gone while the packet waited for it.
     rx_queue* queue = decision_.target.slot < queues_.size() ? queues_[decision_.target.slot].get() : nullptr;
-    if (!queue)
+    if (!queue || queue->stopped())
         return drop(drop_reason::queue_closed);
     if (!queue->fits(mbuf.pkt_len)) {
         queue->too_long.add(1);

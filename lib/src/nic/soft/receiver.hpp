@@ -34,7 +34,11 @@ class receiver {
     std::uint32_t add(rx_ring ring);
     void remove(std::uint32_t number) noexcept;
     const rx_queue& queue(std::uint32_t number) const { return *queues_[number]; }
+    rx_queue& queue(std::uint32_t number) { return *queues_[number]; }
     steering& rules() noexcept { return steering_; }
+    /// Numbers in use are below this; find() says which of them are.
+    std::uint32_t queues() const noexcept { return static_cast<std::uint32_t>(queues_.size()); }
+    const rx_queue* find(std::uint32_t number) const noexcept { return queues_[number].get(); }
 
     /// Any thread.
     void count(port_counters& counters) const;

@@ -52,4 +52,23 @@ void rx_queue::complete(std::uint32_t bytes, const rx_facts& facts)
     delivered_bytes.add(bytes);
 }
 
+void rx_queue::stop()
+{
+    if (stopped_)
+        return;
+    stopped_ = true;
+    free_ = 0; // count anew: the kernel may have posted more
+    has_room();
+    flushed.add(free_);
+}
+
+void rx_queue::restart(const rx_ring& ring)
+{
+    auto number = ring_.number;
+    ring_ = ring;
+    ring_.number = number;
+    filled_ = free_ = 0;
+    stopped_ = false;
+}
+
 } // namespace weftio::nic

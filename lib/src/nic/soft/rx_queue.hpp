@@ -46,13 +46,20 @@ class rx_queue {
     /// Publishes the completion of the next slot.
     void complete(std::uint32_t bytes, const rx_facts& facts);
     const rx_ring& ring() const { return ring_; }
+    /// The kernel is given up: nothing is delivered any more, what was posted and is not filled is flushed.
+    void stop();
+    bool stopped() const { return stopped_; }
+    /// Starts again at index 0, in a ring that has been made anew.
+    void restart(const rx_ring& ring);
 
-    detail::counter delivered, delivered_bytes, out_of_buffer, too_long;
+    /// What a kernel posted is delivered, free, or, once the queue was stopped, flushed.
+    detail::counter delivered, delivered_bytes, out_of_buffer, too_long, flushed;
 
  private:
     rx_ring ring_;
     std::uint32_t filled_ = 0; ///< free-running index of the next slot
     std::uint32_t free_ = 0;   ///< slots known to be free
+    bool stopped_ = false;
 };
 
 } // namespace weftio::nic

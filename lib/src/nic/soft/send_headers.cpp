@@ -53,29 +53,36 @@ void register_operations()
                                                      rte_strerror(-registered), RTE_MEMPOOL_MAX_OPS_IDX));
 }
 
-} // namespace
-
-send_pool::send_pool(std::uint16_t port)
+rte_mempool* made_pool()
 {
+    static std::atomic<unsigned> made{0};
     register_operations();
-    pool_ = rte_mempool_create_empty(fmt::format("weftio_tx_{}", port).c_str(), 1, sizeof(send_header), 0, sizeof(rte_pktmbuf_pool_private),
-                                     SOCKET_ID_ANY, 0);
-    if (!pool_ || rte_mempool_set_ops_byname(pool_, "weftio_send", nullptr) != 0) {
-        rte_mempool_free(pool_);
-        throw error(errc::out_of_memory, fmt::format("weftio: no pool for the send headers of port {}: {}", port, rte_strerror(rte_errno)));
+    rte_mempool* pool = rte_mempool_create_empty(fmt::format("weftio_tx_{}", made.fetch_add(1)).c_str(), 1, sizeof(send_header), 0,
+                                                 sizeof(rte_pktmbuf_pool_private), SOCKET_ID_ANY, 0);
+    if (!pool || rte_mempool_set_ops_byname(pool, "weftio_send", nullptr) != 0) {
+        int reason = rte_errno;
+        rte_mempool_free(pool);
+        throw error(errc::out_of_memory, fmt::format("weftio: eth_txq: no pool for send headers: {}; close ports or queues, or give EAL more "
+                                                     "memory",
+                                                     rte_strerror(reason)));
     }
     rte_pktmbuf_pool_private room{};
     room.mbuf_data_room_size = UINT16_MAX;
-    rte_pktmbuf_pool_init(pool_, &room);
+    rte_pktmbuf_pool_init(pool, &room);
+    return pool;
 }
+
+} // namespace
 
 send_pool::~send_pool()
 {
     rte_mempool_free(pool_);
 }
 
-std::unique_ptr<send_header[]> send_pool::make(std::uint32_t depth) const
+std::unique_ptr<send_header[]> send_pool::make(std::uint32_t depth)
 {
+    if (!pool_)
+        pool_ = made_pool();
     std::unique_ptr<send_header[]> headers(new send_header[depth]);
     for (std::uint32_t slot = 0; slot < depth; ++slot) {
         rte_mbuf& mbuf = headers[slot].mbuf;

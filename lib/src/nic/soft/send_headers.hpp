@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <string>
+#include <vector>
 
 #include "nic/soft/entry.hpp"
 
@@ -29,20 +29,23 @@ struct alignas(64) send_header {
     std::array<std::byte, bounce_bytes> bounce{}; ///< bytes that came inside the entry, and padding
 };
 
-/// A mempool without objects of its own: whatever is put into it is a send_header.
+/// A mempool without objects of its own: whatever is put into it is a send_header. Must outlive the port's device, whose driver
+/// may hold mbufs to its end.
 class send_pool {
  public:
-    /// @param port  for its name. Throws weftio::error errc::out_of_memory.
-    explicit send_pool(std::uint16_t port);
+    send_pool() = default;
     send_pool(const send_pool&) = delete;
     send_pool& operator=(const send_pool&) = delete;
     ~send_pool();
 
-    /// Headers for a ring of `depth` slots.
-    std::unique_ptr<send_header[]> make(std::uint32_t depth) const;
+    /// Headers for a ring of `depth` slots. Throws weftio::error errc::out_of_memory.
+    std::unique_ptr<send_header[]> make(std::uint32_t depth);
+    /// Takes headers that the driver still holds.
+    void keep(std::unique_ptr<send_header[]> headers) { kept_.push_back(std::move(headers)); }
 
  private:
-    rte_mempool* pool_;
+    rte_mempool* pool_ = nullptr; ///< made with the first headers
+    std::vector<std::unique_ptr<send_header[]>> kept_;
 };
 
 } // namespace weftio::nic

@@ -6,12 +6,18 @@
 
 namespace weftio::nic {
 
-unsigned sender::turn()
+unsigned sender::turn(std::uint32_t most)
 {
     unsigned moved = 0;
+    bool waits_for_driver = false;
     for (auto& queue : queues_)
-        if (queue)
-            moved += queue->turn();
+        if (queue) {
+            moved += queue->turn(most);
+            waits_for_driver = waits_for_driver || queue->waits_for_driver();
+        }
+    // Drivers with a ring of their own look at what they have sent when they are given more: with nothing to give, they are asked.
+    if (moved == 0 && waits_for_driver)
+        rte_eth_tx_done_cleanup(wire_.port, 0, 0);
     return moved;
 }
 
@@ -40,7 +46,7 @@ void sender::remove(std::uint32_t number)
     auto& place = queues_[number - 1];
     place->stop();
     if (!drained(number))
-        with_the_driver_.push_back(place->take_headers());
+        pool_.keep(place->take_headers());
     place.reset();
 }
 
@@ -49,6 +55,12 @@ bool sender::drained(std::uint32_t number)
     rte_eth_tx_done_cleanup(wire_.port, 0, 0); // drivers that free at once do not have it, and need it not
     queue(number).collect();
     return queue(number).all_returned();
+}
+
+bool sender::uses(const std::byte* begin, std::size_t bytes) const
+{
+    rte_eth_tx_done_cleanup(wire_.port, 0, 0);
+    return std::any_of(queues_.begin(), queues_.end(), [&](const auto& queue) { return queue && queue->uses(begin, bytes); });
 }
 
 } // namespace weftio::nic

@@ -275,4 +275,12 @@ decision steering::decide(const received_frame& frame, packet_headers* headers) 
     return {.reason = drop_reason::no_match, .parsed = headers != nullptr};
 }
 
+std::vector<std::shared_ptr<const steering_rule>> steering::all() const
+{
+    std::vector<std::shared_ptr<const steering_rule>> rules;
+    for (const outcome& each : outcomes_)
+        rules.push_back(each.rule);
+    return rules;
+}
+
 } // namespace weftio::nic

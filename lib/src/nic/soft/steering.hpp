@@ -73,6 +73,8 @@ class steering {
     /// given to a new queue afterwards.
     void forget_queue(std::uint32_t slot) noexcept;
     std::size_t size() const noexcept { return matches_.size(); }
+    /// The rules, in the order of decision.
+    std::vector<std::shared_ptr<const steering_rule>> all() const;
 
     /// Finds the first rule that matches, counts its hit, and says where the frame goes. Never blocks or allocates.
     /// @param[out] headers  filled when decision::parsed; may be nullptr

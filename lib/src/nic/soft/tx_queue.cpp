@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 
 #include "core/clock.hpp"
 #include "nic/soft/checksum.hpp"
@@ -17,20 +18,10 @@ namespace {
 
 constexpr std::uint32_t shortest_frame = 60; ///< without FCS: the NIC pads
 constexpr std::uint64_t spin_ns = 2000;      ///< closer to a deadline than this the engine waits on the spot
-constexpr std::uint32_t vlan_tag_bytes = 4;
 
 bool asks_for_checksums(const entry& entry)
 {
     return (entry.cs_flags & (WEFTIO_ETH_L3_CHECKSUM | WEFTIO_ETH_L4_CHECKSUM)) != 0;
-}
-
-bool is_tagged(const frame_pieces& pieces)
-{
-    const frame_piece& first = pieces.pieces[0];
-    if (first.count < 14)
-        return false;
-    auto type = static_cast<unsigned>(first.bytes[12]) << 8 | static_cast<unsigned>(first.bytes[13]);
-    return type == RTE_ETHER_TYPE_VLAN || type == RTE_ETHER_TYPE_QINQ;
 }
 
 } // namespace
@@ -40,13 +31,13 @@ tx_queue::tx_queue(const tx_ring& ring, const wire& wire, const key_table& keys,
 {
 }
 
-unsigned tx_queue::turn()
+unsigned tx_queue::turn(std::uint32_t most)
 {
     look();
     unsigned moved = 0;
     if (next_ != submitted_ || staged_first_ != staged_end_)
-        moved = execute();
-    if (completed_ != next_)
+        moved = execute(most);
+    if (completed_ != next_ || record_refused_)
         moved += complete();
     return moved;
 }
@@ -61,22 +52,20 @@ void tx_queue::look()
     // Acquire, pairs with the commit's release: the entries are written.
     auto committed = static_cast<std::uint16_t>(weftio_swap32(weftio_load_acquire_sys_u32(ring_.dbrec)));
     auto more = static_cast<std::uint16_t>(committed - static_cast<std::uint16_t>(submitted_));
-    if (submitted_ - completed_ + more > ring_.entries.depth) {
-        if (!failed_)
-            fail(submitted_++, refusal::wrong_doorbell);
-        return;
-    }
-    submitted_ += more;
+    if (submitted_ - completed_ + more > ring_.entries.depth)
+        refuse_record();
+    else
+        submitted_ += more;
 }
 
-unsigned tx_queue::execute()
+unsigned tx_queue::execute(std::uint32_t most)
 {
     std::uint32_t before = next_;
     if (held() || !hand_over())
         return 0;
     if (failed_)
         flush(next_);
-    while (next_ != submitted_ && !pacing_.holding() && execute_one(next_)) {
+    while (most-- != 0 && next_ != submitted_ && !pacing_.holding() && execute_one(next_)) {
     }
     hand_over();
     return next_ - before;
@@ -103,24 +92,13 @@ bool tx_queue::execute_one(std::uint32_t index)
 {
     refusal reason = fetch(ring_.entries, index, submitted_ - index, entry_);
     if (reason == refusal::none && entry_.opcode == WEFTIO_OPCODE_SEND) {
-        reason = gather(entry_, keys_, wire_.mtu + RTE_ETHER_HDR_LEN + 2 * vlan_tag_bytes, pieces_);
-        if (reason == refusal::none && pieces_.bytes > wire_.mtu + RTE_ETHER_HDR_LEN + (is_tagged(pieces_) ? 2 * vlan_tag_bytes : 0))
-            reason = refusal::too_long;
+        reason = gather(entry_, keys_, wire_.mtu, pieces_);
         if (reason == refusal::none)
             return send(entry_, index);
     } else if (reason == refusal::none && entry_.opcode != WEFTIO_OPCODE_NOP) {
-        std::uint64_t deadline_ns = 0;
-        reason = read_wait(entry_, deadline_ns);
-        if (reason == refusal::none) {
-            if (!hand_over()) // what is in front of the wait goes first
-                return false;
-            if (wire_.timestamp_flag != 0 || pacing_.begin(deadline_ns, detail::utc_now_ns())) {
-                stamp_ns_ = deadline_ns;
-                finish(index, entry_, false, 0);
-                return true;
-            }
-            reason = refusal::too_far_ahead;
-        }
+        if (!hand_over()) // what is in front of the wait goes first
+            return false;
+        reason = begin_wait();
     }
     if (reason != refusal::none)
         fail(index, reason);
@@ -129,13 +107,37 @@ bool tx_queue::execute_one(std::uint32_t index)
     return reason == refusal::none;
 }
 
+refusal tx_queue::begin_wait()
+{
+    std::uint64_t deadline_ns = 0;
+    if (refusal reason = read_wait(entry_, deadline_ns); reason != refusal::none)
+        return reason;
+    if (!pacing_.begin(deadline_ns, detail::utc_now_ns()))
+        return refusal::too_far_ahead;
+    if (wire_.timestamp_flag != 0 && pacing_.holding()) {
+        stamp_ns_ = std::max(stamp_ns_, deadline_ns);
+        pacing_.leave();
+    }
+    return refusal::none;
+}
+
+/// Hardware pacing: the first frame behind a wait says when, and those behind it cannot overtake.
+void tx_queue::stamp(rte_mbuf& mbuf)
+{
+    if (stamp_ns_ == 0)
+        return;
+    *RTE_MBUF_DYNFIELD(&mbuf, wire_.timestamp_offset, rte_mbuf_timestamp_t*) = stamp_ns_;
+    mbuf.ol_flags |= wire_.timestamp_flag;
+    stamp_ns_ = 0;
+}
+
 /// Sends from where the frame lies when that is one piece and nothing has to be written; otherwise from a copy.
 bool tx_queue::send(const entry& entry, std::uint32_t index)
 {
     send_header& head = header(index);
     if (staged_end_ == burst && !hand_over())
         return false;
-    bool plain = pieces_.count == 1 && (!asks_for_checksums(entry) || wire_.driver_checksums);
+    bool plain = pieces_.count == 1 && !asks_for_checksums(entry);
     rte_mbuf* mbuf = nullptr;
     if (plain && !pieces_.in_entry && pieces_.bytes >= shortest_frame)
         mbuf = in_place(pieces_.pieces[0], head);
@@ -143,10 +145,7 @@ bool tx_queue::send(const entry& entry, std::uint32_t index)
         mbuf = copied(entry, pieces_, head);
     if (!mbuf)
         return false; // no copy to be had now; some are with the driver
-    if (wire_.timestamp_flag != 0 && stamp_ns_ != 0) {
-        *RTE_MBUF_DYNFIELD(mbuf, wire_.timestamp_offset, rte_mbuf_timestamp_t*) = stamp_ns_;
-        mbuf->ol_flags |= wire_.timestamp_flag;
-    }
+    stamp(*mbuf);
     finish(index, entry, true, pieces_.bytes);
     stage(mbuf);
     return true;
@@ -221,10 +220,11 @@ bool tx_queue::hand_over()
 {
     if (staged_first_ == staged_end_)
         return true;
-    if (staged_first_ == 0)
-        pacing_.handed_over(detail::utc_now_ns());
-    staged_first_ = static_cast<std::uint16_t>(
-        staged_first_ + rte_eth_tx_burst(wire_.port, 0, &staged_[staged_first_], static_cast<std::uint16_t>(staged_end_ - staged_first_)));
+    std::uint64_t now_ns = detail::utc_now_ns();
+    std::uint16_t taken = rte_eth_tx_burst(wire_.port, 0, &staged_[staged_first_], static_cast<std::uint16_t>(staged_end_ - staged_first_));
+    if (taken != 0)
+        pacing_.handed_over(now_ns);
+    staged_first_ = static_cast<std::uint16_t>(staged_first_ + taken);
     if (staged_first_ != staged_end_)
         return false;
     staged_first_ = staged_end_ = 0;
@@ -255,6 +255,10 @@ unsigned tx_queue::complete()
         last = completed_;
         completed_ += head.blocks;
     }
+    if (record_refused_ && completed_ == next_) {
+        publish(completed_ - 1, refusal::wrong_doorbell, now_ns);
+        record_refused_ = false;
+    }
     if (completed_ == before)
         return 0;
     sent.add(frames);
@@ -284,6 +288,20 @@ void tx_queue::fail(std::uint32_t index, refusal reason)
     events_.put({.position = index, .reason = reason, .time_ns = detail::utc_now_ns()});
     bury(index, reason);
     flush(index + 1);
+}
+
+/// No entry stands for a record that claims too much: the ring may be full. What has not been executed is flushed, and once the
+/// rest is done a completion says error.
+void tx_queue::refuse_record()
+{
+    if (failed_)
+        return;
+    failed_ = record_refused_ = true;
+    failed_entries.add(1);
+    enqueued.add(1);
+    events_.put({.position = submitted_, .reason = refusal::wrong_doorbell, .time_ns = detail::utc_now_ns()});
+    pacing_.leave();
+    flush(next_);
 }
 
 /// The block at `index` is done without having been executed.
@@ -324,12 +342,27 @@ void tx_queue::stop()
     complete();
 }
 
-void tx_queue::restart() noexcept
+void tx_queue::restart(const tx_ring& ring, std::uint32_t index) noexcept
 {
+    std::uint32_t queue = ring_.entries.queue;
+    ring_ = ring;
+    ring_.entries.queue = queue;
     doorbell_ = 0;
-    submitted_ = next_ = handed_ = completed_ = 0;
-    failed_ = false;
+    submitted_ = next_ = handed_ = completed_ = index;
+    failed_ = record_refused_ = false;
     stamp_ns_ = 0;
+}
+
+bool tx_queue::uses(const std::byte* begin, std::size_t bytes) noexcept
+{
+    for (std::uint32_t index = completed_; index != next_; index += header(index).blocks) {
+        send_header& head = header(index);
+        auto* frame = static_cast<const std::byte*>(head.mbuf.buf_addr);
+        if (head.frame && !head.returned.load(std::memory_order_acquire) && !std::less<>()(frame, begin) &&
+            std::less<>()(frame, begin + bytes))
+            return true;
+    }
+    return false;
 }
 
 } // namespace weftio::nic

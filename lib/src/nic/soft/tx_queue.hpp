@@ -28,8 +28,7 @@ struct tx_ring {
 struct wire {
     std::uint16_t port = 0;
     std::uint32_t mtu = 0;
-    bool driver_checksums = false; ///< the driver computes what an entry asks for
-    rte_mempool* copies = nullptr; ///< mbufs for frames that cannot be sent from where they lie
+    rte_mempool* copies = nullptr; ///< mbufs for frames that cannot be sent from where they lie; one holds the longest frame
     int timestamp_offset = -1;     ///< hardware sends on time: where an mbuf says when
     std::uint64_t timestamp_flag = 0;
 };
@@ -39,23 +38,29 @@ class tx_queue {
  public:
     tx_queue(const tx_ring& ring, const wire& wire, const key_table& keys, std::unique_ptr<send_header[]> headers);
 
-    /// Executes what is due, hands frames to the driver, completes what came back. Returns how much it moved.
-    unsigned turn();
+    /// Executes at most `most` of the entries that are due, hands frames to the driver, completes what came back. Returns how
+    /// much it moved.
+    unsigned turn(std::uint32_t most);
     /// Deadline of the wait that holds the queue; 0 when none does.
     std::uint64_t deadline_ns() const noexcept { return pacing_.holding() ? pacing_.deadline_ns() : 0; }
-    /// Whether frames are with the driver, or entries wait to be executed.
-    bool busy() const noexcept { return completed_ != submitted_; }
+    /// Whether the driver has not given back all that it took.
+    bool waits_for_driver() const noexcept { return completed_ != handed_; }
+    /// Whether a frame on its way out lies in these bytes.
+    bool uses(const std::byte* begin, std::size_t bytes) noexcept;
     /// Everything not yet handed over is flushed. Used when the queue ends or is reset.
     void stop();
-    /// Starts again at index 0, in a ring that has been made anew. @pre stop(), and nothing is with the driver
-    void restart() noexcept;
+    /// Starts again in a ring that has been made anew. @pre stop(), and nothing is with the driver
+    /// @param index  of the first entry; not 0 in tests, where indices are to wrap
+    void restart(const tx_ring& ring, std::uint32_t index = 0) noexcept;
+    const tx_ring& ring() const noexcept { return ring_; }
     bool all_returned() const noexcept { return completed_ == submitted_; }
     /// Completes what the driver gave back; for the time after stop().
     void collect() { complete(); }
     std::unique_ptr<send_header[]> take_headers() noexcept { return std::move(headers_); }
     bool failed() const noexcept { return failed_; }
 
-    /// enqueued = sent + waited + failed + flushed, once the queue is idle; all of them entries.
+    /// enqueued = sent + waited + failed + flushed, once the queue is idle; all of them entries. The blocks of an entry that was
+    /// flushed, which nobody has read, count one by one.
     detail::counter enqueued, sent, sent_bytes, waited, failed_entries, flushed, copied_bytes;
     const pacing& schedule() const noexcept { return pacing_; }
     send_events& events() noexcept { return events_; }
@@ -65,19 +70,21 @@ class tx_queue {
 
     void look();
     bool held();
-    unsigned execute();
+    unsigned execute(std::uint32_t most);
     /// Returns false when the entry has to be tried again later.
     bool execute_one(std::uint32_t index);
     bool send(const entry& entry, std::uint32_t index);
     rte_mbuf* in_place(const frame_piece& piece, send_header& header);
     rte_mbuf* copied(const entry& entry, const frame_pieces& pieces, send_header& header);
-    void begin_wait(std::uint64_t deadline_ns, std::uint32_t index);
+    refusal begin_wait();
+    void stamp(rte_mbuf& mbuf);
     void stage(rte_mbuf* mbuf);
     bool hand_over();
     void finish(std::uint32_t index, const entry& entry, bool frame, std::uint32_t bytes);
     unsigned complete();
     void publish(std::uint32_t index, refusal reason, std::uint64_t now_ns);
     void fail(std::uint32_t index, refusal reason);
+    void refuse_record();
     void bury(std::uint32_t index, refusal reason);
     void flush(std::uint32_t from);
     send_header& header(std::uint32_t index) { return headers_[index & (ring_.entries.depth - 1)]; }
@@ -95,7 +102,8 @@ class tx_queue {
     std::uint32_t handed_ = 0;    ///< behind the last entry whose frames the driver has taken
     std::uint32_t completed_ = 0; ///< behind the last entry that is done
     bool failed_ = false;
-    std::uint64_t stamp_ns_ = 0;  ///< hardware pacing: when the frames that follow go; 0: at once
+    bool record_refused_ = false; ///< and no completion has said so yet
+    std::uint64_t stamp_ns_ = 0;  ///< hardware pacing: when the next frame goes; 0: at once
 
     std::array<rte_mbuf*, burst> staged_{}; ///< staged_first_ .. staged_end_ are to be handed over
     std::uint16_t staged_first_ = 0, staged_end_ = 0;

@@ -1,0 +1,233 @@
+/**
+ * Semaphores: numbered items that pass from kernel to kernel, or between a kernel and the CPU.
+ *
+ * Life of an item: whoever *produces* waits until it is FREE, fills its packet info and custom info, and sets it READY;
+ * whoever *consumes* waits for READY, reads, and sets it FREE, or DONE where the producer wants to look at what came back.
+ * HOLD says that an item is being filled or worked on, ERROR that the work went wrong.
+ *
+ * Indices run freely: item = index & mask. An item has one owner at a time, who alone may write it: setting a status hands it
+ * over, and what was written before is visible to whoever sees that status. Items of different indices are independent, so any
+ * lanes and blocks may work on different ones at once; every function is called by one lane for itself.
+ */
+#pragma once
+
+#include "weftio/device/clock.h"
+#include "weftio/device/control.h"
+
+/** What an item is. Others than these are refused where transitions are checked. */
+enum weftio_dev_semaphore_status {
+    WEFTIO_DEV_SEMAPHORE_FREE = 0,
+    WEFTIO_DEV_SEMAPHORE_READY = 1,
+    WEFTIO_DEV_SEMAPHORE_HOLD = 2,
+    WEFTIO_DEV_SEMAPHORE_DONE = 3,
+    WEFTIO_DEV_SEMAPHORE_ERROR = 4
+};
+
+/** A cache line of its own, so that the owners of neighbors do not slow each other down. */
+struct weftio_dev_semaphore_item {
+    weftio_u32 status;
+    weftio_u32 count; /**< packets */
+    weftio_u32 first; /**< index of the first packet in its queue */
+    weftio_u32 reserved[13];
+};
+WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_semaphore_item) == 64, "host and device share this layout");
+
+/** What went wrong where transitions are checked. The host reads it. */
+struct weftio_dev_semaphore_illegal {
+    weftio_u32 count;    /**< transitions refused */
+    weftio_u32 recorded; /**< 1 once the three below, which tell of the first, are written */
+    weftio_u32 index;
+    weftio_u32 from;
+    weftio_u32 to;
+    weftio_u32 reserved[11];
+};
+WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_semaphore_illegal) == 64, "host and device share this layout");
+
+/** Made by the host class `semaphore`; read-only for kernels, who use it through the functions below only. */
+struct weftio_dev_semaphore {
+    WEFTIO_GLOBAL struct weftio_dev_semaphore_item *items;
+    WEFTIO_GLOBAL weftio_u8 *custom_info; /**< of item 0; 0 where items have none */
+    WEFTIO_GLOBAL struct weftio_dev_control *control;
+    const WEFTIO_GLOBAL struct weftio_dev_clock *clock;
+    WEFTIO_GLOBAL struct weftio_dev_semaphore_illegal *illegal; /**< 0: transitions are not checked */
+    weftio_u32 mask;
+    weftio_u32 custom_info_stride_bytes;
+    weftio_u64 reserved[2];
+};
+WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_semaphore) == 64, "host and device share this layout");
+
+#define WEFTIO_DEV_SEMAPHORE_BIT(FROM, TO) (1u << (WEFTIO_DEV_SEMAPHORE_##FROM * 5 + WEFTIO_DEV_SEMAPHORE_##TO))
+#define WEFTIO_DEV_SEMAPHORE_LEGAL                                                                                             \
+    (WEFTIO_DEV_SEMAPHORE_BIT(FREE, READY) | WEFTIO_DEV_SEMAPHORE_BIT(FREE, HOLD) |                                            \
+     WEFTIO_DEV_SEMAPHORE_BIT(HOLD, READY) | WEFTIO_DEV_SEMAPHORE_BIT(HOLD, FREE) |                                            \
+     WEFTIO_DEV_SEMAPHORE_BIT(HOLD, DONE) | WEFTIO_DEV_SEMAPHORE_BIT(HOLD, ERROR) |                                            \
+     WEFTIO_DEV_SEMAPHORE_BIT(READY, HOLD) | WEFTIO_DEV_SEMAPHORE_BIT(READY, DONE) |                                           \
+     WEFTIO_DEV_SEMAPHORE_BIT(READY, ERROR) | WEFTIO_DEV_SEMAPHORE_BIT(READY, FREE) |                                          \
+     WEFTIO_DEV_SEMAPHORE_BIT(DONE, FREE) | WEFTIO_DEV_SEMAPHORE_BIT(DONE, READY) | WEFTIO_DEV_SEMAPHORE_BIT(ERROR, FREE))
+
+/** Whether an item may go from status `from` to status `to`. */
+WEFTIO_FN weftio_u32 weftio_dev_semaphore_is_legal(weftio_u32 from, weftio_u32 to)
+{
+    return from <= WEFTIO_DEV_SEMAPHORE_ERROR && to <= WEFTIO_DEV_SEMAPHORE_ERROR &&
+           (WEFTIO_DEV_SEMAPHORE_LEGAL >> (from * 5 + to) & 1);
+}
+
+WEFTIO_FN WEFTIO_GLOBAL struct weftio_dev_semaphore_item *
+weftio_dev_semaphore_item_at(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore, weftio_u32 index)
+{
+    return &semaphore->items[index & semaphore->mask];
+}
+
+/** Status of item `index`. Never blocks. What was written before that status was set may be read afterwards. */
+WEFTIO_FN weftio_u32 weftio_dev_semaphore_get_status(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore, weftio_u32 index)
+{
+    /* Acquire, pairs with the release in weftio_dev_semaphore_publish: packet info and custom info are visible afterwards. */
+    return weftio_load_acquire_sys_u32(&weftio_dev_semaphore_item_at(semaphore, index)->status);
+}
+
+/** Hands item `index` over. */
+WEFTIO_FN void weftio_dev_semaphore_publish(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore, weftio_u32 index,
+                                            weftio_u32 status)
+{
+    /* Release, pairs with the acquire in weftio_dev_semaphore_get_status: all that the owner wrote and read comes before. */
+    weftio_store_release_sys_u32(&weftio_dev_semaphore_item_at(semaphore, index)->status, status);
+}
+
+/** Counts a refused transition and remembers the first. */
+WEFTIO_FN void weftio_dev_semaphore_record(WEFTIO_GLOBAL struct weftio_dev_semaphore_illegal *illegal, weftio_u32 index,
+                                           weftio_u32 from, weftio_u32 to)
+{
+    if (weftio_fetch_add_u32(&illegal->count, 1) != 0)
+        return;
+    weftio_store_relaxed_u32(&illegal->index, index);
+    weftio_store_relaxed_u32(&illegal->from, from);
+    weftio_store_relaxed_u32(&illegal->to, to);
+    /* Release, pairs with the host's acquire: index, from and to are written first. */
+    weftio_store_release_sys_u32(&illegal->recorded, 1);
+}
+
+/** 1 when item `index` may not go to `to` and transitions are checked, which is then counted. */
+WEFTIO_FN weftio_u32 weftio_dev_semaphore_refuses(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore, weftio_u32 index,
+                                                  weftio_u32 to)
+{
+    if (!semaphore->illegal)
+        return 0;
+    weftio_u32 from = weftio_dev_semaphore_get_status(semaphore, index);
+
+    if (weftio_dev_semaphore_is_legal(from, to))
+        return 0;
+    weftio_dev_semaphore_record(semaphore->illegal, index, from, to);
+    return 1;
+}
+
+/**
+ * Hands item `index` over with status `status`. Never blocks.
+ *
+ * @pre the caller owns the item
+ * @return WEFTIO_DEV_OK; WEFTIO_DEV_INVALID_ARGUMENT transitions are checked and this one is illegal: the item is unchanged,
+ *         and the host class can tell
+ */
+WEFTIO_FN weftio_s32 weftio_dev_semaphore_set_status(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore, weftio_u32 index,
+                                                     weftio_u32 status)
+{
+    if (weftio_dev_semaphore_refuses(semaphore, index, status))
+        return WEFTIO_DEV_INVALID_ARGUMENT;
+    weftio_dev_semaphore_publish(semaphore, index, status);
+    return WEFTIO_DEV_OK;
+}
+
+/** Writes packet info, then hands the item over: as weftio_dev_semaphore_set_status. */
+WEFTIO_FN weftio_s32 weftio_dev_semaphore_set_packet_info(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore,
+                                                          weftio_u32 index, weftio_u32 status, weftio_u32 count, weftio_u32 first)
+{
+    WEFTIO_GLOBAL struct weftio_dev_semaphore_item *item = weftio_dev_semaphore_item_at(semaphore, index);
+
+    if (weftio_dev_semaphore_refuses(semaphore, index, status))
+        return WEFTIO_DEV_INVALID_ARGUMENT;
+    weftio_store_relaxed_u32(&item->count, count);
+    weftio_store_relaxed_u32(&item->first, first);
+    weftio_dev_semaphore_publish(semaphore, index, status);
+    return WEFTIO_DEV_OK;
+}
+
+/**
+ * Packet info of item `index` if its status is `status`. Never blocks, and works after an abort too: a kernel that must end
+ * can still empty a semaphore.
+ *
+ * @param[out] count  unchanged unless WEFTIO_DEV_OK, as is `first`
+ * @return WEFTIO_DEV_OK, or WEFTIO_DEV_NOT_FOUND when the status is another
+ */
+WEFTIO_FN weftio_s32 weftio_dev_semaphore_get_packet_info_status(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore,
+                                                                 weftio_u32 index, weftio_u32 status, weftio_u32 *count,
+                                                                 weftio_u32 *first)
+{
+    const WEFTIO_GLOBAL struct weftio_dev_semaphore_item *item = weftio_dev_semaphore_item_at(semaphore, index);
+
+    if (weftio_dev_semaphore_get_status(semaphore, index) != status)
+        return WEFTIO_DEV_NOT_FOUND;
+    *count = weftio_load_relaxed_u32(&item->count);
+    *first = weftio_load_relaxed_u32(&item->first);
+    return WEFTIO_DEV_OK;
+}
+
+/** Where the custom info of item `index` lies, 64-byte aligned; 0 where items have none. Never blocks. */
+WEFTIO_FN WEFTIO_GLOBAL void *weftio_dev_semaphore_get_custom_info_addr(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore,
+                                                                        weftio_u32 index)
+{
+    if (!semaphore->custom_info)
+        return 0;
+    return semaphore->custom_info + (weftio_u64)(index & semaphore->mask) * semaphore->custom_info_stride_bytes;
+}
+
+/** One look of a wait; WEFTIO_DEV_NOT_FOUND: go on. The bound starts to run at the first look that finds nothing. */
+WEFTIO_FN weftio_s32 weftio_dev_semaphore_look(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore, weftio_u32 index,
+                                               weftio_u32 status, weftio_u64 timeout_ns, weftio_u64 *deadline_ns)
+{
+    if (weftio_dev_aborted(semaphore->control))
+        return WEFTIO_DEV_ABORTED;
+    if (weftio_dev_semaphore_get_status(semaphore, index) == status)
+        return WEFTIO_DEV_OK;
+    if (!timeout_ns)
+        return WEFTIO_DEV_NOT_FOUND;
+    weftio_u64 now_ns = weftio_dev_clock_ns(semaphore->clock);
+    if (!*deadline_ns)
+        *deadline_ns = now_ns + timeout_ns;
+    return now_ns >= *deadline_ns ? WEFTIO_DEV_TIMEOUT : WEFTIO_DEV_NOT_FOUND;
+}
+
+/** Items that are there at once leave a trace only so often: both sides write the same line. */
+#define WEFTIO_DEV_SEMAPHORE_BEAT_ITEMS 64u
+
+/**
+ * Waits until item `index` has status `status`, `timeout_ns` has passed or the host asks the kernel to end.
+ *
+ * @param timeout_ns  0: no time bound; the wait ends with the abort flag
+ * @return WEFTIO_DEV_OK; WEFTIO_DEV_TIMEOUT; WEFTIO_DEV_ABORTED, also when the item has that status
+ */
+WEFTIO_FN weftio_s32 weftio_dev_semaphore_wait_status(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore, weftio_u32 index,
+                                                      weftio_u32 status, weftio_u64 timeout_ns)
+{
+    weftio_u64 deadline_ns = 0;
+
+    for (weftio_u32 attempt = 0;; ++attempt) {
+        weftio_s32 result = weftio_dev_semaphore_look(semaphore, index, status, timeout_ns, &deadline_ns);
+
+        if (result != WEFTIO_DEV_OK || index % WEFTIO_DEV_SEMAPHORE_BEAT_ITEMS == 0)
+            weftio_dev_beat(semaphore->control, WEFTIO_DEV_FUNCTION_SEMAPHORE, index, result);
+        if (result != WEFTIO_DEV_NOT_FOUND)
+            return result;
+        weftio_relax(attempt);
+    }
+}
+
+/** Waits as weftio_dev_semaphore_wait_status, then reads as weftio_dev_semaphore_get_packet_info_status. */
+WEFTIO_FN weftio_s32 weftio_dev_semaphore_wait_packet_info(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore,
+                                                           weftio_u32 index, weftio_u32 status, weftio_u64 timeout_ns,
+                                                           weftio_u32 *count, weftio_u32 *first)
+{
+    weftio_s32 result = weftio_dev_semaphore_wait_status(semaphore, index, status, timeout_ns);
+
+    if (result != WEFTIO_DEV_OK)
+        return result;
+    return weftio_dev_semaphore_get_packet_info_status(semaphore, index, status, count, first);
+}

@@ -1,0 +1,139 @@
+#include "device/watchdog.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/log.hpp"
+
+namespace weftio::detail {
+
+namespace {
+
+const char* function_name(std::uint32_t function)
+{
+    switch (function) {
+        case WEFTIO_DEV_FUNCTION_NONE: return "none";
+        case WEFTIO_DEV_FUNCTION_RECEIVE: return "receive";
+        case WEFTIO_DEV_FUNCTION_RELEASE: return "release";
+        case WEFTIO_DEV_FUNCTION_ENQUEUE: return "enqueue";
+        case WEFTIO_DEV_FUNCTION_COMMIT: return "commit";
+        case WEFTIO_DEV_FUNCTION_PUSH: return "push";
+        case WEFTIO_DEV_FUNCTION_POLL: return "poll";
+        case WEFTIO_DEV_FUNCTION_SEMAPHORE: return "semaphore";
+        default: return "unknown";
+    }
+}
+
+queue_trace trace_of(const lifeline& line)
+{
+    const weftio_dev_control& control = *line.control();
+    return {.queue = line.describe(),
+            .beats = weftio_load_relaxed_u32(&control.beats),
+            .block = weftio_load_relaxed_u32(&control.block),
+            .function = function_name(weftio_load_relaxed_u32(&control.function)),
+            .index = weftio_load_relaxed_u32(&control.index),
+            .status = static_cast<std::int32_t>(weftio_load_relaxed_u32(reinterpret_cast<const std::uint32_t*>(&control.status)))};
+}
+
+} // namespace
+
+std::vector<queue_trace> traces_of(const std::vector<std::shared_ptr<lifeline>>& lines)
+{
+    std::vector<queue_trace> traces;
+    for (const auto& line : lines)
+        traces.push_back(trace_of(*line));
+    return traces;
+}
+
+std::string text_of(const std::vector<queue_trace>& traces)
+{
+    std::string text;
+    for (const queue_trace& trace : traces) {
+        text += trace.queue;
+        if (trace.beats == 0)
+            text += "; the kernel never touched it\n";
+        else
+            text += fmt::format("; block {} was last in {} at index {}, status {}, {} beats\n", trace.block, trace.function, trace.index,
+                                trace.status, trace.beats);
+    }
+    return text;
+}
+
+watchdog::watchdog(std::string name, std::shared_ptr<running_backend> kernel, std::vector<std::shared_ptr<lifeline>> lines,
+                   watch_options options)
+    : name_(std::move(name)), kernel_(std::move(kernel)), lines_(std::move(lines)), options_(std::move(options)), thread_([this] { run(); })
+{
+}
+
+watchdog::~watchdog()
+{
+    dismiss();
+    thread_.join();
+}
+
+void watchdog::dismiss() noexcept
+{
+    std::scoped_lock lock(mutex_);
+    dismissed_ = true;
+    dismissed_changed_.notify_all();
+}
+
+/// Returns false when it was dismissed meanwhile.
+bool watchdog::sleep(std::chrono::milliseconds bound)
+{
+    std::unique_lock lock(mutex_);
+    return !dismissed_changed_.wait_for(lock, bound, [this] { return dismissed_; });
+}
+
+bool watchdog::kernel_ended() const
+{
+    try {
+        return kernel_->wait_for({});
+    } catch (...) { // a fault is an end; whoever waits for the kernel hears of it
+        return true;
+    }
+}
+
+std::uint64_t watchdog::beats() const
+{
+    std::uint64_t sum = 0;
+    for (const auto& line : lines_)
+        sum += weftio_load_relaxed_u32(&line->control()->beats);
+    return sum;
+}
+
+void watchdog::run()
+{
+    auto step = std::max(options_.period / 8, std::chrono::milliseconds(1));
+    auto changed = std::chrono::steady_clock::now();
+    for (std::uint64_t last = beats(); sleep(step);) {
+        if (kernel_ended())
+            return report(true);
+        auto now = std::chrono::steady_clock::now();
+        if (std::uint64_t seen = beats(); seen != last) {
+            last = seen;
+            changed = now;
+        } else if (now - changed >= options_.period) {
+            return report(false);
+        }
+    }
+}
+
+void watchdog::report(bool ended)
+{
+    for (const auto& line : lines_) {
+        weftio_store_release_sys_u32(&line->control()->abort, 1);
+        line->quiesce();
+    }
+    kernel_report report{.ended = ended, .text = {}, .queues = traces_of(lines_)};
+    report.text = fmt::format("weftio: kernel {} {}; its queues are stopped, reset() brings them back\n{}", name_,
+                              ended ? "has ended without being asked to"
+                                    : fmt::format("has shown no sign of life for {} ms", options_.period.count()),
+                              text_of(report.queues));
+    log(log_level::error, report.text);
+    if (options_.on_report)
+        options_.on_report(report);
+}
+
+} // namespace weftio::detail

@@ -1,0 +1,49 @@
+// Notices kernels that no longer beat.
+#pragma once
+
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "device/backend.hpp"
+#include "weftio/device.hpp"
+
+namespace weftio::detail {
+
+std::vector<queue_trace> traces_of(const std::vector<std::shared_ptr<lifeline>>& lines);
+/// A line for each queue.
+std::string text_of(const std::vector<queue_trace>& traces);
+
+/// A thread beside one kernel. The destructor ends it; it may run in the thread's own callback's thread only by mistake.
+class watchdog {
+ public:
+    watchdog(std::string name, std::shared_ptr<running_backend> kernel, std::vector<std::shared_ptr<lifeline>> lines,
+             watch_options options);
+    watchdog(const watchdog&) = delete;
+    watchdog& operator=(const watchdog&) = delete;
+    ~watchdog();
+
+    /// The host has asked the kernel to end: nothing is to be reported any more.
+    void dismiss() noexcept;
+
+ private:
+    void run();
+    bool sleep(std::chrono::milliseconds bound);
+    bool kernel_ended() const;
+    std::uint64_t beats() const;
+    void report(bool ended);
+
+    std::string name_;
+    std::shared_ptr<running_backend> kernel_;
+    std::vector<std::shared_ptr<lifeline>> lines_;
+    watch_options options_;
+    std::mutex mutex_;
+    std::condition_variable dismissed_changed_;
+    bool dismissed_ = false;
+    std::thread thread_;
+};
+
+} // namespace weftio::detail

@@ -1,0 +1,166 @@
+#include "nic/telemetry.hpp"
+
+#include <fmt/format.h>
+#include <rte_telemetry.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "nic/soft_port.hpp"
+
+namespace weftio::nic {
+
+namespace {
+
+std::mutex mutex;
+std::vector<soft_port*> ports; ///< guarded by mutex
+
+void add(rte_tel_data* dict, const char* name, std::uint64_t value)
+{
+    rte_tel_data_add_dict_u64(dict, name, value);
+}
+
+/// Puts a dictionary of its own under `name`.
+void nest(rte_tel_data* dict, const std::string& name, const std::function<void(rte_tel_data*)>& fill)
+{
+    rte_tel_data* inner = rte_tel_data_alloc();
+    if (!inner)
+        return;
+    rte_tel_data_start_dict(inner);
+    fill(inner);
+    rte_tel_data_add_dict_container(dict, name.c_str(), inner, 0);
+}
+
+void fill_port(soft_port& port, rte_tel_data* dict)
+{
+    port_counters counters = port.counters();
+    rte_tel_data_add_dict_string(dict, "spec", port.spec().c_str());
+    rte_tel_data_add_dict_string(dict, "driver", port.device().driver().c_str());
+    add(dict, "received", counters.received);
+    add(dict, "received_bytes", counters.received_bytes);
+    add(dict, "delivered", counters.delivered);
+    add(dict, "held", counters.held);
+    add(dict, "driver_missed", counters.driver_missed);
+    add(dict, "copied_bytes", counters.copied_bytes);
+    for (std::size_t reason = 0; reason < counters.dropped.size(); ++reason)
+        add(dict, fmt::format("dropped_{}", to_string(static_cast<drop_reason>(reason))).c_str(), counters.dropped[reason]);
+}
+
+void fill_rx(soft_port& port, rte_tel_data* dict)
+{
+    port.engine().between_turns([&] {
+        for (std::uint32_t number = 0; number < port.receiver().queues(); ++number)
+            if (const rx_queue* queue = port.receiver().find(number))
+                nest(dict, std::to_string(number), [&](rte_tel_data* inner) {
+                    add(inner, "packets", queue->ring().depth);
+                    add(inner, "delivered", queue->delivered.value());
+                    add(inner, "delivered_bytes", queue->delivered_bytes.value());
+                    add(inner, "out_of_buffer", queue->out_of_buffer.value());
+                    add(inner, "too_long", queue->too_long.value());
+                    add(inner, "flushed", queue->flushed.value());
+                });
+    });
+}
+
+void fill_tx(soft_port& port, rte_tel_data* dict)
+{
+    port.engine().between_turns([&] {
+        for (std::uint32_t number = 1; number <= port.sender().queues(); ++number)
+            if (tx_queue* queue = port.sender().find(number))
+                nest(dict, std::to_string(number), [&](rte_tel_data* inner) {
+                    const pacing& schedule = queue->schedule();
+                    add(inner, "enqueued", queue->enqueued.value());
+                    add(inner, "sent", queue->sent.value());
+                    add(inner, "sent_bytes", queue->sent_bytes.value());
+                    add(inner, "waited", queue->waited.value());
+                    add(inner, "failed", queue->failed_entries.value());
+                    add(inner, "flushed", queue->flushed.value());
+                    add(inner, "copied_bytes", queue->copied_bytes.value());
+                    add(inner, "tx_pp_timestamp_past_errors", schedule.past_errors.value());
+                    add(inner, "tx_pp_timestamp_future_errors", schedule.future_errors.value());
+                    add(inner, "tx_pp_timestamp_order_errors", schedule.order_errors.value());
+                    add(inner, "schedule_error_p50_ns", schedule.error.quantile_ns(0.5));
+                    add(inner, "schedule_error_p99_ns", schedule.error.quantile_ns(0.99));
+                    add(inner, "schedule_error_max_ns", schedule.error.max_ns());
+                });
+    });
+}
+
+void fill_flows(soft_port& port, rte_tel_data* dict)
+{
+    port.engine().between_turns([&] {
+        std::size_t number = 0;
+        for (const auto& rule : port.receiver().rules().all())
+            nest(dict, std::to_string(number++), [&](rte_tel_data* inner) {
+                add(inner, "priority", rule->priority);
+                add(inner, "packets", rule->packets.value());
+                add(inner, "bytes", rule->bytes.value());
+            });
+    });
+}
+
+int list_ports(const char*, const char*, rte_tel_data* data)
+{
+    std::scoped_lock lock(mutex);
+    rte_tel_data_start_dict(data);
+    for (const soft_port* port : ports)
+        rte_tel_data_add_dict_string(data, std::to_string(port->device().id()).c_str(), port->spec().c_str());
+    return 0;
+}
+
+/// The port that `parameters` names by its DPDK number, or nullptr. @pre mutex is held
+soft_port* named(const char* parameters)
+{
+    unsigned id = 0;
+    if (!parameters || std::from_chars(parameters, parameters + std::strlen(parameters), id).ec != std::errc{})
+        return nullptr;
+    auto found = std::find_if(ports.begin(), ports.end(), [&](const soft_port* port) { return port->device().id() == id; });
+    return found == ports.end() ? nullptr : *found;
+}
+
+template <void (*Fill)(soft_port&, rte_tel_data*)>
+int answer(const char*, const char* parameters, rte_tel_data* data)
+{
+    std::scoped_lock lock(mutex);
+    soft_port* port = named(parameters);
+    if (!port)
+        return -1;
+    rte_tel_data_start_dict(data);
+    Fill(*port, data);
+    return 0;
+}
+
+void register_commands()
+{
+    static const bool once = [] {
+        rte_telemetry_register_cmd("/weftio/ports", list_ports, "Open Weftio ports: DPDK number and spec. No parameters.");
+        rte_telemetry_register_cmd("/weftio/port", answer<fill_port>, "Counters and drop reasons of a port. Parameter: its number.");
+        rte_telemetry_register_cmd("/weftio/eth_rxq", answer<fill_rx>, "Counters of a port's receive queues. Parameter: its number.");
+        rte_telemetry_register_cmd("/weftio/eth_txq", answer<fill_tx>, "Counters of a port's send queues. Parameter: its number.");
+        rte_telemetry_register_cmd("/weftio/flow", answer<fill_flows>, "Hits of a port's rules, first to decide first. Parameter: its number.");
+        return true;
+    }();
+    static_cast<void>(once);
+}
+
+} // namespace
+
+telemetry_entry::telemetry_entry(soft_port& port) : port_(port)
+{
+    register_commands();
+    std::scoped_lock lock(mutex);
+    ports.push_back(&port);
+}
+
+telemetry_entry::~telemetry_entry()
+{
+    std::scoped_lock lock(mutex);
+    std::erase(ports, &port_);
+}
+
+} // namespace weftio::nic

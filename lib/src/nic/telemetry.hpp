@@ -1,0 +1,20 @@
+// Counters for dpdk-telemetry.py: /weftio/ports, /weftio/port, /weftio/eth_rxq, /weftio/eth_txq, /weftio/flow.
+#pragma once
+
+namespace weftio::nic {
+
+class soft_port;
+
+/// A port in what telemetry shows, from construction to destruction. Any thread.
+class telemetry_entry {
+ public:
+    explicit telemetry_entry(soft_port& port);
+    telemetry_entry(const telemetry_entry&) = delete;
+    telemetry_entry& operator=(const telemetry_entry&) = delete;
+    ~telemetry_entry();
+
+ private:
+    soft_port& port_;
+};
+
+} // namespace weftio::nic

@@ -1,0 +1,239 @@
+#include "weftio/semaphore.hpp"
+
+#include <bit>
+#include <cstring>
+#include <new>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "core/log.hpp"
+#include "weftio/error.hpp"
+
+namespace weftio {
+
+namespace {
+
+constexpr std::uint32_t most_items = 1u << 20, most_custom_info_bytes = 1u << 20;
+constexpr std::uint32_t cache_line = 64;
+
+void check_reach(const semaphore_options& options, memory_kind kind, const char* what)
+{
+    if (options.cpu_access.value_or(false) && kind == memory_kind::device)
+        throw error(errc::not_reachable,
+                    fmt::format("weftio: semaphore: cpu_access is true and the {} of kind \"device\", which the CPU cannot see; "
+                                "take memory_kind::cpu_device or device_cpu, or leave cpu_access out",
+                                what));
+}
+
+void check(const semaphore_options& options)
+{
+    if (!std::has_single_bit(options.items) || options.items > most_items)
+        throw error(errc::invalid_argument, fmt::format("weftio: semaphore: items is {}; it must be a power of two from 1 to {}",
+                                                        options.items, most_items));
+    if (options.custom_info_bytes > most_custom_info_bytes)
+        throw error(errc::invalid_argument, fmt::format("weftio: semaphore: custom_info_bytes is {}; an item has at most {}",
+                                                        options.custom_info_bytes, most_custom_info_bytes));
+    check_reach(options, options.kind, "items are");
+    if (options.custom_info_bytes)
+        check_reach(options, options.custom_info_kind, "custom info is");
+}
+
+} // namespace
+
+const char* to_string(semaphore_status status) noexcept
+{
+    switch (status) {
+        case semaphore_status::free: return "FREE";
+        case semaphore_status::ready: return "READY";
+        case semaphore_status::hold: return "HOLD";
+        case semaphore_status::done: return "DONE";
+        case semaphore_status::error: return "ERROR";
+    }
+    return "unknown";
+}
+
+struct semaphore::state {
+    state(const device& device, const semaphore_options& options);
+    ~state();
+
+    memory allocate_items() const;
+    void point_at_items();
+    semaphore_illegal illegal_seen() const noexcept;
+    void log_illegal() const;
+    weftio_dev_semaphore* handle_for_cpu() const noexcept { return static_cast<weftio_dev_semaphore*>(handle.cpu_address()); }
+
+    device where;
+    semaphore_options options;
+    std::uint32_t stride_bytes;
+    bool cpu_access;
+    memory items, custom_info, control, handle, illegal;
+    weftio_dev_semaphore view{}; ///< the handle with the addresses of the CPU, for what it can see
+    std::uint32_t oldest = 0;
+};
+
+semaphore::state::state(const device& device, const semaphore_options& wanted)
+    : where(device), options(wanted), stride_bytes((wanted.custom_info_bytes + cache_line - 1) / cache_line * cache_line),
+      cpu_access(wanted.cpu_access.value_or(wanted.kind != memory_kind::device)), items(allocate_items()),
+      control(device.allocate(sizeof(weftio_dev_control), memory_kind::cpu_device)),
+      handle(device.allocate(sizeof(weftio_dev_semaphore), memory_kind::cpu_device)),
+      illegal(device.allocate(sizeof(weftio_dev_semaphore_illegal), memory_kind::cpu_device))
+{
+    if (stride_bytes)
+        custom_info = device.allocate(std::size_t{options.items} * stride_bytes, options.custom_info_kind);
+    auto* made = new (handle.cpu_address()) weftio_dev_semaphore{};
+    made->clock = where.clock();
+    made->mask = options.items - 1;
+    made->custom_info_stride_bytes = stride_bytes;
+    view = *made;
+
+    made->custom_info = static_cast<std::uint8_t*>(custom_info.device_address());
+    made->control = static_cast<weftio_dev_control*>(control.device_address());
+    view.custom_info = static_cast<std::uint8_t*>(custom_info.cpu_address());
+    view.control = static_cast<weftio_dev_control*>(control.cpu_address());
+    if (options.check_transitions) {
+        made->illegal = static_cast<weftio_dev_semaphore_illegal*>(illegal.device_address());
+        view.illegal = static_cast<weftio_dev_semaphore_illegal*>(illegal.cpu_address());
+    }
+    point_at_items();
+}
+
+semaphore::state::~state()
+{
+    try {
+        log_illegal();
+    } catch (...) { // the sink's own business
+    }
+}
+
+/// Zeroed, so every item is FREE.
+memory semaphore::state::allocate_items() const
+{
+    return where.allocate(std::size_t{options.items} * sizeof(weftio_dev_semaphore_item), options.kind);
+}
+
+void semaphore::state::point_at_items()
+{
+    handle_for_cpu()->items = static_cast<weftio_dev_semaphore_item*>(items.device_address());
+    view.items = static_cast<weftio_dev_semaphore_item*>(items.cpu_address());
+}
+
+semaphore_illegal semaphore::state::illegal_seen() const noexcept
+{
+    const auto* record = static_cast<const weftio_dev_semaphore_illegal*>(illegal.cpu_address());
+    semaphore_illegal seen{.count = weftio_load_relaxed_u32(&record->count)};
+
+    if (weftio_load_acquire_sys_u32(&record->recorded))
+        seen.first = {.index = weftio_load_relaxed_u32(&record->index),
+                      .from = static_cast<semaphore_status>(weftio_load_relaxed_u32(&record->from)),
+                      .to = static_cast<semaphore_status>(weftio_load_relaxed_u32(&record->to))};
+    return seen;
+}
+
+void semaphore::state::log_illegal() const
+{
+    const semaphore_illegal seen = illegal_seen();
+    if (seen.count == 0)
+        return;
+    std::string first;
+    if (seen.first)
+        first = fmt::format(", the first of item {} from {} to {}", seen.first->index, to_string(seen.first->from),
+                            to_string(seen.first->to));
+    detail::log(log_level::warning,
+                fmt::format("weftio: semaphore: {} illegal transition{} refused{}; weftio/device/semaphore.h says which are legal",
+                            seen.count, seen.count == 1 ? "" : "s", first));
+}
+
+semaphore::semaphore(const device& device, semaphore_options options)
+{
+    check(options);
+    state_ = std::make_unique<state>(device, options);
+}
+
+semaphore::semaphore(semaphore&&) noexcept = default;
+semaphore& semaphore::operator=(semaphore&&) noexcept = default;
+semaphore::~semaphore() = default;
+
+weftio_dev_semaphore* semaphore::handle() const noexcept
+{
+    return static_cast<weftio_dev_semaphore*>(state_->handle.device_address());
+}
+
+weftio_dev_control* semaphore::control() const noexcept
+{
+    return state_->view.control;
+}
+
+std::uint32_t semaphore::items() const noexcept
+{
+    return state_->options.items;
+}
+
+const weftio_dev_semaphore& semaphore::view() const
+{
+    if (!state_->cpu_access)
+        throw error(errc::not_reachable,
+                    state_->options.kind == memory_kind::device
+                        ? "weftio: semaphore: its items are of kind \"device\", which the CPU cannot see; make it with kind "
+                          "cpu_device or device_cpu to use it from the CPU"
+                        : "weftio: semaphore: it was made with cpu_access = false; leave that out to use it from the CPU");
+    return state_->view;
+}
+
+std::uint32_t& semaphore::oldest() noexcept
+{
+    return state_->oldest;
+}
+
+semaphore_status semaphore::get_status(std::uint32_t index) const
+{
+    return static_cast<semaphore_status>(weftio_dev_semaphore_get_status(&view(), index));
+}
+
+weftio_dev_status semaphore::set_status(std::uint32_t index, semaphore_status status)
+{
+    return static_cast<weftio_dev_status>(weftio_dev_semaphore_set_status(&view(), index, static_cast<std::uint32_t>(status)));
+}
+
+std::optional<packet_info> semaphore::get_packet_info(std::uint32_t index, semaphore_status status) const
+{
+    packet_info info;
+    auto wanted = static_cast<std::uint32_t>(status);
+    if (weftio_dev_semaphore_get_packet_info_status(&view(), index, wanted, &info.count, &info.first) != WEFTIO_DEV_OK)
+        return {};
+    return info;
+}
+
+weftio_dev_status semaphore::set_packet_info(std::uint32_t index, semaphore_status status, packet_info info)
+{
+    auto wanted = static_cast<std::uint32_t>(status);
+    return static_cast<weftio_dev_status>(
+        weftio_dev_semaphore_set_packet_info(&view(), index, wanted, info.count, info.first));
+}
+
+void* semaphore::get_custom_info(std::uint32_t index) const
+{
+    const weftio_dev_semaphore& items = view();
+    if (state_->custom_info && !items.custom_info)
+        throw error(errc::not_reachable, "weftio: semaphore: its custom info is of kind \"device\", which the CPU cannot see; make it "
+                                         "with custom_info_kind cpu_device or device_cpu to use it from the CPU");
+    return weftio_dev_semaphore_get_custom_info_addr(&items, index);
+}
+
+semaphore_illegal semaphore::illegal_transitions() const noexcept
+{
+    return state_->illegal_seen();
+}
+
+void semaphore::reset()
+{
+    if (state_->items.cpu_address())
+        std::memset(state_->items.cpu_address(), 0, state_->items.bytes());
+    else
+        state_->items = state_->allocate_items();
+    state_->point_at_items();
+    std::memset(state_->illegal.cpu_address(), 0, state_->illegal.bytes());
+    state_->oldest = 0;
+}
+
+} // namespace weftio

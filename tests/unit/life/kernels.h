@@ -1,0 +1,58 @@
+/* Kernels that behave and kernels that do not. */
+#pragma once
+
+#include "weftio/device/eth_txq.h"
+
+/* Sends `count` frames to itself over a loopback port and receives them; says how many came. */
+WEFTIO_KERNEL void echo_to_self(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq,
+                                WEFTIO_GLOBAL struct weftio_dev_buf_arr *frames, weftio_u32 count, WEFTIO_GLOBAL weftio_u32 *seen)
+{
+    weftio_u32 received, first;
+
+    for (weftio_u32 frame = 0; frame < count; ++frame)
+        weftio_dev_eth_txq_send_enqueue_strong(txq, weftio_dev_buf_get(frames, frame), 64, WEFTIO_DEV_SEND_NONE);
+    weftio_dev_eth_txq_commit_strong(txq);
+    weftio_dev_eth_txq_push(txq);
+    weftio_dev_eth_rxq_receive_thread(rxq, count, 0, &received, &first);
+    weftio_dev_eth_rxq_release(rxq, first, received);
+    weftio_store_release_sys_u32(seen, received);
+    while (!weftio_dev_aborted(rxq->control)) {
+        weftio_dev_beat(rxq->control, WEFTIO_DEV_FUNCTION_RECEIVE, first + received, WEFTIO_DEV_OK);
+        weftio_relax(1 << 16);
+    }
+}
+
+/* Never looks at its queues. */
+WEFTIO_KERNEL void never_looks(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq,
+                               WEFTIO_GLOBAL weftio_u32 *let_go)
+{
+    (void)rxq;
+    (void)txq;
+    while (!weftio_load_acquire_sys_u32(let_go))
+        weftio_relax(1 << 16);
+}
+
+/* Claims entries, fills some, and sleeps while it holds the lock of the send queue. */
+WEFTIO_KERNEL void sleeps_in_commit(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq,
+                                    WEFTIO_GLOBAL weftio_u32 *let_go)
+{
+    weftio_u32 received, first;
+
+    weftio_dev_eth_rxq_receive_thread(rxq, 1, 1000, &received, &first);
+    weftio_dev_send_reserve(&txq->ring, 3, &first);
+    weftio_dev_eth_txq_lock(txq);
+    while (!weftio_load_acquire_sys_u32(let_go))
+        weftio_relax(1 << 16);
+    weftio_dev_eth_txq_unlock(txq);
+}
+
+/* Looks once and leaves. */
+WEFTIO_KERNEL void exits_early(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq,
+                               WEFTIO_GLOBAL weftio_u32 *let_go)
+{
+    weftio_u32 received, first;
+
+    (void)txq;
+    (void)let_go;
+    weftio_dev_eth_rxq_receive_thread(rxq, 1, 1000, &received, &first);
+}

@@ -1,0 +1,158 @@
+// Kernels that hang or leave are noticed, their queues stop and start again.
+#include "kernels.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <future>
+
+#include "weftio/weftio.hpp"
+
+WEFTIO_DEFINE_KERNEL(echo_to_self, "kernels.h");
+WEFTIO_DEFINE_KERNEL(never_looks, "kernels.h");
+WEFTIO_DEFINE_KERNEL(sleeps_in_commit, "kernels.h");
+WEFTIO_DEFINE_KERNEL(exits_early, "kernels.h");
+
+namespace {
+
+using namespace std::chrono_literals;
+constexpr std::uint32_t depth = 64;
+constexpr auto patience = 60s; // a bound, not an expectation
+
+/// WEFTIO_HANGS=1000 runs the full count.
+int hangs()
+{
+    const char* wanted = std::getenv("WEFTIO_HANGS");
+    return wanted ? std::atoi(wanted) : 60;
+}
+
+class KernelLife : public testing::Test {
+ protected:
+    using misbehaving = weftio::kernel<weftio_dev_eth_rxq*, weftio_dev_eth_txq*, std::uint32_t*>;
+
+    std::uint32_t* word(std::uint32_t at) { return static_cast<std::uint32_t*>(words.cpu_address()) + at; }
+
+    /// Launches, waits for the report, lets the kernel go. The report as it came.
+    weftio::kernel_report hang(const misbehaving& kernel)
+    {
+        std::promise<weftio::kernel_report> reported;
+        weftio_store_release_sys_u32(word(0), 0);
+        auto running = device.launch(kernel, {}, rx, tx, word(0));
+        running.watch({.period = 10ms, .on_report = [&](const weftio::kernel_report& report) { reported.set_value(report); }});
+        auto report = reported.get_future();
+        bool came = report.wait_for(patience) == std::future_status::ready;
+        weftio_store_release_sys_u32(word(0), 1);
+        EXPECT_TRUE(running.wait_for(patience));
+        EXPECT_TRUE(came);
+        return came ? report.get() : weftio::kernel_report{};
+    }
+
+    /// Resets both queues and sends frames through them.
+    void expect_restart()
+    {
+        auto delivered = rx.counters().delivered;
+        rx.reset();
+        tx.reset();
+        weftio_store_release_sys_u32(word(1), 0);
+        auto running = device.launch(echo_to_self_kernel, {}, rx, tx, frames, 8u, word(1));
+        for (auto end = std::chrono::steady_clock::now() + patience; !*word(1) && std::chrono::steady_clock::now() < end;)
+            std::this_thread::sleep_for(1ms);
+        running.stop();
+        ASSERT_TRUE(running.wait_for(patience));
+        EXPECT_EQ(weftio_load_acquire_sys_u32(word(1)), 8u);
+        EXPECT_EQ(rx.counters().delivered, delivered + 8);
+    }
+
+    weftio::device device = weftio::device::open("cpu");
+    weftio::port port = weftio::port::open("loopback");
+    weftio::eth_rxq rx{port, device, {.packets = depth}};
+    weftio::eth_txq tx{port, device, {.entries = depth}};
+    weftio::buf_arr frames{port, device, {.count = depth, .buffer_bytes = 64}};
+    weftio::memory words = device.allocate(64, weftio::memory_kind::cpu_device);
+    weftio::flow all{port, {}, weftio::flow_action::to(rx)};
+};
+
+TEST_F(KernelLife, OneThatNeverLooksAtItsQueuesIsReportedAndTheQueuesRestart)
+{
+    auto report = hang(never_looks_kernel);
+    EXPECT_FALSE(report.ended);
+    ASSERT_EQ(report.queues.size(), 2u);
+    EXPECT_EQ(report.queues[0].beats, 0u);
+    EXPECT_NE(report.text.find("never touched"), std::string::npos) << report.text;
+    EXPECT_EQ(rx.counters().flushed, depth); // posted = completed + flushed
+    expect_restart();
+}
+
+TEST_F(KernelLife, OneThatSleepsInACriticalSectionIsReportedWithWhatItDidLast)
+{
+    auto report = hang(sleeps_in_commit_kernel);
+    EXPECT_FALSE(report.ended);
+    ASSERT_EQ(report.queues.size(), 2u);
+    EXPECT_STREQ(report.queues[0].function, "receive");
+    EXPECT_NE(report.text.find("sleeps_in_commit has shown no sign of life"), std::string::npos) << report.text;
+    expect_restart();
+}
+
+TEST_F(KernelLife, OneThatReturnsUnaskedIsReportedAsEnded)
+{
+    auto report = hang(exits_early_kernel);
+    EXPECT_TRUE(report.ended);
+    EXPECT_NE(report.text.find("has ended without being asked to"), std::string::npos) << report.text;
+    expect_restart();
+}
+
+TEST_F(KernelLife, ManyHangsInARowLeaveNothingBehind)
+{
+    const misbehaving* kinds[] = {&never_looks_kernel, &sleeps_in_commit_kernel, &exits_early_kernel};
+    for (int round = 0; round < hangs() && !HasFailure(); ++round) {
+        EXPECT_EQ(hang(*kinds[round % 3]).queues.size(), 2u);
+        expect_restart();
+        auto sent = tx.counters();
+        EXPECT_EQ(sent.enqueued, sent.sent + sent.waited + sent.failed + sent.flushed);
+    }
+}
+
+TEST_F(KernelLife, AKernelThatBeatsIsLeftAlone)
+{
+    bool reported = false;
+    auto running = device.launch(echo_to_self_kernel, {}, rx, tx, frames, 8u, word(1));
+    running.watch({.period = 1s, .on_report = [&](const weftio::kernel_report&) { reported = true; }});
+    std::this_thread::sleep_for(3s);
+    running.stop();
+    ASSERT_TRUE(running.wait_for(patience));
+    EXPECT_FALSE(reported);
+}
+
+TEST_F(KernelLife, DumpShowsTheQueuesAtAnyTime)
+{
+    auto running = device.launch(echo_to_self_kernel, {}, rx, tx, frames, 8u, word(1));
+    for (auto end = std::chrono::steady_clock::now() + patience; !weftio_load_acquire_sys_u32(word(1)) && std::chrono::steady_clock::now() < end;)
+        std::this_thread::sleep_for(1ms);
+    std::string text = running.dump();
+    EXPECT_NE(text.find("eth_rxq 0 on loopback: 64 slots, 8 delivered"), std::string::npos) << text;
+    EXPECT_NE(text.find("8 sent"), std::string::npos) << text;
+    EXPECT_NE(text.find("block 0 was last in receive"), std::string::npos) << text;
+    running.stop();
+    EXPECT_TRUE(running.wait_for(patience));
+}
+
+TEST_F(KernelLife, AQueueMayBeDestroyedWhileALeftKernelStillUsesItsMemory)
+{
+    weftio_store_release_sys_u32(word(0), 0);
+    auto queue = std::make_unique<weftio::eth_rxq>(port, device, weftio::eth_rxq_options{.packets = depth});
+    auto running = device.launch(never_looks_kernel, {}, *queue, tx, word(0));
+    queue.reset();
+    EXPECT_TRUE(running.alive());
+    weftio_store_release_sys_u32(word(0), 1);
+    EXPECT_TRUE(running.wait_for(patience));
+}
+
+TEST_F(KernelLife, WatchRefusesAPeriodOfNothingAndAKernelWithoutQueues)
+{
+    auto running = device.launch(echo_to_self_kernel, {}, rx, tx, frames, 1u, word(1));
+    EXPECT_THROW(running.watch({.period = 0ms, .on_report = {}}), weftio::error);
+    running.stop();
+    EXPECT_TRUE(running.wait_for(patience));
+}
+
+} // namespace
