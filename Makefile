@@ -1,0 +1,57 @@
+# The commands people type; CMake does the work.
+#
+#   make demo      installs what is missing, builds what the demo needs, shows packets arriving in a kernel
+#   make test      builds everything, runs every test, ends with "N passed, N failed, N skipped"
+#   make bench     runs the benchmarks
+#   make format    rewrites our sources the way .clang-format says
+#   make tidy      clang-tidy over our sources
+#   make install   PREFIX=/usr/local
+#   make clean     removes build/
+BUILD := build
+PREFIX ?= /usr/local
+MAKEFLAGS += --no-print-directory
+
+.PHONY: all demo test bench format tidy install clean
+all: $(BUILD)/build.ninja
+	@cmake --build $(BUILD)
+
+# The first configuration leaves the tests out: their packages are not needed for a demo.
+$(BUILD)/build.ninja:
+	@cmake/install-dependencies.sh
+	@cmake --preset demo
+
+demo:
+	@cmake/install-dependencies.sh
+	@test -f $(BUILD)/build.ninja || cmake --preset demo
+	@cmake --build $(BUILD) --target simple_receive
+	@$(BUILD)/samples/simple_receive
+
+test:
+	@cmake/install-dependencies.sh test
+	@cmake --preset default
+	@cmake --build $(BUILD)
+	@tests/run-all $(BUILD)
+
+bench:
+	@cmake/install-dependencies.sh test
+	@cmake --preset default
+	@cmake --build $(BUILD)
+	@for program in $(BUILD)/bench/*_bench; do echo "== $$program" && $$program || exit 1; done
+
+tool = $(firstword $(foreach name,$(1)-14 $(1),$(shell command -v $(name))))
+
+format:
+	@cmake/install-dependencies.sh test
+	@git ls-files -co --exclude-standard '*.hpp' '*.cpp' '*.h' '*.cu' | xargs -r $(call tool,clang-format) -i
+
+tidy:
+	@cmake/install-dependencies.sh test
+	@cmake --preset default
+	@git ls-files -co --exclude-standard 'lib/*.cpp' 'apps/*.cpp' | \
+	    xargs -r -n 1 -P "$$(nproc)" $(call tool,clang-tidy) --quiet --warnings-as-errors='*' -p $(BUILD)
+
+install: all
+	@cmake --install $(BUILD) --prefix $(PREFIX)
+
+clean:
+	@rm -rf $(BUILD)
