@@ -40,6 +40,8 @@ class key_table {
     }
     /// CPU address of `bytes` bytes at device address `address` under `key`; nullptr when any of them is outside.
     std::byte* translate(std::uint32_t key, std::uint64_t address, std::uint64_t bytes) const noexcept;
+    /// How many keys have been removed so far: while it stays the same, an address that was found stays good.
+    std::uint64_t removals() const noexcept { return removals_; }
 
  private:
     struct slot {
@@ -49,6 +51,7 @@ class key_table {
     };
     std::vector<slot> slots_{first_index_}; // indices below are never handed out: mlx5 reserves key 0x100
     std::vector<std::uint32_t> free_;
+    std::uint64_t removals_ = 0;
 
     static constexpr std::size_t first_index_ = 16;
 };

@@ -37,7 +37,7 @@ unsigned tx_queue::turn(std::uint32_t most)
     unsigned moved = 0;
     if (next_ != submitted_ || staged_first_ != staged_end_)
         moved = execute(most);
-    if (completed_ != next_ || record_refused_)
+    if (completed_ != handed_ || record_refused_)
         moved += complete();
     return moved;
 }
@@ -61,8 +61,10 @@ void tx_queue::look()
 unsigned tx_queue::execute(std::uint32_t most)
 {
     std::uint32_t before = next_;
+    if (pacing_.holding())
+        prepare();
     if (held() || !hand_over())
-        return 0;
+        return next_ - before;
     if (failed_)
         flush(next_);
     while (most-- != 0 && next_ != submitted_ && !pacing_.holding() && execute_one(next_)) {
@@ -86,6 +88,30 @@ bool tx_queue::held()
     }
     pacing_.end();
     return false;
+}
+
+/// Makes frames ready while a wait holds them, so that at its end they have only to be handed over. An entry that is refused is
+/// left alone: it fails when its turn comes.
+void tx_queue::prepare()
+{
+    if (removals_ != keys_.removals())
+        unprepare();
+    while (!prepared_ && next_ != submitted_)
+        prepared_ = staged_end_ == burst || fetch(ring_.entries, next_, submitted_ - next_, entry_) != refusal::none ||
+                    entry_.opcode != WEFTIO_OPCODE_SEND || gather(entry_, keys_, wire_.mtu, pieces_) != refusal::none ||
+                    !send(entry_, next_);
+}
+
+/// Forgets what has been made ready. @pre the staged frames, if any, are those behind a wait that holds
+void tx_queue::unprepare()
+{
+    if (staged_end_ != 0) {
+        rte_pktmbuf_free_bulk(staged_.data(), staged_end_);
+        staged_end_ = 0;
+        next_ = handed_;
+    }
+    prepared_ = false;
+    removals_ = keys_.removals();
 }
 
 bool tx_queue::execute_one(std::uint32_t index)
@@ -114,6 +140,7 @@ refusal tx_queue::begin_wait()
         return reason;
     if (!pacing_.begin(deadline_ns, detail::utc_now_ns()))
         return refusal::too_far_ahead;
+    unprepare();
     if (wire_.timestamp_flag != 0 && pacing_.holding()) {
         stamp_ns_ = std::max(stamp_ns_, deadline_ns);
         pacing_.leave();
@@ -202,10 +229,11 @@ void tx_queue::finish(std::uint32_t index, const entry& entry, bool frame, std::
     head.frame = frame;
     head.bytes = bytes;
     head.reason = refusal::none;
-    if (!frame)
-        head.returned.store(1, std::memory_order_relaxed);
     next_ = index + entry.blocks();
-    if (staged_end_ == 0 && !frame)
+    if (frame)
+        return;
+    head.returned.store(1, std::memory_order_relaxed);
+    if (staged_end_ == 0)
         handed_ = next_;
     enqueued.add(1);
 }
@@ -224,6 +252,7 @@ bool tx_queue::hand_over()
     std::uint16_t taken = rte_eth_tx_burst(wire_.port, 0, &staged_[staged_first_], static_cast<std::uint16_t>(staged_end_ - staged_first_));
     if (taken != 0)
         pacing_.handed_over(now_ns);
+    enqueued.add(taken);
     staged_first_ = static_cast<std::uint16_t>(staged_first_ + taken);
     if (staged_first_ != staged_end_)
         return false;
@@ -255,16 +284,16 @@ unsigned tx_queue::complete()
         last = completed_;
         completed_ += head.blocks;
     }
+    if (completed_ != before) {
+        sent.add(frames);
+        sent_bytes.add(bytes);
+        waited.add(others);
+        publish(last, reason, now_ns);
+    }
     if (record_refused_ && completed_ == next_) {
         publish(completed_ - 1, refusal::wrong_doorbell, now_ns);
         record_refused_ = false;
     }
-    if (completed_ == before)
-        return 0;
-    sent.add(frames);
-    sent_bytes.add(bytes);
-    waited.add(others);
-    publish(last, reason, now_ns);
     return completed_ - before;
 }
 
@@ -300,6 +329,8 @@ void tx_queue::refuse_record()
     failed_entries.add(1);
     enqueued.add(1);
     events_.put({.position = submitted_, .reason = refusal::wrong_doorbell, .time_ns = detail::utc_now_ns()});
+    if (pacing_.holding())
+        unprepare();
     pacing_.leave();
     flush(next_);
 }
@@ -328,12 +359,15 @@ void tx_queue::flush(std::uint32_t from)
 void tx_queue::stop()
 {
     look();
+    if (pacing_.holding())
+        unprepare();
     pacing_.forget();
     std::uint16_t frame = 0;
     for (std::uint32_t index = handed_; index != next_; index += header(index).blocks)
         if (header(index).frame && header(index).reason == refusal::none && frame++ >= staged_first_) {
             header(index).reason = refusal::flushed;
             flushed.add(1);
+            enqueued.add(1);
         }
     rte_pktmbuf_free_bulk(&staged_[staged_first_], static_cast<unsigned>(staged_end_ - staged_first_));
     staged_first_ = staged_end_ = 0;

@@ -70,6 +70,8 @@ class tx_queue {
 
     void look();
     bool held();
+    void prepare();
+    void unprepare();
     unsigned execute(std::uint32_t most);
     /// Returns false when the entry has to be tried again later.
     bool execute_one(std::uint32_t index);
@@ -103,6 +105,8 @@ class tx_queue {
     std::uint32_t completed_ = 0; ///< behind the last entry that is done
     bool failed_ = false;
     bool record_refused_ = false; ///< and no completion has said so yet
+    bool prepared_ = false;       ///< no more can be made ready before the wait is over
+    std::uint64_t removals_ = 0;  ///< of keys, when the frames behind a wait were made ready
     std::uint64_t stamp_ns_ = 0;  ///< hardware pacing: when the next frame goes; 0: at once
 
     std::array<rte_mbuf*, burst> staged_{}; ///< staged_first_ .. staged_end_ are to be handed over

@@ -1,0 +1,210 @@
+#include "injected_port.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <limits>
+#include <stdexcept>
+
+#include <fmt/format.h>
+#include <rte_dev.h>
+#include <rte_eth_ring.h>
+#include <rte_mbuf_dyn.h>
+#include <rte_mempool.h>
+#include <rte_ring.h>
+
+#include "core/environment.hpp"
+
+#if defined(__SANITIZE_THREAD__)
+#define WEFTIO_TEST_UNDER_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define WEFTIO_TEST_UNDER_TSAN 1
+#endif
+#endif
+
+#ifdef WEFTIO_TEST_UNDER_TSAN
+extern "C" void AnnotateIgnoreReadsBegin(const char* file, int line);
+extern "C" void AnnotateIgnoreReadsEnd(const char* file, int line);
+extern "C" void AnnotateIgnoreWritesBegin(const char* file, int line);
+extern "C" void AnnotateIgnoreWritesEnd(const char* file, int line);
+#endif
+
+namespace weftio::test {
+
+namespace {
+
+/// While it lives, what this thread does to mbufs is as invisible to ThreadSanitizer as what a driver does: they go to the
+/// engine through a ring whose other end is DPDK's, and ThreadSanitizer does not see that end.
+struct as_a_driver {
+#ifdef WEFTIO_TEST_UNDER_TSAN
+    as_a_driver()
+    {
+        AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
+        AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
+    }
+    ~as_a_driver()
+    {
+        AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
+        AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
+    }
+#else
+    as_a_driver() {} // not trivial: a variable of this type is used
+#endif
+};
+
+constexpr unsigned wire_packets = 4096, pool_mbufs = 8191;
+
+int timestamp_offset = -1;
+std::uint64_t timestamp_flag = 0;
+
+std::string fresh_name()
+{
+    static std::atomic<unsigned> made{0};
+    return fmt::format("test{}", made.fetch_add(1));
+}
+
+} // namespace
+
+injected_port::injected_port(port_options options) : name_(fresh_name())
+{
+    detail::start_environment(false, {});
+    rte_mbuf_dyn_rx_timestamp_register(&timestamp_offset, &timestamp_flag);
+    pool_ = rte_pktmbuf_pool_create(name_.c_str(), pool_mbufs, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
+    wire_ = rte_ring_create(name_.c_str(), wire_packets, SOCKET_ID_ANY, 0);
+    if (!pool_ || !wire_ || rte_eth_from_rings(name_.c_str(), &wire_, 1, &wire_, 1, 0) < 0)
+        throw std::runtime_error("no DPDK port on a ring");
+    port_ = port::open("net_ring_" + name_, std::move(options));
+}
+
+injected_port::~injected_port()
+{
+    port_.reset();
+    void* left;
+    while (rte_ring_dequeue(wire_, &left) == 0)
+        rte_pktmbuf_free(static_cast<rte_mbuf*>(left));
+    EXPECT_EQ(rte_mempool_avail_count(pool_), pool_mbufs) << "mbufs have leaked, or queues and flows outlive the port's owner";
+    rte_eal_hotplug_remove("vdev", ("net_ring_" + name_).c_str());
+    rte_ring_free(wire_);
+    rte_mempool_free(pool_);
+}
+
+rte_mbuf* injected_port::make(const bytes& frame) const
+{
+    as_a_driver unseen;
+    rte_mbuf* mbuf = rte_pktmbuf_alloc(pool_);
+    if (mbuf) {
+        char* room = rte_pktmbuf_append(mbuf, static_cast<std::uint16_t>(frame.size()));
+        std::memcpy(room, frame.data(), frame.size());
+    }
+    return mbuf;
+}
+
+rte_mbuf* injected_port::make(std::initializer_list<bytes> segments) const
+{
+    as_a_driver unseen;
+    rte_mbuf* head = nullptr;
+    for (const bytes& segment : segments) {
+        rte_mbuf* next = make(segment);
+        if (!head)
+            head = next;
+        else
+            rte_pktmbuf_chain(head, next);
+    }
+    return head;
+}
+
+bool injected_port::send(rte_mbuf* mbuf) const
+{
+    as_a_driver unseen;
+    if (mbuf && rte_ring_enqueue(wire_, mbuf) == 0)
+        return true;
+    rte_pktmbuf_free(mbuf);
+    return false;
+}
+
+bool injected_port::send(const bytes& frame) const
+{
+    return send(make(frame));
+}
+
+unsigned injected_port::on_the_wire() const
+{
+    return rte_ring_count(wire_);
+}
+
+void injected_port::run_dry()
+{
+    while (port_->turn() != 0) {
+    }
+}
+
+void stamp(rte_mbuf& mbuf, std::uint64_t driver_time)
+{
+    *RTE_MBUF_DYNFIELD(&mbuf, timestamp_offset, rte_mbuf_timestamp_t*) = driver_time;
+    mbuf.ol_flags |= timestamp_flag;
+}
+
+std::vector<weftio_dev_packet> played_kernel::receive(std::uint32_t most)
+{
+    std::uint32_t count = 0, first = 0;
+    EXPECT_EQ(weftio_dev_eth_rxq_receive_thread(rxq_, most, 1, &count, &first), WEFTIO_DEV_OK);
+    std::vector<weftio_dev_packet> packets(count);
+    for (std::uint32_t i = 0; i < count; ++i)
+        EXPECT_EQ(weftio_dev_eth_rxq_packet(rxq_, first + i, &packets[i]), WEFTIO_DEV_OK);
+    return packets;
+}
+
+weftio_dev_packet played_kernel::receive_one()
+{
+    std::vector<weftio_dev_packet> packets = receive(1);
+    if (packets.size() == 1)
+        return packets[0];
+    ADD_FAILURE() << "no packet is there";
+    static std::uint8_t nothing[64];
+    return {.address = nothing, .bytes = 0, .flags = 0, .timestamp_ns = 0, .rss_hash = 0, .vlan_tci = 0};
+}
+
+void played_kernel::release(std::uint32_t count)
+{
+    EXPECT_EQ(weftio_dev_eth_rxq_release(rxq_, rxq_->released, count), WEFTIO_DEV_OK);
+}
+
+bytes numbered_frame(std::uint32_t number, std::size_t frame_bytes)
+{
+    bytes frame = {2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x88, 0xb5}; // an ether type for experiments
+    for (unsigned shift = 0; shift < 32; shift += 8)
+        frame.push_back(static_cast<std::uint8_t>(number >> shift));
+    for (std::size_t at = frame.size(); at < frame_bytes; ++at)
+        frame.push_back(static_cast<std::uint8_t>((number * 2654435761u >> at % 24) + at));
+    return frame;
+}
+
+std::uint32_t number_of(const weftio_dev_packet& packet)
+{
+    std::uint32_t number;
+    std::memcpy(&number, packet.address + 14, sizeof number);
+    return number;
+}
+
+bool is_intact(const weftio_dev_packet& packet)
+{
+    return content(packet) == numbered_frame(number_of(packet), packet.bytes);
+}
+
+testing::AssertionResult conserves(const port_counters& counters)
+{
+    std::uint64_t accounted = counters.delivered + counters.held + counters.dropped_total();
+    // Too much accounted for shows as a huge `held`.
+    if (counters.received == accounted && counters.held <= counters.received)
+        return testing::AssertionSuccess();
+    return testing::AssertionFailure() << fmt::format("received {}, delivered {}, held {}, dropped {}", counters.received,
+                                                      counters.delivered, counters.held, counters.dropped_total());
+}
+
+std::uint64_t dropped(const port_counters& counters, drop_reason reason)
+{
+    return counters.dropped[static_cast<std::size_t>(reason)];
+}
+
+} // namespace weftio::test

@@ -1,0 +1,89 @@
+// A Weftio port whose packets the test makes, mbuf by mbuf, and a kernel of one lane that the test plays.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <rte_mbuf.h>
+
+#include "unit/device/fixture.hpp"
+#include "unit/steering/frames.hpp"
+#include "weftio/weftio.hpp"
+
+struct rte_ring;
+
+namespace weftio::test {
+
+using frames::bytes;
+
+/// A DPDK port on a ring that the test fills. The destructor checks that every mbuf has come back, so declare it before the
+/// queues and flows on it.
+class injected_port {
+ public:
+    /// Inline mode unless `options` say otherwise: the test runs the engine and nothing happens by itself.
+    explicit injected_port(port_options options = {.mode = engine_mode::inline_worker});
+    injected_port(const injected_port&) = delete;
+    injected_port& operator=(const injected_port&) = delete;
+    ~injected_port();
+
+    const port& get() const { return *port_; }
+    port& get() { return *port_; }
+    port_counters counters() const { return port_->counters(); }
+
+    /// An mbuf with these bytes; nullptr when all are in use.
+    rte_mbuf* make(const bytes& frame) const;
+    /// One packet in several segments.
+    rte_mbuf* make(std::initializer_list<bytes> segments) const;
+    /// Puts it on the wire, which owns it afterwards. Returns false, and frees it, when the wire is full.
+    bool send(rte_mbuf* mbuf) const;
+    bool send(const bytes& frame) const;
+    unsigned on_the_wire() const;
+    /// Inline mode: turns until one moves nothing.
+    void run_dry();
+
+ private:
+    std::string name_;
+    rte_mempool* pool_;
+    rte_ring* wire_;
+    std::optional<port> port_;
+};
+
+/// Stamps an mbuf as a driver would.
+void stamp(rte_mbuf& mbuf, std::uint64_t driver_time);
+
+/// What a kernel does with a queue, by the same functions, from the test's thread.
+class played_kernel {
+ public:
+    explicit played_kernel(const eth_rxq& queue) : rxq_(queue.handle()) {}
+
+    /// What is there, at most `most` (0: all). Waits for nothing; in inline mode it runs the engine.
+    std::vector<weftio_dev_packet> receive(std::uint32_t most = 0);
+    /// The one packet that must be there.
+    weftio_dev_packet receive_one();
+    void release(std::uint32_t count);
+    std::uint32_t held() const { return rxq_->received - rxq_->released; }
+
+ private:
+    weftio_dev_eth_rxq* rxq_;
+};
+
+inline bytes content(const weftio_dev_packet& packet)
+{
+    return {packet.address, packet.address + packet.bytes};
+}
+
+/// A frame whose every byte follows from its number: a changed one shows. Not IP.
+bytes numbered_frame(std::uint32_t number, std::size_t frame_bytes = 60);
+std::uint32_t number_of(const weftio_dev_packet& packet);
+/// Whether it is the whole and unchanged numbered_frame() of its number.
+bool is_intact(const weftio_dev_packet& packet);
+
+/// Whether every packet received is accounted for. Read between two turns.
+testing::AssertionResult conserves(const port_counters& counters);
+std::uint64_t dropped(const port_counters& counters, drop_reason reason);
+
+} // namespace weftio::test

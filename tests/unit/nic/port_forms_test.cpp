@@ -1,0 +1,216 @@
+// Every form of a port opens, says what it is, and leaves nothing behind.
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <filesystem>
+#include <thread>
+
+#include <fmt/format.h>
+#include <rte_ethdev.h>
+#include <rte_mempool.h>
+#include <rte_memzone.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include "capture_files.hpp"
+#include "injected_port.hpp"
+
+namespace weftio::test {
+namespace {
+
+/// What could leak without a sanitizer seeing it.
+struct holdings {
+    std::ptrdiff_t descriptors = 0;
+    int pools = 0, zones = 0, dpdk_ports = 0;
+    std::ptrdiff_t threads = 0;
+
+    static holdings now()
+    {
+        auto entries = [](const char* folder) {
+            std::filesystem::directory_iterator all(folder);
+            return std::distance(begin(all), end(all));
+        };
+        holdings found{.descriptors = entries("/proc/self/fd"), .threads = entries("/proc/self/task")};
+        rte_mempool_walk([](rte_mempool*, void* count) { ++*static_cast<int*>(count); }, &found.pools);
+        rte_memzone_walk([](const rte_memzone*, void* count) { ++*static_cast<int*>(count); }, &found.zones);
+        found.dpdk_ports = rte_eth_dev_count_avail();
+        return found;
+    }
+    bool operator==(const holdings&) const = default;
+};
+
+void PrintTo(const holdings& held, std::ostream* out)
+{
+    *out << fmt::format("{} descriptors, {} pools, {} zones, {} DPDK ports, {} threads", held.descriptors, held.pools, held.zones,
+                        held.dpdk_ports, held.threads);
+}
+
+/// Opens a port, receives on it if anything is there, and closes it.
+void use(const std::string& spec, engine_mode mode)
+{
+    port opened = port::open(spec, {.mode = mode});
+    eth_rxq queue(opened, device::open("cpu"), {.packets = 64});
+    flow everything(opened, {}, flow_action::to(queue));
+    if (mode == engine_mode::inline_worker)
+        opened.turn();
+}
+
+void expect_nothing_left_behind(const std::string& spec)
+{
+    use(spec, engine_mode::thread); // what is made once a process is made now
+    holdings before = holdings::now();
+    for (int time = 0; time < 50; ++time)
+        use(spec, time % 2 ? engine_mode::inline_worker : engine_mode::thread);
+    EXPECT_EQ(holdings::now(), before) << spec;
+}
+
+std::string name_of(const testing::TestParamInfo<const char*>& info)
+{
+    std::string name = info.param;
+    std::replace_if(name.begin(), name.end(), [](unsigned char letter) { return !std::isalnum(letter); }, '_');
+    return name;
+}
+
+class PortForm : public testing::TestWithParam<const char*> {};
+
+TEST_P(PortForm, LeavesNothingBehind)
+{
+    expect_nothing_left_behind(GetParam());
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, PortForm, testing::Values("pcap:builtin", "pcap:tx=/dev/null", "loopback", "null", "net_null5,size=100"),
+                         name_of);
+
+class ShortPortForm : public testing::TestWithParam<const char*> {};
+
+TEST_P(ShortPortForm, OpensManyTimesAtATime)
+{
+    use(GetParam(), engine_mode::thread);
+    holdings before = holdings::now();
+    {
+        std::vector<port> open;
+        for (int time = 0; time < 8; ++time)
+            open.push_back(port::open(GetParam()));
+        EXPECT_EQ(rte_eth_dev_count_avail(), before.dpdk_ports + 8);
+    }
+    EXPECT_EQ(holdings::now(), before);
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, ShortPortForm, testing::Values("pcap:builtin", "pcap:tx=/dev/null", "loopback", "null"), name_of);
+
+TEST(PortForms, LeaveNothingBehindAfterARefusal)
+{
+    scratch_folder folder;
+    std::string cooked = folder.write("cooked.pcap", pcap_file({}, {.link_type = 113}));
+    auto refuse_each = [&] {
+        for (const std::string& spec : {"pcap:" + cooked, std::string("pcap:/nosuch"), std::string("iface:nosuch0"),
+                                        std::string("net_nosuch0"), std::string("net_null6,nosuch=1")})
+            error_of([&] { port::open(spec); });
+        error_of([] { port::open("loopback", {.mtu = 5000}); });
+    };
+    refuse_each();
+    holdings before = holdings::now();
+    for (int time = 0; time < 50; ++time)
+        refuse_each();
+    EXPECT_EQ(holdings::now(), before);
+}
+
+TEST(PortForms, SayWhatTheyAre)
+{
+    port null = port::open("null");
+    EXPECT_EQ(null.spec(), "null");
+    EXPECT_EQ(null.driver(), "net_null");
+    EXPECT_EQ(port::open("pcap:builtin").driver(), "net_pcap");
+    EXPECT_EQ(port::open("loopback").driver(), "net_ring");
+    EXPECT_FALSE(null.exhausted());
+    EXPECT_GT(null.mtu(), 0);
+}
+
+TEST(PortForms, StayOpenWhileAQueueOrAFlowIsThere)
+{
+    std::optional<eth_rxq> queue;
+    std::optional<flow> everything;
+    {
+        port null = port::open("net_null8,size=64");
+        queue.emplace(null, device::open("cpu"));
+        everything.emplace(null, flow_match{}, flow_action::to(*queue));
+    }
+    EXPECT_TRUE(eventually([&] { return queue->counters().delivered > 0; }));
+    queue.reset();
+    std::uint16_t id = 0;
+    EXPECT_EQ(rte_eth_dev_get_port_by_name("net_null8", &id), 0);
+    everything.reset();
+    EXPECT_NE(rte_eth_dev_get_port_by_name("net_null8", &id), 0);
+}
+
+/// An exception in a thread would end the program.
+template <class Body>
+void guard(Body& body)
+{
+    try {
+        body();
+    } catch (const std::exception& thrown) {
+        ADD_FAILURE() << thrown.what();
+    }
+}
+
+/// Runs `body` in a thread with a network of its own: v0 and v1 are a veth pair. Everything in it ends with the thread.
+template <class Body>
+void in_own_network(Body&& body)
+{
+    std::string missing;
+    std::thread([&] {
+        if (unshare(CLONE_NEWNET) != 0)
+            missing = "needs root to make a network namespace";
+        else if (std::system("ip link set lo up && ip link add v0 type veth peer name v1 && ip link set v0 up && ip link set v1 up"))
+            missing = "\"ip link add v0 type veth\" failed";
+        else
+            guard(body);
+    }).join();
+    if (!missing.empty())
+        GTEST_SKIP() << "missed: ports on interfaces; " << missing;
+}
+
+TEST(InterfacePort, LeavesNothingBehind)
+{
+    in_own_network([] { expect_nothing_left_behind("iface:v1"); });
+}
+
+TEST(InterfacePort, ByDevargsLeavesNothingBehind)
+{
+    in_own_network([] { expect_nothing_left_behind("net_af_packet3,iface=v1"); });
+}
+
+TEST(TapPort, LeavesNothingBehind)
+{
+    if (access("/dev/net/tun", R_OK | W_OK) != 0)
+        GTEST_SKIP() << "missed: tap ports; /dev/net/tun is not there or not ours";
+    in_own_network([] { expect_nothing_left_behind("tap:weftap0"); });
+}
+
+TEST(InterfacePort, IsRefusedWhileAnotherPortHasTheInterface)
+{
+    in_own_network([] {
+        std::optional<port> first(port::open("iface:v1"));
+        for (const char* spec : {"iface:v1", "net_af_packet4,iface=v1", "net_af_xdp4,iface=v1"}) {
+            error refused = error_of([&] { port::open(spec); });
+            EXPECT_EQ(refused.code(), errc::in_use) << refused.what();
+            EXPECT_NE(std::string(refused.what()).find("v1"), std::string::npos) << refused.what();
+            EXPECT_NE(std::string(refused.what()).find("close that port first"), std::string::npos) << refused.what();
+        }
+        port other = port::open("iface:v0");
+        first.reset();
+        EXPECT_EQ(port::open("iface:v1").spec(), "iface:v1");
+    });
+}
+
+TEST(InterfacePort, OfTheSameNameInAnotherNetworkIsAnotherInterface)
+{
+    in_own_network([] {
+        port here = port::open("net_af_packet5,iface=v1");
+        in_own_network([] { EXPECT_EQ(port::open("net_af_packet6,iface=v1").driver(), "net_af_packet"); });
+    });
+}
+
+} // namespace
+} // namespace weftio::test
