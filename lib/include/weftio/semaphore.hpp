@@ -28,11 +28,11 @@ const char* to_string(semaphore_status status) noexcept;
 #endif
 
 struct semaphore_options {
-    std::uint32_t items = 1024;                                ///< a power of two in 1..2^20
-    memory_kind kind = memory_kind::cpu_device;                ///< of status and packet info, 64 bytes an item
-    std::uint32_t custom_info_bytes = 0;                       ///< of each item, 0..2^20; an item's starts on a cache line
+    std::uint32_t items = 1024;                 ///< a power of two in 1..2^20
+    memory_kind kind = memory_kind::cpu_device; ///< of status and packet info, 16 bytes an item
+    std::uint32_t custom_info_bytes = 0;        ///< of each item, 0..2^20; an item's starts on a cache line
     memory_kind custom_info_kind = memory_kind::cpu_device;
-    std::optional<bool> cpu_access{};                          ///< left out: what the kinds allow
+    std::optional<bool> cpu_access{}; ///< left out: what the kinds allow
     bool check_transitions = WEFTIO_DEBUG_BUILD;
 };
 
@@ -123,7 +123,8 @@ std::uint32_t semaphore::for_each_ready(Visitor&& visit)
     std::uint32_t visited = 0, count = 0, first = 0;
 
     for (; visited <= items.mask; ++visited, ++index) {
-        if (weftio_dev_semaphore_get_packet_info_status(&items, index, WEFTIO_DEV_SEMAPHORE_READY, &count, &first) != WEFTIO_DEV_OK)
+        if (weftio_dev_semaphore_get_packet_info_status(&items, index, WEFTIO_DEV_SEMAPHORE_READY, &count, &first) !=
+            WEFTIO_DEV_OK)
             break;
         visit(index, count, first, weftio_dev_semaphore_get_custom_info_addr(&items, index));
         weftio_dev_semaphore_set_status(&items, index, WEFTIO_DEV_SEMAPHORE_FREE);

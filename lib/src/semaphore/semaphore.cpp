@@ -20,17 +20,19 @@ constexpr std::uint32_t cache_line = 64;
 void check_reach(const semaphore_options& options, memory_kind kind, const char* what)
 {
     if (options.cpu_access.value_or(false) && kind == memory_kind::device)
-        throw error(errc::not_reachable,
-                    fmt::format("weftio: semaphore: cpu_access is true and the {} of kind \"device\", which the CPU cannot see; "
-                                "take memory_kind::cpu_device or device_cpu, or leave cpu_access out",
-                                what));
+        throw error(
+            errc::not_reachable,
+            fmt::format("weftio: semaphore: cpu_access is true and the {} of kind \"device\", which the CPU cannot see; "
+                        "take memory_kind::cpu_device or device_cpu, or leave cpu_access out",
+                        what));
 }
 
 void check(const semaphore_options& options)
 {
     if (!std::has_single_bit(options.items) || options.items > most_items)
-        throw error(errc::invalid_argument, fmt::format("weftio: semaphore: items is {}; it must be a power of two from 1 to {}",
-                                                        options.items, most_items));
+        throw error(
+            errc::invalid_argument,
+            fmt::format("weftio: semaphore: items is {}; it must be a power of two from 1 to {}", options.items, most_items));
     if (options.custom_info_bytes > most_custom_info_bytes)
         throw error(errc::invalid_argument, fmt::format("weftio: semaphore: custom_info_bytes is {}; an item has at most {}",
                                                         options.custom_info_bytes, most_custom_info_bytes));
@@ -139,9 +141,10 @@ void semaphore::state::log_illegal() const
     if (seen.first)
         first = fmt::format(", the first of item {} from {} to {}", seen.first->index, to_string(seen.first->from),
                             to_string(seen.first->to));
-    detail::log(log_level::warning,
-                fmt::format("weftio: semaphore: {} illegal transition{} refused{}; weftio/device/semaphore.h says which are legal",
-                            seen.count, seen.count == 1 ? "" : "s", first));
+    detail::log(
+        log_level::warning,
+        fmt::format("weftio: semaphore: {} illegal transition{} refused{}; weftio/device/semaphore.h says which are legal",
+                    seen.count, seen.count == 1 ? "" : "s", first));
 }
 
 semaphore::semaphore(const device& device, semaphore_options options)
@@ -207,16 +210,16 @@ std::optional<packet_info> semaphore::get_packet_info(std::uint32_t index, semap
 weftio_dev_status semaphore::set_packet_info(std::uint32_t index, semaphore_status status, packet_info info)
 {
     auto wanted = static_cast<std::uint32_t>(status);
-    return static_cast<weftio_dev_status>(
-        weftio_dev_semaphore_set_packet_info(&view(), index, wanted, info.count, info.first));
+    return static_cast<weftio_dev_status>(weftio_dev_semaphore_set_packet_info(&view(), index, wanted, info.count, info.first));
 }
 
 void* semaphore::get_custom_info(std::uint32_t index) const
 {
     const weftio_dev_semaphore& items = view();
     if (state_->custom_info && !items.custom_info)
-        throw error(errc::not_reachable, "weftio: semaphore: its custom info is of kind \"device\", which the CPU cannot see; make it "
-                                         "with custom_info_kind cpu_device or device_cpu to use it from the CPU");
+        throw error(errc::not_reachable,
+                    "weftio: semaphore: its custom info is of kind \"device\", which the CPU cannot see; make it "
+                    "with custom_info_kind cpu_device or device_cpu to use it from the CPU");
     return weftio_dev_semaphore_get_custom_info_addr(&items, index);
 }
 

@@ -23,14 +23,14 @@ enum weftio_dev_semaphore_status {
     WEFTIO_DEV_SEMAPHORE_ERROR = 4
 };
 
-/** A cache line of its own, so that the owners of neighbors do not slow each other down. */
+/** Four to a cache line, which travel together: from core to core faster than a line each (bench/semaphore). */
 struct weftio_dev_semaphore_item {
     weftio_u32 status;
     weftio_u32 count; /**< packets */
     weftio_u32 first; /**< index of the first packet in its queue */
-    weftio_u32 reserved[13];
+    weftio_u32 reserved;
 };
-WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_semaphore_item) == 64, "host and device share this layout");
+WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_semaphore_item) == 16, "host and device share this layout");
 
 /** What went wrong where transitions are checked. The host reads it. */
 struct weftio_dev_semaphore_illegal {

@@ -1,0 +1,293 @@
+// How fast items go from core to core, one at a time: through a semaphore, and through DPDK's rte_ring in the same run.
+//
+//   ./semaphore_bench                             9 rounds of 2 million items each way, on cores 0 and 1
+//   ./semaphore_bench --cores 2,4 --items 512 --json out.json
+//
+// Rounds take turns, so that whatever else the machine does hits all of them; what counts are medians. Everybody waits the same
+// way (weftio_relax). The CPU device only: a kernel is a thread there.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <pthread.h>
+#include <rte_ring.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "semaphore.kernel.h"
+#include "weftio/weftio.hpp"
+
+WEFTIO_DEFINE_KERNEL(hand_over, "semaphore.kernel.h");
+WEFTIO_DEFINE_KERNEL(take, "semaphore.kernel.h");
+WEFTIO_DEFINE_KERNEL(echo, "semaphore.kernel.h");
+
+namespace {
+
+using namespace weftio;
+using clock = std::chrono::steady_clock;
+
+constexpr std::chrono::minutes patience{5};
+
+struct options {
+    std::uint32_t items = 1024;      ///< of the semaphore, and slots of the ring
+    std::uint32_t count = 2'000'000; ///< handed over in a round
+    std::uint32_t round_trips = 100'000;
+    std::uint32_t rounds = 9;
+    std::vector<int> cores{0, 1}; ///< of the sender, of the receiver
+    std::string json;
+};
+
+/// The calling thread, and the threads and kernels that it starts, run on one core until the end of the scope.
+class on_core {
+ public:
+    explicit on_core(int core)
+    {
+        cpu_set_t wanted;
+        CPU_ZERO(&wanted);
+        CPU_SET(core, &wanted);
+        pthread_getaffinity_np(pthread_self(), sizeof before_, &before_);
+        if (pthread_setaffinity_np(pthread_self(), sizeof wanted, &wanted) != 0)
+            throw std::runtime_error(
+                fmt::format("semaphore_bench: this process may not run on core {}; name others with --cores", core));
+    }
+    on_core(const on_core&) = delete;
+    ~on_core() { pthread_setaffinity_np(pthread_self(), sizeof before_, &before_); }
+
+ private:
+    cpu_set_t before_;
+};
+
+/// An rte_ring for one producer and one consumer that holds `items` items, in memory of its own: it needs no EAL.
+class ring {
+ public:
+    explicit ring(std::uint32_t items)
+    {
+        const std::uint32_t slots = std::bit_ceil(items + 1);
+        auto bytes = static_cast<std::size_t>(rte_ring_get_memsize(slots));
+        memory_.reset(static_cast<rte_ring*>(std::aligned_alloc(RTE_CACHE_LINE_SIZE, (bytes + 63) / 64 * 64)));
+        if (!memory_ || rte_ring_init(memory_.get(), "bench", slots, RING_F_SP_ENQ | RING_F_SC_DEQ) != 0)
+            throw std::runtime_error(fmt::format("semaphore_bench: no rte_ring of {} slots", slots));
+    }
+
+    void send(std::uintptr_t item)
+    {
+        for (std::uint32_t attempt = 0; rte_ring_sp_enqueue(memory_.get(), reinterpret_cast<void*>(item)) != 0; ++attempt)
+            weftio_relax(attempt);
+    }
+    std::uintptr_t receive()
+    {
+        void* item = nullptr;
+        for (std::uint32_t attempt = 0; rte_ring_sc_dequeue(memory_.get(), &item) != 0; ++attempt)
+            weftio_relax(attempt);
+        return reinterpret_cast<std::uintptr_t>(item);
+    }
+
+ private:
+    struct give_back {
+        void operator()(rte_ring* memory) const { std::free(memory); }
+    };
+    std::unique_ptr<rte_ring, give_back> memory_;
+};
+
+double seconds_since(clock::time_point start)
+{
+    return std::chrono::duration<double>(clock::now() - start).count();
+}
+
+void expect_all(const options& wanted, std::uint32_t right, const char* way)
+{
+    if (right != wanted.count)
+        throw std::runtime_error(
+            fmt::format("semaphore_bench: {}: {} of {} items came as they were sent", way, right, wanted.count));
+}
+
+template <class Kernel, class... Arguments>
+running_kernel launch_on(int core, const device& device, const Kernel& kernel, Arguments&&... arguments)
+{
+    on_core here(core);
+    return device.launch(kernel, {}, arguments...);
+}
+
+// Each of these returns items a second.
+
+double kernel_to_kernel(const options& wanted, const device& device)
+{
+    semaphore between(device, {.items = wanted.items, .check_transitions = false});
+    memory right = device.allocate(sizeof(std::uint32_t), memory_kind::cpu_device);
+    auto start = clock::now();
+    auto taking = launch_on(wanted.cores[1], device, take_kernel, between, wanted.count, right.device_address());
+    auto sending = launch_on(wanted.cores[0], device, hand_over_kernel, between.handle(), wanted.count);
+    taking.wait_for(patience);
+    double rate = wanted.count / seconds_since(start);
+    expect_all(wanted, *static_cast<std::uint32_t*>(right.cpu_address()), "kernel to kernel");
+    return rate;
+}
+
+double kernel_to_cpu(const options& wanted, const device& device)
+{
+    semaphore between(device, {.items = wanted.items, .check_transitions = false});
+    on_core here(wanted.cores[1]);
+    auto start = clock::now();
+    auto sending = launch_on(wanted.cores[0], device, hand_over_kernel, between, wanted.count);
+    std::uint32_t seen = 0, right = 0;
+    for (std::uint32_t attempt = 0; seen < wanted.count; ++attempt) {
+        std::uint32_t visited =
+            between.for_each_ready([&](std::uint32_t index, auto, std::uint32_t first, void*) { right += first == index; });
+        seen += visited;
+        if (visited)
+            attempt = 0;
+        weftio_relax(attempt);
+    }
+    double rate = wanted.count / seconds_since(start);
+    expect_all(wanted, right, "kernel to CPU");
+    return rate;
+}
+
+double through_ring(const options& wanted, const device&)
+{
+    ring between(wanted.items);
+    std::uint32_t right = 0;
+    auto start = clock::now();
+    std::thread taking([&] {
+        on_core here(wanted.cores[1]);
+        for (std::uint32_t item = 0; item < wanted.count; ++item)
+            right += between.receive() == item;
+    });
+    std::thread sending([&] {
+        on_core here(wanted.cores[0]);
+        for (std::uint32_t item = 0; item < wanted.count; ++item)
+            between.send(item);
+    });
+    taking.join();
+    double rate = wanted.count / seconds_since(start);
+    sending.join();
+    expect_all(wanted, right, "rte_ring");
+    return rate;
+}
+
+/// The middle one.
+double median(std::vector<double> values)
+{
+    std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2));
+    return values[values.size() / 2];
+}
+
+/// Nanoseconds from sending an item to having it back: the middle of `trips`.
+double median_trip_ns(std::uint32_t trips, const std::function<void(std::uint32_t)>& trip)
+{
+    std::vector<double> taken;
+    for (std::uint32_t index = 0; index < trips; ++index) {
+        auto start = clock::now();
+        trip(index);
+        taken.push_back(1e9 * seconds_since(start));
+    }
+    return median(std::move(taken));
+}
+
+double semaphore_round_trip(const options& wanted, const device& device)
+{
+    const semaphore_options shape{.items = wanted.items, .check_transitions = false};
+    semaphore there(device, shape), back(device, shape);
+    auto echoing = launch_on(wanted.cores[0], device, echo_kernel, there, back, wanted.round_trips);
+    on_core here(wanted.cores[1]);
+    return median_trip_ns(wanted.round_trips, [&](std::uint32_t index) {
+        std::uint32_t count = 0, first = 0; // on the CPU device, a handle is good for the host's threads too
+        weftio_dev_semaphore_set_packet_info(there.handle(), index, WEFTIO_DEV_SEMAPHORE_READY, 1, index);
+        weftio_dev_semaphore_wait_packet_info(back.handle(), index, WEFTIO_DEV_SEMAPHORE_READY, 0, &count, &first);
+        weftio_dev_semaphore_set_status(back.handle(), index, WEFTIO_DEV_SEMAPHORE_FREE);
+    });
+}
+
+double ring_round_trip(const options& wanted, const device&)
+{
+    ring there(wanted.items), back(wanted.items);
+    std::jthread echoing([&] {
+        on_core here(wanted.cores[0]);
+        for (std::uint32_t index = 0; index < wanted.round_trips; ++index)
+            back.send(there.receive());
+    });
+    on_core here(wanted.cores[1]);
+    return median_trip_ns(wanted.round_trips, [&](std::uint32_t index) {
+        there.send(index);
+        back.receive();
+    });
+}
+
+struct measurement {
+    const char* name;
+    double (*measure)(const options&, const device&);
+    std::vector<double> rounds{};
+};
+
+std::string json(const options& wanted, const std::vector<measurement>& all, double ratio)
+{
+    std::string text =
+        fmt::format("{{\n  \"benchmark\": \"semaphore\",\n  \"items\": {},\n  \"count\": {},\n  \"cores\": [{}],\n",
+                    wanted.items, wanted.count, fmt::join(wanted.cores, ", "));
+    for (const measurement& one : all)
+        text += fmt::format("  \"{}\": {{\"median\": {:.1f}, \"rounds\": [{:.1f}]}},\n", one.name, median(one.rounds),
+                            fmt::join(one.rounds, ", "));
+    return text + fmt::format("  \"ratio\": {:.3f}\n}}\n", ratio);
+}
+
+void write(const std::string& path, const std::string& text)
+{
+    std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "w"), std::fclose);
+    if (!file || std::fputs(text.c_str(), file.get()) < 0)
+        throw std::runtime_error(fmt::format("semaphore_bench: cannot write {}; name a file that can be made", path));
+}
+
+void run(const options& wanted)
+{
+    auto device = device::open("cpu");
+    std::vector<measurement> all{{"kernel_to_kernel_per_s", kernel_to_kernel},
+                                 {"kernel_to_cpu_per_s", kernel_to_cpu},
+                                 {"rte_ring_per_s", through_ring},
+                                 {"semaphore_round_trip_ns", semaphore_round_trip},
+                                 {"rte_ring_round_trip_ns", ring_round_trip}};
+    for (std::uint32_t round = 0; round < wanted.rounds; ++round)
+        for (measurement& one : all)
+            one.rounds.push_back(one.measure(wanted, device));
+    const double ratio = median(all[0].rounds) / median(all[2].rounds);
+
+    fmt::print("{} rounds of {} items, {} in flight, cores {}\n", wanted.rounds, wanted.count, wanted.items,
+               fmt::join(wanted.cores, " to "));
+    fmt::print("{:24} {:>14} {:>14} {:>14}\n", "", "median", "least", "most");
+    for (const measurement& one : all)
+        fmt::print("{:24} {:14.0f} {:14.0f} {:14.0f}\n", one.name, median(one.rounds), std::ranges::min(one.rounds),
+                   std::ranges::max(one.rounds));
+    fmt::print("kernel to kernel / rte_ring: {:.2f}\n", ratio);
+    if (!wanted.json.empty())
+        write(wanted.json, json(wanted, all, ratio));
+}
+
+} // namespace
+
+int main(int argc, char** argv)
+try {
+    options wanted;
+    CLI::App app{"How fast items go from core to core, through a semaphore and through DPDK's rte_ring."};
+    app.option_defaults()->always_capture_default();
+    app.add_option("--items", wanted.items, "items of the semaphore, a power of two, and of the ring");
+    app.add_option("--count", wanted.count, "items handed over in a round");
+    app.add_option("--round-trips", wanted.round_trips, "round trips in a round")->check(CLI::PositiveNumber);
+    app.add_option("--rounds", wanted.rounds, "rounds of each")->check(CLI::PositiveNumber);
+    app.add_option("--cores", wanted.cores, "of the sender, of the receiver")->delimiter(',')->expected(2);
+    app.add_option("--json", wanted.json, "write the result to this file");
+    CLI11_PARSE(app, argc, argv);
+    run(wanted);
+} catch (const std::exception& failure) {
+    fmt::print(stderr, "{}\n", failure.what());
+    return 1;
+}

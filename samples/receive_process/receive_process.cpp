@@ -1,0 +1,123 @@
+// receive_process: one kernel receives packets, a second one looks into them, the CPU prints how many of each protocol came.
+//
+//   ./receive_process                            replays the built-in capture, on the CPU
+//   ./receive_process -n iface:veth0 -g opencl   from an interface, through OpenCL
+#include "receive_process.kernel.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <thread>
+
+#include "weftio/weftio.hpp"
+
+WEFTIO_DEFINE_KERNEL(receive, "receive_process.kernel.h");
+WEFTIO_DEFINE_KERNEL(process, "receive_process.kernel.h");
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+struct totals {
+    std::uint64_t frames[PROTOCOLS]{}, bytes[PROTOCOLS]{};
+};
+constexpr const char* names[PROTOCOLS]{"eth", "ip", "ipv6", "arp", "icmp", "icmpv6", "tcp", "udp", "vlan", "other"};
+volatile std::sig_atomic_t interrupted = 0;
+
+/// Takes what the kernels have reported since the last call.
+void collect(weftio::semaphore& to_cpu, totals& sum)
+{
+    to_cpu.for_each_ready([&](auto, auto, auto, void* info) {
+        auto& batch = *static_cast<statistics*>(info);
+        for (std::size_t protocol = 0; protocol < PROTOCOLS; ++protocol) {
+            sum.frames[protocol] += batch.frames[protocol];
+            sum.bytes[protocol] += batch.bytes[protocol];
+        }
+        batch = {};
+    });
+}
+
+void print(const totals& sum)
+{
+    fmt::print("{:8} {:>12} {:>16}\n", "protocol", "frames", "bytes");
+    for (std::size_t protocol = 0; protocol < PROTOCOLS; ++protocol)
+        fmt::print("{:8} {:12} {:16}\n", names[protocol], sum.frames[protocol], sum.bytes[protocol]);
+}
+
+struct options {
+    std::string port = "pcap:builtin", device = "cpu";
+    std::uint32_t lanes = 1, count = 0;
+    double seconds = 0;
+};
+
+/// Lets packets come until enough have been seen, and shows what came every second on a terminal.
+void watch(const options& wanted, weftio::port& port, weftio::eth_rxq& queue, weftio::semaphore& to_cpu, totals& sum)
+{
+    weftio::flow everything(port, {}, weftio::flow_action::to(queue));
+    const auto end = clock::now() + std::chrono::duration<double>(wanted.seconds > 0 ? wanted.seconds : 1e9);
+    for (auto next_print = clock::now() + 1s; !interrupted && !port.exhausted() && clock::now() < end; collect(to_cpu, sum)) {
+        if (wanted.count && sum.frames[ETH] >= wanted.count)
+            return;
+        if (isatty(STDOUT_FILENO) && clock::now() >= next_print) {
+            print(sum);
+            fmt::print("\033[{}A", PROTOCOLS + 1); // the next one takes its place
+            next_print += 1s;
+        }
+        std::this_thread::sleep_for(1ms);
+    }
+}
+
+void run(const options& wanted)
+{
+    // 1. Where kernels run, and where packets come from.
+    auto device = weftio::device::open(wanted.device);
+    auto port = weftio::port::open(wanted.port);
+
+    // 2. A queue that the kernels own; from kernel to kernel a semaphore in memory of the device, to the CPU one that it sees.
+    weftio::eth_rxq queue(port, device, {.packets = PACKETS});
+    weftio::semaphore to_process(device, {.items = PACKETS, .kind = weftio::memory_kind::device});
+    weftio::semaphore to_cpu(device, {.items = PACKETS, .custom_info_bytes = sizeof(statistics)});
+
+    // 3. The kernels.
+    const weftio::grid shape{.blocks = 1, .lanes = wanted.lanes};
+    auto receiving = device.launch(receive_kernel, shape, queue, to_process);
+    auto processing = device.launch(process_kernel, shape, queue, to_process, to_cpu);
+
+    // 4. Packets come for as long as a flow sends them to the queue.
+    fmt::print("Receiving on {} ({}) with two kernels on {}\n", port.spec(), port.driver(), device.name());
+    totals sum;
+    watch(wanted, port, queue, to_cpu, sum);
+
+    // 5. Wait for what is on its way; the destructors stop the kernels.
+    for (auto end = clock::now() + 5s; sum.frames[ETH] < queue.counters().delivered && clock::now() < end; collect(to_cpu, sum))
+        std::this_thread::sleep_for(1ms);
+    print(sum);
+    fmt::print("received {}, delivered {}\n", port.counters().received, port.counters().delivered);
+}
+
+} // namespace
+
+int main(int argc, char** argv)
+try {
+    options wanted;
+    CLI::App app{"One kernel receives packets, a second one looks into them, the CPU prints how many of each protocol came."};
+    app.option_defaults()->always_capture_default();
+    app.add_option("-n,--port", wanted.port, "pcap:FILE, iface:NAME, tap:NAME, null, a PCI address or DPDK devargs");
+    app.add_option("-g,--device", wanted.device, "where the kernels run: cpu, opencl, opencl:N");
+    app.add_option("--lanes", wanted.lanes, "lanes of each kernel's one block");
+    app.add_option("--count", wanted.count, "end after so many packets (0: no limit)");
+    app.add_option("--seconds", wanted.seconds, "end after so many seconds (0: no limit)");
+    CLI11_PARSE(app, argc, argv);
+
+    for (int signal : {SIGINT, SIGTERM})
+        std::signal(signal, [](int) { interrupted = 1; });
+    run(wanted);
+} catch (const weftio::error& error) {
+    fmt::print(stderr, "{}\n", error.what());
+    return 1;
+}

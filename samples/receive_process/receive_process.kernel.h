@@ -1,0 +1,120 @@
+/* The kernels of receive_process: one source for C++, OpenCL C and CUDA. */
+#pragma once
+
+#include "weftio/device/eth_rxq.h"
+#include "weftio/device/semaphore.h"
+
+#define PACKETS 1024 /* slots of the queue, and items of both semaphores */
+
+enum protocol { ETH, IP, IPV6, ARP, ICMP, ICMPV6, TCP, UDP, VLAN, OTHER, PROTOCOLS };
+
+/* Custom info for the CPU, which zeroes it again: what a batch of packets held. */
+struct statistics {
+    weftio_u32 frames[PROTOCOLS], bytes[PROTOCOLS];
+};
+
+WEFTIO_FN weftio_u32 be16(const WEFTIO_GLOBAL weftio_u8 *at)
+{
+    return (weftio_u32)at[0] << 8 | at[1];
+}
+WEFTIO_FN weftio_u32 transport_bit(weftio_u32 number)
+{
+    return number == 1 ? 1u << ICMP : number == 6 ? 1u << TCP : number == 17 ? 1u << UDP : number == 58 ? 1u << ICMPV6 : 0;
+}
+
+/* Only the first fragment of a datagram has the header of its transport. */
+WEFTIO_FN weftio_u32 ipv4_bits(const WEFTIO_GLOBAL weftio_u8 *header, weftio_u32 bytes)
+{
+    return 1u << IP | (bytes >= 20 && (be16(header + 6) & 0x1fff) == 0 ? transport_bit(header[9]) : 0);
+}
+WEFTIO_FN weftio_u32 ipv6_bits(const WEFTIO_GLOBAL weftio_u8 *header, weftio_u32 bytes)
+{
+    weftio_u32 at = 40, next = bytes >= 40 ? header[6] : 59;
+    while ((next == 0 || next == 43 || next == 44 || next == 60) && at + 8 <= bytes) { /* extension headers */
+        if (next == 44 && (be16(header + at + 2) & 0xfff8) != 0)
+            return 1u << IPV6;
+        weftio_u32 extension_bytes = next == 44 ? 8 : 8 + 8 * (weftio_u32)header[at + 1];
+        next = header[at];
+        at += extension_bytes;
+    }
+    return 1u << IPV6 | transport_bit(next);
+}
+
+/* A bit for every protocol of a packet. */
+WEFTIO_FN weftio_u32 protocol_bits(const struct weftio_dev_packet *packet)
+{
+    weftio_u32 at = 12, type = be16(packet->address + at);
+    weftio_u32 bits = 1u << ETH | (packet->flags & WEFTIO_DEV_PACKET_VLAN_STRIPPED ? 1u << VLAN : 0);
+    for (; (type == 0x8100 || type == 0x88a8) && at + 6 <= packet->bytes; type = be16(packet->address + at)) {
+        bits |= 1u << VLAN;
+        at += 4;
+    }
+    at += 2;
+    if (type == 0x0800)
+        return bits | ipv4_bits(packet->address + at, packet->bytes - at);
+    if (type == 0x86dd)
+        return bits | ipv6_bits(packet->address + at, packet->bytes - at);
+    return bits | 1u << (type == 0x0806 ? ARP : OTHER);
+}
+
+/* Hands every batch that arrives to `process`. An item is free by then: each that is not holds at least one other slot. */
+WEFTIO_KERNEL void receive(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WEFTIO_GLOBAL struct weftio_dev_semaphore *to_process)
+{
+    weftio_u32 count, first, item = 0;
+    weftio_s32 status;
+    do {
+        status = weftio_dev_eth_rxq_receive_block(rxq, 0, 100000, &count, &first);
+        if (count && weftio_lane() == 0)
+            weftio_dev_semaphore_set_packet_info(to_process, item++, WEFTIO_DEV_SEMAPHORE_READY, count, first);
+    } while (status == WEFTIO_DEV_OK);
+}
+
+/* Adds up one lane's share of a batch. */
+WEFTIO_FN void add_share(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, weftio_u32 first, weftio_u32 count,
+                         WEFTIO_GLOBAL struct statistics *sum)
+{
+    struct statistics mine = {{0}, {0}};
+    struct weftio_dev_packet packet;
+    for (weftio_u32 i = weftio_lane(); i < count; i += weftio_block_lanes()) {
+        if (weftio_dev_eth_rxq_packet(rxq, first + i, &packet) != WEFTIO_DEV_OK)
+            continue; /* cannot be: the packet is ours until released */
+        weftio_u32 bits = protocol_bits(&packet);
+        for (weftio_u32 protocol = 0; protocol < PROTOCOLS; ++protocol) {
+            mine.frames[protocol] += bits >> protocol & 1;
+            mine.bytes[protocol] += (bits >> protocol & 1) * packet.bytes;
+        }
+    }
+    for (weftio_u32 protocol = 0; protocol < PROTOCOLS; ++protocol) {
+        weftio_fetch_add_u32(&sum->frames[protocol], mine.frames[protocol]);
+        weftio_fetch_add_u32(&sum->bytes[protocol], mine.bytes[protocol]);
+    }
+}
+
+/* Counts what is in a batch, tells the CPU, and gives the slots back to the NIC. */
+WEFTIO_KERNEL void process(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WEFTIO_GLOBAL struct weftio_dev_semaphore *to_process,
+                           WEFTIO_GLOBAL struct weftio_dev_semaphore *to_cpu)
+{
+    WEFTIO_SHARED weftio_u32 batch_count, batch_first;
+    WEFTIO_SHARED weftio_s32 status;
+    weftio_u32 count = 0, first = 0;
+    for (weftio_u32 item = 0;; ++item) {
+        WEFTIO_GLOBAL void *info = weftio_dev_semaphore_get_custom_info_addr(to_cpu, item);
+        if (weftio_lane() == 0) {
+            status = weftio_dev_semaphore_wait_status(to_cpu, item, WEFTIO_DEV_SEMAPHORE_FREE, 0);
+            if (status == WEFTIO_DEV_OK)
+                status = weftio_dev_semaphore_wait_packet_info(to_process, item, WEFTIO_DEV_SEMAPHORE_READY, 0, &count, &first);
+            batch_count = count;
+            batch_first = first;
+        }
+        weftio_block_barrier(); /* every lane sees what lane 0 found */
+        if (status != WEFTIO_DEV_OK)
+            return;
+        add_share(rxq, batch_first, batch_count, (WEFTIO_GLOBAL struct statistics *)info);
+        weftio_block_barrier(); /* no lane looks at a packet any more */
+        if (weftio_lane() == 0) {
+            weftio_dev_semaphore_set_status(to_cpu, item, WEFTIO_DEV_SEMAPHORE_READY);
+            weftio_dev_semaphore_set_status(to_process, item, WEFTIO_DEV_SEMAPHORE_FREE);
+            weftio_dev_eth_rxq_release(rxq, first, count);
+        }
+    }
+}

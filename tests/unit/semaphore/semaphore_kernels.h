@@ -1,0 +1,159 @@
+/**
+ * Kernels of the semaphore tests. Item i carries count and first made from i, and custom info of WORDS words made from i.
+ */
+#pragma once
+
+#include "weftio/device/semaphore.h"
+
+#define WORDS 9 /* no power of two, and an item's custom info is not its stride */
+
+/** What the lanes of a kernel tell together. */
+struct account {
+    weftio_u32 passed; /**< items that were right */
+    weftio_u32 wrong;  /**< items that were not */
+    weftio_u32 failed; /**< calls that did not return WEFTIO_DEV_OK */
+};
+
+WEFTIO_FN weftio_u32 word_of(weftio_u32 index, weftio_u32 word)
+{
+    weftio_u32 mixed = (index * WORDS + word) * 2654435761u;
+
+    return mixed ^ mixed >> 15;
+}
+WEFTIO_FN weftio_u32 count_of(weftio_u32 index)
+{
+    return word_of(index, 0) % 1000;
+}
+WEFTIO_FN weftio_u32 first_of(weftio_u32 index)
+{
+    return word_of(index, 1);
+}
+
+WEFTIO_FN void fill(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore, weftio_u32 index)
+{
+    WEFTIO_GLOBAL weftio_u32 *words = (WEFTIO_GLOBAL weftio_u32 *)weftio_dev_semaphore_get_custom_info_addr(semaphore, index);
+
+    for (weftio_u32 word = 0; words && word < WORDS; ++word)
+        words[word] = word_of(index, word);
+}
+
+WEFTIO_FN weftio_u32 words_are_right(const WEFTIO_GLOBAL weftio_u32 *words, weftio_u32 index)
+{
+    weftio_u32 right = 1;
+
+    for (weftio_u32 word = 0; words && word < WORDS; ++word)
+        right &= words[word] == word_of(index, word);
+    return right;
+}
+
+WEFTIO_FN weftio_u32 is_right(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore, weftio_u32 index, weftio_u32 count,
+                              weftio_u32 first)
+{
+    return count == count_of(index) && first == first_of(index) &&
+           words_are_right((const WEFTIO_GLOBAL weftio_u32 *)weftio_dev_semaphore_get_custom_info_addr(semaphore, index), index);
+}
+
+WEFTIO_FN weftio_u32 grid_lane(void)
+{
+    return weftio_block() * weftio_block_lanes() + weftio_lane();
+}
+WEFTIO_FN weftio_u32 grid_lanes(void)
+{
+    return weftio_blocks() * weftio_block_lanes();
+}
+
+/** Waits for a free item, fills it, hands it over. */
+WEFTIO_FN weftio_s32 hand_over(const WEFTIO_GLOBAL struct weftio_dev_semaphore *out, weftio_u32 index)
+{
+    weftio_s32 status = weftio_dev_semaphore_wait_status(out, index, WEFTIO_DEV_SEMAPHORE_FREE, 0);
+
+    if (status != WEFTIO_DEV_OK)
+        return status;
+    fill(out, index);
+    return weftio_dev_semaphore_set_packet_info(out, index, WEFTIO_DEV_SEMAPHORE_READY, count_of(index), first_of(index));
+}
+
+/** Waits for an item, looks at it, gives it back. */
+WEFTIO_FN weftio_s32 take(const WEFTIO_GLOBAL struct weftio_dev_semaphore *in, weftio_u32 index, WEFTIO_GLOBAL struct account *account)
+{
+    weftio_u32 count, first;
+    weftio_s32 status = weftio_dev_semaphore_wait_packet_info(in, index, WEFTIO_DEV_SEMAPHORE_READY, 0, &count, &first);
+
+    if (status != WEFTIO_DEV_OK)
+        return status;
+    weftio_fetch_add_u32(is_right(in, index, count, first) ? &account->passed : &account->wrong, 1);
+    return weftio_dev_semaphore_set_status(in, index, WEFTIO_DEV_SEMAPHORE_FREE);
+}
+
+/** Lane k of n hands over items k, k + n, ... below `total`. */
+WEFTIO_KERNEL void produce_items(const WEFTIO_GLOBAL struct weftio_dev_semaphore *out, weftio_u32 total,
+                                 WEFTIO_GLOBAL struct account *account)
+{
+    for (weftio_u32 index = grid_lane(); index < total; index += grid_lanes())
+        if (hand_over(out, index) != WEFTIO_DEV_OK) {
+            weftio_fetch_add_u32(&account->failed, 1);
+            return;
+        }
+}
+
+/** Lane k of n takes items k, k + n, ... below `total`. */
+WEFTIO_KERNEL void consume_items(const WEFTIO_GLOBAL struct weftio_dev_semaphore *in, weftio_u32 total,
+                                 WEFTIO_GLOBAL struct account *account)
+{
+    for (weftio_u32 index = grid_lane(); index < total; index += grid_lanes())
+        if (take(in, index, account) != WEFTIO_DEV_OK) {
+            weftio_fetch_add_u32(&account->failed, 1);
+            return;
+        }
+}
+
+/** Takes every item of `in` and hands its like over to `out`. */
+WEFTIO_KERNEL void relay_items(const WEFTIO_GLOBAL struct weftio_dev_semaphore *in,
+                               const WEFTIO_GLOBAL struct weftio_dev_semaphore *out, weftio_u32 total,
+                               WEFTIO_GLOBAL struct account *account)
+{
+    for (weftio_u32 index = grid_lane(); index < total; index += grid_lanes())
+        if (take(in, index, account) != WEFTIO_DEV_OK || hand_over(out, index) != WEFTIO_DEV_OK) {
+            weftio_fetch_add_u32(&account->failed, 1);
+            return;
+        }
+}
+
+/** Every function that does not wait, on the items from `index` on, which are FREE; a word for each thing seen. */
+WEFTIO_KERNEL void call_each_function(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore, weftio_u32 index,
+                                      WEFTIO_GLOBAL weftio_u32 *seen)
+{
+    weftio_u32 count = 11, first = 12;
+
+    *seen++ = (weftio_u32)weftio_dev_semaphore_get_packet_info_status(semaphore, index, WEFTIO_DEV_SEMAPHORE_READY, &count, &first);
+    *seen++ = count;
+    *seen++ = first;
+    *seen++ = (weftio_u32)weftio_dev_semaphore_set_packet_info(semaphore, index, WEFTIO_DEV_SEMAPHORE_READY, 21, 22);
+    *seen++ = (weftio_u32)weftio_dev_semaphore_get_packet_info_status(semaphore, index, WEFTIO_DEV_SEMAPHORE_READY, &count, &first);
+    *seen++ = count;
+    *seen++ = first;
+    *seen++ = (weftio_u32)weftio_dev_semaphore_set_status(semaphore, index + 1, WEFTIO_DEV_SEMAPHORE_HOLD);
+    *seen++ = weftio_dev_semaphore_get_status(semaphore, index);
+    *seen++ = weftio_dev_semaphore_get_status(semaphore, index + 1);
+    *seen++ = weftio_dev_semaphore_get_status(semaphore, index + 2);
+    fill(semaphore, index);
+}
+
+/** Sets `status` on item `index`. */
+WEFTIO_KERNEL void set_one(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore, weftio_u32 index, weftio_u32 status,
+                           WEFTIO_GLOBAL weftio_s32 *result)
+{
+    weftio_s32 returned = weftio_dev_semaphore_set_status(semaphore, index, status);
+
+    if (weftio_lane() == 0)
+        weftio_store_release_sys_u32((WEFTIO_GLOBAL weftio_u32 *)&result[weftio_block()], (weftio_u32)returned);
+}
+
+/** Waits for item `index`; `result` says how that ended. */
+WEFTIO_KERNEL void wait_once(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore, weftio_u32 index, weftio_u32 status,
+                             weftio_u64 timeout_ns, WEFTIO_GLOBAL weftio_s32 *result)
+{
+    weftio_s32 returned = weftio_dev_semaphore_wait_status(semaphore, index, status, timeout_ns);
+
+    weftio_store_release_sys_u32((WEFTIO_GLOBAL weftio_u32 *)result, (weftio_u32)returned);
+}
