@@ -18,15 +18,13 @@ WEFTIO_FN void produce(WEFTIO_GLOBAL weftio_u8 *frame, const WEFTIO_GLOBAL wefti
 WEFTIO_KERNEL void produce_send(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr *frames,
                                 const WEFTIO_GLOBAL weftio_u8 *headers, weftio_u32 count)
 {
-    weftio_u32 position, mask;
+    weftio_u32 position, mask, round;
 
     weftio_dev_eth_txq_get_info(txq, &position, &mask);
-    weftio_block_barrier();
-    for (weftio_u32 done = 0; done < count && !weftio_dev_aborted(txq->control);) {
-        weftio_u32 round = weftio_min_u32(weftio_block_lanes(), count - done);
-        if (weftio_lane() == 0)
-            weftio_dev_eth_txq_wait_room(txq, round, 0);
-        weftio_block_barrier();
+    for (weftio_u32 done = 0; done < count; done += round, position += round) {
+        round = weftio_min_u32(weftio_block_lanes(), count - done);
+        if (weftio_dev_eth_txq_wait_room_block(txq, round, 0) != WEFTIO_DEV_OK)
+            break; /* the host wants an end, or an entry has failed */
         if (weftio_lane() < round) {
             weftio_u32 mine = position + weftio_lane();
             produce(weftio_dev_buf_addr(frames, mine & mask), headers, done + weftio_lane());
@@ -38,8 +36,5 @@ WEFTIO_KERNEL void produce_send(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, WE
             weftio_dev_eth_txq_commit_weak(txq, round);
             weftio_dev_eth_txq_push(txq);
         }
-        weftio_block_barrier();
-        position += round;
-        done += round;
     }
 }

@@ -25,6 +25,8 @@ WEFTIO_KERNEL void send_wait_time(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, 
     }
     weftio_block_barrier();
     weftio_u64 start = schedule->start;
+    if (!start)
+        return; /* the host wants an end */
 
     for (weftio_u32 burst = 0; burst < BURSTS; ++burst) {
         if (weftio_lane() == 0)

@@ -95,7 +95,7 @@ rte_mbuf* injected_port::make(const bytes& frame) const
     rte_mbuf* mbuf = rte_pktmbuf_alloc(pool_);
     if (mbuf) {
         char* room = rte_pktmbuf_append(mbuf, static_cast<std::uint16_t>(frame.size()));
-        std::memcpy(room, frame.data(), frame.size());
+        std::copy(frame.begin(), frame.end(), room);
     }
     return mbuf;
 }

@@ -7,8 +7,10 @@ namespace weftio::detail::cpu {
 
 stack_pool::~stack_pool()
 {
-    for (auto& stack : free_)
+    for (auto& stack : free_) {
+        asan_renew(static_cast<char*>(stack.sp) - stack.size, stack.size); // whoever gets these addresses next
         source_.deallocate(stack);
+    }
 }
 
 boost::context::stack_context stack_pool::take()

@@ -28,6 +28,7 @@ void key_table::remove(std::uint32_t key) noexcept
     slot& gone = slots_[key >> 8];
     gone.used = false;
     ++gone.variant;
+    ++removals_;
     free_.insert(free_.begin(), key >> 8); // oldest first: a variant comes round as late as possible
 }
 

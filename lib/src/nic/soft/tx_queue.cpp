@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <utility>
 
 #include "core/clock.hpp"
 #include "nic/soft/checksum.hpp"
@@ -17,7 +18,8 @@ namespace weftio::nic {
 namespace {
 
 constexpr std::uint32_t shortest_frame = 60; ///< without FCS: the NIC pads
-constexpr std::uint64_t spin_ns = 2000;      ///< closer to a deadline than this the engine waits on the spot
+/// Closer to a deadline than this the engine waits on the spot, and closer than two of its turns, if those are not too long.
+constexpr std::uint64_t shortest_spin_ns = 2000, longest_spin_ns = 20000;
 
 bool asks_for_checksums(const entry& entry)
 {
@@ -79,8 +81,8 @@ bool tx_queue::held()
     if (!pacing_.holding())
         return false;
     auto& clock = detail::utc_clock::instance();
-    std::uint64_t now_ns = clock.now_ns();
-    if (now_ns + spin_ns < pacing_.deadline_ns())
+    std::uint64_t now_ns = clock.now_ns(), turn_ns = now_ns - std::exchange(looked_ns_, now_ns);
+    if (now_ns + std::clamp(2 * turn_ns, shortest_spin_ns, longest_spin_ns) < pacing_.deadline_ns())
         return true;
     while (now_ns < pacing_.deadline_ns()) {
         rte_pause();

@@ -107,6 +107,7 @@ class tx_queue {
     bool record_refused_ = false; ///< and no completion has said so yet
     bool prepared_ = false;       ///< no more can be made ready before the wait is over
     std::uint64_t removals_ = 0;  ///< of keys, when the frames behind a wait were made ready
+    std::uint64_t looked_ns_ = 0; ///< when a deadline was last looked at
     std::uint64_t stamp_ns_ = 0;  ///< hardware pacing: when the next frame goes; 0: at once
 
     std::array<rte_mbuf*, burst> staged_{}; ///< staged_first_ .. staged_end_ are to be handed over

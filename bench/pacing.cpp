@@ -1,0 +1,290 @@
+// How well sends keep their time: a kernel schedules one frame an interval, and every stage says how late each frame was.
+//
+//   ./pacing_bench                                     50,000 frames, 100 us apart, on a veth pair of its own (root), then tcpreplay
+//   ./pacing_bench --port iface:v0 --far v1 --interval 10000 --count 100000 --json out.json
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "pacing/distribution.hpp"
+#include "pacing/far_capture.hpp"
+#include "pacing/frame.hpp"
+#include "pacing/machine.hpp"
+#include "pacing/network.hpp"
+#include "pacing/pacing.kernel.h"
+#include "pacing/tcpreplay.hpp"
+#include "weftio/weftio.hpp"
+
+WEFTIO_DEFINE_KERNEL(pacing, "pacing/pacing.kernel.h");
+
+namespace {
+
+using namespace weftio;
+using bench::row;
+
+constexpr std::uint64_t lead_ns = 100'000'000;             // from now to the first frame
+constexpr std::uint64_t furthest_ahead_ns = 1'000'000'000; // of the clock; a queue's horizon is 4 s
+constexpr std::uint64_t most_ahead = 1024, most_batch = 32;
+
+struct options {
+    std::uint64_t interval_ns = 100'000;
+    std::uint32_t count = 50'000;
+    std::string port, far, device = "cpu", json;
+    int core = 1;
+    bool tcpreplay = true;
+};
+
+struct result {
+    std::string driver;
+    std::vector<row> rows;
+    eth_txq_counters counters;
+    bench::machine_use machine;
+    std::string trouble; ///< empty when every frame was sent
+    std::string tcpreplay;
+    std::optional<double> drift_ratio; ///< tcpreplay's end drift over ours, on the far side
+};
+
+/// Frames that the kernel enqueues, and what the host hears of them.
+class paced_queue {
+ public:
+    paced_queue(const port& port, const options& options)
+        : options_(options), device_(device::open(options.device)),
+          ahead_(static_cast<std::uint32_t>(std::clamp(furthest_ahead_ns / options.interval_ns, std::uint64_t{1}, most_ahead))),
+          queue_(port, device_, {.entries = std::max(64u, std::bit_ceil(2 * ahead_))}),
+          frames_(port, device_, {.count = ahead_, .buffer_bytes = FRAME_BYTES}),
+          memory_(device_.allocate(sizeof(schedule), memory_kind::cpu_device))
+    {
+        for (std::uint32_t frame = 0; frame < ahead_; ++frame)
+            std::ranges::copy(bench::make_frame(port.mac(), 0), static_cast<std::uint8_t*>(frames_.cpu_address(frame)));
+        done_late_ns_.reserve(options.count);
+        progress_.attach(queue_, {.on_sent = [this](const send_notification& sent) { note(sent); },
+                                  .on_error = [this](const send_failure& failure) { trouble_ = failure.text; }});
+    }
+
+    /// Blocks until all frames have been sent, or something is wrong. Returns what is.
+    std::string send();
+    std::uint64_t planned_ns(std::uint32_t sequence) const { return start_ns_ + sequence * options_.interval_ns; }
+    const eth_txq& queue() const { return queue_; }
+    row handed_over() const;
+    row done() const { return bench::summarize("driver done with it", done_late_ns_); }
+
+ private:
+    void note(const send_notification& sent)
+    {
+        done_late_ns_.push_back(static_cast<std::int64_t>(sent.time_ns - planned_ns(sent.position / 2)));
+    }
+
+    const options& options_;
+    device device_;
+    std::uint32_t ahead_;
+    eth_txq queue_;
+    buf_arr frames_;
+    memory memory_;
+    progress_engine progress_;
+    std::uint64_t start_ns_ = 0;
+    std::vector<std::int64_t> done_late_ns_;
+    std::string trouble_;
+};
+
+std::string paced_queue::send()
+{
+    auto* plan = static_cast<schedule*>(memory_.cpu_address());
+    plan->count = options_.count;
+    plan->interval_ns = options_.interval_ns;
+    plan->ahead = ahead_;
+    plan->batch = std::min(ahead_, static_cast<std::uint32_t>(most_batch));
+    auto kernel = device_.launch(pacing_kernel, {}, queue_, frames_, memory_.device_address());
+    while (kernel.alive() && !weftio_load_acquire_sys_u32(&plan->running))
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    start_ns_ = utc_now_ns() + lead_ns;
+    weftio_store_release_sys_u64(&plan->start, eth_txq::timestamp(start_ns_));
+
+    std::uint64_t last_ns = planned_ns(options_.count) + 5'000'000'000;
+    while (done_late_ns_.size() < options_.count && trouble_.empty() && utc_now_ns() < last_ns) {
+        progress_.progress();
+        std::this_thread::sleep_for(std::chrono::microseconds(200));
+    }
+    kernel.stop();
+    kernel.wait_for(std::chrono::seconds(5));
+    if (trouble_.empty() && done_late_ns_.size() != options_.count)
+        trouble_ = fmt::format("{} of {} frames were sent; the kernel enqueued {} and ended with status {}; {} notifications were lost",
+                               done_late_ns_.size(), options_.count, plan->enqueued, plan->status, queue_.counters().lost_events);
+    return trouble_;
+}
+
+/// The engine's own account, a histogram: it knows no single frame.
+row paced_queue::handed_over() const
+{
+    schedule_error late = queue_.schedule();
+    return {.name = "handed over to the driver",
+            .frames = late.count,
+            .early = 0,
+            .knows_early = false,
+            .p50_ns = late.p50_ns,
+            .p99_ns = late.p99_ns,
+            .p999_ns = late.p999_ns,
+            .max_ns = late.max_ns,
+            .end_drift_ns = 0,
+            .knows_drift = false};
+}
+
+/// What each arrival is late by, against `start_ns` and the interval.
+std::vector<std::int64_t> lateness(const std::vector<bench::arrival>& arrivals, std::uint64_t start_ns, std::uint64_t interval_ns)
+{
+    std::vector<std::int64_t> late_ns;
+    for (const bench::arrival& arrived : arrivals)
+        late_ns.push_back(static_cast<std::int64_t>(arrived.time_ns - start_ns - arrived.sequence * interval_ns));
+    return late_ns;
+}
+
+void measure_weftio(const options& options, result& result)
+{
+    port port = port::open(options.port, {.idle = idle_policy::busy, .core = options.core});
+    result.driver = port.driver();
+    bench::stay_off_core(options.core); // the kernel, the capture and this thread
+    paced_queue paced(port, options);
+    std::unique_ptr<bench::far_capture> capture;
+    if (!options.far.empty())
+        capture = std::make_unique<bench::far_capture>(options.far, options.count);
+    bench::machine_watch watch(options.core);
+    result.trouble = paced.send();
+    result.machine = watch.use();
+    result.counters = paced.queue().counters();
+    result.rows = {paced.handed_over(), paced.done()};
+    if (!capture)
+        return;
+    auto arrivals = capture->finish();
+    result.rows.push_back(bench::summarize("far side, " + options.far, lateness(arrivals, paced.planned_ns(0), options.interval_ns)));
+    if (result.trouble.empty() && arrivals.size() != options.count)
+        result.trouble = fmt::format("{} of {} frames arrived on {}; its capture lost {}", arrivals.size(), options.count, options.far, capture->lost());
+}
+
+/// Its plan starts with its first frame: it has no clock to start by.
+void measure_tcpreplay(const options& options, result& result)
+{
+    std::string interface = options.port.starts_with("iface:") ? options.port.substr(6) : "";
+    if (interface.empty() || options.far.empty()) {
+        result.tcpreplay = "needs --port iface:NAME and --far";
+        return;
+    }
+    bench::stay_off_core(-1);
+    bench::far_capture capture(options.far, options.count);
+    result.tcpreplay = bench::run_tcpreplay(interface, options.count, options.interval_ns);
+    auto arrivals = capture.finish();
+    if (!result.tcpreplay.empty() || arrivals.empty())
+        return;
+    row theirs = bench::summarize("tcpreplay, far side, from its first", lateness(arrivals, arrivals.front().time_ns, options.interval_ns));
+    theirs.knows_early = false;
+    double ours_ns = std::max(1.0, std::abs(static_cast<double>(result.rows.back().end_drift_ns)));
+    result.drift_ratio = std::abs(static_cast<double>(theirs.end_drift_ns)) / ours_ns;
+    result.rows.push_back(theirs);
+}
+
+void print(const options& options, const result& result)
+{
+    fmt::print("{} frames of {} bytes, one every {} ns, on {} ({}), from a kernel on {}\n", options.count, FRAME_BYTES, options.interval_ns,
+               options.port, result.driver, options.device);
+    fmt::print("machine: {}\n\n{}\n", result.machine.text(), bench::row_heading());
+    for (const row& row : result.rows)
+        fmt::print("{}\n", bench::row_text(row));
+    fmt::print("\nwaits: {} in the past, {} beyond the horizon, {} out of order\n", result.counters.tx_pp_timestamp_past_errors,
+               result.counters.tx_pp_timestamp_future_errors, result.counters.tx_pp_timestamp_order_errors);
+    if (!result.tcpreplay.empty())
+        fmt::print("tcpreplay: {}\n", result.tcpreplay);
+    if (result.drift_ratio)
+        fmt::print("tcpreplay drifts {:.0f} times as far\n", *result.drift_ratio);
+    if (!result.trouble.empty())
+        fmt::print("FAILED: {}\n", result.trouble);
+}
+
+std::string json(const options& options, const result& result)
+{
+    const bench::machine_use& machine = result.machine;
+    std::string rows;
+    for (const row& row : result.rows)
+        rows += (rows.empty() ? "\n    " : ",\n    ") + bench::row_json(row);
+    return fmt::format(
+        "{{\n  \"interval_ns\": {}, \"count\": {}, \"frame_bytes\": {}, \"port\": \"{}\", \"driver\": \"{}\", \"device\": \"{}\",\n"
+        "  \"machine\": {{\"cores\": {}, \"engine_core\": {}, \"load\": {:.2f}, \"steal_percent\": {:.3f}, \"engine_core_steal_percent\": {:.3f}, "
+        "\"engine_ran_ns\": {}, \"engine_waited_ns\": {}, \"engine_preempted\": {}}},\n"
+        "  \"late\": [{}\n  ],\n"
+        "  \"past_errors\": {}, \"future_errors\": {}, \"order_errors\": {}, \"sent\": {}, \"drift_ratio\": {}, \"complete\": {}\n}}\n",
+        options.interval_ns, options.count, FRAME_BYTES, options.port, result.driver, options.device, machine.cores, machine.engine_core,
+        machine.load, machine.steal_percent, machine.engine_core_steal_percent, machine.engine_ran_ns, machine.engine_waited_ns,
+        machine.engine_preempted, rows, result.counters.tx_pp_timestamp_past_errors, result.counters.tx_pp_timestamp_future_errors,
+        result.counters.tx_pp_timestamp_order_errors, result.counters.sent,
+        result.drift_ratio ? fmt::format("{:.1f}", *result.drift_ratio) : "null", result.trouble.empty());
+}
+
+void write(const std::string& path, const std::string& text)
+{
+    std::FILE* file = std::fopen(path.c_str(), "w");
+    if (!file || std::fputs(text.c_str(), file) < 0 || std::fclose(file) != 0)
+        throw std::runtime_error(fmt::format("cannot write {}; name another file", path));
+}
+
+/// Without a port: a veth pair that nobody else uses, or a port that takes frames and drops them.
+void choose_port(options& options)
+{
+    if (!options.port.empty())
+        return;
+    if (geteuid() == 0) {
+        bench::make_private_network("near", "far");
+        options.port = "iface:near";
+        options.far = "far";
+    } else {
+        options.port = "null";
+        fmt::print("not root: no veth pair, so no far side and no tcpreplay\n");
+    }
+}
+
+int run(options options)
+{
+    choose_port(options);
+    if (std::thread::hardware_concurrency() <= static_cast<unsigned>(std::max(options.core, 0)))
+        options.core = -1;
+    result result;
+    measure_weftio(options, result);
+    if (options.tcpreplay)
+        measure_tcpreplay(options, result);
+    print(options, result);
+    if (!options.json.empty())
+        write(options.json, json(options, result));
+    bool early = std::ranges::any_of(result.rows, [](const row& row) { return row.knows_early && row.early != 0; });
+    return result.trouble.empty() && !early ? 0 : 1;
+}
+
+} // namespace
+
+int main(int argc, char** argv)
+{
+    CLI::App app{"A kernel schedules frames; says how late each was handed to the driver, and arrived. tcpreplay does the same beside it."};
+    options options;
+    app.add_option("--interval", options.interval_ns, "nanoseconds from frame to frame")->capture_default_str()->check(CLI::Range(1000, 999'999'999));
+    app.add_option("--count", options.count, "frames")->capture_default_str()->check(CLI::Range(1, 1'000'000'000));
+    app.add_option("--port", options.port, "as for port::open; left out: a veth pair of its own, or null when not root");
+    app.add_option("--far", options.far, "interface on the other side, to capture on")->needs("--port");
+    app.add_option("--device", options.device, "where the kernel runs")->capture_default_str();
+    app.add_option("--core", options.core, "core of the engine, -1 for any")->capture_default_str();
+    app.add_option("--json", options.json, "write the result to this file");
+    app.add_flag("!--no-tcpreplay", options.tcpreplay, "do not run tcpreplay");
+    CLI11_PARSE(app, argc, argv);
+    try {
+        return run(std::move(options));
+    } catch (const std::exception& failure) {
+        fmt::print(stderr, "{}\n", failure.what());
+        return 1;
+    }
+}

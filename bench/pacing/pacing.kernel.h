@@ -1,0 +1,61 @@
+/* The kernel of the pacing benchmark: one wait and one frame an interval, never far ahead of the clock. */
+#pragma once
+
+#include "weftio/device/eth_txq.h"
+
+#define FRAME_BYTES 64
+#define FRAME_SEQUENCE_AT 16 /* 4 bytes, little-endian, behind the Ethernet header and 2 bytes of padding */
+
+/* The CPU waits for `running`: compiling a kernel may take longer than any lead. The kernel waits for `start`. */
+struct schedule {
+    weftio_u32 running;
+    weftio_u32 count;       /* frames */
+    weftio_u64 start;       /* value of the first wait, 0 until it is known */
+    weftio_u64 interval_ns; /* less than a second */
+    weftio_u32 ahead;       /* pairs of wait and frame that may be under way at once */
+    weftio_u32 batch;       /* pairs between two pushes, at most `ahead` */
+    weftio_u32 enqueued;    /* pairs, in the end */
+    weftio_s32 status;      /* of the call that ended it early, or WEFTIO_DEV_OK */
+};
+
+/* Enqueues pairs `first` .. `first + pairs - 1` of the schedule at `position`. Returns the time of the pair behind them. */
+WEFTIO_FN weftio_u64 enqueue_pairs(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, const WEFTIO_GLOBAL struct weftio_dev_buf_arr *frames,
+                                   const WEFTIO_GLOBAL struct schedule *schedule, weftio_u32 first, weftio_u32 pairs,
+                                   weftio_u32 position, weftio_u64 when)
+{
+    for (weftio_u32 pair = first; pair < first + pairs; ++pair, position += 2) {
+        struct weftio_dev_buf frame = weftio_dev_buf_get(frames, pair); /* as many as `ahead`: sent when its turn comes again */
+
+        *(WEFTIO_GLOBAL weftio_u32 *)(frame.address + FRAME_SEQUENCE_AT) = pair;
+        weftio_dev_eth_txq_wait_time_enqueue_weak(txq, when, position, WEFTIO_DEV_SEND_NONE);
+        weftio_dev_eth_txq_send_enqueue_weak(txq, frame, FRAME_BYTES, position + 1, WEFTIO_DEV_SEND_NOTIFY);
+        when = weftio_dev_timestamp_add(when, schedule->interval_ns);
+    }
+    return when;
+}
+
+/* One lane. Ends when everything is enqueued: the NIC keeps the times. */
+WEFTIO_KERNEL void pacing(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr *frames,
+                          WEFTIO_GLOBAL struct schedule *schedule)
+{
+    weftio_u32 position, mask, pairs, done = 0;
+    weftio_s32 status = WEFTIO_DEV_OK;
+
+    weftio_store_release_sys_u32(&schedule->running, 1);
+    for (weftio_u32 attempt = 0; !weftio_load_acquire_sys_u64(&schedule->start) && !weftio_dev_aborted(txq->control); ++attempt)
+        weftio_relax(attempt);
+    weftio_u64 when = weftio_load_acquire_sys_u64(&schedule->start);
+
+    weftio_dev_eth_txq_get_info(txq, &position, &mask);
+    for (; done < schedule->count && status == WEFTIO_DEV_OK; done += pairs, position += 2 * pairs) {
+        pairs = weftio_min_u32(schedule->batch, schedule->count - done);
+        status = weftio_dev_eth_txq_wait_room(txq, mask + 1 - 2 * schedule->ahead + 2 * pairs, 0);
+        if (status != WEFTIO_DEV_OK)
+            break;
+        when = enqueue_pairs(txq, frames, schedule, done, pairs, position, when);
+        status = weftio_dev_eth_txq_commit_weak(txq, 2 * pairs);
+        weftio_dev_eth_txq_push(txq);
+    }
+    schedule->enqueued = done;
+    schedule->status = status;
+}
