@@ -1,0 +1,217 @@
+#!/usr/bin/env bash
+# send_wait_time and produce_send against tcpdump and tshark: over a veth pair in network namespaces that it makes and removes,
+# and into capture files.
+set -uo pipefail
+build=$(realpath "$1")
+timed=$build/samples/send_wait_time
+produce=$build/samples/produce_send
+
+skip() {
+    echo "skipped: $*"
+    exit 77
+}
+for tool in tshark python3; do
+    command -v $tool >/dev/null || skip "what is sent, and when: $tool is not installed"
+done
+work=$(mktemp -d)
+chmod 755 "$work"
+near=weftio-send-near-$$ far=weftio-send-far-$$
+listener=
+cleanup() {
+    [ -n "$listener" ] && kill $listener 2>/dev/null
+    ip netns delete $near 2>/dev/null
+    ip netns delete $far 2>/dev/null
+    rm -rf "$work"
+}
+trap cleanup EXIT
+
+failures=0
+check() { # what, expected, seen
+    if [ "$2" = "$3" ]; then
+        echo "ok: $1"
+    else
+        echo "FAILED: $1"
+        diff <(echo "$2") <(echo "$3") | head -20 | sed 's/^/    /'
+        failures=$((failures + 1))
+    fi
+}
+
+devices="cpu opencl"
+"$timed" -g opencl -t 1000 >"$work/opencl" 2>&1 || {
+    devices=cpu
+    echo "not checked: OpenCL ($(tail -1 "$work/opencl"))"
+}
+
+# One line a frame: destination, length, nanoseconds of the day's clock, payload.
+frames_of() { # capture, filter
+    tshark -r "$1" -Y "$2" -T fields -e eth.dst -e frame.len -e frame.time_epoch -e data.data 2>/dev/null
+}
+cat >"$work/judge.py" <<'PYTHON'
+"""Judges a run of send_wait_time, read from frames_of: judge.py INTERVAL_NS TYPICALLY_LATE_NS; INTERVAL_NS 0: not its times."""
+import collections
+import decimal
+import sys
+
+interval, late = int(sys.argv[1]), int(sys.argv[2])
+frames = [line.rstrip("\n").split("\t") for line in sys.stdin]
+print(dict(collections.Counter((to, size) for to, size, _, _ in frames)))
+texts = [bytes.fromhex(data).rstrip(b"\0").decode() for _, _, _, data in frames]
+wanted = [f"Sent from Weftio: burst {burst}, frame {frame}" for burst in range(8) for frame in range(32)]
+print("every frame once" if sorted(texts) == sorted(wanted) else f"of {len(wanted)} frames {len(set(texts) & set(wanted))}, in all {len(texts)}")
+print("bursts in order" if [text.split(",")[0] for text in texts] == [text.split(",")[0] for text in wanted] else "bursts out of order")
+if interval:
+    times = [int(decimal.Decimal(time) * 10**9) for _, _, time, _ in frames]
+    bursts = times[::32]
+    jumps = sorted(after - before for before, after in zip(bursts, bursts[1:]))
+    # A busy machine may be late, and the next jump is shorter then: half of them count.
+    typical = jumps[len(jumps) // 2] if jumps else 0
+    print(f"{len(jumps)} jumps of about the interval" if interval / 2 < typical < interval * 3 / 2 else f"{len(jumps)} jumps, typically {typical}")
+    # The schedule's beginning, found from a burst of typical lateness, as the program knows it. A tenth of the interval is
+    # for what lies between handing over and the timestamp.
+    begin = sorted(time - number * interval for number, time in enumerate(bursts))[3] - late - interval // 10
+    early = [number for number, time in enumerate(times) if time < begin + number // 32 * interval]
+    print(f"early: {early}" if early else "none early")
+PYTHON
+typically_late() { # nanoseconds, as the program said
+    grep -o 'p50 [0-9]* ns' "$work/said" | cut -d' ' -f2
+}
+# Whether the machine was idle enough for times to mean anything. Short intervals are checked for count and order only.
+punctual() { # interval
+    [ "$1" -ge 500000 ] && [ $(($(typically_late) * 8)) -lt "$1" ]
+}
+until_punctual() { # interval, command
+    local interval=$1
+    shift
+    for _ in $(seq 6); do
+        "$@"
+        [ "$interval" -lt 500000 ] || punctual "$interval" && break
+    done
+}
+check_frames() { # name, capture, interval
+    local judged=0 lines="{('10:11:12:13:14:15', '1024'): 256}
+every frame once
+bursts in order"
+    if punctual "$3"; then
+        judged=$3 lines+=$'\n7 jumps of about the interval\nnone early'
+    elif [ "$3" -ge 500000 ]; then
+        echo "not checked: $1: times; the machine is busy (frames are typically $(typically_late) ns late)"
+    fi
+    check "$1: frames and times" "$lines" "$(frames_of "$2" 'eth.type == 0x88b5' | python3 "$work/judge.py" "$judged" "$(typically_late)" 2>&1)"
+}
+check_said() { # name
+    check "$1: exit status" 0 "$status"
+    check "$1: all sent" "sent 256, failed 0, flushed 0" "$(tail -1 "$work/said" | cut -d';' -f1)"
+}
+
+# Capture files have the driver's nanosecond timestamps.
+to_file() { # device, interval
+    "$timed" -n "pcap:tx=$work/out.pcap" -g "$1" -t "$2" >"$work/said" 2>&1
+    status=$?
+}
+for device in $devices; do
+    for interval in 5000000 500000 50000; do
+        name="pcap: $interval ns on $device"
+        until_punctual $interval to_file $device $interval
+        check_said "$name"
+        check_frames "$name" "$work/out.pcap" $interval
+    done
+done
+
+# produce_send into a file: all of them, in order, with checksums that are right.
+check_produced() { # name, capture, count
+    tshark -r "$2" -Y 'udp.port == 2090' -o ip.check_checksum:TRUE -o udp.check_checksum:TRUE -T fields -e frame.len -e ip.src -e ip.dst \
+        -e udp.dstport -e ip.checksum.status -e udp.checksum.status -e data.data 2>/dev/null | tr '\t' ' ' >"$work/produced"
+    check "$1: $3 datagrams with good checksums" "$3 106 192.168.1.1 192.168.1.2 2090 1 1" \
+        "$(cut -d' ' -f1-6 "$work/produced" | sort | uniq -c | sed 's/^ *//')"
+    check "$1: in order" "$(seq -f %08.0f 0 $(($3 - 1)))" "$(cut -d' ' -f7 "$work/produced" | cut -c1-8 | while read -r number; do printf '%08d\n' $((16#$number)); done)"
+}
+for device in $devices; do
+    for lanes in 1 32; do
+        name="produce_send to a file on $device with $lanes lanes"
+        "$produce" -n "pcap:tx=$work/out.pcap" -g $device --lanes $lanes --count 3000 >"$work/said" 2>&1
+        check "$name: exit status" 0 $?
+        check "$name: all sent" "sent 3000, failed 0, flushed 0" "$(tail -1 "$work/said")"
+        check_produced "$name" "$work/out.pcap" 3000
+    done
+done
+
+# A wrong word, and a run that is cut short.
+"$timed" -n nosuch:port >/dev/null 2>"$work/words"
+check "unknown port: exit status" 1 $?
+check "unknown port: one line" 1 "$(wc -l <"$work/words")"
+(trap - INT; exec env --default-signal=INT "$produce" -n null --count 4000000000 >"$work/said" 2>&1) &
+sender=$!
+sleep 2
+kill -INT $sender
+wait $sender
+check "SIGINT ends produce_send: exit status" 0 $?
+
+finish() {
+    echo "$failures checks failed"
+    [ $failures = 0 ]
+    exit
+}
+
+# Veth, with the kernel's own timestamps at the far end.
+veth_missed=
+[ "$(id -u)" = 0 ] || veth_missed="needs root"
+for tool in ip tcpdump; do
+    command -v $tool >/dev/null || veth_missed="$tool is not installed"
+done
+if [ -z "$veth_missed" ]; then
+    { ip netns add $near && ip netns add $far && ip -n $near link add v0 mtu 1500 type veth peer name v1 mtu 1500 netns $far; } 2>/dev/null ||
+        veth_missed="network namespaces or veth interfaces cannot be made here"
+fi
+if [ -n "$veth_missed" ]; then
+    [ $failures = 0 ] || finish
+    skip "sending over a veth pair (capture files were checked): $veth_missed"
+fi
+for end in "$near v0" "$far v1"; do
+    ip netns exec ${end% *} sysctl -qw net.ipv6.conf.all.disable_ipv6=1 2>/dev/null # nobody else speaks
+    ip -n ${end% *} link set ${end#* } up
+done
+
+listen() { # filter
+    ip netns exec $far tcpdump -i v1 -s 1600 -B 65536 --time-stamp-precision=nano --immediate-mode -U -w "$work/far.pcap" "$1" 2>"$work/listening" &
+    listener=$!
+    for _ in $(seq 100); do
+        grep -q 'listening on' "$work/listening" && return
+        sleep 0.1
+    done
+}
+# Ends tcpdump once it has as many bytes, or after 10 s.
+hear() { # frames, bytes of one
+    for _ in $(seq 50); do
+        [ "$(stat -c %s "$work/far.pcap")" -ge $((24 + $1 * ($2 + 16))) ] && break
+        sleep 0.2
+    done
+    kill -INT $listener
+    wait $listener
+    listener=
+}
+heard_over_veth() { # port, device, interval
+    listen 'ether proto 0x88b5'
+    ip netns exec $near "$timed" -n "$1" -g "$2" -t "$3" >"$work/said" 2>&1
+    status=$?
+    hear 256 1024
+}
+over_veth() { # port, device, interval
+    local name="$1: $3 ns on $2"
+    until_punctual "$3" heard_over_veth "$@"
+    check_said "$name"
+    check_frames "$name" "$work/far.pcap" "$3"
+}
+for interval in 5000000 500000 50000; do
+    for device in $devices; do
+        over_veth iface:v0 $device $interval
+    done
+    over_veth net_af_packet0,iface=v0 cpu $interval
+done
+for device in $devices; do
+    listen 'udp port 2090'
+    ip netns exec $near "$produce" -n iface:v0 -g $device --count 2000 >"$work/said" 2>&1
+    check "produce_send over veth on $device: exit status" 0 $?
+    hear 2000 106
+    check_produced "produce_send over veth on $device" "$work/far.pcap" 2000
+done
+finish

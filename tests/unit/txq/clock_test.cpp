@@ -1,0 +1,153 @@
+// The clock that sends are scheduled by: its servo with played time, its readings with real time.
+#include "core/clock.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <thread>
+#include <vector>
+
+#include "unit/device/fixture.hpp"
+#include "weftio/clock.hpp"
+
+namespace weftio::test {
+namespace {
+
+using detail::utc_clock;
+
+constexpr std::uint64_t origin_ns = 1'700'000'000'000'000'000;
+constexpr double look_s = 0.02;
+
+/// A counter of 2 ticks a nanosecond whose true rate is off, and a CLOCK_REALTIME that somebody may step.
+class played_time {
+ public:
+    explicit played_time(double drift) : ns_per_tick_(0.5 * (1 + drift)) {}
+
+    /// Steers for `seconds`. Returns the rate of the clock over the last step, relative to true time.
+    double run(double seconds)
+    {
+        double rate = 0;
+        for (double passed = 0; passed < seconds; passed += look_s) {
+            std::uint64_t before_ticks = ticks_, before_ns = clock_.at(ticks_);
+            ticks_ += static_cast<std::uint64_t>(look_s * 2e9);
+            clock_.steer(ticks_, real_ns(), ticks_);
+            std::uint64_t now_ns = clock_.at(ticks_);
+            backwards_ += now_ns < before_ns;
+            rate = static_cast<double>(now_ns - before_ns) / (static_cast<double>(ticks_ - before_ticks) * ns_per_tick_);
+            fastest_ = std::max(fastest_, rate - 1);
+            slowest_ = std::min(slowest_, rate - 1);
+        }
+        return rate;
+    }
+    void step(std::int64_t ns) { stepped_ns_ += ns; }
+    std::int64_t offset_ns() const { return static_cast<std::int64_t>(clock_.at(ticks_) - real_ns()); }
+    void forget_extremes() { fastest_ = slowest_ = 0; }
+    double fastest() const { return fastest_; }
+    double slowest() const { return slowest_; }
+    int backwards() const { return backwards_; }
+
+ private:
+    std::uint64_t real_ns() const
+    {
+        return origin_ns + static_cast<std::uint64_t>(static_cast<double>(ticks_) * ns_per_tick_) + static_cast<std::uint64_t>(stepped_ns_);
+    }
+
+    double ns_per_tick_;
+    std::uint64_t ticks_ = 0;
+    std::int64_t stepped_ns_ = 0;
+    utc_clock clock_{0, origin_ns, 0.5};
+    double fastest_ = 0, slowest_ = 0;
+    int backwards_ = 0;
+};
+
+TEST(UtcClock, ReadsALine)
+{
+    utc_clock clock(1000, origin_ns, 0.25);
+    EXPECT_EQ(clock.at(1000), origin_ns);
+    EXPECT_EQ(clock.at(5000), origin_ns + 1000);
+    EXPECT_EQ(clock.at(996), origin_ns - 1);
+    EXPECT_EQ(clock.at(1000 + 4'000'000'000'000), origin_ns + 1'000'000'000'000);
+}
+
+TEST(UtcClock, LearnsTheDriftOfItsCounter)
+{
+    for (double drift : {-300e-6, -20e-6, 0.0, 50e-6, 400e-6}) {
+        played_time time(drift);
+        double rate = time.run(20);
+        EXPECT_NEAR(rate, 1, 0.2e-6) << drift;
+        EXPECT_LE(std::abs(time.offset_ns()), 200) << drift;
+        EXPECT_EQ(time.backwards(), 0);
+    }
+}
+
+TEST(UtcClock, WorksASmallOffsetOff)
+{
+    played_time time(10e-6);
+    time.run(20);
+    time.step(100'000); // in 20 ms: a rate of 5000 ppm, which nothing has
+    EXPECT_NEAR(static_cast<double>(time.offset_ns()), -100'000, 1000);
+    time.run(10);
+    EXPECT_LE(std::abs(time.offset_ns()), 1000);
+}
+
+TEST(UtcClock, SlewsNoFasterThan500PpmWhenTheSystemClockIsStepped)
+{
+    for (std::int64_t step_ns : {1'000'000'000, -1'000'000'000}) {
+        played_time time(30e-6);
+        time.run(20);
+        time.forget_extremes();
+        time.step(step_ns);
+        std::int64_t before_ns = time.offset_ns();
+        time.run(60);
+        EXPECT_EQ(time.backwards(), 0);
+        EXPECT_LE(time.fastest(), 501e-6);
+        EXPECT_GE(time.slowest(), -501e-6);
+        double worked_off = static_cast<double>(time.offset_ns() - before_ns);
+        EXPECT_NEAR(worked_off, step_ns > 0 ? 30e6 : -30e6, 0.2e6); // 500 ppm of 60 s
+    }
+}
+
+TEST(UtcClock, StaysOnItsLineUntilTheNewRateHolds)
+{
+    utc_clock clock(0, origin_ns, 0.5);
+    std::uint64_t before = clock.at(1'000'000), later = clock.at(1'500'000);
+    clock.steer(1'000'000, origin_ns + 400'000, 2'000'000); // it is ahead, and slows down from tick 2'000'000 on
+    EXPECT_EQ(clock.at(1'000'000), before);
+    EXPECT_EQ(clock.at(1'500'000), later);
+    EXPECT_EQ(clock.at(2'000'000), origin_ns + 1'000'000);
+    EXPECT_LT(clock.at(202'000'000), origin_ns + 101'000'000);
+    EXPECT_GT(clock.at(202'000'000), origin_ns + 100'800'000);
+}
+
+TEST(UtcClock, AgreesWithTheSystemClock)
+{
+    using namespace std::chrono;
+    auto real_ns = [] { return static_cast<std::uint64_t>(duration_cast<nanoseconds>(system_clock::now().time_since_epoch()).count()); };
+    constexpr std::uint64_t margin_ns = 50'000'000;
+    std::uint64_t before = real_ns(), ours = utc_now_ns(), after = real_ns();
+    EXPECT_GE(ours + margin_ns, before);
+    EXPECT_LE(ours, after + margin_ns);
+}
+
+TEST(UtcClock, NeverGoesBackWhoeverReadsItAndSteersIt)
+{
+    std::atomic<std::uint64_t> latest{0};
+    std::atomic<std::uint32_t> backwards{0};
+    std::vector<std::thread> readers;
+    for (int reader = 0; reader < 3; ++reader)
+        readers.emplace_back([&] {
+            for (int look = 0; look < 200000; ++look) {
+                std::uint64_t seen = latest.load();
+                std::uint64_t now = utc_now_ns(); // steers too
+                // Counters of two cores may differ by less than the time that a store takes from one to the other.
+                backwards += now + 100 < seen;
+                latest.store(now);
+            }
+        });
+    for (std::thread& reader : readers)
+        reader.join();
+    EXPECT_EQ(backwards.load(), 0u);
+}
+
+} // namespace
+} // namespace weftio::test
