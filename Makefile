@@ -6,12 +6,13 @@
 #   make format    rewrites our sources the way .clang-format says
 #   make tidy      clang-tidy over our sources
 #   make install   PREFIX=/usr/local
+#   make bundle    packs programs and the libraries they need for a machine with nothing installed
 #   make clean     removes build/
 BUILD := build
 PREFIX ?= /usr/local
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all demo test bench format tidy install clean
+.PHONY: all demo test bench format tidy install bundle clean
 all: $(BUILD)/build.ninja
 	@cmake --build $(BUILD)
 
@@ -55,3 +56,6 @@ install: all
 
 clean:
 	@rm -rf $(BUILD)
+
+bundle: all
+	@cmake/bundle.sh $(BUILD) $(BUILD)/weftio-bundle.tar.gz
