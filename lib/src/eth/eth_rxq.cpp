@@ -50,6 +50,8 @@ namespace {
 class eth_rxq_life final : public detail::lifeline {
  public:
     eth_rxq_life(std::shared_ptr<nic::soft_port> nic, const device& device, const eth_rxq_options& options);
+    /// Packets may be on their way out again, from where they lie.
+    ~eth_rxq_life() override { nic_->wait_until_unused(static_cast<const std::byte*>(slots_.cpu_address()), slots_.bytes()); }
 
     weftio_dev_control* control() const noexcept override { return static_cast<weftio_dev_control*>(control_.cpu_address()); }
     std::string describe() const override;

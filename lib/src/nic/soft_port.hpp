@@ -62,9 +62,10 @@ class soft_port {
     nic::receiver& receiver() noexcept { return receiver_; } ///< between two turns only
     nic::sender& sender() noexcept { return sender_; }       ///< between two turns only
     key_table& keys() noexcept { return keys_; }              ///< between two turns only
-    /// The NIC refuses `key` from now on. Returns when no frame on its way out lies in the key's region any more; after a second
-    /// with a line in the log.
+    /// The NIC refuses `key` from now on. Returns when the key's region is unused.
     void forget_key(std::uint32_t key) noexcept;
+    /// Returns when no frame on its way out lies in these bytes any more; after a second, with a line in the log, in any case.
+    void wait_until_unused(const std::byte* begin, std::size_t bytes) noexcept;
     /// A number that grows: makes rules of equal priority keep the order of their making.
     std::uint64_t next_sequence() noexcept { return sequence_.fetch_add(1, std::memory_order_relaxed); }
 

@@ -93,7 +93,7 @@ TEST(Pacing, RefusesWhatIsBeyondTheHorizonAndStaysAsItWas)
 TEST(Pacing, CountsDeadlinesOutOfOrder)
 {
     nic::pacing pacing(4 * second);
-    for (std::uint64_t deadline : {1001, 1002, 1002, 1001, 1003})
+    for (std::uint64_t deadline : {1001u, 1002u, 1002u, 1001u, 1003u})
         ASSERT_TRUE(pacing.begin(deadline * second, 1000 * second));
     EXPECT_EQ(pacing.order_errors.value(), 1u);
     pacing.forget();

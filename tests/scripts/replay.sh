@@ -1,0 +1,192 @@
+#!/usr/bin/env bash
+# weftio-replay as people run it: into a capture, from pipes and compressed files, stopped, with a port that goes away, and
+# beside tcpreplay in a network namespace.
+set -euo pipefail
+build=$(realpath "$1")
+replay=$build/apps/weftio-replay
+[[ -x $replay ]] || {
+    echo "weftio-replay was not run: not built"
+    exit 77
+}
+for tool in python3 capinfos gzip zstd; do
+    command -v $tool >/dev/null || {
+        echo "weftio-replay was not run: $tool is not installed"
+        exit 77
+    }
+done
+capture=/usr/share/sip-tester/g711a.pcap
+[[ -r $capture ]] || {
+    echo "weftio-replay was not run: $capture (package sip-tester) is not installed"
+    exit 77
+}
+
+work=$(mktemp -d)
+namespace=weftio-replay-$$
+cleanup()
+{
+    ip netns del "$namespace" 2>/dev/null || true
+    rm -rf "$work"
+}
+trap cleanup EXIT
+cd "$work"
+
+fail()
+{
+    echo "FAILED: $*"
+    exit 1
+}
+
+# expect STATUS COMMAND...
+expect()
+{
+    local status=0
+    "${@:2}" >out.txt 2>err.txt || status=$?
+    [[ $status == "$1" ]] || {
+        cat out.txt err.txt
+        fail "exit status $status, not $1: ${*:2}"
+    }
+}
+
+# value FILE EXPRESSION: of a JSON report r
+value()
+{
+    python3 -c 'import json, sys; r = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$1" "$2"
+}
+
+echo "== exit codes"
+expect 0 "$replay" --help
+expect 1 "$replay"
+expect 1 "$replay" none.pcap null
+expect 1 "$replay" "$capture"
+expect 4 "$replay" "$capture" iface:none0
+head -c 20000 "$capture" >cut.pcap
+expect 2 "$replay" -t cut.pcap null
+grep -q "damaged at byte" err.txt || fail "a damaged file is not named"
+expect 2 "$replay" --strict -t cut.pcap pcap:tx=strict.pcap
+[[ ! -s strict.pcap ]] || fail "--strict has sent something"
+expect 2 "$replay" --check cut.pcap "$capture"
+
+echo "== a capture into a capture"
+expect 0 "$replay" --json report.json "$capture" pcap:tx=sent.pcap
+python3 - "$capture" sent.pcap report.json <<'PYTHON'
+import json, struct, sys
+
+def frames(path):
+    data = open(path, "rb").read()
+    order = "<" if data[:4] in (b"\xd4\xc3\xb2\xa1", b"\x4d\x3c\xb2\xa1") else ">"
+    scale = 1 if data[:4] in (b"\x4d\x3c\xb2\xa1", b"\xa1\xb2\x3c\x4d") else 1000
+    at = 24
+    while at < len(data):
+        seconds, fraction, captured, _ = struct.unpack_from(order + "IIII", data, at)
+        yield seconds * 10**9 + fraction * scale, data[at + 16:at + 16 + captured]
+        at += 16 + captured
+
+source, sent = list(frames(sys.argv[1])), list(frames(sys.argv[2]))
+report = json.load(open(sys.argv[3]))
+total = report["total"]
+assert [frame for _, frame in source] == [frame for _, frame in sent], "other frames, or another order"
+assert total["last_planned_ns"] - total["first_planned_ns"] == source[-1][0] - source[0][0], "the plan is not the capture's"
+assert total["early"] == 0 and total["sent"] == len(source) == 236, total
+worst = max((s - sent[0][0]) - (c - source[0][0]) for (s, _), (c, _) in zip(sent, source))
+print("largest difference from the source's deltas: %.1f us" % (worst / 1000))
+PYTHON
+
+echo "== pipes and compression"
+gzip -k -c "$capture" >c.pcap.gz
+zstd -q -c "$capture" >c.pcap.zst
+for file in c.pcap.gz c.pcap.zst; do
+    expect 0 "$replay" -t "$file" pcap:tx=packed.pcap
+    [[ $(capinfos -M -T -r -c packed.pcap | cut -f2) == 236 ]] || fail "$file"
+done
+expect 0 bash -c "cat '$capture' | '$replay' -t --json pipe.json - null"
+[[ $(value pipe.json 'r["total"]["sent"]') == 236 ]] || fail "standard input"
+head -c 3000 c.pcap.gz >cut.pcap.gz
+expect 2 "$replay" -t cut.pcap.gz null
+
+echo "== verdicts beside capinfos"
+shopt -s nullglob
+gopacket=/usr/share/gocode/src/github.com/google/gopacket
+captures=(/usr/share/sip-tester/*.pcap /usr/share/doc/pcapfix/examples/*.pcap /usr/share/doc/python3-dpkt/examples/data/*.pcap
+    "$gopacket"/pcap/*.pcap "$gopacket"/pcapgo/tests/{be,le}/*.pcapng)
+"$replay" --check -q --json check.json "${captures[@]}" && fail "no capture is damaged, yet some are" || [[ $? == 2 ]]
+value check.json '"\n".join("%s %d %s" % (f["file"], f["frames"], f["verdict"]) for f in r["files"])' >mine.txt
+for file in "${captures[@]}"; do
+    verdict=good
+    row=$(capinfos -M -T -r -c "$file" 2>said.txt) || verdict=damaged
+    frames=$(cut -s -f2 <<<"$row")
+    [[ -n $frames ]] || frames=$(sed -n 's/.*after reading \([0-9]*\) packets.*/\1/p' said.txt) # of some damaged files there is no row
+    echo "$file ${frames:-0} $verdict"
+done >capinfos.txt
+diff mine.txt capinfos.txt || fail "other verdicts than capinfos"
+echo "${#captures[@]} captures, $(grep -c damaged mine.txt) damaged"
+
+# milliseconds
+now() { date +%s%3N; }
+
+echo "== stopped by a signal"
+"$replay" --loop 0 --json stopped.json "$capture" null >/dev/null &
+pid=$!
+sleep 1.5
+begin=$(now)
+kill -INT $pid
+status=0
+wait $pid || status=$?
+echo "ended after $(($(now) - begin)) ms with status $status"
+[[ $status == 0 && $(value stopped.json 'r["interrupted"] and r["total"]["sent"] > 10') == True ]] || fail "stopping a run without end"
+(cat "$capture"; sleep 60) | "$replay" --json stopped.json - null >/dev/null &
+sleep 1.5
+kill -INT $!
+status=0
+wait $! || status=$?
+[[ $status == 3 ]] || fail "stopping a run that waits for a pipe: $status"
+
+echo "== a sparse capture of 100 GB"
+# Records of 200 kB whose bytes are a hole; the first 500,000 are all there are.
+python3 - <<'PYTHON'
+import os, struct
+record, frames = 200_000, 500_000
+with open("sparse.pcap", "wb") as file:
+    file.write(struct.pack("<IHHIIII", 0xa1b2c3d4, 2, 4, 0, 0, 262144, 1))
+    for number in range(2000):
+        os.pwrite(file.fileno(), struct.pack("<IIII", number, 0, record, record), 24 + number * (record + 16))
+        file.flush()
+    # From there on, empty records: a hole is a row of headers with length 0.
+    os.truncate(file.fileno(), 24 + frames * (record + 16))
+PYTHON
+begin=$(now)
+expect 0 timeout 60 /usr/bin/env time -f %M -o rss.txt "$replay" -t --mtu-trunc --limit 2000 --json sparse.json sparse.pcap null
+rss=$(tail -1 rss.txt)
+echo "$(du -h --apparent-size sparse.pcap | cut -f1) sparse, ended after $(($(now) - begin)) ms, $((rss / 1024)) MiB"
+[[ $rss -le $((256 * 1024)) && $(value sparse.json 'r["total"]["sent"]') == 2000 ]] || fail "sparse capture"
+
+ip netns add "$namespace" 2>/dev/null || {
+    echo "weftio-replay was not run on a veth pair beside tcpreplay: network namespaces need root"
+    exit 77
+}
+within() { ip netns exec "$namespace" "$@"; }
+within ip link add left type veth peer name right
+within ip link set left up
+within ip link set right up
+
+echo "== a veth pair, beside tcpreplay"
+received() { within cat /sys/class/net/right/statistics/rx_packets; }
+before=$(received)
+expect 0 within "$replay" --json veth.json -x 5 "$capture" iface:left
+[[ $(($(received) - before)) -ge 236 ]] || fail "frames did not reach the other end"
+value veth.json '"weftio-replay (%s): drift %d ns, error p50 %d ns, p99 %d ns" % (r["driver"], r["total"]["drift_ns"], r["total"]["schedule_error_ns"]["p50"], r["total"]["schedule_error_ns"]["p99"])'
+if command -v tcpreplay >/dev/null; then
+    within tcpreplay -q -x 5 -i left "$capture" 2>&1 | grep -E "Actual|Rated" || true
+    echo "planned $(value veth.json 'r["planned_duration_ns"] / 1e9') s"
+fi
+
+echo "== a port that goes away"
+within "$replay" --loop 0 --json gone.json "$capture" iface:left >/dev/null 2>gone.txt &
+pid=$!
+sleep 2
+within ip link del left
+status=0
+wait $pid || status=$?
+[[ $status == 4 ]] || fail "exit status $status when the port goes away"
+grep -q "has gone" gone.txt || fail "the port that went away is not named"
+[[ $(value gone.json 'r["exit_code"] == 4 and r["total"]["sent"] > 10') == True ]] || fail "no true report of a port that went away"
+echo "passed"

@@ -1,0 +1,126 @@
+// The command line and its help.
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "options.hpp"
+
+namespace weftio::replay::test {
+namespace {
+
+command parse(std::vector<const char*> words)
+{
+    words.insert(words.begin(), "weftio-replay");
+    return parse_command_line(static_cast<int>(words.size()), words.data());
+}
+
+TEST(CommandLine, LastWordIsThePort)
+{
+    command made = parse({"-x", "2", "a.pcap", "b.pcap", "null"});
+    ASSERT_EQ(made.what, command::action::replay) << made.text;
+    EXPECT_EQ(made.session.port, "null");
+    EXPECT_EQ(made.session.files, (std::vector<std::string>{"a.pcap", "b.pcap"}));
+    EXPECT_EQ(made.session.feed.timing.multiplier, 2);
+}
+
+TEST(CommandLine, InterfaceMayBeNamedAsForTcpreplay)
+{
+    EXPECT_EQ(parse({"-i", "eth0", "a.pcap"}).session.port, "iface:eth0");
+    EXPECT_EQ(parse({"-i", "pcap:tx=o", "a.pcap"}).session.port, "pcap:tx=o");
+}
+
+TEST(CommandLine, WordsOfTcpreplayMeanWhatTheyMean)
+{
+    command made = parse({"-K", "--loop", "7", "--limit=9", "--duration", "3", "--pps=1000", "--stats=2", "-q", "a", "null"});
+    ASSERT_EQ(made.what, command::action::replay) << made.text;
+    EXPECT_TRUE(made.session.feed.preload);
+    EXPECT_EQ(made.session.feed.loops, 7u);
+    EXPECT_EQ(made.session.feed.limit, 9u);
+    EXPECT_EQ(made.session.feed.duration_ns, 3'000'000'000u);
+    EXPECT_EQ(made.session.feed.timing.by, pace::frames);
+    EXPECT_EQ(made.stats_s, 2);
+    EXPECT_TRUE(made.quiet);
+    EXPECT_EQ(parse({"-M", "10", "a", "null"}).session.feed.timing.per_second, 1e7);
+    EXPECT_EQ(parse({"-t", "a", "null"}).session.feed.timing.by, pace::top_speed);
+}
+
+TEST(CommandLine, MistakesAreRefusedWithExitCode1)
+{
+    const std::vector<std::vector<const char*>> wrong{
+        {},
+        {"a.pcap"},
+        {"-x", "0", "a", "null"},
+        {"-x", "-1", "a", "null"},
+        {"-p", "1", "-t", "a", "null"},
+        {"-x", "2", "-M", "1", "a", "null"},
+        {"--duration", "3 parsecs", "a", "null"},
+        {"--map", "10.0.0.0", "a", "null"},
+        {"--dst-mac", "here", "a", "null"},
+        {"--vlan-push", "4096", "a", "null"},
+        {"--start-at", "tomorrow", "a", "null"},
+        {"--loop", "2", "-", "null"},
+        {"-", "-", "null"},
+        {"-K", "--unique-ip", "a", "null"},
+        {"--mtu-trunc", "--mtu-skip", "a", "null"},
+        {"--no-such-option", "a", "null"},
+    };
+    for (const auto& words : wrong) {
+        command made = parse(words);
+        EXPECT_EQ(made.what, command::action::say);
+        EXPECT_EQ(made.exit_code, 1);
+        EXPECT_EQ(made.text.rfind("weftio-replay: ", 0), 0u);
+    }
+}
+
+TEST(CommandLine, RefusalsNameTheOptionAndTheValue)
+{
+    std::string text = parse({"--duration", "3 parsecs", "a", "null"}).text;
+    EXPECT_NE(text.find("--duration 3 parsecs"), std::string::npos) << text;
+    EXPECT_NE(text.find("1.5s"), std::string::npos) << text;
+}
+
+TEST(CommandLine, CheckTakesFilesOnly)
+{
+    command made = parse({"--check", "a", "b"});
+    EXPECT_EQ(made.what, command::action::check);
+    EXPECT_EQ(made.session.files.size(), 2u);
+}
+
+TEST(Help, FitsAScreenAndNamesEveryOption)
+{
+    std::istringstream help{std::string(help_text())};
+    int lines = 0;
+    for (std::string line; std::getline(help, line); ++lines)
+        EXPECT_LE(line.size(), 80u) << line;
+    EXPECT_LE(lines, 40);
+    for (const char* option :
+         {"--merge",    "--preload-pcap", "--strict",   "--check", "--multiplier", "--pps",           "--mbps",
+          "--topspeed", "--start-at",     "--max-gap",  "--loop",  "--limit",      "--duration",      "--dst-mac",
+          "--src-mac",  "--vlan-push",    "--vlan-pop", "--map",   "--unique-ip",  "--fix-checksums", "--mtu-trunc",
+          "--mtu-skip", "--stats",        "--quiet",    "--json",  "--plot",       "--late-after",    "--device",
+          "--lanes",    "--mtu",          "--core",     "--busy",  "--help"})
+        EXPECT_NE(help_text().find(option), std::string_view::npos) << option;
+    EXPECT_EQ(parse({"-h"}).exit_code, 0);
+}
+
+TEST(Duration, HasUnits)
+{
+    EXPECT_EQ(parse_duration("1.5"), 1'500'000'000u);
+    EXPECT_EQ(parse_duration("20ms"), 20'000'000u);
+    EXPECT_EQ(parse_duration("0.1us"), 100u);
+    EXPECT_EQ(parse_duration("7ns"), 7u);
+    for (const char* wrong : {"", "s", "-1", "1m", "1e300", "inf", "nan"})
+        EXPECT_FALSE(parse_duration(wrong)) << wrong;
+}
+
+TEST(Time, IsSecondsADateOrADelay)
+{
+    EXPECT_EQ(parse_time("1700000000.000000001", 0), 1'700'000'000'000'000'001u);
+    EXPECT_EQ(parse_time("2023-11-14T22:13:20.5Z", 0), 1'700'000'000'500'000'000u);
+    EXPECT_EQ(parse_time("+2.5", 1'000), 2'500'001'000u);
+    for (const char* wrong : {"", "+", "now", "2023-11-14", "2023-11-14T22:13:20 CET", "-5", "99999999999999999999"})
+        EXPECT_FALSE(parse_time(wrong, 0)) << wrong;
+}
+
+} // namespace
+} // namespace weftio::replay::test

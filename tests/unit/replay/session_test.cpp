@@ -1,0 +1,168 @@
+// Whole runs, into nothing and into a capture.
+#include <gtest/gtest.h>
+
+#include "capture_bytes.hpp"
+#include "scratch.hpp"
+#include "send/session.hpp"
+
+namespace weftio::replay::test {
+namespace {
+
+/// `frames` frames, `gap_us` apart; every frame is filled with its number.
+std::string numbered(std::uint32_t frames, std::uint32_t gap_us)
+{
+    std::string file = pcap_header();
+    for (std::uint32_t number = 0; number < frames; ++number) {
+        std::uint64_t at_us = std::uint64_t{number} * gap_us;
+        file += pcap_record(false, static_cast<std::uint32_t>(at_us / 1'000'000), static_cast<std::uint32_t>(at_us % 1'000'000),
+                            frame_of(60 + number % 100, static_cast<char>(number)));
+    }
+    return file;
+}
+
+class Session : public testing::Test {
+ protected:
+    run_report run(session_options options)
+    {
+        if (options.port.empty())
+            options.port = "pcap:tx=" + files.path("out.pcap");
+        run_report made = replay_files(options, stop, [this](const progress& at) {
+            if (at.sent >= stop_after)
+                stop = true;
+        });
+        EXPECT_EQ(made.failure, "");
+        return made;
+    }
+    read_capture sent() const { return read_all(files.read("out.pcap")); }
+
+    scratch files;
+    std::atomic<bool> stop{false};
+    std::uint64_t stop_after = ~0ull;
+};
+
+void expect_numbered(const read_capture& all, std::uint32_t modulus)
+{
+    for (std::size_t at = 0; at < all.frames.size(); ++at)
+        ASSERT_EQ(all.frames[at].bytes, frame_of(60 + at % modulus % 100, static_cast<char>(at % modulus))) << at;
+}
+
+TEST_F(Session, SendsEveryFrameInOrderAndNoneEarly)
+{
+    run_report made = run({.files = {files.write("a", numbered(2000, 20))}});
+    EXPECT_EQ(made.result(), outcome::as_planned);
+    EXPECT_EQ(made.total.frames.sent, 2000u);
+    EXPECT_EQ(made.total.times.errors.count(), 2000u);
+    EXPECT_EQ(made.total.times.early, 0u);
+    EXPECT_EQ(made.planned_ns, 1999u * 20'000);
+    ASSERT_EQ(sent().frames.size(), 2000u);
+    expect_numbered(sent(), 2000);
+}
+
+TEST_F(Session, LoopsKeepOneAnchor)
+{
+    run_report made = run({.files = {files.write("a", numbered(100, 10))}, .feed = {.loops = 50}});
+    EXPECT_EQ(made.total.frames.sent, 5000u);
+    EXPECT_EQ(made.loops, 50u);
+    EXPECT_EQ(made.planned_ns, 50u * 99 * 10'000);
+    expect_numbered(sent(), 100);
+}
+
+TEST_F(Session, GoesRoundPreloadedFramesAtTopSpeed)
+{
+    std::string file = files.write("a", numbered(100, 10));
+    for (bool laps : {true, false}) {
+        stop = false;
+        run_report made =
+            run({.files = {file}, .feed = {.timing = {.by = pace::top_speed}, .loops = 500, .preload = true, .laps = laps}});
+        EXPECT_EQ(made.result(), outcome::as_planned);
+        EXPECT_EQ(made.total.frames.planned, 50'000u);
+        EXPECT_EQ(made.total.frames.sent, 50'000u);
+        ASSERT_EQ(sent().frames.size(), 50'000u);
+        expect_numbered(sent(), 100);
+    }
+}
+
+TEST_F(Session, SendsNoMoreThanTheLimit)
+{
+    std::string file = files.write("a", numbered(100, 10));
+    for (bool laps : {true, false}) {
+        stop = false;
+        pace by = laps ? pace::top_speed : pace::capture;
+        run_report made =
+            run({.files = {file}, .feed = {.timing = {.by = by}, .loops = 0, .limit = 250, .preload = laps, .laps = laps}});
+        EXPECT_EQ(made.total.frames.sent, 250u);
+        EXPECT_EQ(made.result(), outcome::as_planned);
+    }
+}
+
+TEST_F(Session, EndsWithTheDurationOfThePlan)
+{
+    run_report made = run({.files = {files.write("a", numbered(10'000, 1000))}, .feed = {.duration_ns = 50'000'000}});
+    EXPECT_EQ(made.total.frames.sent, 50u);
+    EXPECT_EQ(made.result(), outcome::as_planned);
+}
+
+TEST_F(Session, ThatIsStoppedReportsWhatWasSent)
+{
+    stop_after = 100;
+    run_report made = run({.files = {files.write("a", numbered(100'000, 1000))}});
+    EXPECT_TRUE(made.interrupted);
+    EXPECT_EQ(made.result(), outcome::not_sent);
+    EXPECT_GE(made.total.frames.sent, 100u);
+    EXPECT_LT(made.total.frames.sent, 100'000u);
+    EXPECT_EQ(sent().frames.size(), made.total.frames.sent);
+}
+
+TEST_F(Session, WithoutEndIsAsPlannedWhenStopped)
+{
+    stop_after = 1000;
+    for (bool laps : {true, false}) {
+        stop = false;
+        run_report made = run({.files = {files.write("a", numbered(10, 10))},
+                               .port = "null",
+                               .feed = {.timing = {.by = pace::top_speed}, .loops = 0, .preload = laps, .laps = laps}});
+        EXPECT_GE(made.total.frames.sent, 1000u);
+        EXPECT_EQ(made.total.frames.planned, made.total.frames.sent);
+        EXPECT_EQ(made.result(), outcome::as_planned);
+    }
+}
+
+TEST_F(Session, SendsWhatIsReadableOfADamagedFile)
+{
+    run_report made = run({.files = {files.write("a", numbered(10, 10) + "torn"), files.write("b", numbered(20, 10))}});
+    EXPECT_EQ(made.result(), outcome::damaged);
+    EXPECT_EQ(made.files[0].frames.sent, 10u);
+    EXPECT_EQ(made.files[1].frames.sent, 20u);
+    EXPECT_TRUE(made.files[0].damaged);
+}
+
+TEST_F(Session, CountsWhatItSkips)
+{
+    std::string file = pcap_header() + pcap_record(false, 1, 0, frame_of(13)) + pcap_record(false, 1, 0, frame_of(60)) +
+                       pcap_record(false, 1, 0, frame_of(9000));
+    run_report made = run({.files = {files.write("a", file)}, .port = "null"});
+    EXPECT_EQ(made.total.frames.sent, 1u);
+    EXPECT_EQ(made.total.frames.skipped[static_cast<std::size_t>(skip_reason::runt)], 1u);
+    EXPECT_EQ(made.total.frames.skipped[static_cast<std::size_t>(skip_reason::oversize)], 1u);
+    EXPECT_EQ(made.result(), outcome::not_sent);
+}
+
+TEST_F(Session, OfAFileWithoutFramesEnds)
+{
+    for (std::uint64_t loops : {1u, 0u}) {
+        stop = false;
+        run_report made = run({.files = {files.write("a", pcap_header())}, .port = "null", .feed = {.loops = loops}});
+        EXPECT_EQ(made.total.frames.planned, 0u);
+        EXPECT_EQ(made.result(), outcome::as_planned);
+    }
+}
+
+TEST_F(Session, RunsWithSeveralLanes)
+{
+    run_report made = run({.files = {files.write("a", numbered(3000, 5))}, .lanes = 32});
+    EXPECT_EQ(made.total.frames.sent, 3000u);
+    expect_numbered(sent(), 3000);
+}
+
+} // namespace
+} // namespace weftio::replay::test
