@@ -24,17 +24,19 @@ using namespace weftio;
 constexpr std::uint32_t burst = 64;
 constexpr std::uint64_t patience_ns = 1'000'000'000;
 
-/// A port that always has a burst of UDP packets, waits while there is no slot, and takes whatever is sent. Driven by the thread
-/// that uses it.
+/// A port that always has a burst of UDP packets, waits while there is no slot, and takes whatever is sent. Driven by the
+/// thread that uses it.
 port endless_port(std::uint32_t frame_bytes)
 {
-    port made = port::open(fmt::format("net_null0,size={}", frame_bytes), {.mode = engine_mode::inline_worker, .hold_when_full = port_options::hold::on});
+    port made = port::open(fmt::format("net_null0,size={}", frame_bytes),
+                           {.mode = engine_mode::inline_worker, .hold_when_full = port_options::hold::on});
     constexpr std::uint32_t headers_bytes = 14 + 20 + 8;
     const frames::bytes frame = frames::ethernet({}, 0x0800, frames::ipv4({}, frames::udp(1, 2, frame_bytes - headers_bytes)));
     // net_null hands mbufs out as they come, so every one of the pool is the packet.
     auto write = [](rte_mempool*, void* frame, void* mbuf, unsigned) {
         const auto& bytes = *static_cast<const frames::bytes*>(frame);
-        std::memcpy(static_cast<std::byte*>(static_cast<rte_mbuf*>(mbuf)->buf_addr) + RTE_PKTMBUF_HEADROOM, bytes.data(), bytes.size());
+        std::memcpy(static_cast<std::byte*>(static_cast<rte_mbuf*>(mbuf)->buf_addr) + RTE_PKTMBUF_HEADROOM, bytes.data(),
+                    bytes.size());
     };
     rte_mempool* pool = rte_mempool_lookup(fmt::format("weftio_rx_{}", made.backend().device().id()).c_str());
     rte_mempool_obj_iter(pool, write, const_cast<frames::bytes*>(&frame));
@@ -147,7 +149,7 @@ void send_path(benchmark::State& state, mode mode)
         weftio_dev_eth_txq_push(queue.handle());
         weftio_dev_eth_txq_wait_room(queue.handle(), frames, patience_ns);
     }
-    const std::uint64_t packets = state.iterations() * std::uint64_t{frames};
+    const std::uint64_t packets = static_cast<std::uint64_t>(state.iterations()) * frames;
     if (queue.counters().sent != packets)
         state.SkipWithError("not everything was sent");
     bench::report_packets(state, packets);

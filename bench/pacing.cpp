@@ -1,14 +1,14 @@
 // How well sends keep their time: a kernel schedules one frame an interval, and every stage says how late each frame was.
 //
-//   ./pacing_bench                                     50,000 frames, 100 us apart, on a veth pair of its own (root), then tcpreplay
+//   ./pacing_bench          50,000 frames 100 us apart on a veth pair of its own (needs root), then tcpreplay by the same plan
 //   ./pacing_bench --port iface:v0 --far v1 --interval 10000 --count 100000 --json out.json
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <bit>
 #include <chrono>
+#include <CLI/CLI.hpp>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
@@ -119,8 +119,9 @@ std::string paced_queue::send()
     kernel.stop();
     kernel.wait_for(std::chrono::seconds(5));
     if (trouble_.empty() && done_late_ns_.size() != options_.count)
-        trouble_ = fmt::format("{} of {} frames were sent; the kernel enqueued {} and ended with status {}; {} notifications were lost",
-                               done_late_ns_.size(), options_.count, plan->enqueued, plan->status, queue_.counters().lost_events);
+        trouble_ = fmt::format(
+            "{} of {} frames were sent; the kernel enqueued {} and ended with status {}; {} notifications were lost",
+            done_late_ns_.size(), options_.count, plan->enqueued, plan->status, queue_.counters().lost_events);
     return trouble_;
 }
 
@@ -141,7 +142,8 @@ row paced_queue::handed_over() const
 }
 
 /// What each arrival is late by, against `start_ns` and the interval.
-std::vector<std::int64_t> lateness(const std::vector<bench::arrival>& arrivals, std::uint64_t start_ns, std::uint64_t interval_ns)
+std::vector<std::int64_t> lateness(const std::vector<bench::arrival>& arrivals, std::uint64_t start_ns,
+                                   std::uint64_t interval_ns)
 {
     std::vector<std::int64_t> late_ns;
     for (const bench::arrival& arrived : arrivals)
@@ -166,9 +168,11 @@ void measure_weftio(const options& options, result& result)
     if (!capture)
         return;
     auto arrivals = capture->finish();
-    result.rows.push_back(bench::summarize("far side, " + options.far, lateness(arrivals, paced.planned_ns(0), options.interval_ns)));
+    result.rows.push_back(
+        bench::summarize("far side, " + options.far, lateness(arrivals, paced.planned_ns(0), options.interval_ns)));
     if (result.trouble.empty() && arrivals.size() != options.count)
-        result.trouble = fmt::format("{} of {} frames arrived on {}; its capture lost {}", arrivals.size(), options.count, options.far, capture->lost());
+        result.trouble = fmt::format("{} of {} frames arrived on {}; its capture lost {}", arrivals.size(), options.count,
+                                     options.far, capture->lost());
 }
 
 /// Its plan starts with its first frame: it has no clock to start by.
@@ -185,7 +189,8 @@ void measure_tcpreplay(const options& options, result& result)
     auto arrivals = capture.finish();
     if (!result.tcpreplay.empty() || arrivals.empty())
         return;
-    row theirs = bench::summarize("tcpreplay, far side, from its first", lateness(arrivals, arrivals.front().time_ns, options.interval_ns));
+    row theirs = bench::summarize("tcpreplay, far side, from its first",
+                                  lateness(arrivals, arrivals.front().time_ns, options.interval_ns));
     theirs.knows_early = false;
     double ours_ns = std::max(1.0, std::abs(static_cast<double>(result.rows.back().end_drift_ns)));
     result.drift_ratio = std::abs(static_cast<double>(theirs.end_drift_ns)) / ours_ns;
@@ -194,8 +199,8 @@ void measure_tcpreplay(const options& options, result& result)
 
 void print(const options& options, const result& result)
 {
-    fmt::print("{} frames of {} bytes, one every {} ns, on {} ({}), from a kernel on {}\n", options.count, FRAME_BYTES, options.interval_ns,
-               options.port, result.driver, options.device);
+    fmt::print("{} frames of {} bytes, one every {} ns, on {} ({}), from a kernel on {}\n", options.count, FRAME_BYTES,
+               options.interval_ns, options.port, result.driver, options.device);
     fmt::print("machine: {}\n\n{}\n", result.machine.text(), bench::row_heading());
     for (const row& row : result.rows)
         fmt::print("{}\n", bench::row_text(row));
@@ -215,17 +220,26 @@ std::string json(const options& options, const result& result)
     std::string rows;
     for (const row& row : result.rows)
         rows += (rows.empty() ? "\n    " : ",\n    ") + bench::row_json(row);
-    return fmt::format(
-        "{{\n  \"interval_ns\": {}, \"count\": {}, \"frame_bytes\": {}, \"port\": \"{}\", \"driver\": \"{}\", \"device\": \"{}\",\n"
-        "  \"machine\": {{\"cores\": {}, \"engine_core\": {}, \"load\": {:.2f}, \"steal_percent\": {:.3f}, \"engine_core_steal_percent\": {:.3f}, "
-        "\"engine_ran_ns\": {}, \"engine_waited_ns\": {}, \"engine_preempted\": {}}},\n"
-        "  \"late\": [{}\n  ],\n"
-        "  \"past_errors\": {}, \"future_errors\": {}, \"order_errors\": {}, \"sent\": {}, \"drift_ratio\": {}, \"complete\": {}\n}}\n",
-        options.interval_ns, options.count, FRAME_BYTES, options.port, result.driver, options.device, machine.cores, machine.engine_core,
-        machine.load, machine.steal_percent, machine.engine_core_steal_percent, machine.engine_ran_ns, machine.engine_waited_ns,
-        machine.engine_preempted, rows, result.counters.tx_pp_timestamp_past_errors, result.counters.tx_pp_timestamp_future_errors,
-        result.counters.tx_pp_timestamp_order_errors, result.counters.sent,
-        result.drift_ratio ? fmt::format("{:.1f}", *result.drift_ratio) : "null", result.trouble.empty());
+    const eth_txq_counters& counters = result.counters;
+    return fmt::format(R"({{
+  "interval_ns": {}, "count": {}, "frame_bytes": {},
+  "port": "{}", "driver": "{}", "device": "{}",
+  "machine": {{
+    "cores": {}, "engine_core": {}, "load": {:.2f}, "steal_percent": {:.3f}, "engine_core_steal_percent": {:.3f},
+    "engine_ran_ns": {}, "engine_waited_ns": {}, "engine_preempted": {}
+  }},
+  "late": [{}
+  ],
+  "past_errors": {}, "future_errors": {}, "order_errors": {},
+  "sent": {}, "complete": {}, "drift_ratio": {}
+}}
+)",
+                       options.interval_ns, options.count, FRAME_BYTES, options.port, result.driver, options.device,
+                       machine.cores, machine.engine_core, machine.load, machine.steal_percent,
+                       machine.engine_core_steal_percent, machine.engine_ran_ns, machine.engine_waited_ns,
+                       machine.engine_preempted, rows, counters.tx_pp_timestamp_past_errors,
+                       counters.tx_pp_timestamp_future_errors, counters.tx_pp_timestamp_order_errors, counters.sent,
+                       result.trouble.empty(), result.drift_ratio ? fmt::format("{:.1f}", *result.drift_ratio) : "null");
 }
 
 void write(const std::string& path, const std::string& text)
@@ -270,9 +284,12 @@ int run(options options)
 
 int main(int argc, char** argv)
 {
-    CLI::App app{"A kernel schedules frames; says how late each was handed to the driver, and arrived. tcpreplay does the same beside it."};
+    CLI::App app{"A kernel schedules frames; says how late each was handed to the driver, and arrived. tcpreplay does the same "
+                 "beside it."};
     options options;
-    app.add_option("--interval", options.interval_ns, "nanoseconds from frame to frame")->capture_default_str()->check(CLI::Range(1000, 999'999'999));
+    app.add_option("--interval", options.interval_ns, "nanoseconds from frame to frame")
+        ->capture_default_str()
+        ->check(CLI::Range(1000, 999'999'999));
     app.add_option("--count", options.count, "frames")->capture_default_str()->check(CLI::Range(1, 1'000'000'000));
     app.add_option("--port", options.port, "as for port::open; left out: a veth pair of its own, or null when not root");
     app.add_option("--far", options.far, "interface on the other side, to capture on")->needs("--port");

@@ -16,4 +16,10 @@ inline void report_packets(benchmark::State& state, std::uint64_t count)
     state.counters["each"] = Counter(packets, Counter::kIsRate | Counter::kInvert);
 }
 
+/// `each_time` packets were moved in every turn of the benchmark's loop.
+inline void report_packets_of_turns(benchmark::State& state, std::uint64_t each_time)
+{
+    report_packets(state, static_cast<std::uint64_t>(state.iterations()) * each_time);
+}
+
 } // namespace weftio::bench

@@ -81,7 +81,7 @@ void receive_publish(benchmark::State& state)
         published += ring.publish(64);
         weftio_dev_post_receive(&ring.dbrec, published + depth);
     }
-    bench::report_packets(state, state.iterations() * 64u);
+    bench::report_packets_of_turns(state, 64);
 }
 BENCHMARK(receive_publish);
 
@@ -98,11 +98,11 @@ void receive_one_lane(benchmark::State& state)
             benchmark::DoNotOptimize(ring.take(burst));
         state.SetIterationTime(seconds(std::chrono::steady_clock::now() - start).count());
     }
-    bench::report_packets(state, state.iterations() * round);
+    bench::report_packets_of_turns(state, round);
 }
 BENCHMARK(receive_one_lane)->ArgName("burst")->Arg(1)->Arg(32)->UseManualTime();
 
-constexpr std::uint32_t rounds_a_launch = 256, round_packets = depth / 2;
+constexpr std::uint32_t rounds_a_launch = 256, round_packets = depth / 2, launch_packets = rounds_a_launch * round_packets;
 
 /// What a block of fibers is given.
 struct rounds {
@@ -148,9 +148,9 @@ void receive_fiber_lanes(benchmark::State& state)
         device.launch(kernel, {.blocks = 1, .lanes = lanes}, &given).wait_for(std::chrono::minutes(1));
         state.SetIterationTime(given.seconds_taken);
     }
-    if (given.bytes != state.iterations() * std::uint64_t{rounds_a_launch} * round_packets * frame_bytes)
+    if (given.bytes != static_cast<std::uint64_t>(state.iterations()) * launch_packets * frame_bytes)
         state.SkipWithError("packets are missing");
-    bench::report_packets(state, state.iterations() * std::uint64_t{rounds_a_launch} * round_packets);
+    bench::report_packets_of_turns(state, launch_packets);
 }
 BENCHMARK(receive_fiber_lanes)->ArgName("lanes")->Arg(32)->Arg(256)->UseManualTime();
 
@@ -186,7 +186,8 @@ struct send_ring {
     /// The NIC is done with all entries before `index`.
     void complete(std::uint32_t index)
     {
-        weftio_store_release_sys_u32(&completion.publication, weftio_cqe_publication(index - 1, WEFTIO_CQE_OPCODE_REQUESTER, 0));
+        weftio_store_release_sys_u32(&completion.publication,
+                                     weftio_cqe_publication(index - 1, WEFTIO_CQE_OPCODE_REQUESTER, 0));
     }
 
     static constexpr std::uint32_t queue = 1;
@@ -209,13 +210,14 @@ void send_enqueue_strong(benchmark::State& state)
     std::uint32_t index = 0;
     for (auto _ : state) {
         for (std::uint32_t at = 0; at < burst; ++at, ++index)
-            weftio_dev_eth_txq_send_enqueue_strong(&ring.txq, weftio_dev_buf_get(&ring.buffers, index), frame_bytes, WEFTIO_DEV_SEND_NONE);
+            weftio_dev_eth_txq_send_enqueue_strong(&ring.txq, weftio_dev_buf_get(&ring.buffers, index), frame_bytes,
+                                                   WEFTIO_DEV_SEND_NONE);
         weftio_dev_eth_txq_commit_strong(&ring.txq);
         ring.complete(index);
     }
     if (ring.txq.ring.ready != index)
         state.SkipWithError("entries are missing");
-    bench::report_packets(state, state.iterations() * std::uint64_t{burst});
+    bench::report_packets_of_turns(state, burst);
 }
 BENCHMARK(send_enqueue_strong)->ArgName("burst")->Arg(1)->Arg(32);
 
@@ -226,14 +228,14 @@ void send_enqueue_weak(benchmark::State& state)
     std::uint32_t index = 0;
     for (auto _ : state) {
         for (std::uint32_t at = 0; at < burst; ++at, ++index)
-            weftio_dev_eth_txq_send_enqueue_weak(&ring.txq, weftio_dev_buf_get(&ring.buffers, index), frame_bytes, index & (depth - 1),
-                                                 WEFTIO_DEV_SEND_NONE);
+            weftio_dev_eth_txq_send_enqueue_weak(&ring.txq, weftio_dev_buf_get(&ring.buffers, index), frame_bytes,
+                                                 index & (depth - 1), WEFTIO_DEV_SEND_NONE);
         weftio_dev_eth_txq_commit_weak(&ring.txq, burst);
         ring.complete(index);
     }
     if (ring.txq.ring.ready != index)
         state.SkipWithError("entries are missing");
-    bench::report_packets(state, state.iterations() * std::uint64_t{burst});
+    bench::report_packets_of_turns(state, burst);
 }
 BENCHMARK(send_enqueue_weak)->ArgName("burst")->Arg(1)->Arg(32);
 
@@ -242,7 +244,8 @@ void send_fetch_and_gather(benchmark::State& state)
 {
     send_ring ring;
     for (std::uint32_t index = 0; index < depth; ++index)
-        weftio_dev_eth_txq_send_enqueue_strong(&ring.txq, weftio_dev_buf_get(&ring.buffers, index), frame_bytes, WEFTIO_DEV_SEND_NONE);
+        weftio_dev_eth_txq_send_enqueue_strong(&ring.txq, weftio_dev_buf_get(&ring.buffers, index), frame_bytes,
+                                               WEFTIO_DEV_SEND_NONE);
     const nic::entry_ring entries{.words = ring.words.data(), .depth = depth, .queue = send_ring::queue};
     nic::entry entry;
     nic::frame_pieces pieces;
@@ -256,7 +259,7 @@ void send_fetch_and_gather(benchmark::State& state)
             }
         }
     }
-    bench::report_packets(state, state.iterations() * std::uint64_t{depth});
+    bench::report_packets_of_turns(state, depth);
 }
 BENCHMARK(send_fetch_and_gather);
 

@@ -58,13 +58,13 @@ row summarize(std::string name, std::vector<std::int64_t> late_ns)
 
 std::string row_heading()
 {
-    return fmt::format("{:34} {:>8} {:>7} {:>10} {:>10} {:>10} {:>10} {:>10}", "late by", "frames", "early", "p50", "p99", "p99.9", "max",
-                       "end drift");
+    return fmt::format("{:36} {:>8} {:>7} {:>10} {:>10} {:>10} {:>10} {:>10}", "late by", "frames", "early", "p50", "p99",
+                       "p99.9", "max", "end drift");
 }
 
 std::string row_text(const row& row)
 {
-    return fmt::format("{:34} {:>8} {:>7} {:>10} {:>10} {:>10} {:>10} {:>10}", row.name, row.frames,
+    return fmt::format("{:36} {:>8} {:>7} {:>10} {:>10} {:>10} {:>10} {:>10}", row.name, row.frames,
                        row.knows_early ? std::to_string(row.early) : "-", duration(row.p50_ns), duration(row.p99_ns),
                        duration(row.p999_ns), duration(row.max_ns), row.knows_drift ? duration(row.end_drift_ns) : "-");
 }

@@ -68,7 +68,8 @@ void far_capture::take(unsigned char* self, const pcap_pkthdr* header, const uns
     auto& capture = *reinterpret_cast<far_capture*>(self);
     if (header->caplen < FRAME_SEQUENCE_AT + sizeof(std::uint32_t))
         return;
-    arrival arrived{0, static_cast<std::uint64_t>(header->ts.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(header->ts.tv_usec)};
+    arrival arrived{0, static_cast<std::uint64_t>(header->ts.tv_sec) * 1'000'000'000u +
+                           static_cast<std::uint64_t>(header->ts.tv_usec)};
     std::memcpy(&arrived.sequence, bytes + FRAME_SEQUENCE_AT, sizeof arrived.sequence);
     capture.arrivals_.push_back(arrived);
     capture.seen_.store(static_cast<std::uint32_t>(capture.arrivals_.size()), std::memory_order_relaxed);

@@ -14,9 +14,9 @@ struct machine_use {
     double steal_percent = 0; ///< time the hypervisor took, of all cores
     double engine_core_steal_percent = 0;
     std::uint64_t engine_ran_ns = 0;
-    std::uint64_t engine_waited_ns = 0;   ///< it could have run, and another thread had its core
-    std::uint64_t engine_preempted = 0;   ///< times it was made to leave
-    std::string text() const; ///< for people
+    std::uint64_t engine_waited_ns = 0; ///< it could have run, and another thread had its core
+    std::uint64_t engine_preempted = 0; ///< times it was made to leave
+    std::string text() const;           ///< for people
 };
 
 /// Looks when it is made, and again. The engine's thread must be there both times.

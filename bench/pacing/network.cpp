@@ -20,7 +20,8 @@ void run_ip(std::vector<std::string> words)
 {
     words.insert(words.begin(), "ip");
     if (int status = run_command(words); status != 0)
-        throw std::runtime_error(fmt::format("\"{}\" failed with status {}; install iproute2, or name a --port", fmt::join(words, " "), status));
+        throw std::runtime_error(
+            fmt::format("\"{}\" failed with status {}; install iproute2, or name a --port", fmt::join(words, " "), status));
 }
 
 } // namespace
@@ -28,7 +29,8 @@ void run_ip(std::vector<std::string> words)
 void make_private_network(const std::string& near, const std::string& far)
 {
     if (unshare(CLONE_NEWNET | CLONE_NEWNS) != 0)
-        throw std::runtime_error(fmt::format("no network namespace to be had ({}); run as root, or name a --port", std::strerror(errno)));
+        throw std::runtime_error(
+            fmt::format("no network namespace to be had ({}); run as root, or name a --port", std::strerror(errno)));
     // As "ip netns exec" does: /sys of this namespace, seen by nobody else.
     mount("", "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
     umount2("/sys", MNT_DETACH);

@@ -19,9 +19,9 @@ struct schedule {
 };
 
 /* Enqueues pairs `first` .. `first + pairs - 1` of the schedule at `position`. Returns the time of the pair behind them. */
-WEFTIO_FN weftio_u64 enqueue_pairs(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, const WEFTIO_GLOBAL struct weftio_dev_buf_arr *frames,
-                                   const WEFTIO_GLOBAL struct schedule *schedule, weftio_u32 first, weftio_u32 pairs,
-                                   weftio_u32 position, weftio_u64 when)
+WEFTIO_FN weftio_u64 enqueue_pairs(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq,
+                                   const WEFTIO_GLOBAL struct weftio_dev_buf_arr *frames, weftio_u64 interval_ns,
+                                   weftio_u32 first, weftio_u32 pairs, weftio_u32 position, weftio_u64 when)
 {
     for (weftio_u32 pair = first; pair < first + pairs; ++pair, position += 2) {
         struct weftio_dev_buf frame = weftio_dev_buf_get(frames, pair); /* as many as `ahead`: sent when its turn comes again */
@@ -29,7 +29,7 @@ WEFTIO_FN weftio_u64 enqueue_pairs(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq,
         *(WEFTIO_GLOBAL weftio_u32 *)(frame.address + FRAME_SEQUENCE_AT) = pair;
         weftio_dev_eth_txq_wait_time_enqueue_weak(txq, when, position, WEFTIO_DEV_SEND_NONE);
         weftio_dev_eth_txq_send_enqueue_weak(txq, frame, FRAME_BYTES, position + 1, WEFTIO_DEV_SEND_NOTIFY);
-        when = weftio_dev_timestamp_add(when, schedule->interval_ns);
+        when = weftio_dev_timestamp_add(when, interval_ns);
     }
     return when;
 }
@@ -52,7 +52,7 @@ WEFTIO_KERNEL void pacing(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, WEFTIO_G
         status = weftio_dev_eth_txq_wait_room(txq, mask + 1 - 2 * schedule->ahead + 2 * pairs, 0);
         if (status != WEFTIO_DEV_OK)
             break;
-        when = enqueue_pairs(txq, frames, schedule, done, pairs, position, when);
+        when = enqueue_pairs(txq, frames, schedule->interval_ns, done, pairs, position, when);
         status = weftio_dev_eth_txq_commit_weak(txq, 2 * pairs);
         weftio_dev_eth_txq_push(txq);
     }

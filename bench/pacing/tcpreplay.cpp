@@ -38,7 +38,8 @@ void write_capture(const std::string& path, std::uint32_t count, std::uint64_t i
 {
     bool micro = interval_ns % 1000 == 0;
     std::unique_ptr<pcap_t, void (*)(pcap_t*)> format(
-        pcap_open_dead_with_tstamp_precision(DLT_EN10MB, FRAME_BYTES, micro ? PCAP_TSTAMP_PRECISION_MICRO : PCAP_TSTAMP_PRECISION_NANO),
+        pcap_open_dead_with_tstamp_precision(DLT_EN10MB, FRAME_BYTES,
+                                             micro ? PCAP_TSTAMP_PRECISION_MICRO : PCAP_TSTAMP_PRECISION_NANO),
         pcap_close);
     std::unique_ptr<pcap_dumper_t, void (*)(pcap_dumper_t*)> file(pcap_dump_open(format.get(), path.c_str()), pcap_dump_close);
     if (!file)

@@ -1,0 +1,43 @@
+#include "options.hpp"
+
+namespace weftio::replay {
+
+std::string_view help_text() noexcept
+{
+    return R"(Usage: weftio-replay [options] FILE... PORT      sends captures as they happened
+       weftio-replay --check FILE...             says what they hold
+FILE   pcap or pcapng, also gzip or zstd; - is standard input
+PORT   iface:NAME  tap:NAME  pcap:tx=FILE  null  a PCI address  or DPDK devargs
+Files:    --merge             oldest frame of all files first, not file by file
+      -K, --preload-pcap      read everything before the first frame goes
+          --strict            send nothing if a file is damaged
+Timing: -x, --multiplier N    N times as fast as captured
+      -p, --pps N             N frames a second
+      -M, --mbps N            N million bits a second
+      -t, --topspeed          as fast as the port takes them
+          --start-at TIME     1700000000.5, 2026-11-21T09:30:00Z or +SECONDS
+          --max-gap TIME      cut longer gaps to 2, 1.5s, 20ms, 100us, ...
+Amount: -l, --loop N          N times, 0 for ever
+      -L, --limit N           at most N frames
+          --duration TIME     frames planned within TIME of the start
+Edits:    --dst-mac, --src-mac MAC
+          --vlan-push ID[:PRIORITY]       --vlan-pop
+          --map OLD/BITS=NEW/BITS         IPv4 or IPv6, repeatable
+          --unique-ip         other addresses in every loop
+          --fix-checksums     IPv4, TCP, UDP, ICMP, ICMPv6
+          --mtu-trunc         cut frames longer than the MTU
+          --mtu-skip          leave them out, and call that planned
+Report:   --stats SECONDS     a line every so often
+      -q, --quiet             no progress, no table
+          --json FILE         everything, for programs (- standard output)
+          --plot FILE.svg     schedule error over time
+          --late-after TIME   what counts as late [50us]
+Where:-i PORT                 instead of the last word
+      -g, --device DEVICE     kernel on cpu, opencl, opencl:N [cpu]
+          --lanes N  --mtu BYTES  --core N  --busy
+      -h, --help  -V, --version   more: man weftio-replay
+Exit: 0 as planned, 1 usage, 2 damaged file, 3 frames not sent, 4 port or device
+)";
+}
+
+} // namespace weftio::replay

@@ -1,0 +1,298 @@
+#include "options.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <ctime>
+
+namespace weftio::replay {
+
+namespace {
+
+/// What CLI11 fills in; checked and turned into a command afterwards.
+struct words {
+    std::vector<std::string> names, maps;
+    std::string port, device = "cpu", start_at, max_gap, duration, dst_mac, src_mac, vlan, late_after, json, plot;
+    double multiplier = 1, pps = 0, mbps = 0, stats = 0;
+    std::uint64_t loop = 1, limit = 0;
+    std::uint32_t lanes = 1;
+    std::uint16_t mtu = 0;
+    int core = -1;
+    bool check = false, merge = false, preload = false, strict = false, topspeed = false, vlan_pop = false, unique_ip = false,
+         checksums = false, truncate = false, skip = false, quiet = false, busy = false, help = false, version = false;
+};
+
+void add_files_and_timing(CLI::App& app, words& to)
+{
+    app.add_option("names", to.names);
+    app.add_flag("--check", to.check);
+    app.add_flag("--merge", to.merge);
+    app.add_flag("-K,--preload-pcap", to.preload);
+    app.add_flag("--strict", to.strict);
+    auto* multiplier = app.add_option("-x,--multiplier", to.multiplier)->check(CLI::PositiveNumber);
+    auto* pps = app.add_option("-p,--pps", to.pps)->check(CLI::PositiveNumber)->excludes(multiplier);
+    auto* mbps = app.add_option("-M,--mbps", to.mbps)->check(CLI::PositiveNumber)->excludes(multiplier)->excludes(pps);
+    app.add_flag("-t,--topspeed", to.topspeed)->excludes(multiplier)->excludes(pps)->excludes(mbps);
+    app.add_option("--start-at", to.start_at);
+    app.add_option("--max-gap", to.max_gap);
+    app.add_option("-l,--loop", to.loop);
+    app.add_option("-L,--limit", to.limit)->check(CLI::PositiveNumber);
+    app.add_option("--duration", to.duration);
+}
+
+void add_edits_and_report(CLI::App& app, words& to)
+{
+    app.add_option("--dst-mac,--enet-dmac", to.dst_mac);
+    app.add_option("--src-mac,--enet-smac", to.src_mac);
+    app.add_option("--vlan-push", to.vlan);
+    app.add_flag("--vlan-pop", to.vlan_pop);
+    app.add_option("--map", to.maps)->expected(1)->take_all();
+    app.add_flag("--unique-ip", to.unique_ip);
+    app.add_flag("--fix-checksums,--fixcsum", to.checksums);
+    auto* truncate = app.add_flag("--mtu-trunc", to.truncate);
+    app.add_flag("--mtu-skip", to.skip)->excludes(truncate);
+    app.add_option("--stats", to.stats)->check(CLI::PositiveNumber);
+    app.add_flag("-q,--quiet", to.quiet);
+    app.add_option("--json", to.json);
+    app.add_option("--plot", to.plot);
+    app.add_option("--late-after", to.late_after);
+    app.add_option("-i,--port", to.port);
+    app.add_option("-g,--device", to.device);
+    app.add_option("--lanes", to.lanes)->check(CLI::Range(1, 1024));
+    app.add_option("--mtu", to.mtu)->check(CLI::Range(68, 65535));
+    app.add_option("--core", to.core)->check(CLI::NonNegativeNumber);
+    app.add_flag("--busy", to.busy);
+    app.add_flag("-h,--help", to.help);
+    app.add_flag("-V,--version", to.version);
+}
+
+[[noreturn]] void refuse(const std::string& why)
+{
+    throw CLI::ValidationError(why);
+}
+
+/// The value of `text`, or a refusal that names the option.
+template <class Parse>
+auto required(const char* option, const std::string& text, const char* form, Parse parse)
+{
+    auto value = parse(text);
+    if (!value)
+        refuse(fmt::format("{} {}: write it as {}", option, text, form));
+    return *value;
+}
+
+std::uint64_t duration_of(const char* option, const std::string& text)
+{
+    return text.empty() ? 0 : required(option, text, "2, 1.5s, 20ms, 100us or 7ns", parse_duration);
+}
+
+/// -i takes an interface's bare name, as tcpreplay does; a word with a colon, a comma or of a port without either is a spec.
+std::string port_of(const std::string& text)
+{
+    bool spec = text.find_first_of(":,") != std::string::npos || text == "null" || text == "loopback";
+    return spec ? text : "iface:" + text;
+}
+
+void take_names(words& from, command& to)
+{
+    std::vector<std::string>& names = from.names;
+    if (to.what == command::action::replay && from.port.empty() && names.size() >= 2) {
+        to.session.port = names.back();
+        names.pop_back();
+    } else if (!from.port.empty()) {
+        to.session.port = port_of(from.port);
+    }
+    if (names.empty())
+        refuse("no capture named; see weftio-replay --help");
+    if (to.what == command::action::replay && to.session.port.empty())
+        refuse(fmt::format("no port named behind {}; name one, as iface:eth0, or ask for --check", names.back()));
+    if (std::count(names.begin(), names.end(), "-") > 1)
+        refuse("- named more than once; standard input can be read once");
+    if (std::count(names.begin(), names.end(), "-") == 1 && (from.loop != 1 || from.preload))
+        refuse("standard input can be read once: leave out --loop and --preload-pcap, or name a file");
+    to.session.files = names;
+}
+
+plan_options timing_of(const words& from)
+{
+    plan_options timing{.multiplier = from.multiplier, .max_gap_ns = duration_of("--max-gap", from.max_gap)};
+    if (from.pps > 0)
+        timing.by = pace::frames;
+    else if (from.mbps > 0)
+        timing.by = pace::bits;
+    else if (from.topspeed)
+        timing.by = pace::top_speed;
+    timing.per_second = from.pps > 0 ? from.pps : from.mbps * 1e6;
+    return timing;
+}
+
+edit_options edits_of(const words& from)
+{
+    edit_options edits{
+        .vlan_pop = from.vlan_pop, .unique_ip = from.unique_ip, .fix_checksums = from.checksums, .truncate = from.truncate};
+    if (!from.dst_mac.empty())
+        edits.destination_mac = required("--dst-mac", from.dst_mac, "aa:bb:cc:dd:ee:ff", parse_mac);
+    if (!from.src_mac.empty())
+        edits.source_mac = required("--src-mac", from.src_mac, "aa:bb:cc:dd:ee:ff", parse_mac);
+    if (!from.vlan.empty())
+        edits.vlan_push = required("--vlan-push", from.vlan, "100 or 100:3", parse_vlan);
+    for (const std::string& map : from.maps)
+        edits.maps.push_back(required("--map", map, "10.0.0.0/8=192.168.0.0/16", parse_address_map));
+    return edits;
+}
+
+void take_words(words& from, command& to)
+{
+    to.what = from.check ? command::action::check : command::action::replay;
+    take_names(from, to);
+    session_options& session = to.session;
+    session.files_by = from.merge ? order::by_time : order::in_sequence;
+    session.device = from.device;
+    session.feed = {.timing = timing_of(from),
+                    .loops = from.loop,
+                    .limit = from.limit,
+                    .duration_ns = duration_of("--duration", from.duration),
+                    .preload = from.preload,
+                    .laps = from.preload && from.topspeed};
+    session.edits = edits_of(from);
+    if (from.unique_ip && from.preload)
+        refuse("--unique-ip edits frames in every loop, --preload-pcap once; leave out one of them");
+    if (!from.start_at.empty())
+        session.start_at_ns = required("--start-at", from.start_at, "1700000000.5, 2026-11-21T09:30:00Z or +SECONDS",
+                                       [](const std::string& text) { return parse_time(text, utc_now_ns()); });
+    if (!from.late_after.empty())
+        session.late_after_ns = duration_of("--late-after", from.late_after);
+    session.mtu = from.mtu;
+    session.core = from.core;
+    session.lanes = from.lanes;
+    session.busy = from.busy;
+    session.skipping_is_planned = from.skip;
+    to.stats_s = from.stats;
+    to.quiet = from.quiet;
+    to.strict = from.strict;
+    to.json = from.json;
+    to.plot = from.plot;
+}
+
+command say(std::string text, int exit_code)
+{
+    command made;
+    made.what = command::action::say;
+    made.text = std::move(text);
+    made.exit_code = exit_code;
+    return made;
+}
+
+/// A number without sign at the start of `text`, which loses it.
+std::optional<std::uint64_t> take_number(std::string_view& text)
+{
+    std::uint64_t value = 0;
+    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc{})
+        return std::nullopt;
+    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+    return value;
+}
+
+/// ".25" as nanoseconds; digits behind the ninth are dropped.
+std::uint64_t take_fraction(std::string_view& text)
+{
+    std::uint64_t ns = 0, digit_ns = 100'000'000;
+    if (text.empty() || text[0] != '.')
+        return 0;
+    for (text.remove_prefix(1); !text.empty() && text[0] >= '0' && text[0] <= '9'; text.remove_prefix(1), digit_ns /= 10)
+        ns += digit_ns * static_cast<std::uint64_t>(text[0] - '0');
+    return ns;
+}
+
+std::optional<std::uint64_t> parse_seconds(std::string_view text)
+{
+    constexpr std::uint64_t most_s = 9'000'000'000;
+    auto seconds = take_number(text);
+    std::uint64_t fraction_ns = take_fraction(text);
+    if (!seconds || *seconds > most_s || !text.empty())
+        return std::nullopt;
+    return *seconds * 1'000'000'000 + fraction_ns;
+}
+
+std::optional<std::uint64_t> parse_date(std::string_view text)
+{
+    std::tm date{};
+    std::string copy(text);
+    const char* end = ::strptime(copy.c_str(), "%Y-%m-%dT%H:%M:%S", &date);
+    if (!end)
+        return std::nullopt;
+    std::string_view rest(end);
+    std::uint64_t fraction_ns = take_fraction(rest);
+    std::time_t seconds = ::timegm(&date);
+    if ((!rest.empty() && rest != "Z") || seconds < 0)
+        return std::nullopt;
+    return static_cast<std::uint64_t>(seconds) * 1'000'000'000 + fraction_ns;
+}
+
+} // namespace
+
+std::optional<std::uint64_t> parse_duration(std::string_view text)
+{
+    struct unit {
+        std::string_view name;
+        double ns;
+    };
+    constexpr std::array<unit, 5> units{{{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"", 1e9}}};
+    double value = 0;
+    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
+    std::string_view rest = text.substr(static_cast<std::size_t>(end - text.data()));
+    for (const unit& each : units)
+        if (error == std::errc{} && rest == each.name && value >= 0 && value * each.ns < 9e18)
+            return static_cast<std::uint64_t>(std::llround(value * each.ns));
+    return std::nullopt;
+}
+
+std::optional<std::uint64_t> parse_time(std::string_view text, std::uint64_t now_ns)
+{
+    if (!text.empty() && text[0] == '+') {
+        auto delay_ns = parse_seconds(text.substr(1));
+        return delay_ns ? std::optional(now_ns + *delay_ns) : std::nullopt;
+    }
+    return text.find('T') != std::string_view::npos ? parse_date(text) : parse_seconds(text);
+}
+
+std::optional<std::uint16_t> parse_vlan(std::string_view text)
+{
+    auto identifier = take_number(text);
+    std::optional<std::uint64_t> priority = 0;
+    if (!text.empty() && text[0] == ':') {
+        text.remove_prefix(1);
+        priority = take_number(text);
+    }
+    if (!identifier || *identifier > 4095 || !priority || *priority > 7 || !text.empty())
+        return std::nullopt;
+    return static_cast<std::uint16_t>(*priority << 13 | *identifier);
+}
+
+command parse_command_line(int argc, const char* const* argv)
+{
+    CLI::App app;
+    app.set_help_flag();
+    words given;
+    add_files_and_timing(app, given);
+    add_edits_and_report(app, given);
+    command made;
+    try {
+        app.parse(argc, argv);
+        if (given.help)
+            return say(std::string(help_text()), 0);
+        if (given.version)
+            return say("weftio-replay " WEFTIO_VERSION "\n", 0);
+        take_words(given, made);
+    } catch (const CLI::Error& error) {
+        return say(fmt::format("weftio-replay: {}\n", error.what()), static_cast<int>(outcome::usage));
+    }
+    return made;
+}
+
+} // namespace weftio::replay

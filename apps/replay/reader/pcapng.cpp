@@ -1,0 +1,272 @@
+// pcapng: draft-ietf-opsawg-pcapng. Section names in the comments are those of the draft.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "reader/capture.hpp"
+#include "reader/fields.hpp"
+#include "reader/ticks.hpp"
+
+namespace weftio::replay {
+
+namespace {
+
+constexpr std::uint32_t section_header = 0x0a0d0d0a, interface_description = 1, obsolete_packet = 2, simple_packet = 3,
+                        enhanced_packet = 6;
+constexpr std::uint32_t magic = 0x1a2b3c4d;
+constexpr std::uint32_t head_bytes = 8, trailer_bytes = 4, packet_bytes = 20;
+constexpr std::uint32_t longest_block = 16 * 1024 * 1024; ///< libpcap's and Wireshark's bound
+constexpr std::size_t most_interfaces = 1u << 20;
+constexpr std::uint16_t option_end = 0, option_tsresol = 9, option_tsoffset = 14;
+
+struct interface_of_section {
+    std::uint32_t link_type, snaplen;
+    ticks clock;
+};
+
+class pcapng_reader final : public capture_reader {
+ public:
+    explicit pcapng_reader(input from) : capture_reader(std::move(from)) {}
+
+    bool next(frame& to) override;
+    bool rewind() override;
+    const char* format() const noexcept override { return "pcapng"; }
+
+ private:
+    enum class block { packet, other, none };
+
+    block read_block(frame& to);
+    bool start_section();
+    bool read_length(std::uint32_t type);
+    bool check_trailer(std::uint32_t trailer);
+    block skip_block();
+    bool read_section(const fields& body);
+    bool read_interface(const fields& body);
+    bool read_options(const fields& body, std::size_t at, ticks& clock);
+    bool read_packet(std::uint32_t type, std::span<const std::byte> bytes, frame& to);
+    bool read_simple_packet(std::span<const std::byte> bytes, frame& to);
+    bool fill(frame& to, std::span<const std::byte> bytes, std::size_t at, std::uint32_t captured);
+
+    bool swapped_ = false, in_section_ = false;
+    std::uint64_t start_ = 0;   ///< offset of the block
+    std::uint32_t length_ = 0;  ///< of the block
+    std::uint32_t pending_ = 0; ///< bytes of the block given out last
+    std::vector<interface_of_section> interfaces_;
+};
+
+bool pcapng_reader::rewind()
+{
+    if (!in_.rewind())
+        return false;
+    damage_.reset();
+    in_section_ = false;
+    pending_ = 0;
+    interfaces_.clear();
+    return true;
+}
+
+bool pcapng_reader::next(frame& to)
+{
+    while (!damage_) {
+        in_.skip(std::exchange(pending_, 0));
+        block kind = read_block(to);
+        if (kind != block::other)
+            return kind == block::packet;
+    }
+    return false;
+}
+
+/// Reads the block at hand. A packet's bytes stay in the window until the next call, so it is passed only then.
+pcapng_reader::block pcapng_reader::read_block(frame& to)
+{
+    start_ = in_.offset();
+    auto head = in_.peek(head_bytes);
+    if (head.empty() && in_.failure().empty())
+        return block::none;
+    if (head.size() < head_bytes) {
+        fail_truncated(start_, "a block header", head_bytes, head.size());
+        return block::none;
+    }
+    bool section = fields(head, false).u32(0) == section_header; // the same in both byte orders
+    if (section && !start_section())
+        return block::none;
+    std::uint32_t type = fields(in_.peek(head_bytes), swapped_).u32(0);
+    if (!read_length(type))
+        return block::none;
+    bool known = section || (type >= interface_description && type <= simple_packet) || type == enhanced_packet;
+    if (!known)
+        return skip_block();
+    auto bytes = in_.peek(length_);
+    if (bytes.size() < length_) {
+        fail_truncated(start_, "a block", length_, bytes.size());
+        return block::none;
+    }
+    fields body(bytes, swapped_);
+    if (!check_trailer(body.u32(length_ - trailer_bytes)))
+        return block::none;
+    pending_ = length_;
+    if (section)
+        return read_section(body) ? block::other : block::none;
+    if (type == interface_description)
+        return read_interface(body) ? block::other : block::none;
+    return read_packet(type, bytes, to) ? block::packet : block::none;
+}
+
+/// "Section Header Block": its magic gives the byte order of all that follows.
+bool pcapng_reader::start_section()
+{
+    auto head = in_.peek(12);
+    if (head.size() < 12)
+        return fail_truncated(start_, "a section header", 12, head.size());
+    for (bool swapped : {false, true})
+        if (fields(head, swapped).u32(8) == magic) {
+            swapped_ = swapped;
+            in_section_ = true;
+            return true;
+        }
+    return fail(start_ + 8,
+                fmt::format("a section header with the unknown byte-order magic {:08x}", fields(head, false).u32(8)));
+}
+
+/// "General Block Structure": the length at both ends is the same multiple of 4.
+bool pcapng_reader::read_length(std::uint32_t type)
+{
+    if (!in_section_)
+        return fail(start_, "a block before the first section header");
+    length_ = fields(in_.peek(head_bytes), swapped_).u32(4);
+    std::uint32_t shortest = head_bytes + trailer_bytes;
+    if (type == section_header)
+        shortest += 16;
+    else if (type == interface_description)
+        shortest += 8;
+    else if (type == simple_packet)
+        shortest += 4;
+    else if (type == enhanced_packet || type == obsolete_packet)
+        shortest += packet_bytes;
+    if (length_ < shortest)
+        return fail(start_ + 4, fmt::format("a block of type {} with length {}; the shortest has {}", type, length_, shortest));
+    if (length_ > longest_block)
+        return fail(start_ + 4, fmt::format("a block with length {}; the longest that is read has {}", length_, longest_block));
+    if (length_ % 4 != 0)
+        return fail(start_ + 4, fmt::format("a block with length {}, not a multiple of 4", length_));
+    return true;
+}
+
+bool pcapng_reader::check_trailer(std::uint32_t trailer)
+{
+    return trailer == length_ ||
+           fail(start_ + length_ - trailer_bytes,
+                fmt::format("a block that starts with length {} and ends with length {}", length_, trailer));
+}
+
+pcapng_reader::block pcapng_reader::skip_block()
+{
+    std::uint64_t skipped = in_.skip(length_ - trailer_bytes);
+    auto trailer = in_.peek(trailer_bytes);
+    if (trailer.size() < trailer_bytes)
+        fail_truncated(start_, "a block", length_, skipped + trailer.size());
+    else if (check_trailer(fields(trailer, swapped_).u32(0)))
+        in_.skip(trailer_bytes);
+    return damage_ ? block::none : block::other;
+}
+
+/// Its own length is not needed, so whatever it says is fine; interfaces are numbered afresh.
+bool pcapng_reader::read_section(const fields& body)
+{
+    std::uint16_t major = body.u16(12), minor = body.u16(14);
+    if (major != 1 || (minor != 0 && minor != 2))
+        return fail(start_ + 12, fmt::format("a section of version {}.{}; 1.0 is known", major, minor));
+    interfaces_.clear();
+    return true;
+}
+
+bool pcapng_reader::read_interface(const fields& body)
+{
+    if (interfaces_.size() == most_interfaces)
+        return fail(start_, fmt::format("more than {} interfaces in a section", most_interfaces));
+    interface_of_section made{.link_type = body.u16(8), .snaplen = body.u32(12), .clock = {}};
+    if (!read_options(body, 16, made.clock))
+        return false;
+    interfaces_.push_back(made);
+    return true;
+}
+
+/// "Options": code, length, value padded to 4 bytes.
+bool pcapng_reader::read_options(const fields& body, std::size_t at, ticks& clock)
+{
+    std::uint8_t resolution = 6;
+    std::int64_t offset_s = 0;
+    std::size_t end = length_ - trailer_bytes;
+    while (at + 4 <= end) {
+        std::uint16_t code = body.u16(at), bytes = body.u16(at + 2);
+        if (code == option_end)
+            break;
+        std::size_t padded = (std::size_t{bytes} + 3) & ~std::size_t{3};
+        if (padded > end - at - 4)
+            return fail(start_ + at, fmt::format("an option of {} bytes where the block has {} left", bytes, end - at - 4));
+        if ((code == option_tsresol && bytes != 1) || (code == option_tsoffset && bytes != 8))
+            return fail(start_ + at, fmt::format("an option {} of {} bytes; it has {}",
+                                                 code == option_tsresol ? "if_tsresol" : "if_tsoffset", bytes,
+                                                 code == option_tsresol ? 1 : 8));
+        if (code == option_tsresol)
+            resolution = body.u8(at + 4);
+        if (code == option_tsoffset)
+            offset_s = static_cast<std::int64_t>(body.u64(at + 4));
+        at += 4 + padded;
+    }
+    clock = ticks(resolution, offset_s);
+    return true;
+}
+
+/// "Enhanced Packet Block", and the obsolete "Packet Block", which differs in its first word.
+bool pcapng_reader::read_packet(std::uint32_t type, std::span<const std::byte> bytes, frame& to)
+{
+    if (type == simple_packet)
+        return read_simple_packet(bytes, to);
+    fields body(bytes, swapped_);
+    to.interface = type == enhanced_packet ? body.u32(8) : body.u16(8);
+    if (to.interface >= interfaces_.size())
+        return fail(start_ + 8, fmt::format("a packet of interface {}; the section has {}", to.interface, interfaces_.size()));
+    to.time_ns = interfaces_[to.interface].clock.to_ns(std::uint64_t{body.u32(12)} << 32 | body.u32(16));
+    to.has_time = true;
+    to.original_bytes = body.u32(24);
+    return fill(to, bytes, head_bytes + packet_bytes, body.u32(20));
+}
+
+/// "Simple Packet Block": of the first interface, without a time; its captured length follows from the snap length.
+bool pcapng_reader::read_simple_packet(std::span<const std::byte> bytes, frame& to)
+{
+    if (interfaces_.empty())
+        return fail(start_, "a simple packet before the first interface");
+    to.interface = 0;
+    to.has_time = false;
+    to.time_ns = 0;
+    to.original_bytes = fields(bytes, swapped_).u32(8);
+    std::uint32_t snaplen = interfaces_[0].snaplen;
+    return fill(to, bytes, 12, snaplen == 0 ? to.original_bytes : std::min(to.original_bytes, snaplen));
+}
+
+bool pcapng_reader::fill(frame& to, std::span<const std::byte> bytes, std::size_t at, std::uint32_t captured)
+{
+    std::size_t room = length_ - trailer_bytes - at;
+    if (captured > room)
+        return fail(start_, fmt::format("a packet of {} bytes in a block with room for {}", captured, room));
+    to.link_type = interfaces_[to.interface].link_type;
+    if (captured > longest_frame && to.link_type == link_type_ethernet)
+        return fail(start_, fmt::format("a packet of {} bytes; the longest possible has {}", captured, longest_frame));
+    to.captured_bytes = captured;
+    to.bytes = captured > longest_frame ? std::span<const std::byte>{} : bytes.subspan(at, captured);
+    to.offset = start_;
+    return true;
+}
+
+} // namespace
+
+std::unique_ptr<capture_reader> make_pcapng_reader(input from)
+{
+    return std::make_unique<pcapng_reader>(std::move(from));
+}
+
+} // namespace weftio::replay

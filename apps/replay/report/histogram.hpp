@@ -1,0 +1,25 @@
+// How long something took, as a distribution.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace weftio::replay {
+
+/// Distribution of nanoseconds: 32 steps an octave, so a quantile is within 3 %. One thread at a time.
+class histogram {
+ public:
+    void record(std::uint64_t value_ns);
+    std::uint64_t count() const noexcept { return count_; }
+    std::uint64_t max_ns() const noexcept { return max_; }
+    /// The value that `share` (0 to 1) of the records do not exceed; 0 without records.
+    std::uint64_t quantile_ns(double share) const noexcept;
+    void add(const histogram& other);
+
+ private:
+    std::vector<std::uint64_t> records_; ///< empty until the first record
+    std::uint64_t count_ = 0, max_ = 0;
+};
+
+} // namespace weftio::replay

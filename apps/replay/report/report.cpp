@@ -1,0 +1,221 @@
+#include "report/report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "report/json.hpp"
+
+namespace weftio::replay {
+
+namespace {
+
+double per_second(std::uint64_t count, std::uint64_t ns)
+{
+    return ns == 0 ? 0 : static_cast<double>(count) * 1e9 / static_cast<double>(ns);
+}
+
+std::string skipped_text(const file_account& frames)
+{
+    std::string text;
+    for (std::size_t reason = 0; reason < frames.skipped.size(); ++reason)
+        if (frames.skipped[reason] != 0)
+            text += fmt::format("{}{} {}", text.empty() ? "" : ", ", grouped(frames.skipped[reason]),
+                                to_string(static_cast<skip_reason>(reason)));
+    return text;
+}
+
+std::string utc_text(std::uint64_t utc_ns)
+{
+    return fmt::format("{}.{:09}", utc_ns / 1'000'000'000, utc_ns % 1'000'000'000);
+}
+
+void put_times(json_writer& json, const file_report& file, bool timed)
+{
+    const timing& times = file.times;
+    json.value("first_sent_ns", timed ? times.first_sent_ns : file.frames.first_seen_ns);
+    json.value("last_sent_ns", timed ? times.last_sent_ns : file.frames.last_seen_ns);
+    if (!timed || times.errors.count() == 0)
+        return;
+    json.value("first_planned_ns", times.first_planned_ns);
+    json.value("last_planned_ns", times.last_planned_ns);
+    json.value("late", times.late);
+    json.value("early", times.early);
+    json.value("drift_ns", times.drift_ns());
+    json.begin_object("schedule_error_ns");
+    json.value("count", times.errors.count());
+    json.value("p50", times.errors.quantile_ns(0.5));
+    json.value("p90", times.errors.quantile_ns(0.9));
+    json.value("p99", times.errors.quantile_ns(0.99));
+    json.value("p999", times.errors.quantile_ns(0.999));
+    json.value("max", times.errors.max_ns());
+    json.end_object();
+}
+
+void put_file(json_writer& json, const file_report& file, bool timed)
+{
+    json.value("planned", file.frames.planned);
+    json.value("sent", file.frames.sent);
+    json.value("sent_bytes", file.frames.sent_bytes);
+    json.value("not_sent", file.frames.planned - file.frames.sent);
+    json.begin_object("skipped");
+    for (std::size_t reason = 0; reason < file.frames.skipped.size(); ++reason)
+        json.value(to_string(static_cast<skip_reason>(reason)), file.frames.skipped[reason]);
+    json.end_object();
+    put_times(json, file, timed);
+}
+
+void put_damage(json_writer& json, const std::optional<damage>& damaged)
+{
+    if (!damaged)
+        return json.null("damage");
+    json.begin_object("damage");
+    json.value("offset", damaged->offset);
+    json.value("reason", damaged->reason);
+    json.end_object();
+}
+
+} // namespace
+
+std::string grouped(std::uint64_t number)
+{
+    std::string digits = fmt::format("{}", number);
+    std::string text;
+    for (std::size_t at = 0; at < digits.size(); ++at) {
+        if (at != 0 && (digits.size() - at) % 3 == 0)
+            text += ',';
+        text += digits[at];
+    }
+    return text;
+}
+
+std::string duration_text(std::uint64_t ns)
+{
+    auto value = static_cast<double>(ns);
+    if (ns < 1000)
+        return fmt::format("{} ns", ns);
+    if (ns < 1'000'000)
+        return fmt::format("{:.1f} us", value / 1e3);
+    if (ns < 1'000'000'000)
+        return fmt::format("{:.1f} ms", value / 1e6);
+    return fmt::format("{:.3f} s", value / 1e9);
+}
+
+outcome run_report::result() const noexcept
+{
+    if (!failure.empty())
+        return outcome::port_failed;
+    if (std::any_of(files.begin(), files.end(), [](const file_report& file) { return file.damaged.has_value(); }))
+        return outcome::damaged;
+    bool cut = interrupted && !endless;
+    bool skipped = total.frames.skipped_total() != 0 && !skipping_is_planned;
+    return not_sent() != 0 || cut || skipped ? outcome::not_sent : outcome::as_planned;
+}
+
+void add_up(run_report& report)
+{
+    file_account& total = report.total.frames;
+    total = {};
+    for (const file_report& file : report.files) {
+        total.planned += file.frames.planned;
+        total.planned_bytes += file.frames.planned_bytes;
+        total.sent += file.frames.sent;
+        total.sent_bytes += file.frames.sent_bytes;
+        for (std::size_t reason = 0; reason < total.skipped.size(); ++reason)
+            total.skipped[reason] += file.frames.skipped[reason];
+        if (file.frames.first_seen_ns != 0 && (total.first_seen_ns == 0 || file.frames.first_seen_ns < total.first_seen_ns))
+            total.first_seen_ns = file.frames.first_seen_ns;
+        total.last_seen_ns = std::max(total.last_seen_ns, file.frames.last_seen_ns);
+    }
+}
+
+std::string to_table(const run_report& report)
+{
+    const file_account& frames = report.total.frames;
+    std::string text =
+        fmt::format("sent      {} of {} frames, {} bytes in {}: {:.6g} Mpps, {:.6g} Mbit/s\n", grouped(frames.sent),
+                    grouped(frames.planned), grouped(frames.sent_bytes), duration_text(report.actual_ns),
+                    per_second(frames.sent, report.actual_ns) / 1e6, per_second(frames.sent_bytes * 8, report.actual_ns) / 1e6);
+    if (frames.skipped_total() != 0)
+        text += fmt::format("skipped   {}\n", skipped_text(frames));
+    if (report.truncated != 0)
+        text += fmt::format("truncated {} to the MTU\n", grouped(report.truncated));
+    if (report.out_of_order != 0)
+        text +=
+            fmt::format("order     {} frames older than one before them, sent in file order\n", grouped(report.out_of_order));
+    const timing& times = report.total.times;
+    if (report.timed && times.errors.count() != 0) {
+        text += fmt::format("planned   {}, from {} to {} UTC\n", duration_text(report.planned_ns),
+                            utc_text(times.first_planned_ns), utc_text(times.last_planned_ns));
+        text += fmt::format("error     p50 {}, p99 {}, p99.9 {}, max {}; drift {} ns; late {}\n",
+                            duration_text(times.errors.quantile_ns(0.5)), duration_text(times.errors.quantile_ns(0.99)),
+                            duration_text(times.errors.quantile_ns(0.999)), duration_text(times.errors.max_ns()),
+                            times.drift_ns(), grouped(times.late));
+    }
+    text += fmt::format("path      {} ({}), kernel on {}, clock {}, {} pacing\n", report.port, report.driver, report.device,
+                        report.clock,
+                        !report.timed            ? "no"
+                        : report.hardware_pacing ? "hardware"
+                                                 : "software");
+    for (const file_report& file : report.files) {
+        if (report.files.size() > 1)
+            text += fmt::format("file      {}: sent {} of {}, skipped {}\n", file.path, grouped(file.frames.sent),
+                                grouped(file.frames.planned), grouped(file.frames.skipped_total()));
+        if (file.damaged)
+            text += fmt::format("damaged   {}: at byte {}: {}\n", file.path, file.damaged->offset, file.damaged->reason);
+    }
+    if (report.interrupted)
+        text += "stopped   by a signal\n";
+    if (!report.failure.empty())
+        text += fmt::format("failed    {}\n", report.failure);
+    return text;
+}
+
+std::string to_json(const run_report& report)
+{
+    json_writer json;
+    json.begin_object();
+    json.value("exit_code", static_cast<int>(report.result()));
+    json.value("port", report.port);
+    json.value("driver", report.driver);
+    json.value("device", report.device);
+    json.value("clock", report.clock);
+    json.value("path", !report.timed ? "untimed" : report.hardware_pacing ? "hardware" : "software");
+    json.value("interrupted", report.interrupted);
+    if (report.failure.empty())
+        json.null("failure");
+    else
+        json.value("failure", report.failure);
+    json.value("loops", report.loops);
+    json.value("out_of_order", report.out_of_order);
+    json.value("truncated", report.truncated);
+    json.value("lost_notifications", report.lost_notifications);
+    json.value("planned_duration_ns", report.planned_ns);
+    json.value("actual_duration_ns", report.actual_ns);
+    json.value("frames_per_second", per_second(report.total.frames.sent, report.actual_ns));
+    json.value("bits_per_second", per_second(report.total.frames.sent_bytes * 8, report.actual_ns));
+    json.begin_object("handover_error_ns");
+    json.value("count", report.handover.count);
+    json.value("p50", report.handover.p50_ns);
+    json.value("p99", report.handover.p99_ns);
+    json.value("p999", report.handover.p999_ns);
+    json.value("max", report.handover.max_ns);
+    json.end_object();
+    json.begin_object("total");
+    put_file(json, report.total, report.timed);
+    json.end_object();
+    json.begin_array("files");
+    for (const file_report& file : report.files) {
+        json.begin_object();
+        json.value("file", file.path);
+        put_damage(json, file.damaged);
+        put_file(json, file, report.timed);
+        json.end_object();
+    }
+    json.end_array();
+    json.end_object();
+    return json.text();
+}
+
+} // namespace weftio::replay

@@ -1,0 +1,62 @@
+// What a run came to, for people and for programs.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reader/capture.hpp"
+#include "report/observer.hpp"
+#include "send/feeder.hpp"
+
+namespace weftio::replay {
+
+/// Exit codes of the program: the first that applies of 1, 4, 2, 3, 0.
+enum class outcome {
+    as_planned = 0,
+    usage = 1,
+    damaged = 2,     ///< a file is damaged; what was readable was sent
+    not_sent = 3,    ///< frames of the plan, or of the files, were not sent
+    port_failed = 4, ///< the port or the device
+};
+
+struct file_report {
+    std::string path;
+    file_account frames;
+    timing times;
+    std::optional<damage> damaged;
+};
+
+struct run_report {
+    std::string port, driver, device, clock;
+    bool timed = true;
+    bool hardware_pacing = false; ///< the driver keeps the times itself
+    std::vector<file_report> files;
+    file_report total; ///< of all files
+    error_series series;
+    schedule_error handover; ///< of the queue: when frames were handed to the driver, minus the time planned
+    std::uint64_t out_of_order = 0, truncated = 0, loops = 0, lost_notifications = 0;
+    std::uint64_t planned_ns = 0, actual_ns = 0; ///< from the first frame to the last
+    bool interrupted = false, skipping_is_planned = false, endless = false;
+    std::string failure; ///< of the port or the device, empty when there was none
+
+    std::uint64_t not_sent() const noexcept { return total.frames.planned - total.frames.sent; }
+    outcome result() const noexcept;
+};
+
+/// Adds up `files` into `total`.
+void add_up(run_report& report);
+/// The final table, several lines.
+std::string to_table(const run_report& report);
+std::string to_json(const run_report& report);
+/// The schedule error over time: the range and the mean of each column, on a logarithmic scale.
+std::string to_svg(const run_report& report);
+
+/// 1234567 -> "1,234,567".
+std::string grouped(std::uint64_t number);
+/// 12300 -> "12.3 us".
+std::string duration_text(std::uint64_t ns);
+
+} // namespace weftio::replay

@@ -1,0 +1,71 @@
+// Changes to frames on their way out.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "reader/capture.hpp"
+
+namespace weftio::replay {
+
+using mac_address = std::array<std::uint8_t, 6>;
+
+/// Addresses in `from/from_bits` get the first `to_bits` bits of `to`. IPv4 uses the first 4 bytes.
+struct address_map {
+    std::array<std::uint8_t, 16> from{}, to{};
+    unsigned from_bits = 0, to_bits = 0;
+    unsigned bytes = 4; ///< 4 or 16
+};
+
+/// Why a frame of a capture was not sent.
+enum class skip_reason {
+    link_type, ///< not Ethernet
+    runt,      ///< shorter than an Ethernet header
+    oversize,  ///< longer than the port's MTU allows
+    count_
+};
+const char* to_string(skip_reason reason) noexcept;
+
+struct edit_options {
+    std::optional<mac_address> destination_mac{}, source_mac{};
+    std::optional<std::uint16_t> vlan_push{}; ///< tag control: priority << 13 | identifier
+    bool vlan_pop = false;                    ///< takes the outermost tag away, before a push
+    std::vector<address_map> maps{};
+    bool unique_ip = false;     ///< other addresses in every pass, as tcpreplay
+    bool fix_checksums = false; ///< IPv4, TCP, UDP, ICMP, ICMPv6
+    bool truncate = false;      ///< cut frames to the MTU instead of skipping them
+};
+
+/// Reads "aa:bb:cc:dd:ee:ff"; nothing when it is not.
+std::optional<mac_address> parse_mac(std::string_view text);
+/// Reads "10.0.0.0/8=192.168.0.0/16" or the same in IPv6; nothing when it is not.
+std::optional<address_map> parse_address_map(std::string_view text);
+
+/// Applies the options to one frame after the other. One thread at a time.
+class editor {
+ public:
+    /// @param mtu  longest packet of the port; frames have 14 bytes more, 22 when tagged
+    editor(edit_options options, std::uint32_t mtu) : options_(std::move(options)), mtu_(mtu) {}
+
+    /// Most bytes that apply() writes.
+    std::uint32_t room_bytes() const noexcept { return mtu_ + 22 < 60 ? 60 : mtu_ + 22; }
+    /// Writes the frame to `to`, which has room_bytes(), padded with zeros to 60 bytes as a NIC would.
+    /// @param pass  0 in the first loop, 1 in the second
+    /// @param[out] bytes  written, padding included
+    /// @return why it is not to be sent
+    std::optional<skip_reason> apply(const frame& from, std::uint64_t pass, std::uint8_t* to, std::uint32_t& bytes);
+    std::uint64_t truncated() const noexcept { return truncated_; }
+
+ private:
+    std::uint32_t copy(const frame& from, std::uint8_t* to) const;
+    void edit_addresses(std::uint8_t* frame, std::uint32_t bytes, std::uint64_t pass) const;
+
+    edit_options options_;
+    std::uint32_t mtu_;
+    std::uint64_t truncated_ = 0;
+};
+
+} // namespace weftio::replay

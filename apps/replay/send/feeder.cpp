@@ -1,0 +1,231 @@
+#include "send/feeder.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <numeric>
+#include <thread>
+
+namespace weftio::replay {
+
+namespace {
+
+/// The kernel is given frames this far ahead: more than the host ever stalls, less than the queue's horizon.
+constexpr std::uint64_t ahead_ns = 500'000'000;
+constexpr unsigned frames_a_turn = 256;
+constexpr std::uint64_t endless = std::numeric_limits<std::int64_t>::max();
+
+} // namespace
+
+std::uint64_t file_account::skipped_total() const noexcept
+{
+    return std::accumulate(skipped.begin(), skipped.end(), std::uint64_t{0});
+}
+
+feeder::feeder(conveyor& to, playlist& from, editor& edits, const feed_options& options)
+    : to_(to), from_(from), edits_(edits), options_(options), plan_(options.timing), accounts_(from.paths().size())
+{
+    if (options_.laps)
+        to_.stay_in_place();
+}
+
+bool feeder::preload(const std::atomic<bool>& stop)
+{
+    std::uint64_t most = options_.limit != 0 ? options_.limit : endless;
+    while (!stop.load(std::memory_order_relaxed) && stored_.size() < most && from_.next(item_)) {
+        std::uint8_t* room = to_.reserve(edits_.room_bytes());
+        if (!room)
+            return false;
+        std::uint32_t bytes = 0;
+        if (auto reason = edits_.apply(item_.captured, 0, room, bytes)) {
+            skip(item_.file, *reason);
+            continue;
+        }
+        stored_.push_back({.place = to_.keep(bytes),
+                           .bytes = bytes,
+                           .file = static_cast<std::uint32_t>(item_.file),
+                           .time_ns = item_.captured.time_ns,
+                           .has_time = item_.captured.has_time,
+                           .begins_file = item_.begins_file});
+        if (options_.laps)
+            to_.put(stored_.back().place, bytes, 0, stored_.back().file, false);
+    }
+    return !stop.load(std::memory_order_relaxed);
+}
+
+void feeder::run(const std::atomic<bool>& stop)
+{
+    end_ = std::chrono::steady_clock::now() + std::chrono::nanoseconds(options_.duration_ns);
+    if (options_.laps)
+        return run_laps(stop);
+    auto pause = std::chrono::microseconds(options_.timing.by == pace::top_speed ? 20 : 500);
+    step last = step::put;
+    for (std::uint64_t left = 1; (last != step::end || left > 0) && !stop.load(std::memory_order_relaxed);) {
+        to_.reclaim([this](const conveyor::remark& done) { account(done); });
+        unsigned fed = 0;
+        while (last != step::end && fed < frames_a_turn && (last = feed_one()) == step::put)
+            ++fed;
+        left = to_.publish(utc_now_ns() + ahead_ns);
+        if (last == step::full)
+            last = step::put;
+        if (out_of_time())
+            last = step::end;
+        if (fed < frames_a_turn)
+            std::this_thread::sleep_for(pause);
+    }
+    to_.close();
+    finished_.store(true, std::memory_order_release);
+}
+
+/// Untimed runs have no plan that a duration could cut.
+bool feeder::out_of_time() const
+{
+    return options_.timing.by == pace::top_speed && options_.duration_ns != 0 && std::chrono::steady_clock::now() >= end_;
+}
+
+void feeder::account(const conveyor::remark& done)
+{
+    file_account& file = accounts_[done.file];
+    ++file.sent;
+    file.sent_bytes += done.bytes;
+    if (done.planned_ns != 0)
+        return;
+    file.last_seen_ns = utc_now_ns();
+    if (file.first_seen_ns == 0)
+        file.first_seen_ns = file.last_seen_ns;
+}
+
+feeder::step feeder::feed_one()
+{
+    if (at_limit())
+        return step::end;
+    if (!to_.has_record_room())
+        return step::full;
+    return options_.preload ? feed_stored() : feed_read();
+}
+
+feeder::step feeder::feed_stored()
+{
+    if (stored_at_ == stored_.size() && !next_pass())
+        return step::end;
+    const stored_frame& frame = stored_[stored_at_];
+    if (frame.begins_file || stored_at_ == 0)
+        plan_.next_file();
+    std::uint64_t offset_ns = plan_.next(frame.time_ns, frame.has_time, frame.bytes);
+    if (!within_plan(offset_ns))
+        return step::end;
+    ++stored_at_;
+    any_in_pass_ = true;
+    put(frame.place, frame.bytes, offset_ns, frame.file);
+    return step::put;
+}
+
+feeder::step feeder::feed_read()
+{
+    while (true) {
+        if (!has_item_ && !from_.next(item_)) {
+            if (!next_pass())
+                return step::end;
+            continue;
+        }
+        if (!has_item_ && item_.begins_file)
+            plan_.next_file();
+        has_item_ = true;
+        std::uint8_t* room = to_.reserve(edits_.room_bytes());
+        if (!room)
+            return step::full;
+        has_item_ = false;
+        std::uint32_t bytes = 0;
+        if (auto reason = edits_.apply(item_.captured, pass_, room, bytes)) {
+            skip(item_.file, *reason);
+            continue;
+        }
+        std::uint64_t offset_ns = plan_.next(item_.captured.time_ns, item_.captured.has_time, bytes);
+        if (!within_plan(offset_ns))
+            return step::end;
+        any_in_pass_ = true;
+        put(to_.keep(bytes), bytes, offset_ns, item_.file);
+        return step::put;
+    }
+}
+
+/// Starts the next loop, unless that was the last, or there is nothing in one.
+bool feeder::next_pass()
+{
+    if (!any_in_pass_ || (options_.loops != 0 && pass_ + 1 >= options_.loops))
+        return false;
+    if (!options_.preload && !from_.rewind())
+        return false;
+    stored_at_ = 0;
+    any_in_pass_ = false;
+    ++pass_;
+    return true;
+}
+
+void feeder::put(std::uint32_t place, std::uint32_t bytes, std::uint64_t offset_ns, std::size_t file)
+{
+    to_.put(place, bytes, offset_ns, static_cast<std::uint32_t>(file), options_.timing.by != pace::top_speed);
+    ++accounts_[file].planned;
+    accounts_[file].planned_bytes += bytes;
+    ++planned_;
+}
+
+void feeder::skip(std::size_t file, skip_reason reason)
+{
+    ++accounts_[file].skipped[static_cast<std::size_t>(reason)];
+}
+
+/// The kernel goes round the ring by itself; all there is to do is to say how far.
+void feeder::run_laps(const std::atomic<bool>& stop)
+{
+    std::uint64_t laps = stored_.empty() ? 0 : options_.loops == 0 ? endless / stored_.size() : options_.loops;
+    std::uint64_t frames = laps > endless / std::max<std::size_t>(stored_.size(), 1) ? endless : laps * stored_.size();
+    if (options_.limit != 0)
+        frames = std::min(frames, options_.limit);
+    planned_ = frames;
+    to_.publish_laps(frames);
+    to_.close();
+    if (options_.duration_ns != 0) {
+        while (!stop.load(std::memory_order_relaxed) && to_.kernel_alive() && std::chrono::steady_clock::now() < end_)
+            std::this_thread::sleep_for(std::chrono::microseconds(500));
+        if (to_.kernel_alive())
+            to_.end();
+    }
+    finished_.store(true, std::memory_order_release);
+}
+
+void feeder::settle(std::uint64_t end_ns)
+{
+    if (options_.laps)
+        settle_laps();
+    to_.reclaim([this](const conveyor::remark& done) { account(done); });
+    to_.for_each_unsent([this, end_ns](const conveyor::remark& waiting) {
+        bool was_due = waiting.planned_ns != 0 && waiting.planned_ns <= end_ns;
+        accounts_[waiting.file].planned -= !was_due;
+        accounts_[waiting.file].planned_bytes -= was_due ? 0 : waiting.bytes;
+    });
+    if (options_.preload)
+        for (file_account& file : accounts_)
+            for (std::uint64_t& count : file.skipped)
+                count *= pass_ + 1; // read once, skipped in every pass
+}
+
+/// Whole laps and a part of one; a plan without end is what was taken of it.
+void feeder::settle_laps()
+{
+    std::uint64_t sent = to_.queue().counters().sent;
+    bool cut = options_.loops == 0 || options_.duration_ns != 0;
+    if (cut)
+        planned_ = std::min(planned_, sent);
+    for (std::size_t at = 0; at < stored_.size(); ++at) {
+        file_account& file = accounts_[stored_[at].file];
+        auto times = [&](std::uint64_t frames) { return frames / stored_.size() + (at < frames % stored_.size() ? 1 : 0); };
+        file.planned += times(planned_);
+        file.planned_bytes += times(planned_) * stored_[at].bytes;
+        file.sent += times(sent);
+        file.sent_bytes += times(sent) * stored_[at].bytes;
+    }
+    pass_ = stored_.empty() || sent == 0 ? 0 : (sent - 1) / stored_.size();
+}
+
+} // namespace weftio::replay

@@ -1,0 +1,36 @@
+// The headers of a frame, and their checksums.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace weftio::replay {
+
+/// Where the headers of an IP packet lie in a frame. Every offset is inside the frame; the headers up to `payload` are whole.
+struct ip_packet {
+    std::uint8_t* frame = nullptr;
+    std::uint32_t bytes = 0;   ///< of the frame
+    std::uint32_t network = 0; ///< offset of the IP header
+    std::uint32_t payload = 0; ///< offset of what follows the IP headers
+    std::uint32_t end = 0;     ///< of the packet as its header says; may lie behind the frame
+    unsigned version = 4;
+    std::uint8_t protocol = 0;
+    bool fragment = false;      ///< a piece of a packet
+    bool first_fragment = true; ///< has the transport header
+
+    unsigned address_bytes() const noexcept { return version == 4 ? 4 : 16; }
+    std::uint8_t* source() const noexcept { return frame + network + (version == 4 ? 12 : 8); }
+    std::uint8_t* destination() const noexcept { return source() + address_bytes(); }
+};
+
+/// Finds IPv4 or IPv6 behind up to two VLAN tags; nothing when there is none, or it is cut short.
+std::optional<ip_packet> find_ip(std::uint8_t* frame, std::uint32_t bytes);
+
+/// Writes `address` over `at`, an address of `packet`, and carries the change into the checksums (RFC 1624).
+void replace_address(const ip_packet& packet, std::uint8_t* at, const std::uint8_t* address);
+
+/// Works out the IPv4 header checksum and that of TCP, UDP, ICMP or ICMPv6 afresh. What is fragmented, or was not captured
+/// whole, keeps its transport checksum.
+void fix_checksums(const ip_packet& packet);
+
+} // namespace weftio::replay

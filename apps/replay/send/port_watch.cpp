@@ -1,0 +1,56 @@
+#include "send/port_watch.hpp"
+
+#include <fmt/format.h>
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+namespace weftio::replay {
+
+namespace {
+
+std::string interface_of(const std::string& spec)
+{
+    for (const char* key : {"iface:", "iface="}) {
+        std::size_t at = spec.find(key);
+        if (at == 0 || (at != std::string::npos && spec[at - 1] == ','))
+            return spec.substr(at + std::strlen(key), spec.find(',', at) - at - std::strlen(key));
+    }
+    return {};
+}
+
+} // namespace
+
+port_watch::port_watch(const std::string& spec) : interface_(interface_of(spec))
+{
+    if (!interface_.empty() && interface_.size() < IFNAMSIZ)
+        socket_ = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+}
+
+port_watch::~port_watch()
+{
+    if (socket_ >= 0)
+        ::close(socket_);
+}
+
+std::string port_watch::trouble() const
+{
+    if (socket_ < 0)
+        return {};
+    ifreq request{};
+    interface_.copy(request.ifr_name, IFNAMSIZ - 1);
+    if (::ioctl(socket_, SIOCGIFFLAGS, &request) != 0)
+        return errno == ENODEV
+                   ? fmt::format("weftio-replay: interface {} has gone; frames of the last millisecond may be lost", interface_)
+                   : std::string{};
+    if (!(request.ifr_flags & IFF_UP))
+        return fmt::format("weftio-replay: interface {} is down; bring it up with \"ip link set {} up\"", interface_,
+                           interface_);
+    return {};
+}
+
+} // namespace weftio::replay

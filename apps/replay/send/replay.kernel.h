@@ -1,0 +1,114 @@
+/* The kernel of weftio-replay: one source for C++, OpenCL C and CUDA. */
+#pragma once
+
+#include "weftio/device/eth_txq.h"
+
+#define REPLAY_BATCH 64 /* records between two commits */
+
+/* One frame: where its bytes lie, and when it goes. */
+struct replay_record {
+    weftio_u64 time;  /* value of the wait in front of it, 0: none */
+    weftio_u32 place; /* of its bytes in the arena, counted in 64 bytes */
+    weftio_u32 bytes;
+    weftio_u32 entry; /* timed runs: free-running position of its first entry */
+    weftio_u32 flags; /* of the send */
+};
+
+/* What the host and the kernel say to each other; a line each. */
+struct replay_feed {
+    weftio_u64 produced; /* host: records that may be taken, counted from the first */
+    weftio_u64 closed;   /* host: 1: no more will come, 2: take no more */
+    weftio_u32 depth;    /* records in the ring; untimed runs may go round it without the host */
+    weftio_u32 timed;    /* 1: records have times and positions */
+    weftio_u32 lkey_be;  /* key of the arena */
+    weftio_u32 host_reserved[9];
+    weftio_u64 running; /* kernel: 1 once it has started */
+    weftio_u64 taken;   /* kernel: records enqueued, when it has ended */
+    weftio_u64 kernel_reserved[6];
+};
+WEFTIO_STATIC_ASSERT(sizeof(struct replay_record) == 24, "host and device share this layout");
+WEFTIO_STATIC_ASSERT(sizeof(struct replay_feed) == 128, "host and device share this layout");
+
+/* A run of records that lie side by side, and the entries they need. */
+struct replay_batch {
+    weftio_u32 count;
+    weftio_u32 entries;
+    weftio_u32 position;
+    weftio_u32 ended;
+};
+
+/* Waits for records, and for room in the queue. One lane. */
+WEFTIO_FN struct replay_batch replay_next_batch(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq,
+                                                const WEFTIO_GLOBAL struct replay_record *records,
+                                                const WEFTIO_GLOBAL struct replay_feed *feed, weftio_u64 taken, weftio_u32 slot)
+{
+    struct replay_batch batch = {0, 0, 0, 0};
+    weftio_u32 mask;
+
+    for (weftio_u32 attempt = 0; !batch.count; ++attempt) {
+        /* `closed` first: what was produced before it is seen after it. */
+        weftio_u64 closed = weftio_load_acquire_sys_u64(&feed->closed);
+        weftio_u64 ready = weftio_load_acquire_sys_u64(&feed->produced) - taken;
+        batch.ended = closed == 2 || (closed && !ready) || weftio_dev_aborted(txq->control);
+        if (batch.ended)
+            return batch;
+        batch.count = weftio_min_u32(weftio_min_u32(REPLAY_BATCH, feed->depth - slot), ready > REPLAY_BATCH ? REPLAY_BATCH : (weftio_u32)ready);
+        if (!batch.count)
+            weftio_relax(attempt);
+    }
+    weftio_dev_eth_txq_get_info(txq, &batch.position, &mask);
+    batch.entries = batch.count;
+    if (feed->timed) {
+        const WEFTIO_GLOBAL struct replay_record *last = &records[slot + batch.count - 1];
+        batch.entries = last->entry + (last->time ? 2 : 1) - records[slot].entry;
+    }
+    batch.ended = weftio_dev_eth_txq_wait_room(txq, batch.entries, 0) != WEFTIO_DEV_OK;
+    return batch;
+}
+
+/* One record at `position`: a wait where it has a time, and the frame. */
+WEFTIO_FN void replay_enqueue(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, const WEFTIO_GLOBAL struct replay_record *record,
+                              weftio_u32 position, WEFTIO_GLOBAL weftio_u8 *arena, weftio_u32 lkey_be)
+{
+    struct weftio_dev_buf frame;
+
+    frame.address = arena + (weftio_u64)record->place * 64;
+    frame.bytes = record->bytes;
+    frame.lkey_be = lkey_be;
+    if (record->time)
+        weftio_dev_eth_txq_wait_time_enqueue_weak(txq, record->time, position++, WEFTIO_DEV_SEND_NONE);
+    weftio_dev_eth_txq_send_enqueue_weak(txq, frame, record->bytes, position, record->flags);
+}
+
+/* Turns records into entries until the host says that there are no more. One block; its lanes share each batch. */
+WEFTIO_KERNEL void replay(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, const WEFTIO_GLOBAL struct replay_record *records,
+                          WEFTIO_GLOBAL struct replay_feed *feed, WEFTIO_GLOBAL weftio_u8 *arena)
+{
+    WEFTIO_SHARED struct replay_batch batch;
+    weftio_u64 taken = 0;
+    weftio_u32 slot = 0;
+
+    if (weftio_lane() == 0)
+        weftio_store_release_sys_u64(&feed->running, 1);
+    for (;;) {
+        if (weftio_lane() == 0)
+            batch = replay_next_batch(txq, records, feed, taken, slot);
+        weftio_block_barrier();
+        if (batch.ended)
+            break;
+        for (weftio_u32 i = weftio_lane(); i < batch.count; i += weftio_block_lanes()) {
+            const WEFTIO_GLOBAL struct replay_record *record = &records[slot + i];
+            weftio_u32 ahead = feed->timed ? record->entry - records[slot].entry : i;
+            replay_enqueue(txq, record, batch.position + ahead, arena, feed->lkey_be);
+        }
+        weftio_block_barrier();
+        taken += batch.count;
+        slot = slot + batch.count == feed->depth ? 0 : slot + batch.count;
+        if (weftio_lane() == 0) {
+            weftio_dev_eth_txq_commit_weak(txq, batch.entries);
+            weftio_dev_eth_txq_push(txq);
+        }
+    }
+    if (weftio_lane() == 0)
+        weftio_store_release_sys_u64(&feed->taken, taken);
+}

@@ -1,0 +1,223 @@
+#include "send/session.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "send/port_watch.hpp"
+
+namespace weftio::replay {
+
+namespace {
+
+constexpr std::uint64_t lead_ns = 20'000'000; ///< from now to the anchor: time to read, plan and enqueue the first frames
+constexpr auto turn = std::chrono::microseconds(500);
+
+class session {
+ public:
+    session(const session_options& options, std::atomic<bool>& stop);
+    run_report run(const std::function<void(const progress&)>& look);
+
+ private:
+    bool timed() const noexcept { return options_.feed.timing.by != pace::top_speed; }
+    void preload();
+    void send(const std::function<void(const progress&)>& look);
+    bool everything_sent() const;
+    void read_notifications();
+    void fail(std::string why);
+    progress now() const;
+    run_report report() const;
+    file_report report_of(std::size_t file) const;
+
+    const session_options& options_;
+    std::atomic<bool>& stop_;
+    playlist files_;
+    device device_;
+    port port_;
+    port_watch watch_;
+    conveyor conveyor_;
+    editor editor_;
+    feeder feeder_;
+    observer observer_;
+    progress_engine events_;
+    std::uint64_t begin_ns_ = 0, end_ns_ = 0; ///< UTC
+    std::string failure_;
+    bool interrupted_ = false;
+};
+
+port_options port_settings(const session_options& options)
+{
+    bool top_speed = options.feed.timing.by == pace::top_speed;
+    return {
+        .idle = options.busy || top_speed ? idle_policy::busy : idle_policy::sleep, .core = options.core, .mtu = options.mtu};
+}
+
+/// Room for everything at once: reads the files to their end, and starts them over.
+void make_room_for_all(playlist& files, const session_options& options, const std::atomic<bool>& stop,
+                       conveyor_options& settings)
+{
+    constexpr std::uint64_t most_frames = 1u << 30;
+    playlist::item item;
+    std::uint64_t frames = 0;
+    while (!stop.load(std::memory_order_relaxed) && (options.feed.limit == 0 || frames < options.feed.limit) &&
+           files.next(item)) {
+        settings.arena_bytes += (item.captured.bytes.size() + 4 + 63) / 64 * 64; // a tag may come on top
+        ++frames;
+    }
+    if (frames > most_frames || !files.rewind())
+        throw error(errc::invalid_argument,
+                    "weftio-replay: --preload-pcap takes up to 2^30 frames of files that can be read twice, not of pipes; "
+                    "leave it out");
+    settings.records = std::max(settings.records, static_cast<std::uint32_t>(frames));
+}
+
+/// A queue deep enough for half a second of most captures; at top speed a shallow one, which stays in the caches.
+conveyor_options conveyor_settings(const session_options& options, playlist& files, const std::atomic<bool>& stop)
+{
+    conveyor_options settings{.lanes = options.lanes, .timed = options.feed.timing.by != pace::top_speed};
+    if (!settings.timed)
+        settings.entries = 1024;
+    if (options.feed.preload)
+        make_room_for_all(files, options, stop, settings);
+    return settings;
+}
+
+session::session(const session_options& options, std::atomic<bool>& stop)
+    : options_(options), stop_(stop), files_(options.files, options.files_by, &stop), device_(device::open(options.device)),
+      port_(port::open(options.port, port_settings(options))), watch_(options.port),
+      conveyor_(port_, device_, conveyor_settings(options, files_, stop_)), editor_(options.edits, port_.mtu()),
+      feeder_(conveyor_, files_, editor_, options.feed), observer_(options.files.size(), options.late_after_ns)
+{
+    events_.attach(conveyor_.queue(), {.on_sent =
+                                           [this](const send_notification& sent) {
+                                               if (auto remark = conveyor_.notified(sent.position))
+                                                   observer_.observe(remark->file, remark->planned_ns, sent.time_ns);
+                                           },
+                                       .on_error = [this](const send_failure& failed) { fail(failed.text); }});
+}
+
+void session::fail(std::string why)
+{
+    if (failure_.empty())
+        failure_ = std::move(why);
+    stop_.store(true, std::memory_order_relaxed);
+}
+
+run_report session::run(const std::function<void(const progress&)>& look)
+{
+    if (std::string trouble = watch_.trouble(); !trouble.empty())
+        fail(trouble);
+    if (options_.feed.preload && !stop_ && !feeder_.preload(stop_) && !stop_)
+        fail("weftio-replay: the files do not fit the room for preloading; leave out --preload-pcap");
+    conveyor_.start();
+    conveyor_.set_anchor(options_.start_at_ns != 0 ? options_.start_at_ns : utc_now_ns() + (timed() ? lead_ns : 0));
+    send(look);
+    return report();
+}
+
+void session::send(const std::function<void(const progress&)>& look)
+{
+    begin_ns_ = utc_now_ns();
+    std::thread feeding([this] { feeder_.run(stop_); });
+    while (!stop_.load(std::memory_order_relaxed) && !everything_sent()) {
+        read_notifications();
+        if (std::string trouble = watch_.trouble(); !trouble.empty())
+            fail(trouble);
+        look(now());
+        std::this_thread::sleep_for(turn);
+    }
+    end_ns_ = utc_now_ns();
+    bool whole = everything_sent();
+    interrupted_ = !whole && failure_.empty();
+    stop_.store(true, std::memory_order_relaxed);
+    feeding.join();
+    try {
+        if (!whole)
+            conveyor_.flush();
+    } catch (const error& error) {
+        fail(error.what());
+    }
+    read_notifications();
+    feeder_.settle(end_ns_);
+}
+
+/// The plan has been read to its end, the kernel has enqueued all of it, and the port is done with it.
+bool session::everything_sent() const
+{
+    if (!feeder_.finished() || conveyor_.kernel_alive())
+        return false;
+    return conveyor_.queue().counters().sent >= conveyor_.taken();
+}
+
+void session::read_notifications()
+{
+    std::uint64_t sent = conveyor_.queue().counters().sent;
+    if (events_.progress() == 0)
+        conveyor_.nothing_pending(sent);
+}
+
+progress session::now() const
+{
+    auto counters = conveyor_.queue().counters();
+    const timing& times = observer_.total();
+    std::uint64_t anchor_ns = timed() ? conveyor_.anchor_ns() : begin_ns_, now_ns = utc_now_ns();
+    auto since = [anchor_ns](std::uint64_t utc_ns) { return utc_ns > anchor_ns ? utc_ns - anchor_ns : 0; };
+    return {.elapsed_ns = since(now_ns),
+            .sent = counters.sent,
+            .sent_bytes = counters.sent_bytes,
+            .late = times.late,
+            .planned_ns = since(times.last_planned_ns),
+            .actual_ns = since(times.last_sent_ns),
+            .timed = timed()};
+}
+
+file_report session::report_of(std::size_t file) const
+{
+    return {.path = files_.paths()[file],
+            .frames = feeder_.accounts()[file],
+            .times = observer_.file(file),
+            .damaged = files_.damaged(file)};
+}
+
+run_report session::report() const
+{
+    run_report made;
+    made.port = port_.spec();
+    made.driver = port_.driver();
+    made.device = device_.name();
+    made.clock = conveyor_.queue().clock_name();
+    made.timed = timed();
+    for (std::size_t file = 0; file < files_.paths().size(); ++file)
+        made.files.push_back(report_of(file));
+    add_up(made);
+    made.total.times = observer_.total();
+    made.series = observer_.series();
+    made.handover = conveyor_.queue().schedule();
+    auto counters = conveyor_.queue().counters();
+    made.hardware_pacing = counters.waited != 0 && made.handover.count == 0; // the engine never had to keep a time
+    made.out_of_order = feeder_.out_of_order();
+    made.truncated = editor_.truncated();
+    made.loops = feeder_.loops_begun();
+    made.lost_notifications = counters.lost_events;
+    const timing& times = made.total.times;
+    made.planned_ns = times.last_planned_ns - times.first_planned_ns;
+    made.actual_ns = timed() ? times.last_sent_ns - times.first_sent_ns : end_ns_ - begin_ns_;
+    made.interrupted = interrupted_;
+    made.endless = options_.feed.loops == 0 && options_.feed.limit == 0 && options_.feed.duration_ns == 0;
+    made.skipping_is_planned = options_.skipping_is_planned;
+    made.failure = failure_;
+    return made;
+}
+
+} // namespace
+
+run_report replay_files(const session_options& options, std::atomic<bool>& stop,
+                        const std::function<void(const progress&)>& look)
+{
+    session made(options, stop);
+    return made.run(look);
+}
+
+} // namespace weftio::replay

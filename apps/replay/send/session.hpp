@@ -1,0 +1,45 @@
+// One run, from opened files to a report.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "reader/playlist.hpp"
+#include "report/report.hpp"
+#include "send/edit.hpp"
+#include "send/feeder.hpp"
+
+namespace weftio::replay {
+
+struct session_options {
+    std::vector<std::string> files{};
+    order files_by = order::in_sequence;
+    std::string port{}, device = "cpu";
+    feed_options feed{};
+    edit_options edits{};
+    std::uint64_t start_at_ns = 0; ///< UTC; 0: at once
+    std::uint64_t late_after_ns = 50'000;
+    std::uint16_t mtu = 0; ///< 0: the port's own
+    int core = -1;         ///< of the engine
+    std::uint32_t lanes = 1;
+    bool busy = false; ///< the engine never gives its core away
+    bool skipping_is_planned = false;
+};
+
+/// How far a run has come.
+struct progress {
+    std::uint64_t elapsed_ns = 0; ///< since the anchor
+    std::uint64_t sent = 0, sent_bytes = 0, late = 0;
+    std::uint64_t planned_ns = 0, actual_ns = 0; ///< of the latest frame, from the anchor
+    bool timed = true;
+};
+
+/// Sends everything and reports. Blocks until it is done, or until `stop` becomes true; sets `stop` itself when the port
+/// fails. `look` is called every millisecond or so, in the caller's thread.
+/// @throws open_error a file cannot be opened; weftio::error the port or the device cannot
+run_report replay_files(const session_options& options, std::atomic<bool>& stop,
+                        const std::function<void(const progress&)>& look);
+
+} // namespace weftio::replay
