@@ -76,6 +76,31 @@ void put_damage(json_writer& json, const std::optional<damage>& damaged)
     json.end_object();
 }
 
+void put_handover(json_writer& json, const schedule_error& handover)
+{
+    json.begin_object("handover_error_ns");
+    json.value("count", handover.count);
+    json.value("p50", handover.p50_ns);
+    json.value("p99", handover.p99_ns);
+    json.value("p999", handover.p999_ns);
+    json.value("max", handover.max_ns);
+    json.end_object();
+}
+
+/// Two lines on how the plan was kept; nothing for a run without one.
+std::string times_text(const run_report& report)
+{
+    const timing& times = report.total.times;
+    if (!report.timed || times.errors.count() == 0)
+        return {};
+    return fmt::format("planned   {}, from {} to {} UTC\n", duration_text(report.planned_ns), utc_text(times.first_planned_ns),
+                       utc_text(times.last_planned_ns)) +
+           fmt::format("error     p50 {}, p99 {}, p99.9 {}, max {}; drift {} ns; late {}\n",
+                       duration_text(times.errors.quantile_ns(0.5)), duration_text(times.errors.quantile_ns(0.99)),
+                       duration_text(times.errors.quantile_ns(0.999)), duration_text(times.errors.max_ns()), times.drift_ns(),
+                       grouped(times.late));
+}
+
 } // namespace
 
 std::string grouped(std::uint64_t number)
@@ -144,15 +169,7 @@ std::string to_table(const run_report& report)
     if (report.out_of_order != 0)
         text +=
             fmt::format("order     {} frames older than one before them, sent in file order\n", grouped(report.out_of_order));
-    const timing& times = report.total.times;
-    if (report.timed && times.errors.count() != 0) {
-        text += fmt::format("planned   {}, from {} to {} UTC\n", duration_text(report.planned_ns),
-                            utc_text(times.first_planned_ns), utc_text(times.last_planned_ns));
-        text += fmt::format("error     p50 {}, p99 {}, p99.9 {}, max {}; drift {} ns; late {}\n",
-                            duration_text(times.errors.quantile_ns(0.5)), duration_text(times.errors.quantile_ns(0.99)),
-                            duration_text(times.errors.quantile_ns(0.999)), duration_text(times.errors.max_ns()),
-                            times.drift_ns(), grouped(times.late));
-    }
+    text += times_text(report);
     text += fmt::format("path      {} ({}), kernel on {}, clock {}, {} pacing\n", report.port, report.driver, report.device,
                         report.clock,
                         !report.timed            ? "no"
@@ -195,13 +212,7 @@ std::string to_json(const run_report& report)
     json.value("actual_duration_ns", report.actual_ns);
     json.value("frames_per_second", per_second(report.total.frames.sent, report.actual_ns));
     json.value("bits_per_second", per_second(report.total.frames.sent_bytes * 8, report.actual_ns));
-    json.begin_object("handover_error_ns");
-    json.value("count", report.handover.count);
-    json.value("p50", report.handover.p50_ns);
-    json.value("p99", report.handover.p99_ns);
-    json.value("p999", report.handover.p999_ns);
-    json.value("max", report.handover.max_ns);
-    json.end_object();
+    put_handover(json, report.handover);
     json.begin_object("total");
     put_file(json, report.total, report.timed);
     json.end_object();

@@ -94,18 +94,19 @@ WEFTIO_KERNEL void replay(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, const WE
         if (weftio_lane() == 0)
             batch = replay_next_batch(txq, records, feed, taken, slot);
         weftio_block_barrier();
-        if (batch.ended)
+        struct replay_batch mine = batch; /* lane 0 writes the next one while others are still here */
+        if (mine.ended)
             break;
-        for (weftio_u32 i = weftio_lane(); i < batch.count; i += weftio_block_lanes()) {
+        for (weftio_u32 i = weftio_lane(); i < mine.count; i += weftio_block_lanes()) {
             const WEFTIO_GLOBAL struct replay_record *record = &records[slot + i];
             weftio_u32 ahead = feed->timed ? record->entry - records[slot].entry : i;
-            replay_enqueue(txq, record, batch.position + ahead, arena, feed->lkey_be);
+            replay_enqueue(txq, record, mine.position + ahead, arena, feed->lkey_be);
         }
         weftio_block_barrier();
-        taken += batch.count;
-        slot = slot + batch.count == feed->depth ? 0 : slot + batch.count;
+        taken += mine.count;
+        slot = slot + mine.count == feed->depth ? 0 : slot + mine.count;
         if (weftio_lane() == 0) {
-            weftio_dev_eth_txq_commit_weak(txq, batch.entries);
+            weftio_dev_eth_txq_commit_weak(txq, mine.entries);
             weftio_dev_eth_txq_push(txq);
         }
     }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
+#include <utility>
 
 #if defined(__x86_64__)
 #include <x86intrin.h>
@@ -15,11 +16,12 @@ namespace weftio::detail {
 namespace {
 
 constexpr double longest_slew = 500e-6;
-constexpr double believable_drift = 2000e-6; ///< a slope further off than this is a step of CLOCK_REALTIME, not a rate
+constexpr double believable_drift = 2000e-6; ///< a slope further off than this is a step of CLOCK_REALTIME, unless it stays
+constexpr double same_slope = 100e-6;
 constexpr double settle_ns = 500e6;          ///< an offset is worked off over this time
 constexpr double look_ns = 20e6;
 constexpr double ahead_ns = 1e6; ///< a new rate is announced this long before it holds
-constexpr std::uint64_t calibration_ns = 2'000'000;
+constexpr std::uint64_t calibration_ns = 10'000'000; ///< two looks, each right within 50 ns on a quiet machine: 10 ppm
 
 std::uint64_t real_now_ns() noexcept
 {
@@ -33,10 +35,10 @@ struct sample {
 };
 
 /// CLOCK_REALTIME and the counter at the same moment: the tightest of a few tries.
-sample look() noexcept
+sample look(int attempts = 4) noexcept
 {
     sample best{0, 0, ~std::uint64_t{0}};
-    for (int attempt = 0; attempt < 4; ++attempt) {
+    for (int attempt = 0; attempt < attempts; ++attempt) {
         std::uint64_t before = utc_clock::ticks();
         std::uint64_t real_ns = real_now_ns();
         std::uint64_t after = utc_clock::ticks();
@@ -48,9 +50,10 @@ sample look() noexcept
 
 utc_clock calibrated()
 {
-    sample first = look(), last = first;
+    constexpr int attempts = 32;
+    sample first = look(attempts), last = first;
     while (last.real_ns - first.real_ns < calibration_ns)
-        last = look();
+        last = look(attempts);
     double slope = static_cast<double>(last.real_ns - first.real_ns) / static_cast<double>(last.ticks - first.ticks);
     return {last.ticks, last.real_ns, slope};
 }
@@ -124,9 +127,11 @@ void utc_clock::steer(std::uint64_t ticks, std::uint64_t real_ns, std::uint64_t 
 {
     auto passed_ticks = static_cast<double>(ticks - last_ticks_);
     auto passed_ns = static_cast<double>(static_cast<std::int64_t>(real_ns - last_real_ns_));
-    double slope = passed_ns / passed_ticks;
+    double slope = passed_ns / passed_ticks, slope_before = std::exchange(last_slope_, slope);
     if (std::abs(slope / natural_ - 1) < believable_drift)
         natural_ += (slope - natural_) * std::min(1.0, passed_ns / 1e9); // learn over about a second
+    else if (std::abs(slope / slope_before - 1) < same_slope)
+        natural_ = slope; // no step twice the same: the first guess was disturbed
     last_ticks_ = ticks;
     last_real_ns_ = real_ns;
 

@@ -38,6 +38,7 @@ class utc_clock {
     std::atomic_flag steering_;
     std::uint64_t last_ticks_, last_real_ns_; ///< the last comparison
     double natural_;                          ///< nanoseconds a tick, as learnt
+    double last_slope_ = 0;                   ///< nanoseconds a tick between the last two comparisons
 };
 
 /// UTC in nanoseconds. Any thread; does not block.

@@ -55,7 +55,7 @@ class KernelLife : public testing::Test {
         tx.reset();
         weftio_store_release_sys_u32(word(1), 0);
         auto running = device.launch(echo_to_self_kernel, {}, rx, tx, frames, 8u, word(1));
-        for (auto end = std::chrono::steady_clock::now() + patience; !*word(1) && std::chrono::steady_clock::now() < end;)
+        for (auto end = std::chrono::steady_clock::now() + patience; !weftio_load_acquire_sys_u32(word(1)) && std::chrono::steady_clock::now() < end;)
             std::this_thread::sleep_for(1ms);
         running.stop();
         ASSERT_TRUE(running.wait_for(patience));

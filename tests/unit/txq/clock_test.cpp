@@ -21,7 +21,7 @@ constexpr double look_s = 0.02;
 /// A counter of 2 ticks a nanosecond whose true rate is off, and a CLOCK_REALTIME that somebody may step.
 class played_time {
  public:
-    explicit played_time(double drift) : ns_per_tick_(0.5 * (1 + drift)) {}
+    explicit played_time(double drift, double first_guess = 0.5) : ns_per_tick_(0.5 * (1 + drift)), clock_{0, origin_ns, first_guess} {}
 
     /// Steers for `seconds`. Returns the rate of the clock over the last step, relative to true time.
     double run(double seconds)
@@ -55,7 +55,7 @@ class played_time {
     double ns_per_tick_;
     std::uint64_t ticks_ = 0;
     std::int64_t stepped_ns_ = 0;
-    utc_clock clock_{0, origin_ns, 0.5};
+    utc_clock clock_;
     double fastest_ = 0, slowest_ = 0;
     int backwards_ = 0;
 };
@@ -77,6 +77,19 @@ TEST(UtcClock, LearnsTheDriftOfItsCounter)
         EXPECT_NEAR(rate, 1, 0.2e-6) << drift;
         EXPECT_LE(std::abs(time.offset_ns()), 200) << drift;
         EXPECT_EQ(time.backwards(), 0);
+    }
+}
+
+TEST(UtcClock, GetsOverAFirstGuessThatWasDisturbed)
+{
+    for (double wrong : {0.3, 0.45, 0.502, 0.55, 0.9}) {
+        played_time time(10e-6, wrong);
+        time.run(1);
+        time.forget_extremes();
+        time.run(10);
+        EXPECT_LE(time.fastest(), 501e-6) << wrong;
+        EXPECT_GE(time.slowest(), -501e-6) << wrong;
+        EXPECT_EQ(time.backwards(), 0) << wrong;
     }
 }
 
@@ -123,7 +136,7 @@ TEST(UtcClock, AgreesWithTheSystemClock)
 {
     using namespace std::chrono;
     auto real_ns = [] { return static_cast<std::uint64_t>(duration_cast<nanoseconds>(system_clock::now().time_since_epoch()).count()); };
-    constexpr std::uint64_t margin_ns = 50'000'000;
+    constexpr std::uint64_t margin_ns = 500'000'000; // the machine may have been busy while the clock was young
     std::uint64_t before = real_ns(), ours = utc_now_ns(), after = real_ns();
     EXPECT_GE(ours + margin_ns, before);
     EXPECT_LE(ours, after + margin_ns);

@@ -245,6 +245,7 @@ TEST_P(SendFunctions, CompleteOnlyWhatTheDriverGaveBack)
     EXPECT_LE(completed_ns, utc_now_ns());
     EXPECT_EQ(weftio_dev_eth_txq_poll_completion(txq, GetParam() + 1, &completed_ns), WEFTIO_DEV_OK);
     EXPECT_EQ(weftio_dev_eth_txq_poll_completion(txq, GetParam() + 2, &completed_ns), WEFTIO_DEV_NOT_FOUND);
+    EXPECT_EQ(port.take().size(), 1u);
 }
 
 TEST_P(SendFunctions, SayAfterAnErrorThatTheQueueIsInError)
