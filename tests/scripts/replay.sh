@@ -182,7 +182,11 @@ fi
 echo "== a port that goes away"
 within "$replay" --loop 0 --json gone.json "$capture" iface:left >/dev/null 2>gone.txt &
 pid=$!
-sleep 2
+for _ in $(seq 300); do # until it holds the interface, however slowly it starts
+    within grep -q "weftio/interface/left" /proc/net/unix && break
+    sleep 0.2
+done
+sleep 4
 within ip link del left
 status=0
 wait $pid || status=$?
