@@ -27,7 +27,8 @@ WEFTIO_KERNEL void take(WEFTIO_GLOBAL struct weftio_dev_semaphore *in, weftio_u3
 }
 
 /* Sends every item back. */
-WEFTIO_KERNEL void echo(WEFTIO_GLOBAL struct weftio_dev_semaphore *in, WEFTIO_GLOBAL struct weftio_dev_semaphore *out, weftio_u32 items)
+WEFTIO_KERNEL void echo(WEFTIO_GLOBAL struct weftio_dev_semaphore *in, WEFTIO_GLOBAL struct weftio_dev_semaphore *out,
+                        weftio_u32 items)
 {
     weftio_u32 count, first;
 

@@ -49,8 +49,10 @@ WEFTIO_FN weftio_u32 words_are_right(const WEFTIO_GLOBAL weftio_u32 *words, weft
 WEFTIO_FN weftio_u32 is_right(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore, weftio_u32 index, weftio_u32 count,
                               weftio_u32 first)
 {
+    const WEFTIO_GLOBAL void *info = weftio_dev_semaphore_get_custom_info_addr(semaphore, index);
+
     return count == count_of(index) && first == first_of(index) &&
-           words_are_right((const WEFTIO_GLOBAL weftio_u32 *)weftio_dev_semaphore_get_custom_info_addr(semaphore, index), index);
+           words_are_right((const WEFTIO_GLOBAL weftio_u32 *)info, index);
 }
 
 WEFTIO_FN weftio_u32 grid_lane(void)
@@ -74,7 +76,8 @@ WEFTIO_FN weftio_s32 hand_over(const WEFTIO_GLOBAL struct weftio_dev_semaphore *
 }
 
 /** Waits for an item, looks at it, gives it back. */
-WEFTIO_FN weftio_s32 take(const WEFTIO_GLOBAL struct weftio_dev_semaphore *in, weftio_u32 index, WEFTIO_GLOBAL struct account *account)
+WEFTIO_FN weftio_s32 take(const WEFTIO_GLOBAL struct weftio_dev_semaphore *in, weftio_u32 index,
+                          WEFTIO_GLOBAL struct account *account)
 {
     weftio_u32 count, first;
     weftio_s32 status = weftio_dev_semaphore_wait_packet_info(in, index, WEFTIO_DEV_SEMAPHORE_READY, 0, &count, &first);
@@ -123,13 +126,14 @@ WEFTIO_KERNEL void relay_items(const WEFTIO_GLOBAL struct weftio_dev_semaphore *
 WEFTIO_KERNEL void call_each_function(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore, weftio_u32 index,
                                       WEFTIO_GLOBAL weftio_u32 *seen)
 {
+    const weftio_u32 ready = WEFTIO_DEV_SEMAPHORE_READY;
     weftio_u32 count = 11, first = 12;
 
-    *seen++ = (weftio_u32)weftio_dev_semaphore_get_packet_info_status(semaphore, index, WEFTIO_DEV_SEMAPHORE_READY, &count, &first);
+    *seen++ = (weftio_u32)weftio_dev_semaphore_get_packet_info_status(semaphore, index, ready, &count, &first);
     *seen++ = count;
     *seen++ = first;
-    *seen++ = (weftio_u32)weftio_dev_semaphore_set_packet_info(semaphore, index, WEFTIO_DEV_SEMAPHORE_READY, 21, 22);
-    *seen++ = (weftio_u32)weftio_dev_semaphore_get_packet_info_status(semaphore, index, WEFTIO_DEV_SEMAPHORE_READY, &count, &first);
+    *seen++ = (weftio_u32)weftio_dev_semaphore_set_packet_info(semaphore, index, ready, 21, 22);
+    *seen++ = (weftio_u32)weftio_dev_semaphore_get_packet_info_status(semaphore, index, ready, &count, &first);
     *seen++ = count;
     *seen++ = first;
     *seen++ = (weftio_u32)weftio_dev_semaphore_set_status(semaphore, index + 1, WEFTIO_DEV_SEMAPHORE_HOLD);

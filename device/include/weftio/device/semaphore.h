@@ -79,7 +79,8 @@ weftio_dev_semaphore_item_at(const WEFTIO_GLOBAL struct weftio_dev_semaphore *se
 }
 
 /** Status of item `index`. Never blocks. What was written before that status was set may be read afterwards. */
-WEFTIO_FN weftio_u32 weftio_dev_semaphore_get_status(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore, weftio_u32 index)
+WEFTIO_FN weftio_u32 weftio_dev_semaphore_get_status(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore,
+                                                     weftio_u32 index)
 {
     /* Acquire, pairs with the release in weftio_dev_semaphore_publish: packet info and custom info are visible afterwards. */
     return weftio_load_acquire_sys_u32(&weftio_dev_semaphore_item_at(semaphore, index)->status);
@@ -127,8 +128,8 @@ WEFTIO_FN weftio_u32 weftio_dev_semaphore_refuses(const WEFTIO_GLOBAL struct wef
  * @return WEFTIO_DEV_OK; WEFTIO_DEV_INVALID_ARGUMENT transitions are checked and this one is illegal: the item is unchanged,
  *         and the host class can tell
  */
-WEFTIO_FN weftio_s32 weftio_dev_semaphore_set_status(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore, weftio_u32 index,
-                                                     weftio_u32 status)
+WEFTIO_FN weftio_s32 weftio_dev_semaphore_set_status(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore,
+                                                     weftio_u32 index, weftio_u32 status)
 {
     if (weftio_dev_semaphore_refuses(semaphore, index, status))
         return WEFTIO_DEV_INVALID_ARGUMENT;
@@ -138,7 +139,8 @@ WEFTIO_FN weftio_s32 weftio_dev_semaphore_set_status(const WEFTIO_GLOBAL struct 
 
 /** Writes packet info, then hands the item over: as weftio_dev_semaphore_set_status. */
 WEFTIO_FN weftio_s32 weftio_dev_semaphore_set_packet_info(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore,
-                                                          weftio_u32 index, weftio_u32 status, weftio_u32 count, weftio_u32 first)
+                                                          weftio_u32 index, weftio_u32 status, weftio_u32 count,
+                                                          weftio_u32 first)
 {
     WEFTIO_GLOBAL struct weftio_dev_semaphore_item *item = weftio_dev_semaphore_item_at(semaphore, index);
 
@@ -171,8 +173,8 @@ WEFTIO_FN weftio_s32 weftio_dev_semaphore_get_packet_info_status(const WEFTIO_GL
 }
 
 /** Where the custom info of item `index` lies, 64-byte aligned; 0 where items have none. Never blocks. */
-WEFTIO_FN WEFTIO_GLOBAL void *weftio_dev_semaphore_get_custom_info_addr(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore,
-                                                                        weftio_u32 index)
+WEFTIO_FN WEFTIO_GLOBAL void *
+weftio_dev_semaphore_get_custom_info_addr(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore, weftio_u32 index)
 {
     if (!semaphore->custom_info)
         return 0;
@@ -204,8 +206,8 @@ WEFTIO_FN weftio_s32 weftio_dev_semaphore_look(const WEFTIO_GLOBAL struct weftio
  * @param timeout_ns  0: no time bound; the wait ends with the abort flag
  * @return WEFTIO_DEV_OK; WEFTIO_DEV_TIMEOUT; WEFTIO_DEV_ABORTED, also when the item has that status
  */
-WEFTIO_FN weftio_s32 weftio_dev_semaphore_wait_status(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore, weftio_u32 index,
-                                                      weftio_u32 status, weftio_u64 timeout_ns)
+WEFTIO_FN weftio_s32 weftio_dev_semaphore_wait_status(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore,
+                                                      weftio_u32 index, weftio_u32 status, weftio_u64 timeout_ns)
 {
     weftio_u64 deadline_ns = 0;
 
