@@ -40,10 +40,10 @@ struct receive_ring {
     /// Returns how many there was room for.
     std::uint32_t publish(std::uint32_t count)
     {
-        constexpr nic::rx_facts facts{.timestamp_ns = 1'700'000'000'000'000'000};
+        constexpr nic::rx_facts facts{.real_time = std::uint64_t{1'700'000'000} << 32};
         std::uint32_t published = 0;
         for (; published < count && nic.has_room(); ++published)
-            nic.complete(frame_bytes, facts);
+            nic.complete(nic.take_slot(), frame_bytes, facts);
         return published;
     }
     /// One lane takes `burst` packets and gives them back. Returns the bytes they hold.
@@ -69,6 +69,7 @@ struct receive_ring {
                        .slots = nullptr,
                        .depth = depth,
                        .stride_bytes = frame_bytes,
+                       .slot_bytes = frame_bytes,
                        .number = 0,
                        .verify_checksums = false}};
 };

@@ -71,7 +71,7 @@ class eth_rxq_life final : public detail::lifeline {
     std::shared_ptr<nic::soft_port> nic_;
     device where_;
     eth_rxq_options options_;
-    std::uint32_t stride_bytes_;
+    std::uint32_t slot_bytes_, stride_bytes_;
     ring_layout layout_;
     memory ring_, slots_, control_, handle_;
     std::uint32_t key_ = 0, number_ = 0;
@@ -79,8 +79,8 @@ class eth_rxq_life final : public detail::lifeline {
 };
 
 eth_rxq_life::eth_rxq_life(std::shared_ptr<nic::soft_port> nic, const device& device, const eth_rxq_options& options)
-    : nic_(std::move(nic)), where_(device), options_(options), stride_bytes_((options.max_packet_bytes + 63) / 64 * 64),
-      layout_(options.packets), ring_(device.allocate(layout_.bytes, memory_kind::cpu_device)),
+    : nic_(std::move(nic)), where_(device), options_(options), slot_bytes_((options.max_packet_bytes + 63) / 64 * 64),
+      stride_bytes_(nic::rx_ring::headroom_bytes + slot_bytes_), layout_(options.packets), ring_(device.allocate(layout_.bytes, memory_kind::cpu_device)),
       slots_(device.allocate(std::size_t{options.packets} * stride_bytes_, memory_kind::cpu_device)),
       control_(device.allocate(sizeof(weftio_dev_control), memory_kind::cpu_device)),
       handle_(device.allocate(sizeof(weftio_dev_eth_rxq), memory_kind::device))
@@ -97,9 +97,10 @@ nic::rx_ring eth_rxq_life::begin()
     fresh_ring();
     return {.completions = at<weftio_cqe>(ring_.cpu_address(), 0),
             .dbrec = at<std::uint32_t>(ring_.cpu_address(), layout_.dbrec),
-            .slots = static_cast<std::byte*>(slots_.cpu_address()),
+            .slots = static_cast<std::byte*>(slots_.cpu_address()) + nic::rx_ring::headroom_bytes,
             .depth = options_.packets,
             .stride_bytes = stride_bytes_,
+            .slot_bytes = slot_bytes_,
             .number = 0,
             .verify_checksums = options_.verify_checksums};
 }
@@ -141,10 +142,10 @@ void eth_rxq_life::fresh_ring() const
 {
     auto* completions = at<weftio_cqe>(ring_.cpu_address(), 0);
     auto* entries = at<weftio_wqe_data_segment>(ring_.cpu_address(), layout_.entries);
-    auto base = reinterpret_cast<std::uint64_t>(slots_.device_address());
+    auto base = reinterpret_cast<std::uint64_t>(at<std::byte>(slots_.device_address(), nic::rx_ring::headroom_bytes));
     for (std::uint32_t slot = 0; slot < options_.packets; ++slot) {
         completions[slot].publication = std::uint32_t{WEFTIO_CQE_NEVER_WRITTEN} << 24;
-        entries[slot] = {.byte_count_be = weftio_swap32(stride_bytes_),
+        entries[slot] = {.byte_count_be = weftio_swap32(slot_bytes_),
                          .lkey_be = weftio_swap32(key_),
                          .address_be = weftio_swap64(base + std::uint64_t{slot} * stride_bytes_)};
     }
@@ -160,7 +161,8 @@ void eth_rxq_life::fill_handle()
     made.dbrec = at<std::uint32_t>(ring_.device_address(), layout_.dbrec);
     made.control = static_cast<weftio_dev_control*>(control_.device_address());
     made.clock = where_.clock();
-    made.slots = static_cast<std::uint8_t*>(slots_.device_address());
+    made.slots = at<std::uint8_t>(slots_.device_address(), nic::rx_ring::headroom_bytes);
+    made.slot_bytes = slot_bytes_;
     made.stride_bytes = stride_bytes_;
     made.lkey_be = weftio_swap32(key_);
     made.queue = number_;
@@ -240,10 +242,8 @@ void eth_rxq::reset()
 {
     auto next = std::make_shared<eth_rxq_life>(state_->nic, state_->where, state_->options);
     state_->nic->engine().between_turns([&] {
-        nic::rx_queue& queue = state_->nic->receiver().queue(state_->number);
-        queue.stop();
+        state_->nic->receiver().restart(state_->number, next->begin());
         state_->life->end();
-        queue.restart(next->begin());
         next->began(state_->number);
     });
     state_->life = std::move(next);

@@ -123,6 +123,8 @@ void dpdk_port::configure(std::string_view spec, const port_options& options)
     copies_ = rte_pktmbuf_pool_create(fmt::format("weftio_copy_{}", id_).c_str(), copy_mbufs, 0, 0, copy_bytes + RTE_PKTMBUF_HEADROOM, socket);
     if (!pool_ || !copies_)
         fail(spec, "making the packet pools", -rte_errno);
+    if (rx_pool::suits(info.driver_name))
+        lending_pool_ = std::make_unique<rx_pool>(id_, pool_);
 
     rte_eth_conf configuration{};
     configuration.rxmode.offloads = info.rx_offload_capa & (RTE_ETH_RX_OFFLOAD_CHECKSUM | RTE_ETH_RX_OFFLOAD_TIMESTAMP | RTE_ETH_RX_OFFLOAD_SCATTER);
@@ -139,7 +141,8 @@ void dpdk_port::configure(std::string_view spec, const port_options& options)
             fail(spec, fmt::format("setting the MTU to {}", options.mtu), result);
     if (int result = rte_eth_dev_adjust_nb_rx_tx_desc(id_, &rx, &tx); result != 0)
         fail(spec, "sizing the driver's rings", result);
-    if (int result = rte_eth_rx_queue_setup(id_, 0, rx, static_cast<unsigned>(SOCKET_ID_ANY), nullptr, pool_); result != 0)
+    if (int result = rte_eth_rx_queue_setup(id_, 0, rx, static_cast<unsigned>(SOCKET_ID_ANY), nullptr, lending_pool_ ? lending_pool_->mempool() : pool_);
+        result != 0)
         fail(spec, "making the driver's receive queue", result);
     if (int result = rte_eth_tx_queue_setup(id_, 0, tx, static_cast<unsigned>(SOCKET_ID_ANY), nullptr); result != 0)
         fail(spec, "making the driver's send queue", result);
@@ -159,6 +162,7 @@ void dpdk_port::take_down() noexcept
             detail::log(log_level::warning, fmt::format("weftio: device {} could not be removed", device_));
         free_rings_left_by(device_);
     }
+    lending_pool_.reset();
     rte_mempool_free(std::exchange(pool_, nullptr));
     rte_mempool_free(std::exchange(copies_, nullptr));
 }

@@ -20,7 +20,7 @@ bool holds_when_full(const port_spec& parsed, const port_options& options)
 soft_port::soft_port(std::string spec, const port_spec& parsed, const port_options& options)
     : spec_(std::move(spec)), lock_(parsed.interface.empty() ? interface_lock() : interface_lock(spec_, parsed.interface)),
       device_(spec_, parsed, options), sender_(device_.wire(), keys_, send_pool_),
-      receiver_(device_.id(), holds_when_full(parsed, options), parsed.capture),
+      receiver_(device_.id(), device_.lending_pool(), holds_when_full(parsed, options), parsed.capture),
       engine_(receiver_, sender_, options, "weftio/" + std::to_string(device_.id()))
 {
 }

@@ -10,6 +10,7 @@
 #include "nic/soft/engine.hpp"
 #include "nic/soft/key_table.hpp"
 #include "nic/soft/receiver.hpp"
+#include "nic/soft/rx_pool.hpp"
 #include "nic/soft/sender.hpp"
 #include "nic/telemetry.hpp"
 #include "weftio/port.hpp"
@@ -32,6 +33,8 @@ class dpdk_port {
     std::array<std::uint8_t, 6> mac() const noexcept;
     std::uint16_t mtu() const noexcept;
     std::uint64_t missed() const noexcept;
+    /// What lets queues lend their slots to the driver; nullptr when the driver does not suit that.
+    rx_pool* lending_pool() const noexcept { return lending_pool_.get(); }
     /// What a send queue needs to know of the port.
     nic::wire wire() const;
 
@@ -46,6 +49,7 @@ class dpdk_port {
     std::string device_, driver_;
     bool sends_on_time_ = false; ///< the driver keeps timestamps of mbufs
     rte_mempool *pool_ = nullptr, *copies_ = nullptr;
+    std::unique_ptr<rx_pool> lending_pool_; ///< what the driver takes from instead of pool_, if it suits that
 };
 
 /// What a weftio::port stands for. Members end in reverse order: engine, then queues and rules, then the device, then what its

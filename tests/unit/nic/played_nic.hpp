@@ -26,7 +26,7 @@ class played_nic {
         rxq.control = &ring().control;
         rxq.clock = device.clock();
         rxq.slots = slots();
-        rxq.stride_bytes = stride_bytes;
+        rxq.stride_bytes = rxq.slot_bytes = stride_bytes;
         rxq.received = rxq.released = start;
         weftio_dev_post_receive(rxq.dbrec, start + depth);
     }

@@ -57,10 +57,12 @@ class RxQueue : public testing::Test {
     {
         std::uint32_t filled = 0;
         for (; filled < most && queue.has_room(); ++filled) {
-            std::span<std::uint8_t> slot = queue.copy(mbuf);
-            EXPECT_GE(reinterpret_cast<std::byte*>(slot.data()), slots.data());
-            EXPECT_LE(reinterpret_cast<std::byte*>(slot.data() + slot.size()), slots.data() + depth * stride_bytes);
-            queue.complete(mbuf.pkt_len, {});
+            std::uint32_t slot = queue.take_slot();
+            std::span<std::uint8_t> copy = queue.copy(slot, mbuf);
+            EXPECT_GE(reinterpret_cast<std::byte*>(copy.data()), slots.data());
+            EXPECT_LE(reinterpret_cast<std::byte*>(copy.data() + copy.size()), slots.data() + depth * stride_bytes);
+            queue.complete(slot, mbuf.pkt_len, {});
+            queue.count(1, mbuf.pkt_len);
         }
         return filled;
     }
@@ -74,6 +76,7 @@ class RxQueue : public testing::Test {
                     .slots = slots.data(),
                     .depth = depth,
                     .stride_bytes = stride_bytes,
+                    .slot_bytes = stride_bytes,
                     .number = 3,
                     .verify_checksums = false}};
 };
@@ -122,13 +125,13 @@ TEST_F(RxQueue, PublishesWhatFormatsSay)
 {
     post(1);
     ASSERT_TRUE(queue.has_room());
-    queue.copy(mbuf);
-    queue.complete(60, {.timestamp_ns = 1'700'000'000'000'000'007,
-                        .rss_hash = 0x01020304,
-                        .has_rss_hash = true,
-                        .hds_ip_ext = WEFTIO_CQE_L2_OK | WEFTIO_CQE_L4_OK,
-                        .l4_hdr_type_etc = WEFTIO_CQE_L3_IPV4 | WEFTIO_CQE_VLAN_STRIPPED,
-                        .vlan_tci = 0x0a0b});
+    queue.complete(queue.take_slot(), 60,
+                   {.real_time = weftio_real_time_from_ns(1'700'000'000'000'000'007),
+                    .rss_hash = 0x01020304,
+                    .has_rss_hash = true,
+                    .hds_ip_ext = WEFTIO_CQE_L2_OK | WEFTIO_CQE_L4_OK,
+                    .l4_hdr_type_etc = WEFTIO_CQE_L3_IPV4 | WEFTIO_CQE_VLAN_STRIPPED,
+                    .vlan_tci = 0x0a0b});
     std::uint8_t raw[64];
     std::memcpy(raw, &completion(0), sizeof raw);
     const std::uint8_t seconds[] = {0x65, 0x53, 0xf1, 0x00, 0, 0, 0, 7}, hash[] = {1, 2, 3, 4}, length[] = {0, 0, 0, 60};

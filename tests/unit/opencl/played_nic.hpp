@@ -26,7 +26,7 @@ class played_nic {
         handle_[0].control = control_.data();
         handle_[0].clock = device->clock();
         handle_[0].slots = slots_.data();
-        handle_[0].stride_bytes = stride;
+        handle_[0].stride_bytes = handle_[0].slot_bytes = stride;
     }
 
     weftio_dev_eth_rxq* handle() const { return handle_.data(); }

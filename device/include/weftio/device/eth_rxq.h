@@ -1,9 +1,9 @@
 /**
  * The Ethernet receive queue inside a kernel.
  *
- * Life of a packet: the NIC fills slot k and publishes completion k; a *receive* call hands out the indices of the
- * packets that have arrived; *packet* says where one lies; *release* gives slots back to the NIC, oldest first. A slot
- * that has not been released is never written again: when none is free the NIC drops and counts `out_of_buffer`.
+ * Life of a packet: the NIC fills a free slot and publishes a completion that names it; a *receive* call hands out the indices
+ * of the packets that have arrived; *packet* says where one lies; *release* gives slots back to the NIC, oldest packet first. A
+ * slot that has not been released is never written again: when none is free the NIC drops and counts `out_of_buffer`.
  *
  * One scope (a thread, a warp or a block) receives from a queue at a time. The scope may be another one from call to call.
  */
@@ -29,7 +29,9 @@ struct weftio_dev_eth_rxq {
     weftio_u32 queue;               /**< number of the queue at its NIC */
     weftio_u64 turn;         /**< inline mode on a CPU: function that runs the engine once, else 0 */
     weftio_u64 turn_context; /**< its argument */
-    weftio_u64 reserved2[5];
+    weftio_u32 slot_bytes;   /**< the longest packet */
+    weftio_u32 reserved1;
+    weftio_u64 reserved2[4];
 };
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_eth_rxq) == 128, "host and device share this layout");
 
@@ -175,10 +177,16 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_receive_block(WEFTIO_GLOBAL struct wefti
                                       weftio_block_lanes());
 }
 
-/** Where packet `index` lies; any lane may ask for any index. */
+/** Where the packet lies whose publication word this is: the NIC fills slots in any order and says which. */
+WEFTIO_FN WEFTIO_GLOBAL weftio_u8 *weftio_dev_eth_rxq_slot(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, weftio_u32 publication)
+{
+    return rxq->slots + (weftio_u64)(weftio_cqe_wqe_counter(publication) & rxq->completions.mask) * rxq->stride_bytes;
+}
+
+/** Where packet `index` lies. Never blocks; any lane may ask. @pre a receive call handed `index` out, and it is not released */
 WEFTIO_FN WEFTIO_GLOBAL weftio_u8 *weftio_dev_eth_rxq_address(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, weftio_u32 index)
 {
-    return rxq->slots + (weftio_u64)(index & rxq->completions.mask) * rxq->stride_bytes;
+    return weftio_dev_eth_rxq_slot(rxq, weftio_load_relaxed_u32(&weftio_dev_completion_at(&rxq->completions, index)->publication));
 }
 
 WEFTIO_FN weftio_u32 weftio_dev_packet_flags(const WEFTIO_GLOBAL struct weftio_cqe *cqe)
@@ -202,9 +210,11 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_packet(const WEFTIO_GLOBAL struct weftio
 {
     const WEFTIO_GLOBAL struct weftio_cqe *cqe = weftio_dev_completion_at(&rxq->completions, index);
 
-    if (!weftio_dev_completion_ready(&rxq->completions, index))
+    /* Acquire, pairs with the NIC's release of the publication word: payload and bytes 0..59 are visible afterwards. */
+    weftio_u32 publication = weftio_load_acquire_sys_u32(&cqe->publication);
+    if (!weftio_cqe_is_published(publication, index >> rxq->completions.log_depth))
         return WEFTIO_DEV_NOT_FOUND;
-    packet->address = weftio_dev_eth_rxq_address(rxq, index);
+    packet->address = weftio_dev_eth_rxq_slot(rxq, publication);
     packet->bytes = weftio_swap32(cqe->byte_count_be);
     packet->flags = weftio_dev_packet_flags(cqe);
     packet->timestamp_ns = weftio_real_time_to_ns(weftio_swap64(cqe->timestamp_be));

@@ -92,7 +92,7 @@ WEFTIO_FN struct weftio_dev_buf weftio_dev_eth_rxq_buf(const WEFTIO_GLOBAL struc
     struct weftio_dev_buf buffer;
 
     buffer.address = weftio_dev_eth_rxq_address(rxq, index);
-    buffer.bytes = rxq->stride_bytes;
+    buffer.bytes = rxq->slot_bytes;
     buffer.lkey_be = rxq->lkey_be;
     return buffer;
 }

@@ -4,9 +4,12 @@
 #include <rte_mbuf.h>
 #include <rte_mbuf_dyn.h>
 
+#include <algorithm>
+
 #include "core/clock.hpp"
 #include "nic/capture.hpp"
 #include "nic/soft/checksum.hpp"
+#include "nic/soft/rx_pool.hpp"
 
 namespace weftio::nic {
 
@@ -48,7 +51,8 @@ std::uint8_t driver_verdict(const rte_mbuf& mbuf)
 
 } // namespace
 
-receiver::receiver(std::uint16_t port, bool hold, std::string capture) : port_(port), hold_(hold), capture_(std::move(capture))
+receiver::receiver(std::uint16_t port, rx_pool* pool, bool hold, std::string capture)
+    : port_(port), pool_(pool), hold_(hold), capture_(std::move(capture))
 {
     timestamp_offset_ = rte_mbuf_dynfield_lookup(RTE_MBUF_DYNFIELD_TIMESTAMP_NAME, nullptr);
     int flag = rte_mbuf_dynflag_lookup(RTE_MBUF_DYNFLAG_RX_TIMESTAMP_NAME, nullptr);
@@ -68,24 +72,27 @@ unsigned receiver::turn()
     if (next_ == count_)
         fill_burst();
     std::uint16_t before = next_;
-    while (next_ < count_ && take(*mbufs_[next_])) {
-        rte_pktmbuf_free(mbufs_[next_]);
-        ++next_;
-        decided_ = false;
-    }
+    do
+        deliver_plain();
+    while (next_ < count_ && take(*mbufs_[next_]));
     return static_cast<unsigned>(next_ - before);
 }
 
 void receiver::fill_burst()
 {
-    next_ = 0;
-    count_ = rte_eth_rx_burst(port_, 0, mbufs_.data(), burst);
+    next_ = count_ = 0;
+    std::uint16_t most = burst;
+    if (rx_queue* taker = hold_ && pool_ ? taker_of_all() : nullptr; taker && taker == pool_->lender())
+        most = static_cast<std::uint16_t>(std::min<std::uint32_t>(burst, taker->reclaim())); // so that none has to be copied later
+    if (most == 0)
+        return;
+    count_ = rte_eth_rx_burst(port_, 0, mbufs_.data(), most);
     if (count_ == 0) {
         if (!capture_.empty() && !exhausted())
             end_of_capture();
         return;
     }
-    burst_time_ns_ = detail::utc_now_ns();
+    burst_real_time_ = weftio_real_time_from_ns(detail::utc_now_ns());
     std::uint64_t bytes = 0;
     for (std::uint16_t at = 0; at < count_; ++at)
         bytes += mbufs_[at]->pkt_len;
@@ -93,80 +100,137 @@ void receiver::fill_burst()
     received_bytes_.add(bytes);
 }
 
-bool receiver::take(rte_mbuf& mbuf)
+rx_queue* receiver::taker_of_all() const
 {
-    if (!decided_ && !steer(mbuf))
-        return true;
-    return deliver(mbuf);
+    std::uint32_t slot = steering_.taker_of_all();
+    rx_queue* queue = slot < queues_.size() ? queues_[slot].get() : nullptr;
+    return queue && !queue->stopped() ? queue : nullptr;
 }
 
-/// Decides once for each packet, so that a packet that waits is one hit of its rule. Returns whether a queue shall have it.
-bool receiver::steer(rte_mbuf& mbuf)
+/// Delivers packets, as far as it goes, about which nothing has to be found out: one queue gets all and wants no checksum verified.
+void receiver::deliver_plain()
 {
-    if (mbuf.pkt_len < RTE_ETHER_HDR_LEN)
-        return !drop(drop_reason::runt);
+    rx_queue* queue = next_ < count_ && !decided_ ? taker_of_all() : nullptr;
+    if (!queue || queue->ring().verify_checksums)
+        return;
+    const rx_facts facts{.real_time = burst_real_time_, .hds_ip_ext = WEFTIO_CQE_L2_OK};
+    const std::uint16_t first = next_;
+    std::uint64_t bytes = 0;
+    for (std::uint32_t slot; next_ < count_; ++next_) {
+        rte_mbuf& mbuf = *mbufs_[next_];
+        const std::uint32_t frame_bytes = mbuf.pkt_len;
+        if (mbuf.ol_flags != 0 || frame_bytes < RTE_ETHER_HDR_LEN || !queue->fits(frame_bytes) || !place(*queue, mbuf, slot))
+            break;
+        queue->complete(slot, frame_bytes, facts);
+        bytes += frame_bytes;
+    }
+    const auto packets = static_cast<std::uint64_t>(next_ - first);
+    steering_.count_all(packets, bytes);
+    queue->count(packets, bytes);
+    delivered_.add(packets);
+}
+
+/// Sees to it that the packet lies in a slot of the queue; the mbuf is gone then. Returns false when no slot is free.
+bool receiver::place(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slot)
+{
+    const std::size_t lent = queue.lent_slot(&mbuf);
+    if (lent < queue.ring().depth && mbuf.nb_segs == 1) {
+        slot = static_cast<std::uint32_t>(lent);
+        if (mbuf.data_off == rx_ring::headroom_bytes)
+            return true;
+        queue.copy(slot, mbuf);
+        copied_bytes_.add(mbuf.pkt_len);
+        return true;
+    }
+    if (!queue.has_room())
+        return false;
+    slot = queue.take_slot();
+    queue.copy(slot, mbuf);
+    copied_bytes_.add(mbuf.pkt_len);
+    rte_pktmbuf_free(&mbuf);
+    return true;
+}
+
+/// Delivers or drops the next packet. Returns false when it must wait for a slot.
+bool receiver::take(rte_mbuf& mbuf)
+{
+    if (!decided_)
+        steer(mbuf);
+    drop_reason reason = decision_.reason;
+    if (!decision_.dropped() && !deliver(mbuf, reason))
+        return false;
+    if (reason != drop_reason::count_) {
+        dropped_[static_cast<std::size_t>(reason)].add(1);
+        rte_pktmbuf_free(&mbuf);
+    }
+    ++next_;
+    decided_ = false;
+    return true;
+}
+
+/// Decides once for each packet, so that a packet that waits is one hit of its rule.
+void receiver::steer(const rte_mbuf& mbuf)
+{
+    decided_ = true;
+    if (mbuf.pkt_len < RTE_ETHER_HDR_LEN) {
+        decision_ = {.reason = drop_reason::runt};
+        return;
+    }
     received_frame frame{.start = {rte_pktmbuf_mtod(&mbuf, const std::uint8_t*), mbuf.data_len},
                          .bytes = mbuf.pkt_len,
                          .stripped_tci = stripped_tci(mbuf)};
     decision_ = steering_.decide(frame, &headers_);
-    if (decision_.dropped())
-        return !drop(decision_.reason);
-    decided_ = true;
-    return true;
 }
 
-bool receiver::deliver(rte_mbuf& mbuf)
+/// Returns false when the packet must wait for a slot; otherwise it is in one, or `reason` says why not.
+bool receiver::deliver(rte_mbuf& mbuf, drop_reason& reason)
 {
     // The queue may have gone while the packet waited for it.
     rx_queue* queue = decision_.target.slot < queues_.size() ? queues_[decision_.target.slot].get() : nullptr;
-    if (!queue || queue->stopped())
-        return drop(drop_reason::queue_closed);
-    if (!queue->fits(mbuf.pkt_len)) {
+    if (!queue || queue->stopped()) {
+        reason = drop_reason::queue_closed;
+    } else if (!queue->fits(mbuf.pkt_len)) {
         queue->too_long.add(1);
-        return drop(drop_reason::too_long);
-    }
-    if (!queue->has_room()) {
+        reason = drop_reason::too_long;
+    } else if (!finish(*queue, mbuf)) {
         if (hold_)
             return false;
         queue->out_of_buffer.add(1);
-        return drop(drop_reason::out_of_buffer);
+        reason = drop_reason::out_of_buffer;
     }
-    finish(*queue, mbuf);
     return true;
 }
 
-void receiver::finish(rx_queue& queue, const rte_mbuf& mbuf)
+bool receiver::finish(rx_queue& queue, rte_mbuf& mbuf)
 {
-    rx_facts facts{.timestamp_ns = burst_time_ns_,
+    rx_facts facts{.real_time = burst_real_time_,
                    .rss_hash = decision_.rss_hash,
                    .has_rss_hash = decision_.has_hash,
                    .hds_ip_ext = driver_verdict(mbuf),
                    .l4_hdr_type_etc = 0,
                    .vlan_tci = 0};
     if (mbuf.ol_flags & timestamp_flag_)
-        facts.timestamp_ns = utc_ns(*RTE_MBUF_DYNFIELD(&mbuf, timestamp_offset_, const rte_mbuf_timestamp_t*));
+        facts.real_time = weftio_real_time_from_ns(utc_ns(*RTE_MBUF_DYNFIELD(&mbuf, timestamp_offset_, const rte_mbuf_timestamp_t*)));
     auto tci = stripped_tci(mbuf);
-    std::span<std::uint8_t> slot = queue.copy(mbuf);
+    std::uint32_t slot = 0, bytes = mbuf.pkt_len;
+    if (!place(queue, mbuf, slot))
+        return false;
+    std::span<const std::uint8_t> frame{reinterpret_cast<const std::uint8_t*>(queue.slot(slot)), bytes};
     if (!decision_.parsed && queue.ring().verify_checksums)
-        headers_ = parse(slot, tci);
+        headers_ = parse(frame, tci);
     if (decision_.parsed || queue.ring().verify_checksums)
         facts.l4_hdr_type_etc = header_types(headers_);
     if (queue.ring().verify_checksums) {
-        auto verdict = verify_checksums(slot, headers_);
+        auto verdict = verify_checksums(frame, headers_);
         facts.hds_ip_ext |= static_cast<std::uint8_t>((verdict.l3_good ? WEFTIO_CQE_L3_OK : 0) | (verdict.l4_good ? WEFTIO_CQE_L4_OK : 0));
     }
     if (tci) {
         facts.l4_hdr_type_etc |= WEFTIO_CQE_VLAN_STRIPPED;
         facts.vlan_tci = *tci;
     }
-    queue.complete(mbuf.pkt_len, facts);
+    queue.complete(slot, bytes, facts);
+    queue.count(1, bytes);
     delivered_.add(1);
-    copied_bytes_.add(mbuf.pkt_len);
-}
-
-bool receiver::drop(drop_reason reason)
-{
-    dropped_[static_cast<std::size_t>(reason)].add(1);
     return true;
 }
 
@@ -186,6 +250,7 @@ std::uint32_t receiver::add(rx_ring ring)
         queues_.emplace_back();
     ring.number = number;
     queues_[number] = std::make_unique<rx_queue>(ring);
+    choose_lender();
     return number;
 }
 
@@ -194,7 +259,51 @@ void receiver::remove(std::uint32_t number) noexcept
     steering_.forget_queue(number);
     if (decided_ && decision_.target.slot == number)
         decision_.target.slot = rx_target::closed;
-    queues_[number].reset();
+    move_out(*queues_[number]);
+    auto gone = std::move(queues_[number]);
+    choose_lender();
+}
+
+void receiver::restart(std::uint32_t number, const rx_ring& ring)
+{
+    rx_queue& queue = *queues_[number];
+    queue.stop();
+    move_out(queue);
+    queue.restart(ring);
+    choose_lender();
+}
+
+/// The first queue whose slots are long enough lends them to the driver.
+void receiver::choose_lender() noexcept
+{
+    if (!pool_)
+        return;
+    auto suits = [](const auto& queue) { return queue && rx_pool::is_long_enough(queue->ring().slot_bytes); };
+    auto found = std::find_if(queues_.begin(), queues_.end(), suits);
+    rx_queue* lender = found != queues_.end() ? found->get() : nullptr;
+    if (rx_queue* before = pool_->lender(); before && before != lender)
+        move_out(*before);
+    if (lender && !lender->make_headers(pool_->mempool()))
+        lender = nullptr;
+    pool_->lend_from(lender);
+}
+
+/// Packets in hand that lie in slots of `queue` move to memory of the port's own: the slots are about to go.
+void receiver::move_out(const rx_queue& queue) noexcept
+{
+    std::uint16_t kept = next_;
+    for (std::uint16_t at = next_; at < count_; ++at) {
+        rte_mbuf* mbuf = mbufs_[at];
+        if (queue.lent_slot(mbuf) < queue.ring().depth) {
+            mbufs_[at] = rte_pktmbuf_copy(mbuf, pool_->own(), 0, UINT32_MAX);
+            rte_pktmbuf_free(mbuf);
+        }
+        if (mbufs_[at])
+            mbufs_[kept++] = mbufs_[at];
+        else
+            dropped_[static_cast<std::size_t>(drop_reason::queue_closed)].add(1);
+    }
+    count_ = kept;
 }
 
 void receiver::count(port_counters& counters) const

@@ -16,12 +16,15 @@ struct rte_mbuf;
 
 namespace weftio::nic {
 
+class rx_pool;
+
 /// Everything but counters and exhausted() belongs to the engine: called by its thread, or between two of its turns.
 class receiver {
  public:
+    /// @param pool     what the driver takes mbufs from, if that can lend slots of queues; else nullptr
     /// @param hold     wait when a queue is full instead of dropping
     /// @param capture  file behind the port, empty when it is none: a poll that finds nothing is its end
-    receiver(std::uint16_t port, bool hold, std::string capture);
+    receiver(std::uint16_t port, rx_pool* pool, bool hold, std::string capture);
     receiver(const receiver&) = delete;
     receiver& operator=(const receiver&) = delete;
     ~receiver();
@@ -33,6 +36,8 @@ class receiver {
     /// Takes the lowest free number. The ring's memory must stay until remove().
     std::uint32_t add(rx_ring ring);
     void remove(std::uint32_t number) noexcept;
+    /// The queue's life ends and another begins, in a ring that has been made anew.
+    void restart(std::uint32_t number, const rx_ring& ring);
     const rx_queue& queue(std::uint32_t number) const { return *queues_[number]; }
     rx_queue& queue(std::uint32_t number) { return *queues_[number]; }
     steering& rules() noexcept { return steering_; }
@@ -48,15 +53,19 @@ class receiver {
     static constexpr std::uint16_t burst = 64;
 
     void fill_burst();
-    /// Returns false when the packet must wait for a slot.
+    rx_queue* taker_of_all() const;
+    void deliver_plain();
+    bool place(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slot);
     bool take(rte_mbuf& mbuf);
-    bool steer(rte_mbuf& mbuf);
-    bool deliver(rte_mbuf& mbuf);
-    void finish(rx_queue& queue, const rte_mbuf& mbuf);
-    bool drop(drop_reason reason);
+    void steer(const rte_mbuf& mbuf);
+    bool deliver(rte_mbuf& mbuf, drop_reason& reason);
+    bool finish(rx_queue& queue, rte_mbuf& mbuf);
+    void choose_lender() noexcept;
+    void move_out(const rx_queue& queue) noexcept;
     void end_of_capture();
 
     std::uint16_t port_;
+    rx_pool* pool_;
     bool hold_;
     std::string capture_;
     int timestamp_offset_ = -1;
@@ -66,7 +75,7 @@ class receiver {
 
     std::array<rte_mbuf*, burst> mbufs_{}; ///< the burst in hand: next_ .. count_ are still to be taken
     std::uint16_t next_ = 0, count_ = 0;
-    std::uint64_t burst_time_ns_ = 0;
+    std::uint64_t burst_real_time_ = 0; ///< as in a completion
     decision decision_{}; ///< of mbufs_[next_], when decided_
     packet_headers headers_{};
     bool decided_ = false;

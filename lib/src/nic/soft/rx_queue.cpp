@@ -4,35 +4,58 @@
 
 #include <bit>
 #include <cstring>
+#include <new>
+#include <numeric>
 
 namespace weftio::nic {
 
-bool rx_queue::has_room()
+static_assert(rx_ring::headroom_bytes == RTE_PKTMBUF_HEADROOM);
+
+rx_queue::rx_queue(const rx_ring& ring) : ring_(ring), free_(ring.depth), slot_of_(ring.depth)
 {
-    if (free_ != 0)
-        return true;
-    // Acquire, pairs with the kernel's release: its reads of the slots it gave back are over.
-    auto posted = static_cast<std::uint16_t>(weftio_swap32(weftio_load_acquire_sys_u32(ring_.dbrec)));
-    auto free = static_cast<std::uint16_t>(posted - static_cast<std::uint16_t>(filled_));
-    // A kernel may write anything: a record that claims more slots than there are is not believed.
-    free_ = free <= ring_.depth ? free : 0;
-    return free_ != 0;
+    begin();
 }
 
-std::span<std::uint8_t> rx_queue::copy(const rte_mbuf& mbuf)
+rx_queue::~rx_queue() = default;
+
+/// The kernel's first entries post the slots in order.
+void rx_queue::begin()
 {
-    auto* slot = reinterpret_cast<std::uint8_t*>(ring_.slots) + std::size_t{filled_ & (ring_.depth - 1)} * ring_.stride_bytes;
-    auto* end = slot;
+    filled_ = posted_ = free_count_ = 0;
+    stopped_ = false;
+    std::iota(slot_of_.begin(), slot_of_.end(), std::uint16_t{0});
+}
+
+std::uint32_t rx_queue::reclaim()
+{
+    // Acquire, pairs with the kernel's release: its reads of the slots it gave back are over.
+    auto record = static_cast<std::uint16_t>(weftio_swap32(weftio_load_acquire_sys_u32(ring_.dbrec)));
+    auto more = static_cast<std::uint16_t>(record - static_cast<std::uint16_t>(posted_));
+    // A kernel may write anything: a record that claims more slots than there are is not believed.
+    if (more == 0 || stopped_ || posted_ - filled_ + more > ring_.depth)
+        return free_count_;
+    const std::uint32_t mask = ring_.depth - 1, before = posted_;
+    posted_ += more;
+    for (std::uint32_t index = posted_; index-- != before;)
+        free_[free_count_++] = slot_of_[index & mask];
+    return free_count_;
+}
+
+std::span<std::uint8_t> rx_queue::copy(std::uint32_t slot, const rte_mbuf& mbuf)
+{
+    auto* begin = reinterpret_cast<std::uint8_t*>(this->slot(slot));
+    auto* end = begin;
     for (const rte_mbuf* segment = &mbuf; segment; segment = segment->next) {
-        std::memcpy(end, rte_pktmbuf_mtod(segment, const std::uint8_t*), segment->data_len);
+        std::memmove(end, rte_pktmbuf_mtod(segment, const std::uint8_t*), segment->data_len); // it may lie in this very slot
         end += segment->data_len;
     }
-    return {slot, end};
+    return {begin, end};
 }
 
-void rx_queue::complete(std::uint32_t bytes, const rx_facts& facts)
+void rx_queue::complete(std::uint32_t slot, std::uint32_t bytes, const rx_facts& facts)
 {
-    weftio_cqe& cqe = ring_.completions[filled_ & (ring_.depth - 1)];
+    const std::uint32_t at = filled_ & (ring_.depth - 1);
+    weftio_cqe& cqe = ring_.completions[at];
     cqe.rss_hash_be = weftio_swap32(facts.rss_hash);
     cqe.rss_hash_type = facts.has_rss_hash;
     cqe.hds_ip_ext = facts.hds_ip_ext;
@@ -40,26 +63,65 @@ void rx_queue::complete(std::uint32_t bytes, const rx_facts& facts)
     cqe.vlan_info_be = weftio_swap16(facts.vlan_tci);
     cqe.user_index_be = weftio_swap32(ring_.number);
     cqe.byte_count_be = weftio_swap32(bytes);
-    cqe.timestamp_be = weftio_swap64(weftio_real_time_from_ns(facts.timestamp_ns));
+    cqe.timestamp_be = weftio_swap64(facts.real_time);
 
     auto pass = filled_ >> std::countr_zero(ring_.depth);
-    auto publication = weftio_cqe_publication(filled_, WEFTIO_CQE_OPCODE_RESPONDER_SEND, pass);
+    auto publication = weftio_cqe_publication(slot, WEFTIO_CQE_OPCODE_RESPONDER_SEND, pass);
     // Release: payload and bytes 0..59 first.
     weftio_store_release_sys_u32(&cqe.publication, publication);
+    slot_of_[at] = static_cast<std::uint16_t>(slot);
     ++filled_;
-    --free_;
-    delivered.add(1);
+}
+
+void rx_queue::count(std::uint64_t packets, std::uint64_t bytes)
+{
+    delivered.add(packets);
     delivered_bytes.add(bytes);
+}
+
+bool rx_queue::make_headers(rte_mempool* pool) noexcept
+{
+    if (!headers_)
+        headers_.reset(new (std::nothrow) rte_mbuf[ring_.depth]{});
+    if (!headers_)
+        return false;
+    for (std::uint32_t number = 0; number < ring_.depth; ++number) {
+        rte_mbuf& mbuf = headers_[number];
+        mbuf.pool = pool;
+        mbuf.buf_addr = slot(number) - rx_ring::headroom_bytes;
+        mbuf.buf_iova = reinterpret_cast<rte_iova_t>(mbuf.buf_addr);
+        mbuf.buf_len = static_cast<std::uint16_t>(rx_ring::headroom_bytes + ring_.slot_bytes);
+        mbuf.nb_segs = 1;
+        mbuf.port = RTE_MBUF_PORT_INVALID;
+        rte_mbuf_refcnt_set(&mbuf, 1);
+    }
+    return true;
+}
+
+unsigned rx_queue::lend(rte_mbuf** mbufs, unsigned most)
+{
+    if (free_count_ < most)
+        reclaim();
+    unsigned lent = 0;
+    while (lent < most && free_count_ != 0)
+        mbufs[lent++] = &headers_[take_slot()];
+    return lent;
+}
+
+std::size_t rx_queue::lent_slot(const rte_mbuf* mbuf) const
+{
+    auto offset = reinterpret_cast<std::uintptr_t>(mbuf) - reinterpret_cast<std::uintptr_t>(headers_.get());
+    return headers_ ? offset / sizeof(rte_mbuf) : ring_.depth;
 }
 
 void rx_queue::stop()
 {
     if (stopped_)
         return;
+    reclaim(); // the kernel may have posted more
     stopped_ = true;
-    free_ = 0; // count anew: the kernel may have posted more
-    has_room();
-    flushed.add(free_);
+    free_count_ = 0;
+    flushed.add(posted_ - filled_);
 }
 
 void rx_queue::restart(const rx_ring& ring)
@@ -67,8 +129,7 @@ void rx_queue::restart(const rx_ring& ring)
     auto number = ring_.number;
     ring_ = ring;
     ring_.number = number;
-    filled_ = free_ = 0;
-    stopped_ = false;
+    begin();
 }
 
 } // namespace weftio::nic

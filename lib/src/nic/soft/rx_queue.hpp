@@ -3,12 +3,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <vector>
 
 #include "core/counter.hpp"
 #include "weftio/device/ring.h"
 
 struct rte_mbuf;
+struct rte_mempool;
 
 namespace weftio::nic {
 
@@ -16,16 +19,20 @@ namespace weftio::nic {
 struct rx_ring {
     weftio_cqe* completions = nullptr;
     const std::uint32_t* dbrec = nullptr; ///< written by the kernel: entries posted in all, low 16 bits, big-endian
-    std::byte* slots = nullptr;
-    std::uint32_t depth = 0; ///< power of two, at most 32768
-    std::uint32_t stride_bytes = 0;
+    std::byte* slots = nullptr;           ///< where the packet of slot 0 begins; `headroom_bytes` before it belong to it too
+    std::uint32_t depth = 0;              ///< power of two, at most 32768
+    std::uint32_t stride_bytes = 0;       ///< from slot to slot
+    std::uint32_t slot_bytes = 0;         ///< the longest packet
     std::uint32_t number = 0;
     bool verify_checksums = true;
+
+    /// What a driver wants in front of a packet, for a VLAN tag that it puts back.
+    static constexpr std::uint32_t headroom_bytes = 128;
 };
 
 /// What the engine knows about a packet besides its bytes.
 struct rx_facts {
-    std::uint64_t timestamp_ns = 0;
+    std::uint64_t real_time = 0; ///< of its arrival, as in the completion
     std::uint32_t rss_hash = 0;
     bool has_rss_hash = false;
     std::uint8_t hds_ip_ext = 0;      ///< as in the completion
@@ -34,31 +41,60 @@ struct rx_facts {
 };
 
 /// Owned and driven by one engine. Counters may be read from anywhere.
+///
+/// Slots are filled in any order: a completion names its slot, and the kernel gives completions back in order. The slot given
+/// back last is filled first, because its lines are the likeliest to be in a cache still.
 class rx_queue {
  public:
-    explicit rx_queue(const rx_ring& ring) : ring_(ring) {}
+    explicit rx_queue(const rx_ring& ring);
+    rx_queue(const rx_queue&) = delete;
+    rx_queue& operator=(const rx_queue&) = delete;
+    ~rx_queue();
 
-    bool fits(std::uint32_t bytes) const { return bytes <= ring_.stride_bytes; }
+    bool fits(std::uint32_t bytes) const { return bytes <= ring_.slot_bytes; }
     /// Whether a slot is free. Reads the doorbell record only when none is known to be.
-    bool has_room();
-    /// Copies a packet into the next slot, which nobody else looks at before complete(). @pre has_room(), fits()
-    std::span<std::uint8_t> copy(const rte_mbuf& mbuf);
-    /// Publishes the completion of the next slot.
-    void complete(std::uint32_t bytes, const rx_facts& facts);
+    bool has_room() { return free_count_ != 0 || reclaim() != 0; }
+    /// Reads the doorbell record. Returns how many slots are free.
+    std::uint32_t reclaim();
+    /// Takes a free slot, which nobody else looks at before complete(). @pre has_room()
+    std::uint32_t take_slot() { return free_[--free_count_]; }
+    std::byte* slot(std::uint32_t number) const { return ring_.slots + std::size_t{number} * ring_.stride_bytes; }
+    /// Copies a packet into a slot. @pre fits()
+    std::span<std::uint8_t> copy(std::uint32_t slot, const rte_mbuf& mbuf);
+    /// Publishes the next completion: a packet of `bytes` bytes is in `slot`.
+    void complete(std::uint32_t slot, std::uint32_t bytes, const rx_facts& facts);
+    /// For complete(): the sums of a burst.
+    void count(std::uint64_t packets, std::uint64_t bytes);
+
+    /// Makes an mbuf of each slot, of that pool, so that a driver can fill slots itself. Returns false without memory for them.
+    bool make_headers(rte_mempool* pool) noexcept;
+    /// Hands out free slots as mbufs, at most `most`. Returns how many.
+    unsigned lend(rte_mbuf** mbufs, unsigned most);
+    /// Takes a slot back unfilled.
+    void take_back(const rte_mbuf* mbuf) { free_[free_count_++] = static_cast<std::uint16_t>(lent_slot(mbuf)); }
+    /// The slot that an mbuf of make_headers() stands for; `depth` or more for any other mbuf.
+    std::size_t lent_slot(const rte_mbuf* mbuf) const;
+
     const rx_ring& ring() const { return ring_; }
     /// The kernel is given up: nothing is delivered any more, what was posted and is not filled is flushed.
     void stop();
     bool stopped() const { return stopped_; }
-    /// Starts again at index 0, in a ring that has been made anew.
+    /// Starts again at index 0, in a ring that has been made anew and is as deep. @pre no driver has a slot
     void restart(const rx_ring& ring);
 
     /// What a kernel posted is delivered, free, or, once the queue was stopped, flushed.
     detail::counter delivered, delivered_bytes, out_of_buffer, too_long, flushed;
 
  private:
+    void begin();
+
     rx_ring ring_;
-    std::uint32_t filled_ = 0; ///< free-running index of the next slot
-    std::uint32_t free_ = 0;   ///< slots known to be free
+    std::uint32_t filled_ = 0; ///< free-running index of the next completion
+    std::uint32_t posted_ = 0; ///< entries that the record was seen to claim, free-running
+    std::uint32_t free_count_ = 0;
+    std::vector<std::uint16_t> free_;    ///< free slots, the next one last
+    std::vector<std::uint16_t> slot_of_; ///< by index: the slot that the entry posts, then the one that the completion names
+    std::unique_ptr<rte_mbuf[]> headers_; ///< by slot; the kernel cannot reach them
     bool stopped_ = false;
 };
 

@@ -1,21 +1,13 @@
 #include "nic/soft/send_headers.hpp"
 
 #include <fmt/format.h>
-#include <rte_errno.h>
 #include <rte_mempool.h>
 
-#include "weftio/error.hpp"
+#include "nic/soft/bare_pool.hpp"
 
 namespace weftio::nic {
 
 namespace {
-
-int nothing_to_allocate(rte_mempool*)
-{
-    return 0;
-}
-
-void nothing_to_free(rte_mempool*) {}
 
 int take_back(rte_mempool*, void* const* objects, unsigned count)
 {
@@ -30,46 +22,17 @@ int nothing_to_give(rte_mempool*, void**, unsigned)
     return -ENOBUFS;
 }
 
-unsigned none_available(const rte_mempool*)
-{
-    return 0;
-}
-
-/// Registered by hand, not by DPDK's macro, so that a static library does not lose it.
-void register_operations()
-{
-    static const int registered = [] {
-        rte_mempool_ops operations{};
-        fmt::format_to_n(operations.name, sizeof operations.name - 1, "weftio_send");
-        operations.alloc = nothing_to_allocate;
-        operations.free = nothing_to_free;
-        operations.enqueue = take_back;
-        operations.dequeue = nothing_to_give;
-        operations.get_count = none_available;
-        return rte_mempool_register_ops(&operations);
-    }();
-    if (registered < 0)
-        throw error(errc::out_of_memory, fmt::format("weftio: DPDK takes no more mempool drivers ({}); at most {} may be linked into a program",
-                                                     rte_strerror(-registered), RTE_MEMPOOL_MAX_OPS_IDX));
-}
-
 rte_mempool* made_pool()
 {
+    static const int operations = [] {
+        rte_mempool_ops ours{};
+        ours.enqueue = take_back;
+        ours.dequeue = nothing_to_give;
+        return register_pool_operations("weftio_send", ours);
+    }();
     static std::atomic<unsigned> made{0};
-    register_operations();
-    rte_mempool* pool = rte_mempool_create_empty(fmt::format("weftio_tx_{}", made.fetch_add(1)).c_str(), 1, sizeof(send_header), 0,
-                                                 sizeof(rte_pktmbuf_pool_private), SOCKET_ID_ANY, 0);
-    if (!pool || rte_mempool_set_ops_byname(pool, "weftio_send", nullptr) != 0) {
-        int reason = rte_errno;
-        rte_mempool_free(pool);
-        throw error(errc::out_of_memory, fmt::format("weftio: eth_txq: no pool for send headers: {}; close ports or queues, or give EAL more "
-                                                     "memory",
-                                                     rte_strerror(reason)));
-    }
-    rte_pktmbuf_pool_private room{};
-    room.mbuf_data_room_size = UINT16_MAX;
-    rte_pktmbuf_pool_init(pool, &room);
-    return pool;
+    (void)operations;
+    return make_bare_pool(fmt::format("weftio_tx_{}", made.fetch_add(1)), "weftio_send", nullptr, UINT16_MAX);
 }
 
 } // namespace

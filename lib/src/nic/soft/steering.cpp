@@ -254,6 +254,19 @@ decision steering::apply(const outcome& outcome, const received_frame& frame, co
     return result;
 }
 
+std::uint32_t steering::taker_of_all() const noexcept
+{
+    if (matches_.empty() || !matches_.front().everything || outcomes_.front().action != flow_action::kind::queue)
+        return rx_target::closed;
+    return outcomes_.front().indirection.front();
+}
+
+void steering::count_all(std::uint64_t packets, std::uint64_t bytes) noexcept
+{
+    outcomes_.front().rule->packets.add(packets);
+    outcomes_.front().rule->bytes.add(bytes);
+}
+
 decision steering::decide(const received_frame& frame, packet_headers* headers) noexcept
 {
     if (matches_.empty())

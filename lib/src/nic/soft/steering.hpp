@@ -79,6 +79,11 @@ class steering {
     /// Finds the first rule that matches, counts its hit, and says where the frame goes. Never blocks or allocates.
     /// @param[out] headers  filled when decision::parsed; may be nullptr
     decision decide(const received_frame& frame, packet_headers* headers) noexcept;
+    /// The queue that gets every packet, whatever it is, because the first rule says so; rx_target::closed when packets have to
+    /// be looked at.
+    std::uint32_t taker_of_all() const noexcept;
+    /// For packets that went there without decide(): hits of that rule. @pre taker_of_all() names a queue
+    void count_all(std::uint64_t packets, std::uint64_t bytes) noexcept;
 
  private:
     /// What rules compare, side by side: source, destination, then small fields, so that a match is five masked words.

@@ -1,0 +1,48 @@
+// Where a driver gets mbufs from: the slots of a receive queue while some are free, a pool of the port's own otherwise.
+#pragma once
+
+#include <cstdint>
+
+struct rte_mbuf;
+struct rte_mempool;
+
+namespace weftio::nic {
+
+class rx_queue;
+
+/// Lets a driver fill the slots of a kernel's queue itself: receiving without copying.
+///
+/// For drivers that take an mbuf when a packet has come, and hold none between two bursts. Others fill rings of mbufs ahead,
+/// which may be of a queue that is gone when the packet comes.
+///
+/// - Ownership: must outlive the driver's receive queue. `own` is the caller's.
+/// - Threads: the engine's, or between two turns.
+class rx_pool {
+ public:
+    /// Whether `driver` is known to hold no mbufs between two bursts.
+    static bool suits(const char* driver) noexcept;
+
+    /// Throws weftio::error errc::out_of_memory. @param own  its mbufs hold RTE_MBUF_DEFAULT_BUF_SIZE bytes
+    rx_pool(std::uint16_t port, rte_mempool* own);
+    rx_pool(const rx_pool&) = delete;
+    rx_pool& operator=(const rx_pool&) = delete;
+    ~rx_pool();
+
+    rte_mempool* mempool() const noexcept { return pool_; }
+    rte_mempool* own() const noexcept { return own_; }
+    /// From now on packets go to slots of `queue`; of none if nullptr. @pre of the queue before, no slot is with the driver
+    void lend_from(rx_queue* queue) noexcept { lender_ = queue; }
+    rx_queue* lender() const noexcept { return lender_; }
+    /// Whether the slots of a queue hold what a driver believes an mbuf of this pool to hold.
+    static bool is_long_enough(std::uint32_t slot_bytes) noexcept;
+
+    /// What the mempool does. Returns 0 or a negative errno.
+    int get(rte_mbuf** mbufs, unsigned count) noexcept;
+    void put(rte_mbuf* const* mbufs, unsigned count) noexcept;
+
+ private:
+    rte_mempool *pool_, *own_;
+    rx_queue* lender_ = nullptr;
+};
+
+} // namespace weftio::nic
