@@ -14,44 +14,11 @@
 #include <rte_ring.h>
 
 #include "core/environment.hpp"
-
-#if defined(__SANITIZE_THREAD__)
-#define WEFTIO_TEST_UNDER_TSAN 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define WEFTIO_TEST_UNDER_TSAN 1
-#endif
-#endif
-
-#ifdef WEFTIO_TEST_UNDER_TSAN
-extern "C" void AnnotateIgnoreReadsBegin(const char* file, int line);
-extern "C" void AnnotateIgnoreReadsEnd(const char* file, int line);
-extern "C" void AnnotateIgnoreWritesBegin(const char* file, int line);
-extern "C" void AnnotateIgnoreWritesEnd(const char* file, int line);
-#endif
+#include "unit/nic/as_a_driver.hpp"
 
 namespace weftio::test {
 
 namespace {
-
-/// While it lives, what this thread does to mbufs is as invisible to ThreadSanitizer as what a driver does: they go to the
-/// engine through a ring whose other end is DPDK's, and ThreadSanitizer does not see that end.
-struct as_a_driver {
-#ifdef WEFTIO_TEST_UNDER_TSAN
-    as_a_driver()
-    {
-        AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
-        AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
-    }
-    ~as_a_driver()
-    {
-        AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
-        AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
-    }
-#else
-    as_a_driver() {} // not trivial: a variable of this type is used
-#endif
-};
 
 constexpr unsigned wire_packets = 4096, pool_mbufs = 8191;
 

@@ -12,6 +12,7 @@
 
 #include "core/environment.hpp"
 #include "nic/soft_port.hpp"
+#include "unit/nic/as_a_driver.hpp"
 
 namespace weftio::test {
 
@@ -71,6 +72,7 @@ rte_mbuf* sending_port::take_mbuf() const
 
 std::vector<bytes> sending_port::take() const
 {
+    as_a_driver unseen;
     std::vector<bytes> taken;
     while (rte_mbuf* mbuf = take_mbuf()) {
         EXPECT_EQ(mbuf->nb_segs, 1);
@@ -95,6 +97,7 @@ std::vector<bytes> sending_port::send_all()
 
 bool sending_port::arrive(const bytes& frame) const
 {
+    as_a_driver unseen;
     rte_mbuf* mbuf = rte_pktmbuf_alloc(pool_);
     if (!mbuf)
         return false;
