@@ -1,5 +1,8 @@
 // The device functions of a send queue, called by a kernel of one lane that the test plays. Nothing happens by itself.
+#include <sys/mman.h>
+
 #include <atomic>
+#include <csignal>
 #include <thread>
 
 #include <fmt/format.h>
@@ -319,6 +322,37 @@ TEST(SendRing, KnowsWhatIsCompletedHoweverMuchOthersCommitMeanwhile)
     ending = true;
     others.join();
     EXPECT_EQ(wrong, 0u);
+}
+
+/// Marks of two pages, of which the second cannot be written before somebody has looked.
+struct {
+    std::uint32_t* marks;
+    weftio_dev_send_ring ring;
+    std::uint32_t committed_to;
+} halfway;
+constexpr std::uint32_t marks_in_page = 1024;
+
+TEST(SendRing, IsNeverCommittedUpToTheMiddleOfAnEntry)
+{
+    constexpr std::size_t page = marks_in_page * sizeof(std::uint32_t);
+    void* pages = mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(pages, MAP_FAILED);
+    halfway = {.marks = static_cast<std::uint32_t*>(pages), .ring = {}, .committed_to = ~0u};
+    halfway.ring.filled = halfway.marks;
+    halfway.ring.mask = 2 * marks_in_page - 1;
+    halfway.ring.reserved = marks_in_page + 1;
+    ASSERT_EQ(mprotect(halfway.marks + marks_in_page, page, PROT_READ), 0);
+    struct sigaction look {}, before {};
+    look.sa_handler = [](int) {
+        halfway.committed_to = weftio_dev_send_scan(&halfway.ring, marks_in_page - 1);
+        mprotect(halfway.marks + marks_in_page, marks_in_page * sizeof(std::uint32_t), PROT_READ | PROT_WRITE);
+    };
+    ASSERT_EQ(sigaction(SIGSEGV, &look, &before), 0);
+    weftio_dev_send_fill(&halfway.ring, marks_in_page - 1, 2);
+    sigaction(SIGSEGV, &before, nullptr);
+    EXPECT_EQ(halfway.committed_to, marks_in_page - 1);
+    EXPECT_EQ(weftio_dev_send_scan(&halfway.ring, marks_in_page - 1), marks_in_page + 1);
+    munmap(pages, 2 * page);
 }
 
 TEST(SendTimestamp, MovesOnWithoutADivision)

@@ -150,12 +150,15 @@ WEFTIO_FN void weftio_dev_send_segment(const WEFTIO_GLOBAL struct weftio_dev_sen
     weftio_store_x4(ring->segments + (weftio_u64)at * 4, a, b, c, d);
 }
 
-/** Strong mode: says that the `blocks` blocks from `index` on are filled. */
+/**
+ * Strong mode: says that the `blocks` blocks from `index` on are filled. The first is marked last, so that no other block's commit
+ * publishes half an entry.
+ */
 WEFTIO_FN void weftio_dev_send_fill(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 index, weftio_u32 blocks)
 {
     /* Release, pairs with the acquire in weftio_dev_send_scan: the entry is written before its mark. */
-    for (weftio_u32 block = 0; block < blocks; ++block)
-        weftio_store_release_sys_u32(&ring->filled[(index + block) & ring->mask], index + block + 1);
+    for (weftio_u32 end = index + blocks; end != index; --end)
+        weftio_store_release_sys_u32(&ring->filled[(end - 1) & ring->mask], end);
 }
 
 /** The end of the run of filled entries that starts at `ready`. */
