@@ -3,6 +3,7 @@
 //   weftio-replay capture.pcapng iface:veth0
 //   weftio-replay --check *.pcap
 #include <fmt/format.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -27,6 +28,18 @@ void stop_on_signals()
     action.sa_handler = [](int) { stop.store(true, std::memory_order_relaxed); };
     for (int signal : {SIGINT, SIGTERM, SIGHUP})
         ::sigaction(signal, &action, nullptr);
+}
+
+/// Leaves `core` to the engine. Threads started later inherit this; a process that may run nowhere else shares the core.
+void stay_off(int core)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (core < 0 || ::sched_getaffinity(0, sizeof set, &set) != 0)
+        return;
+    CPU_CLR(static_cast<std::size_t>(core), &set);
+    if (CPU_COUNT(&set) != 0)
+        ::sched_setaffinity(0, sizeof set, &set);
 }
 
 bool write_file(const std::string& path, const std::string& text)
@@ -74,6 +87,7 @@ int replay(const command& wanted)
 {
     if (wanted.strict && !all_good(wanted))
         return static_cast<int>(outcome::damaged);
+    stay_off(wanted.session.core);
     screen shown(!wanted.quiet && ::isatty(STDERR_FILENO), wanted.stats_s);
     run_report report = replay_files(wanted.session, stop, [&](const progress& at) { shown.show(at); });
     shown.end();

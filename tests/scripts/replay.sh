@@ -124,9 +124,17 @@ echo "${#captures[@]} captures, $(grep -c damaged mine.txt) damaged"
 now() { date +%s%3N; }
 
 echo "== stopped by a signal"
-"$replay" --loop 0 --json stopped.json "$capture" null >/dev/null &
+core=$(($(nproc) - 1))
+"$replay" --loop 0 --core $core --json stopped.json "$capture" null >/dev/null &
 pid=$!
 sleep 1.5
+for thread in /proc/$pid/task/*; do
+    echo "$(cat $thread/comm) $(taskset -pc "${thread##*/}" | sed 's/.*: //')"
+done >threads.txt
+if [[ $core -gt 0 ]]; then
+    [[ $(grep -c "^weftio/[0-9]* $core\$" threads.txt) == 1 ]] || fail "the engine is not on core $core: $(cat threads.txt)"
+    grep -v "^weftio/[0-9]* " threads.txt | grep -qE "[ ,-]$core\$" && fail "others are on the engine's core: $(cat threads.txt)"
+fi
 begin=$(now)
 kill -INT $pid
 status=0
