@@ -41,9 +41,14 @@ struct receive_ring {
     std::uint32_t publish(std::uint32_t count)
     {
         constexpr nic::rx_facts facts{.real_time = std::uint64_t{1'700'000'000} << 32};
+        std::array<nic::filled_slot, 64> filled;
         std::uint32_t published = 0;
-        for (; published < count && nic.has_room(); ++published)
-            nic.complete(nic.take_slot(), frame_bytes, facts);
+        while (published < count && nic.has_room()) {
+            std::uint32_t burst = 0;
+            for (; burst < filled.size() && published < count && nic.has_room(); ++burst, ++published)
+                filled[burst] = {nic.take_slot(), frame_bytes};
+            nic.complete({filled.data(), burst}, facts);
+        }
         return published;
     }
     /// One lane takes `burst` packets and gives them back. Returns the bytes they hold.

@@ -139,7 +139,7 @@ void eth_txq_life::fill_handle()
     made.control = static_cast<weftio_dev_control*>(control_.device_address());
     made.clock = where_.clock();
     if (!nic_->engine().has_thread()) {
-        void (*turn)(void*) = [](void* engine) { static_cast<nic::engine*>(engine)->turn(); };
+        void (*turn)(void*) = [](void* engine) { static_cast<nic::engine*>(engine)->send_turn(); };
         made.turn = reinterpret_cast<std::uint64_t>(turn);
         made.turn_context = reinterpret_cast<std::uint64_t>(&nic_->engine());
     }

@@ -61,8 +61,8 @@ class RxQueue : public testing::Test {
             std::span<std::uint8_t> copy = queue.copy(slot, mbuf);
             EXPECT_GE(reinterpret_cast<std::byte*>(copy.data()), slots.data());
             EXPECT_LE(reinterpret_cast<std::byte*>(copy.data() + copy.size()), slots.data() + depth * stride_bytes);
-            queue.complete(slot, mbuf.pkt_len, {});
-            queue.count(1, mbuf.pkt_len);
+            const filled_slot packet{slot, mbuf.pkt_len};
+            queue.complete({&packet, 1}, {});
         }
         return filled;
     }
@@ -125,7 +125,8 @@ TEST_F(RxQueue, PublishesWhatFormatsSay)
 {
     post(1);
     ASSERT_TRUE(queue.has_room());
-    queue.complete(queue.take_slot(), 60,
+    const filled_slot packet{queue.take_slot(), 60};
+    queue.complete({&packet, 1},
                    {.real_time = weftio_real_time_from_ns(1'700'000'000'000'000'007),
                     .rss_hash = 0x01020304,
                     .has_rss_hash = true,

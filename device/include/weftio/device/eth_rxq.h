@@ -67,7 +67,7 @@ WEFTIO_FN void weftio_dev_scope_barrier(enum weftio_dev_scope scope)
         weftio_warp_barrier();
 }
 
-/** In inline mode the receiving lane runs the engine itself; otherwise this does nothing. */
+/** In inline mode a lane that wants more than is there runs the engine itself; otherwise this does nothing. */
 WEFTIO_FN void weftio_dev_nic_turn(weftio_u64 turn, weftio_u64 context)
 {
 #if defined(__cplusplus) && !defined(__CUDACC__)
@@ -82,15 +82,12 @@ WEFTIO_FN void weftio_dev_nic_turn(weftio_u64 turn, weftio_u64 context)
 #define WEFTIO_DEV_STOP_TIMEOUT (1u << 20) /* above any count: a ring has at most 2^15 entries */
 #define WEFTIO_DEV_STOP_ABORT (1u << 21)
 
-/** Lane 0's view of whether the wait must end. The bound starts to run at the first call. */
-WEFTIO_FN weftio_u32 weftio_dev_receive_stop(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, weftio_u64 timeout_ns,
+/** Lane 0's view of whether the time is up. The bound starts to run at the first call. */
+WEFTIO_FN weftio_u32 weftio_dev_receive_late(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, weftio_u64 timeout_ns,
                                              weftio_u64 *deadline_ns)
 {
-    if (weftio_dev_aborted(rxq->control))
-        return WEFTIO_DEV_STOP_ABORT;
-    if (!timeout_ns)
-        return 0;
     weftio_u64 now_ns = weftio_dev_clock_ns(rxq->clock);
+
     if (!*deadline_ns)
         *deadline_ns = now_ns + timeout_ns;
     return now_ns >= *deadline_ns ? WEFTIO_DEV_STOP_TIMEOUT : 0;
@@ -99,7 +96,8 @@ WEFTIO_FN weftio_u32 weftio_dev_receive_stop(WEFTIO_GLOBAL struct weftio_dev_eth
 /**
  * The receive of every scope: `lane` of `lanes` polls its share, the scope adds up, lane 0 decides when to stop.
  *
- * A slot that is still held cannot show a completion of this pass, so no free-slot count is needed here.
+ * A slot that is still held cannot show a completion of this pass, so no free-slot count is needed here. The abort flag is looked
+ * at in every call: a kernel that always finds enough must end too.
  */
 WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_receive(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, weftio_u32 max_packets,
                                                 weftio_u64 timeout_ns, weftio_u32 *count, weftio_u32 *first,
@@ -113,11 +111,14 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_receive(WEFTIO_GLOBAL struct weftio_dev_
     weftio_u32 found = 0, stop = 0;
 
     for (weftio_u32 attempt = 0;; ++attempt) {
-        if (lane == 0)
+        if (lane == 0 && rxq->turn && !weftio_dev_completion_ready(&rxq->completions, start + limit - 1))
             weftio_dev_nic_turn(rxq->turn, rxq->turn_context);
+        weftio_u32 aborted = lane == 0 && weftio_dev_aborted(rxq->control);
         weftio_u32 mine = weftio_dev_completion_count(&rxq->completions, start + found, limit - found, lane, lanes);
-        if (lane == 0 && found + mine < enough)
-            mine += weftio_dev_receive_stop(rxq, timeout_ns, &deadline_ns);
+        if (aborted)
+            mine += WEFTIO_DEV_STOP_ABORT;
+        else if (lane == 0 && timeout_ns && found + mine < enough)
+            mine += weftio_dev_receive_late(rxq, timeout_ns, &deadline_ns);
         weftio_u32 sum = weftio_dev_scope_sum(scope, mine, &rxq->scratch);
 
         stop = sum & (WEFTIO_DEV_STOP_TIMEOUT | WEFTIO_DEV_STOP_ABORT);

@@ -86,6 +86,16 @@ WEFTIO_FN void weftio_dev_eth_txq_get_info(const WEFTIO_GLOBAL struct weftio_dev
     *mask = txq->ring.mask;
 }
 
+/**
+ * Free-running index behind the last entry that the NIC is done with, sent or failed. Never blocks; any lane.
+ *
+ * For a kernel that sends received packets from where they lie: those of entries below it may be released.
+ */
+WEFTIO_FN weftio_u32 weftio_dev_eth_txq_completed(const WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq)
+{
+    return weftio_dev_send_completed(&txq->ring);
+}
+
 /** The received packet `index` as a buffer, to be sent from where it lies. Do not release it before the send has completed. */
 WEFTIO_FN struct weftio_dev_buf weftio_dev_eth_rxq_buf(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, weftio_u32 index)
 {

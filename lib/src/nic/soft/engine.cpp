@@ -59,6 +59,12 @@ unsigned engine::turn()
     return one_turn();
 }
 
+unsigned engine::send_turn()
+{
+    std::scoped_lock lock(turns_);
+    return sender_.turn(std::numeric_limits<std::uint32_t>::max());
+}
+
 unsigned engine::one_turn()
 {
     detail::utc_clock::instance().discipline();

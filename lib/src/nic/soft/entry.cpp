@@ -11,8 +11,6 @@ namespace weftio::nic {
 namespace {
 
 constexpr std::uint32_t words_per_segment = 4, words_per_block = 16;
-/// A kernel on another core wrote the entries: the one this far ahead is asked for while this one is executed.
-constexpr std::uint32_t entries_ahead = 8;
 constexpr std::uint32_t wait_on_time = WEFTIO_OPCODE_WAIT | WEFTIO_WAIT_ON_TIME << 8;
 constexpr std::uint32_t ethernet_header_bytes = 14, vlan_tag_bytes = 4, most_vlan_tags = 2;
 
@@ -145,8 +143,7 @@ refusal fetch(const entry_ring& ring, std::uint32_t index, std::uint32_t availab
     for (std::uint32_t at = 0; at < words_per_segment; ++at)
         out.words[at] = word(at);
     std::uint32_t head = weftio_swap32(out.words[0]), queue_ds = weftio_swap32(out.words[1]);
-    if (available > entries_ahead) // not further: the kernel may be writing there
-        __builtin_prefetch(&ring.words[(index + entries_ahead) * words_per_block & mask]);
+    ask_for_entries(ring, index, available);
     out.segments = 1; // what a refused entry counts as
     if ((head >> 8 & 0xffff) != (index & 0xffff))
         return refusal::wrong_index;

@@ -55,6 +55,43 @@ struct entry {
     std::uint32_t blocks() const noexcept { return (segments + 3) / 4; }
 };
 
+/// A kernel on another core wrote the entries: asks for the one a few ahead while the one at `index` is executed, if it is among
+/// the `available` ones; further on the kernel may be writing.
+inline void ask_for_entries(const entry_ring& ring, std::uint32_t index, std::uint32_t available) noexcept
+{
+    constexpr std::uint32_t ahead = 8;
+    if (available > ahead)
+        __builtin_prefetch(&ring.words[std::size_t{(index + ahead) & (ring.depth - 1)} * 16]);
+}
+
+/// What nearly all entries are: a SEND of one piece of memory, as it is.
+struct plain_send {
+    std::uint64_t address = 0;
+    std::uint32_t bytes = 0; ///< not 0
+    std::uint32_t key = 0;
+    bool event = false;
+};
+
+/// Reads the entry at `index` once, if it is one of these. Returns whether it was; fetch() tells what else it is.
+[[gnu::always_inline]] inline bool read_plain_send(const entry_ring& ring, std::uint32_t index, plain_send& out) noexcept
+{
+    const std::uint32_t* block = &ring.words[std::size_t{index & (ring.depth - 1)} * 16];
+    auto two_words = [&](unsigned at) { return weftio_load_acquire_sys_u64(reinterpret_cast<const std::uint64_t*>(block + at)); };
+    auto low = [](std::uint64_t words) { return weftio_swap32(static_cast<std::uint32_t>(words)); };
+    auto high = [](std::uint64_t words) { return weftio_swap32(static_cast<std::uint32_t>(words >> 32)); };
+    const std::uint64_t head = two_words(0), mode = two_words(2), checksums = two_words(4), inlined = two_words(6);
+    const std::uint64_t count_key = two_words(8), address = two_words(10);
+    constexpr std::uint32_t segments = 3, wants_checksums = WEFTIO_ETH_L3_CHECKSUM | WEFTIO_ETH_L4_CHECKSUM;
+    if (low(head) != ((index & 0xffff) << 8 | WEFTIO_OPCODE_SEND) || high(head) != (ring.queue << 8 | segments) ||
+        (checksums >> 32 & wants_checksums) != 0 || (inlined >> 32 & 0xffff) != 0)
+        return false;
+    out.bytes = low(count_key);
+    out.key = high(count_key);
+    out.address = std::uint64_t{low(address)} << 32 | high(address);
+    out.event = (mode >> 24 & 0x0c) == WEFTIO_CE_ALWAYS_AND_EVENT;
+    return out.bytes != 0 && (out.bytes & WEFTIO_INLINE_SEGMENT) == 0;
+}
+
 /// Copies the entry at `index`, at most `available` blocks of it. Returns why it cannot be executed, or refusal::none.
 refusal fetch(const entry_ring& ring, std::uint32_t index, std::uint32_t available, entry& out) noexcept;
 

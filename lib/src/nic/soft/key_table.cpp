@@ -32,15 +32,4 @@ void key_table::remove(std::uint32_t key) noexcept
     free_.insert(free_.begin(), key >> 8); // oldest first: a variant comes round as late as possible
 }
 
-std::byte* key_table::translate(std::uint32_t key, std::uint64_t address, std::uint64_t bytes) const noexcept
-{
-    const key_entry* entry = find(key);
-    if (!entry || address < entry->device_base)
-        return nullptr;
-    std::uint64_t offset = address - entry->device_base;
-    if (offset > entry->bytes || bytes > entry->bytes - offset)
-        return nullptr;
-    return entry->cpu + offset;
-}
-
 } // namespace weftio::nic

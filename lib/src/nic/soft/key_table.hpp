@@ -21,6 +21,13 @@ struct key_entry {
     std::uint64_t bytes = 0;
     key_rights rights;
     std::uint64_t owner = 0; ///< protection domain: 0 for everybody at this NIC
+
+    /// CPU address of `count` bytes at device address `address`; nullptr when any of them is outside.
+    std::byte* at(std::uint64_t address, std::uint64_t count) const noexcept
+    {
+        std::uint64_t offset = address - device_base; // below the base: more than any region has
+        return offset <= bytes && count <= bytes - offset ? cpu + offset : nullptr;
+    }
 };
 
 /// mlx5-style keys: index in the upper 24 bits, a variant below that changes whenever an index is used again, so that the
@@ -39,7 +46,11 @@ class key_table {
         return &slots_[index].entry;
     }
     /// CPU address of `bytes` bytes at device address `address` under `key`; nullptr when any of them is outside.
-    std::byte* translate(std::uint32_t key, std::uint64_t address, std::uint64_t bytes) const noexcept;
+    std::byte* translate(std::uint32_t key, std::uint64_t address, std::uint64_t bytes) const noexcept
+    {
+        const key_entry* entry = find(key);
+        return entry ? entry->at(address, bytes) : nullptr;
+    }
     /// How many keys have been removed so far: while it stays the same, an address that was found stays good.
     std::uint64_t removals() const noexcept { return removals_; }
 

@@ -107,48 +107,53 @@ rx_queue* receiver::taker_of_all() const
     return queue && !queue->stopped() ? queue : nullptr;
 }
 
+/// Sees to it that the packet lies in a slot of the queue; the mbuf is gone then. Returns false when no slot is free.
+inline bool receiver::place(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slot)
+{
+    const std::size_t lent = queue.lent_slot(&mbuf);
+    if (lent < queue.ring().depth && mbuf.nb_segs == 1 && mbuf.data_off == rx_ring::headroom_bytes) {
+        slot = static_cast<std::uint32_t>(lent);
+        return true;
+    }
+    return place_by_copy(queue, mbuf, slot);
+}
+
+bool receiver::place_by_copy(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slot)
+{
+    const std::size_t lent = queue.lent_slot(&mbuf);
+    const bool own = lent < queue.ring().depth && mbuf.nb_segs == 1; // but the driver has moved its beginning
+    if (!own && !queue.has_room())
+        return false;
+    slot = own ? static_cast<std::uint32_t>(lent) : queue.take_slot();
+    queue.copy(slot, mbuf);
+    copied_bytes_.add(mbuf.pkt_len);
+    if (!own)
+        rte_pktmbuf_free(&mbuf);
+    return true;
+}
+
 /// Delivers packets, as far as it goes, about which nothing has to be found out: one queue gets all and wants no checksum verified.
 void receiver::deliver_plain()
 {
     rx_queue* queue = next_ < count_ && !decided_ ? taker_of_all() : nullptr;
     if (!queue || queue->ring().verify_checksums)
         return;
-    const rx_facts facts{.real_time = burst_real_time_, .hds_ip_ext = WEFTIO_CQE_L2_OK};
-    const std::uint16_t first = next_;
+    std::array<filled_slot, burst> filled;
+    std::size_t packets = 0;
     std::uint64_t bytes = 0;
-    for (std::uint32_t slot; next_ < count_; ++next_) {
-        rte_mbuf& mbuf = *mbufs_[next_];
+    for (std::uint16_t at = next_; at < count_; ++at) {
+        rte_mbuf& mbuf = *mbufs_[at];
         const std::uint32_t frame_bytes = mbuf.pkt_len;
-        if (mbuf.ol_flags != 0 || frame_bytes < RTE_ETHER_HDR_LEN || !queue->fits(frame_bytes) || !place(*queue, mbuf, slot))
+        if (mbuf.ol_flags != 0 || frame_bytes < RTE_ETHER_HDR_LEN || !queue->fits(frame_bytes) ||
+            !place(*queue, mbuf, filled[packets].slot))
             break;
-        queue->complete(slot, frame_bytes, facts);
+        filled[packets++].bytes = frame_bytes;
         bytes += frame_bytes;
     }
-    const auto packets = static_cast<std::uint64_t>(next_ - first);
+    queue->complete({filled.data(), packets}, {.real_time = burst_real_time_, .hds_ip_ext = WEFTIO_CQE_L2_OK});
+    next_ = static_cast<std::uint16_t>(next_ + packets);
     steering_.count_all(packets, bytes);
-    queue->count(packets, bytes);
     delivered_.add(packets);
-}
-
-/// Sees to it that the packet lies in a slot of the queue; the mbuf is gone then. Returns false when no slot is free.
-bool receiver::place(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slot)
-{
-    const std::size_t lent = queue.lent_slot(&mbuf);
-    if (lent < queue.ring().depth && mbuf.nb_segs == 1) {
-        slot = static_cast<std::uint32_t>(lent);
-        if (mbuf.data_off == rx_ring::headroom_bytes)
-            return true;
-        queue.copy(slot, mbuf);
-        copied_bytes_.add(mbuf.pkt_len);
-        return true;
-    }
-    if (!queue.has_room())
-        return false;
-    slot = queue.take_slot();
-    queue.copy(slot, mbuf);
-    copied_bytes_.add(mbuf.pkt_len);
-    rte_pktmbuf_free(&mbuf);
-    return true;
 }
 
 /// Delivers or drops the next packet. Returns false when it must wait for a slot.
@@ -228,8 +233,8 @@ bool receiver::finish(rx_queue& queue, rte_mbuf& mbuf)
         facts.l4_hdr_type_etc |= WEFTIO_CQE_VLAN_STRIPPED;
         facts.vlan_tci = *tci;
     }
-    queue.complete(slot, bytes, facts);
-    queue.count(1, bytes);
+    const filled_slot filled{slot, bytes};
+    queue.complete({&filled, 1}, facts);
     delivered_.add(1);
     return true;
 }

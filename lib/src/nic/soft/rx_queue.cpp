@@ -1,8 +1,8 @@
 #include "nic/soft/rx_queue.hpp"
 
-#include <rte_mbuf.h>
-
+#include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstring>
 #include <new>
 #include <numeric>
@@ -52,30 +52,35 @@ std::span<std::uint8_t> rx_queue::copy(std::uint32_t slot, const rte_mbuf& mbuf)
     return {begin, end};
 }
 
-void rx_queue::complete(std::uint32_t slot, std::uint32_t bytes, const rx_facts& facts)
+void rx_queue::complete(std::span<const filled_slot> packets, const rx_facts& facts)
 {
-    const std::uint32_t at = filled_ & (ring_.depth - 1);
-    weftio_cqe& cqe = ring_.completions[at];
-    cqe.rss_hash_be = weftio_swap32(facts.rss_hash);
-    cqe.rss_hash_type = facts.has_rss_hash;
-    cqe.hds_ip_ext = facts.hds_ip_ext;
-    cqe.l4_hdr_type_etc = facts.l4_hdr_type_etc;
-    cqe.vlan_info_be = weftio_swap16(facts.vlan_tci);
-    cqe.user_index_be = weftio_swap32(ring_.number);
-    cqe.byte_count_be = weftio_swap32(bytes);
-    cqe.timestamp_be = weftio_swap64(facts.real_time);
+    weftio_cqe model{}; // what their completions have in common
+    model.rss_hash_be = weftio_swap32(facts.rss_hash);
+    model.rss_hash_type = facts.has_rss_hash;
+    model.hds_ip_ext = facts.hds_ip_ext;
+    model.l4_hdr_type_etc = facts.l4_hdr_type_etc;
+    model.vlan_info_be = weftio_swap16(facts.vlan_tci);
+    model.user_index_be = weftio_swap32(ring_.number);
+    model.timestamp_be = weftio_swap64(facts.real_time);
 
-    auto pass = filled_ >> std::countr_zero(ring_.depth);
-    auto publication = weftio_cqe_publication(slot, WEFTIO_CQE_OPCODE_RESPONDER_SEND, pass);
-    // Release: payload and bytes 0..59 first.
-    weftio_store_release_sys_u32(&cqe.publication, publication);
-    slot_of_[at] = static_cast<std::uint16_t>(slot);
-    ++filled_;
-}
-
-void rx_queue::count(std::uint64_t packets, std::uint64_t bytes)
-{
-    delivered.add(packets);
+    const std::uint32_t mask = ring_.depth - 1, log_depth = static_cast<std::uint32_t>(std::countr_zero(ring_.depth));
+    std::uint16_t* const slot_of = slot_of_.data();
+    weftio_cqe* const completions = ring_.completions;
+    std::uint64_t bytes = 0;
+    std::uint32_t index = filled_;
+    for (const filled_slot& packet : packets) {
+        weftio_cqe& cqe = completions[index & mask];
+        model.byte_count_be = weftio_swap32(packet.bytes);
+        std::memcpy(&cqe, &model, offsetof(weftio_cqe, sop_drop_qpn_be));
+        slot_of[index & mask] = static_cast<std::uint16_t>(packet.slot);
+        // Release: payload and bytes 0..59 first.
+        weftio_store_release_sys_u32(&cqe.publication,
+                                     weftio_cqe_publication(packet.slot, WEFTIO_CQE_OPCODE_RESPONDER_SEND, index >> log_depth));
+        bytes += packet.bytes;
+        ++index;
+    }
+    filled_ = index;
+    delivered.add(packets.size());
     delivered_bytes.add(bytes);
 }
 
@@ -102,16 +107,12 @@ unsigned rx_queue::lend(rte_mbuf** mbufs, unsigned most)
 {
     if (free_count_ < most)
         reclaim();
-    unsigned lent = 0;
-    while (lent < most && free_count_ != 0)
-        mbufs[lent++] = &headers_[take_slot()];
+    const std::uint32_t lent = std::min(most, free_count_);
+    const std::uint16_t* free = free_.data() + free_count_;
+    for (std::uint32_t at = 0; at < lent; ++at)
+        mbufs[at] = &headers_[*--free];
+    free_count_ -= lent;
     return lent;
-}
-
-std::size_t rx_queue::lent_slot(const rte_mbuf* mbuf) const
-{
-    auto offset = reinterpret_cast<std::uintptr_t>(mbuf) - reinterpret_cast<std::uintptr_t>(headers_.get());
-    return headers_ ? offset / sizeof(rte_mbuf) : ring_.depth;
 }
 
 void rx_queue::stop()

@@ -1,6 +1,8 @@
 // A receive queue as the NIC sees it: slots to fill, completions to write, a doorbell record to believe.
 #pragma once
 
+#include <rte_mbuf.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -10,7 +12,6 @@
 #include "core/counter.hpp"
 #include "weftio/device/ring.h"
 
-struct rte_mbuf;
 struct rte_mempool;
 
 namespace weftio::nic {
@@ -40,6 +41,12 @@ struct rx_facts {
     std::uint16_t vlan_tci = 0;
 };
 
+/// A packet that lies where the kernel will find it.
+struct filled_slot {
+    std::uint32_t slot = 0;
+    std::uint32_t bytes = 0;
+};
+
 /// Owned and driven by one engine. Counters may be read from anywhere.
 ///
 /// Slots are filled in any order: a completion names its slot, and the kernel gives completions back in order. The slot given
@@ -61,10 +68,8 @@ class rx_queue {
     std::byte* slot(std::uint32_t number) const { return ring_.slots + std::size_t{number} * ring_.stride_bytes; }
     /// Copies a packet into a slot. @pre fits()
     std::span<std::uint8_t> copy(std::uint32_t slot, const rte_mbuf& mbuf);
-    /// Publishes the next completion: a packet of `bytes` bytes is in `slot`.
-    void complete(std::uint32_t slot, std::uint32_t bytes, const rx_facts& facts);
-    /// For complete(): the sums of a burst.
-    void count(std::uint64_t packets, std::uint64_t bytes);
+    /// Publishes the next completions, all with the same facts, and counts them.
+    void complete(std::span<const filled_slot> packets, const rx_facts& facts);
 
     /// Makes an mbuf of each slot, of that pool, so that a driver can fill slots itself. Returns false without memory for them.
     bool make_headers(rte_mempool* pool) noexcept;
@@ -73,7 +78,11 @@ class rx_queue {
     /// Takes a slot back unfilled.
     void take_back(const rte_mbuf* mbuf) { free_[free_count_++] = static_cast<std::uint16_t>(lent_slot(mbuf)); }
     /// The slot that an mbuf of make_headers() stands for; `depth` or more for any other mbuf.
-    std::size_t lent_slot(const rte_mbuf* mbuf) const;
+    std::size_t lent_slot(const rte_mbuf* mbuf) const
+    {
+        auto offset = reinterpret_cast<std::uintptr_t>(mbuf) - reinterpret_cast<std::uintptr_t>(headers_.get());
+        return headers_ ? offset / sizeof(rte_mbuf) : ring_.depth;
+    }
 
     const rx_ring& ring() const { return ring_; }
     /// The kernel is given up: nothing is delivered any more, what was posted and is not filled is flushed.

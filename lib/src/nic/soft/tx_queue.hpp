@@ -73,6 +73,7 @@ class tx_queue {
     void prepare();
     void unprepare();
     unsigned execute(std::uint32_t most);
+    std::uint32_t execute_plain(std::uint32_t most);
     /// Returns false when the entry has to be tried again later.
     bool execute_one(std::uint32_t index);
     bool send(const entry& entry, std::uint32_t index);

@@ -1,0 +1,85 @@
+/* What a forwarder does, whole and in halves. One block; on a CPU one lane is fastest. */
+#pragma once
+
+#include "weftio/device/eth_txq.h"
+
+#define BURST 32u
+
+/* Swaps the Ethernet addresses, as testpmd's macswap does. */
+WEFTIO_FN void swap_addresses(WEFTIO_GLOBAL weftio_u8 *frame)
+{
+    WEFTIO_GLOBAL weftio_u32 *words = (WEFTIO_GLOBAL weftio_u32 *)frame; /* slots begin on a line */
+    weftio_u32 first = words[0], second = words[1], third = words[2];
+
+    words[0] = second >> 16 | third << 16;
+    words[1] = third >> 16 | first << 16;
+    words[2] = first >> 16 | second << 16;
+}
+
+/* Receives, swaps, sends from where the packets lie, gives slots back as sends complete. `touch` 0: leaves the packets alone. */
+WEFTIO_KERNEL void forward(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, weftio_u32 touch)
+{
+    weftio_u32 count, first, position, mask, released = 0;
+    weftio_s32 status = WEFTIO_DEV_OK;
+
+    weftio_dev_eth_txq_get_info(txq, &position, &mask);
+    const weftio_u32 origin = position; /* entry origin + n sends packet n */
+    while (status == WEFTIO_DEV_OK) {
+        status = weftio_dev_eth_rxq_receive_block(rxq, BURST, 1, &count, &first);
+        for (weftio_u32 at = weftio_lane(); at < count; at += weftio_block_lanes()) {
+            struct weftio_dev_packet packet;
+            struct weftio_dev_buf frame;
+            if (weftio_dev_eth_rxq_packet(rxq, first + at, &packet) != WEFTIO_DEV_OK)
+                return;
+            if (touch)
+                swap_addresses(packet.address);
+            frame.address = packet.address;
+            frame.bytes = packet.bytes;
+            frame.lkey_be = rxq->lkey_be;
+            weftio_dev_eth_txq_send_enqueue_weak(txq, frame, packet.bytes, position + at, WEFTIO_DEV_SEND_NONE);
+        }
+        position += count;
+        weftio_block_barrier();
+        if (weftio_lane() == 0) {
+            if (count && weftio_dev_eth_txq_commit_weak(txq, count) == WEFTIO_DEV_OK)
+                weftio_dev_eth_txq_push(txq);
+            weftio_u32 done = weftio_dev_eth_txq_completed(txq) - origin;
+            weftio_dev_eth_rxq_release(rxq, released, done - released);
+            released = done;
+        }
+    }
+}
+
+/* Receives, looks at each packet's first word, gives the slots back. */
+WEFTIO_KERNEL void receive(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WEFTIO_GLOBAL weftio_u32 *seen)
+{
+    weftio_u32 count, first, sum = 0;
+    weftio_s32 status = WEFTIO_DEV_OK;
+
+    while (status == WEFTIO_DEV_OK) {
+        status = weftio_dev_eth_rxq_receive_block(rxq, BURST, 1, &count, &first);
+        for (weftio_u32 at = weftio_lane(); at < count; at += weftio_block_lanes())
+            sum += *(WEFTIO_GLOBAL weftio_u32 *)weftio_dev_eth_rxq_address(rxq, first + at);
+        weftio_block_barrier();
+        if (weftio_lane() == 0)
+            weftio_dev_eth_rxq_release(rxq, first, count);
+    }
+    seen[weftio_lane()] = sum;
+}
+
+/* Sends the same frames again and again, as fast as entries become free. */
+WEFTIO_KERNEL void send(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr *frames)
+{
+    weftio_u32 position, mask;
+
+    weftio_dev_eth_txq_get_info(txq, &position, &mask);
+    while (weftio_dev_eth_txq_wait_room_block(txq, BURST, 0) == WEFTIO_DEV_OK) {
+        for (weftio_u32 at = weftio_lane(); at < BURST; at += weftio_block_lanes())
+            weftio_dev_eth_txq_send_enqueue_weak(txq, weftio_dev_buf_get(frames, at), frames->buffer_bytes, position + at,
+                                                 WEFTIO_DEV_SEND_NONE);
+        position += BURST;
+        weftio_block_barrier();
+        if (weftio_lane() == 0 && weftio_dev_eth_txq_commit_weak(txq, BURST) == WEFTIO_DEV_OK)
+            weftio_dev_eth_txq_push(txq);
+    }
+}
