@@ -181,17 +181,27 @@ struct eth_rxq::state {
         : nic(port.share()), where(device), options(wanted), life(std::make_shared<eth_rxq_life>(nic, where, options))
     {
         nic->engine().between_turns([&] {
-            number = nic->receiver().add(life->begin());
-            queue = &nic->receiver().queue(number);
-            life->began(number);
+            nic::rx_ring ring = life->begin();
+            try {
+                number = nic->receiver().add(ring);
+                queue = &nic->receiver().queue(number);
+                life->began(number);
+            } catch (...) {
+                leave();
+                throw;
+            }
         });
     }
     ~state()
     {
-        nic->engine().between_turns([&] {
-            life->end();
+        nic->engine().between_turns([&] { leave(); });
+    }
+    /// Between two turns: the NIC forgets the queue and its key.
+    void leave() noexcept
+    {
+        life->end();
+        if (queue)
             nic->receiver().remove(number);
-        });
     }
 
     std::shared_ptr<nic::soft_port> nic;
