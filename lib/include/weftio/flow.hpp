@@ -83,8 +83,12 @@ enum class flow_place {
 /// - Threads: any, one at a time, while the port runs.
 class flow {
  public:
-    /// @throws weftio::error errc::invalid_argument no queue given, a queue of another port, a prefix longer than its address,
-    ///         a range that ends before it starts, IPv4 and IPv6 in one rule
+    /// @throws weftio::error errc::invalid_argument
+    ///     - no queue given, more than the action takes (to: 1, rss: 128, drop: none), a null one, one of another port
+    ///     - a prefix longer than its address, IPv4 and IPv6 addresses in one rule, or addresses that `ether_type` does not carry
+    ///     - a port range that ends before it starts, ports with an `ip_protocol` other than UDP or TCP
+    ///     - `tcp_flags` with an `ip_protocol` other than TCP
+    ///     - a `vlan` in 4096..0xfffe
     flow(const port& port, const flow_match& match, const flow_action& action, std::uint32_t priority = 0);
     flow(flow&&) noexcept;
     flow& operator=(flow&&) noexcept;
