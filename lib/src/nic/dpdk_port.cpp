@@ -8,6 +8,10 @@
 #include <rte_ring.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <thread>
 #include <utility>
 
 #include "core/environment.hpp"
@@ -24,6 +28,7 @@ constexpr unsigned pool_cache = 256;
 constexpr unsigned copy_mbufs = 511;        // frames that cannot be sent from where they lie
 constexpr std::uint16_t copy_bytes = 16384; // the longest frame there is
 constexpr std::uint16_t descriptors = 1024;
+std::atomic<bool> xdp_was_closed = false;   // by this process, so that a queue may be on its way back
 
 /// A pool of that name: the DPDK port belongs to a Weftio port.
 std::string pool_name(std::uint16_t port)
@@ -141,8 +146,7 @@ void dpdk_port::configure(std::string_view spec, const port_options& options)
             fail(spec, fmt::format("setting the MTU to {}", options.mtu), result);
     if (int result = rte_eth_dev_adjust_nb_rx_tx_desc(id_, &rx, &tx); result != 0)
         fail(spec, "sizing the driver's rings", result);
-    if (int result = rte_eth_rx_queue_setup(id_, 0, rx, static_cast<unsigned>(SOCKET_ID_ANY), nullptr, lending_pool_ ? lending_pool_->mempool() : pool_);
-        result != 0)
+    if (int result = make_receive_queue(rx); result != 0)
         fail(spec, "making the driver's receive queue", result);
     if (int result = rte_eth_tx_queue_setup(id_, 0, tx, static_cast<unsigned>(SOCKET_ID_ANY), nullptr); result != 0)
         fail(spec, "making the driver's send queue", result);
@@ -150,6 +154,27 @@ void dpdk_port::configure(std::string_view spec, const port_options& options)
         fail(spec, "starting the device", result);
     started_ = true;
     rte_eth_promiscuous_enable(id_); // drivers without it receive everything already
+}
+
+/// DPDK 22.11's af_xdp never deletes its UMEM, whose socket keeps the interface's queue, nor all of its BPF objects: what comes
+/// into being here is remembered. Once they are closed the kernel lets go of the queue in its own time, which is waited for.
+int dpdk_port::make_receive_queue(std::uint16_t entries)
+{
+    rte_mempool* pool = lending_pool_ ? lending_pool_->mempool() : pool_;
+    auto make = [&] { return rte_eth_rx_queue_setup(id_, 0, entries, static_cast<unsigned>(SOCKET_ID_ANY), nullptr, pool); };
+    if (driver_ != "net_af_xdp")
+        return make();
+    static std::mutex one_at_a_time;
+    std::scoped_lock lock(one_at_a_time);
+    xdp_objects before = xdp_objects_open();
+    int result = make();
+    for (int attempt = 0; result != 0 && xdp_was_closed && attempt < 20; ++attempt) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        result = make();
+    }
+    xdp_objects_ = xdp_objects_open();
+    std::erase_if(xdp_objects_, [&](const std::string& object) { return before.contains(object); });
+    return result;
 }
 
 void dpdk_port::take_down() noexcept
@@ -161,6 +186,8 @@ void dpdk_port::take_down() noexcept
         if (rte_eth_dev_info_get(id_, &info) == 0 && rte_dev_remove(info.device) != 0)
             detail::log(log_level::warning, fmt::format("weftio: device {} could not be removed", device_));
         free_rings_left_by(device_);
+        xdp_was_closed = xdp_was_closed || !xdp_objects_.empty();
+        close_descriptors(std::exchange(xdp_objects_, {}));
     }
     lending_pool_.reset();
     rte_mempool_free(std::exchange(pool_, nullptr));

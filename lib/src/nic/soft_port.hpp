@@ -13,6 +13,7 @@
 #include "nic/soft/rx_pool.hpp"
 #include "nic/soft/sender.hpp"
 #include "nic/telemetry.hpp"
+#include "nic/xdp_objects.hpp"
 #include "weftio/port.hpp"
 
 struct rte_mempool;
@@ -41,6 +42,7 @@ class dpdk_port {
  private:
     void probe(std::string_view spec, const port_candidate& candidate);
     void configure(std::string_view spec, const port_options& options);
+    int make_receive_queue(std::uint16_t entries);
     void take_down() noexcept;
 
     std::uint16_t id_ = 0;
@@ -50,6 +52,7 @@ class dpdk_port {
     bool sends_on_time_ = false; ///< the driver keeps timestamps of mbufs
     rte_mempool *pool_ = nullptr, *copies_ = nullptr;
     std::unique_ptr<rx_pool> lending_pool_; ///< what the driver takes from instead of pool_, if it suits that
+    nic::xdp_objects xdp_objects_; ///< that came with the driver's queue
 };
 
 /// What a weftio::port stands for. Members end in reverse order: engine, then queues and rules, then the device, then what its
