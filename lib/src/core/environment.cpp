@@ -13,6 +13,7 @@
 #include <mutex>
 #include <string_view>
 
+#include "core/bpf_words.hpp"
 #include "core/log.hpp"
 #include "weftio/error.hpp"
 
@@ -119,6 +120,7 @@ class environment {
             argv.push_back(argument.data());
         int result = rte_eal_init(static_cast<int>(argv.size()), argv.data());
         sched_setaffinity(0, sizeof allowed, &allowed);
+        take_bpf_words();
         ours_ = result >= 0;
         if (result < 0 && rte_errno != EALREADY)
             throw error(errc::device_error,

@@ -189,6 +189,22 @@ TEST(InterfacePort, OpensAgainOnAfXdp)
     });
 }
 
+TEST(InterfacePort, PrintsNothing)
+{
+    in_own_network([] {
+        std::vector<std::string> lines;
+        set_log_sink([&](log_level, std::string_view line) { lines.emplace_back(line); });
+        testing::internal::CaptureStdout();
+        testing::internal::CaptureStderr();
+        std::string driver = port::open("iface:v1").driver();
+        EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
+        EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+        set_log_sink({});
+        auto from_libbpf = [](const std::string& line) { return line.starts_with("libbpf: "); };
+        EXPECT_TRUE(driver != "net_af_xdp" || std::any_of(lines.begin(), lines.end(), from_libbpf));
+    });
+}
+
 TEST(InterfacePort, ByDevargsLeavesNothingBehind)
 {
     in_own_network([] { expect_nothing_left_behind("net_af_packet3,iface=v1"); });
