@@ -78,6 +78,8 @@ class semaphore {
     /// What a kernel is given; pass the semaphore itself to device::launch, or this where it shall not be stopped through it.
     weftio_dev_semaphore* handle() const noexcept;
     weftio_dev_control* control() const noexcept;
+    /// For device::launch: what a kernel holds of the semaphore.
+    std::shared_ptr<detail::lifeline> line() const noexcept;
     std::uint32_t items() const noexcept;
 
     semaphore_status get_status(std::uint32_t index) const;
@@ -101,8 +103,10 @@ class semaphore {
 
     /// All zero where transitions are not checked.
     semaphore_illegal illegal_transitions() const noexcept;
-    /// Every item FREE, indices from 0, no illegal transition seen. Custom info stays. Memory of kind `device` is allocated
-    /// anew, which may wait for kernels that run on the device.
+    /// Starts again with fresh memory: every item FREE, indices from 0, no illegal transition seen, a handle of its own. Custom
+    /// info stays. A kernel that still runs keeps the old memory. Allocating memory of kind `device` may wait for kernels that
+    /// run on the device.
+    /// @throws weftio::error errc::out_of_memory; the semaphore is then unchanged
     void reset();
 
  private:
@@ -112,7 +116,7 @@ class semaphore {
     const weftio_dev_semaphore& view() const;
     std::uint32_t& oldest() noexcept;
 
-    std::unique_ptr<state> state_;
+    std::shared_ptr<state> state_;
 };
 
 template <class Visitor>

@@ -269,7 +269,7 @@ void running_kernel::watch(watch_options options)
                                                         options.period.count()));
     if (lines_.empty())
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: kernel {}: none of its arguments is a queue, so nothing would beat; pass the queue itself", name_));
+                    fmt::format("weftio: kernel {}: none of its arguments is a queue or a semaphore, so nothing would beat; pass the object itself", name_));
     watchdog_ = std::make_shared<detail::watchdog>(name_, backend_, lines_, std::move(options));
 }
 

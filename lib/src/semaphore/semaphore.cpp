@@ -1,9 +1,10 @@
 #include "weftio/semaphore.hpp"
 
+#include <array>
 #include <bit>
-#include <cstring>
 #include <new>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -55,49 +56,78 @@ const char* to_string(semaphore_status status) noexcept
     return "unknown";
 }
 
-struct semaphore::state {
-    state(const device& device, const semaphore_options& options);
-    ~state();
+/// One life of a semaphore: its memory, which a kernel keeps while it runs.
+struct semaphore::state final : detail::lifeline {
+    /// @param custom_info  of the life before; none: it is allocated
+    state(const device& device, const semaphore_options& options, std::shared_ptr<memory> custom_info = {});
+    ~state() override;
 
-    memory allocate_items() const;
-    void point_at_items();
+    weftio_dev_control* control() const noexcept override { return view.control; }
+    std::string describe() const override;
+    void quiesce() override {} // no NIC looks at it, and the abort flag ends the waits
+
+    void make_handle();
     semaphore_illegal illegal_seen() const noexcept;
     void log_illegal() const;
-    weftio_dev_semaphore* handle_for_cpu() const noexcept { return static_cast<weftio_dev_semaphore*>(handle.cpu_address()); }
 
     device where;
     semaphore_options options;
     std::uint32_t stride_bytes;
     bool cpu_access;
-    memory items, custom_info, control, handle, illegal;
+    memory items, control_line, handle, illegal;
+    std::shared_ptr<memory> custom_info; ///< empty where items have none
     weftio_dev_semaphore view{}; ///< the handle with the addresses of the CPU, for what it can see
     std::uint32_t oldest = 0;
 };
 
-semaphore::state::state(const device& device, const semaphore_options& wanted)
+semaphore::state::state(const device& device, const semaphore_options& wanted, std::shared_ptr<memory> kept)
     : where(device), options(wanted), stride_bytes((wanted.custom_info_bytes + cache_line - 1) / cache_line * cache_line),
-      cpu_access(wanted.cpu_access.value_or(wanted.kind != memory_kind::device)), items(allocate_items()),
-      control(device.allocate(sizeof(weftio_dev_control), memory_kind::cpu_device)),
+      cpu_access(wanted.cpu_access.value_or(wanted.kind != memory_kind::device)),
+      items(device.allocate(std::size_t{wanted.items} * sizeof(weftio_dev_semaphore_item), wanted.kind)), // zeroed: all FREE
+      control_line(device.allocate(sizeof(weftio_dev_control), memory_kind::cpu_device)),
       handle(device.allocate(sizeof(weftio_dev_semaphore), memory_kind::cpu_device)),
-      illegal(device.allocate(sizeof(weftio_dev_semaphore_illegal), memory_kind::cpu_device))
+      illegal(device.allocate(sizeof(weftio_dev_semaphore_illegal), memory_kind::cpu_device)), custom_info(std::move(kept))
 {
-    if (stride_bytes)
-        custom_info = device.allocate(std::size_t{options.items} * stride_bytes, options.custom_info_kind);
+    if (stride_bytes && !custom_info)
+        custom_info = std::make_shared<memory>(device.allocate(std::size_t{options.items} * stride_bytes, options.custom_info_kind));
+    make_handle();
+}
+
+void semaphore::state::make_handle()
+{
     auto* made = new (handle.cpu_address()) weftio_dev_semaphore{};
     made->clock = where.clock();
     made->mask = options.items - 1;
     made->custom_info_stride_bytes = stride_bytes;
     view = *made;
 
-    made->custom_info = static_cast<std::uint8_t*>(custom_info.device_address());
-    made->control = static_cast<weftio_dev_control*>(control.device_address());
-    view.custom_info = static_cast<std::uint8_t*>(custom_info.cpu_address());
-    view.control = static_cast<weftio_dev_control*>(control.cpu_address());
+    made->items = static_cast<weftio_dev_semaphore_item*>(items.device_address());
+    made->control = static_cast<weftio_dev_control*>(control_line.device_address());
+    view.items = static_cast<weftio_dev_semaphore_item*>(items.cpu_address());
+    view.control = static_cast<weftio_dev_control*>(control_line.cpu_address());
+    if (custom_info) {
+        made->custom_info = static_cast<std::uint8_t*>(custom_info->device_address());
+        view.custom_info = static_cast<std::uint8_t*>(custom_info->cpu_address());
+    }
     if (options.check_transitions) {
         made->illegal = static_cast<weftio_dev_semaphore_illegal*>(illegal.device_address());
         view.illegal = static_cast<weftio_dev_semaphore_illegal*>(illegal.cpu_address());
     }
-    point_at_items();
+}
+
+/// "semaphore of 64 items: 60 FREE, 3 READY, 1 HOLD, 0 DONE, 0 ERROR"; without the counts where the CPU cannot see them.
+std::string semaphore::state::describe() const
+{
+    std::string text = fmt::format("semaphore of {} items", options.items);
+    if (!view.items)
+        return text;
+    std::array<std::uint32_t, WEFTIO_DEV_SEMAPHORE_ERROR + 1> counts{};
+    for (std::uint32_t index = 0; index < options.items; ++index)
+        if (std::uint32_t status = weftio_dev_semaphore_get_status(&view, index); status < counts.size())
+            ++counts[status];
+    for (std::uint32_t status = 0; status < counts.size(); ++status)
+        text += fmt::format("{} {} {}", status ? "," : ":", counts[status], to_string(static_cast<semaphore_status>(status)));
+    return text;
 }
 
 semaphore::state::~state()
@@ -106,18 +136,6 @@ semaphore::state::~state()
         log_illegal();
     } catch (...) { // the sink's own business
     }
-}
-
-/// Zeroed, so every item is FREE.
-memory semaphore::state::allocate_items() const
-{
-    return where.allocate(std::size_t{options.items} * sizeof(weftio_dev_semaphore_item), options.kind);
-}
-
-void semaphore::state::point_at_items()
-{
-    handle_for_cpu()->items = static_cast<weftio_dev_semaphore_item*>(items.device_address());
-    view.items = static_cast<weftio_dev_semaphore_item*>(items.cpu_address());
 }
 
 semaphore_illegal semaphore::state::illegal_seen() const noexcept
@@ -150,7 +168,7 @@ void semaphore::state::log_illegal() const
 semaphore::semaphore(const device& device, semaphore_options options)
 {
     check(options);
-    state_ = std::make_unique<state>(device, options);
+    state_ = std::make_shared<state>(device, options);
 }
 
 semaphore::semaphore(semaphore&&) noexcept = default;
@@ -164,7 +182,12 @@ weftio_dev_semaphore* semaphore::handle() const noexcept
 
 weftio_dev_control* semaphore::control() const noexcept
 {
-    return state_->view.control;
+    return state_->control();
+}
+
+std::shared_ptr<detail::lifeline> semaphore::line() const noexcept
+{
+    return state_;
 }
 
 std::uint32_t semaphore::items() const noexcept
@@ -230,13 +253,7 @@ semaphore_illegal semaphore::illegal_transitions() const noexcept
 
 void semaphore::reset()
 {
-    if (state_->items.cpu_address())
-        std::memset(state_->items.cpu_address(), 0, state_->items.bytes());
-    else
-        state_->items = state_->allocate_items();
-    state_->point_at_items();
-    std::memset(state_->illegal.cpu_address(), 0, state_->illegal.bytes());
-    state_->oldest = 0;
+    state_ = std::make_shared<state>(state_->where, state_->options, state_->custom_info);
 }
 
 } // namespace weftio

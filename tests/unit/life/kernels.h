@@ -2,6 +2,7 @@
 #pragma once
 
 #include "weftio/device/eth_txq.h"
+#include "weftio/device/semaphore.h"
 
 /* Sends `count` frames to itself over a loopback port and receives them; says how many came. */
 WEFTIO_KERNEL void echo_to_self(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq,
@@ -55,4 +56,14 @@ WEFTIO_KERNEL void exits_early(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WEF
     (void)txq;
     (void)let_go;
     weftio_dev_eth_rxq_receive_thread(rxq, 1, 1000, &received, &first);
+}
+
+/* Takes items; over the third it falls asleep. */
+WEFTIO_KERNEL void sleeps_over_an_item(WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore, WEFTIO_GLOBAL weftio_u32 *let_go)
+{
+    for (weftio_u32 item = 0; weftio_dev_semaphore_wait_status(semaphore, item, WEFTIO_DEV_SEMAPHORE_READY, 0) == WEFTIO_DEV_OK; ++item) {
+        weftio_dev_semaphore_set_status(semaphore, item, WEFTIO_DEV_SEMAPHORE_DONE);
+        while (item == 2 && !weftio_load_acquire_sys_u32(let_go))
+            weftio_relax(1 << 16);
+    }
 }

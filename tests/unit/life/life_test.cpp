@@ -12,6 +12,7 @@ WEFTIO_DEFINE_KERNEL(echo_to_self, "kernels.h");
 WEFTIO_DEFINE_KERNEL(never_looks, "kernels.h");
 WEFTIO_DEFINE_KERNEL(sleeps_in_commit, "kernels.h");
 WEFTIO_DEFINE_KERNEL(exits_early, "kernels.h");
+WEFTIO_DEFINE_KERNEL(sleeps_over_an_item, "kernels.h");
 
 namespace {
 
@@ -100,6 +101,44 @@ TEST_F(KernelLife, OneThatReturnsUnaskedIsReportedAsEnded)
     EXPECT_TRUE(report.ended);
     EXPECT_NE(report.text.find("has ended without being asked to"), std::string::npos) << report.text;
     expect_restart();
+}
+
+/// Hands out `count` items and waits until they are done.
+void expect_items_done(weftio::semaphore& items, std::uint32_t count)
+{
+    for (std::uint32_t item = 0; item < count; ++item)
+        items.set_packet_info(item, weftio::semaphore_status::ready, {});
+    for (auto end = std::chrono::steady_clock::now() + patience; std::chrono::steady_clock::now() < end;) {
+        if (items.get_status(count - 1) == weftio::semaphore_status::done)
+            return;
+        std::this_thread::sleep_for(1ms);
+    }
+    ADD_FAILURE() << items.line()->describe();
+}
+
+TEST_F(KernelLife, OneThatUsesOnlyASemaphoreIsWatchedByIt)
+{
+    weftio::semaphore items(device, {.items = 8});
+    for (int life = 0; life < 2; ++life) {
+        std::promise<weftio::kernel_report> reported;
+        weftio_store_release_sys_u32(word(0), 0);
+        auto running = device.launch(sleeps_over_an_item_kernel, {}, items, word(0));
+        auto report = reported.get_future();
+        running.watch({.period = 1s, .on_report = [&](const weftio::kernel_report& seen) { reported.set_value(seen); }});
+        expect_items_done(items, 2);
+        EXPECT_EQ(report.wait_for(2500ms), std::future_status::timeout) << "reported while it waited for the third item";
+        items.set_status(2, weftio::semaphore_status::ready);
+        ASSERT_EQ(report.wait_for(patience), std::future_status::ready);
+        auto seen = report.get();
+        ASSERT_EQ(seen.queues.size(), 1u);
+        EXPECT_STREQ(seen.queues[0].function, "semaphore");
+        EXPECT_EQ(seen.queues[0].index, 2u);
+        EXPECT_NE(seen.text.find("semaphore of 8 items: 5 FREE, 0 READY, 0 HOLD, 3 DONE, 0 ERROR"), std::string::npos) << seen.text;
+        items.reset(); // while the kernel still holds what it had
+        EXPECT_EQ(items.get_status(0), weftio::semaphore_status::free);
+        weftio_store_release_sys_u32(word(0), 1);
+        EXPECT_TRUE(running.wait_for(patience));
+    }
 }
 
 TEST_F(KernelLife, ManyHangsInARowLeaveNothingBehind)
