@@ -6,7 +6,6 @@
 
 #include <fmt/format.h>
 #include <unistd.h>
-
 #include <chrono>
 #include <CLI/CLI.hpp>
 #include <csignal>
@@ -84,9 +83,8 @@ void run(const options& wanted)
     weftio::semaphore to_cpu(device, {.items = PACKETS, .custom_info_bytes = sizeof(statistics)});
 
     // 3. The kernels.
-    const weftio::grid shape{.blocks = 1, .lanes = wanted.lanes};
-    auto receiving = device.launch(receive_kernel, shape, queue, to_process);
-    auto processing = device.launch(process_kernel, shape, queue, to_process, to_cpu);
+    auto receiving = device.launch(receive_kernel, {.lanes = wanted.lanes}, queue, to_process);
+    auto processing = device.launch(process_kernel, {.lanes = wanted.lanes}, queue, to_process, to_cpu);
 
     // 4. Packets come for as long as a flow sends them to the queue.
     fmt::print("Receiving on {} ({}) with two kernels on {}\n", port.spec(), port.driver(), device.name());
@@ -113,7 +111,6 @@ try {
     app.add_option("--count", wanted.count, "end after so many packets (0: no limit)");
     app.add_option("--seconds", wanted.seconds, "end after so many seconds (0: no limit)");
     CLI11_PARSE(app, argc, argv);
-
     for (int signal : {SIGINT, SIGTERM})
         std::signal(signal, [](int) { interrupted = 1; });
     run(wanted);
