@@ -11,7 +11,8 @@ thread_local int allocations_left = -1; ///< before one fails; -1: none does
 
 } // namespace
 
-void* operator new(std::size_t bytes)
+// Not inlined: GCC would take malloc and delete for a mismatch.
+[[gnu::noinline]] void* operator new(std::size_t bytes)
 {
     void* room = allocations_left >= 0 && allocations_left-- == 0 ? nullptr : std::malloc(bytes ? bytes : 1);
     if (!room)
@@ -19,12 +20,12 @@ void* operator new(std::size_t bytes)
     return room;
 }
 
-void operator delete(void* room) noexcept
+[[gnu::noinline]] void operator delete(void* room) noexcept
 {
     std::free(room);
 }
 
-void operator delete(void* room, std::size_t) noexcept
+[[gnu::noinline]] void operator delete(void* room, std::size_t) noexcept
 {
     std::free(room);
 }
