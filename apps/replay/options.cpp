@@ -1,6 +1,7 @@
 #include "options.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -26,6 +27,26 @@ struct words {
          checksums = false, truncate = false, skip = false, quiet = false, busy = false, help = false, version = false;
 };
 
+CLI::Validator above_zero()
+{
+    return {[](std::string& text) {
+                double value = 0;
+                bool good = CLI::detail::lexical_cast(text, value) && value > 0 && std::isfinite(value);
+                return good ? "" : fmt::format("{} is not a number above 0", text);
+            },
+            ""};
+}
+
+CLI::Validator core_of_this_machine()
+{
+    return {[](std::string& text) {
+                long core = -1, last = ::sysconf(_SC_NPROCESSORS_CONF) - 1;
+                bool good = CLI::detail::lexical_cast(text, core) && core >= 0 && core <= last;
+                return good ? "" : fmt::format("{} is no core of this machine; name one from 0 to {}", text, last);
+            },
+            ""};
+}
+
 void add_files_and_timing(CLI::App& app, words& to)
 {
     app.add_option("names", to.names);
@@ -33,14 +54,14 @@ void add_files_and_timing(CLI::App& app, words& to)
     app.add_flag("--merge", to.merge);
     app.add_flag("-K,--preload-pcap", to.preload);
     app.add_flag("--strict", to.strict);
-    auto* multiplier = app.add_option("-x,--multiplier", to.multiplier)->check(CLI::PositiveNumber);
-    auto* pps = app.add_option("-p,--pps", to.pps)->check(CLI::PositiveNumber)->excludes(multiplier);
-    auto* mbps = app.add_option("-M,--mbps", to.mbps)->check(CLI::PositiveNumber)->excludes(multiplier)->excludes(pps);
+    auto* multiplier = app.add_option("-x,--multiplier", to.multiplier)->check(above_zero());
+    auto* pps = app.add_option("-p,--pps", to.pps)->check(above_zero())->excludes(multiplier);
+    auto* mbps = app.add_option("-M,--mbps", to.mbps)->check(above_zero())->excludes(multiplier)->excludes(pps);
     app.add_flag("-t,--topspeed", to.topspeed)->excludes(multiplier)->excludes(pps)->excludes(mbps);
     app.add_option("--start-at", to.start_at);
     app.add_option("--max-gap", to.max_gap);
     app.add_option("-l,--loop", to.loop);
-    app.add_option("-L,--limit", to.limit)->check(CLI::PositiveNumber);
+    app.add_option("-L,--limit", to.limit)->check(above_zero());
     app.add_option("--duration", to.duration);
 }
 
@@ -50,12 +71,12 @@ void add_edits_and_report(CLI::App& app, words& to)
     app.add_option("--src-mac,--enet-smac", to.src_mac);
     app.add_option("--vlan-push", to.vlan);
     app.add_flag("--vlan-pop", to.vlan_pop);
-    app.add_option("--map", to.maps)->expected(1)->take_all();
+    app.add_option("--map", to.maps)->allow_extra_args(false);
     app.add_flag("--unique-ip", to.unique_ip);
     app.add_flag("--fix-checksums,--fixcsum", to.checksums);
     auto* truncate = app.add_flag("--mtu-trunc", to.truncate);
     app.add_flag("--mtu-skip", to.skip)->excludes(truncate);
-    app.add_option("--stats", to.stats)->check(CLI::PositiveNumber);
+    app.add_option("--stats", to.stats)->check(above_zero());
     app.add_flag("-q,--quiet", to.quiet);
     app.add_option("--json", to.json);
     app.add_option("--plot", to.plot);
@@ -64,7 +85,7 @@ void add_edits_and_report(CLI::App& app, words& to)
     app.add_option("-g,--device", to.device);
     app.add_option("--lanes", to.lanes)->check(CLI::Range(1, 1024));
     app.add_option("--mtu", to.mtu)->check(CLI::Range(68, 65535));
-    app.add_option("--core", to.core)->check(CLI::NonNegativeNumber);
+    app.add_option("--core", to.core)->check(core_of_this_machine());
     app.add_flag("--busy", to.busy);
     app.add_flag("-h,--help", to.help);
     app.add_flag("-V,--version", to.version);

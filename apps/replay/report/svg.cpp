@@ -9,7 +9,7 @@ namespace weftio::replay {
 
 namespace {
 
-constexpr double width = 960, height = 420, left = 70, right = 20, top = 40, bottom = 50;
+constexpr double width = 960, height = 420, left = 70, right = 40, top = 40, bottom = 50;
 
 /// Where things go on the page: time across, error up, from 100 ns in decades.
 struct axes {
@@ -35,6 +35,16 @@ axes fit(const error_series& series)
     return made;
 }
 
+/// 1, 2 or 5 times a power of ten, so that at most eight fit.
+double step_s(double seconds)
+{
+    double power = std::pow(10, std::floor(std::log10(seconds / 8)));
+    for (double factor : {1, 2, 5})
+        if (8 * factor * power >= seconds)
+            return factor * power;
+    return 10 * power;
+}
+
 std::string grid(const axes& on)
 {
     std::string svg;
@@ -45,11 +55,9 @@ std::string grid(const axes& on)
                            left, width - right, on.y(ns), on.y(ns), left - 6, on.y(ns) + 4,
                            duration_text(static_cast<std::uint64_t>(ns)));
     }
-    for (int tick = 0; tick <= 8; ++tick) {
-        double s = on.seconds * tick / 8;
+    for (double step = step_s(on.seconds), s = 0; s <= on.seconds; s += step)
         svg += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{:.4g} s</text>\n", on.x(s),
                            height - bottom + 18, s);
-    }
     return svg;
 }
 

@@ -44,6 +44,14 @@ TEST(CommandLine, WordsOfTcpreplayMeanWhatTheyMean)
     EXPECT_EQ(parse({"-t", "a", "null"}).session.feed.timing.by, pace::top_speed);
 }
 
+TEST(CommandLine, AMapTakesOneWordAndLeavesTheNames)
+{
+    command made = parse({"--map", "10.0.0.0/8=11.0.0.0/8", "--map", "12.0.0.0/8=13.0.0.0/8", "a", "null"});
+    ASSERT_EQ(made.what, command::action::replay) << made.text;
+    EXPECT_EQ(made.session.edits.maps.size(), 2u);
+    EXPECT_EQ(made.session.port, "null");
+}
+
 TEST(CommandLine, MistakesAreRefusedWithExitCode1)
 {
     const std::vector<std::vector<const char*>> wrong{
@@ -51,6 +59,9 @@ TEST(CommandLine, MistakesAreRefusedWithExitCode1)
         {"a.pcap"},
         {"-x", "0", "a", "null"},
         {"-x", "-1", "a", "null"},
+        {"-x", "nan", "a", "null"},
+        {"--core", "-1", "a", "null"},
+        {"--core", "1000000", "a", "null"},
         {"-p", "1", "-t", "a", "null"},
         {"-x", "2", "-M", "1", "a", "null"},
         {"--duration", "3 parsecs", "a", "null"},
