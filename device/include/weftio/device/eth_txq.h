@@ -61,12 +61,15 @@ WEFTIO_FN void weftio_dev_write_control(const WEFTIO_GLOBAL struct weftio_dev_se
 WEFTIO_FN void weftio_dev_write_send(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 index, struct weftio_dev_buf buffer,
                                      weftio_u32 bytes, weftio_u32 flags)
 {
+    WEFTIO_GLOBAL weftio_u32 *block = ring->segments + (weftio_u64)(index & ring->mask) * (WEFTIO_WQE_BLOCK_BYTES / 4);
     weftio_u64 address = (weftio_u64)buffer.address;
+    weftio_u32 queue_ds_be = weftio_swap32(ring->queue << 8 | 3);
 
-    weftio_dev_send_segment(ring, index, 1, 0, weftio_dev_checksum_flags(flags), 0, 0);
-    weftio_dev_send_segment(ring, index, 2, weftio_swap32(bytes), buffer.lkey_be, weftio_swap32((weftio_u32)(address >> 32)),
-                            weftio_swap32((weftio_u32)address));
-    weftio_dev_write_control(ring, index, WEFTIO_OPCODE_SEND, 3, flags);
+    weftio_store_x4(block + 4, 0, weftio_dev_checksum_flags(flags), 0, 0);
+    weftio_store_x4(block + 8, weftio_swap32(bytes), buffer.lkey_be, weftio_swap32((weftio_u32)(address >> 32)),
+                    weftio_swap32((weftio_u32)address));
+    weftio_store_x4(block, weftio_swap32((index & 0xffffu) << 8 | WEFTIO_OPCODE_SEND), queue_ds_be,
+                    weftio_dev_completion_mode(flags) << 24, 0);
 }
 
 /** The entry of a wait until `value`. One block. */

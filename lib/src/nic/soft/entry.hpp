@@ -64,32 +64,28 @@ inline void ask_for_entries(const entry_ring& ring, std::uint32_t index, std::ui
         __builtin_prefetch(&ring.words[std::size_t{(index + ahead) & (ring.depth - 1)} * 16]);
 }
 
-/// What nearly all entries are: a SEND of one piece of memory, as it is.
+/// What nearly all entries are: a SEND of one piece of memory, as it is, of which the host need not be told.
 struct plain_send {
     std::uint64_t address = 0;
-    std::uint32_t bytes = 0; ///< not 0
+    std::uint32_t bytes = 0;
     std::uint32_t key = 0;
-    bool event = false;
 };
 
 /// Reads the entry at `index` once, if it is one of these. Returns whether it was; fetch() tells what else it is.
 [[gnu::always_inline]] inline bool read_plain_send(const entry_ring& ring, std::uint32_t index, plain_send& out) noexcept
 {
+    constexpr std::uint32_t segments = 3, wants_checksums = WEFTIO_ETH_L3_CHECKSUM | WEFTIO_ETH_L4_CHECKSUM;
     const std::uint32_t* block = &ring.words[std::size_t{index & (ring.depth - 1)} * 16];
     auto two_words = [&](unsigned at) { return weftio_load_acquire_sys_u64(reinterpret_cast<const std::uint64_t*>(block + at)); };
-    auto low = [](std::uint64_t words) { return weftio_swap32(static_cast<std::uint32_t>(words)); };
-    auto high = [](std::uint64_t words) { return weftio_swap32(static_cast<std::uint32_t>(words >> 32)); };
     const std::uint64_t head = two_words(0), mode = two_words(2), checksums = two_words(4), inlined = two_words(6);
-    const std::uint64_t count_key = two_words(8), address = two_words(10);
-    constexpr std::uint32_t segments = 3, wants_checksums = WEFTIO_ETH_L3_CHECKSUM | WEFTIO_ETH_L4_CHECKSUM;
-    if (low(head) != ((index & 0xffff) << 8 | WEFTIO_OPCODE_SEND) || high(head) != (ring.queue << 8 | segments) ||
-        (checksums >> 32 & wants_checksums) != 0 || (inlined >> 32 & 0xffff) != 0)
-        return false;
-    out.bytes = low(count_key);
-    out.key = high(count_key);
-    out.address = std::uint64_t{low(address)} << 32 | high(address);
-    out.event = (mode >> 24 & 0x0c) == WEFTIO_CE_ALWAYS_AND_EVENT;
-    return out.bytes != 0 && (out.bytes & WEFTIO_INLINE_SEGMENT) == 0;
+    const std::uint64_t count_key = weftio_swap64(two_words(8)), address = two_words(10);
+    const std::uint64_t expected = weftio_swap32((index & 0xffff) << 8 | WEFTIO_OPCODE_SEND) |
+                                   std::uint64_t{weftio_swap32(ring.queue << 8 | segments)} << 32;
+    out.bytes = static_cast<std::uint32_t>(count_key >> 32);
+    out.key = static_cast<std::uint32_t>(count_key);
+    out.address = weftio_swap64(address);
+    return head == expected && (mode >> 24 & 0x0c) != WEFTIO_CE_ALWAYS_AND_EVENT && (checksums >> 32 & wants_checksums) == 0 &&
+           (inlined >> 32 & 0xffff) == 0 && (out.bytes & WEFTIO_INLINE_SEGMENT) == 0;
 }
 
 /// Copies the entry at `index`, at most `available` blocks of it. Returns why it cannot be executed, or refusal::none.

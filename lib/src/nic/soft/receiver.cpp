@@ -108,23 +108,19 @@ rx_queue* receiver::taker_of_all() const
 }
 
 /// Sees to it that the packet lies in a slot of the queue; the mbuf is gone then. Returns false when no slot is free.
-inline bool receiver::place(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slot)
+bool receiver::place(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slot)
 {
-    const std::size_t lent = queue.lent_slot(&mbuf);
-    if (lent < queue.ring().depth && mbuf.nb_segs == 1 && mbuf.data_off == rx_ring::headroom_bytes) {
-        slot = static_cast<std::uint32_t>(lent);
-        return true;
-    }
-    return place_by_copy(queue, mbuf, slot);
+    const rx_lender lender = queue.lender();
+    slot = static_cast<std::uint32_t>(lender.slot(&mbuf));
+    return lender.has_filled(mbuf) || place_by_copy(queue, mbuf, slot);
 }
 
 bool receiver::place_by_copy(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slot)
 {
-    const std::size_t lent = queue.lent_slot(&mbuf);
-    const bool own = lent < queue.ring().depth && mbuf.nb_segs == 1; // but the driver has moved its beginning
+    const bool own = queue.lender().has_lent(&mbuf) && mbuf.nb_segs == 1; // but the driver has moved its beginning
     if (!own && !queue.has_room())
         return false;
-    slot = own ? static_cast<std::uint32_t>(lent) : queue.take_slot();
+    slot = own ? static_cast<std::uint32_t>(queue.lender().slot(&mbuf)) : queue.take_slot();
     queue.copy(slot, mbuf);
     copied_bytes_.add(mbuf.pkt_len);
     if (!own)
@@ -138,17 +134,20 @@ void receiver::deliver_plain()
     rx_queue* queue = next_ < count_ && !decided_ ? taker_of_all() : nullptr;
     if (!queue || queue->ring().verify_checksums)
         return;
+    const rx_lender lender = queue->lender();
     std::array<filled_slot, burst> filled;
     std::size_t packets = 0;
     std::uint64_t bytes = 0;
     for (std::uint16_t at = next_; at < count_; ++at) {
         rte_mbuf& mbuf = *mbufs_[at];
-        const std::uint32_t frame_bytes = mbuf.pkt_len;
-        if (mbuf.ol_flags != 0 || frame_bytes < RTE_ETHER_HDR_LEN || !queue->fits(frame_bytes) ||
-            !place(*queue, mbuf, filled[packets].slot))
+        filled_slot& here = filled[packets];
+        here = {.slot = static_cast<std::uint32_t>(lender.slot(&mbuf)), .bytes = mbuf.pkt_len};
+        if (mbuf.ol_flags != 0 || here.bytes - RTE_ETHER_HDR_LEN > lender.slot_bytes - RTE_ETHER_HDR_LEN)
             break;
-        filled[packets++].bytes = frame_bytes;
-        bytes += frame_bytes;
+        if (!lender.has_filled(mbuf) && !place_by_copy(*queue, mbuf, here.slot))
+            break;
+        bytes += here.bytes;
+        ++packets;
     }
     queue->complete({filled.data(), packets}, {.real_time = burst_real_time_, .hds_ip_ext = WEFTIO_CQE_L2_OK});
     next_ = static_cast<std::uint16_t>(next_ + packets);
@@ -299,7 +298,7 @@ void receiver::move_out(const rx_queue& queue) noexcept
     std::uint16_t kept = next_;
     for (std::uint16_t at = next_; at < count_; ++at) {
         rte_mbuf* mbuf = mbufs_[at];
-        if (queue.lent_slot(mbuf) < queue.ring().depth) {
+        if (queue.lender().has_lent(mbuf)) {
             mbufs_[at] = rte_pktmbuf_copy(mbuf, pool_->own(), 0, UINT32_MAX);
             rte_pktmbuf_free(mbuf);
         }

@@ -47,6 +47,25 @@ struct filled_slot {
     std::uint32_t bytes = 0;
 };
 
+/// The mbufs that stand for the slots of a queue, one each, side by side.
+struct rx_lender {
+    const rte_mbuf* headers = nullptr;
+    std::uint32_t depth = 0; ///< 0: it lends nothing
+    std::uint32_t slot_bytes = 0;
+
+    /// The slot of an mbuf of this queue; `depth` or more for any other mbuf.
+    std::size_t slot(const rte_mbuf* mbuf) const
+    {
+        return (reinterpret_cast<std::uintptr_t>(mbuf) - reinterpret_cast<std::uintptr_t>(headers)) / sizeof(rte_mbuf);
+    }
+    bool has_lent(const rte_mbuf* mbuf) const { return slot(mbuf) < depth; }
+    /// Whether the packet lies where a kernel looks for it.
+    bool has_filled(const rte_mbuf& mbuf) const
+    {
+        return has_lent(&mbuf) && mbuf.nb_segs == 1 && mbuf.data_off == rx_ring::headroom_bytes;
+    }
+};
+
 /// Owned and driven by one engine. Counters may be read from anywhere.
 ///
 /// Slots are filled in any order: a completion names its slot, and the kernel gives completions back in order. The slot given
@@ -76,13 +95,9 @@ class rx_queue {
     /// Hands out free slots as mbufs, at most `most`. Returns how many.
     unsigned lend(rte_mbuf** mbufs, unsigned most);
     /// Takes a slot back unfilled.
-    void take_back(const rte_mbuf* mbuf) { free_[free_count_++] = static_cast<std::uint16_t>(lent_slot(mbuf)); }
-    /// The slot that an mbuf of make_headers() stands for; `depth` or more for any other mbuf.
-    std::size_t lent_slot(const rte_mbuf* mbuf) const
-    {
-        auto offset = reinterpret_cast<std::uintptr_t>(mbuf) - reinterpret_cast<std::uintptr_t>(headers_.get());
-        return headers_ ? offset / sizeof(rte_mbuf) : ring_.depth;
-    }
+    void take_back(const rte_mbuf* mbuf) { free_[free_count_++] = static_cast<std::uint16_t>(lender().slot(mbuf)); }
+    /// Tells its own mbufs from others.
+    rx_lender lender() const { return {headers_.get(), headers_ ? ring_.depth : 0, ring_.slot_bytes}; }
 
     const rx_ring& ring() const { return ring_; }
     /// The kernel is given up: nothing is delivered any more, what was posted and is not filled is flushed.

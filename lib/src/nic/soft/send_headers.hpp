@@ -5,6 +5,7 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -14,6 +15,21 @@
 
 namespace weftio::nic {
 
+/// What the engine remembers of an entry until it completes.
+struct sent_entry {
+    std::uint8_t blocks = 1;
+    bool event = false; ///< the host wants to be told
+    bool frame = false; ///< a frame, not a wait
+    refusal reason = refusal::none;
+
+    bool operator==(const sent_entry& other) const noexcept
+    {
+        return std::bit_cast<std::uint32_t>(*this) == std::bit_cast<std::uint32_t>(other);
+    }
+};
+/// Nearly all are.
+inline constexpr sent_entry plain_frame{.blocks = 1, .event = false, .frame = true, .reason = refusal::none};
+
 /// One header a slot of a send ring. A driver that is done with the mbuf frees it to the pool below, and that is the
 /// completion: it sets `returned`. From any thread.
 struct alignas(64) send_header {
@@ -21,10 +37,7 @@ struct alignas(64) send_header {
 
     rte_mbuf mbuf;
     std::atomic<std::uint8_t> returned{0};
-    std::uint8_t blocks = 1;  ///< of the entry that uses the slot
-    bool event = false;       ///< the host wants to be told
-    bool frame = false;       ///< a frame, not a wait
-    refusal reason = refusal::none;
+    sent_entry entry; ///< that uses the slot
     std::uint32_t bytes = 0;
     std::array<std::byte, bounce_bytes> bounce{}; ///< bytes that came inside the entry, and padding
 };

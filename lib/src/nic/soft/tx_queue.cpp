@@ -98,27 +98,31 @@ std::uint32_t tx_queue::execute_plain(std::uint32_t most)
 {
     if (stamp_ns_ != 0 || (staged_end_ == burst && !hand_over()))
         return 0;
-    const entry_ring ring = ring_.entries;
-    const std::uint32_t first = next_, available = submitted_ - first, longest = wire_.mtu + RTE_ETHER_HDR_LEN;
+    const entry_ring ring = ring_.entries; // copies: what is written below could be these, for all the compiler knows
+    send_header* const headers = headers_.get();
+    rte_mbuf** const staged = &staged_[staged_end_];
+    const std::uint32_t first = next_, available = submitted_ - first, span = wire_.mtu + RTE_ETHER_HDR_LEN - shortest_frame;
     const std::uint32_t wanted = std::min({most, available, std::uint32_t{burst} - staged_end_});
-    const key_entry* region = nullptr;
-    std::uint32_t done = 0, key = 0;
+    key_entry region;
+    std::uint32_t done = 0, key = 0; // which is never a key
     for (plain_send frame; done < wanted; ++done) {
         ask_for_entries(ring, first + done, available - done);
-        if (!read_plain_send(ring, first + done, frame) || frame.bytes < shortest_frame || frame.bytes > longest)
+        if (!read_plain_send(ring, first + done, frame) || frame.bytes - shortest_frame > span)
             break;
-        if ((!region || frame.key != key) && !(region = keys_.find(key = frame.key)))
-            break;
-        const std::byte* bytes = region->at(frame.address, frame.bytes);
+        if (frame.key != key) {
+            const key_entry* found = keys_.find(frame.key);
+            if (!found)
+                break;
+            region = *found;
+            key = frame.key;
+        }
+        const std::byte* bytes = region.at(frame.address, frame.bytes);
         if (!bytes)
             break;
-        send_header& head = header(first + done);
-        head.blocks = 1;
-        head.event = frame.event;
-        head.frame = true;
+        send_header& head = headers[(first + done) & (ring.depth - 1)];
+        head.entry = plain_frame;
         head.bytes = frame.bytes;
-        head.reason = refusal::none;
-        staged_[staged_end_ + done] = in_place({bytes, frame.bytes}, head);
+        staged[done] = in_place({bytes, frame.bytes}, head);
     }
     staged_end_ = static_cast<std::uint16_t>(staged_end_ + done);
     next_ = first + done;
@@ -261,11 +265,11 @@ rte_mbuf* tx_queue::copied(const entry& entry, const frame_pieces& pieces, send_
 void tx_queue::finish(std::uint32_t index, const entry& entry, bool frame, std::uint32_t bytes)
 {
     send_header& head = header(index);
-    head.blocks = static_cast<std::uint8_t>(entry.blocks());
-    head.event = entry.event;
-    head.frame = frame;
+    head.entry.blocks = static_cast<std::uint8_t>(entry.blocks());
+    head.entry.event = entry.event;
+    head.entry.frame = frame;
     head.bytes = bytes;
-    head.reason = refusal::none;
+    head.entry.reason = refusal::none;
     next_ = index + entry.blocks();
     if (frame)
         return;
@@ -301,25 +305,26 @@ bool tx_queue::hand_over()
 /// Completes, in order, what came back. One completion stands for all of them, but the first failure gets its own.
 unsigned tx_queue::complete()
 {
-    std::uint32_t before = completed_, last = completed_;
-    std::uint64_t frames = 0, bytes = 0, others = 0, now_ns = detail::utc_now_ns();
+    const std::uint32_t before = completed_;
+    std::uint64_t frames = complete_plain(), others = 0, bytes = 0, now_ns = detail::utc_now_ns();
+    std::uint32_t last = completed_ - 1;
     refusal reason = refusal::none;
     // Acquire, pairs with the pool's release: the driver has read the frame.
     while (completed_ != handed_ && header(completed_).returned.load(std::memory_order_acquire)) {
         send_header& head = header(completed_);
         head.returned.store(0, std::memory_order_relaxed);
-        reason = head.reason;
+        reason = head.entry.reason;
         if (reason == refusal::none) {
-            frames += head.frame;
-            others += !head.frame;
-            bytes += head.frame ? head.bytes : 0;
-            if (head.event)
+            frames += head.entry.frame;
+            others += !head.entry.frame;
+            bytes += head.entry.frame ? head.bytes : 0;
+            if (head.entry.event)
                 events_.put({.position = completed_, .reason = refusal::none, .time_ns = now_ns});
         } else if (reason != refusal::flushed) {
             publish(completed_, reason, now_ns);
         }
         last = completed_;
-        completed_ += head.blocks;
+        completed_ += head.entry.blocks;
     }
     if (completed_ != before) {
         sent.add(frames);
@@ -332,6 +337,26 @@ unsigned tx_queue::complete()
         record_refused_ = false;
     }
     return completed_ - before;
+}
+
+/// The same, as far as it goes, for frames of which nobody has to be told. Returns how many.
+std::uint32_t tx_queue::complete_plain()
+{
+    send_header* const headers = headers_.get();
+    const std::uint32_t mask = ring_.entries.depth - 1, first = completed_, end = handed_;
+    std::uint64_t bytes = 0;
+    std::uint32_t index = first;
+    for (; index != end; ++index) {
+        send_header& head = headers[index & mask];
+        // Acquire, pairs with the pool's release: the driver has read the frame.
+        if (!head.returned.load(std::memory_order_acquire) || head.entry != plain_frame)
+            break;
+        head.returned.store(0, std::memory_order_relaxed);
+        bytes += head.bytes;
+    }
+    completed_ = index;
+    sent_bytes.add(bytes);
+    return index - first;
 }
 
 void tx_queue::publish(std::uint32_t index, refusal reason, std::uint64_t now_ns)
@@ -376,8 +401,8 @@ void tx_queue::refuse_record()
 void tx_queue::bury(std::uint32_t index, refusal reason)
 {
     send_header& head = header(index);
-    head.blocks = 1;
-    head.reason = reason;
+    head.entry.blocks = 1;
+    head.entry.reason = reason;
     head.returned.store(1, std::memory_order_relaxed);
 }
 
@@ -400,9 +425,9 @@ void tx_queue::stop()
         unprepare();
     pacing_.forget();
     std::uint16_t frame = 0;
-    for (std::uint32_t index = handed_; index != next_; index += header(index).blocks)
-        if (header(index).frame && header(index).reason == refusal::none && frame++ >= staged_first_) {
-            header(index).reason = refusal::flushed;
+    for (std::uint32_t index = handed_; index != next_; index += header(index).entry.blocks)
+        if (header(index).entry.frame && header(index).entry.reason == refusal::none && frame++ >= staged_first_) {
+            header(index).entry.reason = refusal::flushed;
             flushed.add(1);
             enqueued.add(1);
         }
@@ -426,10 +451,10 @@ void tx_queue::restart(const tx_ring& ring, std::uint32_t index) noexcept
 
 bool tx_queue::uses(const std::byte* begin, std::size_t bytes) noexcept
 {
-    for (std::uint32_t index = completed_; index != next_; index += header(index).blocks) {
+    for (std::uint32_t index = completed_; index != next_; index += header(index).entry.blocks) {
         send_header& head = header(index);
         auto* frame = static_cast<const std::byte*>(head.mbuf.buf_addr);
-        if (head.frame && !head.returned.load(std::memory_order_acquire) && !std::less<>()(frame, begin) &&
+        if (head.entry.frame && !head.returned.load(std::memory_order_acquire) && !std::less<>()(frame, begin) &&
             std::less<>()(frame, begin + bytes))
             return true;
     }

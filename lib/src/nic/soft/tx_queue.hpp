@@ -85,6 +85,7 @@ class tx_queue {
     bool hand_over();
     void finish(std::uint32_t index, const entry& entry, bool frame, std::uint32_t bytes);
     unsigned complete();
+    std::uint32_t complete_plain();
     void publish(std::uint32_t index, refusal reason, std::uint64_t now_ns);
     void fail(std::uint32_t index, refusal reason);
     void refuse_record();
