@@ -1,5 +1,6 @@
 #include "core/environment.hpp"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
@@ -79,13 +80,14 @@ std::string any_core(const cpu_set_t& allowed)
     return fmt::format("0@({})", cores);
 }
 
-/// Drivers that lie beside the program, as in a bundle; empty when there are none, or when DPDK is installed.
+/// Drivers that lie beside the EAL that runs, as in a bundle, whose EAL looks nowhere else (cmake/bundle.sh); empty when there are none.
 std::string own_drivers()
 {
-    std::error_code ignored;
-    if (std::filesystem::is_directory(RTE_EAL_PMD_PATH, ignored)) // EAL loads those in any case, and one driver twice is fatal
+    Dl_info eal{};
+    if (dladdr(reinterpret_cast<void*>(&rte_eal_init), &eal) == 0 || !eal.dli_fname)
         return "";
-    auto folder = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path() / "../lib/dpdk-pmds";
+    std::error_code ignored;
+    auto folder = std::filesystem::absolute(eal.dli_fname, ignored).parent_path() / "dpdk-pmds";
     return std::filesystem::is_directory(folder, ignored) ? folder.string() : "";
 }
 
