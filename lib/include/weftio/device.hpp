@@ -37,7 +37,7 @@ struct launch_request;
 
 /// A block of memory that a device can use.
 ///
-/// - Ownership: move-only; frees on destruction; keeps its device alive. Nothing may use it afterwards.
+/// - Ownership: move-only; frees on destruction, unless it was adopted; keeps its device alive. Nothing may use it afterwards.
 /// - Threads: any, one at a time.
 class memory {
  public:
@@ -66,12 +66,14 @@ class memory {
  private:
     friend class device;
     memory(std::shared_ptr<detail::device_backend> owner, std::size_t bytes, std::size_t alignment, memory_kind kind);
+    memory(std::shared_ptr<detail::device_backend> owner, void* address, std::size_t bytes);
 
     std::shared_ptr<detail::device_backend> owner_;
     void* cpu_ = nullptr;
     void* device_ = nullptr;
     std::size_t bytes_ = 0;
     memory_kind kind_ = memory_kind::cpu_device;
+    bool adopted_ = false;
 };
 
 /// Shape of a launch: `blocks` x `lanes`. CPU: a thread a block, its lanes are fibers. OpenCL: work-groups x work-items.
@@ -208,6 +210,14 @@ class device {
     /// @throws weftio::error errc::not_supported the device has no memory of that kind; errc::out_of_memory;
     ///         errc::invalid_argument zero bytes, or a bad alignment
     memory allocate(std::size_t bytes, memory_kind kind, std::size_t alignment = 4096) const;
+
+    /// Finds out what kind of memory somebody else's pointer is, and lets it be used like our own: registered with a NIC, given to
+    /// kernels. It stays theirs: it must outlive the result, which does not free it.
+    ///
+    /// CPU: any memory. CUDA: what cudaMalloc, cudaMallocHost or cudaHostRegister made. OpenCL: none.
+    /// @throws weftio::error errc::not_supported managed memory, whose pages move while a NIC writes them, or a device that takes
+    ///         none; errc::not_reachable the device cannot see it; errc::invalid_argument no address, or more bytes than lie there
+    memory adopt(void* address, std::size_t bytes) const;
 
     /// Starts `kernel` and returns at once. Arguments are scalars, device pointers, or host objects with a device handle
     /// (`eth_rxq`, ...), which must outlive the kernel. The abort flags of those objects are lowered first: do not launch

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "weftio/device.hpp"
 
@@ -33,6 +34,8 @@ class device_backend {
     /// Zeroed memory; throws weftio::error. `bytes` > 0 and `alignment` are checked by the caller.
     virtual allocation allocate(std::size_t bytes, std::size_t alignment, memory_kind kind) = 0;
     virtual void release(const allocation& allocation, memory_kind kind) noexcept = 0;
+    /// What memory of somebody else's is; throws weftio::error as device::adopt does. `address` and `bytes` are not 0.
+    virtual std::pair<allocation, memory_kind> adopt(void* address, std::size_t bytes);
     /// Copies from the host into memory of any kind; blocks until it is there.
     virtual void upload(const allocation& to, const void* from, std::size_t bytes);
     /// A dma-buf of device memory; throws weftio::error errc::not_supported where there is none.

@@ -140,6 +140,13 @@ const char* to_string(memory_kind kind) noexcept
 
 // backends: what most of them share
 
+std::pair<detail::device_backend::allocation, memory_kind> detail::device_backend::adopt(void* address, std::size_t)
+{
+    throw error(errc::not_supported,
+                fmt::format("weftio: device {}: memory at {} cannot be adopted, its kernels see none but their own; take device::allocate", name(),
+                            address));
+}
+
 void detail::device_backend::upload(const allocation& to, const void* from, std::size_t bytes)
 {
     std::memcpy(to.device, from, bytes);
@@ -182,9 +189,18 @@ memory::memory(std::shared_ptr<detail::device_backend> owner, std::size_t bytes,
     device_ = device;
 }
 
+memory::memory(std::shared_ptr<detail::device_backend> owner, void* address, std::size_t bytes)
+    : owner_(std::move(owner)), bytes_(bytes), adopted_(true)
+{
+    auto [found, kind] = owner_->adopt(address, bytes);
+    cpu_ = found.cpu;
+    device_ = found.device;
+    kind_ = kind;
+}
+
 memory::memory(memory&& other) noexcept
     : owner_(std::move(other.owner_)), cpu_(std::exchange(other.cpu_, nullptr)), device_(std::exchange(other.device_, nullptr)),
-      bytes_(std::exchange(other.bytes_, 0)), kind_(other.kind_)
+      bytes_(std::exchange(other.bytes_, 0)), kind_(other.kind_), adopted_(other.adopted_)
 {
 }
 
@@ -196,12 +212,13 @@ memory& memory::operator=(memory&& other) noexcept
     std::swap(device_, taken.device_);
     std::swap(bytes_, taken.bytes_);
     std::swap(kind_, taken.kind_);
+    std::swap(adopted_, taken.adopted_);
     return *this;
 }
 
 memory::~memory()
 {
-    if (device_)
+    if (device_ && !adopted_)
         owner_->release({.cpu = cpu_, .device = device_}, kind_);
 }
 
@@ -312,6 +329,14 @@ memory device::allocate(std::size_t bytes, memory_kind kind, std::size_t alignme
 {
     check_allocation(bytes, alignment);
     return {backend_, bytes, alignment, kind};
+}
+
+memory device::adopt(void* address, std::size_t bytes) const
+{
+    if (!address || bytes == 0)
+        throw error(errc::invalid_argument, fmt::format("weftio: device {}: {} bytes at {} are nothing to adopt; name memory that there is", name(),
+                                                        bytes, address));
+    return {backend_, address, bytes};
 }
 
 running_kernel device::launch_erased(const detail::launch_request& request) const

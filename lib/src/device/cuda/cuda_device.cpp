@@ -147,6 +147,39 @@ void cuda_device::free(const allocation& allocation, memory_kind kind) noexcept
         cuda_.cuMemFreeHost(allocation.cpu);
 }
 
+template <class T>
+T cuda_device::ask(pointer_attribute attribute, const void* address) const
+{
+    T value{};
+    if (cuda_.cuPointerGetAttribute(&value, attribute, pointer(address)) != success)
+        throw error(errc::not_reachable,
+                    fmt::format("weftio: {}: memory at {} is not known to the GPU; make it with cudaMalloc or cudaMallocHost, or pin it with "
+                                "cudaHostRegister",
+                                name_, address));
+    return value;
+}
+
+std::pair<device_backend::allocation, memory_kind> cuda_device::adopt(void* address, std::size_t bytes)
+{
+    use();
+    auto type = ask<unsigned>(memory_type, address);
+    if (ask<unsigned>(is_managed, address) != 0)
+        throw error(errc::not_supported, fmt::format("weftio: {}: memory at {} is managed: its pages move while a NIC writes them; make it with "
+                                                     "cudaMalloc or cudaMallocHost",
+                                                     name_, address));
+    auto left = ask<device_pointer>(range_begin, address) + ask<std::size_t>(range_bytes, address) - pointer(address);
+    if (bytes > left)
+        throw error(errc::invalid_argument, fmt::format("weftio: {}: {} bytes at {} reach beyond the allocation, which has {} left there", name_,
+                                                        bytes, address, left));
+    if (type == memory_type_host)
+        return {{ask<void*>(seen_by_host, address), ask<void*>(seen_by_device, address)}, memory_kind::cpu_device};
+    if (ask<int>(device_ordinal, address) != number_)
+        throw error(errc::not_reachable, fmt::format("weftio: {}: memory at {} is another GPU's; open that one", name_, address));
+    int yes = 1;
+    cuda_.check(cuda_.cuPointerSetAttribute(&yes, sync_memops, pointer(address)), "ordering copies to memory that a NIC may touch");
+    return {{nullptr, address}, memory_kind::device};
+}
+
 void cuda_device::upload(const allocation& to, const void* from, std::size_t bytes)
 {
     use();

@@ -22,6 +22,7 @@ class cuda_device final : public device_backend {
     const std::string& name() const noexcept override { return name_; }
     allocation allocate(std::size_t bytes, std::size_t alignment, memory_kind kind) override;
     void release(const allocation& allocation, memory_kind kind) noexcept override;
+    std::pair<allocation, memory_kind> adopt(void* address, std::size_t bytes) override;
     void upload(const allocation& to, const void* from, std::size_t bytes) override;
     int export_dma_buf(const allocation& of, std::size_t bytes) override;
     std::uint64_t buffer_id(const allocation& of) override;
@@ -41,6 +42,8 @@ class cuda_device final : public device_backend {
         std::map<std::string, function, std::less<>> functions;
     };
 
+    template <class T>
+    T ask(pointer_attribute attribute, const void* address) const;
     function find(const launch_request& request);
     image& load(std::string_view bytes);
     void check_shape(const launch_request& request, function kernel);

@@ -20,7 +20,17 @@ inline constexpr result success = 0, not_ready = 600;
 inline constexpr unsigned stream_non_blocking = 1, host_alloc_portable = 1, host_alloc_device_map = 2;
 
 enum device_attribute : int { multiprocessors = 16, compute_major = 75, compute_minor = 76, dma_buf_supported = 124 };
-enum pointer_attribute : int { memory_type = 2, sync_memops = 6, buffer_id = 7, is_managed = 8 };
+enum pointer_attribute : int {
+    memory_type = 2,
+    seen_by_device = 3,
+    seen_by_host = 4,
+    sync_memops = 6,
+    buffer_id = 7,
+    is_managed = 8,
+    device_ordinal = 9,
+    range_begin = 11,
+    range_bytes = 12
+};
 enum function_attribute : int { max_threads_per_block = 0 };
 inline constexpr unsigned memory_type_host = 1, memory_type_device = 2;
 inline constexpr int dma_buf_handle = 1;
