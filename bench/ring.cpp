@@ -174,7 +174,9 @@ struct send_ring {
                     .reserved = 0,
                     .ready = 0,
                     .completed = 0,
-                    .lock = 0};
+                    .lock = 0,
+                    .fills = 0,
+                    .reserved1 = 0};
         txq.control = &control;
         complete(0);
         buffers = {.base = reinterpret_cast<std::uint8_t*>(payload.data()),

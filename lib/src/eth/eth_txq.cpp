@@ -27,13 +27,12 @@ void check(const eth_txq_options& options)
                                                         options.clock, detail::utc_clock::name));
 }
 
-/// Entries, then marks of filled entries, then completion, doorbell record and doorbell on lines of their own.
+/// What the NIC sees: entries, then completion, doorbell record and doorbell on lines of their own.
 struct ring_layout {
-    std::size_t filled, completion, dbrec, doorbell, bytes;
+    std::size_t completion, dbrec, doorbell, bytes;
 
     explicit ring_layout(std::size_t entries)
-        : filled(entries * WEFTIO_WQE_BLOCK_BYTES), completion(filled + entries * sizeof(std::uint32_t)), dbrec(completion + 64),
-          doorbell(dbrec + 64), bytes(doorbell + 64)
+        : completion(entries * WEFTIO_WQE_BLOCK_BYTES), dbrec(completion + 64), doorbell(dbrec + 64), bytes(doorbell + 64)
     {
     }
 };
@@ -71,7 +70,7 @@ class eth_txq_life final : public detail::lifeline {
     device where_;
     eth_txq_options options_;
     ring_layout layout_;
-    memory ring_, control_, handle_;
+    memory ring_, filled_, control_, handle_;
     std::uint32_t number_ = 0;
     nic::tx_queue* queue_ = nullptr; ///< while the NIC uses this life; changes between two turns only
 };
@@ -79,6 +78,7 @@ class eth_txq_life final : public detail::lifeline {
 eth_txq_life::eth_txq_life(std::shared_ptr<nic::soft_port> nic, const device& device, const eth_txq_options& options)
     : nic_(std::move(nic)), where_(device), options_(options), layout_(options.entries),
       ring_(device.allocate(layout_.bytes, memory_kind::cpu_device)),
+      filled_(device.allocate(options.entries * sizeof(std::uint32_t), memory_kind::device)),
       control_(device.allocate(sizeof(weftio_dev_control), memory_kind::cpu_device)),
       handle_(device.allocate(sizeof(weftio_dev_eth_txq), memory_kind::device))
 {
@@ -133,7 +133,7 @@ void eth_txq_life::fill_handle()
     made.ring.dbrec = at<std::uint32_t>(base, layout_.dbrec);
     made.ring.doorbell = at<std::uint64_t>(base, layout_.doorbell);
     made.ring.completion = at<weftio_cqe>(base, layout_.completion);
-    made.ring.filled = at<std::uint32_t>(base, layout_.filled);
+    made.ring.filled = static_cast<std::uint32_t*>(filled_.device_address());
     made.ring.mask = options_.entries - 1;
     made.ring.queue = number_;
     made.control = static_cast<weftio_dev_control*>(control_.device_address());

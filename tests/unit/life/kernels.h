@@ -18,7 +18,7 @@ WEFTIO_KERNEL void echo_to_self(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WE
     weftio_dev_eth_rxq_release(rxq, first, received);
     weftio_store_release_sys_u32(seen, received);
     while (!weftio_dev_aborted(rxq->control)) {
-        weftio_dev_beat(rxq->control, WEFTIO_DEV_FUNCTION_RECEIVE, first + received, WEFTIO_DEV_OK);
+        weftio_dev_beat(rxq->control, &rxq->beats, WEFTIO_DEV_FUNCTION_RECEIVE, first + received, WEFTIO_DEV_OK);
         weftio_relax(1 << 16);
     }
 }

@@ -14,7 +14,7 @@ constexpr const char* source = R"cl(
 WEFTIO_KERNEL void until_stopped(WEFTIO_GLOBAL struct weftio_dev_control *control)
 {
     while (!weftio_dev_aborted(control))
-        weftio_dev_beat(control, WEFTIO_DEV_FUNCTION_NONE, 0, WEFTIO_DEV_OK);
+        weftio_dev_beat(control, &control->beats, WEFTIO_DEV_FUNCTION_NONE, 0, WEFTIO_DEV_OK);
 }
 
 /* Every block of the grid says that it runs, then waits for the host. */

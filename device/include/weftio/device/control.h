@@ -36,11 +36,19 @@ WEFTIO_FN weftio_u32 weftio_dev_aborted(const WEFTIO_GLOBAL struct weftio_dev_co
     return weftio_load_relaxed_u32(&control->abort) != 0;
 }
 
-/** Leaves the trace. One lane of the scope calls it. Never blocks. */
-WEFTIO_FN void weftio_dev_beat(WEFTIO_GLOBAL struct weftio_dev_control *control, weftio_u32 function, weftio_u32 index,
-                               weftio_s32 status)
+/**
+ * Leaves the trace. One lane of the scope calls it. Never blocks.
+ *
+ * @param beats  the count, where the kernel reads it fast: a look at `control` may be a round trip over a bus. `&control->beats`
+ *               itself where there is no other place
+ */
+WEFTIO_FN void weftio_dev_beat(WEFTIO_GLOBAL struct weftio_dev_control *control, WEFTIO_GLOBAL weftio_u32 *beats, weftio_u32 function,
+                               weftio_u32 index, weftio_s32 status)
 {
-    weftio_store_relaxed_u32(&control->beats, weftio_load_relaxed_u32(&control->beats) + 1);
+    weftio_u32 count = weftio_load_relaxed_u32(beats) + 1;
+
+    weftio_store_relaxed_u32(beats, count);
+    weftio_store_relaxed_u32(&control->beats, count);
     weftio_store_relaxed_u32(&control->block, weftio_block());
     weftio_store_relaxed_u32(&control->function, function);
     weftio_store_relaxed_u32(&control->index, index);

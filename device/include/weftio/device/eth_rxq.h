@@ -30,7 +30,7 @@ struct weftio_dev_eth_rxq {
     weftio_u64 turn;         /**< inline mode on a CPU: function that runs the engine once, else 0 */
     weftio_u64 turn_context; /**< its argument */
     weftio_u32 slot_bytes;   /**< the longest packet */
-    weftio_u32 reserved1;
+    weftio_u32 beats;        /**< as in the trace */
     weftio_u64 reserved2[4];
 };
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_eth_rxq) == 128, "host and device share this layout");
@@ -113,9 +113,10 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_receive(WEFTIO_GLOBAL struct weftio_dev_
     for (weftio_u32 attempt = 0;; ++attempt) {
         if (lane == 0 && rxq->turn && !weftio_dev_completion_ready(&rxq->completions, start + limit - 1))
             weftio_dev_nic_turn(rxq->turn, rxq->turn_context);
-        weftio_u32 aborted = lane == 0 && weftio_dev_aborted(rxq->control);
+        /* Asked for before the completions and looked at after them: both may be a round trip away, this way they are one. */
+        weftio_u32 abort = lane == 0 ? weftio_load_relaxed_u32(&rxq->control->abort) : 0;
         weftio_u32 mine = weftio_dev_completion_count(&rxq->completions, start + found, limit - found, lane, lanes);
-        if (aborted)
+        if (abort)
             mine += WEFTIO_DEV_STOP_ABORT;
         else if (lane == 0 && timeout_ns && found + mine < enough)
             mine += weftio_dev_receive_late(rxq, timeout_ns, &deadline_ns);
@@ -128,7 +129,7 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_receive(WEFTIO_GLOBAL struct weftio_dev_
         if (sum)
             attempt = 0;
         if (lane == 0) {
-            weftio_dev_beat(rxq->control, WEFTIO_DEV_FUNCTION_RECEIVE, start + found, WEFTIO_DEV_OK);
+            weftio_dev_beat(rxq->control, &rxq->beats, WEFTIO_DEV_FUNCTION_RECEIVE, start + found, WEFTIO_DEV_OK);
             weftio_relax(attempt);
         }
     }
@@ -137,7 +138,7 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_receive(WEFTIO_GLOBAL struct weftio_dev_
     weftio_s32 status = stop & WEFTIO_DEV_STOP_ABORT ? WEFTIO_DEV_ABORTED : WEFTIO_DEV_OK;
     if (lane == 0) {
         weftio_store_relaxed_u32(&rxq->received, start + found);
-        weftio_dev_beat(rxq->control, WEFTIO_DEV_FUNCTION_RECEIVE, start + found, status);
+        weftio_dev_beat(rxq->control, &rxq->beats, WEFTIO_DEV_FUNCTION_RECEIVE, start + found, status);
     }
     weftio_dev_scope_barrier(scope);
     return status;

@@ -24,8 +24,8 @@ struct weftio_dev_eth_txq {
     weftio_u64 turn; /**< inline mode on a CPU: function that runs the engine once, else 0 */
     weftio_u64 turn_context;
     weftio_u32 scratch; /**< for platforms whose block sum needs memory */
-    weftio_u32 reserved1;
-    weftio_u64 reserved2[3];
+    weftio_u32 beats;   /**< as in the trace */
+    weftio_u64 reserved2[2];
 };
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_eth_txq) == 128, "host and device share this layout");
 
@@ -226,12 +226,30 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_wait_time_enqueue_weak(WEFTIO_GLOBAL str
     return WEFTIO_DEV_OK;
 }
 
+/** What tells how a queue stands, as it was when asked for: the words may be a round trip away, their use can wait. */
+struct weftio_dev_send_signs {
+    weftio_u32 abort;
+    weftio_u32 publication;
+};
+WEFTIO_FN struct weftio_dev_send_signs weftio_dev_eth_txq_signs(const WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq)
+{
+    struct weftio_dev_send_signs signs;
+
+    signs.abort = weftio_load_relaxed_u32(&txq->control->abort);
+    signs.publication = weftio_load_relaxed_u32(&txq->ring.completion->publication);
+    return signs;
+}
+WEFTIO_FN weftio_s32 weftio_dev_send_status(struct weftio_dev_send_signs signs)
+{
+    if (weftio_cqe_opcode(signs.publication) == WEFTIO_CQE_OPCODE_REQUESTER_ERROR)
+        return WEFTIO_DEV_QUEUE_ERROR;
+    return signs.abort ? WEFTIO_DEV_ABORTED : WEFTIO_DEV_OK;
+}
+
 /** WEFTIO_DEV_QUEUE_ERROR, WEFTIO_DEV_ABORTED or WEFTIO_DEV_OK. Never blocks; any lane. */
 WEFTIO_FN weftio_s32 weftio_dev_eth_txq_status(const WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq)
 {
-    if (weftio_dev_send_failed(&txq->ring))
-        return WEFTIO_DEV_QUEUE_ERROR;
-    return weftio_dev_aborted(txq->control) ? WEFTIO_DEV_ABORTED : WEFTIO_DEV_OK;
+    return weftio_dev_send_status(weftio_dev_eth_txq_signs(txq));
 }
 
 /** Waits for the other blocks that are in a commit or a push, a few instructions each. Returns 0 when the host wants an end first. */
@@ -246,7 +264,7 @@ WEFTIO_FN weftio_u32 weftio_dev_eth_txq_lock(WEFTIO_GLOBAL struct weftio_dev_eth
 }
 WEFTIO_FN void weftio_dev_eth_txq_unlock(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq)
 {
-    weftio_store_release_sys_u32(&txq->ring.lock, 0);
+    weftio_store_release_u32(&txq->ring.lock, 0);
 }
 
 /**
@@ -261,6 +279,8 @@ WEFTIO_FN void weftio_dev_eth_txq_unlock(WEFTIO_GLOBAL struct weftio_dev_eth_txq
  */
 WEFTIO_FN weftio_s32 weftio_dev_eth_txq_commit_strong(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq)
 {
+    struct weftio_dev_send_signs signs = weftio_dev_eth_txq_signs(txq);
+
     if (!weftio_dev_eth_txq_lock(txq))
         return WEFTIO_DEV_ABORTED;
     weftio_u32 ready = weftio_load_relaxed_u32(&txq->ring.ready);
@@ -268,8 +288,8 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_commit_strong(WEFTIO_GLOBAL struct wefti
     if (filled != ready)
         weftio_dev_send_publish(&txq->ring, filled);
     weftio_dev_eth_txq_unlock(txq);
-    weftio_dev_beat(txq->control, WEFTIO_DEV_FUNCTION_COMMIT, filled, WEFTIO_DEV_OK);
-    return weftio_dev_eth_txq_status(txq);
+    weftio_dev_beat(txq->control, &txq->beats, WEFTIO_DEV_FUNCTION_COMMIT, filled, WEFTIO_DEV_OK);
+    return weftio_dev_send_status(signs);
 }
 
 /**
@@ -280,15 +300,18 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_commit_strong(WEFTIO_GLOBAL struct wefti
  */
 WEFTIO_FN weftio_s32 weftio_dev_eth_txq_commit_weak(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, weftio_u32 count)
 {
+    struct weftio_dev_send_signs signs = weftio_dev_eth_txq_signs(txq);
+
     if (count > txq->ring.mask + 1)
         return WEFTIO_DEV_INVALID_ARGUMENT;
     if (count) {
         weftio_u32 ready = weftio_load_relaxed_u32(&txq->ring.ready) + count;
         weftio_store_relaxed_u32(&txq->ring.reserved, ready);
+        weftio_store_relaxed_u32(&txq->ring.fills, ready);
         weftio_dev_send_publish(&txq->ring, ready);
-        weftio_dev_beat(txq->control, WEFTIO_DEV_FUNCTION_COMMIT, ready, WEFTIO_DEV_OK);
+        weftio_dev_beat(txq->control, &txq->beats, WEFTIO_DEV_FUNCTION_COMMIT, ready, WEFTIO_DEV_OK);
     }
-    return weftio_dev_eth_txq_status(txq);
+    return weftio_dev_send_status(signs);
 }
 
 /**
@@ -300,7 +323,7 @@ WEFTIO_FN void weftio_dev_eth_txq_push(WEFTIO_GLOBAL struct weftio_dev_eth_txq *
     weftio_u32 locked = weftio_dev_eth_txq_lock(txq);
 
     weftio_dev_send_doorbell(&txq->ring);
-    weftio_dev_beat(txq->control, WEFTIO_DEV_FUNCTION_PUSH, weftio_load_relaxed_u32(&txq->ring.ready), WEFTIO_DEV_OK);
+    weftio_dev_beat(txq->control, &txq->beats, WEFTIO_DEV_FUNCTION_PUSH, weftio_load_relaxed_u32(&txq->ring.ready), WEFTIO_DEV_OK);
     if (locked)
         weftio_dev_eth_txq_unlock(txq);
     weftio_dev_nic_turn(txq->turn, txq->turn_context);
@@ -351,7 +374,7 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_wait_room(WEFTIO_GLOBAL struct weftio_de
             start_ns = now_ns;
         if (timeout_ns && now_ns - start_ns >= timeout_ns)
             return WEFTIO_DEV_TIMEOUT;
-        weftio_dev_beat(txq->control, WEFTIO_DEV_FUNCTION_POLL, weftio_load_relaxed_u32(&txq->ring.reserved), WEFTIO_DEV_FULL);
+        weftio_dev_beat(txq->control, &txq->beats, WEFTIO_DEV_FUNCTION_POLL, weftio_load_relaxed_u32(&txq->ring.reserved), WEFTIO_DEV_FULL);
         weftio_dev_nic_turn(txq->turn, txq->turn_context);
         weftio_relax(attempt);
     }

@@ -66,13 +66,15 @@ struct weftio_dev_send_ring {
     WEFTIO_GLOBAL weftio_u32 *dbrec;                    /**< send doorbell record: ready, low 16 bits, big-endian */
     WEFTIO_GLOBAL weftio_u64 *doorbell;                 /**< 8 bytes in the form of a control segment's first half */
     const WEFTIO_GLOBAL struct weftio_cqe *completion;  /**< the collapsed completion */
-    WEFTIO_GLOBAL weftio_u32 *filled;                   /**< strong mode: index + 1 of the entry that fills each slot */
+    WEFTIO_GLOBAL weftio_u32 *filled;                   /**< strong mode: index + 1 of the entry that fills each slot; the kernels' own */
     weftio_u32 mask;
     weftio_u32 queue;     /**< number of the queue at its NIC */
     weftio_u32 reserved;  /**< next index to hand out */
     weftio_u32 ready;     /**< next index to commit */
     weftio_u32 completed; /**< what was known last; may lag behind the completion */
     weftio_u32 lock;      /**< held while a strong commit scans, and while a push rings */
+    weftio_u32 fills;     /**< strong mode: blocks filled in all, in any order */
+    weftio_u32 reserved1;
 };
 
 /**
@@ -84,7 +86,7 @@ struct weftio_dev_send_ring {
 WEFTIO_FN weftio_u32 weftio_dev_send_completed(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring)
 {
     for (;;) {
-        weftio_u32 before = weftio_load_acquire_sys_u32(&ring->ready);
+        weftio_u32 before = weftio_load_acquire_u32(&ring->ready);
         /* Acquire, pairs with the NIC's release: an entry may be overwritten, and its buffer used, only once the NIC is done. */
         weftio_u32 last = weftio_cqe_wqe_counter(weftio_load_acquire_sys_u32(&ring->completion->publication));
         weftio_u32 ready = weftio_load_relaxed_u32(&ring->ready);
@@ -105,40 +107,58 @@ WEFTIO_FN weftio_u32 weftio_dev_send_failed(const WEFTIO_GLOBAL struct weftio_de
 /** Entries that could be reserved now. Never blocks; any lane. Looks at the completion only when `wanted` are not known free. */
 WEFTIO_FN weftio_u32 weftio_dev_send_room(WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 wanted)
 {
-    weftio_u32 completed = weftio_load_acquire_sys_u32(&ring->completed);
+    weftio_u32 completed = weftio_load_acquire_u32(&ring->completed);
     weftio_u32 room = ring->mask + 1 - (weftio_load_relaxed_u32(&ring->reserved) - completed);
 
     if (room >= wanted && room <= ring->mask + 1)
         return room;
     completed = weftio_dev_send_completed(ring);
-    weftio_store_release_sys_u32(&ring->completed, completed);
+    weftio_store_release_u32(&ring->completed, completed);
     return ring->mask + 1 - (weftio_load_relaxed_u32(&ring->reserved) - completed);
 }
 
+/** Claims `count` to `count * times` consecutive entries, a multiple of `count`, or none. Returns how many; the first is `*first`. */
+WEFTIO_FN weftio_u32 weftio_dev_send_claim(WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 count, weftio_u32 times,
+                                           weftio_u32 *first)
+{
+    weftio_u32 completed = weftio_load_acquire_u32(&ring->completed);
+    weftio_u32 reserved = weftio_load_relaxed_u32(&ring->reserved);
+
+    for (;;) {
+        if (reserved - completed + count > ring->mask + 1) {
+            completed = weftio_dev_send_completed(ring);
+            reserved = weftio_load_relaxed_u32(&ring->reserved);
+            if (reserved - completed + count > ring->mask + 1)
+                return 0;
+            weftio_store_release_u32(&ring->completed, completed);
+        }
+        weftio_u32 room = (ring->mask + 1 - (reserved - completed)) / count * count;
+        weftio_u32 claimed = weftio_min_u32(room, count * times);
+        weftio_u32 seen = weftio_compare_exchange_u32(&ring->reserved, reserved, reserved + claimed);
+        *first = reserved;
+        if (seen == reserved)
+            return claimed;
+        reserved = seen; /* somebody was faster; no look at the ring is needed to go on from there */
+    }
+}
+
 /**
- * Claims `count` consecutive entries, or none; several lanes of several blocks may call at once. Never blocks.
+ * Claims `count` consecutive entries, or none; several lanes of several blocks may call at once. Never blocks. Lanes of a warp
+ * that call together claim with one atomic.
  *
  * @param[out] first  free-running index of the first entry
  * @return `count`, or 0 when the ring has no room (the queue is then unchanged)
  */
 WEFTIO_FN weftio_u32 weftio_dev_send_reserve(WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 count, weftio_u32 *first)
 {
-    for (;;) {
-        weftio_u32 completed = weftio_load_acquire_sys_u32(&ring->completed);
-        weftio_u32 reserved = weftio_load_relaxed_u32(&ring->reserved);
+    struct weftio_peers peers = weftio_find_peers((weftio_u64)ring + count); /* a ring has more bytes than an entry has blocks */
+    weftio_u32 start = 0, claimed = 0;
 
-        if (reserved - completed + count > ring->mask + 1) {
-            completed = weftio_dev_send_completed(ring);
-            reserved = weftio_load_relaxed_u32(&ring->reserved);
-            if (reserved - completed + count > ring->mask + 1)
-                return 0;
-            weftio_store_release_sys_u32(&ring->completed, completed);
-        }
-        if (weftio_compare_exchange_u32(&ring->reserved, reserved, reserved + count) == reserved) {
-            *first = reserved;
-            return count;
-        }
-    }
+    if (peers.rank == 0)
+        claimed = weftio_dev_send_claim(ring, count, peers.count, &start);
+    claimed = weftio_of_first_peer(peers, claimed);
+    *first = weftio_of_first_peer(peers, start) + peers.rank * count;
+    return (peers.rank + 1) * count <= claimed ? count : 0;
 }
 
 /** Writes segment `segment` of the entry at `index`; entries continue round the end of the ring. */
@@ -154,19 +174,27 @@ WEFTIO_FN void weftio_dev_send_segment(const WEFTIO_GLOBAL struct weftio_dev_sen
  * Strong mode: says that the `blocks` blocks from `index` on are filled. The first is marked last, so that no other block's commit
  * publishes half an entry.
  */
-WEFTIO_FN void weftio_dev_send_fill(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 index, weftio_u32 blocks)
+WEFTIO_FN void weftio_dev_send_fill(WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 index, weftio_u32 blocks)
 {
-    /* Release, pairs with the acquire in weftio_dev_send_scan: the entry is written before its mark. */
+    struct weftio_peers peers = weftio_find_peers((weftio_u64)ring + blocks);
+
+    /* Release, pairs with the acquire in weftio_dev_send_scan: the entry is written before its mark. Only kernels look at it. */
     for (weftio_u32 end = index + blocks; end != index; --end)
-        weftio_store_release_sys_u32(&ring->filled[(end - 1) & ring->mask], end);
+        weftio_store_release_u32(&ring->filled[(end - 1) & ring->mask], end);
+    weftio_peers_barrier(peers);
+    if (peers.rank == 0)
+        weftio_fetch_add_u32(&ring->fills, blocks * peers.count);
 }
 
-/** The end of the run of filled entries that starts at `ready`. */
+/** The end of the run of filled entries that starts at `ready`. When all that is claimed has been filled, one look tells. */
 WEFTIO_FN weftio_u32 weftio_dev_send_scan(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 ready)
 {
+    weftio_u32 fills = weftio_load_acquire_u32(&ring->fills); /* first: what is claimed later cannot be among them */
     weftio_u32 reserved = weftio_load_relaxed_u32(&ring->reserved);
 
-    while (ready != reserved && weftio_load_acquire_sys_u32(&ring->filled[ready & ring->mask]) == ready + 1)
+    if (fills == reserved)
+        return reserved;
+    while (ready != reserved && weftio_load_acquire_u32(&ring->filled[ready & ring->mask]) == ready + 1)
         ++ready;
     return ready;
 }

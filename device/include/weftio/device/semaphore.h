@@ -215,7 +215,7 @@ WEFTIO_FN weftio_s32 weftio_dev_semaphore_wait_status(const WEFTIO_GLOBAL struct
         weftio_s32 result = weftio_dev_semaphore_look(semaphore, index, status, timeout_ns, &deadline_ns);
 
         if (result != WEFTIO_DEV_OK || index % WEFTIO_DEV_SEMAPHORE_BEAT_ITEMS == 0)
-            weftio_dev_beat(semaphore->control, WEFTIO_DEV_FUNCTION_SEMAPHORE, index, result);
+            weftio_dev_beat(semaphore->control, &semaphore->control->beats, WEFTIO_DEV_FUNCTION_SEMAPHORE, index, result);
         if (result != WEFTIO_DEV_NOT_FOUND)
             return result;
         weftio_relax(attempt);

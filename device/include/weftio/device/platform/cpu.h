@@ -55,6 +55,10 @@ WEFTIO_FN weftio_u32 weftio_load_relaxed_u32(const weftio_u32 *address)
 {
     return __atomic_load_n(address, __ATOMIC_RELAXED);
 }
+WEFTIO_FN weftio_u32 weftio_load_acquire_u32(const weftio_u32 *address)
+{
+    return __atomic_load_n(address, __ATOMIC_ACQUIRE);
+}
 WEFTIO_FN weftio_u32 weftio_load_acquire_sys_u32(const weftio_u32 *address)
 {
     return __atomic_load_n(address, __ATOMIC_ACQUIRE);
@@ -63,11 +67,23 @@ WEFTIO_FN weftio_u64 weftio_load_acquire_sys_u64(const weftio_u64 *address)
 {
     return __atomic_load_n(address, __ATOMIC_ACQUIRE);
 }
+/** Four words side by side, 16-byte aligned; orders nothing and may be torn. */
+WEFTIO_FN void weftio_load_x4(const weftio_u32 *address, weftio_u32 *a, weftio_u32 *b, weftio_u32 *c, weftio_u32 *d)
+{
+    *a = address[0];
+    *b = address[1];
+    *c = address[2];
+    *d = address[3];
+}
 
 /* 3. stores */
 WEFTIO_FN void weftio_store_relaxed_u32(weftio_u32 *address, weftio_u32 value)
 {
     __atomic_store_n(address, value, __ATOMIC_RELAXED);
+}
+WEFTIO_FN void weftio_store_release_u32(weftio_u32 *address, weftio_u32 value)
+{
+    __atomic_store_n(address, value, __ATOMIC_RELEASE);
 }
 WEFTIO_FN void weftio_store_release_sys_u32(weftio_u32 *address, weftio_u32 value)
 {
@@ -185,6 +201,30 @@ WEFTIO_FN weftio_u32 weftio_warp_sum_u32(weftio_u32 value)
 {
     weftio_cpu_scheduler *scheduler = weftio_cpu_this_lane.scheduler;
     return scheduler ? scheduler->sum(weftio_cpu_scheduler::scope::warp, value) : value;
+}
+
+/** The lanes that happen to make a call together, with equal keys: `rank` of `count`. Here every lane is alone. */
+struct weftio_peers {
+    weftio_u32 rank;
+    weftio_u32 count;
+};
+WEFTIO_FN struct weftio_peers weftio_find_peers(weftio_u64 key)
+{
+    struct weftio_peers alone = {0, 1};
+
+    (void)key;
+    return alone;
+}
+/** The value of rank 0, given to every peer. */
+WEFTIO_FN weftio_u32 weftio_of_first_peer(struct weftio_peers peers, weftio_u32 value)
+{
+    (void)peers;
+    return value;
+}
+/** What each peer wrote before is seen by all of them afterwards. */
+WEFTIO_FN void weftio_peers_barrier(struct weftio_peers peers)
+{
+    (void)peers;
 }
 
 /* 9. waiting */

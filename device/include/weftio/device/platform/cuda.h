@@ -28,6 +28,12 @@ WEFTIO_FN weftio_u32 weftio_load_relaxed_u32(const weftio_u32 *address)
     asm volatile("ld.relaxed.sys.u32 %0, [%1];" : "=r"(value) : "l"(address) : "memory");
     return value;
 }
+WEFTIO_FN weftio_u32 weftio_load_acquire_u32(const weftio_u32 *address)
+{
+    weftio_u32 value;
+    asm volatile("ld.acquire.gpu.u32 %0, [%1];" : "=r"(value) : "l"(address) : "memory");
+    return value;
+}
 WEFTIO_FN weftio_u32 weftio_load_acquire_sys_u32(const weftio_u32 *address)
 {
     weftio_u32 value;
@@ -40,11 +46,24 @@ WEFTIO_FN weftio_u64 weftio_load_acquire_sys_u64(const weftio_u64 *address)
     asm volatile("ld.acquire.sys.u64 %0, [%1];" : "=l"(value) : "l"(address) : "memory");
     return value;
 }
+/** Four words side by side, 16-byte aligned; orders nothing and may be torn. */
+WEFTIO_FN void weftio_load_x4(const weftio_u32 *address, weftio_u32 *a, weftio_u32 *b, weftio_u32 *c, weftio_u32 *d)
+{
+    uint4 words = *reinterpret_cast<const uint4 *>(address);
+    *a = words.x;
+    *b = words.y;
+    *c = words.z;
+    *d = words.w;
+}
 
 /* 3. stores */
 WEFTIO_FN void weftio_store_relaxed_u32(weftio_u32 *address, weftio_u32 value)
 {
     asm volatile("st.relaxed.sys.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
+}
+WEFTIO_FN void weftio_store_release_u32(weftio_u32 *address, weftio_u32 value)
+{
+    asm volatile("st.release.gpu.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
 }
 WEFTIO_FN void weftio_store_release_sys_u32(weftio_u32 *address, weftio_u32 value)
 {
@@ -178,6 +197,29 @@ WEFTIO_FN weftio_u32 weftio_block_sum_u32(weftio_u32 value, weftio_u32 *scratch)
         sum += sums[warp];
     __syncthreads();
     return sum;
+}
+
+/** The lanes of a warp that happen to make a call together, with equal keys: `rank` of `count`. */
+struct weftio_peers {
+    weftio_u32 rank;
+    weftio_u32 count;
+    weftio_u32 mask;
+};
+WEFTIO_FN weftio_peers weftio_find_peers(weftio_u64 key)
+{
+    weftio_u32 mask = __match_any_sync(__activemask(), (unsigned long long)key), below;
+    asm("mov.u32 %0, %%lanemask_lt;" : "=r"(below));
+    return {(weftio_u32)__popc(mask & below), (weftio_u32)__popc(mask), mask};
+}
+/** The value of rank 0, given to every peer. */
+WEFTIO_FN weftio_u32 weftio_of_first_peer(weftio_peers peers, weftio_u32 value)
+{
+    return __shfl_sync(peers.mask, value, __ffs((int)peers.mask) - 1);
+}
+/** What each peer wrote before is seen by all of them afterwards. */
+WEFTIO_FN void weftio_peers_barrier(weftio_peers peers)
+{
+    __syncwarp(peers.mask);
 }
 
 /* 9. waiting */

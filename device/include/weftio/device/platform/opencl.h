@@ -32,6 +32,10 @@ WEFTIO_FN weftio_u32 weftio_load_relaxed_u32(const __global weftio_u32 *address)
 {
     return atomic_load_explicit((volatile __global atomic_uint *)address, memory_order_relaxed, WEFTIO_SCOPE_SYS);
 }
+WEFTIO_FN weftio_u32 weftio_load_acquire_u32(const __global weftio_u32 *address)
+{
+    return atomic_load_explicit((volatile __global atomic_uint *)address, memory_order_acquire, memory_scope_device);
+}
 WEFTIO_FN weftio_u32 weftio_load_acquire_sys_u32(const __global weftio_u32 *address)
 {
     return atomic_load_explicit((volatile __global atomic_uint *)address, memory_order_acquire, WEFTIO_SCOPE_SYS);
@@ -40,11 +44,24 @@ WEFTIO_FN weftio_u64 weftio_load_acquire_sys_u64(const __global weftio_u64 *addr
 {
     return atomic_load_explicit((volatile __global atomic_ulong *)address, memory_order_acquire, WEFTIO_SCOPE_SYS);
 }
+/** Four words side by side, 16-byte aligned; orders nothing and may be torn. */
+WEFTIO_FN void weftio_load_x4(const __global weftio_u32 *address, weftio_u32 *a, weftio_u32 *b, weftio_u32 *c, weftio_u32 *d)
+{
+    uint4 words = *(const __global uint4 *)address;
+    *a = words.x;
+    *b = words.y;
+    *c = words.z;
+    *d = words.w;
+}
 
 /* 3. stores */
 WEFTIO_FN void weftio_store_relaxed_u32(__global weftio_u32 *address, weftio_u32 value)
 {
     atomic_store_explicit((volatile __global atomic_uint *)address, value, memory_order_relaxed, WEFTIO_SCOPE_SYS);
+}
+WEFTIO_FN void weftio_store_release_u32(__global weftio_u32 *address, weftio_u32 value)
+{
+    atomic_store_explicit((volatile __global atomic_uint *)address, value, memory_order_release, memory_scope_device);
 }
 WEFTIO_FN void weftio_store_release_sys_u32(__global weftio_u32 *address, weftio_u32 value)
 {
@@ -175,6 +192,30 @@ WEFTIO_FN void weftio_warp_barrier(void)
 WEFTIO_FN weftio_u32 weftio_warp_sum_u32(weftio_u32 value)
 {
     return value;
+}
+
+/** The lanes that happen to make a call together, with equal keys: `rank` of `count`. Here every lane is alone. */
+struct weftio_peers {
+    weftio_u32 rank;
+    weftio_u32 count;
+};
+WEFTIO_FN struct weftio_peers weftio_find_peers(weftio_u64 key)
+{
+    struct weftio_peers alone = {0, 1};
+
+    (void)key;
+    return alone;
+}
+/** The value of rank 0, given to every peer. */
+WEFTIO_FN weftio_u32 weftio_of_first_peer(struct weftio_peers peers, weftio_u32 value)
+{
+    (void)peers;
+    return value;
+}
+/** What each peer wrote before is seen by all of them afterwards. */
+WEFTIO_FN void weftio_peers_barrier(struct weftio_peers peers)
+{
+    (void)peers;
 }
 
 /* 9. waiting: OpenCL C has no clock; weftio_dev_clock (clock.h) reads one that the host keeps */
