@@ -1,0 +1,65 @@
+// A GPU, or a skipped test that says what it missed.
+#pragma once
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "gpu.kernel.h"
+#include "unit/device/fixture.hpp"
+#include "weftio/weftio.hpp"
+
+namespace weftio::test {
+
+using namespace std::chrono_literals;
+
+/// The GPU that WEFTIO_GPU names, the first one else.
+inline std::string gpu_spec()
+{
+    const char* named = std::getenv("WEFTIO_GPU");
+    return named ? named : "cuda:0";
+}
+
+class gpu_fixture : public testing::Test {
+ protected:
+    void SetUp() override
+    {
+        try {
+            gpu_.emplace(device::open(gpu_spec()));
+        } catch (const error& refused) {
+            GTEST_SKIP() << "missed: everything that kernels do on a GPU; " << refused.what();
+        }
+    }
+    const device& gpu() const { return *gpu_; }
+
+ private:
+    std::optional<device> gpu_;
+};
+
+/// A verdict that kernels write and the host reads.
+class shared_verdict {
+ public:
+    explicit shared_verdict(const device& device) : memory_(device.allocate(sizeof(verdict), memory_kind::cpu_device)) {}
+
+    verdict* on_device() const { return static_cast<verdict*>(memory_.device_address()); }
+    std::uint32_t packets() const { return weftio_load_acquire_sys_u32(&host()->packets); }
+    std::uint32_t wrong() const { return weftio_load_acquire_sys_u32(&host()->wrong); }
+
+ private:
+    verdict* host() const { return static_cast<verdict*>(memory_.cpu_address()); }
+
+    memory memory_;
+};
+
+/// A port that hands back what it sends, waits instead of dropping, and gives its core to nobody.
+inline port loopback()
+{
+    return port::open("loopback", {.idle = idle_policy::busy, .hold_when_full = port_options::hold::on});
+}
+
+} // namespace weftio::test
