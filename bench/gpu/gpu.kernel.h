@@ -1,0 +1,182 @@
+/* Kernels of gpu_bench. */
+#pragma once
+
+#include "weftio/device/eth_txq.h"
+
+/* Shows the host how far a run of a few seconds is; orders nothing, so it costs no round trip. */
+WEFTIO_FN void count_up(WEFTIO_GLOBAL weftio_u64 *count, weftio_u64 value)
+{
+    weftio_store_relaxed_u32((WEFTIO_GLOBAL weftio_u32 *)count, (weftio_u32)value);
+}
+
+/* Answers every flag of the host: the floor for any hand-over. */
+WEFTIO_KERNEL void flag_echo(const WEFTIO_GLOBAL weftio_u32 *ping, WEFTIO_GLOBAL weftio_u32 *pong, weftio_u32 count)
+{
+    for (weftio_u32 turn = 1; turn <= count; ++turn) {
+        while (weftio_load_acquire_sys_u32(ping) != turn) {
+        }
+        weftio_store_release_sys_u32(pong, turn);
+    }
+}
+
+/* One frame goes round and round a loopback port: kernel, engine, kernel. */
+WEFTIO_KERNEL void frame_round_trips(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq,
+                                     WEFTIO_GLOBAL struct weftio_dev_buf_arr *frames, weftio_u32 strong, weftio_u32 count,
+                                     WEFTIO_GLOBAL weftio_u64 *times_ns)
+{
+    for (weftio_u32 turn = 0; turn < count && !weftio_dev_aborted(rxq->control); ++turn) {
+        weftio_u32 received, first;
+        weftio_u64 begin_ns = weftio_dev_clock_ns(rxq->clock);
+
+        if (strong) {
+            weftio_dev_eth_txq_send_enqueue_strong(txq, weftio_dev_buf_get(frames, turn), 64, WEFTIO_DEV_SEND_NONE);
+            weftio_dev_eth_txq_commit_strong(txq);
+        } else {
+            weftio_dev_eth_txq_send_enqueue_weak(txq, weftio_dev_buf_get(frames, turn), 64, turn, WEFTIO_DEV_SEND_NONE);
+            weftio_dev_eth_txq_commit_weak(txq, 1);
+        }
+        weftio_dev_eth_txq_push(txq);
+        weftio_dev_eth_rxq_receive_thread(rxq, 1, 0, &received, &first);
+        times_ns[turn] = weftio_dev_clock_ns(rxq->clock) - begin_ns;
+        weftio_dev_eth_rxq_release(rxq, first, received);
+    }
+}
+
+/* 16 bytes of a packet: unit `unit` of a batch whose packets have `units` of them. */
+WEFTIO_FN weftio_u32 read_unit(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, weftio_u32 first, weftio_u32 unit, weftio_u32 units)
+{
+    weftio_u32 a, b, c, d;
+    const WEFTIO_GLOBAL weftio_u8 *packet = weftio_dev_eth_rxq_address(rxq, first + unit / units);
+
+    weftio_load_x4((const WEFTIO_GLOBAL weftio_u32 *)(packet + unit % units * 16), &a, &b, &c, &d);
+    return a ^ b ^ c ^ d;
+}
+
+/* One lane's share of a batch, four reads under way at a time: over a bus it is their number that makes the rate. */
+WEFTIO_FN weftio_u32 read_share(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, weftio_u32 first, weftio_u32 count, weftio_u32 units)
+{
+    weftio_u32 sum = 0, end = count * units, lanes = weftio_block_lanes(), i = weftio_lane();
+
+    for (; i + 3 * lanes < end; i += 4 * lanes) {
+        weftio_u32 a = read_unit(rxq, first, i, units), b = read_unit(rxq, first, i + lanes, units);
+        weftio_u32 c = read_unit(rxq, first, i + 2 * lanes, units), d = read_unit(rxq, first, i + 3 * lanes, units);
+        sum += a ^ b ^ c ^ d;
+    }
+    for (; i < end; i += lanes)
+        sum += read_unit(rxq, first, i, units);
+    return sum;
+}
+
+/* Receives until it is stopped; the lanes read the first `bytes` of every packet. Counts packets and adds up what it read. */
+WEFTIO_KERNEL void receive_all(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WEFTIO_GLOBAL weftio_u64 *packets, weftio_u32 bytes,
+                               weftio_u32 wait_ns)
+{
+    weftio_u32 count, first, sum = 0, units = bytes / 16;
+    weftio_u64 total = 0;
+    weftio_s32 status;
+
+    do {
+        status = weftio_dev_eth_rxq_receive_block(rxq, 0, wait_ns, &count, &first);
+        sum += read_share(rxq, first, count, units);
+        weftio_block_barrier();
+        if (weftio_lane() == 0) {
+            weftio_dev_eth_rxq_release(rxq, first, count);
+            total += count;
+            count_up(packets, total);
+        }
+    } while (status == WEFTIO_DEV_OK);
+    packets[2 + weftio_lane() % 4] = sum; /* so that the reads are not left out */
+}
+
+/* Receives bursts of 32 and gives each back when all of it has been read. */
+WEFTIO_KERNEL void receive_bursts(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WEFTIO_GLOBAL weftio_u64 *sink, weftio_u32 bytes)
+{
+    weftio_u32 count, first, sum = 0, units = bytes / 16;
+
+    while (weftio_dev_eth_rxq_receive_block(rxq, 32, 0, &count, &first) == WEFTIO_DEV_OK) {
+        sum += read_share(rxq, first, count, units);
+        weftio_block_barrier();
+        if (weftio_lane() == 0)
+            weftio_dev_eth_rxq_release(rxq, first, count);
+    }
+    sink[weftio_lane() % 4] = sum;
+}
+
+/* What a program without queues of its own launches for each burst. */
+WEFTIO_KERNEL void look_at_burst(const WEFTIO_GLOBAL weftio_u32 *packets, WEFTIO_GLOBAL weftio_u32 *sink, weftio_u32 bytes)
+{
+    weftio_u32 a, b, c, d, sum = 0;
+
+    for (weftio_u32 i = weftio_lane(); i < bytes / 16; i += weftio_block_lanes()) {
+        weftio_load_x4(packets + i * 4, &a, &b, &c, &d);
+        sum += a ^ b ^ c ^ d;
+    }
+    sink[weftio_lane() % 4] = sum;
+}
+
+/* Sends the same frames again and again, weakly, `ahead` entries a lane and commit, until it is stopped. */
+WEFTIO_KERNEL void post_weak(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr *frames, weftio_u32 ahead,
+                             WEFTIO_GLOBAL weftio_u64 *posted)
+{
+    weftio_u32 position, mask, round = ahead * weftio_block_lanes();
+    weftio_u64 total = 0;
+
+    weftio_dev_eth_txq_get_info(txq, &position, &mask);
+    struct weftio_dev_buf frame = weftio_dev_buf_get(frames, weftio_lane());
+    weftio_block_barrier();
+    while (weftio_dev_eth_txq_wait_room_block(txq, round, 0) == WEFTIO_DEV_OK) {
+        for (weftio_u32 i = weftio_lane(); i < round; i += weftio_block_lanes())
+            weftio_dev_eth_txq_send_enqueue_weak(txq, frame, 64, position + i, WEFTIO_DEV_SEND_NONE);
+        weftio_block_barrier();
+        if (weftio_lane() == 0) {
+            weftio_dev_eth_txq_commit_weak(txq, round);
+            weftio_dev_eth_txq_push(txq);
+            total += round;
+            count_up(posted, total);
+        }
+        position += round;
+        weftio_block_barrier();
+    }
+}
+
+/* The same, strongly, from any number of blocks, each with a count of its own. */
+WEFTIO_KERNEL void post_strong(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr *frames, weftio_u32 ahead,
+                               WEFTIO_GLOBAL weftio_u64 *posted, WEFTIO_GLOBAL weftio_u32 *scratch)
+{
+    struct weftio_dev_buf frame = weftio_dev_buf_get(frames, weftio_lane());
+    weftio_u64 total = 0;
+    weftio_u32 going = 1;
+
+    while (going) {
+        weftio_u32 mine = 0;
+        for (weftio_u32 i = 0; i < ahead; ++i)
+            mine += weftio_dev_eth_txq_send_enqueue_strong(txq, frame, 64, WEFTIO_DEV_SEND_NONE) == WEFTIO_DEV_OK;
+        total += weftio_block_sum_u32(mine, scratch + weftio_block());
+        weftio_u32 stop = 0;
+        if (weftio_lane() == 0) {
+            stop = weftio_dev_eth_txq_commit_strong(txq) != WEFTIO_DEV_OK;
+            weftio_dev_eth_txq_push(txq);
+            count_up(posted + weftio_block() * 8, total);
+        }
+        going = !weftio_block_sum_u32(stop, scratch + weftio_block());
+    }
+}
+
+/* Plain stores of 64 bytes to the same memory: what posting is measured against. */
+WEFTIO_KERNEL void store_lines(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, weftio_u32 ahead, WEFTIO_GLOBAL weftio_u64 *stored,
+                               WEFTIO_GLOBAL weftio_u32 *scratch)
+{
+    weftio_u32 round = ahead * weftio_block_lanes(), going = 1, position = 0;
+    weftio_u64 total = 0;
+
+    while (going) {
+        for (weftio_u32 i = weftio_lane(); i < round; i += weftio_block_lanes())
+            for (weftio_u32 segment = 0; segment < 4; ++segment)
+                weftio_dev_send_segment(&txq->ring, position + i, segment, i, segment, position, 0);
+        position += round;
+        total += round;
+        if (weftio_lane() == 0)
+            count_up(stored, total);
+        going = !weftio_block_sum_u32(weftio_lane() == 0 && weftio_dev_aborted(txq->control), scratch);
+    }
+}

@@ -1,0 +1,73 @@
+// What the parts of gpu_bench share. Each part measures once; gpu.cpp repeats and takes medians.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "weftio/weftio.hpp"
+
+namespace weftio::bench {
+
+using clock_type = std::chrono::steady_clock;
+
+struct settings {
+    std::string device = "cpu";
+    double seconds = 0.3; ///< of each rate
+    std::uint32_t engines = 4;
+};
+
+/// One number of one round.
+struct sample {
+    std::string what, unit;
+    double value;
+};
+
+/// A flag, a frame and a burst of 32 on their way there and back.
+std::vector<sample> hand_over(const device& device);
+/// What kernels receive: by length, lanes, engines; from an engine, and from a thread that does nothing but publish.
+std::vector<sample> receive_rates(const device& device, const settings& settings);
+/// What kernels post, with nobody behind the ring but a thread that completes; and what an engine then sends.
+std::vector<sample> send_rates(const device& device, const settings& settings);
+/// The way without queues that a kernel owns: copy, launch, synchronize, a burst of 32 at a time. Nothing where `device` is no GPU.
+std::vector<sample> cpu_centric(const device& device, const settings& settings);
+
+inline port_options busy_port()
+{
+    return {.idle = idle_policy::busy};
+}
+
+inline double quantile(std::vector<std::uint64_t> values, double share)
+{
+    auto at = values.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size() - 1));
+    std::nth_element(values.begin(), at, values.end());
+    return static_cast<double>(*at);
+}
+
+/// How fast `count()` grows, in millions a second.
+template <class Count>
+double millions_a_second(const settings& settings, Count&& count)
+{
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    auto before = count();
+    auto begin = clock_type::now();
+    std::this_thread::sleep_for(std::chrono::duration<double>(settings.seconds));
+    auto after = count();
+    return static_cast<double>(after - before) / std::chrono::duration<double>(clock_type::now() - begin).count() / 1e6;
+}
+
+/// A number that a kernel writes and the host reads.
+class shared_count {
+ public:
+    explicit shared_count(const device& device) : memory_(device.allocate(64, memory_kind::cpu_device)) {}
+    weftio_u64* on_device() const { return static_cast<weftio_u64*>(memory_.device_address()); }
+    std::uint64_t value() const { return weftio_load_acquire_sys_u64(static_cast<const weftio_u64*>(memory_.cpu_address())); }
+
+ private:
+    memory memory_;
+};
+
+} // namespace weftio::bench

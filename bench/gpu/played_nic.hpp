@@ -1,0 +1,147 @@
+// Rings without a NIC: a thread of the bench stands at the other end and does as little as a NIC can.
+#pragma once
+
+#include <bit>
+#include <cstring>
+
+#include "measure.hpp"
+#include "weftio/device/eth_txq.h"
+
+namespace weftio::bench {
+
+/// A queue's memory and how a kernel is stopped by it: an argument of device::launch.
+template <class Handle>
+class played_queue {
+ public:
+    Handle* handle() const { return static_cast<Handle*>(handle_.device_address()); }
+    weftio_dev_control* control() const { return static_cast<weftio_dev_control*>(control_.cpu_address()); }
+
+ protected:
+    played_queue(const device& device, std::size_t bytes)
+        : ring_(device.allocate(bytes, memory_kind::cpu_device)), control_(device.allocate(sizeof(weftio_dev_control), memory_kind::cpu_device)),
+          handle_(device.allocate(sizeof(Handle), memory_kind::device))
+    {
+    }
+    template <class T>
+    T* cpu(std::size_t offset) const
+    {
+        return reinterpret_cast<T*>(static_cast<std::byte*>(ring_.cpu_address()) + offset);
+    }
+    template <class T>
+    T* kernel(std::size_t offset) const
+    {
+        return reinterpret_cast<T*>(static_cast<std::byte*>(ring_.device_address()) + offset);
+    }
+
+    memory ring_, control_, handle_;
+};
+
+/// A receive queue that is filled as fast as one thread can.
+class played_rxq : public played_queue<weftio_dev_eth_rxq> {
+ public:
+    played_rxq(const device& device, std::uint32_t depth, std::uint32_t stride)
+        : played_queue(device, depth * (sizeof(weftio_cqe) + stride) + 64), depth_(depth), stride_(stride)
+    {
+        for (std::uint32_t slot = 0; slot < depth; ++slot)
+            cpu<weftio_cqe>(0)[slot].publication = WEFTIO_CQE_NEVER_WRITTEN << 24;
+        weftio_dev_eth_rxq made{};
+        made.completions = {kernel<weftio_cqe>(0), depth - 1, static_cast<std::uint32_t>(std::countr_zero(depth))};
+        made.slots = kernel<weftio_u8>(depth * sizeof(weftio_cqe));
+        made.dbrec = kernel<weftio_u32>(depth * (sizeof(weftio_cqe) + stride));
+        made.control = static_cast<weftio_dev_control*>(control_.device_address());
+        made.clock = device.clock();
+        made.stride_bytes = stride;
+        handle_.upload(&made, sizeof made);
+        weftio_dev_post_receive(dbrec(), depth);
+    }
+    /// Publishes one packet. @return false when the kernel holds every slot
+    bool publish(const void* packet, std::uint32_t bytes)
+    {
+        if (free_ == 0)
+            free_ = (weftio_swap32(weftio_load_acquire_sys_u32(dbrec())) - next_) & 0xffff;
+        if (free_ == 0)
+            return false;
+        std::uint32_t slot = next_ & (depth_ - 1);
+        if (packet)
+            std::memcpy(cpu<std::byte>(depth_ * sizeof(weftio_cqe) + std::size_t{slot} * stride_), packet, bytes);
+        weftio_cqe& cqe = cpu<weftio_cqe>(0)[slot];
+        cqe.byte_count_be = weftio_swap32(bytes);
+        weftio_store_release_sys_u32(&cqe.publication, weftio_cqe_publication(next_, WEFTIO_CQE_OPCODE_RESPONDER_SEND, next_ >> std::countr_zero(depth_)));
+        ++next_;
+        --free_;
+        return true;
+    }
+    /// Whether every packet published has been given back.
+    bool all_released() const
+    {
+        return ((weftio_swap32(weftio_load_acquire_sys_u32(dbrec())) - depth_ - next_) & 0xffff) == 0;
+    }
+
+ private:
+    weftio_u32* dbrec() const { return cpu<weftio_u32>(depth_ * (sizeof(weftio_cqe) + stride_)); }
+
+    std::uint32_t depth_, stride_, next_ = 0, free_ = 0;
+};
+
+/// A send queue whose entries are done as soon as they are committed.
+class played_txq : public played_queue<weftio_dev_eth_txq> {
+ public:
+    played_txq(const device& device, std::uint32_t depth)
+        : played_queue(device, depth * WEFTIO_WQE_BLOCK_BYTES + 192), depth_(depth), filled_(device.allocate(depth * 4, memory_kind::device))
+    {
+        weftio_dev_eth_txq made{};
+        made.ring.segments = kernel<weftio_u32>(0);
+        made.ring.completion = kernel<weftio_cqe>(end());
+        made.ring.dbrec = kernel<weftio_u32>(end() + 64);
+        made.ring.doorbell = kernel<weftio_u64>(end() + 128);
+        made.ring.filled = static_cast<weftio_u32*>(filled_.device_address());
+        made.ring.mask = depth - 1;
+        made.control = static_cast<weftio_dev_control*>(control_.device_address());
+        made.clock = device.clock();
+        handle_.upload(&made, sizeof made);
+        complete(0xffff);
+    }
+    /// Completes what has been committed.
+    void turn()
+    {
+        std::uint32_t ready = weftio_swap32(weftio_load_acquire_sys_u32(cpu<weftio_u32>(end() + 64)));
+        if (ready == seen_)
+            return;
+        seen_ = ready;
+        complete(ready - 1);
+    }
+    weftio_u32* words() const { return kernel<weftio_u32>(0); }
+
+ private:
+    std::size_t end() const { return std::size_t{depth_} * WEFTIO_WQE_BLOCK_BYTES; }
+    void complete(std::uint32_t last)
+    {
+        weftio_store_release_sys_u32(&cpu<weftio_cqe>(end())->publication, weftio_cqe_publication(last, WEFTIO_CQE_OPCODE_REQUESTER, 0));
+    }
+
+    std::uint32_t depth_, seen_ = 0;
+    memory filled_;
+};
+
+/// Runs `turn` in a thread until it ends.
+template <class Turn>
+class played_thread {
+ public:
+    explicit played_thread(Turn turn) : thread_([turn, this] {
+        while (!ending_.load(std::memory_order_relaxed))
+            turn();
+    })
+    {
+    }
+    ~played_thread()
+    {
+        ending_ = true;
+        thread_.join();
+    }
+
+ private:
+    std::atomic<bool> ending_{false};
+    std::thread thread_;
+};
+
+} // namespace weftio::bench

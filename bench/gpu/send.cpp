@@ -1,0 +1,86 @@
+// What kernels post and engines send.
+#include <fmt/format.h>
+
+#include "gpu.kernel.h"
+#include "measure.hpp"
+#include "played_nic.hpp"
+#include "weftio/kernel.hpp"
+
+WEFTIO_DEFINE_KERNEL(post_weak, "gpu.kernel.h");
+WEFTIO_DEFINE_KERNEL(post_strong, "gpu.kernel.h");
+WEFTIO_DEFINE_KERNEL(store_lines, "gpu.kernel.h");
+
+namespace weftio::bench {
+
+namespace {
+
+constexpr std::uint32_t depth = 32768, most_blocks = 8;
+
+/// What blocks count, a line each, and words for block sums.
+class tallies {
+ public:
+    explicit tallies(const device& device)
+        : counts_(device.allocate(most_blocks * 64, memory_kind::cpu_device)), scratch_(device.allocate(most_blocks * 4, memory_kind::device))
+    {
+    }
+    weftio_u64* counts() const { return static_cast<weftio_u64*>(counts_.device_address()); }
+    weftio_u32* scratch() const { return static_cast<weftio_u32*>(scratch_.device_address()); }
+    std::uint64_t sum() const
+    {
+        std::uint64_t sum = 0;
+        for (std::uint32_t block = 0; block < most_blocks; ++block)
+            sum += weftio_load_acquire_sys_u64(static_cast<const weftio_u64*>(counts_.cpu_address()) + std::size_t{block} * 8);
+        return sum;
+    }
+
+ private:
+    memory counts_, scratch_;
+};
+
+/// Runs what `launch` starts on a ring that is completed at once.
+template <class Launch>
+double posted_millions(const device& device, const settings& settings, Launch&& launch)
+{
+    auto port = port::open("null");
+    buf_arr frames(port, device, {.count = 1024, .buffer_bytes = 64});
+    played_txq queue(device, depth);
+    tallies tallies(device);
+    played_thread nic([&queue] { queue.turn(); });
+    running_kernel kernel = launch(queue, frames, tallies);
+    return millions_a_second(settings, [&] { return tallies.sum(); });
+}
+
+double sent_mpps(const device& device, const settings& settings, std::uint32_t lanes)
+{
+    auto port = port::open("null", busy_port());
+    eth_txq tx(port, device, {.entries = 8192});
+    buf_arr frames(port, device, {.count = 8192, .buffer_bytes = 64});
+    tallies tallies(device);
+    auto kernel = device.launch(post_weak_kernel, {.blocks = 1, .lanes = lanes}, tx, frames, 1u, tallies.counts());
+    return millions_a_second(settings, [&] { return tx.counters().sent; });
+}
+
+} // namespace
+
+std::vector<sample> send_rates(const device& device, const settings& settings)
+{
+    std::vector<sample> samples;
+    auto add = [&](std::string what, double value) { samples.push_back({std::move(what), "M/s", value}); };
+    add("plain stores of 64 B, 1024 lanes", posted_millions(device, settings, [&](auto& queue, auto&, auto& tallies) {
+            return device.launch(store_lines_kernel, {.blocks = 1, .lanes = 1024}, queue, 8u, tallies.counts(), tallies.scratch());
+        }));
+    for (std::uint32_t lanes : {32u, 256u, 1024u})
+        add(fmt::format("posted weak, {} lanes", lanes), posted_millions(device, settings, [&](auto& queue, auto& frames, auto& tallies) {
+                return device.launch(post_weak_kernel, {.blocks = 1, .lanes = lanes}, queue, frames, 8u, tallies.counts());
+            }));
+    for (grid shape : {grid{1, 32}, grid{1, 256}, grid{1, 1024}, grid{8, 256}})
+        add(fmt::format("posted strong, {} x {} lanes", shape.blocks, shape.lanes),
+            posted_millions(device, settings, [&](auto& queue, auto& frames, auto& tallies) {
+                return device.launch(post_strong_kernel, shape, queue, frames, 8u, tallies.counts(), tallies.scratch());
+            }));
+    for (std::uint32_t lanes : {1u, 256u, 1024u})
+        samples.push_back({fmt::format("sent by the engine, weak, {} lanes", lanes), "Mpps", sent_mpps(device, settings, lanes)});
+    return samples;
+}
+
+} // namespace weftio::bench
