@@ -83,6 +83,21 @@ TEST_P(Device, MemoryMovesAndKeepsItsDevice)
     EXPECT_FALSE(first);
 }
 
+TEST_P(Device, AdoptsMemoryOfSomebodyElseAndLeavesItToThem)
+{
+    auto words = std::make_unique<weftio_u32[]>(8);
+    {
+        memory adopted = device_.adopt(words.get(), 32);
+        EXPECT_EQ(adopted.kind(), memory_kind::cpu_device);
+        EXPECT_EQ(adopted.cpu_address(), words.get());
+        memory moved(std::move(adopted));
+        run(count_lanes_kernel, {1, 3}, static_cast<weftio_u32*>(moved.device_address()));
+    }
+    EXPECT_EQ(words[0], 3u); // and it is freed once, which AddressSanitizer would tell
+    EXPECT_EQ(error_of([&] { device_.adopt(nullptr, 32); }).code(), errc::invalid_argument);
+    EXPECT_EQ(error_of([&] { device_.adopt(words.get(), 0); }).code(), errc::invalid_argument);
+}
+
 TEST_P(Device, LanesSeeTheirPlaceInTheGrid)
 {
     for (grid shape : {grid{1, 1}, grid{3, 1}, grid{1, 7}, grid{2, 33}, grid{2, 64}}) {
