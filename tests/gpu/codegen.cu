@@ -66,6 +66,17 @@ __global__ void compare_exchange(weftio_u32 *word, weftio_u32 *payload)
     *payload = 7;
     payload[1] = weftio_compare_exchange_u32(word, 0, 1);
 }
+__global__ void release_together(weftio_u32 *words, weftio_u32 *payload)
+{
+    *payload = 7;
+    weftio_fence_release();
+    weftio_store_fenced_u32(words, 1);
+    weftio_add_fenced_u32(words + 1, 1);
+}
+__global__ void compare_exchange_relaxed(weftio_u32 *word, weftio_u32 *payload)
+{
+    *payload = weftio_compare_exchange_relaxed_u32(word, 0, 1);
+}
 __global__ void fences(weftio_u32 *words)
 {
     words[0] = 7;

@@ -42,6 +42,8 @@ expect store_x4 "st.v4.u32"
 expect doorbell "st.u32 fence.acq_rel.sys st.mmio.relaxed.sys.u64"
 expect fetch_add "st.u32 atom.acq_rel.gpu.add.u32 st.u32"
 expect compare_exchange "st.u32 atom.acq_rel.gpu.cas.u32 st.u32"
+expect compare_exchange_relaxed "atom.relaxed.gpu.cas.u32 st.u32"
+expect release_together "st.u32 fence.acq_rel.gpu st.relaxed.gpu.u32 red.relaxed.gpu.add.u32"
 expect fences "st.u32 fence.acq_rel.sys st.u32 fence.acq_rel.sys ld.u32 st.u32"
 
 # A send: frame, entry (its control segment last), record, doorbell. A receive: publication word, completion, packet, slot back.
@@ -53,5 +55,5 @@ receive=$(accesses receive | tr ' ' '\n' | uniq | paste -sd' ')
 [[ $receive == "ld.acquire.sys.u32 ld.u32 st.u32 st.release.sys.u32" ]] &&
     echo "ok: receive: $receive" || { echo "FAILED: receive: $receive"; failures=$((failures + 1)); }
 
-[ $failures = 0 ] || { echo "$failures of 16 failed"; exit 1; }
-echo "all 16 passed"
+[ $failures = 0 ] || { echo "$failures of 18 failed"; exit 1; }
+echo "all 18 passed"

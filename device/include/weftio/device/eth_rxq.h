@@ -93,6 +93,13 @@ WEFTIO_FN weftio_u32 weftio_dev_receive_late(WEFTIO_GLOBAL struct weftio_dev_eth
     return now_ns >= *deadline_ns ? WEFTIO_DEV_STOP_TIMEOUT : 0;
 }
 
+/** Lane 0: the next call goes on at `next`. */
+WEFTIO_FN void weftio_dev_receive_done(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, weftio_u32 next, weftio_s32 status)
+{
+    weftio_store_relaxed_u32(&rxq->received, next);
+    weftio_dev_beat(rxq->control, &rxq->beats, WEFTIO_DEV_FUNCTION_RECEIVE, next, status);
+}
+
 /**
  * The receive of every scope: `lane` of `lanes` polls its share, the scope adds up, lane 0 decides when to stop.
  *
@@ -115,16 +122,17 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_receive(WEFTIO_GLOBAL struct weftio_dev_
             weftio_dev_nic_turn(rxq->turn, rxq->turn_context);
         /* Asked for before the completions and looked at after them: both may be a round trip away, this way they are one. */
         weftio_u32 abort = lane == 0 ? weftio_load_relaxed_u32(&rxq->control->abort) : 0;
-        weftio_u32 mine = weftio_dev_completion_count(&rxq->completions, start + found, limit - found, lane, lanes);
+        weftio_u32 mine = weftio_dev_completion_look(&rxq->completions, start + found, limit - found, lane, lanes);
         if (abort)
             mine += WEFTIO_DEV_STOP_ABORT;
-        else if (lane == 0 && timeout_ns && found + mine < enough)
+        else if (lane == 0 && timeout_ns && found + mine % WEFTIO_DEV_SINGLE < enough)
             mine += weftio_dev_receive_late(rxq, timeout_ns, &deadline_ns);
         weftio_u32 sum = weftio_dev_scope_sum(scope, mine, &rxq->scratch);
 
+        weftio_u32 many = sum & (WEFTIO_DEV_STOP_TIMEOUT - 1), is_last = stop || !many || lanes < WEFTIO_DEV_FEWEST_SCANNING;
+        found += many ? many : sum / WEFTIO_DEV_SINGLE;
         stop = sum & (WEFTIO_DEV_STOP_TIMEOUT | WEFTIO_DEV_STOP_ABORT);
-        found += sum - stop;
-        if (stop || found >= enough)
+        if (found >= enough || (stop && is_last)) /* behind eights there may be singles: they get one more look */
             break;
         if (sum)
             attempt = 0;
@@ -136,10 +144,8 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_receive(WEFTIO_GLOBAL struct weftio_dev_
     *count = found;
     *first = start;
     weftio_s32 status = stop & WEFTIO_DEV_STOP_ABORT ? WEFTIO_DEV_ABORTED : WEFTIO_DEV_OK;
-    if (lane == 0) {
-        weftio_store_relaxed_u32(&rxq->received, start + found);
-        weftio_dev_beat(rxq->control, &rxq->beats, WEFTIO_DEV_FUNCTION_RECEIVE, start + found, status);
-    }
+    if (lane == 0)
+        weftio_dev_receive_done(rxq, start + found, status);
     weftio_dev_scope_barrier(scope);
     return status;
 }

@@ -102,8 +102,30 @@ WEFTIO_FN weftio_u32 weftio_compare_exchange_u32(weftio_u32 *address, weftio_u32
                  : "memory");
     return before;
 }
+/** As weftio_compare_exchange_u32, but orders nothing. */
+WEFTIO_FN weftio_u32 weftio_compare_exchange_relaxed_u32(weftio_u32 *address, weftio_u32 expected, weftio_u32 desired)
+{
+    weftio_u32 before;
+    asm volatile("atom.relaxed.gpu.cas.b32 %0, [%1], %2, %3;"
+                 : "=r"(before)
+                 : "l"(address), "r"(expected), "r"(desired)
+                 : "memory");
+    return before;
+}
 
 /* 5. fences */
+WEFTIO_FN void weftio_fence_release()
+{
+    asm volatile("fence.acq_rel.gpu;" ::: "memory");
+}
+WEFTIO_FN void weftio_store_fenced_u32(weftio_u32 *address, weftio_u32 value)
+{
+    asm volatile("st.relaxed.gpu.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
+}
+WEFTIO_FN void weftio_add_fenced_u32(weftio_u32 *address, weftio_u32 value)
+{
+    asm volatile("red.relaxed.gpu.add.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
+}
 WEFTIO_FN void weftio_fence_acquire_sys()
 {
     asm volatile("fence.acq_rel.sys;" ::: "memory");

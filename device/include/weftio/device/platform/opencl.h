@@ -94,8 +94,26 @@ WEFTIO_FN weftio_u32 weftio_compare_exchange_u32(__global weftio_u32 *address, w
                                             memory_order_acquire, WEFTIO_SCOPE_SYS);
     return expected;
 }
+/** As weftio_compare_exchange_u32, but orders nothing. */
+WEFTIO_FN weftio_u32 weftio_compare_exchange_relaxed_u32(__global weftio_u32 *address, weftio_u32 expected, weftio_u32 desired)
+{
+    atomic_compare_exchange_strong_explicit((volatile __global atomic_uint *)address, &expected, desired, memory_order_relaxed,
+                                            memory_order_relaxed, memory_scope_device);
+    return expected;
+}
 
-/* 5. fences */
+/* 5. fences; here the stores behind one release by themselves */
+WEFTIO_FN void weftio_fence_release(void)
+{
+}
+WEFTIO_FN void weftio_store_fenced_u32(__global weftio_u32 *address, weftio_u32 value)
+{
+    weftio_store_release_u32(address, value);
+}
+WEFTIO_FN void weftio_add_fenced_u32(__global weftio_u32 *address, weftio_u32 value)
+{
+    weftio_fetch_add_u32(address, value);
+}
 WEFTIO_FN void weftio_fence_acquire_sys(void)
 {
     atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_acquire, WEFTIO_SCOPE_SYS);
