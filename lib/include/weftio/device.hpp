@@ -31,6 +31,7 @@ const char* to_string(memory_kind kind) noexcept;
 namespace detail {
 class device_backend;
 class running_backend;
+class copy_queue;
 class watchdog;
 struct launch_request;
 } // namespace detail
@@ -233,6 +234,8 @@ class device {
     /// The clock that kernels without a timer of their own read; device address, nullptr where they have one.
     const weftio_dev_clock* clock() const noexcept;
 
+    /// For queues: what takes packets to the device. @throws weftio::error errc::not_supported the CPU writes its memory itself
+    std::shared_ptr<detail::copy_queue> make_copy_queue() const;
     detail::device_backend& backend() const noexcept { return *backend_; }
 
  private:

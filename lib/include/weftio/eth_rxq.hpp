@@ -13,6 +13,9 @@ namespace weftio {
 struct eth_rxq_options {
     std::uint32_t packets = 1024;          ///< slots: a power of two in 64..32768
     std::uint32_t max_packet_bytes = 2048; ///< bytes of a slot, 64..16384, rounded up to a multiple of 64
+    /// Where kernels read packets. `cpu_device`: where the driver or the engine has put them. `device`, on a GPU: a copy engine takes them
+    /// to the GPU's own memory in bursts, and a completion is published when its packet has landed; they cannot be sent from there.
+    memory_kind buffers = memory_kind::cpu_device;
     /// Verify IPv4, UDP and TCP checksums in software where the driver has not: the flags of a packet say what was found good.
     bool verify_checksums = true;
 };
@@ -35,6 +38,7 @@ class eth_rxq {
  public:
     /// @throws weftio::error
     ///     - `errc::invalid_argument` `packets` is not a power of two in 64..32768, or `max_packet_bytes` is not in 64..16384
+    ///     - `errc::not_supported`    the device has no memory of kind `buffers`, or no copy engine that would fill it
     ///     - `errc::out_of_memory`
     eth_rxq(const port& port, const device& device, eth_rxq_options options = {});
     eth_rxq(eth_rxq&&) noexcept;

@@ -22,6 +22,23 @@ class running_backend {
     virtual bool wait_for(std::chrono::nanoseconds bound) = 0;
 };
 
+/// Copies to memory of a device, in order, while kernels run. One thread at a time. The destructor waits for what is under way.
+class copy_queue {
+ public:
+    /// Rows side by side on both sides: `bytes` of each, `stride` from one to the next.
+    struct rows {
+        std::size_t bytes, count, stride;
+    };
+
+    virtual ~copy_queue() = default;
+    /// Starts a copy and returns. `from` stays as it is until a later mark() has landed. A device that has failed copies nothing.
+    virtual void copy(void* to, const void* from, const rows& rows) noexcept = 0;
+    /// Says that everything started so far is batch `number`; numbers count up from 1.
+    virtual void mark(std::uint32_t number) noexcept = 0;
+    /// Number of the last batch that has landed: kernels see it all. 0: none has.
+    virtual std::uint32_t landed() const noexcept = 0;
+};
+
 class device_backend {
  public:
     struct allocation {
@@ -38,6 +55,8 @@ class device_backend {
     virtual std::pair<allocation, memory_kind> adopt(void* address, std::size_t bytes);
     /// Copies from the host into memory of any kind; blocks until it is there.
     virtual void upload(const allocation& to, const void* from, std::size_t bytes);
+    /// Throws weftio::error errc::not_supported where the CPU writes the device's memory itself.
+    virtual std::shared_ptr<copy_queue> make_copy_queue(std::shared_ptr<device_backend> self);
     /// A dma-buf of device memory; throws weftio::error errc::not_supported where there is none.
     virtual int export_dma_buf(const allocation& of, std::size_t bytes);
     /// What tells one allocation from a later one at the same address; throws as export_dma_buf.

@@ -152,6 +152,13 @@ void detail::device_backend::upload(const allocation& to, const void* from, std:
     std::memcpy(to.device, from, bytes);
 }
 
+std::shared_ptr<detail::copy_queue> detail::device_backend::make_copy_queue(std::shared_ptr<device_backend>)
+{
+    throw error(errc::not_supported, fmt::format("weftio: device {}: no copy engine takes packets to memory of kind device, and none is needed: the CPU "
+                                                 "writes this device's memory; take memory_kind::cpu_device",
+                                                 name()));
+}
+
 int detail::device_backend::export_dma_buf(const allocation&, std::size_t)
 {
     throw error(errc::not_supported, fmt::format("weftio: device {}: its memory cannot be exported as a dma-buf; only a GPU's can", name()));
@@ -348,6 +355,11 @@ running_kernel device::launch_erased(const detail::launch_request& request) cons
     for (weftio_dev_control* control : request.controls)
         weftio_store_release_sys_u32(&control->abort, 0);
     return {std::make_shared<shared_running>(backend_->launch(request, backend_)), request};
+}
+
+std::shared_ptr<detail::copy_queue> device::make_copy_queue() const
+{
+    return backend_->make_copy_queue(backend_);
 }
 
 const std::string& device::name() const noexcept

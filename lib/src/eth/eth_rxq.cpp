@@ -65,6 +65,8 @@ class eth_rxq_life final : public detail::lifeline {
     weftio_dev_eth_rxq* handle() const noexcept { return static_cast<weftio_dev_eth_rxq*>(handle_.device_address()); }
 
  private:
+    /// The slots as kernels see them.
+    void* seen() const noexcept { return landed_ ? landed_.device_address() : slots_.device_address(); }
     void fresh_ring() const;
     void fill_handle();
 
@@ -73,7 +75,10 @@ class eth_rxq_life final : public detail::lifeline {
     eth_rxq_options options_;
     std::uint32_t slot_bytes_, stride_bytes_;
     ring_layout layout_;
-    memory ring_, slots_, control_, handle_;
+    memory ring_, slots_; ///< slots as the NIC fills them
+    memory landed_;       ///< where kernels read them, when that is elsewhere
+    memory control_, handle_;
+    nic::staging_target staged_;
     std::uint32_t key_ = 0, number_ = 0;
     const nic::rx_queue* queue_ = nullptr; ///< while the NIC uses this life; changes between two turns only
 };
@@ -85,11 +90,16 @@ eth_rxq_life::eth_rxq_life(std::shared_ptr<nic::soft_port> nic, const device& de
       control_(device.allocate(sizeof(weftio_dev_control), memory_kind::cpu_device)),
       handle_(device.allocate(sizeof(weftio_dev_eth_rxq), memory_kind::device))
 {
+    if (options.buffers == memory_kind::cpu_device)
+        return;
+    landed_ = device.allocate(slots_.bytes(), options.buffers);
+    staged_ = {.copies = device.make_copy_queue(), .slots = at<std::byte>(landed_.device_address(), nic::rx_ring::headroom_bytes)};
 }
 
 nic::rx_ring eth_rxq_life::begin()
 {
-    key_ = nic_->keys().add({.cpu = static_cast<std::byte*>(slots_.cpu_address()),
+    if (!landed_) // otherwise the NIC does not have what a kernel sees in a slot, and must not send it
+        key_ = nic_->keys().add({.cpu = static_cast<std::byte*>(slots_.cpu_address()),
                              .device_base = reinterpret_cast<std::uint64_t>(slots_.device_address()),
                              .bytes = slots_.bytes(),
                              .rights = {},
@@ -102,7 +112,8 @@ nic::rx_ring eth_rxq_life::begin()
             .stride_bytes = stride_bytes_,
             .slot_bytes = slot_bytes_,
             .number = 0,
-            .verify_checksums = options_.verify_checksums};
+            .verify_checksums = options_.verify_checksums,
+            .staged = staged_};
 }
 
 void eth_rxq_life::began(std::uint32_t number)
@@ -115,7 +126,8 @@ void eth_rxq_life::began(std::uint32_t number)
 void eth_rxq_life::end()
 {
     queue_ = nullptr;
-    nic_->keys().remove(key_);
+    if (key_)
+        nic_->keys().remove(key_);
 }
 
 std::string eth_rxq_life::describe() const
@@ -142,7 +154,7 @@ void eth_rxq_life::fresh_ring() const
 {
     auto* completions = at<weftio_cqe>(ring_.cpu_address(), 0);
     auto* entries = at<weftio_wqe_data_segment>(ring_.cpu_address(), layout_.entries);
-    auto base = reinterpret_cast<std::uint64_t>(at<std::byte>(slots_.device_address(), nic::rx_ring::headroom_bytes));
+    auto base = reinterpret_cast<std::uint64_t>(at<std::byte>(seen(), nic::rx_ring::headroom_bytes));
     for (std::uint32_t slot = 0; slot < options_.packets; ++slot) {
         completions[slot].publication = std::uint32_t{WEFTIO_CQE_NEVER_WRITTEN} << 24;
         entries[slot] = {.byte_count_be = weftio_swap32(slot_bytes_),
@@ -161,7 +173,7 @@ void eth_rxq_life::fill_handle()
     made.dbrec = at<std::uint32_t>(ring_.device_address(), layout_.dbrec);
     made.control = static_cast<weftio_dev_control*>(control_.device_address());
     made.clock = where_.clock();
-    made.slots = at<std::uint8_t>(slots_.device_address(), nic::rx_ring::headroom_bytes);
+    made.slots = at<std::uint8_t>(seen(), nic::rx_ring::headroom_bytes);
     made.slot_bytes = slot_bytes_;
     made.stride_bytes = stride_bytes_;
     made.lkey_be = weftio_swap32(key_);

@@ -118,6 +118,8 @@ TEST(QueueRefusals, NameTheValueAndTheRange)
     for (std::uint32_t max_bytes : {0u, 63u, 16385u, 0xffffffffu})
         expect_refusal(error_of([&] { eth_rxq(null, cpu, {.max_packet_bytes = max_bytes}); }),
                        {"", "", errc::invalid_argument, fmt::format("max_packet_bytes is {}", max_bytes), "64 to 16384"});
+    expect_refusal(error_of([&] { eth_rxq(null, cpu, {.buffers = memory_kind::device}); }),
+                   {"", "", errc::not_supported, "device cpu: no copy engine", "take memory_kind::cpu_device"});
 }
 
 TEST(QueueRefusals, LeaveOutTheEndsOfTheRange)

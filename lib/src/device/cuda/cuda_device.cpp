@@ -6,6 +6,7 @@
 #include <cstring>
 #include <thread>
 
+#include "device/cuda/copies.hpp"
 #include "device/cuda/images.hpp"
 #include "weftio/error.hpp"
 
@@ -185,6 +186,12 @@ void cuda_device::upload(const allocation& to, const void* from, std::size_t byt
     use();
     cuda_.check(cuda_.cuMemcpyHtoDAsync_v2(pointer(to.device), from, bytes, copies_), "copying to the GPU");
     cuda_.check(cuda_.cuStreamSynchronize(copies_), "copying to the GPU");
+}
+
+std::shared_ptr<copy_queue> cuda_device::make_copy_queue(std::shared_ptr<device_backend> self)
+{
+    use();
+    return std::make_shared<copies>(std::static_pointer_cast<cuda_device>(std::move(self)));
 }
 
 int cuda_device::export_dma_buf(const allocation& of, std::size_t bytes)

@@ -24,6 +24,7 @@ class cuda_device final : public device_backend {
     void release(const allocation& allocation, memory_kind kind) noexcept override;
     std::pair<allocation, memory_kind> adopt(void* address, std::size_t bytes) override;
     void upload(const allocation& to, const void* from, std::size_t bytes) override;
+    std::shared_ptr<copy_queue> make_copy_queue(std::shared_ptr<device_backend> self) override;
     int export_dma_buf(const allocation& of, std::size_t bytes) override;
     std::uint64_t buffer_id(const allocation& of) override;
     std::shared_ptr<running_backend> launch(const launch_request& request, std::shared_ptr<device_backend> self) override;
@@ -35,6 +36,7 @@ class cuda_device final : public device_backend {
     void lost() noexcept;
     void use() const { cuda_.check(cuda_.cuCtxSetCurrent(context_), "taking the context"); }
     const driver& api() const noexcept { return cuda_; }
+    context primary() const noexcept { return context_; }
 
  private:
     struct image {

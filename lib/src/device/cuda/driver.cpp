@@ -45,6 +45,8 @@ driver opened()
     WEFTIO_FIND(cuMemFreeHost);
     WEFTIO_FIND(cuMemsetD8Async);
     WEFTIO_FIND(cuMemcpyHtoDAsync_v2);
+    WEFTIO_FIND(cuMemcpy2DAsync_v2);
+    WEFTIO_FIND(cuStreamWriteValue32_v2);
     WEFTIO_FIND(cuMemGetHandleForAddressRange);
     WEFTIO_FIND(cuPointerGetAttribute);
     WEFTIO_FIND(cuPointerSetAttribute);

@@ -35,6 +35,24 @@ enum function_attribute : int { max_threads_per_block = 0 };
 inline constexpr unsigned memory_type_host = 1, memory_type_device = 2;
 inline constexpr int dma_buf_handle = 1;
 
+/// CUDA_MEMCPY2D of the driver's ABI.
+struct copy_2d {
+    std::size_t from_x, from_y;
+    unsigned from_type;
+    const void* from_host;
+    device_pointer from_device;
+    void* from_array;
+    std::size_t from_pitch;
+    std::size_t to_x, to_y;
+    unsigned to_type;
+    void* to_host;
+    device_pointer to_device;
+    void* to_array;
+    std::size_t to_pitch;
+    std::size_t bytes, rows;
+};
+static_assert(sizeof(copy_2d) == 128);
+
 /// Entry points, all of them found or the driver is not used.
 struct driver {
     result (*cuInit)(unsigned);
@@ -53,6 +71,8 @@ struct driver {
     result (*cuMemFreeHost)(void*);
     result (*cuMemsetD8Async)(device_pointer, unsigned char, std::size_t, stream);
     result (*cuMemcpyHtoDAsync_v2)(device_pointer, const void*, std::size_t, stream);
+    result (*cuMemcpy2DAsync_v2)(const copy_2d*, stream);
+    result (*cuStreamWriteValue32_v2)(stream, device_pointer, std::uint32_t, unsigned);
     result (*cuMemGetHandleForAddressRange)(void*, device_pointer, std::size_t, int, unsigned long long);
     result (*cuPointerGetAttribute)(void*, int, device_pointer);
     result (*cuPointerSetAttribute)(const void*, int, device_pointer);

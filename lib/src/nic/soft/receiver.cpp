@@ -67,15 +67,18 @@ receiver::~receiver()
 
 unsigned receiver::turn()
 {
+    unsigned landed = 0;
+    for (const auto& queue : queues_)
+        landed += queue ? queue->land() : 0;
     if (steering_.size() == 0)
-        return 0;
+        return landed;
     if (next_ == count_)
         fill_burst();
     std::uint16_t before = next_;
     do
         deliver_plain();
     while (next_ < count_ && take(*mbufs_[next_]));
-    return static_cast<unsigned>(next_ - before);
+    return landed + static_cast<unsigned>(next_ - before);
 }
 
 void receiver::fill_burst()

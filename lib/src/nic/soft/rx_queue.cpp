@@ -23,6 +23,9 @@ void rx_queue::begin()
 {
     filled_ = posted_ = free_count_ = 0;
     stopped_ = false;
+    staging_.reset();
+    if (ring_.staged.copies)
+        staging_.emplace(ring_.staged, ring_.slots, ring_.stride_bytes);
     std::iota(slot_of_.begin(), slot_of_.end(), std::uint16_t{0});
 }
 
@@ -73,9 +76,11 @@ void rx_queue::complete(std::span<const filled_slot> packets, const rx_facts& fa
         model.byte_count_be = weftio_swap32(packet.bytes);
         std::memcpy(&cqe, &model, offsetof(weftio_cqe, sop_drop_qpn_be));
         slot_of[index & mask] = static_cast<std::uint16_t>(packet.slot);
-        // Release: payload and bytes 0..59 first.
-        weftio_store_release_sys_u32(&cqe.publication,
-                                     weftio_cqe_publication(packet.slot, WEFTIO_CQE_OPCODE_RESPONDER_SEND, index >> log_depth));
+        const std::uint32_t publication = weftio_cqe_publication(packet.slot, WEFTIO_CQE_OPCODE_RESPONDER_SEND, index >> log_depth);
+        if (staging_)
+            staging_->add(&cqe.publication, publication, packet.slot, packet.bytes);
+        else // Release: payload and bytes 0..59 first.
+            weftio_store_release_sys_u32(&cqe.publication, publication);
         bytes += packet.bytes;
         ++index;
     }

@@ -6,10 +6,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "core/counter.hpp"
+#include "nic/soft/staging.hpp"
 #include "weftio/device/ring.h"
 
 struct rte_mempool;
@@ -26,6 +28,7 @@ struct rx_ring {
     std::uint32_t slot_bytes = 0;         ///< the longest packet
     std::uint32_t number = 0;
     bool verify_checksums = true;
+    staging_target staged{}; ///< where packets are copied before the kernel hears of them
 
     /// What a driver wants in front of a packet, for a VLAN tag that it puts back.
     static constexpr std::uint32_t headroom_bytes = 128;
@@ -87,8 +90,10 @@ class rx_queue {
     std::byte* slot(std::uint32_t number) const { return ring_.slots + std::size_t{number} * ring_.stride_bytes; }
     /// Copies a packet into a slot. @pre fits()
     std::span<std::uint8_t> copy(std::uint32_t slot, const rte_mbuf& mbuf);
-    /// Publishes the next completions, all with the same facts, and counts them.
+    /// Publishes the next completions, all with the same facts, and counts them. Where packets are copied on, land() publishes.
     void complete(std::span<const filled_slot> packets, const rx_facts& facts);
+    /// Where packets are copied on: publishes what has landed. Returns how many. Called every turn.
+    unsigned land() { return staging_ ? staging_->turn() : 0; }
 
     /// Makes an mbuf of each slot, of that pool, so that a driver can fill slots itself. Returns false without memory for them.
     bool make_headers(rte_mempool* pool) noexcept;
@@ -119,6 +124,7 @@ class rx_queue {
     std::vector<std::uint16_t> free_;    ///< free slots, the next one last
     std::vector<std::uint16_t> slot_of_; ///< by index: the slot that the entry posts, then the one that the completion names
     std::unique_ptr<rte_mbuf[]> headers_; ///< by slot; the kernel cannot reach them
+    std::optional<staging> staging_;
     bool stopped_ = false;
 };
 

@@ -1,0 +1,35 @@
+// Copies to a GPU beside its kernels.
+#pragma once
+
+#include <memory>
+
+#include "device/cuda/cuda_device.hpp"
+
+namespace weftio::detail::cuda {
+
+/// A stream of its own. Behind each batch it writes the batch's number to a word in pinned memory, so that to ask costs a load.
+class copies final : public copy_queue {
+ public:
+    /// @pre the context of `owner` is current. Throws weftio::error.
+    explicit copies(std::shared_ptr<cuda_device> owner);
+    copies(const copies&) = delete;
+    copies& operator=(const copies&) = delete;
+    ~copies() override;
+
+    void copy(void* to, const void* from, const rows& rows) noexcept override;
+    void mark(std::uint32_t number) noexcept override;
+    std::uint32_t landed() const noexcept override;
+
+ private:
+    /// Takes the context in whatever thread the engine is. Returns whether the GPU still works.
+    bool works() noexcept;
+    void failed(result status) noexcept;
+
+    std::shared_ptr<cuda_device> owner_;
+    const driver& cuda_;
+    stream stream_ = nullptr;
+    device_backend::allocation landed_;
+    bool failed_ = false;
+};
+
+} // namespace weftio::detail::cuda

@@ -1,0 +1,108 @@
+// Completions wait for their packets. The test plays the copy engine, which is as slow as it wants to be.
+#include <array>
+#include <cstring>
+#include <numeric>
+
+#include <gmock/gmock.h>
+
+#include "nic/soft/staging.hpp"
+
+namespace weftio::nic {
+namespace {
+
+/// Notes what is asked for and does it when the test says so.
+class slow_copies final : public detail::copy_queue {
+ public:
+    struct wanted {
+        void* to;
+        const void* from;
+        rows shape;
+    };
+    void copy(void* to, const void* from, const rows& rows) noexcept override { copies.push_back({to, from, rows}); }
+    void mark(std::uint32_t number) noexcept override { marks.push_back(number); }
+    std::uint32_t landed() const noexcept override { return landed_; }
+
+    /// Does everything asked for so far.
+    void land()
+    {
+        for (const wanted& each : copies)
+            for (std::size_t row = 0; row < each.shape.count; ++row)
+                std::memcpy(static_cast<std::byte*>(each.to) + row * each.shape.stride, static_cast<const std::byte*>(each.from) + row * each.shape.stride,
+                            each.shape.bytes);
+        copies.clear();
+        landed_ = marks.back();
+    }
+
+    std::vector<wanted> copies;
+    std::vector<std::uint32_t> marks;
+
+ private:
+    std::uint32_t landed_ = 0;
+};
+
+class Staging : public testing::Test {
+ protected:
+    static constexpr std::uint32_t slots = 16, stride = 64;
+
+    void add(std::uint32_t slot, std::uint32_t bytes)
+    {
+        std::memset(&here_[slot * stride], static_cast<int>(slot + 1), bytes);
+        staging_.add(&published_[added_], 100 + added_, slot, bytes);
+        ++added_;
+    }
+    std::vector<std::uint32_t> published() const { return {published_.begin(), published_.begin() + added_}; }
+
+    std::shared_ptr<slow_copies> copies_ = std::make_shared<slow_copies>();
+    std::array<std::byte, slots * stride> here_{}, there_{};
+    std::array<std::uint32_t, slots> published_{};
+    std::uint32_t added_ = 0;
+    staging staging_{{.copies = copies_, .slots = there_.data()}, here_.data(), stride};
+};
+
+TEST_F(Staging, PublishesInOrderAndOnlyWhatHasLanded)
+{
+    add(3, 20);
+    add(4, 60);
+    EXPECT_EQ(staging_.turn(), 0u);
+    EXPECT_THAT(published(), testing::Each(0u));
+    EXPECT_EQ(staging_.turn(), 0u) << "it was not copied yet";
+    copies_->land();
+    EXPECT_EQ(staging_.turn(), 2u);
+    EXPECT_THAT(published(), testing::ElementsAre(100, 101));
+    EXPECT_EQ(std::memcmp(&here_[3 * stride], &there_[3 * stride], 20), 0);
+    EXPECT_EQ(std::memcmp(&here_[4 * stride], &there_[4 * stride], 60), 0);
+    EXPECT_EQ(staging_.held(), 0u);
+}
+
+TEST_F(Staging, CopiesNeighborsTogetherAsWideAsTheLongest)
+{
+    for (std::uint32_t slot : {5u, 6u, 7u, 2u, 9u})
+        add(slot, slot * 6);
+    staging_.turn();
+    ASSERT_EQ(copies_->copies.size(), 3u);
+    EXPECT_EQ(copies_->copies[0].shape.count, 3u);
+    EXPECT_EQ(copies_->copies[0].shape.bytes, 42u);
+    EXPECT_EQ(copies_->copies[1].shape.count, 1u);
+    EXPECT_EQ(copies_->marks, std::vector<std::uint32_t>{1});
+}
+
+TEST_F(Staging, GathersWhatComesWhileTwoBatchesAreUnderWay)
+{
+    add(0, 10);
+    staging_.turn();
+    add(1, 10);
+    staging_.turn();
+    add(2, 10);
+    staging_.turn();
+    add(3, 10);
+    staging_.turn();
+    EXPECT_EQ(copies_->marks.size(), 2u);
+    copies_->land();
+    EXPECT_EQ(staging_.turn(), 2u);
+    ASSERT_EQ(copies_->copies.size(), 1u) << "what came meanwhile is one batch";
+    EXPECT_EQ(copies_->copies[0].shape.count, 2u);
+    EXPECT_EQ(staging_.held(), 2u);
+}
+
+} // namespace
+} // namespace weftio::nic
