@@ -22,16 +22,17 @@ std::uint32_t stream_packets()
 
 struct stream {
     std::uint32_t lanes, bytes;
+    memory_kind buffers = memory_kind::cpu_device;
 };
 
 class GpuStream : public gpu_fixture, public testing::WithParamInterface<stream> {};
 
 TEST_P(GpuStream, ArrivesWholeInOrderAndOnce)
 {
-    auto [lanes, bytes] = GetParam();
+    auto [lanes, bytes, buffers] = GetParam();
     std::uint32_t total = lanes >= 256 ? stream_packets() : std::min(stream_packets(), 20'000 * lanes);
     port port = loopback();
-    eth_rxq rx(port, gpu(), {.packets = 4096, .verify_checksums = false});
+    eth_rxq rx(port, gpu(), {.packets = 4096, .buffers = buffers, .verify_checksums = false});
     eth_txq tx(port, gpu(), {.entries = 4096});
     buf_arr frames(port, gpu(), {.count = 4096, .buffer_bytes = bytes});
     flow all(port, {}, flow_action::to(rx));
@@ -49,8 +50,12 @@ TEST_P(GpuStream, ArrivesWholeInOrderAndOnce)
 }
 
 INSTANTIATE_TEST_SUITE_P(Lanes, GpuStream,
-                         testing::Values(stream{1, 64}, stream{32, 64}, stream{256, 64}, stream{1024, 64}, stream{32, 1472}, stream{1024, 1472}),
-                         [](const auto& info) { return std::to_string(info.param.lanes) + "of" + std::to_string(info.param.bytes); });
+                         testing::Values(stream{1, 64}, stream{32, 64}, stream{256, 64}, stream{1024, 64}, stream{32, 1472}, stream{1024, 1472},
+                                         stream{256, 64, memory_kind::device}, stream{1024, 1472, memory_kind::device}),
+                         [](const auto& info) {
+                             return std::to_string(info.param.lanes) + "of" + std::to_string(info.param.bytes) +
+                                    (info.param.buffers == memory_kind::device ? "staged" : "");
+                         });
 
 using GpuSend = gpu_fixture;
 
