@@ -42,28 +42,31 @@ WEFTIO_KERNEL void frame_round_trips(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rx
     }
 }
 
-/* 16 bytes of a packet: unit `unit` of a batch whose packets have `units` of them. */
-WEFTIO_FN weftio_u32 read_unit(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, weftio_u32 first, weftio_u32 unit, weftio_u32 units)
+#define AT_ONCE 4 /* packets whose reads a lane has under way: over a bus it is their number that makes the rate */
+
+/* 16 bytes of a packet. */
+WEFTIO_FN weftio_u32 read_unit(const WEFTIO_GLOBAL weftio_u8 *packet, weftio_u32 unit)
 {
     weftio_u32 a, b, c, d;
-    const WEFTIO_GLOBAL weftio_u8 *packet = weftio_dev_eth_rxq_address(rxq, first + unit / units);
 
-    weftio_load_x4((const WEFTIO_GLOBAL weftio_u32 *)(packet + unit % units * 16), &a, &b, &c, &d);
+    weftio_load_x4((const WEFTIO_GLOBAL weftio_u32 *)(packet + unit * 16), &a, &b, &c, &d);
     return a ^ b ^ c ^ d;
 }
 
-/* One lane's share of a batch, four reads under way at a time: over a bus it is their number that makes the rate. */
+/* One lane's share of a batch. As many lanes as suit it read a packet, a warp at most, so that its address is asked for once. */
 WEFTIO_FN weftio_u32 read_share(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, weftio_u32 first, weftio_u32 count, weftio_u32 units)
 {
-    weftio_u32 sum = 0, end = count * units, lanes = weftio_block_lanes(), i = weftio_lane();
+    weftio_u32 group = weftio_min_u32(weftio_min_u32(units, 32), weftio_block_lanes());
+    weftio_u32 sum = 0, groups = units ? weftio_block_lanes() / group : 0;
 
-    for (; i + 3 * lanes < end; i += 4 * lanes) {
-        weftio_u32 a = read_unit(rxq, first, i, units), b = read_unit(rxq, first, i + lanes, units);
-        weftio_u32 c = read_unit(rxq, first, i + 2 * lanes, units), d = read_unit(rxq, first, i + 3 * lanes, units);
-        sum += a ^ b ^ c ^ d;
+    for (weftio_u32 packet = units ? weftio_lane() / group : count; packet < count; packet += AT_ONCE * groups) {
+        const WEFTIO_GLOBAL weftio_u8 *at[AT_ONCE];
+        for (weftio_u32 i = 0; i < AT_ONCE; ++i)
+            at[i] = weftio_dev_eth_rxq_address(rxq, first + weftio_min_u32(packet + i * groups, count - 1));
+        for (weftio_u32 unit = weftio_lane() % group; unit < units; unit += group)
+            for (weftio_u32 i = 0; i < AT_ONCE; ++i)
+                sum += packet + i * groups < count ? read_unit(at[i], unit) : 0;
     }
-    for (; i < end; i += lanes)
-        sum += read_unit(rxq, first, i, units);
     return sum;
 }
 
@@ -94,7 +97,8 @@ WEFTIO_KERNEL void receive_bursts(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, 
     weftio_u32 count, first, sum = 0, units = bytes / 16;
 
     while (weftio_dev_eth_rxq_receive_block(rxq, 32, 0, &count, &first) == WEFTIO_DEV_OK) {
-        sum += read_share(rxq, first, count, units);
+        for (weftio_u32 i = weftio_lane(); i < count * units; i += weftio_block_lanes())
+            sum += read_unit(weftio_dev_eth_rxq_address(rxq, first + i / units), i % units);
         weftio_block_barrier();
         if (weftio_lane() == 0)
             weftio_dev_eth_rxq_release(rxq, first, count);
