@@ -22,6 +22,7 @@
 WEFTIO_DEFINE_KERNEL(forward, "forward.kernel.h");
 WEFTIO_DEFINE_KERNEL(receive, "forward.kernel.h");
 WEFTIO_DEFINE_KERNEL(send, "forward.kernel.h");
+WEFTIO_DEFINE_KERNEL(send_some, "forward.kernel.h");
 
 namespace {
 
@@ -34,7 +35,8 @@ struct options {
     std::string work = "forward";
     std::string mode = "inline";
     std::vector<int> cores{0, 1}; ///< of the kernel, of the engine
-    std::uint32_t slots = 256, lanes = 1, idle_queues = 0, bytes = 64;
+    std::uint32_t slots = 256, lanes = 1, idle_queues = 0, bytes = 64, prime = 0;
+    std::uint64_t packets = 0; ///< 0: as many as come in `seconds`
     bool touch = true, verify = false, json = false;
     double seconds = 1;
 };
@@ -80,14 +82,19 @@ class bench {
     void run()
     {
         auto begin = clock::now();
+        if (options_.prime != 0)
+            prime();
         running_kernel kernel = launch();
+        while (moved() < options_.packets)
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
         while (moved() == 0 && clock::now() - begin < std::chrono::seconds(5))
             std::this_thread::sleep_for(std::chrono::microseconds(100));
-        std::this_thread::sleep_for(std::chrono::milliseconds(200));
+        std::this_thread::sleep_for(options_.packets == 0 ? std::chrono::milliseconds(200) : std::chrono::milliseconds(0));
         std::uint64_t before = moved();
         double used = processor_seconds();
         auto from = clock::now();
-        std::this_thread::sleep_for(std::chrono::duration<double>(options_.seconds));
+        if (options_.packets == 0)
+            std::this_thread::sleep_for(std::chrono::duration<double>(options_.seconds));
         std::uint64_t packets = moved() - before;
         double seconds = std::chrono::duration<double>(clock::now() - from).count();
         used = processor_seconds() - used;
@@ -115,15 +122,22 @@ class bench {
             return device_.launch(send_kernel, shape, out_, frames_);
         return device_.launch(forward_kernel, shape, in_, out_, options_.touch ? 1u : 0u);
     }
+    /// Frames that go round a port whose far end is its near end.
+    void prime()
+    {
+        running_kernel kernel = device_.launch(send_some_kernel, {.blocks = 1, .lanes = options_.lanes}, out_, frames_, options_.prime);
+        if (!kernel.wait_for(std::chrono::seconds(5)))
+            throw error(errc::device_error, fmt::format("forward_bench: {} frames could not be sent within 5 s", options_.prime));
+    }
     std::uint64_t moved() const { return options_.work == "receive" ? in_.counters().delivered : out_.counters().sent; }
     void report(double rate, double rate_of_core, std::uint64_t resident) const
     {
         port_counters counters = port_.counters();
         bool conserved = counters.received == counters.delivered + counters.held + counters.dropped_total();
         if (options_.json)
-            fmt::print("{{\"packets_per_s\":{:.0f},\"packets_per_core_s\":{:.0f},\"received\":{},\"delivered\":{},\"dropped\":{},\"copied_bytes\":{},\"sent\":{},"
+            fmt::print("{{\"packets_per_s\":{:.0f},\"packets_per_core_s\":{:.0f},\"moved\":{},\"received\":{},\"delivered\":{},\"dropped\":{},\"copied_bytes\":{},\"sent\":{},"
                        "\"conserved\":{},\"resident_bytes\":{}}}\n",
-                       rate, rate_of_core, counters.received, counters.delivered, counters.dropped_total(), counters.copied_bytes, out_.counters().sent,
+                       rate, rate_of_core, moved(), counters.received, counters.delivered, counters.dropped_total(), counters.copied_bytes, out_.counters().sent,
                        conserved, resident);
         else
             fmt::print("{} on {} ({}), {}, {} lanes on {}: {:.2f} Mpps, {:.2f} a second of processor time; {} bytes copied on the way in; {}\n", options_.work, options_.port,
@@ -161,6 +175,8 @@ int main(int argc, char** argv)
     app.add_option("--lanes", options.lanes, "of the kernel's block")->check(CLI::Range(1, 1024))->capture_default_str();
     app.add_option("--bytes", options.bytes, "of a frame, for send")->check(CLI::Range(60, 1514))->capture_default_str();
     app.add_option("--idle-queues", options.idle_queues, "send queues that nobody uses")->capture_default_str();
+    app.add_option("--packets", options.packets, "stop behind so many; 0: measure for --seconds")->capture_default_str();
+    app.add_option("--prime", options.prime, "frames to send first, for ports on which they come back")->capture_default_str();
     app.add_option("--seconds", options.seconds, "measured")->check(CLI::Range(0.01, 3600.0))->capture_default_str();
     app.add_flag("!--no-touch", options.touch, "forward without looking at the packets");
     app.add_flag("--verify", options.verify, "verify checksums");
