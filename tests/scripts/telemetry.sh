@@ -7,17 +7,24 @@ command -v dpdk-telemetry.py >/dev/null || { echo "skipped: dpdk-telemetry.py is
 work=$(mktemp -d)
 trap 'kill "${program:-0}" 2>/dev/null; rm -rf "$work"' EXIT
 
-"$build/samples/simple_receive" -n null --seconds 60 >"$work/out" 2>&1 &
-program=$!
-socket=""
-for _ in $(seq 200); do
-    # Several DPDK programs may run: ours is the socket whose peer has our process id.
-    socket=$(ss -xlp 2>/dev/null | awk -v me="pid=$program," 'index($0, me) && /dpdk_telemetry/ {print $5; exit}')
-    [ -n "$socket" ] && break
-    sleep 0.1
-done
-[ -n "$socket" ] || { echo "no telemetry socket"; cat "$work/out"; exit 1; }
+# Starts a program and waits for its telemetry; sets `program` and `socket`.
+start()
+{
+    "$@" >"$work/out" 2>&1 &
+    program=$!
+    socket=""
+    for _ in $(seq 200); do
+        # Several DPDK programs may run: ours is the socket whose peer has our process id.
+        socket=$(ss -xlp 2>/dev/null | awk -v me="pid=$program," 'index($0, me) && /dpdk_telemetry/ {print $5; exit}')
+        [ -n "$socket" ] && return
+        sleep 0.1
+    done
+    echo "no telemetry socket"
+    cat "$work/out"
+    exit 1
+}
 
+start "$build/samples/simple_receive" -n null --seconds 60
 cat >"$work/ask.py" <<'EOF'
 import json, socket, sys, time
 def ask(command):
@@ -51,6 +58,31 @@ assert ask("/weftio/eth_rxq,0")["0"]["packets"] == 1024
 assert ask("/weftio/eth_txq,0") == {}
 assert ask("/weftio/flow,0")["0"]["packets"] == 0
 assert ask("/weftio/port,77") is None
-print("telemetry: ok")
+print("telemetry of ports and queues: ok")
 EOF
-python3 "$work/ask.py" "$socket"
+python3 "$work/ask.py" "$socket" || exit 1
+kill "$program"
+wait "$program" 2>/dev/null
+
+start "$build/samples/receive_process" -n null --seconds 60
+sed '/^while not ask/,$d' "$work/ask.py" >"$work/objects.py"
+cat >>"$work/objects.py" <<'EOF'
+def by_name():
+    return {row["name"]: row for row in ask("/weftio/kernel").values()}
+while len(by_name()) < 2:
+    assert time.time() < deadline, "no kernels within 30 s"
+    time.sleep(0.1)
+assert all(row["alive"] == 1 and row["blocks"] == 1 and row["queues"] > 0 for row in by_name().values()), by_name()
+semaphores = ask("/weftio/semaphore")
+assert len(semaphores) == 2, semaphores
+seen = [row for row in semaphores.values() if "FREE" in row]
+assert len(seen) == 1, semaphores  # the other one is where the CPU cannot look
+assert seen[0]["items"] == sum(seen[0][status] for status in ("FREE", "READY", "HOLD", "DONE", "ERROR")), seen
+assert all(row["illegal_transitions"] == 0 for row in semaphores.values()), semaphores
+before = by_name()
+while any(row["beats_of_its_queues"] == before[name]["beats_of_its_queues"] for name, row in by_name().items()):
+    assert time.time() < deadline, "a kernel does not beat"
+    time.sleep(0.1)
+print("telemetry of kernels and semaphores: ok")
+EOF
+python3 "$work/objects.py" "$socket"

@@ -10,8 +10,10 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <rte_telemetry.h>
 
 #include "core/log.hpp"
+#include "core/telemetry.hpp"
 #include "device/backend.hpp"
 #include "device/watchdog.hpp"
 #include "weftio/error.hpp"
@@ -79,7 +81,14 @@ int number_behind(std::string_view prefix, std::string_view spec)
 /// Lets the host and a watchdog ask after one kernel: back ends want one thread at a time. Long waits are taken in slices.
 class shared_running final : public detail::running_backend {
  public:
-    explicit shared_running(std::shared_ptr<running_backend> kernel) : kernel_(std::move(kernel)) {}
+    shared_running(std::shared_ptr<running_backend> kernel, const detail::launch_request& request)
+        : kernel_(std::move(kernel)),
+          row_(detail::telemetry_kind::kernel,
+               [this, name = std::string(request.name), shape = request.shape, lines = request.lines](rte_tel_data* dict) {
+                   describe(dict, name, shape, lines);
+               })
+    {
+    }
 
     bool wait_for(std::chrono::nanoseconds bound) override
     {
@@ -97,8 +106,26 @@ class shared_running final : public detail::running_backend {
     }
 
  private:
+    void describe(rte_tel_data* dict, const std::string& name, grid shape, const std::vector<std::shared_ptr<detail::lifeline>>& lines)
+    {
+        std::uint64_t beats = 0, alive = 0;
+        for (const auto& line : lines)
+            beats += weftio_load_relaxed_u32(&line->control()->beats);
+        try {
+            alive = !wait_for({});
+        } catch (const std::exception&) { // it ended with a fault
+        }
+        rte_tel_data_add_dict_string(dict, "name", name.c_str());
+        rte_tel_data_add_dict_u64(dict, "blocks", shape.blocks);
+        rte_tel_data_add_dict_u64(dict, "lanes", shape.lanes);
+        rte_tel_data_add_dict_u64(dict, "queues", lines.size());
+        rte_tel_data_add_dict_u64(dict, "beats_of_its_queues", beats);
+        rte_tel_data_add_dict_u64(dict, "alive", alive);
+    }
+
     std::mutex mutex_;
     std::shared_ptr<running_backend> kernel_;
+    detail::telemetry_row row_; ///< last to come, first to go
 };
 
 std::shared_ptr<detail::device_backend> open_opencl_backend([[maybe_unused]] std::string_view spec, [[maybe_unused]] int number)
@@ -354,7 +381,7 @@ running_kernel device::launch_erased(const detail::launch_request& request) cons
                                 request.name, request.shape.blocks, request.shape.lanes));
     for (weftio_dev_control* control : request.controls)
         weftio_store_release_sys_u32(&control->abort, 0);
-    return {std::make_shared<shared_running>(backend_->launch(request, backend_)), request};
+    return {std::make_shared<shared_running>(backend_->launch(request, backend_), request), request};
 }
 
 std::shared_ptr<detail::copy_queue> device::make_copy_queue() const

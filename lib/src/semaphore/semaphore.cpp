@@ -3,12 +3,15 @@
 #include <array>
 #include <bit>
 #include <new>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include <fmt/format.h>
+#include <rte_telemetry.h>
 
 #include "core/log.hpp"
+#include "core/telemetry.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio {
@@ -64,9 +67,12 @@ struct semaphore::state final : detail::lifeline {
 
     weftio_dev_control* control() const noexcept override { return view.control; }
     std::string describe() const override;
+    void fill_row(rte_tel_data* dict) const;
     void quiesce() override {} // no NIC looks at it, and the abort flag ends the waits
 
     void make_handle();
+    using status_counts = std::array<std::uint32_t, WEFTIO_DEV_SEMAPHORE_ERROR + 1>;
+    status_counts count_by_status() const;
     semaphore_illegal illegal_seen() const noexcept;
     void log_illegal() const;
 
@@ -78,6 +84,7 @@ struct semaphore::state final : detail::lifeline {
     std::shared_ptr<memory> custom_info; ///< empty where items have none
     weftio_dev_semaphore view{}; ///< the handle with the addresses of the CPU, for what it can see
     std::uint32_t oldest = 0;
+    std::optional<detail::telemetry_row> row; ///< once the rest is there; first to go
 };
 
 semaphore::state::state(const device& device, const semaphore_options& wanted, std::shared_ptr<memory> kept)
@@ -91,6 +98,7 @@ semaphore::state::state(const device& device, const semaphore_options& wanted, s
     if (stride_bytes && !custom_info)
         custom_info = std::make_shared<memory>(device.allocate(std::size_t{options.items} * stride_bytes, options.custom_info_kind));
     make_handle();
+    row.emplace(detail::telemetry_kind::semaphore, [this](rte_tel_data* dict) { fill_row(dict); });
 }
 
 void semaphore::state::make_handle()
@@ -115,16 +123,35 @@ void semaphore::state::make_handle()
     }
 }
 
+/// @pre the CPU can see the items
+semaphore::state::status_counts semaphore::state::count_by_status() const
+{
+    status_counts counts{};
+    for (std::uint32_t index = 0; index < options.items; ++index)
+        if (std::uint32_t status = weftio_dev_semaphore_get_status(&view, index); status < counts.size())
+            ++counts[status];
+    return counts;
+}
+
+void semaphore::state::fill_row(rte_tel_data* dict) const
+{
+    rte_tel_data_add_dict_u64(dict, "items", options.items);
+    if (view.items) {
+        const status_counts counts = count_by_status();
+        for (std::uint32_t status = 0; status < counts.size(); ++status)
+            rte_tel_data_add_dict_u64(dict, to_string(static_cast<semaphore_status>(status)), counts[status]);
+    }
+    rte_tel_data_add_dict_u64(dict, "beats", weftio_load_relaxed_u32(&view.control->beats));
+    rte_tel_data_add_dict_u64(dict, "illegal_transitions", illegal_seen().count);
+}
+
 /// "semaphore of 64 items: 60 FREE, 3 READY, 1 HOLD, 0 DONE, 0 ERROR"; without the counts where the CPU cannot see them.
 std::string semaphore::state::describe() const
 {
     std::string text = fmt::format("semaphore of {} items", options.items);
     if (!view.items)
         return text;
-    std::array<std::uint32_t, WEFTIO_DEV_SEMAPHORE_ERROR + 1> counts{};
-    for (std::uint32_t index = 0; index < options.items; ++index)
-        if (std::uint32_t status = weftio_dev_semaphore_get_status(&view, index); status < counts.size())
-            ++counts[status];
+    const status_counts counts = count_by_status();
     for (std::uint32_t status = 0; status < counts.size(); ++status)
         text += fmt::format("{} {} {}", status ? "," : ":", counts[status], to_string(static_cast<semaphore_status>(status)));
     return text;

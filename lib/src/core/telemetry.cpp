@@ -1,0 +1,64 @@
+#include "core/telemetry.hpp"
+
+#include <rte_telemetry.h>
+
+#include <map>
+#include <mutex>
+#include <string>
+
+namespace weftio::detail {
+
+namespace {
+
+struct row {
+    telemetry_kind kind;
+    std::function<void(rte_tel_data*)> fill;
+};
+
+std::mutex mutex;
+std::map<unsigned, row> rows; ///< guarded by mutex
+unsigned next_number = 0;     ///< likewise
+
+template <telemetry_kind Kind>
+int answer(const char*, const char*, rte_tel_data* data)
+{
+    std::scoped_lock lock(mutex);
+    rte_tel_data_start_dict(data);
+    for (const auto& [number, row] : rows) {
+        rte_tel_data* inner = row.kind == Kind ? rte_tel_data_alloc() : nullptr;
+        if (!inner)
+            continue;
+        rte_tel_data_start_dict(inner);
+        row.fill(inner);
+        rte_tel_data_add_dict_container(data, std::to_string(number).c_str(), inner, 0);
+    }
+    return 0;
+}
+
+void register_commands()
+{
+    static const bool once = [] {
+        rte_telemetry_register_cmd("/weftio/kernel", answer<telemetry_kind::kernel>, "Launched kernels that somebody holds. No parameters.");
+        rte_telemetry_register_cmd("/weftio/semaphore", answer<telemetry_kind::semaphore>, "Semaphores: items by status. No parameters.");
+        return true;
+    }();
+    static_cast<void>(once);
+}
+
+} // namespace
+
+telemetry_row::telemetry_row(telemetry_kind kind, std::function<void(rte_tel_data*)> fill)
+{
+    register_commands();
+    std::scoped_lock lock(mutex);
+    number_ = next_number++;
+    rows.emplace(number_, row{kind, std::move(fill)});
+}
+
+telemetry_row::~telemetry_row()
+{
+    std::scoped_lock lock(mutex);
+    rows.erase(number_);
+}
+
+} // namespace weftio::detail

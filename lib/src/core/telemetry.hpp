@@ -1,0 +1,27 @@
+// Rows that dpdk-telemetry.py shows: one an object, under /weftio/KIND.
+#pragma once
+
+#include <functional>
+
+struct rte_tel_data;
+
+namespace weftio::detail {
+
+/// What there can be several of that belongs to no port.
+enum class telemetry_kind { kernel, semaphore };
+
+/// A row from construction to destruction, under a number of its own that no later row of the process gets.
+///
+/// - Threads: any. `fill` puts values into a dictionary; it is called by DPDK's telemetry thread, never after the destructor.
+class telemetry_row {
+ public:
+    telemetry_row(telemetry_kind kind, std::function<void(rte_tel_data*)> fill);
+    telemetry_row(const telemetry_row&) = delete;
+    telemetry_row& operator=(const telemetry_row&) = delete;
+    ~telemetry_row();
+
+ private:
+    unsigned number_;
+};
+
+} // namespace weftio::detail
