@@ -2,7 +2,9 @@
 #include <rte_bus.h>
 #include <rte_dev.h>
 #include <rte_errno.h>
+#include <rte_mbuf.h>
 #include <rte_mbuf_dyn.h>
+#include <rte_mbuf_pool_ops.h>
 #include <rte_ethdev.h>
 #include <rte_mempool.h>
 #include <rte_ring.h>
@@ -34,6 +36,26 @@ std::atomic<bool> xdp_was_closed = false;   // by this process, so that a queue 
 std::string pool_name(std::uint16_t port)
 {
     return fmt::format("weftio_rx_{}", port);
+}
+
+/// A pool for AF_XDP: an object is a page, all told. Linux lets such a socket fill only as many different buffers as its memory has
+/// pages, and then nothing arrives any more (seen on 6.18 with DPDK 22.11). nullptr, and rte_errno, without memory.
+rte_mempool* make_paged_pool(const std::string& name, int socket)
+{
+    constexpr unsigned object_bytes = 4096 - RTE_CACHE_LINE_SIZE;
+    rte_mempool* pool = rte_mempool_create_empty(name.c_str(), pool_mbufs, object_bytes, pool_cache, sizeof(rte_pktmbuf_pool_private), socket,
+                                                 RTE_MEMPOOL_F_NO_SPREAD);
+    if (!pool)
+        return nullptr;
+    rte_pktmbuf_pool_private room{};
+    room.mbuf_data_room_size = object_bytes - sizeof(rte_mbuf);
+    rte_pktmbuf_pool_init(pool, &room);
+    if (rte_mempool_set_ops_byname(pool, rte_mbuf_best_mempool_ops(), nullptr) != 0 || rte_mempool_populate_default(pool) < 0) {
+        rte_mempool_free(pool);
+        return nullptr;
+    }
+    rte_mempool_obj_iter(pool, rte_pktmbuf_init, nullptr);
+    return pool;
 }
 
 errc code_of(int negative_errno)
@@ -124,7 +146,8 @@ void dpdk_port::configure(std::string_view spec, const port_options& options)
         fail(spec, "asking the device what it can do", result);
     driver_ = info.driver_name;
     int socket = rte_eth_dev_socket_id(id_);
-    pool_ = rte_pktmbuf_pool_create(pool_name(id_).c_str(), pool_mbufs, pool_cache, 0, RTE_MBUF_DEFAULT_BUF_SIZE, socket);
+    pool_ = driver_ == "net_af_xdp" ? make_paged_pool(pool_name(id_), socket)
+                                    : rte_pktmbuf_pool_create(pool_name(id_).c_str(), pool_mbufs, pool_cache, 0, RTE_MBUF_DEFAULT_BUF_SIZE, socket);
     copies_ = rte_pktmbuf_pool_create(fmt::format("weftio_copy_{}", id_).c_str(), copy_mbufs, 0, 0, copy_bytes + RTE_PKTMBUF_HEADROOM, socket);
     if (!pool_ || !copies_)
         fail(spec, "making the packet pools", -rte_errno);

@@ -5,12 +5,21 @@
 #include "injected_port.hpp"
 #include "nic/soft_port.hpp"
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define WEFTIO_TEST_SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define WEFTIO_TEST_SANITIZED 1
+#endif
+#endif
+
 namespace {
 
-thread_local int allocations_left = -1; ///< before one fails; -1: none does
+[[maybe_unused]] thread_local int allocations_left = -1; ///< before one fails; -1: none does
 
 } // namespace
 
+#ifndef WEFTIO_TEST_SANITIZED // which have operators of their own
 // Not inlined: GCC would take malloc and delete for a mismatch.
 [[gnu::noinline]] void* operator new(std::size_t bytes)
 {
@@ -29,6 +38,7 @@ thread_local int allocations_left = -1; ///< before one fails; -1: none does
 {
     std::free(room);
 }
+#endif
 
 namespace weftio::test {
 namespace {
@@ -43,6 +53,9 @@ std::uint32_t next_key(const port& port)
 
 TEST(OutOfMemory, AtAnyPointOfMakingAReceiveQueueLeavesNoKeyAndNoQueue)
 {
+#ifdef WEFTIO_TEST_SANITIZED
+    GTEST_SKIP() << "missed: allocations that fail, which the sanitizer's own operators do not; a plain build has it";
+#endif
     injected_port port;
     device cpu = device::open("cpu");
     const std::uint32_t key = next_key(port.get());

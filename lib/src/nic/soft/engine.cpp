@@ -24,6 +24,24 @@ constexpr std::uint64_t wake_up_ns = 200'000;
 /// Entries of one queue in one turn of a thread: what a driver takes at once. In inline mode a push is executed whole.
 constexpr std::uint32_t entries_per_turn = 32;
 
+/// Makes the calling thread known to DPDK until it ends: mempool caches and lock-free driver paths know a thread by its lcore. Works
+/// without, slower. A thread that DPDK knows already stays as it is.
+void be_known_to_dpdk()
+{
+    thread_local struct known {
+        const bool by_us = rte_lcore_id() == LCORE_ID_ANY && rte_thread_register() == 0;
+        known() = default;
+        known(const known&) = delete;
+        known& operator=(const known&) = delete;
+        ~known()
+        {
+            if (by_us)
+                rte_thread_unregister();
+        }
+    } known;
+    static_cast<void>(known);
+}
+
 } // namespace
 
 engine::engine(receiver& receiver, sender& sender, const port_options& options, std::string name)
@@ -55,12 +73,14 @@ void engine::pin(int core) const
 
 unsigned engine::turn()
 {
+    be_known_to_dpdk();
     std::scoped_lock lock(turns_);
     return one_turn();
 }
 
 unsigned engine::send_turn()
 {
+    be_known_to_dpdk();
     std::scoped_lock lock(turns_);
     return sender_.turn(std::numeric_limits<std::uint32_t>::max());
 }
@@ -73,7 +93,7 @@ unsigned engine::one_turn()
 
 void engine::run()
 {
-    rte_thread_register(); // mempool caches and lock-free driver paths know a thread by its lcore; works without, slower
+    be_known_to_dpdk();
     prctl(PR_SET_TIMERSLACK, 1000UL);
     std::unique_lock lock(turns_);
     for (unsigned empty = 0; !ending_.load(std::memory_order_relaxed);) {
@@ -84,8 +104,6 @@ void engine::run()
         else
             idle(++empty);
     }
-    lock.unlock();
-    rte_thread_unregister();
 }
 
 void engine::idle(unsigned empty_turns) const
