@@ -258,6 +258,19 @@ TEST_F(TimedQueue, TellsTheEngineItsDeadline)
     EXPECT_EQ(sender.deadline_ns(), soon_ns + second);
 }
 
+TEST_F(TimedQueue, LetsTheEngineSleepOnceAWaitIsOverThatNothingIsBehind)
+{
+    const std::uint64_t deadline_ns = utc_now_ns() + ms;
+    wait(queue, deadline_ns);
+    push(queue);
+    EXPECT_TRUE(eventually([&] {
+        port.run_dry();
+        return utc_now_ns() > deadline_ns;
+    }));
+    port.run_dry();
+    EXPECT_EQ(port.get().backend().sender().deadline_ns(), 0u);
+}
+
 TEST_F(TimedQueue, ForgetsItsDeadlineInAReset)
 {
     wait(queue, utc_now_ns() + 3 * second);

@@ -37,7 +37,7 @@ unsigned tx_queue::turn(std::uint32_t most)
 {
     look();
     unsigned moved = 0;
-    if (next_ != submitted_ || staged_first_ != staged_end_)
+    if (next_ != submitted_ || staged_first_ != staged_end_ || pacing_.holding()) // a wait ends also when nothing is behind it
         moved = execute(most);
     if (completed_ != handed_ || record_refused_)
         moved += complete();
