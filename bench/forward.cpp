@@ -1,4 +1,4 @@
-// Packets a second through one port: forwarded, received or sent by a kernel. One figure a run; bench/compare runs it beside testpmd.
+// Packets a second through one port: forwarded, received or sent by a kernel. One figure a run; bench/versus runs it beside testpmd.
 //
 //   ./forward_bench                                        net_null, 64 bytes, inline: one core does all
 //   ./forward_bench --port iface:eth0 --do receive --mode thread --cores 0,1
