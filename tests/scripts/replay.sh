@@ -195,6 +195,7 @@ for _ in $(seq 300); do # until it holds the interface, however slowly it starts
     sleep 0.2
 done
 sleep 4
+within ip link set left down # as it is for a moment while it is removed
 within ip link del left
 status=0
 wait $pid || status=$?

@@ -14,7 +14,7 @@ class port_watch {
     port_watch& operator=(const port_watch&) = delete;
     ~port_watch();
 
-    /// What is wrong with it, empty when nothing is. Does not block.
+    /// What is wrong with it, empty when nothing is. Blocks for 0.2 s when it is down, and not otherwise.
     std::string trouble() const;
 
  private:
