@@ -75,20 +75,21 @@ unsigned engine::turn()
 {
     be_known_to_dpdk();
     std::scoped_lock lock(turns_);
-    return one_turn();
+    return one_turn(sides::both);
 }
 
 unsigned engine::send_turn()
 {
     be_known_to_dpdk();
     std::scoped_lock lock(turns_);
-    return sender_.turn(std::numeric_limits<std::uint32_t>::max());
+    return one_turn(sides::send);
 }
 
-unsigned engine::one_turn()
+unsigned engine::one_turn(sides which)
 {
     detail::utc_clock::instance().discipline();
-    return receiver_.turn() + sender_.turn(has_thread_ ? entries_per_turn : std::numeric_limits<std::uint32_t>::max());
+    unsigned received = which == sides::both ? receiver_.turn() : 0;
+    return received + sender_.turn(has_thread_ ? entries_per_turn : std::numeric_limits<std::uint32_t>::max());
 }
 
 void engine::run()
@@ -99,7 +100,7 @@ void engine::run()
     for (unsigned empty = 0; !ending_.load(std::memory_order_relaxed);) {
         if (change_wanted_.load(std::memory_order_relaxed))
             changed_.wait(lock, [this] { return !change_wanted_.load(std::memory_order_relaxed); });
-        if (one_turn() > 0)
+        if (one_turn(sides::both) > 0)
             empty = 0;
         else
             idle(++empty);

@@ -62,7 +62,9 @@ class engine {
     bool has_thread() const noexcept { return has_thread_; }
 
  private:
-    unsigned one_turn();
+    enum class sides { both, send };
+
+    unsigned one_turn(sides which);
     void run();
     void idle(unsigned empty_turns) const;
     bool deadline_is_near() const;
