@@ -1,6 +1,6 @@
 // Packets a second through the software NIC, on one core and a port that costs next to nothing (DPDK's net_null).
 //
-// Counts what Weftio costs: steering, copies, completions, entries, mbufs. A real port adds its driver's share.
+// Counts what Weftio costs: steering, completions, entries, mbufs. A real port adds its driver's share.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -9,8 +9,6 @@
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
-#include <rte_mbuf.h>
-#include <rte_mempool.h>
 
 #include "../tests/unit/steering/frames.hpp"
 #include "nic/soft_port.hpp"
@@ -24,23 +22,22 @@ using namespace weftio;
 constexpr std::uint32_t burst = 64;
 constexpr std::uint64_t patience_ns = 1'000'000'000;
 
-/// A port that always has a burst of UDP packets, waits while there is no slot, and takes whatever is sent. Driven by the
-/// thread that uses it.
+/// A port that always has a burst of frames, waits while there is no slot, and takes whatever is sent. Driven by the thread that
+/// uses it.
 port endless_port(std::uint32_t frame_bytes)
 {
-    port made = port::open(fmt::format("net_null0,size={}", frame_bytes),
-                           {.mode = engine_mode::inline_worker, .hold_when_full = port_options::hold::on});
+    return port::open(fmt::format("net_null0,size={}", frame_bytes),
+                      {.mode = engine_mode::inline_worker, .hold_when_full = port_options::hold::on});
+}
+
+/// net_null writes no bytes, and it fills the slots themselves: what lies in them arrives. A UDP packet in each.
+void put_packets(const eth_rxq& queue, std::uint32_t frame_bytes)
+{
     constexpr std::uint32_t headers_bytes = 14 + 20 + 8;
     const frames::bytes frame = frames::ethernet({}, 0x0800, frames::ipv4({}, frames::udp(1, 2, frame_bytes - headers_bytes)));
-    // net_null hands mbufs out as they come, so every one of the pool is the packet.
-    auto write = [](rte_mempool*, void* frame, void* mbuf, unsigned) {
-        const auto& bytes = *static_cast<const frames::bytes*>(frame);
-        std::memcpy(static_cast<std::byte*>(static_cast<rte_mbuf*>(mbuf)->buf_addr) + RTE_PKTMBUF_HEADROOM, bytes.data(),
-                    bytes.size());
-    };
-    rte_mempool* pool = rte_mempool_lookup(fmt::format("weftio_rx_{}", made.backend().device().id()).c_str());
-    rte_mempool_obj_iter(pool, write, const_cast<frames::bytes*>(&frame));
-    return made;
+    const weftio_dev_eth_rxq& rxq = *queue.handle();
+    for (std::size_t slot = 0; slot < queue.packets(); ++slot)
+        std::memcpy(rxq.slots + slot * rxq.stride_bytes, frame.data(), frame.size());
 }
 
 /// What `packets` cost, checked against what the port says it delivered.
@@ -51,11 +48,12 @@ void report(benchmark::State& state, const port& port, std::uint64_t packets)
     bench::report_packets(state, packets);
 }
 
-/// The engine's receive turn alone: burst, steer by a rule that wants everything, copy to the slot, complete.
+/// The engine's receive turn alone: burst, steer by a rule that wants everything, complete.
 void receive_turn(benchmark::State& state)
 {
     port port = endless_port(static_cast<std::uint32_t>(state.range(0)));
     eth_rxq queue(port, device::open("cpu"), {.verify_checksums = state.range(1) != 0});
+    put_packets(queue, static_cast<std::uint32_t>(state.range(0)));
     flow flow(port, {}, flow_action::to(queue));
     nic::receiver& receiver = port.backend().receiver();
     std::uint32_t packets = 0;
@@ -72,6 +70,7 @@ void receive_path(benchmark::State& state)
 {
     port port = endless_port(static_cast<std::uint32_t>(state.range(0)));
     eth_rxq queue(port, device::open("cpu"), {.verify_checksums = state.range(1) != 0});
+    put_packets(queue, static_cast<std::uint32_t>(state.range(0)));
     flow flow(port, {}, flow_action::to(queue));
     std::uint64_t packets = 0;
     for (auto _ : state) {
@@ -95,6 +94,7 @@ void forward_path(benchmark::State& state)
     port port = endless_port(static_cast<std::uint32_t>(state.range(0)));
     device cpu = device::open("cpu");
     eth_rxq in(port, cpu, {.verify_checksums = false});
+    put_packets(in, static_cast<std::uint32_t>(state.range(0)));
     eth_txq out(port, cpu);
     flow flow(port, {}, flow_action::to(in));
     std::uint64_t packets = 0;
