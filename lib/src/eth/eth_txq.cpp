@@ -139,9 +139,12 @@ void eth_txq_life::fill_handle()
     made.control = static_cast<weftio_dev_control*>(control_.device_address());
     made.clock = where_.clock();
     if (!nic_->engine().has_thread()) {
-        void (*turn)(void*) = [](void* engine) { static_cast<nic::engine*>(engine)->send_turn(); };
+        void (*turn)(void*) = [](void* life) {
+            auto* self = static_cast<eth_txq_life*>(life);
+            self->nic_->engine().send_turn(self->number_);
+        };
         made.turn = reinterpret_cast<std::uint64_t>(turn);
-        made.turn_context = reinterpret_cast<std::uint64_t>(&nic_->engine());
+        made.turn_context = reinterpret_cast<std::uint64_t>(this);
     }
     handle_.upload(&made, sizeof made);
 }
@@ -279,7 +282,7 @@ void eth_txq::reset()
     auto ring = next->begin();
     state_->nic->engine().between_turns([&] {
         state_->life->end();
-        state_->queue().restart(ring);
+        state_->nic->sender().restart(number(), ring);
         next->began(number());
     });
     state_->life = std::move(next);

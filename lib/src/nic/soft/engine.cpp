@@ -78,10 +78,11 @@ unsigned engine::turn()
     return one_turn(sides::both);
 }
 
-unsigned engine::send_turn()
+unsigned engine::send_turn(std::uint32_t queue)
 {
     be_known_to_dpdk();
     std::scoped_lock lock(turns_);
+    sender_.wake(queue);
     return one_turn(sides::send);
 }
 

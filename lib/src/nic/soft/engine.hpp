@@ -24,8 +24,8 @@ class engine {
 
     /// Inline mode: one turn. Returns what it moved. One thread at a time.
     unsigned turn();
-    /// The same of the send side only: what a push needs.
-    unsigned send_turn();
+    /// The same of the send side only, this queue included: what a push to it needs.
+    unsigned send_turn(std::uint32_t queue);
     /// Runs `change` while no turn is in progress; blocks until it has run, as long as one turn takes. Any thread but the
     /// engine's.
     template <class Change>

@@ -68,8 +68,8 @@ receiver::~receiver()
 unsigned receiver::turn()
 {
     unsigned landed = 0;
-    for (const auto& queue : queues_)
-        landed += queue ? queue->land() : 0;
+    for (rx_queue* queue : landing_)
+        landed += queue->land();
     if (steering_.size() == 0)
         return landed;
     if (next_ == count_)
@@ -255,8 +255,11 @@ std::uint32_t receiver::add(rx_ring ring)
         ++number;
     if (number == queues_.size())
         queues_.emplace_back();
+    landing_.reserve(queues_.size());
     ring.number = number;
     queues_[number] = std::make_unique<rx_queue>(ring);
+    if (queues_[number]->lands())
+        landing_.push_back(queues_[number].get());
     choose_lender();
     return number;
 }
@@ -267,6 +270,7 @@ void receiver::remove(std::uint32_t number) noexcept
     if (decided_ && decision_.target.slot == number)
         decision_.target.slot = rx_target::closed;
     move_out(*queues_[number]);
+    std::erase(landing_, queues_[number].get());
     auto gone = std::move(queues_[number]);
     choose_lender();
 }

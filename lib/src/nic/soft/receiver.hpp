@@ -73,6 +73,7 @@ class receiver {
     std::uint64_t timestamp_flag_ = 0;
     steering steering_;
     std::vector<std::unique_ptr<rx_queue>> queues_;
+    std::vector<rx_queue*> landing_; ///< those whose packets are copied on
 
     std::array<rte_mbuf*, burst> mbufs_{}; ///< the burst in hand: next_ .. count_ are still to be taken
     std::uint16_t next_ = 0, count_ = 0;

@@ -92,7 +92,9 @@ class rx_queue {
     std::span<std::uint8_t> copy(std::uint32_t slot, const rte_mbuf& mbuf);
     /// Publishes the next completions, all with the same facts, and counts them. Where packets are copied on, land() publishes.
     void complete(std::span<const filled_slot> packets, const rx_facts& facts);
-    /// Where packets are copied on: publishes what has landed. Returns how many. Called every turn.
+    /// Whether packets are copied on.
+    bool lands() const { return staging_.has_value(); }
+    /// Where they are: publishes what has landed. Returns how many. Called every turn.
     unsigned land() { return staging_ ? staging_->turn() : 0; }
 
     /// Makes an mbuf of each slot, of that pool, so that a driver can fill slots itself. Returns false without memory for them.

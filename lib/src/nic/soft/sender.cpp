@@ -3,47 +3,107 @@
 #include <rte_ethdev.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace weftio::nic {
 
+namespace {
+
+/// Of queues with nothing to do, so many have their doorbell looked at in a turn: 4,096 of them must not make a busy one slow.
+constexpr std::size_t looks_per_turn = 32;
+/// A queue that had nothing to do for so many turns has only its doorbell looked at.
+constexpr std::uint32_t turns_awake = 256;
+
+} // namespace
+
 unsigned sender::turn(std::uint32_t most)
 {
+    look_at_doorbells();
     unsigned moved = 0;
     bool waits_for_driver = false;
-    for (auto& queue : queues_)
-        if (queue) {
-            moved += queue->turn(most);
-            waits_for_driver = waits_for_driver || queue->waits_for_driver();
-        }
+    for (std::size_t at = awake_.size(); at-- > 0;) {
+        tx_queue& queue = *places_[awake_[at].number - 1].queue;
+        unsigned of_this = queue.turn(most);
+        moved += of_this;
+        waits_for_driver = waits_for_driver || queue.waits_for_driver();
+        awake_[at].idle_turns = of_this == 0 && queue.idle() ? awake_[at].idle_turns + 1 : 0;
+        if (awake_[at].idle_turns == turns_awake)
+            lay_down(at);
+    }
     // Drivers with a ring of their own look at what they have sent when they are given more: with nothing to give, they are asked.
     if (moved == 0 && waits_for_driver)
         rte_eth_tx_done_cleanup(wire_.port, 0, 0);
     return moved;
 }
 
+void sender::look_at_doorbells() noexcept
+{
+    for (std::size_t left = std::min(looks_per_turn, asleep_.size()); left != 0; --left) {
+        looked_ = looked_ + 1 < asleep_.size() ? looked_ + 1 : 0;
+        const asleep& queue = asleep_[looked_];
+        if (weftio_load_acquire_sys_u64(queue.doorbell) != queue.seen)
+            wake(queue.number);
+        if (asleep_.empty())
+            return;
+    }
+}
+
+void sender::wake(std::uint32_t number) noexcept
+{
+    if (number > places_.size() || places_[number - 1].asleep == nowhere)
+        return;
+    std::uint32_t at = std::exchange(places_[number - 1].asleep, nowhere);
+    asleep_[at] = asleep_.back();
+    asleep_.pop_back();
+    if (at < asleep_.size())
+        places_[asleep_[at].number - 1].asleep = at;
+    awake_.push_back({number, 0});
+}
+
+void sender::lay_down(std::size_t at) noexcept
+{
+    const std::uint32_t number = awake_[at].number;
+    place& place = places_[number - 1];
+    awake_[at] = awake_.back();
+    awake_.pop_back();
+    place.asleep = static_cast<std::uint32_t>(asleep_.size());
+    asleep_.push_back({place.queue->ring().doorbell, place.queue->doorbell_seen(), number});
+}
+
 std::uint64_t sender::deadline_ns() const noexcept
 {
     std::uint64_t earliest = 0;
-    for (const auto& queue : queues_)
-        if (queue)
-            if (std::uint64_t deadline = queue->deadline_ns(); deadline != 0 && (earliest == 0 || deadline < earliest))
-                earliest = deadline;
+    for (const awake& each : awake_)
+        if (std::uint64_t deadline = places_[each.number - 1].queue->deadline_ns(); deadline != 0 && (earliest == 0 || deadline < earliest))
+            earliest = deadline;
     return earliest;
 }
 
 std::uint32_t sender::add(tx_ring ring)
 {
-    auto place = std::find(queues_.begin(), queues_.end(), nullptr);
-    if (place == queues_.end())
-        place = queues_.emplace(queues_.end());
-    ring.entries.queue = static_cast<std::uint32_t>(place - queues_.begin()) + 1;
-    *place = std::make_unique<tx_queue>(ring, wire_, keys_, pool_.make(ring.entries.depth));
+    auto place = std::find_if(places_.begin(), places_.end(), [](const auto& place) { return !place.queue; });
+    ring.entries.queue = static_cast<std::uint32_t>(place - places_.begin()) + 1;
+    auto queue = std::make_unique<tx_queue>(ring, wire_, keys_, pool_.make(ring.entries.depth));
+    awake_.reserve(places_.size() + 1); // a queue that wakes or sleeps allocates nothing
+    asleep_.reserve(places_.size() + 1);
+    if (place == places_.end())
+        place = places_.emplace(place);
+    place->queue = std::move(queue);
+    awake_.push_back({ring.entries.queue, 0});
     return ring.entries.queue;
+}
+
+void sender::restart(std::uint32_t number, const tx_ring& ring) noexcept
+{
+    wake(number);
+    queue(number).restart(ring);
 }
 
 void sender::remove(std::uint32_t number)
 {
-    auto& place = queues_[number - 1];
+    wake(number);
+    std::erase_if(awake_, [&](const awake& each) { return each.number == number; });
+    auto& place = places_[number - 1].queue;
     place->stop();
     if (!drained(number))
         pool_.keep(place->take_headers());
@@ -60,7 +120,7 @@ bool sender::drained(std::uint32_t number)
 bool sender::uses(const std::byte* begin, std::size_t bytes) const
 {
     rte_eth_tx_done_cleanup(wire_.port, 0, 0);
-    return std::any_of(queues_.begin(), queues_.end(), [&](const auto& queue) { return queue && queue->uses(begin, bytes); });
+    return std::any_of(places_.begin(), places_.end(), [&](const auto& place) { return place.queue && place.queue->uses(begin, bytes); });
 }
 
 } // namespace weftio::nic

@@ -16,18 +16,23 @@ class sender {
  public:
     sender(const wire& wire, const key_table& keys, send_pool& pool) : wire_(wire), keys_(keys), pool_(pool) {}
 
-    /// One turn of every queue, `most` entries each, so that none keeps another from its deadline. Returns how much moved.
+    /// One turn of every queue that has something to do, `most` entries each, so that none keeps another from its deadline; and a
+    /// look at the doorbells of some that have not. Returns how much moved.
     unsigned turn(std::uint32_t most);
+    /// Sees to it that the next turn is one of this queue too, if there is such a queue.
+    void wake(std::uint32_t number) noexcept;
     /// The earliest deadline that holds a queue; 0 when none does.
     std::uint64_t deadline_ns() const noexcept;
 
     /// Takes the lowest free number, starting at 1. The ring's memory must stay until remove(). Throws weftio::error
     /// errc::out_of_memory.
     std::uint32_t add(tx_ring ring);
-    tx_queue& queue(std::uint32_t number) noexcept { return *queues_[number - 1]; }
+    tx_queue& queue(std::uint32_t number) noexcept { return *places_[number - 1].queue; }
     /// Numbers in use are 1 .. this; find() says which of them are.
-    std::uint32_t queues() const noexcept { return static_cast<std::uint32_t>(queues_.size()); }
-    tx_queue* find(std::uint32_t number) noexcept { return queues_[number - 1].get(); }
+    std::uint32_t queues() const noexcept { return static_cast<std::uint32_t>(places_.size()); }
+    tx_queue* find(std::uint32_t number) noexcept { return places_[number - 1].queue.get(); }
+    /// As tx_queue::restart.
+    void restart(std::uint32_t number, const tx_ring& ring) noexcept;
     /// Flushes what the driver has not taken and lets the queue go. Headers that the driver still holds go to the pool, which
     /// keeps them.
     void remove(std::uint32_t number);
@@ -37,10 +42,33 @@ class sender {
     bool uses(const std::byte* begin, std::size_t bytes) const;
 
  private:
+    static constexpr std::uint32_t nowhere = UINT32_MAX;
+
+    struct place {
+        std::unique_ptr<tx_queue> queue;
+        std::uint32_t asleep = nowhere; ///< where in asleep_
+    };
+    struct awake {
+        std::uint32_t number;
+        std::uint32_t idle_turns;
+    };
+    /// All that has to be looked at of a queue with nothing to do.
+    struct asleep {
+        const std::uint64_t* doorbell;
+        std::uint64_t seen;
+        std::uint32_t number;
+    };
+
+    void look_at_doorbells() noexcept;
+    void lay_down(std::size_t awake) noexcept;
+
     wire wire_;
     const key_table& keys_;
     send_pool& pool_;
-    std::vector<std::unique_ptr<tx_queue>> queues_;
+    std::vector<place> places_; ///< number 1 first
+    std::vector<awake> awake_;
+    std::vector<asleep> asleep_;
+    std::size_t looked_ = 0; ///< at this one of asleep_ last
 };
 
 } // namespace weftio::nic

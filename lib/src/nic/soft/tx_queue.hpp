@@ -45,6 +45,13 @@ class tx_queue {
     std::uint64_t deadline_ns() const noexcept { return pacing_.holding() ? pacing_.deadline_ns() : 0; }
     /// Whether the driver has not given back all that it took.
     bool waits_for_driver() const noexcept { return completed_ != handed_; }
+    /// Whether nothing is to be done before the doorbell is rung again.
+    bool idle() const noexcept
+    {
+        return next_ == submitted_ && completed_ == submitted_ && staged_end_ == 0 && !pacing_.holding() && !record_refused_;
+    }
+    /// What the doorbell said when it was last looked at.
+    std::uint64_t doorbell_seen() const noexcept { return doorbell_; }
     /// Whether a frame on its way out lies in these bytes.
     bool uses(const std::byte* begin, std::size_t bytes) noexcept;
     /// Everything not yet handed over is flushed. Used when the queue ends or is reset.

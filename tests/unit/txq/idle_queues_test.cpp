@@ -1,0 +1,118 @@
+// Many send queues of which few have something to do: the engine looks at the doorbells of the others a few at a time.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "nic/soft_port.hpp"
+#include "unit/txq/sending_port.hpp"
+
+namespace weftio::test {
+
+namespace {
+
+constexpr std::uint32_t looks_per_turn = 32, turns_awake = 256; // as the engine has them
+
+class IdleQueues : public testing::Test {
+ protected:
+    static constexpr std::uint32_t queues = 200;
+
+    IdleQueues()
+    {
+        for (std::uint32_t number = 0; number < queues; ++number)
+            queues_.emplace_back(port_.get(), cpu_, eth_txq_options{.entries = 64});
+        fall_asleep();
+    }
+
+    void fall_asleep()
+    {
+        port_.run_dry();
+        for (std::uint32_t turn = 0; turn <= turns_awake; ++turn)
+            ASSERT_EQ(port_.get().turn(), 0u);
+    }
+    /// Enqueues and rings; no push, which would run the engine at once.
+    void ring(const eth_txq& queue, std::uint32_t number)
+    {
+        weftio_dev_eth_txq* txq = queue.handle();
+        ASSERT_EQ(weftio_dev_eth_txq_send_enqueue_strong(txq, frames_[number], 60, WEFTIO_DEV_SEND_NONE), WEFTIO_DEV_OK);
+        ASSERT_EQ(weftio_dev_eth_txq_commit_strong(txq), WEFTIO_DEV_OK);
+        weftio_dev_send_doorbell(&txq->ring);
+    }
+    /// Until each doorbell has been looked at, and the driver is done.
+    std::vector<bytes> look_at_all()
+    {
+        for (std::uint32_t looked = 0; looked < queues; looked += looks_per_turn)
+            port_.get().turn();
+        auto taken = port_.take();
+        port_.get().turn();
+        return taken;
+    }
+
+    sending_port port_;
+    device cpu_ = device::open("cpu");
+    numbered_buffers frames_{port_.get(), cpu_, queues};
+    std::vector<eth_txq> queues_;
+};
+
+} // namespace
+
+TEST_F(IdleQueues, AreNotAllLookedAtInATurn)
+{
+    for (std::uint32_t number = 0; number < queues; ++number)
+        ring(queues_[number], number);
+    EXPECT_EQ(port_.get().turn(), looks_per_turn);
+    EXPECT_EQ(look_at_all().size(), queues);
+}
+
+TEST_F(IdleQueues, AreAllHeardInTheEnd)
+{
+    for (std::uint32_t round = 0; round < 3; ++round) {
+        for (std::uint32_t number = 0; number < queues; ++number)
+            ring(queues_[number], number);
+        EXPECT_EQ(look_at_all().size(), queues);
+        for (const eth_txq& queue : queues_)
+            EXPECT_EQ(queue.counters().sent, round + 1);
+        fall_asleep();
+    }
+}
+
+TEST_F(IdleQueues, AreHeardAtOnceWhenPushedInInlineMode)
+{
+    for (std::uint32_t number : {0u, 77u, queues - 1}) {
+        ring(queues_[number], number);
+        weftio_dev_eth_txq_push(queues_[number].handle());
+        EXPECT_EQ(port_.take(), numbered_run(number, 1));
+    }
+}
+
+TEST_F(IdleQueues, StayAwakeBehindAWait)
+{
+    const std::uint64_t deadline_ns = utc_now_ns() + 20'000'000;
+    weftio_dev_eth_txq* txq = queues_[5].handle();
+    weftio_dev_eth_txq_wait_time_enqueue_strong(txq, eth_txq::timestamp(deadline_ns), WEFTIO_DEV_SEND_NONE);
+    ring(queues_[5], 5);
+    weftio_dev_eth_txq_push(txq);
+    fall_asleep();
+    EXPECT_EQ(port_.get().backend().sender().deadline_ns(), deadline_ns);
+    while (utc_now_ns() < deadline_ns)
+        continue;
+    port_.get().turn();
+    EXPECT_EQ(port_.take(), numbered_run(5, 1));
+}
+
+TEST_F(IdleQueues, ComeAndGoInTheirSleep)
+{
+    queues_.erase(queues_.begin(), queues_.begin() + 50);
+    queues_[3].reset();
+    ring(queues_[3], 0);
+    ring(queues_.back(), 1);
+    EXPECT_EQ(look_at_all().size(), 2u);
+    fall_asleep();
+    queues_.emplace_back(port_.get(), cpu_, eth_txq_options{.entries = 64});
+    EXPECT_EQ(queues_.back().number(), 1u);
+    ring(queues_.back(), 2);
+    EXPECT_EQ(look_at_all(), numbered_run(2, 1));
+    queues_.clear();
+    EXPECT_EQ(port_.get().turn(), 0u);
+}
+
+} // namespace weftio::test
