@@ -1,5 +1,4 @@
 // Cost of the rings themselves: what a packet costs its kernel and its NIC beyond the bytes of the packet. No port, no engine.
-#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -41,15 +40,11 @@ struct receive_ring {
     std::uint32_t publish(std::uint32_t count)
     {
         constexpr nic::rx_facts facts{.real_time = std::uint64_t{1'700'000'000} << 32};
-        std::array<nic::filled_slot, 64> filled;
-        std::uint32_t published = 0;
-        while (published < count && nic.has_room()) {
-            std::uint32_t burst = 0;
-            for (; burst < filled.size() && published < count && nic.has_room(); ++burst, ++published)
-                filled[burst] = {nic.take_slot(), frame_bytes};
-            nic.complete({filled.data(), burst}, facts);
-        }
-        return published;
+        const weftio_cqe model = nic.model(facts);
+        nic::completions out(nic, model);
+        while (out.count() < count && nic.has_room())
+            out.add(nic.take_slot(), frame_bytes);
+        return out.count();
     }
     /// One lane takes `burst` packets and gives them back. Returns the bytes they hold.
     std::uint32_t take(std::uint32_t burst)

@@ -54,7 +54,7 @@ const char* to_string(drop_reason reason) noexcept;
 /// Conservation: received = delivered + held + sum(dropped), at any time that the engine is between two turns.
 struct port_counters {
     std::uint64_t received = 0;       ///< packets taken from the driver
-    std::uint64_t received_bytes = 0;
+    std::uint64_t received_bytes = 0; ///< of those that are not held
     std::uint64_t delivered = 0;      ///< completions written
     std::uint64_t held = 0;           ///< waiting for a slot (see port_options::hold_when_full)
     std::array<std::uint64_t, static_cast<std::size_t>(drop_reason::count_)> dropped{};

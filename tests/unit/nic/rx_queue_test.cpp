@@ -61,8 +61,7 @@ class RxQueue : public testing::Test {
             std::span<std::uint8_t> copy = queue.copy(slot, mbuf);
             EXPECT_GE(reinterpret_cast<std::byte*>(copy.data()), slots.data());
             EXPECT_LE(reinterpret_cast<std::byte*>(copy.data() + copy.size()), slots.data() + depth * stride_bytes);
-            const filled_slot packet{slot, mbuf.pkt_len};
-            queue.complete({&packet, 1}, {});
+            nic::completions(queue, queue.model({})).add(slot, mbuf.pkt_len);
         }
         return filled;
     }
@@ -125,14 +124,13 @@ TEST_F(RxQueue, PublishesWhatFormatsSay)
 {
     post(1);
     ASSERT_TRUE(queue.has_room());
-    const filled_slot packet{queue.take_slot(), 60};
-    queue.complete({&packet, 1},
-                   {.real_time = weftio_real_time_from_ns(1'700'000'000'000'000'007),
-                    .rss_hash = 0x01020304,
-                    .has_rss_hash = true,
-                    .hds_ip_ext = WEFTIO_CQE_L2_OK | WEFTIO_CQE_L4_OK,
-                    .l4_hdr_type_etc = WEFTIO_CQE_L3_IPV4 | WEFTIO_CQE_VLAN_STRIPPED,
-                    .vlan_tci = 0x0a0b});
+    const rx_facts facts{.real_time = weftio_real_time_from_ns(1'700'000'000'000'000'007),
+                         .rss_hash = 0x01020304,
+                         .has_rss_hash = true,
+                         .hds_ip_ext = WEFTIO_CQE_L2_OK | WEFTIO_CQE_L4_OK,
+                         .l4_hdr_type_etc = WEFTIO_CQE_L3_IPV4 | WEFTIO_CQE_VLAN_STRIPPED,
+                         .vlan_tci = 0x0a0b};
+    nic::completions(queue, queue.model(facts)).add(queue.take_slot(), 60);
     std::uint8_t raw[64];
     std::memcpy(raw, &completion(0), sizeof raw);
     const std::uint8_t seconds[] = {0x65, 0x53, 0xf1, 0x00, 0, 0, 0, 7}, hash[] = {1, 2, 3, 4}, length[] = {0, 0, 0, 60};

@@ -67,7 +67,7 @@ WEFTIO_FN void weftio_dev_scope_barrier(enum weftio_dev_scope scope)
         weftio_warp_barrier();
 }
 
-/** In inline mode a lane that wants more than is there runs the engine itself; otherwise this does nothing. */
+/** In inline mode the calling lane runs the engine itself; otherwise this does nothing. */
 WEFTIO_FN void weftio_dev_nic_turn(weftio_u64 turn, weftio_u64 context)
 {
 #if defined(__cplusplus) && !defined(__CUDACC__)
@@ -122,7 +122,9 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_receive(WEFTIO_GLOBAL struct weftio_dev_
             weftio_dev_nic_turn(rxq->turn, rxq->turn_context);
         /* Asked for before the completions and looked at after them: both may be a round trip away, this way they are one. */
         weftio_u32 abort = lane == 0 ? weftio_load_relaxed_u32(&rxq->control->abort) : 0;
-        weftio_u32 mine = weftio_dev_completion_look(&rxq->completions, start + found, limit - found, lane, lanes);
+        /* With one lane that has just run the engine itself, one look tells when all are there: the NIC publishes in order. */
+        weftio_u32 all = rxq->turn && lanes == 1 && weftio_dev_completion_ready(&rxq->completions, start + limit - 1);
+        weftio_u32 mine = all ? limit - found : weftio_dev_completion_look(&rxq->completions, start + found, limit - found, lane, lanes);
         if (abort)
             mine += WEFTIO_DEV_STOP_ABORT;
         else if (lane == 0 && timeout_ns && found + mine % WEFTIO_DEV_SINGLE < enough)

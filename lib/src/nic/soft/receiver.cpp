@@ -96,11 +96,7 @@ void receiver::fill_burst()
         return;
     }
     burst_real_time_ = weftio_real_time_from_ns(detail::utc_now_ns());
-    std::uint64_t bytes = 0;
-    for (std::uint16_t at = 0; at < count_; ++at)
-        bytes += mbufs_[at]->pkt_len;
     received_.add(count_);
-    received_bytes_.add(bytes);
 }
 
 rx_queue* receiver::taker_of_all() const
@@ -118,7 +114,7 @@ bool receiver::place(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slot)
     return lender.has_filled(mbuf) || place_by_copy(queue, mbuf, slot);
 }
 
-bool receiver::place_by_copy(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slot)
+bool receiver::place_by_copy(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slot) noexcept
 {
     const bool own = queue.lender().has_lent(&mbuf) && mbuf.nb_segs == 1; // but the driver has moved its beginning
     if (!own && !queue.has_room())
@@ -138,24 +134,23 @@ void receiver::deliver_plain()
     if (!queue || queue->ring().verify_checksums)
         return;
     const rx_lender lender = queue->lender();
-    std::array<filled_slot, burst> filled;
-    std::size_t packets = 0;
-    std::uint64_t bytes = 0;
-    for (std::uint16_t at = next_; at < count_; ++at) {
+    const weftio_cqe model = queue->model({.real_time = burst_real_time_, .hds_ip_ext = WEFTIO_CQE_L2_OK});
+    completions out(*queue, model);
+    std::uint16_t at = next_;
+    for (; at < count_; ++at) {
         rte_mbuf& mbuf = *mbufs_[at];
-        filled_slot& here = filled[packets];
-        here = {.slot = static_cast<std::uint32_t>(lender.slot(&mbuf)), .bytes = mbuf.pkt_len};
-        if (mbuf.ol_flags != 0 || here.bytes - RTE_ETHER_HDR_LEN > lender.slot_bytes - RTE_ETHER_HDR_LEN)
+        const std::uint32_t bytes = mbuf.pkt_len;
+        std::uint32_t slot = static_cast<std::uint32_t>(lender.slot(&mbuf));
+        if (mbuf.ol_flags != 0 || bytes - RTE_ETHER_HDR_LEN > lender.slot_bytes - RTE_ETHER_HDR_LEN)
             break;
-        if (!lender.has_filled(mbuf) && !place_by_copy(*queue, mbuf, here.slot))
+        if (!lender.has_filled(mbuf) && !place_by_copy(*queue, mbuf, slot))
             break;
-        bytes += here.bytes;
-        ++packets;
+        out.add(slot, bytes);
     }
-    queue->complete({filled.data(), packets}, {.real_time = burst_real_time_, .hds_ip_ext = WEFTIO_CQE_L2_OK});
-    next_ = static_cast<std::uint16_t>(next_ + packets);
-    steering_.count_all(packets, bytes);
-    delivered_.add(packets);
+    next_ = at;
+    steering_.count_all(out.count(), out.bytes());
+    delivered_.add(out.count());
+    received_bytes_.add(out.bytes());
 }
 
 /// Delivers or drops the next packet. Returns false when it must wait for a slot.
@@ -164,8 +159,10 @@ bool receiver::take(rte_mbuf& mbuf)
     if (!decided_)
         steer(mbuf);
     drop_reason reason = decision_.reason;
+    const std::uint32_t bytes = mbuf.pkt_len;
     if (!decision_.dropped() && !deliver(mbuf, reason))
         return false;
+    received_bytes_.add(bytes);
     if (reason != drop_reason::count_) {
         dropped_[static_cast<std::size_t>(reason)].add(1);
         rte_pktmbuf_free(&mbuf);
@@ -235,8 +232,7 @@ bool receiver::finish(rx_queue& queue, rte_mbuf& mbuf)
         facts.l4_hdr_type_etc |= WEFTIO_CQE_VLAN_STRIPPED;
         facts.vlan_tci = *tci;
     }
-    const filled_slot filled{slot, bytes};
-    queue.complete({&filled, 1}, facts);
+    completions(queue, queue.model(facts)).add(slot, bytes);
     delivered_.add(1);
     return true;
 }

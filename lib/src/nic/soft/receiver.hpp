@@ -56,7 +56,7 @@ class receiver {
     rx_queue* taker_of_all() const;
     void deliver_plain();
     bool place(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slot);
-    bool place_by_copy(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slot);
+    bool place_by_copy(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slot) noexcept;
     bool take(rte_mbuf& mbuf);
     void steer(const rte_mbuf& mbuf);
     bool deliver(rte_mbuf& mbuf, drop_reason& reason);

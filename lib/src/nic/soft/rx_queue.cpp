@@ -39,9 +39,10 @@ std::uint32_t rx_queue::reclaim()
         return free_count_;
     const std::uint32_t mask = ring_.depth - 1, before = posted_;
     posted_ += more;
+    std::uint16_t* free = free_.data() + free_count_;
     for (std::uint32_t index = posted_; index-- != before;)
-        free_[free_count_++] = slot_of_[index & mask];
-    return free_count_;
+        *free++ = slot_of_[index & mask];
+    return free_count_ += more;
 }
 
 std::span<std::uint8_t> rx_queue::copy(std::uint32_t slot, const rte_mbuf& mbuf)
@@ -55,9 +56,9 @@ std::span<std::uint8_t> rx_queue::copy(std::uint32_t slot, const rte_mbuf& mbuf)
     return {begin, end};
 }
 
-void rx_queue::complete(std::span<const filled_slot> packets, const rx_facts& facts)
+weftio_cqe rx_queue::model(const rx_facts& facts) const
 {
-    weftio_cqe model{}; // what their completions have in common
+    weftio_cqe model{};
     model.rss_hash_be = weftio_swap32(facts.rss_hash);
     model.rss_hash_type = facts.has_rss_hash;
     model.hds_ip_ext = facts.hds_ip_ext;
@@ -65,28 +66,7 @@ void rx_queue::complete(std::span<const filled_slot> packets, const rx_facts& fa
     model.vlan_info_be = weftio_swap16(facts.vlan_tci);
     model.user_index_be = weftio_swap32(ring_.number);
     model.timestamp_be = weftio_swap64(facts.real_time);
-
-    const std::uint32_t mask = ring_.depth - 1, log_depth = static_cast<std::uint32_t>(std::countr_zero(ring_.depth));
-    std::uint16_t* const slot_of = slot_of_.data();
-    weftio_cqe* const completions = ring_.completions;
-    std::uint64_t bytes = 0;
-    std::uint32_t index = filled_;
-    for (const filled_slot& packet : packets) {
-        weftio_cqe& cqe = completions[index & mask];
-        model.byte_count_be = weftio_swap32(packet.bytes);
-        std::memcpy(&cqe, &model, offsetof(weftio_cqe, sop_drop_qpn_be));
-        slot_of[index & mask] = static_cast<std::uint16_t>(packet.slot);
-        const std::uint32_t publication = weftio_cqe_publication(packet.slot, WEFTIO_CQE_OPCODE_RESPONDER_SEND, index >> log_depth);
-        if (staging_)
-            staging_->add(&cqe.publication, publication, packet.slot, packet.bytes);
-        else // Release: payload and bytes 0..59 first.
-            weftio_store_release_sys_u32(&cqe.publication, publication);
-        bytes += packet.bytes;
-        ++index;
-    }
-    filled_ = index;
-    delivered.add(packets.size());
-    delivered_bytes.add(bytes);
+    return model;
 }
 
 bool rx_queue::make_headers(rte_mempool* pool) noexcept

@@ -3,8 +3,10 @@
 
 #include <rte_mbuf.h>
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <span>
@@ -42,12 +44,6 @@ struct rx_facts {
     std::uint8_t hds_ip_ext = 0;      ///< as in the completion
     std::uint8_t l4_hdr_type_etc = 0; ///< as in the completion
     std::uint16_t vlan_tci = 0;
-};
-
-/// A packet that lies where the kernel will find it.
-struct filled_slot {
-    std::uint32_t slot = 0;
-    std::uint32_t bytes = 0;
 };
 
 /// The mbufs that stand for the slots of a queue, one each, side by side.
@@ -90,8 +86,8 @@ class rx_queue {
     std::byte* slot(std::uint32_t number) const { return ring_.slots + std::size_t{number} * ring_.stride_bytes; }
     /// Copies a packet into a slot. @pre fits()
     std::span<std::uint8_t> copy(std::uint32_t slot, const rte_mbuf& mbuf);
-    /// Publishes the next completions, all with the same facts, and counts them. Where packets are copied on, land() publishes.
-    void complete(std::span<const filled_slot> packets, const rx_facts& facts);
+    /// A completion with these facts, of no packet yet.
+    weftio_cqe model(const rx_facts& facts) const;
     /// Whether packets are copied on.
     bool lands() const { return staging_.has_value(); }
     /// Where they are: publishes what has landed. Returns how many. Called every turn.
@@ -117,6 +113,7 @@ class rx_queue {
     detail::counter delivered, delivered_bytes, out_of_buffer, too_long, flushed;
 
  private:
+    friend class completions;
     void begin();
 
     rx_ring ring_;
@@ -128,6 +125,54 @@ class rx_queue {
     std::unique_ptr<rte_mbuf[]> headers_; ///< by slot; the kernel cannot reach them
     std::optional<staging> staging_;
     bool stopped_ = false;
+};
+
+/// Publishes the next completions of a queue, all with the same facts, and counts them at its end. Where packets are copied on,
+/// land() publishes.
+class completions {
+ public:
+    /// @param model  what they have in common
+    completions(rx_queue& queue, const weftio_cqe& model)
+        : queue_(queue), model_(model), cqes_(queue.ring_.completions), slot_of_(queue.slot_of_.data()), mask_(queue.ring_.depth - 1),
+          log_depth_(static_cast<std::uint32_t>(std::countr_zero(queue.ring_.depth))), first_(queue.filled_), index_(first_),
+          staging_(queue.staging_ ? &*queue.staging_ : nullptr)
+    {
+    }
+    completions(const completions&) = delete;
+    completions& operator=(const completions&) = delete;
+    ~completions()
+    {
+        queue_.delivered.add(count());
+        queue_.delivered_bytes.add(bytes_);
+    }
+
+    /// The packet lies in that slot.
+    void add(std::uint32_t slot, std::uint32_t bytes) noexcept
+    {
+        weftio_cqe& cqe = cqes_[index_ & mask_];
+        std::memcpy(&cqe, &model_, offsetof(weftio_cqe, sop_drop_qpn_be));
+        cqe.byte_count_be = weftio_swap32(bytes);
+        slot_of_[index_ & mask_] = static_cast<std::uint16_t>(slot);
+        const std::uint32_t publication = weftio_cqe_publication(slot, WEFTIO_CQE_OPCODE_RESPONDER_SEND, index_ >> log_depth_);
+        if (staging_)
+            staging_->add(&cqe.publication, publication, slot, bytes);
+        else // Release: payload and bytes 0..59 first.
+            weftio_store_release_sys_u32(&cqe.publication, publication);
+        bytes_ += bytes;
+        queue_.filled_ = ++index_;
+    }
+    std::uint32_t count() const { return index_ - first_; }
+    std::uint64_t bytes() const { return bytes_; }
+
+ private:
+    rx_queue& queue_;
+    const weftio_cqe& model_;
+    weftio_cqe* const cqes_;
+    std::uint16_t* const slot_of_;
+    const std::uint32_t mask_, log_depth_, first_;
+    std::uint32_t index_;
+    std::uint64_t bytes_ = 0;
+    staging* const staging_;
 };
 
 } // namespace weftio::nic
