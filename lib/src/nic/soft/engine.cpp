@@ -24,6 +24,9 @@ constexpr std::uint64_t wake_up_ns = 200'000;
 /// Entries of one queue in one turn of a thread: what a driver takes at once. In inline mode a push is executed whole.
 constexpr std::uint32_t entries_per_turn = 32;
 
+/// Turns between two looks whether the clock is to be compared: microseconds, or a millisecond of an engine that sleeps.
+constexpr std::uint32_t turns_between_looks = 64;
+
 /// Makes the calling thread known to DPDK until it ends: mempool caches and lock-free driver paths know a thread by its lcore. Works
 /// without, slower. A thread that DPDK knows already stays as it is.
 void be_known_to_dpdk()
@@ -88,7 +91,8 @@ unsigned engine::send_turn(std::uint32_t queue)
 
 unsigned engine::one_turn(sides which)
 {
-    detail::utc_clock::instance().discipline();
+    if (turns_run_++ % turns_between_looks == 0)
+        detail::utc_clock::instance().discipline();
     unsigned received = which == sides::both ? receiver_.turn() : 0;
     return received + sender_.turn(has_thread_ ? entries_per_turn : std::numeric_limits<std::uint32_t>::max());
 }

@@ -79,6 +79,7 @@ class engine {
     std::condition_variable changed_; ///< the engine thread waits here while somebody changes things
     std::atomic<bool> change_wanted_{false};
     std::atomic<bool> ending_{false};
+    std::uint32_t turns_run_ = 0;
     std::thread thread_;
 };
 

@@ -71,21 +71,21 @@ struct plain_send {
     std::uint32_t key = 0;
 };
 
-/// Reads the entry at `index` once, if it is one of these. Returns whether it was; fetch() tells what else it is.
+/// Reads the entry at `index` once, if it is one of these, word for word as weftio_dev_write_send makes them. Returns whether it was;
+/// fetch() tells what else it is.
 [[gnu::always_inline]] inline bool read_plain_send(const entry_ring& ring, std::uint32_t index, plain_send& out) noexcept
 {
-    constexpr std::uint32_t segments = 3, wants_checksums = WEFTIO_ETH_L3_CHECKSUM | WEFTIO_ETH_L4_CHECKSUM;
+    constexpr std::uint64_t segments = 3, mode = std::uint64_t{WEFTIO_CE_ALWAYS} << 24;
     const std::uint32_t* block = &ring.words[std::size_t{index & (ring.depth - 1)} * 16];
     auto two_words = [&](unsigned at) { return weftio_load_acquire_sys_u64(reinterpret_cast<const std::uint64_t*>(block + at)); };
-    const std::uint64_t head = two_words(0), mode = two_words(2), checksums = two_words(4), inlined = two_words(6);
-    const std::uint64_t count_key = weftio_swap64(two_words(8)), address = two_words(10);
-    const std::uint64_t expected = weftio_swap32((index & 0xffff) << 8 | WEFTIO_OPCODE_SEND) |
-                                   std::uint64_t{weftio_swap32(ring.queue << 8 | segments)} << 32;
-    out.bytes = static_cast<std::uint32_t>(count_key >> 32);
+    const std::uint64_t opcode_index = std::uint64_t{index & 0xffff} << 40 | std::uint64_t{WEFTIO_OPCODE_SEND} << 32;
+    const std::uint64_t expected = opcode_index | (std::uint64_t{ring.queue} << 8 & 0xffffffff) | segments;
+    const std::uint64_t other = (weftio_swap64(two_words(0)) ^ expected) | (two_words(2) ^ mode) | two_words(4) | two_words(6);
+    const std::uint64_t count_key = weftio_swap64(two_words(8));
+    out.bytes = static_cast<std::uint32_t>(count_key >> 32); // as an inline segment: more than any frame has
     out.key = static_cast<std::uint32_t>(count_key);
-    out.address = weftio_swap64(address);
-    return head == expected && (mode >> 24 & 0x0c) != WEFTIO_CE_ALWAYS_AND_EVENT && (checksums >> 32 & wants_checksums) == 0 &&
-           (inlined >> 32 & 0xffff) == 0 && (out.bytes & WEFTIO_INLINE_SEGMENT) == 0;
+    out.address = weftio_swap64(two_words(10));
+    return other == 0;
 }
 
 /// Copies the entry at `index`, at most `available` blocks of it. Returns why it cannot be executed, or refusal::none.

@@ -22,11 +22,16 @@ struct key_entry {
     key_rights rights;
     std::uint64_t owner = 0; ///< protection domain: 0 for everybody at this NIC
 
-    /// CPU address of `count` bytes at device address `address`; nullptr when any of them is outside.
-    std::byte* at(std::uint64_t address, std::uint64_t count) const noexcept
+    /// Whether all of `count` bytes at device address `address` are inside.
+    bool holds(std::uint64_t address, std::uint64_t count) const noexcept
     {
         std::uint64_t offset = address - device_base; // below the base: more than any region has
-        return offset <= bytes && count <= bytes - offset ? cpu + offset : nullptr;
+        return offset <= bytes && count <= bytes - offset;
+    }
+    /// CPU address of these bytes; nullptr when any of them is outside.
+    std::byte* at(std::uint64_t address, std::uint64_t count) const noexcept
+    {
+        return holds(address, count) ? cpu + (address - device_base) : nullptr;
     }
 };
 

@@ -40,7 +40,9 @@ class pacing {
     std::uint64_t deadline_ns() const noexcept { return deadline_ns_; }
     /// The clock has reached the deadline.
     void end() noexcept { holding_ = false; }
-    /// The first frames behind the wait are handed to the port now.
+    /// Whether the next frames to be handed to the port are the first behind a wait.
+    bool wants_hand_over() const noexcept { return unreported_; }
+    /// They are handed to it now.
     void handed_over(std::uint64_t now_ns) noexcept;
     /// Somebody else keeps this deadline: hardware.
     void leave() noexcept { holding_ = unreported_ = false; }
