@@ -7,9 +7,9 @@ namespace weftio::nic {
 std::uint32_t key_table::add(const key_entry& entry)
 {
     std::uint32_t index = 0;
-    if (!free_.empty()) {
-        index = free_.back();
-        free_.pop_back();
+    if (first_free_ != none_) {
+        index = first_free_;
+        first_free_ = slots_[index].next_free;
     } else if (slots_.size() < (1u << 24)) {
         index = static_cast<std::uint32_t>(slots_.size());
         slots_.emplace_back();
@@ -29,7 +29,9 @@ void key_table::remove(std::uint32_t key) noexcept
     gone.used = false;
     ++gone.variant;
     ++removals_;
-    free_.insert(free_.begin(), key >> 8); // oldest first: a variant comes round as late as possible
+    gone.next_free = none_;
+    (first_free_ == none_ ? first_free_ : slots_[last_free_].next_free) = key >> 8;
+    last_free_ = key >> 8;
 }
 
 } // namespace weftio::nic

@@ -60,16 +60,18 @@ class key_table {
     std::uint64_t removals() const noexcept { return removals_; }
 
  private:
+    static constexpr std::size_t first_index_ = 16;
+    static constexpr std::uint32_t none_ = 0; ///< an index that is never handed out
+
     struct slot {
         key_entry entry;
         std::uint8_t variant = 0;
         bool used = false;
+        std::uint32_t next_free = none_; ///< freed after this one
     };
     std::vector<slot> slots_{first_index_}; // indices below are never handed out: mlx5 reserves key 0x100
-    std::vector<std::uint32_t> free_;
+    std::uint32_t first_free_ = none_, last_free_ = none_; ///< oldest first: a variant comes round as late as possible
     std::uint64_t removals_ = 0;
-
-    static constexpr std::size_t first_index_ = 16;
 };
 
 } // namespace weftio::nic
