@@ -159,17 +159,25 @@ struct eth_txq::state {
         nic->engine().between_turns([&] {
             number = nic->sender().add(ring);
             queue_ = &nic->sender().queue(number);
-            life->began(number);
+            try {
+                life->began(number);
+            } catch (...) {
+                leave();
+                throw;
+            }
         });
     }
     ~state()
     {
         stop();
         drain();
-        nic->engine().between_turns([&] {
-            life->end();
-            nic->sender().remove(number);
-        });
+        nic->engine().between_turns([&] { leave(); });
+    }
+    /// Between two turns: the NIC forgets the queue.
+    void leave()
+    {
+        life->end();
+        nic->sender().remove(number);
     }
 
     /// Nothing more is handed to the port; what has not been is flushed.
@@ -296,7 +304,11 @@ std::shared_ptr<detail::lifeline> eth_txq::line() const noexcept
 struct progress_engine::attachment {
     struct hold {
         std::shared_ptr<eth_txq::state> queue;
-        ~hold() { queue->attached.store(false); }
+        ~hold()
+        {
+            if (queue)
+                queue->attached.store(false);
+        }
     };
 
     std::unique_ptr<hold> held;
@@ -312,9 +324,11 @@ progress_engine::~progress_engine() = default;
 
 void progress_engine::attach(const eth_txq& queue, callbacks callbacks)
 {
+    auto held = std::make_unique<attachment::hold>();
     if (queue.state_->attached.exchange(true))
         throw error(errc::in_use, fmt::format("weftio: eth_txq {}: already attached to a progress_engine; a queue belongs to one", queue.number()));
-    attached_.push_back({std::unique_ptr<attachment::hold>(new attachment::hold{queue.state_}), std::move(callbacks)});
+    held->queue = queue.state_;
+    attached_.push_back({std::move(held), std::move(callbacks)});
 }
 
 unsigned progress_engine::attachment::report()
