@@ -27,8 +27,8 @@ flow::flow(const port& port, const flow_match& match, const flow_action& action,
     rule->key = action.key;
     rule->priority = priority;
     rule->sequence = port.backend().next_sequence();
+    state_.reset(new state{port.share(), rule}); // first: what it cannot be had for is not to be undone
     port.backend().engine().between_turns([&] { port.backend().receiver().rules().add(rule); });
-    state_.reset(new state{port.share(), std::move(rule)});
 }
 
 flow::flow(flow&&) noexcept = default;
