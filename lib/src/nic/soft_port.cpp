@@ -47,9 +47,11 @@ void soft_port::forget_key(std::uint32_t key) noexcept
 void soft_port::wait_until_unused(const std::byte* begin, std::size_t bytes) noexcept
 {
     if (!engine_.between_turns_until([&] { return !sender_.uses(begin, bytes); }, std::chrono::seconds(1)))
-        detail::log(log_level::error, fmt::format("weftio: port {}: memory of {} bytes at {} is taken away, and the driver still holds frames "
-                                                  "that lie in it; end send queues, or receive what loops back, before buffers",
-                                                  spec_, bytes, static_cast<const void*>(begin)));
+        detail::log_or_lose(log_level::error, [&] {
+            return fmt::format("weftio: port {}: memory of {} bytes at {} is taken away, and the driver still holds frames that lie in it; "
+                               "end send queues, or receive what loops back, before buffers",
+                               spec_, bytes, static_cast<const void*>(begin));
+        });
 }
 
 } // namespace weftio::nic

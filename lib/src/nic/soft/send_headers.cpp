@@ -46,6 +46,7 @@ std::unique_ptr<send_header[]> send_pool::make(std::uint32_t depth)
 {
     if (!pool_)
         pool_ = made_pool();
+    kept_.reserve(kept_.size() + queues_ + 1);
     std::unique_ptr<send_header[]> headers(new send_header[depth]);
     for (std::uint32_t slot = 0; slot < depth; ++slot) {
         rte_mbuf& mbuf = headers[slot].mbuf;
@@ -55,7 +56,15 @@ std::unique_ptr<send_header[]> send_pool::make(std::uint32_t depth)
         mbuf.port = RTE_MBUF_PORT_INVALID;
         rte_mbuf_refcnt_set(&mbuf, 1);
     }
+    ++queues_;
     return headers;
+}
+
+void send_pool::take(std::unique_ptr<send_header[]> headers, bool driver_holds_some) noexcept
+{
+    --queues_;
+    if (driver_holds_some)
+        kept_.push_back(std::move(headers));
 }
 
 } // namespace weftio::nic

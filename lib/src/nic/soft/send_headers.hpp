@@ -53,12 +53,13 @@ class send_pool {
 
     /// Headers for a ring of `depth` slots. Throws weftio::error errc::out_of_memory.
     std::unique_ptr<send_header[]> make(std::uint32_t depth);
-    /// Takes headers that the driver still holds.
-    void keep(std::unique_ptr<send_header[]> headers) { kept_.push_back(std::move(headers)); }
+    /// A queue has ended: takes headers that the driver still holds, or lets them go. Needs no memory.
+    void take(std::unique_ptr<send_header[]> headers, bool driver_holds_some) noexcept;
 
  private:
     rte_mempool* pool_ = nullptr; ///< made with the first headers
-    std::vector<std::unique_ptr<send_header[]>> kept_;
+    std::vector<std::unique_ptr<send_header[]>> kept_; ///< has room for those of every queue there is
+    std::size_t queues_ = 0;
 };
 
 } // namespace weftio::nic

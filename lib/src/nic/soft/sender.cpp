@@ -105,8 +105,8 @@ void sender::remove(std::uint32_t number)
     std::erase_if(awake_, [&](const awake& each) { return each.number == number; });
     auto& place = places_[number - 1].queue;
     place->stop();
-    if (!drained(number))
-        pool_.keep(place->take_headers());
+    bool gone = drained(number);
+    pool_.take(place->take_headers(), !gone);
     place.reset();
 }
 
