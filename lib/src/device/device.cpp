@@ -81,13 +81,19 @@ int number_behind(std::string_view prefix, std::string_view spec)
 /// Lets the host and a watchdog ask after one kernel: back ends want one thread at a time. Long waits are taken in slices.
 class shared_running final : public detail::running_backend {
  public:
-    shared_running(std::shared_ptr<running_backend> kernel, const detail::launch_request& request)
-        : kernel_(std::move(kernel)),
-          row_(detail::telemetry_kind::kernel,
+    /// Before the kernel starts: once it runs nothing may fail any more.
+    explicit shared_running(const detail::launch_request& request)
+        : row_(detail::telemetry_kind::kernel,
                [this, name = std::string(request.name), shape = request.shape, lines = request.lines](rte_tel_data* dict) {
                    describe(dict, name, shape, lines);
                })
     {
+    }
+
+    void start(std::shared_ptr<running_backend> kernel)
+    {
+        std::scoped_lock lock(mutex_);
+        kernel_ = std::move(kernel);
     }
 
     bool wait_for(std::chrono::nanoseconds bound) override
@@ -97,7 +103,7 @@ class shared_running final : public detail::running_backend {
             auto left = bound - (std::chrono::steady_clock::now() - begin);
             {
                 std::scoped_lock lock(mutex_);
-                if (kernel_->wait_for(std::clamp(left, std::chrono::nanoseconds(0), slice)))
+                if (!kernel_ || kernel_->wait_for(std::clamp(left, std::chrono::nanoseconds(0), slice)))
                     return true;
             }
             if (left <= slice)
@@ -124,7 +130,7 @@ class shared_running final : public detail::running_backend {
     }
 
     std::mutex mutex_;
-    std::shared_ptr<running_backend> kernel_;
+    std::shared_ptr<running_backend> kernel_; ///< empty until it is started
     detail::telemetry_row row_; ///< last to come, first to go
 };
 
@@ -381,7 +387,10 @@ running_kernel device::launch_erased(const detail::launch_request& request) cons
                                 request.name, request.shape.blocks, request.shape.lanes));
     for (weftio_dev_control* control : request.controls)
         weftio_store_release_sys_u32(&control->abort, 0);
-    return {std::make_shared<shared_running>(backend_->launch(request, backend_), request), request};
+    auto shared = std::make_shared<shared_running>(request);
+    running_kernel started(shared, request);
+    shared->start(backend_->launch(request, backend_));
+    return started;
 }
 
 std::shared_ptr<detail::copy_queue> device::make_copy_queue() const
