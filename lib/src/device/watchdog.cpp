@@ -3,8 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <new>
+#include <string_view>
+#include <system_error>
 
 #include "core/log.hpp"
+#include "weftio/error.hpp"
 
 namespace weftio::detail {
 
@@ -62,8 +66,15 @@ std::string text_of(const std::vector<queue_trace>& traces)
 
 watchdog::watchdog(std::string name, std::shared_ptr<running_backend> kernel, std::vector<std::shared_ptr<lifeline>> lines,
                    watch_options options)
-    : name_(std::move(name)), kernel_(std::move(kernel)), lines_(std::move(lines)), options_(std::move(options)), thread_([this] { run(); })
+    : name_(std::move(name)), kernel_(std::move(kernel)), lines_(std::move(lines)), options_(std::move(options))
 {
+    try {
+        thread_ = std::thread([this] { run(); });
+    } catch (const std::system_error& refusal) {
+        throw error(errc::device_error, fmt::format("weftio: kernel {}: no thread to watch it ({}); raise the limit (ulimit -u, or the pids limit of "
+                                                    "the container)",
+                                                    name_, refusal.what()));
+    }
 }
 
 watchdog::~watchdog()
@@ -120,18 +131,27 @@ void watchdog::run()
     }
 }
 
+void watchdog::describe(kernel_report& report) const
+{
+    report.queues = traces_of(lines_);
+    report.text = fmt::format("weftio: kernel {} {}; its queues are stopped, reset() brings them back\n{}", name_,
+                              report.ended ? "has ended without being asked to"
+                                           : fmt::format("has shown no sign of life for {} ms", options_.period.count()),
+                              text_of(report.queues));
+}
+
 void watchdog::report(bool ended)
 {
     for (const auto& line : lines_) {
         weftio_store_release_sys_u32(&line->control()->abort, 1);
         line->quiesce();
     }
-    kernel_report report{.ended = ended, .text = {}, .queues = traces_of(lines_)};
-    report.text = fmt::format("weftio: kernel {} {}; its queues are stopped, reset() brings them back\n{}", name_,
-                              ended ? "has ended without being asked to"
-                                    : fmt::format("has shown no sign of life for {} ms", options_.period.count()),
-                              text_of(report.queues));
-    log(log_level::error, report.text);
+    kernel_report report{.ended = ended, .text = {}, .queues = {}};
+    try {
+        describe(report);
+    } catch (const std::bad_alloc&) { // told without words
+    }
+    log_or_lose(log_level::error, [&] { return std::string_view(report.text); });
     if (options_.on_report)
         options_.on_report(report);
 }

@@ -34,6 +34,7 @@ class watchdog {
     bool sleep(std::chrono::milliseconds bound);
     bool kernel_ended() const;
     std::uint64_t beats() const;
+    void describe(kernel_report& report) const;
     void report(bool ended);
 
     std::string name_;
