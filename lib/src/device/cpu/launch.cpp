@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <csignal>
 #include <exception>
+#include <new>
 #include <utility>
 
 #include <fmt/format.h>
@@ -41,9 +42,13 @@ void launch_state::run_block(std::uint32_t block) noexcept
 
     gate_.wait(closed);
     if (gate_.load() == open) {
-        std::string what = run_lanes({.lane = 0, .block_lanes = shape_.lanes, .block = block, .blocks = shape_.blocks});
-        if (!what.empty())
-            fail(block, what);
+        try {
+            std::string what = run_lanes({.lane = 0, .block_lanes = shape_.lanes, .block = block, .blocks = shape_.blocks});
+            if (!what.empty())
+                fail(block, what);
+        } catch (const std::bad_alloc&) {
+            fail(block, "no memory for its lanes");
+        }
     }
     std::scoped_lock lock(mutex_);
     if (--live_blocks_ == 0)
@@ -51,7 +56,7 @@ void launch_state::run_block(std::uint32_t block) noexcept
 }
 
 /// Returns what went wrong, or nothing.
-std::string launch_state::run_lanes(const weftio_cpu_lane& first) noexcept
+std::string launch_state::run_lanes(const weftio_cpu_lane& first)
 {
     if (first.block_lanes > 1) {
         block_scheduler lanes(first, stacks_, lane_order(shuffle_seed_, first.block), failed_);
@@ -67,15 +72,17 @@ std::string launch_state::run_lanes(const weftio_cpu_lane& first) noexcept
 }
 
 /// Keeps the first fault and asks the other blocks to end: those of several lanes directly, all through their queues.
-void launch_state::fail(std::uint32_t block, const std::string& what)
+void launch_state::fail(std::uint32_t block, std::string_view what) noexcept
 {
     std::scoped_lock lock(mutex_);
 
-    if (fault_.empty()) {
-        fault_ = fmt::format("weftio: kernel {} on the CPU, block {}: {}", name_, block, what);
-        if (shuffle_seed_ && shape_.lanes > 1)
-            fault_ += fmt::format(" (lanes shuffled: WEFTIO_SHUFFLE_SEED={} repeats it)", *shuffle_seed_);
-    }
+    if (!failed_)
+        try {
+            fault_ = fmt::format("weftio: kernel {} on the CPU, block {}: {}", name_, block, what);
+            if (shuffle_seed_ && shape_.lanes > 1)
+                fault_ += fmt::format(" (lanes shuffled: WEFTIO_SHUFFLE_SEED={} repeats it)", *shuffle_seed_);
+        } catch (const std::bad_alloc&) { // a fault without words
+        }
     failed_ = true;
     for (weftio_dev_control* control : controls_)
         weftio_store_release_sys_u32(&control->abort, 1);
@@ -129,8 +136,9 @@ bool cpu_running::wait_for(std::chrono::nanoseconds bound)
     if (!state_->wait_for(bound))
         return false;
     join();
-    if (!state_->fault().empty())
-        throw error(errc::device_error, state_->fault());
+    if (const std::string* fault = state_->fault())
+        throw error(errc::device_error,
+                    fault->empty() ? "weftio: CPU device: a kernel failed, and there was no memory to say how; free some and launch it again" : *fault);
     return true;
 }
 

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -33,12 +34,12 @@ class launch_state {
     void open_gate(bool run) noexcept;
     /// Whether all blocks have ended within `bound`.
     bool wait_for(std::chrono::nanoseconds bound);
-    /// The first fault, or empty. @pre all blocks have ended
-    const std::string& fault() const noexcept { return fault_; }
+    /// The first fault, or nullptr; an empty one had no memory for its words. @pre all blocks have ended
+    const std::string* fault() const noexcept { return failed_ ? &fault_ : nullptr; }
 
  private:
-    std::string run_lanes(const weftio_cpu_lane& first) noexcept;
-    void fail(std::uint32_t block, const std::string& what);
+    std::string run_lanes(const weftio_cpu_lane& first);
+    void fail(std::uint32_t block, std::string_view what) noexcept;
 
     const std::shared_ptr<device_backend> device_;
     stack_pool& stacks_;

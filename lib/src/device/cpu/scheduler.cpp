@@ -1,7 +1,9 @@
 #include "device/cpu/scheduler.hpp"
 
 #include <algorithm>
+#include <new>
 #include <numeric>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -37,11 +39,19 @@ std::string block_scheduler::run(const std::function<void()>& body) noexcept
     try {
         run_rounds();
     } catch (...) { // no stack for a lane
-        fault_ = fmt::format("lane {} could not start: {}", current_, describe(std::current_exception()));
+        note_fault([&] { return fmt::format("lane {} could not start: {}", current_, describe(std::current_exception())); });
     }
     cancel_lanes();
     weftio_cpu_this_lane = {};
-    return fault_;
+    return std::move(fault_);
+}
+
+template <class Text>
+void block_scheduler::note_fault(Text&& text) noexcept
+try {
+    fault_ = text();
+} catch (const std::bad_alloc&) {
+    fault_ = "out of memory"; // so short that it needs none
 }
 
 void block_scheduler::run_rounds()
@@ -111,7 +121,7 @@ void block_scheduler::lane_body() noexcept
     } catch (const lane_canceled&) {
     } catch (...) {
         if (fault_.empty())
-            fault_ = fmt::format("lane {} ended with {}", current_, describe(std::current_exception()));
+            note_fault([&] { return fmt::format("lane {} ended with {}", current_, describe(std::current_exception())); });
     }
 }
 

@@ -66,6 +66,8 @@ class block_scheduler final : public weftio_cpu_scheduler {
     void end_lane(std::uint32_t number);
     void cancel_lanes();
     void lane_body() noexcept;
+    template <class Text>
+    void note_fault(Text&& text) noexcept;
     weftio_u32 meet(group& all, place& at, weftio_u32 value);
     void open_if_complete(group& all, place& at);
     void suspend();
