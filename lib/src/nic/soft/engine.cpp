@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstring>
 #include <limits>
+#include <system_error>
 
 #include "core/clock.hpp"
 #include "core/log.hpp"
@@ -52,7 +53,13 @@ engine::engine(receiver& receiver, sender& sender, const port_options& options, 
 {
     if (!has_thread_)
         return;
-    thread_ = std::thread([this] { run(); });
+    try {
+        thread_ = std::thread([this] { run(); });
+    } catch (const std::system_error& refusal) {
+        throw error(errc::device_error, fmt::format("weftio: engine {}: no thread to run it ({}); raise the limit (ulimit -u, or the pids limit of the "
+                                                    "container), or open the port with .mode = engine_mode::inline_worker",
+                                                    name, refusal.what()));
+    }
     pthread_setname_np(thread_.native_handle(), name.substr(0, 15).c_str());
     if (options.core >= 0)
         pin(options.core);
@@ -71,7 +78,9 @@ void engine::pin(int core) const
     CPU_ZERO(&set);
     CPU_SET(static_cast<std::size_t>(core), &set);
     if (int result = pthread_setaffinity_np(const_cast<std::thread&>(thread_).native_handle(), sizeof set, &set))
-        detail::log(log_level::warning, fmt::format("weftio: engine: cannot run on core {} ({}); it runs anywhere", core, std::strerror(result)));
+        detail::log_or_lose(log_level::warning, [&] {
+            return fmt::format("weftio: engine: cannot run on core {} ({}); it runs anywhere", core, std::strerror(result));
+        });
 }
 
 unsigned engine::turn()
