@@ -1,5 +1,4 @@
 #include <fmt/format.h>
-#include <rte_bus.h>
 #include <rte_dev.h>
 #include <rte_errno.h>
 #include <rte_mbuf.h>
@@ -8,10 +7,12 @@
 #include <rte_ethdev.h>
 #include <rte_mempool.h>
 #include <rte_ring.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstdio>
 #include <mutex>
 #include <thread>
 #include <utility>
@@ -42,13 +43,13 @@ std::string pool_name(std::uint16_t port)
 /// pages, and then nothing arrives any more (seen on 6.18 with DPDK 22.11). nullptr, and rte_errno, without memory.
 rte_mempool* make_paged_pool(const std::string& name, int socket)
 {
-    constexpr unsigned object_bytes = 4096 - RTE_CACHE_LINE_SIZE;
+    const unsigned object_bytes = static_cast<unsigned>(sysconf(_SC_PAGESIZE)) - RTE_CACHE_LINE_SIZE;
     rte_mempool* pool = rte_mempool_create_empty(name.c_str(), pool_mbufs, object_bytes, pool_cache, sizeof(rte_pktmbuf_pool_private), socket,
                                                  RTE_MEMPOOL_F_NO_SPREAD);
     if (!pool)
         return nullptr;
     rte_pktmbuf_pool_private room{};
-    room.mbuf_data_room_size = object_bytes - sizeof(rte_mbuf);
+    room.mbuf_data_room_size = static_cast<std::uint16_t>(std::min<std::size_t>(object_bytes - sizeof(rte_mbuf), UINT16_MAX));
     rte_pktmbuf_pool_init(pool, &room);
     if (rte_mempool_set_ops_byname(pool, rte_mbuf_best_mempool_ops(), nullptr) != 0 || rte_mempool_populate_default(pool) < 0) {
         rte_mempool_free(pool);
@@ -90,10 +91,13 @@ int meaning_of(int attach_result)
 }
 
 /// net_ring makes 16 rings and frees as many as the port has queues (DPDK 22.11).
-void free_rings_left_by(const std::string& device)
+void free_rings_left_by(const std::string& device) noexcept
 {
-    for (unsigned ring = 0; ring < 16; ++ring)
-        rte_ring_free(rte_ring_lookup(fmt::format("ETH_RXTX{}_{}", ring, device).c_str()));
+    for (unsigned ring = 0; ring < 16; ++ring) {
+        char name[RTE_RING_NAMESIZE]; // a std::string would need memory
+        std::snprintf(name, sizeof name, "ETH_RXTX%u_%s", ring, device.c_str());
+        rte_ring_free(rte_ring_lookup(name));
+    }
 }
 
 } // namespace
@@ -133,10 +137,12 @@ void dpdk_port::probe(std::string_view spec, const port_candidate& candidate)
                                                   spec, device_));
         return;
     }
-    int result = rte_eal_hotplug_add(candidate.pci ? "pci" : "vdev", device_.c_str(), candidate.arguments.c_str());
-    ours_ = result == 0 && rte_eth_dev_get_port_by_name(device_.c_str(), &id_) == 0;
-    if (!ours_)
-        fail(spec, "opening the device", result < 0 ? meaning_of(result) : -ENODEV);
+    bus_ = candidate.pci ? "pci" : "vdev";
+    if (int result = rte_eal_hotplug_add(bus_, device_.c_str(), candidate.arguments.c_str()); result != 0)
+        fail(spec, "opening the device", meaning_of(result));
+    ours_ = true; // from here on take_down() removes it, also when it is no network device
+    if (rte_eth_dev_get_port_by_name(device_.c_str(), &id_) != 0)
+        fail(spec, "finding a network port in the device", -ENODEV);
 }
 
 void dpdk_port::configure(std::string_view spec, const port_options& options)
@@ -189,14 +195,16 @@ int dpdk_port::make_receive_queue(std::uint16_t entries)
         return make();
     static std::mutex one_at_a_time;
     std::scoped_lock lock(one_at_a_time);
-    xdp_objects before = xdp_objects_open();
+    constexpr std::size_t most_made = 64; // some six are
+    const xdp_objects before = xdp_objects_open();
+    xdp_objects_.reserve(before.size() + most_made); // now: once the driver has made some, want of memory must not lose them
     int result = make();
-    for (int attempt = 0; result != 0 && xdp_was_closed && attempt < 20; ++attempt) {
+    for (int attempt = 0; result != 0 && xdp_was_closed && attempt < 100; ++attempt) {
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
         result = make();
     }
-    xdp_objects_ = xdp_objects_open();
-    std::erase_if(xdp_objects_, [&](const std::string& object) { return before.contains(object); });
+    list_xdp_objects(xdp_objects_);
+    std::erase_if(xdp_objects_, [&](const xdp_object& object) { return std::find(before.begin(), before.end(), object) != before.end(); });
     return result;
 }
 
@@ -205,9 +213,12 @@ void dpdk_port::take_down() noexcept
     if (std::exchange(started_, false))
         rte_eth_dev_stop(id_);
     if (std::exchange(ours_, false)) {
-        rte_eth_dev_info info{};
-        if (rte_eth_dev_info_get(id_, &info) == 0 && rte_dev_remove(info.device) != 0)
-            detail::log(log_level::warning, fmt::format("weftio: device {} could not be removed", device_));
+        if (int result = rte_eal_hotplug_remove(bus_, device_.c_str()); result != 0) {
+            rte_eth_dev_close(id_); // so that its driver holds none of the pools below
+            detail::log_or_lose(log_level::warning, [&] {
+                return fmt::format("weftio: device {} is closed and could not be removed ({}); its name stays taken", device_, rte_strerror(-result));
+            });
+        }
         free_rings_left_by(device_);
         xdp_was_closed = xdp_was_closed || !xdp_objects_.empty();
         close_descriptors(std::exchange(xdp_objects_, {}));
@@ -236,7 +247,10 @@ std::uint16_t dpdk_port::mtu() const noexcept
 nic::wire dpdk_port::wire() const
 {
     std::uint32_t longest = copy_bytes - RTE_ETHER_HDR_LEN - 2 * RTE_VLAN_HLEN;
-    nic::wire wire{.port = id_, .mtu = std::min<std::uint32_t>(mtu(), longest), .copies = copies_, .timestamp_offset = -1, .timestamp_flag = 0};
+    std::uint16_t mtu = 0;
+    if (int result = rte_eth_dev_get_mtu(id_, &mtu); result != 0) // without it no frame is known to be too long
+        fail(device_, "asking the device for its MTU", result);
+    nic::wire wire{.port = id_, .mtu = std::min<std::uint32_t>(mtu, longest), .copies = copies_, .timestamp_offset = -1, .timestamp_flag = 0};
     if (sends_on_time_)
         rte_mbuf_dyn_tx_timestamp_register(&wire.timestamp_offset, &wire.timestamp_flag);
     return wire;

@@ -45,7 +45,8 @@ class dpdk_port {
     int make_receive_queue(std::uint16_t entries);
     void take_down() noexcept;
 
-    std::uint16_t id_ = 0;
+    std::uint16_t id_ = UINT16_MAX; ///< of no port, until there is one
+    const char* bus_ = "vdev";
     bool ours_ = false; ///< we made the device, so we remove it
     bool started_ = false;
     std::string device_, driver_;

@@ -1,13 +1,16 @@
 #include "nic/xdp_objects.hpp"
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <exception>
-#include <filesystem>
-#include <fstream>
-#include <functional>
-#include <system_error>
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <string_view>
 
 namespace weftio::nic {
 
@@ -20,55 +23,86 @@ bool is_xdp_socket(int descriptor)
     return getsockopt(descriptor, SOL_SOCKET, SO_DOMAIN, &domain, &bytes) == 0 && domain == AF_XDP;
 }
 
-/// The line of a BPF descriptor's fdinfo that begins with `key`: "map_id:\t7".
-std::string bpf_id(int descriptor, std::string_view key)
+/// An object of that name; an empty one for names that are too long.
+xdp_object named(std::string_view name) noexcept
 {
-    std::ifstream info("/proc/self/fdinfo/" + std::to_string(descriptor));
-    for (std::string line; std::getline(info, line);)
-        if (line.starts_with(key))
-            return line;
-    return "";
+    xdp_object object;
+    if (name.size() < object.name.size())
+        std::copy(name.begin(), name.end(), object.name.begin());
+    return object;
 }
 
-/// Name of the object behind a descriptor; empty when it is of another kind.
-std::string object_of(int descriptor, const std::string& target)
+/// The line of a BPF descriptor's fdinfo that begins with `key`: "map_id:\t7".
+xdp_object bpf_object(int descriptor, std::string_view key) noexcept
+{
+    char path[64], text[1024];
+    std::snprintf(path, sizeof path, "/proc/self/fdinfo/%d", descriptor);
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t bytes = file >= 0 ? read(file, text, sizeof text) : 0;
+    if (file >= 0)
+        close(file);
+    std::string_view info(text, static_cast<std::size_t>(std::max<ssize_t>(bytes, 0)));
+    auto at = info.find(key);
+    return at == info.npos ? xdp_object() : named(info.substr(at, info.find('\n', at) - at));
+}
+
+/// The object behind a descriptor; an empty one when it is of another kind.
+xdp_object object_of(int descriptor, std::string_view target) noexcept
 {
     if (target.starts_with("socket:"))
-        return is_xdp_socket(descriptor) ? target : "";
+        return is_xdp_socket(descriptor) ? named(target) : xdp_object();
     if (target == "anon_inode:bpf-map")
-        return bpf_id(descriptor, "map_id:");
-    return target == "anon_inode:bpf-prog" ? bpf_id(descriptor, "prog_id:") : "";
+        return bpf_object(descriptor, "map_id:");
+    return target == "anon_inode:bpf-prog" ? bpf_object(descriptor, "prog_id:") : xdp_object();
 }
 
-void for_each(const std::function<void(int descriptor, const std::string& object)>& visit)
+/// Calls `visit(descriptor, object)` until it returns false. Allocates nothing itself.
+template <class Visit>
+void for_each(Visit&& visit) noexcept
 {
-    std::error_code ignored;
-    std::filesystem::directory_iterator all("/proc/self/fd", ignored);
-    for (; all != std::filesystem::directory_iterator(); all.increment(ignored)) {
-        int descriptor = std::stoi(all->path().filename());
-        std::string target = std::filesystem::read_symlink(all->path(), ignored);
-        if (std::string object = object_of(descriptor, target); !object.empty())
-            visit(descriptor, object);
+    std::unique_ptr<DIR, int (*)(DIR*)> all(opendir("/proc/self/fd"), closedir);
+    while (const dirent* entry = all ? readdir(all.get()) : nullptr) {
+        char target[64] = ""; // all that is looked for is shorter
+        if (readlinkat(dirfd(all.get()), entry->d_name, target, sizeof target - 1) < 0)
+            continue; // "." and ".."
+        int descriptor = std::atoi(entry->d_name);
+        if (xdp_object object = object_of(descriptor, target); object != xdp_object() && !visit(descriptor, object))
+            return;
     }
 }
 
 } // namespace
 
+void list_xdp_objects(xdp_objects& into) noexcept
+{
+    into.clear();
+    for_each([&](int, const xdp_object& object) {
+        if (into.size() == into.capacity())
+            return false;
+        into.push_back(object);
+        return true;
+    });
+}
+
 xdp_objects xdp_objects_open()
 {
     xdp_objects open;
-    for_each([&](int, const std::string& object) { open.insert(object); });
+    do {
+        open.reserve(std::max<std::size_t>(64, 2 * open.capacity()));
+        list_xdp_objects(open);
+    } while (open.size() == open.capacity());
     return open;
 }
 
 void close_descriptors(const xdp_objects& objects) noexcept
-try {
-    if (!objects.empty())
-        for_each([&](int descriptor, const std::string& object) {
-            if (objects.contains(object))
-                close(descriptor);
-        });
-} catch (const std::exception&) { // for want of memory they stay open
+{
+    if (objects.empty())
+        return;
+    for_each([&](int descriptor, const xdp_object& object) {
+        if (std::find(objects.begin(), objects.end(), object) != objects.end())
+            close(descriptor);
+        return true;
+    });
 }
 
 } // namespace weftio::nic

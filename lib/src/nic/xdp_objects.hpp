@@ -1,17 +1,26 @@
-// What DPDK's af_xdp driver makes in the kernel, and leaves open.
+// What an AF_XDP port leaves open behind its driver's back.
 #pragma once
 
-#include <set>
-#include <string>
+#include <array>
+#include <compare>
+#include <vector>
 
 namespace weftio::nic {
 
-/// Names of kernel objects: an AF_XDP socket's by its inode, a BPF map's or program's by its id. None is used again soon.
-using xdp_objects = std::set<std::string>;
+/// The name of one, by which all descriptors for it are known: "socket:[4711]", "map_id:\t7".
+struct xdp_object {
+    std::array<char, 48> name{};
 
-/// Those that this process has descriptors of; none where /proc cannot be read.
+    bool operator==(const xdp_object&) const = default;
+};
+using xdp_objects = std::vector<xdp_object>;
+
+/// AF_XDP sockets, BPF maps and BPF programs that this process has open, as many as `into` has capacity for. Needs no memory. A
+/// name is there once for each descriptor.
+void list_xdp_objects(xdp_objects& into) noexcept;
+/// All of them. Throws std::bad_alloc.
 xdp_objects xdp_objects_open();
-/// Closes every descriptor of `objects` that is still open.
+/// Closes every descriptor of this process for one of them. Needs no memory.
 void close_descriptors(const xdp_objects& objects) noexcept;
 
 } // namespace weftio::nic
