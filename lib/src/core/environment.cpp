@@ -1,5 +1,6 @@
 #include "core/environment.hpp"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <fmt/format.h>
 #include <rte_eal.h>
@@ -11,6 +12,7 @@
 #include <deque>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <mutex>
 #include <string_view>
 
@@ -28,8 +30,8 @@ constexpr unsigned megabytes_without_hugepages = 512;
 std::mutex words_mutex;
 std::deque<std::string> words;
 
-void take_line(std::string_view line)
-{
+void take_line(std::string_view line) noexcept
+try {
     while (!line.empty() && (line.back() == '\n' || line.back() == ' '))
         line.remove_suffix(1);
     if (line.empty())
@@ -43,6 +45,7 @@ void take_line(std::string_view line)
             words.pop_front();
     }
     log(grave ? log_level::warning : log_level::info, fmt::format("dpdk: {}", line));
+} catch (...) { // neither want of memory nor the sink's trouble may run through DPDK's functions
 }
 
 /// DPDK logs to a FILE; this one leads to the log sink. Unbuffered, so each write is one log line.
@@ -61,10 +64,11 @@ std::FILE* log_stream()
 
 bool hugepages_free()
 {
-    std::error_code ignored;
-    for (const auto& entry : std::filesystem::directory_iterator("/sys/kernel/mm/hugepages", ignored)) {
+    // Not a directory_iterator, which ends the program when it finds no memory (libstdc++ 12).
+    std::unique_ptr<DIR, int (*)(DIR*)> all(opendir("/sys/kernel/mm/hugepages"), closedir);
+    while (const dirent* entry = all ? readdir(all.get()) : nullptr) {
         unsigned long free = 0;
-        if (std::ifstream(entry.path() / "free_hugepages") >> free && free >= 64)
+        if (std::ifstream(fmt::format("/sys/kernel/mm/hugepages/{}/free_hugepages", entry->d_name)) >> free && free >= 64)
             return true;
     }
     return false;

@@ -2,6 +2,7 @@
 
 #include <rte_telemetry.h>
 
+#include <exception>
 #include <map>
 #include <mutex>
 #include <string>
@@ -20,8 +21,8 @@ std::map<unsigned, row> rows; ///< guarded by mutex
 unsigned next_number = 0;     ///< likewise
 
 template <telemetry_kind Kind>
-int answer(const char*, const char*, rte_tel_data* data)
-{
+int answer(const char*, const char*, rte_tel_data* data) noexcept
+try {
     std::scoped_lock lock(mutex);
     rte_tel_data_start_dict(data);
     for (const auto& [number, row] : rows) {
@@ -33,6 +34,8 @@ int answer(const char*, const char*, rte_tel_data* data)
         rte_tel_data_add_dict_container(data, std::to_string(number).c_str(), inner, 0);
     }
     return 0;
+} catch (const std::exception&) { // no memory for an answer
+    return -1;
 }
 
 void register_commands()

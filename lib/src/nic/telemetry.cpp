@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <exception>
 #include <functional>
 #include <mutex>
 #include <string>
@@ -104,13 +105,15 @@ void fill_flows(soft_port& port, rte_tel_data* dict)
     });
 }
 
-int list_ports(const char*, const char*, rte_tel_data* data)
-{
+int list_ports(const char*, const char*, rte_tel_data* data) noexcept
+try {
     std::scoped_lock lock(mutex);
     rte_tel_data_start_dict(data);
     for (const soft_port* port : ports)
         rte_tel_data_add_dict_string(data, std::to_string(port->device().id()).c_str(), port->spec().c_str());
     return 0;
+} catch (const std::exception&) { // no memory for an answer
+    return -1;
 }
 
 /// The port that `parameters` names by its DPDK number, or nullptr. @pre mutex is held
@@ -124,8 +127,8 @@ soft_port* named(const char* parameters)
 }
 
 template <void (*Fill)(soft_port&, rte_tel_data*)>
-int answer(const char*, const char* parameters, rte_tel_data* data)
-{
+int answer(const char*, const char* parameters, rte_tel_data* data) noexcept
+try {
     std::scoped_lock lock(mutex);
     soft_port* port = named(parameters);
     if (!port)
@@ -133,6 +136,8 @@ int answer(const char*, const char* parameters, rte_tel_data* data)
     rte_tel_data_start_dict(data);
     Fill(*port, data);
     return 0;
+} catch (const std::exception&) { // no memory for an answer
+    return -1;
 }
 
 void register_commands()
