@@ -77,7 +77,7 @@ try {
     set_arguments(kernel, request);
     auto started =
         std::make_shared<running>(request, kernel, cl::CommandQueue(context_, device_), std::move(self), occupancy_);
-    started->start(request.shape);
+    started->start(request);
     return started;
 } catch (const cl::Error& failure) {
     throw driver_refusal(fmt::format("kernel {} cannot start", request.name), facts_.name, failure);

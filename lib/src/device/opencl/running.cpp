@@ -11,6 +11,8 @@ namespace weftio::detail::opencl {
 
 namespace {
 
+constexpr std::chrono::seconds patience{5};
+
 /// What the driver's callback needs. It may outlive everything but a running kernel's device.
 struct watch {
     std::shared_ptr<outcome> result;
@@ -73,8 +75,9 @@ running::~running()
     keep_for_good({kernel_, queue_, event_, device_, lines_});
 }
 
-void running::start(grid shape)
+void running::start(const launch_request& request)
 {
+    const grid shape = request.shape;
     taken_.enter(shape.blocks, name_);
     std::unique_ptr<watch> context(new watch{outcome_, taken_, shape.blocks});
     try {
@@ -85,9 +88,32 @@ void running::start(grid shape)
         throw;
     }
     started_ = true;
-    event_.setCallback(CL_COMPLETE, kernel_ended, context.get());
-    static_cast<void>(context.release()); // the callback's now
-    queue_.flush();
+    try {
+        event_.setCallback(CL_COMPLETE, kernel_ended, context.get());
+        static_cast<void>(context.release()); // the callback's now
+        queue_.flush();
+    } catch (...) {
+        call_off(request, context == nullptr);
+        throw;
+    }
+}
+
+/// The launch has failed, and the kernel may run: asks it to end and waits until it has, so that nothing is left behind.
+void running::call_off(const launch_request& request, bool end_is_told) noexcept
+{
+    for (weftio_dev_control* control : request.controls)
+        weftio_store_release_sys_u32(&control->abort, 1);
+    clFlush(queue_());
+    cl_int status = CL_QUEUED;
+    for (auto end = std::chrono::steady_clock::now() + patience; !outcome_->wait_for(std::chrono::milliseconds(1));) {
+        if (std::chrono::steady_clock::now() > end)
+            return;
+        if (end_is_told || clGetEventInfo(event_(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr) != CL_SUCCESS ||
+            status > CL_COMPLETE)
+            continue;
+        taken_.leave(request.shape.blocks);
+        outcome_->set(status);
+    }
 }
 
 bool running::wait_for(std::chrono::nanoseconds bound)

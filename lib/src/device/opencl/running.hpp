@@ -39,11 +39,13 @@ class running final : public running_backend {
 
     /// Starts it and returns. Its blocks leave the occupancy when it ends.
     /// @throws weftio::error errc::invalid_argument the blocks do not fit beside those that run
-    /// @throws cl::Error the driver refuses; then nothing runs, unless all it refused was to say when the kernel ends
-    void start(grid shape);
+    /// @throws cl::Error the driver refuses; then nothing runs: a kernel that had begun was asked to end, and has, within 5 s
+    void start(const launch_request& request);
     bool wait_for(std::chrono::nanoseconds bound) override;
 
  private:
+    void call_off(const launch_request& request, bool end_is_told) noexcept;
+
     const std::string name_;
     cl::Kernel kernel_;
     cl::CommandQueue queue_; ///< its own, so that no other kernel waits behind it
