@@ -1,0 +1,199 @@
+// Whatever call fails, and whenever: a sentence that says so, and nothing is left behind.
+#include <sched.h>
+
+#include <cstdlib>
+#include <functional>
+#include <new>
+#include <string_view>
+#include <thread>
+
+#include "core/environment.hpp"
+#include "injection.hpp"
+#include "scenario.hpp"
+#include "unit/device/fixture.hpp"
+#include "weftio/weftio.hpp"
+
+namespace weftio::test {
+namespace {
+
+/// One life with a fault in it. The library copes, or says what is wrong.
+void live_with_it(const std::function<void()>& life)
+{
+    try {
+        life();
+    } catch (const error& refused) {
+        std::string_view text = refused.what();
+        EXPECT_TRUE(text.starts_with("weftio: ") && text.size() > 40) << text;
+    } catch (const std::bad_alloc&) {
+    } catch (const std::exception& other) {
+        ADD_FAILURE() << "not an error of the library's: " << other.what();
+    }
+}
+
+/// Runs `life` with the first, second, ... call of a kind failing until it has run without reaching that call. Returns how many calls
+/// there were.
+/// @param with_blocks  no driver allocates through operator new, so that the blocks of memory are Weftio's
+std::uint64_t let_each_fail(const std::function<void()>& life, calls kind, how how, bool with_blocks)
+{
+    int warnings = 0;
+    set_log_sink([&](log_level level, std::string_view) { warnings += level != log_level::debug && level != log_level::info; });
+    life(); // what is made once a process is made now
+    life();
+    detail::forget_driver_words();
+    const holdings before = holdings::now(with_blocks);
+    std::uint64_t number = 0;
+    for (bool reached = true; reached && !testing::Test::HasFailure();) {
+        ++number;
+        const char* name = nullptr; // no string: blocks of memory are counted
+        {
+            injected_fault fault(kind, how, number);
+            live_with_it(life);
+            reached = fault.reached();
+            name = fault.name();
+        }
+        detail::forget_driver_words();
+        EXPECT_TRUE(kind != calls::removal || !reached || warnings != 0) << "the device stays without a word";
+        for (int wait = 0; wait < 5000 && holdings::now(with_blocks) != before; ++wait) // for threads that are ending
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        EXPECT_EQ(holdings::now(with_blocks), before) << "call " << number << ", " << name;
+        EXPECT_FALSE(testing::Test::HasFailure()) << "call " << number << ", " << name;
+    }
+    set_log_sink({});
+    return number - 1;
+}
+
+struct named_scenario {
+    const char* name;
+    scenario what;
+};
+
+void PrintTo(const named_scenario& named, std::ostream* out)
+{
+    *out << named.name;
+}
+
+class Fault : public testing::TestWithParam<named_scenario> {
+ protected:
+    void expect_harmless(calls kind, how how, std::uint64_t fewest)
+    {
+        std::uint64_t failed = let_each_fail([] { live(GetParam().what); }, kind, how, true);
+        EXPECT_GE(failed, fewest);
+        RecordProperty("calls", static_cast<int>(failed));
+    }
+    void skip_where_sanitized()
+    {
+#ifdef WEFTIO_TEST_SANITIZED
+        GTEST_SKIP() << "missed: calls that fail and belong to the sanitizer here; a plain build has it";
+#endif
+    }
+};
+
+TEST_P(Fault, OfAnyAllocationLeavesNothingBehind)
+{
+    skip_where_sanitized();
+    if (IsSkipped())
+        return;
+    expect_harmless(calls::allocation, how::once, 70);
+}
+
+TEST_P(Fault, OfEveryAllocationFromOneOnLeavesNothingBehind)
+{
+    skip_where_sanitized();
+    if (IsSkipped())
+        return;
+    expect_harmless(calls::allocation, how::for_good, 70);
+}
+
+TEST_P(Fault, OfAnyCallOfDpdkLeavesNothingBehind)
+{
+    expect_harmless(calls::dpdk, how::once, 15);
+}
+
+TEST_P(Fault, OfEveryCallOfDpdkFromOneOnLeavesNothingBehind)
+{
+    expect_harmless(calls::dpdk, how::for_good, 15);
+}
+
+TEST_P(Fault, OfRemovingTheDeviceIsToldAndLeavesItClosed)
+{
+    expect_harmless(calls::removal, how::once, 1);
+}
+
+TEST_P(Fault, OfAnyUploadToTheDeviceLeavesNothingBehind)
+{
+    expect_harmless(calls::device, how::once, 5);
+}
+
+TEST_P(Fault, OfTheSystemLeavesNothingBehind)
+{
+    skip_where_sanitized();
+    if (IsSkipped())
+        return;
+    expect_harmless(calls::system, how::once, 10);
+}
+
+INSTANTIATE_TEST_SUITE_P(With, Fault,
+                         testing::Values(named_scenario{"OneLane", {}}, named_scenario{"ALoopback", {.port = "loopback"}},
+                                         named_scenario{"ACapture", {.port = "pcap:rx=builtin,tx=/dev/null", .lives = 1}},
+                                         named_scenario{"ThreeLanesInline", {.lanes = 3, .inline_mode = true}},
+                                         named_scenario{"AKernelThatLeaves", {.kernel_leaves = true}}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+/// In a thread with a network of its own, in which v0 and v1 are a veth pair. It ends with the thread.
+void in_own_network(const std::function<void()>& body)
+{
+    std::string missing;
+    std::thread([&] {
+        if (unshare(CLONE_NEWNET) != 0)
+            missing = "needs root to make a network namespace";
+        else if (std::system("ip link add v0 type veth peer name v1 && ip link set v0 up && ip link set v1 up") != 0)
+            missing = "\"ip link add v0 type veth\" failed";
+        else
+            body();
+    }).join();
+    if (!missing.empty())
+        GTEST_SKIP() << "missed: faults of ports on interfaces; " << missing;
+}
+
+void open_and_close(const char* spec)
+{
+    port opened = port::open(spec);
+    eth_rxq queue(opened, device::open("cpu"), {.packets = 64});
+    flow everything(opened, {}, flow_action::to(queue));
+}
+
+class InterfaceFault : public testing::TestWithParam<calls> {};
+
+TEST_P(InterfaceFault, LeavesTheInterfaceUsable)
+{
+#ifdef WEFTIO_TEST_SANITIZED
+    if (GetParam() == calls::allocation || GetParam() == calls::system)
+        GTEST_SKIP() << "missed: calls that fail and belong to the sanitizer here; a plain build has it";
+#endif
+    in_own_network([] {
+        for (const char* spec : {"net_af_packet_faults,iface=v1", "iface:v1"}) {
+            std::uint64_t failed = let_each_fail([&] { open_and_close(spec); }, GetParam(), how::once, false);
+            EXPECT_GT(failed, 4u) << spec;
+        }
+    });
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, InterfaceFault, testing::Values(calls::allocation, calls::dpdk, calls::system), [](const auto& info) {
+    return std::string(info.param == calls::allocation ? "Allocations" : info.param == calls::dpdk ? "Dpdk" : "TheSystem");
+});
+
+#ifdef WEFTIO_WITH_OPENCL
+TEST(OpenClFault, OfAnyCallLeavesNothingBehind)
+{
+    try {
+        device::open("opencl");
+    } catch (const error& refused) {
+        GTEST_SKIP() << "missed: faults of OpenCL; " << refused.what();
+    }
+    std::uint64_t failed = let_each_fail([] { live({.device = "opencl", .lives = 1}); }, calls::opencl, how::once, false);
+    EXPECT_GT(failed, 30u);
+}
+#endif
+
+} // namespace
+} // namespace weftio::test
