@@ -1,0 +1,245 @@
+// A kernel forwards or sends for minutes or days; says whether anything was lost, went back or grew.
+//
+//   ./soak_bench                                          forwards for ten seconds at 80 % of what it can
+//   ./soak_bench --do pace --minutes 30 --rate 4000       sends a frame behind a wait every 250 us, for half an hour
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "soak/soak.kernel.h"
+#include "soak/watch.hpp"
+#include "weftio/weftio.hpp"
+
+WEFTIO_DEFINE_KERNEL(soak_forward, "soak/soak.kernel.h");
+WEFTIO_DEFINE_KERNEL(soak_pace, "soak/soak.kernel.h");
+
+namespace {
+
+using namespace weftio;
+using clock = std::chrono::steady_clock;
+
+constexpr std::uint32_t slots = 1024, primed = 256; ///< frames that go round when it forwards
+constexpr std::uint64_t lead_ns = 100'000'000;
+constexpr auto patience = std::chrono::seconds(30);
+
+volatile std::sig_atomic_t interrupted = 0;
+
+struct options {
+    std::string work = "forward";
+    double minutes = 1.0 / 6, rate = 0, share = 0.8, growth_mib = 1;
+};
+
+class soak {
+ public:
+    explicit soak(const options& options)
+        : options_(options), paces_(options.work == "pace"), device_(device::open("cpu")),
+          port_(port::open(paces_ ? "null" : "loopback", {.mode = paces_ ? engine_mode::thread : engine_mode::inline_worker})),
+          in_(port_, device_, {.packets = slots, .verify_checksums = false}), out_(port_, device_, {.entries = slots}),
+          frames_(port_, device_, {.count = SOAK_BURST, .buffer_bytes = SOAK_FRAME_BYTES}),
+          memory_(device_.allocate(sizeof(soak_orders), memory_kind::cpu_device))
+    {
+        if (!paces_)
+            everything_.emplace(port_, flow_match{}, flow_action::to(in_));
+    }
+
+    /// Whether everything was as it must be.
+    bool run();
+
+ private:
+    running_kernel launch(const eth_txq& out, double rate);
+    std::uint64_t stop(running_kernel& kernel);
+    void settle();
+    void prime();
+    double best_rate();
+    bench::counters counters() const;
+    std::string lost() const;
+
+    options options_;
+    bool paces_;
+    device device_;
+    port port_;
+    eth_rxq in_;
+    eth_txq out_;
+    buf_arr frames_;
+    memory memory_;
+    std::optional<flow> everything_;
+    std::uint64_t enqueued_ = 0; ///< frames that kernels of this run say they have enqueued
+};
+
+/// @param rate  packets a second, 0: as many as it can
+running_kernel soak::launch(const eth_txq& out, double rate)
+{
+    auto* orders = static_cast<soak_orders*>(memory_.cpu_address());
+    *orders = {.moved = 0,
+               .ps_per_packet = rate > 0 ? static_cast<std::uint64_t>(1e12 / rate) : 0,
+               .start = eth_txq::timestamp(utc_now_ns() + (rate > 0 ? lead_ns : 0)),
+               .interval_ns = rate > 0 ? std::max<std::uint64_t>(1, static_cast<std::uint64_t>(1e9 / rate)) : 0,
+               .ahead = std::clamp(static_cast<std::uint32_t>(std::min(rate > 0 ? rate : 1e6, 1e6)), SOAK_BURST, slots / 2), // within a second
+               .reserved = 0};
+    if (paces_)
+        return device_.launch(soak_pace_kernel, {}, out, frames_, static_cast<soak_orders*>(memory_.device_address()));
+    return device_.launch(soak_forward_kernel, {}, in_, out, static_cast<soak_orders*>(memory_.device_address()));
+}
+
+/// Returns what the kernel says it has enqueued.
+std::uint64_t soak::stop(running_kernel& kernel)
+{
+    kernel.stop();
+    if (!kernel.wait_for(patience))
+        throw error(errc::device_error, "soak_bench: the kernel did not end within 30 s");
+    return static_cast<soak_orders*>(memory_.cpu_address())->moved;
+}
+
+/// Until all that was enqueued has been sent, and what goes round has come back.
+void soak::settle()
+{
+    auto settled = [&] { return out_.counters().sent >= enqueued_ && (paces_ || port_.counters().delivered >= enqueued_); };
+    for (auto end = clock::now() + patience; !settled() && clock::now() < end;)
+        if (paces_)
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        else
+            port_.turn();
+}
+
+/// Frames for the round; the queue has more slots than there are.
+void soak::prime()
+{
+    for (std::uint32_t frame = 0; frame < primed; ++frame)
+        weftio_dev_eth_txq_send_enqueue_strong(out_.handle(), weftio_dev_buf_get(frames_.handle(), frame % SOAK_BURST), SOAK_FRAME_BYTES,
+                                               WEFTIO_DEV_SEND_NONE);
+    weftio_dev_eth_txq_commit_strong(out_.handle());
+    weftio_dev_eth_txq_push(out_.handle());
+    enqueued_ = primed;
+    settle();
+}
+
+double soak::best_rate()
+{
+    std::optional<eth_txq> paced; // one of its own, whose waits are all in the past
+    if (paces_)
+        paced.emplace(port_, device_, eth_txq_options{.entries = slots});
+    const eth_txq& out = paced ? *paced : out_;
+    running_kernel kernel = launch(out, 0);
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    std::uint64_t before = out.counters().sent;
+    auto begin = clock::now();
+    std::this_thread::sleep_for(std::chrono::seconds(2));
+    double best = static_cast<double>(out.counters().sent - before) / std::chrono::duration<double>(clock::now() - begin).count();
+    std::uint64_t moved = stop(kernel);
+    if (!paces_)
+        enqueued_ += moved;
+    settle();
+    return best;
+}
+
+bench::counters soak::counters() const
+{
+    port_counters port = port_.counters();
+    eth_rxq_counters in = in_.counters();
+    eth_txq_counters out = out_.counters();
+    return {{"port received", port.received},   {"port received bytes", port.received_bytes},
+            {"port delivered", port.delivered}, {"port dropped", port.dropped_total()},
+            {"port missed", port.driver_missed}, {"port copied bytes", port.copied_bytes},
+            {"delivered", in.delivered},        {"delivered bytes", in.delivered_bytes},
+            {"out of buffer", in.out_of_buffer}, {"too long", in.too_long},
+            {"enqueued", out.enqueued},         {"sent", out.sent},
+            {"sent bytes", out.sent_bytes},     {"waited", out.waited},
+            {"failed", out.failed},             {"flushed", out.flushed},
+            {"copied bytes", out.copied_bytes}, {"in the past", out.tx_pp_timestamp_past_errors},
+            {"scheduled", out_.schedule().count}};
+}
+
+/// What does not add up, once all is settled; empty when everything does.
+std::string soak::lost() const
+{
+    port_counters port = port_.counters();
+    eth_txq_counters out = out_.counters();
+    std::string text;
+    auto expect = [&](const char* what, std::uint64_t is, std::uint64_t must_be) {
+        if (is != must_be)
+            text += fmt::format("{}{} is {}, not {}", text.empty() ? "" : "; ", what, is, must_be);
+    };
+    expect("frames sent", out.sent, enqueued_);
+    expect("entries enqueued", out.enqueued, out.sent + out.waited + out.failed + out.flushed);
+    expect("entries failed or flushed", out.failed + out.flushed, 0);
+    expect("packets dropped or missed", port.dropped_total() + port.driver_missed, 0);
+    if (paces_) {
+        expect("waits", out.waited, enqueued_);
+    } else {
+        expect("packets received", port.received, enqueued_);
+        expect("packets delivered", port.delivered, enqueued_);
+    }
+    return text;
+}
+
+bool soak::run()
+{
+    if (!paces_)
+        prime();
+    double best = best_rate(), wanted = options_.rate > 0 ? options_.rate : options_.share * best;
+    bench::soak_watch watch;
+    running_kernel kernel = launch(out_, wanted);
+    std::uint64_t before = out_.counters().sent;
+    auto begin = clock::now(), end = begin + std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>(options_.minutes * 60));
+    for (auto next = begin; clock::now() < end && !interrupted && kernel.alive(); std::this_thread::sleep_until(std::min(next, end))) {
+        watch.look(counters());
+        next += std::chrono::seconds(1);
+    }
+    double seconds = std::chrono::duration<double>(clock::now() - begin).count();
+    auto packets = out_.counters().sent - before;
+    enqueued_ += stop(kernel);
+    settle();
+    watch.look(counters());
+    std::string missing = lost();
+    double grown_mib = watch.growth_bytes() / 1048576;
+    bool good = missing.empty() && watch.went_back().empty() && grown_mib <= options_.growth_mib;
+
+    fmt::print("{:<22}{} on {} ({}), {}\n", "scenario", options_.work, port_.spec(), port_.driver(),
+               paces_ ? "a wait and a frame each, engine in a thread of its own" : fmt::format("{} frames go round, inline", primed));
+    fmt::print("{:<22}{:.1f} min{}\n", "time", seconds / 60, interrupted ? ", interrupted" : "");
+    fmt::print("{:<22}{:.0f} a second; asked for {:.0f}, best before {:.0f}\n", "rate", static_cast<double>(packets) / seconds, wanted, best);
+    fmt::print("{:<22}{} frames, {}\n", "conservation", packets, missing.empty() ? "none lost" : "LOST: " + missing);
+    fmt::print("{:<22}{} looks at {} counters, {}\n", "monotonic", watch.looks(), counters().size(),
+               watch.went_back().empty() ? "none went back" : "WENT BACK: " + watch.went_back());
+    fmt::print("{:<22}{:.1f} MiB; grown by {:.2f} MiB, {:.2f} MiB an hour; at most {:.0f} MiB\n", "memory",
+               static_cast<double>(watch.resident_bytes()) / 1048576, grown_mib, watch.bytes_per_look() * 3600 / 1048576, options_.growth_mib);
+    if (paces_) {
+        schedule_error late = out_.schedule();
+        fmt::print("{:<22}p50 {} ns, p99 {} ns, max {} ns; {} waits were in the past\n", "late", late.p50_ns, late.p99_ns,
+                   late.max_ns, out_.counters().tx_pp_timestamp_past_errors);
+    }
+    fmt::print("{}\n", good ? "passed" : "FAILED");
+    return good;
+}
+
+} // namespace
+
+int main(int argc, char** argv)
+{
+    options options;
+    CLI::App app{"Runs for as long as asked, and says whether anything was lost, went back or grew. Exit status 0: nothing."};
+    app.add_option("--do", options.work, "forward: frames go round a loopback port; pace: a frame behind a wait every interval")
+        ->check(CLI::IsMember({"forward", "pace"}))
+        ->capture_default_str();
+    app.add_option("--minutes", options.minutes, "how long")->check(CLI::Range(0.01, 1e6));
+    app.add_option("--rate", options.rate, "packets a second; 0: --share of the best, which is measured first")->check(CLI::Range(0.0, 1e9));
+    app.add_option("--share", options.share, "of the best rate")->check(CLI::Range(0.01, 1.0))->capture_default_str();
+    app.add_option("--growth", options.growth_mib, "MiB of memory it may grow by")->capture_default_str();
+    CLI11_PARSE(app, argc, argv);
+    for (int signal : {SIGINT, SIGTERM})
+        std::signal(signal, [](int) { interrupted = 1; });
+    try {
+        return soak(options).run() ? 0 : 1;
+    } catch (const std::exception& failure) {
+        fmt::print(stderr, "{}\n", failure.what());
+        return 1;
+    }
+}

@@ -1,0 +1,59 @@
+#include "soak/watch.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <numeric>
+#include <span>
+
+namespace weftio::bench {
+
+namespace {
+
+std::uint64_t resident_now()
+{
+    std::ifstream statm("/proc/self/statm");
+    std::uint64_t size = 0, resident = 0;
+    statm >> size >> resident;
+    return resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
+double mean(std::span<const std::uint64_t> values)
+{
+    return values.empty() ? 0 : static_cast<double>(std::accumulate(values.begin(), values.end(), std::uint64_t{0})) / static_cast<double>(values.size());
+}
+
+} // namespace
+
+void soak_watch::look(const counters& now)
+{
+    for (std::size_t at = 0; at < last_.size(); ++at)
+        if (now[at].second < last_[at].second)
+            went_back_ += fmt::format("{}{} from {} to {}", went_back_.empty() ? "" : ", ", now[at].first, last_[at].second, now[at].second);
+    last_ = now;
+    if (resident_.capacity() == resident_.size())
+        resident_.reserve(resident_.size() + 100'000); // for a day: this must not be what grows
+    resident_.push_back(resident_now());
+}
+
+double soak_watch::growth_bytes() const
+{
+    std::span<const std::uint64_t> all(resident_);
+    std::size_t tenth = all.size() / 10;
+    return tenth == 0 ? 0 : mean(all.last(tenth)) - mean(all.subspan(tenth, tenth));
+}
+
+double soak_watch::bytes_per_look() const
+{
+    std::span<const std::uint64_t> settled = std::span(resident_).subspan(resident_.size() / 10);
+    double middle = static_cast<double>(settled.size() - 1) / 2, level = mean(settled), above = 0, below = 0;
+    for (std::size_t at = 0; at < settled.size(); ++at) {
+        double distance = static_cast<double>(at) - middle;
+        above += distance * (static_cast<double>(settled[at]) - level);
+        below += distance * distance;
+    }
+    return below > 0 ? above / below : 0;
+}
+
+} // namespace weftio::bench
