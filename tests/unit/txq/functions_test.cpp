@@ -324,6 +324,23 @@ TEST(SendRing, KnowsWhatIsCompletedHoweverMuchOthersCommitMeanwhile)
     EXPECT_EQ(wrong, 0u);
 }
 
+TEST(SendRing, HasNoRoomWhenACompletionNamesAnEntryThatIsNotInIt)
+{
+    constexpr std::uint32_t entries = 64, enqueued = 3;
+    weftio_cqe completion{};
+    weftio_dev_send_ring ring{};
+    ring.completion = &completion;
+    ring.mask = entries - 1;
+    ring.reserved = ring.ready = enqueued;
+    ring.completed = 0;
+    for (std::uint32_t named : {0x8000u, enqueued, enqueued - 1 - entries - 1}) {
+        completion.publication = weftio_cqe_publication(named, WEFTIO_CQE_OPCODE_REQUESTER, 0);
+        EXPECT_EQ(weftio_dev_send_room(&ring, entries), 0u) << named;
+    }
+    completion.publication = weftio_cqe_publication(enqueued - 1, WEFTIO_CQE_OPCODE_REQUESTER, 0);
+    EXPECT_EQ(weftio_dev_send_room(&ring, entries), entries);
+}
+
 /// Marks of two pages, of which the second cannot be written before somebody has looked.
 struct {
     std::uint32_t* marks;

@@ -147,7 +147,8 @@ WEFTIO_FN weftio_u32 weftio_dev_send_room(WEFTIO_GLOBAL struct weftio_dev_send_r
         return room;
     completed = weftio_dev_send_completed(ring);
     weftio_store_release_u32(&ring->completed, completed);
-    return ring->mask + 1 - (weftio_load_relaxed_u32(&ring->reserved) - completed);
+    room = ring->mask + 1 - (weftio_load_relaxed_u32(&ring->reserved) - completed);
+    return room <= ring->mask + 1 ? room : 0; /* a completion of an entry that is not in the ring frees none */
 }
 
 /** Claims `count` to `count * times` consecutive entries, a multiple of `count`, or none. Returns how many; the first is `*first`. */
