@@ -362,6 +362,8 @@ void running_kernel::end() noexcept
 
 device device::open(std::string_view spec)
 {
+    if (const std::size_t zero = spec.find('\0'); zero != std::string_view::npos)
+        throw error(errc::invalid_argument, fmt::format("weftio: device: byte {} of the spec is 0; write cpu, opencl, opencl:N or cuda:N", zero));
     return device(open_backend(spec));
 }
 

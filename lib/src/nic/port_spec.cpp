@@ -5,11 +5,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <linux/if_packet.h>
-#include <regex>
 
 #include "nic/capture.hpp"
 #include "weftio/error.hpp"
@@ -41,6 +42,16 @@ std::string interface_names()
     return names.empty() ? "none" : names;
 }
 
+/// A name or a path as a devargs value; DPDK splits on commas and cannot quote.
+const std::string& plain(std::string_view spec, const std::string& value)
+{
+    if (value.find_first_of(",=[]") != std::string::npos)
+        throw error(errc::invalid_argument, fmt::format("weftio: port {}: DPDK cannot take a name with one of , = [ ] in it ({}); use "
+                                                        "another name, or a symbolic link to a file",
+                                                        spec, value));
+    return value;
+}
+
 void require_interface(std::string_view spec, const std::string& name)
 {
     if (name.empty() || name.size() >= IFNAMSIZ)
@@ -66,7 +77,7 @@ void require_raw_sockets(std::string_view spec)
 
 port_spec interface_spec(std::string_view spec, const std::string& name)
 {
-    require_interface(spec, name);
+    require_interface(spec, plain(spec, name));
     require_raw_sockets(spec);
     return {.candidates = {{device_name("net_af_xdp"), fmt::format("iface={}", name)},
                            {device_name("net_af_packet"), fmt::format("iface={},blocksz=65536,framesz=2048,framecnt=2048", name)}},
@@ -80,7 +91,7 @@ port_spec tap_spec(std::string_view spec, const std::string& name)
     if (name.empty() || name.size() >= IFNAMSIZ)
         throw error(errc::invalid_argument,
                     fmt::format("weftio: port {}: a tap interface's name has 1 to {} characters", spec, IFNAMSIZ - 1));
-    if (if_nametoindex(name.c_str()))
+    if (if_nametoindex(plain(spec, name).c_str()))
         throw error(errc::in_use, fmt::format("weftio: port {}: interface {} exists already; choose another name, or open it with iface:{}",
                                               spec, name, name));
     if (access("/dev/net/tun", R_OK | W_OK) != 0)
@@ -89,16 +100,6 @@ port_spec tap_spec(std::string_view spec, const std::string& name)
                                 std::strerror(errno)));
     require_raw_sockets(spec);
     return {.candidates = {{device_name("net_tap"), fmt::format("iface={}", name)}}, .interface = name, .capture = {}};
-}
-
-/// A file name as a devargs value; DPDK splits on commas and cannot quote.
-const std::string& plain_path(std::string_view spec, const std::string& path)
-{
-    if (path.find_first_of(",=[]") != std::string::npos)
-        throw error(errc::invalid_argument, fmt::format("weftio: port {}: DPDK cannot take a path with one of , = [ ] in it ({}); use "
-                                                        "another name or a symbolic link",
-                                                        spec, path));
-    return path;
 }
 
 void require_writable(std::string_view spec, const std::string& path)
@@ -110,15 +111,25 @@ void require_writable(std::string_view spec, const std::string& path)
     std::fclose(file);
 }
 
+struct capture_names {
+    std::string rx, tx;
+};
+
+/// "rx=FILE,tx=FILE", or one of the two; any other words are the name of a file to read.
+capture_names names_of(std::string_view words)
+{
+    const std::string_view first = words.substr(0, words.find(','));
+    const std::string_view rest = words.substr(std::min(first.size() + 1, words.size()));
+    if (first.starts_with("tx=") && rest.empty())
+        return {.rx = {}, .tx = std::string(first.substr(3))};
+    if (first.starts_with("rx=") && (rest.empty() || (rest.starts_with("tx=") && rest.find(',') == std::string_view::npos)))
+        return {.rx = std::string(first.substr(3)), .tx = std::string(rest.substr(std::min<std::size_t>(3, rest.size())))};
+    return {.rx = std::string(words), .tx = {}};
+}
+
 port_spec capture_spec(std::string_view spec, std::string_view words)
 {
-    static const std::regex two_files("(?:rx=([^,]*))?,?(?:tx=([^,]*))?");
-    std::string rx{words}, tx;
-    std::match_results<std::string_view::const_iterator> match;
-    if ((words.starts_with("rx=") || words.starts_with("tx=")) && std::regex_match(words.begin(), words.end(), match, two_files)) {
-        rx = match[1];
-        tx = match[2];
-    }
+    auto [rx, tx] = names_of(words);
     if (rx.empty() && tx.empty())
         throw error(errc::invalid_argument, fmt::format("weftio: port {}: no file named; write pcap:FILE or pcap:rx=FILE,tx=FILE", spec));
     if (rx == "builtin")
@@ -126,37 +137,55 @@ port_spec capture_spec(std::string_view spec, std::string_view words)
     std::string arguments;
     if (!rx.empty()) {
         require_capture(spec, rx);
-        arguments = "rx_pcap=" + plain_path(spec, rx);
+        arguments = "rx_pcap=" + plain(spec, rx);
     }
     if (!tx.empty()) {
         require_writable(spec, tx);
-        arguments += fmt::format("{}tx_pcap={}", arguments.empty() ? "" : ",", plain_path(spec, tx));
+        arguments += fmt::format("{}tx_pcap={}", arguments.empty() ? "" : ",", plain(spec, tx));
     }
     return {.candidates = {{device_name("net_pcap"), arguments}}, .interface = {}, .capture = rx};
 }
 
-bool is_pci_address(const std::string& text)
+/// "3b:00.0" or "0000:3b:00.0", and arguments behind a comma.
+bool is_pci_address(std::string_view text)
 {
-    static const std::regex address("([0-9a-fA-F]{4}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\\.[0-7](,.*)?");
-    return std::regex_match(text, address);
+    const std::string_view address = text.substr(0, text.find(','));
+    const std::string_view form = address.size() == 12 ? "hhhh:hh:hh.d" : "hh:hh.d";
+    return std::ranges::equal(address, form, [](unsigned char letter, char wanted) {
+        return wanted == 'h' ? std::isxdigit(letter) != 0 : wanted == 'd' ? letter >= '0' && letter <= '7' : letter == wanted;
+    });
+}
+
+/// The value of `iface` in a driver's arguments; empty without one.
+std::string interface_of(std::string_view arguments)
+{
+    constexpr std::string_view key = "iface=";
+    while (!arguments.empty()) {
+        const std::string_view word = arguments.substr(0, arguments.find(','));
+        if (word.starts_with(key))
+            return std::string(word.substr(key.size()));
+        arguments.remove_prefix(std::min(word.size() + 1, arguments.size()));
+    }
+    return {};
 }
 
 port_spec devargs_spec(std::string_view spec)
 {
-    std::string text{spec};
-    auto comma = text.find(',');
-    std::string name = text.substr(0, comma);
-    std::string arguments = comma == std::string::npos ? "" : text.substr(comma + 1);
-    static const std::regex interface_argument("(?:^|,)iface=([^,]*)");
-    std::smatch match;
-    port_spec result{.candidates = {{name, arguments, is_pci_address(text)}}, .interface = {}, .capture = {}};
+    const std::string name(spec.substr(0, spec.find(',')));
+    const std::string arguments(spec.substr(std::min(name.size() + 1, spec.size())));
+    port_spec result{.candidates = {{name, arguments, is_pci_address(spec)}}, .interface = {}, .capture = {}};
     bool takes_interface = name.starts_with("net_af_packet") || name.starts_with("net_af_xdp");
-    if (takes_interface && std::regex_search(arguments, match, interface_argument)) {
-        result.interface = match[1];
+    if (takes_interface && (arguments.starts_with("iface=") || arguments.find(",iface=") != std::string::npos)) {
+        result.interface = interface_of(arguments);
         require_interface(spec, result.interface);
         require_raw_sockets(spec);
     }
     return result;
+}
+
+[[noreturn]] void refuse(std::string_view spec)
+{
+    throw error(errc::invalid_argument, fmt::format("weftio: port \"{}\": not a form that is known; write {}", spec, known_forms));
 }
 
 } // namespace
@@ -164,6 +193,8 @@ port_spec devargs_spec(std::string_view spec)
 port_spec parse_port_spec(std::string_view spec)
 {
     auto after = [&](std::string_view prefix) { return std::string(spec.substr(prefix.size())); };
+    if (const std::size_t zero = spec.find('\0'); zero != std::string_view::npos)
+        throw error(errc::invalid_argument, fmt::format("weftio: port: byte {} of the spec is 0; write {}", zero, known_forms));
     if (spec.starts_with("pcap:"))
         return capture_spec(spec, after("pcap:"));
     if (spec.starts_with("iface:"))
@@ -174,9 +205,9 @@ port_spec parse_port_spec(std::string_view spec)
         return {.candidates = {{device_name("net_ring"), ""}}, .interface = {}, .capture = {}};
     if (spec == "null")
         return {.candidates = {{device_name("net_null"), "size=64"}}, .interface = {}, .capture = {}};
-    if (spec.empty() || spec.find(' ') != std::string_view::npos || (spec.find(':') != std::string_view::npos && !is_pci_address(std::string(spec)) &&
-                                                                     spec.find(',') == std::string_view::npos))
-        throw error(errc::invalid_argument, fmt::format("weftio: port \"{}\": not a form that is known; write {}", spec, known_forms));
+    const bool unknown = spec.find(':') < spec.size() && spec.find(',') == std::string_view::npos && !is_pci_address(spec);
+    if (spec.empty() || spec.starts_with(',') || spec.find(' ') != std::string_view::npos || unknown)
+        refuse(spec);
     return devargs_spec(spec);
 }
 

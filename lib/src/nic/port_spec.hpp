@@ -25,7 +25,7 @@ struct port_spec {
 };
 
 /// Reads a spec and checks what can be checked without DPDK: files, interfaces, permissions.
-/// Throws weftio::error errc::invalid_argument, errc::not_found, errc::permission_denied, errc::not_supported.
+/// Throws weftio::error errc::invalid_argument, errc::not_found, errc::permission_denied, errc::not_supported, errc::in_use.
 port_spec parse_port_spec(std::string_view spec);
 
 } // namespace weftio::nic

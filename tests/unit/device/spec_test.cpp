@@ -33,6 +33,13 @@ INSTANTIATE_TEST_SUITE_P(Form, UnknownSpec,
                                          "opencl:99999999999", "cuda", "cuda:", "cuda:-1", "3b:00", "3b:00.9",
                                          "0000:3b:00.0,x"));
 
+TEST(DeviceSpec, WithAZeroByteIsRefused)
+{
+    error refused = error_of([] { device::open(std::string_view("cpu\0x", 5)); });
+    EXPECT_EQ(refused.code(), errc::invalid_argument);
+    EXPECT_THAT(refused.what(), testing::HasSubstr("byte 3 of the spec is 0; write cpu"));
+}
+
 class CudaSpec : public testing::TestWithParam<const char*> {};
 
 TEST_P(CudaSpec, OpensOrSaysWhatIsMissing)
