@@ -57,7 +57,8 @@ for name in ("no_match", "dropped_by_flow", "out_of_buffer", "too_long", "runt",
 assert ask("/weftio/eth_rxq,0")["0"]["packets"] == 1024
 assert ask("/weftio/eth_txq,0") == {}
 assert ask("/weftio/flow,0")["0"]["packets"] == 0
-assert ask("/weftio/port,77") is None
+for wrong in ("77", "0x", "0,1", "zero", "99999999999"):
+    assert ask("/weftio/port," + wrong) is None, wrong
 print("telemetry of ports and queues: ok")
 EOF
 python3 "$work/ask.py" "$socket" || exit 1

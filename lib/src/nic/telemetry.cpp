@@ -120,7 +120,8 @@ try {
 soft_port* named(const char* parameters)
 {
     unsigned id = 0;
-    if (!parameters || std::from_chars(parameters, parameters + std::strlen(parameters), id).ec != std::errc{})
+    const char* end = parameters ? parameters + std::strlen(parameters) : nullptr;
+    if (!parameters || std::from_chars(parameters, end, id) != std::from_chars_result{end, std::errc{}})
         return nullptr;
     auto found = std::find_if(ports.begin(), ports.end(), [&](const soft_port* port) { return port->device().id() == id; });
     return found == ports.end() ? nullptr : *found;
