@@ -1,0 +1,110 @@
+// What the system answers to questions about files, interfaces and rights, while a spec is read: the input decides. Nothing outside
+// the fuzzer is opened, made or written. The linker puts these functions in front of those of the C library (--wrap).
+#pragma once
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+
+#include <fcntl.h>
+#include <net/if.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace weftio::fuzz {
+
+/// As long as there is one the system is played. One thread.
+class played_system {
+ public:
+    /// @param answers  bits: a file is there, is regular, may be written; an interface is there; raw sockets are granted; /dev/net/tun
+    /// @param file     what every file holds
+    played_system(std::uint8_t answers, const std::uint8_t* file, std::size_t bytes) : answers_(answers), file_(file), bytes_(bytes)
+    {
+        playing = this;
+    }
+    played_system(const played_system&) = delete;
+    played_system& operator=(const played_system&) = delete;
+    ~played_system() { playing = nullptr; }
+
+    std::FILE* open(const char* mode) const
+    {
+        if (!yes(mode[0] == 'r' ? there : writable)) {
+            errno = bytes_ % 2 ? EACCES : ENOENT;
+            return nullptr;
+        }
+        return mode[0] == 'r' && bytes_ != 0 ? fmemopen(const_cast<std::uint8_t*>(file_), bytes_, "r") : real_open("/dev/null", mode);
+    }
+    int status(struct stat* to) const
+    {
+        *to = {};
+        to->st_mode = yes(regular) ? S_IFREG : bytes_ % 2 ? S_IFDIR : S_IFIFO;
+        to->st_size = static_cast<off_t>(bytes_);
+        return yes(there) ? 0 : refused();
+    }
+    unsigned interface_index() const { return yes(interface) ? 1 : 0; }
+    int raw_socket() const { return yes(raw) ? ::open("/dev/null", O_RDONLY | O_CLOEXEC) : refused(); }
+    int tap_access() const { return yes(tun) ? 0 : refused(); }
+
+    static inline const played_system* playing = nullptr;
+
+ private:
+    enum answer : std::uint8_t { there = 1, regular = 2, writable = 4, interface = 8, raw = 16, tun = 32 };
+
+    static std::FILE* real_open(const char* path, const char* mode);
+    bool yes(answer which) const { return (answers_ & which) != 0; }
+    int refused() const
+    {
+        errno = bytes_ % 2 ? EACCES : ENOENT;
+        return -1;
+    }
+
+    std::uint8_t answers_;
+    const std::uint8_t* file_;
+    std::size_t bytes_;
+};
+
+} // namespace weftio::fuzz
+
+// NOLINTBEGIN(bugprone-reserved-identifier): names that the linker makes
+extern "C" {
+std::FILE* __real_fopen(const char*, const char*);
+int __real_stat(const char*, struct stat*);
+unsigned __real_if_nametoindex(const char*);
+int __real_socket(int, int, int);
+int __real_access(const char*, int);
+
+std::FILE* __wrap_fopen(const char* path, const char* mode)
+{
+    auto* system = weftio::fuzz::played_system::playing;
+    return system ? system->open(mode) : __real_fopen(path, mode);
+}
+int __wrap_stat(const char* path, struct stat* to)
+{
+    auto* system = weftio::fuzz::played_system::playing;
+    return system ? system->status(to) : __real_stat(path, to);
+}
+unsigned __wrap_if_nametoindex(const char* name)
+{
+    auto* system = weftio::fuzz::played_system::playing;
+    return system ? system->interface_index() : __real_if_nametoindex(name);
+}
+int __wrap_socket(int domain, int type, int protocol)
+{
+    auto* system = weftio::fuzz::played_system::playing;
+    return system ? system->raw_socket() : __real_socket(domain, type, protocol);
+}
+int __wrap_access(const char* path, int mode)
+{
+    auto* system = weftio::fuzz::played_system::playing;
+    return system ? system->tap_access() : __real_access(path, mode);
+}
+}
+// NOLINTEND(bugprone-reserved-identifier)
+
+inline std::FILE* weftio::fuzz::played_system::real_open(const char* path, const char* mode)
+{
+    return __real_fopen(path, mode);
+}
