@@ -3,12 +3,11 @@
 // The input is a row of operations of a NIC that writes what it likes (opcodes, owners, slots, counts, times, out of order) and of
 // a kernel of 1 to 64 lanes. What the NIC writes cannot be written by the kernel; every ring lies between guard pages.
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 
-#include "device/cpu/scheduler.hpp"
 #include "expect.hpp"
 #include "guarded.hpp"
+#include "in_lanes.hpp"
 #include "raw_entry.hpp"
 #include "weftio/device/eth_txq.h"
 
@@ -29,23 +28,6 @@ template <class T>
 T* last(std::byte* base, std::size_t count = 1)
 {
     return at<T>(base, guarded::page - count * sizeof(T));
-}
-
-/// Lanes as fibers of this thread. `body` must not throw.
-void in_lanes(std::uint32_t lanes, const std::function<void()>& body)
-{
-    static detail::cpu::stack_pool stacks;
-    static const std::atomic<bool> never{false};
-    const weftio_cpu_lane before = weftio_cpu_this_lane;
-    if (lanes == 1) {
-        body();
-    } else {
-        weftio_cpu_lane first;
-        first.block_lanes = lanes;
-        detail::cpu::block_scheduler block(first, stacks, detail::cpu::lane_order(std::nullopt, 0), never);
-        expect(block.run(body).empty(), "no lane is left waiting for another");
-    }
-    weftio_cpu_this_lane = before;
 }
 
 /// A receive queue; its NIC is the input.
@@ -119,7 +101,7 @@ void receive_side::receive(numbers& in)
     const std::uint64_t timeout_ns = control_.abort ? 0 : 1 + in.byte() * 16u;
     std::uint32_t counts[64], firsts[64];
     std::int32_t statuses[64];
-    in_lanes(lanes, [&] {
+    in_lanes(lanes, {}, [&] {
         const std::uint32_t lane = weftio_lane();
         statuses[lane] = weftio_dev_eth_rxq_receive_block(&rxq_, most, timeout_ns, &counts[lane], &firsts[lane]);
     });
