@@ -32,6 +32,9 @@ struct port_options {
     engine_mode mode = engine_mode::thread;
     idle_policy idle = idle_policy::sleep;
     int core = -1; ///< core of the engine thread; -1: wherever the system puts it
+    /// Priority of the engine thread as a real-time one (SCHED_FIFO), 1 to 99; 0: as any other thread. Nothing else runs on its
+    /// core while a deadline is near; Linux takes the core away for 50 ms in each second unless kernel.sched_rt_runtime_us is -1.
+    int realtime = 0;
     /// Hold packets back while the queue they go to is full, instead of dropping them. `automatic`: for capture files, which
     /// can wait; a wire cannot. Held packets also hold those behind them, whatever queue they go to.
     enum class hold { automatic, on, off } hold_when_full = hold::automatic;

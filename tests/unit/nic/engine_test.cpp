@@ -1,6 +1,15 @@
 // Who drives the NIC, and how others change things meanwhile.
+#include <filesystem>
+#include <fstream>
+#include <regex>
 #include <stdexcept>
 #include <thread>
+
+#include <fmt/format.h>
+#include <linux/capability.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "injected_port.hpp"
 #include "nic/soft_port.hpp"
@@ -82,6 +91,67 @@ TEST(EngineThread, RefusesToBeTurnedByHand)
     EXPECT_EQ(refused.code(), errc::invalid_argument);
     EXPECT_NE(std::string(refused.what()).find(port.get().spec()), std::string::npos) << refused.what();
     EXPECT_NE(std::string(refused.what()).find("inline_worker"), std::string::npos) << refused.what();
+}
+
+/// Names of this process's threads under SCHED_FIFO, with their priorities.
+std::string realtime_threads()
+{
+    std::string found;
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+        pid_t thread = std::stoi(task.path().filename());
+        sched_param parameters{};
+        std::string name;
+        if (sched_getscheduler(thread) == SCHED_FIFO && sched_getparam(thread, &parameters) == 0 &&
+            std::getline(std::ifstream(task.path() / "comm"), name))
+            found += fmt::format("{} {};", name, parameters.sched_priority);
+    }
+    return found;
+}
+
+/// Takes a right from the calling thread, and from those that it starts, as long as it lives.
+class without_right {
+ public:
+    explicit without_right(unsigned right)
+    {
+        syscall(SYS_capget, &header_, before_);
+        __user_cap_data_struct less[2] = {before_[0], before_[1]};
+        less[right / 32].effective &= ~(1u << right % 32);
+        had_it_ = (before_[right / 32].effective >> right % 32 & 1) != 0 && syscall(SYS_capset, &header_, less) == 0;
+    }
+    without_right(const without_right&) = delete;
+    without_right& operator=(const without_right&) = delete;
+    ~without_right() { syscall(SYS_capset, &header_, before_); }
+    bool had_it() const { return had_it_; }
+
+ private:
+    __user_cap_header_struct header_{_LINUX_CAPABILITY_VERSION_3, 0};
+    __user_cap_data_struct before_[2]{};
+    bool had_it_ = false;
+};
+
+TEST(EngineThread, AloneGetsTheRealTimePriorityThatIsAsked)
+{
+    if (!without_right(CAP_SYS_NICE).had_it())
+        GTEST_SKIP() << "the priority of a thread, which needs CAP_SYS_NICE";
+    injected_port port{{.realtime = 7}};
+    EXPECT_TRUE(std::regex_match(realtime_threads(), std::regex("weftio/[0-9]+ 7;"))) << realtime_threads();
+}
+
+TEST(EngineThread, WithoutTheRightToBeARealTimeOneIsRefused)
+{
+    without_right less(CAP_SYS_NICE);
+    error refused = error_of([] { port::open("null", {.realtime = 7}); });
+    EXPECT_EQ(refused.code(), errc::permission_denied);
+    EXPECT_NE(std::string(refused.what()).find("setcap"), std::string::npos) << refused.what();
+}
+
+TEST(EngineThread, OfAPriorityThatLinuxDoesNotHaveIsRefused)
+{
+    for (int priority : {-1, 100}) {
+        error refused = error_of([&] { port::open("null", {.realtime = priority}); });
+        EXPECT_EQ(refused.code(), errc::invalid_argument);
+        EXPECT_NE(std::string(refused.what()).find(fmt::format("priority {}: ", priority)), std::string::npos) << refused.what();
+    }
 }
 
 TEST(InlineEngine, MovesPacketsInTurnsOnly)

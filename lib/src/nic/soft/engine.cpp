@@ -63,9 +63,16 @@ engine::engine(receiver& receiver, sender& sender, const port_options& options, 
     pthread_setname_np(thread_.native_handle(), name.substr(0, 15).c_str());
     if (options.core >= 0)
         pin(options.core);
+    if (options.realtime != 0)
+        make_realtime(options.realtime);
 }
 
 engine::~engine()
+{
+    end();
+}
+
+void engine::end() noexcept
 {
     ending_.store(true, std::memory_order_relaxed);
     if (thread_.joinable())
@@ -81,6 +88,24 @@ void engine::pin(int core) const
         detail::log_or_lose(log_level::warning, [&] {
             return fmt::format("weftio: engine: cannot run on core {} ({}); it runs anywhere", core, std::strerror(result));
         });
+}
+
+void engine::make_realtime(int priority)
+{
+    sched_param wanted{};
+    wanted.sched_priority = priority;
+    int result = pthread_setschedparam(thread_.native_handle(), SCHED_FIFO, &wanted);
+    if (result == 0)
+        return;
+    end(); // the destructor of an object that was never made does not run
+    if (result == EPERM)
+        throw error(errc::permission_denied,
+                    fmt::format("weftio: engine: real-time priority {} is refused, for want of CAP_SYS_NICE; run as root, or give the program the "
+                                "rights with \"setcap cap_net_raw,cap_net_admin,cap_sys_nice+ep PROGRAM\"",
+                                priority));
+    throw error(errc::invalid_argument, fmt::format("weftio: engine: real-time priority {}: {}; name one from {} to {}", priority,
+                                                    std::strerror(result), sched_get_priority_min(SCHED_FIFO),
+                                                    sched_get_priority_max(SCHED_FIFO)));
 }
 
 unsigned engine::turn()

@@ -17,6 +17,7 @@ namespace weftio::nic {
 /// Runs turns, one at a time, and lets others change things between two of them.
 class engine {
  public:
+    /// @throws weftio::error errc::invalid_argument, errc::permission_denied: the thread cannot be a real-time one
     engine(receiver& receiver, sender& sender, const port_options& options, std::string name);
     engine(const engine&) = delete;
     engine& operator=(const engine&) = delete;
@@ -69,6 +70,8 @@ class engine {
     void idle(unsigned empty_turns) const;
     bool deadline_is_near() const;
     void pin(int core) const;
+    void make_realtime(int priority);
+    void end() noexcept;
 
     receiver& receiver_;
     sender& sender_;
