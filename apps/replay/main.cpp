@@ -3,7 +3,6 @@
 //   weftio-replay capture.pcapng iface:veth0
 //   weftio-replay --check *.pcap
 #include <fmt/format.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -13,6 +12,7 @@
 #include "options.hpp"
 #include "report/check.hpp"
 #include "report/screen.hpp"
+#include "send/cores.hpp"
 
 namespace {
 
@@ -30,16 +30,20 @@ void stop_on_signals()
         ::sigaction(signal, &action, nullptr);
 }
 
-/// Leaves `core` to the engine. Threads started later inherit this; a process that may run nowhere else shares the core.
-void stay_off(int core)
+/// A core for the engine, if it is to have one. Returns false, and has said why, when it cannot be had.
+bool share_out_cores(session_options& options)
 {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    if (core < 0 || ::sched_getaffinity(0, sizeof set, &set) != 0)
-        return;
-    CPU_CLR(static_cast<std::size_t>(core), &set);
-    if (CPU_COUNT(&set) != 0)
-        ::sched_setaffinity(0, sizeof set, &set);
+    if (options.realtime != 0 && !spare_core()) {
+        fmt::print(stderr, "weftio-replay: --realtime takes a core of its own, and this process may use one only; leave it out\n");
+        return false;
+    }
+    if (options.realtime != 0 && options.core < 0)
+        options.core = *spare_core();
+    if (std::string limit = options.realtime != 0 ? realtime_limit() : ""; !limit.empty())
+        fmt::print(stderr, "{}\n", limit);
+    if (options.core >= 0)
+        stay_off(options.core);
+    return true;
 }
 
 bool write_file(const std::string& path, const std::string& text)
@@ -83,11 +87,12 @@ bool all_good(const command& wanted)
     return good;
 }
 
-int replay(const command& wanted)
+int replay(command& wanted)
 {
     if (wanted.strict && !all_good(wanted))
         return static_cast<int>(outcome::damaged);
-    stay_off(wanted.session.core);
+    if (!share_out_cores(wanted.session))
+        return static_cast<int>(outcome::usage);
     screen shown(!wanted.quiet && ::isatty(STDERR_FILENO), wanted.stats_s);
     run_report report = replay_files(wanted.session, stop, [&](const progress& at) { shown.show(at); });
     shown.end();

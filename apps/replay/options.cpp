@@ -22,7 +22,7 @@ struct words {
     std::uint64_t loop = 1, limit = 0;
     std::uint32_t lanes = 1;
     std::uint16_t mtu = 0;
-    int core = -1;
+    int core = -1, realtime = 0;
     bool check = false, merge = false, preload = false, strict = false, topspeed = false, vlan_pop = false, unique_ip = false,
          checksums = false, truncate = false, skip = false, quiet = false, busy = false, help = false, version = false;
 };
@@ -86,6 +86,7 @@ void add_edits_and_report(CLI::App& app, words& to)
     app.add_option("--lanes", to.lanes)->check(CLI::Range(1, 1024));
     app.add_option("--mtu", to.mtu)->check(CLI::Range(68, 65535));
     app.add_option("--core", to.core)->check(core_of_this_machine());
+    app.add_flag("--realtime{50}", to.realtime)->check(CLI::Range(1, 99));
     app.add_flag("--busy", to.busy);
     app.add_flag("-h,--help", to.help);
     app.add_flag("-V,--version", to.version);
@@ -189,6 +190,7 @@ void take_words(words& from, command& to)
         session.late_after_ns = duration_of("--late-after", from.late_after);
     session.mtu = from.mtu;
     session.core = from.core;
+    session.realtime = from.realtime;
     session.lanes = from.lanes;
     session.busy = from.busy;
     session.skipping_is_planned = from.skip;

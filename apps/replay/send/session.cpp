@@ -50,8 +50,10 @@ class session {
 port_options port_settings(const session_options& options)
 {
     bool top_speed = options.feed.timing.by == pace::top_speed;
-    return {
-        .idle = options.busy || top_speed ? idle_policy::busy : idle_policy::sleep, .core = options.core, .mtu = options.mtu};
+    return {.idle = options.busy || top_speed ? idle_policy::busy : idle_policy::sleep,
+            .core = options.core,
+            .realtime = options.realtime,
+            .mtu = options.mtu};
 }
 
 /// Room for everything at once: reads the files to their end, and starts them over.

@@ -23,6 +23,7 @@ struct session_options {
     std::uint64_t late_after_ns = 50'000;
     std::uint16_t mtu = 0; ///< 0: the port's own
     int core = -1;         ///< of the engine
+    int realtime = 0;      ///< its priority as a real-time thread; 0: none
     std::uint32_t lanes = 1;
     bool busy = false; ///< the engine never gives its core away
     bool skipping_is_planned = false;

@@ -52,6 +52,15 @@ TEST(CommandLine, AMapTakesOneWordAndLeavesTheNames)
     EXPECT_EQ(made.session.port, "null");
 }
 
+TEST(CommandLine, ARealTimePriorityMayBeLeftOutAndTakesNoWord)
+{
+    EXPECT_EQ(parse({"a", "null"}).session.realtime, 0);
+    EXPECT_EQ(parse({"--realtime=80", "a", "null"}).session.realtime, 80);
+    command made = parse({"--realtime", "a", "null"});
+    EXPECT_EQ(made.session.realtime, 50);
+    EXPECT_EQ(made.session.files, std::vector<std::string>{"a"});
+}
+
 TEST(CommandLine, MistakesAreRefusedWithExitCode1)
 {
     const std::vector<std::vector<const char*>> wrong{
@@ -62,6 +71,8 @@ TEST(CommandLine, MistakesAreRefusedWithExitCode1)
         {"-x", "nan", "a", "null"},
         {"--core", "-1", "a", "null"},
         {"--core", "1000000", "a", "null"},
+        {"--realtime=0", "a", "null"},
+        {"--realtime=100", "a", "null"},
         {"-p", "1", "-t", "a", "null"},
         {"-x", "2", "-M", "1", "a", "null"},
         {"--duration", "3 parsecs", "a", "null"},
@@ -109,7 +120,7 @@ TEST(Help, FitsAScreenAndNamesEveryOption)
           "--topspeed", "--start-at",     "--max-gap",  "--loop",  "--limit",      "--duration",      "--dst-mac",
           "--src-mac",  "--vlan-push",    "--vlan-pop", "--map",   "--unique-ip",  "--fix-checksums", "--mtu-trunc",
           "--mtu-skip", "--stats",        "--quiet",    "--json",  "--plot",       "--late-after",    "--device",
-          "--lanes",    "--mtu",          "--core",     "--busy",  "--help"})
+          "--lanes",    "--mtu",          "--core",     "--busy",  "--realtime", "--help"})
         EXPECT_NE(help_text().find(option), std::string_view::npos) << option;
     EXPECT_EQ(parse({"-h"}).exit_code, 0);
 }
