@@ -148,6 +148,18 @@ status=0
 wait $! || status=$?
 [[ $status == 3 ]] || fail "stopping a run that waits for a pipe: $status"
 
+echo "== a kernel that waits for frames to go leaves its core to others"
+"$replay" -q --loop 0 --pps 50000 "$capture" null &
+pid=$!
+sleep 2
+for thread in /proc/$pid/task/*; do
+    [[ $(cat "$thread/comm") == weftio/b0 ]] && read -r used_ns _ <"$thread/schedstat"
+done
+kill -INT $pid
+wait $pid || fail "exit status $? of a run without end"
+echo "used $((used_ns / 1000000)) ms of 2 s"
+[[ $used_ns -lt 1000000000 ]] || fail "it spins"
+
 echo "== a sparse capture of 100 GB"
 # Records of 200 kB whose bytes are a hole; the first 500,000 are all there are.
 python3 - <<'PYTHON'

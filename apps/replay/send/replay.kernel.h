@@ -3,7 +3,8 @@
 
 #include "weftio/device/eth_txq.h"
 
-#define REPLAY_BATCH 64 /* records between two commits */
+#define REPLAY_BATCH 64          /* records between two commits */
+#define REPLAY_PATIENT 0x100000u /* for weftio_relax: what is waited for is a thousand times as far away as a wake-up takes */
 
 /* One frame: where its bytes lie, and when it goes. */
 struct replay_record {
@@ -37,6 +38,20 @@ struct replay_batch {
     weftio_u32 ended;
 };
 
+/*
+ * Waits for room in the queue. Frames with times lie in it many milliseconds ahead, so that nobody has to spin for the next ones:
+ * the core that this would take is one that the host's threads, or the engine's, could use.
+ */
+WEFTIO_FN weftio_s32 replay_wait_room(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, weftio_u32 entries, weftio_u32 timed)
+{
+    const weftio_u64 one_look_ns = 1;
+    weftio_s32 status;
+
+    while ((status = weftio_dev_eth_txq_wait_room(txq, entries, timed ? one_look_ns : 0)) == WEFTIO_DEV_TIMEOUT)
+        weftio_relax(REPLAY_PATIENT);
+    return status;
+}
+
 /* Waits for records, and for room in the queue. One lane. */
 WEFTIO_FN struct replay_batch replay_next_batch(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq,
                                                 const WEFTIO_GLOBAL struct replay_record *records,
@@ -54,7 +69,7 @@ WEFTIO_FN struct replay_batch replay_next_batch(WEFTIO_GLOBAL struct weftio_dev_
             return batch;
         batch.count = weftio_min_u32(weftio_min_u32(REPLAY_BATCH, feed->depth - slot), ready > REPLAY_BATCH ? REPLAY_BATCH : (weftio_u32)ready);
         if (!batch.count)
-            weftio_relax(attempt);
+            weftio_relax(feed->timed ? REPLAY_PATIENT : attempt);
     }
     weftio_dev_eth_txq_get_info(txq, &batch.position, &mask);
     batch.entries = batch.count;
@@ -62,7 +77,7 @@ WEFTIO_FN struct replay_batch replay_next_batch(WEFTIO_GLOBAL struct weftio_dev_
         const WEFTIO_GLOBAL struct replay_record *last = &records[slot + batch.count - 1];
         batch.entries = last->entry + (last->time ? 2 : 1) - records[slot].entry;
     }
-    batch.ended = weftio_dev_eth_txq_wait_room(txq, batch.entries, 0) != WEFTIO_DEV_OK;
+    batch.ended = replay_wait_room(txq, batch.entries, feed->timed) != WEFTIO_DEV_OK;
     return batch;
 }
 
