@@ -20,8 +20,7 @@ void timing::observe(std::uint64_t planned_ns, std::uint64_t sent_ns, std::uint6
 
 std::int64_t timing::drift_ns() const noexcept
 {
-    return static_cast<std::int64_t>(last_sent_ns - first_sent_ns) -
-           static_cast<std::int64_t>(last_planned_ns - first_planned_ns);
+    return static_cast<std::int64_t>(last_sent_ns - last_planned_ns);
 }
 
 void error_series::observe(std::uint64_t offset_ns, std::uint64_t error_ns)

@@ -16,7 +16,7 @@ struct timing {
     std::uint64_t first_planned_ns = 0, first_sent_ns = 0, last_planned_ns = 0, last_sent_ns = 0; ///< UTC
 
     void observe(std::uint64_t planned_ns, std::uint64_t sent_ns, std::uint64_t late_after_ns);
-    /// By how much the run got longer than planned from its first frame to its last.
+    /// How far the last frame was from its time, which counts from the anchor of the run as that of the first does.
     std::int64_t drift_ns() const noexcept;
 };
 

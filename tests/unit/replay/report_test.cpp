@@ -83,7 +83,7 @@ TEST(Json, OfARunNamesWhatTheIssueAsksFor)
     std::string text = to_json(made);
     for (const char* wanted :
          {"\"exit_code\": 2", "\"planned\": 10", "\"sent\": 9", "\"not_sent\": 1", "\"offset\": 7", "\"reason\": \"torn\"",
-          "\"late\": 1", "\"drift_ns\": 0", "\"p99\": 500", "\"clock\"", "\"path\": \"software\"", "\"oversize\": 0"})
+          "\"late\": 1", "\"drift_ns\": 500", "\"p99\": 500", "\"clock\"", "\"path\": \"software\"", "\"oversize\": 0"})
         EXPECT_NE(text.find(wanted), std::string::npos) << wanted;
 }
 
@@ -95,7 +95,9 @@ TEST(Timing, KnowsLateEarlyAndDrift)
     times.observe(3000, 3100, 50);
     EXPECT_EQ(times.late, 1u);
     EXPECT_EQ(times.early, 1u);
-    EXPECT_EQ(times.drift_ns(), 90);
+    EXPECT_EQ(times.drift_ns(), 100); // that the first was late as well makes it no smaller
+    times.observe(4000, 3990, 50);
+    EXPECT_EQ(times.drift_ns(), -10);
     EXPECT_EQ(times.errors.max_ns(), 100u);
 }
 
