@@ -4,6 +4,7 @@
 
 #include <exception>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 
@@ -25,14 +26,9 @@ int answer(const char*, const char*, rte_tel_data* data) noexcept
 try {
     std::scoped_lock lock(mutex);
     rte_tel_data_start_dict(data);
-    for (const auto& [number, row] : rows) {
-        rte_tel_data* inner = row.kind == Kind ? rte_tel_data_alloc() : nullptr;
-        if (!inner)
-            continue;
-        rte_tel_data_start_dict(inner);
-        row.fill(inner);
-        rte_tel_data_add_dict_container(data, std::to_string(number).c_str(), inner, 0);
-    }
+    for (const auto& [number, row] : rows)
+        if (row.kind == Kind)
+            nest(data, std::to_string(number), row.fill);
     return 0;
 } catch (const std::exception&) { // no memory for an answer
     return -1;
@@ -49,6 +45,17 @@ void register_commands()
 }
 
 } // namespace
+
+void nest(rte_tel_data* dict, const std::string& name, const std::function<void(rte_tel_data*)>& fill)
+{
+    std::unique_ptr<rte_tel_data, void (*)(rte_tel_data*)> inner(rte_tel_data_alloc(), rte_tel_data_free);
+    if (!inner)
+        return;
+    rte_tel_data_start_dict(inner.get());
+    fill(inner.get());
+    if (rte_tel_data_add_dict_container(dict, name.c_str(), inner.get(), 0) == 0)
+        static_cast<void>(inner.release()); // the outer one owns it
+}
 
 telemetry_row::telemetry_row(telemetry_kind kind, std::function<void(rte_tel_data*)> fill)
 {

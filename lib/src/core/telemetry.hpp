@@ -2,10 +2,14 @@
 #pragma once
 
 #include <functional>
+#include <string>
 
 struct rte_tel_data;
 
 namespace weftio::detail {
+
+/// Puts a dictionary of its own, filled by `fill`, under `name`; nothing when there is no memory for one.
+void nest(rte_tel_data* dict, const std::string& name, const std::function<void(rte_tel_data*)>& fill);
 
 /// What there can be several of that belongs to no port.
 enum class telemetry_kind { kernel, semaphore };

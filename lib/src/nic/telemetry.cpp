@@ -7,16 +7,18 @@
 #include <charconv>
 #include <cstring>
 #include <exception>
-#include <functional>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "core/telemetry.hpp"
 #include "nic/soft_port.hpp"
 
 namespace weftio::nic {
 
 namespace {
+
+using detail::nest;
 
 std::mutex mutex;
 std::vector<soft_port*> ports; ///< guarded by mutex
@@ -24,17 +26,6 @@ std::vector<soft_port*> ports; ///< guarded by mutex
 void add(rte_tel_data* dict, const char* name, std::uint64_t value)
 {
     rte_tel_data_add_dict_u64(dict, name, value);
-}
-
-/// Puts a dictionary of its own under `name`.
-void nest(rte_tel_data* dict, const std::string& name, const std::function<void(rte_tel_data*)>& fill)
-{
-    rte_tel_data* inner = rte_tel_data_alloc();
-    if (!inner)
-        return;
-    rte_tel_data_start_dict(inner);
-    fill(inner);
-    rte_tel_data_add_dict_container(dict, name.c_str(), inner, 0);
 }
 
 void fill_port(soft_port& port, rte_tel_data* dict)
