@@ -7,6 +7,7 @@
 #include <sched.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <chrono>
 #include <CLI/CLI.hpp>
 #include <cstdint>
@@ -22,7 +23,6 @@
 WEFTIO_DEFINE_KERNEL(forward, "forward.kernel.h");
 WEFTIO_DEFINE_KERNEL(receive, "forward.kernel.h");
 WEFTIO_DEFINE_KERNEL(send, "forward.kernel.h");
-WEFTIO_DEFINE_KERNEL(send_some, "forward.kernel.h");
 
 namespace {
 
@@ -81,14 +81,10 @@ class bench {
 
     void run()
     {
-        auto begin = clock::now();
         if (options_.prime != 0)
             prime();
         running_kernel kernel = launch();
-        while (moved() < options_.packets)
-            std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        while (moved() == 0 && clock::now() - begin < std::chrono::seconds(5))
-            std::this_thread::sleep_for(std::chrono::microseconds(100));
+        await(std::max<std::uint64_t>(options_.packets, 1));
         std::this_thread::sleep_for(options_.packets == 0 ? std::chrono::milliseconds(200) : std::chrono::milliseconds(0));
         std::uint64_t before = moved();
         double used = processor_seconds();
@@ -119,15 +115,28 @@ class bench {
         if (options_.work == "receive")
             return device_.launch(receive_kernel, shape, in_, static_cast<std::uint32_t*>(seen_.device_address()));
         if (options_.work == "send")
-            return device_.launch(send_kernel, shape, out_, frames_);
+            return device_.launch(send_kernel, shape, out_, frames_, 0u);
         return device_.launch(forward_kernel, shape, in_, out_, options_.touch ? 1u : 0u);
     }
     /// Frames that go round a port whose far end is its near end.
     void prime()
     {
-        running_kernel kernel = device_.launch(send_some_kernel, {.blocks = 1, .lanes = options_.lanes}, out_, frames_, options_.prime);
+        running_kernel kernel = device_.launch(send_kernel, {.blocks = 1, .lanes = options_.lanes}, out_, frames_, options_.prime);
         if (!kernel.wait_for(std::chrono::seconds(5)))
             throw error(errc::device_error, fmt::format("forward_bench: {} frames could not be sent within 5 s", options_.prime));
+    }
+    /// An error when none moves any more.
+    void await(std::uint64_t packets) const
+    {
+        std::uint64_t seen = 0;
+        for (auto last = clock::now(); seen < packets; std::this_thread::sleep_for(std::chrono::microseconds(100))) {
+            if (std::uint64_t now = moved(); now != seen) {
+                seen = now;
+                last = clock::now();
+            } else if (clock::now() - last > std::chrono::seconds(5)) {
+                throw error(errc::device_error, fmt::format("forward_bench: {} packets have moved, and no more in 5 s", seen));
+            }
+        }
     }
     std::uint64_t moved() const { return options_.work == "receive" ? in_.counters().delivered : out_.counters().sent; }
     void report(double rate, double rate_of_core, std::uint64_t resident) const

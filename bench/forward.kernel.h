@@ -67,31 +67,14 @@ WEFTIO_KERNEL void receive(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WEFTIO_
     seen[weftio_lane()] = sum;
 }
 
-/* Sends the same frames again and again, as fast as entries become free. */
-WEFTIO_KERNEL void send(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr *frames)
+/* Sends the same frames again and again, as fast as entries become free: `count` of them, 0: until the host wants an end. */
+WEFTIO_KERNEL void send(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr *frames, weftio_u32 count)
 {
-    weftio_u32 position, mask;
+    weftio_u32 position, mask, left = count;
 
     weftio_dev_eth_txq_get_info(txq, &position, &mask);
-    while (weftio_dev_eth_txq_wait_room_block(txq, BURST, 0) == WEFTIO_DEV_OK) {
-        for (weftio_u32 at = weftio_lane(); at < BURST; at += weftio_block_lanes())
-            weftio_dev_eth_txq_send_enqueue_weak(txq, weftio_dev_buf_get(frames, at), frames->buffer_bytes, position + at,
-                                                 WEFTIO_DEV_SEND_NONE);
-        position += BURST;
-        weftio_block_barrier();
-        if (weftio_lane() == 0 && weftio_dev_eth_txq_commit_weak(txq, BURST) == WEFTIO_DEV_OK)
-            weftio_dev_eth_txq_push(txq);
-    }
-}
-
-/* Sends `count` frames, a burst at a time. */
-WEFTIO_KERNEL void send_some(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr *frames, weftio_u32 count)
-{
-    weftio_u32 position, mask;
-
-    weftio_dev_eth_txq_get_info(txq, &position, &mask);
-    for (weftio_u32 round; count && weftio_dev_eth_txq_wait_room_block(txq, BURST, 0) == WEFTIO_DEV_OK; count -= round) {
-        round = weftio_min_u32(BURST, count);
+    for (weftio_u32 round; (left || !count) && weftio_dev_eth_txq_wait_room_block(txq, BURST, 0) == WEFTIO_DEV_OK; left -= count ? round : 0) {
+        round = count ? weftio_min_u32(BURST, left) : BURST;
         for (weftio_u32 at = weftio_lane(); at < round; at += weftio_block_lanes())
             weftio_dev_eth_txq_send_enqueue_weak(txq, weftio_dev_buf_get(frames, at), frames->buffer_bytes, position + at,
                                                  WEFTIO_DEV_SEND_NONE);
