@@ -250,6 +250,16 @@ TEST(InterfacePort, DeliversMoreThanItsPoolHoldsToAThreadThatDpdkDoesNotKnow)
     });
 }
 
+TEST(InterfacePort, CopiesNothingOnAfPacketWhileSlotsAreFree)
+{
+    in_own_network([] {
+        port far = port::open("net_af_packet7,iface=v0", {.mode = engine_mode::inline_worker});
+        port near = port::open("net_af_packet8,iface=v1", {.mode = engine_mode::inline_worker});
+        EXPECT_EQ(cross(far, near, 3200), 3200u);
+        EXPECT_EQ(near.counters().copied_bytes, 0u);
+    });
+}
+
 TEST(InterfacePort, PrintsNothing)
 {
     in_own_network([] {
