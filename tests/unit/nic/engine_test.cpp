@@ -82,6 +82,13 @@ TEST_P(Engine, KeepsTurningWhileSomebodyChangesThingsAllTheTime)
     second.join();
 }
 
+TEST_P(Engine, MakesChangesItselfAndWaitsForNobody)
+{
+    ASSERT_TRUE(delivers(1)); // its thread has begun
+    auto maker = port.get().backend().engine().between_turns([] { return std::this_thread::get_id(); });
+    EXPECT_NE(maker, std::this_thread::get_id());
+}
+
 INSTANTIATE_TEST_SUITE_P(Idle, Engine, testing::Values(idle_policy::sleep, idle_policy::yield, idle_policy::busy));
 
 TEST(EngineThread, RefusesToBeTurnedByHand)
@@ -152,6 +159,30 @@ TEST(EngineThread, OfAPriorityThatLinuxDoesNotHaveIsRefused)
         EXPECT_EQ(refused.code(), errc::invalid_argument);
         EXPECT_NE(std::string(refused.what()).find(fmt::format("priority {}: ", priority)), std::string::npos) << refused.what();
     }
+}
+
+TEST(InlineEngine, ChangesAreMadeByWhoeverAsksWhileNobodyTurnsIt)
+{
+    injected_port port;
+    auto maker = port.get().backend().engine().between_turns([] { return std::this_thread::get_id(); });
+    EXPECT_EQ(maker, std::this_thread::get_id());
+}
+
+TEST(InlineEngine, ChangesAreMadeByTheWorkerThatTurnsIt)
+{
+    injected_port port;
+    std::atomic<bool> made{false};
+    std::thread::id maker;
+    std::thread asker([&] {
+        port.get().backend().engine().between_turns([&] { maker = std::this_thread::get_id(); });
+        made = true;
+    });
+    while (!made)
+        port.get().turn();
+    const std::thread::id other = asker.get_id();
+    asker.join();
+    EXPECT_TRUE(maker == std::this_thread::get_id() || maker == other); // the worker may not have had a core
+    EXPECT_EQ(port.get().turn(), 0u);
 }
 
 TEST(InlineEngine, MovesPacketsInTurnsOnly)

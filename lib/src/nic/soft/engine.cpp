@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 #include <pthread.h>
+#include <rte_cycles.h>
 #include <rte_lcore.h>
 #include <rte_pause.h>
 #include <sched.h>
 #include <sys/prctl.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <limits>
@@ -14,6 +16,7 @@
 
 #include "core/clock.hpp"
 #include "core/log.hpp"
+#include "weftio/device/platform.h"
 #include "weftio/error.hpp"
 
 namespace weftio::nic {
@@ -24,7 +27,8 @@ namespace {
 constexpr std::uint64_t wake_up_ns = 200'000;
 /// Entries of one queue in one turn of a thread: what a driver takes at once. In inline mode a push is executed whole.
 constexpr std::uint32_t entries_per_turn = 32;
-
+/// While there are packets to move, a change that took a time is followed by so many times as long without one, at most 1 ms.
+constexpr std::uint64_t turns_to_changes = 31;
 /// Turns between two looks whether the clock is to be compared: microseconds, or a millisecond of an engine that sleeps.
 constexpr std::uint32_t turns_between_looks = 64;
 
@@ -112,6 +116,7 @@ unsigned engine::turn()
 {
     be_known_to_dpdk();
     std::scoped_lock lock(turns_);
+    make_wanted_change();
     return one_turn(sides::both);
 }
 
@@ -119,31 +124,77 @@ unsigned engine::send_turn(std::uint32_t queue)
 {
     be_known_to_dpdk();
     std::scoped_lock lock(turns_);
+    make_wanted_change();
     sender_.wake(queue);
     return one_turn(sides::send);
 }
 
 unsigned engine::one_turn(sides which)
 {
-    if (turns_run_++ % turns_between_looks == 0)
+    const std::uint32_t turns = turns_run_.load(std::memory_order_relaxed);
+    if (turns % turns_between_looks == 0)
         detail::utc_clock::instance().discipline();
     unsigned received = which == sides::both ? receiver_.turn() : 0;
-    return received + sender_.turn(has_thread_ ? entries_per_turn : std::numeric_limits<std::uint32_t>::max());
+    unsigned moved = received + sender_.turn(has_thread_ ? entries_per_turn : std::numeric_limits<std::uint32_t>::max());
+    busy_ = moved != 0;
+    turns_run_.store(turns + 1, std::memory_order_relaxed);
+    return moved;
 }
 
 void engine::run()
 {
     be_known_to_dpdk();
     prctl(PR_SET_TIMERSLACK, 1000UL);
-    std::unique_lock lock(turns_);
+    std::scoped_lock lock(turns_);
     for (unsigned empty = 0; !ending_.load(std::memory_order_relaxed);) {
-        if (change_wanted_.load(std::memory_order_relaxed))
-            changed_.wait(lock, [this] { return !change_wanted_.load(std::memory_order_relaxed); });
+        make_wanted_change();
         if (one_turn(sides::both) > 0)
             empty = 0;
         else
             idle(++empty);
     }
+}
+
+void engine::carry_out(const std::function<void()>& make)
+{
+    constexpr unsigned looks_before_own = 64;
+    std::scoped_lock one_at_a_time(changers_);
+    wanted_change change{make};
+    wanted_.store(&change, std::memory_order_release);
+    // Acquire, pairs with make_wanted_change(): what the change did is seen.
+    std::uint32_t turns = turns_run_.load(std::memory_order_relaxed);
+    for (unsigned looks = 1; wanted_.load(std::memory_order_acquire); ++looks) {
+        weftio_relax(looks);
+        if (looks % looks_before_own != 0)
+            continue;
+        // A worker between two of its turns is not to find the lock taken: while there are turns, the next one does it.
+        const std::uint32_t before = std::exchange(turns, turns_run_.load(std::memory_order_relaxed));
+        if (turns == before && turns_.try_lock()) {
+            make_wanted_change();
+            turns_.unlock();
+        }
+    }
+    if (change.failure)
+        std::rethrow_exception(change.failure);
+}
+
+/// @pre `turns_` is held
+void engine::make_wanted_change() noexcept
+{
+    wanted_change* change = wanted_.load(std::memory_order_acquire);
+    if (!change)
+        return;
+    const std::uint64_t begin = rte_rdtsc();
+    if (busy_ && begin < next_change_)
+        return;
+    try {
+        change->make();
+    } catch (...) {
+        change->failure = std::current_exception();
+    }
+    const std::uint64_t end = rte_rdtsc();
+    next_change_ = end + std::min((end - begin) * turns_to_changes, rte_get_tsc_hz() / 1000);
+    wanted_.store(nullptr, std::memory_order_release);
 }
 
 void engine::idle(unsigned empty_turns) const

@@ -3,10 +3,13 @@
 
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
+#include <exception>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <thread>
+#include <type_traits>
+#include <utility>
 
 #include "nic/soft/receiver.hpp"
 #include "nic/soft/sender.hpp"
@@ -27,23 +30,26 @@ class engine {
     unsigned turn();
     /// The same of the send side only, this queue included: what a push to it needs.
     unsigned send_turn(std::uint32_t queue);
-    /// Runs `change` while no turn is in progress; blocks until it has run, as long as one turn takes. Any thread but the
-    /// engine's.
+    /// Runs `change` between two turns and returns what it returns, or throws what it throws. Any thread but one that runs turns.
+    ///
+    /// Whoever runs turns runs the change too, and so waits for nobody: neither for a thread that has no core, nor for a wake-up.
+    /// Where nobody does, the calling thread runs it. Blocks as long as one turn takes; while there are packets to move, changes get
+    /// a thirty-second of the time, so that no queue that is reset all the time slows its neighbors, and this blocks up to 1 ms.
     template <class Change>
     decltype(auto) between_turns(Change&& change)
     {
-        std::scoped_lock one_at_a_time(changers_);
-        change_wanted_.store(true, std::memory_order_relaxed);
-        std::unique_lock lock(turns_);
-        struct done {
-            engine& self;
-            ~done()
-            {
-                self.change_wanted_.store(false, std::memory_order_relaxed);
-                self.changed_.notify_all();
-            }
-        } done{*this};
-        return change();
+        using result = std::invoke_result_t<Change>;
+        if constexpr (std::is_void_v<result>) {
+            carry_out([&] { change(); });
+        } else if constexpr (std::is_reference_v<result>) {
+            std::remove_reference_t<result>* made = nullptr;
+            carry_out([&] { made = &change(); });
+            return static_cast<result>(*made);
+        } else {
+            std::optional<result> made;
+            carry_out([&] { made.emplace(change()); });
+            return result(std::move(*made));
+        }
     }
     /// Runs `wanted` between two turns again and again until it returns true, at most for `bound`; in inline mode this thread runs
     /// the turns. Returns whether it has. Any thread but the engine's.
@@ -64,7 +70,13 @@ class engine {
 
  private:
     enum class sides { both, send };
+    struct wanted_change {
+        const std::function<void()>& make;
+        std::exception_ptr failure{};
+    };
 
+    void carry_out(const std::function<void()>& make);
+    void make_wanted_change() noexcept;
     unsigned one_turn(sides which);
     void run();
     void idle(unsigned empty_turns) const;
@@ -77,12 +89,14 @@ class engine {
     sender& sender_;
     idle_policy idle_;
     const bool has_thread_;
-    std::mutex changers_;             ///< one change at a time
-    std::mutex turns_;                ///< held by whoever runs turns, or changes things
-    std::condition_variable changed_; ///< the engine thread waits here while somebody changes things
-    std::atomic<bool> change_wanted_{false};
+    std::mutex changers_; ///< one change at a time
+    // Lines of their own: one is looked at by whoever waits for a change, the other written in every turn.
+    alignas(64) std::atomic<wanted_change*> wanted_{nullptr}; ///< until it has been made
+    alignas(64) std::mutex turns_;                            ///< held by whoever runs turns or a change
+    std::atomic<std::uint32_t> turns_run_{0};
+    bool busy_ = false;             ///< the last turn has moved something; guarded by turns_, as is the next
+    std::uint64_t next_change_ = 0; ///< while busy: in ticks
     std::atomic<bool> ending_{false};
-    std::uint32_t turns_run_ = 0;
     std::thread thread_;
 };
 
