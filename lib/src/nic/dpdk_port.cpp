@@ -26,7 +26,8 @@ namespace weftio::nic {
 
 namespace {
 
-constexpr unsigned pool_mbufs = 8191; // 2^n - 1 suits the ring below; 18 MiB
+constexpr unsigned pool_mbufs = 8191; // 2^n - 1 suits the ring below; 18 MiB, or without hugepages, a page each, 32
+constexpr unsigned few_mbufs = 2047;  // for drivers that hold none between two bursts
 constexpr unsigned pool_cache = 256;
 constexpr unsigned copy_mbufs = 511;        // frames that cannot be sent from where they lie
 constexpr std::uint16_t copy_bytes = 16384; // the longest frame there is
@@ -152,8 +153,9 @@ void dpdk_port::configure(std::string_view spec, const port_options& options)
         fail(spec, "asking the device what it can do", result);
     driver_ = info.driver_name;
     int socket = rte_eth_dev_socket_id(id_);
+    unsigned mbufs = rx_pool::suits(info.driver_name) ? few_mbufs : pool_mbufs;
     pool_ = driver_ == "net_af_xdp" ? make_paged_pool(pool_name(id_), socket)
-                                    : rte_pktmbuf_pool_create(pool_name(id_).c_str(), pool_mbufs, pool_cache, 0, RTE_MBUF_DEFAULT_BUF_SIZE, socket);
+                                    : rte_pktmbuf_pool_create(pool_name(id_).c_str(), mbufs, pool_cache, 0, RTE_MBUF_DEFAULT_BUF_SIZE, socket);
     copies_ = rte_pktmbuf_pool_create(fmt::format("weftio_copy_{}", id_).c_str(), copy_mbufs, 0, 0, copy_bytes + RTE_PKTMBUF_HEADROOM, socket);
     if (!pool_ || !copies_)
         fail(spec, "making the packet pools", -rte_errno);
