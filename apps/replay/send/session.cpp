@@ -12,7 +12,7 @@ namespace weftio::replay {
 
 namespace {
 
-constexpr std::uint64_t lead_ns = 20'000'000; ///< from now to the anchor: time to read, plan and enqueue the first frames
+constexpr std::uint64_t lead_ns = 10'000'000; ///< from now to the anchor: time to read, plan and enqueue the first frames
 constexpr auto turn = std::chrono::microseconds(500);
 
 class session {
