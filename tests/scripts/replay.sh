@@ -91,6 +91,38 @@ worst = max((s - sent[0][0]) - (c - source[0][0]) for (s, _), (c, _) in zip(sent
 print("largest difference from the source's deltas: %.1f us" % (worst / 1000))
 PYTHON
 
+echo "== nanoseconds survive"
+cat >nanoseconds.py <<'PYTHON'
+import json, struct, sys
+
+def times(path):
+    data, at = open(path, "rb").read(), 24
+    assert data[:4] == b"\x4d\x3c\xb2\xa1", path + " has no nanoseconds"
+    while at < len(data):
+        seconds, ns, captured, _ = struct.unpack_from("<IIII", data, at)
+        yield seconds * 10**9 + ns
+        at += 16 + captured
+
+if sys.argv[1] == "write":
+    with open(sys.argv[2], "wb") as file:
+        file.write(struct.pack("<IHHIIII", 0xa1b23c4d, 2, 4, 0, 0, 65535, 1))
+        for number in range(500): # gaps of 1,234,567 ns and more, none like another
+            at = 1_700_000_000_000_000_001 + number * 1_234_567 + 7 * number * (number - 1) // 2
+            file.write(struct.pack("<IIII", at // 10**9, at % 10**9, 60, 60) + bytes(60))
+    sys.exit()
+source, sent = list(times(sys.argv[1])), list(times(sys.argv[2]))
+total = json.load(open(sys.argv[3]))["total"]
+assert len(sent) == len(source) == 500, len(sent)
+assert total["last_planned_ns"] - total["first_planned_ns"] == source[-1] - source[0], "the plan has lost nanoseconds"
+assert len({at % 1000 for at in sent}) > 100, "the times sent are whole microseconds"
+late = sorted((s - total["first_planned_ns"]) - (c - source[0]) for s, c in zip(sent, source))
+assert late[0] > -50_000, "a frame %d ns early, by the clock of the capture that was written" % -late[0]
+print("sent less planned, in the capture that was written: least %d ns, p50 %d ns, p90 %d ns" % (late[0], late[250], late[450]))
+PYTHON
+python3 nanoseconds.py write nanoseconds.pcap
+expect 0 "$replay" --json nanoseconds.json nanoseconds.pcap pcap:tx=nanoseconds-sent.pcap
+python3 nanoseconds.py nanoseconds.pcap nanoseconds-sent.pcap nanoseconds.json || fail "nanoseconds"
+
 echo "== pipes and compression"
 gzip -k -c "$capture" >c.pcap.gz
 zstd -q -c "$capture" >c.pcap.zst
