@@ -49,37 +49,39 @@ WEFTIO_FN weftio_u32 weftio_dev_checksum_flags(weftio_u32 flags)
            (flags & WEFTIO_DEV_SEND_L4_CHECKSUM ? WEFTIO_ETH_L4_CHECKSUM : 0);
 }
 
-/** Control segment: written last, so that the body is there when its index is. */
-WEFTIO_FN void weftio_dev_write_control(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 index, weftio_u32 opcode,
-                                        weftio_u32 segments, weftio_u32 flags)
+/** Control segment, at the start of an entry: written last, so that the body is there when its index is. */
+WEFTIO_FN void weftio_dev_write_control(WEFTIO_GLOBAL weftio_u32 *block, weftio_u32 index, weftio_u32 opcode, weftio_u32 queue_ds_be,
+                                        weftio_u32 flags)
 {
-    weftio_dev_send_segment(ring, index, 0, weftio_swap32((opcode & 0xff00u) << 16 | (index & 0xffffu) << 8 | (opcode & 0xffu)),
-                            weftio_swap32(ring->queue << 8 | segments), weftio_dev_completion_mode(flags) << 24, 0);
+    weftio_store_x4(block, weftio_swap32((opcode & 0xff00u) << 16 | (index & 0xffffu) << 8 | (opcode & 0xffu)), queue_ds_be,
+                    weftio_dev_completion_mode(flags) << 24, 0);
 }
 
 /** The entry of one frame in memory: control, Ethernet, pointer. One block. */
 WEFTIO_FN void weftio_dev_write_send(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 index, struct weftio_dev_buf buffer,
                                      weftio_u32 bytes, weftio_u32 flags)
 {
-    WEFTIO_GLOBAL weftio_u32 *block = ring->segments + (weftio_u64)(index & ring->mask) * (WEFTIO_WQE_BLOCK_BYTES / 4);
+    WEFTIO_GLOBAL weftio_u32 *block = weftio_dev_send_block(ring, index);
     weftio_u64 address = (weftio_u64)buffer.address;
     weftio_u32 queue_ds_be = weftio_swap32(ring->queue << 8 | 3);
 
     weftio_store_x4(block + 4, 0, weftio_dev_checksum_flags(flags), 0, 0);
     weftio_store_x4(block + 8, weftio_swap32(bytes), buffer.lkey_be, weftio_swap32((weftio_u32)(address >> 32)),
                     weftio_swap32((weftio_u32)address));
-    weftio_store_x4(block, weftio_swap32((index & 0xffffu) << 8 | WEFTIO_OPCODE_SEND), queue_ds_be,
-                    weftio_dev_completion_mode(flags) << 24, 0);
+    weftio_dev_write_control(block, index, WEFTIO_OPCODE_SEND, queue_ds_be, flags);
 }
 
 /** The entry of a wait until `value`. One block. */
 WEFTIO_FN void weftio_dev_write_wait(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 index, weftio_u64 value,
                                      weftio_u32 flags)
 {
-    weftio_dev_send_segment(ring, index, 1, weftio_swap32(WEFTIO_WAIT_CYCLIC_SMALLER), 0, 0, 0);
-    weftio_dev_send_segment(ring, index, 2, weftio_swap32((weftio_u32)(value >> 32)), weftio_swap32((weftio_u32)value),
-                            weftio_swap32((weftio_u32)(WEFTIO_REAL_TIME_MASK >> 32)), weftio_swap32((weftio_u32)WEFTIO_REAL_TIME_MASK));
-    weftio_dev_write_control(ring, index, WEFTIO_OPCODE_WAIT | WEFTIO_WAIT_ON_TIME << 8, 3, flags);
+    WEFTIO_GLOBAL weftio_u32 *block = weftio_dev_send_block(ring, index);
+    weftio_u32 queue_ds_be = weftio_swap32(ring->queue << 8 | 3);
+
+    weftio_store_x4(block + 4, weftio_swap32(WEFTIO_WAIT_CYCLIC_SMALLER), 0, 0, 0);
+    weftio_store_x4(block + 8, weftio_swap32((weftio_u32)(value >> 32)), weftio_swap32((weftio_u32)value),
+                    weftio_swap32((weftio_u32)(WEFTIO_REAL_TIME_MASK >> 32)), weftio_swap32((weftio_u32)WEFTIO_REAL_TIME_MASK));
+    weftio_dev_write_control(block, index, WEFTIO_OPCODE_WAIT | WEFTIO_WAIT_ON_TIME << 8, queue_ds_be, flags);
 }
 
 /** Where the next entry goes, and the mask of positions: for weak mode. Never blocks; any lane, while none enqueues. */
@@ -180,7 +182,8 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_send_inline_enqueue_strong(WEFTIO_GLOBAL
     for (weftio_u32 segment = 3, at = 12; segment < segments; ++segment, at += 16)
         weftio_dev_send_segment(&txq->ring, index, segment, weftio_dev_gather(frame, at, bytes), weftio_dev_gather(frame, at + 4, bytes),
                                 weftio_dev_gather(frame, at + 8, bytes), weftio_dev_gather(frame, at + 12, bytes));
-    weftio_dev_write_control(&txq->ring, index, WEFTIO_OPCODE_SEND, segments, flags);
+    weftio_dev_write_control(weftio_dev_send_block(&txq->ring, index), index, WEFTIO_OPCODE_SEND,
+                             weftio_swap32(txq->ring.queue << 8 | segments), flags);
     weftio_dev_send_fill(&txq->ring, index, blocks);
     return WEFTIO_DEV_OK;
 }

@@ -196,6 +196,12 @@ WEFTIO_FN weftio_u32 weftio_dev_send_reserve(WEFTIO_GLOBAL struct weftio_dev_sen
     return (peers.rank + 1) * count <= claimed ? count : 0;
 }
 
+/** Where the first block of the entry at `index` lies. */
+WEFTIO_FN WEFTIO_GLOBAL weftio_u32 *weftio_dev_send_block(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 index)
+{
+    return ring->segments + (weftio_u64)(index & ring->mask) * (WEFTIO_WQE_BLOCK_BYTES / 4);
+}
+
 /** Writes segment `segment` of the entry at `index`; entries continue round the end of the ring. */
 WEFTIO_FN void weftio_dev_send_segment(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 index, weftio_u32 segment,
                                        weftio_u32 a, weftio_u32 b, weftio_u32 c, weftio_u32 d)
