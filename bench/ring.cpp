@@ -170,7 +170,7 @@ struct send_ring {
                     .ready = 0,
                     .completed = 0,
                     .lock = 0,
-                    .fills = 0,
+                    .asked = 0,
                     .reserved1 = 0};
         txq.control = &control;
         complete(0);
@@ -195,7 +195,7 @@ struct send_ring {
 
     static constexpr std::uint32_t queue = 1;
     std::vector<std::uint32_t> words = std::vector<std::uint32_t>(depth * 16);
-    std::vector<std::uint32_t> filled = std::vector<std::uint32_t>(depth);
+    std::vector<std::uint32_t> filled = std::vector<std::uint32_t>(depth / 32);
     std::vector<std::byte> payload = std::vector<std::byte>(depth * frame_bytes);
     alignas(64) std::uint32_t dbrec = 0;
     alignas(64) std::uint64_t doorbell = 0;

@@ -87,7 +87,7 @@ class played_rxq : public played_queue<weftio_dev_eth_rxq> {
 class played_txq : public played_queue<weftio_dev_eth_txq> {
  public:
     played_txq(const device& device, std::uint32_t depth)
-        : played_queue(device, depth * WEFTIO_WQE_BLOCK_BYTES + 192), depth_(depth), filled_(device.allocate(depth * 4, memory_kind::device))
+        : played_queue(device, depth * WEFTIO_WQE_BLOCK_BYTES + 192), depth_(depth), filled_(device.allocate(depth / 8, memory_kind::device))
     {
         weftio_dev_eth_txq made{};
         made.ring.segments = kernel<weftio_u32>(0);

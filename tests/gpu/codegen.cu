@@ -66,24 +66,26 @@ __global__ void compare_exchange(weftio_u32 *word, weftio_u32 *payload)
     *payload = 7;
     payload[1] = weftio_compare_exchange_u32(word, 0, 1);
 }
-__global__ void release_together(weftio_u32 *words, weftio_u32 *payload)
+__global__ void fetch_add_relaxed(weftio_u32 *word, weftio_u32 *payload)
+{
+    *payload = weftio_fetch_add_relaxed_u32(word, 1);
+}
+__global__ void xor_relaxed(weftio_u32 *word)
+{
+    weftio_xor_relaxed_u32(word, 1);
+}
+__global__ void xor_release(weftio_u32 *word, weftio_u32 *payload)
 {
     *payload = 7;
-    weftio_fence_release();
-    weftio_store_fenced_u32(words, 1);
-    weftio_add_fenced_u32(words + 1, 1);
+    weftio_xor_release_u32(word, 1);
 }
-__global__ void compare_exchange_relaxed(weftio_u32 *word, weftio_u32 *payload)
+/* Both words are asked for before one fence; the payload may be read only behind it. */
+__global__ void acquire_together(const weftio_u32 *words, const weftio_u32 *payload, weftio_u32 *to)
 {
-    *payload = weftio_compare_exchange_relaxed_u32(word, 0, 1);
-}
-__global__ void fences(weftio_u32 *words)
-{
-    words[0] = 7;
-    weftio_fence_release_sys();
-    words[1] = 7;
-    weftio_fence_acquire_sys();
-    words[2] = words[3];
+    weftio_u32 sum = weftio_load_fenced_u32(words) + weftio_load_fenced_u32(words + 1);
+
+    weftio_fence_acquire();
+    *to = sum + *payload;
 }
 
 /* Rule 2 of the contract: entry, record, doorbell. */

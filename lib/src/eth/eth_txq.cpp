@@ -78,7 +78,7 @@ class eth_txq_life final : public detail::lifeline {
 eth_txq_life::eth_txq_life(std::shared_ptr<nic::soft_port> nic, const device& device, const eth_txq_options& options)
     : nic_(std::move(nic)), where_(device), options_(options), layout_(options.entries),
       ring_(device.allocate(layout_.bytes, memory_kind::cpu_device)),
-      filled_(device.allocate(options.entries * sizeof(std::uint32_t), memory_kind::device)),
+      filled_(device.allocate(options.entries / 8, memory_kind::device)),
       control_(device.allocate(sizeof(weftio_dev_control), memory_kind::cpu_device)),
       handle_(device.allocate(sizeof(weftio_dev_eth_txq), memory_kind::device))
 {

@@ -347,29 +347,98 @@ struct {
     weftio_dev_send_ring ring;
     std::uint32_t committed_to;
 } halfway;
-constexpr std::uint32_t marks_in_page = 1024;
+constexpr std::uint32_t words_in_page = 1024, blocks_in_page = words_in_page * 32;
 
 TEST(SendRing, IsNeverCommittedUpToTheMiddleOfAnEntry)
 {
-    constexpr std::size_t page = marks_in_page * sizeof(std::uint32_t);
+    constexpr std::size_t page = words_in_page * sizeof(std::uint32_t);
     void* pages = mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ASSERT_NE(pages, MAP_FAILED);
     halfway = {.marks = static_cast<std::uint32_t*>(pages), .ring = {}, .committed_to = ~0u};
     halfway.ring.filled = halfway.marks;
-    halfway.ring.mask = 2 * marks_in_page - 1;
-    halfway.ring.reserved = marks_in_page + 1;
-    ASSERT_EQ(mprotect(halfway.marks + marks_in_page, page, PROT_READ), 0);
+    halfway.ring.mask = 2 * blocks_in_page - 1;
+    ASSERT_EQ(mprotect(halfway.marks + words_in_page, page, PROT_READ), 0);
     struct sigaction look {}, before {};
     look.sa_handler = [](int) {
-        halfway.committed_to = weftio_dev_send_scan(&halfway.ring, marks_in_page - 1);
-        mprotect(halfway.marks + marks_in_page, marks_in_page * sizeof(std::uint32_t), PROT_READ | PROT_WRITE);
+        halfway.committed_to = weftio_dev_send_scan(&halfway.ring, blocks_in_page - 1);
+        mprotect(halfway.marks + words_in_page, words_in_page * sizeof(std::uint32_t), PROT_READ | PROT_WRITE);
     };
     ASSERT_EQ(sigaction(SIGSEGV, &look, &before), 0);
-    weftio_dev_send_fill(&halfway.ring, marks_in_page - 1, 2);
+    weftio_dev_send_fill(&halfway.ring, blocks_in_page - 1, 2);
     sigaction(SIGSEGV, &before, nullptr);
-    EXPECT_EQ(halfway.committed_to, marks_in_page - 1);
-    EXPECT_EQ(weftio_dev_send_scan(&halfway.ring, marks_in_page - 1), marks_in_page + 1);
+    EXPECT_EQ(halfway.committed_to, blocks_in_page - 1);
+    EXPECT_EQ(weftio_dev_send_scan(&halfway.ring, blocks_in_page - 1), blocks_in_page + 1);
+    EXPECT_EQ(weftio_dev_send_scan(&halfway.ring, blocks_in_page - 1), blocks_in_page - 1) << "what has been committed is not marked any more";
     munmap(pages, 2 * page);
+}
+
+/// A ring that a test fills block by block and in any order.
+class Marks : public testing::TestWithParam<std::uint32_t> {
+ public:
+    static constexpr std::uint32_t most = 1024;
+
+ protected:
+    Marks()
+    {
+        ring_.filled = words_.data();
+        ring_.mask = GetParam() - 1;
+    }
+
+    std::array<std::uint32_t, most / 32> words_{};
+    weftio_dev_send_ring ring_{};
+};
+
+TEST_P(Marks, AreTakenUpToTheFirstGapWhereverItIs)
+{
+    const std::uint32_t depth = GetParam();
+    for (std::uint32_t start : {0u, 31u, depth - 1, depth + 17, 0u - 40}) {
+        for (std::uint32_t gap = 0; gap <= depth; ++gap) {
+            for (std::uint32_t block = 0; block < depth; ++block)
+                if (block != gap)
+                    weftio_dev_send_fill(&ring_, start + block, 1);
+            ASSERT_EQ(weftio_dev_send_scan(&ring_, start), start + gap) << start;
+            if (gap == depth)
+                continue;
+            weftio_dev_send_fill(&ring_, start + gap, 1);
+            ASSERT_EQ(weftio_dev_send_scan(&ring_, start + gap), start + depth) << start << ", " << gap;
+        }
+        ASSERT_EQ(words_, (decltype(words_){})) << start;
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Blocks, Marks, testing::Values(64u, 256u, Marks::most));
+
+/// Three lanes ask for one, two and three places at a time, much longer than there are free ones.
+TEST(SendRing, LetsInAsManyAsThereAreFreeHoweverManyAsk)
+{
+    constexpr std::uint32_t depth = 64, rounds = 20000;
+    weftio_cqe completion{};
+    completion.publication = weftio_cqe_publication(0xffff, WEFTIO_CQE_OPCODE_REQUESTER, 0);
+    weftio_dev_send_ring ring{};
+    ring.completion = &completion;
+    ring.mask = depth - 1;
+    std::array<std::atomic<std::uint32_t>, depth> holders{};
+    std::atomic<std::uint32_t> wrong{0}, got{0};
+    auto ask = [&](std::uint32_t count) {
+        for (std::uint32_t round = 0; round < rounds; ++round) {
+            std::uint32_t first = 0;
+            if (!weftio_dev_send_reserve(&ring, count, &first))
+                continue;
+            wrong += first + count > depth;
+            for (std::uint32_t at = first; at < first + count && at < depth; ++at)
+                wrong += holders[at]++ != 0;
+            got += count;
+        }
+    };
+    std::thread one([&] { ask(1); }), two([&] { ask(2); }), three([&] { ask(3); });
+    one.join();
+    two.join();
+    three.join();
+    ask(1); // what was left because a claim beside it was being refused
+    EXPECT_EQ(wrong, 0u);
+    EXPECT_EQ(got, depth);
+    EXPECT_EQ(ring.asked, depth);
+    EXPECT_EQ(ring.reserved, depth);
 }
 
 TEST(SendTimestamp, MovesOnWithoutADivision)

@@ -24,7 +24,7 @@ class HardwarePacing : public testing::Test {
         EXPECT_EQ(rte_mbuf_dyn_tx_timestamp_register(&wire.timestamp_offset, &wire.timestamp_flag), 0);
         completion.publication = weftio_cqe_publication(0xffff, WEFTIO_CQE_OPCODE_REQUESTER, 0);
         txq.ring = {.segments = words.data(), .dbrec = &dbrec, .doorbell = &doorbell, .completion = &completion, .filled = filled.data(),
-                    .mask = depth - 1, .queue = 0, .reserved = 0, .ready = 0, .completed = 0, .lock = 0, .fills = 0, .reserved1 = 0};
+                    .mask = depth - 1, .queue = 0, .reserved = 0, .ready = 0, .completed = 0, .lock = 0, .asked = 0, .reserved1 = 0};
         txq.control = &kernel_control;
         sender.emplace(wire, port.get().backend().keys(), pool);
         txq.ring.queue = sender->add({.entries = {.words = words.data(), .depth = depth, .queue = 0},
@@ -58,7 +58,7 @@ class HardwarePacing : public testing::Test {
     numbered_buffers frames{port.get(), cpu, 64};
     nic::wire wire;
     alignas(64) std::array<std::uint32_t, depth * 16> words{};
-    std::array<std::uint32_t, depth> filled{};
+    std::array<std::uint32_t, depth / 32> filled{};
     std::uint32_t dbrec = 0;
     std::uint64_t doorbell = 0;
     weftio_cqe completion{};

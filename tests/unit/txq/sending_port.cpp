@@ -180,7 +180,7 @@ void raw_queue::push()
 
 void raw_queue::claim(std::uint32_t ready)
 {
-    txq_->ring.reserved = ready;
+    txq_->ring.reserved = txq_->ring.asked = ready;
     weftio_dev_send_publish(&txq_->ring, ready);
     weftio_dev_eth_txq_push(txq_);
 }
@@ -203,7 +203,7 @@ void start_at(const port& port, const eth_txq& queue, std::uint32_t index)
         nic_side.restart(nic_side.ring(), index);
         auto* completion = const_cast<weftio_cqe*>(ring.completion);
         weftio_store_release_sys_u32(&completion->publication, weftio_cqe_publication(index - 1, WEFTIO_CQE_OPCODE_REQUESTER, 0));
-        ring.reserved = ring.ready = ring.completed = index;
+        ring.reserved = ring.asked = ring.ready = ring.completed = index;
         *ring.doorbell = 0;
         weftio_store_release_sys_u32(ring.dbrec, weftio_swap32(index & 0xffffu));
     });

@@ -258,10 +258,13 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_status(const WEFTIO_GLOBAL struct weftio
 /** Waits for the other blocks that are in a commit or a push, a few instructions each. Returns 0 when the host wants an end first. */
 WEFTIO_FN weftio_u32 weftio_dev_eth_txq_lock(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq)
 {
-    for (weftio_u32 attempt = 0; weftio_compare_exchange_u32(&txq->ring.lock, 0, 1) != 0; ++attempt) {
-        if (weftio_dev_aborted(txq->control))
-            return 0;
-        weftio_relax(attempt);
+    /* A look at the lock is quick; one at the abort flag may be a round trip over a bus. */
+    for (weftio_u32 attempt = 0; weftio_compare_exchange_u32(&txq->ring.lock, 0, 1) != 0;) {
+        do {
+            if (++attempt % 64 == 0 && weftio_dev_aborted(txq->control))
+                return 0;
+            weftio_relax(attempt);
+        } while (weftio_load_relaxed_u32(&txq->ring.lock));
     }
     return 1;
 }
@@ -282,16 +285,16 @@ WEFTIO_FN void weftio_dev_eth_txq_unlock(WEFTIO_GLOBAL struct weftio_dev_eth_txq
  */
 WEFTIO_FN weftio_s32 weftio_dev_eth_txq_commit_strong(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq)
 {
-    struct weftio_dev_send_signs signs = weftio_dev_eth_txq_signs(txq);
-
     if (!weftio_dev_eth_txq_lock(txq))
         return WEFTIO_DEV_ABORTED;
     weftio_u32 ready = weftio_load_relaxed_u32(&txq->ring.ready);
     weftio_u32 filled = weftio_dev_send_scan(&txq->ring, ready);
     if (filled != ready)
         weftio_dev_send_publish(&txq->ring, filled);
-    weftio_dev_eth_txq_unlock(txq);
+    /* What goes over a bus is asked for, and said, in front of the one wait of the unlock. */
+    struct weftio_dev_send_signs signs = weftio_dev_eth_txq_signs(txq);
     weftio_dev_beat(txq->control, &txq->beats, WEFTIO_DEV_FUNCTION_COMMIT, filled, WEFTIO_DEV_OK);
+    weftio_dev_eth_txq_unlock(txq);
     return weftio_dev_send_status(signs);
 }
 
@@ -310,7 +313,7 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_commit_weak(WEFTIO_GLOBAL struct weftio_
     if (count) {
         weftio_u32 ready = weftio_load_relaxed_u32(&txq->ring.ready) + count;
         weftio_store_relaxed_u32(&txq->ring.reserved, ready);
-        weftio_store_relaxed_u32(&txq->ring.fills, ready);
+        weftio_store_relaxed_u32(&txq->ring.asked, ready);
         weftio_dev_send_publish(&txq->ring, ready);
         weftio_dev_beat(txq->control, &txq->beats, WEFTIO_DEV_FUNCTION_COMMIT, ready, WEFTIO_DEV_OK);
     }

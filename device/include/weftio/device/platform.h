@@ -8,13 +8,14 @@
  *   2. loads          weftio_load_relaxed_u32, weftio_load_acquire_u32, weftio_load_acquire_sys_{u32,u64}, weftio_load_x4
  *   3. stores         weftio_store_relaxed_u32, weftio_store_release_u32, weftio_store_release_sys_{u32,u64}, weftio_store_x4,
  *                     weftio_store_doorbell_u64
- *   4. read-modify    weftio_fetch_add_u32, weftio_compare_exchange_u32, weftio_compare_exchange_relaxed_u32
- *   5. fences         weftio_fence_acquire_sys, weftio_fence_release_sys; weftio_fence_release, and behind it
- *                     weftio_store_fenced_u32 and weftio_add_fenced_u32: one wait of a GPU releases through several words
- *   6. byte order     weftio_swap16, weftio_swap32, weftio_swap64 (big-endian <-> host; every supported host is little-endian)
+ *   4. read-modify    weftio_fetch_add_u32, weftio_fetch_add_relaxed_u32, weftio_compare_exchange_u32, weftio_xor_relaxed_u32,
+ *                     weftio_xor_release_u32
+ *   5. fence          weftio_fence_acquire, and in front of it weftio_load_fenced_u32: one wait of a GPU acquires several words
+ *   6. bits           weftio_swap16, weftio_swap32, weftio_swap64 (big-endian <-> host; every supported host is little-endian),
+ *                     weftio_trailing_ones_u32
  *   7. who am I       weftio_lane, weftio_block_lanes, weftio_block, weftio_blocks, weftio_warp_lane, weftio_warp_lanes
  *   8. together       weftio_block_barrier, weftio_warp_barrier, weftio_block_sum_u32, weftio_warp_sum_u32;
- *                     struct weftio_peers, weftio_find_peers, weftio_of_first_peer, weftio_peers_barrier
+ *                     struct weftio_peers, weftio_find_peers, weftio_of_first_peer, weftio_or_of_peers
  *   9. waiting        weftio_relax, weftio_timer_ns (where WEFTIO_HAS_TIMER is 1)
  *
  * `_sys` means: ordered against every agent that can reach the memory, the NIC included; without it, against lanes of the

@@ -99,14 +99,14 @@ struct weftio_dev_send_ring {
     WEFTIO_GLOBAL weftio_u32 *dbrec;                    /**< send doorbell record: ready, low 16 bits, big-endian */
     WEFTIO_GLOBAL weftio_u64 *doorbell;                 /**< 8 bytes in the form of a control segment's first half */
     const WEFTIO_GLOBAL struct weftio_cqe *completion;  /**< the collapsed completion */
-    WEFTIO_GLOBAL weftio_u32 *filled;                   /**< strong mode: index + 1 of the entry that fills each slot; the kernels' own */
+    WEFTIO_GLOBAL weftio_u32 *filled;                   /**< strong mode: a bit for each block, 1 while filled and not committed */
     weftio_u32 mask;
     weftio_u32 queue;     /**< number of the queue at its NIC */
     weftio_u32 reserved;  /**< next index to hand out */
     weftio_u32 ready;     /**< next index to commit */
     weftio_u32 completed; /**< what was known last; may lag behind the completion */
     weftio_u32 lock;      /**< held while a strong commit scans, and while a push rings */
-    weftio_u32 fills;     /**< strong mode: blocks filled in all, in any order */
+    weftio_u32 asked;     /**< `reserved`, and what lanes have asked for that are still being let in or refused */
     weftio_u32 reserved1;
 };
 
@@ -151,30 +151,36 @@ WEFTIO_FN weftio_u32 weftio_dev_send_room(WEFTIO_GLOBAL struct weftio_dev_send_r
     return room <= ring->mask + 1 ? room : 0; /* a completion of an entry that is not in the ring frees none */
 }
 
-/** Claims `count` to `count * times` consecutive entries, a multiple of `count`, or none. Returns how many; the first is `*first`. */
+/**
+ * Claims `count` to `count * times` consecutive entries, a multiple of `count`, or none. Returns how many; the first is `*first`.
+ *
+ * Nobody has to try again because somebody else was faster: `asked` says who is let in, `reserved` where. What is refused is given
+ * back, so for a moment a claim beside a refused one may find no room.
+ */
 WEFTIO_FN weftio_u32 weftio_dev_send_claim(WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 count, weftio_u32 times,
                                            weftio_u32 *first)
 {
+    weftio_u32 depth = ring->mask + 1, wanted = count * times;
+    weftio_u32 asked = weftio_fetch_add_relaxed_u32(&ring->asked, wanted);
     weftio_u32 completed = weftio_load_acquire_u32(&ring->completed);
-    weftio_u32 reserved = weftio_load_relaxed_u32(&ring->reserved);
+    weftio_s32 room = (weftio_s32)(completed + depth - asked);
 
-    for (;;) {
-        if (reserved - completed + count > ring->mask + 1) {
-            completed = weftio_dev_send_completed(ring);
-            reserved = weftio_load_relaxed_u32(&ring->reserved);
-            if (reserved - completed + count > ring->mask + 1)
-                return 0;
+    if (room < (weftio_s32)wanted) {
+        completed = weftio_dev_send_completed(ring);
+        room = (weftio_s32)(completed + depth - asked);
+        if (room > 0)
             weftio_store_release_u32(&ring->completed, completed);
-        }
-        weftio_u32 room = (ring->mask + 1 - (reserved - completed)) / count * count;
-        weftio_u32 claimed = weftio_min_u32(room, count * times);
-        /* Orders nothing: that the entries are free was learned by the acquire of `completed`. */
-        weftio_u32 seen = weftio_compare_exchange_relaxed_u32(&ring->reserved, reserved, reserved + claimed);
-        *first = reserved;
-        if (seen == reserved)
-            return claimed;
-        reserved = seen; /* somebody was faster; no look at the ring is needed to go on from there */
     }
+    weftio_u32 claimed = room > 0 ? weftio_min_u32((weftio_u32)room, wanted) / count * count : 0;
+    if (claimed != wanted)
+        weftio_fetch_add_relaxed_u32(&ring->asked, claimed - wanted);
+    if (!claimed)
+        return 0;
+    *first = weftio_fetch_add_relaxed_u32(&ring->reserved, claimed);
+    /* The place may be that of a later claim, which knew of later completions: acquire them here too. */
+    while (*first + claimed - completed > depth)
+        completed = weftio_dev_send_completed(ring);
+    return claimed;
 }
 
 /**
@@ -211,33 +217,63 @@ WEFTIO_FN void weftio_dev_send_segment(const WEFTIO_GLOBAL struct weftio_dev_sen
     weftio_store_x4(ring->segments + (weftio_u64)at * 4, a, b, c, d);
 }
 
-/**
- * Strong mode: says that the `blocks` blocks from `index` on are filled. The first is marked last, so that no other block's commit
- * publishes half an entry.
- */
-WEFTIO_FN void weftio_dev_send_fill(WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 index, weftio_u32 blocks)
+/** Strong mode: says that the block at `index` is filled. Lanes of a warp that call together say so with one atomic. */
+WEFTIO_FN void weftio_dev_send_mark(WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 index)
 {
-    struct weftio_peers peers = weftio_find_peers((weftio_u64)ring + blocks);
+    WEFTIO_GLOBAL weftio_u32 *word = &ring->filled[(index & ring->mask) / 32];
+    struct weftio_peers peers = weftio_find_peers((weftio_u64)word);
+    weftio_u32 marks = weftio_or_of_peers(peers, 1u << index % 32);
 
-    /* Release, pairs with the acquires in weftio_dev_send_scan: the entry is written before its marks and before it counts. */
-    weftio_fence_release();
-    for (weftio_u32 end = index + blocks; end != index; --end)
-        weftio_store_fenced_u32(&ring->filled[(end - 1) & ring->mask], end);
-    weftio_peers_barrier(peers);
+    /* Release, pairs with the acquire in weftio_dev_send_scan: the entries are written before their marks. */
     if (peers.rank == 0)
-        weftio_add_fenced_u32(&ring->fills, blocks * peers.count);
+        weftio_xor_release_u32(word, marks);
 }
 
-/** The end of the run of filled entries that starts at `ready`. When all that is claimed has been filled, one look tells. */
+/** Strong mode: the `blocks` blocks from `index` on are filled. The first is marked last: no commit publishes half an entry. */
+WEFTIO_FN void weftio_dev_send_fill(WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 index, weftio_u32 blocks)
+{
+    for (weftio_u32 end = index + blocks; end != index; --end)
+        weftio_dev_send_mark(ring, end - 1);
+}
+
+/** Takes away the marks that follow each other from `ready` on, in one word. Returns the end of their run. */
+WEFTIO_FN weftio_u32 weftio_dev_send_take_bits(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 ready)
+{
+    WEFTIO_GLOBAL weftio_u32 *word = &ring->filled[(ready & ring->mask) / 32];
+    weftio_u32 at = ready % 32, run = weftio_trailing_ones_u32(weftio_load_fenced_u32(word) >> at);
+
+    if (run)
+        weftio_xor_relaxed_u32(word, 0xffffffffu >> (32 - run) << at);
+    return ready + run;
+}
+
+#define WEFTIO_DEV_LOOK_WORDS 16u /* whose loads are under way together: each is a round trip to the memory of a GPU */
+
+/** As weftio_dev_send_take_bits, but whole words and several of them. @pre `ready` is at the start of a word */
+WEFTIO_FN weftio_u32 weftio_dev_send_take_words(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 ready)
+{
+    weftio_u32 marks[WEFTIO_DEV_LOOK_WORDS], first = (ready & ring->mask) / 32, last = ring->mask / 32;
+
+    for (weftio_u32 i = 0; i < WEFTIO_DEV_LOOK_WORDS; ++i)
+        marks[i] = weftio_load_fenced_u32(&ring->filled[(first + i) & last]);
+    for (weftio_u32 i = 0; i < WEFTIO_DEV_LOOK_WORDS && i <= last && marks[i] == 0xffffffffu; ++i, ready += 32)
+        weftio_store_relaxed_u32(&ring->filled[(first + i) & last], 0);
+    return ready;
+}
+
+/** The end of the run of filled blocks that starts at `ready`; takes their marks away. One lane at a time. */
 WEFTIO_FN weftio_u32 weftio_dev_send_scan(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 ready)
 {
-    weftio_u32 fills = weftio_load_acquire_u32(&ring->fills); /* first: what is claimed later cannot be among them */
-    weftio_u32 reserved = weftio_load_relaxed_u32(&ring->reserved);
-
-    if (fills == reserved)
-        return reserved;
-    while (ready != reserved && weftio_load_acquire_u32(&ring->filled[ready & ring->mask]) == ready + 1)
-        ++ready;
+    ready = weftio_dev_send_take_bits(ring, ready);
+    if (ready % 32 == 0) {
+        for (weftio_u32 before = ready - 1; before != ready;) {
+            before = ready;
+            ready = weftio_dev_send_take_words(ring, before);
+        }
+        ready = weftio_dev_send_take_bits(ring, ready);
+    }
+    /* Acquire, pairs with the releases in weftio_dev_send_mark: what is committed has been written. */
+    weftio_fence_acquire();
     return ready;
 }
 

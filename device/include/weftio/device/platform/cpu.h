@@ -117,41 +117,36 @@ WEFTIO_FN weftio_u32 weftio_fetch_add_u32(weftio_u32 *address, weftio_u32 value)
 {
     return __atomic_fetch_add(address, value, __ATOMIC_ACQ_REL);
 }
+/** As weftio_fetch_add_u32, but orders nothing. */
+WEFTIO_FN weftio_u32 weftio_fetch_add_relaxed_u32(weftio_u32 *address, weftio_u32 value)
+{
+    return __atomic_fetch_add(address, value, __ATOMIC_RELAXED);
+}
 /** Stores `desired` if `*address` is `expected`. Returns what was there. */
 WEFTIO_FN weftio_u32 weftio_compare_exchange_u32(weftio_u32 *address, weftio_u32 expected, weftio_u32 desired)
 {
     __atomic_compare_exchange_n(address, &expected, desired, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
     return expected;
 }
-/** As weftio_compare_exchange_u32, but orders nothing. */
-WEFTIO_FN weftio_u32 weftio_compare_exchange_relaxed_u32(weftio_u32 *address, weftio_u32 expected, weftio_u32 desired)
+WEFTIO_FN void weftio_xor_relaxed_u32(weftio_u32 *address, weftio_u32 bits)
 {
-    __atomic_compare_exchange_n(address, &expected, desired, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-    return expected;
+    __atomic_fetch_xor(address, bits, __ATOMIC_RELAXED);
+}
+WEFTIO_FN void weftio_xor_release_u32(weftio_u32 *address, weftio_u32 bits)
+{
+    __atomic_fetch_xor(address, bits, __ATOMIC_RELEASE);
 }
 
-/* 5. fences; here the stores behind one release by themselves, which costs nothing and is what ThreadSanitizer understands */
-WEFTIO_FN void weftio_fence_release()
+/* 5. fence; here the loads before it acquire by themselves, which costs nothing and is what ThreadSanitizer understands */
+WEFTIO_FN weftio_u32 weftio_load_fenced_u32(const weftio_u32 *address)
 {
+    return __atomic_load_n(address, __ATOMIC_ACQUIRE);
 }
-WEFTIO_FN void weftio_store_fenced_u32(weftio_u32 *address, weftio_u32 value)
+WEFTIO_FN void weftio_fence_acquire()
 {
-    __atomic_store_n(address, value, __ATOMIC_RELEASE);
-}
-WEFTIO_FN void weftio_add_fenced_u32(weftio_u32 *address, weftio_u32 value)
-{
-    __atomic_fetch_add(address, value, __ATOMIC_ACQ_REL);
-}
-WEFTIO_FN void weftio_fence_acquire_sys()
-{
-    std::atomic_thread_fence(std::memory_order_acquire);
-}
-WEFTIO_FN void weftio_fence_release_sys()
-{
-    std::atomic_thread_fence(std::memory_order_release);
 }
 
-/* 6. byte order */
+/* 6. bits */
 WEFTIO_FN weftio_u16 weftio_swap16(weftio_u16 value)
 {
     return __builtin_bswap16(value);
@@ -163,6 +158,10 @@ WEFTIO_FN weftio_u32 weftio_swap32(weftio_u32 value)
 WEFTIO_FN weftio_u64 weftio_swap64(weftio_u64 value)
 {
     return __builtin_bswap64(value);
+}
+WEFTIO_FN weftio_u32 weftio_trailing_ones_u32(weftio_u32 value)
+{
+    return ~value ? (weftio_u32)__builtin_ctz(~value) : 32;
 }
 
 /* 7. who am I */
@@ -238,10 +237,11 @@ WEFTIO_FN weftio_u32 weftio_of_first_peer(struct weftio_peers peers, weftio_u32 
     (void)peers;
     return value;
 }
-/** What each peer wrote before is seen by all of them afterwards. */
-WEFTIO_FN void weftio_peers_barrier(struct weftio_peers peers)
+/** The values of all peers or-ed, given to every peer. A barrier: what each wrote before is seen by all of them afterwards. */
+WEFTIO_FN weftio_u32 weftio_or_of_peers(struct weftio_peers peers, weftio_u32 value)
 {
     (void)peers;
+    return value;
 }
 
 /* 9. waiting */

@@ -92,6 +92,13 @@ WEFTIO_FN weftio_u32 weftio_fetch_add_u32(weftio_u32 *address, weftio_u32 value)
     asm volatile("atom.acq_rel.gpu.add.u32 %0, [%1], %2;" : "=r"(before) : "l"(address), "r"(value) : "memory");
     return before;
 }
+/** As weftio_fetch_add_u32, but orders nothing. */
+WEFTIO_FN weftio_u32 weftio_fetch_add_relaxed_u32(weftio_u32 *address, weftio_u32 value)
+{
+    weftio_u32 before;
+    asm volatile("atom.relaxed.gpu.add.u32 %0, [%1], %2;" : "=r"(before) : "l"(address), "r"(value) : "memory");
+    return before;
+}
 /** Stores `desired` if `*address` is `expected`. Returns what was there. */
 WEFTIO_FN weftio_u32 weftio_compare_exchange_u32(weftio_u32 *address, weftio_u32 expected, weftio_u32 desired)
 {
@@ -102,40 +109,28 @@ WEFTIO_FN weftio_u32 weftio_compare_exchange_u32(weftio_u32 *address, weftio_u32
                  : "memory");
     return before;
 }
-/** As weftio_compare_exchange_u32, but orders nothing. */
-WEFTIO_FN weftio_u32 weftio_compare_exchange_relaxed_u32(weftio_u32 *address, weftio_u32 expected, weftio_u32 desired)
+WEFTIO_FN void weftio_xor_relaxed_u32(weftio_u32 *address, weftio_u32 bits)
 {
-    weftio_u32 before;
-    asm volatile("atom.relaxed.gpu.cas.b32 %0, [%1], %2, %3;"
-                 : "=r"(before)
-                 : "l"(address), "r"(expected), "r"(desired)
-                 : "memory");
-    return before;
+    asm volatile("red.relaxed.gpu.xor.b32 [%0], %1;" ::"l"(address), "r"(bits) : "memory");
+}
+WEFTIO_FN void weftio_xor_release_u32(weftio_u32 *address, weftio_u32 bits)
+{
+    asm volatile("red.release.gpu.xor.b32 [%0], %1;" ::"l"(address), "r"(bits) : "memory");
 }
 
-/* 5. fences */
-WEFTIO_FN void weftio_fence_release()
+/* 5. fence */
+WEFTIO_FN weftio_u32 weftio_load_fenced_u32(const weftio_u32 *address)
+{
+    weftio_u32 value;
+    asm volatile("ld.relaxed.gpu.u32 %0, [%1];" : "=r"(value) : "l"(address) : "memory");
+    return value;
+}
+WEFTIO_FN void weftio_fence_acquire()
 {
     asm volatile("fence.acq_rel.gpu;" ::: "memory");
 }
-WEFTIO_FN void weftio_store_fenced_u32(weftio_u32 *address, weftio_u32 value)
-{
-    asm volatile("st.relaxed.gpu.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
-}
-WEFTIO_FN void weftio_add_fenced_u32(weftio_u32 *address, weftio_u32 value)
-{
-    asm volatile("red.relaxed.gpu.add.u32 [%0], %1;" ::"l"(address), "r"(value) : "memory");
-}
-WEFTIO_FN void weftio_fence_acquire_sys()
-{
-    asm volatile("fence.acq_rel.sys;" ::: "memory");
-}
-WEFTIO_FN void weftio_fence_release_sys()
-{
-    asm volatile("fence.acq_rel.sys;" ::: "memory");
-}
 
-/* 6. byte order */
+/* 6. bits */
 WEFTIO_FN weftio_u32 weftio_swap32(weftio_u32 value)
 {
     return __byte_perm(value, 0, 0x0123);
@@ -147,6 +142,10 @@ WEFTIO_FN weftio_u16 weftio_swap16(weftio_u16 value)
 WEFTIO_FN weftio_u64 weftio_swap64(weftio_u64 value)
 {
     return ((weftio_u64)weftio_swap32((weftio_u32)value) << 32) | weftio_swap32((weftio_u32)(value >> 32));
+}
+WEFTIO_FN weftio_u32 weftio_trailing_ones_u32(weftio_u32 value)
+{
+    return (weftio_u32)__clz((int)__brev(~value));
 }
 
 /* 7. who am I */
@@ -238,10 +237,18 @@ WEFTIO_FN weftio_u32 weftio_of_first_peer(weftio_peers peers, weftio_u32 value)
 {
     return __shfl_sync(peers.mask, value, __ffs((int)peers.mask) - 1);
 }
-/** What each peer wrote before is seen by all of them afterwards. */
-WEFTIO_FN void weftio_peers_barrier(weftio_peers peers)
+/** The values of all peers or-ed, given to every peer. A barrier: what each wrote before is seen by all of them afterwards. */
+WEFTIO_FN weftio_u32 weftio_or_of_peers(weftio_peers peers, weftio_u32 value)
 {
     __syncwarp(peers.mask);
+#if __CUDA_ARCH__ >= 800
+    return __reduce_or_sync(peers.mask, value);
+#else
+    weftio_u32 all = 0;
+    for (weftio_u32 rest = peers.mask; rest; rest &= rest - 1)
+        all |= __shfl_sync(peers.mask, value, __ffs((int)rest) - 1);
+    return all;
+#endif
 }
 
 /* 9. waiting */

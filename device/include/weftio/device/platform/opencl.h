@@ -87,6 +87,11 @@ WEFTIO_FN weftio_u32 weftio_fetch_add_u32(__global weftio_u32 *address, weftio_u
 {
     return atomic_fetch_add_explicit((volatile __global atomic_uint *)address, value, memory_order_acq_rel, WEFTIO_SCOPE_SYS);
 }
+/** As weftio_fetch_add_u32, but orders nothing. */
+WEFTIO_FN weftio_u32 weftio_fetch_add_relaxed_u32(__global weftio_u32 *address, weftio_u32 value)
+{
+    return atomic_fetch_add_explicit((volatile __global atomic_uint *)address, value, memory_order_relaxed, memory_scope_device);
+}
 /** Stores `desired` if `*address` is `expected`. Returns what was there. */
 WEFTIO_FN weftio_u32 weftio_compare_exchange_u32(__global weftio_u32 *address, weftio_u32 expected, weftio_u32 desired)
 {
@@ -94,36 +99,25 @@ WEFTIO_FN weftio_u32 weftio_compare_exchange_u32(__global weftio_u32 *address, w
                                             memory_order_acquire, WEFTIO_SCOPE_SYS);
     return expected;
 }
-/** As weftio_compare_exchange_u32, but orders nothing. */
-WEFTIO_FN weftio_u32 weftio_compare_exchange_relaxed_u32(__global weftio_u32 *address, weftio_u32 expected, weftio_u32 desired)
+WEFTIO_FN void weftio_xor_relaxed_u32(__global weftio_u32 *address, weftio_u32 bits)
 {
-    atomic_compare_exchange_strong_explicit((volatile __global atomic_uint *)address, &expected, desired, memory_order_relaxed,
-                                            memory_order_relaxed, memory_scope_device);
-    return expected;
+    atomic_fetch_xor_explicit((volatile __global atomic_uint *)address, bits, memory_order_relaxed, memory_scope_device);
+}
+WEFTIO_FN void weftio_xor_release_u32(__global weftio_u32 *address, weftio_u32 bits)
+{
+    atomic_fetch_xor_explicit((volatile __global atomic_uint *)address, bits, memory_order_release, memory_scope_device);
 }
 
-/* 5. fences; here the stores behind one release by themselves */
-WEFTIO_FN void weftio_fence_release(void)
+/* 5. fence; here the loads before it acquire by themselves */
+WEFTIO_FN weftio_u32 weftio_load_fenced_u32(const __global weftio_u32 *address)
 {
+    return weftio_load_acquire_u32(address);
 }
-WEFTIO_FN void weftio_store_fenced_u32(__global weftio_u32 *address, weftio_u32 value)
+WEFTIO_FN void weftio_fence_acquire(void)
 {
-    weftio_store_release_u32(address, value);
-}
-WEFTIO_FN void weftio_add_fenced_u32(__global weftio_u32 *address, weftio_u32 value)
-{
-    weftio_fetch_add_u32(address, value);
-}
-WEFTIO_FN void weftio_fence_acquire_sys(void)
-{
-    atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_acquire, WEFTIO_SCOPE_SYS);
-}
-WEFTIO_FN void weftio_fence_release_sys(void)
-{
-    atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_release, WEFTIO_SCOPE_SYS);
 }
 
-/* 6. byte order */
+/* 6. bits */
 WEFTIO_FN weftio_u16 weftio_swap16(weftio_u16 value)
 {
     return as_ushort(as_uchar2(value).yx);
@@ -135,6 +129,10 @@ WEFTIO_FN weftio_u32 weftio_swap32(weftio_u32 value)
 WEFTIO_FN weftio_u64 weftio_swap64(weftio_u64 value)
 {
     return as_ulong(as_uchar8(value).s76543210);
+}
+WEFTIO_FN weftio_u32 weftio_trailing_ones_u32(weftio_u32 value)
+{
+    return ctz(~value);
 }
 
 /* 7. who am I */
@@ -230,10 +228,11 @@ WEFTIO_FN weftio_u32 weftio_of_first_peer(struct weftio_peers peers, weftio_u32 
     (void)peers;
     return value;
 }
-/** What each peer wrote before is seen by all of them afterwards. */
-WEFTIO_FN void weftio_peers_barrier(struct weftio_peers peers)
+/** The values of all peers or-ed, given to every peer. A barrier: what each wrote before is seen by all of them afterwards. */
+WEFTIO_FN weftio_u32 weftio_or_of_peers(struct weftio_peers peers, weftio_u32 value)
 {
     (void)peers;
+    return value;
 }
 
 /* 9. waiting: OpenCL C has no clock; weftio_dev_clock (clock.h) reads one that the host keeps */
