@@ -14,12 +14,10 @@
 #include <fstream>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string_view>
 
 #include "core/bpf_words.hpp"
 #include "core/log.hpp"
-#include "core/short_nap.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio::detail {
@@ -126,13 +124,7 @@ class environment {
         std::vector<char*> argv;
         for (auto& argument : arguments_)
             argv.push_back(argument.data());
-        int result = 0;
-        {
-            std::optional<short_nap> cut;
-            if (!pci) // a driver of hardware may mean what it sleeps
-                cut.emplace();
-            result = rte_eal_init(static_cast<int>(argv.size()), argv.data());
-        }
+        int result = rte_eal_init(static_cast<int>(argv.size()), argv.data());
         sched_setaffinity(0, sizeof allowed, &allowed);
         take_bpf_words();
         ours_ = result >= 0;
