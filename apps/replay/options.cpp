@@ -37,6 +37,16 @@ CLI::Validator above_zero()
             ""};
 }
 
+/// CLI11 takes -1 for the largest number there is.
+CLI::Validator whole_number()
+{
+    return {[](std::string& text) {
+                bool good = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
+                return good ? "" : fmt::format("{} is not a whole number from 0 on", text);
+            },
+            ""};
+}
+
 CLI::Validator core_of_this_machine()
 {
     return {[](std::string& text) {
@@ -60,8 +70,8 @@ void add_files_and_timing(CLI::App& app, words& to)
     app.add_flag("-t,--topspeed", to.topspeed)->excludes(multiplier)->excludes(pps)->excludes(mbps);
     app.add_option("--start-at", to.start_at);
     app.add_option("--max-gap", to.max_gap);
-    app.add_option("-l,--loop", to.loop);
-    app.add_option("-L,--limit", to.limit)->check(above_zero());
+    app.add_option("-l,--loop", to.loop)->check(whole_number());
+    app.add_option("-L,--limit", to.limit)->check(above_zero())->check(whole_number());
     app.add_option("--duration", to.duration);
 }
 
@@ -107,15 +117,25 @@ auto required(const char* option, const std::string& text, const char* form, Par
     return *value;
 }
 
+std::uint64_t start_of(const std::string& text)
+{
+    std::uint64_t now_ns = utc_now_ns();
+    std::uint64_t start_ns = required("--start-at", text, "1700000000.5, 2026-11-21T09:30:00Z or +SECONDS",
+                                      [now_ns](const std::string& time) { return parse_time(time, now_ns); });
+    if (start_ns < now_ns)
+        refuse(fmt::format("--start-at {}: was {} s ago; name a time to come, or +SECONDS", text, (now_ns - start_ns) / 1'000'000'000));
+    return start_ns;
+}
+
 std::uint64_t duration_of(const char* option, const std::string& text)
 {
     return text.empty() ? 0 : required(option, text, "2, 1.5s, 20ms, 100us or 7ns", parse_duration);
 }
 
-/// -i takes an interface's bare name, as tcpreplay does; a word with a colon, a comma or of a port without either is a spec.
+/// An interface's bare name will do, as for tcpreplay; a word with a colon, a comma or of a port without either is a spec.
 std::string port_of(const std::string& text)
 {
-    bool spec = text.find_first_of(":,") != std::string::npos || text == "null" || text == "loopback";
+    bool spec = text.find_first_of(":,") != std::string::npos || text == "null" || text == "loopback" || text.starts_with("net_");
     return spec ? text : "iface:" + text;
 }
 
@@ -123,7 +143,7 @@ void take_names(words& from, command& to)
 {
     std::vector<std::string>& names = from.names;
     if (to.what == command::action::replay && from.port.empty() && names.size() >= 2) {
-        to.session.port = names.back();
+        to.session.port = port_of(names.back());
         names.pop_back();
     } else if (!from.port.empty()) {
         to.session.port = port_of(from.port);
@@ -184,8 +204,7 @@ void take_words(words& from, command& to)
     if (from.unique_ip && from.preload)
         refuse("--unique-ip edits frames in every loop, --preload-pcap once; leave out one of them");
     if (!from.start_at.empty())
-        session.start_at_ns = required("--start-at", from.start_at, "1700000000.5, 2026-11-21T09:30:00Z or +SECONDS",
-                                       [](const std::string& text) { return parse_time(text, utc_now_ns()); });
+        session.start_at_ns = start_of(from.start_at);
     if (!from.late_after.empty())
         session.late_after_ns = duration_of("--late-after", from.late_after);
     session.mtu = from.mtu;
@@ -312,6 +331,9 @@ command parse_command_line(int argc, const char* const* argv)
         if (given.version)
             return say("weftio-replay " WEFTIO_VERSION "\n", 0);
         take_words(given, made);
+    } catch (const CLI::ExtrasError&) {
+        return say(fmt::format("weftio-replay: no such option: {}; see weftio-replay --help\n", fmt::join(app.remaining(), " ")),
+                   static_cast<int>(outcome::usage));
     } catch (const CLI::Error& error) {
         return say(fmt::format("weftio-replay: {}\n", error.what()), static_cast<int>(outcome::usage));
     }

@@ -27,6 +27,9 @@ TEST(CommandLine, InterfaceMayBeNamedAsForTcpreplay)
 {
     EXPECT_EQ(parse({"-i", "eth0", "a.pcap"}).session.port, "iface:eth0");
     EXPECT_EQ(parse({"-i", "pcap:tx=o", "a.pcap"}).session.port, "pcap:tx=o");
+    EXPECT_EQ(parse({"a.pcap", "eth0"}).session.port, "iface:eth0");
+    for (const char* spec : {"null", "loopback", "net_null0", "net_null0,size=64", "tap:t", "0000:3b:00.0"})
+        EXPECT_EQ(parse({"a.pcap", spec}).session.port, spec);
 }
 
 TEST(CommandLine, WordsOfTcpreplayMeanWhatTheyMean)
@@ -80,6 +83,10 @@ TEST(CommandLine, MistakesAreRefusedWithExitCode1)
         {"--dst-mac", "here", "a", "null"},
         {"--vlan-push", "4096", "a", "null"},
         {"--start-at", "tomorrow", "a", "null"},
+        {"--start-at", "1600000000", "a", "null"},
+        {"--loop", "-1", "a", "null"},
+        {"--limit", "-1", "a", "null"},
+        {"--limit", "1.5", "a", "null"},
         {"--loop", "2", "-", "null"},
         {"-", "-", "null"},
         {"-K", "--unique-ip", "a", "null"},
