@@ -46,6 +46,18 @@ bool share_out_cores(session_options& options)
     return true;
 }
 
+/// Asked before anything is sent, which may take hours.
+bool can_be_written(const std::string& path)
+{
+    std::FILE* file = path.empty() || path == "-" ? nullptr : std::fopen(path.c_str(), "a");
+    if (file)
+        std::fclose(file);
+    bool good = file || path.empty() || path == "-";
+    if (!good)
+        fmt::print(stderr, "weftio-replay: {}: cannot be written; name a file in a folder that can\n", path);
+    return good;
+}
+
 bool write_file(const std::string& path, const std::string& text)
 {
     std::FILE* file = path == "-" ? stdout : std::fopen(path.c_str(), "w");
@@ -91,7 +103,7 @@ int replay(command& wanted)
 {
     if (wanted.strict && !all_good(wanted))
         return static_cast<int>(outcome::damaged);
-    if (!share_out_cores(wanted.session))
+    if (!can_be_written(wanted.json) || !can_be_written(wanted.plot) || !share_out_cores(wanted.session))
         return static_cast<int>(outcome::usage);
     screen shown(!wanted.quiet && ::isatty(STDERR_FILENO), wanted.stats_s);
     run_report report = replay_files(wanted.session, stop, [&](const progress& at) { shown.show(at); });

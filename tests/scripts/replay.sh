@@ -66,6 +66,12 @@ expect 2 "$replay" --strict -t cut.pcap pcap:tx=strict.pcap
 [[ ! -s strict.pcap ]] || fail "--strict has sent something"
 expect 2 "$replay" --check cut.pcap "$capture"
 
+echo "== a report that cannot be written is found before anything is sent"
+for option in --json --plot; do
+    expect 1 "$replay" $option "$work/none/report" "$capture" pcap:tx=unsent.pcap
+    [[ ! -e unsent.pcap ]] || fail "$option: frames were sent"
+done
+
 echo "== a capture into a capture"
 expect 0 "$replay" --json report.json "$capture" pcap:tx=sent.pcap
 python3 - "$capture" sent.pcap report.json <<'PYTHON'
