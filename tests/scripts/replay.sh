@@ -72,6 +72,13 @@ for option in --json --plot; do
     [[ ! -e unsent.pcap ]] || fail "$option: frames were sent"
 done
 
+echo "== a line on a narrow terminal"
+if command -v script >/dev/null; then
+    script -qec "stty cols 50; timeout -s INT 5 '$replay' --loop 0 '$capture' null >/dev/null" /dev/null </dev/null >narrow.txt || true
+    longest=$(tr '\r' '\n' <narrow.txt | sed 's/\x1b\[K//g' | grep " frames " | awk '{ if (length > most) most = length } END { print most + 0 }')
+    [[ $longest == 49 ]] || fail "the longest line has $longest characters"
+fi
+
 echo "== a capture into a capture"
 expect 0 "$replay" --json report.json "$capture" pcap:tx=sent.pcap
 python3 - "$capture" sent.pcap report.json <<'PYTHON'
