@@ -84,18 +84,20 @@ utc_clock::utc_clock(std::uint64_t ticks, std::uint64_t real_ns, double ns_per_t
     : last_ticks_(ticks), last_real_ns_(real_ns), natural_(ns_per_tick)
 {
     publish(ticks, real_ns, ns_per_tick);
-    scale_before_.store(scale_.load());
+    line& first = lines_[sequence_.load() % 2];
+    first.scale_before.store(first.scale.load());
 }
 
 std::uint64_t utc_clock::at(std::uint64_t ticks) const noexcept
 {
     for (;;) {
         std::uint32_t before = sequence_.load(std::memory_order_acquire);
-        std::uint64_t base_ticks = base_ticks_.load(std::memory_order_acquire);
-        std::uint64_t base_ns = base_ns_.load(std::memory_order_acquire);
-        std::uint64_t scale_before = scale_before_.load(std::memory_order_acquire);
-        std::uint64_t scale = scale_.load(std::memory_order_acquire);
-        if (before % 2 != 0 || before != sequence_.load(std::memory_order_relaxed))
+        const line& now = lines_[before % 2];
+        std::uint64_t base_ticks = now.base_ticks.load(std::memory_order_acquire);
+        std::uint64_t base_ns = now.base_ns.load(std::memory_order_acquire);
+        std::uint64_t scale_before = now.scale_before.load(std::memory_order_acquire);
+        std::uint64_t scale = now.scale.load(std::memory_order_acquire);
+        if (before != sequence_.load(std::memory_order_relaxed)) // it may be written over again
             continue;
         auto since = static_cast<std::int64_t>(ticks - base_ticks);
         auto passed = static_cast<__int128>(since) * static_cast<__int128>(since < 0 ? scale_before : scale);
@@ -105,12 +107,13 @@ std::uint64_t utc_clock::at(std::uint64_t ticks) const noexcept
 
 void utc_clock::publish(std::uint64_t base_ticks, std::uint64_t base_ns, double ns_per_tick) noexcept
 {
-    sequence_.fetch_add(1, std::memory_order_acq_rel);
-    base_ticks_.store(base_ticks, std::memory_order_release);
-    base_ns_.store(base_ns, std::memory_order_release);
-    scale_before_.store(scale_.load(std::memory_order_relaxed), std::memory_order_release);
-    scale_.store(static_cast<std::uint64_t>(ns_per_tick * 4294967296.0), std::memory_order_release);
-    sequence_.fetch_add(1, std::memory_order_release);
+    std::uint32_t next = sequence_.load(std::memory_order_relaxed) + 1;
+    line& made = lines_[next % 2];
+    made.base_ticks.store(base_ticks, std::memory_order_release);
+    made.base_ns.store(base_ns, std::memory_order_release);
+    made.scale_before.store(lines_[(next - 1) % 2].scale.load(std::memory_order_relaxed), std::memory_order_release);
+    made.scale.store(static_cast<std::uint64_t>(ns_per_tick * 4294967296.0), std::memory_order_release);
+    sequence_.store(next, std::memory_order_release);
     next_look_.store(base_ticks + static_cast<std::uint64_t>(look_ns / ns_per_tick), std::memory_order_relaxed);
 }
 

@@ -1,6 +1,7 @@
 // Time on the host: UTC from the processor's cycle counter.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 
@@ -30,10 +31,16 @@ class utc_clock {
 
  private:
     /// now = base_ns + (ticks - base_ticks) * scale / 2^32, with the scale of before or after the base
+    struct line {
+        std::atomic<std::uint64_t> base_ticks{0}, base_ns{0}, scale_before{0}, scale{0};
+    };
+
     void publish(std::uint64_t base_ticks, std::uint64_t base_ns, double ns_per_tick) noexcept;
 
-    std::atomic<std::uint32_t> sequence_{0}; ///< odd while the four below change
-    std::atomic<std::uint64_t> base_ticks_{0}, base_ns_{0}, scale_before_{0}, scale_{0};
+    /// The line in force is lines_[sequence_ % 2]; the next one is written beside it. So nobody who reads ever waits for the thread
+    /// that writes, which may have lost its core in the middle, perhaps to the reader.
+    std::atomic<std::uint32_t> sequence_{0};
+    std::array<line, 2> lines_;
     std::atomic<std::uint64_t> next_look_{0}; ///< in ticks
     std::atomic_flag steering_;
     std::uint64_t last_ticks_, last_real_ns_; ///< the last comparison

@@ -4,8 +4,13 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <csignal>
+#include <ctime>
 #include <thread>
 #include <vector>
+
+#include <pthread.h>
+#include <sched.h>
 
 #include "unit/device/fixture.hpp"
 #include "weftio/clock.hpp"
@@ -160,6 +165,51 @@ TEST(UtcClock, NeverGoesBackWhoeverReadsItAndSteersIt)
     for (std::thread& reader : readers)
         reader.join();
     EXPECT_EQ(backwards.load(), 0u);
+}
+
+/// What a signal handler can see.
+std::atomic<std::uint64_t> reads{0};
+std::atomic<int> held{0};
+std::atomic<bool> reader_waited{false};
+
+/// Holds its thread until another has read the clock, as the scheduler may hold it wherever it is.
+void hold_until_read(int)
+{
+    timespec begin{}, now{};
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    for (std::uint64_t before = reads; reads < before + 2 && !reader_waited; sched_yield()) {
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        reader_waited = now.tv_sec - begin.tv_sec > 10;
+    }
+    ++held;
+}
+
+TEST(UtcClock, IsReadWhileTheThreadThatSteersItHasLostItsCore)
+{
+    utc_clock clock(0, origin_ns, 1.0);
+    std::atomic<bool> steered{false}, read{false};
+    struct sigaction action {}, before {};
+    action.sa_handler = hold_until_read;
+    sigaction(SIGUSR2, &action, &before);
+    std::thread steering([&] {
+        for (std::uint64_t at = 1000; !steered; at += 1000)
+            clock.steer(at, origin_ns + at, at);
+    });
+    std::thread reading([&] {
+        for (; !read; ++reads)
+            static_cast<void>(clock.at(5000));
+    });
+    for (int signal = 0; signal < 100 && !reader_waited; ++signal) {
+        pthread_kill(steering.native_handle(), SIGUSR2);
+        while (held <= signal) // signals that wait become one
+            std::this_thread::yield();
+    }
+    steered = true;
+    steering.join();
+    read = true;
+    reading.join();
+    sigaction(SIGUSR2, &before, nullptr);
+    EXPECT_FALSE(reader_waited);
 }
 
 } // namespace
