@@ -73,7 +73,7 @@ class eth_txq {
     bool failed() const;
     /// Brings the queue back after an error, at position 0 with fresh memory; counters go on. A kernel that still runs keeps the
     /// old memory, which the NIC no longer reads. Blocks until the port has given back what it holds, at most 1 s.
-    /// @throws weftio::error errc::in_use the port still holds frames of it; errc::out_of_memory
+    /// @throws weftio::error errc::in_use the port still holds frames of it; errc::closed port::gone(); errc::out_of_memory
     void reset();
     /// For device::launch: what a kernel holds of the queue.
     std::shared_ptr<detail::lifeline> line() const noexcept;

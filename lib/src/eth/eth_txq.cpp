@@ -281,6 +281,10 @@ bool eth_txq::failed() const
 
 void eth_txq::reset()
 {
+    if (state_->nic->gone())
+        throw error(errc::closed, fmt::format("weftio: eth_txq {}: port {} is gone, its device or its interface was removed; close the queue and the "
+                                              "port, and open them again",
+                                              number(), state_->nic->spec()));
     state_->stop();
     if (!state_->drain())
         throw error(errc::in_use, fmt::format("weftio: eth_txq {}: port {} still holds frames of this queue after 1 s; try again, or close the "

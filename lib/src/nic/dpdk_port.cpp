@@ -261,6 +261,8 @@ nic::wire dpdk_port::wire() const
 std::uint64_t dpdk_port::missed() const noexcept
 {
     rte_eth_stats stats{};
+    if (!rte_eth_dev_is_valid_port(id_)) // somebody has removed it
+        return 0;
     return rte_eth_stats_get(id_, &stats) == 0 ? stats.imissed + stats.rx_nombuf : 0;
 }
 

@@ -64,6 +64,11 @@ bool port::exhausted() const noexcept
     return backend_->exhausted();
 }
 
+bool port::gone() const noexcept
+{
+    return backend_->gone();
+}
+
 unsigned port::turn()
 {
     if (backend_->engine().has_thread())

@@ -21,7 +21,7 @@ soft_port::soft_port(std::string spec, const port_spec& parsed, const port_optio
     : spec_(std::move(spec)), lock_(parsed.interface.empty() ? interface_lock() : interface_lock(spec_, parsed.interface)),
       device_(spec_, parsed, options), sender_(device_.wire(), keys_, send_pool_),
       receiver_(device_.id(), device_.lending_pool(), holds_when_full(parsed, options), parsed.capture),
-      engine_(receiver_, sender_, options, "weftio/" + std::to_string(device_.id()))
+      watch_(device_.id(), parsed.interface), engine_(receiver_, sender_, watch_, options, "weftio/" + std::to_string(device_.id()))
 {
 }
 

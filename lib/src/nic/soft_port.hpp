@@ -66,6 +66,7 @@ class soft_port {
     const dpdk_port& device() const noexcept { return device_; }
     port_counters counters() const;
     bool exhausted() const noexcept { return receiver_.exhausted(); }
+    bool gone() const noexcept { return watch_.gone(); }
     nic::engine& engine() noexcept { return engine_; }
     nic::receiver& receiver() noexcept { return receiver_; } ///< between two turns only
     nic::sender& sender() noexcept { return sender_; }       ///< between two turns only
@@ -85,6 +86,7 @@ class soft_port {
     key_table keys_;
     nic::sender sender_;
     nic::receiver receiver_;
+    port_watch watch_;
     nic::engine engine_;
     std::atomic<std::uint64_t> sequence_{0};
     telemetry_entry telemetry_{*this}; ///< last to come, first to go

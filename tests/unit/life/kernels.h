@@ -47,6 +47,17 @@ WEFTIO_KERNEL void sleeps_in_commit(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq
     weftio_dev_eth_txq_unlock(txq);
 }
 
+/* Sends for as long as the queue takes frames. */
+WEFTIO_KERNEL void sends_for_ever(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr *frames)
+{
+    while (weftio_dev_eth_txq_wait_room(txq, 8, 0) == WEFTIO_DEV_OK) {
+        for (weftio_u32 frame = 0; frame < 8; ++frame)
+            weftio_dev_eth_txq_send_enqueue_strong(txq, weftio_dev_buf_get(frames, frame), 64, WEFTIO_DEV_SEND_NONE);
+        weftio_dev_eth_txq_commit_strong(txq);
+        weftio_dev_eth_txq_push(txq);
+    }
+}
+
 /* Looks once and leaves. */
 WEFTIO_KERNEL void exits_early(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq,
                                WEFTIO_GLOBAL weftio_u32 *let_go)

@@ -52,8 +52,8 @@ void be_known_to_dpdk()
 
 } // namespace
 
-engine::engine(receiver& receiver, sender& sender, const port_options& options, std::string name)
-    : receiver_(receiver), sender_(sender), idle_(options.idle), has_thread_(options.mode == engine_mode::thread)
+engine::engine(receiver& receiver, sender& sender, port_watch& watch, const port_options& options, std::string name)
+    : receiver_(receiver), sender_(sender), watch_(watch), name_(std::move(name)), idle_(options.idle), has_thread_(options.mode == engine_mode::thread)
 {
     if (!has_thread_)
         return;
@@ -62,9 +62,9 @@ engine::engine(receiver& receiver, sender& sender, const port_options& options, 
     } catch (const std::system_error& refusal) {
         throw error(errc::device_error, fmt::format("weftio: engine {}: no thread to run it ({}); raise the limit (ulimit -u, or the pids limit of the "
                                                     "container), or open the port with .mode = engine_mode::inline_worker",
-                                                    name, refusal.what()));
+                                                    name_, refusal.what()));
     }
-    pthread_setname_np(thread_.native_handle(), name.substr(0, 15).c_str());
+    pthread_setname_np(thread_.native_handle(), name_.substr(0, 15).c_str());
     if (options.core >= 0)
         pin(options.core);
     if (options.realtime != 0)
@@ -134,11 +134,24 @@ unsigned engine::one_turn(sides which)
     const std::uint32_t turns = turns_run_.load(std::memory_order_relaxed);
     if (turns % turns_between_looks == 0)
         detail::utc_clock::instance().discipline();
-    unsigned received = which == sides::both ? receiver_.turn() : 0;
+    if (watch_.has_just_gone())
+        lose_port();
+    unsigned received = which == sides::both && !watch_.gone() ? receiver_.turn() : 0;
     unsigned moved = received + sender_.turn(has_thread_ ? entries_per_turn : std::numeric_limits<std::uint32_t>::max());
     busy_ = moved != 0;
     turns_run_.store(turns + 1, std::memory_order_relaxed);
     return moved;
+}
+
+/// Nothing is left to wait for: what is on its way is flushed, and kernels find their queues in error.
+void engine::lose_port()
+{
+    sender_.lose_port();
+    detail::log_or_lose(log_level::error, [&] {
+        return fmt::format("weftio: {}: the port is gone, its device or its interface was removed; what was to be sent is flushed; close the "
+                           "port, and open it again when the interface is back",
+                           name_);
+    });
 }
 
 void engine::run()

@@ -7,10 +7,12 @@
 #include <functional>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 #include <type_traits>
 #include <utility>
 
+#include "nic/port_watch.hpp"
 #include "nic/soft/receiver.hpp"
 #include "nic/soft/sender.hpp"
 #include "weftio/port.hpp"
@@ -21,7 +23,7 @@ namespace weftio::nic {
 class engine {
  public:
     /// @throws weftio::error errc::invalid_argument, errc::permission_denied: the thread cannot be a real-time one
-    engine(receiver& receiver, sender& sender, const port_options& options, std::string name);
+    engine(receiver& receiver, sender& sender, port_watch& watch, const port_options& options, std::string name);
     engine(const engine&) = delete;
     engine& operator=(const engine&) = delete;
     ~engine();
@@ -84,9 +86,12 @@ class engine {
     void pin(int core) const;
     void make_realtime(int priority);
     void end() noexcept;
+    void lose_port();
 
     receiver& receiver_;
     sender& sender_;
+    port_watch& watch_;
+    const std::string name_;
     idle_policy idle_;
     const bool has_thread_;
     std::mutex changers_; ///< one change at a time

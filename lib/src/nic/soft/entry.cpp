@@ -110,6 +110,7 @@ std::uint8_t syndrome_of(refusal reason) noexcept
     case refusal::too_long: return WEFTIO_SYNDROME_LOCAL_LENGTH;
     case refusal::unknown_key:
     case refusal::outside_region: return WEFTIO_SYNDROME_LOCAL_PROTECTION;
+    case refusal::port_gone:
     case refusal::flushed: return WEFTIO_SYNDROME_FLUSHED;
     default: return WEFTIO_SYNDROME_LOCAL_QP_OPERATION;
     }
@@ -131,6 +132,7 @@ const char* to_string(refusal reason) noexcept
     case refusal::wrong_wait: return "a wait with a condition or value that does not exist";
     case refusal::too_far_ahead: return "a wait beyond the queue's horizon";
     case refusal::wrong_doorbell: return "the doorbell record claims more entries than the ring holds";
+    case refusal::port_gone: return "the port is gone: its device or its interface was removed";
     case refusal::flushed: return "flushed: an earlier entry failed";
     }
     return "unknown";

@@ -28,6 +28,7 @@ enum class refusal : std::uint8_t {
     wrong_wait,        ///< condition, nanoseconds of a second or more
     too_far_ahead,     ///< waits beyond the horizon
     wrong_doorbell,    ///< the record claims more entries than the ring holds
+    port_gone,         ///< the device or its interface was taken away
     flushed,           ///< the queue was in error already
 };
 

@@ -31,7 +31,7 @@ unsigned sender::turn(std::uint32_t most)
             lay_down(at);
     }
     // Drivers with a ring of their own look at what they have sent when they are given more: with nothing to give, they are asked.
-    if (moved == 0 && waits_for_driver)
+    if (moved == 0 && waits_for_driver && !port_lost_)
         rte_eth_tx_done_cleanup(wire_.port, 0, 0);
     return moved;
 }
@@ -90,7 +90,17 @@ std::uint32_t sender::add(tx_ring ring)
         place = places_.emplace(place);
     place->queue = std::move(queue);
     awake_.push_back({ring.entries.queue, 0});
+    if (port_lost_)
+        place->queue->lose_port();
     return ring.entries.queue;
+}
+
+void sender::lose_port()
+{
+    port_lost_ = true;
+    for (auto& place : places_)
+        if (place.queue)
+            place.queue->lose_port();
 }
 
 void sender::restart(std::uint32_t number, const tx_ring& ring) noexcept
@@ -112,14 +122,16 @@ void sender::remove(std::uint32_t number)
 
 bool sender::drained(std::uint32_t number)
 {
-    rte_eth_tx_done_cleanup(wire_.port, 0, 0); // drivers that free at once do not have it, and need it not
+    if (!port_lost_)
+        rte_eth_tx_done_cleanup(wire_.port, 0, 0); // drivers that free at once do not have it, and need it not
     queue(number).collect();
     return queue(number).all_returned();
 }
 
 bool sender::uses(const std::byte* begin, std::size_t bytes) const
 {
-    rte_eth_tx_done_cleanup(wire_.port, 0, 0);
+    if (!port_lost_)
+        rte_eth_tx_done_cleanup(wire_.port, 0, 0);
     return std::any_of(places_.begin(), places_.end(), [&](const auto& place) { return place.queue && place.queue->uses(begin, bytes); });
 }
 

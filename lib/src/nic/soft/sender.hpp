@@ -27,6 +27,8 @@ class sender {
     /// Takes the lowest free number, starting at 1. The ring's memory must stay until remove(). Throws weftio::error
     /// errc::out_of_memory.
     std::uint32_t add(tx_ring ring);
+    /// The port is gone: what queues have, and will get, is flushed.
+    void lose_port();
     tx_queue& queue(std::uint32_t number) noexcept { return *places_[number - 1].queue; }
     /// Numbers in use are 1 .. this; find() says which of them are.
     std::uint32_t queues() const noexcept { return static_cast<std::uint32_t>(places_.size()); }
@@ -69,6 +71,7 @@ class sender {
     std::vector<awake> awake_;
     std::vector<asleep> asleep_;
     std::size_t looked_ = 0; ///< at this one of asleep_ last
+    bool port_lost_ = false;
 };
 
 } // namespace weftio::nic

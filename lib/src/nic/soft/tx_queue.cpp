@@ -438,6 +438,15 @@ void tx_queue::stop()
     complete();
 }
 
+void tx_queue::lose_port()
+{
+    if (failed_)
+        return;
+    std::uint32_t first = handed_;
+    stop();
+    events_.put({.position = first, .reason = refusal::port_gone, .time_ns = detail::utc_now_ns()});
+}
+
 void tx_queue::restart(const tx_ring& ring, std::uint32_t index) noexcept
 {
     std::uint32_t queue = ring_.entries.queue;

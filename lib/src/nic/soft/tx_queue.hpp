@@ -56,6 +56,8 @@ class tx_queue {
     bool uses(const std::byte* begin, std::size_t bytes) noexcept;
     /// Everything not yet handed over is flushed. Used when the queue ends or is reset.
     void stop();
+    /// The port is gone: as stop(), and told as a failure of the first entry that was not handed over.
+    void lose_port();
     /// Starts again in a ring that has been made anew. @pre stop(), and nothing is with the driver
     /// @param index  of the first entry; not 0 in tests, where indices are to wrap
     void restart(const tx_ring& ring, std::uint32_t index = 0) noexcept;

@@ -1,0 +1,37 @@
+// Notices that a port's device, or the kernel's interface behind it, has been taken away.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+namespace weftio::nic {
+
+/// Drivers do not say it: af_packet and af_xdp take no more frames, and wait.
+class port_watch {
+ public:
+    /// @param interface  that the port is on, in the network of the calling thread; empty: none
+    port_watch(std::uint16_t port, const std::string& interface) noexcept;
+    port_watch(const port_watch&) = delete;
+    port_watch& operator=(const port_watch&) = delete;
+    ~port_watch();
+
+    /// Called every turn, looks at the device each time and at its interface every 20 ms at most. Returns true once: when it is gone.
+    /// The engine's thread.
+    bool has_just_gone() noexcept;
+    /// Any thread.
+    bool gone() const noexcept { return gone_.load(std::memory_order_acquire); }
+
+ private:
+    bool is_time() noexcept;
+    bool is_there() const noexcept;
+
+    std::uint16_t port_;
+    std::string interface_;
+    int socket_ = -1, index_ = 0; ///< of the interface: another one may get its name
+    unsigned turns_ = 0;
+    std::uint64_t next_look_ns_ = 0;
+    std::atomic<bool> gone_{false};
+};
+
+} // namespace weftio::nic

@@ -1,0 +1,134 @@
+// A port that is taken away under load ends what is on its way, says so, and is opened again.
+#include "kernels.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <rte_dev.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "nic/soft_port.hpp"
+#include "weftio/weftio.hpp"
+
+WEFTIO_DEFINE_KERNEL(sends_for_ever, "kernels.h");
+
+namespace {
+
+using namespace std::chrono_literals;
+using clock = std::chrono::steady_clock;
+constexpr auto patience = 60s; // a bound, not an expectation
+
+/// WEFTIO_UNPLUGS=1000 runs the full count, over the kinds of ports in turn.
+int unplugs()
+{
+    const char* wanted = std::getenv("WEFTIO_UNPLUGS");
+    return wanted ? std::atoi(wanted) : 12;
+}
+
+bool eventually(const std::function<bool()>& condition)
+{
+    for (auto end = clock::now() + patience; !condition();) {
+        if (clock::now() > end)
+            return false;
+        std::this_thread::sleep_for(100us);
+    }
+    return true;
+}
+
+/// Sends on the port until `unplug` has taken it away. Returns how long what was on its way took to be flushed.
+std::chrono::microseconds lose(const std::string& spec, const std::function<void(weftio::port&)>& unplug)
+{
+    weftio::device device = weftio::device::open("cpu");
+    weftio::port port = weftio::port::open(spec);
+    weftio::eth_rxq in(port, device, {.packets = 64});
+    weftio::eth_txq out(port, device, {.entries = 256});
+    weftio::buf_arr frames(port, device, {.count = 8, .buffer_bytes = 64});
+    weftio::flow all(port, {}, weftio::flow_action::to(in));
+    std::string said;
+    weftio::progress_engine progress;
+    progress.attach(out, {.on_sent = {}, .on_error = [&](const weftio::send_failure& failure) { said = failure.text; }});
+    auto kernel = device.launch(sends_for_ever_kernel, {}, out, frames);
+    EXPECT_TRUE(eventually([&] { return out.counters().sent > 500; }));
+    unplug(port);
+    auto begin = clock::now();
+    EXPECT_TRUE(eventually([&] { return out.failed(); }));
+    auto took = std::chrono::duration_cast<std::chrono::microseconds>(clock::now() - begin);
+    EXPECT_TRUE(kernel.wait_for(patience)); // it sees for itself that the queue is in error
+    EXPECT_TRUE(port.gone());
+    EXPECT_TRUE(eventually([&] {
+        weftio::eth_txq_counters sent = out.counters();
+        return sent.enqueued == sent.sent + sent.waited + sent.failed + sent.flushed;
+    }));
+    progress.progress();
+    EXPECT_NE(said.find("the port is gone"), std::string::npos) << said;
+    EXPECT_THROW(out.reset(), weftio::error);
+    weftio::port_counters received = port.counters();
+    EXPECT_EQ(received.received, received.delivered + received.held + received.dropped_total());
+    return took;
+}
+
+void say(std::vector<std::chrono::microseconds> took)
+{
+    std::sort(took.begin(), took.end());
+    if (!took.empty())
+        fmt::print("{} times; flushed after {} us in the middle, {} us at most\n", took.size(), took[took.size() / 2].count(), took.back().count());
+}
+
+TEST(Unplug, OfADeviceFlushesWhatIsOnItsWay)
+{
+    std::vector<std::chrono::microseconds> took;
+    for (int round = 0; round < unplugs() && !testing::Test::HasFailure(); ++round)
+        took.push_back(lose("net_null_unplugged,size=64", [](weftio::port& port) {
+            // Between two turns: DPDK wants nobody inside a driver that it removes.
+            port.backend().engine().between_turns([] { EXPECT_EQ(rte_eal_hotplug_remove("vdev", "net_null_unplugged"), 0); });
+        }));
+    say(took);
+}
+
+/// In a thread with a network of its own, which ends with it.
+void in_own_network(const std::function<void()>& body)
+{
+    bool made = false;
+    std::thread([&] {
+        made = unshare(CLONE_NEWNET) == 0;
+        if (made)
+            body();
+    }).join();
+    if (!made)
+        GTEST_SKIP() << "missed: interfaces that go away; needs root to make a network namespace";
+}
+
+int shell(const char* command)
+{
+    return std::system(command);
+}
+
+TEST(Unplug, OfAnInterfaceFlushesWhatIsOnItsWay)
+{
+    in_own_network([] {
+        std::vector<std::chrono::microseconds> took;
+        const char* specs[] = {"iface:v1", "net_af_packet_unplugged,iface=v1"};
+        for (int round = 0; round < unplugs() && !testing::Test::HasFailure(); ++round) {
+            ASSERT_EQ(shell("ip link add v0 type veth peer name v1 && ip link set v0 up && ip link set v1 up"), 0);
+            took.push_back(lose(specs[round % 2], [](weftio::port&) { EXPECT_EQ(shell("ip link del v0"), 0); }));
+        }
+        say(took);
+    });
+}
+
+TEST(Unplug, OfAnInterfaceThatIsReplacedByOneOfItsNameIsNoticedToo)
+{
+    in_own_network([] {
+        constexpr const char* make = "ip link add v0 type veth peer name v1 && ip link set v0 up && ip link set v1 up";
+        ASSERT_EQ(shell(make), 0);
+        lose("net_af_packet_replaced,iface=v1", [](weftio::port&) { EXPECT_EQ(shell("ip link del v0 && ip link add v0 type veth peer name v1"), 0); });
+    });
+}
+
+} // namespace
