@@ -72,6 +72,8 @@ struct port_counters {
 ///
 /// - Ownership: a cheap handle; queues and flows made on it keep it alive. The last one closes it.
 /// - Threads: any. Queues and flows come and go while it runs.
+/// - Processes: a child of fork() may exec or exit, which does not touch the port; it has none of its threads and must not use or end
+///   ports, queues and kernels.
 class port {
  public:
     /// Opens `pcap:FILE`, `pcap:rx=FILE,tx=FILE` (either may be left out), `pcap:builtin`, `iface:NAME`, `tap:NAME`,

@@ -7,6 +7,7 @@
 #include <rte_errno.h>
 #include <rte_log.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <deque>
@@ -137,13 +138,14 @@ class environment {
     environment& operator=(const environment&) = delete;
     ~environment()
     {
-        if (ours_)
+        if (ours_ && getpid() == process_) // a child that exits would close the devices of its parent
             rte_eal_cleanup();
     }
 
  private:
     std::vector<std::string> arguments_; // EAL keeps pointers into them
     bool ours_ = false;
+    const pid_t process_ = getpid();
 };
 
 } // namespace

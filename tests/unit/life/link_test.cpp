@@ -1,0 +1,117 @@
+// What happens beside a port does not end its traffic: a link that goes down and comes back, a child process that ends.
+#include "kernels.h"
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <functional>
+#include <thread>
+
+#include "weftio/weftio.hpp"
+
+WEFTIO_DEFINE_KERNEL(sends_for_ever, "kernels.h");
+
+namespace {
+
+using namespace std::chrono_literals;
+constexpr auto patience = 60s; // a bound, not an expectation
+
+bool eventually(const std::function<bool()>& condition)
+{
+    for (auto end = std::chrono::steady_clock::now() + patience; !condition();) {
+        if (std::chrono::steady_clock::now() > end)
+            return false;
+        std::this_thread::sleep_for(1ms);
+    }
+    return true;
+}
+
+/// A kernel sends from v1; a second port receives on v0 what arrives there.
+struct busy_link {
+    explicit busy_link(const char* spec) : port(weftio::port::open(spec))
+    {
+        kernel = device.launch(sends_for_ever_kernel, {}, out, frames);
+        EXPECT_TRUE(arrives()) << "before anything has happened";
+    }
+    /// Whether frames arrive from now on: more than can be on their way.
+    bool arrives() const
+    {
+        std::uint64_t before = far.counters().received;
+        return eventually([&] { return far.counters().received > before + 10'000; });
+    }
+    void expect_a_true_account()
+    {
+        kernel.stop();
+        EXPECT_TRUE(kernel.wait_for(patience));
+        EXPECT_TRUE(eventually([&] {
+            weftio::eth_txq_counters sent = out.counters();
+            return sent.enqueued == sent.sent + sent.waited + sent.failed + sent.flushed;
+        }));
+        EXPECT_EQ(out.counters().failed, 0u);
+        EXPECT_FALSE(port.gone());
+    }
+
+    weftio::device device = weftio::device::open("cpu");
+    weftio::port far = weftio::port::open("net_af_packet_far,iface=v0");
+    weftio::port port;
+    weftio::eth_rxq in{far, device, {.packets = 64}};
+    weftio::flow none{far, {}, weftio::flow_action::drop()};
+    weftio::eth_txq out{port, device, {.entries = 256}};
+    weftio::buf_arr frames{port, device, {.count = 8, .buffer_bytes = 64}};
+    weftio::running_kernel kernel;
+};
+
+class Link : public testing::TestWithParam<const char*> {
+ protected:
+    /// In a thread with a network of its own, in which v0 and v1 are a veth pair. It ends with the thread.
+    static void in_own_network(const std::function<void()>& body)
+    {
+        bool made = false;
+        std::thread([&] {
+            made = unshare(CLONE_NEWNET) == 0 &&
+                   std::system("ip link add v0 type veth peer name v1 && ip link set v0 up && ip link set v1 up") == 0;
+            if (made)
+                body();
+        }).join();
+        if (!made)
+            GTEST_SKIP() << "missed: what happens beside an interface; needs root to make a network namespace";
+    }
+};
+
+TEST_P(Link, ThatFlapsCarriesTrafficAfterwards)
+{
+    in_own_network([] {
+        busy_link link(GetParam());
+        for (int time = 0; time < 5; ++time) {
+            ASSERT_EQ(std::system("ip link set v1 down && ip link set v1 up"), 0);
+            EXPECT_TRUE(link.arrives()) << GetParam() << ", time " << time;
+        }
+        link.expect_a_true_account();
+    });
+}
+
+TEST_P(Link, IsNotHurtByAChildThatExits)
+{
+    in_own_network([] {
+        busy_link link(GetParam());
+        for (int time = 0; time < 3; ++time) {
+            pid_t child = fork();
+            if (child == 0)
+                std::exit(0); // with all that runs at the end of a program
+            int status = -1;
+            ASSERT_TRUE(eventually([&] { return waitpid(child, &status, WNOHANG) == child; })) << "the child does not end";
+            EXPECT_EQ(status, 0);
+            EXPECT_TRUE(link.arrives()) << GetParam() << ", time " << time;
+        }
+        link.expect_a_true_account();
+    });
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, Link, testing::Values("iface:v1", "net_af_packet_near,iface=v1"),
+                         [](const auto& info) { return std::string(info.index == 0 ? "AfXdp" : "AfPacket"); });
+
+} // namespace
