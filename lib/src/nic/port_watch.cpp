@@ -6,6 +6,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
+
 #include "core/clock.hpp"
 
 namespace weftio::nic {
@@ -14,14 +16,12 @@ namespace {
 
 constexpr std::uint64_t between_looks_ns = 20'000'000;
 
-/// Of the interface of that name, in the socket's network; 0 when there is none, -1 when it cannot be asked.
+/// Of the interface of that name, in the socket's network; 0 when there is none.
 int index_of(int socket, const std::string& interface) noexcept
 {
     ifreq request{};
     interface.copy(request.ifr_name, IFNAMSIZ - 1);
-    if (ioctl(socket, SIOCGIFINDEX, &request) == 0)
-        return request.ifr_ifindex;
-    return errno == ENODEV ? 0 : -1;
+    return ioctl(socket, SIOCGIFINDEX, &request) == 0 ? request.ifr_ifindex : 0;
 }
 
 } // namespace
@@ -30,9 +30,8 @@ port_watch::port_watch(std::uint16_t port, const std::string& interface) noexcep
 {
     if (interface.empty() || interface.size() >= IFNAMSIZ)
         return;
-    interface_ = interface; // so short that it needs no memory
     socket_ = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    index_ = socket_ >= 0 ? index_of(socket_, interface_) : 0;
+    index_ = socket_ >= 0 ? index_of(socket_, interface) : 0;
 }
 
 port_watch::~port_watch()
@@ -63,10 +62,9 @@ bool port_watch::is_there() const noexcept
 {
     if (rte_eth_dev_is_removed(port_) == 1)
         return false;
-    if (socket_ < 0 || index_ <= 0)
-        return true;
-    int now = index_of(socket_, interface_);
-    return now < 0 || now == index_;
+    ifreq request{};
+    request.ifr_ifindex = index_;
+    return index_ == 0 || ioctl(socket_, SIOCGIFNAME, &request) == 0 || errno != ENODEV;
 }
 
 } // namespace weftio::nic

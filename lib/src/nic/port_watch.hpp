@@ -27,8 +27,8 @@ class port_watch {
     bool is_there() const noexcept;
 
     std::uint16_t port_;
-    std::string interface_;
-    int socket_ = -1, index_ = 0; ///< of the interface: another one may get its name
+    int socket_ = -1;
+    int index_ = 0; ///< of the interface, whose name may change, and may become another's; 0: none
     unsigned turns_ = 0;
     std::uint64_t next_look_ns_ = 0;
     std::atomic<bool> gone_{false};

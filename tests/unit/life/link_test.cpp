@@ -90,6 +90,8 @@ TEST_P(Link, ThatFlapsCarriesTrafficAfterwards)
             ASSERT_EQ(std::system("ip link set v1 down && ip link set v1 up"), 0);
             EXPECT_TRUE(link.arrives()) << GetParam() << ", time " << time;
         }
+        ASSERT_EQ(std::system("ip link set v1 down && ip link set v1 name v2 && ip link set v2 up"), 0); // nor is it gone under another name
+        EXPECT_TRUE(link.arrives()) << GetParam() << ", renamed";
         link.expect_a_true_account();
     });
 }

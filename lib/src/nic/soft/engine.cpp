@@ -148,7 +148,7 @@ void engine::lose_port()
 {
     sender_.lose_port();
     detail::log_or_lose(log_level::error, [&] {
-        return fmt::format("weftio: {}: the port is gone, its device or its interface was removed; what was to be sent is flushed; close the "
+        return fmt::format("weftio: {}: the port has gone, its device or its interface was removed; what was to be sent is flushed; close the "
                            "port, and open it again when the interface is back",
                            name_);
     });

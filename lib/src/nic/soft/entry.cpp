@@ -132,7 +132,7 @@ const char* to_string(refusal reason) noexcept
     case refusal::wrong_wait: return "a wait with a condition or value that does not exist";
     case refusal::too_far_ahead: return "a wait beyond the queue's horizon";
     case refusal::wrong_doorbell: return "the doorbell record claims more entries than the ring holds";
-    case refusal::port_gone: return "the port is gone: its device or its interface was removed";
+    case refusal::port_gone: return "the port has gone: its device or its interface was removed";
     case refusal::flushed: return "flushed: an earlier entry failed";
     }
     return "unknown";
