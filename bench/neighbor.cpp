@@ -1,10 +1,11 @@
-// What a bad queue costs its neighbor: the rate of a well-behaved send queue alone, and next to one that gets nothing but bad entries,
-// each an error and a reset, as fast as the host can. Both in the same run, in turn.
+// What a bad queue costs its neighbor: the rate of a well-behaved send queue alone, and next to one that gets nothing but bad
+// entries, each an error and a reset, as fast as the host can. Both in the same run, in turn.
 //
 //   ./neighbor_bench                               7 rounds of half a second each way, engine on core 0, kernels on core 1
 //   ./neighbor_bench --mode inline --rounds 15     the good kernel runs the engine itself, on core 0
 //
-// Inline, the second core computes while the queue is alone too: cores of one chip slow each other down, and that is no queue's doing.
+// Inline, the second core computes while the queue is alone too: cores of one chip slow each other down, and that is no queue's
+// doing.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 #include <pthread.h>
@@ -45,7 +46,8 @@ void stay_on(int core)
     CPU_ZERO(&wanted);
     CPU_SET(core, &wanted);
     if (pthread_setaffinity_np(pthread_self(), sizeof wanted, &wanted) != 0)
-        throw error(errc::invalid_argument, fmt::format("neighbor_bench: there is no core {} to run on; name others with --cores", core));
+        throw error(errc::invalid_argument,
+                    fmt::format("neighbor_bench: there is no core {} to run on; name others with --cores", core));
 }
 
 /// A kernel that sends good frames until it is told to end.
@@ -53,8 +55,7 @@ class good_kernel {
  public:
     good_kernel(const port& port, const device& device)
         : queue_(port, device, {.entries = entries}), frames_(port, device, {.count = burst, .buffer_bytes = frame_bytes})
-    {
-    }
+    {}
 
     /// Frames a second over `seconds`.
     double run(double seconds)
@@ -126,8 +127,8 @@ class bad_neighbor {
     }
 
  private:
-    /// A full ring of entries with a key that nobody has given out. The doorbell is rung by hand: in inline mode a push would run
-    /// the engine, which is the good kernel's.
+    /// A full ring of entries with a key that nobody has given out. The doorbell is rung by hand: in inline mode a push would
+    /// run the engine, which is the good kernel's.
     void fail_once()
     {
         weftio_dev_eth_txq* txq = queue_.handle();
@@ -157,8 +158,7 @@ class stranger {
               for (unsigned turns = 0; !ending_.load(std::memory_order_relaxed); ++turns)
                   benchmark::DoNotOptimize(turns);
           })
-    {
-    }
+    {}
     stranger(const stranger&) = delete;
     stranger& operator=(const stranger&) = delete;
     ~stranger()
@@ -212,7 +212,8 @@ int measure(const options& wanted)
     fmt::print("{} rounds of {} s, {}; Mpps: median, least, most\n", wanted.rounds, wanted.seconds, wanted.mode);
     alone.print("alone");
     beside.print("next to bad");
-    fmt::print("ratio {:.3f}, {} lost, {:.0f} errors and resets a second beside it\n", beside.quantile(0.5) / alone.quantile(0.5), good.lost(),
+    fmt::print("ratio {:.3f}, {} lost, {:.0f} errors and resets a second beside it\n",
+               beside.quantile(0.5) / alone.quantile(0.5), good.lost(),
                static_cast<double>(resets) / (wanted.seconds * wanted.rounds));
     return good.lost() == 0 ? 0 : 1;
 }
@@ -223,8 +224,13 @@ int main(int argc, char** argv)
 {
     options wanted;
     CLI::App app("What a queue that gets nothing but bad entries costs its neighbor");
-    app.add_option("--mode", wanted.mode, "who runs the engine")->check(CLI::IsMember({"thread", "inline"}))->capture_default_str();
-    app.add_option("--cores", wanted.cores, "of the engine, of the kernels")->delimiter(',')->expected(2)->capture_default_str();
+    app.add_option("--mode", wanted.mode, "who runs the engine")
+        ->check(CLI::IsMember({"thread", "inline"}))
+        ->capture_default_str();
+    app.add_option("--cores", wanted.cores, "of the engine, of the kernels")
+        ->delimiter(',')
+        ->expected(2)
+        ->capture_default_str();
     app.add_option("--rounds", wanted.rounds)->check(CLI::Range(5, 1000))->capture_default_str();
     app.add_option("--seconds", wanted.seconds, "each way, each round")->check(CLI::PositiveNumber)->capture_default_str();
     CLI11_PARSE(app, argc, argv);

@@ -1,7 +1,8 @@
-// Any completions, as device functions read them: a NIC that lies leads no kernel out of its queue, nor into a wait without end.
+// Any completions, as device functions read them: a NIC that lies leads no kernel out of its queue, nor into a wait without
+// end.
 //
-// The input is a row of operations of a NIC that writes what it likes (opcodes, owners, slots, counts, times, out of order) and of
-// a kernel of 1 to 64 lanes. What the NIC writes cannot be written by the kernel; every ring lies between guard pages.
+// The input is a row of operations of a NIC that writes what it likes (opcodes, owners, slots, counts, times, out of order) and
+// of a kernel of 1 to 64 lanes. What the NIC writes cannot be written by the kernel; every ring lies between guard pages.
 #include <algorithm>
 #include <cstring>
 
@@ -58,7 +59,10 @@ class receive_side {
     void abort(bool wanted) { control_.abort = wanted; }
 
  private:
-    weftio_cqe& entry(std::uint32_t index) { return *at<weftio_cqe>(completions_.kernel(), index % depth * sizeof(weftio_cqe)); }
+    weftio_cqe& entry(std::uint32_t index)
+    {
+        return *at<weftio_cqe>(completions_.kernel(), index % depth * sizeof(weftio_cqe));
+    }
     void check_address(const weftio_u8* address) const;
 
     guarded completions_{guarded::page}, slots_{guarded::page}, words_{guarded::page};
@@ -69,7 +73,8 @@ class receive_side {
 
 void receive_side::check_address(const weftio_u8* address) const
 {
-    expect(address >= rxq_.slots && address <= rxq_.slots + std::size_t{depth - 1} * stride, "a packet lies in a slot of its queue");
+    expect(address >= rxq_.slots && address <= rxq_.slots + std::size_t{depth - 1} * stride,
+           "a packet lies in a slot of its queue");
     expect((address - rxq_.slots) % stride == 0, "a packet begins where its slot does");
 }
 
@@ -89,7 +94,8 @@ void receive_side::publish(std::uint32_t count, numbers& in)
     for (; count != 0; --count, ++next_) {
         const std::uint8_t how = in.byte();
         const std::uint32_t opcode = how & 0x80 ? how & 15u : WEFTIO_CQE_OPCODE_RESPONDER_SEND;
-        entry(next_).publication = weftio_cqe_publication(how & 0x40 ? in.half() : next_, opcode, (next_ >> 6) + (how >> 4 & 1));
+        entry(next_).publication =
+            weftio_cqe_publication(how & 0x40 ? in.half() : next_, opcode, (next_ >> 6) + (how >> 4 & 1));
     }
 }
 
@@ -107,15 +113,19 @@ void receive_side::receive(numbers& in)
     });
     const std::uint32_t count = counts[0];
     for (std::uint32_t lane = 1; lane < lanes; ++lane)
-        expect(counts[lane] == count && firsts[lane] == firsts[0] && statuses[lane] == statuses[0], "all lanes are told the same");
-    expect(statuses[0] == (control_.abort ? WEFTIO_DEV_ABORTED : WEFTIO_DEV_OK), "a receive ends with its time or the abort flag");
+        expect(counts[lane] == count && firsts[lane] == firsts[0] && statuses[lane] == statuses[0],
+               "all lanes are told the same");
+    expect(statuses[0] == (control_.abort ? WEFTIO_DEV_ABORTED : WEFTIO_DEV_OK),
+           "a receive ends with its time or the abort flag");
     expect(firsts[0] == before && rxq_.received == before + count, "indices go on where they were");
-    expect(count <= (most == 0 ? depth : std::min(most, depth)), "nobody gets more packets than asked for, or than the ring has");
+    expect(count <= (most == 0 ? depth : std::min(most, depth)),
+           "nobody gets more packets than asked for, or than the ring has");
     for (std::uint32_t packet = 0; packet < count; ++packet)
         look(before + packet);
     if (lanes == 1) // more lanes look at different completions, of which a NIC that skips some misleads them
         for (std::uint32_t packet = 0; packet < count; ++packet)
-            expect(weftio_cqe_is_published(entry(before + packet).publication, (before + packet) >> 6), "what is received is there");
+            expect(weftio_cqe_is_published(entry(before + packet).publication, (before + packet) >> 6),
+                   "what is received is there");
 }
 
 void receive_side::look(std::uint32_t index)
@@ -139,11 +149,13 @@ void receive_side::look(std::uint32_t index)
 void receive_side::release(numbers& in)
 {
     const std::uint8_t how = in.byte();
-    const std::uint32_t held = rxq_.received - rxq_.released, first = rxq_.released + (how & 0x80 ? in.half() : 0), count = how & 0x7f;
+    const std::uint32_t held = rxq_.received - rxq_.released, first = rxq_.released + (how & 0x80 ? in.half() : 0),
+                        count = how & 0x7f;
     const std::uint32_t record = *rxq_.dbrec;
     const std::int32_t status = weftio_dev_eth_rxq_release(&rxq_, first, count);
     if (first == rxq_.released - (status == WEFTIO_DEV_OK ? count : 0) && count <= held)
-        expect(status == WEFTIO_DEV_OK && *rxq_.dbrec == weftio_swap32((first + count + depth) & 0xffff), "what is released is posted");
+        expect(status == WEFTIO_DEV_OK && *rxq_.dbrec == weftio_swap32((first + count + depth) & 0xffff),
+               "what is released is posted");
     else
         expect(status != WEFTIO_DEV_OK && *rxq_.dbrec == record, "what is refused is not posted");
     expect(rxq_.received - rxq_.released <= held, "a kernel holds what it has received");
@@ -183,7 +195,8 @@ class send_side {
     bool failed() { return weftio_cqe_opcode(written().publication) == WEFTIO_CQE_OPCODE_REQUESTER_ERROR; }
     std::uint32_t in_flight() const { return txq_.ring.reserved - weftio_dev_send_completed(&txq_.ring); }
 
-    guarded entries_{guarded::page}, words_{guarded::page}, completion_{guarded::page}, filled_{guarded::page}, frames_{guarded::page};
+    guarded entries_{guarded::page}, words_{guarded::page}, completion_{guarded::page}, filled_{guarded::page},
+        frames_{guarded::page};
     weftio_dev_control control_{};
     weftio_dev_eth_txq txq_{};
     bool strong_ = true;
@@ -218,7 +231,8 @@ void send_side::enqueue(numbers& in)
     } else if (how & 2) {
         status = weftio_dev_eth_txq_send_inline_enqueue_strong(&txq_, buffer.address, bytes, how);
         blocks = bytes > 28 ? 2 : 1;
-        expect((status == WEFTIO_DEV_INVALID_ARGUMENT) == (bytes == 0 || bytes > WEFTIO_DEV_INLINE_BYTES), "a frame fits its entry");
+        expect((status == WEFTIO_DEV_INVALID_ARGUMENT) == (bytes == 0 || bytes > WEFTIO_DEV_INLINE_BYTES),
+               "a frame fits its entry");
     } else {
         status = weftio_dev_eth_txq_wait_time_enqueue_strong(&txq_, position, how);
     }
@@ -230,7 +244,8 @@ void send_side::commit(numbers& in)
 {
     const std::uint8_t how = in.byte();
     const std::uint32_t before = txq_.ring.ready, count = how >> 1;
-    const std::int32_t status = strong_ ? weftio_dev_eth_txq_commit_strong(&txq_) : weftio_dev_eth_txq_commit_weak(&txq_, count);
+    const std::int32_t status =
+        strong_ ? weftio_dev_eth_txq_commit_strong(&txq_) : weftio_dev_eth_txq_commit_weak(&txq_, count);
     const std::int32_t wanted = failed() ? WEFTIO_DEV_QUEUE_ERROR : control_.abort ? WEFTIO_DEV_ABORTED : WEFTIO_DEV_OK;
     if (!strong_ && count > depth) {
         expect(status == WEFTIO_DEV_INVALID_ARGUMENT && txq_.ring.ready == before, "more than the ring has is not committed");

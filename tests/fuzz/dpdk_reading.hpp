@@ -1,4 +1,5 @@
-// The same frame as DPDK reads it: rte_net_get_ptype() and the checksums of rte_ip.h. Where the two differ on purpose, said here.
+// The same frame as DPDK reads it: rte_net_get_ptype() and the checksums of rte_ip.h. Where the two differ on purpose, said
+// here.
 #pragma once
 
 #include <algorithm>
@@ -59,8 +60,8 @@ inline bool dpdk_walks(bytes frame, const nic::packet_headers& headers)
     return count < 5;
 }
 
-/// L4 behind the same L3 header. DPDK looks neither at the length of the IP packet nor whether all of UDP, or the options of TCP,
-/// are there; a TCP data offset below 5 it believes.
+/// L4 behind the same L3 header. DPDK looks neither at the length of the IP packet nor whether all of UDP, or the options of
+/// TCP, are there; a TCP data offset below 5 it believes.
 inline void agree_on_l4(bytes frame, const nic::packet_headers& headers, const dpdk_reading& dpdk)
 {
     using nic::l4_kind;
@@ -70,15 +71,16 @@ inline void agree_on_l4(bytes frame, const nic::packet_headers& headers, const d
         return;
     }
     if (headers.l4 != l4_kind::none)
-        expect(dpdk.l4() == (headers.l4 == l4_kind::udp ? RTE_PTYPE_L4_UDP : RTE_PTYPE_L4_TCP), "DPDK sees the L4 header that we see");
+        expect(dpdk.l4() == (headers.l4 == l4_kind::udp ? RTE_PTYPE_L4_UDP : RTE_PTYPE_L4_TCP),
+               "DPDK sees the L4 header that we see");
     if (dpdk.l4() == RTE_PTYPE_L4_UDP && at + 8 <= end)
         expect(headers.l4 == l4_kind::udp, "we see the UDP header that DPDK sees");
     if (dpdk.l4() == RTE_PTYPE_L4_TCP && dpdk.lengths.l4_len >= 20 && at + dpdk.lengths.l4_len <= end)
         expect(headers.l4 == l4_kind::tcp, "we see the TCP header that DPDK sees");
 }
 
-/// DPDK knows one tag, or 0x88a8 and another: it gets the frame without its tags, and with them where it knows them. It also looks
-/// behind MPLS labels, and behind the fifth tag, which is no header to us.
+/// DPDK knows one tag, or 0x88a8 and another: it gets the frame without its tags, and with them where it knows them. It also
+/// looks behind MPLS labels, and behind the fifth tag, which is no header to us.
 inline void agree_with_dpdk(bytes frame, const nic::packet_headers& headers)
 {
     using nic::l3_kind;
@@ -124,7 +126,8 @@ inline void agree_with_dpdk_on_checksums(bytes frame, const nic::packet_headers&
     const std::uint16_t sum_be = ipv4 ? rte_ipv4_udptcp_cksum(static_cast<const rte_ipv4_hdr*>(l3), l4)
                                       : rte_ipv6_udptcp_cksum(static_cast<const rte_ipv6_hdr*>(l3), l4);
     const auto zero_is_ones = [](std::uint16_t sum) { return sum == 0 ? std::uint16_t{0xffff} : sum; };
-    expect(verdict.l4_good == (zero_is_ones(__builtin_bswap16(sum_be)) == zero_is_ones(stated)), "DPDK finds the checksum that we find");
+    expect(verdict.l4_good == (zero_is_ones(__builtin_bswap16(sum_be)) == zero_is_ones(stated)),
+           "DPDK finds the checksum that we find");
 }
 
 } // namespace weftio::fuzz

@@ -1,7 +1,7 @@
 // The same sequence of calls by one lane and by many, in any order of their turns: the rings must hold the same bytes.
 //
-// OpenCL is compared by differential_test, from seeds: PoCL compiles kernels at run time, by code that no sanitizer and no coverage
-// knows, and takes a thousand times as long to start one.
+// OpenCL is compared by differential_test, from seeds: PoCL compiles kernels at run time, by code that no sanitizer and no
+// coverage knows, and takes a thousand times as long to start one.
 #include <array>
 #include <cstdio>
 #include <memory>
@@ -38,7 +38,8 @@ void compare(numbers in)
     test::prepare(*one, steps, starts[how & 3], nullptr);
     test::prepare(*many, steps, starts[how & 3], nullptr);
     in_lanes(1, {}, [] { run_sequence(one.get()); });
-    in_lanes(shapes[(how >> 2) % 6], shuffle ? std::optional<std::uint64_t>(shuffle) : std::nullopt, [] { run_sequence(many.get()); });
+    in_lanes(shapes[(how >> 2) % 6], shuffle ? std::optional<std::uint64_t>(shuffle) : std::nullopt,
+             [] { run_sequence(many.get()); });
     const std::string different = test::difference(*one, *many);
     std::fputs(different.c_str(), stderr);
     expect(different.empty(), "one lane and many leave the same bytes");

@@ -53,16 +53,18 @@ class frame_memory {
 bool same(const packet_headers& a, const packet_headers& b)
 {
     return a.source == b.source && a.destination == b.destination && a.l3_end == b.l3_end && a.ether_type == b.ether_type &&
-           a.vlan_tci == b.vlan_tci && a.l3_offset == b.l3_offset && a.l4_offset == b.l4_offset && a.source_port == b.source_port &&
-           a.destination_port == b.destination_port && a.vlan_tags == b.vlan_tags && a.l3 == b.l3 && a.l4 == b.l4 &&
-           a.protocol == b.protocol && a.tcp_flags == b.tcp_flags && a.has_protocol == b.has_protocol && a.fragment == b.fragment &&
-           a.later_fragment == b.later_fragment && a.source_routed == b.source_routed;
+           a.vlan_tci == b.vlan_tci && a.l3_offset == b.l3_offset && a.l4_offset == b.l4_offset &&
+           a.source_port == b.source_port && a.destination_port == b.destination_port && a.vlan_tags == b.vlan_tags &&
+           a.l3 == b.l3 && a.l4 == b.l4 && a.protocol == b.protocol && a.tcp_flags == b.tcp_flags &&
+           a.has_protocol == b.has_protocol && a.fragment == b.fragment && a.later_fragment == b.later_fragment &&
+           a.source_routed == b.source_routed;
 }
 
 /// No header ends beyond the frame, none of L4 beyond the IP packet.
 void check_bounds(bytes frame, const packet_headers& headers)
 {
-    const std::size_t fixed_l3 = headers.l3 == l3_kind::ipv4 ? 20 : 40, l4_bytes = headers.l4 == l4_kind::udp ? udp_bytes : tcp_bytes;
+    const std::size_t fixed_l3 = headers.l3 == l3_kind::ipv4 ? 20 : 40,
+                      l4_bytes = headers.l4 == l4_kind::udp ? udp_bytes : tcp_bytes;
     expect((headers.l3_offset == 0) == (frame.size() < ethernet_bytes), "Ethernet is there when it is complete");
     expect(headers.l3_offset <= frame.size(), "what follows Ethernet begins within the frame");
     if (headers.l3 == l3_kind::none)
@@ -91,10 +93,12 @@ void check_values(bytes frame, const packet_headers& headers, std::optional<std:
     if (headers.l3 != l3_kind::none) {
         const std::size_t count = headers.l3 == l3_kind::ipv4 ? 4 : 16, at = headers.l3_offset + (count == 4 ? 12u : 8u);
         expect(std::equal(&frame[at], &frame[at] + count, headers.source.begin()), "the source is the header's");
-        expect(std::equal(&frame[at + count], &frame[at] + 2 * count, headers.destination.begin()), "the destination is the header's");
+        expect(std::equal(&frame[at + count], &frame[at] + 2 * count, headers.destination.begin()),
+               "the destination is the header's");
     }
     if (headers.l4 != l4_kind::none)
-        expect(headers.source_port == half_at(frame, headers.l4_offset) && headers.destination_port == half_at(frame, headers.l4_offset + 2u),
+        expect(headers.source_port == half_at(frame, headers.l4_offset) &&
+                   headers.destination_port == half_at(frame, headers.l4_offset + 2u),
                "ports are those of the header");
     if (headers.l4 == l4_kind::tcp)
         expect(headers.tcp_flags == frame[headers.l4_offset + 13u], "flags are those of the header");
@@ -128,8 +132,9 @@ flow_match match_of(const packet_headers& headers, unsigned which, std::uint8_t 
     if (headers.has_protocol && which & 8)
         match.ip_protocol = headers.protocol;
     if (headers.l4 != l4_kind::none && which & 16)
-        match.source_port = {.first = static_cast<std::uint16_t>(headers.source_port - std::min<unsigned>(headers.source_port, length)),
-                             .last = headers.source_port};
+        match.source_port = {
+            .first = static_cast<std::uint16_t>(headers.source_port - std::min<unsigned>(headers.source_port, length)),
+            .last = headers.source_port};
     if (headers.l4 != l4_kind::none && which & 32)
         match.destination_port = {.first = headers.destination_port, .last = 0xffff};
     if (headers.l4 == l4_kind::tcp && which & 64)
@@ -159,7 +164,8 @@ bool spoil(flow_match& match)
     return true;
 }
 
-std::shared_ptr<nic::steering_rule> rule_to(std::uint32_t slot, const flow_match& match, enum flow_action::kind action, std::uint32_t priority)
+std::shared_ptr<nic::steering_rule> rule_to(std::uint32_t slot, const flow_match& match, enum flow_action::kind action,
+                                            std::uint32_t priority)
 {
     auto rule = std::make_shared<nic::steering_rule>();
     rule->match = match;
@@ -176,7 +182,11 @@ void check_rules(const nic::received_frame& frame, const packet_headers& headers
     const std::uint8_t which = in.byte(), length = in.byte(), action = in.byte();
     flow_match wanted = match_of(headers, which, length), wrong = wanted;
     nic::steering table;
-    auto right = rule_to(1, wanted, action & 1 ? flow_action::kind::rss : action & 2 ? flow_action::kind::drop : flow_action::kind::queue, 1);
+    auto right = rule_to(1, wanted,
+                         action & 1   ? flow_action::kind::rss
+                         : action & 2 ? flow_action::kind::drop
+                                      : flow_action::kind::queue,
+                         1);
     if (spoil(wrong))
         table.add(rule_to(0, wrong, flow_action::kind::queue, 0));
     table.add(right);
@@ -193,7 +203,8 @@ void check_rules(const nic::received_frame& frame, const packet_headers& headers
         expect(decided.reason == drop_reason::queue_closed, "a queue that is gone gets nothing");
     else
         expect(!decided.dropped() && decided.target.slot == 1, "a packet goes to the queue of its rule");
-    expect(decided.has_hash == (right->action == flow_action::kind::rss && headers.l3 != l3_kind::none), "an IP packet has a hash");
+    expect(decided.has_hash == (right->action == flow_action::kind::rss && headers.l3 != l3_kind::none),
+           "an IP packet has a hash");
     expect(!decided.parsed || same(seen, headers), "the headers that a decision shows are the packet's");
     expect(table.remove(right.get()) && !table.remove(right.get()), "a rule goes once");
 }
@@ -204,7 +215,8 @@ void check_hash(const packet_headers& headers)
     packet_headers back = headers;
     std::swap(back.source, back.destination);
     std::swap(back.source_port, back.destination_port);
-    expect(nic::rss_hash(headers, rss_key::symmetric) == nic::rss_hash(back, rss_key::symmetric), "a symmetric hash knows no direction");
+    expect(nic::rss_hash(headers, rss_key::symmetric) == nic::rss_hash(back, rss_key::symmetric),
+           "a symmetric hash knows no direction");
     expect(headers.l3 != l3_kind::none || nic::rss_hash(headers, rss_key::standard) == 0, "without addresses there is no hash");
 }
 
@@ -220,7 +232,8 @@ void check_checksums(bytes frame, std::span<std::uint8_t> filled)
     if (there && headers.l3_end >= headers.l4_offset)
         expect(verdict.l3_good, "a checksum of IP that was filled in is good");
     const std::size_t l4_at = headers.l4_offset + (headers.l4 == l4_kind::udp ? 6u : 16u), l3_at = headers.l3_offset + 10u;
-    if (whole && (headers.l4 == l4_kind::tcp || half_at(frame, headers.l4_offset + 4u) - 8u <= headers.l3_end - headers.l4_offset - 8u))
+    if (whole &&
+        (headers.l4 == l4_kind::tcp || half_at(frame, headers.l4_offset + 4u) - 8u <= headers.l3_end - headers.l4_offset - 8u))
         expect(verdict.l4_good, "a checksum of UDP or TCP that was filled in is good");
     for (std::size_t at = 0; at < frame.size(); ++at) {
         const bool l3 = headers.l3 == l3_kind::ipv4 && at - l3_at < 2, l4 = whole && at - l4_at < 2;

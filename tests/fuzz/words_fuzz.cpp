@@ -1,7 +1,8 @@
 // Words that people type: specs of ports and devices, the command line of weftio-replay, requests to telemetry.
 //
-// The first byte says which. Nothing real opens: the system's answers come from the input (played_system.hpp), devices are stand-ins
-// that note what they were opened as. Every text is taken or refused with one clear sentence; nothing else may happen.
+// The first byte says which. Nothing real opens: the system's answers come from the input (played_system.hpp), devices are
+// stand-ins that note what they were opened as. Every text is taken or refused with one clear sentence; nothing else may
+// happen.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -36,8 +37,9 @@ bool taken(text subject, Call&& call)
     } catch (const error& refused) {
         const text words = refused.what();
         expect(words.starts_with(subject) && words.size() > subject.size() + 10, "a refusal says what is refused and why");
-        expect(refused.code() == errc::invalid_argument || refused.code() == errc::not_found || refused.code() == errc::permission_denied ||
-                   refused.code() == errc::not_supported || refused.code() == errc::in_use,
+        expect(refused.code() == errc::invalid_argument || refused.code() == errc::not_found ||
+                   refused.code() == errc::permission_denied || refused.code() == errc::not_supported ||
+                   refused.code() == errc::in_use,
                "a refusal has one of the codes that are documented");
         return false;
     }
@@ -79,7 +81,10 @@ class stand_in final : public detail::device_backend {
     const std::string& name() const noexcept override { return opened.kind; }
     allocation allocate(std::size_t, std::size_t, memory_kind) override { return {}; }
     void release(const allocation&, memory_kind) noexcept override {}
-    std::shared_ptr<detail::running_backend> launch(const detail::launch_request&, std::shared_ptr<device_backend>) override { return nullptr; }
+    std::shared_ptr<detail::running_backend> launch(const detail::launch_request&, std::shared_ptr<device_backend>) override
+    {
+        return nullptr;
+    }
     const weftio_dev_clock* clock() const noexcept override { return nullptr; }
 };
 
@@ -100,9 +105,11 @@ void open_device(text spec)
     const bool pci = opened.kind == "cuda" && opened.number < 0;
     expect(pci || spec.substr(0, colon) == opened.kind, "the device of that name opens");
     if (pci)
-        expect((spec.size() == 7 || spec.size() == 12) && std::ranges::count(spec, ':') == (spec.size() == 7 ? 1 : 2), "a PCI address is one");
+        expect((spec.size() == 7 || spec.size() == 12) && std::ranges::count(spec, ':') == (spec.size() == 7 ? 1 : 2),
+               "a PCI address is one");
     else if (colon != spec.size())
-        expect(opened.number >= 0 && std::stoul(std::string(spec.substr(colon + 1))) == static_cast<unsigned>(opened.number), "the number is the spec's");
+        expect(opened.number >= 0 && std::stoul(std::string(spec.substr(colon + 1))) == static_cast<unsigned>(opened.number),
+               "the number is the spec's");
     else
         expect(opened.kind == "cpu" || (opened.kind == "opencl" && opened.number < 0), "without a number the first opens");
 }
@@ -123,7 +130,8 @@ void parse_words(text input)
     const replay::command made = replay::parse_command_line(static_cast<int>(argv.size()), argv.data());
     if (made.what == replay::command::action::say) {
         expect(!made.text.empty() && made.text.back() == '\n', "what is said ends a line");
-        expect(made.exit_code == 0 || (made.exit_code == 1 && made.text.starts_with("weftio-replay: ")), "a mistake is named, with status 1");
+        expect(made.exit_code == 0 || (made.exit_code == 1 && made.text.starts_with("weftio-replay: ")),
+               "a mistake is named, with status 1");
         return;
     }
     expect(made.what == replay::command::action::check || !made.session.port.empty(), "a replay has a port");
@@ -159,13 +167,15 @@ void ask_telemetry(text input)
     static const port shown = port::open("null", {.mode = engine_mode::inline_worker});
     const std::string parameters(input.substr(0, std::min(input.find('\0'), input.size())));
     const std::string number = std::to_string(shown.backend().device().id());
-    const bool names_it = parameters.ends_with(number) && parameters.find_first_not_of('0') >= parameters.size() - number.size();
+    const bool names_it =
+        parameters.ends_with(number) && parameters.find_first_not_of('0') >= parameters.size() - number.size();
     for (const auto& [name, answer] : commands()) {
         for (const char* asked : {parameters.c_str(), static_cast<const char*>(nullptr)}) {
             std::unique_ptr<rte_tel_data, void (*)(rte_tel_data*)> data(rte_tel_data_alloc(), rte_tel_data_free);
             const int result = answer(name.c_str(), asked, data.get());
             const bool wants_a_port = name != "/weftio/ports" && name != "/weftio/kernel" && name != "/weftio/semaphore";
-            expect(result == (wants_a_port && !(asked && names_it) ? -1 : 0), "telemetry answers for a port that there is, by its number");
+            expect(result == (wants_a_port && !(asked && names_it) ? -1 : 0),
+                   "telemetry answers for a port that there is, by its number");
         }
     }
 }

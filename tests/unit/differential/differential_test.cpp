@@ -28,7 +28,9 @@ std::vector<sequence_step> random_steps(std::uint32_t seed)
 /// A world in memory of a device.
 class device_world {
  public:
-    explicit device_world(const char* spec) : device_(device::open(spec)), memory_(device_.allocate(sizeof(sequence_world), memory_kind::cpu_device)) {}
+    explicit device_world(const char* spec)
+        : device_(device::open(spec)), memory_(device_.allocate(sizeof(sequence_world), memory_kind::cpu_device))
+    {}
 
     const sequence_world& run(std::span<const sequence_step> steps, std::uint32_t start, std::uint32_t lanes)
     {
@@ -72,9 +74,9 @@ TEST_P(Differential, LeavesTheSameBytesAsOneLaneOfTheCpu)
 }
 
 INSTANTIATE_TEST_SUITE_P(On, Differential,
-                         testing::Values(differential_case{"cpu", 7, 500}, differential_case{"cpu", 32, 500}, differential_case{"cpu", 65, 300},
-                                         differential_case{"opencl", 1, 200}, differential_case{"opencl", 8, 200},
-                                         differential_case{"opencl", 40, 200}),
+                         testing::Values(differential_case{"cpu", 7, 500}, differential_case{"cpu", 32, 500},
+                                         differential_case{"cpu", 65, 300}, differential_case{"opencl", 1, 200},
+                                         differential_case{"opencl", 8, 200}, differential_case{"opencl", 40, 200}),
                          [](const auto& info) { return fmt::format("{}_{}", info.param.device, info.param.lanes); });
 
 } // namespace

@@ -20,13 +20,24 @@ static_assert(std::is_trivially_copyable_v<sequence_world>);
 
 /// Rings without anything in them, from index `start` on, and the steps that are to come.
 /// @param clock  of the device
-inline void prepare(sequence_world& world, std::span<const sequence_step> steps, std::uint32_t start, const weftio_dev_clock* clock)
+inline void prepare(sequence_world& world, std::span<const sequence_step> steps, std::uint32_t start,
+                    const weftio_dev_clock* clock)
 {
     std::memset(&world, 0, sizeof world);
     auto begin = [&](weftio_dev_eth_txq& txq, sequence_send_ring& ring, weftio_dev_control& control) {
-        txq.ring = {.segments = ring.segments, .dbrec = &ring.dbrec, .doorbell = &ring.doorbell, .completion = &ring.completion,
-                    .filled = ring.filled, .mask = SEQUENCE_DEPTH - 1, .queue = 7, .reserved = start, .ready = start, .completed = start,
-                    .lock = 0, .fills = start, .reserved1 = 0};
+        txq.ring = {.segments = ring.segments,
+                    .dbrec = &ring.dbrec,
+                    .doorbell = &ring.doorbell,
+                    .completion = &ring.completion,
+                    .filled = ring.filled,
+                    .mask = SEQUENCE_DEPTH - 1,
+                    .queue = 7,
+                    .reserved = start,
+                    .ready = start,
+                    .completed = start,
+                    .lock = 0,
+                    .fills = start,
+                    .reserved1 = 0};
         txq.control = &control;
         txq.clock = clock;
         ring.completion.publication = weftio_cqe_publication(start - 1, WEFTIO_CQE_OPCODE_REQUESTER, 0);
@@ -36,7 +47,8 @@ inline void prepare(sequence_world& world, std::span<const sequence_step> steps,
     for (weftio_cqe& cqe : world.outcome.completions)
         cqe.publication = WEFTIO_CQE_NEVER_WRITTEN << 24;
     weftio_dev_eth_rxq& rxq = world.receive;
-    rxq.completions = {world.outcome.completions, SEQUENCE_DEPTH - 1, static_cast<std::uint32_t>(std::countr_zero(SEQUENCE_DEPTH))};
+    rxq.completions = {world.outcome.completions, SEQUENCE_DEPTH - 1,
+                       static_cast<std::uint32_t>(std::countr_zero(SEQUENCE_DEPTH))};
     rxq.dbrec = &world.outcome.receive_dbrec;
     rxq.control = &world.receive_control;
     rxq.clock = clock;
@@ -57,18 +69,23 @@ inline std::string place_of(const sequence_world& world, std::size_t at)
         const char* name;
         std::size_t offset, bytes;
     };
-#define WEFTIO_TEST_PART(NAME) part{#NAME, offsetof(sequence_outcome, NAME), sizeof(sequence_outcome::NAME)}
-    static constexpr std::array parts{WEFTIO_TEST_PART(strong), WEFTIO_TEST_PART(weak), WEFTIO_TEST_PART(completions),
+#define WEFTIO_TEST_PART(NAME)                                                                                                 \
+    part                                                                                                                       \
+    {                                                                                                                          \
+#NAME, offsetof(sequence_outcome, NAME), sizeof(sequence_outcome::NAME)                                                \
+    }
+    static constexpr std::array parts{WEFTIO_TEST_PART(strong),        WEFTIO_TEST_PART(weak),    WEFTIO_TEST_PART(completions),
                                       WEFTIO_TEST_PART(receive_dbrec), WEFTIO_TEST_PART(arrived), WEFTIO_TEST_PART(results),
                                       WEFTIO_TEST_PART(ends)};
 #undef WEFTIO_TEST_PART
     const std::size_t byte = at * 4;
-    const auto found = std::ranges::find_if(parts, [&](const part& each) { return byte >= each.offset && byte < each.offset + each.bytes; });
+    const auto found =
+        std::ranges::find_if(parts, [&](const part& each) { return byte >= each.offset && byte < each.offset + each.bytes; });
     const std::string name = found == parts.end() ? "padding" : found->name;
     const std::size_t word = found == parts.end() ? at : (byte - found->offset) / 4;
     if (name == "results")
-        return fmt::format("step {} (operation {}), word {}", word / SEQUENCE_RESULTS, world.steps[word / SEQUENCE_RESULTS].operation,
-                           word % SEQUENCE_RESULTS);
+        return fmt::format("step {} (operation {}), word {}", word / SEQUENCE_RESULTS,
+                           world.steps[word / SEQUENCE_RESULTS].operation, word % SEQUENCE_RESULTS);
     if (name == "strong" || name == "weak")
         return word < SEQUENCE_DEPTH * 16 ? fmt::format("{} entry {}, word {}", name, word / 16, word % 16)
                                           : fmt::format("{} behind its entries, word {}", name, word - SEQUENCE_DEPTH * 16);

@@ -1,8 +1,9 @@
 /**
- * A sequence of calls as data, run by one block: every device, with any number of lanes, must leave the same bytes in the rings.
+ * A sequence of calls as data, run by one block: every device, with any number of lanes, must leave the same bytes in
+ * the rings.
  *
- * What one lane of a scope may call is called by whichever lane the step says; weak entries and packets are dealt out to all lanes.
- * Lane 0 plays the NIC between the kernel's steps.
+ * What one lane of a scope may call is called by whichever lane the step says; weak entries and packets are dealt out
+ * to all lanes. Lane 0 plays the NIC between the kernel's steps.
  */
 #pragma once
 
@@ -11,8 +12,8 @@
 
 #define SEQUENCE_DEPTH 64u
 #define SEQUENCE_STEPS 96u
-#define SEQUENCE_DEALT 20u                       /* entries or packets, dealt out to the lanes, that a step tells about */
-#define SEQUENCE_RESULTS (4u + SEQUENCE_DEALT)   /* words that a step tells */
+#define SEQUENCE_DEALT 20u                     /* entries or packets, dealt out to the lanes, that a step tells about */
+#define SEQUENCE_RESULTS (4u + SEQUENCE_DEALT) /* words that a step tells */
 
 enum sequence_operation {
     SEQUENCE_SEND_STRONG,
@@ -87,28 +88,34 @@ WEFTIO_FN weftio_s32 sequence_strong(WEFTIO_GLOBAL struct sequence_world *world,
     if (step.operation == SEQUENCE_SEND_STRONG)
         return weftio_dev_eth_txq_send_enqueue_strong(txq, sequence_buffer(step.a), step.b % 1600, step.c & 7u);
     if (step.operation == SEQUENCE_INLINE_STRONG)
-        return weftio_dev_eth_txq_send_inline_enqueue_strong(txq, world->frame + step.a % 32, step.b % (WEFTIO_DEV_INLINE_BYTES + 2), step.c & 7u);
+        return weftio_dev_eth_txq_send_inline_enqueue_strong(txq, world->frame + step.a % 32,
+                                                             step.b % (WEFTIO_DEV_INLINE_BYTES + 2), step.c & 7u);
     if (step.operation == SEQUENCE_WAIT_STRONG)
         return weftio_dev_eth_txq_wait_time_enqueue_strong(txq, (weftio_u64)step.a << 32 | step.b, step.c & 7u);
     return weftio_dev_eth_txq_commit_strong(txq);
 }
 
 /** All lanes: weak entries side by side, by position or masked. */
-WEFTIO_FN void sequence_weak(WEFTIO_GLOBAL struct sequence_world *world, struct sequence_step step, WEFTIO_GLOBAL weftio_u32 *results)
+WEFTIO_FN void sequence_weak(WEFTIO_GLOBAL struct sequence_world *world, struct sequence_step step,
+                             WEFTIO_GLOBAL weftio_u32 *results)
 {
     weftio_u32 first, mask, count = step.b % (SEQUENCE_DEALT + 1);
 
     weftio_dev_eth_txq_get_info(&world->weak, &first, &mask);
     for (weftio_u32 entry = weftio_lane(); entry < count; entry += weftio_block_lanes()) {
         weftio_u32 position = step.c & 8u ? (first + entry) & mask : first + entry + (step.c & 16u ? 60u : 0u);
-        results[4 + entry] = (weftio_u32)(step.operation == SEQUENCE_SEND_WEAK
-                                              ? weftio_dev_eth_txq_send_enqueue_weak(&world->weak, sequence_buffer(step.a + entry), 60 + entry, position, step.c & 7u)
-                                              : weftio_dev_eth_txq_wait_time_enqueue_weak(&world->weak, step.a + entry, position, step.c & 7u));
+        results[4 + entry] =
+            (weftio_u32)(step.operation == SEQUENCE_SEND_WEAK
+                             ? weftio_dev_eth_txq_send_enqueue_weak(&world->weak, sequence_buffer(step.a + entry),
+                                                                    60 + entry, position, step.c & 7u)
+                             : weftio_dev_eth_txq_wait_time_enqueue_weak(&world->weak, step.a + entry, position,
+                                                                         step.c & 7u));
     }
 }
 
 /** One lane: what the kernel can be told about a send queue. */
-WEFTIO_FN void sequence_ask(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, struct sequence_step step, WEFTIO_GLOBAL weftio_u32 *results)
+WEFTIO_FN void sequence_ask(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, struct sequence_step step,
+                            WEFTIO_GLOBAL weftio_u32 *results)
 {
     weftio_u64 when_ns = 0;
 
@@ -121,21 +128,26 @@ WEFTIO_FN void sequence_ask(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, struct
 }
 
 /** The NIC: some of what is committed is done, or fails. */
-WEFTIO_FN void sequence_complete(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, WEFTIO_GLOBAL struct sequence_send_ring *ring,
-                                 struct sequence_step step)
+WEFTIO_FN void sequence_complete(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq,
+                                 WEFTIO_GLOBAL struct sequence_send_ring *ring, struct sequence_step step)
 {
-    weftio_u32 completed = weftio_dev_send_completed(&txq->ring), done = step.a % (txq->ring.ready - completed + 1), bad = !(step.c & 30u);
+    weftio_u32 completed = weftio_dev_send_completed(&txq->ring), done = step.a % (txq->ring.ready - completed + 1),
+               bad = !(step.c & 30u);
 
     weftio_u64 syndrome = WEFTIO_SYNDROME_LOCAL_LENGTH;
-    ring->completion.timestamp_be = weftio_swap64(bad ? syndrome : weftio_real_time_from_ns(1000000000u + (weftio_u64)step.b));
-    weftio_store_release_sys_u32(&ring->completion.publication,
-                                 weftio_cqe_publication(completed + done - 1, bad ? WEFTIO_CQE_OPCODE_REQUESTER_ERROR : WEFTIO_CQE_OPCODE_REQUESTER, 0));
+    ring->completion.timestamp_be =
+        weftio_swap64(bad ? syndrome : weftio_real_time_from_ns(1000000000u + (weftio_u64)step.b));
+    weftio_store_release_sys_u32(
+        &ring->completion.publication,
+        weftio_cqe_publication(completed + done - 1,
+                               bad ? WEFTIO_CQE_OPCODE_REQUESTER_ERROR : WEFTIO_CQE_OPCODE_REQUESTER, 0));
 }
 
 /** The NIC: packets arrive in slots of its choice, as far as slots have been given back. */
 WEFTIO_FN void sequence_arrive(WEFTIO_GLOBAL struct sequence_outcome *outcome, struct sequence_step step)
 {
-    weftio_u32 room = (weftio_swap32(outcome->receive_dbrec) - outcome->arrived) & 0xffffu, count = weftio_min_u32(step.a % 70, room);
+    weftio_u32 room = (weftio_swap32(outcome->receive_dbrec) - outcome->arrived) & 0xffffu,
+               count = weftio_min_u32(step.a % 70, room);
 
     for (; count != 0; --count) {
         WEFTIO_GLOBAL struct weftio_cqe *cqe = &outcome->completions[outcome->arrived % SEQUENCE_DEPTH];
@@ -144,23 +156,26 @@ WEFTIO_FN void sequence_arrive(WEFTIO_GLOBAL struct sequence_outcome *outcome, s
         cqe->rss_hash_be = step.b * outcome->arrived;
         cqe->rss_hash_type = (weftio_u8)(step.c & 1u);
         cqe->hds_ip_ext = (weftio_u8)(step.c & 7u);
-        weftio_store_release_sys_u32(&cqe->publication, weftio_cqe_publication(outcome->arrived * 5 + step.c, WEFTIO_CQE_OPCODE_RESPONDER_SEND,
+        weftio_store_release_sys_u32(&cqe->publication, weftio_cqe_publication(outcome->arrived * 5 + step.c,
+                                                                               WEFTIO_CQE_OPCODE_RESPONDER_SEND,
                                                                                outcome->arrived / SEQUENCE_DEPTH));
         outcome->arrived += 1;
     }
 }
 
 /** All lanes: receive, and look at the first packets. */
-WEFTIO_FN void sequence_receive(WEFTIO_GLOBAL struct sequence_world *world, struct sequence_step step, WEFTIO_GLOBAL weftio_u32 *results)
+WEFTIO_FN void sequence_receive(WEFTIO_GLOBAL struct sequence_world *world, struct sequence_step step,
+                                WEFTIO_GLOBAL weftio_u32 *results)
 {
     weftio_u32 count, first;
-    weftio_s32 status = weftio_dev_eth_rxq_receive_block(&world->receive, step.a % 70, 1 + (step.b & 3u), &count, &first);
+    weftio_s32 status =
+        weftio_dev_eth_rxq_receive_block(&world->receive, step.a % 70, 1 + (step.b & 3u), &count, &first);
 
     for (weftio_u32 at = weftio_lane(); at < count && at < SEQUENCE_DEALT; at += weftio_block_lanes()) {
         struct weftio_dev_packet packet;
         if (weftio_dev_eth_rxq_packet(&world->receive, first + at, &packet) == WEFTIO_DEV_OK)
-            results[4 + at] = (weftio_u32)(packet.address - world->receive.slots) + 31 * packet.bytes + (packet.flags << 28) +
-                              (weftio_u32)packet.timestamp_ns * 7 + packet.rss_hash;
+            results[4 + at] = (weftio_u32)(packet.address - world->receive.slots) + 31 * packet.bytes +
+                              (packet.flags << 28) + (weftio_u32)packet.timestamp_ns * 7 + packet.rss_hash;
     }
     if (weftio_lane() == 0) {
         results[0] = (weftio_u32)status;
@@ -170,7 +185,8 @@ WEFTIO_FN void sequence_receive(WEFTIO_GLOBAL struct sequence_world *world, stru
 }
 
 /** The lane whose turn it is: what one lane of a scope may call, and what the NIC does. */
-WEFTIO_FN void sequence_alone(WEFTIO_GLOBAL struct sequence_world *world, struct sequence_step step, WEFTIO_GLOBAL weftio_u32 *results)
+WEFTIO_FN void sequence_alone(WEFTIO_GLOBAL struct sequence_world *world, struct sequence_step step,
+                              WEFTIO_GLOBAL weftio_u32 *results)
 {
     WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq = step.c & 128u ? &world->strong : &world->weak;
     WEFTIO_GLOBAL struct sequence_send_ring *ring = step.c & 128u ? &world->outcome.strong : &world->outcome.weak;
@@ -188,14 +204,15 @@ WEFTIO_FN void sequence_alone(WEFTIO_GLOBAL struct sequence_world *world, struct
     else if (step.operation == SEQUENCE_ARRIVE)
         sequence_arrive(&world->outcome, step);
     else if (step.operation == SEQUENCE_RELEASE)
-        results[0] = (weftio_u32)weftio_dev_eth_rxq_release(&world->receive, world->receive.released + (step.c % 8 == 0), step.a % 40);
+        results[0] = (weftio_u32)weftio_dev_eth_rxq_release(&world->receive,
+                                                            world->receive.released + (step.c % 8 == 0), step.a % 40);
     else if (step.operation == SEQUENCE_ABORT)
         weftio_store_relaxed_u32(step.c & 64u ? &world->receive.control->abort : &txq->control->abort, step.a & 1u);
 }
 
 /** What is left in a handle and in its trace. Counts of beats differ: a wait has as many turns as there is time for. */
-WEFTIO_FN void sequence_end(const WEFTIO_GLOBAL struct weftio_dev_control *control, const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring,
-                            WEFTIO_GLOBAL weftio_u32 *ends)
+WEFTIO_FN void sequence_end(const WEFTIO_GLOBAL struct weftio_dev_control *control,
+                            const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, WEFTIO_GLOBAL weftio_u32 *ends)
 {
     ends[0] = control->function;
     ends[1] = control->index;
@@ -217,7 +234,8 @@ WEFTIO_KERNEL void run_sequence(WEFTIO_GLOBAL struct sequence_world *world)
         if (step.operation == SEQUENCE_RECEIVE) {
             sequence_receive(world, step, results);
         } else if (step.operation == SEQUENCE_WAIT_ROOM) {
-            weftio_s32 status = weftio_dev_eth_txq_wait_room_block(step.c & 128u ? &world->strong : &world->weak, step.a % 70, 1 + (step.b & 3u));
+            weftio_s32 status = weftio_dev_eth_txq_wait_room_block(step.c & 128u ? &world->strong : &world->weak,
+                                                                   step.a % 70, 1 + (step.b & 3u));
             if (weftio_lane() == 0)
                 results[0] = (weftio_u32)status;
         } else if (step.operation == SEQUENCE_SEND_WEAK || step.operation == SEQUENCE_WAIT_WEAK) {
