@@ -55,9 +55,11 @@ std::string grid(const axes& on)
                            left, width - right, on.y(ns), on.y(ns), left - 6, on.y(ns) + 4,
                            duration_text(static_cast<std::uint64_t>(ns)));
     }
-    for (double step = step_s(on.seconds), s = 0; s <= on.seconds; s += step)
-        svg += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{:.4g} s</text>\n", on.x(s),
-                           height - bottom + 18, s);
+    const double step = step_s(on.seconds);
+    const auto steps = static_cast<unsigned>(on.seconds / step + 1e-9); // 0.3 / 0.1 is less than 3
+    for (unsigned at = 0; at <= steps; ++at)
+        svg += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{:.4g} s</text>\n", on.x(at * step),
+                           height - bottom + 18, at * step);
     return svg;
 }
 

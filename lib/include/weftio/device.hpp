@@ -301,7 +301,7 @@ running_kernel device::launch(const kernel<Parameters...>& kernel, grid shape, A
     (detail::collect_line(arguments, request.lines), ...);
     std::apply(
         [&](auto&... value) {
-            (request.arguments.push_back({&value, sizeof value, std::is_pointer_v<std::remove_reference_t<decltype(value)>>}),
+            (request.arguments.push_back({&value, sizeof(decltype(value)), std::is_pointer_v<std::remove_reference_t<decltype(value)>>}),
              ...);
         },
         values);
