@@ -151,8 +151,10 @@ bool is_pci_address(std::string_view text)
 {
     const std::string_view address = text.substr(0, text.find(','));
     const std::string_view form = address.size() == 12 ? "hhhh:hh:hh.d" : "hh:hh.d";
-    return std::ranges::equal(address, form, [](unsigned char letter, char wanted) {
-        return wanted == 'h' ? std::isxdigit(letter) != 0 : wanted == 'd' ? letter >= '0' && letter <= '7' : letter == wanted;
+    return std::ranges::equal(address, form, [](char letter, char wanted) {
+        if (wanted == 'h')
+            return std::isxdigit(static_cast<unsigned char>(letter)) != 0;
+        return wanted == 'd' ? letter >= '0' && letter <= '7' : letter == wanted;
     });
 }
 
