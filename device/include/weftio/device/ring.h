@@ -178,8 +178,8 @@ WEFTIO_FN weftio_u32 weftio_dev_send_claim(WEFTIO_GLOBAL struct weftio_dev_send_
         return 0;
     *first = weftio_fetch_add_relaxed_u32(&ring->reserved, claimed);
     /* The place may be that of a later claim, which knew of later completions: acquire them here too. */
-    while (*first + claimed - completed > depth)
-        completed = weftio_dev_send_completed(ring);
+    if (*first + claimed - completed > depth)
+        weftio_dev_send_completed(ring);
     return claimed;
 }
 
