@@ -1,7 +1,9 @@
 // The device functions of a send queue, called by a kernel of one lane that the test plays. Nothing happens by itself.
+#include <gmock/gmock.h>
 #include <sys/mman.h>
 
 #include <atomic>
+#include <barrier>
 #include <csignal>
 #include <thread>
 
@@ -408,37 +410,47 @@ TEST_P(Marks, AreTakenUpToTheFirstGapWhereverItIs)
 
 INSTANTIATE_TEST_SUITE_P(Blocks, Marks, testing::Values(64u, 256u, Marks::most));
 
-/// Three lanes ask for one, two and three places at a time, much longer than there are free ones.
-TEST(SendRing, LetsInAsManyAsThereAreFreeHoweverManyAsk)
-{
-    constexpr std::uint32_t depth = 64, rounds = 20000;
+/// A ring from which nothing is sent, and who has which place of it.
+struct contested_ring {
+    static constexpr std::uint32_t depth = 64;
+
+    contested_ring()
+    {
+        completion.publication = weftio_cqe_publication(0xffff, WEFTIO_CQE_OPCODE_REQUESTER, 0);
+        ring.completion = &completion;
+        ring.mask = depth - 1;
+    }
+    /// Claims `count` places at a time until there is none.
+    void claim_all(std::uint32_t count)
+    {
+        for (std::uint32_t first = 0; weftio_dev_send_reserve(&ring, count, &first);)
+            for (std::uint32_t at = first; at < first + count; ++at)
+                weftio_fetch_add_u32(&holders.at(at), 1);
+    }
+
     weftio_cqe completion{};
-    completion.publication = weftio_cqe_publication(0xffff, WEFTIO_CQE_OPCODE_REQUESTER, 0);
     weftio_dev_send_ring ring{};
-    ring.completion = &completion;
-    ring.mask = depth - 1;
-    std::array<std::atomic<std::uint32_t>, depth> holders{};
-    std::atomic<std::uint32_t> wrong{0}, got{0};
-    auto ask = [&](std::uint32_t count) {
-        for (std::uint32_t round = 0; round < rounds; ++round) {
-            std::uint32_t first = 0;
-            if (!weftio_dev_send_reserve(&ring, count, &first))
-                continue;
-            wrong += first + count > depth;
-            for (std::uint32_t at = first; at < first + count && at < depth; ++at)
-                wrong += holders[at]++ != 0;
-            got += count;
-        }
-    };
-    std::thread one([&] { ask(1); }), two([&] { ask(2); }), three([&] { ask(3); });
-    one.join();
-    two.join();
-    three.join();
-    ask(1); // what was left because a claim beside it was being refused
-    EXPECT_EQ(wrong, 0u);
-    EXPECT_EQ(got, depth);
-    EXPECT_EQ(ring.asked, depth);
-    EXPECT_EQ(ring.reserved, depth);
+    std::array<std::uint32_t, depth> holders{};
+};
+
+TEST(SendRing, GivesEveryPlaceToOneHoweverManyAsk)
+{
+    for (std::uint32_t round = 0; round < 1000; ++round) {
+        contested_ring shared;
+        std::barrier start(3);
+        auto ask = [&](std::uint32_t count) {
+            start.arrive_and_wait();
+            shared.claim_all(count);
+        };
+        std::thread two([&] { ask(2); }), three([&] { ask(3); });
+        ask(5);
+        two.join();
+        three.join();
+        shared.claim_all(1); // what was too little for them, or was left because a claim beside theirs was being refused
+        ASSERT_THAT(shared.holders, testing::Each(1u)) << round;
+        ASSERT_EQ(shared.ring.asked, contested_ring::depth);
+        ASSERT_EQ(shared.ring.reserved, contested_ring::depth);
+    }
 }
 
 TEST(SendTimestamp, MovesOnWithoutADivision)
