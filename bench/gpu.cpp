@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <fstream>
+#include <map>
 
 #include "gpu/measure.hpp"
 
@@ -19,11 +20,18 @@ struct row {
     std::vector<double> values;
 };
 
+using part = std::vector<sample> (*)(const weftio::device&, const settings&);
+const std::map<std::string, part> parts{{"1-hand-over", hand_over}, {"2-baseline", without_queues}, {"3-receive", receive_rates}, {"4-send", send_rates}};
+
 std::vector<sample> one_round(const weftio::device& device, const settings& settings)
 {
     std::vector<sample> all;
-    for (auto part : {hand_over(device), cpu_centric(device, settings), receive_rates(device, settings), send_rates(device, settings)})
+    for (const auto& [name, measure] : parts) {
+        if (!settings.only.empty() && name.find(settings.only) == std::string::npos)
+            continue;
+        auto part = measure(device, settings);
         all.insert(all.end(), part.begin(), part.end());
+    }
     return all;
 }
 
@@ -69,6 +77,7 @@ int main(int argc, char** argv)
     app.add_option("-g,--device", settings.device, "cpu, opencl, cuda:N")->capture_default_str();
     app.add_option("--seconds", settings.seconds, "of each rate")->capture_default_str();
     app.add_option("--engines", settings.engines, "engine threads where several run; twice as many for the longest packets")->capture_default_str();
+    app.add_option("--only", settings.only, "one part")->check(CLI::IsMember({"hand-over", "baseline", "receive", "send"}));
     app.add_option("--rounds", rounds, "medians over so many")->capture_default_str()->check(CLI::Range(1, 100));
     app.add_option("--json", json, "write the table to FILE");
     CLI11_PARSE(app, argc, argv);

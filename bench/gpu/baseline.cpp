@@ -1,91 +1,112 @@
-// Receiving as it is done without queues that a kernel owns: the CPU takes a burst from the driver, copies it to the GPU, launches
-// a kernel for it and waits, as programs on rte_gpudev do. The packets lie side by side in pinned memory already, which favors it.
-#include <rte_ethdev.h>
-#include <rte_mbuf.h>
+// A burst as it is handled without queues that a kernel owns: the CPU copies it to the GPU, launches a kernel for it, copies the
+// answers back and waits, as programs on rte_gpudev do. No driver and no engine on either side: frames begin and end in the CPU's memory.
+#include <dlfcn.h>
 
 #include <cstring>
 
 #include "device/cuda/driver.hpp"
 #include "gpu.kernel.h"
 #include "measure.hpp"
-#include "nic/soft_port.hpp"
 #include "weftio/kernel.hpp"
 
 WEFTIO_DEFINE_KERNEL(look_at_burst, "gpu.kernel.h");
+WEFTIO_DEFINE_KERNEL(answer_burst, "gpu.kernel.h");
 
 namespace weftio::bench {
 
 namespace {
 
 using namespace weftio::detail;
-constexpr std::uint32_t burst = 32, packet_bytes = 64, burst_bytes = burst * packet_bytes;
+constexpr std::uint32_t burst_bytes = burst * frame_bytes;
 
-class cpu_centric_receiver {
+class cpu_centric {
  public:
-    explicit cpu_centric_receiver(const device& device)
-        : cuda_(cuda::the_driver()), port_(port::open("net_null_centric,size=64", {.mode = engine_mode::inline_worker})),
-          pinned_(device.allocate(burst_bytes, memory_kind::cpu_device)), packets_(device.allocate(burst_bytes, memory_kind::device)),
-          sink_(device.allocate(64, memory_kind::device))
+    /// With `answers` the kernel answers every frame and the answers are copied back; without, it reads them, and that is all.
+    cpu_centric(const device& device, bool answers)
+        : cuda_(cuda::the_driver()), answers_(answers), pinned_(device.allocate(burst_bytes, memory_kind::cpu_device)),
+          frames_(device.allocate(burst_bytes, memory_kind::device)), sink_(device.allocate(64, memory_kind::device))
     {
+        const auto& kernel = answers ? answer_burst_kernel : look_at_burst_kernel;
         cuda_.check(cuda_.cuStreamCreate(&stream_, cuda::stream_non_blocking), "making a stream");
-        cuda_.check(cuda_.cuModuleLoadData(&module_, look_at_burst_kernel.cuda_image.data()), "loading kernels");
-        cuda_.check(cuda_.cuModuleGetFunction(&function_, module_, "look_at_burst"), "finding the kernel");
+        cuda_.check(cuda_.cuModuleLoadData(&module_, kernel.cuda_image.data()), "loading kernels");
+        cuda_.check(cuda_.cuModuleGetFunction(&function_, module_, answers ? "answer_burst" : "look_at_burst"), "finding the kernel");
     }
-    ~cpu_centric_receiver()
+    ~cpu_centric()
     {
         cuda_.cuStreamDestroy_v2(stream_);
         cuda_.cuModuleUnload(module_);
     }
-    cpu_centric_receiver(const cpu_centric_receiver&) = delete;
-    cpu_centric_receiver& operator=(const cpu_centric_receiver&) = delete;
+    cpu_centric(const cpu_centric&) = delete;
+    cpu_centric& operator=(const cpu_centric&) = delete;
 
-    /// One burst: driver, pinned memory, GPU, kernel, and back.
+    /// One burst: pinned memory, GPU, kernel, and back.
     void turn()
     {
-        std::array<rte_mbuf*, burst> mbufs{};
-        std::uint16_t count = rte_eth_rx_burst(port_.backend().device().id(), 0, mbufs.data(), burst);
         auto* to = static_cast<std::byte*>(pinned_.cpu_address());
-        for (std::uint16_t at = 0; at < count; ++at)
-            std::memcpy(to + at * packet_bytes, rte_pktmbuf_mtod(mbufs[at], const std::byte*), packet_bytes);
-        rte_pktmbuf_free_bulk(mbufs.data(), count);
-        auto device_address = reinterpret_cast<cuda::device_pointer>(packets_.device_address());
+        for (std::uint32_t at = 0; at < burst; ++at)
+            std::memcpy(to + at * frame_bytes, frame_.data(), frame_bytes);
+        auto device_address = reinterpret_cast<cuda::device_pointer>(frames_.device_address());
         cuda_.cuMemcpyHtoDAsync_v2(device_address, to, burst_bytes, stream_);
-        void *packets = packets_.device_address(), *sink = sink_.device_address();
+        void *frames = frames_.device_address(), *sink = sink_.device_address();
         std::uint32_t bytes = burst_bytes;
-        std::array<void*, 3> arguments{&packets, &sink, &bytes};
+        std::array<void*, 3> arguments{&frames, &sink, &bytes};
         cuda_.cuLaunchKernel(function_, 1, 1, 1, 128, 1, 1, 0, stream_, arguments.data(), nullptr);
+        if (answers_)
+            copy_back_(to, device_address, burst_bytes, stream_);
         cuda_.check(cuda_.cuStreamSynchronize(stream_), "running the kernel of a burst");
+    }
+    /// Whether the frames are back as they should be.
+    bool is_right() const
+    {
+        frame_type expected = answers_ ? answered(frame_) : frame_;
+        return std::memcmp(static_cast<std::byte*>(pinned_.cpu_address()) + burst_bytes - frame_bytes, expected.data(), frame_bytes) == 0;
     }
 
  private:
+    using copy_back = cuda::result (*)(void*, cuda::device_pointer, std::size_t, cuda::stream);
+
     const cuda::driver& cuda_;
-    port port_;
-    memory pinned_, packets_, sink_;
+    const copy_back copy_back_ = reinterpret_cast<copy_back>(dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuMemcpyDtoHAsync_v2"));
+    const frame_type frame_ = some_frame();
+    const bool answers_;
+    memory pinned_, frames_, sink_;
     cuda::stream stream_ = nullptr;
     cuda::module module_ = nullptr;
     cuda::function function_ = nullptr;
 };
 
-} // namespace
-
-std::vector<sample> cpu_centric(const device& device, const settings& settings)
+/// p50 of a burst, and how many packets a second.
+struct figures {
+    double p50_ns = 0, mpps = 0;
+};
+figures measure(cpu_centric&& way, const settings& settings)
 {
-    if (!device.name().starts_with("cuda"))
-        return {};
-    cpu_centric_receiver receiver(device);
     for (int warm = 0; warm < 100; ++warm)
-        receiver.turn();
+        way.turn();
     std::vector<std::uint64_t> times;
     auto end = clock_type::now() + std::chrono::duration<double>(settings.seconds);
     auto start = clock_type::now(), now = start;
     while (now < end) {
-        receiver.turn();
+        way.turn();
         auto after = clock_type::now();
         times.push_back(static_cast<std::uint64_t>((after - now).count()));
         now = after;
     }
-    double mpps = static_cast<double>(times.size()) * burst / std::chrono::duration<double>(now - start).count() / 1e6;
-    return {{"CPU-centric burst of 32 x 64 B, p50", "ns", quantile(times, 0.5)}, {"CPU-centric receive 64 B, bursts of 32", "Mpps", mpps}};
+    if (!way.is_right())
+        return {};
+    return {quantile(times, 0.5), static_cast<double>(times.size()) * burst / std::chrono::duration<double>(now - start).count() / 1e6};
+}
+
+} // namespace
+
+std::vector<sample> without_queues(const device& device, const settings& settings)
+{
+    if (!device.name().starts_with("cuda"))
+        return {};
+    figures read = measure({device, false}, settings), answered = measure({device, true}, settings);
+    return {{"CPU-centric burst of 32 x 64 B, read, p50", "ns", read.p50_ns},
+            {"CPU-centric burst of 32 x 64 B, answered, p50", "ns", answered.p50_ns},
+            {"CPU-centric receive 64 B, bursts of 32", "Mpps", read.mpps}};
 }
 
 } // namespace weftio::bench

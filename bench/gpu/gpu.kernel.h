@@ -106,16 +106,53 @@ WEFTIO_KERNEL void receive_bursts(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, 
     sink[weftio_lane() % 4] = sum;
 }
 
-/* What a program without queues of its own launches for each burst. */
-WEFTIO_KERNEL void look_at_burst(const WEFTIO_GLOBAL weftio_u32 *packets, WEFTIO_GLOBAL weftio_u32 *sink, weftio_u32 bytes)
+/* Makes a frame its own answer: destination and source change places. */
+WEFTIO_FN void answer(WEFTIO_GLOBAL weftio_u8 *frame)
 {
-    weftio_u32 a, b, c, d, sum = 0;
+    WEFTIO_GLOBAL weftio_u32 *words = (WEFTIO_GLOBAL weftio_u32 *)frame;
+    weftio_u32 a, b, c, d;
 
-    for (weftio_u32 i = weftio_lane(); i < bytes / 16; i += weftio_block_lanes()) {
-        weftio_load_x4(packets + i * 4, &a, &b, &c, &d);
-        sum += a ^ b ^ c ^ d;
+    weftio_load_x4(words, &a, &b, &c, &d);
+    weftio_store_x4(words, b >> 16 | c << 16, c >> 16 | a << 16, a >> 16 | b << 16, d);
+}
+
+/* Answers bursts of 32 from where they lie. The slots of one burst go back with the answers to the next: by then they are sent. */
+WEFTIO_KERNEL void answer_bursts(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq)
+{
+    weftio_u32 count, first, sent, mask, answered = 0;
+
+    weftio_dev_eth_txq_get_info(txq, &sent, &mask);
+    while (weftio_dev_eth_rxq_receive_block(rxq, 32, 0, &count, &first) == WEFTIO_DEV_OK) {
+        for (weftio_u32 i = weftio_lane(); i < count; i += weftio_block_lanes()) {
+            struct weftio_dev_buf frame = weftio_dev_eth_rxq_buf(rxq, first + i);
+            answer(frame.address);
+            weftio_dev_eth_txq_send_enqueue_weak(txq, frame, 64, sent + i, WEFTIO_DEV_SEND_NONE);
+        }
+        weftio_block_barrier();
+        sent += count;
+        if (weftio_lane() == 0) {
+            weftio_dev_eth_txq_commit_weak(txq, count);
+            weftio_dev_eth_txq_push(txq);
+            weftio_dev_eth_rxq_release(rxq, first - answered, answered);
+        }
+        answered = count;
     }
+}
+
+/* What a program without queues of its own launches for each burst: the first reads it, the second answers it. */
+WEFTIO_KERNEL void look_at_burst(WEFTIO_GLOBAL weftio_u8 *packets, WEFTIO_GLOBAL weftio_u32 *sink, weftio_u32 bytes)
+{
+    weftio_u32 sum = 0;
+
+    for (weftio_u32 i = weftio_lane(); i < bytes / 16; i += weftio_block_lanes())
+        sum += read_unit(packets, i);
     sink[weftio_lane() % 4] = sum;
+}
+WEFTIO_KERNEL void answer_burst(WEFTIO_GLOBAL weftio_u8 *packets, WEFTIO_GLOBAL weftio_u32 *sink, weftio_u32 bytes)
+{
+    (void)sink;
+    for (weftio_u32 i = weftio_lane(); i < bytes / 64; i += weftio_block_lanes())
+        answer(packets + i * 64);
 }
 
 /* Sends the same frames again and again, weakly, `ahead` entries a lane and commit, until it is stopped. */

@@ -7,6 +7,7 @@
 WEFTIO_DEFINE_KERNEL(flag_echo, "gpu.kernel.h");
 WEFTIO_DEFINE_KERNEL(frame_round_trips, "gpu.kernel.h");
 WEFTIO_DEFINE_KERNEL(receive_bursts, "gpu.kernel.h");
+WEFTIO_DEFINE_KERNEL(answer_bursts, "gpu.kernel.h");
 
 namespace weftio::bench {
 
@@ -53,31 +54,61 @@ double frame_round_trip_ns(const device& device, bool strong)
     return quantile({first, first + turns}, 0.5);
 }
 
-double burst_round_trip_ns(const device& device)
+/// p50 of `turns` bursts: how long the thread writes 32 frames, and from then on to `done`.
+struct burst_times {
+    double written_ns, done_ns;
+};
+template <class Done>
+burst_times time_bursts(played_rxq& queue, Done&& done)
 {
-    played_rxq queue(device, 1024, 64);
-    shared_count sink(device);
-    std::array<std::byte, 64> packet{};
-    auto kernel = device.launch(receive_bursts_kernel, {.blocks = 1, .lanes = 128}, queue, sink.on_device(), 64u);
-    std::vector<std::uint64_t> times;
+    const frame_type frame = some_frame();
+    std::vector<std::uint64_t> written, all;
     for (std::uint32_t turn = 0; turn < turns; ++turn) {
         auto begin = clock_type::now();
-        for (int i = 0; i < 32; ++i)
-            queue.publish(packet.data(), packet.size());
-        spin_until([&] { return queue.all_released(); });
-        times.push_back(static_cast<std::uint64_t>((clock_type::now() - begin).count()));
+        for (std::uint32_t i = 0; i < burst; ++i)
+            queue.publish(frame.data(), frame.size());
+        written.push_back(static_cast<std::uint64_t>((clock_type::now() - begin).count()));
+        spin_until(done);
+        all.push_back(static_cast<std::uint64_t>((clock_type::now() - begin).count()));
     }
-    return quantile(times, 0.5);
+    return {quantile(written, 0.5), quantile(all, 0.5)};
+}
+
+/// `read_bytes` of every frame are read by the kernel, then all slots come back.
+burst_times time_reading(const device& device, std::uint32_t read_bytes)
+{
+    played_rxq queue(device, 1024, frame_bytes);
+    shared_count sink(device);
+    auto kernel = device.launch(receive_bursts_kernel, {.blocks = 1, .lanes = 128}, queue, sink.on_device(), read_bytes);
+    return time_bursts(queue, [&] { return queue.all_released(); });
+}
+
+/// All 32 answers are there to be sent.
+double burst_answered_ns(const device& device)
+{
+    played_rxq in(device, 1024, frame_bytes);
+    played_txq out(device, 1024);
+    auto kernel = device.launch(answer_bursts_kernel, {.blocks = 1, .lanes = 128}, in, out);
+    std::uint32_t answers = 0;
+    double p50 = time_bursts(in, [&, seen = 0u]() mutable {
+        answers += out.turn();
+        return answers - seen >= burst ? seen += burst : 0;
+    }).done_ns;
+    return in.last_is(answered(some_frame())) ? p50 : 0;
 }
 
 } // namespace
 
-std::vector<sample> hand_over(const device& device)
+std::vector<sample> hand_over(const device& device, const settings&)
 {
+    burst_times reading = time_reading(device, frame_bytes);
     return {{"flag, host-kernel-host, p50", "ns", flag_round_trip_ns(device)},
             {"frame, kernel-engine-kernel, weak, p50", "ns", frame_round_trip_ns(device, false)},
             {"frame, kernel-engine-kernel, strong, p50", "ns", frame_round_trip_ns(device, true)},
-            {"burst of 32 x 64 B, host-kernel-host, p50", "ns", burst_round_trip_ns(device)}};
+            {"burst of 32 x 64 B, written by the host, p50", "ns", reading.written_ns},
+            {"burst of 32 x 64 B, received, p50", "ns", time_reading(device, 0).done_ns},
+            {"burst of 32 x 64 B, read, p50", "ns", reading.done_ns},
+            {"burst of 32 x 64 B, answered, p50", "ns", burst_answered_ns(device)}};
 }
 
 } // namespace weftio::bench

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <thread>
@@ -18,6 +20,7 @@ struct settings {
     std::string device = "cpu";
     double seconds = 0.3; ///< of each rate
     std::uint32_t engines = 4;
+    std::string only; ///< the part that is measured; empty: all
 };
 
 /// One number of one round.
@@ -27,13 +30,30 @@ struct sample {
 };
 
 /// A flag, a frame and a burst of 32 on their way there and back.
-std::vector<sample> hand_over(const device& device);
+std::vector<sample> hand_over(const device& device, const settings& settings);
 /// What kernels receive: by length, lanes, engines; from an engine, and from a thread that does nothing but publish.
 std::vector<sample> receive_rates(const device& device, const settings& settings);
 /// What kernels post, with nobody behind the ring but a thread that completes; and what an engine then sends.
 std::vector<sample> send_rates(const device& device, const settings& settings);
-/// The way without queues that a kernel owns: copy, launch, synchronize, a burst of 32 at a time. Nothing where `device` is no GPU.
-std::vector<sample> cpu_centric(const device& device, const settings& settings);
+/// The way without queues that a kernel owns: copy, launch, copy back, wait, a burst of 32 at a time. Nothing where `device` is no GPU.
+std::vector<sample> without_queues(const device& device, const settings& settings);
+
+/// What a burst is, and what its frames are: with queues of a kernel's and without.
+constexpr std::uint32_t burst = 32, frame_bytes = 64;
+using frame_type = std::array<std::byte, frame_bytes>;
+inline frame_type some_frame()
+{
+    frame_type frame{};
+    for (std::size_t at = 0; at < frame.size(); ++at)
+        frame[at] = static_cast<std::byte>(at + 1);
+    return frame;
+}
+/// The same with its addresses swapped.
+inline frame_type answered(frame_type frame)
+{
+    std::swap_ranges(frame.begin(), frame.begin() + 6, frame.begin() + 6);
+    return frame;
+}
 
 inline port_options busy_port()
 {

@@ -63,7 +63,7 @@ class played_rxq : public played_queue<weftio_dev_eth_rxq> {
             return false;
         std::uint32_t slot = next_ & (depth_ - 1);
         if (packet)
-            std::memcpy(cpu<std::byte>(depth_ * sizeof(weftio_cqe) + std::size_t{slot} * stride_), packet, bytes);
+            std::memcpy(slot_of(slot), packet, bytes);
         weftio_cqe& cqe = cpu<weftio_cqe>(0)[slot];
         cqe.byte_count_be = weftio_swap32(bytes);
         weftio_store_release_sys_u32(&cqe.publication, weftio_cqe_publication(next_, WEFTIO_CQE_OPCODE_RESPONDER_SEND, next_ >> std::countr_zero(depth_)));
@@ -76,8 +76,15 @@ class played_rxq : public played_queue<weftio_dev_eth_rxq> {
     {
         return ((weftio_swap32(weftio_load_acquire_sys_u32(dbrec())) - depth_ - next_) & 0xffff) == 0;
     }
+    /// Whether this is in the slot that was filled last.
+    template <class Frame>
+    bool last_is(const Frame& frame) const
+    {
+        return std::memcmp(slot_of((next_ - 1) & (depth_ - 1)), frame.data(), frame.size()) == 0;
+    }
 
  private:
+    std::byte* slot_of(std::uint32_t slot) const { return cpu<std::byte>(depth_ * sizeof(weftio_cqe) + std::size_t{slot} * stride_); }
     weftio_u32* dbrec() const { return cpu<weftio_u32>(depth_ * (sizeof(weftio_cqe) + stride_)); }
 
     std::uint32_t depth_, stride_, next_ = 0, free_ = 0;
@@ -101,14 +108,16 @@ class played_txq : public played_queue<weftio_dev_eth_txq> {
         handle_.upload(&made, sizeof made);
         complete(0xffff);
     }
-    /// Completes what has been committed.
-    void turn()
+    /// Completes what has been committed. @return how many entries
+    std::uint32_t turn()
     {
         std::uint32_t ready = weftio_swap32(weftio_load_acquire_sys_u32(cpu<weftio_u32>(end() + 64)));
-        if (ready == seen_)
-            return;
+        std::uint32_t entries = (ready - seen_) & 0xffff;
+        if (entries == 0)
+            return 0;
         seen_ = ready;
         complete(ready - 1);
+        return entries;
     }
     weftio_u32* words() const { return kernel<weftio_u32>(0); }
 
