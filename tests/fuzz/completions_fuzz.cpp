@@ -179,7 +179,7 @@ class send_side {
                          .reserved = start,
                          .ready = start,
                          .completed = start,
-                         .fills = start},
+                         .asked = start},
                 .control = &control_};
         written() = {.publication = weftio_cqe_publication(start - 1, WEFTIO_CQE_OPCODE_REQUESTER, 0)};
     }

@@ -36,7 +36,7 @@ inline void prepare(sequence_world& world, std::span<const sequence_step> steps,
                     .ready = start,
                     .completed = start,
                     .lock = 0,
-                    .fills = start,
+                    .asked = start,
                     .reserved1 = 0};
         txq.control = &control;
         txq.clock = clock;

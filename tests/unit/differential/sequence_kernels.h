@@ -222,7 +222,7 @@ WEFTIO_FN void sequence_end(const WEFTIO_GLOBAL struct weftio_dev_control *contr
     ends[3] = ring->reserved;
     ends[4] = ring->ready;
     ends[5] = ring->completed;
-    ends[6] = ring->fills;
+    ends[6] = ring->asked;
     ends[7] = ring->lock;
 }
 
