@@ -59,8 +59,11 @@ class eth_rxq_life final : public detail::lifeline {
 
     /// Between two turns: takes a key for the slots, posts all of them, gives what the NIC needs.
     nic::rx_ring begin();
-    void began(std::uint32_t number);
-    /// Between two turns: the NIC is done with this memory.
+    /// Tells kernels where everything is, as queue `number`. Throws what an upload to the device throws.
+    void announce(std::uint32_t number);
+    /// Between two turns: the NIC uses this memory from now on.
+    void began() noexcept { queue_ = &nic_->receiver().queue(number_); }
+    /// Between two turns: the NIC is done with it.
     void end();
     weftio_dev_eth_rxq* handle() const noexcept { return static_cast<weftio_dev_eth_rxq*>(handle_.device_address()); }
 
@@ -116,10 +119,9 @@ nic::rx_ring eth_rxq_life::begin()
             .staged = staged_};
 }
 
-void eth_rxq_life::began(std::uint32_t number)
+void eth_rxq_life::announce(std::uint32_t number)
 {
     number_ = number;
-    queue_ = &nic_->receiver().queue(number);
     fill_handle();
 }
 
@@ -197,11 +199,12 @@ struct eth_rxq::state {
             try {
                 number = nic->receiver().add(ring);
                 queue = &nic->receiver().queue(number);
-                life->began(number);
+                life->announce(number);
             } catch (...) {
                 leave();
                 throw;
             }
+            life->began();
         });
     }
     ~state()
@@ -264,9 +267,16 @@ void eth_rxq::reset()
 {
     auto next = std::make_shared<eth_rxq_life>(state_->nic, state_->where, state_->options);
     state_->nic->engine().between_turns([&] {
-        state_->nic->receiver().restart(state_->number, next->begin());
+        nic::rx_ring ring = next->begin();
+        try {
+            next->announce(state_->number); // what can fail comes first
+            state_->nic->receiver().restart(state_->number, ring);
+        } catch (...) {
+            next->end();
+            throw;
+        }
         state_->life->end();
-        next->began(state_->number);
+        next->began();
     });
     state_->life = std::move(next);
 }

@@ -58,8 +58,10 @@ class eth_txq_life final : public detail::lifeline {
 
     /// Nothing written, nothing completed: what the NIC needs.
     nic::tx_ring begin() const;
-    /// Between two turns, like end().
-    void began(std::uint32_t number);
+    /// Tells kernels where everything is, as queue `number`. Throws what an upload to the device throws.
+    void announce(std::uint32_t number);
+    /// Between two turns, like end(): the NIC uses it from now on.
+    void began() noexcept { queue_ = &nic_->sender().queue(number_); }
     void end() noexcept { queue_ = nullptr; }
     weftio_dev_eth_txq* handle() const noexcept { return static_cast<weftio_dev_eth_txq*>(handle_.device_address()); }
 
@@ -99,10 +101,9 @@ nic::tx_ring eth_txq_life::begin() const
             .horizon_ns = options_.horizon_ns};
 }
 
-void eth_txq_life::began(std::uint32_t number)
+void eth_txq_life::announce(std::uint32_t number)
 {
     number_ = number;
-    queue_ = &nic_->sender().queue(number);
     fill_handle();
 }
 
@@ -160,11 +161,12 @@ struct eth_txq::state {
             number = nic->sender().add(ring);
             queue_ = &nic->sender().queue(number);
             try {
-                life->began(number);
+                life->announce(number);
             } catch (...) {
                 leave();
                 throw;
             }
+            life->began();
         });
     }
     ~state()
@@ -292,10 +294,11 @@ void eth_txq::reset()
                                               number(), state_->nic->spec()));
     auto next = std::make_shared<eth_txq_life>(state_->nic, state_->where, state_->options);
     auto ring = next->begin();
+    next->announce(number()); // what can fail comes first
     state_->nic->engine().between_turns([&] {
         state_->life->end();
         state_->nic->sender().restart(number(), ring);
-        next->began(number());
+        next->began();
     });
     state_->life = std::move(next);
 }
