@@ -9,8 +9,9 @@ namespace weftio::nic {
 
 namespace {
 
-/// Of queues with nothing to do, so many have their doorbell looked at in a turn: 4,096 of them must not make a busy one slow.
-constexpr std::size_t looks_per_turn = 32;
+/// Of queues with nothing to do, so many have their doorbell looked at in a turn: 4,096 of them must not make a busy one slow. More
+/// behind a turn that moved nothing, which may be one of an engine that sleeps in between.
+constexpr std::size_t looks_of_a_busy_turn = 8, looks_of_an_idle_turn = 64;
 /// A queue that had nothing to do for so many turns has only its doorbell looked at.
 constexpr std::uint32_t turns_awake = 256;
 
@@ -33,12 +34,13 @@ unsigned sender::turn(std::uint32_t most)
     // Drivers with a ring of their own look at what they have sent when they are given more: with nothing to give, they are asked.
     if (moved == 0 && waits_for_driver && !port_lost_)
         rte_eth_tx_done_cleanup(wire_.port, 0, 0);
+    busy_ = moved != 0;
     return moved;
 }
 
 void sender::look_at_doorbells() noexcept
 {
-    for (std::size_t left = std::min(looks_per_turn, asleep_.size()); left != 0; --left) {
+    for (std::size_t left = std::min(busy_ ? looks_of_a_busy_turn : looks_of_an_idle_turn, asleep_.size()); left != 0; --left) {
         looked_ = looked_ + 1 < asleep_.size() ? looked_ + 1 : 0;
         const asleep& queue = asleep_[looked_];
         if (weftio_load_acquire_sys_u64(queue.doorbell) != queue.seen)

@@ -71,6 +71,7 @@ class sender {
     std::vector<awake> awake_;
     std::vector<asleep> asleep_;
     std::size_t looked_ = 0; ///< at this one of asleep_ last
+    bool busy_ = false; ///< the last turn moved something
     bool port_lost_ = false;
 };
 
