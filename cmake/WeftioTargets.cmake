@@ -11,6 +11,20 @@ function(weftio_own_code target)
   endif()
 endfunction()
 
+# Makes NAME, from which programs take HEADERS compiled once for all of them: target_precompile_headers(PROGRAM REUSE_FROM NAME).
+# A program that does so links LIBRARIES too, whose options the headers are compiled with.
+function(weftio_precompiled name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "HEADERS;LIBRARIES")
+  file(CONFIGURE OUTPUT ${name}.cpp CONTENT "// What is compiled here is the headers.\n")
+  add_library(${name} OBJECT ${CMAKE_CURRENT_BINARY_DIR}/${name}.cpp)
+  target_link_libraries(${name} PRIVATE ${arg_LIBRARIES})
+  target_precompile_headers(${name} PRIVATE ${arg_HEADERS})
+  weftio_own_code(${name})
+  # As programs are compiled, not as libraries: GCC takes no header from the one to the other.
+  set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+  target_compile_options(${name} PRIVATE -fPIE)
+endfunction()
+
 function(weftio_say_what_is_built)
   message(STATUS "weftio: CPU device: yes")
   if(OpenCL_FOUND)
@@ -32,6 +46,7 @@ function(weftio_program name)
   target_include_directories(${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE weftio fmt::fmt CLI11::CLI11)
   weftio_own_code(${name})
+  target_precompile_headers(${name} REUSE_FROM weftio_program_headers)
   file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.kernel.h)
   weftio_cuda_kernels(${name} ${kernels})
 endfunction()
