@@ -20,6 +20,15 @@ cmake --install "$build" --prefix "$work/prefix" >"$work/install.log"
 mv "$work/prefix" "$work/moved"
 pc_dir=$(dirname "$(find "$work/moved" -name weftio.pc)")
 
+echo "== programs take libraries from no working directory"
+for program in "$build"/{apps,samples,bench,tests}/* "$work"/moved/bin/*; do
+    [[ -f $program && -x $program ]] || continue
+    if readelf -d "$program" | grep -E 'R(UN)?PATH.*(\[:|::|:\])'; then
+        echo "$program looks for its libraries in the working directory"
+        exit 1
+    fi
+done
+
 echo "== CMake, find_package"
 cmake -S "$work/source" -B "$work/cmake" -G Ninja -DCMAKE_PREFIX_PATH="$work/moved" -DCMAKE_BUILD_TYPE=Release
 cmake --build "$work/cmake"
