@@ -2,7 +2,7 @@
 # Counters of a running program, read with DPDK's own tool: names, types, and that they only grow.
 set -uo pipefail
 build=$1
-command -v dpdk-telemetry.py >/dev/null || { echo "skipped: dpdk-telemetry.py is missing (apt-get install dpdk): telemetry was not read"; exit 77; }
+command -v dpdk-telemetry.py >/dev/null || { echo "skipped: dpdk-telemetry.py is missing (apt-get install dpdk-dev): telemetry was not read"; exit 77; }
 [ "$(id -u)" = 0 ] || { echo "skipped: not root, whose run folder dpdk-telemetry.py reads: telemetry was not read"; exit 77; }
 work=$(mktemp -d)
 trap 'kill "${program:-0}" 2>/dev/null; rm -rf "$work"' EXIT
