@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "nic/port_watch.hpp"
 #include "nic/soft_port.hpp"
 #include "weftio/weftio.hpp"
 
@@ -41,8 +42,14 @@ bool eventually(const std::function<bool()>& condition)
     return true;
 }
 
-/// Sends on the port until `unplug` has taken it away. Returns how long what was on its way took to be flushed.
-std::chrono::microseconds lose(const std::string& spec, const std::function<void(weftio::port&)>& unplug)
+/// How long what was on its way took to be flushed. The port is gone at a moment between the two: Linux takes an interface out of its
+/// tables, waits for readers, and lets the command end.
+struct flushed {
+    std::chrono::microseconds after_the_begin, after_the_end; ///< of its removal
+};
+
+/// Sends on the port until `unplug` has taken it away.
+flushed lose(const std::string& spec, const std::function<void(weftio::port&)>& unplug)
 {
     weftio::device device = weftio::device::open("cpu");
     weftio::port port = weftio::port::open(spec);
@@ -55,10 +62,15 @@ std::chrono::microseconds lose(const std::string& spec, const std::function<void
     progress.attach(out, {.on_sent = {}, .on_error = [&](const weftio::send_failure& failure) { said = failure.text; }});
     auto kernel = device.launch(sends_for_ever_kernel, {}, out, frames);
     EXPECT_TRUE(eventually([&] { return out.counters().sent > 500; }));
-    unplug(port);
+    clock::time_point failed{}; // seen by a thread of its own: the removal may take longer
     auto begin = clock::now();
-    EXPECT_TRUE(eventually([&] { return out.failed(); }));
-    auto took = std::chrono::duration_cast<std::chrono::microseconds>(clock::now() - begin);
+    std::thread watch([&] {
+        EXPECT_TRUE(eventually([&] { return out.failed(); }));
+        failed = clock::now();
+    });
+    unplug(port);
+    auto end = clock::now();
+    watch.join();
     EXPECT_TRUE(kernel.wait_for(patience)); // it sees for itself that the queue is in error
     EXPECT_TRUE(port.gone());
     EXPECT_TRUE(eventually([&] {
@@ -70,19 +82,23 @@ std::chrono::microseconds lose(const std::string& spec, const std::function<void
     EXPECT_THROW(out.reset(), weftio::error);
     weftio::port_counters received = port.counters();
     EXPECT_EQ(received.received, received.delivered + received.held + received.dropped_total());
-    return took;
+    auto in_us = [](clock::duration time) { return std::chrono::duration_cast<std::chrono::microseconds>(time); };
+    return {in_us(failed - begin), std::max(in_us(failed - end), 0us)};
 }
 
-void say(std::vector<std::chrono::microseconds> took)
+void say(std::vector<flushed> took)
 {
-    std::sort(took.begin(), took.end());
-    if (!took.empty())
-        fmt::print("{} times; flushed after {} us in the middle, {} us at most\n", took.size(), took[took.size() / 2].count(), took.back().count());
+    for (auto [member, since] : {std::pair{&flushed::after_the_begin, "begin"}, {&flushed::after_the_end, "end"}}) {
+        std::ranges::sort(took, {}, member);
+        if (!took.empty())
+            fmt::print("{} times; flushed {} us after the {} of the removal in the middle, {} us at most\n", took.size(),
+                       (took[took.size() / 2].*member).count(), since, (took.back().*member).count());
+    }
 }
 
 TEST(Unplug, OfADeviceFlushesWhatIsOnItsWay)
 {
-    std::vector<std::chrono::microseconds> took;
+    std::vector<flushed> took;
     for (int round = 0; round < unplugs() && !testing::Test::HasFailure(); ++round)
         took.push_back(lose("net_null_unplugged,size=64", [](weftio::port& port) {
             // Between two turns: DPDK wants nobody inside a driver that it removes.
@@ -112,7 +128,7 @@ int shell(const char* command)
 TEST(Unplug, OfAnInterfaceFlushesWhatIsOnItsWay)
 {
     in_own_network([] {
-        std::vector<std::chrono::microseconds> took;
+        std::vector<flushed> took;
         const char* specs[] = {"iface:v1", "net_af_packet_unplugged,iface=v1"};
         for (int round = 0; round < unplugs() && !testing::Test::HasFailure(); ++round) {
             ASSERT_EQ(shell("ip link add v0 type veth peer name v1 && ip link set v0 up && ip link set v1 up"), 0);
@@ -128,6 +144,23 @@ TEST(Unplug, OfAnInterfaceThatIsReplacedByOneOfItsNameIsNoticedToo)
         constexpr const char* make = "ip link add v0 type veth peer name v1 && ip link set v0 up && ip link set v1 up";
         ASSERT_EQ(shell(make), 0);
         lose("net_af_packet_replaced,iface=v1", [](weftio::port&) { EXPECT_EQ(shell("ip link del v0 && ip link add v0 type veth peer name v1"), 0); });
+    });
+}
+
+/// With other programs on its core it may wait before each of its turns.
+TEST(Unplug, IsNoticedByTheFirstTurnOfAnIdleEngineOnceItIsTime)
+{
+    in_own_network([] {
+        ASSERT_EQ(shell("ip link add v0 type veth peer name v1"), 0);
+        weftio::port port = weftio::port::open("null");
+        weftio::nic::port_watch watch(port.backend().device().id(), "v1");
+        EXPECT_FALSE(watch.has_just_gone(false)); // looks, and not again for 20 ms
+        ASSERT_EQ(shell("ip link del v0"), 0);
+        std::this_thread::sleep_for(25ms);
+        EXPECT_FALSE(watch.has_just_gone(true));
+        EXPECT_TRUE(watch.has_just_gone(false));
+        EXPECT_TRUE(watch.gone());
+        EXPECT_FALSE(watch.has_just_gone(false)) << "a second time";
     });
 }
 

@@ -134,7 +134,7 @@ unsigned engine::one_turn(sides which)
     const std::uint32_t turns = turns_run_.load(std::memory_order_relaxed);
     if (turns % turns_between_looks == 0)
         detail::utc_clock::instance().discipline();
-    if (watch_.has_just_gone())
+    if (watch_.has_just_gone(busy_))
         lose_port();
     unsigned received = which == sides::both && !watch_.gone() ? receiver_.turn() : 0;
     unsigned moved = received + sender_.turn(has_thread_ ? entries_per_turn : std::numeric_limits<std::uint32_t>::max());
