@@ -16,34 +16,35 @@ namespace weftio::detail {
 namespace {
 
 constexpr double longest_slew = 500e-6;
-constexpr double believable_drift = 2000e-6; ///< a slope further off than this is a step of CLOCK_REALTIME, unless it stays
+constexpr double believable_drift = 2000e-6; ///< a slope further off than this is a step or a slew of CLOCK_REALTIME, or a bad first guess
 constexpr double same_slope = 100e-6;
 constexpr double settle_ns = 500e6;          ///< an offset is worked off over this time
 constexpr double look_ns = 20e6;
 constexpr double ahead_ns = 1e6; ///< a new rate is announced this long before it holds
 constexpr std::uint64_t calibration_ns = 10'000'000; ///< two looks, each right within 50 ns on a quiet machine: 10 ppm
 
-std::uint64_t real_now_ns() noexcept
+std::uint64_t read_ns(clockid_t clock) noexcept
 {
     timespec now{};
-    clock_gettime(CLOCK_REALTIME, &now);
+    clock_gettime(clock, &now);
     return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(now.tv_nsec);
 }
 
 struct sample {
-    std::uint64_t ticks, real_ns, doubt;
+    std::uint64_t ticks, real_ns, steady_ns, doubt;
 };
 
-/// CLOCK_REALTIME and the counter at the same moment: the tightest of a few tries.
+/// The system's clocks and the counter at the same moment: the tightest of a few tries.
 sample look(int attempts = 4) noexcept
 {
-    sample best{0, 0, ~std::uint64_t{0}};
+    sample best{0, 0, 0, ~std::uint64_t{0}};
     for (int attempt = 0; attempt < attempts; ++attempt) {
         std::uint64_t before = utc_clock::ticks();
-        std::uint64_t real_ns = real_now_ns();
+        std::uint64_t real_ns = read_ns(CLOCK_REALTIME);
+        std::uint64_t steady_ns = read_ns(CLOCK_MONOTONIC_RAW);
         std::uint64_t after = utc_clock::ticks();
         if (after - before < best.doubt)
-            best = {before + (after - before) / 2, real_ns, after - before};
+            best = {before + (after - before) / 2, real_ns, steady_ns, after - before};
     }
     return best;
 }
@@ -52,10 +53,10 @@ utc_clock calibrated()
 {
     constexpr int attempts = 32;
     sample first = look(attempts), last = first;
-    while (last.real_ns - first.real_ns < calibration_ns)
+    while (last.steady_ns - first.steady_ns < calibration_ns)
         last = look(attempts);
-    double slope = static_cast<double>(last.real_ns - first.real_ns) / static_cast<double>(last.ticks - first.ticks);
-    return {last.ticks, last.real_ns, slope};
+    double slope = static_cast<double>(last.steady_ns - first.steady_ns) / static_cast<double>(last.ticks - first.ticks);
+    return {last.ticks, last.real_ns, last.steady_ns, slope};
 }
 
 } // namespace
@@ -76,12 +77,12 @@ std::uint64_t utc_clock::ticks() noexcept
     asm volatile("isb; mrs %0, cntvct_el0" : "=r"(value)::"memory");
     return value;
 #else
-    return real_now_ns();
+    return read_ns(CLOCK_MONOTONIC_RAW);
 #endif
 }
 
-utc_clock::utc_clock(std::uint64_t ticks, std::uint64_t real_ns, double ns_per_tick) noexcept
-    : last_ticks_(ticks), last_real_ns_(real_ns), natural_(ns_per_tick)
+utc_clock::utc_clock(std::uint64_t ticks, std::uint64_t real_ns, std::uint64_t steady_ns, double ns_per_tick) noexcept
+    : last_ticks_(ticks), last_real_ns_(real_ns), last_steady_ns_(steady_ns), natural_(ns_per_tick)
 {
     publish(ticks, real_ns, ns_per_tick);
     line& first = lines_[sequence_.load() % 2];
@@ -122,21 +123,23 @@ void utc_clock::discipline() noexcept
     if (static_cast<std::int64_t>(ticks() - next_look_.load(std::memory_order_relaxed)) < 0 || steering_.test_and_set(std::memory_order_acquire))
         return;
     sample now = look();
-    steer(now.ticks, now.real_ns, ticks() + static_cast<std::uint64_t>(ahead_ns / natural_));
+    steer(now.ticks, now.real_ns, now.steady_ns, ticks() + static_cast<std::uint64_t>(ahead_ns / natural_));
     steering_.clear(std::memory_order_release);
 }
 
-void utc_clock::steer(std::uint64_t ticks, std::uint64_t real_ns, std::uint64_t from) noexcept
+void utc_clock::steer(std::uint64_t ticks, std::uint64_t real_ns, std::uint64_t steady_ns, std::uint64_t from) noexcept
 {
     auto passed_ticks = static_cast<double>(ticks - last_ticks_);
     auto passed_ns = static_cast<double>(static_cast<std::int64_t>(real_ns - last_real_ns_));
-    double slope = passed_ns / passed_ticks, slope_before = std::exchange(last_slope_, slope);
+    double slope = passed_ns / passed_ticks;
+    double steady = static_cast<double>(steady_ns - last_steady_ns_) / passed_ticks, steady_before = std::exchange(last_steady_, steady);
     if (std::abs(slope / natural_ - 1) < believable_drift)
         natural_ += (slope - natural_) * std::min(1.0, passed_ns / 1e9); // learn over about a second
-    else if (std::abs(slope / slope_before - 1) < same_slope)
-        natural_ = slope; // no step twice the same: the first guess was disturbed
+    else if (std::abs(steady / natural_ - 1) >= believable_drift && std::abs(steady / steady_before - 1) < same_slope)
+        natural_ = steady; // no look twice equally bad: the first guess was disturbed
     last_ticks_ = ticks;
     last_real_ns_ = real_ns;
+    last_steady_ns_ = steady_ns;
 
     auto behind_ns = static_cast<double>(static_cast<std::int64_t>(real_ns - at(ticks)));
     double slew = std::clamp(behind_ns / settle_ns, -longest_slew, longest_slew);

@@ -10,7 +10,7 @@ namespace weftio::detail {
 /// UTC in nanoseconds, read from the cycle counter in a few nanoseconds and steered towards CLOCK_REALTIME.
 ///
 /// Continuous and monotonic: a difference is worked off by running up to 500 ppm faster or slower, never by a step, also when
-/// somebody steps CLOCK_REALTIME. Any thread may read; discipline() may be called by any thread, one does the work.
+/// somebody steps CLOCK_REALTIME, or slews it by thousands of ppm. Any thread may read; discipline() may be called by any thread, one does the work.
 class utc_clock {
  public:
     static constexpr const char* name = "utc";
@@ -20,14 +20,14 @@ class utc_clock {
     std::uint64_t now_ns() const noexcept { return at(ticks()); }
     /// Compares with CLOCK_REALTIME when the last time is long enough ago. Engines call it between turns.
     void discipline() noexcept;
-    /// The pure servo: `real_ns` was seen at `ticks`. The rate that follows holds from `from` on, which is best a little ahead:
+    /// The pure servo: `real_ns` was seen at `ticks`, and `steady_ns` on CLOCK_MONOTONIC_RAW, which nobody steers. The rate that follows holds from `from` on, which is best a little ahead:
     /// readings that others have taken meanwhile then stay on the line. @pre `from` is not before that of the last call
-    void steer(std::uint64_t ticks, std::uint64_t real_ns, std::uint64_t from) noexcept;
+    void steer(std::uint64_t ticks, std::uint64_t real_ns, std::uint64_t steady_ns, std::uint64_t from) noexcept;
     std::uint64_t at(std::uint64_t ticks) const noexcept;
     static std::uint64_t ticks() noexcept;
 
     /// @param ns_per_tick  first guess
-    utc_clock(std::uint64_t ticks, std::uint64_t real_ns, double ns_per_tick) noexcept;
+    utc_clock(std::uint64_t ticks, std::uint64_t real_ns, std::uint64_t steady_ns, double ns_per_tick) noexcept;
 
  private:
     /// now = base_ns + (ticks - base_ticks) * scale / 2^32, with the scale of before or after the base
@@ -43,9 +43,9 @@ class utc_clock {
     std::array<line, 2> lines_;
     std::atomic<std::uint64_t> next_look_{0}; ///< in ticks
     std::atomic_flag steering_;
-    std::uint64_t last_ticks_, last_real_ns_; ///< the last comparison
-    double natural_;                          ///< nanoseconds a tick, as learnt
-    double last_slope_ = 0;                   ///< nanoseconds a tick between the last two comparisons
+    std::uint64_t last_ticks_, last_real_ns_, last_steady_ns_; ///< the last comparison
+    double natural_;         ///< nanoseconds a tick, as learnt
+    double last_steady_ = 0; ///< steady nanoseconds a tick between the last two comparisons
 };
 
 /// UTC in nanoseconds. Any thread; does not block.

@@ -26,7 +26,7 @@ constexpr double look_s = 0.02;
 /// A counter of 2 ticks a nanosecond whose true rate is off, and a CLOCK_REALTIME that somebody may step.
 class played_time {
  public:
-    explicit played_time(double drift, double first_guess = 0.5) : ns_per_tick_(0.5 * (1 + drift)), clock_{0, origin_ns, first_guess} {}
+    explicit played_time(double drift, double first_guess = 0.5) : ns_per_tick_(0.5 * (1 + drift)), clock_{0, origin_ns, 0, first_guess} {}
 
     /// Steers for `seconds`. Returns the rate of the clock over the last step, relative to true time.
     double run(double seconds)
@@ -35,7 +35,7 @@ class played_time {
         for (double passed = 0; passed < seconds; passed += look_s) {
             std::uint64_t before_ticks = ticks_, before_ns = clock_.at(ticks_);
             ticks_ += static_cast<std::uint64_t>(look_s * 2e9);
-            clock_.steer(ticks_, real_ns(), ticks_);
+            clock_.steer(ticks_, real_ns(), true_ns(), ticks_);
             std::uint64_t now_ns = clock_.at(ticks_);
             backwards_ += now_ns < before_ns;
             rate = static_cast<double>(now_ns - before_ns) / (static_cast<double>(ticks_ - before_ticks) * ns_per_tick_);
@@ -52,10 +52,8 @@ class played_time {
     int backwards() const { return backwards_; }
 
  private:
-    std::uint64_t real_ns() const
-    {
-        return origin_ns + static_cast<std::uint64_t>(static_cast<double>(ticks_) * ns_per_tick_) + static_cast<std::uint64_t>(stepped_ns_);
-    }
+    std::uint64_t true_ns() const { return static_cast<std::uint64_t>(static_cast<double>(ticks_) * ns_per_tick_); }
+    std::uint64_t real_ns() const { return origin_ns + true_ns() + static_cast<std::uint64_t>(stepped_ns_); }
 
     double ns_per_tick_;
     std::uint64_t ticks_ = 0;
@@ -67,7 +65,7 @@ class played_time {
 
 TEST(UtcClock, ReadsALine)
 {
-    utc_clock clock(1000, origin_ns, 0.25);
+    utc_clock clock(1000, origin_ns, 0, 0.25);
     EXPECT_EQ(clock.at(1000), origin_ns);
     EXPECT_EQ(clock.at(5000), origin_ns + 1000);
     EXPECT_EQ(clock.at(996), origin_ns - 1);
@@ -125,11 +123,29 @@ TEST(UtcClock, SlewsNoFasterThan500PpmWhenTheSystemClockIsStepped)
     }
 }
 
+/// As chrony does, by up to 83,333 ppm.
+TEST(UtcClock, DoesNotFollowAFastSlewOfTheSystemClock)
+{
+    for (std::int64_t slew_ns : {1'600'000, -1'600'000}) { // 80,000 ppm
+        played_time time(30e-6);
+        time.run(20);
+        time.forget_extremes();
+        for (int look = 0; look < 500; ++look) {
+            time.step(slew_ns);
+            time.run(look_s);
+        }
+        time.run(10);
+        EXPECT_EQ(time.backwards(), 0);
+        EXPECT_LE(time.fastest(), 501e-6);
+        EXPECT_GE(time.slowest(), -501e-6);
+    }
+}
+
 TEST(UtcClock, StaysOnItsLineUntilTheNewRateHolds)
 {
-    utc_clock clock(0, origin_ns, 0.5);
+    utc_clock clock(0, origin_ns, 0, 0.5);
     std::uint64_t before = clock.at(1'000'000), later = clock.at(1'500'000);
-    clock.steer(1'000'000, origin_ns + 400'000, 2'000'000); // it is ahead, and slows down from tick 2'000'000 on
+    clock.steer(1'000'000, origin_ns + 400'000, 500'000, 2'000'000); // it is ahead, and slows down from tick 2'000'000 on
     EXPECT_EQ(clock.at(1'000'000), before);
     EXPECT_EQ(clock.at(1'500'000), later);
     EXPECT_EQ(clock.at(2'000'000), origin_ns + 1'000'000);
@@ -186,14 +202,14 @@ void hold_until_read(int)
 
 TEST(UtcClock, IsReadWhileTheThreadThatSteersItHasLostItsCore)
 {
-    utc_clock clock(0, origin_ns, 1.0);
+    utc_clock clock(0, origin_ns, 0, 1.0);
     std::atomic<bool> steered{false}, read{false};
     struct sigaction action {}, before {};
     action.sa_handler = hold_until_read;
     sigaction(SIGUSR2, &action, &before);
     std::thread steering([&] {
         for (std::uint64_t at = 1000; !steered; at += 1000)
-            clock.steer(at, origin_ns + at, at);
+            clock.steer(at, origin_ns + at, at, at);
     });
     std::thread reading([&] {
         for (; !read; ++reads)

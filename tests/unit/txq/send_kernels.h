@@ -152,3 +152,16 @@ WEFTIO_KERNEL void send_later(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, WEFT
     weftio_dev_eth_txq_commit_strong(txq);
     weftio_dev_eth_txq_push(txq);
 }
+
+/* Frames 0 .. total - 1, each behind a wait of its own, as many ahead as the ring takes. One lane. */
+WEFTIO_KERNEL void send_on_time(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr *frames,
+                                weftio_u64 start, weftio_u64 interval_ns, weftio_u32 total)
+{
+    for (weftio_u32 number = 0; number < total && weftio_dev_eth_txq_wait_room(txq, 2, 0) == WEFTIO_DEV_OK; ++number) {
+        weftio_dev_eth_txq_wait_time_enqueue_strong(txq, start, WEFTIO_DEV_SEND_NONE);
+        weftio_dev_eth_txq_send_enqueue_strong(txq, weftio_dev_buf_get(frames, number), FRAME_BYTES, WEFTIO_DEV_SEND_NONE);
+        weftio_dev_eth_txq_commit_strong(txq);
+        weftio_dev_eth_txq_push(txq);
+        start = weftio_dev_timestamp_add(start, interval_ns);
+    }
+}
