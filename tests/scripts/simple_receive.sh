@@ -150,14 +150,6 @@ for signal in INT TERM; do
     check_has "SIG$signal: conservation" "received " "$(tail -1 "$work/seen")"
 done
 
-# Two programs on one interface.
-start_near -n $packet_socket --seconds 20
-seen=$(ip netns exec $near "$sample" -n iface:v1 --seconds 1 2>&1)
-check "a second program on the interface: exit status" 1 $?
-check_has "a second program on the interface: sentence" "interface v1 is already open in a Weftio port" "$seen"
-kill -TERM $receiver
-wait $receiver
-
 # Wrong arguments.
 refused() { # name, part of the sentence, arguments
     local name=$1 part=$2
