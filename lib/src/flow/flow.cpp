@@ -27,7 +27,7 @@ flow::flow(const port& port, const flow_match& match, const flow_action& action,
     rule->key = action.key;
     rule->priority = priority;
     rule->sequence = port.backend().next_sequence();
-    state_.reset(new state{port.share(), rule}); // first: what it cannot be had for is not to be undone
+    state_.reset(new state{port.share(), rule}); // before the rule is in force: nothing has to be undone when this throws
     port.backend().engine().between_turns([&] { port.backend().receiver().rules().add(rule); });
 }
 
