@@ -32,7 +32,12 @@ T* at(std::byte* base, std::size_t offset)
 /// A send queue in guarded memory, from the kernel's side and, for what is to be checked, from the NIC's.
 class guarded_queue {
  public:
-    explicit guarded_queue(nic::sender& sender) : number_(sender.add(ring())), nic_(&sender.queue(number_)) { again(0); }
+    explicit guarded_queue(nic::sender& sender) : number_(sender.queues() + 1)
+    {
+        sender.add(number_, ring());
+        nic_ = &sender.queue(number_);
+        again(0);
+    }
 
     nic::tx_queue& nic() const noexcept { return *nic_; }
     std::uint32_t number() const noexcept { return number_; }
@@ -89,7 +94,7 @@ class guarded_queue {
 
     guarded entries_{depth * words_per_block * sizeof(std::uint32_t)}, words_{guarded::page}, completion_{guarded::page};
     std::uint32_t number_;
-    nic::tx_queue* nic_;
+    nic::tx_queue* nic_ = nullptr;
     std::uint32_t next_ = 0;
     std::uint64_t rung_ = 0;
 };

@@ -18,6 +18,10 @@ struct eth_rxq_options {
     memory_kind buffers = memory_kind::cpu_device;
     /// Verify IPv4, UDP and TCP checksums in software where the driver has not: the flags of a packet say what was found good.
     bool verify_checksums = true;
+    /// The engine of the port that fills the queue, from 0 on; -1: the one with the fewest receive queues, the first one of
+    /// these. Packets that the port receives for another engine are handed over, which costs more than what its own port queue
+    /// brings.
+    int engine = -1;
 };
 
 /// A queue's own account: offered = delivered + the drops, all of them packets that steering sent here.
@@ -37,7 +41,9 @@ struct eth_rxq_counters {
 class eth_rxq {
  public:
     /// @throws weftio::error
-    ///     - `errc::invalid_argument` `packets` is not a power of two in 64..32768, or `max_packet_bytes` is not in 64..16384
+    ///     - `errc::invalid_argument` `packets` is not a power of two in 64..32768, or `max_packet_bytes` is not in 64..16384,
+    ///     or the
+    ///                                port has no engine of that number
     ///     - `errc::not_supported`    the device has no memory of kind `buffers`, or no copy engine that would fill it
     ///     - `errc::out_of_memory`
     eth_rxq(const port& port, const device& device, eth_rxq_options options = {});
@@ -51,11 +57,13 @@ class eth_rxq {
     std::uint32_t packets() const noexcept;
     eth_rxq_counters counters() const;
     /// Starts again at index 0 with fresh memory: flows go on, counters too. A kernel that still runs keeps the old memory,
-    /// and its slots are no longer the NIC's. Blocks as long as one engine turn.
+    /// and its slots are no longer the NIC's. Blocks as long as one turn of the port's engines.
     /// @throws weftio::error errc::out_of_memory
     void reset();
     /// For device::launch: what a kernel holds of the queue.
     std::shared_ptr<detail::lifeline> line() const noexcept;
+    /// The engine that fills it now.
+    unsigned engine() const noexcept;
     /// Number of the queue at its port; flows name it.
     std::uint32_t number() const noexcept;
     const std::shared_ptr<nic::soft_port>& port_backend() const noexcept;

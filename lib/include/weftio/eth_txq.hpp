@@ -19,6 +19,9 @@ struct eth_txq_options {
     std::string clock = "utc";
     /// A wait further ahead than this is an error. A ConnectX compares 35 bits of the clock and cannot look further than 4 s.
     std::uint64_t horizon_ns = 4'000'000'000;
+    /// The engine of the port that sends for the queue, from 0 on; -1: the one with the fewest send queues, the first one of
+    /// these.
+    int engine = -1;
 };
 
 /// A queue's own account. Once it is idle: enqueued = sent + waited + failed + flushed.
@@ -50,7 +53,9 @@ struct schedule_error {
 class eth_txq {
  public:
     /// @throws weftio::error
-    ///     - `errc::invalid_argument` `entries` is not a power of two in 64..32768, or `clock` is not the port's
+    ///     - `errc::invalid_argument` `entries` is not a power of two in 64..32768, `clock` is not the port's, or the port has
+    ///     no
+    ///                                engine of that number
     ///     - `errc::out_of_memory`
     eth_txq(const port& port, const device& device, eth_txq_options options = {});
     eth_txq(eth_txq&&) noexcept;
@@ -62,6 +67,8 @@ class eth_txq {
     weftio_dev_control* control() const noexcept;
     std::uint32_t entries() const noexcept;
     std::uint32_t number() const noexcept;
+    /// The engine that sends for it now.
+    unsigned engine() const noexcept;
 
     /// Value of a wait entry for a time in UTC nanoseconds.
     static std::uint64_t timestamp(std::uint64_t utc_ns) noexcept { return weftio_real_time_from_ns(utc_ns); }

@@ -31,7 +31,13 @@ enum class engine_mode {
 struct port_options {
     engine_mode mode = engine_mode::thread;
     idle_policy idle = idle_policy::sleep;
-    int core = -1; ///< core of the engine thread; -1: wherever the system puts it
+    /// So many port queues in each direction, 1 to most_engines, and an engine for each, which shares nothing with the others
+    /// while it works: the port's hash spreads flows over the queues, eth_rxq and eth_txq say at which engine they are. In
+    /// inline mode each engine has to be driven, by kernels that use a queue there or by port::turn(): what its port queue
+    /// receives waits for that.
+    unsigned engines = 1;
+    static constexpr unsigned most_engines = 64;
+    int core = -1; ///< core of the first engine's thread, engine n runs on core + n; -1: wherever the system puts them
     /// Priority of the engine thread as a real-time one (SCHED_FIFO), 1 to 99; 0: as any other thread. Nothing else runs on its
     /// core while a deadline is near; Linux takes the core away for 50 ms in each second unless kernel.sched_rt_runtime_us is -1.
     int realtime = 0;
@@ -54,12 +60,12 @@ enum class drop_reason {
 };
 const char* to_string(drop_reason reason) noexcept;
 
-/// Conservation: received = delivered + held + sum(dropped), at any time that the engine is between two turns.
+/// Conservation: received = delivered + held + sum(dropped), at any time that the engines are between two turns.
 struct port_counters {
     std::uint64_t received = 0;       ///< packets taken from the driver
     std::uint64_t received_bytes = 0; ///< of those that are not held
     std::uint64_t delivered = 0;      ///< completions written
-    std::uint64_t held = 0;           ///< waiting for a slot (see port_options::hold_when_full)
+    std::uint64_t held = 0; ///< waiting for a slot (see port_options::hold_when_full), or on the way to another engine
     std::array<std::uint64_t, static_cast<std::size_t>(drop_reason::count_)> dropped{};
     std::uint64_t driver_missed = 0;  ///< lost below us, as the driver reports it; not part of `received`
     std::uint64_t copied_bytes = 0;   ///< payload that was copied on its way to a kernel
@@ -79,6 +85,7 @@ class port {
     /// Opens `pcap:FILE`, `pcap:rx=FILE,tx=FILE` (either may be left out), `pcap:builtin`, `iface:NAME`, `tap:NAME`,
     /// `loopback`, `null`, any DPDK devargs (`net_af_xdp0,iface=eth0`), a PCI address, or the name of a DPDK port that exists
     /// already. Starts EAL if nobody has: in memory, without a PCI scan unless a PCI port is named.
+    /// A driver has as many queues as its own words say (`net_af_packet0,iface=eth0,qpairs=4`); `iface:NAME` says them itself.
     /// @throws weftio::error errc::invalid_argument, errc::not_found, errc::permission_denied, errc::in_use,
     ///         errc::not_supported, errc::out_of_memory; the text says which value and what to do
     static port open(std::string_view spec, port_options options = {});
@@ -94,9 +101,15 @@ class port {
     /// Whether the device, or the kernel interface behind it, has been taken away. An engine notices within some 20 ms, as long as it
     /// has turns: send queues are in error then, what they had not handed over is flushed, and nothing is received any more.
     bool gone() const noexcept;
-    /// Inline mode: runs the engine once and returns the packets and entries it moved. One thread at a time.
-    /// @throws weftio::error errc::invalid_argument the port has an engine thread
+    /// How many it was opened with.
+    unsigned engines() const noexcept;
+    /// Inline mode: runs each engine once and returns the packets and entries they moved. Any thread; two that drive the same
+    /// engine wait for each other.
+    /// @throws weftio::error errc::invalid_argument the port has engine threads
     unsigned turn();
+    /// The same of one engine.
+    /// @throws weftio::error errc::invalid_argument the port has engine threads, or no such engine
+    unsigned turn(unsigned engine);
 
     nic::soft_port& backend() const noexcept { return *backend_; }
     const std::shared_ptr<nic::soft_port>& share() const noexcept { return backend_; }

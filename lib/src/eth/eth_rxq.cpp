@@ -57,14 +57,16 @@ class eth_rxq_life final : public detail::lifeline {
     std::string describe() const override;
     void quiesce() override;
 
-    /// Between two turns: takes a key for the slots, posts all of them, gives what the NIC needs.
+    /// Between turns of all engines, like began() and end(): takes a key for the slots, posts all of them, gives what the NIC
+    /// needs.
     nic::rx_ring begin();
     /// Tells kernels where everything is, as queue `number`. Throws what an upload to the device throws.
     void announce(std::uint32_t number);
-    /// Between two turns: the NIC uses this memory from now on.
-    void began() noexcept { queue_ = &nic_->receiver().queue(number_); }
-    /// Between two turns: the NIC is done with it.
+    /// The NIC uses this memory from now on.
+    void began(nic::rx_queue& queue) noexcept { queue_ = &queue; }
+    /// The NIC is done with it.
     void end();
+    nic::home& home() noexcept { return home_; }
     weftio_dev_eth_rxq* handle() const noexcept { return static_cast<weftio_dev_eth_rxq*>(handle_.device_address()); }
 
  private:
@@ -83,7 +85,8 @@ class eth_rxq_life final : public detail::lifeline {
     memory control_, handle_;
     nic::staging_target staged_;
     std::uint32_t key_ = 0, number_ = 0;
-    const nic::rx_queue* queue_ = nullptr; ///< while the NIC uses this life; changes between two turns only
+    nic::home home_{0};
+    nic::rx_queue* queue_ = nullptr; ///< while the NIC uses this life; changes between two turns only
 };
 
 eth_rxq_life::eth_rxq_life(std::shared_ptr<nic::soft_port> nic, const device& device, const eth_rxq_options& options)
@@ -134,20 +137,23 @@ void eth_rxq_life::end()
 
 std::string eth_rxq_life::describe() const
 {
-    return nic_->engine().between_turns([&] {
-        std::string name = fmt::format("eth_rxq {} on {}", number_, nic_->spec());
-        if (!queue_)
-            return name + ": reset or closed since";
-        return fmt::format("{}: {} slots, {} delivered, {} flushed, {} out_of_buffer{}", name, options_.packets, queue_->delivered.value(),
-                           queue_->flushed.value(), queue_->out_of_buffer.value(), queue_->stopped() ? ", stopped" : "");
+    std::string text = fmt::format("eth_rxq {} on {}", number_, nic_->spec());
+    nic_->engines().between_turns_at(home_, [&] {
+        if (queue_)
+            text += fmt::format(": {} slots, {} delivered, {} flushed, {} out_of_buffer{}", options_.packets,
+                                queue_->delivered.value(), queue_->flushed.value(), queue_->all_out_of_buffer(),
+                                queue_->stopped() ? ", stopped" : "");
+        else
+            text += ": reset or closed since";
     });
+    return text;
 }
 
 void eth_rxq_life::quiesce()
 {
-    nic_->engine().between_turns([&] {
+    nic_->engines().between_turns_at(home_, [&] {
         if (queue_)
-            nic_->receiver().queue(number_).stop();
+            queue_->stop();
     });
 }
 
@@ -180,10 +186,13 @@ void eth_rxq_life::fill_handle()
     made.stride_bytes = stride_bytes_;
     made.lkey_be = weftio_swap32(key_);
     made.queue = number_;
-    if (!nic_->engine().has_thread()) {
-        void (*turn)(void*) = [](void* engine) { static_cast<nic::engine*>(engine)->turn(); };
+    if (!nic_->engines().have_threads()) {
+        void (*turn)(void*) = [](void* life) {
+            auto* self = static_cast<eth_rxq_life*>(life);
+            self->nic_->engine(self->home_.load(std::memory_order_relaxed)).turn();
+        };
         made.turn = reinterpret_cast<std::uint64_t>(turn);
-        made.turn_context = reinterpret_cast<std::uint64_t>(&nic_->engine());
+        made.turn_context = reinterpret_cast<std::uint64_t>(this);
     }
     handle_.upload(&made, sizeof made);
 }
@@ -194,29 +203,32 @@ struct eth_rxq::state {
     state(const port& port, const device& device, const eth_rxq_options& wanted)
         : nic(port.share()), where(device), options(wanted), life(std::make_shared<eth_rxq_life>(nic, where, options))
     {
-        nic->engine().between_turns([&] {
+        nic::engines& engines = nic->engines();
+        engines.between_all_turns([&] {
+            const unsigned engine = options.engine < 0 ? engines.emptiest_rx() : static_cast<unsigned>(options.engine);
+            life->home().store(engine, std::memory_order_relaxed);
             nic::rx_ring ring = life->begin();
             try {
-                number = nic->receiver().add(ring);
-                queue = &nic->receiver().queue(number);
+                number = engines.add_rx(engine, ring);
+                queue = &nic->receiver(engine).queue(number);
                 life->announce(number);
             } catch (...) {
                 leave();
                 throw;
             }
-            life->began();
+            life->began(*queue);
         });
     }
     ~state()
     {
-        nic->engine().between_turns([&] { leave(); });
+        nic->engines().between_all_turns([&] { leave(); });
     }
-    /// Between two turns: the NIC forgets the queue and its key.
+    /// Between all turns: the NIC forgets the queue and its key.
     void leave() noexcept
     {
         life->end();
         if (queue)
-            nic->receiver().remove(number);
+            nic->engines().remove_rx(life->home(), number);
     }
 
     std::shared_ptr<nic::soft_port> nic;
@@ -224,12 +236,14 @@ struct eth_rxq::state {
     eth_rxq_options options;
     std::shared_ptr<eth_rxq_life> life;
     std::uint32_t number = 0;
-    const nic::rx_queue* queue = nullptr; ///< stays where it is until the destructor removes it
+    nic::rx_queue* queue = nullptr; ///< stays where it is until the destructor removes it
 };
 
 eth_rxq::eth_rxq(const port& port, const device& device, eth_rxq_options options)
 {
     check(options);
+    if (options.engine >= 0)
+        port.backend().require_engine("eth_rxq", static_cast<unsigned>(options.engine));
     state_ = std::make_unique<state>(port, device, options);
 }
 
@@ -258,7 +272,7 @@ eth_rxq_counters eth_rxq::counters() const
     const nic::rx_queue& queue = *state_->queue;
     return {.delivered = queue.delivered.value(),
             .delivered_bytes = queue.delivered_bytes.value(),
-            .out_of_buffer = queue.out_of_buffer.value(),
+            .out_of_buffer = queue.all_out_of_buffer(),
             .too_long = queue.too_long.value(),
             .flushed = queue.flushed.value()};
 }
@@ -266,17 +280,19 @@ eth_rxq_counters eth_rxq::counters() const
 void eth_rxq::reset()
 {
     auto next = std::make_shared<eth_rxq_life>(state_->nic, state_->where, state_->options);
-    state_->nic->engine().between_turns([&] {
+    state_->nic->engines().between_all_turns([&] {
+        const unsigned engine = state_->life->home();
+        next->home() = engine;
         nic::rx_ring ring = next->begin();
         try {
             next->announce(state_->number); // what can fail comes first
-            state_->nic->receiver().restart(state_->number, ring);
+            state_->nic->receiver(engine).restart(state_->number, ring);
         } catch (...) {
             next->end();
             throw;
         }
         state_->life->end();
-        next->began();
+        next->began(*state_->queue);
     });
     state_->life = std::move(next);
 }
@@ -289,6 +305,11 @@ std::shared_ptr<detail::lifeline> eth_rxq::line() const noexcept
 std::uint32_t eth_rxq::number() const noexcept
 {
     return state_->number;
+}
+
+unsigned eth_rxq::engine() const noexcept
+{
+    return state_->life->home();
 }
 
 const std::shared_ptr<nic::soft_port>& eth_rxq::port_backend() const noexcept

@@ -61,8 +61,9 @@ class eth_txq_life final : public detail::lifeline {
     /// Tells kernels where everything is, as queue `number`. Throws what an upload to the device throws.
     void announce(std::uint32_t number);
     /// Between two turns, like end(): the NIC uses it from now on.
-    void began() noexcept { queue_ = &nic_->sender().queue(number_); }
+    void began(nic::tx_queue& queue) noexcept { queue_ = &queue; }
     void end() noexcept { queue_ = nullptr; }
+    nic::home& home() noexcept { return home_; }
     weftio_dev_eth_txq* handle() const noexcept { return static_cast<weftio_dev_eth_txq*>(handle_.device_address()); }
 
  private:
@@ -74,6 +75,7 @@ class eth_txq_life final : public detail::lifeline {
     ring_layout layout_;
     memory ring_, filled_, control_, handle_;
     std::uint32_t number_ = 0;
+    nic::home home_{0};
     nic::tx_queue* queue_ = nullptr; ///< while the NIC uses this life; changes between two turns only
 };
 
@@ -109,18 +111,21 @@ void eth_txq_life::announce(std::uint32_t number)
 
 std::string eth_txq_life::describe() const
 {
-    return nic_->engine().between_turns([&] {
-        std::string name = fmt::format("eth_txq {} on {}", number_, nic_->spec());
-        if (!queue_)
-            return name + ": reset or closed since";
-        return fmt::format("{}: {} enqueued, {} sent, {} waited, {} failed, {} flushed{}", name, queue_->enqueued.value(), queue_->sent.value(),
-                           queue_->waited.value(), queue_->failed_entries.value(), queue_->flushed.value(), queue_->failed() ? ", in error" : "");
+    std::string text = fmt::format("eth_txq {} on {}", number_, nic_->spec());
+    nic_->engines().between_turns_at(home_, [&] {
+        if (queue_)
+            text += fmt::format(": {} enqueued, {} sent, {} waited, {} failed, {} flushed{}", queue_->enqueued.value(),
+                                queue_->sent.value(), queue_->waited.value(), queue_->failed_entries.value(),
+                                queue_->flushed.value(), queue_->failed() ? ", in error" : "");
+        else
+            text += ": reset or closed since";
     });
+    return text;
 }
 
 void eth_txq_life::quiesce()
 {
-    nic_->engine().between_turns([&] {
+    nic_->engines().between_turns_at(home_, [&] {
         if (queue_)
             queue_->stop();
     });
@@ -139,10 +144,10 @@ void eth_txq_life::fill_handle()
     made.ring.queue = number_;
     made.control = static_cast<weftio_dev_control*>(control_.device_address());
     made.clock = where_.clock();
-    if (!nic_->engine().has_thread()) {
+    if (!nic_->engines().have_threads()) {
         void (*turn)(void*) = [](void* life) {
             auto* self = static_cast<eth_txq_life*>(life);
-            self->nic_->engine().send_turn(self->number_);
+            self->nic_->engine(self->home_.load(std::memory_order_relaxed)).send_turn(self->number_);
         };
         made.turn = reinterpret_cast<std::uint64_t>(turn);
         made.turn_context = reinterpret_cast<std::uint64_t>(this);
@@ -157,40 +162,51 @@ struct eth_txq::state {
         : nic(port.share()), where(device), options(wanted), life(std::make_shared<eth_txq_life>(nic, where, options))
     {
         auto ring = life->begin();
-        nic->engine().between_turns([&] {
-            number = nic->sender().add(ring);
-            queue_ = &nic->sender().queue(number);
+        nic::engines& engines = nic->engines();
+        engines.between_all_turns([&] {
+            const unsigned engine = options.engine < 0 ? engines.emptiest_tx() : static_cast<unsigned>(options.engine);
+            life->home().store(engine, std::memory_order_relaxed);
+            number = engines.add_tx(engine, ring);
+            queue_ = &nic->sender(engine).queue(number);
             try {
                 life->announce(number);
             } catch (...) {
                 leave();
                 throw;
             }
-            life->began();
+            life->began(*queue_);
         });
     }
     ~state()
     {
         stop();
         drain();
-        nic->engine().between_turns([&] { leave(); });
+        nic->engines().between_all_turns([&] { leave(); });
     }
-    /// Between two turns: the NIC forgets the queue.
+    /// Between all turns: the NIC forgets the queue.
     void leave()
     {
         life->end();
-        nic->sender().remove(number);
+        sender().remove(number);
     }
+    /// Between two turns: that of the queue's engine.
+    nic::sender& sender() const { return nic->sender(life->home()); }
 
     /// Nothing more is handed to the port; what has not been is flushed.
     void stop() const
     {
-        nic->engine().between_turns([&] { queue().stop(); });
+        nic->engines().between_turns_at(life->home(), [&] { queue().stop(); });
     }
     /// Whether the port has given back what it took, after a second at most.
     bool drain() const
     {
-        return nic->engine().between_turns_until([&] { return nic->sender().drained(number); }, std::chrono::seconds(1));
+        return nic->engines().keep_trying(
+            [&] {
+                bool drained = false;
+                nic->engines().between_turns_at(life->home(), [&] { drained = sender().drained(number); });
+                return drained;
+            },
+            std::chrono::seconds(1));
     }
     /// The queue object stays where it is until the destructor removes it; its counters and events may be read at any time.
     nic::tx_queue& queue() const { return *queue_; }
@@ -207,6 +223,8 @@ struct eth_txq::state {
 eth_txq::eth_txq(const port& port, const device& device, eth_txq_options options)
 {
     check(options);
+    if (options.engine >= 0)
+        port.backend().require_engine("eth_txq", static_cast<unsigned>(options.engine));
     state_ = std::make_shared<state>(port, device, options);
 }
 
@@ -245,6 +263,11 @@ std::uint32_t eth_txq::number() const noexcept
     return state_->number;
 }
 
+unsigned eth_txq::engine() const noexcept
+{
+    return state_->life->home();
+}
+
 const std::string& eth_txq::clock_name() const noexcept
 {
     return state_->options.clock;
@@ -278,7 +301,9 @@ schedule_error eth_txq::schedule() const
 
 bool eth_txq::failed() const
 {
-    return state_->nic->engine().between_turns([&] { return state_->queue().failed(); });
+    bool failed = false;
+    state_->nic->engines().between_turns_at(state_->life->home(), [&] { failed = state_->queue().failed(); });
+    return failed;
 }
 
 void eth_txq::reset()
@@ -295,10 +320,11 @@ void eth_txq::reset()
     auto next = std::make_shared<eth_txq_life>(state_->nic, state_->where, state_->options);
     auto ring = next->begin();
     next->announce(number()); // what can fail comes first
-    state_->nic->engine().between_turns([&] {
+    state_->nic->engines().between_turns_at(state_->life->home(), [&] {
+        next->home() = state_->life->home().load();
         state_->life->end();
-        state_->nic->sender().restart(number(), ring);
-        next->began();
+        state_->sender().restart(number(), ring);
+        next->began(state_->queue());
     });
     state_->life = std::move(next);
 }

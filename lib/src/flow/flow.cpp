@@ -7,11 +7,14 @@ namespace weftio {
 
 struct flow::state {
     std::shared_ptr<nic::soft_port> nic;
-    std::shared_ptr<nic::steering_rule> rule;
+    std::vector<std::shared_ptr<nic::steering_rule>> rules; ///< the same for each engine, which counts its own hits
 
     ~state()
     {
-        nic->engine().between_turns([&] { nic->receiver().rules().remove(rule.get()); });
+        nic->engines().between_all_turns([&] {
+            for (unsigned engine = 0; engine < rules.size(); ++engine)
+                nic->receiver(engine).rules().remove(rules[engine].get());
+        });
     }
 };
 
@@ -19,16 +22,26 @@ flow::flow(const port& port, const flow_match& match, const flow_action& action,
 {
     detail::validate(match);
     detail::validate(action, port.backend());
-    auto rule = std::make_shared<nic::steering_rule>();
-    rule->match = match;
-    rule->action = action.what;
+    nic::soft_port& nic = port.backend();
+    std::vector<std::uint32_t> targets;
     for (const eth_rxq* queue : action.queues)
-        rule->targets.push_back(queue->number());
-    rule->key = action.key;
-    rule->priority = priority;
-    rule->sequence = port.backend().next_sequence();
-    state_.reset(new state{port.share(), rule}); // before the rule is in force: nothing has to be undone when this throws
-    port.backend().engine().between_turns([&] { port.backend().receiver().rules().add(rule); });
+        targets.push_back(queue->number());
+    const std::uint64_t sequence = nic.next_sequence();
+    std::vector<std::shared_ptr<nic::steering_rule>> rules;
+    for (unsigned engine = 0; engine < nic.engines().count(); ++engine) {
+        auto rule = rules.emplace_back(std::make_shared<nic::steering_rule>());
+        rule->match = match;
+        rule->action = action.what;
+        rule->targets = targets;
+        rule->key = action.key;
+        rule->priority = priority;
+        rule->sequence = sequence;
+    }
+    state_.reset(new state{port.share(), std::move(rules)}); // before the rules are in force: nothing has to be undone when this throws
+    nic.engines().between_all_turns([&] {
+        for (unsigned engine = 0; engine < nic.engines().count(); ++engine)
+            nic.receiver(engine).rules().add(state_->rules[engine]);
+    });
 }
 
 flow::flow(flow&&) noexcept = default;
@@ -37,7 +50,12 @@ flow::~flow() = default;
 
 flow_hits flow::hits() const
 {
-    return {.packets = state_->rule->packets.value(), .bytes = state_->rule->bytes.value()};
+    flow_hits hits;
+    for (const auto& rule : state_->rules) {
+        hits.packets += rule->packets.value();
+        hits.bytes += rule->bytes.value();
+    }
+    return hits;
 }
 
 flow_place flow::where() const noexcept

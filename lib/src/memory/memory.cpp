@@ -28,12 +28,12 @@ memory_region::memory_region(const port& port, const memory& memory)
                                                      "allocate memory_kind::cpu_device",
                                                      port.spec(), to_string(memory.kind())));
     auto made = std::unique_ptr<state>(new state{port.share(), memory.device_address(), memory.bytes()});
-    made->key = port.backend().engine().between_turns([&] {
-        return port.backend().keys().add({.cpu = static_cast<std::byte*>(memory.cpu_address()),
-                                          .device_base = reinterpret_cast<std::uint64_t>(memory.device_address()),
-                                          .bytes = memory.bytes(),
-                                          .rights = {},
-                                          .owner = 0});
+    port.backend().engines().between_all_turns([&] {
+        made->key = port.backend().keys().add({.cpu = static_cast<std::byte*>(memory.cpu_address()),
+                                               .device_base = reinterpret_cast<std::uint64_t>(memory.device_address()),
+                                               .bytes = memory.bytes(),
+                                               .rights = {},
+                                               .owner = 0});
     });
     state_ = std::move(made);
 }

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <chrono>
 #include <cstdio>
 #include <mutex>
@@ -40,13 +41,13 @@ std::string pool_name(std::uint16_t port)
     return fmt::format("weftio_rx_{}", port);
 }
 
-/// A pool for AF_XDP: an object is a page, all told. Linux lets such a socket fill only as many different buffers as its memory has
-/// pages, and then nothing arrives any more (seen on 6.18 with DPDK 22.11). nullptr, and rte_errno, without memory.
-rte_mempool* make_paged_pool(const std::string& name, int socket)
+/// A pool for AF_XDP: an object is a page, all told. Linux lets such a socket fill only as many different buffers as its memory
+/// has pages, and then nothing arrives any more (seen on 6.18 with DPDK 22.11). nullptr, and rte_errno, without memory.
+rte_mempool* make_paged_pool(const std::string& name, unsigned mbufs, int socket)
 {
     const unsigned object_bytes = static_cast<unsigned>(sysconf(_SC_PAGESIZE)) - RTE_CACHE_LINE_SIZE;
-    rte_mempool* pool = rte_mempool_create_empty(name.c_str(), pool_mbufs, object_bytes, pool_cache, sizeof(rte_pktmbuf_pool_private), socket,
-                                                 RTE_MEMPOOL_F_NO_SPREAD);
+    rte_mempool* pool = rte_mempool_create_empty(name.c_str(), mbufs, object_bytes, pool_cache,
+                                                 sizeof(rte_pktmbuf_pool_private), socket, RTE_MEMPOOL_F_NO_SPREAD);
     if (!pool)
         return nullptr;
     rte_pktmbuf_pool_private room{};
@@ -58,6 +59,12 @@ rte_mempool* make_paged_pool(const std::string& name, int socket)
     }
     rte_mempool_obj_iter(pool, rte_pktmbuf_init, nullptr);
     return pool;
+}
+
+/// Of pools for one queue, so many mbufs each, a pool for all: 2^n - 1 suits its ring, and these are.
+unsigned of_all(unsigned mbufs_each, unsigned queues)
+{
+    return (mbufs_each + 1) * std::bit_ceil(queues) - 1;
 }
 
 errc code_of(int negative_errno)
@@ -81,6 +88,17 @@ errc code_of(int negative_errno)
     throw error(code_of(result), fmt::format("weftio: port {}: {} failed ({}; DPDK said: {}); check the words after the driver's name and "
                                              "what the driver needs",
                                              spec, what, rte_strerror(-result), detail::driver_words()));
+}
+
+void require_queues(std::string_view spec, const rte_eth_dev_info& info, unsigned queues)
+{
+    if (queues > info.max_rx_queues || queues > info.max_tx_queues)
+        throw error(
+            errc::not_supported,
+            fmt::format("weftio: port {}: engines is {}, and {} has {} receive and {} send queues here, of which each engine "
+                        "needs one; open it with fewer engines, or with more queues (net_af_packet: qpairs={}, net_af_xdp: "
+                        "queue_count={})",
+                        spec, queues, info.driver_name, info.max_rx_queues, info.max_tx_queues, queues, queues));
 }
 
 /// EAL says -EFAULT for a name that belongs to no driver, and -1, which looks like EPERM, for whatever a driver refused.
@@ -152,61 +170,90 @@ void dpdk_port::configure(std::string_view spec, const port_options& options)
     if (int result = rte_eth_dev_info_get(id_, &info); result != 0)
         fail(spec, "asking the device what it can do", result);
     driver_ = info.driver_name;
-    int socket = rte_eth_dev_socket_id(id_);
-    unsigned mbufs = rx_pool::suits(info.driver_name) ? few_mbufs : pool_mbufs;
-    pool_ = driver_ == "net_af_xdp" ? make_paged_pool(pool_name(id_), socket)
-                                    : rte_pktmbuf_pool_create(pool_name(id_).c_str(), mbufs, pool_cache, 0, RTE_MBUF_DEFAULT_BUF_SIZE, socket);
-    copies_ = rte_pktmbuf_pool_create(fmt::format("weftio_copy_{}", id_).c_str(), copy_mbufs, 0, 0, copy_bytes + RTE_PKTMBUF_HEADROOM, socket);
-    if (!pool_ || !copies_)
-        fail(spec, "making the packet pools", -rte_errno);
-    if (rx_pool::suits(info.driver_name))
-        lending_pool_ = std::make_unique<rx_pool>(id_, pool_);
+    queue_count_ = static_cast<std::uint16_t>(options.engines);
+    require_queues(spec, info, queue_count_);
+    make_pools(spec, info);
 
     rte_eth_conf configuration{};
-    configuration.rxmode.offloads = info.rx_offload_capa & (RTE_ETH_RX_OFFLOAD_CHECKSUM | RTE_ETH_RX_OFFLOAD_TIMESTAMP | RTE_ETH_RX_OFFLOAD_SCATTER);
+    configuration.rxmode.offloads =
+        info.rx_offload_capa & (RTE_ETH_RX_OFFLOAD_CHECKSUM | RTE_ETH_RX_OFFLOAD_TIMESTAMP | RTE_ETH_RX_OFFLOAD_SCATTER);
+    if (std::uint64_t spread_by = info.flow_type_rss_offloads & (RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP);
+        queue_count_ > 1 && spread_by != 0) {
+        configuration.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+        configuration.rx_adv_conf.rss_conf.rss_hf = spread_by;
+    }
     sends_on_time_ = (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP) != 0;
     if (sends_on_time_) {
         configuration.txmode.offloads |= RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP;
         rte_mbuf_dyn_tx_timestamp_register(nullptr, nullptr); // mlx5 wants it before the port starts
     }
-    std::uint16_t rx = descriptors, tx = descriptors;
-    if (int result = rte_eth_dev_configure(id_, 1, 1, &configuration); result != 0)
+    if (int result = rte_eth_dev_configure(id_, queue_count_, queue_count_, &configuration); result != 0)
         fail(spec, "configuring the device", result);
     if (options.mtu != 0)
         if (int result = rte_eth_dev_set_mtu(id_, options.mtu); result != 0)
             fail(spec, fmt::format("setting the MTU to {}", options.mtu), result);
-    if (int result = rte_eth_dev_adjust_nb_rx_tx_desc(id_, &rx, &tx); result != 0)
-        fail(spec, "sizing the driver's rings", result);
-    if (int result = make_receive_queue(rx); result != 0)
-        fail(spec, "making the driver's receive queue", result);
-    if (int result = rte_eth_tx_queue_setup(id_, 0, tx, static_cast<unsigned>(SOCKET_ID_ANY), nullptr); result != 0)
-        fail(spec, "making the driver's send queue", result);
+    make_queues(spec);
     if (int result = rte_eth_dev_start(id_); result != 0)
         fail(spec, "starting the device", result);
     started_ = true;
     rte_eth_promiscuous_enable(id_); // drivers without it receive everything already
 }
 
+void dpdk_port::make_pools(std::string_view spec, const rte_eth_dev_info& info)
+{
+    const int socket = rte_eth_dev_socket_id(id_);
+    const bool lends = rx_pool::suits(info.driver_name);
+    const unsigned mbufs = of_all(lends ? few_mbufs : pool_mbufs, queue_count_);
+    pool_ = driver_ == "net_af_xdp"
+                ? make_paged_pool(pool_name(id_), mbufs, socket)
+                : rte_pktmbuf_pool_create(pool_name(id_).c_str(), mbufs, pool_cache, 0, RTE_MBUF_DEFAULT_BUF_SIZE, socket);
+    copies_ = rte_pktmbuf_pool_create(fmt::format("weftio_copy_{}", id_).c_str(), of_all(copy_mbufs, queue_count_), 0, 0,
+                                      copy_bytes + RTE_PKTMBUF_HEADROOM, socket);
+    if (!pool_ || !copies_)
+        fail(spec, "making the packet pools", -rte_errno);
+    for (std::uint16_t queue = 0; lends && queue < queue_count_; ++queue)
+        lending_pools_.push_back(std::make_unique<rx_pool>(fmt::format("{}_{}", id_, queue), pool_));
+}
+
+void dpdk_port::make_queues(std::string_view spec)
+{
+    std::uint16_t rx = descriptors, tx = descriptors;
+    if (int result = rte_eth_dev_adjust_nb_rx_tx_desc(id_, &rx, &tx); result != 0)
+        fail(spec, "sizing the driver's rings", result);
+    for (std::uint16_t queue = 0; queue < queue_count_; ++queue) {
+        if (int result = make_receive_queue(queue, rx); result != 0)
+            fail(spec, "making the driver's receive queue", result);
+        if (int result = rte_eth_tx_queue_setup(id_, queue, tx, static_cast<unsigned>(SOCKET_ID_ANY), nullptr); result != 0)
+            fail(spec, "making the driver's send queue", result);
+    }
+}
+
 /// DPDK 22.11's af_xdp never deletes its UMEM, whose socket keeps the interface's queue, nor all of its BPF objects: what comes
 /// into being here is remembered. Once they are closed the kernel lets go of the queue in its own time, which is waited for.
-int dpdk_port::make_receive_queue(std::uint16_t entries)
+int dpdk_port::make_receive_queue(std::uint16_t queue, std::uint16_t entries)
 {
-    rte_mempool* pool = lending_pool_ ? lending_pool_->mempool() : pool_;
-    auto make = [&] { return rte_eth_rx_queue_setup(id_, 0, entries, static_cast<unsigned>(SOCKET_ID_ANY), nullptr, pool); };
+    rte_mempool* pool = lending_pools_.empty() ? pool_ : lending_pools_[queue]->mempool();
+    auto make = [&] {
+        return rte_eth_rx_queue_setup(id_, queue, entries, static_cast<unsigned>(SOCKET_ID_ANY), nullptr, pool);
+    };
     if (driver_ != "net_af_xdp")
         return make();
     static std::mutex one_at_a_time;
     std::scoped_lock lock(one_at_a_time);
     constexpr std::size_t most_made = 64; // some six are
     const xdp_objects before = xdp_objects_open();
-    xdp_objects_.reserve(before.size() + most_made); // now: once the driver has made some, want of memory must not lose them
+    xdp_objects now; // with memory for all: once the driver has made some, want of memory must not lose them
+    now.reserve(before.size() + most_made);
+    xdp_objects_.reserve(xdp_objects_.size() + now.capacity());
     int result = make();
     for (int attempt = 0; result != 0 && xdp_was_closed && attempt < 100; ++attempt) {
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
         result = make();
     }
-    list_xdp_objects(xdp_objects_);
-    std::erase_if(xdp_objects_, [&](const xdp_object& object) { return std::find(before.begin(), before.end(), object) != before.end(); });
+    list_xdp_objects(now);
+    std::erase_if(now,
+                  [&](const xdp_object& object) { return std::find(before.begin(), before.end(), object) != before.end(); });
+    xdp_objects_.insert(xdp_objects_.end(), now.begin(), now.end());
     return result;
 }
 
@@ -225,7 +272,7 @@ void dpdk_port::take_down() noexcept
         xdp_was_closed = xdp_was_closed || !xdp_objects_.empty();
         close_descriptors(std::exchange(xdp_objects_, {}));
     }
-    lending_pool_.reset();
+    lending_pools_.clear();
     rte_mempool_free(std::exchange(pool_, nullptr));
     rte_mempool_free(std::exchange(copies_, nullptr));
 }
@@ -246,16 +293,24 @@ std::uint16_t dpdk_port::mtu() const noexcept
     return mtu;
 }
 
-nic::wire dpdk_port::wire() const
+std::vector<engine_supplies::port_queue> dpdk_port::queues() const
 {
     std::uint32_t longest = copy_bytes - RTE_ETHER_HDR_LEN - 2 * RTE_VLAN_HLEN;
     std::uint16_t mtu = 0;
     if (int result = rte_eth_dev_get_mtu(id_, &mtu); result != 0) // without it no frame is known to be too long
         fail(device_, "asking the device for its MTU", result);
-    nic::wire wire{.port = id_, .mtu = std::min<std::uint32_t>(mtu, longest), .copies = copies_, .timestamp_offset = -1, .timestamp_flag = 0};
+    nic::wire wire{.port = id_,
+                   .queue = 0,
+                   .mtu = std::min<std::uint32_t>(mtu, longest),
+                   .copies = copies_,
+                   .timestamp_offset = -1,
+                   .timestamp_flag = 0};
     if (sends_on_time_)
         rte_mbuf_dyn_tx_timestamp_register(&wire.timestamp_offset, &wire.timestamp_flag);
-    return wire;
+    std::vector<engine_supplies::port_queue> queues;
+    for (; wire.queue < queue_count_; ++wire.queue)
+        queues.push_back({wire, lending_pools_.empty() ? nullptr : lending_pools_[wire.queue].get()});
+    return queues;
 }
 
 std::uint64_t dpdk_port::missed() const noexcept

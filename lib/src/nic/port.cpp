@@ -30,7 +30,10 @@ std::uint64_t port_counters::dropped_total() const noexcept
 
 port port::open(std::string_view spec, port_options options)
 {
-    nic::port_spec parsed = nic::parse_port_spec(spec);
+    if (options.engines < 1 || options.engines > port_options::most_engines)
+        throw error(errc::invalid_argument, fmt::format("weftio: port {}: engines is {}; a port has 1 to {}", spec,
+                                                        options.engines, port_options::most_engines));
+    nic::port_spec parsed = nic::parse_port_spec(spec, options.engines);
     return port(std::make_shared<nic::soft_port>(std::string(spec), parsed, options));
 }
 
@@ -69,13 +72,35 @@ bool port::gone() const noexcept
     return backend_->gone();
 }
 
+unsigned port::engines() const noexcept
+{
+    return backend_->engines().count();
+}
+
+namespace {
+
+void check_inline(const port& port)
+{
+    if (port.backend().engines().have_threads())
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: port {}: turn() is for inline mode, this port has an engine thread; open "
+                                "it with .mode = engine_mode::inline_worker",
+                                port.spec()));
+}
+
+} // namespace
+
 unsigned port::turn()
 {
-    if (backend_->engine().has_thread())
-        throw error(errc::invalid_argument, fmt::format("weftio: port {}: turn() is for inline mode, this port has an engine thread; open "
-                                                        "it with .mode = engine_mode::inline_worker",
-                                                        spec()));
-    return backend_->engine().turn();
+    check_inline(*this);
+    return backend_->engines().turn();
+}
+
+unsigned port::turn(unsigned engine)
+{
+    check_inline(*this);
+    backend_->require_engine("port", engine);
+    return backend_->engine(engine).turn();
 }
 
 } // namespace weftio

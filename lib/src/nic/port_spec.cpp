@@ -75,12 +75,17 @@ void require_raw_sockets(std::string_view spec)
     close(socket);
 }
 
-port_spec interface_spec(std::string_view spec, const std::string& name)
+port_spec interface_spec(std::string_view spec, const std::string& name, unsigned queues)
 {
     require_interface(spec, plain(spec, name));
     require_raw_sockets(spec);
-    return {.candidates = {{device_name("net_af_xdp"), fmt::format("iface={}", name)},
-                           {device_name("net_af_packet"), fmt::format("iface={},blocksz=65536,framesz=2048,framecnt=2048", name)}},
+    std::string xdp = fmt::format("iface={}", name),
+                packet = fmt::format("iface={},blocksz=65536,framesz=2048,framecnt=2048", name);
+    if (queues > 1) {
+        xdp += fmt::format(",queue_count={}", queues);
+        packet += fmt::format(",qpairs={}", queues);
+    }
+    return {.candidates = {{device_name("net_af_xdp"), xdp}, {device_name("net_af_packet"), packet}},
             .interface = name,
             .capture = {},
             .needs_raw_sockets = true};
@@ -192,7 +197,7 @@ port_spec devargs_spec(std::string_view spec)
 
 } // namespace
 
-port_spec parse_port_spec(std::string_view spec)
+port_spec parse_port_spec(std::string_view spec, unsigned queues)
 {
     auto after = [&](std::string_view prefix) { return std::string(spec.substr(prefix.size())); };
     if (const std::size_t zero = spec.find('\0'); zero != std::string_view::npos)
@@ -200,7 +205,7 @@ port_spec parse_port_spec(std::string_view spec)
     if (spec.starts_with("pcap:"))
         return capture_spec(spec, after("pcap:"));
     if (spec.starts_with("iface:"))
-        return interface_spec(spec, after("iface:"));
+        return interface_spec(spec, after("iface:"), queues);
     if (spec.starts_with("tap:"))
         return tap_spec(spec, after("tap:"));
     if (spec == "loopback")

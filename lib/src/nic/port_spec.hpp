@@ -24,8 +24,9 @@ struct port_spec {
     bool needs_raw_sockets = false;
 };
 
-/// Reads a spec and checks what can be checked without DPDK: files, interfaces, permissions.
-/// Throws weftio::error errc::invalid_argument, errc::not_found, errc::permission_denied, errc::not_supported, errc::in_use.
-port_spec parse_port_spec(std::string_view spec);
+/// Reads a spec, for a port with so many queues in each direction, and checks what can be checked without DPDK: files,
+/// interfaces, permissions. Throws weftio::error errc::invalid_argument, errc::not_found, errc::permission_denied,
+/// errc::not_supported, errc::in_use.
+port_spec parse_port_spec(std::string_view spec, unsigned queues = 1);
 
 } // namespace weftio::nic

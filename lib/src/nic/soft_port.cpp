@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/log.hpp"
+#include "weftio/error.hpp"
 
 namespace weftio::nic {
 
@@ -19,24 +20,37 @@ bool holds_when_full(const port_spec& parsed, const port_options& options)
 
 soft_port::soft_port(std::string spec, const port_spec& parsed, const port_options& options)
     : spec_(std::move(spec)), lock_(parsed.interface.empty() ? interface_lock() : interface_lock(spec_, parsed.interface)),
-      device_(spec_, parsed, options), sender_(device_.wire(), keys_, send_pool_),
-      receiver_(device_.id(), device_.lending_pool(), holds_when_full(parsed, options), parsed.capture),
-      watch_(device_.id(), parsed.interface), engine_(receiver_, sender_, watch_, options, "weftio/" + std::to_string(device_.id()))
-{
-}
+      device_(spec_, parsed, options), engines_({.queues = device_.queues(),
+                                                 .hold = holds_when_full(parsed, options),
+                                                 .capture = parsed.capture,
+                                                 .interface = parsed.interface,
+                                                 .name = "weftio/" + std::to_string(device_.id())},
+                                                keys_, send_pool_, options)
+{}
 
 port_counters soft_port::counters() const
 {
     port_counters counters;
-    receiver_.count(counters);
+    engines_.count(counters);
     counters.driver_missed = device_.missed();
     return counters;
+}
+
+void soft_port::require_engine(std::string_view who, unsigned engine) const
+{
+    if (engine >= engines_.count())
+        throw error(
+            errc::invalid_argument,
+            fmt::format(
+                "weftio: {}: there is no engine {} at port {}, which has {}, counted from 0; name one of these, or open "
+                "the port with more .engines",
+                who, engine, spec_, engines_.count()));
 }
 
 void soft_port::forget_key(std::uint32_t key) noexcept
 {
     key_entry region;
-    engine_.between_turns([&] {
+    engines_.between_all_turns([&] {
         if (const key_entry* known = keys_.find(key))
             region = *known;
         keys_.remove(key);
@@ -46,7 +60,13 @@ void soft_port::forget_key(std::uint32_t key) noexcept
 
 void soft_port::wait_until_unused(const std::byte* begin, std::size_t bytes) noexcept
 {
-    if (!engine_.between_turns_until([&] { return !sender_.uses(begin, bytes); }, std::chrono::seconds(1)))
+    unsigned unused = 0; // engines, the first ones: what one is seen not to use, none hands to its driver any more
+    auto ask = [&] {
+        while (unused != engines_.count() && engine(unused).between_turns([&] { return !sender(unused).uses(begin, bytes); }))
+            ++unused;
+        return unused == engines_.count();
+    };
+    if (!engines_.keep_trying(ask, std::chrono::seconds(1)))
         detail::log_or_lose(log_level::error, [&] {
             return fmt::format("weftio: port {}: memory of {} bytes at {} is taken away, and the driver still holds frames that lie in it; "
                                "end send queues, or receive what loops back, before buffers",

@@ -1,21 +1,21 @@
-// A DPDK port with an engine behind it.
+// A DPDK port with engines behind it.
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "nic/interface_lock.hpp"
 #include "nic/port_spec.hpp"
-#include "nic/soft/engine.hpp"
+#include "nic/soft/engines.hpp"
 #include "nic/soft/key_table.hpp"
-#include "nic/soft/receiver.hpp"
 #include "nic/soft/rx_pool.hpp"
-#include "nic/soft/sender.hpp"
 #include "nic/telemetry.hpp"
 #include "nic/xdp_objects.hpp"
 #include "weftio/port.hpp"
 
+struct rte_eth_dev_info;
 struct rte_mempool;
 
 namespace weftio::nic {
@@ -34,29 +34,31 @@ class dpdk_port {
     std::array<std::uint8_t, 6> mac() const noexcept;
     std::uint16_t mtu() const noexcept;
     std::uint64_t missed() const noexcept;
-    /// What lets queues lend their slots to the driver; nullptr when the driver does not suit that.
-    rx_pool* lending_pool() const noexcept { return lending_pool_.get(); }
-    /// What a send queue needs to know of the port.
-    nic::wire wire() const;
+    /// Of each port queue: what a send queue needs to know of it, and what lets receive queues lend their slots to the driver,
+    /// if that suits it.
+    std::vector<engine_supplies::port_queue> queues() const;
 
  private:
     void probe(std::string_view spec, const port_candidate& candidate);
     void configure(std::string_view spec, const port_options& options);
-    int make_receive_queue(std::uint16_t entries);
+    void make_pools(std::string_view spec, const rte_eth_dev_info& info);
+    void make_queues(std::string_view spec);
+    int make_receive_queue(std::uint16_t queue, std::uint16_t entries);
     void take_down() noexcept;
 
     std::uint16_t id_ = UINT16_MAX; ///< of no port, until there is one
+    std::uint16_t queue_count_ = 1; ///< in each direction
     const char* bus_ = "vdev";
     bool ours_ = false; ///< we made the device, so we remove it
     bool started_ = false;
     std::string device_, driver_;
     bool sends_on_time_ = false; ///< the driver keeps timestamps of mbufs
     rte_mempool *pool_ = nullptr, *copies_ = nullptr;
-    std::unique_ptr<rx_pool> lending_pool_; ///< what the driver takes from instead of pool_, if it suits that
-    nic::xdp_objects xdp_objects_; ///< that came with the driver's queue
+    std::vector<std::unique_ptr<rx_pool>> lending_pools_; ///< what its queues take from instead of pool_, if that suits it
+    nic::xdp_objects xdp_objects_;                        ///< that came with the driver's queues
 };
 
-/// What a weftio::port stands for. Members end in reverse order: engine, then queues and rules, then the device, then what its
+/// What a weftio::port stands for. Members end in reverse order: engines, then queues and rules, then the device, then what its
 /// driver may have held.
 class soft_port {
  public:
@@ -65,12 +67,15 @@ class soft_port {
     const std::string& spec() const noexcept { return spec_; }
     const dpdk_port& device() const noexcept { return device_; }
     port_counters counters() const;
-    bool exhausted() const noexcept { return receiver_.exhausted(); }
-    bool gone() const noexcept { return watch_.gone(); }
-    nic::engine& engine() noexcept { return engine_; }
-    nic::receiver& receiver() noexcept { return receiver_; } ///< between two turns only
-    nic::sender& sender() noexcept { return sender_; }       ///< between two turns only
-    key_table& keys() noexcept { return keys_; }              ///< between two turns only
+    bool exhausted() const noexcept { return engines_.exhausted(); }
+    bool gone() const noexcept { return engines_.gone(); }
+    nic::engines& engines() noexcept { return engines_; }
+    nic::engine& engine(unsigned number = 0) noexcept { return engines_.engine(number); }
+    nic::receiver& receiver(unsigned engine = 0) noexcept { return engines_.receiver(engine); } ///< between two turns only
+    nic::sender& sender(unsigned engine = 0) noexcept { return engines_.sender(engine); }       ///< between two turns only
+    key_table& keys() noexcept { return keys_; } ///< between two turns of all engines only
+    /// Throws weftio::error errc::invalid_argument, in the name of `who`, when there is no engine of that number.
+    void require_engine(std::string_view who, unsigned engine) const;
     /// The NIC refuses `key` from now on. Returns when the key's region is unused.
     void forget_key(std::uint32_t key) noexcept;
     /// Returns when no frame on its way out lies in these bytes any more; after a second, with a line in the log, in any case.
@@ -84,10 +89,7 @@ class soft_port {
     send_pool send_pool_;
     dpdk_port device_;
     key_table keys_;
-    nic::sender sender_;
-    nic::receiver receiver_;
-    port_watch watch_;
-    nic::engine engine_;
+    nic::engines engines_;
     std::atomic<std::uint64_t> sequence_{0};
     telemetry_entry telemetry_{*this}; ///< last to come, first to go
 };

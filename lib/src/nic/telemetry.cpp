@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -43,16 +44,27 @@ void fill_port(soft_port& port, rte_tel_data* dict)
         add(dict, fmt::format("dropped_{}", to_string(static_cast<drop_reason>(reason))).c_str(), counters.dropped[reason]);
 }
 
+/// Runs `look` between two turns of each engine, one after the other. A queue that moves meanwhile may be shown twice, or not
+/// at all.
+template <class Look>
+void in_every_engine(soft_port& port, Look&& look)
+{
+    for (unsigned engine = 0; engine < port.engines().count(); ++engine)
+        port.engine(engine).between_turns([&] { look(engine); });
+}
+
 void fill_rx(soft_port& port, rte_tel_data* dict)
 {
-    port.engine().between_turns([&] {
-        for (std::uint32_t number = 0; number < port.receiver().queues(); ++number)
-            if (const rx_queue* queue = port.receiver().find(number))
+    in_every_engine(port, [&](unsigned engine) {
+        receiver& receiver = port.receiver(engine);
+        for (std::uint32_t number = 0; number < receiver.queues(); ++number)
+            if (const rx_queue* queue = receiver.find(number))
                 nest(dict, std::to_string(number), [&](rte_tel_data* inner) {
+                    add(inner, "engine", engine);
                     add(inner, "packets", queue->ring().depth);
                     add(inner, "delivered", queue->delivered.value());
                     add(inner, "delivered_bytes", queue->delivered_bytes.value());
-                    add(inner, "out_of_buffer", queue->out_of_buffer.value());
+                    add(inner, "out_of_buffer", queue->all_out_of_buffer());
                     add(inner, "too_long", queue->too_long.value());
                     add(inner, "flushed", queue->flushed.value());
                 });
@@ -61,10 +73,12 @@ void fill_rx(soft_port& port, rte_tel_data* dict)
 
 void fill_tx(soft_port& port, rte_tel_data* dict)
 {
-    port.engine().between_turns([&] {
-        for (std::uint32_t number = 1; number <= port.sender().queues(); ++number)
-            if (tx_queue* queue = port.sender().find(number))
+    in_every_engine(port, [&](unsigned engine) {
+        sender& sender = port.sender(engine);
+        for (std::uint32_t number = 1; number <= sender.queues(); ++number)
+            if (tx_queue* queue = sender.find(number))
                 nest(dict, std::to_string(number), [&](rte_tel_data* inner) {
+                    add(inner, "engine", engine);
                     const pacing& schedule = queue->schedule();
                     add(inner, "enqueued", queue->enqueued.value());
                     add(inner, "sent", queue->sent.value());
@@ -85,13 +99,20 @@ void fill_tx(soft_port& port, rte_tel_data* dict)
 
 void fill_flows(soft_port& port, rte_tel_data* dict)
 {
-    port.engine().between_turns([&] {
-        std::size_t number = 0;
-        for (const auto& rule : port.receiver().rules().all())
-            nest(dict, std::to_string(number++), [&](rte_tel_data* inner) {
-                add(inner, "priority", rule->priority);
-                add(inner, "packets", rule->packets.value());
-                add(inner, "bytes", rule->bytes.value());
+    port.engines().between_all_turns([&] {
+        std::vector<std::vector<std::shared_ptr<const steering_rule>>> rules; // each engine has the same
+        for (unsigned engine = 0; engine < port.engines().count(); ++engine)
+            rules.push_back(port.receiver(engine).rules().all());
+        for (std::size_t number = 0; number < rules[0].size(); ++number)
+            nest(dict, std::to_string(number), [&](rte_tel_data* inner) {
+                std::uint64_t packets = 0, bytes = 0;
+                for (const auto& of_engine : rules) {
+                    packets += of_engine[number]->packets.value();
+                    bytes += of_engine[number]->bytes.value();
+                }
+                add(inner, "priority", rules[0][number]->priority);
+                add(inner, "packets", packets);
+                add(inner, "bytes", bytes);
             });
     });
 }

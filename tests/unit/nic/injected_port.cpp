@@ -38,8 +38,10 @@ injected_port::injected_port(port_options options) : name_(fresh_name())
     detail::start_environment(false, {});
     rte_mbuf_dyn_rx_timestamp_register(&timestamp_offset, &timestamp_flag);
     pool_ = rte_pktmbuf_pool_create(name_.c_str(), pool_mbufs, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
-    wire_ = rte_ring_create(name_.c_str(), wire_packets, SOCKET_ID_ANY, 0);
-    if (!pool_ || !wire_ || rte_eth_from_rings(name_.c_str(), &wire_, 1, &wire_, 1, 0) < 0)
+    for (unsigned queue = 0; queue < options.engines; ++queue)
+        wires_.push_back(rte_ring_create(fmt::format("{}_{}", name_, queue).c_str(), wire_packets, SOCKET_ID_ANY, 0));
+    if (!pool_ || std::count(wires_.begin(), wires_.end(), nullptr) != 0 ||
+        rte_eth_from_rings(name_.c_str(), wires_.data(), options.engines, wires_.data(), options.engines, 0) < 0)
         throw std::runtime_error("no DPDK port on a ring");
     port_ = port::open("net_ring_" + name_, std::move(options));
 }
@@ -47,12 +49,13 @@ injected_port::injected_port(port_options options) : name_(fresh_name())
 injected_port::~injected_port()
 {
     port_.reset();
-    void* left;
-    while (rte_ring_dequeue(wire_, &left) == 0)
-        rte_pktmbuf_free(static_cast<rte_mbuf*>(left));
+    for (unsigned queue = 0; queue < wires_.size(); ++queue)
+        while (rte_mbuf* left = take(queue))
+            rte_pktmbuf_free(left);
     EXPECT_EQ(rte_mempool_avail_count(pool_), pool_mbufs) << "mbufs have leaked, or queues and flows outlive the port's owner";
     rte_eal_hotplug_remove("vdev", ("net_ring_" + name_).c_str());
-    rte_ring_free(wire_);
+    for (rte_ring* wire : wires_)
+        rte_ring_free(wire);
     rte_mempool_free(pool_);
 }
 
@@ -81,23 +84,29 @@ rte_mbuf* injected_port::make(std::initializer_list<bytes> segments) const
     return head;
 }
 
-bool injected_port::send(rte_mbuf* mbuf) const
+bool injected_port::send(rte_mbuf* mbuf, unsigned queue) const
 {
     as_a_driver unseen;
-    if (mbuf && rte_ring_enqueue(wire_, mbuf) == 0)
+    if (mbuf && rte_ring_enqueue(wires_[queue], mbuf) == 0)
         return true;
     rte_pktmbuf_free(mbuf);
     return false;
 }
 
-bool injected_port::send(const bytes& frame) const
+bool injected_port::send(const bytes& frame, unsigned queue) const
 {
-    return send(make(frame));
+    return send(make(frame), queue);
 }
 
-unsigned injected_port::on_the_wire() const
+unsigned injected_port::on_the_wire(unsigned queue) const
 {
-    return rte_ring_count(wire_);
+    return rte_ring_count(wires_[queue]);
+}
+
+rte_mbuf* injected_port::take(unsigned queue) const
+{
+    void* frame = nullptr;
+    return rte_ring_dequeue(wires_[queue], &frame) == 0 ? static_cast<rte_mbuf*>(frame) : nullptr;
 }
 
 void injected_port::run_dry()

@@ -20,8 +20,8 @@ namespace weftio::test {
 
 using frames::bytes;
 
-/// A DPDK port on a ring that the test fills. The destructor checks that every mbuf has come back, so declare it before the
-/// queues and flows on it.
+/// A DPDK port on rings that the test fills, one for each engine: what a port queue sends arrives there again. The destructor
+/// checks that every mbuf has come back, so declare it before the queues and flows on it.
 class injected_port {
  public:
     /// Inline mode unless `options` say otherwise: the test runs the engine and nothing happens by itself.
@@ -39,16 +39,18 @@ class injected_port {
     /// One packet in several segments.
     rte_mbuf* make(std::initializer_list<bytes> segments) const;
     /// Puts it on the wire, which owns it afterwards. Returns false, and frees it, when the wire is full.
-    bool send(rte_mbuf* mbuf) const;
-    bool send(const bytes& frame) const;
-    unsigned on_the_wire() const;
+    bool send(rte_mbuf* mbuf, unsigned queue = 0) const;
+    bool send(const bytes& frame, unsigned queue = 0) const;
+    unsigned on_the_wire(unsigned queue = 0) const;
+    /// The oldest frame there, or nullptr. Freeing it is the driver's "sent".
+    rte_mbuf* take(unsigned queue = 0) const;
     /// Inline mode: turns until one moves nothing.
     void run_dry();
 
  private:
     std::string name_;
     rte_mempool* pool_;
-    rte_ring* wire_;
+    std::vector<rte_ring*> wires_;
     std::optional<port> port_;
 };
 

@@ -27,11 +27,12 @@ class HardwarePacing : public testing::Test {
                     .mask = depth - 1, .queue = 0, .reserved = 0, .ready = 0, .completed = 0, .lock = 0, .asked = 0, .reserved1 = 0};
         txq.control = &kernel_control;
         sender.emplace(wire, port.get().backend().keys(), pool);
-        txq.ring.queue = sender->add({.entries = {.words = words.data(), .depth = depth, .queue = 0},
-                                      .dbrec = &dbrec,
-                                      .doorbell = &doorbell,
-                                      .completion = &completion,
-                                      .horizon_ns = 4 * second});
+        txq.ring.queue = 1;
+        sender->add(1, {.entries = {.words = words.data(), .depth = depth, .queue = 0},
+                        .dbrec = &dbrec,
+                        .doorbell = &doorbell,
+                        .completion = &completion,
+                        .horizon_ns = 4 * second});
     }
     void wait(std::uint64_t deadline_ns) { EXPECT_EQ(weftio_dev_eth_txq_wait_time_enqueue_strong(&txq, eth_txq::timestamp(deadline_ns), 0), WEFTIO_DEV_OK); }
     void send(std::uint32_t number) { EXPECT_EQ(weftio_dev_eth_txq_send_enqueue_strong(&txq, frames[number], 60, 0), WEFTIO_DEV_OK); }

@@ -168,9 +168,10 @@ void engine::run()
     }
 }
 
-void engine::carry_out(const std::function<void()>& make)
+void engine::carry_out(const std::function<void()>& make, pace pace)
 {
     constexpr unsigned looks_before_own = 64;
+    at_once_.fetch_add(pace == pace::at_once, std::memory_order_relaxed);
     std::scoped_lock one_at_a_time(changers_);
     wanted_change change{make};
     wanted_.store(&change, std::memory_order_release);
@@ -187,6 +188,7 @@ void engine::carry_out(const std::function<void()>& make)
             turns_.unlock();
         }
     }
+    at_once_.fetch_sub(pace == pace::at_once, std::memory_order_relaxed);
     if (change.failure)
         std::rethrow_exception(change.failure);
 }
@@ -198,7 +200,7 @@ void engine::make_wanted_change() noexcept
     if (!change)
         return;
     const std::uint64_t begin = rte_rdtsc();
-    if (busy_ && begin < next_change_)
+    if (busy_ && begin < next_change_ && at_once_.load(std::memory_order_relaxed) == 0)
         return;
     try {
         change->make();

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <exception>
 #include <functional>
 #include <mutex>
@@ -32,41 +31,31 @@ class engine {
     unsigned turn();
     /// The same of the send side only, this queue included: what a push to it needs.
     unsigned send_turn(std::uint32_t queue);
-    /// Runs `change` between two turns and returns what it returns, or throws what it throws. Any thread but one that runs turns.
+    /// Whether a change waits for its share of a busy engine's time.
+    enum class pace { fair, at_once };
+    /// Runs `change` between two turns and returns what it returns, or throws what it throws. Any thread but one that runs
+    /// turns.
     ///
-    /// Whoever runs turns runs the change too, and so waits for nobody: neither for a thread that has no core, nor for a wake-up.
-    /// Where nobody does, the calling thread runs it. Blocks as long as one turn takes; while there are packets to move, changes get
-    /// a thirty-second of the time, so that no queue that is reset all the time slows its neighbors, and this blocks up to 1 ms.
+    /// Whoever runs turns runs the change too, and so waits for nobody: neither for a thread that has no core, nor for a
+    /// wake-up. Where nobody does, the calling thread runs it. Blocks as long as one turn takes; while there are packets to
+    /// move, changes get a thirty-second of the time, so that no queue that is reset all the time slows its neighbors, and this
+    /// blocks up to 1 ms. One that comes `at_once`, because another engine stands still for it, waits for the end of the turn
+    /// alone.
     template <class Change>
-    decltype(auto) between_turns(Change&& change)
+    decltype(auto) between_turns(Change&& change, pace pace = pace::fair)
     {
         using result = std::invoke_result_t<Change>;
         if constexpr (std::is_void_v<result>) {
-            carry_out([&] { change(); });
+            carry_out([&] { change(); }, pace);
         } else if constexpr (std::is_reference_v<result>) {
             std::remove_reference_t<result>* made = nullptr;
-            carry_out([&] { made = &change(); });
+            carry_out([&] { made = &change(); }, pace);
             return static_cast<result>(*made);
         } else {
             std::optional<result> made;
-            carry_out([&] { made.emplace(change()); });
+            carry_out([&] { made.emplace(change()); }, pace);
             return result(std::move(*made));
         }
-    }
-    /// Runs `wanted` between two turns again and again until it returns true, at most for `bound`; in inline mode this thread runs
-    /// the turns. Returns whether it has. Any thread but the engine's.
-    template <class Wanted>
-    bool between_turns_until(Wanted&& wanted, std::chrono::nanoseconds bound)
-    {
-        for (auto end = std::chrono::steady_clock::now() + bound; !between_turns(wanted);) {
-            if (std::chrono::steady_clock::now() > end)
-                return false;
-            if (has_thread())
-                std::this_thread::sleep_for(std::chrono::microseconds(100));
-            else
-                turn();
-        }
-        return true;
     }
     bool has_thread() const noexcept { return has_thread_; }
 
@@ -77,7 +66,7 @@ class engine {
         std::exception_ptr failure{};
     };
 
-    void carry_out(const std::function<void()>& make);
+    void carry_out(const std::function<void()>& make, pace pace);
     void make_wanted_change() noexcept;
     unsigned one_turn(sides which);
     void run();
@@ -97,6 +86,7 @@ class engine {
     std::mutex changers_; ///< one change at a time
     // Lines of their own: one is looked at by whoever waits for a change, the other written in every turn.
     alignas(64) std::atomic<wanted_change*> wanted_{nullptr}; ///< until it has been made
+    std::atomic<unsigned> at_once_{0};                        ///< changes that want to be made, or to come next, at once
     alignas(64) std::mutex turns_;                            ///< held by whoever runs turns or a change
     std::atomic<std::uint32_t> turns_run_{0};
     bool busy_ = false;             ///< the last turn has moved something; guarded by turns_, as is the next

@@ -38,6 +38,13 @@ std::uint64_t utc_ns(std::uint64_t driver_time)
     return driver_time < year_1973_ns ? driver_time * 1000 : driver_time;
 }
 
+received_frame as_frame(const rte_mbuf& mbuf)
+{
+    return {.start = {rte_pktmbuf_mtod(&mbuf, const std::uint8_t*), mbuf.data_len},
+            .bytes = mbuf.pkt_len,
+            .stripped_tci = stripped_tci(mbuf)};
+}
+
 /// What the driver found good already.
 std::uint8_t driver_verdict(const rte_mbuf& mbuf)
 {
@@ -51,8 +58,8 @@ std::uint8_t driver_verdict(const rte_mbuf& mbuf)
 
 } // namespace
 
-receiver::receiver(std::uint16_t port, rx_pool* pool, bool hold, std::string capture)
-    : port_(port), pool_(pool), hold_(hold), capture_(std::move(capture))
+receiver::receiver(port_queue from, rx_pool* pool, bool hold, std::string capture)
+    : from_(from), pool_(pool), hold_(hold), capture_(std::move(capture))
 {
     timestamp_offset_ = rte_mbuf_dynfield_lookup(RTE_MBUF_DYNFIELD_TIMESTAMP_NAME, nullptr);
     int flag = rte_mbuf_dynflag_lookup(RTE_MBUF_DYNFLAG_RX_TIMESTAMP_NAME, nullptr);
@@ -63,6 +70,7 @@ receiver::~receiver()
 {
     while (next_ < count_)
         rte_pktmbuf_free(mbufs_[next_++]);
+    for_each_handed([](handed_packet& packet) { rte_pktmbuf_free(packet.mbuf); });
 }
 
 unsigned receiver::turn()
@@ -70,7 +78,7 @@ unsigned receiver::turn()
     unsigned landed = 0;
     for (rx_queue* queue : landing_)
         landed += queue->land();
-    if (steering_.size() == 0)
+    if ((inbox_ && !take_in(landed)) || steering_.size() == 0)
         return landed;
     if (next_ == count_)
         fill_burst();
@@ -81,6 +89,29 @@ unsigned receiver::turn()
     return landed + static_cast<unsigned>(next_ - before);
 }
 
+/// Delivers what other engines have handed over, all that is there: a queue may have come here with packets that the port queue
+/// here must not overtake. Returns false when one must wait for a slot, and all behind it.
+bool receiver::take_in(unsigned& moved)
+{
+    for (std::size_t waiting = inbox_->waiting();;) {
+        for (; handed_next_ != handed_count_; ++handed_next_, ++moved) {
+            const handed_packet& packet = handed_[handed_next_];
+            packet_headers headers;
+            if (packet.mbuf && packet.where.parsed) {
+                const received_frame frame = as_frame(*packet.mbuf);
+                headers = parse(frame.start, frame.stripped_tci);
+            }
+            if (packet.mbuf && !settle(*packet.mbuf, {packet.where, headers, packet.real_time}))
+                return false;
+        }
+        handed_next_ = 0;
+        handed_count_ = inbox_->take(handed_.data(), std::min<std::size_t>(waiting, burst));
+        waiting -= handed_count_;
+        if (handed_count_ == 0)
+            return true;
+    }
+}
+
 void receiver::fill_burst()
 {
     next_ = count_ = 0;
@@ -89,7 +120,7 @@ void receiver::fill_burst()
         most = static_cast<std::uint16_t>(std::min<std::uint32_t>(burst, taker->reclaim())); // so that none has to be copied later
     if (most == 0)
         return;
-    count_ = rte_eth_rx_burst(port_, 0, mbufs_.data(), most);
+    count_ = rte_eth_rx_burst(from_.port, from_.queue, mbufs_.data(), most);
     if (count_ == 0) {
         if (!capture_.empty() && !exhausted())
             end_of_capture();
@@ -153,23 +184,67 @@ void receiver::deliver_plain()
     received_bytes_.add(out.bytes());
 }
 
-/// Delivers or drops the next packet. Returns false when it must wait for a slot.
+/// Delivers, drops or hands over the next packet. Returns false when it must wait for a slot, or for room in an inbox.
 bool receiver::take(rte_mbuf& mbuf)
 {
     if (!decided_)
         steer(mbuf);
-    drop_reason reason = decision_.reason;
-    const std::uint32_t bytes = mbuf.pkt_len;
-    if (!decision_.dropped() && !deliver(mbuf, reason))
+    const std::uint32_t slot = decision_.target.slot;
+    const bool is_elsewhere = slot < elsewhere_.size() && elsewhere_[slot].inbox;
+    if (is_elsewhere ? !hand_over(mbuf) : !settle(mbuf, {decision_, headers_, burst_real_time_}))
         return false;
-    received_bytes_.add(bytes);
-    if (reason != drop_reason::count_) {
-        dropped_[static_cast<std::size_t>(reason)].add(1);
-        rte_pktmbuf_free(&mbuf);
-    }
     ++next_;
     decided_ = false;
     return true;
+}
+
+/// Delivers or drops a packet. Returns false when it must wait for a slot.
+bool receiver::settle(rte_mbuf& mbuf, const arrival& arrival)
+{
+    drop_reason reason = arrival.where.reason;
+    const std::uint32_t bytes = mbuf.pkt_len;
+    if (!arrival.where.dropped() && !deliver(mbuf, arrival, reason))
+        return false;
+    if (reason != drop_reason::count_)
+        drop(mbuf, reason);
+    else
+        received_bytes_.add(bytes);
+    return true;
+}
+
+void receiver::drop(rte_mbuf& mbuf, drop_reason reason)
+{
+    received_bytes_.add(mbuf.pkt_len);
+    dropped_[static_cast<std::size_t>(reason)].add(1);
+    rte_pktmbuf_free(&mbuf);
+}
+
+/// The next packet is for a queue of another engine. Returns false when it must wait until that one's inbox has room.
+bool receiver::hand_over(rte_mbuf& mbuf)
+{
+    const other_place& to = elsewhere_[decision_.target.slot];
+    rte_mbuf* given = to.inbox->has_room() ? to_hand_over(mbuf) : nullptr;
+    const std::uint32_t copied = given && given != &mbuf ? given->pkt_len : 0;
+    if (given && to.inbox->put({given, burst_real_time_, decision_})) {
+        copied_bytes_.add(copied);
+        if (copied != 0)
+            rte_pktmbuf_free(&mbuf);
+        return true;
+    }
+    if (copied != 0)
+        rte_pktmbuf_free(given);
+    if (hold_)
+        return false;
+    to.queue->turned_away.fetch_add(1, std::memory_order_relaxed);
+    drop(mbuf, drop_reason::out_of_buffer);
+    return true;
+}
+
+/// The packet, in memory that any thread may give back: a copy of one that lies in a slot of a queue. nullptr without an mbuf
+/// for it.
+rte_mbuf* receiver::to_hand_over(rte_mbuf& mbuf)
+{
+    return pool_ && mbuf.pool == pool_->mempool() ? rte_pktmbuf_copy(&mbuf, pool_->own(), 0, UINT32_MAX) : &mbuf;
 }
 
 /// Decides once for each packet, so that a packet that waits is one hit of its rule.
@@ -180,23 +255,21 @@ void receiver::steer(const rte_mbuf& mbuf)
         decision_ = {.reason = drop_reason::runt};
         return;
     }
-    received_frame frame{.start = {rte_pktmbuf_mtod(&mbuf, const std::uint8_t*), mbuf.data_len},
-                         .bytes = mbuf.pkt_len,
-                         .stripped_tci = stripped_tci(mbuf)};
-    decision_ = steering_.decide(frame, &headers_);
+    decision_ = steering_.decide(as_frame(mbuf), &headers_);
 }
 
 /// Returns false when the packet must wait for a slot; otherwise it is in one, or `reason` says why not.
-bool receiver::deliver(rte_mbuf& mbuf, drop_reason& reason)
+bool receiver::deliver(rte_mbuf& mbuf, const arrival& arrival, drop_reason& reason)
 {
     // The queue may have gone while the packet waited for it.
-    rx_queue* queue = decision_.target.slot < queues_.size() ? queues_[decision_.target.slot].get() : nullptr;
+    const std::uint32_t slot = arrival.where.target.slot;
+    rx_queue* queue = slot < queues_.size() ? queues_[slot].get() : nullptr;
     if (!queue || queue->stopped()) {
         reason = drop_reason::queue_closed;
     } else if (!queue->fits(mbuf.pkt_len)) {
         queue->too_long.add(1);
         reason = drop_reason::too_long;
-    } else if (!finish(*queue, mbuf)) {
+    } else if (!finish(*queue, mbuf, arrival)) {
         if (hold_)
             return false;
         queue->out_of_buffer.add(1);
@@ -205,11 +278,11 @@ bool receiver::deliver(rte_mbuf& mbuf, drop_reason& reason)
     return true;
 }
 
-bool receiver::finish(rx_queue& queue, rte_mbuf& mbuf)
+bool receiver::finish(rx_queue& queue, rte_mbuf& mbuf, const arrival& arrival)
 {
-    rx_facts facts{.real_time = burst_real_time_,
-                   .rss_hash = decision_.rss_hash,
-                   .has_rss_hash = decision_.has_hash,
+    rx_facts facts{.real_time = arrival.real_time,
+                   .rss_hash = arrival.where.rss_hash,
+                   .has_rss_hash = arrival.where.has_hash,
                    .hds_ip_ext = driver_verdict(mbuf),
                    .l4_hdr_type_etc = 0,
                    .vlan_tci = 0};
@@ -220,13 +293,14 @@ bool receiver::finish(rx_queue& queue, rte_mbuf& mbuf)
     if (!place(queue, mbuf, slot))
         return false;
     std::span<const std::uint8_t> frame{reinterpret_cast<const std::uint8_t*>(queue.slot(slot)), bytes};
-    if (!decision_.parsed && queue.ring().verify_checksums)
-        headers_ = parse(frame, tci);
-    if (decision_.parsed || queue.ring().verify_checksums)
-        facts.l4_hdr_type_etc = header_types(headers_);
+    if (!arrival.where.parsed && queue.ring().verify_checksums)
+        arrival.headers = parse(frame, tci);
+    if (arrival.where.parsed || queue.ring().verify_checksums)
+        facts.l4_hdr_type_etc = header_types(arrival.headers);
     if (queue.ring().verify_checksums) {
-        auto verdict = verify_checksums(frame, headers_);
-        facts.hds_ip_ext |= static_cast<std::uint8_t>((verdict.l3_good ? WEFTIO_CQE_L3_OK : 0) | (verdict.l4_good ? WEFTIO_CQE_L4_OK : 0));
+        auto verdict = verify_checksums(frame, arrival.headers);
+        facts.hds_ip_ext |=
+            static_cast<std::uint8_t>((verdict.l3_good ? WEFTIO_CQE_L3_OK : 0) | (verdict.l4_good ? WEFTIO_CQE_L4_OK : 0));
     }
     if (tci) {
         facts.l4_hdr_type_etc |= WEFTIO_CQE_VLAN_STRIPPED;
@@ -244,31 +318,73 @@ void receiver::end_of_capture()
     exhausted_.store(true, std::memory_order_release);
 }
 
-std::uint32_t receiver::add(rx_ring ring)
+std::uint32_t receiver::free_number() const noexcept
 {
     std::uint32_t number = 0;
-    while (number < queues_.size() && queues_[number])
+    while ((number < queues_.size() && queues_[number]) || (number < elsewhere_.size() && elsewhere_[number].inbox))
         ++number;
-    if (number == queues_.size())
-        queues_.emplace_back();
+    return number;
+}
+
+std::size_t receiver::in_use() const noexcept
+{
+    return queues_.size() - static_cast<std::size_t>(std::count(queues_.begin(), queues_.end(), nullptr));
+}
+
+void receiver::reserve(std::uint32_t number)
+{
+    if (number >= queues_.size())
+        queues_.resize(number + 1);
+    if (inbox_ && number >= elsewhere_.size())
+        elsewhere_.resize(number + 1);
     landing_.reserve(queues_.size());
+}
+
+void receiver::add(std::uint32_t number, rx_ring ring)
+{
     ring.number = number;
     queues_[number] = std::make_unique<rx_queue>(ring);
     if (queues_[number]->lands())
         landing_.push_back(queues_[number].get());
     choose_lender();
-    return number;
 }
 
 void receiver::remove(std::uint32_t number) noexcept
 {
-    steering_.forget_queue(number);
-    if (decided_ && decision_.target.slot == number)
-        decision_.target.slot = rx_target::closed;
+    close_ways_to(number);
     move_out(*queues_[number]);
     std::erase(landing_, queues_[number].get());
     auto gone = std::move(queues_[number]);
     choose_lender();
+}
+
+void receiver::forget(std::uint32_t number) noexcept
+{
+    close_ways_to(number);
+    elsewhere_[number] = {};
+}
+
+/// What is on its way to that queue is to be dropped, also when the number is another queue's soon.
+void receiver::close_ways_to(std::uint32_t number) noexcept
+{
+    steering_.forget_queue(number);
+    if (decided_ && decision_.target.slot == number)
+        decision_.target.slot = rx_target::closed;
+    for_each_handed([&](handed_packet& packet) {
+        if (packet.where.target.slot == number)
+            packet.where.target.slot = rx_target::closed;
+    });
+}
+
+/// Shows what other engines have handed over, oldest first. @pre every engine is between two turns
+template <class Look>
+void receiver::for_each_handed(Look&& look)
+{
+    if (!inbox_)
+        return;
+    std::for_each(handed_.begin() + static_cast<std::ptrdiff_t>(handed_next_),
+                  handed_.begin() + static_cast<std::ptrdiff_t>(handed_count_), look);
+    inbox_->for_each(look);
 }
 
 void receiver::restart(std::uint32_t number, const rx_ring& ring)
@@ -313,16 +429,19 @@ void receiver::move_out(const rx_queue& queue) noexcept
     count_ = kept;
 }
 
-void receiver::count(port_counters& counters) const
+void receiver::count_settled(port_counters& counters) const
 {
-    counters.delivered = delivered_.value();
+    counters.delivered += delivered_.value();
     for (std::size_t reason = 0; reason < dropped_.size(); ++reason)
-        counters.dropped[reason] = dropped_[reason].value();
-    counters.received = received_.value();
-    counters.received_bytes = received_bytes_.value();
-    counters.held = counters.received - counters.delivered - counters.dropped_total();
-    counters.copied_bytes = copied_bytes_.value();
-    counters.capture_damaged = damaged_.value();
+        counters.dropped[reason] += dropped_[reason].value();
+}
+
+void receiver::count_received(port_counters& counters) const
+{
+    counters.received += received_.value();
+    counters.received_bytes += received_bytes_.value();
+    counters.copied_bytes += copied_bytes_.value();
+    counters.capture_damaged += damaged_.value();
 }
 
 } // namespace weftio::nic

@@ -44,7 +44,7 @@ bool rx_pool::is_long_enough(std::uint32_t slot_bytes) noexcept
     return slot_bytes >= RTE_MBUF_DEFAULT_DATAROOM;
 }
 
-rx_pool::rx_pool(std::uint16_t port, rte_mempool* own) : own_(own)
+rx_pool::rx_pool(std::string_view queue, rte_mempool* own) : own_(own)
 {
     static const int operations = [] {
         rte_mempool_ops ours{};
@@ -53,7 +53,7 @@ rx_pool::rx_pool(std::uint16_t port, rte_mempool* own) : own_(own)
         return register_pool_operations("weftio_receive", ours);
     }();
     (void)operations;
-    pool_ = make_bare_pool(fmt::format("weftio_slots_{}", port), "weftio_receive", this, RTE_MBUF_DEFAULT_BUF_SIZE);
+    pool_ = make_bare_pool(fmt::format("weftio_slots_{}", queue), "weftio_receive", this, RTE_MBUF_DEFAULT_BUF_SIZE);
 }
 
 rx_pool::~rx_pool()

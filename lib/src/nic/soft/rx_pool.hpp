@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 struct rte_mbuf;
 struct rte_mempool;
@@ -22,8 +23,9 @@ class rx_pool {
     /// Whether `driver` is known to hold no mbufs between two bursts.
     static bool suits(const char* driver) noexcept;
 
-    /// Throws weftio::error errc::out_of_memory. @param own  its mbufs hold RTE_MBUF_DEFAULT_BUF_SIZE bytes
-    rx_pool(std::uint16_t port, rte_mempool* own);
+    /// Throws weftio::error errc::out_of_memory. @param queue  of the driver: a name of its own  @param own  its mbufs hold
+    /// RTE_MBUF_DEFAULT_BUF_SIZE bytes
+    rx_pool(std::string_view queue, rte_mempool* own);
     rx_pool(const rx_pool&) = delete;
     rx_pool& operator=(const rx_pool&) = delete;
     ~rx_pool();

@@ -3,6 +3,7 @@
 
 #include <rte_mbuf.h>
 
+#include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -111,6 +112,12 @@ class rx_queue {
 
     /// What a kernel posted is delivered, free, or, once the queue was stopped, flushed.
     detail::counter delivered, delivered_bytes, out_of_buffer, too_long, flushed;
+    /// Packets that found the inbox of the queue's engine full, counted by those that received them: out of buffer too.
+    std::atomic<std::uint64_t> turned_away{0};
+    std::uint64_t all_out_of_buffer() const noexcept
+    {
+        return out_of_buffer.value() + turned_away.load(std::memory_order_relaxed);
+    }
 
  private:
     friend class completions;

@@ -33,7 +33,7 @@ unsigned sender::turn(std::uint32_t most)
     }
     // Drivers with a ring of their own look at what they have sent when they are given more: with nothing to give, they are asked.
     if (moved == 0 && waits_for_driver && !port_lost_)
-        rte_eth_tx_done_cleanup(wire_.port, 0, 0);
+        rte_eth_tx_done_cleanup(wire_.port, wire_.queue, 0);
     busy_ = moved != 0;
     return moved;
 }
@@ -81,20 +81,22 @@ std::uint64_t sender::deadline_ns() const noexcept
     return earliest;
 }
 
-std::uint32_t sender::add(tx_ring ring)
+void sender::add(std::uint32_t number, tx_ring ring)
 {
-    auto place = std::find_if(places_.begin(), places_.end(), [](const auto& place) { return !place.queue; });
-    ring.entries.queue = static_cast<std::uint32_t>(place - places_.begin()) + 1;
-    auto queue = std::make_unique<tx_queue>(ring, wire_, keys_, pool_.make(ring.entries.depth));
-    awake_.reserve(places_.size() + 1); // a queue that wakes or sleeps allocates nothing
-    asleep_.reserve(places_.size() + 1);
-    if (place == places_.end())
-        place = places_.emplace(place);
-    place->queue = std::move(queue);
-    awake_.push_back({ring.entries.queue, 0});
+    reserve(number);
+    ring.entries.queue = number;
+    places_[number - 1].queue = std::make_unique<tx_queue>(ring, wire_, keys_, pool_.make(ring.entries.depth));
+    awake_.push_back({number, 0});
     if (port_lost_)
-        place->queue->lose_port();
-    return ring.entries.queue;
+        queue(number).lose_port();
+}
+
+void sender::reserve(std::uint32_t number)
+{
+    if (number > places_.size())
+        places_.resize(number);
+    awake_.reserve(places_.size()); // a queue that wakes or sleeps allocates nothing
+    asleep_.reserve(places_.size());
 }
 
 void sender::lose_port()
@@ -125,7 +127,7 @@ void sender::remove(std::uint32_t number)
 bool sender::drained(std::uint32_t number)
 {
     if (!port_lost_)
-        rte_eth_tx_done_cleanup(wire_.port, 0, 0); // drivers that free at once do not have it, and need it not
+        rte_eth_tx_done_cleanup(wire_.port, wire_.queue, 0); // drivers that free at once do not have it, and need it not
     queue(number).collect();
     return queue(number).all_returned();
 }
@@ -133,8 +135,9 @@ bool sender::drained(std::uint32_t number)
 bool sender::uses(const std::byte* begin, std::size_t bytes) const
 {
     if (!port_lost_)
-        rte_eth_tx_done_cleanup(wire_.port, 0, 0);
-    return std::any_of(places_.begin(), places_.end(), [&](const auto& place) { return place.queue && place.queue->uses(begin, bytes); });
+        rte_eth_tx_done_cleanup(wire_.port, wire_.queue, 0);
+    return std::any_of(places_.begin(), places_.end(),
+                       [&](const auto& place) { return place.queue && place.queue->uses(begin, bytes); });
 }
 
 } // namespace weftio::nic

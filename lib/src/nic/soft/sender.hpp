@@ -24,15 +24,20 @@ class sender {
     /// The earliest deadline that holds a queue; 0 when none does.
     std::uint64_t deadline_ns() const noexcept;
 
-    /// Takes the lowest free number, starting at 1. The ring's memory must stay until remove(). Throws weftio::error
-    /// errc::out_of_memory.
-    std::uint32_t add(tx_ring ring);
+    /// Takes up a queue, whose number is not in use and at least 1. The ring's memory must stay until remove(). Throws
+    /// weftio::error errc::out_of_memory.
+    void add(std::uint32_t number, tx_ring ring);
     /// The port is gone: what queues have, and will get, is flushed.
     void lose_port();
     tx_queue& queue(std::uint32_t number) noexcept { return *places_[number - 1].queue; }
     /// Numbers in use are 1 .. this; find() says which of them are.
     std::uint32_t queues() const noexcept { return static_cast<std::uint32_t>(places_.size()); }
-    tx_queue* find(std::uint32_t number) noexcept { return places_[number - 1].queue.get(); }
+    tx_queue* find(std::uint32_t number) const noexcept
+    {
+        return number <= places_.size() ? places_[number - 1].queue.get() : nullptr;
+    }
+    /// How many there are.
+    std::size_t in_use() const noexcept { return awake_.size() + asleep_.size(); }
     /// As tx_queue::restart.
     void restart(std::uint32_t number, const tx_ring& ring) noexcept;
     /// Flushes what the driver has not taken and lets the queue go. Headers that the driver still holds go to the pool, which
@@ -61,6 +66,7 @@ class sender {
         std::uint32_t number;
     };
 
+    void reserve(std::uint32_t number);
     void look_at_doorbells() noexcept;
     void lay_down(std::size_t awake) noexcept;
 

@@ -290,7 +290,8 @@ bool tx_queue::hand_over()
         return true;
     const bool first_behind_a_wait = pacing_.wants_hand_over(); // else nobody asks for the time, and a look at the clock costs a packet
     std::uint64_t now_ns = first_behind_a_wait ? detail::utc_now_ns() : 0;
-    std::uint16_t taken = rte_eth_tx_burst(wire_.port, 0, &staged_[staged_first_], static_cast<std::uint16_t>(staged_end_ - staged_first_));
+    std::uint16_t taken = rte_eth_tx_burst(wire_.port, wire_.queue, &staged_[staged_first_],
+                                           static_cast<std::uint16_t>(staged_end_ - staged_first_));
     if (taken != 0 && first_behind_a_wait)
         pacing_.handed_over(now_ns);
     enqueued.add(taken);

@@ -26,7 +26,7 @@ struct tx_ring {
 
 /// What a queue needs of the port it sends through.
 struct wire {
-    std::uint16_t port = 0;
+    std::uint16_t port = 0, queue = 0;
     std::uint32_t mtu = 0;
     rte_mempool* copies = nullptr; ///< mbufs for frames that cannot be sent from where they lie; one holds the longest frame
     int timestamp_offset = -1;     ///< hardware sends on time: where an mbuf says when

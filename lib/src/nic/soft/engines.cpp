@@ -1,0 +1,105 @@
+#include "nic/soft/engines.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace weftio::nic {
+
+engines::room::room(const engine_supplies::port_queue& queue, const engine_supplies& supplies, const key_table& keys,
+                    send_pool& pool)
+    : sender(queue.wire, keys, pool),
+      receiver({queue.wire.port, queue.wire.queue}, queue.pool, supplies.hold, supplies.capture),
+      watch(queue.wire.port, supplies.interface)
+{}
+
+engines::engines(const engine_supplies& supplies, const key_table& keys, send_pool& pool, const port_options& options)
+{
+    for (const engine_supplies::port_queue& queue : supplies.queues)
+        rooms_.emplace_back(queue, supplies, keys, pool);
+    if (rooms_.size() > 1)
+        for (room& room : rooms_)
+            room.receiver.open_inbox();
+    port_options each = options;
+    for (room& room : rooms_) {
+        const std::size_t number = engines_.size();
+        engines_.emplace_back(room.receiver, room.sender, room.watch, each,
+                              number == 0 ? supplies.name : fmt::format("{}.{}", supplies.name, number));
+        each.core += each.core >= 0;
+    }
+}
+
+unsigned engines::turn()
+{
+    unsigned moved = 0;
+    for (nic::engine& engine : engines_)
+        moved += engine.turn();
+    return moved;
+}
+
+/// The first waits as long as a change of its own would, the others are not to keep it waiting.
+void engines::carry_out_from(unsigned first, const std::function<void()>& change)
+{
+    if (first == count())
+        return change();
+    engines_[first].between_turns([&] { carry_out_from(first + 1, change); },
+                                  first == 0 ? engine::pace::fair : engine::pace::at_once);
+}
+
+std::uint32_t engines::add_rx(unsigned engine, const rx_ring& ring)
+{
+    const std::uint32_t number = rooms_[engine].receiver.free_number();
+    for (room& room : rooms_)
+        room.receiver.reserve(number); // what can fail comes first
+    nic::receiver& owner = rooms_[engine].receiver;
+    owner.add(number, ring);
+    for (room& room : rooms_)
+        if (&room.receiver != &owner)
+            room.receiver.refer(number, owner);
+    return number;
+}
+
+void engines::remove_rx(unsigned engine, std::uint32_t number) noexcept
+{
+    for (room& room : rooms_)
+        if (&room != &rooms_[engine])
+            room.receiver.forget(number);
+    rooms_[engine].receiver.remove(number);
+}
+
+std::uint32_t engines::add_tx(unsigned engine, const tx_ring& ring)
+{
+    std::uint32_t number = 1;
+    while (std::any_of(rooms_.begin(), rooms_.end(), [&](const room& room) { return room.sender.find(number) != nullptr; }))
+        ++number;
+    rooms_[engine].sender.add(number, ring);
+    return number;
+}
+
+unsigned engines::emptiest_rx() const noexcept
+{
+    auto fewer = [](const room& a, const room& b) { return a.receiver.in_use() < b.receiver.in_use(); };
+    return static_cast<unsigned>(std::min_element(rooms_.begin(), rooms_.end(), fewer) - rooms_.begin());
+}
+
+unsigned engines::emptiest_tx() const noexcept
+{
+    auto fewer = [](const room& a, const room& b) { return a.sender.in_use() < b.sender.in_use(); };
+    return static_cast<unsigned>(std::min_element(rooms_.begin(), rooms_.end(), fewer) - rooms_.begin());
+}
+
+void engines::count(port_counters& counters) const
+{
+    for (const room& room : rooms_)
+        room.receiver.count_settled(counters);
+    for (const room& room : rooms_) // behind these: nothing is settled that has not been received
+        room.receiver.count_received(counters);
+    counters.held = counters.received - counters.delivered - counters.dropped_total();
+}
+
+bool engines::gone() const noexcept
+{
+    return std::any_of(rooms_.begin(), rooms_.end(), [](const room& room) { return room.watch.gone(); });
+}
+
+} // namespace weftio::nic
