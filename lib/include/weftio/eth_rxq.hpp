@@ -62,8 +62,14 @@ class eth_rxq {
     void reset();
     /// For device::launch: what a kernel holds of the queue.
     std::shared_ptr<detail::lifeline> line() const noexcept;
-    /// The engine that fills it now.
+    /// The engine that fills it now. Any thread.
     unsigned engine() const noexcept;
+    /// Lets another engine of the port fill the queue, while packets arrive and kernels receive: none is lost, doubled or out of order.
+    /// The port's own spread of flows over its engines stays as it is, so packets of flows that it brings elsewhere are handed over.
+    /// Blocks as long as one turn of the port's engines, while the other engine has no room for what is on its way up to 1 s. Any thread,
+    /// also with a reset() in another, which one waits for; in inline mode none that is in a kernel.
+    /// @throws weftio::error errc::invalid_argument no such engine; errc::in_use it had no room for 1 s: the queue stays where it is
+    void move_to(unsigned engine);
     /// Number of the queue at its port; flows name it.
     std::uint32_t number() const noexcept;
     const std::shared_ptr<nic::soft_port>& port_backend() const noexcept;

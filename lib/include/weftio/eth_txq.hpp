@@ -67,8 +67,15 @@ class eth_txq {
     weftio_dev_control* control() const noexcept;
     std::uint32_t entries() const noexcept;
     std::uint32_t number() const noexcept;
-    /// The engine that sends for it now.
+    /// The engine that sends for it now. Any thread.
     unsigned engine() const noexcept;
+    /// Lets another engine of the port send for the queue, while kernels enqueue: no entry is lost or executed twice, and frames keep
+    /// their order on the wire. For that, nothing is executed until the port queue of the engine before has given back what it holds:
+    /// this blocks so long, at most 1 s. A deadline that comes meanwhile is kept late. Any thread, also with a reset() in another, which
+    /// one waits for; in inline mode none that is in a kernel.
+    /// @throws weftio::error errc::invalid_argument no such engine; errc::in_use the port still holds frames of it after 1 s: the queue
+    ///         stays where it is, and goes on; errc::out_of_memory
+    void move_to(unsigned engine);
 
     /// Value of a wait entry for a time in UTC nanoseconds.
     static std::uint64_t timestamp(std::uint64_t utc_ns) noexcept { return weftio_real_time_from_ns(utc_ns); }

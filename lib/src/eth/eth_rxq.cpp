@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <chrono>
 #include <cstring>
+#include <mutex>
 
 #include "nic/soft_port.hpp"
 #include "weftio/device/wqe.h"
@@ -236,6 +238,7 @@ struct eth_rxq::state {
     eth_rxq_options options;
     std::shared_ptr<eth_rxq_life> life;
     std::uint32_t number = 0;
+    std::mutex changing; ///< held by who resets or moves the queue
     nic::rx_queue* queue = nullptr; ///< stays where it is until the destructor removes it
 };
 
@@ -279,6 +282,7 @@ eth_rxq_counters eth_rxq::counters() const
 
 void eth_rxq::reset()
 {
+    std::scoped_lock one_at_a_time(state_->changing);
     auto next = std::make_shared<eth_rxq_life>(state_->nic, state_->where, state_->options);
     state_->nic->engines().between_all_turns([&] {
         const unsigned engine = state_->life->home();
@@ -310,6 +314,28 @@ std::uint32_t eth_rxq::number() const noexcept
 unsigned eth_rxq::engine() const noexcept
 {
     return state_->life->home();
+}
+
+void eth_rxq::move_to(unsigned engine)
+{
+    nic::engines& engines = state_->nic->engines();
+    state_->nic->require_engine("eth_rxq", engine);
+    std::scoped_lock one_at_a_time(state_->changing);
+    nic::home& home = state_->life->home();
+    auto try_once = [&] {
+        bool moved = home == engine;
+        if (!moved)
+            engines.between_all_turns([&] {
+                moved = engines.move_rx(number(), home, engine);
+                if (moved)
+                    home = engine;
+            });
+        return moved;
+    };
+    if (!engines.keep_trying(try_once, std::chrono::seconds(1)))
+        throw error(errc::in_use, fmt::format("weftio: eth_rxq {}: engine {} of port {} has had no room for 1 s for packets on their way to the queue; let "
+                                              "kernels release packets of the queues there, and try again",
+                                              number(), engine, state_->nic->spec()));
 }
 
 const std::shared_ptr<nic::soft_port>& eth_rxq::port_backend() const noexcept

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <bit>
+#include <mutex>
 #include <thread>
 
 #include "core/clock.hpp"
@@ -208,6 +209,8 @@ struct eth_txq::state {
             },
             std::chrono::seconds(1));
     }
+    class pausing;
+    void move_to(unsigned engine);
     /// The queue object stays where it is until the destructor removes it; its counters and events may be read at any time.
     nic::tx_queue& queue() const { return *queue_; }
 
@@ -218,7 +221,50 @@ struct eth_txq::state {
     std::uint32_t number = 0;
     nic::tx_queue* queue_ = nullptr;
     std::atomic<bool> attached{false};
+    std::mutex changing; ///< held by who resets or moves the queue
 };
+
+/// While it lives the queue executes nothing, unless it gets to another engine.
+class eth_txq::state::pausing {
+ public:
+    explicit pausing(const state& queue) : queue_(queue)
+    {
+        queue_.nic->engines().between_turns_at(queue_.life->home(), [&] { queue_.sender().pause(queue_.number); });
+    }
+    pausing(const pausing&) = delete;
+    pausing& operator=(const pausing&) = delete;
+    ~pausing()
+    {
+        queue_.nic->engines().between_turns_at(queue_.life->home(), [&] { queue_.sender().resume(queue_.number); });
+    }
+
+ private:
+    const state& queue_;
+};
+
+void eth_txq::state::move_to(unsigned engine)
+{
+    nic::engines& engines = nic->engines();
+    nic::home& home = life->home();
+    const pausing pausing(*this);
+    auto try_once = [&] {
+        bool settled = false;
+        engines.between_turns_at(home, [&] { settled = sender().settled(number); });
+        if (!settled)
+            return false;
+        engines.between_all_turns([&] {
+            settled = sender().settled(number); // a wait may have ended since, and its frames have gone
+            if (settled) {
+                engines.move_tx(number, home, engine);
+                home = engine;
+            }
+        });
+        return settled;
+    };
+    if (!engines.keep_trying(try_once, std::chrono::seconds(1)))
+        throw error(errc::in_use, fmt::format("weftio: eth_txq {}: port {} still holds frames of this queue after 1 s; try again when they have gone",
+                                              number, nic->spec()));
+}
 
 eth_txq::eth_txq(const port& port, const device& device, eth_txq_options options)
 {
@@ -268,6 +314,14 @@ unsigned eth_txq::engine() const noexcept
     return state_->life->home();
 }
 
+void eth_txq::move_to(unsigned engine)
+{
+    state_->nic->require_engine("eth_txq", engine);
+    std::scoped_lock one_at_a_time(state_->changing);
+    if (engine != this->engine())
+        state_->move_to(engine);
+}
+
 const std::string& eth_txq::clock_name() const noexcept
 {
     return state_->options.clock;
@@ -312,6 +366,7 @@ void eth_txq::reset()
         throw error(errc::closed, fmt::format("weftio: eth_txq {}: port {} is gone, its device or its interface was removed; close the queue and the "
                                               "port, and open them again",
                                               number(), state_->nic->spec()));
+    std::scoped_lock one_at_a_time(state_->changing);
     state_->stop();
     if (!state_->drain())
         throw error(errc::in_use, fmt::format("weftio: eth_txq {}: port {} still holds frames of this queue after 1 s; try again, or close the "

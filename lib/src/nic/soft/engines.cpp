@@ -76,6 +76,24 @@ std::uint32_t engines::add_tx(unsigned engine, const tx_ring& ring)
     return number;
 }
 
+bool engines::move_rx(std::uint32_t number, unsigned from, unsigned to)
+{
+    nic::receiver &source = rooms_[from].receiver, &target = rooms_[to].receiver;
+    if (!source.hand_on(number, target))
+        return false;
+    target.take_up(number, source.give_up(number));
+    for (room& room : rooms_)
+        if (&room.receiver != &target)
+            room.receiver.refer(number, target);
+    return true;
+}
+
+void engines::move_tx(std::uint32_t number, unsigned from, unsigned to)
+{
+    rooms_[to].sender.reserve(number); // what can fail comes first
+    rooms_[to].sender.take_up(number, rooms_[from].sender.give_up(number));
+}
+
 unsigned engines::emptiest_rx() const noexcept
 {
     auto fewer = [](const room& a, const room& b) { return a.receiver.in_use() < b.receiver.in_use(); };

@@ -98,6 +98,11 @@ class engines {
     std::uint32_t add_rx(unsigned engine, const rx_ring& ring);
     void remove_rx(unsigned engine, std::uint32_t number) noexcept;
     std::uint32_t add_tx(unsigned engine, const tx_ring& ring);
+    /// Between all turns: takes a queue, with what is on its way to it, from one engine to another. Returns false, and changes nothing, when
+    /// the other's inbox has no room for that now.
+    bool move_rx(std::uint32_t number, unsigned from, unsigned to);
+    /// Between all turns: likewise. @pre sender(from).settled(number)
+    void move_tx(std::uint32_t number, unsigned from, unsigned to);
     /// Between all turns: the engine with the fewest queues, the first one of these.
     unsigned emptiest_rx() const noexcept;
     unsigned emptiest_tx() const noexcept;

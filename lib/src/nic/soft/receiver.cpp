@@ -343,19 +343,45 @@ void receiver::reserve(std::uint32_t number)
 void receiver::add(std::uint32_t number, rx_ring ring)
 {
     ring.number = number;
-    queues_[number] = std::make_unique<rx_queue>(ring);
-    if (queues_[number]->lands())
-        landing_.push_back(queues_[number].get());
-    choose_lender();
+    take_up(number, std::make_unique<rx_queue>(ring));
 }
 
 void receiver::remove(std::uint32_t number) noexcept
 {
     close_ways_to(number);
+    give_up(number);
+}
+
+void receiver::take_up(std::uint32_t number, std::unique_ptr<rx_queue> queue) noexcept
+{
+    queues_[number] = std::move(queue);
+    if (inbox_)
+        elsewhere_[number] = {};
+    if (queues_[number]->lands())
+        landing_.push_back(queues_[number].get());
+    choose_lender();
+}
+
+std::unique_ptr<rx_queue> receiver::give_up(std::uint32_t number) noexcept
+{
     move_out(*queues_[number]);
     std::erase(landing_, queues_[number].get());
     auto gone = std::move(queues_[number]);
     choose_lender();
+    return gone;
+}
+
+bool receiver::hand_on(std::uint32_t number, receiver& target) noexcept
+{
+    std::size_t wanted = 0;
+    for_each_handed([&](handed_packet& packet) { wanted += packet.mbuf && packet.where.target.slot == number; });
+    if (wanted > target.inbox_->room())
+        return false;
+    for_each_handed([&](handed_packet& packet) {
+        if (packet.mbuf && packet.where.target.slot == number && target.inbox_->put(packet))
+            packet.mbuf = nullptr;
+    });
+    return true;
 }
 
 void receiver::forget(std::uint32_t number) noexcept

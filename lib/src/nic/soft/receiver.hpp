@@ -52,6 +52,11 @@ class receiver {
     {
         elsewhere_[number] = {owner.inbox_.get(), &owner.queue(number)};
     }
+    /// The queue goes to another engine, without being touched by a turn in between: what other engines have handed over for it goes to
+    /// the inbox of `target`, or nothing does and this returns false, when that has no room; then it leaves here and is taken up there.
+    bool hand_on(std::uint32_t number, receiver& target) noexcept;
+    std::unique_ptr<rx_queue> give_up(std::uint32_t number) noexcept;
+    void take_up(std::uint32_t number, std::unique_ptr<rx_queue> queue) noexcept;
     /// That queue, which was elsewhere, has gone.
     void forget(std::uint32_t number) noexcept;
     /// The queue's life ends and another begins, in a ring that has been made anew.

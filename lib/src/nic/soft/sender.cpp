@@ -23,8 +23,9 @@ unsigned sender::turn(std::uint32_t most)
     unsigned moved = 0;
     bool waits_for_driver = false;
     for (std::size_t at = awake_.size(); at-- > 0;) {
-        tx_queue& queue = *places_[awake_[at].number - 1].queue;
-        unsigned of_this = queue.turn(most);
+        const place& place = places_[awake_[at].number - 1];
+        tx_queue& queue = *place.queue;
+        unsigned of_this = queue.turn(place.paused ? 0 : most);
         moved += of_this;
         waits_for_driver = waits_for_driver || queue.waits_for_driver();
         awake_[at].idle_turns = of_this == 0 && queue.idle() ? awake_[at].idle_turns + 1 : 0;
@@ -85,10 +86,23 @@ void sender::add(std::uint32_t number, tx_ring ring)
 {
     reserve(number);
     ring.entries.queue = number;
-    places_[number - 1].queue = std::make_unique<tx_queue>(ring, wire_, keys_, pool_.make(ring.entries.depth));
+    take_up(number, std::make_unique<tx_queue>(ring, wire_, keys_, pool_.make(ring.entries.depth)));
+}
+
+void sender::take_up(std::uint32_t number, std::unique_ptr<tx_queue> queue) noexcept
+{
+    queue->go_through(wire_);
+    places_[number - 1] = {.queue = std::move(queue)};
     awake_.push_back({number, 0});
     if (port_lost_)
-        queue(number).lose_port();
+        this->queue(number).lose_port();
+}
+
+std::unique_ptr<tx_queue> sender::give_up(std::uint32_t number) noexcept
+{
+    wake(number);
+    std::erase_if(awake_, [&](const awake& each) { return each.number == number; });
+    return std::move(places_[number - 1].queue);
 }
 
 void sender::reserve(std::uint32_t number)
@@ -115,21 +129,28 @@ void sender::restart(std::uint32_t number, const tx_ring& ring) noexcept
 
 void sender::remove(std::uint32_t number)
 {
-    wake(number);
-    std::erase_if(awake_, [&](const awake& each) { return each.number == number; });
-    auto& place = places_[number - 1].queue;
-    place->stop();
+    queue(number).stop();
     bool gone = drained(number);
-    pool_.take(place->take_headers(), !gone);
-    place.reset();
+    pool_.take(give_up(number)->take_headers(), !gone);
 }
 
 bool sender::drained(std::uint32_t number)
 {
+    collect(number);
+    return queue(number).all_returned();
+}
+
+bool sender::settled(std::uint32_t number)
+{
+    collect(number);
+    return queue(number).settled();
+}
+
+void sender::collect(std::uint32_t number)
+{
     if (!port_lost_)
         rte_eth_tx_done_cleanup(wire_.port, wire_.queue, 0); // drivers that free at once do not have it, and need it not
     queue(number).collect();
-    return queue(number).all_returned();
 }
 
 bool sender::uses(const std::byte* begin, std::size_t bytes) const

@@ -43,6 +43,16 @@ class sender {
     /// Flushes what the driver has not taken and lets the queue go. Headers that the driver still holds go to the pool, which
     /// keeps them.
     void remove(std::uint32_t number);
+    /// The queue executes nothing more until resume(), but sends what is half sent and completes what comes back.
+    void pause(std::uint32_t number) noexcept { places_[number - 1].paused = true; }
+    void resume(std::uint32_t number) noexcept { places_[number - 1].paused = false; }
+    /// Of a queue that pauses: asks the driver as drained() does. Returns whether it holds nothing of the queue any more.
+    bool settled(std::uint32_t number);
+    /// The queue goes to another sender. @pre settled(); there reserve()
+    std::unique_ptr<tx_queue> give_up(std::uint32_t number) noexcept;
+    void take_up(std::uint32_t number, std::unique_ptr<tx_queue> queue) noexcept;
+    /// Makes room for a queue of that number.
+    void reserve(std::uint32_t number);
     /// Asks the driver for what it has finished with. Returns whether it holds nothing of the queue any more.
     bool drained(std::uint32_t number);
     /// Asks the driver likewise. Returns whether a frame of any queue that is on its way out lies in these bytes.
@@ -54,6 +64,7 @@ class sender {
     struct place {
         std::unique_ptr<tx_queue> queue;
         std::uint32_t asleep = nowhere; ///< where in asleep_
+        bool paused = false;
     };
     struct awake {
         std::uint32_t number;
@@ -66,7 +77,7 @@ class sender {
         std::uint32_t number;
     };
 
-    void reserve(std::uint32_t number);
+    void collect(std::uint32_t number);
     void look_at_doorbells() noexcept;
     void lay_down(std::size_t awake) noexcept;
 

@@ -63,6 +63,10 @@ class tx_queue {
     void restart(const tx_ring& ring, std::uint32_t index = 0) noexcept;
     const tx_ring& ring() const noexcept { return ring_; }
     bool all_returned() const noexcept { return completed_ == submitted_; }
+    /// Whether the driver has given back all that it took, of a burst that it did not take whole too.
+    bool settled() const noexcept { return completed_ == handed_ && (staged_end_ == 0 || (staged_first_ == 0 && pacing_.holding())); }
+    /// From now on frames are handed to this port queue. @pre settled()
+    void go_through(const wire& wire) noexcept { wire_ = wire; }
     /// Completes what the driver gave back; for the time after stop().
     void collect() { complete(); }
     std::unique_ptr<send_header[]> take_headers() noexcept { return std::move(headers_); }
