@@ -41,9 +41,8 @@ struct eth_rxq_counters {
 class eth_rxq {
  public:
     /// @throws weftio::error
-    ///     - `errc::invalid_argument` `packets` is not a power of two in 64..32768, or `max_packet_bytes` is not in 64..16384,
-    ///     or the
-    ///                                port has no engine of that number
+    ///     - `errc::invalid_argument` `packets` is not a power of two in 64..32768, or `max_packet_bytes` is not in 64..16384
+    ///     - `errc::invalid_argument` the port has no engine of that number
     ///     - `errc::not_supported`    the device has no memory of kind `buffers`, or no copy engine that would fill it
     ///     - `errc::out_of_memory`
     eth_rxq(const port& port, const device& device, eth_rxq_options options = {});

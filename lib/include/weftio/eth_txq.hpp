@@ -53,9 +53,8 @@ struct schedule_error {
 class eth_txq {
  public:
     /// @throws weftio::error
-    ///     - `errc::invalid_argument` `entries` is not a power of two in 64..32768, `clock` is not the port's, or the port has
-    ///     no
-    ///                                engine of that number
+    ///     - `errc::invalid_argument` `entries` is not a power of two in 64..32768, or `clock` is not the port's
+    ///     - `errc::invalid_argument` the port has no engine of that number
     ///     - `errc::out_of_memory`
     eth_txq(const port& port, const device& device, eth_txq_options options = {});
     eth_txq(eth_txq&&) noexcept;

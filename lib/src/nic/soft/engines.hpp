@@ -61,7 +61,7 @@ class engines {
         if (count() == 1)
             return engines_.front().between_turns(change);
         std::scoped_lock one_at_a_time(everyone_);
-        carry_out_from(0, change);
+        carry_out_from(0, [&] { change(); }); // a reference alone: needs no memory, so destructors may change things
     }
     /// As engine::between_turns, of the engine of a queue, wherever that goes meanwhile.
     template <class Change>
@@ -98,8 +98,8 @@ class engines {
     std::uint32_t add_rx(unsigned engine, const rx_ring& ring);
     void remove_rx(unsigned engine, std::uint32_t number) noexcept;
     std::uint32_t add_tx(unsigned engine, const tx_ring& ring);
-    /// Between all turns: takes a queue, with what is on its way to it, from one engine to another. Returns false, and changes nothing, when
-    /// the other's inbox has no room for that now.
+    /// Between all turns: takes a queue, with what is on its way to it, from one engine to another. Returns false, and changes
+    /// nothing, when the other's inbox has no room for that now.
     bool move_rx(std::uint32_t number, unsigned from, unsigned to);
     /// Between all turns: likewise. @pre sender(from).settled(number)
     void move_tx(std::uint32_t number, unsigned from, unsigned to);
