@@ -3,8 +3,6 @@
 //   ./forward_bench                                        net_null, 64 bytes, inline: one core does all
 //   ./forward_bench --port iface:eth0 --do receive --mode thread --cores 0,1
 #include <fmt/format.h>
-#include <pthread.h>
-#include <sched.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -12,12 +10,12 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <cstdio>
-#include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "forward.kernel.h"
+#include "machine.hpp"
 #include "weftio/weftio.hpp"
 
 WEFTIO_DEFINE_KERNEL(forward, "forward.kernel.h");
@@ -41,16 +39,6 @@ struct options {
     double seconds = 1;
 };
 
-/// The calling thread and those that it starts.
-void stay_on(int core)
-{
-    cpu_set_t wanted;
-    CPU_ZERO(&wanted);
-    CPU_SET(core, &wanted);
-    if (pthread_setaffinity_np(pthread_self(), sizeof wanted, &wanted) != 0)
-        throw error(errc::invalid_argument, fmt::format("forward_bench: there is no core {} to run on", core));
-}
-
 double processor_seconds()
 {
     timespec used{};
@@ -58,17 +46,9 @@ double processor_seconds()
     return static_cast<double>(used.tv_sec) + static_cast<double>(used.tv_nsec) * 1e-9;
 }
 
-std::uint64_t resident_bytes()
-{
-    std::ifstream statm("/proc/self/statm");
-    std::uint64_t size = 0, resident = 0;
-    statm >> size >> resident;
-    return resident * 4096;
-}
-
-class bench {
+class measurement {
  public:
-    explicit bench(const options& options)
+    explicit measurement(const options& options)
         : options_(options), port_(open(options)), device_(device::open(options.device)),
           in_(port_, device_, {.packets = options.slots, .verify_checksums = options.verify}),
           out_(port_, device_, {.entries = options.slots}), frames_(port_, device_, {.count = BURST, .buffer_bytes = options.bytes}),
@@ -94,7 +74,7 @@ class bench {
         std::uint64_t packets = moved() - before;
         double seconds = std::chrono::duration<double>(clock::now() - from).count();
         used = processor_seconds() - used;
-        std::uint64_t resident = resident_bytes();
+        std::uint64_t resident = bench::resident_bytes();
         kernel.stop();
         if (!kernel.wait_for(std::chrono::seconds(5)))
             throw error(errc::device_error, "forward_bench: the kernel did not end within 5 s");
@@ -192,8 +172,8 @@ int main(int argc, char** argv)
     app.add_flag("--json", options.json, "one line of JSON");
     CLI11_PARSE(app, argc, argv);
     try {
-        stay_on(options.cores.at(0));
-        bench(options).run();
+        bench::stay_on(options.cores.at(0));
+        measurement(options).run();
         return 0;
     } catch (const std::exception& failure) {
         fmt::print(stderr, "{}\n", failure.what());

@@ -8,8 +8,6 @@
 // doing.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
-#include <pthread.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
@@ -22,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include "machine.hpp"
 #include "weftio/weftio.hpp"
 
 namespace {
@@ -38,17 +37,6 @@ struct options {
     unsigned rounds = 7;
     double seconds = 0.5;
 };
-
-/// The calling thread.
-void stay_on(int core)
-{
-    cpu_set_t wanted;
-    CPU_ZERO(&wanted);
-    CPU_SET(core, &wanted);
-    if (pthread_setaffinity_np(pthread_self(), sizeof wanted, &wanted) != 0)
-        throw error(errc::invalid_argument,
-                    fmt::format("neighbor_bench: there is no core {} to run on; name others with --cores", core));
-}
 
 /// A kernel that sends good frames until it is told to end.
 class good_kernel {
@@ -108,7 +96,7 @@ class bad_neighbor {
     bad_neighbor(const port& port, const device& device, int core) : queue_(port, device, {.entries = 64})
     {
         thread_ = std::thread([this, core] {
-            stay_on(core);
+            bench::stay_on(core);
             while (!ending_.load())
                 fail_once();
         });
@@ -154,7 +142,7 @@ class stranger {
  public:
     explicit stranger(int core)
         : thread_([this, core] {
-              stay_on(core);
+              bench::stay_on(core);
               for (unsigned turns = 0; !ending_.load(std::memory_order_relaxed); ++turns)
                   benchmark::DoNotOptimize(turns);
           })
@@ -189,7 +177,7 @@ struct figures {
 int measure(const options& wanted)
 {
     const bool has_thread = wanted.mode == "thread";
-    stay_on(wanted.cores[has_thread ? 1 : 0]);
+    bench::stay_on(wanted.cores[has_thread ? 1 : 0]);
     port port = port::open("net_null0,size=64", {.mode = has_thread ? engine_mode::thread : engine_mode::inline_worker,
                                                  .idle = idle_policy::busy,
                                                  .core = has_thread ? wanted.cores[0] : -1});

@@ -1,23 +1,15 @@
 #include "soak/watch.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <fstream>
 #include <numeric>
 #include <span>
+
+#include "machine.hpp"
 
 namespace weftio::bench {
 
 namespace {
-
-std::uint64_t resident_now()
-{
-    std::ifstream statm("/proc/self/statm");
-    std::uint64_t size = 0, resident = 0;
-    statm >> size >> resident;
-    return resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-}
 
 double mean(std::span<const std::uint64_t> values)
 {
@@ -34,7 +26,7 @@ void soak_watch::look(const counters& now)
     last_ = now;
     if (resident_.capacity() == resident_.size())
         resident_.reserve(resident_.size() + 100'000); // for a day: this must not be what grows
-    resident_.push_back(resident_now());
+    resident_.push_back(resident_bytes());
 }
 
 double soak_watch::growth_bytes() const

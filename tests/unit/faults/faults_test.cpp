@@ -1,6 +1,4 @@
 // Whatever call fails, and whenever: a sentence that says so, and nothing is left behind.
-#include <sched.h>
-
 #include <cstdlib>
 #include <functional>
 #include <new>
@@ -9,6 +7,7 @@
 
 #include "core/environment.hpp"
 #include "injection.hpp"
+#include "own_network.hpp"
 #include "scenario.hpp"
 #include "unit/device/fixture.hpp"
 #include "weftio/weftio.hpp"
@@ -139,22 +138,6 @@ INSTANTIATE_TEST_SUITE_P(With, Fault,
                                          named_scenario{"AKernelThatLeaves", {.kernel_leaves = true}}),
                          [](const auto& info) { return std::string(info.param.name); });
 
-/// In a thread with a network of its own, in which v0 and v1 are a veth pair. It ends with the thread.
-void in_own_network(const std::function<void()>& body)
-{
-    std::string missing;
-    std::thread([&] {
-        if (unshare(CLONE_NEWNET) != 0)
-            missing = "needs root to make a network namespace";
-        else if (std::system("ip link add v0 type veth peer name v1 && ip link set v0 up && ip link set v1 up") != 0)
-            missing = "\"ip link add v0 type veth\" failed";
-        else
-            body();
-    }).join();
-    if (!missing.empty())
-        GTEST_SKIP() << "missed: faults of ports on interfaces; " << missing;
-}
-
 void open_and_close(const char* spec)
 {
     port opened = port::open(spec);
@@ -170,7 +153,7 @@ TEST_P(InterfaceFault, LeavesTheInterfaceUsable)
     if (GetParam() == calls::allocation || GetParam() == calls::system)
         GTEST_SKIP() << "missed: calls that fail and belong to the sanitizer here; a plain build has it";
 #endif
-    in_own_network([] {
+    in_own_network("faults of ports on interfaces", [] {
         for (const char* spec : {"net_af_packet_faults,iface=v1", "iface:v1"}) {
             std::uint64_t failed = let_each_fail([&] { open_and_close(spec); }, GetParam(), how::once, false);
             EXPECT_GT(failed, 4u) << spec;

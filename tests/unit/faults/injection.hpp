@@ -3,13 +3,7 @@
 
 #include <cstdint>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define WEFTIO_TEST_SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define WEFTIO_TEST_SANITIZED 1
-#endif
-#endif
+#include "sanitized.hpp"
 
 namespace weftio::test {
 

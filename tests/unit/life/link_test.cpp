@@ -2,7 +2,6 @@
 #include "kernels.h"
 
 #include <gtest/gtest.h>
-#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +10,8 @@
 #include <functional>
 #include <thread>
 
+#include "own_network.hpp"
+#include "unit/device/fixture.hpp"
 #include "weftio/weftio.hpp"
 
 WEFTIO_DEFINE_KERNEL(sends_for_ever, "kernels.h");
@@ -18,17 +19,7 @@ WEFTIO_DEFINE_KERNEL(sends_for_ever, "kernels.h");
 namespace {
 
 using namespace std::chrono_literals;
-constexpr auto patience = 60s; // a bound, not an expectation
-
-bool eventually(const std::function<bool()>& condition)
-{
-    for (auto end = std::chrono::steady_clock::now() + patience; !condition();) {
-        if (std::chrono::steady_clock::now() > end)
-            return false;
-        std::this_thread::sleep_for(1ms);
-    }
-    return true;
-}
+using weftio::test::eventually, weftio::test::in_own_network, weftio::test::patience;
 
 /// A kernel sends from v1; a second port receives on v0 what arrives there.
 struct busy_link {
@@ -65,26 +56,11 @@ struct busy_link {
     weftio::running_kernel kernel;
 };
 
-class Link : public testing::TestWithParam<const char*> {
- protected:
-    /// In a thread with a network of its own, in which v0 and v1 are a veth pair. It ends with the thread.
-    static void in_own_network(const std::function<void()>& body)
-    {
-        bool made = false;
-        std::thread([&] {
-            made = unshare(CLONE_NEWNET) == 0 &&
-                   std::system("ip link add v0 type veth peer name v1 && ip link set v0 up && ip link set v1 up") == 0;
-            if (made)
-                body();
-        }).join();
-        if (!made)
-            GTEST_SKIP() << "missed: what happens beside an interface; needs root to make a network namespace";
-    }
-};
+class Link : public testing::TestWithParam<const char*> {};
 
 TEST_P(Link, ThatFlapsCarriesTrafficAfterwards)
 {
-    in_own_network([] {
+    in_own_network("what happens beside an interface", [] {
         busy_link link(GetParam());
         for (int time = 0; time < 5; ++time) {
             ASSERT_EQ(std::system("ip link set v1 down && ip link set v1 up"), 0);
@@ -98,7 +74,7 @@ TEST_P(Link, ThatFlapsCarriesTrafficAfterwards)
 
 TEST_P(Link, IsNotHurtByAChildThatExits)
 {
-    in_own_network([] {
+    in_own_network("what happens beside an interface", [] {
         busy_link link(GetParam());
         for (int time = 0; time < 3; ++time) {
             pid_t child = fork();

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rte_dev.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <chrono>
@@ -15,6 +14,8 @@
 
 #include "nic/port_watch.hpp"
 #include "nic/soft_port.hpp"
+#include "own_network.hpp"
+#include "unit/device/fixture.hpp"
 #include "weftio/weftio.hpp"
 
 WEFTIO_DEFINE_KERNEL(sends_for_ever, "kernels.h");
@@ -23,23 +24,13 @@ namespace {
 
 using namespace std::chrono_literals;
 using clock = std::chrono::steady_clock;
-constexpr auto patience = 60s; // a bound, not an expectation
+using weftio::test::eventually, weftio::test::in_own_network, weftio::test::patience;
 
 /// WEFTIO_UNPLUGS=1000 runs the full count, over the kinds of ports in turn.
 int unplugs()
 {
     const char* wanted = std::getenv("WEFTIO_UNPLUGS");
     return wanted ? std::atoi(wanted) : 12;
-}
-
-bool eventually(const std::function<bool()>& condition)
-{
-    for (auto end = clock::now() + patience; !condition();) {
-        if (clock::now() > end)
-            return false;
-        std::this_thread::sleep_for(100us);
-    }
-    return true;
 }
 
 /// How long what was on its way took to be flushed. The port is gone at a moment between the two: Linux takes an interface out of its
@@ -107,19 +98,6 @@ TEST(Unplug, OfADeviceFlushesWhatIsOnItsWay)
     say(took);
 }
 
-/// In a thread with a network of its own, which ends with it.
-void in_own_network(const std::function<void()>& body)
-{
-    bool made = false;
-    std::thread([&] {
-        made = unshare(CLONE_NEWNET) == 0;
-        if (made)
-            body();
-    }).join();
-    if (!made)
-        GTEST_SKIP() << "missed: interfaces that go away; needs root to make a network namespace";
-}
-
 int shell(const char* command)
 {
     return std::system(command);
@@ -127,12 +105,12 @@ int shell(const char* command)
 
 TEST(Unplug, OfAnInterfaceFlushesWhatIsOnItsWay)
 {
-    in_own_network([] {
+    in_own_network("interfaces that go away", [] {
         std::vector<flushed> took;
         const char* specs[] = {"iface:v1", "net_af_packet_unplugged,iface=v1"};
         for (int round = 0; round < unplugs() && !testing::Test::HasFailure(); ++round) {
-            ASSERT_EQ(shell("ip link add v0 type veth peer name v1 && ip link set v0 up && ip link set v1 up"), 0);
             took.push_back(lose(specs[round % 2], [](weftio::port&) { EXPECT_EQ(shell("ip link del v0"), 0); }));
+            ASSERT_EQ(shell("ip link add v0 type veth peer name v1 && ip link set v0 up && ip link set v1 up"), 0);
         }
         say(took);
     });
@@ -140,9 +118,7 @@ TEST(Unplug, OfAnInterfaceFlushesWhatIsOnItsWay)
 
 TEST(Unplug, OfAnInterfaceThatIsReplacedByOneOfItsNameIsNoticedToo)
 {
-    in_own_network([] {
-        constexpr const char* make = "ip link add v0 type veth peer name v1 && ip link set v0 up && ip link set v1 up";
-        ASSERT_EQ(shell(make), 0);
+    in_own_network("interfaces that go away", [] {
         lose("net_af_packet_replaced,iface=v1", [](weftio::port&) { EXPECT_EQ(shell("ip link del v0 && ip link add v0 type veth peer name v1"), 0); });
     });
 }
@@ -150,8 +126,7 @@ TEST(Unplug, OfAnInterfaceThatIsReplacedByOneOfItsNameIsNoticedToo)
 /// With other programs on its core it may wait before each of its turns.
 TEST(Unplug, IsNoticedByTheFirstTurnOfAnIdleEngineOnceItIsTime)
 {
-    in_own_network([] {
-        ASSERT_EQ(shell("ip link add v0 type veth peer name v1"), 0);
+    in_own_network("interfaces that go away", [] {
         weftio::port port = weftio::port::open("null");
         weftio::nic::port_watch watch(port.backend().device().id(), "v1");
         EXPECT_FALSE(watch.has_just_gone(false)); // looks, and not again for 20 ms

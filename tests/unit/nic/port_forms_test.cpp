@@ -9,12 +9,12 @@
 #include <rte_ethdev.h>
 #include <rte_mempool.h>
 #include <rte_memzone.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include "capture_files.hpp"
 #include "injected_port.hpp"
 #include "nic/port_spec.hpp"
+#include "own_network.hpp"
 
 namespace weftio::test {
 namespace {
@@ -165,42 +165,14 @@ TEST(PortForms, StayOpenWhileAQueueOrAFlowIsThere)
     EXPECT_NE(rte_eth_dev_get_port_by_name("net_null8", &id), 0);
 }
 
-/// An exception in a thread would end the program.
-template <class Body>
-void guard(Body& body)
-{
-    try {
-        body();
-    } catch (const std::exception& thrown) {
-        ADD_FAILURE() << thrown.what();
-    }
-}
-
-/// Runs `body` in a thread with a network of its own: v0 and v1 are a veth pair. Everything in it ends with the thread.
-template <class Body>
-void in_own_network(Body&& body)
-{
-    std::string missing;
-    std::thread([&] {
-        if (unshare(CLONE_NEWNET) != 0)
-            missing = "needs root to make a network namespace";
-        else if (std::system("ip link set lo up && ip link add v0 type veth peer name v1 && ip link set v0 up && ip link set v1 up"))
-            missing = "\"ip link add v0 type veth\" failed";
-        else
-            guard(body);
-    }).join();
-    if (!missing.empty())
-        GTEST_SKIP() << "missed: ports on interfaces; " << missing;
-}
-
 TEST(InterfacePort, LeavesNothingBehind)
 {
-    in_own_network([] { expect_nothing_left_behind("iface:v1"); });
+    in_own_network("ports on interfaces", [] { expect_nothing_left_behind("iface:v1"); });
 }
 
 TEST(InterfacePort, OpensAgainOnAfXdp)
 {
-    in_own_network([] {
+    in_own_network("ports on interfaces", [] {
         auto driver_now = [] { return port::open("iface:v1", {.mode = engine_mode::inline_worker}).driver(); };
         if (driver_now() != "net_af_xdp")
             GTEST_SKIP() << "missed: af_xdp opened again; it is not to be had here";
@@ -239,7 +211,7 @@ std::uint32_t cross(const port& from, const port& to, std::uint32_t count)
 
 TEST(InterfacePort, DeliversMoreThanItsPoolHoldsToAThreadThatDpdkDoesNotKnow)
 {
-    in_own_network([] {
+    in_own_network("ports on interfaces", [] {
         port far = port::open("net_af_packet7,iface=v0", {.mode = engine_mode::inline_worker});
         port near = port::open("iface:v1", {.mode = engine_mode::inline_worker});
         if (near.driver() != "net_af_xdp")
@@ -252,7 +224,7 @@ TEST(InterfacePort, DeliversMoreThanItsPoolHoldsToAThreadThatDpdkDoesNotKnow)
 
 TEST(InterfacePort, CopiesNothingOnAfPacketWhileSlotsAreFree)
 {
-    in_own_network([] {
+    in_own_network("ports on interfaces", [] {
         port far = port::open("net_af_packet7,iface=v0", {.mode = engine_mode::inline_worker});
         port near = port::open("net_af_packet8,iface=v1", {.mode = engine_mode::inline_worker});
         EXPECT_EQ(cross(far, near, 3200), 3200u);
@@ -262,7 +234,7 @@ TEST(InterfacePort, CopiesNothingOnAfPacketWhileSlotsAreFree)
 
 TEST(InterfacePort, PrintsNothing)
 {
-    in_own_network([] {
+    in_own_network("ports on interfaces", [] {
         std::vector<std::string> lines;
         set_log_sink([&](log_level, std::string_view line) { lines.emplace_back(line); });
         testing::internal::CaptureStdout();
@@ -278,19 +250,19 @@ TEST(InterfacePort, PrintsNothing)
 
 TEST(InterfacePort, ByDevargsLeavesNothingBehind)
 {
-    in_own_network([] { expect_nothing_left_behind("net_af_packet3,iface=v1"); });
+    in_own_network("ports on interfaces", [] { expect_nothing_left_behind("net_af_packet3,iface=v1"); });
 }
 
 TEST(TapPort, LeavesNothingBehind)
 {
     if (access("/dev/net/tun", R_OK | W_OK) != 0)
         GTEST_SKIP() << "missed: tap ports; /dev/net/tun is not there or not ours";
-    in_own_network([] { expect_nothing_left_behind("tap:weftap0"); });
+    in_own_network("ports on interfaces", [] { expect_nothing_left_behind("tap:weftap0"); });
 }
 
 TEST(InterfacePort, IsRefusedWhileAnotherPortHasTheInterface)
 {
-    in_own_network([] {
+    in_own_network("ports on interfaces", [] {
         std::optional<port> first(port::open("iface:v1"));
         for (const char* spec : {"iface:v1", "net_af_packet4,iface=v1", "net_af_xdp4,iface=v1"}) {
             error refused = error_of([&] { port::open(spec); });
@@ -306,9 +278,9 @@ TEST(InterfacePort, IsRefusedWhileAnotherPortHasTheInterface)
 
 TEST(InterfacePort, OfTheSameNameInAnotherNetworkIsAnotherInterface)
 {
-    in_own_network([] {
+    in_own_network("ports on interfaces", [] {
         port here = port::open("net_af_packet5,iface=v1");
-        in_own_network([] { EXPECT_EQ(port::open("net_af_packet6,iface=v1").driver(), "net_af_packet"); });
+        in_own_network("ports on interfaces", [] { EXPECT_EQ(port::open("net_af_packet6,iface=v1").driver(), "net_af_packet"); });
     });
 }
 

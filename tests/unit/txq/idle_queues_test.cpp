@@ -10,7 +10,7 @@ namespace weftio::test {
 
 namespace {
 
-constexpr std::uint32_t looks_of_a_busy_turn = 8, looks_of_an_idle_turn = 64, turns_awake = 256; // as the engine has them
+using nic::sender;
 
 class IdleQueues : public testing::Test {
  protected:
@@ -26,7 +26,7 @@ class IdleQueues : public testing::Test {
     void fall_asleep()
     {
         port_.run_dry();
-        for (std::uint32_t turn = 0; turn <= turns_awake; ++turn)
+        for (std::uint32_t turn = 0; turn <= sender::turns_awake; ++turn)
             ASSERT_EQ(port_.get().turn(), 0u);
     }
     /// Enqueues and rings; no push, which would run the engine at once.
@@ -40,7 +40,7 @@ class IdleQueues : public testing::Test {
     /// Until each doorbell has been looked at, and the driver is done.
     std::vector<bytes> look_at_all()
     {
-        for (std::uint32_t looked = 0; looked < queues; looked += looks_of_a_busy_turn)
+        for (std::uint32_t looked = 0; looked < queues; looked += sender::looks_of_a_busy_turn)
             port_.get().turn();
         auto taken = port_.take();
         port_.get().turn();
@@ -59,8 +59,8 @@ TEST_F(IdleQueues, AreNotAllLookedAtInATurn)
 {
     for (std::uint32_t number = 0; number < queues; ++number)
         ring(queues_[number], number);
-    EXPECT_EQ(port_.get().turn(), looks_of_an_idle_turn);
-    EXPECT_EQ(port_.get().turn(), looks_of_a_busy_turn);
+    EXPECT_EQ(port_.get().turn(), sender::looks_of_an_idle_turn);
+    EXPECT_EQ(port_.get().turn(), sender::looks_of_a_busy_turn);
     EXPECT_EQ(look_at_all().size(), queues);
 }
 

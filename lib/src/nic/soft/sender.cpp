@@ -7,16 +7,6 @@
 
 namespace weftio::nic {
 
-namespace {
-
-/// Of queues with nothing to do, so many have their doorbell looked at in a turn: 4,096 of them must not make a busy one slow. More
-/// behind a turn that moved nothing, which may be one of an engine that sleeps in between.
-constexpr std::size_t looks_of_a_busy_turn = 8, looks_of_an_idle_turn = 64;
-/// A queue that had nothing to do for so many turns has only its doorbell looked at.
-constexpr std::uint32_t turns_awake = 256;
-
-} // namespace
-
 unsigned sender::turn(std::uint32_t most)
 {
     look_at_doorbells();
@@ -32,7 +22,8 @@ unsigned sender::turn(std::uint32_t most)
         if (awake_[at].idle_turns == turns_awake)
             lay_down(at);
     }
-    // Drivers with a ring of their own look at what they have sent when they are given more: with nothing to give, they are asked.
+    // Drivers with a ring of their own look at what they have sent when they are given more: with nothing to give, they are
+    // asked.
     if (moved == 0 && waits_for_driver && !port_lost_)
         rte_eth_tx_done_cleanup(wire_.port, wire_.queue, 0);
     busy_ = moved != 0;
@@ -41,7 +32,8 @@ unsigned sender::turn(std::uint32_t most)
 
 void sender::look_at_doorbells() noexcept
 {
-    for (std::size_t left = std::min(busy_ ? looks_of_a_busy_turn : looks_of_an_idle_turn, asleep_.size()); left != 0; --left) {
+    for (std::size_t left = std::min<std::size_t>(busy_ ? looks_of_a_busy_turn : looks_of_an_idle_turn, asleep_.size());
+         left != 0; --left) {
         looked_ = looked_ + 1 < asleep_.size() ? looked_ + 1 : 0;
         const asleep& queue = asleep_[looked_];
         if (weftio_load_acquire_sys_u64(queue.doorbell) != queue.seen)
@@ -77,7 +69,8 @@ std::uint64_t sender::deadline_ns() const noexcept
 {
     std::uint64_t earliest = 0;
     for (const awake& each : awake_)
-        if (std::uint64_t deadline = places_[each.number - 1].queue->deadline_ns(); deadline != 0 && (earliest == 0 || deadline < earliest))
+        if (std::uint64_t deadline = places_[each.number - 1].queue->deadline_ns();
+            deadline != 0 && (earliest == 0 || deadline < earliest))
             earliest = deadline;
     return earliest;
 }
