@@ -8,12 +8,12 @@
 /* Swaps the Ethernet addresses, as testpmd's macswap does. */
 WEFTIO_FN void swap_addresses(WEFTIO_GLOBAL weftio_u8 *frame)
 {
-    WEFTIO_GLOBAL weftio_u32 *words = (WEFTIO_GLOBAL weftio_u32 *)frame; /* slots begin on a line */
-    weftio_u32 first = words[0], second = words[1], third = words[2];
+    WEFTIO_GLOBAL weftio_u64 *start = (WEFTIO_GLOBAL weftio_u64 *)frame; /* slots begin on a line */
+    WEFTIO_GLOBAL weftio_u32 *end = (WEFTIO_GLOBAL weftio_u32 *)(frame + 8);
+    weftio_u64 first = *start, second = *end;
 
-    words[0] = second >> 16 | third << 16;
-    words[1] = third >> 16 | first << 16;
-    words[2] = first >> 16 | second << 16;
+    *start = first >> 48 | second << 16 | first << 48;
+    *end = (weftio_u32)(first >> 16);
 }
 
 /* Receives, swaps, sends from where the packets lie, gives slots back as sends complete. `touch` 0: leaves the packets alone. */

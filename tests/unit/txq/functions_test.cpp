@@ -58,6 +58,24 @@ TEST_P(SendFunctions, SendWhatWasEnqueuedInOrder)
     EXPECT_TRUE(conserves(queue.counters()));
 }
 
+/// Runs of 1, 2, 3 ... frames from one region, also round the end of the ring.
+TEST_P(SendFunctions, SendFromRegionsInTurn)
+{
+    numbered_buffers others{port.get(), cpu, 256};
+    for (std::uint32_t round = 0; round < 30; ++round) {
+        for (std::uint32_t number = 0, run = 1, left = 1; number < 50; ++number) {
+            weftio_dev_buf frame = run % 2 ? frames[number] : others[number];
+            ASSERT_EQ(weftio_dev_eth_txq_send_enqueue_strong(txq, frame, 60, WEFTIO_DEV_SEND_NONE), WEFTIO_DEV_OK);
+            if (--left == 0)
+                left = ++run;
+        }
+        commit_and_push();
+        ASSERT_EQ(port.send_all(), numbered_run(0, 50));
+    }
+    EXPECT_EQ(queue.counters().sent, 1500u);
+    EXPECT_TRUE(conserves(queue.counters()));
+}
+
 TEST_P(SendFunctions, SendNothingBeforeThePush)
 {
     ASSERT_EQ(send(1), WEFTIO_DEV_OK);

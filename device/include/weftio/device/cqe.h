@@ -71,7 +71,7 @@ WEFTIO_FN weftio_u32 weftio_cqe_publication(weftio_u32 wqe_counter, weftio_u32 o
 /** Whether a publication word belongs to this pass over the ring: opcode not invalid, owner bit as expected. */
 WEFTIO_FN weftio_u32 weftio_cqe_is_published(weftio_u32 publication, weftio_u32 pass)
 {
-    return publication >> 28 != WEFTIO_CQE_OPCODE_INVALID && (publication >> 24 & 1u) == (pass & 1u);
+    return publication < WEFTIO_CQE_OPCODE_INVALID << 28 && ((publication >> 24 ^ pass) & 1u) == 0;
 }
 WEFTIO_FN weftio_u32 weftio_cqe_opcode(weftio_u32 publication)
 {

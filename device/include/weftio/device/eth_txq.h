@@ -50,11 +50,13 @@ WEFTIO_FN weftio_u32 weftio_dev_checksum_flags(weftio_u32 flags)
 }
 
 /** Control segment, at the start of an entry: written last, so that the body is there when its index is. */
-WEFTIO_FN void weftio_dev_write_control(WEFTIO_GLOBAL weftio_u32 *block, weftio_u32 index, weftio_u32 opcode, weftio_u32 queue_ds_be,
+WEFTIO_FN void weftio_dev_write_control(WEFTIO_GLOBAL weftio_u32 *block, weftio_u32 index, weftio_u32 opcode, weftio_u32 queue_ds,
                                         weftio_u32 flags)
 {
-    weftio_store_x4(block, weftio_swap32((opcode & 0xff00u) << 16 | (index & 0xffffu) << 8 | (opcode & 0xffu)), queue_ds_be,
-                    weftio_dev_completion_mode(flags) << 24, 0);
+    weftio_u32 opmod_index_opcode = (opcode & 0xff00u) << 16 | (index & 0xffffu) << 8 | (opcode & 0xffu);
+    weftio_u64 start_be = weftio_swap64((weftio_u64)opmod_index_opcode << 32 | queue_ds);
+
+    weftio_store_x4(block, (weftio_u32)start_be, (weftio_u32)(start_be >> 32), weftio_dev_completion_mode(flags) << 24, 0);
 }
 
 /** The entry of one frame in memory: control, Ethernet, pointer. One block. */
@@ -62,13 +64,11 @@ WEFTIO_FN void weftio_dev_write_send(const WEFTIO_GLOBAL struct weftio_dev_send_
                                      weftio_u32 bytes, weftio_u32 flags)
 {
     WEFTIO_GLOBAL weftio_u32 *block = weftio_dev_send_block(ring, index);
-    weftio_u64 address = (weftio_u64)buffer.address;
-    weftio_u32 queue_ds_be = weftio_swap32(ring->queue << 8 | 3);
+    weftio_u64 address_be = weftio_swap64((weftio_u64)buffer.address);
 
     weftio_store_x4(block + 4, 0, weftio_dev_checksum_flags(flags), 0, 0);
-    weftio_store_x4(block + 8, weftio_swap32(bytes), buffer.lkey_be, weftio_swap32((weftio_u32)(address >> 32)),
-                    weftio_swap32((weftio_u32)address));
-    weftio_dev_write_control(block, index, WEFTIO_OPCODE_SEND, queue_ds_be, flags);
+    weftio_store_x4(block + 8, weftio_swap32(bytes), buffer.lkey_be, (weftio_u32)address_be, (weftio_u32)(address_be >> 32));
+    weftio_dev_write_control(block, index, WEFTIO_OPCODE_SEND, ring->queue << 8 | 3, flags);
 }
 
 /** The entry of a wait until `value`. One block. */
@@ -76,12 +76,11 @@ WEFTIO_FN void weftio_dev_write_wait(const WEFTIO_GLOBAL struct weftio_dev_send_
                                      weftio_u32 flags)
 {
     WEFTIO_GLOBAL weftio_u32 *block = weftio_dev_send_block(ring, index);
-    weftio_u32 queue_ds_be = weftio_swap32(ring->queue << 8 | 3);
 
     weftio_store_x4(block + 4, weftio_swap32(WEFTIO_WAIT_CYCLIC_SMALLER), 0, 0, 0);
     weftio_store_x4(block + 8, weftio_swap32((weftio_u32)(value >> 32)), weftio_swap32((weftio_u32)value),
                     weftio_swap32((weftio_u32)(WEFTIO_REAL_TIME_MASK >> 32)), weftio_swap32((weftio_u32)WEFTIO_REAL_TIME_MASK));
-    weftio_dev_write_control(block, index, WEFTIO_OPCODE_WAIT | WEFTIO_WAIT_ON_TIME << 8, queue_ds_be, flags);
+    weftio_dev_write_control(block, index, WEFTIO_OPCODE_WAIT | WEFTIO_WAIT_ON_TIME << 8, ring->queue << 8 | 3, flags);
 }
 
 /** Where the next entry goes, and the mask of positions: for weak mode. Never blocks; any lane, while none enqueues. */
@@ -183,7 +182,7 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_send_inline_enqueue_strong(WEFTIO_GLOBAL
         weftio_dev_send_segment(&txq->ring, index, segment, weftio_dev_gather(frame, at, bytes), weftio_dev_gather(frame, at + 4, bytes),
                                 weftio_dev_gather(frame, at + 8, bytes), weftio_dev_gather(frame, at + 12, bytes));
     weftio_dev_write_control(weftio_dev_send_block(&txq->ring, index), index, WEFTIO_OPCODE_SEND,
-                             weftio_swap32(txq->ring.queue << 8 | segments), flags);
+                             txq->ring.queue << 8 | segments, flags);
     weftio_dev_send_fill(&txq->ring, index, blocks);
     return WEFTIO_DEV_OK;
 }
@@ -191,10 +190,13 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_send_inline_enqueue_strong(WEFTIO_GLOBAL
 /** The free-running index that `position` means: itself, or, masked as the guide does, the next one in that slot. */
 WEFTIO_FN weftio_s32 weftio_dev_weak_index(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 position, weftio_u32 *index)
 {
-    weftio_u32 ready = weftio_load_relaxed_u32(&ring->ready);
+    weftio_u32 ready = weftio_load_relaxed_u32(&ring->ready), mask = ring->mask, ahead = position - ready;
 
-    *index = position <= ring->mask ? ready + ((position - ready) & ring->mask) : position;
-    return *index - ready <= ring->mask ? WEFTIO_DEV_OK : WEFTIO_DEV_INVALID_ARGUMENT;
+    *index = position;
+    if (ahead <= mask)
+        return WEFTIO_DEV_OK;
+    *index = ready + (ahead & mask);
+    return position <= mask ? WEFTIO_DEV_OK : WEFTIO_DEV_INVALID_ARGUMENT;
 }
 
 /**

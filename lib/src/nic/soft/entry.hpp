@@ -72,20 +72,26 @@ struct plain_send {
     std::uint32_t key = 0;
 };
 
-/// Reads the entry at `index` once, if it is one of these, word for word as weftio_dev_write_send makes them. Returns whether it was;
-/// fetch() tells what else it is.
-[[gnu::always_inline]] inline bool read_plain_send(const entry_ring& ring, std::uint32_t index, plain_send& out) noexcept
+/// The first two words of the entry `index` as a number, if it is one of these. That of the next is `next_plain_start` more, up to the
+/// end of the ring, where the index may begin again.
+inline std::uint64_t plain_start(const entry_ring& ring, std::uint32_t index) noexcept
 {
-    constexpr std::uint64_t segments = 3, mode = std::uint64_t{WEFTIO_CE_ALWAYS} << 24;
-    const std::uint32_t* block = &ring.words[std::size_t{index & (ring.depth - 1)} * 16];
-    auto two_words = [&](unsigned at) { return weftio_load_acquire_sys_u64(reinterpret_cast<const std::uint64_t*>(block + at)); };
-    const std::uint64_t opcode_index = std::uint64_t{index & 0xffff} << 40 | std::uint64_t{WEFTIO_OPCODE_SEND} << 32;
-    const std::uint64_t expected = opcode_index | (std::uint64_t{ring.queue} << 8 & 0xffffffff) | segments;
-    const std::uint64_t other = (weftio_swap64(two_words(0)) ^ expected) | (two_words(2) ^ mode) | two_words(4) | two_words(6);
-    const std::uint64_t count_key = weftio_swap64(two_words(8));
+    constexpr std::uint64_t segments = 3;
+    return std::uint64_t{index & 0xffff} << 40 | std::uint64_t{WEFTIO_OPCODE_SEND} << 32 | (std::uint64_t{ring.queue} << 8 & 0xffffffff) | segments;
+}
+inline constexpr std::uint64_t next_plain_start = std::uint64_t{1} << 40;
+
+/// Reads the entry at `block` once, if it is one of these, word for word as weftio_dev_write_send makes them. Returns whether it was;
+/// fetch() tells what else it is.
+[[gnu::always_inline]] inline bool read_plain_send(const std::uint32_t* block, std::uint64_t start, plain_send& out) noexcept
+{
+    constexpr std::uint64_t mode = std::uint64_t{WEFTIO_CE_ALWAYS} << 24;
+    const auto* two_words = reinterpret_cast<const std::uint64_t*>(block);
+    const std::uint64_t other = (weftio_swap64(two_words[0]) ^ start) | (two_words[1] ^ mode) | two_words[2] | two_words[3];
+    const std::uint64_t count_key = weftio_swap64(weftio_load_acquire_sys_u64(&two_words[4]));
     out.bytes = static_cast<std::uint32_t>(count_key >> 32); // as an inline segment: more than any frame has
     out.key = static_cast<std::uint32_t>(count_key);
-    out.address = weftio_swap64(two_words(10));
+    out.address = weftio_swap64(weftio_load_acquire_sys_u64(&two_words[5]));
     return other == 0;
 }
 

@@ -167,18 +167,20 @@ void receiver::deliver_plain()
     const rx_lender lender = queue->lender();
     const weftio_cqe model = queue->model({.real_time = burst_real_time_, .hds_ip_ext = WEFTIO_CQE_L2_OK});
     completions out(*queue, model);
-    std::uint16_t at = next_;
-    for (; at < count_; ++at) {
+    std::uint32_t at = next_;
+    while (at < count_ && lender.is_plain(*mbufs_[at])) {
         rte_mbuf& mbuf = *mbufs_[at];
         const std::uint32_t bytes = mbuf.pkt_len;
-        std::uint32_t slot = static_cast<std::uint32_t>(lender.slot(&mbuf));
-        if (mbuf.ol_flags != 0 || bytes - RTE_ETHER_HDR_LEN > lender.slot_bytes - RTE_ETHER_HDR_LEN)
+        std::uint32_t slot = 0, added = 1;
+        if (lender.has_filled(mbuf))
+            added = out.add_filled(&mbufs_[at], count_ - at);
+        else if (place_by_copy(*queue, mbuf, slot))
+            out.add(slot, bytes);
+        else
             break;
-        if (!lender.has_filled(mbuf) && !place_by_copy(*queue, mbuf, slot))
-            break;
-        out.add(slot, bytes);
+        at += added;
     }
-    next_ = at;
+    next_ = static_cast<std::uint16_t>(at);
     steering_.count_all(out.count(), out.bytes());
     delivered_.add(out.count());
     received_bytes_.add(out.bytes());

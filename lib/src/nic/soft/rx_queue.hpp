@@ -1,6 +1,7 @@
 // A receive queue as the NIC sees it: slots to fill, completions to write, a doorbell record to believe.
 #pragma once
 
+#include <rte_ether.h>
 #include <rte_mbuf.h>
 
 #include <atomic>
@@ -63,6 +64,11 @@ struct rx_lender {
     bool has_filled(const rte_mbuf& mbuf) const
     {
         return has_lent(&mbuf) && mbuf.nb_segs == 1 && mbuf.data_off == rx_ring::headroom_bytes;
+    }
+    /// Whether the driver says nothing of the packet but its length, and that is one of a frame that fits a slot.
+    bool is_plain(const rte_mbuf& mbuf) const
+    {
+        return mbuf.ol_flags == 0 && mbuf.pkt_len - RTE_ETHER_HDR_LEN <= slot_bytes - RTE_ETHER_HDR_LEN;
     }
 };
 
@@ -157,8 +163,7 @@ class completions {
     void add(std::uint32_t slot, std::uint32_t bytes) noexcept
     {
         weftio_cqe& cqe = cqes_[index_ & mask_];
-        std::memcpy(&cqe, &model_, offsetof(weftio_cqe, sop_drop_qpn_be));
-        cqe.byte_count_be = weftio_swap32(bytes);
+        fill(cqe, model_, bytes);
         slot_of_[index_ & mask_] = static_cast<std::uint16_t>(slot);
         const std::uint32_t publication = weftio_cqe_publication(slot, WEFTIO_CQE_OPCODE_RESPONDER_SEND, index_ >> log_depth_);
         if (staging_)
@@ -168,10 +173,19 @@ class completions {
         bytes_ += bytes;
         queue_.filled_ = ++index_;
     }
+    /// Adds packets, as far as it goes and at most to the end of the ring, that lie in slots of the queue and are plain. Returns how
+    /// many. @pre the first is such a packet
+    std::uint32_t add_filled(rte_mbuf* const* mbufs, std::uint32_t count) noexcept;
     std::uint32_t count() const { return index_ - first_; }
     std::uint64_t bytes() const { return bytes_; }
 
  private:
+    static void fill(weftio_cqe& cqe, const weftio_cqe& model, std::uint32_t bytes) noexcept
+    {
+        std::memcpy(&cqe, &model, offsetof(weftio_cqe, sop_drop_qpn_be));
+        cqe.byte_count_be = weftio_swap32(bytes);
+    }
+
     rx_queue& queue_;
     const weftio_cqe& model_;
     weftio_cqe* const cqes_;

@@ -16,7 +16,7 @@
 namespace weftio::nic {
 
 /// What the engine remembers of an entry until it completes.
-struct sent_entry {
+struct alignas(4) sent_entry {
     std::uint8_t blocks = 1;
     bool event = false; ///< the host wants to be told
     bool frame = false; ///< a frame, not a wait

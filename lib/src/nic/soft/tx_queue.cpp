@@ -93,35 +93,34 @@ inline rte_mbuf* tx_queue::in_place(const frame_piece& piece, send_header& head)
     return &mbuf;
 }
 
-/// Executes, as far as it goes, entries that are sent from where they lie and ask for nothing else: nearly all are.
+/// Executes, as far as it goes and at most to the end of the ring, entries with one key that are sent from where they lie and ask for
+/// nothing else: nearly all are.
 std::uint32_t tx_queue::execute_plain(std::uint32_t most)
 {
     if (stamp_ns_ != 0 || (staged_end_ == burst && !hand_over()))
         return 0;
-    const entry_ring ring = ring_.entries; // copies: what is written below could be these, for all the compiler knows
-    send_header* const headers = headers_.get();
+    const entry_ring ring = ring_.entries;
+    const std::uint32_t slot = next_ & (ring.depth - 1), span = wire_.mtu + RTE_ETHER_HDR_LEN - shortest_frame;
+    const std::uint32_t first = next_, available = submitted_ - first;
+    const std::uint32_t wanted = std::min({most, available, std::uint32_t{burst} - staged_end_, ring.depth - slot});
+    const std::uint32_t* block = &ring.words[std::size_t{slot} * 16];
+    const std::uint32_t key = weftio_swap32(weftio_load_relaxed_u32(block + 9));
+    const key_entry* found = keys_.find(key);
+    if (!found)
+        return 0;
+    const key_entry region = *found; // copies, here and above: what is written below could be these, for all the compiler knows
+    std::uint64_t start = plain_start(ring, first);
+    send_header* head = &headers_[slot];
     rte_mbuf** const staged = &staged_[staged_end_];
-    const std::uint32_t first = next_, available = submitted_ - first, span = wire_.mtu + RTE_ETHER_HDR_LEN - shortest_frame;
-    const std::uint32_t wanted = std::min({most, available, std::uint32_t{burst} - staged_end_});
-    key_entry region;
-    std::uint32_t done = 0, key = 0; // which is never a key
-    for (plain_send frame; done < wanted; ++done) {
+    std::uint32_t done = 0;
+    for (plain_send frame; done < wanted; ++done, ++head, block += 16, start += next_plain_start) {
         ask_for_entries(ring, first + done, available - done);
-        if (!read_plain_send(ring, first + done, frame) || frame.bytes - shortest_frame > span)
+        if (!read_plain_send(block, start, frame) || frame.bytes - shortest_frame > span || frame.key != key ||
+            !region.holds(frame.address, frame.bytes))
             break;
-        if (frame.key != key) {
-            const key_entry* found = keys_.find(frame.key);
-            if (!found)
-                break;
-            region = *found;
-            key = frame.key;
-        }
-        if (!region.holds(frame.address, frame.bytes))
-            break;
-        send_header& head = headers[(first + done) & (ring.depth - 1)];
-        head.entry = plain_frame;
-        head.bytes = frame.bytes;
-        staged[done] = in_place({region.cpu + (frame.address - region.device_base), frame.bytes}, head);
+        staged[done] = in_place({region.cpu + (frame.address - region.device_base), frame.bytes}, *head);
+        head->bytes = frame.bytes;
+        head->entry = plain_frame;
     }
     staged_end_ = static_cast<std::uint16_t>(staged_end_ + done);
     next_ = first + done;
@@ -308,6 +307,8 @@ unsigned tx_queue::complete()
 {
     const std::uint32_t before = completed_;
     std::uint64_t frames = complete_plain(), others = 0, bytes = 0, now_ns = detail::utc_now_ns();
+    if ((completed_ & (ring_.entries.depth - 1)) == 0)
+        frames += complete_plain(); // behind the end of the ring
     std::uint32_t last = completed_ - 1;
     refusal reason = refusal::none;
     // Acquire, pairs with the pool's release: the driver has read the frame.
@@ -340,24 +341,25 @@ unsigned tx_queue::complete()
     return completed_ - before;
 }
 
-/// The same, as far as it goes, for frames of which nobody has to be told. Returns how many.
+/// The same, as far as it goes and at most to the end of the ring, for frames of which nobody has to be told. Returns how many.
 std::uint32_t tx_queue::complete_plain()
 {
-    send_header* const headers = headers_.get();
-    const std::uint32_t mask = ring_.entries.depth - 1, first = completed_, end = handed_;
+    const std::uint32_t depth = ring_.entries.depth, slot = completed_ & (depth - 1);
+    send_header* const first = &headers_[slot];
+    send_header* const end = first + std::min(handed_ - completed_, depth - slot);
     std::uint64_t bytes = 0;
-    std::uint32_t index = first;
-    for (; index != end; ++index) {
-        send_header& head = headers[index & mask];
+    send_header* head = first;
+    for (; head != end; ++head) {
         // Acquire, pairs with the pool's release: the driver has read the frame.
-        if (!head.returned.load(std::memory_order_acquire) || head.entry != plain_frame)
+        if (!head->returned.load(std::memory_order_acquire) || head->entry != plain_frame)
             break;
-        head.returned.store(0, std::memory_order_relaxed);
-        bytes += head.bytes;
+        head->returned.store(0, std::memory_order_relaxed);
+        bytes += head->bytes;
     }
-    completed_ = index;
+    const auto done = static_cast<std::uint32_t>(head - first);
+    completed_ += done;
     sent_bytes.add(bytes);
-    return index - first;
+    return done;
 }
 
 void tx_queue::publish(std::uint32_t index, refusal reason, std::uint64_t now_ns)
