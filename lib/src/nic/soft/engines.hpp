@@ -67,7 +67,8 @@ class engines {
     template <class Change>
     void between_turns_at(const home& home, Change&& change)
     {
-        for (bool done = false; !done;) {
+        bool done = false;
+        while (!done) {
             const unsigned here = home.load(std::memory_order_relaxed);
             engines_[here].between_turns([&] {
                 if (home.load(std::memory_order_relaxed) == here) {
