@@ -211,6 +211,28 @@ TEST_F(TwoEngines, SendEachThroughItsPortQueue)
     }
 }
 
+TEST(Inbox, RefusesNothingWhileThereIsRoomHoweverManyPutAtOnce)
+{
+    constexpr unsigned engines = 3, each = nic::inbox::capacity / engines;
+    std::atomic<unsigned> refused{0};
+    for (unsigned round = 0; round < 500; ++round) {
+        nic::inbox inbox;
+        std::atomic<unsigned> ready{0};
+        std::vector<std::thread> putting;
+        for (unsigned engine = 0; engine < engines; ++engine)
+            putting.emplace_back([&] {
+                for (++ready; ready != engines;)
+                    std::this_thread::yield();
+                for (unsigned packet = 0; packet < each; ++packet)
+                    refused += !inbox.put({});
+            });
+        for (std::thread& thread : putting)
+            thread.join();
+        ASSERT_EQ(inbox.waiting() + refused, engines * each);
+        ASSERT_EQ(refused, 0u) << round;
+    }
+}
+
 TEST(HeldInboxes, LoseNothingAndKeepTheOrder)
 {
     device cpu = device::open("cpu");

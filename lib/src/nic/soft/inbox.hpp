@@ -37,14 +37,15 @@ class inbox {
         for (;;) {
             // Acquire, pairs with take(): what lay there has been read.
             const std::size_t turn = cells_[at % capacity].turn.load(std::memory_order_acquire);
-            if (turn == at && written_.compare_exchange_weak(at, at + 1, std::memory_order_relaxed))
-                break;
-            if (turn != at) {
-                const std::size_t now = written_.load(std::memory_order_relaxed);
-                if (now == at) // nobody else has taken the place: it is not free
-                    return false;
-                at = now;
+            if (turn == at) {
+                if (written_.compare_exchange_weak(at, at + 1, std::memory_order_relaxed))
+                    break;
+                continue; // another engine was first: `at` is the place behind now
             }
+            const std::size_t now = written_.load(std::memory_order_relaxed);
+            if (now == at) // nobody else has taken the place: it is not free
+                return false;
+            at = now;
         }
         cells_[at % capacity].packet = packet;
         cells_[at % capacity].turn.store(at + 1, std::memory_order_release);
