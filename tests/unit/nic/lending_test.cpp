@@ -1,6 +1,9 @@
 // Drivers that fill the slots of a queue themselves: nothing is copied, nothing is lost, and nothing changes under a kernel.
+#include <rte_mempool.h>
+
 #include "capture_files.hpp"
 #include "injected_port.hpp"
+#include "nic/soft_port.hpp"
 
 namespace weftio::test {
 namespace {
@@ -177,6 +180,25 @@ TEST_F(LentSlotsInHand, AreDroppedAsClosedWithTheQueue)
     while (!from.exhausted())
         from.turn();
     EXPECT_EQ(dropped(from.counters(), drop_reason::queue_closed), count - depth - 1u);
+}
+
+TEST_F(LentSlotsInHand, AreDroppedWithoutMemoryForThemAndDecideNothingForTheNextOne)
+{
+    rte_mempool* own = rte_mempool_lookup(("weftio_rx_" + std::to_string(from.backend().device().id())).c_str());
+    ASSERT_TRUE(own);
+    std::vector<rte_mbuf*> all;
+    while (rte_mbuf* mbuf = rte_pktmbuf_alloc(own))
+        all.push_back(mbuf);
+    lender->reset();
+    rte_pktmbuf_free_bulk(all.data(), static_cast<unsigned>(all.size()));
+    EXPECT_EQ(dropped(from.counters(), drop_reason::queue_closed), 64u);
+    EXPECT_EQ(from.counters().held, 0u);
+    EXPECT_EQ(from.counters().received_bytes, 128u * 60 + 128 * 127 / 2);
+    release_neighbor();
+    from.turn();
+    EXPECT_EQ(neighbor.counters().delivered, depth);
+    EXPECT_EQ(lender->counters().delivered, 64u);
+    EXPECT_EQ(numbered.hits().packets, 64u);
 }
 
 TEST_F(LentSlotsInHand, GoToAnotherQueueThatARuleNamesNow)

@@ -445,14 +445,15 @@ void receiver::move_out(const rx_queue& queue) noexcept
     std::uint16_t kept = next_;
     for (std::uint16_t at = next_; at < count_; ++at) {
         rte_mbuf* mbuf = mbufs_[at];
-        if (queue.lender().has_lent(mbuf)) {
-            mbufs_[at] = rte_pktmbuf_copy(mbuf, pool_->own(), 0, UINT32_MAX);
+        if (!queue.lender().has_lent(mbuf)) {
+            mbufs_[kept++] = mbuf;
+        } else if (rte_mbuf* copy = rte_pktmbuf_copy(mbuf, pool_->own(), 0, UINT32_MAX)) {
+            mbufs_[kept++] = copy;
             rte_pktmbuf_free(mbuf);
+        } else {
+            drop(*mbuf, drop_reason::queue_closed);
+            decided_ = decided_ && at != next_; // the decision was about this one
         }
-        if (mbufs_[at])
-            mbufs_[kept++] = mbufs_[at];
-        else
-            dropped_[static_cast<std::size_t>(drop_reason::queue_closed)].add(1);
     }
     count_ = kept;
 }
