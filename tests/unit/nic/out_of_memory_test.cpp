@@ -70,5 +70,48 @@ TEST(OutOfMemory, AtAnyPointOfMakingAReceiveQueueLeavesNoKeyAndNoQueue)
     EXPECT_GT(refusals, 3);
 }
 
+class no_copies final : public detail::copy_queue {
+ public:
+    void copy(void*, const void*, const rows&) noexcept override {}
+    void mark(std::uint32_t) noexcept override {}
+    std::uint32_t landed() const noexcept override { return 0; }
+};
+
+TEST(OutOfMemory, AtAnyPointOfAResetLeavesAQueueWhosePacketsAreCopiedOnAsItWas)
+{
+#ifdef WEFTIO_TEST_SANITIZED
+    GTEST_SKIP() << "missed: allocations that fail, which the sanitizer's own operators do not; a plain build has it";
+#endif
+    constexpr std::uint32_t depth = 64;
+    std::vector<weftio_cqe> before(depth), after(depth);
+    const std::uint32_t record = weftio_swap32(depth);
+    std::vector<std::byte> slots(depth * 64);
+    nic::rx_ring ring{.completions = before.data(),
+                      .dbrec = &record,
+                      .slots = slots.data(),
+                      .depth = depth,
+                      .stride_bytes = 64,
+                      .slot_bytes = 64,
+                      .staged = {.copies = std::make_shared<no_copies>(), .slots = slots.data()}};
+    nic::receiver receiver({0, 0}, nullptr, false, "");
+    receiver.reserve(0);
+    receiver.add(0, ring);
+    ring.completions = after.data();
+    int refusals = -1;
+    for (bool reset = false; !reset; ++refusals) {
+        try {
+            allocations_left = refusals + 1;
+            receiver.restart(0, ring);
+            reset = true;
+        } catch (const std::bad_alloc&) {
+        }
+        allocations_left = -1;
+        ASSERT_EQ(receiver.queue(0).ring().completions, reset ? after.data() : before.data()) << refusals;
+        ASSERT_FALSE(receiver.queue(0).stopped()) << refusals;
+        ASSERT_EQ(receiver.queue(0).flushed.value(), reset ? depth : 0u) << refusals;
+    }
+    EXPECT_GT(refusals, 0);
+}
+
 } // namespace
 } // namespace weftio::test

@@ -418,9 +418,10 @@ void receiver::for_each_handed(Look&& look)
 void receiver::restart(std::uint32_t number, const rx_ring& ring)
 {
     rx_queue& queue = *queues_[number];
+    std::unique_ptr<staging> staging = rx_queue::staging_for(ring); // what can fail comes first
     queue.stop();
     move_out(queue);
-    queue.restart(ring);
+    queue.restart(ring, std::move(staging));
     choose_lender();
 }
 

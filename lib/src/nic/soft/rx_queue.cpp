@@ -6,6 +6,7 @@
 #include <cstring>
 #include <new>
 #include <numeric>
+#include <utility>
 
 namespace weftio::nic {
 
@@ -13,19 +14,22 @@ static_assert(rx_ring::headroom_bytes == RTE_PKTMBUF_HEADROOM);
 
 rx_queue::rx_queue(const rx_ring& ring) : ring_(ring), free_(ring.depth), slot_of_(ring.depth)
 {
-    begin();
+    begin(staging_for(ring));
 }
 
 rx_queue::~rx_queue() = default;
 
+std::unique_ptr<staging> rx_queue::staging_for(const rx_ring& ring)
+{
+    return ring.staged.copies ? std::make_unique<staging>(ring.staged, ring.slots, ring.stride_bytes) : nullptr;
+}
+
 /// The kernel's first entries post the slots in order.
-void rx_queue::begin()
+void rx_queue::begin(std::unique_ptr<nic::staging> staging) noexcept
 {
     filled_ = posted_ = free_count_ = 0;
     stopped_ = false;
-    staging_.reset();
-    if (ring_.staged.copies)
-        staging_.emplace(ring_.staged, ring_.slots, ring_.stride_bytes);
+    staging_ = std::move(staging);
     std::iota(slot_of_.begin(), slot_of_.end(), std::uint16_t{0});
 }
 
@@ -140,12 +144,12 @@ void rx_queue::stop()
     flushed.add(posted_ - filled_);
 }
 
-void rx_queue::restart(const rx_ring& ring)
+void rx_queue::restart(const rx_ring& ring, std::unique_ptr<nic::staging> staging) noexcept
 {
     auto number = ring_.number;
     ring_ = ring;
     ring_.number = number;
-    begin();
+    begin(std::move(staging));
 }
 
 } // namespace weftio::nic

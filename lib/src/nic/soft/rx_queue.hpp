@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -96,7 +95,7 @@ class rx_queue {
     /// A completion with these facts, of no packet yet.
     weftio_cqe model(const rx_facts& facts) const;
     /// Whether packets are copied on.
-    bool lands() const { return staging_.has_value(); }
+    bool lands() const { return staging_ != nullptr; }
     /// Where they are: publishes what has landed. Returns how many. Called every turn.
     unsigned land() { return staging_ ? staging_->turn() : 0; }
 
@@ -113,8 +112,11 @@ class rx_queue {
     /// The kernel is given up: nothing is delivered any more, what was posted and is not filled is flushed.
     void stop();
     bool stopped() const { return stopped_; }
+    /// What a ring needs whose packets are copied on; nullptr for others. Throws std::bad_alloc.
+    static std::unique_ptr<staging> staging_for(const rx_ring& ring);
     /// Starts again at index 0, in a ring that has been made anew and is as deep. @pre no driver has a slot
-    void restart(const rx_ring& ring);
+    /// @param staging  for that ring
+    void restart(const rx_ring& ring, std::unique_ptr<nic::staging> staging) noexcept;
 
     /// What a kernel posted is delivered, free, or, once the queue was stopped, flushed.
     detail::counter delivered, delivered_bytes, out_of_buffer, too_long, flushed;
@@ -127,7 +129,7 @@ class rx_queue {
 
  private:
     friend class completions;
-    void begin();
+    void begin(std::unique_ptr<nic::staging> staging) noexcept;
 
     rx_ring ring_;
     std::uint32_t filled_ = 0; ///< free-running index of the next completion
@@ -136,7 +138,7 @@ class rx_queue {
     std::vector<std::uint16_t> free_;    ///< free slots, the next one last
     std::vector<std::uint16_t> slot_of_; ///< by index: the slot that the entry posts, then the one that the completion names
     std::unique_ptr<rte_mbuf[]> headers_; ///< by slot; the kernel cannot reach them
-    std::optional<staging> staging_;
+    std::unique_ptr<nic::staging> staging_;
     bool stopped_ = false;
 };
 
@@ -148,7 +150,7 @@ class completions {
     completions(rx_queue& queue, const weftio_cqe& model)
         : queue_(queue), model_(model), cqes_(queue.ring_.completions), slot_of_(queue.slot_of_.data()), mask_(queue.ring_.depth - 1),
           log_depth_(static_cast<std::uint32_t>(std::countr_zero(queue.ring_.depth))), first_(queue.filled_), index_(first_),
-          staging_(queue.staging_ ? &*queue.staging_ : nullptr)
+          staging_(queue.staging_.get())
     {
     }
     completions(const completions&) = delete;
