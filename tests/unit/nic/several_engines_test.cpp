@@ -8,6 +8,7 @@
 #include <thread>
 
 #include <gmock/gmock.h>
+#include <rte_dev.h>
 
 #include "injected_port.hpp"
 #include "nic/port_spec.hpp"
@@ -177,6 +178,19 @@ TEST_F(TwoEngines, CountWhatFindsTheInboxFull)
     EXPECT_EQ(rule.hits().packets, sent);
     run_dry(0);
     EXPECT_EQ(queue.counters().delivered, nic::inbox::capacity);
+}
+
+TEST_F(TwoEngines, DeliverWhatIsOnItsWayWhenThePortHasGone)
+{
+    eth_rxq queue(port.get(), cpu, {.engine = 0});
+    flow rule(port.get(), {}, flow_action::to(queue));
+    arrive(1, 0, 10);
+    run_dry(1);
+    ASSERT_EQ(rte_eal_hotplug_remove("vdev", port.get().spec().c_str()), 0);
+    port.run_dry();
+    EXPECT_TRUE(port.get().gone());
+    EXPECT_EQ(queue.counters().delivered, 10u);
+    EXPECT_EQ(port.counters().held, 0u);
 }
 
 TEST_F(TwoEngines, DropWhatIsOnItsWayToAQueueThatEnds)

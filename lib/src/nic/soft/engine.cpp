@@ -136,7 +136,7 @@ unsigned engine::one_turn(sides which)
         detail::utc_clock::instance().discipline();
     if (watch_.has_just_gone(busy_))
         lose_port();
-    unsigned received = which == sides::both && !watch_.gone() ? receiver_.turn() : 0;
+    unsigned received = which == sides::both ? receiver_.turn() : 0;
     unsigned moved = received + sender_.turn(has_thread_ ? entries_per_turn : std::numeric_limits<std::uint32_t>::max());
     busy_ = moved != 0;
     turns_run_.store(turns + 1, std::memory_order_relaxed);
@@ -147,6 +147,7 @@ unsigned engine::one_turn(sides which)
 void engine::lose_port()
 {
     sender_.lose_port();
+    receiver_.lose_port();
     detail::log_or_lose(log_level::error, [&] {
         return fmt::format("weftio: {}: the port has gone, its device or its interface was removed; what was to be sent is flushed; close the "
                            "port, and open it again when the interface is back",

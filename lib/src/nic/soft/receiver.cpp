@@ -80,7 +80,7 @@ unsigned receiver::turn()
         landed += queue->land();
     if ((inbox_ && !take_in(landed)) || steering_.size() == 0)
         return landed;
-    if (next_ == count_)
+    if (next_ == count_ && !port_lost_)
         fill_burst();
     std::uint16_t before = next_;
     do

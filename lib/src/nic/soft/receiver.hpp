@@ -38,6 +38,9 @@ class receiver {
     /// until then they wait in the driver.
     unsigned turn();
 
+    /// The port is gone: nothing is received any more, but what has been goes on.
+    void lose_port() noexcept { port_lost_ = true; }
+
     /// For a port with several engines, before the first turn: others may have packets for queues here.
     void open_inbox() { inbox_ = std::make_unique<inbox>(); }
     /// The lowest number that no queue of the port has, as far as it was told to this engine. All have been told the same.
@@ -114,6 +117,7 @@ class receiver {
     port_queue from_;
     rx_pool* pool_;
     bool hold_;
+    bool port_lost_ = false;
     std::string capture_;
     int timestamp_offset_ = -1;
     std::uint64_t timestamp_flag_ = 0;
