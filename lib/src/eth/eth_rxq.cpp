@@ -51,7 +51,9 @@ namespace {
 /// One life of a queue: its memory, which a kernel keeps while it runs, and whether the NIC still uses it.
 class eth_rxq_life final : public detail::lifeline {
  public:
-    eth_rxq_life(std::shared_ptr<nic::soft_port> nic, const device& device, const eth_rxq_options& options);
+    /// @param home  of the queue, the same for all its lives
+    eth_rxq_life(std::shared_ptr<nic::soft_port> nic, std::shared_ptr<const nic::home> home, const device& device,
+                 const eth_rxq_options& options);
     /// Packets may be on their way out again, from where they lie.
     ~eth_rxq_life() override { nic_->wait_until_unused(static_cast<const std::byte*>(slots_.cpu_address()), slots_.bytes()); }
 
@@ -68,7 +70,6 @@ class eth_rxq_life final : public detail::lifeline {
     void began(nic::rx_queue& queue) noexcept { queue_ = &queue; }
     /// The NIC is done with it.
     void end();
-    nic::home& home() noexcept { return home_; }
     weftio_dev_eth_rxq* handle() const noexcept { return static_cast<weftio_dev_eth_rxq*>(handle_.device_address()); }
 
  private:
@@ -78,6 +79,7 @@ class eth_rxq_life final : public detail::lifeline {
     void fill_handle();
 
     std::shared_ptr<nic::soft_port> nic_;
+    std::shared_ptr<const nic::home> home_;
     device where_;
     eth_rxq_options options_;
     std::uint32_t slot_bytes_, stride_bytes_;
@@ -87,12 +89,12 @@ class eth_rxq_life final : public detail::lifeline {
     memory control_, handle_;
     nic::staging_target staged_;
     std::uint32_t key_ = 0, number_ = 0;
-    nic::home home_{0};
     nic::rx_queue* queue_ = nullptr; ///< while the NIC uses this life; changes between two turns only
 };
 
-eth_rxq_life::eth_rxq_life(std::shared_ptr<nic::soft_port> nic, const device& device, const eth_rxq_options& options)
-    : nic_(std::move(nic)), where_(device), options_(options), slot_bytes_((options.max_packet_bytes + 63) / 64 * 64),
+eth_rxq_life::eth_rxq_life(std::shared_ptr<nic::soft_port> nic, std::shared_ptr<const nic::home> home, const device& device,
+                           const eth_rxq_options& options)
+    : nic_(std::move(nic)), home_(std::move(home)), where_(device), options_(options), slot_bytes_((options.max_packet_bytes + 63) / 64 * 64),
       stride_bytes_(nic::rx_ring::headroom_bytes + slot_bytes_), layout_(options.packets), ring_(device.allocate(layout_.bytes, memory_kind::cpu_device)),
       slots_(device.allocate(std::size_t{options.packets} * stride_bytes_, memory_kind::cpu_device)),
       control_(device.allocate(sizeof(weftio_dev_control), memory_kind::cpu_device)),
@@ -140,7 +142,7 @@ void eth_rxq_life::end()
 std::string eth_rxq_life::describe() const
 {
     std::string text = fmt::format("eth_rxq {} on {}", number_, nic_->spec());
-    nic_->engines().between_turns_at(home_, [&] {
+    nic_->engines().between_turns_at(*home_, [&] {
         if (queue_)
             text += fmt::format(": {} slots, {} delivered, {} flushed, {} out_of_buffer{}", options_.packets,
                                 queue_->delivered.value(), queue_->flushed.value(), queue_->all_out_of_buffer(),
@@ -153,7 +155,7 @@ std::string eth_rxq_life::describe() const
 
 void eth_rxq_life::quiesce()
 {
-    nic_->engines().between_turns_at(home_, [&] {
+    nic_->engines().between_turns_at(*home_, [&] {
         if (queue_)
             queue_->stop();
     });
@@ -191,7 +193,7 @@ void eth_rxq_life::fill_handle()
     if (!nic_->engines().have_threads()) {
         void (*turn)(void*) = [](void* life) {
             auto* self = static_cast<eth_rxq_life*>(life);
-            self->nic_->engine(self->home_.load(std::memory_order_relaxed)).turn();
+            self->nic_->engine(self->home_->load(std::memory_order_relaxed)).turn();
         };
         made.turn = reinterpret_cast<std::uint64_t>(turn);
         made.turn_context = reinterpret_cast<std::uint64_t>(this);
@@ -203,12 +205,12 @@ void eth_rxq_life::fill_handle()
 
 struct eth_rxq::state {
     state(const port& port, const device& device, const eth_rxq_options& wanted)
-        : nic(port.share()), where(device), options(wanted), life(std::make_shared<eth_rxq_life>(nic, where, options))
+        : nic(port.share()), where(device), options(wanted), life(std::make_shared<eth_rxq_life>(nic, home, where, options))
     {
         nic::engines& engines = nic->engines();
         engines.between_all_turns([&] {
             const unsigned engine = options.engine < 0 ? engines.emptiest_rx() : static_cast<unsigned>(options.engine);
-            life->home().store(engine, std::memory_order_relaxed);
+            home->store(engine, std::memory_order_relaxed);
             nic::rx_ring ring = life->begin();
             try {
                 number = engines.add_rx(engine, ring);
@@ -230,12 +232,13 @@ struct eth_rxq::state {
     {
         life->end();
         if (queue)
-            nic->engines().remove_rx(life->home(), number);
+            nic->engines().remove_rx(*home, number);
     }
 
     std::shared_ptr<nic::soft_port> nic;
     device where;
     eth_rxq_options options;
+    const std::shared_ptr<nic::home> home = std::make_shared<nic::home>(0);
     std::shared_ptr<eth_rxq_life> life;
     std::uint32_t number = 0;
     std::mutex changing; ///< held by who resets or moves the queue
@@ -283,10 +286,9 @@ eth_rxq_counters eth_rxq::counters() const
 void eth_rxq::reset()
 {
     std::scoped_lock one_at_a_time(state_->changing);
-    auto next = std::make_shared<eth_rxq_life>(state_->nic, state_->where, state_->options);
+    auto next = std::make_shared<eth_rxq_life>(state_->nic, state_->home, state_->where, state_->options);
     state_->nic->engines().between_all_turns([&] {
-        const unsigned engine = state_->life->home();
-        next->home() = engine;
+        const unsigned engine = *state_->home;
         nic::rx_ring ring = next->begin();
         try {
             next->announce(state_->number); // what can fail comes first
@@ -313,7 +315,7 @@ std::uint32_t eth_rxq::number() const noexcept
 
 unsigned eth_rxq::engine() const noexcept
 {
-    return state_->life->home();
+    return *state_->home;
 }
 
 void eth_rxq::move_to(unsigned engine)
@@ -321,7 +323,7 @@ void eth_rxq::move_to(unsigned engine)
     nic::engines& engines = state_->nic->engines();
     state_->nic->require_engine("eth_rxq", engine);
     std::scoped_lock one_at_a_time(state_->changing);
-    nic::home& home = state_->life->home();
+    nic::home& home = *state_->home;
     auto try_once = [&] {
         bool moved = home == engine;
         if (!moved)

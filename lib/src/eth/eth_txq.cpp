@@ -51,7 +51,9 @@ namespace {
 /// One life of a queue: its memory, which a kernel keeps while it runs, and whether the NIC still uses it.
 class eth_txq_life final : public detail::lifeline {
  public:
-    eth_txq_life(std::shared_ptr<nic::soft_port> nic, const device& device, const eth_txq_options& options);
+    /// @param home  of the queue, the same for all its lives
+    eth_txq_life(std::shared_ptr<nic::soft_port> nic, std::shared_ptr<const nic::home> home, const device& device,
+                 const eth_txq_options& options);
 
     weftio_dev_control* control() const noexcept override { return static_cast<weftio_dev_control*>(control_.cpu_address()); }
     std::string describe() const override;
@@ -64,24 +66,24 @@ class eth_txq_life final : public detail::lifeline {
     /// Between two turns, like end(): the NIC uses it from now on.
     void began(nic::tx_queue& queue) noexcept { queue_ = &queue; }
     void end() noexcept { queue_ = nullptr; }
-    nic::home& home() noexcept { return home_; }
     weftio_dev_eth_txq* handle() const noexcept { return static_cast<weftio_dev_eth_txq*>(handle_.device_address()); }
 
  private:
     void fill_handle();
 
     std::shared_ptr<nic::soft_port> nic_;
+    std::shared_ptr<const nic::home> home_;
     device where_;
     eth_txq_options options_;
     ring_layout layout_;
     memory ring_, filled_, control_, handle_;
     std::uint32_t number_ = 0;
-    nic::home home_{0};
     nic::tx_queue* queue_ = nullptr; ///< while the NIC uses this life; changes between two turns only
 };
 
-eth_txq_life::eth_txq_life(std::shared_ptr<nic::soft_port> nic, const device& device, const eth_txq_options& options)
-    : nic_(std::move(nic)), where_(device), options_(options), layout_(options.entries),
+eth_txq_life::eth_txq_life(std::shared_ptr<nic::soft_port> nic, std::shared_ptr<const nic::home> home, const device& device,
+                           const eth_txq_options& options)
+    : nic_(std::move(nic)), home_(std::move(home)), where_(device), options_(options), layout_(options.entries),
       ring_(device.allocate(layout_.bytes, memory_kind::cpu_device)),
       filled_(device.allocate(options.entries / 8, memory_kind::device)),
       control_(device.allocate(sizeof(weftio_dev_control), memory_kind::cpu_device)),
@@ -113,7 +115,7 @@ void eth_txq_life::announce(std::uint32_t number)
 std::string eth_txq_life::describe() const
 {
     std::string text = fmt::format("eth_txq {} on {}", number_, nic_->spec());
-    nic_->engines().between_turns_at(home_, [&] {
+    nic_->engines().between_turns_at(*home_, [&] {
         if (queue_)
             text += fmt::format(": {} enqueued, {} sent, {} waited, {} failed, {} flushed{}", queue_->enqueued.value(),
                                 queue_->sent.value(), queue_->waited.value(), queue_->failed_entries.value(),
@@ -126,7 +128,7 @@ std::string eth_txq_life::describe() const
 
 void eth_txq_life::quiesce()
 {
-    nic_->engines().between_turns_at(home_, [&] {
+    nic_->engines().between_turns_at(*home_, [&] {
         if (queue_)
             queue_->stop();
     });
@@ -148,7 +150,7 @@ void eth_txq_life::fill_handle()
     if (!nic_->engines().have_threads()) {
         void (*turn)(void*) = [](void* life) {
             auto* self = static_cast<eth_txq_life*>(life);
-            self->nic_->engine(self->home_.load(std::memory_order_relaxed)).send_turn(self->number_);
+            self->nic_->engine(self->home_->load(std::memory_order_relaxed)).send_turn(self->number_);
         };
         made.turn = reinterpret_cast<std::uint64_t>(turn);
         made.turn_context = reinterpret_cast<std::uint64_t>(this);
@@ -160,13 +162,13 @@ void eth_txq_life::fill_handle()
 
 struct eth_txq::state {
     state(const port& port, const device& device, const eth_txq_options& wanted)
-        : nic(port.share()), where(device), options(wanted), life(std::make_shared<eth_txq_life>(nic, where, options))
+        : nic(port.share()), where(device), options(wanted), life(std::make_shared<eth_txq_life>(nic, home, where, options))
     {
         auto ring = life->begin();
         nic::engines& engines = nic->engines();
         engines.between_all_turns([&] {
             const unsigned engine = options.engine < 0 ? engines.emptiest_tx() : static_cast<unsigned>(options.engine);
-            life->home().store(engine, std::memory_order_relaxed);
+            home->store(engine, std::memory_order_relaxed);
             number = engines.add_tx(engine, ring);
             queue_ = &nic->sender(engine).queue(number);
             try {
@@ -191,12 +193,12 @@ struct eth_txq::state {
         sender().remove(number);
     }
     /// Between two turns: that of the queue's engine.
-    nic::sender& sender() const { return nic->sender(life->home()); }
+    nic::sender& sender() const { return nic->sender(*home); }
 
     /// Nothing more is handed to the port; what has not been is flushed.
     void stop() const
     {
-        nic->engines().between_turns_at(life->home(), [&] { queue().stop(); });
+        nic->engines().between_turns_at(*home, [&] { queue().stop(); });
     }
     /// Whether the port has given back what it took, after a second at most.
     bool drain() const
@@ -204,7 +206,7 @@ struct eth_txq::state {
         return nic->engines().keep_trying(
             [&] {
                 bool drained = false;
-                nic->engines().between_turns_at(life->home(), [&] { drained = sender().drained(number); });
+                nic->engines().between_turns_at(*home, [&] { drained = sender().drained(number); });
                 return drained;
             },
             std::chrono::seconds(1));
@@ -217,6 +219,7 @@ struct eth_txq::state {
     std::shared_ptr<nic::soft_port> nic;
     device where;
     eth_txq_options options;
+    const std::shared_ptr<nic::home> home = std::make_shared<nic::home>(0);
     std::shared_ptr<eth_txq_life> life;
     std::uint32_t number = 0;
     nic::tx_queue* queue_ = nullptr;
@@ -229,13 +232,13 @@ class eth_txq::state::pausing {
  public:
     explicit pausing(const state& queue) : queue_(queue)
     {
-        queue_.nic->engines().between_turns_at(queue_.life->home(), [&] { queue_.sender().pause(queue_.number); });
+        queue_.nic->engines().between_turns_at(*queue_.home, [&] { queue_.sender().pause(queue_.number); });
     }
     pausing(const pausing&) = delete;
     pausing& operator=(const pausing&) = delete;
     ~pausing()
     {
-        queue_.nic->engines().between_turns_at(queue_.life->home(), [&] { queue_.sender().resume(queue_.number); });
+        queue_.nic->engines().between_turns_at(*queue_.home, [&] { queue_.sender().resume(queue_.number); });
     }
 
  private:
@@ -245,7 +248,7 @@ class eth_txq::state::pausing {
 void eth_txq::state::move_to(unsigned engine)
 {
     nic::engines& engines = nic->engines();
-    nic::home& home = life->home();
+    nic::home& home = *this->home;
     const pausing pausing(*this);
     auto try_once = [&] {
         bool settled = false;
@@ -311,7 +314,7 @@ std::uint32_t eth_txq::number() const noexcept
 
 unsigned eth_txq::engine() const noexcept
 {
-    return state_->life->home();
+    return *state_->home;
 }
 
 void eth_txq::move_to(unsigned engine)
@@ -356,7 +359,7 @@ schedule_error eth_txq::schedule() const
 bool eth_txq::failed() const
 {
     bool failed = false;
-    state_->nic->engines().between_turns_at(state_->life->home(), [&] { failed = state_->queue().failed(); });
+    state_->nic->engines().between_turns_at(*state_->home, [&] { failed = state_->queue().failed(); });
     return failed;
 }
 
@@ -372,11 +375,10 @@ void eth_txq::reset()
         throw error(errc::in_use, fmt::format("weftio: eth_txq {}: port {} still holds frames of this queue after 1 s; try again, or close the "
                                               "queue",
                                               number(), state_->nic->spec()));
-    auto next = std::make_shared<eth_txq_life>(state_->nic, state_->where, state_->options);
+    auto next = std::make_shared<eth_txq_life>(state_->nic, state_->home, state_->where, state_->options);
     auto ring = next->begin();
     next->announce(number()); // what can fail comes first
-    state_->nic->engines().between_turns_at(state_->life->home(), [&] {
-        next->home() = state_->life->home().load();
+    state_->nic->engines().between_turns_at(*state_->home, [&] {
         state_->life->end();
         state_->sender().restart(number(), ring);
         next->began(state_->queue());
