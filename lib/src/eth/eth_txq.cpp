@@ -238,7 +238,10 @@ class eth_txq::state::pausing {
     pausing& operator=(const pausing&) = delete;
     ~pausing()
     {
-        queue_.nic->engines().between_turns_at(*queue_.home, [&] { queue_.sender().resume(queue_.number); });
+        nic::engines& engines = queue_.nic->engines();
+        engines.between_turns_at(*queue_.home, [&] { queue_.sender().resume(queue_.number); });
+        if (!engines.have_threads()) // what kernels have pushed meanwhile: they need not push again
+            engines.engine(*queue_.home).send_turn(queue_.number);
     }
 
  private:

@@ -219,6 +219,26 @@ TEST_F(MovedQueue, StaysWhileThePortHoldsFramesOfIt)
     EXPECT_EQ(out.counters().sent, 3u);
 }
 
+TEST_F(MovedQueue, SendsWhatIsPushedMeanwhileWithoutAnotherPush)
+{
+    eth_txq out(port.get(), cpu, {.engine = 0});
+    send(out);
+    std::thread moving([&] { out.move_to(1); });
+    unsigned pushed = 1;
+    for (; port.on_the_wire(0) == pushed; ++pushed) { // until it waits for these frames
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        send(out);
+    }
+    while (port.on_the_wire(0) != 0)
+        rte_pktmbuf_free(port.take(0));
+    moving.join();
+    EXPECT_EQ(port.on_the_wire(1), 1u);
+    while (port.on_the_wire(1) != 0)
+        rte_pktmbuf_free(port.take(1));
+    port.run_dry();
+    EXPECT_EQ(out.counters().sent, pushed);
+}
+
 TEST_F(MovedQueue, KeepsADeadlineThatItWaitsFor)
 {
     eth_txq out(port.get(), cpu, {.engine = 0});
