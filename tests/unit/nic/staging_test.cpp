@@ -56,7 +56,7 @@ class Staging : public testing::Test {
     std::array<std::byte, slots * stride> here_{}, there_{};
     std::array<std::uint32_t, slots> published_{};
     std::uint32_t added_ = 0;
-    staging staging_{{.copies = copies_, .slots = there_.data()}, here_.data(), stride};
+    staging staging_{{.copies = copies_, .slots = there_.data()}, here_.data(), stride, slots};
 };
 
 TEST_F(Staging, PublishesInOrderAndOnlyWhatHasLanded)
@@ -102,6 +102,23 @@ TEST_F(Staging, GathersWhatComesWhileTwoBatchesAreUnderWay)
     ASSERT_EQ(copies_->copies.size(), 1u) << "what came meanwhile is one batch";
     EXPECT_EQ(copies_->copies[0].shape.count, 2u);
     EXPECT_EQ(staging_.held(), 2u);
+}
+
+TEST_F(Staging, GoesOnBehindTheEndOfItsRing)
+{
+    for (int round = 0; round < 10; ++round) {
+        added_ = 0;
+        published_.fill(0);
+        for (std::uint32_t slot = 0; slot < 13; ++slot)
+            add(slot, 64);
+        staging_.turn();
+        EXPECT_EQ(copies_->copies.size(), 1u);
+        copies_->land();
+        ASSERT_EQ(staging_.turn(), 13u);
+        EXPECT_EQ(published_.front(), 100u);
+        EXPECT_EQ(published_[12], 112u);
+    }
+    EXPECT_EQ(std::memcmp(here_.data(), there_.data(), 13 * stride), 0);
 }
 
 } // namespace

@@ -21,7 +21,7 @@ rx_queue::~rx_queue() = default;
 
 std::unique_ptr<staging> rx_queue::staging_for(const rx_ring& ring)
 {
-    return ring.staged.copies ? std::make_unique<staging>(ring.staged, ring.slots, ring.stride_bytes) : nullptr;
+    return ring.staged.copies ? std::make_unique<staging>(ring.staged, ring.slots, ring.stride_bytes, ring.depth) : nullptr;
 }
 
 /// The kernel's first entries post the slots in order.

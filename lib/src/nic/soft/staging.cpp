@@ -6,18 +6,15 @@ namespace weftio::nic {
 
 unsigned staging::turn()
 {
-    unsigned published = 0;
-    for (std::uint32_t landed = target_.copies->landed(); landed_ != landed && !under_way_.empty(); ++landed_) {
-        for (std::size_t packets = under_way_.front(); packets != 0; --packets, ++published) {
-            const packet& first = waiting_.front();
+    const std::uint32_t before = first_;
+    for (std::uint32_t landed = target_.copies->landed(); landed_ != landed && landed_ != started_; ++landed_)
+        for (const std::uint32_t end = end_of_batch_[landed_ % most_under_way]; first_ != end; ++first_) {
+            const packet& first = packet_at(first_);
             // Release: bytes 0..59 of the completion first; the packet itself has landed before the batch was said to have.
             weftio_store_release_sys_u32(first.where, first.publication);
-            waiting_.pop_front();
         }
-        copying_ -= under_way_.front();
-        under_way_.pop_front();
-    }
-    if (copying_ != waiting_.size() && under_way_.size() < most_under_way)
+    const unsigned published = first_ - before;
+    if (copied_ != end_ && started_ - landed_ < most_under_way)
         start_copies();
     return published;
 }
@@ -25,17 +22,17 @@ unsigned staging::turn()
 /// One batch of all that waits: a copy for each run of slots side by side, as wide as its longest packet.
 void staging::start_copies()
 {
-    for (auto first = waiting_.begin() + static_cast<std::ptrdiff_t>(copying_); first != waiting_.end();) {
-        auto last = first;
-        std::uint32_t bytes = first->bytes;
-        while (last + 1 != waiting_.end() && (last + 1)->slot == last->slot + 1)
-            bytes = std::max(bytes, (++last)->bytes);
-        std::size_t offset = std::size_t{first->slot} * stride_bytes_;
-        target_.copies->copy(target_.slots + offset, slots_ + offset, {.bytes = bytes, .count = last->slot - first->slot + 1, .stride = stride_bytes_});
-        first = last + 1;
+    while (copied_ != end_) {
+        const packet& first = packet_at(copied_);
+        std::uint32_t bytes = first.bytes, last_slot = first.slot;
+        while (++copied_ != end_ && packet_at(copied_).slot == last_slot + 1) {
+            bytes = std::max(bytes, packet_at(copied_).bytes);
+            ++last_slot;
+        }
+        const std::size_t offset = std::size_t{first.slot} * stride_bytes_;
+        target_.copies->copy(target_.slots + offset, slots_ + offset, {.bytes = bytes, .count = last_slot - first.slot + 1, .stride = stride_bytes_});
     }
-    under_way_.push_back(waiting_.size() - copying_);
-    copying_ = waiting_.size();
+    end_of_batch_[started_ % most_under_way] = end_;
     target_.copies->mark(++started_);
 }
 

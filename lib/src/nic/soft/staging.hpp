@@ -1,8 +1,8 @@
 // Packets that a kernel reads in memory of its device, which the engine cannot write: they are received beside it and copied there.
 #pragma once
 
+#include <array>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <vector>
 
@@ -23,37 +23,39 @@ struct staging_target {
 /// the queue, the larger the copies.
 class staging {
  public:
-    staging(const staging_target& target, const std::byte* slots, std::uint32_t stride_bytes)
-        : target_(target), slots_(slots), stride_bytes_(stride_bytes)
+    /// For a ring of `depth` slots, a power of two: so many packets can be on their way.
+    staging(const staging_target& target, const std::byte* slots, std::uint32_t stride_bytes, std::uint32_t depth)
+        : target_(target), slots_(slots), stride_bytes_(stride_bytes), packets_(depth)
     {
     }
 
-    /// A packet of `bytes` bytes is in `slot`; `publication` is to be stored at `where` when it has landed.
-    void add(std::uint32_t* where, std::uint32_t publication, std::uint32_t slot, std::uint32_t bytes)
+    /// A packet of `bytes` bytes is in `slot`; `publication` is to be stored at `where` when it has landed. @pre held() < depth
+    void add(std::uint32_t* where, std::uint32_t publication, std::uint32_t slot, std::uint32_t bytes) noexcept
     {
-        waiting_.push_back({where, publication, slot, bytes});
+        packet_at(end_++) = {where, publication, slot, bytes};
     }
     /// Publishes what has landed, and starts the next copy. Never blocks. Returns how many were published.
     unsigned turn();
     /// Packets that have not landed.
-    std::size_t held() const noexcept { return waiting_.size(); }
+    std::uint32_t held() const noexcept { return end_ - first_; }
 
  private:
-    static constexpr std::size_t most_under_way = 2; ///< so that one can start when another ends
+    static constexpr std::uint32_t most_under_way = 2; ///< so that one can start when another ends
 
     struct packet {
         std::uint32_t* where;
         std::uint32_t publication, slot, bytes;
     };
+    packet& packet_at(std::uint32_t index) noexcept { return packets_[index & (packets_.size() - 1)]; }
     void start_copies();
 
     staging_target target_;
     const std::byte* slots_;
     std::uint32_t stride_bytes_;
-    std::deque<packet> waiting_;        ///< oldest first: those being copied, then those that are not yet
-    std::deque<std::size_t> under_way_; ///< packets of each batch being copied
-    std::size_t copying_ = 0;           ///< their sum
-    std::uint32_t started_ = 0, landed_ = 0; ///< batches
+    std::vector<packet> packets_; ///< by free-running index: first_ .. copied_ are being copied, copied_ .. end_ are not yet
+    std::uint32_t first_ = 0, copied_ = 0, end_ = 0;
+    std::array<std::uint32_t, most_under_way> end_of_batch_{}; ///< index behind each batch that is being copied
+    std::uint32_t started_ = 0, landed_ = 0;                   ///< batches
 };
 
 } // namespace weftio::nic
