@@ -26,12 +26,14 @@ inline void stay_on(int core)
                                                         program_invocation_short_name, core));
 }
 
-/// Memory that this process has, in bytes; 0 without /proc.
+/// Memory that this process has, in bytes. Throws weftio::error errc::not_supported without /proc.
 inline std::uint64_t resident_bytes()
 {
     std::ifstream statm("/proc/self/statm");
     std::uint64_t size = 0, resident = 0;
-    statm >> size >> resident;
+    if (!(statm >> size >> resident))
+        throw error(errc::not_supported, fmt::format("{}: /proc/self/statm cannot be read, so memory cannot be watched; mount /proc",
+                                                     program_invocation_short_name));
     return resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }
 

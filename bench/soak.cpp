@@ -256,7 +256,7 @@ bool soak::run()
     fmt::print("{:<22}{} looks at {} counters, {}\n", "monotonic", watch.looks(), counters().size(),
                watch.went_back().empty() ? "none went back" : "WENT BACK: " + watch.went_back());
     fmt::print("{:<22}{:.1f} MiB; grown by {:.2f} MiB, {:.2f} MiB an hour; at most {:.0f} MiB\n", "memory",
-               static_cast<double>(watch.resident_bytes()) / 1048576, grown_mib, watch.bytes_per_look() * 3600 / 1048576, options_.growth_mib);
+               static_cast<double>(watch.last_resident_bytes()) / 1048576, grown_mib, watch.bytes_per_look() * 3600 / 1048576, options_.growth_mib);
     if (paces_) {
         schedule_error late = out_.schedule();
         fmt::print("{:<22}p50 {} ns, p99 {} ns, max {} ns; {} waits were in the past\n", "late", late.p50_ns, late.p99_ns,

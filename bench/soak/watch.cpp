@@ -26,7 +26,7 @@ void soak_watch::look(const counters& now)
     last_ = now;
     if (resident_.capacity() == resident_.size())
         resident_.reserve(resident_.size() + 100'000); // for a day: this must not be what grows
-    resident_.push_back(resident_bytes());
+    resident_.push_back(bench::resident_bytes());
 }
 
 double soak_watch::growth_bytes() const

@@ -23,7 +23,7 @@ class soak_watch {
     double growth_bytes() const;
     /// Least squares over all but the first tenth.
     double bytes_per_look() const;
-    std::uint64_t resident_bytes() const { return resident_.empty() ? 0 : resident_.back(); }
+    std::uint64_t last_resident_bytes() const { return resident_.empty() ? 0 : resident_.back(); }
 
  private:
     counters last_;
