@@ -70,7 +70,8 @@ class eth_txq {
     unsigned engine() const noexcept;
     /// Lets another engine of the port send for the queue, while kernels enqueue: no entry is lost or executed twice, and frames keep
     /// their order on the wire. For that, nothing is executed until the port queue of the engine before has given back what it holds:
-    /// this blocks so long, at most 1 s. A deadline that comes meanwhile is kept late. Any thread, also with a reset() in another, which
+    /// this blocks so long, at most 1 s. (Drivers that copy, such as net_af_packet, give a frame back once the kernel has it; one that
+    /// waits there may be overtaken.) A deadline that comes meanwhile is kept late. Any thread, also with a reset() in another, which
     /// one waits for; in inline mode none that is in a kernel.
     /// @throws weftio::error errc::invalid_argument no such engine; errc::in_use the port still holds frames of it after 1 s: the queue
     ///         stays where it is, and goes on; errc::out_of_memory
