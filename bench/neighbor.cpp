@@ -4,8 +4,8 @@
 //   ./neighbor_bench                               7 rounds of half a second each way, engine on core 0, kernels on core 1
 //   ./neighbor_bench --mode inline --rounds 15     the good kernel runs the engine itself, on core 0
 //
-// Inline, the second core computes while the queue is alone too: cores of one chip slow each other down, and that is no queue's
-// doing.
+// The core of the bad queue's thread computes while the good one is alone, too: cores of one chip slow each other down, and threads of
+// one core, and that is no queue's doing.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
@@ -15,7 +15,6 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <cstdio>
-#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -188,9 +187,7 @@ int measure(const options& wanted)
     good.run(wanted.seconds);
     for (unsigned round = 0; round < wanted.rounds; ++round) {
         {
-            std::optional<stranger> other;
-            if (!has_thread)
-                other.emplace(wanted.cores[1]);
+            stranger other(wanted.cores[1]); // the core is shared either way
             alone.rates.push_back(good.run(wanted.seconds));
         }
         bad_neighbor bad(port, cpu, wanted.cores[1]);

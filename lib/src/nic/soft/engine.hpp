@@ -38,7 +38,7 @@ class engine {
     ///
     /// Whoever runs turns runs the change too, and so waits for nobody: neither for a thread that has no core, nor for a
     /// wake-up. Where nobody does, the calling thread runs it. Blocks as long as one turn takes; while there are packets to
-    /// move, changes get a thirty-second of the time, so that no queue that is reset all the time slows its neighbors, and this
+    /// move, changes get a 256th of the time, so that no queue that is reset all the time slows its neighbors, and this
     /// blocks up to 1 ms. One that comes `at_once`, because another engine stands still for it, waits for the end of the turn
     /// alone.
     template <class Change>
