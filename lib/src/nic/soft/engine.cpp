@@ -137,7 +137,8 @@ unsigned engine::one_turn(sides which)
     if (watch_.has_just_gone(busy_))
         lose_port();
     unsigned received = which == sides::both ? receiver_.turn() : 0;
-    unsigned moved = received + sender_.turn(has_thread_ ? entries_per_turn : std::numeric_limits<std::uint32_t>::max());
+    const bool busy = busy_ || received != 0;
+    unsigned moved = received + sender_.turn(has_thread_ ? entries_per_turn : std::numeric_limits<std::uint32_t>::max(), busy);
     busy_ = moved != 0;
     turns_run_.store(turns + 1, std::memory_order_relaxed);
     return moved;

@@ -7,9 +7,9 @@
 
 namespace weftio::nic {
 
-unsigned sender::turn(std::uint32_t most)
+unsigned sender::turn(std::uint32_t most, bool busy)
 {
-    look_at_doorbells();
+    look_at_doorbells(busy ? looks_of_a_busy_turn : looks_of_an_idle_turn);
     unsigned moved = 0;
     bool waits_for_driver = false;
     for (std::size_t at = awake_.size(); at-- > 0;) {
@@ -26,14 +26,12 @@ unsigned sender::turn(std::uint32_t most)
     // asked.
     if (moved == 0 && waits_for_driver && !port_lost_)
         rte_eth_tx_done_cleanup(wire_.port, wire_.queue, 0);
-    busy_ = moved != 0;
     return moved;
 }
 
-void sender::look_at_doorbells() noexcept
+void sender::look_at_doorbells(std::size_t most) noexcept
 {
-    for (std::size_t left = std::min<std::size_t>(busy_ ? looks_of_a_busy_turn : looks_of_an_idle_turn, asleep_.size());
-         left != 0; --left) {
+    for (std::size_t left = std::min(most, asleep_.size()); left != 0; --left) {
         looked_ = looked_ + 1 < asleep_.size() ? looked_ + 1 : 0;
         const asleep& queue = asleep_[looked_];
         if (weftio_load_acquire_sys_u64(queue.doorbell) != queue.seen)

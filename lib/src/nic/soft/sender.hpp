@@ -16,7 +16,7 @@ class sender {
  public:
     /// Of queues with nothing to do, so many have their doorbell looked at in a turn: 4,096 of them must not make a busy one slow.
     /// More behind a turn that moved nothing, which may be one of an engine that sleeps in between.
-    static constexpr std::uint32_t looks_of_a_busy_turn = 8, looks_of_an_idle_turn = 64;
+    static constexpr std::uint32_t looks_of_a_busy_turn = 4, looks_of_an_idle_turn = 64;
     /// A queue that had nothing to do for so many turns has only its doorbell looked at.
     static constexpr std::uint32_t turns_awake = 256;
 
@@ -24,7 +24,8 @@ class sender {
 
     /// One turn of every queue that has something to do, `most` entries each, so that none keeps another from its deadline; and a
     /// look at the doorbells of some that have not. Returns how much moved.
-    unsigned turn(std::uint32_t most);
+    /// @param busy  the engine has just moved something: few idle queues are looked at
+    unsigned turn(std::uint32_t most, bool busy);
     /// Sees to it that the next turn is one of this queue too, if there is such a queue.
     void wake(std::uint32_t number) noexcept;
     /// The earliest deadline that holds a queue; 0 when none does.
@@ -84,7 +85,7 @@ class sender {
     };
 
     void collect(std::uint32_t number);
-    void look_at_doorbells() noexcept;
+    void look_at_doorbells(std::size_t most) noexcept;
     void lay_down(std::size_t awake) noexcept;
 
     wire wire_;
@@ -94,7 +95,6 @@ class sender {
     std::vector<awake> awake_;
     std::vector<asleep> asleep_;
     std::size_t looked_ = 0; ///< at this one of asleep_ last
-    bool busy_ = false; ///< the last turn moved something
     bool port_lost_ = false;
 };
 
