@@ -12,24 +12,26 @@ namespace weftio::nic {
 
 static_assert(rx_ring::headroom_bytes == RTE_PKTMBUF_HEADROOM);
 
-rx_queue::rx_queue(const rx_ring& ring) : ring_(ring), free_(ring.depth), slot_of_(ring.depth)
+rx_queue::rx_queue(const rx_ring& ring)
+    : ring_(ring), free_(ring.depth), slot_of_(ring.depth), staging_(staging_for(ring))
 {
-    begin(staging_for(ring));
+    begin();
 }
 
 rx_queue::~rx_queue() = default;
 
 std::unique_ptr<staging> rx_queue::staging_for(const rx_ring& ring)
 {
-    return ring.staged.copies ? std::make_unique<staging>(ring.staged, ring.slots, ring.stride_bytes, ring.depth) : nullptr;
+    if (!ring.staged.copies)
+        return nullptr;
+    return std::make_unique<staging>(ring.staged, ring.slots, ring.stride_bytes, ring.depth);
 }
 
 /// The kernel's first entries post the slots in order.
-void rx_queue::begin(std::unique_ptr<nic::staging> staging) noexcept
+void rx_queue::begin() noexcept
 {
     filled_ = posted_ = free_count_ = 0;
     stopped_ = false;
-    staging_ = std::move(staging);
     std::iota(slot_of_.begin(), slot_of_.end(), std::uint16_t{0});
 }
 
@@ -149,7 +151,8 @@ void rx_queue::restart(const rx_ring& ring, std::unique_ptr<nic::staging> stagin
     auto number = ring_.number;
     ring_ = ring;
     ring_.number = number;
-    begin(std::move(staging));
+    staging_ = std::move(staging);
+    begin();
 }
 
 } // namespace weftio::nic

@@ -129,7 +129,7 @@ class rx_queue {
 
  private:
     friend class completions;
-    void begin(std::unique_ptr<nic::staging> staging) noexcept;
+    void begin() noexcept;
 
     rx_ring ring_;
     std::uint32_t filled_ = 0; ///< free-running index of the next completion
