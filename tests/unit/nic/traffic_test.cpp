@@ -11,21 +11,18 @@ namespace {
 /// Sends numbered frames, and UDP to ports 0..7 between them, until it ends.
 class traffic {
  public:
-    explicit traffic(const injected_port& port) : thread_([this, &port] { run(port); }) {}
-    ~traffic() { stop(); }
+    explicit traffic(const injected_port& port) : thread_([this, &port](const std::stop_token& end) { run(port, end); }) {}
     /// Returns how many packets have gone.
     std::uint64_t stop()
     {
-        ending_ = true;
-        if (thread_.joinable())
-            thread_.join();
+        thread_ = {};
         return sent_;
     }
 
  private:
-    void run(const injected_port& port)
+    void run(const injected_port& port, const std::stop_token& end)
     {
-        for (std::uint32_t number = 0; !ending_; ++number) {
+        for (std::uint32_t number = 0; !end.stop_requested(); ++number) {
             bool gone = port.send(number % 2 ? numbered_frame(number, 60 + number % 200)
                                              : frames::udp4(1, static_cast<std::uint16_t>(number / 2 % 8)));
             sent_ += gone;
@@ -34,9 +31,8 @@ class traffic {
         }
     }
 
-    std::atomic<bool> ending_{false};
     std::uint64_t sent_ = 0;
-    std::thread thread_;
+    std::jthread thread_;
 };
 
 constexpr flow_match numbered{.ether_type = 0x88b5};
