@@ -2,14 +2,10 @@
 # receive_process counts what `tshark -z io,phs` counts, for captures that nobody here wrote: read from the file, and replayed
 # by tcpreplay into the far end of a veth pair. Works in network namespaces that it makes and removes.
 set -uo pipefail
+. "$(dirname "$0")/checks.bash"
 build=$(realpath "$1")
 source=$(realpath "$(dirname "$0")/../..")
 sample=$build/samples/receive_process
-
-skip() {
-    echo "skipped: $*"
-    exit 77
-}
 [ "$(id -u)" = 0 ] || skip "per-protocol counts of replayed traffic: needs root"
 for tool in ip tcpreplay tshark stdbuf; do
     command -v $tool >/dev/null || skip "per-protocol counts of replayed traffic: $tool is not installed"
@@ -30,17 +26,6 @@ cleanup() {
     rm -rf "$work"
 }
 trap cleanup EXIT
-
-failures=0
-check() { # what, expected, seen
-    if [ "$2" = "$3" ]; then
-        echo "ok: $1"
-    else
-        echo "FAILED: $1"
-        diff <(echo "$2") <(echo "$3") | sed 's/^/    /'
-        failures=$((failures + 1))
-    fi
-}
 
 protocols="eth ip ipv6 arp icmp icmpv6 tcp udp vlan"
 # What tshark's protocol hierarchy says of these. It shows protocols where they are: what lies in a tunnel, or in the packet that an
@@ -71,11 +56,7 @@ expected_counts() {
 seen_counts() { awk -v protocols=" $protocols " 'NF == 3 && index(protocols, " " $1 " ") { print $1, $2, $3 }' "$1"; }
 frames_in() { tshark -r "$1" 2>/dev/null | wc -l; }
 
-devices="cpu opencl"
-"$sample" -g opencl >"$work/opencl" 2>&1 || {
-    devices=cpu
-    echo "not checked: OpenCL ($(tail -1 "$work/opencl"))"
-}
+find_devices "$sample"
 
 for device in $devices; do
     for capture in "${captures[@]}"; do
@@ -95,20 +76,14 @@ ip -n $near link add v1 type veth peer name v0 netns $far ||
 ip -n $near link set v1 arp off up
 ip -n $far link set v0 arp off up
 
-wait_for_line() { # file, beginning of a line
-    for _ in $(seq 600); do
-        grep -q "^$2" "$1" 2>/dev/null && return
-        sleep 0.1
-    done
-}
+is_receiving() { grep -q ^Receiving "$work/seen" && ip -n $near link show v1 | grep -q LOWER_UP; }
 replay() { # name, capture, arguments of receive_process
     local name=$1 capture=$2
     shift 2
     : >"$work/seen"
-    ip netns exec $near stdbuf -oL "$sample" "$@" --count "$(frames_in "$capture")" --seconds 60 >"$work/seen" 2>"$work/words" &
+    ip netns exec $near stdbuf -oL "$sample" "$@" --count "$(frames_in "$capture")" --seconds 120 >"$work/seen" 2>"$work/words" &
     receiver=$!
-    wait_for_line "$work/seen" Receiving
-    sleep 0.5
+    eventually is_receiving
     ip netns exec $far tcpreplay -i v0 --pps=1000 "$capture" >"$work/replay" 2>&1 || cat "$work/replay"
     wait $receiver
     check "$(basename "$capture") replayed, $name: exit status" 0 $?
@@ -122,5 +97,4 @@ done
 replay "32 lanes" "${captures[0]}" -n iface:v1 --lanes 32
 replay "af_packet" "${captures[0]}" -n net_af_packet0,iface=v1
 
-echo "$failures checks failed"
-[ $failures = 0 ]
+finish

@@ -2,14 +2,10 @@
 # send_wait_time and produce_send against tcpdump and tshark: over a veth pair in network namespaces that it makes and removes,
 # and into capture files.
 set -uo pipefail
+. "$(dirname "$0")/checks.bash"
 build=$(realpath "$1")
 timed=$build/samples/send_wait_time
 produce=$build/samples/produce_send
-
-skip() {
-    echo "skipped: $*"
-    exit 77
-}
 for tool in tshark python3; do
     command -v $tool >/dev/null || skip "what is sent, and when: $tool is not installed"
 done
@@ -25,22 +21,7 @@ cleanup() {
 }
 trap cleanup EXIT
 
-failures=0
-check() { # what, expected, seen
-    if [ "$2" = "$3" ]; then
-        echo "ok: $1"
-    else
-        echo "FAILED: $1"
-        diff <(echo "$2") <(echo "$3") | head -20 | sed 's/^/    /'
-        failures=$((failures + 1))
-    fi
-}
-
-devices="cpu opencl"
-"$timed" -g opencl -t 1000 >"$work/opencl" 2>&1 || {
-    devices=cpu
-    echo "not checked: OpenCL ($(tail -1 "$work/opencl"))"
-}
+find_devices "$timed" -t 1000
 
 # One line a frame: destination, length, nanoseconds of the day's clock, payload.
 frames_of() { # capture, filter
@@ -145,12 +126,6 @@ sleep 2
 kill -INT $sender
 wait $sender
 check "SIGINT ends produce_send: exit status" 0 $?
-
-finish() {
-    echo "$failures checks failed"
-    [ $failures = 0 ]
-    exit
-}
 
 # Veth, with the kernel's own timestamps at the far end.
 veth_missed=

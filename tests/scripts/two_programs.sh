@@ -2,13 +2,9 @@
 # Two programs on one interface, whichever way each names it: the second is refused in one sentence, the first does not notice, and
 # when it is ended with kill -9 the second starts. Works in network namespaces that it makes and removes.
 set -uo pipefail
+. "$(dirname "$0")/checks.bash"
 build=$(realpath "$1")
 sample=$build/samples/simple_receive
-
-skip() {
-    echo "skipped: $*"
-    exit 77
-}
 [ "$(id -u)" = 0 ] || skip "two programs on one interface: needs root"
 for tool in ip nping; do
     command -v $tool >/dev/null || skip "two programs on one interface: $tool is not installed"
@@ -25,23 +21,6 @@ cleanup() {
 }
 trap cleanup EXIT
 
-failures=0
-check() { # what, expected, seen
-    if [ "$2" = "$3" ]; then
-        echo "ok: $1"
-    else
-        echo "FAILED: $1"
-        diff <(echo "$2") <(echo "$3") | sed 's/^/    /'
-        failures=$((failures + 1))
-    fi
-}
-check_has() { # what, part that must be in it, text
-    case $3 in
-    *"$2"*) echo "ok: $1" ;;
-    *) check "$1" "... $2 ..." "$3" ;;
-    esac
-}
-
 ip netns add $near && ip netns add $far || skip "two programs on one interface: network namespaces cannot be made here"
 ip -n $near link add v1 address 02:00:00:00:00:01 type veth peer name v0 address 02:00:00:00:00:02 netns $far ||
     skip "two programs on one interface: veth interfaces cannot be made here"
@@ -51,16 +30,7 @@ ip -n $near link set v1 up
 ip -n $far link set v0 up
 ip -n $far neighbor add 10.77.0.1 lladdr 02:00:00:00:00:01 dev v0
 
-eventually() { # command
-    for _ in $(seq 600); do
-        "$@" && return
-        sleep 0.1
-    done
-    return 1
-}
-is_receiving() {
-    grep -q ^Receiving "$work/seen" && ip netns exec $near ip link show v1 | grep -q LOWER_UP
-}
+is_receiving() { grep -q ^Receiving "$work/seen" && ip -n $near link show v1 | grep -q LOWER_UP; }
 has_received() { # count
     [ "$(grep -c ^Lane "$work/seen")" -ge "$1" ]
 }
@@ -118,5 +88,4 @@ for holder in $ways; do
     done
 done
 first=
-echo "$failures checks failed"
-[ $failures = 0 ]
+finish
