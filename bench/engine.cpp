@@ -22,8 +22,8 @@ using namespace weftio;
 constexpr std::uint32_t burst = 64;
 constexpr std::uint64_t patience_ns = 1'000'000'000;
 
-/// A port that always has a burst of frames, waits while there is no slot, and takes whatever is sent. Driven by the thread that
-/// uses it.
+/// A port that always has a burst of frames, waits while there is no slot, and takes whatever is sent. Driven by the thread
+/// that uses it.
 port endless_port(std::uint32_t frame_bytes)
 {
     return port::open(fmt::format("net_null0,size={}", frame_bytes),

@@ -1,4 +1,5 @@
-// Packets a second through one port: forwarded, received or sent by a kernel. One figure a run; bench/versus runs it beside testpmd.
+// Packets a second through one port: forwarded, received or sent by a kernel. One figure a run; bench/versus runs it beside
+// testpmd.
 //
 //   ./forward_bench                                        net_null, 64 bytes, inline: one core does all
 //   ./forward_bench --port iface:eth0 --do receive --mode thread --cores 0,1
@@ -51,7 +52,8 @@ class measurement {
     explicit measurement(const options& options)
         : options_(options), port_(open(options)), device_(device::open(options.device)),
           in_(port_, device_, {.packets = options.slots, .verify_checksums = options.verify}),
-          out_(port_, device_, {.entries = options.slots}), frames_(port_, device_, {.count = BURST, .buffer_bytes = options.bytes}),
+          out_(port_, device_, {.entries = options.slots}),
+          frames_(port_, device_, {.count = BURST, .buffer_bytes = options.bytes}),
           seen_(device_.allocate(options.lanes * sizeof(std::uint32_t), memory_kind::cpu_device)),
           everything_(port_, {}, flow_action::to(in_))
     {
@@ -101,9 +103,11 @@ class measurement {
     /// Frames that go round a port whose far end is its near end.
     void prime()
     {
-        running_kernel kernel = device_.launch(send_kernel, {.blocks = 1, .lanes = options_.lanes}, out_, frames_, options_.prime);
+        running_kernel kernel =
+            device_.launch(send_kernel, {.blocks = 1, .lanes = options_.lanes}, out_, frames_, options_.prime);
         if (!kernel.wait_for(std::chrono::seconds(5)))
-            throw error(errc::device_error, fmt::format("forward_bench: {} frames could not be sent within 5 s", options_.prime));
+            throw error(errc::device_error,
+                        fmt::format("forward_bench: {} frames could not be sent within 5 s", options_.prime));
     }
     /// An error when none moves any more.
     void await(std::uint64_t packets) const
@@ -124,13 +128,16 @@ class measurement {
         port_counters counters = port_.counters();
         bool conserved = counters.received == counters.delivered + counters.held + counters.dropped_total();
         if (options_.json)
-            fmt::print("{{\"packets_per_s\":{:.0f},\"packets_per_core_s\":{:.0f},\"moved\":{},\"received\":{},\"delivered\":{},\"dropped\":{},\"copied_bytes\":{},\"sent\":{},"
+            fmt::print("{{\"packets_per_s\":{:.0f},\"packets_per_core_s\":{:.0f},\"moved\":{},\"received\":{},\"delivered\":{},"
+                       "\"dropped\":{},\"copied_bytes\":{},\"sent\":{},"
                        "\"conserved\":{},\"resident_bytes\":{}}}\n",
-                       rate, rate_of_core, moved(), counters.received, counters.delivered, counters.dropped_total(), counters.copied_bytes, out_.counters().sent,
-                       conserved, resident);
+                       rate, rate_of_core, moved(), counters.received, counters.delivered, counters.dropped_total(),
+                       counters.copied_bytes, out_.counters().sent, conserved, resident);
         else
-            fmt::print("{} on {} ({}), {}, {} lanes on {}: {:.2f} Mpps, {:.2f} a second of processor time; {} bytes copied on the way in; {}\n", options_.work, options_.port,
-                       port_.driver(), options_.mode, options_.lanes, options_.device, rate / 1e6, rate_of_core / 1e6, counters.copied_bytes,
+            fmt::print("{} on {} ({}), {}, {} lanes on {}: {:.2f} Mpps, {:.2f} a second of processor time; {} bytes copied on "
+                       "the way in; {}\n",
+                       options_.work, options_.port, port_.driver(), options_.mode, options_.lanes, options_.device, rate / 1e6,
+                       rate_of_core / 1e6, counters.copied_bytes,
                        conserved ? "every packet accounted for" : "PACKETS ARE MISSING");
         if (!conserved)
             throw error(errc::device_error, "forward_bench: received is not delivered + held + dropped");
@@ -155,11 +162,16 @@ int main(int argc, char** argv)
     CLI::App app{"Packets a second through one port, by a kernel."};
     app.add_option("--port", options.port, "as port::open takes it")->capture_default_str();
     app.add_option("--device", options.device, "cpu, opencl, cuda:0")->capture_default_str();
-    app.add_option("--do", options.work, "what the kernel does")->check(CLI::IsMember({"forward", "receive", "send"}))->capture_default_str();
+    app.add_option("--do", options.work, "what the kernel does")
+        ->check(CLI::IsMember({"forward", "receive", "send"}))
+        ->capture_default_str();
     app.add_option("--mode", options.mode, "inline: the kernel runs the engine; thread: the engine has a core")
         ->check(CLI::IsMember({"inline", "thread"}))
         ->capture_default_str();
-    app.add_option("--cores", options.cores, "of the kernel, of the engine")->delimiter(',')->expected(2)->capture_default_str();
+    app.add_option("--cores", options.cores, "of the kernel, of the engine")
+        ->delimiter(',')
+        ->expected(2)
+        ->capture_default_str();
     app.add_option("--slots", options.slots, "of each ring")->capture_default_str();
     app.add_option("--lanes", options.lanes, "of the kernel's block")->check(CLI::Range(1, 1024))->capture_default_str();
     app.add_option("--bytes", options.bytes, "of a frame, for send")->check(CLI::Range(60, 1514))->capture_default_str();

@@ -6,18 +6,19 @@
 #define BURST 32u
 
 /* Swaps the Ethernet addresses, as testpmd's macswap does. */
-WEFTIO_FN void swap_addresses(WEFTIO_GLOBAL weftio_u8 *frame)
+WEFTIO_FN void swap_addresses(WEFTIO_GLOBAL weftio_u8* frame)
 {
-    WEFTIO_GLOBAL weftio_u64 *start = (WEFTIO_GLOBAL weftio_u64 *)frame; /* slots begin on a line */
-    WEFTIO_GLOBAL weftio_u32 *end = (WEFTIO_GLOBAL weftio_u32 *)(frame + 8);
+    WEFTIO_GLOBAL weftio_u64* start = (WEFTIO_GLOBAL weftio_u64*)frame; /* slots begin on a line */
+    WEFTIO_GLOBAL weftio_u32* end = (WEFTIO_GLOBAL weftio_u32*)(frame + 8);
     weftio_u64 first = *start, second = *end;
 
     *start = first >> 48 | second << 16 | first << 48;
     *end = (weftio_u32)(first >> 16);
 }
 
-/* Receives, swaps, sends from where the packets lie, gives slots back as sends complete. `touch` 0: leaves the packets alone. */
-WEFTIO_KERNEL void forward(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, weftio_u32 touch)
+/* Receives, swaps, sends from where the packets lie, gives slots back as sends complete. `touch` 0: does not swap. */
+WEFTIO_KERNEL void forward(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
+                           weftio_u32 touch)
 {
     weftio_u32 count, first, position, mask, released = 0;
     weftio_s32 status = WEFTIO_DEV_OK;
@@ -51,7 +52,7 @@ WEFTIO_KERNEL void forward(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WEFTIO_
 }
 
 /* Receives, looks at each packet's first word, gives the slots back. */
-WEFTIO_KERNEL void receive(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WEFTIO_GLOBAL weftio_u32 *seen)
+WEFTIO_KERNEL void receive(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL weftio_u32* seen)
 {
     weftio_u32 count, first, sum = 0;
     weftio_s32 status = WEFTIO_DEV_OK;
@@ -59,7 +60,7 @@ WEFTIO_KERNEL void receive(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WEFTIO_
     while (status == WEFTIO_DEV_OK) {
         status = weftio_dev_eth_rxq_receive_block(rxq, BURST, 1, &count, &first);
         for (weftio_u32 at = weftio_lane(); at < count; at += weftio_block_lanes())
-            sum += *(WEFTIO_GLOBAL weftio_u32 *)weftio_dev_eth_rxq_address(rxq, first + at);
+            sum += *(WEFTIO_GLOBAL weftio_u32*)weftio_dev_eth_rxq_address(rxq, first + at);
         weftio_block_barrier();
         if (weftio_lane() == 0)
             weftio_dev_eth_rxq_release(rxq, first, count);
@@ -68,12 +69,14 @@ WEFTIO_KERNEL void receive(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WEFTIO_
 }
 
 /* Sends the same frames again and again, as fast as entries become free: `count` of them, 0: until the host wants an end. */
-WEFTIO_KERNEL void send(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr *frames, weftio_u32 count)
+WEFTIO_KERNEL void send(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames,
+                        weftio_u32 count)
 {
     weftio_u32 position, mask, left = count;
 
     weftio_dev_eth_txq_get_info(txq, &position, &mask);
-    for (weftio_u32 round; (left || !count) && weftio_dev_eth_txq_wait_room_block(txq, BURST, 0) == WEFTIO_DEV_OK; left -= count ? round : 0) {
+    for (weftio_u32 round; (left || !count) && weftio_dev_eth_txq_wait_room_block(txq, BURST, 0) == WEFTIO_DEV_OK;
+         left -= count ? round : 0) {
         round = count ? weftio_min_u32(BURST, left) : BURST;
         for (weftio_u32 at = weftio_lane(); at < round; at += weftio_block_lanes())
             weftio_dev_eth_txq_send_enqueue_weak(txq, weftio_dev_buf_get(frames, at), frames->buffer_bytes, position + at,

@@ -3,8 +3,8 @@
 //   gpu_bench -g cuda:0 [--seconds S] [--rounds N] [--json FILE]
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
+#include <CLI/CLI.hpp>
 #include <fstream>
 #include <map>
 
@@ -21,7 +21,8 @@ struct row {
 };
 
 using part = std::vector<sample> (*)(const weftio::device&, const settings&);
-const std::map<std::string, part> parts{{"1-hand-over", hand_over}, {"2-baseline", without_queues}, {"3-receive", receive_rates}, {"4-send", send_rates}};
+const std::map<std::string, part> parts{
+    {"1-hand-over", hand_over}, {"2-baseline", without_queues}, {"3-receive", receive_rates}, {"4-send", send_rates}};
 
 std::vector<sample> one_round(const weftio::device& device, const settings& settings)
 {
@@ -54,13 +55,15 @@ std::vector<row> measure(const settings& settings, int rounds)
 
 void print(const std::vector<row>& rows, const std::string& device, const std::string& json)
 {
-    fmt::print("{:<46} {:>10} {:>10} {:>10}  ({}, {} rounds)\n", "", "median", "min", "max", device, rows.front().values.size());
+    fmt::print("{:<46} {:>10} {:>10} {:>10}  ({}, {} rounds)\n", "", "median", "min", "max", device,
+               rows.front().values.size());
     std::string text = "[";
     for (const row& each : rows) {
         double median = each.values[each.values.size() / 2], least = each.values.front(), most = each.values.back();
         fmt::print("{:<46} {:>10.1f} {:>10.1f} {:>10.1f}  {}\n", each.what, median, least, most, each.unit);
-        text += fmt::format("{}\n  {{\"what\": \"{}\", \"unit\": \"{}\", \"median\": {:.3f}, \"min\": {:.3f}, \"max\": {:.3f}}}",
-                            text.size() > 1 ? "," : "", each.what, each.unit, median, least, most);
+        text +=
+            fmt::format("{}\n  {{\"what\": \"{}\", \"unit\": \"{}\", \"median\": {:.3f}, \"min\": {:.3f}, \"max\": {:.3f}}}",
+                        text.size() > 1 ? "," : "", each.what, each.unit, median, least, most);
     }
     if (!json.empty())
         std::ofstream(json) << text << "\n]\n";
@@ -76,7 +79,8 @@ int main(int argc, char** argv)
     CLI::App app{"What kernels get out of engine threads, beside the floors of the machine."};
     app.add_option("-g,--device", settings.device, "cpu, opencl, cuda:N")->capture_default_str();
     app.add_option("--seconds", settings.seconds, "of each rate")->capture_default_str();
-    app.add_option("--engines", settings.engines, "engine threads where several run; twice as many for the longest packets")->capture_default_str();
+    app.add_option("--engines", settings.engines, "engine threads where several run; twice as many for the longest packets")
+        ->capture_default_str();
     app.add_option("--only", settings.only, "one part")->check(CLI::IsMember({"hand-over", "baseline", "receive", "send"}));
     app.add_option("--rounds", rounds, "medians over so many")->capture_default_str()->check(CLI::Range(1, 100));
     app.add_option("--json", json, "write the table to FILE");

@@ -32,8 +32,9 @@ inline std::uint64_t resident_bytes()
     std::ifstream statm("/proc/self/statm");
     std::uint64_t size = 0, resident = 0;
     if (!(statm >> size >> resident))
-        throw error(errc::not_supported, fmt::format("{}: /proc/self/statm cannot be read, so memory cannot be watched; mount /proc",
-                                                     program_invocation_short_name));
+        throw error(errc::not_supported,
+                    fmt::format("{}: /proc/self/statm cannot be read, so memory cannot be watched; mount /proc",
+                                program_invocation_short_name));
     return resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }
 

@@ -4,8 +4,8 @@
 //   ./neighbor_bench                               7 rounds of half a second each way, engine on core 0, kernels on core 1
 //   ./neighbor_bench --mode inline --rounds 15     the good kernel runs the engine itself, on core 0
 //
-// The core of the bad queue's thread computes while the good one is alone, too: cores of one chip slow each other down, and threads of
-// one core, and that is no queue's doing.
+// The core of the bad queue's thread computes while the good one is alone, too: cores of one chip slow each other down, and
+// threads of one core, and that is no queue's doing.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 

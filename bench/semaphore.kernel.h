@@ -3,7 +3,7 @@
 
 #include "weftio/device/semaphore.h"
 
-WEFTIO_KERNEL void hand_over(WEFTIO_GLOBAL struct weftio_dev_semaphore *out, weftio_u32 items)
+WEFTIO_KERNEL void hand_over(WEFTIO_GLOBAL struct weftio_dev_semaphore* out, weftio_u32 items)
 {
     for (weftio_u32 index = 0; index < items; ++index) {
         if (weftio_dev_semaphore_wait_status(out, index, WEFTIO_DEV_SEMAPHORE_FREE, 0) != WEFTIO_DEV_OK)
@@ -13,7 +13,7 @@ WEFTIO_KERNEL void hand_over(WEFTIO_GLOBAL struct weftio_dev_semaphore *out, wef
 }
 
 /* Leaves in `right` how many items came as they were sent. */
-WEFTIO_KERNEL void take(WEFTIO_GLOBAL struct weftio_dev_semaphore *in, weftio_u32 items, WEFTIO_GLOBAL weftio_u32 *right)
+WEFTIO_KERNEL void take(WEFTIO_GLOBAL struct weftio_dev_semaphore* in, weftio_u32 items, WEFTIO_GLOBAL weftio_u32* right)
 {
     weftio_u32 count, first, good = 0;
 
@@ -27,7 +27,7 @@ WEFTIO_KERNEL void take(WEFTIO_GLOBAL struct weftio_dev_semaphore *in, weftio_u3
 }
 
 /* Sends every item back. */
-WEFTIO_KERNEL void echo(WEFTIO_GLOBAL struct weftio_dev_semaphore *in, WEFTIO_GLOBAL struct weftio_dev_semaphore *out,
+WEFTIO_KERNEL void echo(WEFTIO_GLOBAL struct weftio_dev_semaphore* in, WEFTIO_GLOBAL struct weftio_dev_semaphore* out,
                         weftio_u32 items)
 {
     weftio_u32 count, first;

@@ -91,7 +91,8 @@ running_kernel soak::launch(const eth_txq& out, double rate)
                .ps_per_packet = rate > 0 ? static_cast<std::uint64_t>(1e12 / rate) : 0,
                .start = eth_txq::timestamp(utc_now_ns() + (rate > 0 ? lead_ns : 0)),
                .interval_ns = rate > 0 ? interval_ns(rate) : 0,
-               .ahead = std::clamp(static_cast<std::uint32_t>(std::min(rate > 0 ? rate : 1e6, 1e6)), SOAK_BURST, slots / 2), // within a second
+               .ahead = std::clamp(static_cast<std::uint32_t>(std::min(rate > 0 ? rate : 1e6, 1e6)), SOAK_BURST,
+                                   slots / 2), // within a second
                .reserved = 0};
     if (paces_)
         return device_.launch(soak_pace_kernel, {}, out, frames_, static_cast<soak_orders*>(memory_.device_address()));
@@ -122,8 +123,8 @@ void soak::settle()
 void soak::prime()
 {
     for (std::uint32_t frame = 0; frame < primed; ++frame)
-        weftio_dev_eth_txq_send_enqueue_strong(out_.handle(), weftio_dev_buf_get(frames_.handle(), frame % SOAK_BURST), SOAK_FRAME_BYTES,
-                                               WEFTIO_DEV_SEND_NONE);
+        weftio_dev_eth_txq_send_enqueue_strong(out_.handle(), weftio_dev_buf_get(frames_.handle(), frame % SOAK_BURST),
+                                               SOAK_FRAME_BYTES, WEFTIO_DEV_SEND_NONE);
     weftio_dev_eth_txq_commit_strong(out_.handle());
     weftio_dev_eth_txq_push(out_.handle());
     enqueued_ = primed;
@@ -138,7 +139,8 @@ double soak::unbounded_rate(const eth_txq& out)
     std::uint64_t before = out.counters().sent;
     auto begin = clock::now();
     std::this_thread::sleep_for(std::chrono::seconds(2));
-    double rate = static_cast<double>(out.counters().sent - before) / std::chrono::duration<double>(clock::now() - begin).count();
+    double rate =
+        static_cast<double>(out.counters().sent - before) / std::chrono::duration<double>(clock::now() - begin).count();
     std::uint64_t moved = stop(kernel);
     if (!paces_)
         enqueued_ += moved;
@@ -160,8 +162,8 @@ bool soak::keeps_up(const eth_txq& out, double rate)
     return sent >= enough * due;
 }
 
-/// Forwarding, as many as it can. Pacing, the most at which it keeps up with a schedule: a frame that waits for its time costs more
-/// than late ones, which go in bursts.
+/// Forwarding, as many as it can. Pacing, the most at which it keeps up with a schedule: a frame that waits for its time costs
+/// more than late ones, which go in bursts.
 double soak::best_rate()
 {
     constexpr int halves = 4; // of the last step: 3 to 6 % of the rate
@@ -169,13 +171,16 @@ double soak::best_rate()
     if (!paces_)
         return unbounded_rate(out_);
     eth_txq out(port_, device_, {.entries = slots}); // one of its own: what is late here is not of the run
-    auto good = [&](double rate) { return keeps_up(out, rate) || keeps_up(out, rate); }; // once, somebody else may have had the core
+    auto good = [&](double rate) {
+        return keeps_up(out, rate) || keeps_up(out, rate);
+    }; // once, somebody else may have had the core
     double rate = unbounded_rate(out), too_much = rate;
     for (; !good(rate); rate /= 2)
         if (too_much = rate; rate < least)
-            throw error(errc::device_error, fmt::format("soak_bench: frames are late already at {:.0f} a second, because other programs take "
-                                                        "the cores; run fewer of them, or name a rate with --rate",
-                                                        rate));
+            throw error(errc::device_error,
+                        fmt::format("soak_bench: frames are late already at {:.0f} a second, because other programs take "
+                                    "the cores; run fewer of them, or name a rate with --rate",
+                                    rate));
     for (int half = 0; half < halves && too_much > rate; ++half) {
         double between = (rate + too_much) / 2;
         (good(between) ? rate : too_much) = between;
@@ -188,15 +193,24 @@ bench::counters soak::counters() const
     port_counters port = port_.counters();
     eth_rxq_counters in = in_.counters();
     eth_txq_counters out = out_.counters();
-    return {{"port received", port.received},   {"port received bytes", port.received_bytes},
-            {"port delivered", port.delivered}, {"port dropped", port.dropped_total()},
-            {"port missed", port.driver_missed}, {"port copied bytes", port.copied_bytes},
-            {"delivered", in.delivered},        {"delivered bytes", in.delivered_bytes},
-            {"out of buffer", in.out_of_buffer}, {"too long", in.too_long},
-            {"enqueued", out.enqueued},         {"sent", out.sent},
-            {"sent bytes", out.sent_bytes},     {"waited", out.waited},
-            {"failed", out.failed},             {"flushed", out.flushed},
-            {"copied bytes", out.copied_bytes}, {"in the past", out.tx_pp_timestamp_past_errors},
+    return {{"port received", port.received},
+            {"port received bytes", port.received_bytes},
+            {"port delivered", port.delivered},
+            {"port dropped", port.dropped_total()},
+            {"port missed", port.driver_missed},
+            {"port copied bytes", port.copied_bytes},
+            {"delivered", in.delivered},
+            {"delivered bytes", in.delivered_bytes},
+            {"out of buffer", in.out_of_buffer},
+            {"too long", in.too_long},
+            {"enqueued", out.enqueued},
+            {"sent", out.sent},
+            {"sent bytes", out.sent_bytes},
+            {"waited", out.waited},
+            {"failed", out.failed},
+            {"flushed", out.flushed},
+            {"copied bytes", out.copied_bytes},
+            {"in the past", out.tx_pp_timestamp_past_errors},
             {"scheduled", out_.schedule().count}};
 }
 
@@ -227,12 +241,15 @@ bool soak::run()
 {
     if (!paces_)
         prime();
-    double best = options_.rate > 0 ? 0 : best_rate(), wanted = options_.rate > 0 ? options_.rate : best * options_.load_percent / 100;
+    double best = options_.rate > 0 ? 0 : best_rate(),
+           wanted = options_.rate > 0 ? options_.rate : best * options_.load_percent / 100;
     bench::soak_watch watch;
     running_kernel kernel = launch(out_, wanted);
     std::uint64_t before = out_.counters().sent;
-    auto begin = clock::now(), end = begin + std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>(options_.minutes * 60));
-    for (auto next = begin; clock::now() < end && !interrupted && kernel.alive(); std::this_thread::sleep_until(std::min(next, end))) {
+    auto begin = clock::now(),
+         end = begin + std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>(options_.minutes * 60));
+    for (auto next = begin; clock::now() < end && !interrupted && kernel.alive();
+         std::this_thread::sleep_until(std::min(next, end))) {
         watch.look(counters());
         next += std::chrono::seconds(1);
     }
@@ -246,17 +263,20 @@ bool soak::run()
     bool good = missing.empty() && watch.went_back().empty() && grown_mib <= options_.growth_mib;
 
     fmt::print("{:<22}{} on {} ({}), {}\n", "scenario", options_.work, port_.spec(), port_.driver(),
-               paces_ ? "a wait and a frame each, engine in a thread of its own" : fmt::format("{} frames go round, inline", primed));
+               paces_ ? "a wait and a frame each, engine in a thread of its own"
+                      : fmt::format("{} frames go round, inline", primed));
     fmt::print("{:<22}{:.1f} min{}\n", "time", seconds / 60, interrupted ? ", interrupted" : "");
     fmt::print("{:<22}{}\n", "best rate", best > 0 ? fmt::format("{:.0f} a second", best) : "not measured");
-    fmt::print("{:<22}{:.0f} a second{}\n", "wanted rate", wanted, best > 0 ? fmt::format(", {:g} % of the best", options_.load_percent) : "");
+    fmt::print("{:<22}{:.0f} a second{}\n", "wanted rate", wanted,
+               best > 0 ? fmt::format(", {:g} % of the best", options_.load_percent) : "");
     fmt::print("{:<22}{:.0f} a second, {:.1f} % of the wanted\n", "reached rate", static_cast<double>(packets) / seconds,
                static_cast<double>(packets) / seconds / wanted * 100);
     fmt::print("{:<22}{} frames, {}\n", "conservation", packets, missing.empty() ? "none lost" : "LOST: " + missing);
     fmt::print("{:<22}{} looks at {} counters, {}\n", "monotonic", watch.looks(), counters().size(),
                watch.went_back().empty() ? "none went back" : "WENT BACK: " + watch.went_back());
     fmt::print("{:<22}{:.1f} MiB; grown by {:.2f} MiB, {:.2f} MiB an hour; at most {:.0f} MiB\n", "memory",
-               static_cast<double>(watch.last_resident_bytes()) / 1048576, grown_mib, watch.bytes_per_look() * 3600 / 1048576, options_.growth_mib);
+               static_cast<double>(watch.last_resident_bytes()) / 1048576, grown_mib, watch.bytes_per_look() * 3600 / 1048576,
+               options_.growth_mib);
     if (paces_) {
         schedule_error late = out_.schedule();
         fmt::print("{:<22}p50 {} ns, p99 {} ns, max {} ns; {} waits were in the past\n", "late", late.p50_ns, late.p99_ns,
@@ -276,9 +296,11 @@ int main(int argc, char** argv)
         ->check(CLI::IsMember({"forward", "pace"}))
         ->capture_default_str();
     app.add_option("--minutes", options.minutes, "how long")->check(CLI::Range(0.01, 1e6));
-    auto* rate = app.add_option("--rate", options.rate, "frames a second; nothing is measured before")->check(CLI::Range(1.0, 1e9));
+    auto* rate =
+        app.add_option("--rate", options.rate, "frames a second; nothing is measured before")->check(CLI::Range(1.0, 1e9));
     app.add_option("--load", options.load_percent,
-                   "percent of the best rate, which is measured first, for a few seconds. forward: as many as it can; pace: the most at which "
+                   "percent of the best rate, which is measured first, for a few seconds. forward: as many as it can; pace: "
+                   "the most at which "
                    "98 % of what was due in half a second has been sent by its end")
         ->check(CLI::Range(1.0, 100.0))
         ->capture_default_str()

@@ -34,7 +34,8 @@ void stop_on_signals()
 bool share_out_cores(session_options& options)
 {
     if (options.realtime != 0 && !spare_core()) {
-        fmt::print(stderr, "weftio-replay: --realtime takes a core of its own, and this process may use one only; leave it out\n");
+        fmt::print(stderr,
+                   "weftio-replay: --realtime takes a core of its own, and this process may use one only; leave it out\n");
         return false;
     }
     if (options.realtime != 0 && options.core < 0)

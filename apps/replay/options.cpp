@@ -123,7 +123,8 @@ std::uint64_t start_of(const std::string& text)
     std::uint64_t start_ns = required("--start-at", text, "1700000000.5, 2026-11-21T09:30:00Z or +SECONDS",
                                       [now_ns](const std::string& time) { return parse_time(time, now_ns); });
     if (start_ns < now_ns)
-        refuse(fmt::format("--start-at {}: was {} s ago; name a time to come, or +SECONDS", text, (now_ns - start_ns) / 1'000'000'000));
+        refuse(fmt::format("--start-at {}: was {} s ago; name a time to come, or +SECONDS", text,
+                           (now_ns - start_ns) / 1'000'000'000));
     return start_ns;
 }
 
@@ -135,7 +136,8 @@ std::uint64_t duration_of(const char* option, const std::string& text)
 /// An interface's bare name will do, as for tcpreplay; a word with a colon, a comma or of a port without either is a spec.
 std::string port_of(const std::string& text)
 {
-    bool spec = text.find_first_of(":,") != std::string::npos || text == "null" || text == "loopback" || text.starts_with("net_");
+    bool spec =
+        text.find_first_of(":,") != std::string::npos || text == "null" || text == "loopback" || text.starts_with("net_");
     return spec ? text : "iface:" + text;
 }
 
@@ -332,8 +334,9 @@ command parse_command_line(int argc, const char* const* argv)
             return say("weftio-replay " WEFTIO_VERSION "\n", 0);
         take_words(given, made);
     } catch (const CLI::ExtrasError&) {
-        return say(fmt::format("weftio-replay: no such option: {}; see weftio-replay --help\n", fmt::join(app.remaining(), " ")),
-                   static_cast<int>(outcome::usage));
+        return say(
+            fmt::format("weftio-replay: no such option: {}; see weftio-replay --help\n", fmt::join(app.remaining(), " ")),
+            static_cast<int>(outcome::usage));
     } catch (const CLI::Error& error) {
         return say(fmt::format("weftio-replay: {}\n", error.what()), static_cast<int>(outcome::usage));
     }

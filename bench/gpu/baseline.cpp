@@ -1,5 +1,6 @@
-// A burst as it is handled without queues that a kernel owns: the CPU copies it to the GPU, launches a kernel for it, copies the
-// answers back and waits, as programs on rte_gpudev do. No driver and no engine on either side: frames begin and end in the CPU's memory.
+// A burst as it is handled without queues that a kernel owns: the CPU copies it to the GPU, launches a kernel for it, copies
+// the answers back and waits, as programs on rte_gpudev do. No driver and no engine on either side: frames begin and end in the
+// CPU's memory.
 #include <dlfcn.h>
 
 #include <cstring>
@@ -29,7 +30,8 @@ class cpu_centric {
         const auto& kernel = answers ? answer_burst_kernel : look_at_burst_kernel;
         cuda_.check(cuda_.cuStreamCreate(&stream_, cuda::stream_non_blocking), "making a stream");
         cuda_.check(cuda_.cuModuleLoadData(&module_, kernel.cuda_image.data()), "loading kernels");
-        cuda_.check(cuda_.cuModuleGetFunction(&function_, module_, answers ? "answer_burst" : "look_at_burst"), "finding the kernel");
+        cuda_.check(cuda_.cuModuleGetFunction(&function_, module_, answers ? "answer_burst" : "look_at_burst"),
+                    "finding the kernel");
     }
     ~cpu_centric()
     {
@@ -59,7 +61,8 @@ class cpu_centric {
     bool is_right() const
     {
         frame_type expected = answers_ ? answered(frame_) : frame_;
-        return std::memcmp(static_cast<std::byte*>(pinned_.cpu_address()) + burst_bytes - frame_bytes, expected.data(), frame_bytes) == 0;
+        return std::memcmp(static_cast<std::byte*>(pinned_.cpu_address()) + burst_bytes - frame_bytes, expected.data(),
+                           frame_bytes) == 0;
     }
 
  private:
@@ -94,7 +97,8 @@ figures measure(cpu_centric&& way, const settings& settings)
     }
     if (!way.is_right())
         return {};
-    return {quantile(times, 0.5), static_cast<double>(times.size()) * burst / std::chrono::duration<double>(now - start).count() / 1e6};
+    return {quantile(times, 0.5),
+            static_cast<double>(times.size()) * burst / std::chrono::duration<double>(now - start).count() / 1e6};
 }
 
 } // namespace

@@ -4,13 +4,13 @@
 #include "weftio/device/eth_txq.h"
 
 /* Shows the host how far a run of a few seconds is; orders nothing, so it costs no round trip. */
-WEFTIO_FN void count_up(WEFTIO_GLOBAL weftio_u64 *count, weftio_u64 value)
+WEFTIO_FN void count_up(WEFTIO_GLOBAL weftio_u64* count, weftio_u64 value)
 {
-    weftio_store_relaxed_u32((WEFTIO_GLOBAL weftio_u32 *)count, (weftio_u32)value);
+    weftio_store_relaxed_u32((WEFTIO_GLOBAL weftio_u32*)count, (weftio_u32)value);
 }
 
 /* Answers every flag of the host: the floor for any hand-over. */
-WEFTIO_KERNEL void flag_echo(const WEFTIO_GLOBAL weftio_u32 *ping, WEFTIO_GLOBAL weftio_u32 *pong, weftio_u32 count)
+WEFTIO_KERNEL void flag_echo(const WEFTIO_GLOBAL weftio_u32* ping, WEFTIO_GLOBAL weftio_u32* pong, weftio_u32 count)
 {
     for (weftio_u32 turn = 1; turn <= count; ++turn) {
         while (weftio_load_acquire_sys_u32(ping) != turn) {
@@ -20,9 +20,9 @@ WEFTIO_KERNEL void flag_echo(const WEFTIO_GLOBAL weftio_u32 *ping, WEFTIO_GLOBAL
 }
 
 /* One frame goes round and round a loopback port: kernel, engine, kernel. */
-WEFTIO_KERNEL void frame_round_trips(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq,
-                                     WEFTIO_GLOBAL struct weftio_dev_buf_arr *frames, weftio_u32 strong, weftio_u32 count,
-                                     WEFTIO_GLOBAL weftio_u64 *times_ns)
+WEFTIO_KERNEL void frame_round_trips(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
+                                     WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, weftio_u32 strong, weftio_u32 count,
+                                     WEFTIO_GLOBAL weftio_u64* times_ns)
 {
     for (weftio_u32 turn = 0; turn < count && !weftio_dev_aborted(rxq->control); ++turn) {
         weftio_u32 received, first;
@@ -45,22 +45,23 @@ WEFTIO_KERNEL void frame_round_trips(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rx
 #define AT_ONCE 4 /* packets whose reads a lane has under way: over a bus it is their number that makes the rate */
 
 /* 16 bytes of a packet. */
-WEFTIO_FN weftio_u32 read_unit(const WEFTIO_GLOBAL weftio_u8 *packet, weftio_u32 unit)
+WEFTIO_FN weftio_u32 read_unit(const WEFTIO_GLOBAL weftio_u8* packet, weftio_u32 unit)
 {
     weftio_u32 a, b, c, d;
 
-    weftio_load_x4((const WEFTIO_GLOBAL weftio_u32 *)(packet + unit * 16), &a, &b, &c, &d);
+    weftio_load_x4((const WEFTIO_GLOBAL weftio_u32*)(packet + unit * 16), &a, &b, &c, &d);
     return a ^ b ^ c ^ d;
 }
 
-/* One lane's share of a batch. As many lanes as suit it read a packet, a warp at most, so that its address is asked for once. */
-WEFTIO_FN weftio_u32 read_share(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, weftio_u32 first, weftio_u32 count, weftio_u32 units)
+/* One lane's share of a batch. As many lanes as suit it read a packet, a warp at most: its address is asked for once. */
+WEFTIO_FN weftio_u32 read_share(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, weftio_u32 first, weftio_u32 count,
+                                weftio_u32 units)
 {
     weftio_u32 group = weftio_min_u32(weftio_min_u32(units, 32), weftio_block_lanes());
     weftio_u32 sum = 0, groups = units ? weftio_block_lanes() / group : 0;
 
     for (weftio_u32 packet = units ? weftio_lane() / group : count; packet < count; packet += AT_ONCE * groups) {
-        const WEFTIO_GLOBAL weftio_u8 *at[AT_ONCE];
+        const WEFTIO_GLOBAL weftio_u8* at[AT_ONCE];
         for (weftio_u32 i = 0; i < AT_ONCE; ++i)
             at[i] = weftio_dev_eth_rxq_address(rxq, first + weftio_min_u32(packet + i * groups, count - 1));
         for (weftio_u32 unit = weftio_lane() % group; unit < units; unit += group)
@@ -71,8 +72,8 @@ WEFTIO_FN weftio_u32 read_share(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *r
 }
 
 /* Receives until it is stopped; the lanes read the first `bytes` of every packet. Counts packets and adds up what it read. */
-WEFTIO_KERNEL void receive_all(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WEFTIO_GLOBAL weftio_u64 *packets, weftio_u32 bytes,
-                               weftio_u32 wait_ns)
+WEFTIO_KERNEL void receive_all(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL weftio_u64* packets,
+                               weftio_u32 bytes, weftio_u32 wait_ns)
 {
     weftio_u32 count, first, sum = 0, units = bytes / 16;
     weftio_u64 total = 0;
@@ -92,7 +93,8 @@ WEFTIO_KERNEL void receive_all(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WEF
 }
 
 /* Receives bursts of 32 and gives each back when all of it has been read. */
-WEFTIO_KERNEL void receive_bursts(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WEFTIO_GLOBAL weftio_u64 *sink, weftio_u32 bytes)
+WEFTIO_KERNEL void receive_bursts(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL weftio_u64* sink,
+                                  weftio_u32 bytes)
 {
     weftio_u32 count, first, sum = 0, units = bytes / 16;
 
@@ -107,17 +109,17 @@ WEFTIO_KERNEL void receive_bursts(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, 
 }
 
 /* Makes a frame its own answer: destination and source change places. */
-WEFTIO_FN void answer(WEFTIO_GLOBAL weftio_u8 *frame)
+WEFTIO_FN void answer(WEFTIO_GLOBAL weftio_u8* frame)
 {
-    WEFTIO_GLOBAL weftio_u32 *words = (WEFTIO_GLOBAL weftio_u32 *)frame;
+    WEFTIO_GLOBAL weftio_u32* words = (WEFTIO_GLOBAL weftio_u32*)frame;
     weftio_u32 a, b, c, d;
 
     weftio_load_x4(words, &a, &b, &c, &d);
     weftio_store_x4(words, b >> 16 | c << 16, c >> 16 | a << 16, a >> 16 | b << 16, d);
 }
 
-/* Answers bursts of 32 from where they lie. The slots of one burst go back with the answers to the next: by then they are sent. */
-WEFTIO_KERNEL void answer_bursts(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq)
+/* Answers bursts of 32 from where they lie. The slots of one burst go back with the answers to the next: they are sent then. */
+WEFTIO_KERNEL void answer_bursts(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq)
 {
     weftio_u32 count, first, sent, mask, answered = 0;
 
@@ -140,7 +142,7 @@ WEFTIO_KERNEL void answer_bursts(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, W
 }
 
 /* What a program without queues of its own launches for each burst: the first reads it, the second answers it. */
-WEFTIO_KERNEL void look_at_burst(WEFTIO_GLOBAL weftio_u8 *packets, WEFTIO_GLOBAL weftio_u32 *sink, weftio_u32 bytes)
+WEFTIO_KERNEL void look_at_burst(WEFTIO_GLOBAL weftio_u8* packets, WEFTIO_GLOBAL weftio_u32* sink, weftio_u32 bytes)
 {
     weftio_u32 sum = 0;
 
@@ -148,7 +150,7 @@ WEFTIO_KERNEL void look_at_burst(WEFTIO_GLOBAL weftio_u8 *packets, WEFTIO_GLOBAL
         sum += read_unit(packets, i);
     sink[weftio_lane() % 4] = sum;
 }
-WEFTIO_KERNEL void answer_burst(WEFTIO_GLOBAL weftio_u8 *packets, WEFTIO_GLOBAL weftio_u32 *sink, weftio_u32 bytes)
+WEFTIO_KERNEL void answer_burst(WEFTIO_GLOBAL weftio_u8* packets, WEFTIO_GLOBAL weftio_u32* sink, weftio_u32 bytes)
 {
     (void)sink;
     for (weftio_u32 i = weftio_lane(); i < bytes / 64; i += weftio_block_lanes())
@@ -156,8 +158,8 @@ WEFTIO_KERNEL void answer_burst(WEFTIO_GLOBAL weftio_u8 *packets, WEFTIO_GLOBAL 
 }
 
 /* Sends the same frames again and again, weakly, `ahead` entries a lane and commit, until it is stopped. */
-WEFTIO_KERNEL void post_weak(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr *frames, weftio_u32 ahead,
-                             WEFTIO_GLOBAL weftio_u64 *posted)
+WEFTIO_KERNEL void post_weak(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames,
+                             weftio_u32 ahead, WEFTIO_GLOBAL weftio_u64* posted)
 {
     weftio_u32 position, mask, round = ahead * weftio_block_lanes();
     weftio_u64 total = 0;
@@ -181,8 +183,8 @@ WEFTIO_KERNEL void post_weak(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, WEFTI
 }
 
 /* The same, strongly, from any number of blocks, each with a count of its own. */
-WEFTIO_KERNEL void post_strong(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr *frames, weftio_u32 ahead,
-                               WEFTIO_GLOBAL weftio_u64 *posted, WEFTIO_GLOBAL weftio_u32 *scratch)
+WEFTIO_KERNEL void post_strong(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames,
+                               weftio_u32 ahead, WEFTIO_GLOBAL weftio_u64* posted, WEFTIO_GLOBAL weftio_u32* scratch)
 {
     struct weftio_dev_buf frame = weftio_dev_buf_get(frames, weftio_lane());
     weftio_u64 total = 0;
@@ -204,8 +206,8 @@ WEFTIO_KERNEL void post_strong(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, WEF
 }
 
 /* Plain stores of 64 bytes to the same memory: what posting is measured against. */
-WEFTIO_KERNEL void store_lines(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, weftio_u32 ahead, WEFTIO_GLOBAL weftio_u64 *stored,
-                               WEFTIO_GLOBAL weftio_u32 *scratch)
+WEFTIO_KERNEL void store_lines(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, weftio_u32 ahead, WEFTIO_GLOBAL weftio_u64* stored,
+                               WEFTIO_GLOBAL weftio_u32* scratch)
 {
     weftio_u32 round = ahead * weftio_block_lanes(), going = 1, position = 0;
     weftio_u64 total = 0;

@@ -91,9 +91,9 @@ double burst_answered_ns(const device& device)
     auto kernel = device.launch(answer_bursts_kernel, {.blocks = 1, .lanes = 128}, in, out);
     std::uint32_t answers = 0;
     double p50 = time_bursts(in, [&, seen = 0u]() mutable {
-        answers += out.turn();
-        return answers - seen >= burst ? seen += burst : 0;
-    }).done_ns;
+                     answers += out.turn();
+                     return answers - seen >= burst ? seen += burst : 0;
+                 }).done_ns;
     return in.last_is(answered(some_frame())) ? p50 : 0;
 }
 

@@ -35,7 +35,8 @@ std::vector<sample> hand_over(const device& device, const settings& settings);
 std::vector<sample> receive_rates(const device& device, const settings& settings);
 /// What kernels post, with nobody behind the ring but a thread that completes; and what an engine then sends.
 std::vector<sample> send_rates(const device& device, const settings& settings);
-/// The way without queues that a kernel owns: copy, launch, copy back, wait, a burst of 32 at a time. Nothing where `device` is no GPU.
+/// The way without queues that a kernel owns: copy, launch, copy back, wait, a burst of 32 at a time. Nothing where `device` is
+/// no GPU.
 std::vector<sample> without_queues(const device& device, const settings& settings);
 
 /// What a burst is, and what its frames are: with queues of a kernel's and without.

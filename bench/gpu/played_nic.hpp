@@ -18,10 +18,10 @@ class played_queue {
 
  protected:
     played_queue(const device& device, std::size_t bytes)
-        : ring_(device.allocate(bytes, memory_kind::cpu_device)), control_(device.allocate(sizeof(weftio_dev_control), memory_kind::cpu_device)),
+        : ring_(device.allocate(bytes, memory_kind::cpu_device)),
+          control_(device.allocate(sizeof(weftio_dev_control), memory_kind::cpu_device)),
           handle_(device.allocate(sizeof(Handle), memory_kind::device))
-    {
-    }
+    {}
     template <class T>
     T* cpu(std::size_t offset) const
     {
@@ -66,16 +66,14 @@ class played_rxq : public played_queue<weftio_dev_eth_rxq> {
             std::memcpy(slot_of(slot), packet, bytes);
         weftio_cqe& cqe = cpu<weftio_cqe>(0)[slot];
         cqe.byte_count_be = weftio_swap32(bytes);
-        weftio_store_release_sys_u32(&cqe.publication, weftio_cqe_publication(next_, WEFTIO_CQE_OPCODE_RESPONDER_SEND, next_ >> std::countr_zero(depth_)));
+        weftio_store_release_sys_u32(&cqe.publication, weftio_cqe_publication(next_, WEFTIO_CQE_OPCODE_RESPONDER_SEND,
+                                                                              next_ >> std::countr_zero(depth_)));
         ++next_;
         --free_;
         return true;
     }
     /// Whether every packet published has been given back.
-    bool all_released() const
-    {
-        return ((weftio_swap32(weftio_load_acquire_sys_u32(dbrec())) - depth_ - next_) & 0xffff) == 0;
-    }
+    bool all_released() const { return ((weftio_swap32(weftio_load_acquire_sys_u32(dbrec())) - depth_ - next_) & 0xffff) == 0; }
     /// Whether this is in the slot that was filled last.
     template <class Frame>
     bool last_is(const Frame& frame) const
@@ -84,7 +82,10 @@ class played_rxq : public played_queue<weftio_dev_eth_rxq> {
     }
 
  private:
-    std::byte* slot_of(std::uint32_t slot) const { return cpu<std::byte>(depth_ * sizeof(weftio_cqe) + std::size_t{slot} * stride_); }
+    std::byte* slot_of(std::uint32_t slot) const
+    {
+        return cpu<std::byte>(depth_ * sizeof(weftio_cqe) + std::size_t{slot} * stride_);
+    }
     weftio_u32* dbrec() const { return cpu<weftio_u32>(depth_ * (sizeof(weftio_cqe) + stride_)); }
 
     std::uint32_t depth_, stride_, next_ = 0, free_ = 0;
@@ -94,7 +95,8 @@ class played_rxq : public played_queue<weftio_dev_eth_rxq> {
 class played_txq : public played_queue<weftio_dev_eth_txq> {
  public:
     played_txq(const device& device, std::uint32_t depth)
-        : played_queue(device, depth * WEFTIO_WQE_BLOCK_BYTES + 192), depth_(depth), filled_(device.allocate(depth / 8, memory_kind::device))
+        : played_queue(device, depth * WEFTIO_WQE_BLOCK_BYTES + 192), depth_(depth),
+          filled_(device.allocate(depth / 8, memory_kind::device))
     {
         weftio_dev_eth_txq made{};
         made.ring.segments = kernel<weftio_u32>(0);
@@ -125,7 +127,8 @@ class played_txq : public played_queue<weftio_dev_eth_txq> {
     std::size_t end() const { return std::size_t{depth_} * WEFTIO_WQE_BLOCK_BYTES; }
     void complete(std::uint32_t last)
     {
-        weftio_store_release_sys_u32(&cpu<weftio_cqe>(end())->publication, weftio_cqe_publication(last, WEFTIO_CQE_OPCODE_REQUESTER, 0));
+        weftio_store_release_sys_u32(&cpu<weftio_cqe>(end())->publication,
+                                     weftio_cqe_publication(last, WEFTIO_CQE_OPCODE_REQUESTER, 0));
     }
 
     std::uint32_t depth_, seen_ = 0;
@@ -136,12 +139,12 @@ class played_txq : public played_queue<weftio_dev_eth_txq> {
 template <class Turn>
 class played_thread {
  public:
-    explicit played_thread(Turn turn) : thread_([turn, this] {
-        while (!ending_.load(std::memory_order_relaxed))
-            turn();
-    })
-    {
-    }
+    explicit played_thread(Turn turn)
+        : thread_([turn, this] {
+              while (!ending_.load(std::memory_order_relaxed))
+                  turn();
+          })
+    {}
     ~played_thread()
     {
         ending_ = true;

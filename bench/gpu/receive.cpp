@@ -24,11 +24,12 @@ class source {
  public:
     source(const device& device, const shape& shape, std::uint32_t number)
         : port_(port::open(fmt::format("net_null_gpu{},size={}", number, shape.bytes), busy_port())),
-          queue_(port_, device, {.packets = 8192, .max_packet_bytes = shape.bytes, .buffers = shape.buffers, .verify_checksums = false}), packets_(device),
-          kernel_(device.launch(receive_all_kernel, {.blocks = 1, .lanes = shape.lanes}, queue_, packets_.on_device(), shape.read_bytes, 20000u)),
+          queue_(port_, device,
+                 {.packets = 8192, .max_packet_bytes = shape.bytes, .buffers = shape.buffers, .verify_checksums = false}),
+          packets_(device), kernel_(device.launch(receive_all_kernel, {.blocks = 1, .lanes = shape.lanes}, queue_,
+                                                  packets_.on_device(), shape.read_bytes, 20000u)),
           all_(port_, {}, flow_action::to(queue_))
-    {
-    }
+    {}
     std::uint64_t packets() const { return packets_.value(); }
 
  private:
@@ -93,10 +94,12 @@ std::vector<sample> receive_rates(const device& device, const settings& settings
                            receive_mpps(device, settings, {1472, 1472, 1024}, engines) * 1472 / 1000});
     if (device.name().starts_with("cuda"))
         for (shape staged : {shape{64, 64, 256, memory_kind::device}, shape{1472, 1472, 1024, memory_kind::device}})
-            samples.push_back({fmt::format("receive {} B, staged, {} lanes", staged.bytes, staged.lanes), "Mpps", receive_mpps(device, settings, staged, 1)});
+            samples.push_back({fmt::format("receive {} B, staged, {} lanes", staged.bytes, staged.lanes), "Mpps",
+                               receive_mpps(device, settings, staged, 1)});
     samples.push_back({"copy, pinned memory to GPU", "GB/s", copy_gbytes(device)});
     for (std::uint32_t lanes : {32u, 256u, 1024u})
-        samples.push_back({fmt::format("published 64 B, not copied, {} lanes", lanes), "Mpps", published_mpps(device, settings, lanes, false)});
+        samples.push_back({fmt::format("published 64 B, not copied, {} lanes", lanes), "Mpps",
+                           published_mpps(device, settings, lanes, false)});
     samples.push_back({"published 64 B, copied, 256 lanes", "Mpps", published_mpps(device, settings, 256, true)});
     return samples;
 }

@@ -20,9 +20,9 @@ constexpr std::uint32_t depth = 32768, most_blocks = 8;
 class tallies {
  public:
     explicit tallies(const device& device)
-        : counts_(device.allocate(most_blocks * 64, memory_kind::cpu_device)), scratch_(device.allocate(most_blocks * 4, memory_kind::device))
-    {
-    }
+        : counts_(device.allocate(most_blocks * 64, memory_kind::cpu_device)),
+          scratch_(device.allocate(most_blocks * 4, memory_kind::device))
+    {}
     weftio_u64* counts() const { return static_cast<weftio_u64*>(counts_.device_address()); }
     weftio_u32* scratch() const { return static_cast<weftio_u32*>(scratch_.device_address()); }
     std::uint64_t sum() const
@@ -67,10 +67,12 @@ std::vector<sample> send_rates(const device& device, const settings& settings)
     std::vector<sample> samples;
     auto add = [&](std::string what, double value) { samples.push_back({std::move(what), "M/s", value}); };
     add("plain stores of 64 B, 1024 lanes", posted_millions(device, settings, [&](auto& queue, auto&, auto& tallies) {
-            return device.launch(store_lines_kernel, {.blocks = 1, .lanes = 1024}, queue, 8u, tallies.counts(), tallies.scratch());
+            return device.launch(store_lines_kernel, {.blocks = 1, .lanes = 1024}, queue, 8u, tallies.counts(),
+                                 tallies.scratch());
         }));
     for (std::uint32_t lanes : {32u, 256u, 1024u})
-        add(fmt::format("posted weak, {} lanes", lanes), posted_millions(device, settings, [&](auto& queue, auto& frames, auto& tallies) {
+        add(fmt::format("posted weak, {} lanes", lanes),
+            posted_millions(device, settings, [&](auto& queue, auto& frames, auto& tallies) {
                 return device.launch(post_weak_kernel, {.blocks = 1, .lanes = lanes}, queue, frames, 8u, tallies.counts());
             }));
     for (grid shape : {grid{1, 32}, grid{1, 256}, grid{1, 1024}, grid{8, 256}})
@@ -79,7 +81,8 @@ std::vector<sample> send_rates(const device& device, const settings& settings)
                 return device.launch(post_strong_kernel, shape, queue, frames, 8u, tallies.counts(), tallies.scratch());
             }));
     for (std::uint32_t lanes : {1u, 256u, 1024u})
-        samples.push_back({fmt::format("sent by the engine, weak, {} lanes", lanes), "Mpps", sent_mpps(device, settings, lanes)});
+        samples.push_back(
+            {fmt::format("sent by the engine, weak, {} lanes", lanes), "Mpps", sent_mpps(device, settings, lanes)});
     return samples;
 }
 

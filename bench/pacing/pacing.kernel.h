@@ -19,14 +19,14 @@ struct schedule {
 };
 
 /* Enqueues pairs `first` .. `first + pairs - 1` of the schedule at `position`. Returns the time of the pair behind them. */
-WEFTIO_FN weftio_u64 enqueue_pairs(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq,
-                                   const WEFTIO_GLOBAL struct weftio_dev_buf_arr *frames, weftio_u64 interval_ns,
+WEFTIO_FN weftio_u64 enqueue_pairs(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
+                                   const WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, weftio_u64 interval_ns,
                                    weftio_u32 first, weftio_u32 pairs, weftio_u32 position, weftio_u64 when)
 {
     for (weftio_u32 pair = first; pair < first + pairs; ++pair, position += 2) {
         struct weftio_dev_buf frame = weftio_dev_buf_get(frames, pair); /* as many as `ahead`: sent when its turn comes again */
 
-        *(WEFTIO_GLOBAL weftio_u32 *)(frame.address + FRAME_SEQUENCE_AT) = pair;
+        *(WEFTIO_GLOBAL weftio_u32*)(frame.address + FRAME_SEQUENCE_AT) = pair;
         weftio_dev_eth_txq_wait_time_enqueue_weak(txq, when, position, WEFTIO_DEV_SEND_NONE);
         weftio_dev_eth_txq_send_enqueue_weak(txq, frame, FRAME_BYTES, position + 1, WEFTIO_DEV_SEND_NOTIFY);
         when = weftio_dev_timestamp_add(when, interval_ns);
@@ -35,8 +35,8 @@ WEFTIO_FN weftio_u64 enqueue_pairs(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq,
 }
 
 /* One lane. Ends when everything is enqueued: the NIC keeps the times. */
-WEFTIO_KERNEL void pacing(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr *frames,
-                          WEFTIO_GLOBAL struct schedule *schedule)
+WEFTIO_KERNEL void pacing(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames,
+                          WEFTIO_GLOBAL struct schedule* schedule)
 {
     weftio_u32 position, mask, pairs, done = 0;
     weftio_s32 status = WEFTIO_DEV_OK;

@@ -16,8 +16,8 @@ struct soak_orders {
 };
 
 /* Sends packets from where they lie and gives slots back as sends complete. What a kernel before it has sent is done by now. */
-WEFTIO_KERNEL void soak_forward(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq,
-                                WEFTIO_GLOBAL struct soak_orders *orders)
+WEFTIO_KERNEL void soak_forward(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
+                                WEFTIO_GLOBAL struct soak_orders* orders)
 {
     weftio_u32 count, first, position, mask, released = rxq->received, idle = 0;
     weftio_u64 moved = 0, begin = weftio_dev_clock_ns(rxq->clock);
@@ -55,8 +55,8 @@ WEFTIO_KERNEL void soak_forward(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WE
 }
 
 /* Enqueues a wait and a frame for every interval. */
-WEFTIO_KERNEL void soak_pace(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr *frames,
-                             WEFTIO_GLOBAL struct soak_orders *orders)
+WEFTIO_KERNEL void soak_pace(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames,
+                             WEFTIO_GLOBAL struct soak_orders* orders)
 {
     weftio_u32 position, mask;
     weftio_u64 moved = 0, when = orders->start;
@@ -65,7 +65,8 @@ WEFTIO_KERNEL void soak_pace(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, WEFTI
     while (weftio_dev_eth_txq_wait_room(txq, mask + 1 - 2 * orders->ahead + 2 * SOAK_BURST, 0) == WEFTIO_DEV_OK) {
         for (weftio_u32 pair = 0; pair < SOAK_BURST; ++pair, position += 2) {
             weftio_dev_eth_txq_wait_time_enqueue_weak(txq, when, position, WEFTIO_DEV_SEND_NONE);
-            weftio_dev_eth_txq_send_enqueue_weak(txq, weftio_dev_buf_get(frames, pair), SOAK_FRAME_BYTES, position + 1, WEFTIO_DEV_SEND_NONE);
+            weftio_dev_eth_txq_send_enqueue_weak(txq, weftio_dev_buf_get(frames, pair), SOAK_FRAME_BYTES, position + 1,
+                                                 WEFTIO_DEV_SEND_NONE);
             when = weftio_dev_timestamp_add(when, orders->interval_ns);
         }
         weftio_dev_eth_txq_commit_weak(txq, 2 * SOAK_BURST); /* also when it says that the host wants an end */

@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
 #include <thread>
@@ -25,10 +25,12 @@ volatile std::sig_atomic_t interrupted = 0;
 void write_headers(std::uint8_t* to, const weftio::port& port)
 {
     constexpr std::uint8_t ip_bytes = FRAME_BYTES - 14, udp_bytes = ip_bytes - 20;
+    // clang-format off
     constexpr std::array<std::uint8_t, 42> headers{
-        0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0x08, 0x00,                           // Ethernet
-        0x45, 0, 0, ip_bytes, 0, 0, 0, 0, 64, 17, 0, 0, 192, 168, 1, 1, 192, 168, 1, 2,             // IPv4
-        0x08, 0x2a, 0x08, 0x2a, 0, udp_bytes, 0, 0};                                                // UDP
+        0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0x08, 0x00,               // Ethernet
+        0x45, 0, 0, ip_bytes, 0, 0, 0, 0, 64, 17, 0, 0, 192, 168, 1, 1, 192, 168, 1, 2, // IPv4
+        0x08, 0x2a, 0x08, 0x2a, 0, udp_bytes, 0, 0};                                    // UDP
+    // clang-format on
     std::copy(headers.begin(), headers.end(), to);
     auto source = port.mac();
     std::copy(source.begin(), source.end(), to + 6);
@@ -56,7 +58,8 @@ int run(const std::string& port_spec, const std::string& device_spec, std::uint3
                             }});
 
     // 4. The kernel.
-    auto kernel = device.launch(produce_send_kernel, {.blocks = 1, .lanes = lanes}, queue, frames, headers.device_address(), count);
+    auto kernel =
+        device.launch(produce_send_kernel, {.blocks = 1, .lanes = lanes}, queue, frames, headers.device_address(), count);
 
     // 5. Wait for it, and for what it has pushed.
     while (!interrupted && !failed && (kernel.alive() || queue.counters().sent < count)) {
@@ -77,7 +80,8 @@ int main(int argc, char** argv)
     CLI::App app{"A kernel builds UDP datagrams and sends them, every lane at its own position of the queue."};
     std::string port = "null", device = "cpu";
     std::uint32_t lanes = 32, count = 1000;
-    app.add_option("-n,--port", port, "iface:NAME, tap:NAME, pcap:tx=FILE, null, a PCI address or DPDK devargs")->capture_default_str();
+    app.add_option("-n,--port", port, "iface:NAME, tap:NAME, pcap:tx=FILE, null, a PCI address or DPDK devargs")
+        ->capture_default_str();
     app.add_option("-g,--device", device, "where the kernel runs: cpu, opencl, opencl:N")->capture_default_str();
     app.add_option("--lanes", lanes, "lanes of the kernel's one block")->capture_default_str()->check(CLI::Range(1, 1024));
     app.add_option("--count", count, "how many datagrams")->capture_default_str();

@@ -6,7 +6,7 @@
 #define FRAME_BYTES 106 /* Ethernet 14, IPv4 20, UDP 8, payload 64 */
 
 /* One UDP datagram of 64 bytes; the NIC fills in the checksums. */
-WEFTIO_FN void produce(WEFTIO_GLOBAL weftio_u8 *frame, const WEFTIO_GLOBAL weftio_u8 *headers, weftio_u32 sequence)
+WEFTIO_FN void produce(WEFTIO_GLOBAL weftio_u8* frame, const WEFTIO_GLOBAL weftio_u8* headers, weftio_u32 sequence)
 {
     for (weftio_u32 byte = 0; byte < 42; ++byte)
         frame[byte] = headers[byte];
@@ -15,8 +15,8 @@ WEFTIO_FN void produce(WEFTIO_GLOBAL weftio_u8 *frame, const WEFTIO_GLOBAL wefti
 }
 
 /* Weak mode: every lane knows its own position, and neighbours lie side by side. */
-WEFTIO_KERNEL void produce_send(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr *frames,
-                                const WEFTIO_GLOBAL weftio_u8 *headers, weftio_u32 count)
+WEFTIO_KERNEL void produce_send(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames,
+                                const WEFTIO_GLOBAL weftio_u8* headers, weftio_u32 count)
 {
     weftio_u32 position, mask, round;
 

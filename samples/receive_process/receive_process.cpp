@@ -4,13 +4,13 @@
 //   ./receive_process -n iface:veth0 -g opencl   from an interface, through OpenCL
 #include "receive_process.kernel.h"
 
-#include <fmt/format.h>
-#include <unistd.h>
 #include <chrono>
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
+#include <fmt/format.h>
 #include <thread>
+#include <unistd.h>
 
 #include "weftio/weftio.hpp"
 

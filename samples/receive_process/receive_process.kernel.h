@@ -13,7 +13,7 @@ struct statistics {
     weftio_u32 frames[PROTOCOLS], bytes[PROTOCOLS];
 };
 
-WEFTIO_FN weftio_u32 be16(const WEFTIO_GLOBAL weftio_u8 *at)
+WEFTIO_FN weftio_u32 be16(const WEFTIO_GLOBAL weftio_u8* at)
 {
     return (weftio_u32)at[0] << 8 | at[1];
 }
@@ -23,11 +23,11 @@ WEFTIO_FN weftio_u32 transport_bit(weftio_u32 number)
 }
 
 /* Only the first fragment of a datagram has the header of its transport. */
-WEFTIO_FN weftio_u32 ipv4_bits(const WEFTIO_GLOBAL weftio_u8 *header, weftio_u32 bytes)
+WEFTIO_FN weftio_u32 ipv4_bits(const WEFTIO_GLOBAL weftio_u8* header, weftio_u32 bytes)
 {
     return 1u << IP | (bytes >= 20 && (be16(header + 6) & 0x1fff) == 0 ? transport_bit(header[9]) : 0);
 }
-WEFTIO_FN weftio_u32 ipv6_bits(const WEFTIO_GLOBAL weftio_u8 *header, weftio_u32 bytes)
+WEFTIO_FN weftio_u32 ipv6_bits(const WEFTIO_GLOBAL weftio_u8* header, weftio_u32 bytes)
 {
     weftio_u32 at = 40, next = bytes >= 40 ? header[6] : 59;
     while ((next == 0 || next == 43 || next == 44 || next == 60) && at + 8 <= bytes) { /* extension headers */
@@ -41,7 +41,7 @@ WEFTIO_FN weftio_u32 ipv6_bits(const WEFTIO_GLOBAL weftio_u8 *header, weftio_u32
 }
 
 /* A bit for every protocol of a packet. */
-WEFTIO_FN weftio_u32 protocol_bits(const struct weftio_dev_packet *packet)
+WEFTIO_FN weftio_u32 protocol_bits(const struct weftio_dev_packet* packet)
 {
     weftio_u32 at = 12, type = be16(packet->address + at);
     weftio_u32 bits = 1u << ETH | (packet->flags & WEFTIO_DEV_PACKET_VLAN_STRIPPED ? 1u << VLAN : 0);
@@ -58,7 +58,7 @@ WEFTIO_FN weftio_u32 protocol_bits(const struct weftio_dev_packet *packet)
 }
 
 /* Hands every batch that arrives to `process`. An item is free by then: each that is not holds at least one other slot. */
-WEFTIO_KERNEL void receive(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WEFTIO_GLOBAL struct weftio_dev_semaphore *to_process)
+WEFTIO_KERNEL void receive(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL struct weftio_dev_semaphore* to_process)
 {
     weftio_u32 count, first, item = 0;
     weftio_s32 status;
@@ -70,8 +70,8 @@ WEFTIO_KERNEL void receive(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WEFTIO_
 }
 
 /* Adds up one lane's share of a batch. */
-WEFTIO_FN void add_share(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, weftio_u32 first, weftio_u32 count,
-                         WEFTIO_GLOBAL struct statistics *sum)
+WEFTIO_FN void add_share(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, weftio_u32 first, weftio_u32 count,
+                         WEFTIO_GLOBAL struct statistics* sum)
 {
     struct statistics mine = {{0}, {0}};
     struct weftio_dev_packet packet;
@@ -91,14 +91,14 @@ WEFTIO_FN void add_share(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, wef
 }
 
 /* Counts what is in a batch, tells the CPU, and gives the slots back to the NIC. */
-WEFTIO_KERNEL void process(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WEFTIO_GLOBAL struct weftio_dev_semaphore *to_process,
-                           WEFTIO_GLOBAL struct weftio_dev_semaphore *to_cpu)
+WEFTIO_KERNEL void process(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL struct weftio_dev_semaphore* to_process,
+                           WEFTIO_GLOBAL struct weftio_dev_semaphore* to_cpu)
 {
     WEFTIO_SHARED weftio_u32 batch_count, batch_first;
     WEFTIO_SHARED weftio_s32 status;
     weftio_u32 count = 0, first = 0;
     for (weftio_u32 item = 0;; ++item) {
-        WEFTIO_GLOBAL void *info = weftio_dev_semaphore_get_custom_info_addr(to_cpu, item);
+        WEFTIO_GLOBAL void* info = weftio_dev_semaphore_get_custom_info_addr(to_cpu, item);
         if (weftio_lane() == 0) {
             status = weftio_dev_semaphore_wait_status(to_cpu, item, WEFTIO_DEV_SEMAPHORE_FREE, 0);
             if (status == WEFTIO_DEV_OK)
@@ -109,7 +109,7 @@ WEFTIO_KERNEL void process(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WEFTIO_
         weftio_block_barrier(); /* every lane sees what lane 0 found */
         if (status != WEFTIO_DEV_OK)
             return;
-        add_share(rxq, batch_first, batch_count, (WEFTIO_GLOBAL struct statistics *)info);
+        add_share(rxq, batch_first, batch_count, (WEFTIO_GLOBAL struct statistics*)info);
         weftio_block_barrier(); /* no lane looks at a packet any more */
         if (weftio_lane() == 0) {
             weftio_dev_semaphore_set_status(to_cpu, item, WEFTIO_DEV_SEMAPHORE_READY);

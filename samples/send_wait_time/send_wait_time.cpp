@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
 #include <thread>
@@ -19,7 +19,7 @@ WEFTIO_DEFINE_KERNEL(send_wait_time, "send_wait_time.kernel.h");
 
 namespace {
 
-constexpr std::uint64_t lead_ns = 50'000'000;         // from now to the first burst
+constexpr std::uint64_t lead_ns = 50'000'000;              // from now to the first burst
 constexpr std::uint64_t longest_interval_ns = 500'000'000; // the last burst must be within the queue's horizon
 volatile std::sig_atomic_t interrupted = 0;
 
@@ -39,7 +39,8 @@ int run(const std::string& port_spec, const std::string& device_spec, std::uint3
     // 1. Where kernels run, and where frames go.
     auto device = weftio::device::open(device_spec);
     auto port = weftio::port::open(port_spec);
-    fmt::print("Sending {} bursts of {} frames on {} ({}) with a kernel on {}\n", BURSTS, FRAMES, port.spec(), port.driver(), device.name());
+    fmt::print("Sending {} bursts of {} frames on {} ({}) with a kernel on {}\n", BURSTS, FRAMES, port.spec(), port.driver(),
+               device.name());
 
     // 2. A queue that the kernel owns, and frames.
     weftio::eth_txq queue(port, device);
@@ -51,16 +52,18 @@ int run(const std::string& port_spec, const std::string& device_spec, std::uint3
     std::uint32_t sent = 0;
     bool failed = false;
     weftio::progress_engine progress;
-    progress.attach(queue, {.on_sent = [&](const weftio::send_notification&) { ++sent; },
-                            .on_error = [&](const weftio::send_failure& failure) {
-                                fmt::print(stderr, "{}\n", failure.text);
-                                failed = true;
-                            }});
+    auto count = [&](const weftio::send_notification&) { ++sent; };
+    auto report = [&](const weftio::send_failure& failure) {
+        fmt::print(stderr, "{}\n", failure.text);
+        failed = true;
+    };
+    progress.attach(queue, {.on_sent = count, .on_error = report});
 
     // 4. The kernel: it is told when to start, and has returned long before.
     auto memory = device.allocate(sizeof(schedule), weftio::memory_kind::cpu_device);
     auto* when = static_cast<schedule*>(memory.cpu_address());
-    auto kernel = device.launch(send_wait_time_kernel, {.blocks = 1, .lanes = lanes}, queue, frames, memory.device_address(), interval_ns);
+    auto kernel = device.launch(send_wait_time_kernel, {.blocks = 1, .lanes = lanes}, queue, frames, memory.device_address(),
+                                interval_ns);
     while (!interrupted && kernel.alive() && !weftio_load_acquire_sys_u32(&when->running))
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     weftio_store_release_sys_u64(&when->start, weftio::eth_txq::timestamp(weftio::utc_now_ns() + lead_ns));
@@ -73,8 +76,8 @@ int run(const std::string& port_spec, const std::string& device_spec, std::uint3
     }
     auto counters = queue.counters();
     auto late = queue.schedule();
-    fmt::print("sent {}, failed {}, flushed {}; handed over late by p50 {} ns, p99 {} ns, max {} ns, {} past\n", counters.sent, counters.failed,
-               counters.flushed, late.p50_ns, late.p99_ns, late.max_ns, counters.tx_pp_timestamp_past_errors);
+    fmt::print("sent {}, failed {}, flushed {}; handed over late by p50 {} ns, p99 {} ns, max {} ns, {} past\n", counters.sent,
+               counters.failed, counters.flushed, late.p50_ns, late.p99_ns, late.max_ns, counters.tx_pp_timestamp_past_errors);
     return failed ? 1 : 0;
 }
 
@@ -86,9 +89,12 @@ int main(int argc, char** argv)
     std::string port = "null", device = "cpu";
     std::uint32_t lanes = FRAMES;
     std::uint64_t interval_ns = 5'000'000;
-    app.add_option("-n,--port", port, "iface:NAME, tap:NAME, pcap:tx=FILE, null, a PCI address or DPDK devargs")->capture_default_str();
+    app.add_option("-n,--port", port, "iface:NAME, tap:NAME, pcap:tx=FILE, null, a PCI address or DPDK devargs")
+        ->capture_default_str();
     app.add_option("-g,--device", device, "where the kernel runs: cpu, opencl, opencl:N")->capture_default_str();
-    app.add_option("-t,--interval", interval_ns, "nanoseconds from burst to burst")->capture_default_str()->check(CLI::Range(std::uint64_t{0}, longest_interval_ns));
+    app.add_option("-t,--interval", interval_ns, "nanoseconds from burst to burst")
+        ->capture_default_str()
+        ->check(CLI::Range(std::uint64_t{0}, longest_interval_ns));
     app.add_option("--lanes", lanes, "lanes of the kernel's one block")->capture_default_str();
     CLI11_PARSE(app, argc, argv);
 

@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
+#include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
 #include <thread>
@@ -83,7 +83,8 @@ int main(int argc, char** argv)
     std::string port = "pcap:builtin", device = "cpu";
     std::uint32_t lanes = 1, count = 0;
     double seconds = 0;
-    app.add_option("-n,--port", port, "pcap:FILE, iface:NAME, tap:NAME, null, a PCI address or DPDK devargs")->capture_default_str();
+    app.add_option("-n,--port", port, "pcap:FILE, iface:NAME, tap:NAME, null, a PCI address or DPDK devargs")
+        ->capture_default_str();
     app.add_option("-g,--device", device, "where the kernel runs: cpu, opencl, opencl:N")->capture_default_str();
     app.add_option("--lanes", lanes, "lanes of the kernel's one block")->capture_default_str();
     app.add_option("--count", count, "end after so many packets (0: no limit)")->capture_default_str();

@@ -20,7 +20,7 @@ struct report {
     struct report_line lines[REPORT_LINES];
 };
 
-WEFTIO_KERNEL void simple_receive(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WEFTIO_GLOBAL struct report *report)
+WEFTIO_KERNEL void simple_receive(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL struct report* report)
 {
     weftio_u32 count, first, released = 0;
     weftio_s32 status;
@@ -29,7 +29,7 @@ WEFTIO_KERNEL void simple_receive(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, 
         /* Every lane of the block calls; all of them see the same count and first. */
         status = weftio_dev_eth_rxq_receive_block(rxq, 0, 1000000, &count, &first);
         for (weftio_u32 i = weftio_lane(); i < count; i += weftio_block_lanes()) {
-            WEFTIO_GLOBAL struct report_line *line = &report->lines[(first + i) % REPORT_LINES];
+            WEFTIO_GLOBAL struct report_line* line = &report->lines[(first + i) % REPORT_LINES];
             struct weftio_dev_packet packet;
             if (weftio_dev_eth_rxq_packet(rxq, first + i, &packet) != WEFTIO_DEV_OK)
                 continue; /* cannot be: the packet is ours until released */

@@ -3,7 +3,7 @@
 #include "weftio/device/eth_rxq.h"
 
 /* Counts packets into `total` until the host asks it to end. One lane. */
-WEFTIO_KERNEL void count_packets(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WEFTIO_GLOBAL weftio_u32 *total)
+WEFTIO_KERNEL void count_packets(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL weftio_u32* total)
 {
     weftio_u32 count, first;
     weftio_s32 status;

@@ -29,9 +29,12 @@ std::string words_of(const std::function<void()>& call)
     eth_rxq lost(port, gpu);
     running_kernel kernel = gpu.launch(touch_nothing_kernel, {}, lost, static_cast<weftio_u32*>(nullptr));
     fmt::print(stderr, "first: {}\n", words_of([&] { kernel.wait_for(patience); }));
-    fmt::print(stderr, "again: {}\n", words_of([&] { gpu.launch(touch_nothing_kernel, {}, lost, static_cast<weftio_u32*>(nullptr)); }));
+    fmt::print(stderr, "again: {}\n",
+               words_of([&] { gpu.launch(touch_nothing_kernel, {}, lost, static_cast<weftio_u32*>(nullptr)); }));
     fmt::print(stderr, "opened anew: {}\n", words_of([&] {
-                   device::open(gpu_spec()).launch(touch_nothing_kernel, {}, lost, static_cast<weftio_u32*>(nullptr)).wait_for(patience);
+                   device::open(gpu_spec())
+                       .launch(touch_nothing_kernel, {}, lost, static_cast<weftio_u32*>(nullptr))
+                       .wait_for(patience);
                }));
     eth_rxq queue(port, device::open("cpu"));
     flow all(port, {}, flow_action::to(queue));

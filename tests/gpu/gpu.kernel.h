@@ -19,26 +19,27 @@ WEFTIO_FN weftio_u32 frame_word(weftio_u32 number, weftio_u32 word)
     return (number ^ 0x5bd1e995u) * 2654435761u + word * 0x9e3779b9u;
 }
 
-WEFTIO_FN void write_unit(WEFTIO_GLOBAL weftio_u8 *frame, weftio_u32 number, weftio_u32 unit)
+WEFTIO_FN void write_unit(WEFTIO_GLOBAL weftio_u8* frame, weftio_u32 number, weftio_u32 unit)
 {
     weftio_u32 word = unit * 4;
 
-    weftio_store_x4((WEFTIO_GLOBAL weftio_u32 *)(frame + unit * FRAME_UNIT_BYTES), frame_word(number, word), frame_word(number, word + 1),
-                    frame_word(number, word + 2), frame_word(number, word + 3));
+    weftio_store_x4((WEFTIO_GLOBAL weftio_u32*)(frame + unit * FRAME_UNIT_BYTES), frame_word(number, word),
+                    frame_word(number, word + 1), frame_word(number, word + 2), frame_word(number, word + 3));
 }
 
 /* 0 when these four words are frame `number`'s. */
-WEFTIO_FN weftio_u32 wrong_unit(const WEFTIO_GLOBAL weftio_u8 *frame, weftio_u32 number, weftio_u32 unit)
+WEFTIO_FN weftio_u32 wrong_unit(const WEFTIO_GLOBAL weftio_u8* frame, weftio_u32 number, weftio_u32 unit)
 {
     weftio_u32 a, b, c, d, word = unit * 4;
 
-    weftio_load_x4((const WEFTIO_GLOBAL weftio_u32 *)(frame + unit * FRAME_UNIT_BYTES), &a, &b, &c, &d);
+    weftio_load_x4((const WEFTIO_GLOBAL weftio_u32*)(frame + unit * FRAME_UNIT_BYTES), &a, &b, &c, &d);
     return a != frame_word(number, word) || b != frame_word(number, word + 1) || c != frame_word(number, word + 2) ||
            d != frame_word(number, word + 3);
 }
 
 /* Writes frames `first` .. `first + count - 1`, the lanes of the block side by side. */
-WEFTIO_FN void write_frames(const WEFTIO_GLOBAL struct weftio_dev_buf_arr *frames, weftio_u32 first, weftio_u32 count, weftio_u32 bytes)
+WEFTIO_FN void write_frames(const WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, weftio_u32 first, weftio_u32 count,
+                            weftio_u32 bytes)
 {
     weftio_u32 units = bytes / FRAME_UNIT_BYTES;
 
@@ -47,8 +48,8 @@ WEFTIO_FN void write_frames(const WEFTIO_GLOBAL struct weftio_dev_buf_arr *frame
 }
 
 /* Frames 0 .. total - 1, weakly, in order. One block. */
-WEFTIO_KERNEL void stream_out(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr *frames,
-                              WEFTIO_GLOBAL struct verdict *verdict, weftio_u32 total, weftio_u32 bytes)
+WEFTIO_KERNEL void stream_out(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames,
+                              WEFTIO_GLOBAL struct verdict* verdict, weftio_u32 total, weftio_u32 bytes)
 {
     weftio_u32 round;
 
@@ -59,8 +60,8 @@ WEFTIO_KERNEL void stream_out(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, WEFT
         write_frames(frames, done, round, bytes);
         weftio_block_barrier();
         for (weftio_u32 i = weftio_lane(); i < round; i += weftio_block_lanes())
-            if (weftio_dev_eth_txq_send_enqueue_weak(txq, weftio_dev_buf_get(frames, done + i), bytes, done + i, WEFTIO_DEV_SEND_NONE) !=
-                WEFTIO_DEV_OK)
+            if (weftio_dev_eth_txq_send_enqueue_weak(txq, weftio_dev_buf_get(frames, done + i), bytes, done + i,
+                                                     WEFTIO_DEV_SEND_NONE) != WEFTIO_DEV_OK)
                 weftio_fetch_add_u32(&verdict->wrong, 1);
         weftio_block_barrier();
         if (weftio_lane() == 0) {
@@ -72,8 +73,8 @@ WEFTIO_KERNEL void stream_out(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, WEFT
 }
 
 /* Receives `total` frames and checks every byte and the order. One block. */
-WEFTIO_KERNEL void stream_in(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WEFTIO_GLOBAL struct verdict *verdict, weftio_u32 total,
-                             weftio_u32 bytes)
+WEFTIO_KERNEL void stream_in(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL struct verdict* verdict,
+                             weftio_u32 total, weftio_u32 bytes)
 {
     weftio_u32 count, first, done = 0, wrong = 0, units = bytes / FRAME_UNIT_BYTES;
     weftio_s32 status = WEFTIO_DEV_OK;
@@ -98,15 +99,15 @@ WEFTIO_KERNEL void stream_in(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WEFTI
 }
 
 /* The frame of every number below `total` once, strongly, from every lane of every block; the number is in the first word. */
-WEFTIO_KERNEL void scatter_out(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr *frames,
-                               WEFTIO_GLOBAL struct verdict *verdict, weftio_u32 total)
+WEFTIO_KERNEL void scatter_out(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames,
+                               WEFTIO_GLOBAL struct verdict* verdict, weftio_u32 total)
 {
     for (weftio_u32 number = weftio_block() * weftio_block_lanes() + weftio_lane(); number < total;
          number += weftio_blocks() * weftio_block_lanes()) {
         struct weftio_dev_buf frame = weftio_dev_buf_get(frames, number);
         weftio_s32 status;
 
-        *(WEFTIO_GLOBAL weftio_u32 *)frame.address = number;
+        *(WEFTIO_GLOBAL weftio_u32*)frame.address = number;
         while ((status = weftio_dev_eth_txq_send_enqueue_strong(txq, frame, 64, WEFTIO_DEV_SEND_NONE)) == WEFTIO_DEV_FULL) {
             weftio_fetch_add_u32(&verdict->full, 1);
             if (weftio_dev_eth_txq_commit_strong(txq) != WEFTIO_DEV_OK)
@@ -122,8 +123,8 @@ WEFTIO_KERNEL void scatter_out(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, WEF
 }
 
 /* Receives `total` frames in any order and counts each number in `seen`. One block. */
-WEFTIO_KERNEL void gather_in(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WEFTIO_GLOBAL struct verdict *verdict, WEFTIO_GLOBAL weftio_u32 *seen,
-                             weftio_u32 total)
+WEFTIO_KERNEL void gather_in(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL struct verdict* verdict,
+                             WEFTIO_GLOBAL weftio_u32* seen, weftio_u32 total)
 {
     weftio_u32 count, first, done = 0;
     weftio_s32 status = WEFTIO_DEV_OK;
@@ -131,7 +132,7 @@ WEFTIO_KERNEL void gather_in(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WEFTI
     while (done < total && status == WEFTIO_DEV_OK) {
         status = weftio_dev_eth_rxq_receive_block(rxq, 0, 100000, &count, &first);
         for (weftio_u32 i = weftio_lane(); i < count; i += weftio_block_lanes()) {
-            weftio_u32 number = *(WEFTIO_GLOBAL weftio_u32 *)weftio_dev_eth_rxq_address(rxq, first + i);
+            weftio_u32 number = *(WEFTIO_GLOBAL weftio_u32*)weftio_dev_eth_rxq_address(rxq, first + i);
             weftio_fetch_add_u32(number < total ? &seen[number] : &verdict->wrong, 1);
         }
         weftio_block_barrier();
@@ -144,14 +145,16 @@ WEFTIO_KERNEL void gather_in(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WEFTI
 }
 
 /* Waits for READY on each item, checks what is in it, and answers DONE with count and first swapped. One lane. */
-WEFTIO_KERNEL void answer_items(WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore, WEFTIO_GLOBAL struct verdict *verdict, weftio_u32 total)
+WEFTIO_KERNEL void answer_items(WEFTIO_GLOBAL struct weftio_dev_semaphore* semaphore, WEFTIO_GLOBAL struct verdict* verdict,
+                                weftio_u32 total)
 {
     weftio_u32 count, first;
 
     for (weftio_u32 item = 0; item < total; ++item) {
-        if (weftio_dev_semaphore_wait_packet_info(semaphore, item, WEFTIO_DEV_SEMAPHORE_READY, 0, &count, &first) != WEFTIO_DEV_OK)
+        if (weftio_dev_semaphore_wait_packet_info(semaphore, item, WEFTIO_DEV_SEMAPHORE_READY, 0, &count, &first) !=
+            WEFTIO_DEV_OK)
             return;
-        WEFTIO_GLOBAL weftio_u32 *info = (WEFTIO_GLOBAL weftio_u32 *)weftio_dev_semaphore_get_custom_info_addr(semaphore, item);
+        WEFTIO_GLOBAL weftio_u32* info = (WEFTIO_GLOBAL weftio_u32*)weftio_dev_semaphore_get_custom_info_addr(semaphore, item);
         verdict->wrong += *info != frame_word(item, 0);
         *info = frame_word(item, 1);
         weftio_dev_semaphore_set_packet_info(semaphore, item, WEFTIO_DEV_SEMAPHORE_DONE, first, count);
@@ -159,7 +162,7 @@ WEFTIO_KERNEL void answer_items(WEFTIO_GLOBAL struct weftio_dev_semaphore *semap
 }
 
 /* Touches its queue once, then memory that there is not. */
-WEFTIO_KERNEL void touch_nothing(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WEFTIO_GLOBAL weftio_u32 *nowhere)
+WEFTIO_KERNEL void touch_nothing(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL weftio_u32* nowhere)
 {
     weftio_u32 count, first;
 
@@ -168,8 +171,8 @@ WEFTIO_KERNEL void touch_nothing(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, W
 }
 
 /* Writes a word a lane, also into memory that only the device sees, and reads that back. */
-WEFTIO_KERNEL void copy_through(WEFTIO_GLOBAL weftio_u32 *hidden, const WEFTIO_GLOBAL weftio_u32 *from, WEFTIO_GLOBAL weftio_u32 *to,
-                                weftio_u32 words)
+WEFTIO_KERNEL void copy_through(WEFTIO_GLOBAL weftio_u32* hidden, const WEFTIO_GLOBAL weftio_u32* from,
+                                WEFTIO_GLOBAL weftio_u32* to, weftio_u32 words)
 {
     for (weftio_u32 i = weftio_lane(); i < words; i += weftio_block_lanes())
         hidden[i] = from[i] + 1;
@@ -179,7 +182,8 @@ WEFTIO_KERNEL void copy_through(WEFTIO_GLOBAL weftio_u32 *hidden, const WEFTIO_G
 }
 
 /* Looks at its queue until the host wants an end; with `silent` it stops beating first. */
-WEFTIO_KERNEL void look_until_stopped(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WEFTIO_GLOBAL weftio_u32 *running, weftio_u32 silent)
+WEFTIO_KERNEL void look_until_stopped(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL weftio_u32* running,
+                                      weftio_u32 silent)
 {
     weftio_u32 count, first;
 

@@ -38,8 +38,10 @@ TEST_P(GpuStream, ArrivesWholeInOrderAndOnce)
     flow all(port, {}, flow_action::to(rx));
     shared_verdict sent(gpu()), received(gpu());
     running_kernel in = gpu().launch(stream_in_kernel, {1, lanes}, rx, received.on_device(), total, bytes);
-    running_kernel out = gpu().launch(stream_out_kernel, {1, std::max(lanes, 256u)}, tx, frames, sent.on_device(), total, bytes);
-    EXPECT_TRUE(in.wait_for(5 * patience)) << received.packets() << " of " << total << " have come\n" << in.dump() << out.dump();
+    running_kernel out =
+        gpu().launch(stream_out_kernel, {1, std::max(lanes, 256u)}, tx, frames, sent.on_device(), total, bytes);
+    EXPECT_TRUE(in.wait_for(5 * patience)) << received.packets() << " of " << total << " have come\n"
+                                           << in.dump() << out.dump();
     EXPECT_TRUE(out.wait_for(patience));
     EXPECT_EQ(received.packets(), total);
     EXPECT_EQ(received.wrong() + sent.wrong(), 0u);
@@ -50,8 +52,9 @@ TEST_P(GpuStream, ArrivesWholeInOrderAndOnce)
 }
 
 INSTANTIATE_TEST_SUITE_P(Lanes, GpuStream,
-                         testing::Values(stream{1, 64}, stream{32, 64}, stream{256, 64}, stream{1024, 64}, stream{32, 1472}, stream{1024, 1472},
-                                         stream{256, 64, memory_kind::device}, stream{1024, 1472, memory_kind::device}),
+                         testing::Values(stream{1, 64}, stream{32, 64}, stream{256, 64}, stream{1024, 64}, stream{32, 1472},
+                                         stream{1024, 1472}, stream{256, 64, memory_kind::device},
+                                         stream{1024, 1472, memory_kind::device}),
                          [](const auto& info) {
                              return std::to_string(info.param.lanes) + "of" + std::to_string(info.param.bytes) +
                                     (info.param.buffers == memory_kind::device ? "staged" : "");

@@ -6,7 +6,7 @@
 #include "weftio/device/eth_rxq.h"
 
 // Receives until the host wants an end, and adds up bytes. One block.
-__global__ void count_bytes(weftio_dev_eth_rxq *rxq, unsigned long long *bytes)
+__global__ void count_bytes(weftio_dev_eth_rxq* rxq, unsigned long long* bytes)
 {
     weftio_u32 count, first;
     weftio_dev_packet packet;
@@ -28,11 +28,11 @@ struct user_code {
     unsigned long long *on_gpu, *on_host;
 };
 
-user_code *user_code_begin(weftio_dev_eth_rxq *rxq)
+user_code* user_code_begin(weftio_dev_eth_rxq* rxq)
 {
-    auto *mine = new user_code{};
-    if (cudaStreamCreateWithFlags(&mine->stream, cudaStreamNonBlocking) != cudaSuccess || cudaMalloc(&mine->on_gpu, 8) != cudaSuccess ||
-        cudaMallocHost(&mine->on_host, 8) != cudaSuccess)
+    auto* mine = new user_code{};
+    if (cudaStreamCreateWithFlags(&mine->stream, cudaStreamNonBlocking) != cudaSuccess ||
+        cudaMalloc(&mine->on_gpu, 8) != cudaSuccess || cudaMallocHost(&mine->on_host, 8) != cudaSuccess)
         return nullptr;
     cudaMemsetAsync(mine->on_gpu, 0, 8, mine->stream);
     count_bytes<<<1, 128, 0, mine->stream>>>(rxq, mine->on_gpu);
@@ -40,7 +40,7 @@ user_code *user_code_begin(weftio_dev_eth_rxq *rxq)
     return cudaPeekAtLastError() == cudaSuccess ? mine : nullptr;
 }
 
-unsigned long long user_code_end(user_code *mine)
+unsigned long long user_code_end(user_code* mine)
 {
     unsigned long long bytes = cudaStreamSynchronize(mine->stream) == cudaSuccess ? *mine->on_host : 0;
     cudaFree(mine->on_gpu);

@@ -49,14 +49,16 @@ std::string port_watch::trouble() const
         interface_.copy(request.ifr_name, IFNAMSIZ - 1);
         if (::ioctl(socket_, SIOCGIFFLAGS, &request) != 0)
             return errno == ENODEV
-                       ? fmt::format("weftio-replay: interface {} has gone; frames of the last millisecond may be lost", interface_)
+                       ? fmt::format("weftio-replay: interface {} has gone; frames of the last millisecond may be lost",
+                                     interface_)
                        : std::string{};
         if (request.ifr_flags & IFF_UP)
             return {};
         std::this_thread::sleep_for(between);
     }
     return socket_ < 0 ? std::string{}
-                       : fmt::format("weftio-replay: interface {} is down; bring it up with \"ip link set {} up\"", interface_, interface_);
+                       : fmt::format("weftio-replay: interface {} is down; bring it up with \"ip link set {} up\"", interface_,
+                                     interface_);
 }
 
 } // namespace weftio::replay

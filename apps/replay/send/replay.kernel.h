@@ -39,10 +39,10 @@ struct replay_batch {
 };
 
 /*
- * Waits for room in the queue. Frames with times lie in it many milliseconds ahead, so that nobody has to spin for the next ones:
- * the core that this would take is one that the host's threads, or the engine's, could use.
+ * Waits for room in the queue. Frames with times lie in it many milliseconds ahead, so that nobody has to spin for the next
+ * ones: the core that this would take is one that the host's threads, or the engine's, could use.
  */
-WEFTIO_FN weftio_s32 replay_wait_room(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, weftio_u32 entries, weftio_u32 timed)
+WEFTIO_FN weftio_s32 replay_wait_room(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, weftio_u32 entries, weftio_u32 timed)
 {
     const weftio_u64 one_look_ns = 1;
     weftio_s32 status;
@@ -53,9 +53,9 @@ WEFTIO_FN weftio_s32 replay_wait_room(WEFTIO_GLOBAL struct weftio_dev_eth_txq *t
 }
 
 /* Waits for records, and for room in the queue. One lane. */
-WEFTIO_FN struct replay_batch replay_next_batch(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq,
-                                                const WEFTIO_GLOBAL struct replay_record *records,
-                                                const WEFTIO_GLOBAL struct replay_feed *feed, weftio_u64 taken, weftio_u32 slot)
+WEFTIO_FN struct replay_batch replay_next_batch(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
+                                                const WEFTIO_GLOBAL struct replay_record* records,
+                                                const WEFTIO_GLOBAL struct replay_feed* feed, weftio_u64 taken, weftio_u32 slot)
 {
     struct replay_batch batch = {0, 0, 0, 0};
     weftio_u32 mask;
@@ -67,14 +67,15 @@ WEFTIO_FN struct replay_batch replay_next_batch(WEFTIO_GLOBAL struct weftio_dev_
         batch.ended = closed == 2 || (closed && !ready) || weftio_dev_aborted(txq->control);
         if (batch.ended)
             return batch;
-        batch.count = weftio_min_u32(weftio_min_u32(REPLAY_BATCH, feed->depth - slot), ready > REPLAY_BATCH ? REPLAY_BATCH : (weftio_u32)ready);
+        batch.count = weftio_min_u32(weftio_min_u32(REPLAY_BATCH, feed->depth - slot),
+                                     ready > REPLAY_BATCH ? REPLAY_BATCH : (weftio_u32)ready);
         if (!batch.count)
             weftio_relax(feed->timed ? REPLAY_PATIENT : attempt);
     }
     weftio_dev_eth_txq_get_info(txq, &batch.position, &mask);
     batch.entries = batch.count;
     if (feed->timed) {
-        const WEFTIO_GLOBAL struct replay_record *last = &records[slot + batch.count - 1];
+        const WEFTIO_GLOBAL struct replay_record* last = &records[slot + batch.count - 1];
         batch.entries = last->entry + (last->time ? 2 : 1) - records[slot].entry;
     }
     batch.ended = replay_wait_room(txq, batch.entries, feed->timed) != WEFTIO_DEV_OK;
@@ -82,8 +83,8 @@ WEFTIO_FN struct replay_batch replay_next_batch(WEFTIO_GLOBAL struct weftio_dev_
 }
 
 /* One record at `position`: a wait where it has a time, and the frame. */
-WEFTIO_FN void replay_enqueue(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, const WEFTIO_GLOBAL struct replay_record *record,
-                              weftio_u32 position, WEFTIO_GLOBAL weftio_u8 *arena, weftio_u32 lkey_be)
+WEFTIO_FN void replay_enqueue(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, const WEFTIO_GLOBAL struct replay_record* record,
+                              weftio_u32 position, WEFTIO_GLOBAL weftio_u8* arena, weftio_u32 lkey_be)
 {
     struct weftio_dev_buf frame;
 
@@ -96,8 +97,8 @@ WEFTIO_FN void replay_enqueue(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, cons
 }
 
 /* Turns records into entries until the host says that there are no more. One block; its lanes share each batch. */
-WEFTIO_KERNEL void replay(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, const WEFTIO_GLOBAL struct replay_record *records,
-                          WEFTIO_GLOBAL struct replay_feed *feed, WEFTIO_GLOBAL weftio_u8 *arena)
+WEFTIO_KERNEL void replay(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, const WEFTIO_GLOBAL struct replay_record* records,
+                          WEFTIO_GLOBAL struct replay_feed* feed, WEFTIO_GLOBAL weftio_u8* arena)
 {
     WEFTIO_SHARED struct replay_batch batch;
     weftio_u64 taken = 0;
@@ -113,7 +114,7 @@ WEFTIO_KERNEL void replay(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, const WE
         if (mine.ended)
             break;
         for (weftio_u32 i = weftio_lane(); i < mine.count; i += weftio_block_lanes()) {
-            const WEFTIO_GLOBAL struct replay_record *record = &records[slot + i];
+            const WEFTIO_GLOBAL struct replay_record* record = &records[slot + i];
             weftio_u32 ahead = feed->timed ? record->entry - records[slot].entry : i;
             replay_enqueue(txq, record, mine.position + ahead, arena, feed->lkey_be);
         }

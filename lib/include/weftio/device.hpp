@@ -55,8 +55,8 @@ class memory {
     memory_kind kind() const noexcept { return kind_; }
     explicit operator bool() const noexcept { return device_ != nullptr; }
 
-    /// Copies `bytes` bytes from the host to the start of the memory, whatever its kind. Blocks until they are there, but for no
-    /// running kernel. @throws weftio::error errc::invalid_argument more than there is room for
+    /// Copies `bytes` bytes from the host to the start of the memory, whatever its kind. Blocks until they are there, but for
+    /// no running kernel. @throws weftio::error errc::invalid_argument more than there is room for
     void upload(const void* from, std::size_t bytes);
     /// A file descriptor of a dma-buf, for a NIC's driver; the caller closes it.
     /// @throws weftio::error errc::not_supported the memory is not a GPU's own
@@ -86,21 +86,27 @@ struct grid {
 /// A kernel in every form a device may want. Make one with WEFTIO_DEFINE_KERNEL (weftio/kernel.hpp).
 template <class... Parameters>
 struct kernel {
-    const char* name;             ///< the function's name
+    const char* name;                ///< the function's name
     void (*function)(Parameters...); ///< as compiled for the CPU
-    std::string_view source;      ///< the header that holds it, as text
-    std::string_view cuda_image;  ///< fatbin, empty when the build had no nvcc
-    const char* file = "";        ///< the header's name, for the messages of compilers
+    std::string_view source;         ///< the header that holds it, as text
+    std::string_view cuda_image;     ///< fatbin, empty when the build had no nvcc
+    const char* file = "";           ///< the header's name, for the messages of compilers
 };
 
 /// A host object that a kernel can be given: it has a device handle.
 template <class T>
-concept exported = requires(const T& object) { object.handle(); };
+concept exported = requires(const T& object)
+{
+    object.handle();
+};
 
 /// One by which the kernel can be stopped too: a queue.
 template <class T>
-concept stoppable = exported<T> && requires(const T& object) {
-    { object.control() } -> std::convertible_to<weftio_dev_control*>;
+concept stoppable = exported<T> && requires(const T& object)
+{
+    {
+        object.control()
+        } -> std::convertible_to<weftio_dev_control*>;
 };
 
 namespace detail {
@@ -120,8 +126,11 @@ class lifeline {
 
 /// A queue that the kernel's life cycle looks after: watched, described, stopped on the side of the NIC.
 template <class T>
-concept watchable = stoppable<T> && requires(const T& object) {
-    { object.line() } -> std::convertible_to<std::shared_ptr<detail::lifeline>>;
+concept watchable = stoppable<T> && requires(const T& object)
+{
+    {
+        object.line()
+        } -> std::convertible_to<std::shared_ptr<detail::lifeline>>;
 };
 
 /// What a kernel last did on one of its queues.
@@ -212,12 +221,13 @@ class device {
     ///         errc::invalid_argument zero bytes, or a bad alignment
     memory allocate(std::size_t bytes, memory_kind kind, std::size_t alignment = 4096) const;
 
-    /// Finds out what kind of memory somebody else's pointer is, and lets it be used like our own: registered with a NIC, given to
-    /// kernels. It stays theirs: it must outlive the result, which does not free it.
+    /// Finds out what kind of memory somebody else's pointer is, and lets it be used like our own: registered with a NIC, given
+    /// to kernels. It stays theirs: it must outlive the result, which does not free it.
     ///
     /// CPU: any memory. CUDA: what cudaMalloc, cudaMallocHost or cudaHostRegister made. OpenCL: none.
-    /// @throws weftio::error errc::not_supported managed memory, whose pages move while a NIC writes them, or a device that takes
-    ///         none; errc::not_reachable the device cannot see it; errc::invalid_argument no address, or more bytes than lie there
+    /// @throws weftio::error errc::not_supported managed memory, whose pages move while a NIC writes them, or a device that
+    ///         takes none; errc::not_reachable the device cannot see it; errc::invalid_argument no address, or more bytes than
+    ///         lie there
     memory adopt(void* address, std::size_t bytes) const;
 
     /// Starts `kernel` and returns at once. Arguments are scalars, device pointers, or host objects with a device handle
@@ -258,11 +268,11 @@ struct launch_request {
     std::string_view source;
     std::string_view cuda_image;
     grid shape;
-    std::vector<argument> arguments; ///< valid during the call only
-    std::function<void()> call;      ///< runs one lane on the CPU; owns copies of the arguments
-    std::vector<weftio_dev_control*> controls; ///< of the arguments; a back end raises `abort` when a block faults
+    std::vector<argument> arguments;              ///< valid during the call only
+    std::function<void()> call;                   ///< runs one lane on the CPU; owns copies of the arguments
+    std::vector<weftio_dev_control*> controls;    ///< of the arguments; a back end raises `abort` when a block faults
     std::vector<std::shared_ptr<lifeline>> lines; ///< of the arguments; a back end keeps them until the kernel has ended
-    const char* file = "";           ///< name of the header that `source` holds
+    const char* file = "";                        ///< name of the header that `source` holds
 };
 
 template <class T>
@@ -295,13 +305,21 @@ running_kernel device::launch(const kernel<Parameters...>& kernel, grid shape, A
 {
     static_assert(sizeof...(Parameters) == sizeof...(Arguments), "as many arguments as the kernel has parameters");
     std::tuple<Parameters...> values{static_cast<Parameters>(detail::kernel_argument(arguments))...};
-    detail::launch_request request{.name = kernel.name, .source = kernel.source, .cuda_image = kernel.cuda_image,
-                                   .shape = shape, .arguments = {}, .call = {}, .controls = {}, .lines = {}, .file = kernel.file};
+    detail::launch_request request{.name = kernel.name,
+                                   .source = kernel.source,
+                                   .cuda_image = kernel.cuda_image,
+                                   .shape = shape,
+                                   .arguments = {},
+                                   .call = {},
+                                   .controls = {},
+                                   .lines = {},
+                                   .file = kernel.file};
     (detail::collect_control(arguments, request.controls), ...);
     (detail::collect_line(arguments, request.lines), ...);
     std::apply(
         [&](auto&... value) {
-            (request.arguments.push_back({&value, sizeof(decltype(value)), std::is_pointer_v<std::remove_reference_t<decltype(value)>>}),
+            (request.arguments.push_back(
+                 {&value, sizeof(decltype(value)), std::is_pointer_v<std::remove_reference_t<decltype(value)>>}),
              ...);
         },
         values);

@@ -13,8 +13,9 @@ namespace weftio {
 struct eth_rxq_options {
     std::uint32_t packets = 1024;          ///< slots: a power of two in 64..32768
     std::uint32_t max_packet_bytes = 2048; ///< bytes of a slot, 64..16384, rounded up to a multiple of 64
-    /// Where kernels read packets. `cpu_device`: where the driver or the engine has put them. `device`, on a GPU: a copy engine takes them
-    /// to the GPU's own memory in bursts, and a completion is published when its packet has landed; they cannot be sent from there.
+    /// Where kernels read packets. `cpu_device`: where the driver or the engine has put them. `device`, on a GPU: a copy engine
+    /// takes them to the GPU's own memory in bursts, and a completion is published when its packet has landed; they cannot be
+    /// sent from there.
     memory_kind buffers = memory_kind::cpu_device;
     /// Verify IPv4, UDP and TCP checksums in software where the driver has not: the flags of a packet say what was found good.
     bool verify_checksums = true;
@@ -63,11 +64,12 @@ class eth_rxq {
     std::shared_ptr<detail::lifeline> line() const noexcept;
     /// The engine that fills it now. Any thread.
     unsigned engine() const noexcept;
-    /// Lets another engine of the port fill the queue, while packets arrive and kernels receive: none is lost, doubled or out of order.
-    /// The port's own spread of flows over its engines stays as it is, so packets of flows that it brings elsewhere are handed over.
-    /// Blocks as long as one turn of the port's engines, while the other engine has no room for what is on its way up to 1 s. Any thread,
-    /// also with a reset() in another, which one waits for; in inline mode none that is in a kernel.
-    /// @throws weftio::error errc::invalid_argument no such engine; errc::in_use it had no room for 1 s: the queue stays where it is
+    /// Lets another engine of the port fill the queue, while packets arrive and kernels receive: none is lost, doubled or out
+    /// of order. The port's own spread of flows over its engines stays as it is, so packets of flows that it brings elsewhere
+    /// are handed over. Blocks as long as one turn of the port's engines, while the other engine has no room for what is on its
+    /// way up to 1 s. Any thread, also with a reset() in another, which one waits for; in inline mode none that is in a kernel.
+    /// @throws weftio::error errc::invalid_argument no such engine; errc::in_use it had no room for 1 s: the queue stays where
+    ///         it is
     void move_to(unsigned engine);
     /// Number of the queue at its port; flows name it.
     std::uint32_t number() const noexcept;

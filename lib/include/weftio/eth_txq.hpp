@@ -32,11 +32,11 @@ struct eth_txq_counters {
     std::uint64_t waited = 0;  ///< waits and no-operations executed
     std::uint64_t failed = 0;  ///< entries that could not be executed, and doorbell records that claimed too much
     std::uint64_t flushed = 0; ///< entries behind one that failed, or that were stopped; their 64-byte blocks count one by one
-    std::uint64_t copied_bytes = 0; ///< payload that was copied on its way out
+    std::uint64_t copied_bytes = 0;                  ///< payload that was copied on its way out
     std::uint64_t tx_pp_timestamp_past_errors = 0;   ///< waits whose time had passed: sent at once
     std::uint64_t tx_pp_timestamp_future_errors = 0; ///< waits beyond the horizon: failed
     std::uint64_t tx_pp_timestamp_order_errors = 0;  ///< waits earlier than the one before
-    std::uint64_t lost_events = 0; ///< notifications that found nobody reading
+    std::uint64_t lost_events = 0;                   ///< notifications that found nobody reading
 };
 
 /// How late frames behind a wait were handed to the port, in nanoseconds. Never negative: nothing is early.
@@ -68,13 +68,13 @@ class eth_txq {
     std::uint32_t number() const noexcept;
     /// The engine that sends for it now. Any thread.
     unsigned engine() const noexcept;
-    /// Lets another engine of the port send for the queue, while kernels enqueue: no entry is lost or executed twice, and frames keep
-    /// their order on the wire. For that, nothing is executed until the port queue of the engine before has given back what it holds:
-    /// this blocks so long, at most 1 s. (Drivers that copy, such as net_af_packet, give a frame back once the kernel has it; one that
-    /// waits there may be overtaken.) A deadline that comes meanwhile is kept late. Any thread, also with a reset() in another, which
-    /// one waits for; in inline mode none that is in a kernel.
-    /// @throws weftio::error errc::invalid_argument no such engine; errc::in_use the port still holds frames of it after 1 s: the queue
-    ///         stays where it is, and goes on; errc::out_of_memory
+    /// Lets another engine of the port send for the queue, while kernels enqueue: no entry is lost or executed twice, and
+    /// frames keep their order on the wire. For that, nothing is executed until the port queue of the engine before has given
+    /// back what it holds: this blocks so long, at most 1 s. (Drivers that copy, such as net_af_packet, give a frame back once
+    /// the kernel has it; one that waits there may be overtaken.) A deadline that comes meanwhile is kept late. Any thread,
+    /// also with a reset() in another, which one waits for; in inline mode none that is in a kernel.
+    /// @throws weftio::error errc::invalid_argument no such engine; errc::in_use the port still holds frames of it after 1 s:
+    ///         the queue stays where it is, and goes on; errc::out_of_memory
     void move_to(unsigned engine);
 
     /// Value of a wait entry for a time in UTC nanoseconds.
@@ -85,8 +85,8 @@ class eth_txq {
     schedule_error schedule() const;
     /// Whether an entry has failed: later ones are flushed until reset().
     bool failed() const;
-    /// Brings the queue back after an error, at position 0 with fresh memory; counters go on. A kernel that still runs keeps the
-    /// old memory, which the NIC no longer reads. Blocks until the port has given back what it holds, at most 1 s.
+    /// Brings the queue back after an error, at position 0 with fresh memory; counters go on. A kernel that still runs keeps
+    /// the old memory, which the NIC no longer reads. Blocks until the port has given back what it holds, at most 1 s.
     /// @throws weftio::error errc::in_use the port still holds frames of it; errc::closed port::gone(); errc::out_of_memory
     void reset();
     /// For device::launch: what a kernel holds of the queue.
@@ -134,7 +134,8 @@ class progress_engine {
     /// A queue belongs to one progress engine. @throws weftio::error errc::in_use it is attached already
     void attach(const eth_txq& queue, callbacks callbacks);
     /// Calls back for everything that has happened since the last call, queue by queue, in the order of positions. Returns how
-    /// much that was. Does not block, but to let a queue go that has ended: until its port has given back its frames, at most 1 s.
+    /// much that was. Does not block, but to let a queue go that has ended: until its port has given back its frames, at most 1
+    /// s.
     unsigned progress();
 
  private:

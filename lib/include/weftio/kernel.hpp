@@ -11,28 +11,27 @@
 ///
 /// The header's text goes into the program, so nothing is looked for at run time. Use it once a function and translation unit,
 /// at namespace scope of a source file; several may define kernels of the same names.
-#define WEFTIO_DEFINE_KERNEL(NAME, FILE)                                                                                         \
-    WEFTIO_EMBED(NAME##_source, FILE);                                                                                           \
-    extern "C" __attribute__((weak)) const char NAME##_cuda_image[];                                                             \
-    extern "C" __attribute__((weak)) const char NAME##_cuda_image_end[];                                                         \
-    [[maybe_unused]] static const weftio::kernel NAME##_kernel =                                                                 \
-        weftio::detail::make_kernel(#NAME, &NAME, NAME##_source(),                                                               \
-                                    weftio::detail::text_between(NAME##_cuda_image, NAME##_cuda_image_end), FILE)
+#define WEFTIO_DEFINE_KERNEL(NAME, FILE)                                                                                       \
+    WEFTIO_EMBED(NAME##_source, FILE);                                                                                         \
+    extern "C" __attribute__((weak)) const char NAME##_cuda_image[];                                                           \
+    extern "C" __attribute__((weak)) const char NAME##_cuda_image_end[];                                                       \
+    [[maybe_unused]] static const weftio::kernel NAME##_kernel = weftio::detail::make_kernel(                                  \
+        #NAME, &NAME, NAME##_source(), weftio::detail::text_between(NAME##_cuda_image, NAME##_cuda_image_end), FILE)
 
 /// Defines `std::string_view NAME()`, the bytes of FILE, which live as long as the program.
 ///
 /// The assembler reads the file (.incbin). It looks in the directory of the build and in those given by -I: GCC hands it
 /// neither -isystem nor -iquote. The labels are local to the object file. Link-time optimization, which may move code away
 /// from them, must be off for the translation unit.
-#define WEFTIO_EMBED(NAME, FILE)                                                                                                 \
-    __asm__(".pushsection .rodata\n.balign 16\n" #NAME "_bytes:\n.incbin \"" FILE "\"\n" #NAME "_bytes_end:\n.byte 0\n"          \
-            ".popsection\n");                                                                                                    \
-    extern "C" __attribute__((visibility("hidden"))) const char NAME##_bytes[];                                                  \
-    extern "C" __attribute__((visibility("hidden"))) const char NAME##_bytes_end[];                                              \
-    [[maybe_unused]] static std::string_view NAME()                                                                              \
-    {                                                                                                                            \
-        return weftio::detail::text_between(NAME##_bytes, NAME##_bytes_end);                                                     \
-    }                                                                                                                            \
+#define WEFTIO_EMBED(NAME, FILE)                                                                                               \
+    __asm__(".pushsection .rodata\n.balign 16\n" #NAME "_bytes:\n.incbin \"" FILE "\"\n" #NAME "_bytes_end:\n.byte 0\n"        \
+            ".popsection\n");                                                                                                  \
+    extern "C" __attribute__((visibility("hidden"))) const char NAME##_bytes[];                                                \
+    extern "C" __attribute__((visibility("hidden"))) const char NAME##_bytes_end[];                                            \
+    [[maybe_unused]] static std::string_view NAME()                                                                            \
+    {                                                                                                                          \
+        return weftio::detail::text_between(NAME##_bytes, NAME##_bytes_end);                                                   \
+    }                                                                                                                          \
     static_assert(true, "wants a semicolon")
 
 namespace weftio::detail {

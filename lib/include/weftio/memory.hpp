@@ -36,8 +36,8 @@ class memory_region {
 
 struct buf_arr_options {
     std::uint32_t count = 0;
-    std::uint32_t buffer_bytes = 0;  ///< room of one buffer
-    std::uint32_t stride_bytes = 0;  ///< from buffer to buffer; 0: buffer_bytes, rounded up to a multiple of 64
+    std::uint32_t buffer_bytes = 0; ///< room of one buffer
+    std::uint32_t stride_bytes = 0; ///< from buffer to buffer; 0: buffer_bytes, rounded up to a multiple of 64
 };
 
 /// Equal buffers side by side, allocated and registered, for kernels to build packets in.

@@ -39,24 +39,25 @@ struct port_options {
     static constexpr unsigned most_engines = 64;
     int core = -1; ///< core of the first engine's thread, engine n runs on core + n; -1: wherever the system puts them
     /// Priority of the engine thread as a real-time one (SCHED_FIFO), 1 to 99; 0: as any other thread. Nothing else runs on its
-    /// core while a deadline is near; Linux takes the core away for 50 ms in each second unless kernel.sched_rt_runtime_us is -1.
+    /// core while a deadline is near; Linux takes the core away for 50 ms in each second unless kernel.sched_rt_runtime_us is
+    /// -1.
     int realtime = 0;
     /// Hold packets back while the queue they go to is full, instead of dropping them. `automatic`: for capture files, which
     /// can wait; a wire cannot. Held packets also hold those behind them, whatever queue they go to.
     enum class hold { automatic, on, off } hold_when_full = hold::automatic;
-    std::uint16_t mtu = 0; ///< 0: the driver's own
+    std::uint16_t mtu = 0;                    ///< 0: the driver's own
     std::vector<std::string> eal_arguments{}; ///< extra words for EAL, used if this port is the one that starts it
 };
 
 /// Why packets never reached a kernel. Every packet that a port received was delivered or is in exactly one of these.
 enum class drop_reason {
-    no_match,      ///< no flow rule wanted it
+    no_match,        ///< no flow rule wanted it
     dropped_by_flow, ///< a rule said drop
-    out_of_buffer, ///< no free slot: the kernel has not released enough
-    too_long,      ///< longer than a slot
-    runt,          ///< shorter than an Ethernet header
-    queue_closed,  ///< its queue went away while it was on its way
-    count_         ///< how many there are
+    out_of_buffer,   ///< no free slot: the kernel has not released enough
+    too_long,        ///< longer than a slot
+    runt,            ///< shorter than an Ethernet header
+    queue_closed,    ///< its queue went away while it was on its way
+    count_           ///< how many there are
 };
 const char* to_string(drop_reason reason) noexcept;
 
@@ -67,8 +68,8 @@ struct port_counters {
     std::uint64_t delivered = 0;      ///< completions written
     std::uint64_t held = 0; ///< waiting for a slot (see port_options::hold_when_full), or on the way to another engine
     std::array<std::uint64_t, static_cast<std::size_t>(drop_reason::count_)> dropped{};
-    std::uint64_t driver_missed = 0;  ///< lost below us, as the driver reports it; not part of `received`
-    std::uint64_t copied_bytes = 0;   ///< payload that was copied on its way to a kernel
+    std::uint64_t driver_missed = 0;   ///< lost below us, as the driver reports it; not part of `received`
+    std::uint64_t copied_bytes = 0;    ///< payload that was copied on its way to a kernel
     std::uint64_t capture_damaged = 0; ///< 1 when a capture file ended inside a record
 
     std::uint64_t dropped_total() const noexcept;
@@ -78,8 +79,8 @@ struct port_counters {
 ///
 /// - Ownership: a cheap handle; queues and flows made on it keep it alive. The last one closes it.
 /// - Threads: any. Queues and flows come and go while it runs.
-/// - Processes: a child of fork() may exec or exit, which does not touch the port; it has none of its threads and must not use or end
-///   ports, queues and kernels.
+/// - Processes: a child of fork() may exec or exit, which does not touch the port; it has none of its threads and must not use
+///   or end ports, queues and kernels.
 class port {
  public:
     /// Opens `pcap:FILE`, `pcap:rx=FILE,tx=FILE` (either may be left out), `pcap:builtin`, `iface:NAME`, `tap:NAME`,
@@ -98,8 +99,9 @@ class port {
 
     /// Whether a capture file has been read to its end and nothing of it is held; always false for other ports.
     bool exhausted() const noexcept;
-    /// Whether the device, or the kernel interface behind it, has been taken away. An engine notices within some 20 ms, as long as it
-    /// has turns: send queues are in error then, what they had not handed over is flushed, and nothing is received any more.
+    /// Whether the device, or the kernel interface behind it, has been taken away. An engine notices within some 20 ms, as long
+    /// as it has turns: send queues are in error then, what they had not handed over is flushed, and nothing is received any
+    /// more.
     bool gone() const noexcept;
     /// How many it was opened with.
     unsigned engines() const noexcept;

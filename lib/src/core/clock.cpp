@@ -16,11 +16,12 @@ namespace weftio::detail {
 namespace {
 
 constexpr double longest_slew = 500e-6;
-constexpr double believable_drift = 2000e-6; ///< a slope further off than this is a step or a slew of CLOCK_REALTIME, or a bad first guess
+constexpr double believable_drift =
+    2000e-6; ///< a slope further off than this is a step or a slew of CLOCK_REALTIME, or a bad first guess
 constexpr double same_slope = 100e-6;
-constexpr double settle_ns = 500e6;          ///< an offset is worked off over this time
+constexpr double settle_ns = 500e6; ///< an offset is worked off over this time
 constexpr double look_ns = 20e6;
-constexpr double ahead_ns = 1e6; ///< a new rate is announced this long before it holds
+constexpr double ahead_ns = 1e6;                     ///< a new rate is announced this long before it holds
 constexpr std::uint64_t calibration_ns = 10'000'000; ///< two looks, each right within 50 ns on a quiet machine: 10 ppm
 
 std::uint64_t read_ns(clockid_t clock) noexcept
@@ -120,7 +121,8 @@ void utc_clock::publish(std::uint64_t base_ticks, std::uint64_t base_ns, double 
 
 void utc_clock::discipline() noexcept
 {
-    if (static_cast<std::int64_t>(ticks() - next_look_.load(std::memory_order_relaxed)) < 0 || steering_.test_and_set(std::memory_order_acquire))
+    if (static_cast<std::int64_t>(ticks() - next_look_.load(std::memory_order_relaxed)) < 0 ||
+        steering_.test_and_set(std::memory_order_acquire))
         return;
     sample now = look();
     steer(now.ticks, now.real_ns, now.steady_ns, ticks() + static_cast<std::uint64_t>(ahead_ns / natural_));
@@ -132,7 +134,8 @@ void utc_clock::steer(std::uint64_t ticks, std::uint64_t real_ns, std::uint64_t 
     auto passed_ticks = static_cast<double>(ticks - last_ticks_);
     auto passed_ns = static_cast<double>(static_cast<std::int64_t>(real_ns - last_real_ns_));
     double slope = passed_ns / passed_ticks;
-    double steady = static_cast<double>(steady_ns - last_steady_ns_) / passed_ticks, steady_before = std::exchange(last_steady_, steady);
+    double steady = static_cast<double>(steady_ns - last_steady_ns_) / passed_ticks,
+           steady_before = std::exchange(last_steady_, steady);
     if (std::abs(slope / natural_ - 1) < believable_drift)
         natural_ += (slope - natural_) * std::min(1.0, passed_ns / 1e9); // learn over about a second
     else if (std::abs(steady / natural_ - 1) >= believable_drift && std::abs(steady / steady_before - 1) < same_slope)

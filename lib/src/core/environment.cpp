@@ -85,7 +85,8 @@ std::string any_core(const cpu_set_t& allowed)
     return fmt::format("0@({})", cores);
 }
 
-/// Drivers that lie beside the EAL that runs, as in a bundle, whose EAL looks nowhere else (cmake/bundle.sh); empty when there are none.
+/// Drivers that lie beside the EAL that runs, as in a bundle, whose EAL looks nowhere else (cmake/bundle.sh); empty when there
+/// are none.
 std::string own_drivers()
 {
     Dl_info eal{};

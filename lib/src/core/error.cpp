@@ -10,15 +10,15 @@ class category final : public std::error_category {
     std::string message(int value) const override
     {
         switch (static_cast<errc>(value)) {
-        case errc::invalid_argument: return "invalid argument";
-        case errc::not_found: return "not found";
-        case errc::permission_denied: return "permission denied";
-        case errc::in_use: return "in use";
-        case errc::not_supported: return "not supported";
-        case errc::not_reachable: return "memory not reachable";
-        case errc::out_of_memory: return "out of memory";
-        case errc::closed: return "closed";
-        case errc::device_error: return "device error";
+            case errc::invalid_argument: return "invalid argument";
+            case errc::not_found: return "not found";
+            case errc::permission_denied: return "permission denied";
+            case errc::in_use: return "in use";
+            case errc::not_supported: return "not supported";
+            case errc::not_reachable: return "memory not reachable";
+            case errc::out_of_memory: return "out of memory";
+            case errc::closed: return "closed";
+            case errc::device_error: return "device error";
         }
         return "unknown error";
     }

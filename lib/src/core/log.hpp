@@ -10,7 +10,8 @@ namespace weftio::detail {
 /// Hands one line, without a newline, to the sink. Any thread; blocks only while another thread is in the sink.
 void log(log_level level, std::string_view line);
 
-/// The same for places that must not throw, such as destructors: a line that cannot be made, or that the sink throws at, is lost.
+/// The same for places that must not throw, such as destructors: a line that cannot be made, or that the sink throws at, is
+/// lost.
 /// @param line  returns it
 template <class Line>
 void log_or_lose(log_level level, Line&& line) noexcept

@@ -37,8 +37,10 @@ try {
 void register_commands()
 {
     static const bool once = [] {
-        rte_telemetry_register_cmd("/weftio/kernel", answer<telemetry_kind::kernel>, "Launched kernels that somebody holds. No parameters.");
-        rte_telemetry_register_cmd("/weftio/semaphore", answer<telemetry_kind::semaphore>, "Semaphores: items by status. No parameters.");
+        rte_telemetry_register_cmd("/weftio/kernel", answer<telemetry_kind::kernel>,
+                                   "Launched kernels that somebody holds. No parameters.");
+        rte_telemetry_register_cmd("/weftio/semaphore", answer<telemetry_kind::semaphore>,
+                                   "Semaphores: items by status. No parameters.");
         return true;
     }();
     static_cast<void>(once);

@@ -31,7 +31,8 @@ class copy_queue {
     };
 
     virtual ~copy_queue() = default;
-    /// Starts a copy and returns. `from` stays as it is until a later mark() has landed. A device that has failed copies nothing.
+    /// Starts a copy and returns. `from` stays as it is until a later mark() has landed. A device that has failed copies
+    /// nothing.
     virtual void copy(void* to, const void* from, const rows& rows) noexcept = 0;
     /// Says that everything started so far is batch `number`; numbers count up from 1.
     virtual void mark(std::uint32_t number) noexcept = 0;

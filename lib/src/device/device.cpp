@@ -87,8 +87,7 @@ class shared_running final : public detail::running_backend {
                [this, name = std::string(request.name), shape = request.shape, lines = request.lines](rte_tel_data* dict) {
                    describe(dict, name, shape, lines);
                })
-    {
-    }
+    {}
 
     void start(std::shared_ptr<running_backend> kernel)
     {
@@ -112,7 +111,8 @@ class shared_running final : public detail::running_backend {
     }
 
  private:
-    void describe(rte_tel_data* dict, const std::string& name, grid shape, const std::vector<std::shared_ptr<detail::lifeline>>& lines)
+    void describe(rte_tel_data* dict, const std::string& name, grid shape,
+                  const std::vector<std::shared_ptr<detail::lifeline>>& lines)
     {
         std::uint64_t beats = 0, alive = 0;
         for (const auto& line : lines)
@@ -131,7 +131,7 @@ class shared_running final : public detail::running_backend {
 
     std::mutex mutex_;
     std::shared_ptr<running_backend> kernel_; ///< empty until it is started
-    detail::telemetry_row row_; ///< last to come, first to go
+    detail::telemetry_row row_;               ///< last to come, first to go
 };
 
 std::shared_ptr<detail::device_backend> open_opencl_backend([[maybe_unused]] std::string_view spec, [[maybe_unused]] int number)
@@ -175,9 +175,11 @@ const char* to_string(memory_kind kind) noexcept
 
 std::pair<detail::device_backend::allocation, memory_kind> detail::device_backend::adopt(void* address, std::size_t)
 {
-    throw error(errc::not_supported,
-                fmt::format("weftio: device {}: memory at {} cannot be adopted, its kernels see none but their own; take device::allocate", name(),
-                            address));
+    throw error(
+        errc::not_supported,
+        fmt::format(
+            "weftio: device {}: memory at {} cannot be adopted, its kernels see none but their own; take device::allocate",
+            name(), address));
 }
 
 void detail::device_backend::upload(const allocation& to, const void* from, std::size_t bytes)
@@ -187,14 +189,17 @@ void detail::device_backend::upload(const allocation& to, const void* from, std:
 
 std::shared_ptr<detail::copy_queue> detail::device_backend::make_copy_queue(std::shared_ptr<device_backend>)
 {
-    throw error(errc::not_supported, fmt::format("weftio: device {}: no copy engine takes packets to memory of kind device, and none is needed: the CPU "
-                                                 "writes this device's memory; take memory_kind::cpu_device",
-                                                 name()));
+    throw error(
+        errc::not_supported,
+        fmt::format("weftio: device {}: no copy engine takes packets to memory of kind device, and none is needed: the CPU "
+                    "writes this device's memory; take memory_kind::cpu_device",
+                    name()));
 }
 
 int detail::device_backend::export_dma_buf(const allocation&, std::size_t)
 {
-    throw error(errc::not_supported, fmt::format("weftio: device {}: its memory cannot be exported as a dma-buf; only a GPU's can", name()));
+    throw error(errc::not_supported,
+                fmt::format("weftio: device {}: its memory cannot be exported as a dma-buf; only a GPU's can", name()));
 }
 
 std::uint64_t detail::device_backend::buffer_id(const allocation&)
@@ -241,8 +246,7 @@ memory::memory(std::shared_ptr<detail::device_backend> owner, void* address, std
 memory::memory(memory&& other) noexcept
     : owner_(std::move(other.owner_)), cpu_(std::exchange(other.cpu_, nullptr)), device_(std::exchange(other.device_, nullptr)),
       bytes_(std::exchange(other.bytes_, 0)), kind_(other.kind_), adopted_(other.adopted_)
-{
-}
+{}
 
 memory& memory::operator=(memory&& other) noexcept
 {
@@ -266,8 +270,7 @@ memory::~memory()
 
 running_kernel::running_kernel(std::shared_ptr<detail::running_backend> backend, const detail::launch_request& request)
     : name_(request.name), backend_(std::move(backend)), controls_(request.controls), lines_(request.lines)
-{
-}
+{}
 
 running_kernel& running_kernel::operator=(running_kernel&& other) noexcept
 {
@@ -322,11 +325,13 @@ bool running_kernel::alive() const noexcept
 void running_kernel::watch(watch_options options)
 {
     if (options.period < std::chrono::milliseconds(1))
-        throw error(errc::invalid_argument, fmt::format("weftio: kernel {}: a watch period of {} ms; take 1 ms or more, 500 ms suits most", name_,
-                                                        options.period.count()));
-    if (lines_.empty())
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: kernel {}: none of its arguments is a queue or a semaphore, so nothing would beat; pass the object itself", name_));
+                    fmt::format("weftio: kernel {}: a watch period of {} ms; take 1 ms or more, 500 ms suits most", name_,
+                                options.period.count()));
+    if (lines_.empty())
+        throw error(errc::invalid_argument, fmt::format("weftio: kernel {}: none of its arguments is a queue or a semaphore, "
+                                                        "so nothing would beat; pass the object itself",
+                                                        name_));
     watchdog_ = std::make_shared<detail::watchdog>(name_, backend_, lines_, std::move(options));
 }
 
@@ -363,7 +368,8 @@ void running_kernel::end() noexcept
 device device::open(std::string_view spec)
 {
     if (const std::size_t zero = spec.find('\0'); zero != std::string_view::npos)
-        throw error(errc::invalid_argument, fmt::format("weftio: device: byte {} of the spec is 0; write cpu, opencl, opencl:N or cuda:N", zero));
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: device: byte {} of the spec is 0; write cpu, opencl, opencl:N or cuda:N", zero));
     return device(open_backend(spec));
 }
 
@@ -376,8 +382,9 @@ memory device::allocate(std::size_t bytes, memory_kind kind, std::size_t alignme
 memory device::adopt(void* address, std::size_t bytes) const
 {
     if (!address || bytes == 0)
-        throw error(errc::invalid_argument, fmt::format("weftio: device {}: {} bytes at {} are nothing to adopt; name memory that there is", name(),
-                                                        bytes, address));
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: device {}: {} bytes at {} are nothing to adopt; name memory that there is", name(),
+                                bytes, address));
     return {backend_, address, bytes};
 }
 

@@ -37,7 +37,8 @@ queue_trace trace_of(const lifeline& line)
             .block = weftio_load_relaxed_u32(&control.block),
             .function = function_name(weftio_load_relaxed_u32(&control.function)),
             .index = weftio_load_relaxed_u32(&control.index),
-            .status = static_cast<std::int32_t>(weftio_load_relaxed_u32(reinterpret_cast<const std::uint32_t*>(&control.status)))};
+            .status =
+                static_cast<std::int32_t>(weftio_load_relaxed_u32(reinterpret_cast<const std::uint32_t*>(&control.status)))};
 }
 
 } // namespace
@@ -58,8 +59,8 @@ std::string text_of(const std::vector<queue_trace>& traces)
         if (trace.beats == 0)
             text += "; the kernel never touched it\n";
         else
-            text += fmt::format("; block {} was last in {} at index {}, status {}, {} beats\n", trace.block, trace.function, trace.index,
-                                trace.status, trace.beats);
+            text += fmt::format("; block {} was last in {} at index {}, status {}, {} beats\n", trace.block, trace.function,
+                                trace.index, trace.status, trace.beats);
     }
     return text;
 }
@@ -71,9 +72,11 @@ watchdog::watchdog(std::string name, std::shared_ptr<running_backend> kernel, st
     try {
         thread_ = std::thread([this] { run(); });
     } catch (const std::system_error& refusal) {
-        throw error(errc::device_error, fmt::format("weftio: kernel {}: no thread to watch it ({}); raise the limit (ulimit -u, or the pids limit of "
-                                                    "the container)",
-                                                    name_, refusal.what()));
+        throw error(
+            errc::device_error,
+            fmt::format("weftio: kernel {}: no thread to watch it ({}); raise the limit (ulimit -u, or the pids limit of "
+                        "the container)",
+                        name_, refusal.what()));
     }
 }
 

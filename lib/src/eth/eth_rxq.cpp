@@ -21,8 +21,9 @@ constexpr std::uint32_t smallest_slot = 64, largest_slot = 16384;
 void check(const eth_rxq_options& options)
 {
     if (!std::has_single_bit(options.packets) || options.packets < fewest_packets || options.packets > most_packets)
-        throw error(errc::invalid_argument, fmt::format("weftio: eth_rxq: packets is {}; it must be a power of two from {} to {}",
-                                                        options.packets, fewest_packets, most_packets));
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: eth_rxq: packets is {}; it must be a power of two from {} to {}", options.packets,
+                                fewest_packets, most_packets));
     if (options.max_packet_bytes < smallest_slot || options.max_packet_bytes > largest_slot)
         throw error(errc::invalid_argument, fmt::format("weftio: eth_rxq: max_packet_bytes is {}; a slot has {} to {} bytes",
                                                         options.max_packet_bytes, smallest_slot, largest_slot));
@@ -34,8 +35,7 @@ struct ring_layout {
 
     explicit ring_layout(std::size_t packets)
         : entries(packets * sizeof(weftio_cqe)), dbrec(entries + packets * sizeof(weftio_wqe_data_segment)), bytes(dbrec + 64)
-    {
-    }
+    {}
 };
 
 template <class T>
@@ -94,8 +94,9 @@ class eth_rxq_life final : public detail::lifeline {
 
 eth_rxq_life::eth_rxq_life(std::shared_ptr<nic::soft_port> nic, std::shared_ptr<const nic::home> home, const device& device,
                            const eth_rxq_options& options)
-    : nic_(std::move(nic)), home_(std::move(home)), where_(device), options_(options), slot_bytes_((options.max_packet_bytes + 63) / 64 * 64),
-      stride_bytes_(nic::rx_ring::headroom_bytes + slot_bytes_), layout_(options.packets), ring_(device.allocate(layout_.bytes, memory_kind::cpu_device)),
+    : nic_(std::move(nic)), home_(std::move(home)), where_(device), options_(options),
+      slot_bytes_((options.max_packet_bytes + 63) / 64 * 64), stride_bytes_(nic::rx_ring::headroom_bytes + slot_bytes_),
+      layout_(options.packets), ring_(device.allocate(layout_.bytes, memory_kind::cpu_device)),
       slots_(device.allocate(std::size_t{options.packets} * stride_bytes_, memory_kind::cpu_device)),
       control_(device.allocate(sizeof(weftio_dev_control), memory_kind::cpu_device)),
       handle_(device.allocate(sizeof(weftio_dev_eth_rxq), memory_kind::device))
@@ -103,17 +104,18 @@ eth_rxq_life::eth_rxq_life(std::shared_ptr<nic::soft_port> nic, std::shared_ptr<
     if (options.buffers == memory_kind::cpu_device)
         return;
     landed_ = device.allocate(slots_.bytes(), options.buffers);
-    staged_ = {.copies = device.make_copy_queue(), .slots = at<std::byte>(landed_.device_address(), nic::rx_ring::headroom_bytes)};
+    staged_ = {.copies = device.make_copy_queue(),
+               .slots = at<std::byte>(landed_.device_address(), nic::rx_ring::headroom_bytes)};
 }
 
 nic::rx_ring eth_rxq_life::begin()
 {
     if (!landed_) // otherwise the NIC does not have what a kernel sees in a slot, and must not send it
         key_ = nic_->keys().add({.cpu = static_cast<std::byte*>(slots_.cpu_address()),
-                             .device_base = reinterpret_cast<std::uint64_t>(slots_.device_address()),
-                             .bytes = slots_.bytes(),
-                             .rights = {},
-                             .owner = 0});
+                                 .device_base = reinterpret_cast<std::uint64_t>(slots_.device_address()),
+                                 .bytes = slots_.bytes(),
+                                 .rights = {},
+                                 .owner = 0});
     fresh_ring();
     return {.completions = at<weftio_cqe>(ring_.cpu_address(), 0),
             .dbrec = at<std::uint32_t>(ring_.cpu_address(), layout_.dbrec),
@@ -241,7 +243,7 @@ struct eth_rxq::state {
     const std::shared_ptr<nic::home> home = std::make_shared<nic::home>(0);
     std::shared_ptr<eth_rxq_life> life;
     std::uint32_t number = 0;
-    std::mutex changing; ///< held by who resets or moves the queue
+    std::mutex changing;            ///< held by who resets or moves the queue
     nic::rx_queue* queue = nullptr; ///< stays where it is until the destructor removes it
 };
 
@@ -335,9 +337,12 @@ void eth_rxq::move_to(unsigned engine)
         return moved;
     };
     if (!engines.keep_trying(try_once, std::chrono::seconds(1)))
-        throw error(errc::in_use, fmt::format("weftio: eth_rxq {}: engine {} of port {} has had no room for 1 s for packets on their way to the queue; let "
-                                              "kernels release packets of the queues there, and try again",
-                                              number(), engine, state_->nic->spec()));
+        throw error(
+            errc::in_use,
+            fmt::format(
+                "weftio: eth_rxq {}: engine {} of port {} has had no room for 1 s for packets on their way to the queue; let "
+                "kernels release packets of the queues there, and try again",
+                number(), engine, state_->nic->spec()));
 }
 
 const std::shared_ptr<nic::soft_port>& eth_rxq::port_backend() const noexcept

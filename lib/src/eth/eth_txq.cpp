@@ -20,12 +20,14 @@ constexpr std::uint32_t fewest_entries = 64, most_entries = 32768;
 void check(const eth_txq_options& options)
 {
     if (!std::has_single_bit(options.entries) || options.entries < fewest_entries || options.entries > most_entries)
-        throw error(errc::invalid_argument, fmt::format("weftio: eth_txq: entries is {}; it must be a power of two from {} to {}",
-                                                        options.entries, fewest_entries, most_entries));
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: eth_txq: entries is {}; it must be a power of two from {} to {}", options.entries,
+                                fewest_entries, most_entries));
     if (options.clock != detail::utc_clock::name)
-        throw error(errc::invalid_argument, fmt::format("weftio: eth_txq: clock \"{}\" is not the port's; this port schedules by \"{}\", take "
-                                                        "timestamps from utc_now_ns()",
-                                                        options.clock, detail::utc_clock::name));
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: eth_txq: clock \"{}\" is not the port's; this port schedules by \"{}\", take "
+                                "timestamps from utc_now_ns()",
+                                options.clock, detail::utc_clock::name));
 }
 
 /// What the NIC sees: entries, then completion, doorbell record and doorbell on lines of their own.
@@ -34,8 +36,7 @@ struct ring_layout {
 
     explicit ring_layout(std::size_t entries)
         : completion(entries * WEFTIO_WQE_BLOCK_BYTES), dbrec(completion + 64), doorbell(dbrec + 64), bytes(doorbell + 64)
-    {
-    }
+    {}
 };
 
 template <class T>
@@ -88,14 +89,14 @@ eth_txq_life::eth_txq_life(std::shared_ptr<nic::soft_port> nic, std::shared_ptr<
       filled_(device.allocate(options.entries / 8, memory_kind::device)),
       control_(device.allocate(sizeof(weftio_dev_control), memory_kind::cpu_device)),
       handle_(device.allocate(sizeof(weftio_dev_eth_txq), memory_kind::device))
-{
-}
+{}
 
 nic::tx_ring eth_txq_life::begin() const
 {
     void* base = ring_.cpu_address();
     for (std::uint32_t slot = 0; slot < options_.entries; ++slot) // no entry carries the index that its slot would first have
-        *at<std::uint32_t>(base, std::size_t{slot} * WEFTIO_WQE_BLOCK_BYTES) = weftio_swap32((slot + options_.entries) << 8 & 0xffff00u);
+        *at<std::uint32_t>(base, std::size_t{slot} * WEFTIO_WQE_BLOCK_BYTES) =
+            weftio_swap32((slot + options_.entries) << 8 & 0xffff00u);
     // A completion that says the entry before the first is done.
     weftio_store_release_sys_u32(&at<weftio_cqe>(base, layout_.completion)->publication,
                                  weftio_cqe_publication(0xffff, WEFTIO_CQE_OPCODE_REQUESTER, 0));
@@ -268,8 +269,10 @@ void eth_txq::state::move_to(unsigned engine)
         return settled;
     };
     if (!engines.keep_trying(try_once, std::chrono::seconds(1)))
-        throw error(errc::in_use, fmt::format("weftio: eth_txq {}: port {} still holds frames of this queue after 1 s; try again when they have gone",
-                                              number, nic->spec()));
+        throw error(
+            errc::in_use,
+            fmt::format("weftio: eth_txq {}: port {} still holds frames of this queue after 1 s; try again when they have gone",
+                        number, nic->spec()));
 }
 
 eth_txq::eth_txq(const port& port, const device& device, eth_txq_options options)
@@ -369,15 +372,19 @@ bool eth_txq::failed() const
 void eth_txq::reset()
 {
     if (state_->nic->gone())
-        throw error(errc::closed, fmt::format("weftio: eth_txq {}: port {} is gone, its device or its interface was removed; close the queue and the "
-                                              "port, and open them again",
-                                              number(), state_->nic->spec()));
+        throw error(
+            errc::closed,
+            fmt::format("weftio: eth_txq {}: port {} is gone, its device or its interface was removed; close the queue and the "
+                        "port, and open them again",
+                        number(), state_->nic->spec()));
     std::scoped_lock one_at_a_time(state_->changing);
     state_->stop();
     if (!state_->drain())
-        throw error(errc::in_use, fmt::format("weftio: eth_txq {}: port {} still holds frames of this queue after 1 s; try again, or close the "
-                                              "queue",
-                                              number(), state_->nic->spec()));
+        throw error(
+            errc::in_use,
+            fmt::format("weftio: eth_txq {}: port {} still holds frames of this queue after 1 s; try again, or close the "
+                        "queue",
+                        number(), state_->nic->spec()));
     auto next = std::make_shared<eth_txq_life>(state_->nic, state_->home, state_->where, state_->options);
     auto ring = next->begin();
     next->announce(number()); // what can fail comes first
@@ -419,7 +426,9 @@ void progress_engine::attach(const eth_txq& queue, callbacks callbacks)
 {
     auto held = std::make_unique<attachment::hold>();
     if (queue.state_->attached.exchange(true))
-        throw error(errc::in_use, fmt::format("weftio: eth_txq {}: already attached to a progress_engine; a queue belongs to one", queue.number()));
+        throw error(
+            errc::in_use,
+            fmt::format("weftio: eth_txq {}: already attached to a progress_engine; a queue belongs to one", queue.number()));
     held->queue = queue.state_;
     attached_.push_back({std::move(held), std::move(callbacks)});
 }

@@ -13,20 +13,19 @@ struct memory_region::state {
     std::size_t bytes;
     std::uint32_t key = 0;
 
-    ~state()
-    {
-        nic->forget_key(key);
-    }
+    ~state() { nic->forget_key(key); }
 };
 
 memory_region::memory_region(const port& port, const memory& memory)
 {
     if (!memory)
-        throw error(errc::invalid_argument, "weftio: memory_region: the memory is empty; register memory that has been allocated");
+        throw error(errc::invalid_argument,
+                    "weftio: memory_region: the memory is empty; register memory that has been allocated");
     if (!memory.cpu_address())
-        throw error(errc::not_reachable, fmt::format("weftio: memory_region: the software NIC of port {} cannot see memory of kind \"{}\"; "
-                                                     "allocate memory_kind::cpu_device",
-                                                     port.spec(), to_string(memory.kind())));
+        throw error(errc::not_reachable,
+                    fmt::format("weftio: memory_region: the software NIC of port {} cannot see memory of kind \"{}\"; "
+                                "allocate memory_kind::cpu_device",
+                                port.spec(), to_string(memory.kind())));
     auto made = std::unique_ptr<state>(new state{port.share(), memory.device_address(), memory.bytes()});
     port.backend().engines().between_all_turns([&] {
         made->key = port.backend().keys().add({.cpu = static_cast<std::byte*>(memory.cpu_address()),
@@ -64,17 +63,18 @@ constexpr std::uint32_t longest_buffer = 0xffffffc0; // the last multiple of 64
 buf_arr_options checked(buf_arr_options options)
 {
     if (options.count == 0 || options.buffer_bytes == 0)
-        throw error(errc::invalid_argument, fmt::format("weftio: buf_arr: {} buffers of {} bytes; both must be at least 1", options.count,
-                                                        options.buffer_bytes));
+        throw error(errc::invalid_argument, fmt::format("weftio: buf_arr: {} buffers of {} bytes; both must be at least 1",
+                                                        options.count, options.buffer_bytes));
     if (options.stride_bytes == 0 && options.buffer_bytes > longest_buffer)
-        throw error(errc::invalid_argument, fmt::format("weftio: buf_arr: buffers of {} bytes; one has at most {}", options.buffer_bytes,
-                                                        longest_buffer));
+        throw error(errc::invalid_argument, fmt::format("weftio: buf_arr: buffers of {} bytes; one has at most {}",
+                                                        options.buffer_bytes, longest_buffer));
     if (options.stride_bytes == 0)
         options.stride_bytes = (options.buffer_bytes + 63) / 64 * 64;
     if (options.stride_bytes < options.buffer_bytes)
-        throw error(errc::invalid_argument, fmt::format("weftio: buf_arr: stride_bytes is {}, shorter than a buffer of {} bytes; leave it 0 "
-                                                        "for the natural one",
-                                                        options.stride_bytes, options.buffer_bytes));
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: buf_arr: stride_bytes is {}, shorter than a buffer of {} bytes; leave it 0 "
+                                "for the natural one",
+                                options.stride_bytes, options.buffer_bytes));
     return options;
 }
 
@@ -83,8 +83,8 @@ buf_arr_options checked(buf_arr_options options)
 struct buf_arr::state {
     state(const port& port, const device& device, const buf_arr_options& wanted)
         : options(checked(wanted)),
-          buffers(device.allocate(std::size_t{options.count} * options.stride_bytes, memory_kind::cpu_device)), region(port, buffers),
-          handle(device.allocate(sizeof(weftio_dev_buf_arr), memory_kind::device))
+          buffers(device.allocate(std::size_t{options.count} * options.stride_bytes, memory_kind::cpu_device)),
+          region(port, buffers), handle(device.allocate(sizeof(weftio_dev_buf_arr), memory_kind::device))
     {
         weftio_dev_buf_arr made{};
         made.base = static_cast<std::uint8_t*>(buffers.device_address());
@@ -103,8 +103,7 @@ struct buf_arr::state {
 
 buf_arr::buf_arr(const port& port, const device& device, buf_arr_options options)
     : state_(std::make_unique<state>(port, device, options))
-{
-}
+{}
 
 buf_arr::buf_arr(buf_arr&&) noexcept = default;
 buf_arr& buf_arr::operator=(buf_arr&&) noexcept = default;

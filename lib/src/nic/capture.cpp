@@ -45,7 +45,8 @@ struct capture_head {
 };
 
 /// Walks a pcapng file block by block, its first 12 bytes in hand: type, length, and what the block begins with. Ends when
-/// `wants_more(type, first word of the block)` is false. Returns false at a block that the file ends inside, or that cannot be one.
+/// `wants_more(type, first word of the block)` is false. Returns false at a block that the file ends inside, or that cannot be
+/// one.
 template <class WantsMore>
 bool walk_blocks(std::FILE* in, off_t file_bytes, WantsMore&& wants_more)
 {
@@ -90,9 +91,10 @@ const char* irregular(const struct stat& status)
 void require_ethernet(std::string_view spec, const std::string& path, std::uint32_t link_type)
 {
     if (link_type != link_type_ethernet)
-        throw error(errc::not_supported, fmt::format("weftio: port {}: {} holds frames of link type {}, not Ethernet (1); convert it with "
-                                                     "\"tcprewrite --dlt=enet\"",
-                                                     spec, path, link_type));
+        throw error(errc::not_supported,
+                    fmt::format("weftio: port {}: {} holds frames of link type {}, not Ethernet (1); convert it with "
+                                "\"tcprewrite --dlt=enet\"",
+                                spec, path, link_type));
 }
 
 } // namespace
@@ -103,7 +105,8 @@ std::string builtin_capture_path()
         int memory = memfd_create("weftio-builtin.pcap", MFD_CLOEXEC);
         auto bytes = weftio_builtin_capture();
         if (memory < 0 || write(memory, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size()))
-            throw error(errc::out_of_memory, fmt::format("weftio: port pcap:builtin: no memory file: {}", std::strerror(errno)));
+            throw error(errc::out_of_memory,
+                        fmt::format("weftio: port pcap:builtin: no memory file: {}", std::strerror(errno)));
         return memory;
     }();
     return fmt::format("/proc/self/fd/{}", descriptor);
@@ -117,16 +120,18 @@ void require_capture(std::string_view spec, const std::string& path)
         throw error(errc::invalid_argument, fmt::format("weftio: port {}: {} is {}; name a capture file", spec, path, what));
     file in(std::fopen(path.c_str(), "rb"));
     if (!in)
-        throw error(errno == EACCES ? errc::permission_denied : errc::not_found,
-                    fmt::format("weftio: port {}: cannot read {}: {}; name an existing capture, or pcap:builtin for the built-in one", spec,
-                                path, std::strerror(errno)));
+        throw error(
+            errno == EACCES ? errc::permission_denied : errc::not_found,
+            fmt::format("weftio: port {}: cannot read {}: {}; name an existing capture, or pcap:builtin for the built-in one",
+                        spec, path, std::strerror(errno)));
     capture_head head;
     std::size_t got = std::fread(head.words.data(), 1, sizeof head.words, in.get());
     if (got >= 4 && head.words[0] == magic_pcapng)
         return require_ethernet(spec, path, pcapng_link_type(in.get(), status.st_size));
     if (got < sizeof head.words || !head.classic())
-        throw error(errc::invalid_argument, fmt::format("weftio: port {}: {} is no pcap or pcapng capture ({}); check it with \"capinfos {}\"",
-                                                        spec, path, got < sizeof head.words ? "too short" : "unknown magic number", path));
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: port {}: {} is no pcap or pcapng capture ({}); check it with \"capinfos {}\"", spec,
+                                path, got < sizeof head.words ? "too short" : "unknown magic number", path));
     require_ethernet(spec, path, head.word(5) & 0xffff);
 }
 

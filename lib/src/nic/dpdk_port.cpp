@@ -1,10 +1,10 @@
 #include <fmt/format.h>
 #include <rte_dev.h>
 #include <rte_errno.h>
+#include <rte_ethdev.h>
 #include <rte_mbuf.h>
 #include <rte_mbuf_dyn.h>
 #include <rte_mbuf_pool_ops.h>
-#include <rte_ethdev.h>
 #include <rte_mempool.h>
 #include <rte_ring.h>
 #include <unistd.h>
@@ -33,7 +33,7 @@ constexpr unsigned pool_cache = 256;
 constexpr unsigned copy_mbufs = 511;        // frames that cannot be sent from where they lie
 constexpr std::uint16_t copy_bytes = 16384; // the longest frame there is
 constexpr std::uint16_t descriptors = 1024;
-std::atomic<bool> xdp_was_closed = false;   // by this process, so that a queue may be on its way back
+std::atomic<bool> xdp_was_closed = false; // by this process, so that a queue may be on its way back
 
 /// A pool of that name: the DPDK port belongs to a Weftio port.
 std::string pool_name(std::uint16_t port)
@@ -70,24 +70,25 @@ unsigned of_all(unsigned mbufs_each, unsigned queues)
 errc code_of(int negative_errno)
 {
     switch (-negative_errno) {
-    case ENOENT:
-    case ENODEV: return errc::not_found;
-    case EPERM:
-    case EACCES: return errc::permission_denied;
-    case EBUSY:
-    case EEXIST: return errc::in_use;
-    case ENOMEM: return errc::out_of_memory;
-    case EINVAL: return errc::invalid_argument;
-    case ENOTSUP: return errc::not_supported;
-    default: return errc::device_error;
+        case ENOENT:
+        case ENODEV: return errc::not_found;
+        case EPERM:
+        case EACCES: return errc::permission_denied;
+        case EBUSY:
+        case EEXIST: return errc::in_use;
+        case ENOMEM: return errc::out_of_memory;
+        case EINVAL: return errc::invalid_argument;
+        case ENOTSUP: return errc::not_supported;
+        default: return errc::device_error;
     }
 }
 
 [[noreturn]] void fail(std::string_view spec, std::string_view what, int result)
 {
-    throw error(code_of(result), fmt::format("weftio: port {}: {} failed ({}; DPDK said: {}); check the words after the driver's name and "
-                                             "what the driver needs",
-                                             spec, what, rte_strerror(-result), detail::driver_words()));
+    throw error(code_of(result),
+                fmt::format("weftio: port {}: {} failed ({}; DPDK said: {}); check the words after the driver's name and "
+                            "what the driver needs",
+                            spec, what, rte_strerror(-result), detail::driver_words()));
 }
 
 void require_queues(std::string_view spec, const rte_eth_dev_info& info, unsigned queues)
@@ -151,9 +152,10 @@ void dpdk_port::probe(std::string_view spec, const port_candidate& candidate)
     device_ = candidate.device;
     if (rte_eth_dev_get_port_by_name(device_.c_str(), &id_) == 0) {
         if (rte_mempool_lookup(pool_name(id_).c_str()))
-            throw error(errc::in_use, fmt::format("weftio: port {}: {} is already open in a Weftio port; close that port first, or name "
-                                                  "another device",
-                                                  spec, device_));
+            throw error(errc::in_use,
+                        fmt::format("weftio: port {}: {} is already open in a Weftio port; close that port first, or name "
+                                    "another device",
+                                    spec, device_));
         return;
     }
     bus_ = candidate.pci ? "pci" : "vdev";
@@ -265,7 +267,8 @@ void dpdk_port::take_down() noexcept
         if (int result = rte_eal_hotplug_remove(bus_, device_.c_str()); result != 0) {
             rte_eth_dev_close(id_); // so that its driver holds none of the pools below
             detail::log_or_lose(log_level::warning, [&] {
-                return fmt::format("weftio: device {} is closed and could not be removed ({}); its name stays taken", device_, rte_strerror(-result));
+                return fmt::format("weftio: device {} is closed and could not be removed ({}); its name stays taken", device_,
+                                   rte_strerror(-result));
             });
         }
         free_rings_left_by(device_);

@@ -26,9 +26,10 @@ interface_lock::interface_lock(std::string_view spec, const std::string& interfa
     int reason = errno;
     if (socket_ >= 0)
         close(socket_);
-    throw error(errc::in_use, fmt::format("weftio: port {}: interface {} is already open in a Weftio port ({}); close that port first, or "
-                                          "name another interface",
-                                          spec, interface, std::strerror(reason)));
+    throw error(errc::in_use,
+                fmt::format("weftio: port {}: interface {} is already open in a Weftio port ({}); close that port first, or "
+                            "name another interface",
+                            spec, interface, std::strerror(reason)));
 }
 
 interface_lock& interface_lock::operator=(interface_lock&& other) noexcept

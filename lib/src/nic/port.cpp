@@ -12,13 +12,13 @@ namespace weftio {
 const char* to_string(drop_reason reason) noexcept
 {
     switch (reason) {
-    case drop_reason::no_match: return "no_match";
-    case drop_reason::dropped_by_flow: return "dropped_by_flow";
-    case drop_reason::out_of_buffer: return "out_of_buffer";
-    case drop_reason::too_long: return "too_long";
-    case drop_reason::runt: return "runt";
-    case drop_reason::queue_closed: return "queue_closed";
-    case drop_reason::count_: break;
+        case drop_reason::no_match: return "no_match";
+        case drop_reason::dropped_by_flow: return "dropped_by_flow";
+        case drop_reason::out_of_buffer: return "out_of_buffer";
+        case drop_reason::too_long: return "too_long";
+        case drop_reason::runt: return "runt";
+        case drop_reason::queue_closed: return "queue_closed";
+        case drop_reason::count_: break;
     }
     return "unknown";
 }

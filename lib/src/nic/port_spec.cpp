@@ -19,9 +19,9 @@ namespace weftio::nic {
 
 namespace {
 
-constexpr std::string_view known_forms =
-    "pcap:FILE, pcap:rx=FILE,tx=FILE, pcap:builtin, iface:NAME, tap:NAME, loopback, null, a PCI address, or DPDK devargs such as "
-    "net_null0,size=64";
+constexpr std::string_view known_forms = "pcap:FILE, pcap:rx=FILE,tx=FILE, pcap:builtin, iface:NAME, tap:NAME, loopback, null, "
+                                         "a PCI address, or DPDK devargs such as "
+                                         "net_null0,size=64";
 
 /// DPDK wants every virtual device to have a name of its own. Short, because net_ring puts more in front of it and has 28
 /// characters for all.
@@ -46,9 +46,10 @@ std::string interface_names()
 const std::string& plain(std::string_view spec, const std::string& value)
 {
     if (value.find_first_of(",=[]") != std::string::npos)
-        throw error(errc::invalid_argument, fmt::format("weftio: port {}: DPDK cannot take a name with one of , = [ ] in it ({}); use "
-                                                        "another name, or a symbolic link to a file",
-                                                        spec, value));
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: port {}: DPDK cannot take a name with one of , = [ ] in it ({}); use "
+                                "another name, or a symbolic link to a file",
+                                spec, value));
     return value;
 }
 
@@ -56,22 +57,24 @@ void require_interface(std::string_view spec, const std::string& name)
 {
     if (name.empty() || name.size() >= IFNAMSIZ)
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: port {}: an interface name has 1 to {} characters; name one of: {}", spec, IFNAMSIZ - 1,
-                                interface_names()));
+                    fmt::format("weftio: port {}: an interface name has 1 to {} characters; name one of: {}", spec,
+                                IFNAMSIZ - 1, interface_names()));
     if (!if_nametoindex(name.c_str()))
-        throw error(errc::not_found, fmt::format("weftio: port {}: no such interface (have: {}); name one of these or create it with "
-                                                 "\"ip link add {} type veth peer name {}p\"",
-                                                 spec, interface_names(), name, name));
+        throw error(errc::not_found,
+                    fmt::format("weftio: port {}: no such interface (have: {}); name one of these or create it with "
+                                "\"ip link add {} type veth peer name {}p\"",
+                                spec, interface_names(), name, name));
 }
 
 void require_raw_sockets(std::string_view spec)
 {
     int socket = ::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
     if (socket < 0)
-        throw error(errc::permission_denied,
-                    fmt::format("weftio: port {}: raw sockets are refused ({}); run as root, or give the program the capability with "
-                                "\"setcap cap_net_raw,cap_net_admin+ep PROGRAM\"",
-                                spec, std::strerror(errno)));
+        throw error(
+            errc::permission_denied,
+            fmt::format("weftio: port {}: raw sockets are refused ({}); run as root, or give the program the capability with "
+                        "\"setcap cap_net_raw,cap_net_admin+ep PROGRAM\"",
+                        spec, std::strerror(errno)));
     close(socket);
 }
 
@@ -97,12 +100,13 @@ port_spec tap_spec(std::string_view spec, const std::string& name)
         throw error(errc::invalid_argument,
                     fmt::format("weftio: port {}: a tap interface's name has 1 to {} characters", spec, IFNAMSIZ - 1));
     if (if_nametoindex(plain(spec, name).c_str()))
-        throw error(errc::in_use, fmt::format("weftio: port {}: interface {} exists already; choose another name, or open it with iface:{}",
-                                              spec, name, name));
+        throw error(errc::in_use,
+                    fmt::format("weftio: port {}: interface {} exists already; choose another name, or open it with iface:{}",
+                                spec, name, name));
     if (access("/dev/net/tun", R_OK | W_OK) != 0)
         throw error(errno == ENOENT ? errc::not_found : errc::permission_denied,
-                    fmt::format("weftio: port {}: /dev/net/tun: {}; run as root, and load the module with \"modprobe tun\"", spec,
-                                std::strerror(errno)));
+                    fmt::format("weftio: port {}: /dev/net/tun: {}; run as root, and load the module with \"modprobe tun\"",
+                                spec, std::strerror(errno)));
     require_raw_sockets(spec);
     return {.candidates = {{device_name("net_tap"), fmt::format("iface={}", name)}}, .interface = name, .capture = {}};
 }
@@ -136,7 +140,8 @@ port_spec capture_spec(std::string_view spec, std::string_view words)
 {
     auto [rx, tx] = names_of(words);
     if (rx.empty() && tx.empty())
-        throw error(errc::invalid_argument, fmt::format("weftio: port {}: no file named; write pcap:FILE or pcap:rx=FILE,tx=FILE", spec));
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: port {}: no file named; write pcap:FILE or pcap:rx=FILE,tx=FILE", spec));
     if (rx == "builtin")
         rx = builtin_capture_path();
     std::string arguments;
@@ -192,7 +197,8 @@ port_spec devargs_spec(std::string_view spec)
 
 [[noreturn]] void refuse(std::string_view spec)
 {
-    throw error(errc::invalid_argument, fmt::format("weftio: port \"{}\": not a form that is known; write {}", spec, known_forms));
+    throw error(errc::invalid_argument,
+                fmt::format("weftio: port \"{}\": not a form that is known; write {}", spec, known_forms));
 }
 
 } // namespace

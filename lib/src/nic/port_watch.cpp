@@ -43,7 +43,8 @@ port_watch::~port_watch()
 bool port_watch::has_just_gone(bool busy) noexcept
 {
     constexpr unsigned turns_between_looks = 64; // of a busy engine; others may have to wait for a core before each turn
-    if (gone() || (rte_eth_dev_is_valid_port(port_) && ((++turns_ % turns_between_looks != 0 && busy) || !is_time() || is_there())))
+    if (gone() ||
+        (rte_eth_dev_is_valid_port(port_) && ((++turns_ % turns_between_looks != 0 && busy) || !is_time() || is_there())))
         return false;
     gone_.store(true, std::memory_order_release);
     return true;

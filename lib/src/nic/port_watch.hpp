@@ -16,8 +16,8 @@ class port_watch {
     port_watch& operator=(const port_watch&) = delete;
     ~port_watch();
 
-    /// Called every turn, looks at the device each time and at its interface every 20 ms at most. Returns true once: when it is gone.
-    /// The engine's thread.
+    /// Called every turn, looks at the device each time and at its interface every 20 ms at most. Returns true once: when it is
+    /// gone. The engine's thread.
     /// @param busy  the turn before moved something; then the time is looked at every 64th turn only
     bool has_just_gone(bool busy) noexcept;
     /// Any thread.

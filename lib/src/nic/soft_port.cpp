@@ -68,9 +68,10 @@ void soft_port::wait_until_unused(const std::byte* begin, std::size_t bytes) noe
     };
     if (!engines_.keep_trying(ask, std::chrono::seconds(1)))
         detail::log_or_lose(log_level::error, [&] {
-            return fmt::format("weftio: port {}: memory of {} bytes at {} is taken away, and the driver still holds frames that lie in it; "
-                               "end send queues, or receive what loops back, before buffers",
-                               spec_, bytes, static_cast<const void*>(begin));
+            return fmt::format(
+                "weftio: port {}: memory of {} bytes at {} is taken away, and the driver still holds frames that lie in it; "
+                "end send queues, or receive what loops back, before buffers",
+                spec_, bytes, static_cast<const void*>(begin));
         });
 }
 

@@ -157,10 +157,14 @@ void register_commands()
 {
     static const bool once = [] {
         rte_telemetry_register_cmd("/weftio/ports", list_ports, "Open Weftio ports: DPDK number and spec. No parameters.");
-        rte_telemetry_register_cmd("/weftio/port", answer<fill_port>, "Counters and drop reasons of a port. Parameter: its number.");
-        rte_telemetry_register_cmd("/weftio/eth_rxq", answer<fill_rx>, "Counters of a port's receive queues. Parameter: its number.");
-        rte_telemetry_register_cmd("/weftio/eth_txq", answer<fill_tx>, "Counters of a port's send queues. Parameter: its number.");
-        rte_telemetry_register_cmd("/weftio/flow", answer<fill_flows>, "Hits of a port's rules, first to decide first. Parameter: its number.");
+        rte_telemetry_register_cmd("/weftio/port", answer<fill_port>,
+                                   "Counters and drop reasons of a port. Parameter: its number.");
+        rte_telemetry_register_cmd("/weftio/eth_rxq", answer<fill_rx>,
+                                   "Counters of a port's receive queues. Parameter: its number.");
+        rte_telemetry_register_cmd("/weftio/eth_txq", answer<fill_tx>,
+                                   "Counters of a port's send queues. Parameter: its number.");
+        rte_telemetry_register_cmd("/weftio/flow", answer<fill_flows>,
+                                   "Hits of a port's rules, first to decide first. Parameter: its number.");
         return true;
     }();
     static_cast<void>(once);

@@ -82,7 +82,7 @@ struct semaphore::state final : detail::lifeline {
     bool cpu_access;
     memory items, control_line, handle, illegal;
     std::shared_ptr<memory> custom_info; ///< empty where items have none
-    weftio_dev_semaphore view{}; ///< the handle with the addresses of the CPU, for what it can see
+    weftio_dev_semaphore view{};         ///< the handle with the addresses of the CPU, for what it can see
     std::uint32_t oldest = 0;
     std::optional<detail::telemetry_row> row; ///< once the rest is there; first to go
 };
@@ -96,7 +96,8 @@ semaphore::state::state(const device& device, const semaphore_options& wanted, s
       illegal(device.allocate(sizeof(weftio_dev_semaphore_illegal), memory_kind::cpu_device)), custom_info(std::move(kept))
 {
     if (stride_bytes && !custom_info)
-        custom_info = std::make_shared<memory>(device.allocate(std::size_t{options.items} * stride_bytes, options.custom_info_kind));
+        custom_info =
+            std::make_shared<memory>(device.allocate(std::size_t{options.items} * stride_bytes, options.custom_info_kind));
     make_handle();
     row.emplace(detail::telemetry_kind::semaphore, [this](rte_tel_data* dict) { fill_row(dict); });
 }

@@ -13,9 +13,9 @@ WEFTIO_FN weftio_u32 grid_lane(void)
 }
 
 /** Four words a lane: where it thinks it is. */
-WEFTIO_KERNEL void write_place(WEFTIO_GLOBAL weftio_u32 *words)
+WEFTIO_KERNEL void write_place(WEFTIO_GLOBAL weftio_u32* words)
 {
-    WEFTIO_GLOBAL weftio_u32 *mine = words + 4 * grid_lane();
+    WEFTIO_GLOBAL weftio_u32* mine = words + 4 * grid_lane();
 
     mine[0] = weftio_lane();
     mine[1] = weftio_block_lanes();
@@ -24,7 +24,7 @@ WEFTIO_KERNEL void write_place(WEFTIO_GLOBAL weftio_u32 *words)
 }
 
 /** A word a lane: what its right neighbor wrote to the block's shared memory, `rounds` times over. At most 256 lanes. */
-WEFTIO_KERNEL void pass_left(WEFTIO_GLOBAL weftio_u32 *words, weftio_u32 rounds)
+WEFTIO_KERNEL void pass_left(WEFTIO_GLOBAL weftio_u32* words, weftio_u32 rounds)
 {
     WEFTIO_SHARED weftio_u32 cells[256];
     weftio_u32 value = 1000 * weftio_block() + weftio_lane();
@@ -39,13 +39,13 @@ WEFTIO_KERNEL void pass_left(WEFTIO_GLOBAL weftio_u32 *words, weftio_u32 rounds)
 }
 
 /** A word a lane: the sum of lane + 1 over the block. `scratch` has a word a block. */
-WEFTIO_KERNEL void add_block(WEFTIO_GLOBAL weftio_u32 *words, WEFTIO_GLOBAL weftio_u32 *scratch)
+WEFTIO_KERNEL void add_block(WEFTIO_GLOBAL weftio_u32* words, WEFTIO_GLOBAL weftio_u32* scratch)
 {
     words[grid_lane()] = weftio_block_sum_u32(weftio_lane() + 1, scratch + weftio_block());
 }
 
 /** Two words a lane: how many lanes its warp has, by sum and by shape. */
-WEFTIO_KERNEL void count_warp(WEFTIO_GLOBAL weftio_u32 *words)
+WEFTIO_KERNEL void count_warp(WEFTIO_GLOBAL weftio_u32* words)
 {
     words[2 * grid_lane()] = weftio_warp_sum_u32(1);
     weftio_warp_barrier();
@@ -53,7 +53,7 @@ WEFTIO_KERNEL void count_warp(WEFTIO_GLOBAL weftio_u32 *words)
 }
 
 /** Writes its arguments down, to find out whether they arrive whole. */
-WEFTIO_KERNEL void write_arguments(WEFTIO_GLOBAL weftio_u64 *words, weftio_u8 byte, weftio_s32 negative, weftio_u64 wide)
+WEFTIO_KERNEL void write_arguments(WEFTIO_GLOBAL weftio_u64* words, weftio_u8 byte, weftio_s32 negative, weftio_u64 wide)
 {
     words[0] = byte;
     words[1] = (weftio_u64)negative;
@@ -61,13 +61,13 @@ WEFTIO_KERNEL void write_arguments(WEFTIO_GLOBAL weftio_u64 *words, weftio_u8 by
 }
 
 /** Adds 1 to `word`, once a lane. */
-WEFTIO_KERNEL void count_lanes(WEFTIO_GLOBAL weftio_u32 *word)
+WEFTIO_KERNEL void count_lanes(WEFTIO_GLOBAL weftio_u32* word)
 {
     weftio_fetch_add_u32(word, 1);
 }
 
 /** Runs until the host says stop. Sets a word a block when it begins, and doubles it when it ends. */
-WEFTIO_KERNEL void wait_for_abort(WEFTIO_GLOBAL struct weftio_dev_control *control, WEFTIO_GLOBAL weftio_u32 *words)
+WEFTIO_KERNEL void wait_for_abort(WEFTIO_GLOBAL struct weftio_dev_control* control, WEFTIO_GLOBAL weftio_u32* words)
 {
     if (weftio_lane() == 0)
         weftio_store_release_sys_u32(&words[weftio_block()], 1);

@@ -74,16 +74,16 @@ WEFTIO_FN struct weftio_dev_buf sequence_buffer(weftio_u32 at)
 {
     struct weftio_dev_buf buffer;
 
-    buffer.address = (WEFTIO_GLOBAL weftio_u8 *)(weftio_u64)(0x10000u + at);
+    buffer.address = (WEFTIO_GLOBAL weftio_u8*)(weftio_u64)(0x10000u + at);
     buffer.bytes = 1500;
     buffer.lkey_be = at * 3;
     return buffer;
 }
 
 /** One lane: a strong call. */
-WEFTIO_FN weftio_s32 sequence_strong(WEFTIO_GLOBAL struct sequence_world *world, struct sequence_step step)
+WEFTIO_FN weftio_s32 sequence_strong(WEFTIO_GLOBAL struct sequence_world* world, struct sequence_step step)
 {
-    WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq = &world->strong;
+    WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq = &world->strong;
 
     if (step.operation == SEQUENCE_SEND_STRONG)
         return weftio_dev_eth_txq_send_enqueue_strong(txq, sequence_buffer(step.a), step.b % 1600, step.c & 7u);
@@ -96,8 +96,8 @@ WEFTIO_FN weftio_s32 sequence_strong(WEFTIO_GLOBAL struct sequence_world *world,
 }
 
 /** All lanes: weak entries side by side, by position or masked. */
-WEFTIO_FN void sequence_weak(WEFTIO_GLOBAL struct sequence_world *world, struct sequence_step step,
-                             WEFTIO_GLOBAL weftio_u32 *results)
+WEFTIO_FN void sequence_weak(WEFTIO_GLOBAL struct sequence_world* world, struct sequence_step step,
+                             WEFTIO_GLOBAL weftio_u32* results)
 {
     weftio_u32 first, mask, count = step.b % (SEQUENCE_DEALT + 1);
 
@@ -106,16 +106,15 @@ WEFTIO_FN void sequence_weak(WEFTIO_GLOBAL struct sequence_world *world, struct 
         weftio_u32 position = step.c & 8u ? (first + entry) & mask : first + entry + (step.c & 16u ? 60u : 0u);
         results[4 + entry] =
             (weftio_u32)(step.operation == SEQUENCE_SEND_WEAK
-                             ? weftio_dev_eth_txq_send_enqueue_weak(&world->weak, sequence_buffer(step.a + entry),
-                                                                    60 + entry, position, step.c & 7u)
-                             : weftio_dev_eth_txq_wait_time_enqueue_weak(&world->weak, step.a + entry, position,
-                                                                         step.c & 7u));
+                             ? weftio_dev_eth_txq_send_enqueue_weak(&world->weak, sequence_buffer(step.a + entry), 60 + entry,
+                                                                    position, step.c & 7u)
+                             : weftio_dev_eth_txq_wait_time_enqueue_weak(&world->weak, step.a + entry, position, step.c & 7u));
     }
 }
 
 /** One lane: what the kernel can be told about a send queue. */
-WEFTIO_FN void sequence_ask(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, struct sequence_step step,
-                            WEFTIO_GLOBAL weftio_u32 *results)
+WEFTIO_FN void sequence_ask(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, struct sequence_step step,
+                            WEFTIO_GLOBAL weftio_u32* results)
 {
     weftio_u64 when_ns = 0;
 
@@ -128,54 +127,51 @@ WEFTIO_FN void sequence_ask(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, struct
 }
 
 /** The NIC: some of what is committed is done, or fails. */
-WEFTIO_FN void sequence_complete(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq,
-                                 WEFTIO_GLOBAL struct sequence_send_ring *ring, struct sequence_step step)
+WEFTIO_FN void sequence_complete(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTIO_GLOBAL struct sequence_send_ring* ring,
+                                 struct sequence_step step)
 {
     weftio_u32 completed = weftio_dev_send_completed(&txq->ring), done = step.a % (txq->ring.ready - completed + 1),
                bad = !(step.c & 30u);
 
     weftio_u64 syndrome = WEFTIO_SYNDROME_LOCAL_LENGTH;
-    ring->completion.timestamp_be =
-        weftio_swap64(bad ? syndrome : weftio_real_time_from_ns(1000000000u + (weftio_u64)step.b));
+    ring->completion.timestamp_be = weftio_swap64(bad ? syndrome : weftio_real_time_from_ns(1000000000u + (weftio_u64)step.b));
     weftio_store_release_sys_u32(
         &ring->completion.publication,
-        weftio_cqe_publication(completed + done - 1,
-                               bad ? WEFTIO_CQE_OPCODE_REQUESTER_ERROR : WEFTIO_CQE_OPCODE_REQUESTER, 0));
+        weftio_cqe_publication(completed + done - 1, bad ? WEFTIO_CQE_OPCODE_REQUESTER_ERROR : WEFTIO_CQE_OPCODE_REQUESTER, 0));
 }
 
 /** The NIC: packets arrive in slots of its choice, as far as slots have been given back. */
-WEFTIO_FN void sequence_arrive(WEFTIO_GLOBAL struct sequence_outcome *outcome, struct sequence_step step)
+WEFTIO_FN void sequence_arrive(WEFTIO_GLOBAL struct sequence_outcome* outcome, struct sequence_step step)
 {
     weftio_u32 room = (weftio_swap32(outcome->receive_dbrec) - outcome->arrived) & 0xffffu,
                count = weftio_min_u32(step.a % 70, room);
 
     for (; count != 0; --count) {
-        WEFTIO_GLOBAL struct weftio_cqe *cqe = &outcome->completions[outcome->arrived % SEQUENCE_DEPTH];
+        WEFTIO_GLOBAL struct weftio_cqe* cqe = &outcome->completions[outcome->arrived % SEQUENCE_DEPTH];
         cqe->byte_count_be = weftio_swap32(step.b + outcome->arrived);
         cqe->timestamp_be = weftio_swap64(weftio_real_time_from_ns(step.b));
         cqe->rss_hash_be = step.b * outcome->arrived;
         cqe->rss_hash_type = (weftio_u8)(step.c & 1u);
         cqe->hds_ip_ext = (weftio_u8)(step.c & 7u);
-        weftio_store_release_sys_u32(&cqe->publication, weftio_cqe_publication(outcome->arrived * 5 + step.c,
-                                                                               WEFTIO_CQE_OPCODE_RESPONDER_SEND,
-                                                                               outcome->arrived / SEQUENCE_DEPTH));
+        weftio_store_release_sys_u32(&cqe->publication,
+                                     weftio_cqe_publication(outcome->arrived * 5 + step.c, WEFTIO_CQE_OPCODE_RESPONDER_SEND,
+                                                            outcome->arrived / SEQUENCE_DEPTH));
         outcome->arrived += 1;
     }
 }
 
 /** All lanes: receive, and look at the first packets. */
-WEFTIO_FN void sequence_receive(WEFTIO_GLOBAL struct sequence_world *world, struct sequence_step step,
-                                WEFTIO_GLOBAL weftio_u32 *results)
+WEFTIO_FN void sequence_receive(WEFTIO_GLOBAL struct sequence_world* world, struct sequence_step step,
+                                WEFTIO_GLOBAL weftio_u32* results)
 {
     weftio_u32 count, first;
-    weftio_s32 status =
-        weftio_dev_eth_rxq_receive_block(&world->receive, step.a % 70, 1 + (step.b & 3u), &count, &first);
+    weftio_s32 status = weftio_dev_eth_rxq_receive_block(&world->receive, step.a % 70, 1 + (step.b & 3u), &count, &first);
 
     for (weftio_u32 at = weftio_lane(); at < count && at < SEQUENCE_DEALT; at += weftio_block_lanes()) {
         struct weftio_dev_packet packet;
         if (weftio_dev_eth_rxq_packet(&world->receive, first + at, &packet) == WEFTIO_DEV_OK)
-            results[4 + at] = (weftio_u32)(packet.address - world->receive.slots) + 31 * packet.bytes +
-                              (packet.flags << 28) + (weftio_u32)packet.timestamp_ns * 7 + packet.rss_hash;
+            results[4 + at] = (weftio_u32)(packet.address - world->receive.slots) + 31 * packet.bytes + (packet.flags << 28) +
+                              (weftio_u32)packet.timestamp_ns * 7 + packet.rss_hash;
     }
     if (weftio_lane() == 0) {
         results[0] = (weftio_u32)status;
@@ -185,11 +181,11 @@ WEFTIO_FN void sequence_receive(WEFTIO_GLOBAL struct sequence_world *world, stru
 }
 
 /** The lane whose turn it is: what one lane of a scope may call, and what the NIC does. */
-WEFTIO_FN void sequence_alone(WEFTIO_GLOBAL struct sequence_world *world, struct sequence_step step,
-                              WEFTIO_GLOBAL weftio_u32 *results)
+WEFTIO_FN void sequence_alone(WEFTIO_GLOBAL struct sequence_world* world, struct sequence_step step,
+                              WEFTIO_GLOBAL weftio_u32* results)
 {
-    WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq = step.c & 128u ? &world->strong : &world->weak;
-    WEFTIO_GLOBAL struct sequence_send_ring *ring = step.c & 128u ? &world->outcome.strong : &world->outcome.weak;
+    WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq = step.c & 128u ? &world->strong : &world->weak;
+    WEFTIO_GLOBAL struct sequence_send_ring* ring = step.c & 128u ? &world->outcome.strong : &world->outcome.weak;
 
     if (step.operation <= SEQUENCE_COMMIT_STRONG)
         results[0] = (weftio_u32)sequence_strong(world, step);
@@ -204,15 +200,15 @@ WEFTIO_FN void sequence_alone(WEFTIO_GLOBAL struct sequence_world *world, struct
     else if (step.operation == SEQUENCE_ARRIVE)
         sequence_arrive(&world->outcome, step);
     else if (step.operation == SEQUENCE_RELEASE)
-        results[0] = (weftio_u32)weftio_dev_eth_rxq_release(&world->receive,
-                                                            world->receive.released + (step.c % 8 == 0), step.a % 40);
+        results[0] =
+            (weftio_u32)weftio_dev_eth_rxq_release(&world->receive, world->receive.released + (step.c % 8 == 0), step.a % 40);
     else if (step.operation == SEQUENCE_ABORT)
         weftio_store_relaxed_u32(step.c & 64u ? &world->receive.control->abort : &txq->control->abort, step.a & 1u);
 }
 
 /** What is left in a handle and in its trace. Counts of beats differ: a wait has as many turns as there is time for. */
-WEFTIO_FN void sequence_end(const WEFTIO_GLOBAL struct weftio_dev_control *control,
-                            const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, WEFTIO_GLOBAL weftio_u32 *ends)
+WEFTIO_FN void sequence_end(const WEFTIO_GLOBAL struct weftio_dev_control* control,
+                            const WEFTIO_GLOBAL struct weftio_dev_send_ring* ring, WEFTIO_GLOBAL weftio_u32* ends)
 {
     ends[0] = control->function;
     ends[1] = control->index;
@@ -226,16 +222,16 @@ WEFTIO_FN void sequence_end(const WEFTIO_GLOBAL struct weftio_dev_control *contr
     ends[7] = ring->lock;
 }
 
-WEFTIO_KERNEL void run_sequence(WEFTIO_GLOBAL struct sequence_world *world)
+WEFTIO_KERNEL void run_sequence(WEFTIO_GLOBAL struct sequence_world* world)
 {
     for (weftio_u32 at = 0; at < world->count; ++at) {
         struct sequence_step step = world->steps[at];
-        WEFTIO_GLOBAL weftio_u32 *results = world->outcome.results[at];
+        WEFTIO_GLOBAL weftio_u32* results = world->outcome.results[at];
         if (step.operation == SEQUENCE_RECEIVE) {
             sequence_receive(world, step, results);
         } else if (step.operation == SEQUENCE_WAIT_ROOM) {
-            weftio_s32 status = weftio_dev_eth_txq_wait_room_block(step.c & 128u ? &world->strong : &world->weak,
-                                                                   step.a % 70, 1 + (step.b & 3u));
+            weftio_s32 status = weftio_dev_eth_txq_wait_room_block(step.c & 128u ? &world->strong : &world->weak, step.a % 70,
+                                                                   1 + (step.b & 3u));
             if (weftio_lane() == 0)
                 results[0] = (weftio_u32)status;
         } else if (step.operation == SEQUENCE_SEND_WEAK || step.operation == SEQUENCE_WAIT_WEAK) {

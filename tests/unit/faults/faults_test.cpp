@@ -29,8 +29,8 @@ void live_with_it(const std::function<void()>& life)
     }
 }
 
-/// Runs `life` with the first, second, ... call of a kind failing until it has run without reaching that call. Returns how many calls
-/// there were.
+/// Runs `life` with the first, second, ... call of a kind failing until it has run without reaching that call. Returns how many
+/// calls there were.
 /// @param with_blocks  no driver allocates through operator new, so that the blocks of memory are Weftio's
 std::uint64_t let_each_fail(const std::function<void()>& life, calls kind, how how, bool with_blocks)
 {
@@ -161,9 +161,10 @@ TEST_P(InterfaceFault, LeavesTheInterfaceUsable)
     });
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, InterfaceFault, testing::Values(calls::allocation, calls::dpdk, calls::system), [](const auto& info) {
-    return std::string(info.param == calls::allocation ? "Allocations" : info.param == calls::dpdk ? "Dpdk" : "TheSystem");
-});
+INSTANTIATE_TEST_SUITE_P(
+    Of, InterfaceFault, testing::Values(calls::allocation, calls::dpdk, calls::system), [](const auto& info) {
+        return std::string(info.param == calls::allocation ? "Allocations" : info.param == calls::dpdk ? "Dpdk" : "TheSystem");
+    });
 
 #ifdef WEFTIO_WITH_OPENCL
 TEST(OpenClFault, OfAnyCallLeavesNothingBehind)

@@ -39,8 +39,9 @@ struct plan {
 };
 plan now;
 [[maybe_unused]] std::atomic<std::int64_t> alive{0};
-[[maybe_unused]] thread_local bool is_tests = false;  ///< the test's own thread
-[[maybe_unused]] thread_local int inside_driver = 0; ///< calls of DPDK or OpenCL that this thread is in: their allocations are not ours
+[[maybe_unused]] thread_local bool is_tests = false; ///< the test's own thread
+[[maybe_unused]] thread_local int inside_driver =
+    0; ///< calls of DPDK or OpenCL that this thread is in: their allocations are not ours
 
 /// Whether this call, of kind `kind`, is to fail.
 bool strikes(calls kind, const char* name)
@@ -120,15 +121,15 @@ void release(void* room)
 
 } // namespace
 
-#define FAILS(KIND, RESULT, NAME, PARAMETERS, ARGUMENTS, FAILURE)                                                                          \
-    extern "C" RESULT __real_##NAME PARAMETERS;                                                                                            \
-    extern "C" RESULT __wrap_##NAME PARAMETERS;                                                                                            \
-    RESULT __wrap_##NAME PARAMETERS                                                                                                        \
-    {                                                                                                                                      \
-        if (strikes(calls::KIND, #NAME))                                                                                                   \
-            return FAILURE;                                                                                                                \
-        in_driver inside;                                                                                                                  \
-        return __real_##NAME ARGUMENTS;                                                                                                    \
+#define FAILS(KIND, RESULT, NAME, PARAMETERS, ARGUMENTS, FAILURE)                                                              \
+    extern "C" RESULT __real_##NAME PARAMETERS;                                                                                \
+    extern "C" RESULT __wrap_##NAME PARAMETERS;                                                                                \
+    RESULT __wrap_##NAME PARAMETERS                                                                                            \
+    {                                                                                                                          \
+        if (strikes(calls::KIND, #NAME))                                                                                       \
+            return FAILURE;                                                                                                    \
+        in_driver inside;                                                                                                      \
+        return __real_##NAME ARGUMENTS;                                                                                        \
     }
 #include "calls.def"
 
@@ -162,14 +163,38 @@ void release(void* room)
 {
     return allocate(bytes, static_cast<std::size_t>(alignment), __builtin_return_address(0));
 }
-[[gnu::noinline]] void operator delete(void* room) noexcept { release(room); }
-[[gnu::noinline]] void operator delete[](void* room) noexcept { release(room); }
-[[gnu::noinline]] void operator delete(void* room, std::size_t) noexcept { release(room); }
-[[gnu::noinline]] void operator delete[](void* room, std::size_t) noexcept { release(room); }
-[[gnu::noinline]] void operator delete(void* room, std::align_val_t) noexcept { release(room); }
-[[gnu::noinline]] void operator delete[](void* room, std::align_val_t) noexcept { release(room); }
-[[gnu::noinline]] void operator delete(void* room, std::size_t, std::align_val_t) noexcept { release(room); }
-[[gnu::noinline]] void operator delete[](void* room, std::size_t, std::align_val_t) noexcept { release(room); }
+[[gnu::noinline]] void operator delete(void* room) noexcept
+{
+    release(room);
+}
+[[gnu::noinline]] void operator delete[](void* room) noexcept
+{
+    release(room);
+}
+[[gnu::noinline]] void operator delete(void* room, std::size_t) noexcept
+{
+    release(room);
+}
+[[gnu::noinline]] void operator delete[](void* room, std::size_t) noexcept
+{
+    release(room);
+}
+[[gnu::noinline]] void operator delete(void* room, std::align_val_t) noexcept
+{
+    release(room);
+}
+[[gnu::noinline]] void operator delete[](void* room, std::align_val_t) noexcept
+{
+    release(room);
+}
+[[gnu::noinline]] void operator delete(void* room, std::size_t, std::align_val_t) noexcept
+{
+    release(room);
+}
+[[gnu::noinline]] void operator delete[](void* room, std::size_t, std::align_val_t) noexcept
+{
+    release(room);
+}
 #endif
 
 namespace weftio::test {

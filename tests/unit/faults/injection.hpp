@@ -10,7 +10,7 @@ namespace weftio::test {
 enum class calls {
     allocation, ///< operator new, of every thread of the program that is not a driver's own
     dpdk,       ///< as in calls.def, like those below
-    removal, ///< of the port's DPDK device
+    removal,    ///< of the port's DPDK device
     device,
     opencl,
     system,

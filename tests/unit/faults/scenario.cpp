@@ -28,7 +28,8 @@ std::ptrdiff_t entries(const char* folder)
 }
 
 /// One launch: eight packets each way, then the end.
-void run_once(const scenario& scenario, const device& where, const eth_rxq& rx, const eth_txq& tx, const buf_arr& frames, memory& seen)
+void run_once(const scenario& scenario, const device& where, const eth_rxq& rx, const eth_txq& tx, const buf_arr& frames,
+              memory& seen)
 {
     auto* came = static_cast<std::uint32_t*>(seen.cpu_address());
     std::promise<void> reported;
@@ -38,7 +39,8 @@ void run_once(const scenario& scenario, const device& where, const eth_rxq& rx, 
     const std::chrono::milliseconds period{scenario.kernel_leaves ? 20 : 100'000};
     kernel.watch({.period = period, .on_report = [&](const kernel_report&) { reported.set_value(); }});
     if (scenario.kernel_leaves) {
-        EXPECT_EQ(reported.get_future().wait_for(patience), std::future_status::ready) << "nobody said that the kernel has ended";
+        EXPECT_EQ(reported.get_future().wait_for(patience), std::future_status::ready)
+            << "nobody said that the kernel has ended";
     }
     EXPECT_TRUE(eventually([&] { return weftio_load_acquire_sys_u32(came) == packets || !kernel.alive(); }));
     kernel.stop();
@@ -61,8 +63,8 @@ holdings holdings::now(bool with_blocks)
 
 void PrintTo(const holdings& held, std::ostream* out)
 {
-    *out << fmt::format("{} descriptors, {} threads, {} pools, {} zones, {} DPDK ports, {} blocks of memory", held.descriptors, held.threads,
-                        held.pools, held.zones, held.dpdk_ports, held.blocks);
+    *out << fmt::format("{} descriptors, {} threads, {} pools, {} zones, {} DPDK ports, {} blocks of memory", held.descriptors,
+                        held.threads, held.pools, held.zones, held.dpdk_ports, held.blocks);
 }
 
 void live(const scenario& scenario)

@@ -25,12 +25,12 @@ struct scenario {
     std::string device = "cpu";
     std::uint32_t lanes = 1;
     bool inline_mode = false;
-    int lives = 2; ///< of the queues: they are reset in between
+    int lives = 2;              ///< of the queues: they are reset in between
     bool kernel_leaves = false; ///< unasked, so that the watchdog has to report
 };
 
-/// Opens, sends and receives, resets, sends and receives again, closes. Throws what the library throws; a test failure when packets
-/// or reports stay away although nothing was thrown.
+/// Opens, sends and receives, resets, sends and receives again, closes. Throws what the library throws; a test failure when
+/// packets or reports stay away although nothing was thrown.
 void live(const scenario& scenario);
 
 } // namespace weftio::test

@@ -40,7 +40,8 @@ class KernelLife : public testing::Test {
         std::promise<weftio::kernel_report> reported;
         weftio_store_release_sys_u32(word(0), 0);
         auto running = device.launch(kernel, {}, rx, tx, word(0));
-        running.watch({.period = period, .on_report = [&](const weftio::kernel_report& report) { reported.set_value(report); }});
+        running.watch(
+            {.period = period, .on_report = [&](const weftio::kernel_report& report) { reported.set_value(report); }});
         auto report = reported.get_future();
         bool came = report.wait_for(patience) == std::future_status::ready;
         weftio_store_release_sys_u32(word(0), 1);
@@ -57,7 +58,8 @@ class KernelLife : public testing::Test {
         tx.reset();
         weftio_store_release_sys_u32(word(1), 0);
         auto running = device.launch(echo_to_self_kernel, {}, rx, tx, frames, 8u, word(1));
-        for (auto end = std::chrono::steady_clock::now() + patience; !weftio_load_acquire_sys_u32(word(1)) && std::chrono::steady_clock::now() < end;)
+        for (auto end = std::chrono::steady_clock::now() + patience;
+             !weftio_load_acquire_sys_u32(word(1)) && std::chrono::steady_clock::now() < end;)
             std::this_thread::sleep_for(1ms);
         running.stop();
         ASSERT_TRUE(running.wait_for(patience));
@@ -133,7 +135,8 @@ TEST_F(KernelLife, OneThatUsesOnlyASemaphoreIsWatchedByIt)
         ASSERT_EQ(seen.queues.size(), 1u);
         EXPECT_STREQ(seen.queues[0].function, "semaphore");
         EXPECT_EQ(seen.queues[0].index, 2u);
-        EXPECT_NE(seen.text.find("semaphore of 8 items: 5 FREE, 0 READY, 0 HOLD, 3 DONE, 0 ERROR"), std::string::npos) << seen.text;
+        EXPECT_NE(seen.text.find("semaphore of 8 items: 5 FREE, 0 READY, 0 HOLD, 3 DONE, 0 ERROR"), std::string::npos)
+            << seen.text;
         items.reset(); // while the kernel still holds what it had
         EXPECT_EQ(items.get_status(0), weftio::semaphore_status::free);
         weftio_store_release_sys_u32(word(0), 1);
@@ -166,7 +169,8 @@ TEST_F(KernelLife, AKernelThatBeatsIsLeftAlone)
 TEST_F(KernelLife, DumpShowsTheQueuesAtAnyTime)
 {
     auto running = device.launch(echo_to_self_kernel, {}, rx, tx, frames, 8u, word(1));
-    for (auto end = std::chrono::steady_clock::now() + patience; !weftio_load_acquire_sys_u32(word(1)) && std::chrono::steady_clock::now() < end;)
+    for (auto end = std::chrono::steady_clock::now() + patience;
+         !weftio_load_acquire_sys_u32(word(1)) && std::chrono::steady_clock::now() < end;)
         std::this_thread::sleep_for(1ms);
     std::string text = running.dump();
     EXPECT_NE(text.find("eth_rxq 0 on loopback: 64 slots, 8 delivered"), std::string::npos) << text;

@@ -66,7 +66,8 @@ TEST_P(Link, ThatFlapsCarriesTrafficAfterwards)
             ASSERT_EQ(std::system("ip link set v1 down && ip link set v1 up"), 0);
             EXPECT_TRUE(link.arrives()) << GetParam() << ", time " << time;
         }
-        ASSERT_EQ(std::system("ip link set v1 down && ip link set v1 name v2 && ip link set v2 up"), 0); // nor is it gone under another name
+        ASSERT_EQ(std::system("ip link set v1 down && ip link set v1 name v2 && ip link set v2 up"),
+                  0); // nor is it gone under another name
         EXPECT_TRUE(link.arrives()) << GetParam() << ", renamed";
         link.expect_a_true_account();
     });
@@ -82,7 +83,8 @@ TEST_P(Link, IsNotHurtByAChildThatExits)
                 std::exit(0); // with all that runs at the end of a program
             int status = -1;
             ASSERT_TRUE(eventually([&] { return waitpid(child, &status, WNOHANG) == child; })) << "the child does not end";
-            EXPECT_TRUE(WIFEXITED(status)) << "the child ended with signal " << WTERMSIG(status); // a sanitizer may not like its leaks
+            EXPECT_TRUE(WIFEXITED(status)) << "the child ended with signal "
+                                           << WTERMSIG(status); // a sanitizer may not like its leaks
             EXPECT_TRUE(link.arrives()) << GetParam() << ", time " << time;
         }
         link.expect_a_true_account();

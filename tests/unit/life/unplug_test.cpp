@@ -33,8 +33,8 @@ int unplugs()
     return wanted ? std::atoi(wanted) : 12;
 }
 
-/// How long what was on its way took to be flushed. The port is gone at a moment between the two: Linux takes an interface out of its
-/// tables, waits for readers, and lets the command end.
+/// How long what was on its way took to be flushed. The port is gone at a moment between the two: Linux takes an interface out
+/// of its tables, waits for readers, and lets the command end.
 struct flushed {
     std::chrono::microseconds after_the_begin, after_the_end; ///< of its removal
 };
@@ -119,7 +119,8 @@ TEST(Unplug, OfAnInterfaceFlushesWhatIsOnItsWay)
 TEST(Unplug, OfAnInterfaceThatIsReplacedByOneOfItsNameIsNoticedToo)
 {
     in_own_network("interfaces that go away", [] {
-        lose("net_af_packet_replaced,iface=v1", [](weftio::port&) { EXPECT_EQ(shell("ip link del v0 && ip link add v0 type veth peer name v1"), 0); });
+        lose("net_af_packet_replaced,iface=v1",
+             [](weftio::port&) { EXPECT_EQ(shell("ip link del v0 && ip link add v0 type veth peer name v1"), 0); });
     });
 }
 

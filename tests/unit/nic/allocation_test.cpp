@@ -56,7 +56,8 @@ struct road {
 
 void PrintTo(const road& road, std::ostream* out)
 {
-    *out << road.port << (road.mode == engine_mode::thread ? ", engine thread" : ", inline") << (road.verify ? ", verified" : "");
+    *out << road.port << (road.mode == engine_mode::thread ? ", engine thread" : ", inline")
+         << (road.verify ? ", verified" : "");
 }
 
 class NoAllocation : public testing::TestWithParam<road> {
@@ -74,7 +75,8 @@ class NoAllocation : public testing::TestWithParam<road> {
             for (std::uint32_t at = 0; at < count; ++at) {
                 weftio_dev_packet packet{};
                 ASSERT_EQ(weftio_dev_eth_rxq_packet(rxq, first + at, &packet), WEFTIO_DEV_OK);
-                ASSERT_EQ(weftio_dev_eth_txq_send_enqueue_strong(txq, weftio_dev_eth_rxq_buf(rxq, first + at), packet.bytes, WEFTIO_DEV_SEND_NONE),
+                ASSERT_EQ(weftio_dev_eth_txq_send_enqueue_strong(txq, weftio_dev_eth_rxq_buf(rxq, first + at), packet.bytes,
+                                                                 WEFTIO_DEV_SEND_NONE),
                           WEFTIO_DEV_OK);
             }
             weftio_dev_eth_txq_commit_strong(txq);
@@ -95,14 +97,16 @@ class NoAllocation : public testing::TestWithParam<road> {
 TEST_P(NoAllocation, HappensOnceTrafficFlows)
 {
 #ifdef WEFTIO_TEST_SANITIZED
-    GTEST_SKIP() << "missed: allocations of the data path, which the sanitizer's own allocator does not count; a plain build has it";
+    GTEST_SKIP()
+        << "missed: allocations of the data path, which the sanitizer's own allocator does not count; a plain build has it";
 #endif
     forward(10'000);
     const std::uint64_t before = allocations.load();
     ASSERT_GT(before, 0u) << "nothing counts allocations";
     forward(200'000);
     EXPECT_EQ(allocations.load(), before);
-    if (GetParam().mode == engine_mode::inline_worker) { // an engine thread may be ahead of the kernel, and copy what then waits
+    if (GetParam().mode ==
+        engine_mode::inline_worker) { // an engine thread may be ahead of the kernel, and copy what then waits
         EXPECT_EQ(port_.counters().copied_bytes, 0u);
     }
 }

@@ -97,7 +97,8 @@ inline frames::bytes pcapng_file(const std::vector<timed_frame>& records, std::u
         frames::bytes packet;
         std::uint64_t ticks = record.seconds * std::uint64_t{1'000'000} + record.fraction;
         auto bytes = static_cast<std::uint32_t>(record.bytes.size());
-        for (std::uint32_t word : {0u, static_cast<std::uint32_t>(ticks >> 32), static_cast<std::uint32_t>(ticks), bytes, bytes})
+        for (std::uint32_t word :
+             {0u, static_cast<std::uint32_t>(ticks >> 32), static_cast<std::uint32_t>(ticks), bytes, bytes})
             put_word(packet, word);
         frames::append(packet, record.bytes);
         put_block(file, 6, packet);

@@ -148,11 +148,11 @@ struct expectation {
 bytes random_frame(std::mt19937& random, expectation& expected)
 {
     switch (random() % 5) {
-    case 0: ++expected.dropped; return frames::tcp4();
-    case 1: ++expected.unwanted; return numbered_frame(1);
-    case 2: ++expected.runts; return bytes(random() % 14);
-    case 3: ++expected.too_long; return frames::ethernet({}, 0x0800, frames::ipv4({}, frames::udp(1, 2, 500)));
-    default: ++expected.udp; return frames::udp4();
+        case 0: ++expected.dropped; return frames::tcp4();
+        case 1: ++expected.unwanted; return numbered_frame(1);
+        case 2: ++expected.runts; return bytes(random() % 14);
+        case 3: ++expected.too_long; return frames::ethernet({}, 0x0800, frames::ipv4({}, frames::udp(1, 2, 500)));
+        default: ++expected.udp; return frames::udp4();
     }
 }
 

@@ -193,7 +193,13 @@ std::vector<checksum_case> checksum_cases()
         {"fragment6", ipv6_frame({fragment(1)}, udp(7, 8)), l3_good},
         {"whole_in_fragment6", ipv6_frame({fragment(0)}, udp(7, 8)), l3_good | l4_good},
         {"not_ip", numbered_frame(1), 0},
-        {"padded", [] { bytes frame = udp4(); frame.resize(60); return frame; }(), l3_good | l4_good},
+        {"padded",
+         [] {
+             bytes frame = udp4();
+             frame.resize(60);
+             return frame;
+         }(),
+         l3_good | l4_good},
         {"driver_found_both", numbered_frame(1), l3_good | l4_good, RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD},
         {"driver_found_neither", numbered_frame(1), 0, RTE_MBUF_F_RX_IP_CKSUM_BAD | RTE_MBUF_F_RX_L4_CKSUM_BAD},
         {"driver_says_none", numbered_frame(1), 0, RTE_MBUF_F_RX_IP_CKSUM_NONE | RTE_MBUF_F_RX_L4_CKSUM_NONE},
@@ -216,7 +222,9 @@ TEST_P(Checksums, AreTheDriversWhereTheQueueDoesNotVerify)
     eth_rxq unverified(port.get(), cpu, {.verify_checksums = false});
     flow first(port.get(), {}, flow_action::to(unverified));
     flow replaced = std::exchange(everything, std::move(first));
-    { flow ended = std::move(replaced); }
+    {
+        flow ended = std::move(replaced);
+    }
     rte_mbuf* mbuf = port.make(GetParam().frame);
     mbuf->ol_flags |= GetParam().driver_flags;
     ASSERT_TRUE(port.send(mbuf));

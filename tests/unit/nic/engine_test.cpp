@@ -157,7 +157,8 @@ TEST(EngineThread, OfAPriorityThatLinuxDoesNotHaveIsRefused)
     for (int priority : {-1, 100}) {
         error refused = error_of([&] { port::open("null", {.realtime = priority}); });
         EXPECT_EQ(refused.code(), errc::invalid_argument);
-        EXPECT_NE(std::string(refused.what()).find(fmt::format("priority {}: ", priority)), std::string::npos) << refused.what();
+        EXPECT_NE(std::string(refused.what()).find(fmt::format("priority {}: ", priority)), std::string::npos)
+            << refused.what();
     }
 }
 

@@ -15,8 +15,8 @@ class played_nic {
     static constexpr std::uint32_t stride_bytes = 128;
 
     played_nic(const device& device, std::uint32_t depth, std::uint32_t start)
-        : depth_(depth), next_(start), memory_(device.allocate(sizeof(layout) + depth * (sizeof(weftio_cqe) + stride_bytes),
-                                                               memory_kind::cpu_device))
+        : depth_(depth), next_(start),
+          memory_(device.allocate(sizeof(layout) + depth * (sizeof(weftio_cqe) + stride_bytes), memory_kind::cpu_device))
     {
         for (std::uint32_t slot = 0; slot < depth; ++slot)
             completions()[slot].publication = WEFTIO_CQE_NEVER_WRITTEN << 24;
@@ -33,10 +33,7 @@ class played_nic {
 
     weftio_dev_eth_rxq* handle() const { return &ring().rxq; }
     /// Slots that the kernel has given back.
-    std::uint32_t room() const
-    {
-        return (weftio_swap32(weftio_load_acquire_sys_u32(&ring().dbrec)) - next_) & 0xffff;
-    }
+    std::uint32_t room() const { return (weftio_swap32(weftio_load_acquire_sys_u32(&ring().dbrec)) - next_) & 0xffff; }
     /// @pre room() > 0
     void publish()
     {

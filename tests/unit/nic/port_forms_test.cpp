@@ -42,8 +42,8 @@ struct holdings {
 
 void PrintTo(const holdings& held, std::ostream* out)
 {
-    *out << fmt::format("{} descriptors, {} pools, {} zones, {} DPDK ports, {} threads", held.descriptors, held.pools, held.zones,
-                        held.dpdk_ports, held.threads);
+    *out << fmt::format("{} descriptors, {} pools, {} zones, {} DPDK ports, {} threads", held.descriptors, held.pools,
+                        held.zones, held.dpdk_ports, held.threads);
 }
 
 /// Opens a port, receives on it if anything is there, and closes it.
@@ -68,7 +68,8 @@ void expect_nothing_left_behind(const std::string& spec)
 std::string name_of(const testing::TestParamInfo<const char*>& info)
 {
     std::string name = info.param;
-    std::replace_if(name.begin(), name.end(), [](unsigned char letter) { return !std::isalnum(letter); }, '_');
+    std::replace_if(
+        name.begin(), name.end(), [](unsigned char letter) { return !std::isalnum(letter); }, '_');
     return name;
 }
 
@@ -79,7 +80,8 @@ TEST_P(PortForm, LeavesNothingBehind)
     expect_nothing_left_behind(GetParam());
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, PortForm, testing::Values("pcap:builtin", "pcap:tx=/dev/null", "loopback", "null", "net_null5,size=100"),
+INSTANTIATE_TEST_SUITE_P(Of, PortForm,
+                         testing::Values("pcap:builtin", "pcap:tx=/dev/null", "loopback", "null", "net_null5,size=100"),
                          name_of);
 
 class ShortPortForm : public testing::TestWithParam<const char*> {};
@@ -130,7 +132,8 @@ TEST(PortForms, AreReadAtAnyLength)
 TEST(PortForms, TakeNoNameThatDpdkWouldTakeApart)
 {
     const std::string zero("null\0x", 6);
-    for (const std::string& spec : {std::string("tap:new0,mac=fixed"), std::string("iface:lo,start_queue=1"), std::string(",size=64"), zero}) {
+    for (const std::string& spec :
+         {std::string("tap:new0,mac=fixed"), std::string("iface:lo,start_queue=1"), std::string(",size=64"), zero}) {
         const error refused = error_of([&] { nic::parse_port_spec(spec); });
         EXPECT_EQ(refused.code(), errc::invalid_argument) << spec;
         EXPECT_GT(std::string(refused.what()).size(), spec.size() + 40) << refused.what();
@@ -197,7 +200,8 @@ std::uint32_t cross(const port& from, const port& to, std::uint32_t count)
     std::uint32_t came = 0;
     for (std::uint32_t sent = 0; sent < count && came == sent; sent += 32) {
         for (std::uint32_t at = 0; at < 32; ++at)
-            weftio_dev_eth_txq_send_enqueue_strong(out.handle(), weftio_dev_buf_get(frames.handle(), at), 60, WEFTIO_DEV_SEND_NONE);
+            weftio_dev_eth_txq_send_enqueue_strong(out.handle(), weftio_dev_buf_get(frames.handle(), at), 60,
+                                                   WEFTIO_DEV_SEND_NONE);
         weftio_dev_eth_txq_commit_strong(out.handle());
         weftio_dev_eth_txq_push(out.handle());
         eventually([&] {
@@ -280,7 +284,8 @@ TEST(InterfacePort, OfTheSameNameInAnotherNetworkIsAnotherInterface)
 {
     in_own_network("ports on interfaces", [] {
         port here = port::open("net_af_packet5,iface=v1");
-        in_own_network("ports on interfaces", [] { EXPECT_EQ(port::open("net_af_packet6,iface=v1").driver(), "net_af_packet"); });
+        in_own_network("ports on interfaces",
+                       [] { EXPECT_EQ(port::open("net_af_packet6,iface=v1").driver(), "net_af_packet"); });
     });
 }
 

@@ -165,7 +165,8 @@ TEST(BufferArrayRefusals, NameTheValues)
     device cpu = device::open("cpu");
     port null = port::open("null");
     auto refused = [&](buf_arr_options options) { return error_of([&] { buf_arr(null, cpu, options); }); };
-    expect_refusal(refused({.count = 0, .buffer_bytes = 64}), {"", "", errc::invalid_argument, "0 buffers of 64", "at least 1"});
+    expect_refusal(refused({.count = 0, .buffer_bytes = 64}),
+                   {"", "", errc::invalid_argument, "0 buffers of 64", "at least 1"});
     expect_refusal(refused({.count = 5, .buffer_bytes = 0}), {"", "", errc::invalid_argument, "5 buffers of 0", "at least 1"});
     expect_refusal(refused({.count = 5, .buffer_bytes = 100, .stride_bytes = 99}),
                    {"", "", errc::invalid_argument, "stride_bytes is 99", "leave it 0"});

@@ -11,7 +11,7 @@ struct tally {
 };
 
 /* Whether packet `index` is the numbered frame of that number: its header's end and its number are enough here. */
-WEFTIO_FN weftio_u32 is_numbered(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, weftio_u32 index)
+WEFTIO_FN weftio_u32 is_numbered(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, weftio_u32 index)
 {
     struct weftio_dev_packet packet;
     weftio_u32 number = 0;
@@ -23,7 +23,7 @@ WEFTIO_FN weftio_u32 is_numbered(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *
     return number == index && packet.address[12] == 0x88 && packet.bytes == 60 + index % 40;
 }
 
-WEFTIO_FN void look(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WEFTIO_GLOBAL struct tally *tally, weftio_u32 first,
+WEFTIO_FN void look(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL struct tally* tally, weftio_u32 first,
                     weftio_u32 count, weftio_u32 lane, weftio_u32 lanes)
 {
     for (weftio_u32 i = lane; i < count; i += lanes) {
@@ -33,7 +33,7 @@ WEFTIO_FN void look(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WEFTIO_GLOBAL 
     }
 }
 
-WEFTIO_FN void finish(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WEFTIO_GLOBAL struct tally *tally, weftio_u32 first,
+WEFTIO_FN void finish(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL struct tally* tally, weftio_u32 first,
                       weftio_u32 count, weftio_s32 status)
 {
     if (weftio_dev_eth_rxq_release(rxq, first, count) != WEFTIO_DEV_OK)
@@ -43,7 +43,7 @@ WEFTIO_FN void finish(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WEFTIO_GLOBA
 }
 
 /* Lane 0 alone. */
-WEFTIO_KERNEL void receive_by_thread(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WEFTIO_GLOBAL struct tally *tally)
+WEFTIO_KERNEL void receive_by_thread(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL struct tally* tally)
 {
     weftio_u32 count, first;
     weftio_s32 status;
@@ -58,7 +58,7 @@ WEFTIO_KERNEL void receive_by_thread(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rx
 }
 
 /* The first warp. */
-WEFTIO_KERNEL void receive_by_warp(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WEFTIO_GLOBAL struct tally *tally)
+WEFTIO_KERNEL void receive_by_warp(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL struct tally* tally)
 {
     weftio_u32 count, first;
     weftio_s32 status;
@@ -75,7 +75,7 @@ WEFTIO_KERNEL void receive_by_warp(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq,
     } while (status == WEFTIO_DEV_OK);
 }
 
-WEFTIO_KERNEL void receive_by_block(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WEFTIO_GLOBAL struct tally *tally)
+WEFTIO_KERNEL void receive_by_block(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL struct tally* tally)
 {
     weftio_u32 count, first;
     weftio_s32 status;

@@ -59,8 +59,8 @@ TEST_P(ReceiveScope, GetsEveryPacketOnceAndInOrder)
     eth_rxq queue(port.get(), *where, {.packets = 256, .max_packet_bytes = 128});
     memory report = where->allocate(sizeof(tally), memory_kind::cpu_device);
     auto* seen = static_cast<tally*>(report.cpu_address());
-    running_kernel running = where->launch(*GetParam().kernel, {.blocks = 1, .lanes = GetParam().lanes}, queue,
-                                           report.device_address());
+    running_kernel running =
+        where->launch(*GetParam().kernel, {.blocks = 1, .lanes = GetParam().lanes}, queue, report.device_address());
     flow everything(port.get(), {}, flow_action::to(queue));
 
     EXPECT_TRUE(send(port, total));

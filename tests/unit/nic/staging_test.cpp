@@ -27,8 +27,8 @@ class slow_copies final : public detail::copy_queue {
     {
         for (const wanted& each : copies)
             for (std::size_t row = 0; row < each.shape.count; ++row)
-                std::memcpy(static_cast<std::byte*>(each.to) + row * each.shape.stride, static_cast<const std::byte*>(each.from) + row * each.shape.stride,
-                            each.shape.bytes);
+                std::memcpy(static_cast<std::byte*>(each.to) + row * each.shape.stride,
+                            static_cast<const std::byte*>(each.from) + row * each.shape.stride, each.shape.bytes);
         copies.clear();
         landed_ = marks.back();
     }

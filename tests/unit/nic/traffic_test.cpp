@@ -183,7 +183,8 @@ TEST(InlineTraffic, ReachesTwoHundredQueues)
     for (std::uint16_t number = 0; number < 200; ++number) {
         queues.emplace_back(port.get(), cpu, eth_rxq_options{.packets = 64, .max_packet_bytes = 64});
         EXPECT_EQ(queues.back().number(), number);
-        rules.emplace_back(port.get(), flow_match{.destination_port = port_range{number, number}}, flow_action::to(queues.back()));
+        rules.emplace_back(port.get(), flow_match{.destination_port = port_range{number, number}},
+                           flow_action::to(queues.back()));
     }
     for (std::uint16_t number = 0; number < 200; ++number)
         ASSERT_TRUE(port.send(frames::udp4(7, number)));

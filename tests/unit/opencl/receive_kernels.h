@@ -6,24 +6,24 @@
 /* What a kernel saw. */
 struct tally {
     weftio_u32 packets;
-    weftio_u32 wrong;     /* content, length, time stamp or flags are not those of this index */
-    weftio_u32 refused;   /* release failed */
+    weftio_u32 wrong;   /* content, length, time stamp or flags are not those of this index */
+    weftio_u32 refused; /* release failed */
     weftio_s32 last_status;
 };
 
-WEFTIO_FN weftio_u32 is_wrong(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, weftio_u32 index)
+WEFTIO_FN weftio_u32 is_wrong(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, weftio_u32 index)
 {
     struct weftio_dev_packet packet;
 
     if (weftio_dev_eth_rxq_packet(rxq, index, &packet) != WEFTIO_DEV_OK)
         return 1;
-    const WEFTIO_GLOBAL weftio_u32 *words = (const WEFTIO_GLOBAL weftio_u32 *)packet.address;
+    const WEFTIO_GLOBAL weftio_u32* words = (const WEFTIO_GLOBAL weftio_u32*)packet.address;
     return words[0] != index * 2654435761u || words[packet.bytes / 4 - 1] != ~index || packet.bytes != 60 + index % 16 * 4 ||
            packet.timestamp_ns != 5000000000u + index || packet.flags != WEFTIO_DEV_PACKET_L3_CHECKSUM_GOOD;
 }
 
 /* One lane gives back what all lanes have read, and keeps the account. */
-WEFTIO_FN void finish(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WEFTIO_GLOBAL struct tally *tally, weftio_u32 first,
+WEFTIO_FN void finish(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL struct tally* tally, weftio_u32 first,
                       weftio_u32 count, weftio_s32 status)
 {
     if (weftio_dev_eth_rxq_release(rxq, first, count) != WEFTIO_DEV_OK)
@@ -32,8 +32,8 @@ WEFTIO_FN void finish(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WEFTIO_GLOBA
     tally->last_status = status;
 }
 
-WEFTIO_KERNEL void receive_by_block(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, weftio_u32 max_packets, weftio_u64 timeout_ns,
-                                    WEFTIO_GLOBAL struct tally *tally)
+WEFTIO_KERNEL void receive_by_block(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, weftio_u32 max_packets, weftio_u64 timeout_ns,
+                                    WEFTIO_GLOBAL struct tally* tally)
 {
     weftio_u32 count, first;
     weftio_s32 status = WEFTIO_DEV_OK;
@@ -50,8 +50,8 @@ WEFTIO_KERNEL void receive_by_block(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq
 }
 
 /* The first warp receives; the other warps of the block have nothing to do. */
-WEFTIO_KERNEL void receive_by_warp(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, weftio_u32 max_packets, weftio_u64 timeout_ns,
-                                   WEFTIO_GLOBAL struct tally *tally)
+WEFTIO_KERNEL void receive_by_warp(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, weftio_u32 max_packets, weftio_u64 timeout_ns,
+                                   WEFTIO_GLOBAL struct tally* tally)
 {
     weftio_u32 count, first;
     weftio_s32 status = WEFTIO_DEV_OK;
@@ -70,8 +70,8 @@ WEFTIO_KERNEL void receive_by_warp(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq,
 }
 
 /* The last lane of the block receives; the others have nothing to do. */
-WEFTIO_KERNEL void receive_by_thread(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, weftio_u32 max_packets, weftio_u64 timeout_ns,
-                                     WEFTIO_GLOBAL struct tally *tally)
+WEFTIO_KERNEL void receive_by_thread(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, weftio_u32 max_packets,
+                                     weftio_u64 timeout_ns, WEFTIO_GLOBAL struct tally* tally)
 {
     weftio_u32 count, first;
     weftio_s32 status = WEFTIO_DEV_OK;
@@ -87,8 +87,8 @@ WEFTIO_KERNEL void receive_by_thread(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rx
 }
 
 /* Lane 0 receives for its block while the others wait at a barrier; then all look at the packets. */
-WEFTIO_KERNEL void receive_by_lane_0(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, weftio_u32 max_packets, weftio_u64 timeout_ns,
-                                     WEFTIO_GLOBAL struct tally *tally)
+WEFTIO_KERNEL void receive_by_lane_0(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, weftio_u32 max_packets,
+                                     weftio_u64 timeout_ns, WEFTIO_GLOBAL struct tally* tally)
 {
     WEFTIO_SHARED weftio_u32 shared_count, shared_first;
     WEFTIO_SHARED weftio_s32 shared_status;

@@ -47,7 +47,8 @@ TEST(Cores, OfTheOthersAreAllButTheEngines)
             stay_off(core);
         ASSERT_EQ(sched_getaffinity(0, sizeof set, &set), 0);
         EXPECT_EQ(CPU_COUNT(&set), 1);
-    }).join();
+    })
+        .join();
 }
 
 } // namespace

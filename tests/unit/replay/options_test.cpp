@@ -127,7 +127,7 @@ TEST(Help, FitsAScreenAndNamesEveryOption)
           "--topspeed", "--start-at",     "--max-gap",  "--loop",  "--limit",      "--duration",      "--dst-mac",
           "--src-mac",  "--vlan-push",    "--vlan-pop", "--map",   "--unique-ip",  "--fix-checksums", "--mtu-trunc",
           "--mtu-skip", "--stats",        "--quiet",    "--json",  "--plot",       "--late-after",    "--device",
-          "--lanes",    "--mtu",          "--core",     "--busy",  "--realtime", "--help"})
+          "--lanes",    "--mtu",          "--core",     "--busy",  "--realtime",   "--help"})
         EXPECT_NE(help_text().find(option), std::string_view::npos) << option;
     EXPECT_EQ(parse({"-h"}).exit_code, 0);
 }

@@ -29,15 +29,15 @@ WEFTIO_FN weftio_u32 first_of(weftio_u32 index)
     return word_of(index, 1);
 }
 
-WEFTIO_FN void fill(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore, weftio_u32 index)
+WEFTIO_FN void fill(const WEFTIO_GLOBAL struct weftio_dev_semaphore* semaphore, weftio_u32 index)
 {
-    WEFTIO_GLOBAL weftio_u32 *words = (WEFTIO_GLOBAL weftio_u32 *)weftio_dev_semaphore_get_custom_info_addr(semaphore, index);
+    WEFTIO_GLOBAL weftio_u32* words = (WEFTIO_GLOBAL weftio_u32*)weftio_dev_semaphore_get_custom_info_addr(semaphore, index);
 
     for (weftio_u32 word = 0; words && word < WORDS; ++word)
         words[word] = word_of(index, word);
 }
 
-WEFTIO_FN weftio_u32 words_are_right(const WEFTIO_GLOBAL weftio_u32 *words, weftio_u32 index)
+WEFTIO_FN weftio_u32 words_are_right(const WEFTIO_GLOBAL weftio_u32* words, weftio_u32 index)
 {
     weftio_u32 right = 1;
 
@@ -46,13 +46,13 @@ WEFTIO_FN weftio_u32 words_are_right(const WEFTIO_GLOBAL weftio_u32 *words, weft
     return right;
 }
 
-WEFTIO_FN weftio_u32 is_right(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore, weftio_u32 index, weftio_u32 count,
+WEFTIO_FN weftio_u32 is_right(const WEFTIO_GLOBAL struct weftio_dev_semaphore* semaphore, weftio_u32 index, weftio_u32 count,
                               weftio_u32 first)
 {
-    const WEFTIO_GLOBAL void *info = weftio_dev_semaphore_get_custom_info_addr(semaphore, index);
+    const WEFTIO_GLOBAL void* info = weftio_dev_semaphore_get_custom_info_addr(semaphore, index);
 
     return count == count_of(index) && first == first_of(index) &&
-           words_are_right((const WEFTIO_GLOBAL weftio_u32 *)info, index);
+           words_are_right((const WEFTIO_GLOBAL weftio_u32*)info, index);
 }
 
 WEFTIO_FN weftio_u32 grid_lane(void)
@@ -65,7 +65,7 @@ WEFTIO_FN weftio_u32 grid_lanes(void)
 }
 
 /** Waits for a free item, fills it, hands it over. */
-WEFTIO_FN weftio_s32 hand_over(const WEFTIO_GLOBAL struct weftio_dev_semaphore *out, weftio_u32 index)
+WEFTIO_FN weftio_s32 hand_over(const WEFTIO_GLOBAL struct weftio_dev_semaphore* out, weftio_u32 index)
 {
     weftio_s32 status = weftio_dev_semaphore_wait_status(out, index, WEFTIO_DEV_SEMAPHORE_FREE, 0);
 
@@ -76,8 +76,8 @@ WEFTIO_FN weftio_s32 hand_over(const WEFTIO_GLOBAL struct weftio_dev_semaphore *
 }
 
 /** Waits for an item, looks at it, gives it back. */
-WEFTIO_FN weftio_s32 take(const WEFTIO_GLOBAL struct weftio_dev_semaphore *in, weftio_u32 index,
-                          WEFTIO_GLOBAL struct account *account)
+WEFTIO_FN weftio_s32 take(const WEFTIO_GLOBAL struct weftio_dev_semaphore* in, weftio_u32 index,
+                          WEFTIO_GLOBAL struct account* account)
 {
     weftio_u32 count, first;
     weftio_s32 status = weftio_dev_semaphore_wait_packet_info(in, index, WEFTIO_DEV_SEMAPHORE_READY, 0, &count, &first);
@@ -89,8 +89,8 @@ WEFTIO_FN weftio_s32 take(const WEFTIO_GLOBAL struct weftio_dev_semaphore *in, w
 }
 
 /** Lane k of n hands over items k, k + n, ... below `total`. */
-WEFTIO_KERNEL void produce_items(const WEFTIO_GLOBAL struct weftio_dev_semaphore *out, weftio_u32 total,
-                                 WEFTIO_GLOBAL struct account *account)
+WEFTIO_KERNEL void produce_items(const WEFTIO_GLOBAL struct weftio_dev_semaphore* out, weftio_u32 total,
+                                 WEFTIO_GLOBAL struct account* account)
 {
     for (weftio_u32 index = grid_lane(); index < total; index += grid_lanes())
         if (hand_over(out, index) != WEFTIO_DEV_OK) {
@@ -100,8 +100,8 @@ WEFTIO_KERNEL void produce_items(const WEFTIO_GLOBAL struct weftio_dev_semaphore
 }
 
 /** Lane k of n takes items k, k + n, ... below `total`. */
-WEFTIO_KERNEL void consume_items(const WEFTIO_GLOBAL struct weftio_dev_semaphore *in, weftio_u32 total,
-                                 WEFTIO_GLOBAL struct account *account)
+WEFTIO_KERNEL void consume_items(const WEFTIO_GLOBAL struct weftio_dev_semaphore* in, weftio_u32 total,
+                                 WEFTIO_GLOBAL struct account* account)
 {
     for (weftio_u32 index = grid_lane(); index < total; index += grid_lanes())
         if (take(in, index, account) != WEFTIO_DEV_OK) {
@@ -111,9 +111,9 @@ WEFTIO_KERNEL void consume_items(const WEFTIO_GLOBAL struct weftio_dev_semaphore
 }
 
 /** Takes every item of `in` and hands its like over to `out`. */
-WEFTIO_KERNEL void relay_items(const WEFTIO_GLOBAL struct weftio_dev_semaphore *in,
-                               const WEFTIO_GLOBAL struct weftio_dev_semaphore *out, weftio_u32 total,
-                               WEFTIO_GLOBAL struct account *account)
+WEFTIO_KERNEL void relay_items(const WEFTIO_GLOBAL struct weftio_dev_semaphore* in,
+                               const WEFTIO_GLOBAL struct weftio_dev_semaphore* out, weftio_u32 total,
+                               WEFTIO_GLOBAL struct account* account)
 {
     for (weftio_u32 index = grid_lane(); index < total; index += grid_lanes())
         if (take(in, index, account) != WEFTIO_DEV_OK || hand_over(out, index) != WEFTIO_DEV_OK) {
@@ -123,8 +123,8 @@ WEFTIO_KERNEL void relay_items(const WEFTIO_GLOBAL struct weftio_dev_semaphore *
 }
 
 /** Every function that does not wait, on the items from `index` on, which are FREE; a word for each thing seen. */
-WEFTIO_KERNEL void call_each_function(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore, weftio_u32 index,
-                                      WEFTIO_GLOBAL weftio_u32 *seen)
+WEFTIO_KERNEL void call_each_function(const WEFTIO_GLOBAL struct weftio_dev_semaphore* semaphore, weftio_u32 index,
+                                      WEFTIO_GLOBAL weftio_u32* seen)
 {
     const weftio_u32 ready = WEFTIO_DEV_SEMAPHORE_READY;
     weftio_u32 count = 11, first = 12;
@@ -144,20 +144,20 @@ WEFTIO_KERNEL void call_each_function(const WEFTIO_GLOBAL struct weftio_dev_sema
 }
 
 /** Sets `status` on item `index`. */
-WEFTIO_KERNEL void set_one(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore, weftio_u32 index, weftio_u32 status,
-                           WEFTIO_GLOBAL weftio_s32 *result)
+WEFTIO_KERNEL void set_one(const WEFTIO_GLOBAL struct weftio_dev_semaphore* semaphore, weftio_u32 index, weftio_u32 status,
+                           WEFTIO_GLOBAL weftio_s32* result)
 {
     weftio_s32 returned = weftio_dev_semaphore_set_status(semaphore, index, status);
 
     if (weftio_lane() == 0)
-        weftio_store_release_sys_u32((WEFTIO_GLOBAL weftio_u32 *)&result[weftio_block()], (weftio_u32)returned);
+        weftio_store_release_sys_u32((WEFTIO_GLOBAL weftio_u32*)&result[weftio_block()], (weftio_u32)returned);
 }
 
 /** Waits for item `index`; `result` says how that ended. */
-WEFTIO_KERNEL void wait_once(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore, weftio_u32 index, weftio_u32 status,
-                             weftio_u64 timeout_ns, WEFTIO_GLOBAL weftio_s32 *result)
+WEFTIO_KERNEL void wait_once(const WEFTIO_GLOBAL struct weftio_dev_semaphore* semaphore, weftio_u32 index, weftio_u32 status,
+                             weftio_u64 timeout_ns, WEFTIO_GLOBAL weftio_s32* result)
 {
     weftio_s32 returned = weftio_dev_semaphore_wait_status(semaphore, index, status, timeout_ns);
 
-    weftio_store_release_sys_u32((WEFTIO_GLOBAL weftio_u32 *)result, (weftio_u32)returned);
+    weftio_store_release_sys_u32((WEFTIO_GLOBAL weftio_u32*)result, (weftio_u32)returned);
 }

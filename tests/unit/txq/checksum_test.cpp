@@ -72,8 +72,7 @@ class frame_sender {
  public:
     frame_sender(const port& port, const device& device)
         : queue(port, device, {.entries = 64}), buffers(port, device, {.count = 64, .buffer_bytes = 2048})
-    {
-    }
+    {}
     void send(const bytes& frame, std::uint32_t flags)
     {
         std::memcpy(buffers.cpu_address(next_), frame.data(), frame.size());
@@ -104,7 +103,8 @@ TEST_F(SendChecksums, AreComputedWhereTheyAreAskedFor)
     for (const bytes& frame : good_frames())
         for (bool l3 : {false, true})
             for (bool l4 : {false, true}) {
-                sender.send(spoiled(frame, l3, l4), (l3 ? WEFTIO_DEV_SEND_L3_CHECKSUM : 0) | (l4 ? WEFTIO_DEV_SEND_L4_CHECKSUM : 0));
+                sender.send(spoiled(frame, l3, l4),
+                            (l3 ? WEFTIO_DEV_SEND_L3_CHECKSUM : 0) | (l4 ? WEFTIO_DEV_SEND_L4_CHECKSUM : 0));
                 ASSERT_EQ(port.send_all(), std::vector<bytes>{padded(frame)}) << l3 << l4;
             }
 }
@@ -173,7 +173,8 @@ TEST(SendChecksumsInACapture, AreGoodForTshark)
             sender.send(spoiled(frame, true, true), both);
         EXPECT_EQ(sender.queue.counters().sent, good_frames().size());
     }
-    std::string command = "tshark -r " + file + " -o ip.check_checksum:TRUE -o udp.check_checksum:TRUE -o tcp.check_checksum:TRUE -T fields "
+    std::string command = "tshark -r " + file +
+                          " -o ip.check_checksum:TRUE -o udp.check_checksum:TRUE -o tcp.check_checksum:TRUE -T fields "
                           "-e ip.checksum.status -e udp.checksum.status -e tcp.checksum.status 2>/dev/null";
     std::string opinion = output_of(command).value_or("");
     // 1: good. A frame has an IPv4 sum or none, and a UDP or a TCP sum.

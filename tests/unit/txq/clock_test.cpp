@@ -26,7 +26,9 @@ constexpr double look_s = 0.02;
 /// A counter of 2 ticks a nanosecond whose true rate is off, and a CLOCK_REALTIME that somebody may step.
 class played_time {
  public:
-    explicit played_time(double drift, double first_guess = 0.5) : ns_per_tick_(0.5 * (1 + drift)), clock_{0, origin_ns, 0, first_guess} {}
+    explicit played_time(double drift, double first_guess = 0.5)
+        : ns_per_tick_(0.5 * (1 + drift)), clock_{0, origin_ns, 0, first_guess}
+    {}
 
     /// Steers for `seconds`. Returns the rate of the clock over the last step, relative to true time.
     double run(double seconds)
@@ -156,7 +158,9 @@ TEST(UtcClock, StaysOnItsLineUntilTheNewRateHolds)
 TEST(UtcClock, AgreesWithTheSystemClock)
 {
     using namespace std::chrono;
-    auto real_ns = [] { return static_cast<std::uint64_t>(duration_cast<nanoseconds>(system_clock::now().time_since_epoch()).count()); };
+    auto real_ns = [] {
+        return static_cast<std::uint64_t>(duration_cast<nanoseconds>(system_clock::now().time_since_epoch()).count());
+    };
     constexpr std::uint64_t margin_ns = 500'000'000; // the machine may have been busy while the clock was young
     std::uint64_t before = real_ns(), ours = utc_now_ns(), after = real_ns();
     EXPECT_GE(ours + margin_ns, before);
@@ -204,7 +208,8 @@ TEST(UtcClock, IsReadWhileTheThreadThatSteersItHasLostItsCore)
 {
     utc_clock clock(0, origin_ns, 0, 1.0);
     std::atomic<bool> steered{false}, read{false};
-    struct sigaction action {}, before {};
+    struct sigaction action {
+    }, before{};
     action.sa_handler = hold_until_read;
     sigaction(SIGUSR2, &action, &before);
     std::thread steering([&] {

@@ -21,7 +21,11 @@ class Entry : public testing::Test {
     Entry() : memory(4096), words(depth * 16)
     {
         std::iota(memory.begin(), memory.end(), std::uint8_t{0});
-        key = keys.add({.cpu = reinterpret_cast<std::byte*>(memory.data()), .device_base = device_base, .bytes = memory.size(), .rights = {}, .owner = 0});
+        key = keys.add({.cpu = reinterpret_cast<std::byte*>(memory.data()),
+                        .device_base = device_base,
+                        .bytes = memory.size(),
+                        .rights = {},
+                        .owner = 0});
     }
 
     void write(std::uint32_t index, entry_words entry)
@@ -31,7 +35,10 @@ class Entry : public testing::Test {
         for (std::size_t word = 0; word < entry.size() * 4; ++word)
             words[(index * 16 + word) % words.size()] = entry[word / 4][word % 4];
     }
-    refusal fetch(std::uint32_t index, std::uint32_t available = 16) { return nic::fetch({words.data(), depth, queue}, index, available, entry); }
+    refusal fetch(std::uint32_t index, std::uint32_t available = 16)
+    {
+        return nic::fetch({words.data(), depth, queue}, index, available, entry);
+    }
     refusal gather() { return nic::gather(entry, keys, mtu, pieces); }
     refusal take(entry_words written)
     {
@@ -48,8 +55,15 @@ class Entry : public testing::Test {
         }
         return frame;
     }
-    entry_words memory_part(std::uint64_t offset, std::uint32_t count) const { return {pointer(count, key, device_base + offset)}; }
-    bytes memory_bytes(std::size_t offset, std::size_t count) const { return {memory.begin() + static_cast<std::ptrdiff_t>(offset), memory.begin() + static_cast<std::ptrdiff_t>(offset + count)}; }
+    entry_words memory_part(std::uint64_t offset, std::uint32_t count) const
+    {
+        return {pointer(count, key, device_base + offset)};
+    }
+    bytes memory_bytes(std::size_t offset, std::size_t count) const
+    {
+        return {memory.begin() + static_cast<std::ptrdiff_t>(offset),
+                memory.begin() + static_cast<std::ptrdiff_t>(offset + count)};
+    }
 
     bytes memory;
     std::vector<std::uint32_t> words;
@@ -101,7 +115,8 @@ TEST_F(Entry, TakesPiecesOfAllKindsInTheirOrder)
     bytes header = memory_bytes(50, 18), middle = memory_bytes(2000, 33), expected = header;
     for (const bytes& part : {memory_bytes(0, 700), middle, memory_bytes(4095, 1), memory_bytes(9, 5)})
         frames::append(expected, part);
-    ASSERT_EQ(take(send_entry({ethernet_segments(header), memory_part(0, 700), inline_data(middle), memory_part(4095, 1), memory_part(9, 5)})),
+    ASSERT_EQ(take(send_entry({ethernet_segments(header), memory_part(0, 700), inline_data(middle), memory_part(4095, 1),
+                               memory_part(9, 5)})),
               refusal::none);
     EXPECT_EQ(gathered(), expected);
     EXPECT_EQ(pieces.count, 5u);
@@ -170,7 +185,11 @@ TEST_F(Entry, TakesTwoToThe31BytesForACountOfZero)
 {
     EXPECT_EQ(take(send_entry({ethernet_segments(), memory_part(0, 0)})), refusal::outside_region);
     // A region larger than its memory, which is never touched.
-    std::uint32_t huge = keys.add({.cpu = reinterpret_cast<std::byte*>(memory.data()), .device_base = 0x1000, .bytes = std::uint64_t{1} << 32, .rights = {}, .owner = 0});
+    std::uint32_t huge = keys.add({.cpu = reinterpret_cast<std::byte*>(memory.data()),
+                                   .device_base = 0x1000,
+                                   .bytes = std::uint64_t{1} << 32,
+                                   .rights = {},
+                                   .owner = 0});
     EXPECT_EQ(take(send_entry({ethernet_segments(), {pointer(0, huge, 0x1000)}})), refusal::too_long);
     EXPECT_EQ(take(send_entry({ethernet_segments(), {pointer(0x7fffffff, huge, 0x1000)}})), refusal::too_long);
 }

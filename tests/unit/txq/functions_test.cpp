@@ -212,7 +212,8 @@ TEST_P(SendFunctions, KnowWhichWeakPositionsTheRingHolds)
         if (GetParam() + ahead < depth)
             continue; // a masked position
         EXPECT_EQ(send_weak(0, GetParam() + ahead), WEFTIO_DEV_INVALID_ARGUMENT) << ahead;
-        EXPECT_EQ(weftio_dev_eth_txq_wait_time_enqueue_weak(txq, eth_txq::timestamp(1), GetParam() + ahead, 0), WEFTIO_DEV_INVALID_ARGUMENT);
+        EXPECT_EQ(weftio_dev_eth_txq_wait_time_enqueue_weak(txq, eth_txq::timestamp(1), GetParam() + ahead, 0),
+                  WEFTIO_DEV_INVALID_ARGUMENT);
     }
     for (std::uint32_t masked = 0; masked < depth; ++masked)
         EXPECT_EQ(send_weak(0, masked), WEFTIO_DEV_OK);
@@ -306,11 +307,12 @@ TEST_P(SendFunctions, EndWithTheAbortFlag)
     weftio_dev_eth_txq_push(txq);
 }
 
-INSTANTIATE_TEST_SUITE_P(From, SendFunctions, testing::ValuesIn(starts), [](const auto& start) { return fmt::format("{:08x}", start.param); });
+INSTANTIATE_TEST_SUITE_P(From, SendFunctions, testing::ValuesIn(starts),
+                         [](const auto& start) { return fmt::format("{:08x}", start.param); });
 
 /// Both sides of a ring in one step: commits some, completes them. `at_least` and `at_most` enclose what is completed.
-void play(weftio_dev_send_ring& ring, weftio_cqe& completion, std::atomic<std::uint32_t>& at_least, std::atomic<std::uint32_t>& at_most,
-          std::uint32_t step)
+void play(weftio_dev_send_ring& ring, weftio_cqe& completion, std::atomic<std::uint32_t>& at_least,
+          std::atomic<std::uint32_t>& at_most, std::uint32_t step)
 {
     std::uint32_t next = at_least.load() + step;
     at_most.store(next);
@@ -378,7 +380,8 @@ TEST(SendRing, IsNeverCommittedUpToTheMiddleOfAnEntry)
     halfway.ring.filled = halfway.marks;
     halfway.ring.mask = 2 * blocks_in_page - 1;
     ASSERT_EQ(mprotect(halfway.marks + words_in_page, page, PROT_READ), 0);
-    struct sigaction look {}, before {};
+    struct sigaction look {
+    }, before{};
     look.sa_handler = [](int) {
         halfway.committed_to = weftio_dev_send_scan(&halfway.ring, blocks_in_page - 1);
         mprotect(halfway.marks + words_in_page, words_in_page * sizeof(std::uint32_t), PROT_READ | PROT_WRITE);
@@ -388,7 +391,8 @@ TEST(SendRing, IsNeverCommittedUpToTheMiddleOfAnEntry)
     sigaction(SIGSEGV, &before, nullptr);
     EXPECT_EQ(halfway.committed_to, blocks_in_page - 1);
     EXPECT_EQ(weftio_dev_send_scan(&halfway.ring, blocks_in_page - 1), blocks_in_page + 1);
-    EXPECT_EQ(weftio_dev_send_scan(&halfway.ring, blocks_in_page - 1), blocks_in_page - 1) << "what has been committed is not marked any more";
+    EXPECT_EQ(weftio_dev_send_scan(&halfway.ring, blocks_in_page - 1), blocks_in_page - 1)
+        << "what has been committed is not marked any more";
     munmap(pages, 2 * page);
 }
 
@@ -487,7 +491,8 @@ TEST(SendQueue, RefusesWhatCannotBeHonoured)
         EXPECT_EQ(error_of([&] { eth_txq(port.get(), cpu, {.entries = entries}); }).code(), errc::invalid_argument) << entries;
     error refused = error_of([&] { eth_txq(port.get(), cpu, {.clock = "tai"}); });
     EXPECT_EQ(refused.code(), errc::invalid_argument);
-    EXPECT_NE(std::string(refused.what()).find("clock \"tai\" is not the port's; this port schedules by \"utc\""), std::string::npos);
+    EXPECT_NE(std::string(refused.what()).find("clock \"tai\" is not the port's; this port schedules by \"utc\""),
+              std::string::npos);
     EXPECT_EQ(eth_txq(port.get(), cpu, {.entries = 32768}).clock_name(), "utc");
 }
 

@@ -23,8 +23,19 @@ class HardwarePacing : public testing::Test {
         wire.copies = nullptr;
         EXPECT_EQ(rte_mbuf_dyn_tx_timestamp_register(&wire.timestamp_offset, &wire.timestamp_flag), 0);
         completion.publication = weftio_cqe_publication(0xffff, WEFTIO_CQE_OPCODE_REQUESTER, 0);
-        txq.ring = {.segments = words.data(), .dbrec = &dbrec, .doorbell = &doorbell, .completion = &completion, .filled = filled.data(),
-                    .mask = depth - 1, .queue = 0, .reserved = 0, .ready = 0, .completed = 0, .lock = 0, .asked = 0, .reserved1 = 0};
+        txq.ring = {.segments = words.data(),
+                    .dbrec = &dbrec,
+                    .doorbell = &doorbell,
+                    .completion = &completion,
+                    .filled = filled.data(),
+                    .mask = depth - 1,
+                    .queue = 0,
+                    .reserved = 0,
+                    .ready = 0,
+                    .completed = 0,
+                    .lock = 0,
+                    .asked = 0,
+                    .reserved1 = 0};
         txq.control = &kernel_control;
         sender.emplace(wire, port.get().backend().keys(), pool);
         txq.ring.queue = 1;
@@ -34,8 +45,14 @@ class HardwarePacing : public testing::Test {
                         .completion = &completion,
                         .horizon_ns = 4 * second});
     }
-    void wait(std::uint64_t deadline_ns) { EXPECT_EQ(weftio_dev_eth_txq_wait_time_enqueue_strong(&txq, eth_txq::timestamp(deadline_ns), 0), WEFTIO_DEV_OK); }
-    void send(std::uint32_t number) { EXPECT_EQ(weftio_dev_eth_txq_send_enqueue_strong(&txq, frames[number], 60, 0), WEFTIO_DEV_OK); }
+    void wait(std::uint64_t deadline_ns)
+    {
+        EXPECT_EQ(weftio_dev_eth_txq_wait_time_enqueue_strong(&txq, eth_txq::timestamp(deadline_ns), 0), WEFTIO_DEV_OK);
+    }
+    void send(std::uint32_t number)
+    {
+        EXPECT_EQ(weftio_dev_eth_txq_send_enqueue_strong(&txq, frames[number], 60, 0), WEFTIO_DEV_OK);
+    }
     /// What each frame says of its time; 0: at once.
     std::vector<std::uint64_t> run()
     {

@@ -1,4 +1,5 @@
-// Launched kernels send from many lanes and blocks, on every device; every frame arrives once, through full rings and index wraps.
+// Launched kernels send from many lanes and blocks, on every device; every frame arrives once, through full rings and index
+// wraps.
 #include "send_kernels.h"
 
 #include <cstring>
@@ -28,7 +29,8 @@ struct lanes_case {
 std::string name_of(const testing::TestParamInfo<lanes_case>& info)
 {
     const lanes_case& tried = info.param;
-    return fmt::format("{}_{}x{}_entries_{}_from_{:x}", tried.device, tried.shape.blocks, tried.shape.lanes, tried.entries, tried.start);
+    return fmt::format("{}_{}x{}_entries_{}_from_{:x}", tried.device, tried.shape.blocks, tried.shape.lanes, tried.entries,
+                       tried.start);
 }
 
 class Lanes : public testing::TestWithParam<lanes_case> {
@@ -40,7 +42,8 @@ class Lanes : public testing::TestWithParam<lanes_case> {
         } catch (const error& refused) {
             GTEST_SKIP() << "missed: sending by kernels on " << GetParam().device << "; " << refused.what();
         }
-        port.emplace(port_options{.mode = engine_mode::thread, .idle = idle_policy::yield, .hold_when_full = port_options::hold::on});
+        port.emplace(
+            port_options{.mode = engine_mode::thread, .idle = idle_policy::yield, .hold_when_full = port_options::hold::on});
         queue.emplace(port->get(), *where, eth_txq_options{.entries = GetParam().entries});
         start_at(port->get(), *queue, GetParam().start);
         report = where->allocate(sizeof(tally) * GetParam().shape.blocks, memory_kind::cpu_device);
@@ -108,7 +111,8 @@ TEST_P(StrongLanes, SendEveryFrameOnce)
 {
     const std::uint32_t total = 5 * 1024 + 77;
     make_frames(total);
-    running_kernel running = where->launch(send_strong_kernel, GetParam().shape, *queue, frames->array(), report.device_address(), total);
+    running_kernel running =
+        where->launch(send_strong_kernel, GetParam().shape, *queue, frames->array(), report.device_address(), total);
     EXPECT_TRUE(take(total)) << arrived.size() << " of " << total;
     EXPECT_TRUE(running.wait_for(patience));
     EXPECT_EQ(times(total), std::vector<std::uint32_t>(total, 1));
@@ -141,7 +145,8 @@ TEST_P(WeakLanes, SendEveryFrameOnceAndInOrder)
     make_frames(2 * total);
     for (std::uint32_t masked : {0u, 1u}) {
         arrived.clear();
-        running_kernel running = where->launch(send_weak_kernel, GetParam().shape, *queue, frames->array(), report.device_address(), total, masked);
+        running_kernel running =
+            where->launch(send_weak_kernel, GetParam().shape, *queue, frames->array(), report.device_address(), total, masked);
         EXPECT_TRUE(take(total)) << arrived.size() << " of " << total;
         EXPECT_TRUE(running.wait_for(patience));
         EXPECT_EQ(arrived, numbered_run(0, total, FRAME_BYTES));
@@ -188,7 +193,9 @@ TEST_P(Replying, SendsFromReceiveSlotsThatItHolds)
     expect_all_done(total);
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, Replying, testing::Values(lanes_case{"cpu", {1, 1}}, lanes_case{"cpu", {1, 1}, 64, at_32_bits}, lanes_case{"opencl", {1, 1}}),
+INSTANTIATE_TEST_SUITE_P(Of, Replying,
+                         testing::Values(lanes_case{"cpu", {1, 1}}, lanes_case{"cpu", {1, 1}, 64, at_32_bits},
+                                         lanes_case{"opencl", {1, 1}}),
                          name_of);
 
 class Later : public Lanes {};
@@ -202,10 +209,11 @@ TEST_P(Later, GoesOutOnTimeAlsoWhenItsKernelHasReturned)
     progress_engine progress;
     progress.attach(*queue, {.on_sent = [&](const send_notification& each) { sent.push_back(each); }});
     // Compiling takes its time, so the first launch is for nothing.
-    ASSERT_TRUE(where->launch(send_later_kernel, GetParam().shape, *queue, frames->array(), 0, interval_ns, 0).wait_for(patience));
+    ASSERT_TRUE(
+        where->launch(send_later_kernel, GetParam().shape, *queue, frames->array(), 0, interval_ns, 0).wait_for(patience));
     std::uint64_t start_ns = utc_now_ns() + 400'000'000;
-    running_kernel running =
-        where->launch(send_later_kernel, GetParam().shape, *queue, frames->array(), eth_txq::timestamp(start_ns), interval_ns, bursts);
+    running_kernel running = where->launch(send_later_kernel, GetParam().shape, *queue, frames->array(),
+                                           eth_txq::timestamp(start_ns), interval_ns, bursts);
     ASSERT_TRUE(running.wait_for(patience));
     EXPECT_FALSE(running.alive());
     EXPECT_TRUE(take(bursts));

@@ -42,7 +42,8 @@ TEST(Lateness, IsWithinThreePercentOfSortedValues)
         for (double share : {0.001, 0.25, 0.5, 0.99, 0.999, 1.0}) {
             std::uint64_t exact = values[static_cast<std::size_t>(std::ceil(share * 20000)) - 1];
             EXPECT_GE(late.quantile_ns(share), exact);
-            EXPECT_LE(static_cast<double>(late.quantile_ns(share)), static_cast<double>(exact) * 1.032) << spread << " " << share;
+            EXPECT_LE(static_cast<double>(late.quantile_ns(share)), static_cast<double>(exact) * 1.032)
+                << spread << " " << share;
         }
         EXPECT_EQ(late.max_ns(), values.back());
         EXPECT_EQ(late.quantile_ns(1), values.back());
@@ -108,11 +109,13 @@ class TimedQueue : public testing::Test {
 
     void send(const eth_txq& queue, std::uint32_t number)
     {
-        ASSERT_EQ(weftio_dev_eth_txq_send_enqueue_strong(queue.handle(), frames[number], 60, WEFTIO_DEV_SEND_NOTIFY), WEFTIO_DEV_OK);
+        ASSERT_EQ(weftio_dev_eth_txq_send_enqueue_strong(queue.handle(), frames[number], 60, WEFTIO_DEV_SEND_NOTIFY),
+                  WEFTIO_DEV_OK);
     }
     void wait(const eth_txq& queue, std::uint64_t deadline_ns)
     {
-        ASSERT_EQ(weftio_dev_eth_txq_wait_time_enqueue_strong(queue.handle(), eth_txq::timestamp(deadline_ns), 0), WEFTIO_DEV_OK);
+        ASSERT_EQ(weftio_dev_eth_txq_wait_time_enqueue_strong(queue.handle(), eth_txq::timestamp(deadline_ns), 0),
+                  WEFTIO_DEV_OK);
     }
     void push(const eth_txq& queue)
     {

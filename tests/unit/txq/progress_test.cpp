@@ -1,6 +1,6 @@
 // What the host hears of sends, and queues, buffers and ports that end in any order.
-#include <gmock/gmock.h>
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 
 #include "nic/soft_port.hpp"
 #include "sending_port.hpp"
@@ -80,7 +80,8 @@ TEST_F(Progress, TellsAFailureBehindWhatWasSentBefore)
     EXPECT_EQ(failed[0].position, 1u);
     EXPECT_EQ(failed[0].syndrome, WEFTIO_SYNDROME_LOCAL_PROTECTION);
     EXPECT_GT(failed[0].time_ns, 0u);
-    EXPECT_EQ(failed[0].text, fmt::format("weftio: eth_txq {}: entry at position 1 failed: no memory region has that key", queue.number()));
+    EXPECT_EQ(failed[0].text,
+              fmt::format("weftio: eth_txq {}: entry at position 1 failed: no memory region has that key", queue.number()));
 }
 
 TEST_F(Progress, KeepsRoomForAFailureWhenNobodyHasReadNotifications)
@@ -290,7 +291,8 @@ TEST(SendTearDown, OfAReceiveQueueWaitsForRepliesThatLieInItsSlots)
     std::uint32_t count = 0, first = 0;
     weftio_dev_eth_rxq_receive_thread(slots->handle(), 1, 60'000'000'000, &count, &first);
     ASSERT_EQ(count, 1u);
-    ASSERT_EQ(weftio_dev_eth_txq_send_enqueue_strong(queue.handle(), weftio_dev_eth_rxq_buf(slots->handle(), first), 200, 0), WEFTIO_DEV_OK);
+    ASSERT_EQ(weftio_dev_eth_txq_send_enqueue_strong(queue.handle(), weftio_dev_eth_rxq_buf(slots->handle(), first), 200, 0),
+              WEFTIO_DEV_OK);
     weftio_dev_eth_txq_commit_strong(queue.handle());
     weftio_dev_eth_txq_push(queue.handle());
     ASSERT_TRUE(eventually([&] { return port.on_the_wire() == 1; }));

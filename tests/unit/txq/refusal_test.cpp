@@ -1,6 +1,6 @@
 // An entry that cannot be executed ends its queue, says why, and disturbs nobody else.
-#include <gmock/gmock.h>
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 
 #include "sending_port.hpp"
 
@@ -23,12 +23,14 @@ struct two_queues {
 
     two_queues()
     {
-        progress.attach(queue, {.on_sent = {}, .on_error = [this](const send_failure& failure) { failures.push_back(failure); }});
+        progress.attach(queue,
+                        {.on_sent = {}, .on_error = [this](const send_failure& failure) { failures.push_back(failure); }});
     }
     entry_words good(std::uint32_t number) const
     {
         weftio_dev_buf buffer = frames[number];
-        return send_entry({ethernet_segments(), {pointer(60, weftio_swap32(buffer.lkey_be), reinterpret_cast<std::uint64_t>(buffer.address))}});
+        return send_entry({ethernet_segments(),
+                           {pointer(60, weftio_swap32(buffer.lkey_be), reinterpret_cast<std::uint64_t>(buffer.address))}});
     }
     entry_words from_region(std::uint64_t offset, std::uint32_t count, std::uint32_t other_key = 0) const
     {
@@ -60,25 +62,36 @@ const refusal_case refusals[] = {
          return resized(entry, 4);
      },
      0x01, "longer than the port's MTU"},
-    {"UnknownKey", [](const two_queues& at) { return at.from_region(0, 60, 0x00ffff00); }, 0x04, "no memory region has that key"},
-    {"EndOfListKey", [](const two_queues& at) { return at.from_region(0, 60, WEFTIO_LKEY_INVALID); }, 0x04, "no memory region has that key"},
+    {"UnknownKey", [](const two_queues& at) { return at.from_region(0, 60, 0x00ffff00); }, 0x04,
+     "no memory region has that key"},
+    {"EndOfListKey", [](const two_queues& at) { return at.from_region(0, 60, WEFTIO_LKEY_INVALID); }, 0x04,
+     "no memory region has that key"},
     {"KeyOfARegionThatIsGone",
      [](const two_queues& at) {
          std::uint32_t key = memory_region(at.port.get(), at.long_memory).lkey();
          return at.from_region(0, 60, key);
      },
      0x04, "no memory region has that key"},
-    {"KeyOfAnEarlierGeneration",
-     [](const two_queues& at) { return at.from_region(0, 60, at.long_region.lkey() + 1); }, 0x04, "no memory region has that key"},
-    {"InFrontOfTheRegion", [](const two_queues& at) { return at.from_region(~std::uint64_t{0}, 60); }, 0x04, "outside the key's memory region"},
-    {"AcrossTheEndOfTheRegion", [](const two_queues& at) { return at.from_region(8192 - 59, 60); }, 0x04, "outside the key's memory region"},
-    {"AddressThatWrapsRound", [](const two_queues& at) { return at.from_region(0x8000'0000'0000'0000u, 60); }, 0x04, "outside the key's memory region"},
-    {"CountOfZeroIsTwoToThe31", [](const two_queues& at) { return at.from_region(0, 0); }, 0x04, "outside the key's memory region"},
+    {"KeyOfAnEarlierGeneration", [](const two_queues& at) { return at.from_region(0, 60, at.long_region.lkey() + 1); }, 0x04,
+     "no memory region has that key"},
+    {"InFrontOfTheRegion", [](const two_queues& at) { return at.from_region(~std::uint64_t{0}, 60); }, 0x04,
+     "outside the key's memory region"},
+    {"AcrossTheEndOfTheRegion", [](const two_queues& at) { return at.from_region(8192 - 59, 60); }, 0x04,
+     "outside the key's memory region"},
+    {"AddressThatWrapsRound", [](const two_queues& at) { return at.from_region(0x8000'0000'0000'0000u, 60); }, 0x04,
+     "outside the key's memory region"},
+    {"CountOfZeroIsTwoToThe31", [](const two_queues& at) { return at.from_region(0, 0); }, 0x04,
+     "outside the key's memory region"},
     {"NoSegments", [](const two_queues&) { return send_entry({ethernet_segments()}); }, 0x02, "a frame of no bytes"},
-    {"InlineOfNoBytes", [](const two_queues&) { return send_entry({ethernet_segments(), inline_data({})}); }, 0x02, "a frame of no bytes"},
+    {"InlineOfNoBytes",
+     [](const two_queues&) {
+         return send_entry({ethernet_segments(), inline_data({})});
+     },
+     0x02, "a frame of no bytes"},
     {"UnknownOpcode", [](const two_queues&) { return entry_words{control(0x2d, 1)}; }, 0x02, "unknown opcode"},
     {"RdmaWrite", [](const two_queues&) { return entry_words{control(0x08, 1)}; }, 0x02, "unknown opcode"},
-    {"WaitOnData", [](const two_queues&) { return entry_words{control(WEFTIO_OPCODE_WAIT | 1 << 8, 1)}; }, 0x02, "unknown opcode"},
+    {"WaitOnData", [](const two_queues&) { return entry_words{control(WEFTIO_OPCODE_WAIT | 1 << 8, 1)}; }, 0x02,
+     "unknown opcode"},
     {"WrongIndex", [](const two_queues& at) { return at.good(1); }, 0x02, "carries another index", 2},
     {"IndexOfTheLastTimeRound", [](const two_queues& at) { return at.good(1); }, 0x02, "carries another index", 1 - 64},
     {"WrongQueue",
@@ -91,7 +104,8 @@ const refusal_case refusals[] = {
     {"SizeOfZero", [](const two_queues& at) { return resized(at.good(1), 0); }, 0x02, "size does not fit"},
     {"SizeOf61", [](const two_queues& at) { return resized(at.good(1), 61); }, 0x02, "size does not fit"},
     {"SizeBeyondWhatWasCommitted", [](const two_queues& at) { return resized(at.good(1), 16); }, 0x02, "size does not fit"},
-    {"SendOfOneSegment", [](const two_queues&) { return entry_words{control(WEFTIO_OPCODE_SEND, 1)}; }, 0x02, "size does not fit"},
+    {"SendOfOneSegment", [](const two_queues&) { return entry_words{control(WEFTIO_OPCODE_SEND, 1)}; }, 0x02,
+     "size does not fit"},
     {"InlineBeyondTheEntry",
      [](const two_queues&) {
          entry_words entry = send_entry({ethernet_segments(), inline_data(bytes(28))});
@@ -107,10 +121,12 @@ const refusal_case refusals[] = {
      },
      0x02, "a segment that this opcode does not take"},
     {"WaitOfTheWrongSize", [](const two_queues&) { return resized(wait_entry(1), 2); }, 0x02, "size does not fit"},
-    {"WaitForAnotherCondition", [](const two_queues&) { return wait_entry(eth_txq::timestamp(utc_now_ns()), 4); }, 0x02, "a wait with a condition"},
-    {"WaitForSecondsThatAreNone", [](const two_queues&) { return wait_entry(std::uint64_t{1} << 32 | 1'000'000'000); }, 0x02, "a wait with a condition"},
-    {"WaitBeyondTheHorizon",
-     [](const two_queues&) { return wait_entry(eth_txq::timestamp(utc_now_ns() + 3600'000'000'000)); }, 0x02, "beyond the queue's horizon"},
+    {"WaitForAnotherCondition", [](const two_queues&) { return wait_entry(eth_txq::timestamp(utc_now_ns()), 4); }, 0x02,
+     "a wait with a condition"},
+    {"WaitForSecondsThatAreNone", [](const two_queues&) { return wait_entry(std::uint64_t{1} << 32 | 1'000'000'000); }, 0x02,
+     "a wait with a condition"},
+    {"WaitBeyondTheHorizon", [](const two_queues&) { return wait_entry(eth_txq::timestamp(utc_now_ns() + 3600'000'000'000)); },
+     0x02, "beyond the queue's horizon"},
 };
 
 void PrintTo(const refusal_case& tried, std::ostream* out)

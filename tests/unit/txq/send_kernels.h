@@ -15,15 +15,15 @@ struct tally {
 };
 
 /* A number, where numbered() has it; the rest of the frame is the host's. */
-WEFTIO_FN void put_number(WEFTIO_GLOBAL weftio_u8 *frame, weftio_u32 number)
+WEFTIO_FN void put_number(WEFTIO_GLOBAL weftio_u8* frame, weftio_u32 number)
 {
     for (weftio_u32 byte = 0; byte < 4; ++byte)
         frame[14 + byte] = (weftio_u8)(number >> 8 * byte);
 }
 
 /* Every third frame goes inside its entry, in two blocks of the ring. */
-WEFTIO_FN weftio_s32 enqueue_strong(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, const WEFTIO_GLOBAL struct weftio_dev_buf_arr *frames,
-                                    weftio_u32 number)
+WEFTIO_FN weftio_s32 enqueue_strong(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
+                                    const WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, weftio_u32 number)
 {
     struct weftio_dev_buf frame = weftio_dev_buf_get(frames, number);
 
@@ -34,7 +34,7 @@ WEFTIO_FN weftio_s32 enqueue_strong(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq
 }
 
 /* Lane 0 commits and pushes what its block and others have enqueued; with lanes left it waits for room first. */
-WEFTIO_FN weftio_u32 flush_strong(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, weftio_u32 left)
+WEFTIO_FN weftio_u32 flush_strong(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, weftio_u32 left)
 {
     if (weftio_dev_eth_txq_commit_strong(txq) != WEFTIO_DEV_OK)
         return STOP;
@@ -43,10 +43,10 @@ WEFTIO_FN weftio_u32 flush_strong(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, 
 }
 
 /* Frames 0 .. total - 1 from all lanes of all blocks, through a ring that is much too small. */
-WEFTIO_KERNEL void send_strong(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr *frames,
-                               WEFTIO_GLOBAL struct tally *tallies, weftio_u32 total)
+WEFTIO_KERNEL void send_strong(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames,
+                               WEFTIO_GLOBAL struct tally* tallies, weftio_u32 total)
 {
-    WEFTIO_GLOBAL struct tally *tally = &tallies[weftio_block()];
+    WEFTIO_GLOBAL struct tally* tally = &tallies[weftio_block()];
     weftio_u32 lanes = weftio_block_lanes() * weftio_blocks();
 
     for (weftio_u32 first = 0; first < total; first += lanes) {
@@ -70,10 +70,10 @@ WEFTIO_KERNEL void send_strong(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, WEF
     }
 }
 
-/* Frames 0 .. total - 1 in order, each lane at positions of its own, from the last to the first. `masked`: positions as the guide
-   has them. */
-WEFTIO_KERNEL void send_weak(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr *frames,
-                             WEFTIO_GLOBAL struct tally *tally, weftio_u32 total, weftio_u32 masked)
+/* Frames 0 .. total - 1 in order, each lane at positions of its own, from the last to the first. `masked`: positions as the
+   guide has them. */
+WEFTIO_KERNEL void send_weak(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames,
+                             WEFTIO_GLOBAL struct tally* tally, weftio_u32 total, weftio_u32 masked)
 {
     weftio_u32 position, mask, round;
 
@@ -103,8 +103,8 @@ WEFTIO_KERNEL void send_weak(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, WEFTI
 }
 
 /* Sends every packet back from the slot where it lies, with its addresses swapped; gives the slots back once they are sent. */
-WEFTIO_KERNEL void reply_in_place(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq,
-                                  WEFTIO_GLOBAL struct tally *tally)
+WEFTIO_KERNEL void reply_in_place(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
+                                  WEFTIO_GLOBAL struct tally* tally)
 {
     weftio_u32 count, first, position, mask;
     weftio_u64 completed_ns;
@@ -127,8 +127,9 @@ WEFTIO_KERNEL void reply_in_place(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, 
             weftio_dev_eth_txq_get_info(txq, &position, &mask);
             weftio_dev_eth_txq_commit_strong(txq);
             weftio_dev_eth_txq_push(txq);
-            for (weftio_u32 attempt = 0; !weftio_dev_aborted(rxq->control) &&
-                                         weftio_dev_eth_txq_poll_completion(txq, position - 1, &completed_ns) == WEFTIO_DEV_NOT_FOUND;
+            for (weftio_u32 attempt = 0;
+                 !weftio_dev_aborted(rxq->control) &&
+                 weftio_dev_eth_txq_poll_completion(txq, position - 1, &completed_ns) == WEFTIO_DEV_NOT_FOUND;
                  ++attempt)
                 weftio_relax(attempt);
             if (weftio_dev_eth_rxq_release(rxq, first, count) != WEFTIO_DEV_OK)
@@ -139,7 +140,7 @@ WEFTIO_KERNEL void reply_in_place(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, 
 }
 
 /* `bursts` frames, each behind a wait, and returns at once. */
-WEFTIO_KERNEL void send_later(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr *frames,
+WEFTIO_KERNEL void send_later(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames,
                               weftio_u64 start, weftio_u64 interval_ns, weftio_u32 bursts)
 {
     if (weftio_lane() != 0)
@@ -154,7 +155,7 @@ WEFTIO_KERNEL void send_later(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, WEFT
 }
 
 /* Frames 0 .. total - 1, each behind a wait of its own, as many ahead as the ring takes. One lane. */
-WEFTIO_KERNEL void send_on_time(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr *frames,
+WEFTIO_KERNEL void send_on_time(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames,
                                 weftio_u64 start, weftio_u64 interval_ns, weftio_u32 total)
 {
     for (weftio_u32 number = 0; number < total && weftio_dev_eth_txq_wait_room(txq, 2, 0) == WEFTIO_DEV_OK; ++number) {

@@ -110,7 +110,8 @@ bool sending_port::arrive(const bytes& frame) const
 
 segment control(std::uint32_t opcode, std::uint32_t segments, std::uint8_t completion)
 {
-    return {weftio_swap32((opcode & 0xff00u) << 16 | (opcode & 0xffu)), weftio_swap32(segments), std::uint32_t{completion} << 24, 0};
+    return {weftio_swap32((opcode & 0xff00u) << 16 | (opcode & 0xffu)), weftio_swap32(segments),
+            std::uint32_t{completion} << 24, 0};
 }
 
 entry_words ethernet_segments(const bytes& header, std::uint8_t cs_flags)
@@ -142,7 +143,8 @@ entry_words inline_data(const bytes& data)
 entry_words wait_segments(std::uint64_t value, std::uint32_t condition)
 {
     return {{weftio_swap32(condition), 0, 0, 0},
-            {weftio_swap32(static_cast<std::uint32_t>(value >> 32)), weftio_swap32(static_cast<std::uint32_t>(value)), 0, 0xffffffffu}};
+            {weftio_swap32(static_cast<std::uint32_t>(value >> 32)), weftio_swap32(static_cast<std::uint32_t>(value)), 0,
+             0xffffffffu}};
 }
 
 entry_words send_entry(std::initializer_list<entry_words> parts, std::uint8_t completion)
@@ -189,8 +191,9 @@ testing::AssertionResult conserves(const eth_txq_counters& counters)
 {
     if (counters.enqueued == counters.sent + counters.waited + counters.failed + counters.flushed)
         return testing::AssertionSuccess();
-    return testing::AssertionFailure() << fmt::format("enqueued {}, sent {}, waited {}, failed {}, flushed {}", counters.enqueued, counters.sent,
-                                                      counters.waited, counters.failed, counters.flushed);
+    return testing::AssertionFailure() << fmt::format("enqueued {}, sent {}, waited {}, failed {}, flushed {}",
+                                                      counters.enqueued, counters.sent, counters.waited, counters.failed,
+                                                      counters.flushed);
 }
 
 void start_at(const port& port, const eth_txq& queue, std::uint32_t index)
@@ -202,7 +205,8 @@ void start_at(const port& port, const eth_txq& queue, std::uint32_t index)
         EXPECT_TRUE(nic_side.all_returned());
         nic_side.restart(nic_side.ring(), index);
         auto* completion = const_cast<weftio_cqe*>(ring.completion);
-        weftio_store_release_sys_u32(&completion->publication, weftio_cqe_publication(index - 1, WEFTIO_CQE_OPCODE_REQUESTER, 0));
+        weftio_store_release_sys_u32(&completion->publication,
+                                     weftio_cqe_publication(index - 1, WEFTIO_CQE_OPCODE_REQUESTER, 0));
         ring.reserved = ring.asked = ring.ready = ring.completed = index;
         *ring.doorbell = 0;
         weftio_store_release_sys_u32(ring.dbrec, weftio_swap32(index & 0xffffu));

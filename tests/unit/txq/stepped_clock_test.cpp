@@ -174,7 +174,8 @@ class SteppedClock : public testing::Test {
 TEST_F(SteppedClock, DoesNotMoveFramesThatAreSentOnTime)
 {
     start_ns = utc_now_ns() + 50'000'000;
-    running_kernel kernel = cpu.launch(send_on_time_kernel, {}, queue, frames.array(), eth_txq::timestamp(start_ns), interval_ns, total);
+    running_kernel kernel =
+        cpu.launch(send_on_time_kernel, {}, queue, frames.array(), eth_txq::timestamp(start_ns), interval_ns, total);
     std::vector<reading> readings{read_clock()};
     std::uint32_t end = frames_a_step;
     take_until(end, readings);

@@ -39,11 +39,11 @@ WEFTIO_FN weftio_u32 weftio_dev_aborted(const WEFTIO_GLOBAL struct weftio_dev_co
 /**
  * Leaves the trace. One lane of the scope calls it. Never blocks.
  *
- * @param beats  the count, where the kernel reads it fast: a look at `control` may be a round trip over a bus. `&control->beats`
- *               itself where there is no other place
+ * @param beats  the count, where the kernel reads it fast: a look at `control` may be a round trip over a bus.
+ *               `&control->beats` itself where there is no other place
  */
-WEFTIO_FN void weftio_dev_beat(WEFTIO_GLOBAL struct weftio_dev_control *control, WEFTIO_GLOBAL weftio_u32 *beats, weftio_u32 function,
-                               weftio_u32 index, weftio_s32 status)
+WEFTIO_FN void weftio_dev_beat(WEFTIO_GLOBAL struct weftio_dev_control *control, WEFTIO_GLOBAL weftio_u32 *beats,
+                               weftio_u32 function, weftio_u32 index, weftio_s32 status)
 {
     weftio_u32 count = weftio_load_relaxed_u32(beats) + 1;
 

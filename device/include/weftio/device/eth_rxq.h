@@ -27,10 +27,10 @@ struct weftio_dev_eth_rxq {
     weftio_u32 released;            /**< next index to give back */
     weftio_u32 scratch;             /**< for platforms whose block sum needs memory */
     weftio_u32 queue;               /**< number of the queue at its NIC */
-    weftio_u64 turn;         /**< inline mode on a CPU: function that runs the engine once, else 0 */
-    weftio_u64 turn_context; /**< its argument */
-    weftio_u32 slot_bytes;   /**< the longest packet */
-    weftio_u32 beats;        /**< as in the trace */
+    weftio_u64 turn;                /**< inline mode on a CPU: function that runs the engine once, else 0 */
+    weftio_u64 turn_context;        /**< its argument */
+    weftio_u32 slot_bytes;          /**< the longest packet */
+    weftio_u32 beats;               /**< as in the trace */
     weftio_u64 reserved2[4];
 };
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_eth_rxq) == 128, "host and device share this layout");
@@ -103,8 +103,8 @@ WEFTIO_FN void weftio_dev_receive_done(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *
 /**
  * The receive of every scope: `lane` of `lanes` polls its share, the scope adds up, lane 0 decides when to stop.
  *
- * A slot that is still held cannot show a completion of this pass, so no free-slot count is needed here. The abort flag is looked
- * at in every call: a kernel that always finds enough must end too.
+ * A slot that is still held cannot show a completion of this pass, so no free-slot count is needed here. The abort flag is
+ * looked at in every call: a kernel that always finds enough must end too.
  */
 WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_receive(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, weftio_u32 max_packets,
                                                 weftio_u64 timeout_ns, weftio_u32 *count, weftio_u32 *first,
@@ -124,7 +124,8 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_receive(WEFTIO_GLOBAL struct weftio_dev_
         weftio_u32 abort = lane == 0 ? weftio_load_relaxed_u32(&rxq->control->abort) : 0;
         /* With one lane that has just run the engine itself, one look tells when all are there: the NIC publishes in order. */
         weftio_u32 all = rxq->turn && lanes == 1 && weftio_dev_completion_ready(&rxq->completions, start + limit - 1);
-        weftio_u32 mine = all ? limit - found : weftio_dev_completion_look(&rxq->completions, start + found, limit - found, lane, lanes);
+        weftio_u32 mine =
+            all ? limit - found : weftio_dev_completion_look(&rxq->completions, start + found, limit - found, lane, lanes);
         if (abort)
             mine += WEFTIO_DEV_STOP_ABORT;
         else if (lane == 0 && timeout_ns && found + mine % WEFTIO_DEV_SINGLE < enough)
@@ -188,15 +189,18 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_receive_block(WEFTIO_GLOBAL struct wefti
 }
 
 /** Where the packet lies whose publication word this is: the NIC fills slots in any order and says which. */
-WEFTIO_FN WEFTIO_GLOBAL weftio_u8 *weftio_dev_eth_rxq_slot(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, weftio_u32 publication)
+WEFTIO_FN WEFTIO_GLOBAL weftio_u8 *weftio_dev_eth_rxq_slot(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq,
+                                                           weftio_u32 publication)
 {
     return rxq->slots + (weftio_u64)(weftio_cqe_wqe_counter(publication) & rxq->completions.mask) * rxq->stride_bytes;
 }
 
 /** Where packet `index` lies. Never blocks; any lane may ask. @pre a receive call handed `index` out, and it is not released */
-WEFTIO_FN WEFTIO_GLOBAL weftio_u8 *weftio_dev_eth_rxq_address(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, weftio_u32 index)
+WEFTIO_FN WEFTIO_GLOBAL weftio_u8 *weftio_dev_eth_rxq_address(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq,
+                                                              weftio_u32 index)
 {
-    return weftio_dev_eth_rxq_slot(rxq, weftio_load_relaxed_u32(&weftio_dev_completion_at(&rxq->completions, index)->publication));
+    return weftio_dev_eth_rxq_slot(rxq,
+                                   weftio_load_relaxed_u32(&weftio_dev_completion_at(&rxq->completions, index)->publication));
 }
 
 WEFTIO_FN weftio_u32 weftio_dev_packet_flags(const WEFTIO_GLOBAL struct weftio_cqe *cqe)
@@ -241,7 +245,8 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_packet(const WEFTIO_GLOBAL struct weftio
  * @return WEFTIO_DEV_OK; WEFTIO_DEV_OUT_OF_ORDER `first` is not the oldest; WEFTIO_DEV_INVALID_ARGUMENT more than are held.
  *         On error nothing is released.
  */
-WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_release(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, weftio_u32 first, weftio_u32 count)
+WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_release(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, weftio_u32 first,
+                                                weftio_u32 count)
 {
     weftio_u32 released = weftio_load_relaxed_u32(&rxq->released);
 

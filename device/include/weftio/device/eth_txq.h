@@ -50,8 +50,8 @@ WEFTIO_FN weftio_u32 weftio_dev_checksum_flags(weftio_u32 flags)
 }
 
 /** Control segment, at the start of an entry: written last, so that the body is there when its index is. */
-WEFTIO_FN void weftio_dev_write_control(WEFTIO_GLOBAL weftio_u32 *block, weftio_u32 index, weftio_u32 opcode, weftio_u32 queue_ds,
-                                        weftio_u32 flags)
+WEFTIO_FN void weftio_dev_write_control(WEFTIO_GLOBAL weftio_u32 *block, weftio_u32 index, weftio_u32 opcode,
+                                        weftio_u32 queue_ds, weftio_u32 flags)
 {
     weftio_u32 opmod_index_opcode = (opcode & 0xff00u) << 16 | (index & 0xffffu) << 8 | (opcode & 0xffu);
     weftio_u64 start_be = weftio_swap64((weftio_u64)opmod_index_opcode << 32 | queue_ds);
@@ -60,8 +60,8 @@ WEFTIO_FN void weftio_dev_write_control(WEFTIO_GLOBAL weftio_u32 *block, weftio_
 }
 
 /** The entry of one frame in memory: control, Ethernet, pointer. One block. */
-WEFTIO_FN void weftio_dev_write_send(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 index, struct weftio_dev_buf buffer,
-                                     weftio_u32 bytes, weftio_u32 flags)
+WEFTIO_FN void weftio_dev_write_send(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 index,
+                                     struct weftio_dev_buf buffer, weftio_u32 bytes, weftio_u32 flags)
 {
     WEFTIO_GLOBAL weftio_u32 *block = weftio_dev_send_block(ring, index);
     weftio_u64 address_be = weftio_swap64((weftio_u64)buffer.address);
@@ -84,7 +84,8 @@ WEFTIO_FN void weftio_dev_write_wait(const WEFTIO_GLOBAL struct weftio_dev_send_
 }
 
 /** Where the next entry goes, and the mask of positions: for weak mode. Never blocks; any lane, while none enqueues. */
-WEFTIO_FN void weftio_dev_eth_txq_get_info(const WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, weftio_u32 *position, weftio_u32 *mask)
+WEFTIO_FN void weftio_dev_eth_txq_get_info(const WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, weftio_u32 *position,
+                                           weftio_u32 *mask)
 {
     *position = weftio_load_relaxed_u32(&txq->ring.reserved);
     *mask = txq->ring.mask;
@@ -120,8 +121,8 @@ WEFTIO_FN struct weftio_dev_buf weftio_dev_eth_rxq_buf(const WEFTIO_GLOBAL struc
  * @return WEFTIO_DEV_OK; WEFTIO_DEV_FULL no free position (nothing is enqueued); WEFTIO_DEV_INVALID_ARGUMENT `bytes` is 0 or
  *         more than the buffer has
  */
-WEFTIO_FN weftio_s32 weftio_dev_eth_txq_send_enqueue_strong(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, struct weftio_dev_buf buffer,
-                                                            weftio_u32 bytes, weftio_u32 flags)
+WEFTIO_FN weftio_s32 weftio_dev_eth_txq_send_enqueue_strong(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq,
+                                                            struct weftio_dev_buf buffer, weftio_u32 bytes, weftio_u32 flags)
 {
     weftio_u32 index;
 
@@ -167,7 +168,8 @@ WEFTIO_FN weftio_u32 weftio_dev_gather(const WEFTIO_GLOBAL weftio_u8 *frame, wef
  * @param bytes  1 .. WEFTIO_DEV_INLINE_BYTES
  */
 WEFTIO_FN weftio_s32 weftio_dev_eth_txq_send_inline_enqueue_strong(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq,
-                                                                   const WEFTIO_GLOBAL weftio_u8 *frame, weftio_u32 bytes, weftio_u32 flags)
+                                                                   const WEFTIO_GLOBAL weftio_u8 *frame, weftio_u32 bytes,
+                                                                   weftio_u32 flags)
 {
     weftio_u32 index, segments = 2 + (4 + bytes + 15) / 16, blocks = (segments + 3) / 4;
 
@@ -176,11 +178,13 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_send_inline_enqueue_strong(WEFTIO_GLOBAL
     if (!weftio_dev_send_reserve(&txq->ring, blocks, &index))
         return WEFTIO_DEV_FULL;
     weftio_dev_send_segment(&txq->ring, index, 1, 0, weftio_dev_checksum_flags(flags), 0, 0);
-    weftio_dev_send_segment(&txq->ring, index, 2, weftio_swap32(WEFTIO_INLINE_SEGMENT | bytes), weftio_dev_gather(frame, 0, bytes),
-                            weftio_dev_gather(frame, 4, bytes), weftio_dev_gather(frame, 8, bytes));
+    weftio_dev_send_segment(&txq->ring, index, 2, weftio_swap32(WEFTIO_INLINE_SEGMENT | bytes),
+                            weftio_dev_gather(frame, 0, bytes), weftio_dev_gather(frame, 4, bytes),
+                            weftio_dev_gather(frame, 8, bytes));
     for (weftio_u32 segment = 3, at = 12; segment < segments; ++segment, at += 16)
-        weftio_dev_send_segment(&txq->ring, index, segment, weftio_dev_gather(frame, at, bytes), weftio_dev_gather(frame, at + 4, bytes),
-                                weftio_dev_gather(frame, at + 8, bytes), weftio_dev_gather(frame, at + 12, bytes));
+        weftio_dev_send_segment(&txq->ring, index, segment, weftio_dev_gather(frame, at, bytes),
+                                weftio_dev_gather(frame, at + 4, bytes), weftio_dev_gather(frame, at + 8, bytes),
+                                weftio_dev_gather(frame, at + 12, bytes));
     weftio_dev_write_control(weftio_dev_send_block(&txq->ring, index), index, WEFTIO_OPCODE_SEND,
                              txq->ring.queue << 8 | segments, flags);
     weftio_dev_send_fill(&txq->ring, index, blocks);
@@ -188,7 +192,8 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_send_inline_enqueue_strong(WEFTIO_GLOBAL
 }
 
 /** The free-running index that `position` means: itself, or, masked as the guide does, the next one in that slot. */
-WEFTIO_FN weftio_s32 weftio_dev_weak_index(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 position, weftio_u32 *index)
+WEFTIO_FN weftio_s32 weftio_dev_weak_index(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 position,
+                                           weftio_u32 *index)
 {
     weftio_u32 ready = weftio_load_relaxed_u32(&ring->ready), mask = ring->mask, ahead = position - ready;
 
@@ -208,8 +213,9 @@ WEFTIO_FN weftio_s32 weftio_dev_weak_index(const WEFTIO_GLOBAL struct weftio_dev
  * @return WEFTIO_DEV_OK; WEFTIO_DEV_INVALID_ARGUMENT `position` is not within the ring's depth of the next one, `bytes` is 0 or
  *         more than the buffer has
  */
-WEFTIO_FN weftio_s32 weftio_dev_eth_txq_send_enqueue_weak(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, struct weftio_dev_buf buffer,
-                                                          weftio_u32 bytes, weftio_u32 position, weftio_u32 flags)
+WEFTIO_FN weftio_s32 weftio_dev_eth_txq_send_enqueue_weak(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq,
+                                                          struct weftio_dev_buf buffer, weftio_u32 bytes, weftio_u32 position,
+                                                          weftio_u32 flags)
 {
     weftio_u32 index;
 
@@ -257,7 +263,7 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_status(const WEFTIO_GLOBAL struct weftio
     return weftio_dev_send_status(weftio_dev_eth_txq_signs(txq));
 }
 
-/** Waits for the other blocks that are in a commit or a push, a few instructions each. Returns 0 when the host wants an end first. */
+/** Waits for the other blocks that are in a commit or a push, a few instructions each. Returns 0 when the host wants an end. */
 WEFTIO_FN weftio_u32 weftio_dev_eth_txq_lock(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq)
 {
     /* A look at the lock is quick; one at the abort flag may be a round trip over a bus. */
@@ -303,8 +309,8 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_commit_strong(WEFTIO_GLOBAL struct wefti
 /**
  * Publishes the next `count` weak entries. One lane, after a barrier behind all enqueues. Never blocks.
  *
- * @return WEFTIO_DEV_OK; WEFTIO_DEV_INVALID_ARGUMENT more than the ring holds (nothing is published); WEFTIO_DEV_QUEUE_ERROR and
- *         WEFTIO_DEV_ABORTED as weftio_dev_eth_txq_commit_strong
+ * @return WEFTIO_DEV_OK; WEFTIO_DEV_INVALID_ARGUMENT more than the ring holds (nothing is published); WEFTIO_DEV_QUEUE_ERROR
+ *         and WEFTIO_DEV_ABORTED as weftio_dev_eth_txq_commit_strong
  */
 WEFTIO_FN weftio_s32 weftio_dev_eth_txq_commit_weak(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, weftio_u32 count)
 {
@@ -323,15 +329,16 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_commit_weak(WEFTIO_GLOBAL struct weftio_
 }
 
 /**
- * Makes the NIC look at what has been committed. One lane of a scope; several blocks may push at once. Waits while another block
- * is in the same few instructions; in inline mode the NIC runs inside this call.
+ * Makes the NIC look at what has been committed. One lane of a scope; several blocks may push at once. Waits while another
+ * block is in the same few instructions; in inline mode the NIC runs inside this call.
  */
 WEFTIO_FN void weftio_dev_eth_txq_push(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq)
 {
     weftio_u32 locked = weftio_dev_eth_txq_lock(txq);
 
     weftio_dev_send_doorbell(&txq->ring);
-    weftio_dev_beat(txq->control, &txq->beats, WEFTIO_DEV_FUNCTION_PUSH, weftio_load_relaxed_u32(&txq->ring.ready), WEFTIO_DEV_OK);
+    weftio_dev_beat(txq->control, &txq->beats, WEFTIO_DEV_FUNCTION_PUSH, weftio_load_relaxed_u32(&txq->ring.ready),
+                    WEFTIO_DEV_OK);
     if (locked)
         weftio_dev_eth_txq_unlock(txq);
     weftio_dev_nic_turn(txq->turn, txq->turn_context);
@@ -343,8 +350,8 @@ WEFTIO_FN void weftio_dev_eth_txq_push(WEFTIO_GLOBAL struct weftio_dev_eth_txq *
  *
  * @pre `position` was committed, and not more than 2^15 positions ago
  * @param[out] completed_ns  UTC of the latest completion of the queue, when that is not older; unchanged unless OK
- * @return WEFTIO_DEV_OK; WEFTIO_DEV_NOT_FOUND not yet; WEFTIO_DEV_QUEUE_ERROR it failed, was flushed, or was sent before a later
- *         entry failed: the host's progress_engine knows which
+ * @return WEFTIO_DEV_OK; WEFTIO_DEV_NOT_FOUND not yet; WEFTIO_DEV_QUEUE_ERROR it failed, was flushed, or was sent before a
+ *         later entry failed: the host's progress_engine knows which
  */
 WEFTIO_FN weftio_s32 weftio_dev_eth_txq_poll_completion(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, weftio_u32 position,
                                                         weftio_u64 *completed_ns)
@@ -367,7 +374,8 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_poll_completion(WEFTIO_GLOBAL struct wef
  * @return WEFTIO_DEV_OK; WEFTIO_DEV_TIMEOUT; WEFTIO_DEV_ABORTED or WEFTIO_DEV_QUEUE_ERROR, also when there is room;
  *         WEFTIO_DEV_INVALID_ARGUMENT `count` is more than the ring has
  */
-WEFTIO_FN weftio_s32 weftio_dev_eth_txq_wait_room(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, weftio_u32 count, weftio_u64 timeout_ns)
+WEFTIO_FN weftio_s32 weftio_dev_eth_txq_wait_room(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, weftio_u32 count,
+                                                  weftio_u64 timeout_ns)
 {
     weftio_u64 start_ns = 0;
 
@@ -382,7 +390,8 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_wait_room(WEFTIO_GLOBAL struct weftio_de
             start_ns = now_ns;
         if (timeout_ns && now_ns - start_ns >= timeout_ns)
             return WEFTIO_DEV_TIMEOUT;
-        weftio_dev_beat(txq->control, &txq->beats, WEFTIO_DEV_FUNCTION_POLL, weftio_load_relaxed_u32(&txq->ring.reserved), WEFTIO_DEV_FULL);
+        weftio_dev_beat(txq->control, &txq->beats, WEFTIO_DEV_FUNCTION_POLL, weftio_load_relaxed_u32(&txq->ring.reserved),
+                        WEFTIO_DEV_FULL);
         weftio_dev_nic_turn(txq->turn, txq->turn_context);
         weftio_relax(attempt);
     }

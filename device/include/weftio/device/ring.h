@@ -17,8 +17,8 @@ struct weftio_dev_completion_ring {
     weftio_u32 log_depth;
 };
 
-WEFTIO_FN WEFTIO_GLOBAL struct weftio_cqe *
-weftio_dev_completion_at(const WEFTIO_GLOBAL struct weftio_dev_completion_ring *ring, weftio_u32 index)
+WEFTIO_FN WEFTIO_GLOBAL struct weftio_cqe *weftio_dev_completion_at(const WEFTIO_GLOBAL struct weftio_dev_completion_ring *ring,
+                                                                    weftio_u32 index)
 {
     return &ring->entries[index & ring->mask];
 }
@@ -47,14 +47,14 @@ WEFTIO_FN weftio_u32 weftio_dev_completion_count(const WEFTIO_GLOBAL struct weft
     return count;
 }
 
-#define WEFTIO_DEV_STRIDE 8u              /* completions between two looks of weftio_dev_completion_scan */
-#define WEFTIO_DEV_SINGLE (1u << 22)      /* one completion of the first seven, in its sums */
-#define WEFTIO_DEV_FEWEST_SCANNING 32u    /* lanes */
+#define WEFTIO_DEV_STRIDE 8u           /* completions between two looks of weftio_dev_completion_scan */
+#define WEFTIO_DEV_SINGLE (1u << 22)   /* one completion of the first seven, in its sums */
+#define WEFTIO_DEV_FEWEST_SCANNING 32u /* lanes */
 
 /**
- * As weftio_dev_completion_count, for a scope of 32 lanes or more, with an eighth of the looks: of the last of every eight, because
- * the NIC publishes in order, and of each of the first seven. Fewer reads cross the bus, and a NIC that is a CPU finds more of the
- * lines that it is about to write where it left them.
+ * As weftio_dev_completion_count, for a scope of 32 lanes or more, with an eighth of the looks: of the last of every eight,
+ * because the NIC publishes in order, and of each of the first seven. Fewer reads cross the bus, and a NIC that is a CPU finds
+ * more of the lines that it is about to write where it left them.
  *
  * @return a share of a sum over all lanes: of completions, in eights; where there is no eight, WEFTIO_DEV_SINGLE for each
  */
@@ -95,11 +95,11 @@ WEFTIO_FN void weftio_dev_post_receive(WEFTIO_GLOBAL weftio_u32 *dbrec, weftio_u
  * completion queue: one completion that always names the last entry done, and covers all before it.
  */
 struct weftio_dev_send_ring {
-    WEFTIO_GLOBAL weftio_u32 *segments;                 /**< depth x 4 segments of 4 words */
-    WEFTIO_GLOBAL weftio_u32 *dbrec;                    /**< send doorbell record: ready, low 16 bits, big-endian */
-    WEFTIO_GLOBAL weftio_u64 *doorbell;                 /**< 8 bytes in the form of a control segment's first half */
-    const WEFTIO_GLOBAL struct weftio_cqe *completion;  /**< the collapsed completion */
-    WEFTIO_GLOBAL weftio_u32 *filled;                   /**< strong mode: a bit for each block, 1 while filled and not committed */
+    WEFTIO_GLOBAL weftio_u32 *segments;                /**< depth x 4 segments of 4 words */
+    WEFTIO_GLOBAL weftio_u32 *dbrec;                   /**< send doorbell record: ready, low 16 bits, big-endian */
+    WEFTIO_GLOBAL weftio_u64 *doorbell;                /**< 8 bytes in the form of a control segment's first half */
+    const WEFTIO_GLOBAL struct weftio_cqe *completion; /**< the collapsed completion */
+    WEFTIO_GLOBAL weftio_u32 *filled; /**< strong mode: a bit for each block, 1 while filled and not committed */
     weftio_u32 mask;
     weftio_u32 queue;     /**< number of the queue at its NIC */
     weftio_u32 reserved;  /**< next index to hand out */
@@ -113,14 +113,15 @@ struct weftio_dev_send_ring {
 /**
  * How many entries the NIC is done with in all. Never blocks; any lane.
  *
- * The completion carries 16 bits, `ready` the rest: it is at most 2^15 (the deepest ring) ahead of what is completed. A lane that
- * is put aside between its looks may miss any number of entries that others commit: it looks again when those were 2^15 or more.
+ * The completion carries 16 bits, `ready` the rest: it is at most 2^15 (the deepest ring) ahead of what is completed. A lane
+ * that is put aside between its looks may miss any number of entries that others commit: it looks again when those were 2^15 or
+ * more.
  */
 WEFTIO_FN weftio_u32 weftio_dev_send_completed(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring)
 {
     for (;;) {
         weftio_u32 before = weftio_load_acquire_u32(&ring->ready);
-        /* Acquire, pairs with the NIC's release: an entry may be overwritten, and its buffer used, only once the NIC is done. */
+        /* Acquire, pairs with the NIC's release: an entry is overwritten, and its buffer used, only once the NIC is done. */
         weftio_u32 last = weftio_cqe_wqe_counter(weftio_load_acquire_sys_u32(&ring->completion->publication));
         weftio_u32 ready = weftio_load_relaxed_u32(&ring->ready);
 
@@ -137,7 +138,7 @@ WEFTIO_FN weftio_u32 weftio_dev_send_failed(const WEFTIO_GLOBAL struct weftio_de
     return weftio_cqe_opcode(publication) == WEFTIO_CQE_OPCODE_REQUESTER_ERROR;
 }
 
-/** Entries that could be reserved now. Never blocks; any lane. Looks at the completion only when `wanted` are not known free. */
+/** Entries that could be reserved now. Never blocks; any lane. Looks at the completion when fewer than `wanted` are known. */
 WEFTIO_FN weftio_u32 weftio_dev_send_room(WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 wanted)
 {
     weftio_u32 completed = weftio_load_acquire_u32(&ring->completed);
@@ -152,10 +153,11 @@ WEFTIO_FN weftio_u32 weftio_dev_send_room(WEFTIO_GLOBAL struct weftio_dev_send_r
 }
 
 /**
- * Claims `count` to `count * times` consecutive entries, a multiple of `count`, or none. Returns how many; the first is `*first`.
+ * Claims `count` to `count * times` consecutive entries, a multiple of `count`, or none. Returns how many; the first is
+ * `*first`.
  *
- * Nobody has to try again because somebody else was faster: `asked` says who is let in, `reserved` where. What is refused is given
- * back, so for a moment a claim beside a refused one may find no room.
+ * Nobody has to try again because somebody else was faster: `asked` says who is let in, `reserved` where. What is refused is
+ * given back, so for a moment a claim beside a refused one may find no room.
  */
 WEFTIO_FN weftio_u32 weftio_dev_send_claim(WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 count, weftio_u32 times,
                                            weftio_u32 *first)
@@ -190,9 +192,11 @@ WEFTIO_FN weftio_u32 weftio_dev_send_claim(WEFTIO_GLOBAL struct weftio_dev_send_
  * @param[out] first  free-running index of the first entry
  * @return `count`, or 0 when the ring has no room (the queue is then unchanged)
  */
-WEFTIO_FN weftio_u32 weftio_dev_send_reserve(WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 count, weftio_u32 *first)
+WEFTIO_FN weftio_u32 weftio_dev_send_reserve(WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 count,
+                                             weftio_u32 *first)
 {
-    struct weftio_peers peers = weftio_find_peers((weftio_u64)ring + count); /* a ring has more bytes than an entry has blocks */
+    struct weftio_peers peers =
+        weftio_find_peers((weftio_u64)ring + count); /* a ring has more bytes than an entry has blocks */
     weftio_u32 start = 0, claimed = 0;
 
     if (peers.rank == 0)
@@ -203,14 +207,15 @@ WEFTIO_FN weftio_u32 weftio_dev_send_reserve(WEFTIO_GLOBAL struct weftio_dev_sen
 }
 
 /** Where the first block of the entry at `index` lies. */
-WEFTIO_FN WEFTIO_GLOBAL weftio_u32 *weftio_dev_send_block(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 index)
+WEFTIO_FN WEFTIO_GLOBAL weftio_u32 *weftio_dev_send_block(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring,
+                                                          weftio_u32 index)
 {
     return ring->segments + (weftio_u64)(index & ring->mask) * (WEFTIO_WQE_BLOCK_BYTES / 4);
 }
 
 /** Writes segment `segment` of the entry at `index`; entries continue round the end of the ring. */
-WEFTIO_FN void weftio_dev_send_segment(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 index, weftio_u32 segment,
-                                       weftio_u32 a, weftio_u32 b, weftio_u32 c, weftio_u32 d)
+WEFTIO_FN void weftio_dev_send_segment(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 index,
+                                       weftio_u32 segment, weftio_u32 a, weftio_u32 b, weftio_u32 c, weftio_u32 d)
 {
     weftio_u32 at = (index * WEFTIO_WQE_BLOCK_SEGMENTS + segment) & (ring->mask * WEFTIO_WQE_BLOCK_SEGMENTS + 3);
 
@@ -286,8 +291,8 @@ WEFTIO_FN void weftio_dev_send_publish(WEFTIO_GLOBAL struct weftio_dev_send_ring
 }
 
 /**
- * Rings the doorbell: the NIC looks at the record. One lane at a time: a value that overwrites a later one could be what the NIC
- * has seen already, and it would not look.
+ * Rings the doorbell: the NIC looks at the record. One lane at a time: a value that overwrites a later one could be what the
+ * NIC has seen already, and it would not look.
  */
 WEFTIO_FN void weftio_dev_send_doorbell(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring)
 {

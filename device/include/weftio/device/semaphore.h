@@ -58,12 +58,11 @@ WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_semaphore) == 64, "host and device
 
 #define WEFTIO_DEV_SEMAPHORE_BIT(FROM, TO) (1u << (WEFTIO_DEV_SEMAPHORE_##FROM * 5 + WEFTIO_DEV_SEMAPHORE_##TO))
 #define WEFTIO_DEV_SEMAPHORE_LEGAL                                                                                             \
-    (WEFTIO_DEV_SEMAPHORE_BIT(FREE, READY) | WEFTIO_DEV_SEMAPHORE_BIT(FREE, HOLD) |                                            \
-     WEFTIO_DEV_SEMAPHORE_BIT(HOLD, READY) | WEFTIO_DEV_SEMAPHORE_BIT(HOLD, FREE) |                                            \
-     WEFTIO_DEV_SEMAPHORE_BIT(HOLD, DONE) | WEFTIO_DEV_SEMAPHORE_BIT(HOLD, ERROR) |                                            \
-     WEFTIO_DEV_SEMAPHORE_BIT(READY, HOLD) | WEFTIO_DEV_SEMAPHORE_BIT(READY, DONE) |                                           \
-     WEFTIO_DEV_SEMAPHORE_BIT(READY, ERROR) | WEFTIO_DEV_SEMAPHORE_BIT(READY, FREE) |                                          \
-     WEFTIO_DEV_SEMAPHORE_BIT(DONE, FREE) | WEFTIO_DEV_SEMAPHORE_BIT(DONE, READY) | WEFTIO_DEV_SEMAPHORE_BIT(ERROR, FREE))
+    (WEFTIO_DEV_SEMAPHORE_BIT(FREE, READY) | WEFTIO_DEV_SEMAPHORE_BIT(FREE, HOLD) | WEFTIO_DEV_SEMAPHORE_BIT(HOLD, READY) |    \
+     WEFTIO_DEV_SEMAPHORE_BIT(HOLD, FREE) | WEFTIO_DEV_SEMAPHORE_BIT(HOLD, DONE) | WEFTIO_DEV_SEMAPHORE_BIT(HOLD, ERROR) |     \
+     WEFTIO_DEV_SEMAPHORE_BIT(READY, HOLD) | WEFTIO_DEV_SEMAPHORE_BIT(READY, DONE) | WEFTIO_DEV_SEMAPHORE_BIT(READY, ERROR) |  \
+     WEFTIO_DEV_SEMAPHORE_BIT(READY, FREE) | WEFTIO_DEV_SEMAPHORE_BIT(DONE, FREE) | WEFTIO_DEV_SEMAPHORE_BIT(DONE, READY) |    \
+     WEFTIO_DEV_SEMAPHORE_BIT(ERROR, FREE))
 
 /** Whether an item may go from status `from` to status `to`. */
 WEFTIO_FN weftio_u32 weftio_dev_semaphore_is_legal(weftio_u32 from, weftio_u32 to)

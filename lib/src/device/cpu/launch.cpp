@@ -137,8 +137,11 @@ bool cpu_running::wait_for(std::chrono::nanoseconds bound)
         return false;
     join();
     if (const std::string* fault = state_->fault())
-        throw error(errc::device_error,
-                    fault->empty() ? "weftio: CPU device: a kernel failed, and there was no memory to say how; free some and launch it again" : *fault);
+        throw error(
+            errc::device_error,
+            fault->empty()
+                ? "weftio: CPU device: a kernel failed, and there was no memory to say how; free some and launch it again"
+                : *fault);
     return true;
 }
 

@@ -24,8 +24,7 @@ class running final : public running_backend {
  public:
     running(const launch_request& request, std::shared_ptr<cuda_device> owner, stream stream)
         : name_(request.name), owner_(std::move(owner)), stream_(stream), blocks_(request.shape.blocks), lines_(request.lines)
-    {
-    }
+    {}
     running(const running&) = delete;
     running& operator=(const running&) = delete;
     ~running() override
@@ -45,10 +44,12 @@ class running final : public running_backend {
             std::this_thread::sleep_for(std::chrono::microseconds(100));
         }
         if (failure_ != success)
-            throw error(errc::device_error,
-                        fmt::format("weftio: cuda: kernel {} ended with {}; the GPU's context is lost, so no kernel can run in this process "
-                                    "any more: restart it (ports and their queues keep running until then)",
-                                    name_, owner_->api().words(failure_)));
+            throw error(
+                errc::device_error,
+                fmt::format(
+                    "weftio: cuda: kernel {} ended with {}; the GPU's context is lost, so no kernel can run in this process "
+                    "any more: restart it (ports and their queues keep running until then)",
+                    name_, owner_->api().words(failure_)));
         return ended_;
     }
 
@@ -106,10 +107,10 @@ device_backend::allocation cuda_device::allocate(std::size_t bytes, std::size_t 
 {
     constexpr std::size_t natural_alignment = 256;
     if (kind == memory_kind::device_cpu)
-        throw error(errc::not_supported,
-                    fmt::format("weftio: {}: memory on the GPU that the CPU sees needs GDRCopy, which is not used here; take memory_kind::cpu_device "
-                                "for what both touch, memory_kind::device for the rest",
-                                name_));
+        throw error(errc::not_supported, fmt::format("weftio: {}: memory on the GPU that the CPU sees needs GDRCopy, which is "
+                                                     "not used here; take memory_kind::cpu_device "
+                                                     "for what both touch, memory_kind::device for the rest",
+                                                     name_));
     if (alignment > natural_alignment && kind == memory_kind::device)
         bytes = (bytes + alignment - 1) / alignment * alignment; // cuMemAlloc aligns blocks of that size so
     use();
@@ -123,7 +124,8 @@ device_backend::allocation cuda_device::allocate(std::size_t bytes, std::size_t 
         cuda_.check(cuda_.cuMemsetD8Async(address, 0, bytes, copies_), "clearing GPU memory");
         cuda_.check(cuda_.cuStreamSynchronize(copies_), "clearing GPU memory");
     } else {
-        cuda_.check(cuda_.cuMemHostAlloc(&made.cpu, bytes, host_alloc_portable | host_alloc_device_map), "allocating pinned memory");
+        cuda_.check(cuda_.cuMemHostAlloc(&made.cpu, bytes, host_alloc_portable | host_alloc_device_map),
+                    "allocating pinned memory");
         std::memset(made.cpu, 0, bytes);
         made.device = made.cpu; // unified addressing
     }
@@ -153,10 +155,12 @@ T cuda_device::ask(pointer_attribute attribute, const void* address) const
 {
     T value{};
     if (cuda_.cuPointerGetAttribute(&value, attribute, pointer(address)) != success)
-        throw error(errc::not_reachable,
-                    fmt::format("weftio: {}: memory at {} is not known to the GPU; make it with cudaMalloc or cudaMallocHost, or pin it with "
-                                "cudaHostRegister",
-                                name_, address));
+        throw error(
+            errc::not_reachable,
+            fmt::format(
+                "weftio: {}: memory at {} is not known to the GPU; make it with cudaMalloc or cudaMallocHost, or pin it with "
+                "cudaHostRegister",
+                name_, address));
     return value;
 }
 
@@ -165,19 +169,23 @@ std::pair<device_backend::allocation, memory_kind> cuda_device::adopt(void* addr
     use();
     auto type = ask<unsigned>(memory_type, address);
     if (ask<unsigned>(is_managed, address) != 0)
-        throw error(errc::not_supported, fmt::format("weftio: {}: memory at {} is managed: its pages move while a NIC writes them; make it with "
-                                                     "cudaMalloc or cudaMallocHost",
-                                                     name_, address));
+        throw error(errc::not_supported,
+                    fmt::format("weftio: {}: memory at {} is managed: its pages move while a NIC writes them; make it with "
+                                "cudaMalloc or cudaMallocHost",
+                                name_, address));
     auto left = ask<device_pointer>(range_begin, address) + ask<std::size_t>(range_bytes, address) - pointer(address);
     if (bytes > left)
-        throw error(errc::invalid_argument, fmt::format("weftio: {}: {} bytes at {} reach beyond the allocation, which has {} left there", name_,
-                                                        bytes, address, left));
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: {}: {} bytes at {} reach beyond the allocation, which has {} left there", name_, bytes,
+                                address, left));
     if (type == memory_type_host)
         return {{ask<void*>(seen_by_host, address), ask<void*>(seen_by_device, address)}, memory_kind::cpu_device};
     if (ask<int>(device_ordinal, address) != number_)
-        throw error(errc::not_reachable, fmt::format("weftio: {}: memory at {} is another GPU's; open that one", name_, address));
+        throw error(errc::not_reachable,
+                    fmt::format("weftio: {}: memory at {} is another GPU's; open that one", name_, address));
     int yes = 1;
-    cuda_.check(cuda_.cuPointerSetAttribute(&yes, sync_memops, pointer(address)), "ordering copies to memory that a NIC may touch");
+    cuda_.check(cuda_.cuPointerSetAttribute(&yes, sync_memops, pointer(address)),
+                "ordering copies to memory that a NIC may touch");
     return {{nullptr, address}, memory_kind::device};
 }
 
@@ -198,7 +206,8 @@ int cuda_device::export_dma_buf(const allocation& of, std::size_t bytes)
 {
     use();
     int descriptor = -1;
-    cuda_.check(cuda_.cuMemGetHandleForAddressRange(&descriptor, pointer(of.device), bytes, dma_buf_handle, 0), "exporting GPU memory as a dma-buf");
+    cuda_.check(cuda_.cuMemGetHandleForAddressRange(&descriptor, pointer(of.device), bytes, dma_buf_handle, 0),
+                "exporting GPU memory as a dma-buf");
     return descriptor;
 }
 
@@ -221,8 +230,9 @@ cuda_device::image& cuda_device::load(std::string_view bytes)
 function cuda_device::find(const launch_request& request)
 {
     if (request.cuda_image.empty())
-        throw error(errc::not_supported, fmt::format("weftio: {}: kernel {} was built without nvcc; build where nvcc is on the PATH", name_,
-                                                     request.name));
+        throw error(
+            errc::not_supported,
+            fmt::format("weftio: {}: kernel {} was built without nvcc; build where nvcc is on the PATH", name_, request.name));
     image& image = load(request.cuda_image);
     auto known = image.functions.find(request.name);
     if (known == image.functions.end()) {
@@ -240,21 +250,25 @@ void cuda_device::check_shape(const launch_request& request, function kernel)
     cuda_.check(cuda_.cuFuncGetAttribute(&most_lanes, max_threads_per_block, kernel), "asking for the kernel's largest block");
     auto [blocks, lanes] = request.shape;
     if (lanes > static_cast<std::uint32_t>(most_lanes))
-        throw error(errc::invalid_argument, fmt::format("weftio: {}: kernel {} cannot run with {} lanes a block; it takes 1 to {}", name_,
-                                                        request.name, lanes, most_lanes));
-    cuda_.check(cuda_.cuOccupancyMaxActiveBlocksPerMultiprocessor(&a_multiprocessor, kernel, static_cast<int>(lanes), 0), "asking for the room");
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: {}: kernel {} cannot run with {} lanes a block; it takes 1 to {}", name_, request.name,
+                                lanes, most_lanes));
+    cuda_.check(cuda_.cuOccupancyMaxActiveBlocksPerMultiprocessor(&a_multiprocessor, kernel, static_cast<int>(lanes), 0),
+                "asking for the room");
     auto room = static_cast<std::uint32_t>(a_multiprocessor * multiprocessors_);
     if (running_blocks_ + blocks > room)
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: {}: {} blocks of {} lanes of kernel {} cannot all run at once: {} fit and {} run already; take fewer blocks",
-                                name_, blocks, lanes, request.name, room, running_blocks_));
+        throw error(errc::invalid_argument, fmt::format("weftio: {}: {} blocks of {} lanes of kernel {} cannot all run at "
+                                                        "once: {} fit and {} run already; take fewer blocks",
+                                                        name_, blocks, lanes, request.name, room, running_blocks_));
 }
 
 std::shared_ptr<running_backend> cuda_device::launch(const launch_request& request, std::shared_ptr<device_backend> self)
 {
     std::lock_guard lock(mutex_);
     if (lost_)
-        throw error(errc::device_error, fmt::format("weftio: {}: a kernel failed before and the GPU's context is lost; restart the process", name_));
+        throw error(
+            errc::device_error,
+            fmt::format("weftio: {}: a kernel failed before and the GPU's context is lost; restart the process", name_));
     use();
     function kernel = find(request);
     check_shape(request, kernel);
@@ -263,7 +277,8 @@ std::shared_ptr<running_backend> cuda_device::launch(const launch_request& reque
         arguments.push_back(const_cast<void*>(argument.value));
     stream own = nullptr;
     cuda_.check(cuda_.cuStreamCreate(&own, stream_non_blocking), "making a stream");
-    if (result status = cuda_.cuLaunchKernel(kernel, request.shape.blocks, 1, 1, request.shape.lanes, 1, 1, 0, own, arguments.data(), nullptr);
+    if (result status = cuda_.cuLaunchKernel(kernel, request.shape.blocks, 1, 1, request.shape.lanes, 1, 1, 0, own,
+                                             arguments.data(), nullptr);
         status != success) {
         cuda_.cuStreamDestroy_v2(own);
         cuda_.check(status, "starting the kernel");
@@ -300,12 +315,16 @@ std::shared_ptr<device_backend> open_cuda(std::string_view spec, int index)
     cuda::device_number number = 0;
     if (index < 0) {
         if (driver.cuDeviceGetByPCIBusId(&number, std::string(spec).c_str()) != cuda::success)
-            throw error(errc::not_found, fmt::format("weftio: device {}: no GPU has that PCI address; \"nvidia-smi -L\" and \"lspci\" list them", spec));
+            throw error(
+                errc::not_found,
+                fmt::format("weftio: device {}: no GPU has that PCI address; \"nvidia-smi -L\" and \"lspci\" list them", spec));
     } else {
         int count = 0;
         driver.check(driver.cuDeviceGetCount(&count), "counting GPUs");
         if (index >= count)
-            throw error(errc::not_found, fmt::format("weftio: device {}: there are {} GPUs, counted from 0; \"nvidia-smi -L\" lists them", spec, count));
+            throw error(
+                errc::not_found,
+                fmt::format("weftio: device {}: there are {} GPUs, counted from 0; \"nvidia-smi -L\" lists them", spec, count));
         driver.check(driver.cuDeviceGet(&number, index), "opening the GPU");
     }
     return std::make_shared<cuda::cuda_device>(number);

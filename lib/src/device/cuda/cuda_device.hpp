@@ -12,8 +12,8 @@
 
 namespace weftio::detail::cuda {
 
-/// The primary context of one GPU. Nothing here waits for running kernels: streams are non-blocking, modules are loaded when the
-/// device is opened, and memory given back while a kernel runs is freed when none does.
+/// The primary context of one GPU. Nothing here waits for running kernels: streams are non-blocking, modules are loaded when
+/// the device is opened, and memory given back while a kernel runs is freed when none does.
 class cuda_device final : public device_backend {
  public:
     explicit cuda_device(device_number number);

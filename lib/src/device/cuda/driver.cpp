@@ -26,7 +26,8 @@ driver opened()
     setenv("CUDA_MODULE_LOADING", "EAGER", 0);
     void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!library)
-        throw error(errc::not_found, fmt::format("weftio: cuda: no NVIDIA driver ({}); install it, or take cpu or opencl", dlerror()));
+        throw error(errc::not_found,
+                    fmt::format("weftio: cuda: no NVIDIA driver ({}); install it, or take cpu or opencl", dlerror()));
     driver made{};
 #define WEFTIO_FIND(NAME) find(library, #NAME, made.NAME)
     WEFTIO_FIND(cuInit);

@@ -75,8 +75,7 @@ try {
     cl::Kernel kernel = make_kernel(request);
     check_shape(request, kernel.getWorkGroupInfo<CL_KERNEL_WORK_GROUP_SIZE>(device_));
     set_arguments(kernel, request);
-    auto started =
-        std::make_shared<running>(request, kernel, cl::CommandQueue(context_, device_), std::move(self), occupancy_);
+    auto started = std::make_shared<running>(request, kernel, cl::CommandQueue(context_, device_), std::move(self), occupancy_);
     started->start(request);
     return started;
 } catch (const cl::Error& failure) {

@@ -61,10 +61,10 @@ std::optional<cl_int> outcome::wait_for(std::chrono::nanoseconds bound)
     return status_;
 }
 
-running::running(const launch_request& request, cl::Kernel kernel, cl::CommandQueue queue, std::shared_ptr<device_backend> device,
-                 occupancy& taken)
-    : name_(request.name), kernel_(std::move(kernel)), queue_(std::move(queue)), device_(std::move(device)), lines_(request.lines),
-      taken_(taken)
+running::running(const launch_request& request, cl::Kernel kernel, cl::CommandQueue queue,
+                 std::shared_ptr<device_backend> device, occupancy& taken)
+    : name_(request.name), kernel_(std::move(kernel)), queue_(std::move(queue)), device_(std::move(device)),
+      lines_(request.lines), taken_(taken)
 {}
 
 running::~running()
@@ -108,7 +108,8 @@ void running::call_off(const launch_request& request, bool end_is_told) noexcept
     for (auto end = std::chrono::steady_clock::now() + patience; !outcome_->wait_for(std::chrono::milliseconds(1));) {
         if (std::chrono::steady_clock::now() > end)
             return;
-        if (end_is_told || clGetEventInfo(event_(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr) != CL_SUCCESS ||
+        if (end_is_told ||
+            clGetEventInfo(event_(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr) != CL_SUCCESS ||
             status > CL_COMPLETE)
             continue;
         taken_.leave(request.shape.blocks);

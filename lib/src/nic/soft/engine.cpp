@@ -32,8 +32,8 @@ constexpr std::uint64_t turns_to_changes = 255;
 /// Turns between two looks whether the clock is to be compared: microseconds, or a millisecond of an engine that sleeps.
 constexpr std::uint32_t turns_between_looks = 64;
 
-/// Makes the calling thread known to DPDK until it ends: mempool caches and lock-free driver paths know a thread by its lcore. Works
-/// without, slower. A thread that DPDK knows already stays as it is.
+/// Makes the calling thread known to DPDK until it ends: mempool caches and lock-free driver paths know a thread by its lcore.
+/// Works without, slower. A thread that DPDK knows already stays as it is.
 void be_known_to_dpdk()
 {
     thread_local struct known {
@@ -53,16 +53,19 @@ void be_known_to_dpdk()
 } // namespace
 
 engine::engine(receiver& receiver, sender& sender, port_watch& watch, const port_options& options, std::string name)
-    : receiver_(receiver), sender_(sender), watch_(watch), name_(std::move(name)), idle_(options.idle), has_thread_(options.mode == engine_mode::thread)
+    : receiver_(receiver), sender_(sender), watch_(watch), name_(std::move(name)), idle_(options.idle),
+      has_thread_(options.mode == engine_mode::thread)
 {
     if (!has_thread_)
         return;
     try {
         thread_ = std::thread([this] { run(); });
     } catch (const std::system_error& refusal) {
-        throw error(errc::device_error, fmt::format("weftio: engine {}: no thread to run it ({}); raise the limit (ulimit -u, or the pids limit of the "
-                                                    "container), or open the port with .mode = engine_mode::inline_worker",
-                                                    name_, refusal.what()));
+        throw error(
+            errc::device_error,
+            fmt::format("weftio: engine {}: no thread to run it ({}); raise the limit (ulimit -u, or the pids limit of the "
+                        "container), or open the port with .mode = engine_mode::inline_worker",
+                        name_, refusal.what()));
     }
     pthread_setname_np(thread_.native_handle(), name_.substr(0, 15).c_str());
     if (options.core >= 0)
@@ -104,12 +107,13 @@ void engine::make_realtime(int priority)
     end(); // the destructor of an object that was never made does not run
     if (result == EPERM)
         throw error(errc::permission_denied,
-                    fmt::format("weftio: engine: real-time priority {} is refused, for want of CAP_SYS_NICE; run as root, or give the program the "
+                    fmt::format("weftio: engine: real-time priority {} is refused, for want of CAP_SYS_NICE; run as root, or "
+                                "give the program the "
                                 "rights with \"setcap cap_net_raw,cap_net_admin,cap_sys_nice+ep PROGRAM\"",
                                 priority));
-    throw error(errc::invalid_argument, fmt::format("weftio: engine: real-time priority {}: {}; name one from {} to {}", priority,
-                                                    std::strerror(result), sched_get_priority_min(SCHED_FIFO),
-                                                    sched_get_priority_max(SCHED_FIFO)));
+    throw error(errc::invalid_argument,
+                fmt::format("weftio: engine: real-time priority {}: {}; name one from {} to {}", priority,
+                            std::strerror(result), sched_get_priority_min(SCHED_FIFO), sched_get_priority_max(SCHED_FIFO)));
 }
 
 unsigned engine::turn()
@@ -150,9 +154,10 @@ void engine::lose_port()
     sender_.lose_port();
     receiver_.lose_port();
     detail::log_or_lose(log_level::error, [&] {
-        return fmt::format("weftio: {}: the port has gone, its device or its interface was removed; what was to be sent is flushed; close the "
-                           "port, and open it again when the interface is back",
-                           name_);
+        return fmt::format(
+            "weftio: {}: the port has gone, its device or its interface was removed; what was to be sent is flushed; close the "
+            "port, and open it again when the interface is back",
+            name_);
     });
 }
 

@@ -106,34 +106,35 @@ std::uint32_t vlan_tags(const frame_pieces& frame) noexcept
 std::uint8_t syndrome_of(refusal reason) noexcept
 {
     switch (reason) {
-    case refusal::none: return WEFTIO_SYNDROME_NONE;
-    case refusal::too_long: return WEFTIO_SYNDROME_LOCAL_LENGTH;
-    case refusal::unknown_key:
-    case refusal::outside_region: return WEFTIO_SYNDROME_LOCAL_PROTECTION;
-    case refusal::port_gone:
-    case refusal::flushed: return WEFTIO_SYNDROME_FLUSHED;
-    default: return WEFTIO_SYNDROME_LOCAL_QP_OPERATION;
+        case refusal::none: return WEFTIO_SYNDROME_NONE;
+        case refusal::too_long: return WEFTIO_SYNDROME_LOCAL_LENGTH;
+        case refusal::unknown_key:
+        case refusal::outside_region: return WEFTIO_SYNDROME_LOCAL_PROTECTION;
+        case refusal::port_gone:
+        case refusal::flushed: return WEFTIO_SYNDROME_FLUSHED;
+        default: return WEFTIO_SYNDROME_LOCAL_QP_OPERATION;
     }
 }
 
 const char* to_string(refusal reason) noexcept
 {
     switch (reason) {
-    case refusal::none: return "no error";
-    case refusal::unknown_opcode: return "unknown opcode";
-    case refusal::wrong_index: return "the entry carries another index: written to a wrong position, or committed before it was written";
-    case refusal::wrong_queue: return "the entry carries another queue's number";
-    case refusal::wrong_size: return "the entry's size does not fit its segments, or reaches beyond what was committed";
-    case refusal::wrong_segment: return "a segment that this opcode does not take";
-    case refusal::no_payload: return "a frame of no bytes";
-    case refusal::too_long: return "the frame is longer than the port's MTU allows";
-    case refusal::unknown_key: return "no memory region has that key";
-    case refusal::outside_region: return "the address is outside the key's memory region";
-    case refusal::wrong_wait: return "a wait with a condition or value that does not exist";
-    case refusal::too_far_ahead: return "a wait beyond the queue's horizon";
-    case refusal::wrong_doorbell: return "the doorbell record claims more entries than the ring holds";
-    case refusal::port_gone: return "the port has gone: its device or its interface was removed";
-    case refusal::flushed: return "flushed: an earlier entry failed";
+        case refusal::none: return "no error";
+        case refusal::unknown_opcode: return "unknown opcode";
+        case refusal::wrong_index:
+            return "the entry carries another index: written to a wrong position, or committed before it was written";
+        case refusal::wrong_queue: return "the entry carries another queue's number";
+        case refusal::wrong_size: return "the entry's size does not fit its segments, or reaches beyond what was committed";
+        case refusal::wrong_segment: return "a segment that this opcode does not take";
+        case refusal::no_payload: return "a frame of no bytes";
+        case refusal::too_long: return "the frame is longer than the port's MTU allows";
+        case refusal::unknown_key: return "no memory region has that key";
+        case refusal::outside_region: return "the address is outside the key's memory region";
+        case refusal::wrong_wait: return "a wait with a condition or value that does not exist";
+        case refusal::too_far_ahead: return "a wait beyond the queue's horizon";
+        case refusal::wrong_doorbell: return "the doorbell record claims more entries than the ring holds";
+        case refusal::port_gone: return "the port has gone: its device or its interface was removed";
+        case refusal::flushed: return "flushed: an earlier entry failed";
     }
     return "unknown";
 }

@@ -17,19 +17,19 @@ class key_table;
 enum class refusal : std::uint8_t {
     none,
     unknown_opcode,
-    wrong_index,       ///< the entry says it is another one: written to the wrong position, or not written
+    wrong_index, ///< the entry says it is another one: written to the wrong position, or not written
     wrong_queue,
-    wrong_size,        ///< segments do not add up
-    wrong_segment,     ///< a segment that this opcode does not take
-    no_payload,        ///< a frame of no bytes
-    too_long,          ///< longer than the port's MTU allows
-    unknown_key,       ///< no region has that key, or it is of an earlier region
+    wrong_size,    ///< segments do not add up
+    wrong_segment, ///< a segment that this opcode does not take
+    no_payload,    ///< a frame of no bytes
+    too_long,      ///< longer than the port's MTU allows
+    unknown_key,   ///< no region has that key, or it is of an earlier region
     outside_region,
-    wrong_wait,        ///< condition, nanoseconds of a second or more
-    too_far_ahead,     ///< waits beyond the horizon
-    wrong_doorbell,    ///< the record claims more entries than the ring holds
-    port_gone,         ///< the device or its interface was taken away
-    flushed,           ///< the queue was in error already
+    wrong_wait,     ///< condition, nanoseconds of a second or more
+    too_far_ahead,  ///< waits beyond the horizon
+    wrong_doorbell, ///< the record claims more entries than the ring holds
+    port_gone,      ///< the device or its interface was taken away
+    flushed,        ///< the queue was in error already
 };
 
 /// The syndrome that hardware would report.
@@ -56,8 +56,8 @@ struct entry {
     std::uint32_t blocks() const noexcept { return (segments + 3) / 4; }
 };
 
-/// A kernel on another core wrote the entries: asks for the one a few ahead while the one at `index` is executed, if it is among
-/// the `available` ones; further on the kernel may be writing.
+/// A kernel on another core wrote the entries: asks for the one a few ahead while the one at `index` is executed, if it is
+/// among the `available` ones; further on the kernel may be writing.
 inline void ask_for_entries(const entry_ring& ring, std::uint32_t index, std::uint32_t available) noexcept
 {
     constexpr std::uint32_t ahead = 8;
@@ -72,17 +72,18 @@ struct plain_send {
     std::uint32_t key = 0;
 };
 
-/// The first two words of the entry `index` as a number, if it is one of these. That of the next is `next_plain_start` more, up to the
-/// end of the ring, where the index may begin again.
+/// The first two words of the entry `index` as a number, if it is one of these. That of the next is `next_plain_start` more, up
+/// to the end of the ring, where the index may begin again.
 inline std::uint64_t plain_start(const entry_ring& ring, std::uint32_t index) noexcept
 {
     constexpr std::uint64_t segments = 3;
-    return std::uint64_t{index & 0xffff} << 40 | std::uint64_t{WEFTIO_OPCODE_SEND} << 32 | (std::uint64_t{ring.queue} << 8 & 0xffffffff) | segments;
+    return std::uint64_t{index & 0xffff} << 40 | std::uint64_t{WEFTIO_OPCODE_SEND} << 32 |
+           (std::uint64_t{ring.queue} << 8 & 0xffffffff) | segments;
 }
 inline constexpr std::uint64_t next_plain_start = std::uint64_t{1} << 40;
 
-/// Reads the entry at `block` once, if it is one of these, word for word as weftio_dev_write_send makes them. Returns whether it was;
-/// fetch() tells what else it is.
+/// Reads the entry at `block` once, if it is one of these, word for word as weftio_dev_write_send makes them. Returns whether
+/// it was; fetch() tells what else it is.
 [[gnu::always_inline]] inline bool read_plain_send(const std::uint32_t* block, std::uint64_t start, plain_send& out) noexcept
 {
     constexpr std::uint64_t mode = std::uint64_t{WEFTIO_CE_ALWAYS} << 24;
@@ -112,7 +113,8 @@ struct frame_pieces {
     bool in_entry = false; ///< some of it lies in the copy, which does not last
 };
 
-/// Finds and checks every byte of a SEND. @param mtu  of the port: a frame has an Ethernet header and at most two VLAN tags more
+/// Finds and checks every byte of a SEND. @param mtu  of the port: a frame has an Ethernet header and at most two VLAN tags
+/// more
 refusal gather(const entry& entry, const key_table& keys, std::uint32_t mtu, frame_pieces& out) noexcept;
 
 /// Deadline of a WAIT on time as UTC nanoseconds.

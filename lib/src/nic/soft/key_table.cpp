@@ -14,7 +14,8 @@ std::uint32_t key_table::add(const key_entry& entry)
         index = static_cast<std::uint32_t>(slots_.size());
         slots_.emplace_back();
     } else {
-        throw error(errc::out_of_memory, "weftio: memory region: all 16777216 keys of this port are in use; free regions first");
+        throw error(errc::out_of_memory,
+                    "weftio: memory region: all 16777216 keys of this port are in use; free regions first");
     }
     slots_[index].entry = entry;
     slots_[index].used = true;

@@ -69,7 +69,7 @@ class key_table {
         bool used = false;
         std::uint32_t next_free = none_; ///< freed after this one
     };
-    std::vector<slot> slots_{first_index_}; // indices below are never handed out: mlx5 reserves key 0x100
+    std::vector<slot> slots_{first_index_};                // indices below are never handed out: mlx5 reserves key 0x100
     std::uint32_t first_free_ = none_, last_free_ = none_; ///< oldest first: a variant comes round as late as possible
     std::uint64_t removals_ = 0;
 };

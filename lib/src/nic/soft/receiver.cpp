@@ -117,7 +117,8 @@ void receiver::fill_burst()
     next_ = count_ = 0;
     std::uint16_t most = burst;
     if (rx_queue* taker = hold_ && pool_ ? taker_of_all() : nullptr; taker && taker == pool_->lender())
-        most = static_cast<std::uint16_t>(std::min<std::uint32_t>(burst, taker->reclaim())); // so that none has to be copied later
+        most =
+            static_cast<std::uint16_t>(std::min<std::uint32_t>(burst, taker->reclaim())); // so that none has to be copied later
     if (most == 0)
         return;
     count_ = rte_eth_rx_burst(from_.port, from_.queue, mbufs_.data(), most);
@@ -158,7 +159,8 @@ bool receiver::place_by_copy(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slo
     return true;
 }
 
-/// Delivers packets, as far as it goes, about which nothing has to be found out: one queue gets all and wants no checksum verified.
+/// Delivers packets, as far as it goes, about which nothing has to be found out: one queue gets all and wants no checksum
+/// verified.
 void receiver::deliver_plain()
 {
     rx_queue* queue = next_ < count_ && !decided_ ? taker_of_all() : nullptr;
@@ -289,7 +291,8 @@ bool receiver::finish(rx_queue& queue, rte_mbuf& mbuf, const arrival& arrival)
                    .l4_hdr_type_etc = 0,
                    .vlan_tci = 0};
     if (mbuf.ol_flags & timestamp_flag_)
-        facts.real_time = weftio_real_time_from_ns(utc_ns(*RTE_MBUF_DYNFIELD(&mbuf, timestamp_offset_, const rte_mbuf_timestamp_t*)));
+        facts.real_time =
+            weftio_real_time_from_ns(utc_ns(*RTE_MBUF_DYNFIELD(&mbuf, timestamp_offset_, const rte_mbuf_timestamp_t*)));
     auto tci = stripped_tci(mbuf);
     std::uint32_t slot = 0, bytes = mbuf.pkt_len;
     if (!place(queue, mbuf, slot))

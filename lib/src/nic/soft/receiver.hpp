@@ -55,8 +55,9 @@ class receiver {
     {
         elsewhere_[number] = {owner.inbox_.get(), &owner.queue(number)};
     }
-    /// The queue goes to another engine, without being touched by a turn in between: what other engines have handed over for it goes to
-    /// the inbox of `target`, or nothing does and this returns false, when that has no room; then it leaves here and is taken up there.
+    /// The queue goes to another engine, without being touched by a turn in between: what other engines have handed over for it
+    /// goes to the inbox of `target`, or nothing does and this returns false, when that has no room; then it leaves here and is
+    /// taken up there.
     bool hand_on(std::uint32_t number, receiver& target) noexcept;
     std::unique_ptr<rx_queue> give_up(std::uint32_t number) noexcept;
     void take_up(std::uint32_t number, std::unique_ptr<rx_queue> queue) noexcept;
@@ -130,7 +131,7 @@ class receiver {
     std::array<rte_mbuf*, burst> mbufs_{}; ///< the burst in hand: next_ .. count_ are still to be taken
     std::uint16_t next_ = 0, count_ = 0;
     std::uint64_t burst_real_time_ = 0; ///< as in a completion
-    decision decision_{}; ///< of mbufs_[next_], when decided_
+    decision decision_{};               ///< of mbufs_[next_], when decided_
     packet_headers headers_{};
     bool decided_ = false;
 

@@ -12,8 +12,7 @@ namespace weftio::nic {
 
 static_assert(rx_ring::headroom_bytes == RTE_PKTMBUF_HEADROOM);
 
-rx_queue::rx_queue(const rx_ring& ring)
-    : ring_(ring), free_(ring.depth), slot_of_(ring.depth), staging_(staging_for(ring))
+rx_queue::rx_queue(const rx_ring& ring) : ring_(ring), free_(ring.depth), slot_of_(ring.depth), staging_(staging_for(ring))
 {
     begin();
 }

@@ -135,8 +135,8 @@ class rx_queue {
     std::uint32_t filled_ = 0; ///< free-running index of the next completion
     std::uint32_t posted_ = 0; ///< entries that the record was seen to claim, free-running
     std::uint32_t free_count_ = 0;
-    std::vector<std::uint16_t> free_;    ///< free slots, the next one last
-    std::vector<std::uint16_t> slot_of_; ///< by index: the slot that the entry posts, then the one that the completion names
+    std::vector<std::uint16_t> free_;     ///< free slots, the next one last
+    std::vector<std::uint16_t> slot_of_;  ///< by index: the slot that the entry posts, then the one that the completion names
     std::unique_ptr<rte_mbuf[]> headers_; ///< by slot; the kernel cannot reach them
     std::unique_ptr<nic::staging> staging_;
     bool stopped_ = false;
@@ -148,11 +148,10 @@ class completions {
  public:
     /// @param model  what they have in common
     completions(rx_queue& queue, const weftio_cqe& model)
-        : queue_(queue), model_(model), cqes_(queue.ring_.completions), slot_of_(queue.slot_of_.data()), mask_(queue.ring_.depth - 1),
-          log_depth_(static_cast<std::uint32_t>(std::countr_zero(queue.ring_.depth))), first_(queue.filled_), index_(first_),
-          staging_(queue.staging_.get())
-    {
-    }
+        : queue_(queue), model_(model), cqes_(queue.ring_.completions), slot_of_(queue.slot_of_.data()),
+          mask_(queue.ring_.depth - 1), log_depth_(static_cast<std::uint32_t>(std::countr_zero(queue.ring_.depth))),
+          first_(queue.filled_), index_(first_), staging_(queue.staging_.get())
+    {}
     completions(const completions&) = delete;
     completions& operator=(const completions&) = delete;
     ~completions()
@@ -175,8 +174,8 @@ class completions {
         bytes_ += bytes;
         queue_.filled_ = ++index_;
     }
-    /// Adds packets, as far as it goes and at most to the end of the ring, that lie in slots of the queue and are plain. Returns how
-    /// many. @pre the first is such a packet
+    /// Adds packets, as far as it goes and at most to the end of the ring, that lie in slots of the queue and are plain.
+    /// Returns how many. @pre the first is such a packet
     std::uint32_t add_filled(rte_mbuf* const* mbufs, std::uint32_t count) noexcept;
     std::uint32_t count() const { return index_ - first_; }
     std::uint64_t bytes() const { return bytes_; }

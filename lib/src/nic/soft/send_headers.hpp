@@ -15,7 +15,7 @@
 
 namespace weftio::nic {
 
-/// What the engine remembers of an entry until it completes.
+/// What the engine remembers of an entry until it completes. Four bytes that are compared as one word.
 struct alignas(4) sent_entry {
     std::uint8_t blocks = 1;
     bool event = false; ///< the host wants to be told
@@ -57,7 +57,7 @@ class send_pool {
     void take(std::unique_ptr<send_header[]> headers, bool driver_holds_some) noexcept;
 
  private:
-    rte_mempool* pool_ = nullptr; ///< made with the first headers
+    rte_mempool* pool_ = nullptr;                      ///< made with the first headers
     std::vector<std::unique_ptr<send_header[]>> kept_; ///< has room for those of every queue there is
     std::size_t queues_ = 0;
 };

@@ -14,16 +14,16 @@ namespace weftio::nic {
 /// Everything belongs to the engine: called by its thread, or between two of its turns.
 class sender {
  public:
-    /// Of queues with nothing to do, so many have their doorbell looked at in a turn: 4,096 of them must not make a busy one slow.
-    /// More behind a turn that moved nothing, which may be one of an engine that sleeps in between.
+    /// Of queues with nothing to do, so many have their doorbell looked at in a turn: 4,096 of them must not make a busy one
+    /// slow. More behind a turn that moved nothing, which may be one of an engine that sleeps in between.
     static constexpr std::uint32_t looks_of_a_busy_turn = 4, looks_of_an_idle_turn = 64;
     /// A queue that had nothing to do for so many turns has only its doorbell looked at.
     static constexpr std::uint32_t turns_awake = 256;
 
     sender(const wire& wire, const key_table& keys, send_pool& pool) : wire_(wire), keys_(keys), pool_(pool) {}
 
-    /// One turn of every queue that has something to do, `most` entries each, so that none keeps another from its deadline; and a
-    /// look at the doorbells of some that have not. Returns how much moved.
+    /// One turn of every queue that has something to do, `most` entries each, so that none keeps another from its deadline; and
+    /// a look at the doorbells of some that have not. Returns how much moved.
     /// @param busy  the engine has just moved something: few idle queues are looked at
     unsigned turn(std::uint32_t most, bool busy);
     /// Sees to it that the next turn is one of this queue too, if there is such a queue.

@@ -1,4 +1,5 @@
-// Packets that a kernel reads in memory of its device, which the engine cannot write: they are received beside it and copied there.
+// Packets that a kernel reads in memory of its device, which the engine cannot write: they are received beside it and copied
+// there.
 #pragma once
 
 #include <array>
@@ -19,15 +20,14 @@ struct staging_target {
 
 /// Holds completions back until their packets have landed. Owned and driven by one engine.
 ///
-/// A copy takes microseconds to start, however small. So while one is under way, what arrives is gathered for the next: the busier
-/// the queue, the larger the copies.
+/// A copy takes microseconds to start, however small. So while one is under way, what arrives is gathered for the next: the
+/// busier the queue, the larger the copies.
 class staging {
  public:
     /// For a ring of `depth` slots, a power of two: so many packets can be on their way.
     staging(const staging_target& target, const std::byte* slots, std::uint32_t stride_bytes, std::uint32_t depth)
         : target_(target), slots_(slots), stride_bytes_(stride_bytes), packets_(depth)
-    {
-    }
+    {}
 
     /// A packet of `bytes` bytes is in `slot`; `publication` is to be stored at `where` when it has landed. @pre held() < depth
     void add(std::uint32_t* where, std::uint32_t publication, std::uint32_t slot, std::uint32_t bytes) noexcept

@@ -29,9 +29,9 @@ bool asks_for_checksums(const entry& entry)
 } // namespace
 
 tx_queue::tx_queue(const tx_ring& ring, const wire& wire, const key_table& keys, std::unique_ptr<send_header[]> headers)
-    : ring_(ring), wire_(wire), keys_(keys), headers_(std::move(headers)), pacing_(ring.horizon_ns), events_(2 * ring.entries.depth)
-{
-}
+    : ring_(ring), wire_(wire), keys_(keys), headers_(std::move(headers)), pacing_(ring.horizon_ns),
+      events_(2 * ring.entries.depth)
+{}
 
 unsigned tx_queue::turn(std::uint32_t most)
 {
@@ -93,8 +93,8 @@ inline rte_mbuf* tx_queue::in_place(const frame_piece& piece, send_header& head)
     return &mbuf;
 }
 
-/// Executes, as far as it goes and at most to the end of the ring, entries with one key that are sent from where they lie and ask for
-/// nothing else: nearly all are.
+/// Executes, as far as it goes and at most to the end of the ring, entries with one key that are sent from where they lie and
+/// ask for nothing else: nearly all are.
 std::uint32_t tx_queue::execute_plain(std::uint32_t most)
 {
     if (stamp_ns_ != 0 || (staged_end_ == burst && !hand_over()))
@@ -253,7 +253,8 @@ rte_mbuf* tx_queue::copied(const entry& entry, const frame_pieces& pieces, send_
     }
     std::memset(end, 0, bytes - pieces.bytes);
     if (asks_for_checksums(entry))
-        fill_checksums({to, pieces.bytes}, (entry.cs_flags & WEFTIO_ETH_L3_CHECKSUM) != 0, (entry.cs_flags & WEFTIO_ETH_L4_CHECKSUM) != 0);
+        fill_checksums({to, pieces.bytes}, (entry.cs_flags & WEFTIO_ETH_L3_CHECKSUM) != 0,
+                       (entry.cs_flags & WEFTIO_ETH_L4_CHECKSUM) != 0);
     head.returned.store(!small, std::memory_order_relaxed); // the kernel's buffer is free as soon as it is copied
     copied_bytes.add(pieces.bytes);
     return mbuf;
@@ -287,7 +288,8 @@ bool tx_queue::hand_over()
 {
     if (staged_first_ == staged_end_)
         return true;
-    const bool first_behind_a_wait = pacing_.wants_hand_over(); // else nobody asks for the time, and a look at the clock costs a packet
+    const bool first_behind_a_wait =
+        pacing_.wants_hand_over(); // else nobody asks for the time, and a look at the clock costs a packet
     std::uint64_t now_ns = first_behind_a_wait ? detail::utc_now_ns() : 0;
     std::uint16_t taken = rte_eth_tx_burst(wire_.port, wire_.queue, &staged_[staged_first_],
                                            static_cast<std::uint16_t>(staged_end_ - staged_first_));
@@ -366,11 +368,13 @@ void tx_queue::publish(std::uint32_t index, refusal reason, std::uint64_t now_ns
 {
     weftio_cqe& cqe = *ring_.completion;
     bool good = reason == refusal::none;
-    weftio_store_release_sys_u64(&cqe.timestamp_be, weftio_swap64(good ? weftio_real_time_from_ns(now_ns) : syndrome_of(reason)));
+    weftio_store_release_sys_u64(&cqe.timestamp_be,
+                                 weftio_swap64(good ? weftio_real_time_from_ns(now_ns) : syndrome_of(reason)));
     cqe.sop_drop_qpn_be = weftio_swap32(ring_.entries.queue);
     // Release: the entry and its buffer may be used again once this is seen.
     weftio_store_release_sys_u32(
-        &cqe.publication, weftio_cqe_publication(index, good ? WEFTIO_CQE_OPCODE_REQUESTER : WEFTIO_CQE_OPCODE_REQUESTER_ERROR, 0));
+        &cqe.publication,
+        weftio_cqe_publication(index, good ? WEFTIO_CQE_OPCODE_REQUESTER : WEFTIO_CQE_OPCODE_REQUESTER_ERROR, 0));
 }
 
 /// The entry at `index` cannot be executed: the queue is in error, and what is behind is flushed.

@@ -64,7 +64,10 @@ class tx_queue {
     const tx_ring& ring() const noexcept { return ring_; }
     bool all_returned() const noexcept { return completed_ == submitted_; }
     /// Whether the driver has given back all that it took, of a burst that it did not take whole too.
-    bool settled() const noexcept { return completed_ == handed_ && (staged_end_ == 0 || (staged_first_ == 0 && pacing_.holding())); }
+    bool settled() const noexcept
+    {
+        return completed_ == handed_ && (staged_end_ == 0 || (staged_first_ == 0 && pacing_.holding()));
+    }
     /// From now on frames are handed to this port queue. @pre settled()
     void go_through(const wire& wire) noexcept { wire_ = wire; }
     /// Completes what the driver gave back; for the time after stop().
@@ -72,8 +75,8 @@ class tx_queue {
     std::unique_ptr<send_header[]> take_headers() noexcept { return std::move(headers_); }
     bool failed() const noexcept { return failed_; }
 
-    /// enqueued = sent + waited + failed + flushed, once the queue is idle; all of them entries. The blocks of an entry that was
-    /// flushed, which nobody has read, count one by one.
+    /// enqueued = sent + waited + failed + flushed, once the queue is idle; all of them entries. The blocks of an entry that
+    /// was flushed, which nobody has read, count one by one.
     detail::counter enqueued, sent, sent_bytes, waited, failed_entries, flushed, copied_bytes;
     const pacing& schedule() const noexcept { return pacing_; }
     send_events& events() noexcept { return events_; }

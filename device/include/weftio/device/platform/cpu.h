@@ -36,7 +36,7 @@ struct weftio_cpu_scheduler {
     virtual weftio_u32 sum(scope over, weftio_u32 value) = 0;
     virtual void yield() = 0;
 
-  protected:
+ protected:
     ~weftio_cpu_scheduler() = default;
 };
 
@@ -142,9 +142,7 @@ WEFTIO_FN weftio_u32 weftio_load_fenced_u32(const weftio_u32 *address)
 {
     return __atomic_load_n(address, __ATOMIC_ACQUIRE);
 }
-WEFTIO_FN void weftio_fence_acquire()
-{
-}
+WEFTIO_FN void weftio_fence_acquire() {}
 
 /* 6. bits */
 WEFTIO_FN weftio_u16 weftio_swap16(weftio_u16 value)

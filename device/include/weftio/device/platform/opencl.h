@@ -2,9 +2,10 @@
  * Platform list for OpenCL C 3.0. See platform.h for what each name promises.
  *
  * A block is a work-group, a lane a work-item. A launch of one lane is compiled with WEFTIO_OPENCL_ONE_LANE, which takes
- * its barriers away: PoCL 3.1 fails on barriers that a size of one makes conditional. Sub-groups are optional in OpenCL and PoCL has none, so a warp is one
- * work-item here: code written with weftio_warp_lanes() runs unchanged. `memory_scope_device` is the widest scope that
- * PoCL 3.1 declares; on a device that shares fine-grained SVM with the host it covers the host threads too.
+ * its barriers away: PoCL 3.1 fails on barriers that a size of one makes conditional. Sub-groups are optional in OpenCL and
+ * PoCL has none, so a warp is one work-item here: code written with weftio_warp_lanes() runs unchanged. `memory_scope_device`
+ * is the widest scope that PoCL 3.1 declares; on a device that shares fine-grained SVM with the host it covers the host threads
+ * too.
  */
 #pragma once
 
@@ -90,7 +91,8 @@ WEFTIO_FN weftio_u32 weftio_fetch_add_u32(__global weftio_u32 *address, weftio_u
 /** As weftio_fetch_add_u32, but orders nothing. */
 WEFTIO_FN weftio_u32 weftio_fetch_add_relaxed_u32(__global weftio_u32 *address, weftio_u32 value)
 {
-    return atomic_fetch_add_explicit((volatile __global atomic_uint *)address, value, memory_order_relaxed, memory_scope_device);
+    return atomic_fetch_add_explicit((volatile __global atomic_uint *)address, value, memory_order_relaxed,
+                                     memory_scope_device);
 }
 /** Stores `desired` if `*address` is `expected`. Returns what was there. */
 WEFTIO_FN weftio_u32 weftio_compare_exchange_u32(__global weftio_u32 *address, weftio_u32 expected, weftio_u32 desired)
@@ -113,9 +115,7 @@ WEFTIO_FN weftio_u32 weftio_load_fenced_u32(const __global weftio_u32 *address)
 {
     return weftio_load_acquire_u32(address);
 }
-WEFTIO_FN void weftio_fence_acquire(void)
-{
-}
+WEFTIO_FN void weftio_fence_acquire(void) {}
 
 /* 6. bits */
 WEFTIO_FN weftio_u16 weftio_swap16(weftio_u16 value)
@@ -176,9 +176,7 @@ WEFTIO_FN weftio_u32 weftio_warp_lanes(void)
 
 /* 8. together */
 #ifdef WEFTIO_OPENCL_ONE_LANE
-WEFTIO_FN void weftio_block_barrier(void)
-{
-}
+WEFTIO_FN void weftio_block_barrier(void) {}
 /** Sum of every lane's `value`, given to every lane. A barrier. `scratch` is one word that only this block uses. */
 WEFTIO_FN weftio_u32 weftio_block_sum_u32(weftio_u32 value, __global weftio_u32 *scratch)
 {
@@ -202,9 +200,7 @@ WEFTIO_FN weftio_u32 weftio_block_sum_u32(weftio_u32 value, __global weftio_u32 
     return sum;
 }
 #endif
-WEFTIO_FN void weftio_warp_barrier(void)
-{
-}
+WEFTIO_FN void weftio_warp_barrier(void) {}
 WEFTIO_FN weftio_u32 weftio_warp_sum_u32(weftio_u32 value)
 {
     return value;
