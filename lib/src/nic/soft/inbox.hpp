@@ -20,6 +20,9 @@ struct handed_packet {
 };
 
 /// From the engines of a port to one of them. Never blocks; the packets of each that puts some keep their order.
+///
+/// Not rte_ring: there an engine that has written waits for those whose places are before its own, and one of them may have lost
+/// its core in the middle.
 class inbox {
  public:
     static constexpr std::size_t capacity = 1024; ///< a power of two
