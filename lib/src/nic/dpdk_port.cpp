@@ -10,11 +10,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <bit>
 #include <chrono>
 #include <cstdio>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -27,13 +27,14 @@ namespace weftio::nic {
 
 namespace {
 
+using namespace std::chrono_literals;
+
 constexpr unsigned pool_mbufs = 8191; // 2^n - 1 suits the ring below; 18 MiB, or without hugepages, a page each, 32
 constexpr unsigned few_mbufs = 2047;  // for drivers that hold none between two bursts
 constexpr unsigned pool_cache = 256;
 constexpr unsigned copy_mbufs = 511;        // frames that cannot be sent from where they lie
 constexpr std::uint16_t copy_bytes = 16384; // the longest frame there is
 constexpr std::uint16_t descriptors = 1024;
-std::atomic<bool> xdp_was_closed = false; // by this process, so that a queue may be on its way back
 
 /// A pool of that name: the DPDK port belongs to a Weftio port.
 std::string pool_name(std::uint16_t port)
@@ -127,15 +128,21 @@ dpdk_port::dpdk_port(std::string_view spec, const port_spec& parsed, const port_
     detail::start_environment(parsed.candidates.front().pci, options.eal_arguments);
     detail::forget_driver_words();
     for (const port_candidate& candidate : parsed.candidates) {
-        try {
-            probe(spec, candidate);
-            configure(spec, options);
-            return;
-        } catch (...) {
-            take_down();
-            if (&candidate == &parsed.candidates.back())
-                throw;
-        }
+        const auto begin = std::chrono::steady_clock::now();
+        do {
+            try {
+                probe(spec, candidate);
+                configure(spec, options);
+                return;
+            } catch (...) {
+                take_down();
+                comes_back_ = comes_back_ && std::chrono::steady_clock::now() - begin < 10s;
+                if (comes_back_)
+                    std::this_thread::sleep_for(10ms);
+                else if (&candidate == &parsed.candidates.back())
+                    throw;
+            }
+        } while (std::exchange(comes_back_, false));
         detail::log(log_level::warning, fmt::format("weftio: port {}: {} is not to be had; trying {}", spec, candidate.device,
                                                     (&candidate)[1].device));
     }
@@ -231,7 +238,9 @@ void dpdk_port::make_queues(std::string_view spec)
 }
 
 /// DPDK 22.11's af_xdp never deletes its UMEM, whose socket keeps the interface's queue, nor all of its BPF objects: what comes
-/// into being here is remembered. Once they are closed the kernel lets go of the queue in its own time, which is waited for.
+/// into being here is remembered. Once they are closed the kernel lets go of the queue in its own time, and another port may ask
+/// for it too early. That is not tried again with the same device: a driver that has failed goes on in its fill ring where it was,
+/// and the kernel begins at the start.
 int dpdk_port::make_receive_queue(std::uint16_t queue, std::uint16_t entries)
 {
     rte_mempool* pool = lending_pools_.empty() ? pool_ : lending_pools_[queue]->mempool();
@@ -241,21 +250,23 @@ int dpdk_port::make_receive_queue(std::uint16_t queue, std::uint16_t entries)
     if (driver_ != "net_af_xdp")
         return make();
     static std::mutex one_at_a_time;
+    static std::set<std::uint32_t> known; // interfaces, by index, that such a port of this process has been on
     std::scoped_lock lock(one_at_a_time);
+    rte_eth_dev_info info{};
+    rte_eth_dev_info_get(id_, &info);
     constexpr std::size_t most_made = 64; // some six are
     const xdp_objects before = xdp_objects_open();
     xdp_objects now; // with memory for all: once the driver has made some, want of memory must not lose them
     now.reserve(before.size() + most_made);
     xdp_objects_.reserve(xdp_objects_.size() + now.capacity());
-    int result = make();
-    for (int attempt = 0; result != 0 && xdp_was_closed && attempt < 100; ++attempt) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(10));
-        result = make();
-    }
+    const int result = make();
     list_xdp_objects(now);
     std::erase_if(now,
                   [&](const xdp_object& object) { return std::find(before.begin(), before.end(), object) != before.end(); });
     xdp_objects_.insert(xdp_objects_.end(), now.begin(), now.end());
+    comes_back_ = result != 0 && ours_ && known.contains(info.if_index);
+    if (result == 0 && queue + 1 == queue_count_)
+        known.insert(info.if_index);
     return result;
 }
 
@@ -272,7 +283,6 @@ void dpdk_port::take_down() noexcept
             });
         }
         free_rings_left_by(device_);
-        xdp_was_closed = xdp_was_closed || !xdp_objects_.empty();
         close_descriptors(std::exchange(xdp_objects_, {}));
     }
     lending_pools_.clear();

@@ -51,6 +51,7 @@ class dpdk_port {
     const char* bus_ = "vdev";
     bool ours_ = false; ///< we made the device, so we remove it
     bool started_ = false;
+    bool comes_back_ = false; ///< what was not to be had is on its way back from a port before
     std::string device_, driver_;
     bool sends_on_time_ = false; ///< the driver keeps timestamps of mbufs
     rte_mempool *pool_ = nullptr, *copies_ = nullptr;
