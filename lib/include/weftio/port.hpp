@@ -88,7 +88,7 @@ class port {
     /// already. Starts EAL if nobody has: in memory, without a PCI scan unless a PCI port is named.
     /// A driver has as many queues as its own words say (`net_af_packet0,iface=eth0,qpairs=4`); `iface:NAME` says them itself.
     /// Blocks until packets can arrive: some 10 to 100 ms; on an interface of which this process has had a port before until Linux
-    /// has let go of that, at most 10 s.
+    /// has let go of that, at most 3 s.
     /// @throws weftio::error errc::invalid_argument, errc::not_found, errc::permission_denied, errc::in_use,
     ///         errc::not_supported, errc::out_of_memory; the text says which value and what to do
     static port open(std::string_view spec, port_options options = {});

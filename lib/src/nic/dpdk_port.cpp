@@ -136,7 +136,7 @@ dpdk_port::dpdk_port(std::string_view spec, const port_spec& parsed, const port_
                 return;
             } catch (...) {
                 take_down();
-                comes_back_ = comes_back_ && std::chrono::steady_clock::now() - begin < 10s;
+                comes_back_ = comes_back_ && std::chrono::steady_clock::now() - begin < 3s;
                 if (comes_back_)
                     std::this_thread::sleep_for(10ms);
                 else if (&candidate == &parsed.candidates.back())
