@@ -5,31 +5,52 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <chrono>
 #include <cstddef>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "weftio/error.hpp"
 
 namespace weftio::nic {
 
-interface_lock::interface_lock(std::string_view spec, const std::string& interface)
+namespace {
+
+/// A socket of that name; -1, and errno says why, when there can be none.
+int named_socket(const std::string& name) noexcept
 {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
-    std::string name = fmt::format("weftio/interface/{}", interface);
     std::memcpy(address.sun_path + 1, name.data(), name.size());
-    auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
-    socket_ = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (socket_ >= 0 && bind(socket_, reinterpret_cast<sockaddr*>(&address), bytes) == 0)
-        return;
-    int reason = errno;
-    if (socket_ >= 0)
-        close(socket_);
-    throw error(errc::in_use,
-                fmt::format("weftio: port {}: interface {} is already open in a Weftio port ({}); close that port first, or "
-                            "name another interface",
-                            spec, interface, std::strerror(reason)));
+    const auto bytes = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+    const int result = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (result < 0 || bind(result, reinterpret_cast<sockaddr*>(&address), bytes) == 0)
+        return result;
+    const int reason = errno;
+    close(result);
+    errno = reason;
+    return -1;
+}
+
+} // namespace
+
+interface_lock::interface_lock(std::string_view spec, const std::string& interface)
+{
+    // A program that has just been ended is still there until Linux has taken its memory apart, for some 50 ms.
+    constexpr std::chrono::milliseconds patience{500};
+    const std::string name = fmt::format("weftio/interface/{}", interface);
+    const auto begin = std::chrono::steady_clock::now();
+    while ((socket_ = named_socket(name)) < 0) {
+        const int reason = errno;
+        if (reason != EADDRINUSE || std::chrono::steady_clock::now() - begin > patience)
+            throw error(errc::in_use,
+                        fmt::format("weftio: port {}: interface {} is already open in a Weftio port ({}); close that port "
+                                    "first, or name another interface",
+                                    spec, interface, std::strerror(reason)));
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
 }
 
 interface_lock& interface_lock::operator=(interface_lock&& other) noexcept

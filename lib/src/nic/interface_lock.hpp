@@ -11,7 +11,7 @@ namespace weftio::nic {
 class interface_lock {
  public:
     interface_lock() = default;
-    /// Throws weftio::error errc::in_use.
+    /// Blocks for half a second at most, when another has it. Throws weftio::error errc::in_use.
     interface_lock(std::string_view spec, const std::string& interface);
     interface_lock(interface_lock&& other) noexcept : socket_(other.socket_) { other.socket_ = -1; }
     interface_lock& operator=(interface_lock&& other) noexcept;
