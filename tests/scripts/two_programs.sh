@@ -86,5 +86,16 @@ for holder in $ways; do
         wait $first
     done
 done
+
+# A tap interface is there as long as the program that made it.
+for _ in 1 2 3; do
+    start_first tap:weftio-tap
+    check "tap: starts" 0 $?
+    kill -9 $first
+    start_first tap:weftio-tap
+    check "tap, right behind kill -9: starts" 0 $? || cat "$work/words"
+    kill -TERM $first
+    wait $first
+done
 first=
 finish

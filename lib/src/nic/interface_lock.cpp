@@ -6,12 +6,11 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cstddef>
 #include <cstring>
-#include <thread>
 #include <utility>
 
+#include "nic/soon.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio::nic {
@@ -38,19 +37,19 @@ int named_socket(const std::string& name) noexcept
 
 interface_lock::interface_lock(std::string_view spec, const std::string& interface)
 {
-    // A program that has just been ended is still there until Linux has taken its memory apart, for some 50 ms.
-    constexpr std::chrono::milliseconds patience{500};
     const std::string name = fmt::format("weftio/interface/{}", interface);
-    const auto begin = std::chrono::steady_clock::now();
-    while ((socket_ = named_socket(name)) < 0) {
-        const int reason = errno;
-        if (reason != EADDRINUSE || std::chrono::steady_clock::now() - begin > patience)
-            throw error(errc::in_use,
-                        fmt::format("weftio: port {}: interface {} is already open in a Weftio port ({}); close that port "
-                                    "first, or name another interface",
-                                    spec, interface, std::strerror(reason)));
-        std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
+    int reason = 0;
+    soon([&] {
+        socket_ = named_socket(name);
+        reason = errno;
+        return socket_ >= 0 || reason != EADDRINUSE;
+    });
+    if (socket_ < 0)
+        throw error(
+            errc::in_use,
+            fmt::format("weftio: port {}: interface {} is already open in a Weftio port ({}); close that port first, or "
+                        "name another interface",
+                        spec, interface, std::strerror(reason)));
 }
 
 interface_lock& interface_lock::operator=(interface_lock&& other) noexcept

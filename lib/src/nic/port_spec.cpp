@@ -13,6 +13,7 @@
 #include <linux/if_packet.h>
 
 #include "nic/capture.hpp"
+#include "nic/soon.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio::nic {
@@ -99,7 +100,8 @@ port_spec tap_spec(std::string_view spec, const std::string& name)
     if (name.empty() || name.size() >= IFNAMSIZ)
         throw error(errc::invalid_argument,
                     fmt::format("weftio: port {}: a tap interface's name has 1 to {} characters", spec, IFNAMSIZ - 1));
-    if (if_nametoindex(plain(spec, name).c_str()))
+    const std::string interface = plain(spec, name);
+    if (!soon([&] { return if_nametoindex(interface.c_str()) == 0; }))
         throw error(errc::in_use,
                     fmt::format("weftio: port {}: interface {} exists already; choose another name, or open it with iface:{}",
                                 spec, name, name));
