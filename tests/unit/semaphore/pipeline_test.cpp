@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "fixture.hpp"
+#include "sanitized.hpp"
 #include "weftio/kernel.hpp"
 
 WEFTIO_DEFINE_KERNEL(produce_items, "semaphore_kernels.h");
@@ -63,7 +64,11 @@ class Pipeline : public each_device {
 
 TEST_P(Pipeline, TenMillionItemsCrossFromKernelToKernelToCpuInOrder)
 {
-    const std::uint32_t total = sanitized ? 200'000 : 10'000'000;
+#ifdef WEFTIO_TEST_SANITIZED
+    constexpr std::uint32_t total = 200'000;
+#else
+    constexpr std::uint32_t total = 10'000'000;
+#endif
     semaphore first(where(), options(1u << 15, memory_kind::device)), second(where(), options(1u << 15));
     shared<account> tally(where());
 
