@@ -1,26 +1,20 @@
 #!/usr/bin/env bash
 # A soak of a few seconds does what one of hours does: loses nothing, watches its memory, and says when that has grown too much.
 set -uo pipefail
+. "$(dirname "$0")/checks.bash"
 soak=$1/bench/soak_bench
-[ -x "$soak" ] || { echo "skipped: the build has no benchmarks (WEFTIO_BENCH): soaks were not run"; exit 77; }
-failed=0
+[ -x "$soak" ] || skip "soaks: the build has no benchmarks (WEFTIO_BENCH)"
 
-check()
-{
-    if [[ $2 == 1 ]]; then
-        echo "ok: $1"
-    else
-        printf 'FAILED: %s\n%s\n' "$1" "$out"
-        failed=1
-    fi
-}
-
+# number NAME PATTERN: that the line NAME of the soak's words has, 0 without one
+number() { sed -n "s/^$1 *$2.*/\1/p" <<<"$out" | grep . || echo 0; }
 for work in "forward --rate 20000" "pace --rate 500"; do
     # shellcheck disable=SC2086
     out=$("$soak" --do $work --minutes 0.05 --growth 64)
-    check "$work: passes, with more frames than none" $(($? == 0 && $(sed -n 's/^conservation *\([0-9]*\) frames, none lost/\1/p' <<<"$out") > 0))
-    check "$work: knows its memory" $(($(sed -n 's/^memory *\([0-9]*\)\..*/\1/p' <<<"$out") > 0))
+    check "$work: exit status" 0 $? || echo "$out"
+    check "$work: more frames than none, none lost" 1 $(($(number conservation '\([0-9]*\) frames, none lost') > 0)) || echo "$out"
+    check "$work: knows its memory" 1 $(($(number memory '\([0-9]*\)\.') > 0)) || echo "$out"
 done
 out=$("$soak" --do forward --rate 20000 --minutes 0.2 --growth -1e6)
-check "forward: memory that grows by more than it may fails" $(($? == 1 && $(grep -c '^FAILED' <<<"$out") == 1))
-exit $failed
+check "forward: memory that grows by more than it may: exit status" 1 $? || echo "$out"
+check "forward: memory that grows by more than it may is said" 1 "$(grep -c '^FAILED' <<<"$out")" || echo "$out"
+finish
