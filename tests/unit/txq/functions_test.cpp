@@ -272,6 +272,28 @@ TEST_P(SendFunctions, CompleteOnlyWhatTheDriverGaveBack)
     EXPECT_EQ(port.take().size(), 1u);
 }
 
+TEST_P(SendFunctions, CompleteHoweverTheDriverGivesFramesBack)
+{
+    for (std::uint32_t number = 0; number < 3; ++number)
+        ASSERT_EQ(send(number), WEFTIO_DEV_OK);
+    commit_and_push();
+    port.run_dry();
+    rte_mbuf *sent_twice = port.take_mbuf(), *put_back = port.take_mbuf(), *freed = port.take_mbuf();
+    rte_mbuf_refcnt_update(sent_twice, 1); // as a bond that sends on two links
+    rte_pktmbuf_free(sent_twice);
+    rte_mempool_put(put_back->pool, put_back); // as a driver that looks at no references
+    rte_pktmbuf_free(freed);
+    port.run_dry();
+    EXPECT_EQ(queue.counters().sent, 0u);
+    rte_pktmbuf_free(sent_twice);
+    port.run_dry();
+    EXPECT_EQ(queue.counters().sent, 3u);
+    for (std::uint32_t number = 3; number < 6; ++number)
+        ASSERT_EQ(send(number), WEFTIO_DEV_OK);
+    commit_and_push();
+    EXPECT_EQ(port.send_all(), numbered_run(3, 3));
+}
+
 TEST_P(SendFunctions, SayAfterAnErrorThatTheQueueIsInError)
 {
     weftio_dev_buf wild = frames[0];

@@ -12,8 +12,7 @@ namespace {
 int take_back(rte_mempool*, void* const* objects, unsigned count)
 {
     for (unsigned at = 0; at < count; ++at)
-        // Release, pairs with the engine's acquire: the driver's last read of the frame is over.
-        static_cast<send_header*>(objects[at])->returned.store(1, std::memory_order_release);
+        static_cast<send_header*>(objects[at])->settle();
     return 0;
 }
 
@@ -54,7 +53,7 @@ std::unique_ptr<send_header[]> send_pool::make(std::uint32_t depth)
         mbuf.pool = pool_;
         mbuf.nb_segs = 1;
         mbuf.port = RTE_MBUF_PORT_INVALID;
-        rte_mbuf_refcnt_set(&mbuf, 1);
+        headers[slot].settle();
     }
     ++queues_;
     return headers;

@@ -79,20 +79,6 @@ unsigned tx_queue::execute(std::uint32_t most)
     return next_ - before;
 }
 
-inline rte_mbuf* tx_queue::in_place(const frame_piece& piece, send_header& head)
-{
-    rte_mbuf& mbuf = head.mbuf;
-    mbuf.buf_addr = const_cast<std::byte*>(piece.bytes);
-    mbuf.buf_iova = reinterpret_cast<rte_iova_t>(piece.bytes);
-    mbuf.buf_len = static_cast<std::uint16_t>(piece.count);
-    mbuf.data_off = 0;
-    mbuf.data_len = static_cast<std::uint16_t>(piece.count);
-    mbuf.pkt_len = piece.count;
-    mbuf.ol_flags = 0;
-    head.returned.store(0, std::memory_order_relaxed);
-    return &mbuf;
-}
-
 /// Executes, as far as it goes and at most to the end of the ring, entries with one key that are sent from where they lie and
 /// ask for nothing else: nearly all are.
 std::uint32_t tx_queue::execute_plain(std::uint32_t most)
@@ -118,9 +104,9 @@ std::uint32_t tx_queue::execute_plain(std::uint32_t most)
         if (!read_plain_send(block, start, frame) || frame.bytes - shortest_frame > span || frame.key != key ||
             !region.holds(frame.address, frame.bytes))
             break;
-        staged[done] = in_place({region.cpu + (frame.address - region.device_base), frame.bytes}, *head);
-        head->bytes = frame.bytes;
-        head->entry = plain_frame;
+        head->lend(region.cpu + (frame.address - region.device_base), frame.bytes);
+        head->remember_plain(frame.bytes);
+        staged[done] = &head->mbuf;
     }
     staged_end_ = static_cast<std::uint16_t>(staged_end_ + done);
     next_ = first + done;
@@ -219,9 +205,9 @@ bool tx_queue::send(const entry& entry, std::uint32_t index)
     if (staged_end_ == burst && !hand_over())
         return false;
     bool plain = pieces_.count == 1 && !asks_for_checksums(entry);
-    rte_mbuf* mbuf = nullptr;
+    rte_mbuf* mbuf = &head.mbuf;
     if (plain && !pieces_.in_entry && pieces_.bytes >= shortest_frame)
-        mbuf = in_place(pieces_.pieces[0], head);
+        head.lend(pieces_.pieces[0].bytes, pieces_.bytes);
     else
         mbuf = copied(entry, pieces_, head);
     if (!mbuf)
@@ -237,7 +223,9 @@ rte_mbuf* tx_queue::copied(const entry& entry, const frame_pieces& pieces, send_
 {
     std::uint32_t bytes = std::max(pieces.bytes, shortest_frame);
     bool small = bytes <= send_header::bounce_bytes;
-    rte_mbuf* mbuf = small ? in_place({head.bounce.data(), bytes}, head) : rte_pktmbuf_alloc(wire_.copies);
+    if (small)
+        head.lend(head.bounce.data(), bytes);
+    rte_mbuf* mbuf = small ? &head.mbuf : rte_pktmbuf_alloc(wire_.copies);
     if (!mbuf)
         return nullptr;
     auto* to = small ? reinterpret_cast<std::uint8_t*>(head.bounce.data())
@@ -255,7 +243,8 @@ rte_mbuf* tx_queue::copied(const entry& entry, const frame_pieces& pieces, send_
     if (asks_for_checksums(entry))
         fill_checksums({to, pieces.bytes}, (entry.cs_flags & WEFTIO_ETH_L3_CHECKSUM) != 0,
                        (entry.cs_flags & WEFTIO_ETH_L4_CHECKSUM) != 0);
-    head.returned.store(!small, std::memory_order_relaxed); // the kernel's buffer is free as soon as it is copied
+    if (!small)
+        head.settle(); // the kernel's buffer is free as soon as it is copied
     copied_bytes.add(pieces.bytes);
     return mbuf;
 }
@@ -272,7 +261,7 @@ void tx_queue::finish(std::uint32_t index, const entry& entry, bool frame, std::
     next_ = index + entry.blocks();
     if (frame)
         return;
-    head.returned.store(1, std::memory_order_relaxed);
+    head.settle();
     if (staged_end_ == 0)
         handed_ = next_;
     enqueued.add(1);
@@ -313,10 +302,8 @@ unsigned tx_queue::complete()
         frames += complete_plain(); // behind the end of the ring
     std::uint32_t last = completed_ - 1;
     refusal reason = refusal::none;
-    // Acquire, pairs with the pool's release: the driver has read the frame.
-    while (completed_ != handed_ && header(completed_).returned.load(std::memory_order_acquire)) {
+    while (completed_ != handed_ && header(completed_).returned()) {
         send_header& head = header(completed_);
-        head.returned.store(0, std::memory_order_relaxed);
         reason = head.entry.reason;
         if (reason == refusal::none) {
             frames += head.entry.frame;
@@ -352,10 +339,8 @@ std::uint32_t tx_queue::complete_plain()
     std::uint64_t bytes = 0;
     send_header* head = first;
     for (; head != end; ++head) {
-        // Acquire, pairs with the pool's release: the driver has read the frame.
-        if (!head->returned.load(std::memory_order_acquire) || head->entry != plain_frame)
+        if (!head->returned() || head->entry != plain_frame)
             break;
-        head->returned.store(0, std::memory_order_relaxed);
         bytes += head->bytes;
     }
     const auto done = static_cast<std::uint32_t>(head - first);
@@ -410,7 +395,7 @@ void tx_queue::bury(std::uint32_t index, refusal reason)
     send_header& head = header(index);
     head.entry.blocks = 1;
     head.entry.reason = reason;
-    head.returned.store(1, std::memory_order_relaxed);
+    head.settle();
 }
 
 /// So are all from `from` on. Those in front complete as they come back.
@@ -470,8 +455,7 @@ bool tx_queue::uses(const std::byte* begin, std::size_t bytes) noexcept
     for (std::uint32_t index = completed_; index != next_; index += header(index).entry.blocks) {
         send_header& head = header(index);
         auto* frame = static_cast<const std::byte*>(head.mbuf.buf_addr);
-        if (head.entry.frame && !head.returned.load(std::memory_order_acquire) && !std::less<>()(frame, begin) &&
-            std::less<>()(frame, begin + bytes))
+        if (head.entry.frame && !head.returned() && !std::less<>()(frame, begin) && std::less<>()(frame, begin + bytes))
             return true;
     }
     return false;

@@ -93,7 +93,6 @@ class tx_queue {
     /// Returns false when the entry has to be tried again later.
     bool execute_one(std::uint32_t index);
     bool send(const entry& entry, std::uint32_t index);
-    rte_mbuf* in_place(const frame_piece& piece, send_header& header);
     rte_mbuf* copied(const entry& entry, const frame_pieces& pieces, send_header& header);
     refusal begin_wait();
     void stamp(rte_mbuf& mbuf);
