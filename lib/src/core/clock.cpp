@@ -82,6 +82,19 @@ std::uint64_t utc_clock::ticks() noexcept
 #endif
 }
 
+std::uint64_t utc_clock::ticks_at_once() noexcept
+{
+#if defined(__x86_64__)
+    return __rdtsc();
+#elif defined(__aarch64__)
+    std::uint64_t value;
+    asm volatile("mrs %0, cntvct_el0" : "=r"(value));
+    return value;
+#else
+    return ticks();
+#endif
+}
+
 utc_clock::utc_clock(std::uint64_t ticks, std::uint64_t real_ns, std::uint64_t steady_ns, double ns_per_tick) noexcept
     : last_ticks_(ticks), last_real_ns_(real_ns), last_steady_ns_(steady_ns), natural_(ns_per_tick)
 {

@@ -167,6 +167,16 @@ TEST(UtcClock, AgreesWithTheSystemClock)
     EXPECT_LE(ours, after + margin_ns);
 }
 
+TEST(UtcClock, StampsWhatHasJustBeenDone)
+{
+    const utc_clock& clock = utc_clock::instance();
+    for (int round = 0; round < 10000; ++round) {
+        const std::uint64_t before_ns = clock.now_ns(), stamp_ns = clock.stamp_ns(), after_ns = clock.now_ns();
+        ASSERT_GE(stamp_ns + 1000, before_ns); // early by what a processor does ahead, at most
+        ASSERT_LE(stamp_ns, after_ns);
+    }
+}
+
 TEST(UtcClock, NeverGoesBackWhoeverReadsItAndSteersIt)
 {
     std::atomic<std::uint64_t> latest{0};

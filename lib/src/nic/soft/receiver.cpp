@@ -127,7 +127,7 @@ void receiver::fill_burst()
             end_of_capture();
         return;
     }
-    burst_real_time_ = weftio_real_time_from_ns(detail::utc_now_ns());
+    burst_real_time_ = weftio_real_time_from_ns(detail::utc_stamp_ns());
     received_.add(count_);
 }
 

@@ -297,7 +297,7 @@ bool tx_queue::hand_over()
 unsigned tx_queue::complete()
 {
     const std::uint32_t before = completed_;
-    std::uint64_t frames = complete_plain(), others = 0, bytes = 0, now_ns = detail::utc_now_ns();
+    std::uint64_t frames = complete_plain(), others = 0, bytes = 0, now_ns = detail::utc_stamp_ns();
     if ((completed_ & (ring_.entries.depth - 1)) == 0)
         frames += complete_plain(); // behind the end of the ring
     std::uint32_t last = completed_ - 1;
