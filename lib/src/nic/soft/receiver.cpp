@@ -159,6 +159,20 @@ bool receiver::place_by_copy(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slo
     return true;
 }
 
+/// Copies packets that are for `queue`, from mbufs_[at] on as far as it goes, and adds them to `out`. Returns how many.
+std::uint32_t receiver::add_copied(rx_queue& queue, completions& out, std::uint32_t at) noexcept
+{
+    const std::uint64_t before = out.bytes();
+    const std::uint32_t added = out.add_copied(&mbufs_[at], count_ - at);
+    copied_bytes_.add(out.bytes() - before);
+    const std::uint32_t bytes = mbufs_[at]->pkt_len;
+    std::uint32_t slot = 0;
+    if (added != 0 || !place_by_copy(queue, *mbufs_[at], slot))
+        return added;
+    out.add(slot, bytes);
+    return 1;
+}
+
 /// Delivers packets, as far as it goes, about which nothing has to be found out: one queue gets all and wants no checksum
 /// verified.
 void receiver::deliver_plain()
@@ -171,14 +185,10 @@ void receiver::deliver_plain()
     completions out(*queue, model);
     std::uint32_t at = next_;
     while (at < count_ && lender.is_plain(*mbufs_[at])) {
-        rte_mbuf& mbuf = *mbufs_[at];
-        const std::uint32_t bytes = mbuf.pkt_len;
-        std::uint32_t slot = 0, added = 1;
-        if (lender.has_filled(mbuf))
-            added = out.add_filled(&mbufs_[at], count_ - at);
-        else if (place_by_copy(*queue, mbuf, slot))
-            out.add(slot, bytes);
-        else
+        std::uint32_t added = out.add_filled(&mbufs_[at], count_ - at);
+        if (added == 0)
+            added = add_copied(*queue, out, at);
+        if (added == 0)
             break;
         at += added;
     }

@@ -1,5 +1,7 @@
 #include "nic/soft/rx_queue.hpp"
 
+#include <rte_memcpy.h>
+
 #include <algorithm>
 #include <bit>
 #include <cstddef>
@@ -42,11 +44,10 @@ std::uint32_t rx_queue::reclaim()
     // A kernel may write anything: a record that claims more slots than there are is not believed.
     if (more == 0 || stopped_ || posted_ - filled_ + more > ring_.depth)
         return free_count_;
-    const std::uint32_t mask = ring_.depth - 1, before = posted_;
+    const std::uint32_t first = posted_ & (ring_.depth - 1), to_the_end = std::min<std::uint32_t>(more, ring_.depth - first);
+    std::uint16_t* free = std::copy_n(&slot_of_[first], to_the_end, free_.data() + free_count_);
+    std::copy_n(slot_of_.data(), more - to_the_end, free);
     posted_ += more;
-    std::uint16_t* free = free_.data() + free_count_;
-    for (std::uint32_t index = posted_; index-- != before;)
-        *free++ = slot_of_[index & mask];
     return free_count_ += more;
 }
 
@@ -98,20 +99,19 @@ unsigned rx_queue::lend(rte_mbuf** mbufs, unsigned most)
     if (free_count_ < most)
         reclaim();
     const std::uint32_t lent = std::min(most, free_count_);
-    const std::uint16_t* free = free_.data() + free_count_;
-    for (std::uint32_t at = 0; at < lent; ++at)
-        mbufs[at] = &headers_[*--free];
     free_count_ -= lent;
+    const std::uint16_t* const free = free_.data() + free_count_;
+    rte_mbuf* const headers = headers_.get();
+    for (std::uint32_t at = 0; at < lent; ++at)
+        mbufs[at] = headers + free[at];
     return lent;
 }
 
-std::uint32_t completions::add_filled(rte_mbuf* const* mbufs, std::uint32_t count) noexcept
+/// @param place  the slot in which it has seen to it that the packet lies, or the ring's depth
+template <bool Staged, class Place>
+std::uint32_t completions::add_plain(rte_mbuf* const* mbufs, std::uint32_t count, Place&& place) noexcept
 {
     const rx_lender lender = queue_.lender(); // copies: what is written below could be these, for all the compiler knows
-    if (staging_) {
-        add(static_cast<std::uint32_t>(lender.slot(mbufs[0])), mbufs[0]->pkt_len);
-        return 1;
-    }
     const weftio_cqe model = model_;
     const std::uint32_t first = index_ & mask_, most = std::min(count, mask_ + 1 - first);
     const std::uint32_t of_slot_0 = weftio_cqe_publication(0, WEFTIO_CQE_OPCODE_RESPONDER_SEND, index_ >> log_depth_);
@@ -119,19 +119,43 @@ std::uint32_t completions::add_filled(rte_mbuf* const* mbufs, std::uint32_t coun
     std::uint16_t* const slot_of = &slot_of_[first];
     std::uint64_t bytes = 0;
     std::uint32_t added = 0;
-    for (; added < most && lender.has_filled(*mbufs[added]) && lender.is_plain(*mbufs[added]); ++added) {
+    for (; added < most && lender.is_plain(*mbufs[added]); ++added) {
         const rte_mbuf& mbuf = *mbufs[added];
+        const std::uint32_t placed = place(mbuf);
+        if (placed > mask_)
+            break;
         const std::uint32_t length = mbuf.pkt_len;
-        const auto slot = static_cast<std::uint16_t>(lender.slot(&mbuf));
+        const auto slot = static_cast<std::uint16_t>(placed);
         weftio_cqe& cqe = cqes[added];
         fill(cqe, model, length);
         slot_of[added] = slot;
-        // Release: payload and bytes 0..59 first.
-        weftio_store_release_sys_u32(&cqe.publication, of_slot_0 | weftio_swap16(slot));
+        publish<Staged>(cqe, of_slot_0 | weftio_swap16(slot), slot, length);
         bytes += length;
     }
     bytes_ += bytes;
     queue_.filled_ = index_ += added;
+    return added;
+}
+
+std::uint32_t completions::add_filled(rte_mbuf* const* mbufs, std::uint32_t count) noexcept
+{
+    auto place = [lender = queue_.lender()](const rte_mbuf& mbuf) {
+        return lender.has_filled(mbuf) ? static_cast<std::uint32_t>(lender.slot(&mbuf)) : UINT32_MAX;
+    };
+    return staging_ ? add_plain<true>(mbufs, count, place) : add_plain<false>(mbufs, count, place);
+}
+
+std::uint32_t completions::add_copied(rte_mbuf** mbufs, std::uint32_t count) noexcept
+{
+    auto place = [this, lender = queue_.lender()](const rte_mbuf& mbuf) {
+        if (lender.has_lent(&mbuf) || mbuf.nb_segs != 1 || !queue_.has_room())
+            return UINT32_MAX;
+        const std::uint32_t slot = queue_.take_slot();
+        rte_memcpy(queue_.slot(slot), rte_pktmbuf_mtod(&mbuf, const std::byte*), mbuf.pkt_len);
+        return slot;
+    };
+    const std::uint32_t added = staging_ ? add_plain<true>(mbufs, count, place) : add_plain<false>(mbufs, count, place);
+    rte_pktmbuf_free_bulk(mbufs, added);
     return added;
 }
 

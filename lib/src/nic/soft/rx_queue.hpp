@@ -73,8 +73,8 @@ struct rx_lender {
 
 /// Owned and driven by one engine. Counters may be read from anywhere.
 ///
-/// Slots are filled in any order: a completion names its slot, and the kernel gives completions back in order. The slot given
-/// back last is filled first, because its lines are the likeliest to be in a cache still.
+/// Slots are filled in any order: a completion names its slot, and the kernel gives completions back in order. Slots given
+/// back last are filled first, because their lines are the likeliest to be in a cache still.
 class rx_queue {
  public:
     explicit rx_queue(const rx_ring& ring);
@@ -168,23 +168,36 @@ class completions {
         slot_of_[index_ & mask_] = static_cast<std::uint16_t>(slot);
         const std::uint32_t publication = weftio_cqe_publication(slot, WEFTIO_CQE_OPCODE_RESPONDER_SEND, index_ >> log_depth_);
         if (staging_)
-            staging_->add(&cqe.publication, publication, slot, bytes);
-        else // Release: payload and bytes 0..59 first.
-            weftio_store_release_sys_u32(&cqe.publication, publication);
+            publish<true>(cqe, publication, slot, bytes);
+        else
+            publish<false>(cqe, publication, slot, bytes);
         bytes_ += bytes;
         queue_.filled_ = ++index_;
     }
     /// Adds packets, as far as it goes and at most to the end of the ring, that lie in slots of the queue and are plain.
-    /// Returns how many. @pre the first is such a packet
+    /// Returns how many.
     std::uint32_t add_filled(rte_mbuf* const* mbufs, std::uint32_t count) noexcept;
+    /// The same for plain packets that lie elsewhere, in one piece each, while slots are free: copies them there and frees
+    /// their mbufs.
+    std::uint32_t add_copied(rte_mbuf** mbufs, std::uint32_t count) noexcept;
     std::uint32_t count() const { return index_ - first_; }
     std::uint64_t bytes() const { return bytes_; }
 
  private:
+    template <bool Staged, class Place>
+    std::uint32_t add_plain(rte_mbuf* const* mbufs, std::uint32_t count, Place&& place) noexcept;
     static void fill(weftio_cqe& cqe, const weftio_cqe& model, std::uint32_t bytes) noexcept
     {
         std::memcpy(&cqe, &model, offsetof(weftio_cqe, sop_drop_qpn_be));
         cqe.byte_count_be = weftio_swap32(bytes);
+    }
+    template <bool Staged>
+    void publish(weftio_cqe& cqe, std::uint32_t publication, std::uint32_t slot, std::uint32_t bytes) noexcept
+    {
+        if constexpr (Staged)
+            staging_->add(&cqe.publication, publication, slot, bytes);
+        else // Release: payload and bytes 0..59 first.
+            weftio_store_release_sys_u32(&cqe.publication, publication);
     }
 
     rx_queue& queue_;
