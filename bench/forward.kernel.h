@@ -44,9 +44,9 @@ WEFTIO_KERNEL void forward(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_
         if (weftio_lane() == 0) {
             if (count && weftio_dev_eth_txq_commit_weak(txq, count) == WEFTIO_DEV_OK)
                 weftio_dev_eth_txq_push(txq);
-            weftio_u32 done = weftio_dev_eth_txq_completed(txq) - origin;
-            weftio_dev_eth_rxq_release(rxq, released, done - released);
-            released = done;
+            weftio_s32 done = (weftio_s32)(weftio_dev_eth_txq_completed(txq) - origin - released);
+            if (done > 0) /* frames that were sent before this kernel began may be on their way still */
+                released += weftio_dev_eth_rxq_release(rxq, released, (weftio_u32)done) == WEFTIO_DEV_OK ? (weftio_u32)done : 0;
         }
     }
 }
