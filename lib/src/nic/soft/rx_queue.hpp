@@ -188,7 +188,14 @@ class completions {
     std::uint32_t add_plain(rte_mbuf* const* mbufs, std::uint32_t count, Place&& place) noexcept;
     static void fill(weftio_cqe& cqe, const weftio_cqe& model, std::uint32_t bytes) noexcept
     {
-        std::memcpy(&cqe, &model, offsetof(weftio_cqe, sop_drop_qpn_be));
+        // One half of the line after the other, which the compiler may not mix: where stores to both alternate, a line goes to
+        // another core a third slower (measured on EPYC).
+        constexpr std::size_t half = 32, end = offsetof(weftio_cqe, sop_drop_qpn_be);
+        auto* to = reinterpret_cast<std::byte*>(&cqe);
+        const auto* from = reinterpret_cast<const std::byte*>(&model);
+        std::memcpy(to, from, half);
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+        std::memcpy(to + half, from + half, end - half);
         cqe.byte_count_be = weftio_swap32(bytes);
     }
     template <bool Staged>
