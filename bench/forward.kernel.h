@@ -3,7 +3,7 @@
 
 #include "weftio/device/eth_txq.h"
 
-#define BURST 32u
+#define BURST 64u
 
 /* Swaps the Ethernet addresses, as testpmd's macswap does. */
 WEFTIO_FN void swap_addresses(WEFTIO_GLOBAL weftio_u8* frame)

@@ -82,7 +82,7 @@ class tx_queue {
     send_events& events() noexcept { return events_; }
 
  private:
-    static constexpr std::uint16_t burst = 32;
+    static constexpr std::uint16_t burst = 64;
 
     void look();
     bool held();
