@@ -11,6 +11,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <cstdio>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -54,9 +55,10 @@ class measurement {
           in_(port_, device_, {.packets = options.slots, .verify_checksums = options.verify}),
           out_(port_, device_, {.entries = options.slots}),
           frames_(port_, device_, {.count = BURST, .buffer_bytes = options.bytes}),
-          seen_(device_.allocate(options.lanes * sizeof(std::uint32_t), memory_kind::cpu_device)),
-          everything_(port_, {}, flow_action::to(in_))
+          seen_(device_.allocate(options.lanes * sizeof(std::uint32_t), memory_kind::cpu_device))
     {
+        if (options.work != "send") // without a rule nothing is received
+            everything_.emplace(port_, flow_match{}, flow_action::to(in_));
         for (std::uint32_t queue = 0; queue < options.idle_queues; ++queue)
             idle_.emplace_back(port_, device_, eth_txq_options{.entries = 64});
     }
@@ -150,7 +152,7 @@ class measurement {
     eth_txq out_;
     buf_arr frames_;
     memory seen_;
-    flow everything_;
+    std::optional<flow> everything_;
     std::vector<eth_txq> idle_;
 };
 
