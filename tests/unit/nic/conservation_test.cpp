@@ -94,9 +94,11 @@ TEST_F(Conservation, CountsFramesWithoutAnEthernetHeader)
     EXPECT_EQ(rule.hits().packets, 0u);
 }
 
-TEST_F(Conservation, CountsWhatFindsNoFreeSlot)
+class FullQueue : public Conservation, public testing::WithParamInterface<bool> {};
+
+TEST_P(FullQueue, CountsWhatFindsNoFreeSlot)
 {
-    eth_rxq queue(port.get(), cpu, {.packets = depth});
+    eth_rxq queue(port.get(), cpu, {.packets = depth, .verify_checksums = GetParam()});
     flow rule = all_to(queue);
     send(depth + 100);
     EXPECT_EQ(queue.counters().delivered, depth);
@@ -105,9 +107,9 @@ TEST_F(Conservation, CountsWhatFindsNoFreeSlot)
     EXPECT_EQ(rule.hits().packets, depth + 100u);
 }
 
-TEST_F(Conservation, NeverChangesASlotThatTheKernelHolds)
+TEST_P(FullQueue, NeverChangesASlotThatTheKernelHolds)
 {
-    eth_rxq queue(port.get(), cpu, {.packets = depth});
+    eth_rxq queue(port.get(), cpu, {.packets = depth, .verify_checksums = GetParam()});
     flow rule = all_to(queue);
     played_kernel kernel(queue);
     std::deque<weftio_dev_packet> held;
@@ -126,6 +128,9 @@ TEST_F(Conservation, NeverChangesASlotThatTheKernelHolds)
     EXPECT_EQ(queue.counters().delivered + queue.counters().out_of_buffer, next_number);
     EXPECT_EQ(port.counters().received, next_number);
 }
+
+INSTANTIATE_TEST_SUITE_P(Checksums, FullQueue, testing::Values(false, true),
+                         [](const auto& param_info) { return param_info.param ? "verified" : "unverified"; });
 
 /// A frame in one piece, in two, or one of which the driver says something.
 rte_mbuf* any_mbuf(const injected_port& port, std::uint32_t number, std::mt19937& random)

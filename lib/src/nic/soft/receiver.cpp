@@ -173,6 +173,23 @@ std::uint32_t receiver::add_copied(rx_queue& queue, completions& out, std::uint3
     return 1;
 }
 
+/// No slot of `queue`, which all packets are for, is free: drops those that want one, from mbufs_[at] on as far as it goes.
+/// Returns how many. An engine that is given more than its kernel takes spends little on what it drops.
+std::uint32_t receiver::turn_away(rx_queue& queue, std::uint32_t at) noexcept
+{
+    const rx_lender lender = queue.lender();
+    std::uint64_t bytes = 0;
+    std::uint32_t end = at;
+    for (; end < count_ && lender.is_plain(*mbufs_[end]) && !lender.has_lent(mbufs_[end]); ++end)
+        bytes += mbufs_[end]->pkt_len;
+    rte_pktmbuf_free_bulk(&mbufs_[at], end - at);
+    queue.out_of_buffer.add(end - at);
+    dropped_[static_cast<std::size_t>(drop_reason::out_of_buffer)].add(end - at);
+    steering_.count_all(end - at, bytes);
+    received_bytes_.add(bytes);
+    return end - at;
+}
+
 /// Delivers packets, as far as it goes, about which nothing has to be found out: one queue gets all and wants no checksum
 /// verified.
 void receiver::deliver_plain()
@@ -188,6 +205,8 @@ void receiver::deliver_plain()
         std::uint32_t added = out.add_filled(&mbufs_[at], count_ - at);
         if (added == 0)
             added = add_copied(*queue, out, at);
+        if (added == 0 && !hold_ && !queue->has_room())
+            added = turn_away(*queue, at);
         if (added == 0)
             break;
         at += added;

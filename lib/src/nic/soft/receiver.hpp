@@ -99,6 +99,7 @@ class receiver {
     rx_queue* taker_of_all() const;
     void deliver_plain();
     std::uint32_t add_copied(rx_queue& queue, completions& out, std::uint32_t at) noexcept;
+    std::uint32_t turn_away(rx_queue& queue, std::uint32_t at) noexcept;
     bool place(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slot);
     bool place_by_copy(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slot) noexcept;
     bool take(rte_mbuf& mbuf);
