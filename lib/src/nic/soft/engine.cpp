@@ -25,8 +25,9 @@ namespace {
 
 /// A sleep may take this much longer than asked: with a deadline closer than this the engine stays awake.
 constexpr std::uint64_t wake_up_ns = 200'000;
-/// Entries of one queue in one turn of a thread: what a driver takes at once. In inline mode a push is executed whole.
-constexpr std::uint32_t entries_per_turn = 32;
+/// Entries of one queue in one turn of a thread: as many as packets are received in one, so that a kernel that forwards can keep
+/// pace. In inline mode a push is executed whole.
+constexpr std::uint32_t entries_per_turn = 64;
 /// While there are packets to move, a change that took a time is followed by so many times as long without one, at most 1 ms.
 constexpr std::uint64_t turns_to_changes = 255;
 /// Turns between two looks whether the clock is to be compared: microseconds, or a millisecond of an engine that sleeps.
