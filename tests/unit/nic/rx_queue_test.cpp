@@ -2,6 +2,7 @@
 #include "nic/soft/rx_queue.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <random>
 #include <vector>
@@ -88,6 +89,27 @@ TEST_F(RxQueue, FillsWhatIsPostedAndNoMore)
     post(depth + 10);
     EXPECT_EQ(fill(1000), depth);
     EXPECT_EQ(queue.delivered.value(), depth + 10u);
+}
+
+TEST_F(RxQueue, FillsNeighborsInOrderSoThatTheyCanBeCopiedTogether)
+{
+    ASSERT_TRUE(queue.make_headers(nullptr));
+    for (std::uint32_t round = 0; round < 2; ++round) {
+        post(round * depth + 16);
+        for (std::uint32_t slot = 0; slot < 8; ++slot) {
+            ASSERT_TRUE(queue.has_room());
+            ASSERT_EQ(queue.take_slot(), slot);
+            nic::completions(queue, queue.model({})).add(slot, 60);
+        }
+        std::array<rte_mbuf*, 8> lent{};
+        ASSERT_EQ(queue.lend(lent.data(), 8), 8u);
+        for (std::uint32_t at = 0; at < 8; ++at)
+            EXPECT_EQ(queue.lender().slot(lent[at]), 8 + at);
+        for (std::uint32_t at = 8; at-- > 0;)
+            queue.take_back(lent[at]);
+        post((round + 1) * depth);
+        EXPECT_EQ(fill(1000), depth - 8);
+    }
 }
 
 TEST_F(RxQueue, BelievesNoRecordThatClaimsMoreSlotsThanThereAre)

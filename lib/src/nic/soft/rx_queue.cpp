@@ -45,8 +45,11 @@ std::uint32_t rx_queue::reclaim()
     if (more == 0 || stopped_ || posted_ - filled_ + more > ring_.depth)
         return free_count_;
     const std::uint32_t first = posted_ & (ring_.depth - 1), to_the_end = std::min<std::uint32_t>(more, ring_.depth - first);
-    std::uint16_t* free = std::copy_n(&slot_of_[first], to_the_end, free_.data() + free_count_);
-    std::copy_n(slot_of_.data(), more - to_the_end, free);
+    const std::uint16_t* const slots = slot_of_.data();
+    std::uint16_t* free = free_.data() + free_count_;
+    // The last is taken first: so neighbors are filled in order, and a copy engine can take them together.
+    free = std::reverse_copy(slots, slots + (more - to_the_end), free);
+    std::reverse_copy(slots + first, slots + first + to_the_end, free);
     posted_ += more;
     return free_count_ += more;
 }
@@ -99,11 +102,11 @@ unsigned rx_queue::lend(rte_mbuf** mbufs, unsigned most)
     if (free_count_ < most)
         reclaim();
     const std::uint32_t lent = std::min(most, free_count_);
-    free_count_ -= lent;
-    const std::uint16_t* const free = free_.data() + free_count_;
+    const std::uint16_t* free = free_.data() + free_count_;
     rte_mbuf* const headers = headers_.get();
     for (std::uint32_t at = 0; at < lent; ++at)
-        mbufs[at] = headers + free[at];
+        mbufs[at] = headers + *--free;
+    free_count_ -= lent;
     return lent;
 }
 
