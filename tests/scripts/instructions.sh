@@ -32,8 +32,8 @@ while read -r name limit options; do
     echo "$name: $each instructions a packet, at most $limit"
     [ "$each" -le "$limit" ] || failed=1
 done <<END
-receive 121 --do receive
+receive 129 --do receive
 send 183 --do send
-forward 322 --do forward
+forward 330 --do forward
 END
 exit $failed
