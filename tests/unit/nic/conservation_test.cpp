@@ -94,6 +94,18 @@ TEST_F(Conservation, CountsFramesWithoutAnEthernetHeader)
     EXPECT_EQ(rule.hits().packets, 0u);
 }
 
+/// Looks at all packets that are held, and gives some of them back, the oldest first.
+testing::AssertionResult looks_and_gives_back(std::deque<weftio_dev_packet>& held, played_kernel& kernel, std::mt19937& random)
+{
+    for (const weftio_dev_packet& packet : held)
+        if (!is_intact(packet))
+            return testing::AssertionFailure() << "packet " << number_of(packet) << " has changed";
+    auto give_back = static_cast<std::uint32_t>(random() % (held.size() + 1));
+    kernel.release(give_back);
+    held.erase(held.begin(), held.begin() + give_back);
+    return testing::AssertionSuccess();
+}
+
 class FullQueue : public Conservation, public testing::WithParamInterface<bool> {};
 
 TEST_P(FullQueue, CountsWhatFindsNoFreeSlot)
@@ -118,11 +130,7 @@ TEST_P(FullQueue, NeverChangesASlotThatTheKernelHolds)
         send(static_cast<std::uint32_t>(random() % 100));
         for (const weftio_dev_packet& packet : kernel.receive())
             held.push_back(packet);
-        for (const weftio_dev_packet& packet : held)
-            ASSERT_TRUE(is_intact(packet)) << "packet " << number_of(packet) << " in round " << round;
-        auto give_back = static_cast<std::uint32_t>(random() % (held.size() + 1));
-        kernel.release(give_back);
-        held.erase(held.begin(), held.begin() + give_back);
+        ASSERT_TRUE(looks_and_gives_back(held, kernel, random)) << "in round " << round;
     }
     EXPECT_GT(queue.counters().out_of_buffer, 0u);
     EXPECT_EQ(queue.counters().delivered + queue.counters().out_of_buffer, next_number);
@@ -162,11 +170,7 @@ TEST_F(Conservation, DeliversEveryKindOfMbufInOrderWhereNothingIsVerified)
             ASSERT_EQ(number_of(packet), expected++);
             held.push_back(packet);
         }
-        for (const weftio_dev_packet& packet : held)
-            ASSERT_TRUE(is_intact(packet)) << "packet " << number_of(packet) << " in round " << round;
-        auto give_back = static_cast<std::uint32_t>(random() % (held.size() + 1));
-        kernel.release(give_back);
-        held.erase(held.begin(), held.begin() + give_back);
+        ASSERT_TRUE(looks_and_gives_back(held, kernel, random)) << "in round " << round;
     }
     EXPECT_EQ(expected, next_number);
     EXPECT_EQ(queue.counters().delivered, next_number);
