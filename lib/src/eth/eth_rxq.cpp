@@ -29,6 +29,13 @@ void check(const eth_rxq_options& options)
                                                         options.max_packet_bytes, smallest_slot, largest_slot));
 }
 
+/// The next odd number of cache lines: first lines of slots that are an even number apart share half the sets of a cache, or
+/// fewer, while the others lie idle.
+constexpr std::uint32_t odd_lines(std::uint32_t bytes)
+{
+    return ((bytes + 63) / 64 | 1) * 64;
+}
+
 /// What lies in front of the slots: completions, receive entries, the doorbell record on a line of its own.
 struct ring_layout {
     std::size_t entries, dbrec, bytes;
@@ -95,8 +102,9 @@ class eth_rxq_life final : public detail::lifeline {
 eth_rxq_life::eth_rxq_life(std::shared_ptr<nic::soft_port> nic, std::shared_ptr<const nic::home> home, const device& device,
                            const eth_rxq_options& options)
     : nic_(std::move(nic)), home_(std::move(home)), where_(device), options_(options),
-      slot_bytes_((options.max_packet_bytes + 63) / 64 * 64), stride_bytes_(nic::rx_ring::headroom_bytes + slot_bytes_),
-      layout_(options.packets), ring_(device.allocate(layout_.bytes, memory_kind::cpu_device)),
+      slot_bytes_((options.max_packet_bytes + 63) / 64 * 64),
+      stride_bytes_(odd_lines(nic::rx_ring::headroom_bytes + slot_bytes_)), layout_(options.packets),
+      ring_(device.allocate(layout_.bytes, memory_kind::cpu_device)),
       slots_(device.allocate(std::size_t{options.packets} * stride_bytes_, memory_kind::cpu_device)),
       control_(device.allocate(sizeof(weftio_dev_control), memory_kind::cpu_device)),
       handle_(device.allocate(sizeof(weftio_dev_eth_rxq), memory_kind::device))
