@@ -16,20 +16,26 @@
 
 namespace weftio::nic {
 
-/// What the engine remembers of an entry until it completes. Four bytes that are compared as one word.
-struct alignas(4) sent_entry {
+/// What the engine remembers of an entry until it completes, in one word.
+struct alignas(8) sent_entry {
     std::uint8_t blocks = 1;
     bool event = false; ///< the host wants to be told
     bool frame = false; ///< a frame, not a wait
     refusal reason = refusal::none;
+    std::uint32_t bytes = 0; ///< of a frame
 
-    bool operator==(const sent_entry& other) const noexcept
+    /// One block, a frame, sent, and nobody wants to be told: nearly all are.
+    bool is_plain() const noexcept { return static_cast<std::uint32_t>(std::bit_cast<std::uint64_t>(*this)) == plain_word(); }
+    /// Becomes that of a plain frame of `count` bytes.
+    void be_plain(std::uint32_t count) noexcept
     {
-        return std::bit_cast<std::uint32_t>(*this) == std::bit_cast<std::uint32_t>(other);
+        const std::uint64_t word = std::uint64_t{count} << 32 | plain_word(); // else GCC stores byte by byte
+        std::memcpy(static_cast<void*>(this), &word, sizeof word);
     }
+
+ private:
+    static constexpr std::uint32_t plain_word() noexcept { return 1U | 1U << 16; }
 };
-/// Nearly all are.
-inline constexpr sent_entry plain_frame{.blocks = 1, .event = false, .frame = true, .reason = refusal::none};
 
 /// One header a slot of a send ring. It has two references while a driver has the mbuf: the driver's, and the engine's, which
 /// is never given up. A driver that is done frees the mbuf, and the loss of its reference is the completion. From any thread.
@@ -38,8 +44,6 @@ struct alignas(64) send_header {
     static constexpr std::size_t bounce_bytes = 128;
 
     rte_mbuf mbuf;
-    sent_entry entry; ///< that uses the slot
-    std::uint32_t bytes = 0;
     std::array<std::byte, bounce_bytes> bounce{}; ///< bytes that came inside the entry, and padding
 
     /// Makes the mbuf that of a frame of `count` bytes that lies there. The driver gets it next.
@@ -55,13 +59,6 @@ struct alignas(64) send_header {
                       offsetof(rte_mbuf, data_len) == offsetof(rte_mbuf, pkt_len) + 4);
         store<offsetof(rte_mbuf, data_off)>(std::uint32_t{2} << 16);
         store<offsetof(rte_mbuf, pkt_len)>(std::uint64_t{count} << 32 | count); // vlan_tci too
-    }
-    /// The entry is a plain_frame of `count` bytes.
-    void remember_plain(std::uint32_t count) noexcept
-    {
-        constexpr auto word = std::bit_cast<std::uint32_t>(plain_frame); // else GCC stores byte by byte
-        std::memcpy(static_cast<void*>(&entry), &word, sizeof entry);
-        bytes = count;
     }
     /// No driver has it, or none any more. Release: its last read of the frame is over.
     void settle() noexcept { references().store(1, std::memory_order_release); }

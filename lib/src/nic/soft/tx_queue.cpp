@@ -29,7 +29,7 @@ bool asks_for_checksums(const entry& entry)
 } // namespace
 
 tx_queue::tx_queue(const tx_ring& ring, const wire& wire, const key_table& keys, std::unique_ptr<send_header[]> headers)
-    : ring_(ring), wire_(wire), keys_(keys), headers_(std::move(headers)), pacing_(ring.horizon_ns),
+    : ring_(ring), wire_(wire), keys_(keys), headers_(std::move(headers)), sent_(ring.entries.depth), pacing_(ring.horizon_ns),
       events_(2 * ring.entries.depth)
 {}
 
@@ -97,6 +97,7 @@ std::uint32_t tx_queue::execute_plain(std::uint32_t most)
     const key_entry region = *found; // copies, here and above: what is written below could be these, for all the compiler knows
     std::uint64_t start = plain_start(ring, first);
     send_header* head = &headers_[slot];
+    sent_entry* const sent = &sent_[slot];
     rte_mbuf** const staged = &staged_[staged_end_];
     std::uint32_t done = 0;
     for (plain_send frame; done < wanted; ++done, ++head, block += 16, start += next_plain_start) {
@@ -105,7 +106,7 @@ std::uint32_t tx_queue::execute_plain(std::uint32_t most)
             !region.holds(frame.address, frame.bytes))
             break;
         head->lend(region.cpu + (frame.address - region.device_base), frame.bytes);
-        head->remember_plain(frame.bytes);
+        sent[done].be_plain(frame.bytes);
         staged[done] = &head->mbuf;
     }
     staged_end_ = static_cast<std::uint16_t>(staged_end_ + done);
@@ -252,16 +253,12 @@ rte_mbuf* tx_queue::copied(const entry& entry, const frame_pieces& pieces, send_
 /// The entry has been executed. A frame comes back from the driver, anything else is done at once.
 void tx_queue::finish(std::uint32_t index, const entry& entry, bool frame, std::uint32_t bytes)
 {
-    send_header& head = header(index);
-    head.entry.blocks = static_cast<std::uint8_t>(entry.blocks());
-    head.entry.event = entry.event;
-    head.entry.frame = frame;
-    head.bytes = bytes;
-    head.entry.reason = refusal::none;
+    sent_at(index) = {
+        .blocks = static_cast<std::uint8_t>(entry.blocks()), .event = entry.event, .frame = frame, .bytes = bytes};
     next_ = index + entry.blocks();
     if (frame)
         return;
-    head.settle();
+    header(index).settle();
     if (staged_end_ == 0)
         handed_ = next_;
     enqueued.add(1);
@@ -303,19 +300,19 @@ unsigned tx_queue::complete()
     std::uint32_t last = completed_ - 1;
     refusal reason = refusal::none;
     while (completed_ != handed_ && header(completed_).returned()) {
-        send_header& head = header(completed_);
-        reason = head.entry.reason;
+        const sent_entry& entry = sent_at(completed_);
+        reason = entry.reason;
         if (reason == refusal::none) {
-            frames += head.entry.frame;
-            others += !head.entry.frame;
-            bytes += head.entry.frame ? head.bytes : 0;
-            if (head.entry.event)
+            frames += entry.frame;
+            others += !entry.frame;
+            bytes += entry.frame ? entry.bytes : 0;
+            if (entry.event)
                 events_.put({.position = completed_, .reason = refusal::none, .time_ns = now_ns});
         } else if (reason != refusal::flushed) {
             publish(completed_, reason, now_ns);
         }
         last = completed_;
-        completed_ += head.entry.blocks;
+        completed_ += entry.blocks;
     }
     if (completed_ != before) {
         sent.add(frames);
@@ -337,11 +334,12 @@ std::uint32_t tx_queue::complete_plain()
     send_header* const first = &headers_[slot];
     send_header* const end = first + std::min(handed_ - completed_, depth - slot);
     std::uint64_t bytes = 0;
+    const sent_entry* entry = &sent_[slot];
     send_header* head = first;
-    for (; head != end; ++head) {
-        if (!head->returned() || head->entry != plain_frame)
+    for (; head != end; ++head, ++entry) {
+        if (!head->returned() || !entry->is_plain())
             break;
-        bytes += head->bytes;
+        bytes += entry->bytes;
     }
     const auto done = static_cast<std::uint32_t>(head - first);
     completed_ += done;
@@ -392,10 +390,10 @@ void tx_queue::refuse_record()
 /// The block at `index` is done without having been executed.
 void tx_queue::bury(std::uint32_t index, refusal reason)
 {
-    send_header& head = header(index);
-    head.entry.blocks = 1;
-    head.entry.reason = reason;
-    head.settle();
+    sent_entry& entry = sent_at(index);
+    entry.blocks = 1;
+    entry.reason = reason;
+    header(index).settle();
 }
 
 /// So are all from `from` on. Those in front complete as they come back.
@@ -417,9 +415,9 @@ void tx_queue::stop()
         unprepare();
     pacing_.forget();
     std::uint16_t frame = 0;
-    for (std::uint32_t index = handed_; index != next_; index += header(index).entry.blocks)
-        if (header(index).entry.frame && header(index).entry.reason == refusal::none && frame++ >= staged_first_) {
-            header(index).entry.reason = refusal::flushed;
+    for (std::uint32_t index = handed_; index != next_; index += sent_at(index).blocks)
+        if (sent_at(index).frame && sent_at(index).reason == refusal::none && frame++ >= staged_first_) {
+            sent_at(index).reason = refusal::flushed;
             flushed.add(1);
             enqueued.add(1);
         }
@@ -452,10 +450,10 @@ void tx_queue::restart(const tx_ring& ring, std::uint32_t index) noexcept
 
 bool tx_queue::uses(const std::byte* begin, std::size_t bytes) noexcept
 {
-    for (std::uint32_t index = completed_; index != next_; index += header(index).entry.blocks) {
+    for (std::uint32_t index = completed_; index != next_; index += sent_at(index).blocks) {
         send_header& head = header(index);
         auto* frame = static_cast<const std::byte*>(head.mbuf.buf_addr);
-        if (head.entry.frame && !head.returned() && !std::less<>()(frame, begin) && std::less<>()(frame, begin + bytes))
+        if (sent_at(index).frame && !head.returned() && !std::less<>()(frame, begin) && std::less<>()(frame, begin + bytes))
             return true;
     }
     return false;

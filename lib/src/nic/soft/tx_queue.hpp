@@ -106,12 +106,14 @@ class tx_queue {
     void refuse_record();
     void bury(std::uint32_t index, refusal reason);
     void flush(std::uint32_t from);
+    sent_entry& sent_at(std::uint32_t index) { return sent_[index & (ring_.entries.depth - 1)]; }
     send_header& header(std::uint32_t index) { return headers_[index & (ring_.entries.depth - 1)]; }
 
     tx_ring ring_;
     wire wire_;
     const key_table& keys_;
     std::unique_ptr<send_header[]> headers_;
+    std::vector<sent_entry> sent_;
     pacing pacing_;
     send_events events_;
 
