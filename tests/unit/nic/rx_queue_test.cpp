@@ -4,11 +4,14 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <numeric>
 #include <random>
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <rte_ether.h>
 #include <rte_mbuf.h>
+#include <rte_mempool.h>
 
 namespace weftio::nic {
 namespace {
@@ -110,6 +113,49 @@ TEST_F(RxQueue, FillsNeighborsInOrderSoThatTheyCanBeCopiedTogether)
         post((round + 1) * depth);
         EXPECT_EQ(fill(1000), depth - 8);
     }
+}
+
+TEST_F(RxQueue, CopiesFramesOfEveryLength)
+{
+    rte_mempool someones{};
+    mbuf.pool = &someones;
+    std::iota(std::begin(frame), std::end(frame), std::uint8_t{1});
+    post(depth);
+    for (std::uint32_t slot = 0, bytes = RTE_ETHER_HDR_LEN; bytes <= stride_bytes; ++slot, ++bytes) {
+        mbuf.data_len = static_cast<std::uint16_t>(bytes);
+        mbuf.pkt_len = bytes;
+        rte_mbuf_refcnt_set(&mbuf, 2); // freed, it is still ours
+        rte_mbuf* one = &mbuf;
+        const weftio_cqe model = queue.model({});
+        ASSERT_EQ(nic::completions(queue, model).add_copied(&one, 1), 1u);
+        EXPECT_EQ(rte_mbuf_refcnt_read(&mbuf), 1);
+        EXPECT_EQ(std::memcmp(queue.slot(slot), frame, bytes), 0) << bytes;
+        const bool full = bytes == stride_bytes;
+        EXPECT_EQ(full || queue.slot(slot)[bytes] == canary, true) << bytes;
+    }
+    EXPECT_TRUE(slots.guards_intact());
+}
+
+TEST_F(RxQueue, CopiesUpToTheLastFreeSlotAndToTheEndOfTheRing)
+{
+    rte_mempool someones{};
+    mbuf.pool = &someones;
+    std::array<rte_mbuf*, depth> burst;
+    burst.fill(&mbuf);
+    auto copied = [&](std::uint32_t count) {
+        rte_mbuf_refcnt_set(&mbuf, depth + 1);
+        const weftio_cqe model = queue.model({});
+        return nic::completions(queue, model).add_copied(burst.data(), count);
+    };
+    EXPECT_EQ(copied(5), 0u);
+    post(10);
+    EXPECT_EQ(copied(depth), 10u);
+    post(depth + 10);
+    EXPECT_EQ(copied(depth), depth - 10);
+    EXPECT_EQ(copied(depth), 10u);
+    EXPECT_EQ(copied(1), 0u);
+    EXPECT_TRUE(completions.guards_intact());
+    EXPECT_TRUE(slots.guards_intact());
 }
 
 TEST_F(RxQueue, BelievesNoRecordThatClaimsMoreSlotsThanThereAre)

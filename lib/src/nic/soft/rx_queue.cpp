@@ -1,7 +1,5 @@
 #include "nic/soft/rx_queue.hpp"
 
-#include <rte_memcpy.h>
-
 #include <algorithm>
 #include <bit>
 #include <cstddef>
@@ -10,9 +8,27 @@
 #include <numeric>
 #include <utility>
 
+#include "nic/soft/send_headers.hpp"
+
 namespace weftio::nic {
 
 static_assert(rx_ring::headroom_bytes == RTE_PKTMBUF_HEADROOM);
+
+namespace {
+
+/// Short frames, of which there are the most a second, without a call: copies overlap where they have to.
+void copy_frame(std::byte* to, const std::byte* from, std::uint32_t bytes) noexcept
+{
+    constexpr std::uint32_t half = 32;
+    if (bytes < half || bytes > 2 * half) {
+        std::memcpy(to, from, bytes);
+        return;
+    }
+    std::memcpy(to, from, half);
+    std::memcpy(to + (bytes - half), from + (bytes - half), half);
+}
+
+} // namespace
 
 rx_queue::rx_queue(const rx_ring& ring) : ring_(ring), free_(ring.depth), slot_of_(ring.depth), staging_(staging_for(ring))
 {
@@ -99,9 +115,7 @@ bool rx_queue::make_headers(rte_mempool* pool) noexcept
 
 unsigned rx_queue::lend(rte_mbuf** mbufs, unsigned most)
 {
-    if (free_count_ < most)
-        reclaim();
-    const std::uint32_t lent = std::min(most, free_count_);
+    const std::uint32_t lent = std::min(most, free_at_least(most));
     const std::uint16_t* free = free_.data() + free_count_;
     rte_mbuf* const headers = headers_.get();
     for (std::uint32_t at = 0; at < lent; ++at)
@@ -110,21 +124,21 @@ unsigned rx_queue::lend(rte_mbuf** mbufs, unsigned most)
     return lent;
 }
 
-/// @param place  the slot in which it has seen to it that the packet lies, or the ring's depth
+/// Adds packets, at most to the end of the ring.
+/// @param place  (at, mbuf) the slot in which the packet lies, or the ring's depth: then neither this nor what follows is added
 template <bool Staged, class Place>
 std::uint32_t completions::add_plain(rte_mbuf* const* mbufs, std::uint32_t count, Place&& place) noexcept
 {
-    const rx_lender lender = queue_.lender(); // copies: what is written below could be these, for all the compiler knows
-    const weftio_cqe model = model_;
+    const weftio_cqe model = model_; // a copy: what is written below could be this, for all the compiler knows
     const std::uint32_t first = index_ & mask_, most = std::min(count, mask_ + 1 - first);
     const std::uint32_t of_slot_0 = weftio_cqe_publication(0, WEFTIO_CQE_OPCODE_RESPONDER_SEND, index_ >> log_depth_);
     weftio_cqe* const cqes = &cqes_[first];
     std::uint16_t* const slot_of = &slot_of_[first];
     std::uint64_t bytes = 0;
     std::uint32_t added = 0;
-    for (; added < most && lender.is_plain(*mbufs[added]); ++added) {
+    for (; added < most; ++added) {
         const rte_mbuf& mbuf = *mbufs[added];
-        const std::uint32_t placed = place(mbuf);
+        const std::uint32_t placed = place(added, mbuf);
         if (placed > mask_)
             break;
         const std::uint32_t length = mbuf.pkt_len;
@@ -142,24 +156,29 @@ std::uint32_t completions::add_plain(rte_mbuf* const* mbufs, std::uint32_t count
 
 std::uint32_t completions::add_filled(rte_mbuf* const* mbufs, std::uint32_t count) noexcept
 {
-    auto place = [lender = queue_.lender()](const rte_mbuf& mbuf) {
-        return lender.has_filled(mbuf) ? static_cast<std::uint32_t>(lender.slot(&mbuf)) : UINT32_MAX;
+    auto place = [lender = queue_.lender()](std::uint32_t, const rte_mbuf& mbuf) {
+        return lender.is_plain(mbuf) && lender.has_filled(mbuf) ? static_cast<std::uint32_t>(lender.slot(&mbuf)) : UINT32_MAX;
     };
     return staging_ ? add_plain<true>(mbufs, count, place) : add_plain<false>(mbufs, count, place);
 }
 
-std::uint32_t completions::add_copied(rte_mbuf** mbufs, std::uint32_t count) noexcept
+std::uint32_t completions::add_copied(rte_mbuf* const* mbufs, std::uint32_t count) noexcept
 {
-    auto place = [this, lender = queue_.lender()](const rte_mbuf& mbuf) {
-        if (lender.has_lent(&mbuf) || mbuf.nb_segs != 1 || !queue_.has_room())
-            return UINT32_MAX;
-        const std::uint32_t slot = queue_.take_slot();
-        rte_memcpy(queue_.slot(slot), rte_pktmbuf_mtod(&mbuf, const std::byte*), mbuf.pkt_len);
-        return slot;
-    };
-    const std::uint32_t added = staging_ ? add_plain<true>(mbufs, count, place) : add_plain<false>(mbufs, count, place);
-    rte_pktmbuf_free_bulk(mbufs, added);
-    return added;
+    const rx_lender lender = queue_.lender();
+    const std::uint32_t to_the_end = mask_ + 1 - (index_ & mask_);
+    const std::uint32_t most = std::min({count, queue_.free_at_least(count), to_the_end});
+    const std::uint16_t* const free = queue_.free_.data() + queue_.free_count_;
+    auto place = [free](std::uint32_t at, const rte_mbuf&) { return std::uint32_t{*(free - 1 - at)}; };
+    // One loop copies, the next one completes: both in one took 3 ns a packet more.
+    std::uint32_t copied = 0;
+    for (; copied < most && lender.is_plain(*mbufs[copied]) && lender.is_elsewhere(*mbufs[copied]); ++copied) {
+        const rte_mbuf& mbuf = *mbufs[copied];
+        copy_frame(queue_.slot(place(copied, mbuf)), rte_pktmbuf_mtod(&mbuf, const std::byte*), mbuf.pkt_len);
+    }
+    staging_ ? add_plain<true>(mbufs, copied, place) : add_plain<false>(mbufs, copied, place);
+    queue_.free_count_ -= copied;
+    give_back(mbufs, copied);
+    return copied;
 }
 
 void rx_queue::stop()

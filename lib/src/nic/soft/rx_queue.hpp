@@ -64,6 +64,8 @@ struct rx_lender {
     {
         return has_lent(&mbuf) && mbuf.nb_segs == 1 && mbuf.data_off == rx_ring::headroom_bytes;
     }
+    /// Whether the packet lies in one piece outside the slots.
+    bool is_elsewhere(const rte_mbuf& mbuf) const { return !has_lent(&mbuf) && mbuf.nb_segs == 1; }
     /// Whether the driver says nothing of the packet but its length, and that is one of a frame that fits a slot.
     bool is_plain(const rte_mbuf& mbuf) const
     {
@@ -87,6 +89,8 @@ class rx_queue {
     bool has_room() { return free_count_ != 0 || reclaim() != 0; }
     /// Reads the doorbell record. Returns how many slots are free.
     std::uint32_t reclaim();
+    /// Reads the doorbell record when fewer than `wanted` are known to be free. Returns how many are.
+    std::uint32_t free_at_least(std::uint32_t wanted) { return free_count_ < wanted ? reclaim() : free_count_; }
     /// Takes a free slot, which nobody else looks at before complete(). @pre has_room()
     std::uint32_t take_slot() { return free_[--free_count_]; }
     std::byte* slot(std::uint32_t number) const { return ring_.slots + std::size_t{number} * ring_.stride_bytes; }
@@ -179,7 +183,7 @@ class completions {
     std::uint32_t add_filled(rte_mbuf* const* mbufs, std::uint32_t count) noexcept;
     /// The same for plain packets that lie elsewhere, in one piece each, while slots are free: copies them there and frees
     /// their mbufs.
-    std::uint32_t add_copied(rte_mbuf** mbufs, std::uint32_t count) noexcept;
+    std::uint32_t add_copied(rte_mbuf* const* mbufs, std::uint32_t count) noexcept;
     std::uint32_t count() const { return index_ - first_; }
     std::uint64_t bytes() const { return bytes_; }
 

@@ -21,6 +21,9 @@ int nothing_to_give(rte_mempool*, void**, unsigned)
     return -ENOBUFS;
 }
 
+/// Of send pools, among those of DPDK. Negative before there is one.
+std::atomic<int> send_operations{-1};
+
 rte_mempool* made_pool()
 {
     static const int operations = [] {
@@ -30,11 +33,23 @@ rte_mempool* made_pool()
         return register_pool_operations("weftio_send", ours);
     }();
     static std::atomic<unsigned> made{0};
-    (void)operations;
+    send_operations.store(operations, std::memory_order_relaxed);
     return make_bare_pool(fmt::format("weftio_tx_{}", made.fetch_add(1)), "weftio_send", nullptr, UINT16_MAX);
 }
 
 } // namespace
+
+void give_back(rte_mbuf* const* mbufs, std::uint32_t count) noexcept
+{
+    const int ours = send_operations.load(std::memory_order_relaxed);
+    for (std::uint32_t at = 0; at < count; ++at) {
+        rte_mbuf* const mbuf = mbufs[at];
+        if (mbuf->pool->ops_index == ours && mbuf->nb_segs == 1 && rte_mbuf_refcnt_read(mbuf) == 2)
+            reinterpret_cast<send_header*>(mbuf)->settle(); // which the mbuf begins
+        else
+            rte_pktmbuf_free(mbuf);
+    }
+}
 
 send_pool::~send_pool()
 {
