@@ -146,7 +146,6 @@ refusal fetch(const entry_ring& ring, std::uint32_t index, std::uint32_t availab
     for (std::uint32_t at = 0; at < words_per_segment; ++at)
         out.words[at] = word(at);
     std::uint32_t head = weftio_swap32(out.words[0]), queue_ds = weftio_swap32(out.words[1]);
-    ask_for_entries(ring, index, available);
     out.segments = 1; // what a refused entry counts as
     if ((head >> 8 & 0xffff) != (index & 0xffff))
         return refusal::wrong_index;

@@ -56,15 +56,6 @@ struct entry {
     std::uint32_t blocks() const noexcept { return (segments + 3) / 4; }
 };
 
-/// A kernel on another core wrote the entries: asks for the one a few ahead while the one at `index` is executed, if it is
-/// among the `available` ones; further on the kernel may be writing.
-inline void ask_for_entries(const entry_ring& ring, std::uint32_t index, std::uint32_t available) noexcept
-{
-    constexpr std::uint32_t ahead = 8;
-    if (available > ahead)
-        __builtin_prefetch(&ring.words[std::size_t{(index + ahead) & (ring.depth - 1)} * 16]);
-}
-
 /// What nearly all entries are: a SEND of one piece of memory, as it is, of which the host need not be told.
 struct plain_send {
     std::uint64_t address = 0;

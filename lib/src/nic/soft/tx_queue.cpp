@@ -101,7 +101,6 @@ std::uint32_t tx_queue::execute_plain(std::uint32_t most)
     rte_mbuf** const staged = &staged_[staged_end_];
     std::uint32_t done = 0;
     for (plain_send frame; done < wanted; ++done, ++head, block += 16, start += next_plain_start) {
-        ask_for_entries(ring, first + done, available - done);
         if (!read_plain_send(block, start, frame) || frame.bytes - shortest_frame > span || frame.key != key ||
             !region.holds(frame.address, frame.bytes))
             break;
