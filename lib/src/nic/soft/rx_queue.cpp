@@ -129,8 +129,8 @@ unsigned rx_queue::lend(rte_mbuf** mbufs, unsigned most)
 template <bool Staged, class Place>
 std::uint32_t completions::add_plain(rte_mbuf* const* mbufs, std::uint32_t count, Place&& place) noexcept
 {
-    const weftio_cqe model = model_; // a copy: what is written below could be this, for all the compiler knows
-    const std::uint32_t first = index_ & mask_, most = std::min(count, mask_ + 1 - first);
+    const weftio_cqe model = model_; // copies: what is written below could be these, for all the compiler knows
+    const std::uint32_t mask = mask_, first = index_ & mask, most = std::min(count, mask + 1 - first);
     const std::uint32_t of_slot_0 = weftio_cqe_publication(0, WEFTIO_CQE_OPCODE_RESPONDER_SEND, index_ >> log_depth_);
     weftio_cqe* const cqes = &cqes_[first];
     std::uint16_t* const slot_of = &slot_of_[first];
@@ -139,7 +139,7 @@ std::uint32_t completions::add_plain(rte_mbuf* const* mbufs, std::uint32_t count
     for (; added < most; ++added) {
         const rte_mbuf& mbuf = *mbufs[added];
         const std::uint32_t placed = place(added, mbuf);
-        if (placed > mask_)
+        if (placed > mask)
             break;
         const std::uint32_t length = mbuf.pkt_len;
         const auto slot = static_cast<std::uint16_t>(placed);
@@ -162,7 +162,7 @@ std::uint32_t completions::add_filled(rte_mbuf* const* mbufs, std::uint32_t coun
     return staging_ ? add_plain<true>(mbufs, count, place) : add_plain<false>(mbufs, count, place);
 }
 
-std::uint32_t completions::add_copied(rte_mbuf* const* mbufs, std::uint32_t count) noexcept
+std::uint32_t completions::add_copied(rte_mbuf** mbufs, std::uint32_t count) noexcept
 {
     const rx_lender lender = queue_.lender();
     const std::uint32_t to_the_end = mask_ + 1 - (index_ & mask_);

@@ -39,15 +39,20 @@ rte_mempool* made_pool()
 
 } // namespace
 
-void give_back(rte_mbuf* const* mbufs, std::uint32_t count) noexcept
+void give_back(rte_mbuf** mbufs, std::uint32_t count) noexcept
 {
     const int ours = send_operations.load(std::memory_order_relaxed);
-    for (std::uint32_t at = 0; at < count; ++at) {
-        rte_mbuf* const mbuf = mbufs[at];
-        if (mbuf->pool->ops_index == ours && mbuf->nb_segs == 1 && rte_mbuf_refcnt_read(mbuf) == 2)
-            reinterpret_cast<send_header*>(mbuf)->settle(); // which the mbuf begins
-        else
-            rte_pktmbuf_free(mbuf);
+    auto is_lent_once = [ours](const rte_mbuf& mbuf) {
+        return mbuf.pool->ops_index == ours && mbuf.nb_segs == 1 && rte_mbuf_refcnt_read(&mbuf) == 2;
+    };
+    for (std::uint32_t at = 0; at < count;) {
+        for (; at < count && is_lent_once(*mbufs[at]); ++at)
+            reinterpret_cast<send_header*>(mbufs[at])->settle(); // which the mbuf begins
+        const std::uint32_t first = at;
+        while (at < count && !is_lent_once(*mbufs[at]))
+            ++at;
+        if (first != at)
+            rte_pktmbuf_free_bulk(&mbufs[first], at - first);
     }
 }
 

@@ -76,7 +76,7 @@ struct alignas(64) send_header {
 
 /// Frees mbufs. For one that a send queue has lent to a port on which it was received, of this program, that takes no locked
 /// instruction: two references are the queue's and the caller's, and nobody else can make a third.
-void give_back(rte_mbuf* const* mbufs, std::uint32_t count) noexcept;
+void give_back(rte_mbuf** mbufs, std::uint32_t count) noexcept;
 
 /// The pool that headers are said to be of. Drivers that put mbufs back without a look at their references find it too. Must
 /// outlive the port's device, whose driver may hold mbufs to its end.
