@@ -20,11 +20,13 @@ class GivingBack : public testing::Test {
     GivingBack() { pool = rte_pktmbuf_pool_create("giving_back", others, 0, 0, 256, SOCKET_ID_ANY); }
     ~GivingBack() override { rte_mempool_free(pool); }
     void lend(std::uint32_t slot) { headers[slot].lend(frame.data(), static_cast<std::uint32_t>(frame.size())); }
-    void give_back(std::uint32_t slot)
+    /// As a receiver does.
+    static void give_back(rte_mbuf& mbuf)
     {
-        rte_mbuf* mbuf = &headers[slot].mbuf;
-        nic::give_back(&mbuf, 1);
+        if (!lent_headers().give_back(mbuf))
+            rte_pktmbuf_free(&mbuf);
     }
+    void give_back(std::uint32_t slot) { give_back(headers[slot].mbuf); }
 
     test::injected_port port; // for DPDK
     send_pool sends;
@@ -74,7 +76,8 @@ TEST_F(GivingBack, FreesTheMbufsOfOthersFromTwoThreadsAtOnce)
         auto one_half = [&] {
             for (++ready; ready != 2;)
                 std::this_thread::yield();
-            nic::give_back(shared.data(), others);
+            for (rte_mbuf* mbuf : shared)
+                give_back(*mbuf);
         };
         std::thread other(one_half);
         one_half();

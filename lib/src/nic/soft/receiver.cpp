@@ -165,10 +165,12 @@ std::uint32_t receiver::add_copied(rx_queue& queue, completions& out, std::uint3
     const std::uint64_t before = out.bytes();
     const std::uint32_t added = out.add_copied(&mbufs_[at], count_ - at);
     copied_bytes_.add(out.bytes() - before);
+    if (added != 0)
+        return added;
     const std::uint32_t bytes = mbufs_[at]->pkt_len;
     std::uint32_t slot = 0;
-    if (added != 0 || !place_by_copy(queue, *mbufs_[at], slot))
-        return added;
+    if (!place_by_copy(queue, *mbufs_[at], slot))
+        return 0;
     out.add(slot, bytes);
     return 1;
 }

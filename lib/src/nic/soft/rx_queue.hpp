@@ -181,15 +181,15 @@ class completions {
     /// Adds packets, as far as it goes and at most to the end of the ring, that lie in slots of the queue and are plain.
     /// Returns how many.
     std::uint32_t add_filled(rte_mbuf* const* mbufs, std::uint32_t count) noexcept;
-    /// The same for plain packets that lie elsewhere, in one piece each, while slots are free: copies them there and frees
-    /// their mbufs.
+    /// The same for plain packets that lie elsewhere, in one piece each, while slots are free, some at a time: copies them there
+    /// and frees their mbufs. What `mbufs` named them is lost.
     std::uint32_t add_copied(rte_mbuf** mbufs, std::uint32_t count) noexcept;
     std::uint32_t count() const { return index_ - first_; }
     std::uint64_t bytes() const { return bytes_; }
 
  private:
-    template <bool Staged, class Place>
-    std::uint32_t add_plain(rte_mbuf* const* mbufs, std::uint32_t count, Place&& place) noexcept;
+    template <bool Staged, class Next>
+    std::uint32_t add_plain(std::uint32_t count, Next&& next) noexcept;
     static void fill(weftio_cqe& cqe, const weftio_cqe& model, std::uint32_t bytes) noexcept
     {
         // One half of the line after the other, which the compiler may not mix: where stores to both alternate, a line goes to

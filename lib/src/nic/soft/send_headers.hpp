@@ -2,6 +2,7 @@
 #pragma once
 
 #include <rte_mbuf.h>
+#include <rte_mempool.h>
 
 #include <array>
 #include <atomic>
@@ -74,9 +75,24 @@ struct alignas(64) send_header {
     std::atomic_ref<std::uint16_t> references() noexcept { return std::atomic_ref<std::uint16_t>(mbuf.refcnt); }
 };
 
-/// Frees mbufs. For one that a send queue has lent to a port on which it was received, of this program, that takes no locked
-/// instruction: two references are the queue's and the caller's, and nobody else can make a third.
-void give_back(rte_mbuf** mbufs, std::uint32_t count) noexcept;
+/// Tells headers of send queues, as they come back as received packets, from other mbufs.
+class lent_headers {
+ public:
+    /// Gives back a frame that this program has sent and received, without a locked instruction: two references are the queue's
+    /// and the caller's, and nobody else can make a third. Returns false for any other mbuf, which is to be freed.
+    bool give_back(rte_mbuf& mbuf) const noexcept
+    {
+        if (mbuf.pool->ops_index != operations_ || mbuf.nb_segs != 1 || rte_mbuf_refcnt_read(&mbuf) != 2)
+            return false;
+        reinterpret_cast<send_header&>(mbuf).settle(); // which the mbuf begins
+        return true;
+    }
+
+ private:
+    friend class send_pool;
+    static std::atomic<int> made; ///< of send pools, among the operations of DPDK; negative before there are any
+    const int operations_ = made.load(std::memory_order_relaxed);
+};
 
 /// The pool that headers are said to be of. Drivers that put mbufs back without a look at their references find it too. Must
 /// outlive the port's device, whose driver may hold mbufs to its end.
