@@ -110,6 +110,7 @@ class send_side {
  public:
     void execute(numbers in);
     std::uint64_t executed() const { return queue_.nic().enqueued.value() - queue_.nic().flushed.value(); }
+    void lose_port();
 
  private:
     void operate(numbers& in);
@@ -315,10 +316,11 @@ void send_side::check_completion(const guarded_queue& queue) const
            "a syndrome is one of those there are");
 }
 
-/// A queue in whatever state ends, starts again at `index`, and sends.
+/// A queue in whatever state goes from an engine to one, ends, starts again at `index`, and sends.
 void send_side::reset(std::uint32_t index)
 {
     nic::tx_queue& nic = queue_.nic();
+    sender_.take_up(queue_.number(), sender_.give_up(queue_.number()));
     nic.stop();
     wire_.set(~std::uint64_t{0}, false);
     expect(sender_.drained(queue_.number()), "a queue is drained once the driver has given back its frames");
@@ -348,6 +350,17 @@ void send_side::execute(numbers in)
     expect(failures_told_ == queue_.nic().failed_entries.value(), "every failure is told");
 }
 
+/// The last thing: the port is gone with an entry on its way, and queues go too.
+void send_side::lose_port()
+{
+    append_good(queue_);
+    sender_.lose_port();
+    expect(queue_.nic().failed() && neighbor_.nic().failed(), "queues of a port that has gone are in error");
+    expect(conserves(queue_.nic()), "enqueued = sent + waited + failed + flushed, port gone");
+    sender_.remove(queue_.number());
+    sender_.remove(neighbor_.number());
+}
+
 /// Tells at the end what was executed. Entries that were flushed, which nobody reads, do not count.
 class tally {
  public:
@@ -356,6 +369,7 @@ class tally {
         const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin_;
         std::fprintf(stderr, "entries: %llu executed, %.0f a second\n", static_cast<unsigned long long>(side_.executed()),
                      static_cast<double>(side_.executed()) / seconds.count());
+        side_.lose_port();
     }
     send_side& side() noexcept { return side_; }
 

@@ -136,6 +136,26 @@ TEST_F(RxQueue, CopiesFramesOfEveryLength)
     EXPECT_TRUE(slots.guards_intact());
 }
 
+TEST_F(RxQueue, CopiesAFrameThatLiesInTheVerySlot)
+{
+    rte_mempool someones{};
+    mbuf.pool = &someones;
+    post(depth);
+    for (std::uint32_t slot = 0, bytes = RTE_ETHER_HDR_LEN; bytes + 8 <= stride_bytes; ++slot, ++bytes) {
+        for (std::uint32_t at = 0; at < stride_bytes; ++at)
+            queue.slot(slot)[at] = static_cast<std::byte>(at + 1);
+        std::vector<std::byte> sent(queue.slot(slot) + 8, queue.slot(slot) + 8 + bytes);
+        mbuf.buf_addr = queue.slot(slot) + 8;
+        mbuf.data_len = static_cast<std::uint16_t>(bytes);
+        mbuf.pkt_len = bytes;
+        rte_mbuf_refcnt_set(&mbuf, 2);
+        rte_mbuf* one = &mbuf;
+        const weftio_cqe model = queue.model({});
+        ASSERT_EQ(nic::completions(queue, model).add_copied(&one, 1), 1u);
+        EXPECT_EQ(std::memcmp(queue.slot(slot), sent.data(), bytes), 0) << bytes;
+    }
+}
+
 TEST_F(RxQueue, CopiesUpToTheLastFreeSlotAndToTheEndOfTheRing)
 {
     rte_mempool someones{};

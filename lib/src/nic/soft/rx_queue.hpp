@@ -182,7 +182,7 @@ class completions {
     /// Returns how many.
     std::uint32_t add_filled(rte_mbuf* const* mbufs, std::uint32_t count) noexcept;
     /// The same for plain packets that lie elsewhere, in one piece each, while slots are free, some at a time: copies them there
-    /// and frees their mbufs. What `mbufs` named them is lost.
+    /// and frees their mbufs, which `mbufs` names no more.
     std::uint32_t add_copied(rte_mbuf** mbufs, std::uint32_t count) noexcept;
     std::uint32_t count() const { return index_ - first_; }
     std::uint64_t bytes() const { return bytes_; }
