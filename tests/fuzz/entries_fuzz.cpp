@@ -316,7 +316,7 @@ void send_side::check_completion(const guarded_queue& queue) const
            "a syndrome is one of those there are");
 }
 
-/// A queue in whatever state goes from an engine to one, ends, starts again at `index`, and sends.
+/// A queue in whatever state moves away and back, ends, starts again at `index`, and sends.
 void send_side::reset(std::uint32_t index)
 {
     nic::tx_queue& nic = queue_.nic();
