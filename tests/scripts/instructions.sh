@@ -32,7 +32,7 @@ while read -r name limit options; do
     echo "$name: $each instructions a packet, at most $limit"
     [ "$each" -le "$limit" ] || failed=1
 done <<END
-receive 129 --do receive
+receive 115 --do receive
 send 183 --do send
 forward 330 --do forward
 END

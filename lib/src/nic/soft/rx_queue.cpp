@@ -53,7 +53,8 @@ std::unique_ptr<staging> rx_queue::staging_for(const rx_ring& ring)
 /// The kernel's first entries post the slots in order.
 void rx_queue::begin() noexcept
 {
-    filled_ = posted_ = free_count_ = 0;
+    filled_ = posted_ = 0;
+    free_.clear();
     stopped_ = false;
     std::iota(slot_of_.begin(), slot_of_.end(), std::uint16_t{0});
 }
@@ -65,15 +66,14 @@ std::uint32_t rx_queue::reclaim()
     auto more = static_cast<std::uint16_t>(record - static_cast<std::uint16_t>(posted_));
     // A kernel may write anything: a record that claims more slots than there are is not believed.
     if (more == 0 || stopped_ || posted_ - filled_ + more > ring_.depth)
-        return free_count_;
+        return free_.count();
     const std::uint32_t first = posted_ & (ring_.depth - 1), to_the_end = std::min<std::uint32_t>(more, ring_.depth - first);
     const std::uint16_t* const slots = slot_of_.data();
-    std::uint16_t* free = free_.data() + free_count_;
-    // The last is taken first: so neighbors are filled in order, and a copy engine can take them together.
-    free = std::reverse_copy(slots, slots + (more - to_the_end), free);
-    std::reverse_copy(slots + first, slots + first + to_the_end, free);
+    // In the order of the ring: so neighbors are filled in order, and a copy engine can take them together.
+    free_.put(slots, more - to_the_end);
+    free_.put(slots + first, to_the_end);
     posted_ += more;
-    return free_count_ += more;
+    return free_.count();
 }
 
 std::span<std::uint8_t> rx_queue::copy(std::uint32_t slot, const rte_mbuf& mbuf)
@@ -122,11 +122,11 @@ bool rx_queue::make_headers(rte_mempool* pool) noexcept
 unsigned rx_queue::lend(rte_mbuf** mbufs, unsigned most)
 {
     const std::uint32_t lent = std::min(most, free_at_least(most));
-    const std::uint16_t* free = free_.data() + free_count_;
+    const std::uint16_t* const free = free_.next();
     rte_mbuf* const headers = headers_.get();
     for (std::uint32_t at = 0; at < lent; ++at)
-        mbufs[at] = headers + *--free;
-    free_count_ -= lent;
+        mbufs[at] = headers + free[at];
+    free_.take(lent);
     return lent;
 }
 
@@ -168,7 +168,7 @@ std::uint32_t completions::add_copied(rte_mbuf** mbufs, std::uint32_t count) noe
     constexpr std::uint32_t burst = 64;
     const std::uint32_t wanted = std::min({count, burst, mask_ + 1 - (index_ & mask_)});
     const std::uint32_t most = std::min(wanted, queue_.free_at_least(wanted));
-    const std::uint16_t* const free = queue_.free_.data() + queue_.free_count_;
+    const std::uint16_t* const free = queue_.free_.next();
     std::byte* const slots = queue_.ring_.slots;
     const std::size_t stride = queue_.ring_.stride_bytes;
     const rx_lender lender = queue_.lender();
@@ -179,17 +179,17 @@ std::uint32_t completions::add_copied(rte_mbuf** mbufs, std::uint32_t count) noe
     for (; copied < most && lender.is_plain(*mbufs[copied]) && lender.is_elsewhere(*mbufs[copied]); ++copied) {
         rte_mbuf& mbuf = *mbufs[copied];
         lengths[copied] = mbuf.pkt_len;
-        copy_frame(slots + *(free - 1 - copied) * stride, rte_pktmbuf_mtod(&mbuf, const std::byte*), lengths[copied]);
+        copy_frame(slots + free[copied] * stride, rte_pktmbuf_mtod(&mbuf, const std::byte*), lengths[copied]);
         if (!lent.give_back(mbuf))
             mbufs[others++] = &mbuf;
     }
     auto next = [free, &lengths](std::uint32_t at, std::uint16_t& slot, std::uint32_t& bytes) {
-        slot = *(free - 1 - at);
+        slot = free[at];
         bytes = lengths[at];
         return true;
     };
     staging_ ? add_plain<true>(copied, next) : add_plain<false>(copied, next);
-    queue_.free_count_ -= copied;
+    queue_.free_.take(copied);
     rte_pktmbuf_free_bulk(mbufs, others);
     return copied;
 }
@@ -200,7 +200,7 @@ void rx_queue::stop()
         return;
     reclaim(); // the kernel may have posted more
     stopped_ = true;
-    free_count_ = 0;
+    free_.clear();
     flushed.add(posted_ - filled_);
 }
 

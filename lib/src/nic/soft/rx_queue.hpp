@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/counter.hpp"
+#include "nic/soft/free_slots.hpp"
 #include "nic/soft/staging.hpp"
 #include "weftio/device/ring.h"
 
@@ -75,8 +76,7 @@ struct rx_lender {
 
 /// Owned and driven by one engine. Counters may be read from anywhere.
 ///
-/// Slots are filled in any order: a completion names its slot, and the kernel gives completions back in order. Slots given
-/// back last are filled first, because their lines are the likeliest to be in a cache still.
+/// Slots are filled in any order: a completion names its slot, and the kernel gives completions back in order.
 class rx_queue {
  public:
     explicit rx_queue(const rx_ring& ring);
@@ -86,13 +86,18 @@ class rx_queue {
 
     bool fits(std::uint32_t bytes) const { return bytes <= ring_.slot_bytes; }
     /// Whether a slot is free. Reads the doorbell record only when none is known to be.
-    bool has_room() { return free_count_ != 0 || reclaim() != 0; }
+    bool has_room() { return free_.count() != 0 || reclaim() != 0; }
     /// Reads the doorbell record. Returns how many slots are free.
     std::uint32_t reclaim();
     /// Reads the doorbell record when fewer than `wanted` are known to be free. Returns how many are.
-    std::uint32_t free_at_least(std::uint32_t wanted) { return free_count_ < wanted ? reclaim() : free_count_; }
+    std::uint32_t free_at_least(std::uint32_t wanted) { return free_.count() < wanted ? reclaim() : free_.count(); }
     /// Takes a free slot, which nobody else looks at before complete(). @pre has_room()
-    std::uint32_t take_slot() { return free_[--free_count_]; }
+    std::uint32_t take_slot()
+    {
+        const std::uint16_t slot = *free_.next();
+        free_.take(1);
+        return slot;
+    }
     std::byte* slot(std::uint32_t number) const { return ring_.slots + std::size_t{number} * ring_.stride_bytes; }
     /// Copies a packet into a slot. @pre fits()
     std::span<std::uint8_t> copy(std::uint32_t slot, const rte_mbuf& mbuf);
@@ -108,7 +113,11 @@ class rx_queue {
     /// Hands out free slots as mbufs, at most `most`. Returns how many.
     unsigned lend(rte_mbuf** mbufs, unsigned most);
     /// Takes a slot back unfilled.
-    void take_back(const rte_mbuf* mbuf) { free_[free_count_++] = static_cast<std::uint16_t>(lender().slot(mbuf)); }
+    void take_back(const rte_mbuf* mbuf)
+    {
+        const auto slot = static_cast<std::uint16_t>(lender().slot(mbuf));
+        free_.put(&slot, 1);
+    }
     /// Tells its own mbufs from others.
     rx_lender lender() const { return {headers_.get(), headers_ ? ring_.depth : 0, ring_.slot_bytes}; }
 
@@ -138,8 +147,7 @@ class rx_queue {
     rx_ring ring_;
     std::uint32_t filled_ = 0; ///< free-running index of the next completion
     std::uint32_t posted_ = 0; ///< entries that the record was seen to claim, free-running
-    std::uint32_t free_count_ = 0;
-    std::vector<std::uint16_t> free_;     ///< free slots, the next one last
+    free_slots free_;
     std::vector<std::uint16_t> slot_of_;  ///< by index: the slot that the entry posts, then the one that the completion names
     std::unique_ptr<rte_mbuf[]> headers_; ///< by slot; the kernel cannot reach them
     std::unique_ptr<nic::staging> staging_;
