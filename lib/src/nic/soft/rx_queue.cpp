@@ -21,17 +21,23 @@ namespace {
 /// second, go without a call, in two pieces that may overlap.
 void copy_frame(std::byte* to, const std::byte* from, std::uint32_t bytes) noexcept
 {
-    using piece = std::array<std::byte, 32>;
-    constexpr std::uint32_t half = sizeof(piece);
+    using piece = rte_v128u64_t; // an array of bytes GCC would store on the stack too
+    constexpr std::uint32_t half = 2 * sizeof(piece);
     if (bytes < half || bytes > 2 * half) {
         std::memmove(to, from, bytes);
         return;
     }
-    piece first, last;
-    std::memcpy(&first, from, half);
-    std::memcpy(&last, from + (bytes - half), half);
-    std::memcpy(to, &first, half);
-    std::memcpy(to + (bytes - half), &last, half);
+    std::byte* const to_end = to + bytes;
+    const std::byte* const from_end = from + bytes;
+    piece a, b, c, d;
+    std::memcpy(&a, from, sizeof a);
+    std::memcpy(&b, from + sizeof a, sizeof b);
+    std::memcpy(&c, from_end - half, sizeof c);
+    std::memcpy(&d, from_end - sizeof d, sizeof d);
+    std::memcpy(to, &a, sizeof a);
+    std::memcpy(to + sizeof a, &b, sizeof b);
+    std::memcpy(to_end - half, &c, sizeof c);
+    std::memcpy(to_end - sizeof d, &d, sizeof d);
 }
 
 } // namespace
@@ -134,7 +140,7 @@ unsigned rx_queue::lend(rte_mbuf** mbufs, unsigned most)
 template <bool Staged, class Next>
 std::uint32_t completions::add_plain(std::uint32_t count, Next&& next) noexcept
 {
-    const weftio_cqe model = model_; // copies: what is written below could be these, for all the compiler knows
+    const common_part model = model_; // a copy: what is written below could be it, for all the compiler knows
     const std::uint32_t first = index_ & mask_, most = std::min(count, mask_ + 1 - first);
     const std::uint32_t of_slot_0 = weftio_cqe_publication(0, WEFTIO_CQE_OPCODE_RESPONDER_SEND, index_ >> log_depth_);
     weftio_cqe* const cqes = &cqes_[first];
