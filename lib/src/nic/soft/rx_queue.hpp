@@ -203,6 +203,7 @@ class completions {
     struct common_part {
         rte_v128u64_t first, second, third;
         std::uint64_t rest;
+        static_assert(offsetof(weftio_cqe, sop_drop_qpn_be) == 56);
 
         explicit common_part(const weftio_cqe& model) noexcept
         {
