@@ -18,7 +18,7 @@ static_assert(rx_ring::headroom_bytes == RTE_PKTMBUF_HEADROOM);
 namespace {
 
 /// A frame that a careless kernel sends may lie in the slot that it is copied to. Short ones, of which there are the most a
-/// second, go without a call, in two pieces that may overlap.
+/// second, go without a call: all of one is read, its halves perhaps overlapping, before any of it is written.
 void copy_frame(std::byte* to, const std::byte* from, std::uint32_t bytes) noexcept
 {
     using piece = rte_v128u64_t; // an array of bytes GCC would store on the stack too

@@ -92,7 +92,7 @@ class rx_queue {
     std::uint32_t reclaim();
     /// Reads the doorbell record when fewer than `wanted` are known to be free. Returns how many are.
     std::uint32_t free_at_least(std::uint32_t wanted) { return free_.count() < wanted ? reclaim() : free_.count(); }
-    /// Takes a free slot, which nobody else looks at before complete(). @pre has_room()
+    /// Takes a free slot, which nobody else looks at before its completion. @pre has_room()
     std::uint32_t take_slot()
     {
         const std::uint16_t slot = *free_.next();
