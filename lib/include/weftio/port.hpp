@@ -61,12 +61,14 @@ enum class drop_reason {
 };
 const char* to_string(drop_reason reason) noexcept;
 
-/// Conservation: received = delivered + held + sum(dropped), at any time that the engines are between two turns.
+/// Conservation, always: received = delivered + held + sum(dropped). Each is counted for itself, where packets come and go.
 struct port_counters {
     std::uint64_t received = 0;       ///< packets taken from the driver
-    std::uint64_t received_bytes = 0; ///< of those that are not held
+    std::uint64_t received_bytes = 0; ///< of those that have been given to a queue or dropped
     std::uint64_t delivered = 0;      ///< completions written
-    std::uint64_t held = 0; ///< waiting for a slot (see port_options::hold_when_full), or on the way to another engine
+    /// In the port: waiting for a slot (see port_options::hold_when_full), on the way to another engine, or being copied to
+    /// where kernels read them (see eth_rxq_options::buffers).
+    std::uint64_t held = 0;
     std::array<std::uint64_t, static_cast<std::size_t>(drop_reason::count_)> dropped{};
     std::uint64_t driver_missed = 0;   ///< lost below us, as the driver reports it; not part of `received`
     std::uint64_t copied_bytes = 0;    ///< payload that was copied on its way to a kernel
@@ -97,6 +99,8 @@ class port {
     const std::string& driver() const noexcept; ///< "net_af_xdp", ...: for `iface:` it says which one worked
     std::array<std::uint8_t, 6> mac() const noexcept;
     std::uint16_t mtu() const noexcept;
+    /// All of one moment, between two turns of all engines: blocks as long as one turn, while packets arrive without a pause up
+    /// to 1 ms. Any thread.
     port_counters counters() const;
 
     /// Whether a capture file has been read to its end and nothing of it is held; always false for other ports.

@@ -28,7 +28,7 @@ soft_port::soft_port(std::string spec, const port_spec& parsed, const port_optio
                                                 keys_, send_pool_, options)
 {}
 
-port_counters soft_port::counters() const
+port_counters soft_port::counters()
 {
     port_counters counters;
     engines_.count(counters);

@@ -67,7 +67,8 @@ class soft_port {
 
     const std::string& spec() const noexcept { return spec_; }
     const dpdk_port& device() const noexcept { return device_; }
-    port_counters counters() const;
+    /// As port::counters().
+    port_counters counters();
     bool exhausted() const noexcept { return engines_.exhausted(); }
     bool gone() const noexcept { return engines_.gone(); }
     nic::engines& engines() noexcept { return engines_; }

@@ -84,8 +84,10 @@ std::uint32_t number_of(const weftio_dev_packet& packet);
 /// Whether it is the whole and unchanged numbered_frame() of its number.
 bool is_intact(const weftio_dev_packet& packet);
 
-/// Whether every packet received is accounted for. Read between two turns.
+/// Whether every packet received is accounted for.
 testing::AssertionResult conserves(const port_counters& counters);
+/// Whether `sent` packets have been received, all are accounted for, and none is held any more.
+testing::AssertionResult has_settled(const port_counters& counters, std::uint64_t sent);
 std::uint64_t dropped(const port_counters& counters, drop_reason reason);
 
 } // namespace weftio::test

@@ -63,11 +63,13 @@ TEST_F(Staging, PublishesInOrderAndOnlyWhatHasLanded)
 {
     add(3, 20);
     add(4, 60);
-    EXPECT_EQ(staging_.turn(), 0u);
+    EXPECT_EQ(staging_.turn().packets, 0u);
     EXPECT_THAT(published(), testing::Each(0u));
-    EXPECT_EQ(staging_.turn(), 0u) << "it was not copied yet";
+    EXPECT_EQ(staging_.turn().packets, 0u) << "it was not copied yet";
     copies_->land();
-    EXPECT_EQ(staging_.turn(), 2u);
+    const staging::landing landed = staging_.turn();
+    EXPECT_EQ(landed.packets, 2u);
+    EXPECT_EQ(landed.bytes, 80u);
     EXPECT_THAT(published(), testing::ElementsAre(100, 101));
     EXPECT_EQ(std::memcmp(&here_[3 * stride], &there_[3 * stride], 20), 0);
     EXPECT_EQ(std::memcmp(&here_[4 * stride], &there_[4 * stride], 60), 0);
@@ -98,7 +100,7 @@ TEST_F(Staging, GathersWhatComesWhileTwoBatchesAreUnderWay)
     staging_.turn();
     EXPECT_EQ(copies_->marks.size(), 2u);
     copies_->land();
-    EXPECT_EQ(staging_.turn(), 2u);
+    EXPECT_EQ(staging_.turn().packets, 2u);
     ASSERT_EQ(copies_->copies.size(), 1u) << "what came meanwhile is one batch";
     EXPECT_EQ(copies_->copies[0].shape.count, 2u);
     EXPECT_EQ(staging_.held(), 2u);
@@ -114,7 +116,7 @@ TEST_F(Staging, GoesOnBehindTheEndOfItsRing)
         staging_.turn();
         EXPECT_EQ(copies_->copies.size(), 1u);
         copies_->land();
-        ASSERT_EQ(staging_.turn(), 13u);
+        ASSERT_EQ(staging_.turn().packets, 13u);
         EXPECT_EQ(published_.front(), 100u);
         EXPECT_EQ(published_[12], 112u);
     }

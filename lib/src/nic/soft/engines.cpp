@@ -106,13 +106,12 @@ unsigned engines::emptiest_tx() const noexcept
     return static_cast<unsigned>(std::min_element(rooms_.begin(), rooms_.end(), fewer) - rooms_.begin());
 }
 
-void engines::count(port_counters& counters) const
+void engines::count(port_counters& counters)
 {
-    for (const room& room : rooms_)
-        room.receiver.count_settled(counters);
-    for (const room& room : rooms_) // behind these: nothing is settled that has not been received
-        room.receiver.count_received(counters);
-    counters.held = counters.received - counters.delivered - counters.dropped_total();
+    between_all_turns([&] {
+        for (room& room : rooms_)
+            room.receiver.count(counters);
+    });
 }
 
 bool engines::gone() const noexcept

@@ -108,8 +108,9 @@ class engines {
     unsigned emptiest_rx() const noexcept;
     unsigned emptiest_tx() const noexcept;
 
+    /// Counts what all engines have received, and where it is, between two turns of all: takes as long as between_all_turns().
+    void count(port_counters& counters);
     /// Any thread, like what follows.
-    void count(port_counters& counters) const;
     bool exhausted() const noexcept { return rooms_.front().receiver.exhausted(); } // a capture file has one reader
     bool gone() const noexcept;
 

@@ -78,6 +78,8 @@ unsigned receiver::turn()
     unsigned landed = 0;
     for (rx_queue* queue : landing_)
         landed += queue->land();
+    if (landed != 0)
+        delivered_.add(landed);
     if ((inbox_ && !take_in(landed)) || steering_.size() == 0)
         return landed;
     if (next_ == count_ && !port_lost_)
@@ -215,7 +217,7 @@ void receiver::deliver_plain()
     }
     next_ = static_cast<std::uint16_t>(at);
     steering_.count_all(out.count(), out.bytes());
-    delivered_.add(out.count());
+    delivered_.add(out.published());
     received_bytes_.add(out.bytes());
 }
 
@@ -342,8 +344,9 @@ bool receiver::finish(rx_queue& queue, rte_mbuf& mbuf, const arrival& arrival)
         facts.l4_hdr_type_etc |= WEFTIO_CQE_VLAN_STRIPPED;
         facts.vlan_tci = *tci;
     }
-    completions(queue, queue.model(facts)).add(slot, bytes);
-    delivered_.add(1);
+    completions out(queue, queue.model(facts));
+    out.add(slot, bytes);
+    delivered_.add(out.published());
     return true;
 }
 
@@ -385,7 +388,14 @@ void receiver::add(std::uint32_t number, rx_ring ring)
 void receiver::remove(std::uint32_t number) noexcept
 {
     close_ways_to(number);
+    abandon_staged(*queues_[number]);
     give_up(number);
+}
+
+/// What is being copied on for a queue whose life ends never arrives.
+void receiver::abandon_staged(const rx_queue& queue) noexcept
+{
+    dropped_[static_cast<std::size_t>(drop_reason::queue_closed)].add(queue.staged());
 }
 
 void receiver::take_up(std::uint32_t number, std::unique_ptr<rx_queue> queue) noexcept
@@ -454,6 +464,7 @@ void receiver::restart(std::uint32_t number, const rx_ring& ring)
     rx_queue& queue = *queues_[number];
     std::unique_ptr<staging> staging = rx_queue::staging_for(ring); // what can fail comes first
     queue.stop();
+    abandon_staged(queue);
     move_out(queue);
     queue.restart(ring, std::move(staging));
     choose_lender();
@@ -493,15 +504,22 @@ void receiver::move_out(const rx_queue& queue) noexcept
     count_ = kept;
 }
 
-void receiver::count_settled(port_counters& counters) const
+/// Counted where they are, not worked out from other counters: a packet that was lost shows as one that is nowhere.
+std::uint64_t receiver::held()
 {
+    std::uint64_t held = static_cast<std::uint64_t>(count_ - next_);
+    for_each_handed([&](const handed_packet& packet) { held += packet.mbuf != nullptr; });
+    for (const rx_queue* queue : landing_)
+        held += queue->staged();
+    return held;
+}
+
+void receiver::count(port_counters& counters)
+{
+    counters.held += held();
     counters.delivered += delivered_.value();
     for (std::size_t reason = 0; reason < dropped_.size(); ++reason)
         counters.dropped[reason] += dropped_[reason].value();
-}
-
-void receiver::count_received(port_counters& counters) const
-{
     counters.received += received_.value();
     counters.received_bytes += received_bytes_.value();
     counters.copied_bytes += copied_bytes_.value();

@@ -74,9 +74,9 @@ class receiver {
     /// How many there are.
     std::size_t in_use() const noexcept;
 
+    /// Adds what it has received, and where that is now. @pre every engine is between two turns
+    void count(port_counters& counters);
     /// Any thread.
-    void count_received(port_counters& counters) const;
-    void count_settled(port_counters& counters) const;
     bool exhausted() const noexcept { return exhausted_.load(std::memory_order_acquire); }
 
  private:
@@ -113,6 +113,8 @@ class receiver {
     void close_ways_to(std::uint32_t number) noexcept;
     template <class Look>
     void for_each_handed(Look&& look);
+    std::uint64_t held();
+    void abandon_staged(const rx_queue& queue) noexcept;
     void choose_lender() noexcept;
     void move_out(const rx_queue& queue) noexcept;
     void end_of_capture();

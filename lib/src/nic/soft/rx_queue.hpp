@@ -106,8 +106,16 @@ class rx_queue {
     weftio_cqe model(const rx_facts& facts) const;
     /// Whether packets are copied on.
     bool lands() const { return staging_ != nullptr; }
-    /// Where they are: publishes what has landed. Returns how many. Called every turn.
-    unsigned land() { return staging_ ? staging_->turn() : 0; }
+    /// Where they are: publishes what has landed. Returns how many. Called every turn. @pre lands()
+    unsigned land()
+    {
+        const staging::landing landed = staging_->turn();
+        delivered.add(landed.packets);
+        delivered_bytes.add(landed.bytes);
+        return landed.packets;
+    }
+    /// Packets that are being copied on: neither delivered nor lost.
+    std::uint32_t staged() const { return staging_ ? staging_->held() : 0; }
 
     /// Makes an mbuf of each slot, of that pool, so that a driver can fill slots itself. Returns false without memory for them.
     bool make_headers(rte_mempool* pool) noexcept;
@@ -169,6 +177,8 @@ class completions {
     completions& operator=(const completions&) = delete;
     ~completions()
     {
+        if (staging_) // land() counts
+            return;
         queue_.delivered.add(count());
         queue_.delivered_bytes.add(bytes_);
     }
@@ -194,6 +204,8 @@ class completions {
     /// and frees their mbufs, which `mbufs` names no more.
     std::uint32_t add_copied(rte_mbuf** mbufs, std::uint32_t count) noexcept;
     std::uint32_t count() const { return index_ - first_; }
+    /// How many of them a kernel can see by now.
+    std::uint32_t published() const { return staging_ ? 0 : count(); }
     std::uint64_t bytes() const { return bytes_; }
 
  private:

@@ -34,8 +34,13 @@ class staging {
     {
         packet_at(end_++) = {where, publication, slot, bytes};
     }
-    /// Publishes what has landed, and starts the next copy. Never blocks. Returns how many were published.
-    unsigned turn();
+    /// Packets that were published.
+    struct landing {
+        std::uint32_t packets = 0;
+        std::uint64_t bytes = 0;
+    };
+    /// Publishes what has landed, and starts the next copy. Never blocks.
+    landing turn();
     /// Packets that have not landed.
     std::uint32_t held() const noexcept { return end_ - first_; }
 
