@@ -151,7 +151,8 @@ struct kernel_report {
 };
 
 struct watch_options {
-    std::chrono::milliseconds period{500}; ///< a kernel that shows no sign of life for so long has stopped beating
+    /// A kernel that shows no sign of life for so long has stopped beating. More than a year counts as a year.
+    std::chrono::milliseconds period{500};
     /// Called once, from the watch's own thread, after the queues have been stopped. It must not touch the running_kernel.
     std::function<void(const kernel_report&)> on_report{};
 };
@@ -174,7 +175,8 @@ class running_kernel {
     /// WEFTIO_DEV_ABORTED, also those of other kernels that share the queue. Nothing happens when the kernel has ended, so
     /// its queues may be gone by then. Does not block.
     void stop() noexcept;
-    /// Waits until every block of the kernel has ended, at most `bound`. Returns whether they have.
+    /// Waits until every block of the kernel has ended, at most `bound`: any value, one that is not above 0 looks and returns.
+    /// Returns whether they have.
     /// @throws weftio::error errc::device_error the kernel ended with a fault; each call says so
     bool wait_for(std::chrono::nanoseconds bound);
     /// Whether it has not ended yet; a fault is an end. Does not block.

@@ -18,7 +18,7 @@ class running_backend {
  public:
     virtual ~running_backend() = default;
     /// Whether the kernel has ended within `bound`; throws weftio::error, at every call, when it ended with a fault.
-    /// `bound` may be 0 (look and return) or as large as its type allows.
+    /// `bound` may be 0 (look and return) or as large as its type allows; it is not negative.
     virtual bool wait_for(std::chrono::nanoseconds bound) = 0;
 };
 

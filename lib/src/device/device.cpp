@@ -306,7 +306,7 @@ bool running_kernel::wait_for(std::chrono::nanoseconds bound)
     if (!backend_)
         return true;
     try {
-        return backend_->wait_for(bound);
+        return backend_->wait_for(std::max(bound, std::chrono::nanoseconds(0)));
     } catch (...) {
         fault_thrown_ = true;
         throw;

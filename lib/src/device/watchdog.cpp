@@ -69,6 +69,8 @@ watchdog::watchdog(std::string name, std::shared_ptr<running_backend> kernel, st
                    watch_options options)
     : name_(std::move(name)), kernel_(std::move(kernel)), lines_(std::move(lines)), options_(std::move(options))
 {
+    constexpr std::chrono::milliseconds longest = std::chrono::hours(24 * 365); // in ns, and added to now, it must not overflow
+    options_.period = std::min(options_.period, longest);
     try {
         thread_ = std::thread([this] { run(); });
     } catch (const std::system_error& refusal) {

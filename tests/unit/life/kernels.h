@@ -34,6 +34,14 @@ WEFTIO_KERNEL void never_looks(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEF
         weftio_relax(1 << 16);
 }
 
+/* Does nothing but for one look at an item of a semaphore, which leaves a beat. */
+WEFTIO_KERNEL void waits_and_beats(WEFTIO_GLOBAL struct weftio_dev_semaphore* items, WEFTIO_GLOBAL weftio_u32* let_go)
+{
+    weftio_dev_semaphore_wait_status(items, 0, WEFTIO_DEV_SEMAPHORE_FREE, 0);
+    while (!weftio_load_acquire_sys_u32(let_go))
+        weftio_relax(1 << 16);
+}
+
 /* Claims entries, fills some, and sleeps while it holds the lock of the send queue. */
 WEFTIO_KERNEL void sleeps_in_commit(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
                                     WEFTIO_GLOBAL weftio_u32* let_go)

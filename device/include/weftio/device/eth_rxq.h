@@ -89,7 +89,7 @@ WEFTIO_FN weftio_u32 weftio_dev_receive_late(WEFTIO_GLOBAL struct weftio_dev_eth
     weftio_u64 now_ns = weftio_dev_clock_ns(rxq->clock);
 
     if (!*deadline_ns)
-        *deadline_ns = now_ns + timeout_ns;
+        *deadline_ns = weftio_dev_deadline_ns(now_ns, timeout_ns);
     return now_ns >= *deadline_ns ? WEFTIO_DEV_STOP_TIMEOUT : 0;
 }
 

@@ -192,7 +192,7 @@ WEFTIO_FN weftio_s32 weftio_dev_semaphore_look(const WEFTIO_GLOBAL struct weftio
         return WEFTIO_DEV_NOT_FOUND;
     weftio_u64 now_ns = weftio_dev_clock_ns(semaphore->clock);
     if (!*deadline_ns)
-        *deadline_ns = now_ns + timeout_ns;
+        *deadline_ns = weftio_dev_deadline_ns(now_ns, timeout_ns);
     return now_ns >= *deadline_ns ? WEFTIO_DEV_TIMEOUT : WEFTIO_DEV_NOT_FOUND;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <thread>
@@ -36,7 +37,8 @@ class running final : public running_backend {
     bool wait_for(std::chrono::nanoseconds bound) override
     {
         std::lock_guard lock(mutex_);
-        auto end = std::chrono::steady_clock::now() + bound;
+        constexpr std::chrono::nanoseconds longest = std::chrono::hours(24 * 365); // the sum with now must not overflow
+        auto end = std::chrono::steady_clock::now() + std::min(bound, longest);
         while (!ended_) {
             look();
             if (ended_ || std::chrono::steady_clock::now() >= end)
