@@ -13,6 +13,7 @@
 #include <rte_telemetry.h>
 
 #include "core/log.hpp"
+#include "core/signals.hpp"
 #include "core/telemetry.hpp"
 #include "device/backend.hpp"
 #include "device/watchdog.hpp"
@@ -332,6 +333,7 @@ void running_kernel::watch(watch_options options)
         throw error(errc::invalid_argument, fmt::format("weftio: kernel {}: none of its arguments is a queue or a semaphore, "
                                                         "so nothing would beat; pass the object itself",
                                                         name_));
+    const detail::signals_blocked for_its_thread;
     watchdog_ = std::make_shared<detail::watchdog>(name_, backend_, lines_, std::move(options));
 }
 
@@ -370,6 +372,7 @@ device device::open(std::string_view spec)
     if (const std::size_t zero = spec.find('\0'); zero != std::string_view::npos)
         throw error(errc::invalid_argument,
                     fmt::format("weftio: device: byte {} of the spec is 0; write cpu, opencl, opencl:N or cuda:N", zero));
+    const detail::signals_blocked for_its_threads; // those of an OpenCL platform too
     return device(open_backend(spec));
 }
 
@@ -396,6 +399,7 @@ running_kernel device::launch_erased(const detail::launch_request& request) cons
                                 request.name, request.shape.blocks, request.shape.lanes));
     for (weftio_dev_control* control : request.controls)
         weftio_store_release_sys_u32(&control->abort, 0);
+    const detail::signals_blocked for_its_threads;
     auto shared = std::make_shared<shared_running>(request);
     running_kernel started(shared, request);
     shared->start(backend_->launch(request, backend_));

@@ -4,6 +4,7 @@
 
 #include <numeric>
 
+#include "core/signals.hpp"
 #include "nic/soft_port.hpp"
 #include "weftio/error.hpp"
 
@@ -34,6 +35,7 @@ port port::open(std::string_view spec, port_options options)
         throw error(errc::invalid_argument, fmt::format("weftio: port {}: engines is {}; a port has 1 to {}", spec,
                                                         options.engines, port_options::most_engines));
     nic::port_spec parsed = nic::parse_port_spec(spec, options.engines);
+    const detail::signals_blocked for_its_threads; // those of EAL and of drivers too
     return port(std::make_shared<nic::soft_port>(std::string(spec), parsed, options));
 }
 

@@ -1,7 +1,6 @@
 #include "device/cpu/launch.hpp"
 
 #include <algorithm>
-#include <csignal>
 #include <exception>
 #include <new>
 #include <utility>
@@ -14,21 +13,6 @@
 
 namespace weftio::detail::cpu {
 
-namespace {
-
-/// Leaves signals to the application's own threads, but for those that a thread raises by what it does.
-void leave_signals_to_others() noexcept
-{
-    sigset_t blocked;
-
-    sigfillset(&blocked);
-    for (int own : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS, SIGPROF})
-        sigdelset(&blocked, own);
-    pthread_sigmask(SIG_SETMASK, &blocked, nullptr);
-}
-
-} // namespace
-
 launch_state::launch_state(const launch_request& request, std::shared_ptr<device_backend> device, stack_pool& stacks,
                            std::optional<std::uint64_t> shuffle_seed)
     : device_(std::move(device)), stacks_(stacks), shuffle_seed_(shuffle_seed), name_(request.name), call_(request.call),
@@ -37,7 +21,6 @@ launch_state::launch_state(const launch_request& request, std::shared_ptr<device
 
 void launch_state::run_block(std::uint32_t block) noexcept
 {
-    leave_signals_to_others();
     pthread_setname_np(pthread_self(), fmt::format("weftio/b{}", block).c_str());
 
     gate_.wait(closed);
