@@ -116,6 +116,8 @@ class lifeline {
  public:
     virtual ~lifeline() = default;
     virtual weftio_dev_control* control() const noexcept = 0;
+    /// Whose kernels may use it.
+    virtual const device_backend& backend() const noexcept = 0;
     /// "eth_rxq 0 on pcap:builtin: 1024 posted, 36 delivered, 0 out_of_buffer"
     virtual std::string describe() const = 0;
     /// The NIC leaves the ring alone from now on: what it has not completed is flushed. Blocks as long as one engine turn.
@@ -233,12 +235,14 @@ class device {
     memory adopt(void* address, std::size_t bytes) const;
 
     /// Starts `kernel` and returns at once. Arguments are scalars, device pointers, or host objects with a device handle
-    /// (`eth_rxq`, ...), which must outlive the kernel. The abort flags of those objects are lowered first: do not launch
-    /// on a queue while a kernel that was stopped still holds it. A fault in one block raises them, so that the others end.
+    /// (`eth_rxq`, ...) on this device, which must outlive the kernel. The abort flags of those objects are lowered first: do
+    /// not launch on a queue while a kernel that was stopped still holds it. A fault in one block raises them, so that the
+    /// others end.
     /// CPU: at most 1024 blocks of 1024 lanes, and 16384 lanes in all unless a block has 1; a lane has 128 KiB of stack.
     /// A lane that spins without weftio_relax keeps the other lanes of its block from running.
     /// @throws weftio::error errc::invalid_argument a grid the device cannot run, or one whose blocks cannot all run at
-    ///         once; errc::device_error the kernel does not compile (with the compiler's words) or cannot start
+    ///         once, or a queue or semaphore on another device; errc::device_error the kernel does not compile (with the
+    ///         compiler's words) or cannot start
     template <class... Parameters, class... Arguments>
     running_kernel launch(const kernel<Parameters...>& kernel, grid shape, Arguments&&... arguments) const;
 

@@ -49,6 +49,8 @@ class device_backend {
 
     virtual ~device_backend() = default;
     virtual const std::string& name() const noexcept = 0;
+    /// Whether its kernels may use memory of `other`.
+    virtual bool shares_memory_with(const device_backend& other) const noexcept { return this == &other; }
     /// Zeroed memory; throws weftio::error. `bytes` > 0 and `alignment` are checked by the caller.
     virtual allocation allocate(std::size_t bytes, std::size_t alignment, memory_kind kind) = 0;
     virtual void release(const allocation& allocation, memory_kind kind) noexcept = 0;

@@ -160,6 +160,18 @@ std::shared_ptr<detail::device_backend> open_backend(std::string_view spec)
     refuse_spec(spec);
 }
 
+/// A kernel sees the memory of its own device only.
+void require_reach(const detail::launch_request& request, const detail::device_backend& device, const detail::lifeline& line)
+{
+    if (!device.shares_memory_with(line.backend()))
+        throw error(
+            errc::invalid_argument,
+            fmt::format("weftio: kernel {}: it is launched on device {}, and its argument \"{}\" is on {} {}; launch it "
+                        "where its arguments are (device::open makes a new one each time, copies name the same)",
+                        request.name, device.name(), line.describe(),
+                        device.name() == line.backend().name() ? "another" : "device", line.backend().name()));
+}
+
 } // namespace
 
 const char* to_string(memory_kind kind) noexcept
@@ -397,6 +409,8 @@ running_kernel device::launch_erased(const detail::launch_request& request) cons
         throw error(errc::invalid_argument,
                     fmt::format("weftio: kernel {}: {} blocks of {} lanes are nothing to run; ask for 1 or more of each",
                                 request.name, request.shape.blocks, request.shape.lanes));
+    for (const auto& line : request.lines)
+        require_reach(request, *backend_, *line);
     for (weftio_dev_control* control : request.controls)
         weftio_store_release_sys_u32(&control->abort, 0);
     const detail::signals_blocked for_its_threads;

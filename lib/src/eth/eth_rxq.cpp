@@ -65,6 +65,7 @@ class eth_rxq_life final : public detail::lifeline {
     ~eth_rxq_life() override { nic_->wait_until_unused(static_cast<const std::byte*>(slots_.cpu_address()), slots_.bytes()); }
 
     weftio_dev_control* control() const noexcept override { return static_cast<weftio_dev_control*>(control_.cpu_address()); }
+    const detail::device_backend& backend() const noexcept override { return where_.backend(); }
     std::string describe() const override;
     void quiesce() override;
 

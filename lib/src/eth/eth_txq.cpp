@@ -57,6 +57,7 @@ class eth_txq_life final : public detail::lifeline {
                  const eth_txq_options& options);
 
     weftio_dev_control* control() const noexcept override { return static_cast<weftio_dev_control*>(control_.cpu_address()); }
+    const detail::device_backend& backend() const noexcept override { return where_.backend(); }
     std::string describe() const override;
     void quiesce() override;
 

@@ -66,6 +66,7 @@ struct semaphore::state final : detail::lifeline {
     ~state() override;
 
     weftio_dev_control* control() const noexcept override { return view.control; }
+    const detail::device_backend& backend() const noexcept override { return where.backend(); }
     std::string describe() const override;
     void fill_row(rte_tel_data* dict) const;
     void quiesce() override {} // no NIC looks at it, and the abort flag ends the waits

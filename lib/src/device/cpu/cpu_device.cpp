@@ -58,6 +58,10 @@ class cpu_device final : public device_backend {
     }
 
     const std::string& name() const noexcept override { return name_; }
+    bool shares_memory_with(const device_backend& other) const noexcept override
+    {
+        return dynamic_cast<const cpu_device*>(&other) != nullptr;
+    }
     allocation allocate(std::size_t bytes, std::size_t alignment, memory_kind kind) override;
     void release(const allocation& allocation, memory_kind kind) noexcept override;
     std::pair<allocation, memory_kind> adopt(void* address, std::size_t) override

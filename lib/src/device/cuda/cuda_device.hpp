@@ -20,6 +20,11 @@ class cuda_device final : public device_backend {
     ~cuda_device() override;
 
     const std::string& name() const noexcept override { return name_; }
+    bool shares_memory_with(const device_backend& other) const noexcept override
+    {
+        const auto* gpu = dynamic_cast<const cuda_device*>(&other);
+        return gpu && gpu->context_ == context_;
+    }
     allocation allocate(std::size_t bytes, std::size_t alignment, memory_kind kind) override;
     void release(const allocation& allocation, memory_kind kind) noexcept override;
     std::pair<allocation, memory_kind> adopt(void* address, std::size_t bytes) override;
