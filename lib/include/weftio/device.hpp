@@ -184,10 +184,13 @@ class running_kernel {
     /// Whether it has not ended yet; a fault is an end. Does not block.
     bool alive() const noexcept;
 
-    /// Looks after the kernel in a thread of its own until it ends. Every device function leaves a beat; a kernel from whose
-    /// queues none comes for a period is noticed within two: abort flags go up, the NIC leaves its queues alone (posted =
-    /// completed + flushed), and the report says which block did what last on which queue. A kernel that returns without
-    /// having been asked to is reported too. The queues are usable again after their reset().
+    /// Looks after the kernel in a thread of its own until it ends. Receiving, committing entries, pushing and every turn of a
+    /// wait leave a beat, as do 1 in 64 waits for an item of a semaphore that is there already. The other device functions
+    /// leave none: a kernel that works on one burst for longer than a period, or only looks whether an entry is done, seems
+    /// to hang.
+    /// A kernel from whose queues no beat comes for a period is noticed within two: abort flags go up, the NIC leaves its queues
+    /// alone (posted = completed + flushed), and the report says which block did what last on which queue. A kernel that returns
+    /// without having been asked to is reported too. The queues are usable again after their reset().
     /// @throws weftio::error errc::invalid_argument a period below 1 ms, or no queue that could beat
     void watch(watch_options options);
     /// The state of its queues, a line each, at any time. Does not block.

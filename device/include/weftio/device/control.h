@@ -5,7 +5,7 @@
 
 #include "weftio/device/platform.h"
 
-/** Which device function wrote the trace last. */
+/** Which device function wrote the trace last. Releasing and enqueuing leave none: they are called for each packet. */
 enum weftio_dev_function {
     WEFTIO_DEV_FUNCTION_NONE = 0,
     WEFTIO_DEV_FUNCTION_RECEIVE = 1,
