@@ -36,7 +36,7 @@ struct eth_rxq_counters {
 
 /// A ring of receive slots that a kernel owns.
 ///
-/// - Ownership: move-only; keeps its `port` and `device` alive. Flows that point here keep its ring alive.
+/// - Ownership: move-only; keeps its `port` and `device` alive. Flows that point here do not keep it: see flow.
 /// - Threads: create, move and destroy from one thread at a time, while no kernel holds the handle.
 /// - Nothing arrives before a `flow` sends packets here.
 class eth_rxq {
@@ -50,6 +50,8 @@ class eth_rxq {
     eth_rxq(eth_rxq&&) noexcept;
     eth_rxq& operator=(eth_rxq&&) noexcept;
     ~eth_rxq();
+    /// False once it has been moved from; then only assignment and the destructor may be called.
+    explicit operator bool() const noexcept { return state_ != nullptr; }
 
     /// What a kernel is given; pass the queue itself to device::launch.
     weftio_dev_eth_rxq* handle() const noexcept;

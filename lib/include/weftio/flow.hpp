@@ -49,7 +49,8 @@ struct flow_match {
 /// The Toeplitz key of Microsoft's RSS specification, or one that sends both directions of a connection to one queue.
 enum class rss_key { standard, symmetric };
 
-/// Where packets go.
+/// Where packets go. Names queues by the objects that stand for them: those stay where they are until a flow has been made of
+/// it, and may be moved afterwards.
 struct flow_action {
     enum class kind { queue, rss, drop } what = kind::drop;
     std::vector<const eth_rxq*> queues{};
@@ -84,7 +85,8 @@ enum class flow_place {
 class flow {
  public:
     /// @throws weftio::error errc::invalid_argument
-    ///     - no queue given, more than the action takes (to: 1, rss: 128, drop: none), a null one, one of another port
+    ///     - no queue given, more than the action takes (to: 1, rss: 128, drop: none), a null one, one that has been moved
+    ///       from, one of another port
     ///     - a prefix longer than its address, IPv4 and IPv6 addresses in one rule, or addresses that `ether_type` does not
     ///       carry
     ///     - a port range that ends before it starts, ports with an `ip_protocol` other than UDP or TCP

@@ -95,6 +95,8 @@ void validate(const flow_action& action, const nic::soft_port& port)
     for (const eth_rxq* queue : action.queues) {
         if (queue == nullptr)
             refuse("the action names a null queue; name an eth_rxq of this port");
+        if (!*queue)
+            refuse("the action names an eth_rxq that has been moved from; name the one that it was moved to");
         if (queue->port_backend().get() != &port)
             refuse(fmt::format("queue {} belongs to another port; make the rule on the queue's own port", queue->number()));
     }
