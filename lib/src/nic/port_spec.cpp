@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <net/if.h>
+#include <rte_mbuf_core.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -9,8 +10,10 @@
 #include <atomic>
 #include <cctype>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <linux/if_packet.h>
+#include <vector>
 
 #include "nic/capture.hpp"
 #include "nic/soon.hpp"
@@ -170,17 +173,29 @@ bool is_pci_address(std::string_view text)
     });
 }
 
-/// The value of `iface` in a driver's arguments; empty without one.
-std::string interface_of(std::string_view arguments)
+/// The values of `key`, which ends with "=", in a driver's arguments.
+std::vector<std::string> values_of(std::string_view key, std::string_view arguments)
 {
-    constexpr std::string_view key = "iface=";
+    std::vector<std::string> values;
     while (!arguments.empty()) {
         const std::string_view word = arguments.substr(0, arguments.find(','));
         if (word.starts_with(key))
-            return std::string(word.substr(key.size()));
+            values.emplace_back(word.substr(key.size()));
         arguments.remove_prefix(std::min(word.size() + 1, arguments.size()));
     }
-    return {};
+    return values;
+}
+
+/// net_null makes frames of the size it was told, also in buffers that are shorter.
+void require_room_for_frames(std::string_view spec, std::string_view arguments)
+{
+    for (const std::string& size : values_of("size=", arguments))
+        if (std::strtoull(size.c_str(), nullptr, 0) > RTE_MBUF_DEFAULT_DATAROOM)
+            throw error(
+                errc::invalid_argument,
+                fmt::format("weftio: port {}: net_null would write frames of {} bytes, and buffers have {}; write size={} "
+                            "or less",
+                            spec, size, RTE_MBUF_DEFAULT_DATAROOM, RTE_MBUF_DEFAULT_DATAROOM));
 }
 
 port_spec devargs_spec(std::string_view spec)
@@ -188,9 +203,11 @@ port_spec devargs_spec(std::string_view spec)
     const std::string name(spec.substr(0, spec.find(',')));
     const std::string arguments(spec.substr(std::min(name.size() + 1, spec.size())));
     port_spec result{.candidates = {{name, arguments, is_pci_address(spec)}}, .interface = {}, .capture = {}};
-    bool takes_interface = name.starts_with("net_af_packet") || name.starts_with("net_af_xdp");
-    if (takes_interface && (arguments.starts_with("iface=") || arguments.find(",iface=") != std::string::npos)) {
-        result.interface = interface_of(arguments);
+    if (name.starts_with("net_null"))
+        require_room_for_frames(spec, arguments);
+    const bool takes_interface = name.starts_with("net_af_packet") || name.starts_with("net_af_xdp");
+    if (std::vector<std::string> interfaces = values_of("iface=", arguments); takes_interface && !interfaces.empty()) {
+        result.interface = interfaces.front();
         require_interface(spec, result.interface);
         require_raw_sockets(spec);
     }
