@@ -31,6 +31,7 @@ const char* to_string(memory_kind kind) noexcept;
 namespace detail {
 class device_backend;
 class running_backend;
+struct memory_block;
 class copy_queue;
 class watchdog;
 struct launch_request;
@@ -38,14 +39,24 @@ struct launch_request;
 
 /// A block of memory that a device can use.
 ///
-/// - Ownership: move-only; frees on destruction, unless it was adopted; keeps its device alive. Nothing may use it afterwards.
+/// - Ownership: move-only; keeps its device alive. Its destruction frees the bytes, unless they were adopted. Bytes that a
+///   memory_region names stay until the region ends. Bytes in which frames lie that have been sent and are still with a driver
+///   stay until these come back. Kernels may not use it afterwards.
 /// - Threads: any, one at a time.
 class memory {
  public:
     memory() = default;
-    memory(memory&& other) noexcept;
-    memory& operator=(memory&& other) noexcept;
-    ~memory();
+    memory(memory&& other) noexcept { *this = std::move(other); }
+    memory& operator=(memory&& other) noexcept
+    {
+        block_ = std::move(other.block_);
+        cpu_ = std::exchange(other.cpu_, nullptr);
+        device_ = std::exchange(other.device_, nullptr);
+        bytes_ = std::exchange(other.bytes_, 0);
+        kind_ = other.kind_;
+        return *this;
+    }
+    ~memory() = default;
 
     /// Address for the CPU, or nullptr when the kind is `memory_kind::device` and the CPU cannot see it.
     void* cpu_address() const noexcept { return cpu_; }
@@ -63,18 +74,18 @@ class memory {
     int export_dma_buf() const;
     /// A number that no other allocation of the process ever has, for caches of registrations. @throws as export_dma_buf
     std::uint64_t buffer_id() const;
+    /// For NICs: the bytes stay while anybody has this.
+    const std::shared_ptr<const detail::memory_block>& block() const noexcept { return block_; }
 
  private:
     friend class device;
-    memory(std::shared_ptr<detail::device_backend> owner, std::size_t bytes, std::size_t alignment, memory_kind kind);
-    memory(std::shared_ptr<detail::device_backend> owner, void* address, std::size_t bytes);
+    explicit memory(std::shared_ptr<const detail::memory_block> block);
 
-    std::shared_ptr<detail::device_backend> owner_;
+    std::shared_ptr<const detail::memory_block> block_;
     void* cpu_ = nullptr;
     void* device_ = nullptr;
     std::size_t bytes_ = 0;
     memory_kind kind_ = memory_kind::cpu_device;
-    bool adopted_ = false;
 };
 
 /// Shape of a launch: `blocks` x `lanes`. CPU: a thread a block, its lanes are fibers. OpenCL: work-groups x work-items.

@@ -70,6 +70,25 @@ class device_backend {
     virtual const weftio_dev_clock* clock() const noexcept = 0;
 };
 
+/// The bytes behind a `memory`. Its destructor gives them back, unless they are somebody else's.
+struct memory_block {
+    explicit memory_block(std::shared_ptr<device_backend> device) : owner(std::move(device)) {}
+    memory_block(const memory_block&) = delete;
+    memory_block& operator=(const memory_block&) = delete;
+    ~memory_block()
+    {
+        if (at.device && !adopted)
+            owner->release(at, kind);
+    }
+    const std::byte* begin() const noexcept { return static_cast<const std::byte*>(at.cpu); }
+
+    std::shared_ptr<device_backend> owner;
+    device_backend::allocation at;
+    std::size_t bytes = 0;
+    memory_kind kind = memory_kind::cpu_device;
+    bool adopted = false;
+};
+
 std::shared_ptr<device_backend> open_cpu();
 /// `index` < 0: the first usable one. Throws weftio::error when there is none, saying why each was refused.
 std::shared_ptr<device_backend> open_opencl(int index);

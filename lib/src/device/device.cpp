@@ -7,6 +7,7 @@
 #include <exception>
 #include <mutex>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -226,58 +227,22 @@ void memory::upload(const void* from, std::size_t bytes)
 {
     if (bytes > bytes_)
         throw error(errc::invalid_argument, fmt::format("weftio: device memory: {} bytes do not fit into {}", bytes, bytes_));
-    owner_->upload({.cpu = cpu_, .device = device_}, from, bytes);
+    block_->owner->upload(block_->at, from, bytes);
 }
 
 int memory::export_dma_buf() const
 {
-    return owner_->export_dma_buf({.cpu = cpu_, .device = device_}, bytes_);
+    return block_->owner->export_dma_buf(block_->at, bytes_);
 }
 
 std::uint64_t memory::buffer_id() const
 {
-    return owner_->buffer_id({.cpu = cpu_, .device = device_});
+    return block_->owner->buffer_id(block_->at);
 }
 
-memory::memory(std::shared_ptr<detail::device_backend> owner, std::size_t bytes, std::size_t alignment, memory_kind kind)
-    : owner_(std::move(owner)), bytes_(bytes), kind_(kind)
-{
-    auto [cpu, device] = owner_->allocate(bytes, alignment, kind);
-    cpu_ = cpu;
-    device_ = device;
-}
-
-memory::memory(std::shared_ptr<detail::device_backend> owner, void* address, std::size_t bytes)
-    : owner_(std::move(owner)), bytes_(bytes), adopted_(true)
-{
-    auto [found, kind] = owner_->adopt(address, bytes);
-    cpu_ = found.cpu;
-    device_ = found.device;
-    kind_ = kind;
-}
-
-memory::memory(memory&& other) noexcept
-    : owner_(std::move(other.owner_)), cpu_(std::exchange(other.cpu_, nullptr)), device_(std::exchange(other.device_, nullptr)),
-      bytes_(std::exchange(other.bytes_, 0)), kind_(other.kind_), adopted_(other.adopted_)
+memory::memory(std::shared_ptr<const detail::memory_block> block)
+    : block_(std::move(block)), cpu_(block_->at.cpu), device_(block_->at.device), bytes_(block_->bytes), kind_(block_->kind)
 {}
-
-memory& memory::operator=(memory&& other) noexcept
-{
-    memory taken(std::move(other));
-    std::swap(owner_, taken.owner_);
-    std::swap(cpu_, taken.cpu_);
-    std::swap(device_, taken.device_);
-    std::swap(bytes_, taken.bytes_);
-    std::swap(kind_, taken.kind_);
-    std::swap(adopted_, taken.adopted_);
-    return *this;
-}
-
-memory::~memory()
-{
-    if (device_ && !adopted_)
-        owner_->release({.cpu = cpu_, .device = device_}, kind_);
-}
 
 // running_kernel
 
@@ -391,7 +356,11 @@ device device::open(std::string_view spec)
 memory device::allocate(std::size_t bytes, memory_kind kind, std::size_t alignment) const
 {
     check_allocation(bytes, alignment);
-    return {backend_, bytes, alignment, kind};
+    auto block = std::make_shared<detail::memory_block>(backend_);
+    block->at = backend_->allocate(bytes, alignment, kind);
+    block->bytes = bytes;
+    block->kind = kind;
+    return memory(std::move(block));
 }
 
 memory device::adopt(void* address, std::size_t bytes) const
@@ -400,7 +369,11 @@ memory device::adopt(void* address, std::size_t bytes) const
         throw error(errc::invalid_argument,
                     fmt::format("weftio: device {}: {} bytes at {} are nothing to adopt; name memory that there is", name(),
                                 bytes, address));
-    return {backend_, address, bytes};
+    auto block = std::make_shared<detail::memory_block>(backend_);
+    block->adopted = true;
+    block->bytes = bytes;
+    std::tie(block->at, block->kind) = backend_->adopt(address, bytes);
+    return memory(std::move(block));
 }
 
 running_kernel device::launch_erased(const detail::launch_request& request) const

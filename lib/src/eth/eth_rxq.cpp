@@ -62,7 +62,7 @@ class eth_rxq_life final : public detail::lifeline {
     eth_rxq_life(std::shared_ptr<nic::soft_port> nic, std::shared_ptr<const nic::home> home, const device& device,
                  const eth_rxq_options& options);
     /// Packets may be on their way out again, from where they lie.
-    ~eth_rxq_life() override { nic_->wait_until_unused(static_cast<const std::byte*>(slots_.cpu_address()), slots_.bytes()); }
+    ~eth_rxq_life() override { nic_->let_go(std::move(slots_place_)); }
 
     weftio_dev_control* control() const noexcept override { return static_cast<weftio_dev_control*>(control_.cpu_address()); }
     const detail::device_backend& backend() const noexcept override { return where_.backend(); }
@@ -93,7 +93,8 @@ class eth_rxq_life final : public detail::lifeline {
     std::uint32_t slot_bytes_, stride_bytes_;
     ring_layout layout_;
     memory ring_, slots_; ///< slots as the NIC fills them
-    memory landed_;       ///< where kernels read them, when that is elsewhere
+    nic::memory_place slots_place_{slots_.block()};
+    memory landed_; ///< where kernels read them, when that is elsewhere
     memory control_, handle_;
     nic::staging_target staged_;
     std::uint32_t key_ = 0, number_ = 0;

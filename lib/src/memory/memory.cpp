@@ -8,12 +8,18 @@
 namespace weftio {
 
 struct memory_region::state {
-    std::shared_ptr<nic::soft_port> nic;
-    void* address;
-    std::size_t bytes;
-    std::uint32_t key = 0;
+    state(std::shared_ptr<nic::soft_port> port, const memory& memory) : nic(std::move(port)), place{memory.block()} {}
+    ~state()
+    {
+        if (key != 0)
+            nic->forget_key(key);
+        nic->let_go(std::move(place));
+    }
+    const detail::memory_block& block() const { return *place.front(); }
 
-    ~state() { nic->forget_key(key); }
+    std::shared_ptr<nic::soft_port> nic;
+    nic::memory_place place;
+    std::uint32_t key = 0;
 };
 
 memory_region::memory_region(const port& port, const memory& memory)
@@ -26,7 +32,7 @@ memory_region::memory_region(const port& port, const memory& memory)
                     fmt::format("weftio: memory_region: the software NIC of port {} cannot see memory of kind \"{}\"; "
                                 "allocate memory_kind::cpu_device",
                                 port.spec(), to_string(memory.kind())));
-    auto made = std::unique_ptr<state>(new state{port.share(), memory.device_address(), memory.bytes()});
+    auto made = std::make_unique<state>(port.share(), memory);
     port.backend().engines().between_all_turns([&] {
         made->key = port.backend().keys().add({.cpu = static_cast<std::byte*>(memory.cpu_address()),
                                                .device_base = reinterpret_cast<std::uint64_t>(memory.device_address()),
@@ -48,12 +54,12 @@ std::uint32_t memory_region::lkey() const noexcept
 
 void* memory_region::device_address() const noexcept
 {
-    return state_->address;
+    return state_->block().at.device;
 }
 
 std::size_t memory_region::bytes() const noexcept
 {
-    return state_->bytes;
+    return state_->block().bytes;
 }
 
 namespace {

@@ -20,6 +20,7 @@
 
 #include "core/environment.hpp"
 #include "core/log.hpp"
+#include "nic/left_behind.hpp"
 #include "nic/soft_port.hpp"
 #include "weftio/error.hpp"
 
@@ -111,14 +112,52 @@ int meaning_of(int attach_result)
     return attach_result == -1 ? -EINVAL : attach_result;
 }
 
-/// net_ring makes 16 rings and frees as many as the port has queues (DPDK 22.11).
-void free_rings_left_by(const std::string& device) noexcept
+/// net_ring makes 16 rings, and frees as many as the port has queues (DPDK 22.11) but no frame in them.
+template <class Do>
+void for_each_ring_of(const std::string& device, Do&& what) noexcept
 {
-    for (unsigned ring = 0; ring < 16; ++ring) {
+    for (unsigned number = 0; number < 16; ++number) {
         char name[RTE_RING_NAMESIZE]; // a std::string would need memory
-        std::snprintf(name, sizeof name, "ETH_RXTX%u_%s", ring, device.c_str());
-        rte_ring_free(rte_ring_lookup(name));
+        std::snprintf(name, sizeof name, "ETH_RXTX%u_%s", number, device.c_str());
+        if (rte_ring* ring = rte_ring_lookup(name))
+            what(ring);
     }
+}
+
+void empty(rte_ring* ring) noexcept
+{
+    void* frame = nullptr;
+    while (rte_ring_dequeue(ring, &frame) == 0)
+        rte_pktmbuf_free(static_cast<rte_mbuf*>(frame));
+}
+
+/// A pool of a port that has closed, some of whose mbufs somebody holds.
+class lent_pool final : public leftover {
+ public:
+    explicit lent_pool(rte_mempool* pool) noexcept : pool_(pool) {}
+    ~lent_pool() override { rte_mempool_free(pool_); }
+    bool returned() const noexcept override { return rte_mempool_full(pool_) != 0; }
+
+ private:
+    rte_mempool* pool_;
+};
+
+/// Frees a pool, or leaves it behind: whoever frees an mbuf whose pool is gone crashes.
+void let_go(const std::string& device, rte_mempool* pool) noexcept
+try {
+    if (!pool || rte_mempool_full(pool) != 0) {
+        rte_mempool_free(pool);
+        return;
+    }
+    detail::log_or_lose(log_level::warning, [&] {
+        return fmt::format("weftio: device {} is closed, and somebody still holds {} mbufs of pool {}; it is kept until they "
+                           "come back",
+                           device, rte_mempool_in_use_count(pool), pool->name);
+    });
+    leftover_place place;
+    place.push_back(std::make_unique<lent_pool>(pool));
+    leave_behind(std::move(place));
+} catch (const std::bad_alloc&) { // then nobody frees it
 }
 
 } // namespace
@@ -275,6 +314,7 @@ void dpdk_port::take_down() noexcept
     if (std::exchange(started_, false))
         rte_eth_dev_stop(id_);
     if (std::exchange(ours_, false)) {
+        for_each_ring_of(device_, empty);
         if (int result = rte_eal_hotplug_remove(bus_, device_.c_str()); result != 0) {
             rte_eth_dev_close(id_); // so that its driver holds none of the pools below
             detail::log_or_lose(log_level::warning, [&] {
@@ -282,12 +322,12 @@ void dpdk_port::take_down() noexcept
                                    rte_strerror(-result));
             });
         }
-        free_rings_left_by(device_);
+        for_each_ring_of(device_, rte_ring_free);
         close_descriptors(std::exchange(xdp_objects_, {}));
     }
     lending_pools_.clear();
-    rte_mempool_free(std::exchange(pool_, nullptr));
-    rte_mempool_free(std::exchange(copies_, nullptr));
+    let_go(device_, std::exchange(pool_, nullptr));
+    let_go(device_, std::exchange(copies_, nullptr));
 }
 
 std::array<std::uint8_t, 6> dpdk_port::mac() const noexcept

@@ -26,7 +26,9 @@ soft_port::soft_port(std::string spec, const port_spec& parsed, const port_optio
                                                  .interface = parsed.interface,
                                                  .name = "weftio/" + std::to_string(device_.id())},
                                                 keys_, send_pool_, options)
-{}
+{
+    free_returned_leftovers();
+}
 
 port_counters soft_port::counters()
 {
@@ -49,30 +51,46 @@ void soft_port::require_engine(std::string_view who, unsigned engine) const
 
 void soft_port::forget_key(std::uint32_t key) noexcept
 {
-    key_entry region;
-    engines_.between_all_turns([&] {
-        if (const key_entry* known = keys_.find(key))
-            region = *known;
-        keys_.remove(key);
-    });
-    wait_until_unused(region.cpu, region.bytes);
+    engines_.between_all_turns([&] { keys_.remove(key); });
 }
 
-void soft_port::wait_until_unused(const std::byte* begin, std::size_t bytes) noexcept
+/// Between two turns of all engines.
+bool soft_port::unused(const detail::memory_block& block) noexcept
 {
+    for (unsigned each = 0; each != engines_.count(); ++each)
+        if (sender(each).uses(block.begin(), block.bytes))
+            return false;
+    return true;
+}
+
+void soft_port::free_what_came_back() noexcept
+{
+    memory_place free; // after the change: giving back may take long
+    engines_.between_all_turns(
+        [&] { free = send_pool_.take_out([&](const detail::memory_block& block) { return unused(block); }); });
+}
+
+void soft_port::let_go(memory_place memory) noexcept
+{
+    free_what_came_back();
+    const detail::memory_block& block = *memory.front();
     unsigned unused = 0; // engines, the first ones: what one is seen not to use, none hands to its driver any more
     auto ask = [&] {
-        while (unused != engines_.count() && engine(unused).between_turns([&] { return !sender(unused).uses(begin, bytes); }))
+        while (unused != engines_.count() &&
+               engine(unused).between_turns([&] { return !sender(unused).uses(block.begin(), block.bytes); }))
             ++unused;
         return unused == engines_.count();
     };
-    if (!engines_.keep_trying(ask, std::chrono::seconds(1)))
-        detail::log_or_lose(log_level::error, [&] {
-            return fmt::format(
-                "weftio: port {}: memory of {} bytes at {} is taken away, and the driver still holds frames that lie in it; "
-                "end send queues, or receive what loops back, before buffers",
-                spec_, bytes, static_cast<const void*>(begin));
-        });
+    if (engines_.keep_trying(ask, std::chrono::seconds(1)))
+        return;
+    detail::log_or_lose(log_level::error, [&] {
+        return fmt::format("weftio: port {}: memory of {} bytes at {} is taken away, and a driver or a receiver still holds "
+                           "frames that lie in it; {}; end send queues, or receive what loops back, before buffers",
+                           spec_, block.bytes, block.at.cpu,
+                           block.adopted ? "it was adopted and cannot be kept: see that it stays"
+                                         : "it is kept until they come back");
+    });
+    engines_.between_all_turns([&] { send_pool_.keep(std::move(memory)); });
 }
 
 } // namespace weftio::nic

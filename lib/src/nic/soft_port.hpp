@@ -78,17 +78,21 @@ class soft_port {
     key_table& keys() noexcept { return keys_; } ///< between two turns of all engines only
     /// Throws weftio::error errc::invalid_argument, in the name of `who`, when there is no engine of that number.
     void require_engine(std::string_view who, unsigned engine) const;
-    /// The NIC refuses `key` from now on. Returns when the key's region is unused.
+    /// The NIC refuses `key` from now on.
     void forget_key(std::uint32_t key) noexcept;
-    /// Returns when no frame on its way out lies in these bytes any more; after a second, with a line in the log, in any case.
-    void wait_until_unused(const std::byte* begin, std::size_t bytes) noexcept;
+    /// Lets memory of the NIC's go once no frame lies in it that is on its way out. Waits for that, at most a second; then the
+    /// memory is kept, with a line in the log, until the frames have come back.
+    void let_go(memory_place memory) noexcept;
     /// A number that grows: makes rules of equal priority keep the order of their making.
     std::uint64_t next_sequence() noexcept { return sequence_.fetch_add(1, std::memory_order_relaxed); }
 
  private:
+    bool unused(const detail::memory_block& block) noexcept;
+    void free_what_came_back() noexcept;
+
     std::string spec_;
     interface_lock lock_;
-    send_pool send_pool_;
+    send_pool send_pool_{spec_};
     dpdk_port device_;
     key_table keys_;
     nic::engines engines_;

@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include "log_lines.hpp"
 #include "nic/soft_port.hpp"
 #include "sending_port.hpp"
-#include "weftio/log.hpp"
 
 namespace weftio::test {
 namespace {
@@ -199,20 +199,6 @@ TEST_F(Progress, OfFramesThatTheDriverHasNoRoomForGoesOn)
     EXPECT_EQ(big.counters().sent, 2500u);
     EXPECT_TRUE(conserves(big.counters()));
 }
-
-/// Lines of the log while it lives.
-class log_lines {
- public:
-    log_lines()
-    {
-        set_log_sink([this](log_level, std::string_view line) {
-            if (line.starts_with("weftio: ")) // not DPDK's own
-                lines.emplace_back(line);
-        });
-    }
-    ~log_lines() { set_log_sink({}); }
-    std::vector<std::string> lines;
-};
 
 TEST(SendTearDown, OfAQueueFlushesWhatTheDriverHasNotTaken)
 {

@@ -4,15 +4,20 @@
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <list>
 #include <memory>
+#include <string>
 #include <vector>
 
+#include "device/backend.hpp"
+#include "nic/left_behind.hpp"
 #include "nic/soft/entry.hpp"
 
 namespace weftio::nic {
@@ -94,23 +99,74 @@ class lent_headers {
     const int operations_ = made.load(std::memory_order_relaxed);
 };
 
-/// The pool that headers are said to be of. Drivers that put mbufs back without a look at their references find it too. Must
-/// outlive the port's device, whose driver may hold mbufs to its end.
+/// Memory that frames lie in. A list of one element, because keeping it must need no memory.
+using memory_place = std::list<std::shared_ptr<const detail::memory_block>>;
+
+/// The pool that headers are said to be of. Drivers that put mbufs back without a look at their references find it too.
+///
+/// Must outlive the port's device, whose driver may hold mbufs to its end. What somebody holds even then is left behind: the pool,
+/// headers, and kept memory that their frames lie in. Called between two turns of all engines of the port.
 class send_pool {
  public:
-    send_pool() = default;
+    /// @param port  its spec, for the log
+    explicit send_pool(std::string port = "");
     send_pool(const send_pool&) = delete;
     send_pool& operator=(const send_pool&) = delete;
     ~send_pool();
 
     /// Headers for a ring of `depth` slots. Throws weftio::error errc::out_of_memory.
     std::unique_ptr<send_header[]> make(std::uint32_t depth);
-    /// A queue has ended: takes headers that the driver still holds, or lets them go. Needs no memory.
-    void take(std::unique_ptr<send_header[]> headers, bool driver_holds_some) noexcept;
+    /// A queue has ended: keeps its headers if somebody still holds one. Needs no memory.
+    void take(std::unique_ptr<send_header[]> headers, std::uint32_t depth) noexcept;
+    /// Whether a frame of a queue that has ended lies in these bytes and has not come back. Between two turns of any engine.
+    bool uses(const std::byte* begin, std::size_t bytes) const noexcept;
+
+    /// Keeps memory that frames lie in which have not come back.
+    void keep(memory_place memory) noexcept;
+    /// Takes kept memory out for which `unused(block)`; the caller frees it.
+    template <class Unused>
+    memory_place take_out(Unused&& unused) noexcept
+    {
+        memory_place out;
+        for (auto each = lent_->memory.begin(); each != lent_->memory.end();) {
+            auto next = std::next(each);
+            if (unused(**each))
+                out.splice(out.end(), lent_->memory, each);
+            each = next;
+        }
+        return out;
+    }
 
  private:
-    rte_mempool* pool_ = nullptr;                      ///< made with the first headers
-    std::vector<std::unique_ptr<send_header[]>> kept_; ///< has room for those of every queue there is
+    struct kept_headers {
+        std::unique_ptr<send_header[]> headers;
+        std::uint32_t depth;
+
+        template <class Where>
+        std::size_t lent(Where&& where) const noexcept
+        {
+            return static_cast<std::size_t>(std::count_if(headers.get(), headers.get() + depth, [&](const send_header& head) {
+                return !head.returned() && where(static_cast<const std::byte*>(head.mbuf.buf_addr));
+            }));
+        }
+        std::size_t lent() const noexcept
+        {
+            return lent([](const std::byte*) { return true; });
+        }
+    };
+    struct lent final : leftover {
+        ~lent() override;
+        bool returned() const noexcept override;
+
+        rte_mempool* pool = nullptr;       ///< made with the first headers
+        std::vector<kept_headers> headers; ///< has room for those of every queue there is
+        memory_place memory;
+    };
+    void forget_returned() noexcept;
+
+    std::string port_;
+    leftover_place place_; ///< of one
+    lent* lent_;           ///< that one
     std::size_t queues_ = 0;
 };
 

@@ -121,8 +121,9 @@ void sender::restart(std::uint32_t number, const tx_ring& ring) noexcept
 void sender::remove(std::uint32_t number)
 {
     queue(number).stop();
-    bool gone = drained(number);
-    pool_.take(give_up(number)->take_headers(), !gone);
+    collect(number);
+    const std::unique_ptr<tx_queue> gone = give_up(number);
+    pool_.take(gone->take_headers(), gone->ring().entries.depth);
 }
 
 bool sender::drained(std::uint32_t number)
@@ -148,8 +149,9 @@ bool sender::uses(const std::byte* begin, std::size_t bytes) const
 {
     if (!port_lost_)
         rte_eth_tx_done_cleanup(wire_.port, wire_.queue, 0);
-    return std::any_of(places_.begin(), places_.end(),
-                       [&](const auto& place) { return place.queue && place.queue->uses(begin, bytes); });
+    return pool_.uses(begin, bytes) || std::any_of(places_.begin(), places_.end(), [&](const auto& place) {
+               return place.queue && place.queue->uses(begin, bytes);
+           });
 }
 
 } // namespace weftio::nic

@@ -62,7 +62,8 @@ class sender {
     void reserve(std::uint32_t number);
     /// Asks the driver for what it has finished with. Returns whether it holds nothing of the queue any more.
     bool drained(std::uint32_t number);
-    /// Asks the driver likewise. Returns whether a frame of any queue that is on its way out lies in these bytes.
+    /// Asks the driver likewise. Returns whether a frame that is on its way out lies in these bytes: of any queue here, or of any
+    /// queue of the port that has ended.
     bool uses(const std::byte* begin, std::size_t bytes) const;
 
  private:
