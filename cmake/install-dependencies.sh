@@ -8,12 +8,12 @@ set -euo pipefail
 # "a|b": either will do; the first that the distribution has is installed.
 runtime=(
     cmake ninja-build g++ "pkg-config|pkgconf"
-    libdpdk-dev libnuma-dev libibverbs-dev zlib1g-dev libzstd-dev
+    libdpdk-dev libnuma-dev libibverbs-dev zlib1g-dev libzstd-dev liblzma-dev libbz2-dev libpcap-dev
     ocl-icd-opencl-dev opencl-headers pocl-opencl-icd
     libboost-context-dev libcli11-dev libfmt-dev
 )
 test=(
-    libgtest-dev libgmock-dev libbenchmark-dev libpcap-dev
+    libgtest-dev libgmock-dev libbenchmark-dev
     nmap tcpdump tshark iproute2 iputils-ping ethtool curl sip-tester tcpreplay pcapfix
     python3 python3-dpkt golang-github-google-gopacket-dev
     meson ccache valgrind dpdk-dev gnuplot-nox

@@ -6,7 +6,7 @@ std::string_view help_text() noexcept
 {
     return R"(Usage: weftio-replay [options] FILE... PORT      sends captures as they happened
        weftio-replay --check FILE...             says what they hold
-FILE   pcap or pcapng, also gzip or zstd; - is standard input
+FILE   pcap or pcapng, also in gzip, zstd, xz or bzip2; - is standard input
 PORT   iface:NAME  tap:NAME  pcap:tx=FILE  null  a PCI address  or DPDK devargs
 Files:    --merge             oldest frame of all files first, not file by file
       -K, --preload-pcap      read everything before the first frame goes
@@ -29,8 +29,7 @@ Edits:    --dst-mac, --src-mac MAC
           --mtu-skip          leave them out, and call that planned
 Report:   --stats SECONDS     a line every so often
       -q, --quiet             no progress, no table
-          --json FILE         everything, for programs (- standard output)
-          --plot FILE.svg     schedule error over time
+          --json FILE  --plot FILE.svg    for programs (-: stdout), error over time
           --late-after TIME   what counts as late [50us]
 Where:-i PORT                 instead of the last word
       -g, --device DEVICE     kernel on cpu, opencl, opencl:N [cpu]

@@ -71,6 +71,15 @@ class file_source final : public byte_source {
         return true;
     }
 
+    std::optional<double> share() const override
+    {
+        struct stat about {};
+        off_t at = regular_ ? ::lseek(fd_, 0, SEEK_CUR) : -1;
+        if (at < 0 || ::fstat(fd_, &about) != 0 || about.st_size == 0)
+            return std::nullopt;
+        return std::min(1.0, static_cast<double>(at) / static_cast<double>(about.st_size));
+    }
+
     /// The first bytes, at most four; read() gives them again.
     std::uint32_t magic()
     {
@@ -150,12 +159,17 @@ class memory_source final : public byte_source {
 std::unique_ptr<byte_source> open_source(const std::string& path, const std::atomic<bool>* stop)
 {
     constexpr std::uint32_t gzip_magic = 0x8b1f, zstd_magic = 0xfd2fb528, skippable_magic = 0x184d2a50;
+    constexpr std::uint32_t xz_magic = 0x587a37fd, bzip2_magic = 0x685a42;
     auto file = std::make_unique<file_source>(path, stop);
     std::uint32_t magic = file->magic();
     if ((magic & 0xffff) == gzip_magic)
         return make_gzip_source(std::move(file));
     if (magic == zstd_magic || (magic & 0xfffffff0u) == skippable_magic)
         return make_zstd_source(std::move(file));
+    if (magic == xz_magic)
+        return make_xz_source(std::move(file));
+    if ((magic & 0xffffff) == bzip2_magic)
+        return make_bzip2_source(std::move(file));
     return file;
 }
 

@@ -52,6 +52,8 @@ class gzip_source final : public byte_source {
         return true;
     }
 
+    std::optional<double> share() const override { return from_->share(); }
+
  private:
     static constexpr int gzip_only = 15 + 16; ///< largest window, gzip header
 

@@ -45,6 +45,8 @@ class zstd_source final : public byte_source {
         return true;
     }
 
+    std::optional<double> share() const override { return from_->share(); }
+
  private:
     bool refill()
     {

@@ -1,5 +1,7 @@
-// Files, pipes, gzip and zstd.
+// Files, pipes, gzip, zstd, xz and bzip2.
+#include <bzlib.h>
 #include <gtest/gtest.h>
+#include <lzma.h>
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
@@ -34,6 +36,25 @@ std::string zstandard(const std::string& plain)
     return out;
 }
 
+std::string xz(const std::string& plain)
+{
+    std::string out(lzma_stream_buffer_bound(plain.size()), '\0');
+    std::size_t at = 0;
+    lzma_easy_buffer_encode(0, LZMA_CHECK_CRC64, nullptr, reinterpret_cast<const std::uint8_t*>(plain.data()), plain.size(),
+                            reinterpret_cast<std::uint8_t*>(out.data()), &at, out.size());
+    out.resize(at);
+    return out;
+}
+
+std::string bzip2(const std::string& plain)
+{
+    std::string out(plain.size() + plain.size() / 100 + 600, '\0');
+    auto bytes = static_cast<unsigned>(out.size());
+    BZ2_bzBuffToBuffCompress(out.data(), &bytes, const_cast<char*>(plain.data()), static_cast<unsigned>(plain.size()), 1, 0, 0);
+    out.resize(bytes);
+    return out;
+}
+
 /// Frames that do not compress well, over more than one window.
 std::string big_capture(std::uint32_t frames = 2000)
 {
@@ -61,7 +82,7 @@ class Source : public testing::Test {
 TEST_F(Source, ThatIsCompressedIsLookedThrough)
 {
     std::string plain = big_capture();
-    for (const std::string& content : {plain, gzipped(plain), zstandard(plain)}) {
+    for (const std::string& content : {plain, gzipped(plain), zstandard(plain), xz(plain), bzip2(plain)}) {
         read_capture all = read(content);
         ASSERT_EQ(all.frames.size(), 2000u);
         EXPECT_FALSE(all.damaged);
@@ -74,12 +95,14 @@ TEST_F(Source, OfSeveralMembersIsOneStream)
     std::string first = pcap_header() + pcap_record(false, 1, 0, frame_of(60)), second = pcap_record(false, 2, 0, frame_of(60));
     EXPECT_EQ(read(gzipped(first) + gzipped(second)).frames.size(), 2u);
     EXPECT_EQ(read(zstandard(first) + zstandard(second)).frames.size(), 2u);
+    EXPECT_EQ(read(xz(first) + xz(second)).frames.size(), 2u);
+    EXPECT_EQ(read(bzip2(first) + bzip2(second)).frames.size(), 2u);
 }
 
 TEST_F(Source, ThatIsCutShortOrChangedIsDamage)
 {
     std::string plain = big_capture();
-    for (std::string content : {gzipped(plain), zstandard(plain)}) {
+    for (std::string content : {gzipped(plain), zstandard(plain), xz(plain), bzip2(plain)}) {
         read_capture cut = read(content.substr(0, content.size() / 2));
         ASSERT_TRUE(cut.damaged);
         EXPECT_NE(cut.damaged->reason.find("ends too early"), std::string::npos) << cut.damaged->reason;
@@ -95,11 +118,24 @@ TEST_F(Source, ThatIsCutShortOrChangedIsDamage)
 TEST_F(Source, OfEveryKindStartsOver)
 {
     std::string plain = big_capture(100);
-    for (const std::string& content : {plain, gzipped(plain), zstandard(plain)}) {
+    for (const std::string& content : {plain, gzipped(plain), zstandard(plain), xz(plain), bzip2(plain)}) {
         auto reader = open_capture(files.write("capture", content));
         EXPECT_EQ(read_all(*reader).frames.size(), 100u);
         ASSERT_TRUE(reader->rewind());
         EXPECT_EQ(read_all(*reader).frames.size(), 100u);
+    }
+}
+
+TEST_F(Source, KnowsWhichShareOfItWasRead)
+{
+    std::string plain = big_capture();
+    std::vector<std::byte> room(200'000);
+    for (const std::string& content : {plain, gzipped(plain), zstandard(plain), xz(plain), bzip2(plain)}) {
+        auto source = open_source(files.write("capture", content));
+        EXPECT_LT(source->share().value(), 0.5);
+        while (source->read(room.data(), room.size()) > 0) {
+        }
+        EXPECT_EQ(source->share().value(), 1.0);
     }
 }
 
