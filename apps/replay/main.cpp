@@ -11,6 +11,7 @@
 
 #include "options.hpp"
 #include "report/check.hpp"
+#include "report/output.hpp"
 #include "report/screen.hpp"
 #include "send/cores.hpp"
 
@@ -34,93 +35,78 @@ void stop_on_signals()
 bool share_out_cores(session_options& options)
 {
     if (options.realtime != 0 && !spare_core()) {
-        fmt::print(stderr,
-                   "weftio-replay: --realtime takes a core of its own, and this process may use one only; leave it out\n");
+        say("weftio-replay: --realtime takes a core of its own, and this process may use one only; leave it out");
         return false;
     }
     if (options.realtime != 0 && options.core < 0)
         options.core = *spare_core();
     if (std::string limit = options.realtime != 0 ? realtime_limit() : ""; !limit.empty())
-        fmt::print(stderr, "{}\n", limit);
+        say(limit);
     if (options.core >= 0)
         stay_off(options.core);
     return true;
 }
 
-/// Asked before anything is sent, which may take hours.
-bool can_be_written(const std::string& path)
+/// Prints what is not empty; whether there was nothing.
+bool no_complaint(const std::string& error)
 {
-    std::FILE* file = path.empty() || path == "-" ? nullptr : std::fopen(path.c_str(), "a");
-    if (file)
-        std::fclose(file);
-    bool good = file || path.empty() || path == "-";
-    if (!good)
-        fmt::print(stderr, "weftio-replay: {}: cannot be written; name a file in a folder that can\n", path);
-    return good;
-}
-
-bool write_file(const std::string& path, const std::string& text)
-{
-    std::FILE* file = path == "-" ? stdout : std::fopen(path.c_str(), "w");
-    bool good = file && std::fwrite(text.data(), 1, text.size(), file) == text.size();
-    if (file)
-        good = (path == "-" ? std::fflush(file) : std::fclose(file)) == 0 && good;
-    if (!good)
-        fmt::print(stderr, "weftio-replay: {}: cannot be written; name a file in a folder that can\n", path);
-    return good;
+    if (!error.empty())
+        say(error);
+    return error.empty();
 }
 
 int check(const command& wanted)
 {
     std::vector<verdict> verdicts;
-    outcome result = outcome::as_planned;
+    bool written = true;
     for (const std::string& path : wanted.session.files) {
-        verdicts.push_back(check_file(path, &stop));
-        if (verdicts.back().damaged)
-            result = outcome::damaged;
-        if (!wanted.quiet && wanted.json != "-")
-            fmt::print("{}\n", to_text(verdicts.back()));
+        const verdict& found = verdicts.emplace_back(check_file(path, &stop));
+        if (!found.unreadable.empty())
+            say(found.unreadable);
+        else if (!wanted.quiet && wanted.json != "-" && written)
+            written = no_complaint(print_out(to_text(found) + '\n'));
     }
-    if (!wanted.json.empty() && !write_file(wanted.json, to_json(verdicts)))
-        result = outcome::usage;
-    return static_cast<int>(result);
+    if (!wanted.json.empty())
+        written = no_complaint(write_file(wanted.json, to_json(verdicts))) && written;
+    return static_cast<int>(written ? result_of(verdicts) : outcome::usage);
 }
 
-/// --strict: whether no file is damaged; pipes are not looked at, they can be read once.
-bool all_good(const command& wanted)
+/// --strict: what is wrong with the files; pipes are not looked at, they can be read once.
+outcome look_through(const command& wanted)
 {
-    bool good = true;
-    for (const std::string& path : wanted.session.files)
-        if (path != "-")
-            if (verdict found = check_file(path, &stop); found.damaged) {
-                fmt::print(stderr, "weftio-replay: {}: damaged at byte {}: {}; nothing was sent\n", path, found.damaged->offset,
-                           found.damaged->reason);
-                good = false;
-            }
-    return good;
+    std::vector<verdict> verdicts;
+    for (const std::string& path : wanted.session.files) {
+        if (path == "-")
+            continue;
+        const verdict& found = verdicts.emplace_back(check_file(path, &stop));
+        if (!found.unreadable.empty())
+            say(found.unreadable);
+        else if (found.damaged)
+            say(fmt::format("weftio-replay: {}: damaged at byte {}: {}; nothing was sent", path, found.damaged->offset,
+                            found.damaged->reason));
+    }
+    return result_of(verdicts);
 }
 
 int replay(command& wanted)
 {
-    if (wanted.strict && !all_good(wanted))
-        return static_cast<int>(outcome::damaged);
-    if (!can_be_written(wanted.json) || !can_be_written(wanted.plot) || !share_out_cores(wanted.session))
+    if (outcome found = wanted.strict ? look_through(wanted) : outcome::as_planned; found != outcome::as_planned)
+        return static_cast<int>(found);
+    if (!no_complaint(try_file(wanted.json)) || !no_complaint(try_file(wanted.plot)) || !share_out_cores(wanted.session))
         return static_cast<int>(outcome::usage);
-    screen shown(!wanted.quiet && ::isatty(STDERR_FILENO), wanted.stats_s);
+    bool terminal = !wanted.quiet && ::isatty(STDERR_FILENO);
+    screen shown({.terminal = terminal, .remarks = !wanted.quiet, .stats_s = wanted.stats_s});
     run_report report = replay_files(wanted.session, stop, [&](const progress& at) { shown.show(at); });
     shown.end();
-    bool written = (wanted.json.empty() || write_file(wanted.json, to_json(report))) &&
-                   (wanted.plot.empty() || write_file(wanted.plot, to_svg(report)));
-    if (!wanted.quiet && wanted.json != "-")
-        fmt::print("{}", to_table(report));
-    for (const file_report& file : report.files)
-        if (file.damaged)
-            fmt::print(stderr, "weftio-replay: {}: damaged at byte {}: {}\n", file.path, file.damaged->offset,
-                       file.damaged->reason);
-    if (!report.failure.empty())
-        fmt::print(stderr, "{}\n", report.failure);
-    outcome result = report.result();
-    return static_cast<int>(result == outcome::as_planned && !written ? outcome::usage : result);
+    bool written = no_complaint(shown.failure());
+    if (!wanted.json.empty())
+        written = no_complaint(write_file(wanted.json, to_json(report))) && written;
+    if (!wanted.plot.empty())
+        written = no_complaint(write_file(wanted.plot, to_svg(report))) && written;
+    if (!wanted.quiet && wanted.json != "-" && shown.failure().empty())
+        written = no_complaint(print_out(to_table(report))) && written;
+    std::fputs(to_complaints(report).c_str(), stderr);
+    return static_cast<int>(written ? report.result() : outcome::usage);
 }
 
 } // namespace
@@ -129,17 +115,19 @@ int main(int argc, char** argv)
 {
     command wanted = parse_command_line(argc, argv);
     if (wanted.what == command::action::say) {
-        fmt::print(wanted.exit_code == 0 ? stdout : stderr, "{}", wanted.text);
+        if (wanted.exit_code == 0)
+            return no_complaint(print_out(wanted.text)) ? 0 : static_cast<int>(outcome::usage);
+        std::fputs(wanted.text.c_str(), stderr);
         return wanted.exit_code;
     }
     stop_on_signals();
     try {
         return wanted.what == command::action::check ? check(wanted) : replay(wanted);
     } catch (const open_error& error) {
-        fmt::print(stderr, "{}\n", error.what());
+        say(error.what());
         return static_cast<int>(outcome::usage);
     } catch (const weftio::error& error) {
-        fmt::print(stderr, "{}\n", error.what());
+        say(error.what());
         return static_cast<int>(outcome::port_failed);
     }
 }

@@ -226,6 +226,8 @@ command say(std::string text, int exit_code)
 {
     command made;
     made.what = command::action::say;
+    if (from.topspeed && !from.plot.empty())
+        refuse("--plot draws how far frames were from their planned times, and --topspeed plans none; leave out one of them");
     made.text = std::move(text);
     made.exit_code = exit_code;
     return made;

@@ -8,7 +8,7 @@ replay=$build/apps/weftio-replay
     echo "weftio-replay was not run: not built"
     exit 77
 }
-for tool in python3 capinfos gzip zstd; do
+for tool in python3 capinfos gzip zstd xz bzip2; do
     command -v $tool >/dev/null || {
         echo "weftio-replay was not run: $tool is not installed"
         exit 77
@@ -72,11 +72,32 @@ for option in --json --plot; do
     [[ ! -e unsent.pcap ]] || fail "$option: frames were sent"
 done
 
+echo "== a full device is an error, with the reason"
+full() { "$@" >/dev/full; }
+for words in "-x 100 $capture null" "--check $capture" "--help" "-q -x 100 --json /dev/full $capture null" \
+    "-x 100 --stats 0.01 $capture null" "-q --check --json - $capture"; do
+    # shellcheck disable=SC2086
+    expect 1 full "$replay" $words
+    [[ $(grep -c "No space left on device" err.txt) == 1 ]] || fail "the reason is not said once: $words"
+done
+
+echo "== what went wrong is said once, without a table of zeros"
+expect 2 "$replay" -x 100 /etc/passwd null
+[[ ! -s out.txt && $(grep -c "neither pcap nor pcapng" err.txt) == 1 ]] || fail "a file that is no capture"
+
+echo "== --check goes on behind a missing file"
+expect 1 "$replay" --check --json missing.json none.pcap "$capture" cut.pcap
+[[ $(value missing.json '" ".join(f["verdict"] for f in r["files"]), r["exit_code"]') == "('unreadable good damaged', 1)" ]] ||
+    fail "no true report of a missing file"
+
 echo "== a line on a narrow terminal"
 if command -v script >/dev/null; then
     script -qec "stty cols 50; timeout -s INT 5 '$replay' --loop 0 '$capture' null >/dev/null" /dev/null </dev/null >narrow.txt || true
     longest=$(tr '\r' '\n' <narrow.txt | sed 's/\x1b\[K//g' | grep " frames " | awk '{ if (length > most) most = length } END { print most + 0 }')
-    [[ $longest == 49 ]] || fail "the longest line has $longest characters"
+    [[ $longest -gt 20 && $longest -le 49 ]] || fail "the longest line has $longest characters of 50 columns"
+    script -qec "timeout -s INT 5 '$replay' --loop 0 '$capture' null >/dev/null" /dev/null </dev/null >narrow.txt || true
+    longest=$(tr '\r' '\n' <narrow.txt | sed 's/\x1b\[K//g' | grep " frames " | awk '{ if (length > most) most = length } END { print most + 0 }')
+    [[ $longest -gt 49 && $longest -le 79 ]] || fail "the longest line has $longest characters where the width is unknown"
 fi
 
 echo "== a capture into a capture"
@@ -139,7 +160,9 @@ python3 nanoseconds.py nanoseconds.pcap nanoseconds-sent.pcap nanoseconds.json |
 echo "== pipes and compression"
 gzip -k -c "$capture" >c.pcap.gz
 zstd -q -c "$capture" >c.pcap.zst
-for file in c.pcap.gz c.pcap.zst; do
+xz -c "$capture" >c.pcap.xz
+bzip2 -c "$capture" >c.pcap.bz2
+for file in c.pcap.gz c.pcap.zst c.pcap.xz c.pcap.bz2; do
     expect 0 "$replay" -t "$file" pcap:tx=packed.pcap
     [[ $(capinfos -M -T -r -c packed.pcap | cut -f2) == 236 ]] || fail "$file"
 done

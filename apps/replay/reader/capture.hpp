@@ -22,6 +22,7 @@ struct frame {
     std::uint32_t original_bytes = 0; ///< on the wire
     std::int64_t time_ns = 0;         ///< since 1970, clamped to what 64 bits hold
     bool has_time = true;             ///< pcapng's simple packets have none
+    bool time_clamped = false;        ///< the record's time is beyond what 64 bits hold: before 1677 or after 2262
     std::uint32_t interface = 0;      ///< in its section
     std::uint32_t link_type = 0;
     std::uint64_t offset = 0; ///< of the record in the file, after decompression
@@ -43,6 +44,8 @@ class capture_reader {
     /// Starts over. Returns false where the source cannot.
     virtual bool rewind() = 0;
     virtual const char* format() const noexcept = 0;
+    /// Which part of the file has been read, 0 to 1; nothing where that is unknown.
+    std::optional<double> share() const { return in_.share(); }
 
     const std::optional<damage>& damaged() const noexcept { return damage_; }
 

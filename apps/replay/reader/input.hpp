@@ -26,6 +26,8 @@ class input {
     std::uint64_t offset() const noexcept { return offset_; }
     /// Why the stream ended before its end, empty when it did not.
     const std::string& failure() const noexcept { return source_->failure(); }
+    /// Which part of the source has been read into the window, 0 to 1; nothing where that is unknown.
+    std::optional<double> share() const { return source_->share(); }
     /// Goes back to the first byte. Returns false where that cannot be done.
     bool rewind();
 

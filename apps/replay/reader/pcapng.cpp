@@ -231,6 +231,7 @@ bool pcapng_reader::read_packet(std::uint32_t type, std::span<const std::byte> b
         return fail(start_ + 8, fmt::format("a packet of interface {}; the section has {}", to.interface, interfaces_.size()));
     to.time_ns = interfaces_[to.interface].clock.to_ns(std::uint64_t{body.u32(12)} << 32 | body.u32(16));
     to.has_time = true;
+    to.time_clamped = ticks::clamped(to.time_ns);
     to.original_bytes = body.u32(24);
     return fill(to, bytes, head_bytes + packet_bytes, body.u32(20));
 }
@@ -242,6 +243,7 @@ bool pcapng_reader::read_simple_packet(std::span<const std::byte> bytes, frame& 
         return fail(start_, "a simple packet before the first interface");
     to.interface = 0;
     to.has_time = false;
+    to.time_clamped = false;
     to.time_ns = 0;
     to.original_bytes = fields(bytes, swapped_).u32(8);
     std::uint32_t snaplen = interfaces_[0].snaplen;

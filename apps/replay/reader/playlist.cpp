@@ -1,6 +1,8 @@
 #include "reader/playlist.hpp"
 
 #include <algorithm>
+#include <filesystem>
+#include <system_error>
 
 namespace weftio::replay {
 
@@ -12,6 +14,9 @@ playlist::playlist(std::vector<std::string> paths, order by, const std::atomic<b
             files_[file].reader = open_capture(paths_[file], stop_);
         else if (paths_[file] != "-")
             open_source(paths_[file], stop_);
+        std::error_code unknown;
+        auto bytes = std::filesystem::file_size(paths_[file], unknown);
+        files_[file].weight = unknown ? 0 : static_cast<double>(bytes);
     }
     if (order_ == order::by_time)
         for (std::size_t file = 0; file < paths_.size(); ++file)
@@ -108,6 +113,23 @@ bool playlist::rewind()
             read(file);
     }
     return true;
+}
+
+std::optional<double> playlist::share() const
+{
+    double whole = 0, done = 0;
+    for (std::size_t file = 0; file < files_.size(); ++file) {
+        const source& from = files_[file];
+        bool ended = order_ == order::in_sequence && file < at_, ahead = order_ == order::in_sequence && file > at_;
+        std::optional<double> part = ended ? 1.0 : 0.0;
+        if (!ended && !ahead && from.reader)
+            part = from.reader->share();
+        if (from.weight == 0 || !part)
+            return std::nullopt;
+        whole += from.weight;
+        done += from.weight * *part;
+    }
+    return whole == 0 ? std::nullopt : std::optional(done / whole);
 }
 
 bool playlist::any_damaged() const noexcept

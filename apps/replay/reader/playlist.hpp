@@ -34,6 +34,9 @@ class playlist {
     /// Starts another pass over all files. Returns false when one is a pipe, or has gone.
     bool rewind();
 
+    /// Which part of this pass has been read, 0 to 1; nothing where a file is a pipe.
+    std::optional<double> share() const;
+
     const std::vector<std::string>& paths() const noexcept { return paths_; }
     /// What is wrong with file `file`, as far as it has been read.
     const std::optional<damage>& damaged(std::size_t file) const { return files_[file].damaged; }
@@ -44,6 +47,7 @@ class playlist {
         std::unique_ptr<capture_reader> reader;
         frame front;
         bool has_front = false;
+        double weight = 0; ///< size of the file
         std::optional<damage> damaged;
     };
 

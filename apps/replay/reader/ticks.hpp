@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 
 namespace weftio::replay {
 
@@ -15,6 +16,11 @@ class ticks {
 
     /// Rounded down, and clamped to what 64 bits hold (years 1677 to 2262).
     std::int64_t to_ns(std::uint64_t count) const noexcept;
+    /// Whether to_ns() gave a bound instead of the time.
+    static bool clamped(std::int64_t ns) noexcept
+    {
+        return ns == std::numeric_limits<std::int64_t>::max() || ns == std::numeric_limits<std::int64_t>::min();
+    }
 
  private:
     std::uint8_t resolution_;

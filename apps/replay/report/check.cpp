@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "report/json.hpp"
-#include "report/report.hpp"
+#include "report/units.hpp"
 
 namespace weftio::replay {
 
@@ -24,6 +24,7 @@ void count(verdict& into, const frame& captured, std::int64_t& latest_ns, bool& 
         ++into.untimed;
         return;
     }
+    into.clamped += captured.time_clamped;
     into.first_ns = any_time ? std::min(into.first_ns, captured.time_ns) : captured.time_ns;
     into.last_ns = any_time ? std::max(into.last_ns, captured.time_ns) : captured.time_ns;
     into.out_of_order += any_time && captured.time_ns < latest_ns;
@@ -41,7 +42,11 @@ void put_verdict(json_writer& json, const verdict& of)
     json.begin_object();
     json.value("file", of.path);
     json.value("format", of.format);
-    json.value("verdict", of.damaged ? "damaged" : "good");
+    json.value("verdict", !of.unreadable.empty() ? "unreadable" : of.damaged ? "damaged" : "good");
+    if (of.unreadable.empty())
+        json.null("error");
+    else
+        json.value("error", of.unreadable);
     if (of.damaged) {
         json.begin_object("damage");
         json.value("offset", of.damaged->offset);
@@ -58,6 +63,7 @@ void put_verdict(json_writer& json, const verdict& of)
     json.value("runts", of.runts);
     json.value("without_time", of.untimed);
     json.value("out_of_order", of.out_of_order);
+    json.value("times_clamped", of.clamped);
     json.value("first_ns", of.first_ns);
     json.value("last_ns", of.last_ns);
     json.begin_object("link_types");
@@ -71,9 +77,15 @@ void put_verdict(json_writer& json, const verdict& of)
 
 verdict check_file(const std::string& path, const std::atomic<bool>* stop)
 {
-    auto reader = open_capture(path, stop);
     verdict made;
     made.path = path;
+    std::unique_ptr<capture_reader> reader;
+    try {
+        reader = open_capture(path, stop);
+    } catch (const open_error& error) {
+        made.unreadable = error.what();
+        return made;
+    }
     made.format = reader->format();
     frame captured;
     std::int64_t latest_ns = 0;
@@ -87,13 +99,17 @@ verdict check_file(const std::string& path, const std::atomic<bool>* stop)
 
 std::string to_text(const verdict& of)
 {
+    if (!of.unreadable.empty())
+        return of.unreadable;
     std::string text = fmt::format("{}: ", of.path);
     text += of.damaged ? fmt::format("damaged at byte {}: {}; before it ", of.damaged->offset, of.damaged->reason) : "good; ";
-    text += fmt::format("{}, {} frames, {} bytes", of.format, grouped(of.frames), grouped(of.bytes));
+    text += fmt::format("{}, {}, {}", of.format, frames_text(of.frames), bytes_text(of.bytes));
     if (of.frames > of.untimed)
-        text += fmt::format(", {}", duration_text(span_ns(of)));
+        text += fmt::format(", {} from {}", duration_text(span_ns(of)), utc_text(of.first_ns));
+    if (of.clamped != 0)
+        text += fmt::format(", {} with a time before 1677 or after 2262, taken as that year", grouped(of.clamped));
     if (of.cut_frames != 0)
-        text += fmt::format(", {} cut short by the capture", grouped(of.cut_frames));
+        text += fmt::format(", {} cut by the snapshot length", grouped(of.cut_frames));
     if (of.out_of_order != 0)
         text += fmt::format(", {} out of order", grouped(of.out_of_order));
     std::uint64_t others = of.frames;
@@ -106,12 +122,19 @@ std::string to_text(const verdict& of)
     return text;
 }
 
+outcome result_of(const std::vector<verdict>& all) noexcept
+{
+    if (std::any_of(all.begin(), all.end(), [](const verdict& of) { return !of.unreadable.empty(); }))
+        return outcome::usage;
+    bool damaged = std::any_of(all.begin(), all.end(), [](const verdict& of) { return of.damaged.has_value(); });
+    return damaged ? outcome::damaged : outcome::as_planned;
+}
+
 std::string to_json(const std::vector<verdict>& all)
 {
     json_writer json;
     json.begin_object();
-    json.value("exit_code",
-               std::any_of(all.begin(), all.end(), [](const verdict& of) { return of.damaged.has_value(); }) ? 2 : 0);
+    json.value("exit_code", static_cast<int>(result_of(all)));
     json.begin_array("files");
     for (const verdict& of : all)
         put_verdict(json, of);

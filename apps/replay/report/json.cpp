@@ -1,31 +1,18 @@
 #include "report/json.hpp"
 
+#include <cmath>
+
+#include "report/utf8.hpp"
+
 namespace weftio::replay {
 
 namespace {
-
-/// Length of the UTF-8 sequence at `at`, 0 when there is none: file names may be any bytes.
-std::size_t sequence_bytes(std::string_view text, std::size_t at)
-{
-    auto byte = [&](std::size_t i) { return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0u; };
-    auto follows = [&](std::size_t i) { return (byte(i) & 0xc0) == 0x80; };
-    unsigned first = byte(0);
-    if (first < 0x80)
-        return 1;
-    if (first >= 0xc2 && first < 0xe0 && follows(1))
-        return 2;
-    bool three = first >= 0xe0 && first < 0xf0 && follows(1) && follows(2);
-    if (three && !(first == 0xe0 && byte(1) < 0xa0) && !(first == 0xed && byte(1) >= 0xa0))
-        return 3;
-    bool four = first >= 0xf0 && first < 0xf5 && follows(1) && follows(2) && follows(3);
-    return four && !(first == 0xf0 && byte(1) < 0x90) && !(first == 0xf4 && byte(1) >= 0x90) ? 4 : 0;
-}
 
 std::string quoted(std::string_view text)
 {
     std::string out = "\"";
     for (std::size_t at = 0; at < text.size();) {
-        std::size_t bytes = sequence_bytes(text, at);
+        std::size_t bytes = utf8_bytes(text, at);
         auto byte = static_cast<unsigned char>(text[at]);
         if (byte == '"' || byte == '\\')
             out += fmt::format("\\{}", text[at]);
@@ -45,6 +32,12 @@ std::string quoted(std::string_view text)
 void json_writer::value(std::string_view name, std::string_view text)
 {
     put(name, quoted(text));
+}
+
+/// Every digit that matters; JSON has no infinity.
+void json_writer::value(std::string_view name, double number)
+{
+    put(name, std::isfinite(number) ? fmt::format("{}", number) : "null");
 }
 
 void json_writer::put(std::string_view name, std::string_view value)

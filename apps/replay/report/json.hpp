@@ -20,7 +20,7 @@ class json_writer {
     void value(std::string_view name, std::string_view text);
     void value(std::string_view name, const char* text) { value(name, std::string_view(text)); }
     void value(std::string_view name, bool truth) { put(name, truth ? "true" : "false"); }
-    void value(std::string_view name, double number) { put(name, fmt::format("{:.6g}", number)); }
+    void value(std::string_view name, double number);
     template <std::integral Number>
     void value(std::string_view name, Number number)
     {

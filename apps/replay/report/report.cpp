@@ -26,11 +26,6 @@ std::string skipped_text(const file_account& frames)
     return text;
 }
 
-std::string utc_text(std::uint64_t utc_ns)
-{
-    return fmt::format("{}.{:09}", utc_ns / 1'000'000'000, utc_ns % 1'000'000'000);
-}
-
 void put_times(json_writer& json, const file_report& file, bool timed)
 {
     const timing& times = file.times;
@@ -59,6 +54,8 @@ void put_file(json_writer& json, const file_report& file, bool timed)
     json.value("sent", file.frames.sent);
     json.value("sent_bytes", file.frames.sent_bytes);
     json.value("not_sent", file.frames.planned - file.frames.sent);
+    json.value("cut_by_capture", file.frames.cut);
+    json.value("times_clamped", file.frames.clamped);
     json.begin_object("skipped");
     for (std::size_t reason = 0; reason < file.frames.skipped.size(); ++reason)
         json.value(to_string(static_cast<skip_reason>(reason)), file.frames.skipped[reason]);
@@ -93,39 +90,32 @@ std::string times_text(const run_report& report)
     const timing& times = report.total.times;
     if (!report.timed || times.errors.count() == 0)
         return {};
-    return fmt::format("planned   {}, from {} to {} UTC\n", duration_text(report.planned_ns), utc_text(times.first_planned_ns),
-                       utc_text(times.last_planned_ns)) +
-           fmt::format("error     p50 {}, p99 {}, p99.9 {}, max {}; drift {} ns; late {}\n",
-                       duration_text(times.errors.quantile_ns(0.5)), duration_text(times.errors.quantile_ns(0.99)),
-                       duration_text(times.errors.quantile_ns(0.999)), duration_text(times.errors.max_ns()), times.drift_ns(),
-                       grouped(times.late));
+    std::string first = utc_text(static_cast<std::int64_t>(times.first_planned_ns));
+    return fmt::format("planned   {} from {}\n", duration_text(report.planned_ns), first) +
+           fmt::format("error     p50 {}, p99 {}, p99.9 {}, max {}; drift {}\n", duration_text(times.errors.quantile_ns(0.5)),
+                       duration_text(times.errors.quantile_ns(0.99)), duration_text(times.errors.quantile_ns(0.999)),
+                       duration_text(times.errors.max_ns()), signed_duration_text(times.drift_ns())) +
+           fmt::format("late      {} by more than {}\n", frames_text(times.late), duration_text(report.late_after_ns));
 }
 
-} // namespace
-
-std::string grouped(std::uint64_t number)
+/// Lines on frames that are not what they were on the wire, or not when.
+std::string oddities_text(const run_report& report)
 {
-    std::string digits = fmt::format("{}", number);
+    const file_account& frames = report.total.frames;
     std::string text;
-    for (std::size_t at = 0; at < digits.size(); ++at) {
-        if (at != 0 && (digits.size() - at) % 3 == 0)
-            text += ',';
-        text += digits[at];
-    }
+    if (frames.cut != 0)
+        text += fmt::format("cut       {} by the capture's snapshot length, sent as captured\n", frames_text(frames.cut));
+    if (report.truncated != 0)
+        text += fmt::format("truncated {} to the MTU\n", grouped(report.truncated));
+    if (report.out_of_order != 0)
+        text += fmt::format("order     {} older than one before, sent in file order\n", frames_text(report.out_of_order));
+    if (frames.clamped != 0)
+        text += fmt::format("times     {} with a time before 1677 or after 2262, taken as that year\n",
+                            frames_text(frames.clamped));
     return text;
 }
 
-std::string duration_text(std::uint64_t ns)
-{
-    auto value = static_cast<double>(ns);
-    if (ns < 1000)
-        return fmt::format("{} ns", ns);
-    if (ns < 1'000'000)
-        return fmt::format("{:.1f} us", value / 1e3);
-    if (ns < 1'000'000'000)
-        return fmt::format("{:.1f} ms", value / 1e6);
-    return fmt::format("{:.3f} s", value / 1e9);
-}
+} // namespace
 
 outcome run_report::result() const noexcept
 {
@@ -147,6 +137,8 @@ void add_up(run_report& report)
         total.planned_bytes += file.frames.planned_bytes;
         total.sent += file.frames.sent;
         total.sent_bytes += file.frames.sent_bytes;
+        total.cut += file.frames.cut;
+        total.clamped += file.frames.clamped;
         for (std::size_t reason = 0; reason < total.skipped.size(); ++reason)
             total.skipped[reason] += file.frames.skipped[reason];
         if (file.frames.first_seen_ns != 0 && (total.first_seen_ns == 0 || file.frames.first_seen_ns < total.first_seen_ns))
@@ -158,35 +150,39 @@ void add_up(run_report& report)
 std::string to_table(const run_report& report)
 {
     const file_account& frames = report.total.frames;
-    std::string text =
-        fmt::format("sent      {} of {} frames, {} bytes in {}: {:.6g} Mpps, {:.6g} Mbit/s\n", grouped(frames.sent),
-                    grouped(frames.planned), grouped(frames.sent_bytes), duration_text(report.actual_ns),
-                    per_second(frames.sent, report.actual_ns) / 1e6, per_second(frames.sent_bytes * 8, report.actual_ns) / 1e6);
+    if (frames.planned == 0 && !to_complaints(report).empty())
+        return {};
+    std::string text = fmt::format("sent      {} of {}, {} in {}", grouped(frames.sent), frames_text(frames.planned),
+                                   bytes_text(frames.sent_bytes), duration_text(report.actual_ns));
+    if (report.actual_ns != 0)
+        text += fmt::format(": {}, {}", frame_rate_text(per_second(frames.sent, report.actual_ns)),
+                            bit_rate_text(per_second(frames.sent_bytes * 8, report.actual_ns)));
+    text += '\n';
     if (frames.skipped_total() != 0)
         text += fmt::format("skipped   {}\n", skipped_text(frames));
-    if (report.truncated != 0)
-        text += fmt::format("truncated {} to the MTU\n", grouped(report.truncated));
-    if (report.out_of_order != 0)
-        text +=
-            fmt::format("order     {} frames older than one before them, sent in file order\n", grouped(report.out_of_order));
-    text += times_text(report);
+    text += oddities_text(report) + times_text(report);
     text += fmt::format("path      {} ({}), kernel on {}, clock {}, {} pacing\n", report.port, report.driver, report.device,
                         report.clock,
                         !report.timed            ? "no"
                         : report.hardware_pacing ? "hardware"
                                                  : "software");
-    for (const file_report& file : report.files) {
-        if (report.files.size() > 1)
+    if (report.files.size() > 1)
+        for (const file_report& file : report.files)
             text += fmt::format("file      {}: sent {} of {}, skipped {}\n", file.path, grouped(file.frames.sent),
                                 grouped(file.frames.planned), grouped(file.frames.skipped_total()));
-        if (file.damaged)
-            text += fmt::format("damaged   {}: at byte {}: {}\n", file.path, file.damaged->offset, file.damaged->reason);
-    }
     if (report.interrupted)
         text += "stopped   by a signal\n";
-    if (!report.failure.empty())
-        text += fmt::format("failed    {}\n", report.failure);
     return text;
+}
+
+std::string to_complaints(const run_report& report)
+{
+    std::string text;
+    for (const file_report& file : report.files)
+        if (file.damaged)
+            text += fmt::format("weftio-replay: {}: damaged at byte {}: {}\n", file.path, file.damaged->offset,
+                                file.damaged->reason);
+    return report.failure.empty() ? text : text + report.failure + '\n';
 }
 
 std::string to_json(const run_report& report)
@@ -208,6 +204,7 @@ std::string to_json(const run_report& report)
     json.value("out_of_order", report.out_of_order);
     json.value("truncated", report.truncated);
     json.value("lost_notifications", report.lost_notifications);
+    json.value("late_after_ns", report.late_after_ns);
     json.value("planned_duration_ns", report.planned_ns);
     json.value("actual_duration_ns", report.actual_ns);
     json.value("frames_per_second", per_second(report.total.frames.sent, report.actual_ns));

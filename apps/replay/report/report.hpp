@@ -9,6 +9,7 @@
 
 #include "reader/capture.hpp"
 #include "report/observer.hpp"
+#include "report/units.hpp"
 #include "send/feeder.hpp"
 
 namespace weftio::replay {
@@ -36,6 +37,7 @@ struct run_report {
     std::vector<file_report> files;
     file_report total; ///< of all files
     error_series series;
+    std::uint64_t late_after_ns = 0;
     schedule_error handover; ///< of the queue: when frames were handed to the driver, minus the time planned
     std::uint64_t out_of_order = 0, truncated = 0, loops = 0, lost_notifications = 0;
     std::uint64_t planned_ns = 0, actual_ns = 0; ///< from the first frame to the last
@@ -48,15 +50,12 @@ struct run_report {
 
 /// Adds up `files` into `total`.
 void add_up(run_report& report);
-/// The final table, several lines.
+/// The final table, several lines, without what went wrong; nothing when nothing was planned and that is why.
 std::string to_table(const run_report& report);
+/// What went wrong, a line each, for standard error; nothing when nothing did.
+std::string to_complaints(const run_report& report);
 std::string to_json(const run_report& report);
 /// The schedule error over time: the range and the mean of each column, on a logarithmic scale.
 std::string to_svg(const run_report& report);
-
-/// 1234567 -> "1,234,567".
-std::string grouped(std::uint64_t number);
-/// 12300 -> "12.3 us".
-std::string duration_text(std::uint64_t ns);
 
 } // namespace weftio::replay

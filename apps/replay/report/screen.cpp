@@ -4,52 +4,113 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdio>
+#include <vector>
+
+#include "report/output.hpp"
 
 namespace weftio::replay {
 
 namespace {
-constexpr std::uint64_t refresh_ns = 200'000'000;
 
-/// A line that is longer is continued on the next, where the next one does not overwrite it.
-std::size_t columns()
+constexpr std::uint64_t ns_per_s = 1'000'000'000;
+constexpr std::chrono::milliseconds refresh(200);
+constexpr std::uint64_t shown_wait_ns = 2 * ns_per_s;   ///< the line says that the next frame is long in coming
+constexpr std::uint64_t remark_wait_ns = 60 * ns_per_s; ///< a remark does
+
+/// With tenths of a second at most.
+std::string coarse_text(std::uint64_t ns)
+{
+    return ns < 120 * ns_per_s ? fmt::format("{:.1f} s", static_cast<double>(ns) / 1e9) : duration_text(ns);
+}
+
+std::string signed_difference(std::uint64_t actual_ns, std::uint64_t planned_ns)
+{
+    return signed_duration_text(static_cast<std::int64_t>(actual_ns - planned_ns));
+}
+
+/// What people look for first comes first.
+std::vector<std::string> parts_of(const progress& at, const progress& before)
+{
+    std::vector<std::string> parts;
+    if (at.share > 0) {
+        parts.push_back(fmt::format("{:3.0f} %", std::floor(at.share * 100)));
+        double left_ns = static_cast<double>(at.elapsed_ns) * (1 / at.share - 1);
+        if (at.elapsed_ns > 0 && left_ns < 9e18)
+            parts.push_back(coarse_text(static_cast<std::uint64_t>(left_ns)) + " left");
+    }
+    if (at.next_in_ns >= shown_wait_ns)
+        parts.push_back("next frame in " + coarse_text(at.next_in_ns));
+    parts.push_back(coarse_text(at.elapsed_ns));
+    parts.push_back(frames_text(at.sent));
+    if (at.elapsed_ns > before.elapsed_ns) {
+        double seconds = static_cast<double>(at.elapsed_ns - before.elapsed_ns) / 1e9;
+        parts.push_back(frame_rate_text(static_cast<double>(at.sent - before.sent) / seconds));
+        parts.push_back(bit_rate_text(static_cast<double>(at.sent_bytes - before.sent_bytes) * 8 / seconds));
+    }
+    if (at.timed) {
+        parts.push_back(grouped(at.late) + " late");
+        parts.push_back("error " + signed_difference(at.actual_ns, at.planned_ns));
+    }
+    return parts;
+}
+
+} // namespace
+
+std::size_t terminal_columns() noexcept
 {
     winsize size{};
-    return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 ? size.ws_col - 1u : 79;
+    return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
-} // namespace
+
+std::string progress_text(const progress& at, const progress& before, std::size_t columns)
+{
+    std::string text;
+    for (const std::string& part : parts_of(at, before)) {
+        std::size_t gap = text.empty() ? 0 : 2;
+        if (text.size() + gap + part.size() > columns)
+            break;
+        text += std::string(gap, ' ') + part;
+    }
+    return text;
+}
 
 void screen::show(const progress& at)
 {
-    if (terminal_ && at.elapsed_ns >= last_line_.elapsed_ns + refresh_ns) {
-        fmt::print(stderr, "\r{:.{}}\x1b[K", line(at, last_line_), columns());
+    if (options_.remarks)
+        remark(at);
+    if (auto now = std::chrono::steady_clock::now(); options_.terminal && now >= shown_at_ + refresh) {
+        // The last column stays free: a cursor behind it is on the next line on some terminals.
+        std::fputs(fmt::format("\r{}\x1b[K", progress_text(at, last_line_, terminal_columns() - 1)).c_str(), stderr);
         shown_ = true;
+        shown_at_ = now;
         last_line_ = at;
     }
-    if (stats_ns_ != 0 && at.elapsed_ns >= last_stats_.elapsed_ns + stats_ns_) {
-        fmt::print("{}\n", line(at, last_stats_));
-        std::fflush(stdout);
+    if (stats_ns_ != 0 && failure_.empty() && at.elapsed_ns >= last_stats_.elapsed_ns + stats_ns_) {
+        failure_ = print_out(progress_text(at, last_stats_, std::string::npos) + '\n');
         last_stats_ = at;
     }
 }
 
-void screen::end() const
+/// Once for each such frame.
+void screen::remark(const progress& at)
 {
-    if (shown_)
-        fmt::print(stderr, "\r\x1b[K");
+    if (at.next_in_ns < remark_wait_ns || at.next_ns == remarked_ns_)
+        return;
+    remarked_ns_ = at.next_ns;
+    end();
+    say(at.sent == 0 && at.elapsed_ns == 0
+            ? fmt::format("weftio-replay: the first frame goes in {}", duration_text(at.next_in_ns))
+            : fmt::format("weftio-replay: the next frame of the capture goes in {}; --max-gap 1s would cut such gaps",
+                          duration_text(at.next_in_ns)));
 }
 
-/// Rates are of the time since `before`.
-std::string screen::line(const progress& at, const progress& before) const
+void screen::end()
 {
-    double seconds = static_cast<double>(at.elapsed_ns - before.elapsed_ns) / 1e9;
-    std::string text = fmt::format("{:.1f} s  {} frames  {:.4g} kpps  {:.4g} Mbit/s", static_cast<double>(at.elapsed_ns) / 1e9,
-                                   grouped(at.sent), static_cast<double>(at.sent - before.sent) / seconds / 1e3,
-                                   static_cast<double>(at.sent_bytes - before.sent_bytes) * 8 / seconds / 1e6);
-    if (at.timed)
-        text += fmt::format("  late {}  planned {:.6f} s  actual {:.6f} s", grouped(at.late),
-                            static_cast<double>(at.planned_ns) / 1e9, static_cast<double>(at.actual_ns) / 1e9);
-    return text;
+    if (shown_)
+        std::fputs("\r\x1b[K", stderr);
+    shown_ = false;
 }
 
 } // namespace weftio::replay

@@ -4,12 +4,13 @@
 #include <cmath>
 
 #include "report/report.hpp"
+#include "report/utf8.hpp"
 
 namespace weftio::replay {
 
 namespace {
 
-constexpr double width = 960, height = 420, left = 70, right = 40, top = 40, bottom = 50;
+constexpr double width = 960, height = 440, left = 70, right = 40, top = 60, bottom = 50;
 
 /// Where things go on the page: time across, error up, from 100 ns in decades.
 struct axes {
@@ -24,10 +25,12 @@ struct axes {
     }
 };
 
-axes fit(const error_series& series)
+/// The line of "late" is inside, too.
+axes fit(const run_report& report)
 {
+    const error_series& series = report.series;
     axes made;
-    double worst = 1;
+    auto worst = static_cast<double>(report.late_after_ns + 1);
     for (const auto& column : series.columns())
         worst = std::max(worst, static_cast<double>(column.max_ns));
     made.decades = std::max(2, static_cast<int>(std::ceil(std::log10(worst))) - 2);
@@ -63,11 +66,68 @@ std::string grid(const axes& on)
     return svg;
 }
 
+/// `text` as XML; what is not text becomes U+FFFD.
+std::string escaped(std::string_view text)
+{
+    std::string out;
+    for (std::size_t at = 0; at < text.size();) {
+        std::size_t bytes = utf8_bytes(text, at);
+        char first = text[at];
+        if (bytes == 0 || (bytes == 1 && (static_cast<unsigned char>(first) < 0x20 || first == 0x7f)))
+            out += "&#xfffd;";
+        else if (first == '&' || first == '<' || first == '>')
+            out += fmt::format("&#{};", static_cast<int>(first));
+        else
+            out += text.substr(at, bytes);
+        at += std::max<std::size_t>(bytes, 1);
+    }
+    return out;
+}
+
+/// What was sent where: the names of up to three files, without their folders.
+std::string subject(const run_report& report)
+{
+    std::string text;
+    for (std::size_t at = 0; at < report.files.size() && at < 3; ++at) {
+        const std::string& path = report.files[at].path;
+        text += (at == 0 ? "" : ", ") + (path == "-" ? "standard input" : path.substr(path.rfind('/') + 1));
+    }
+    if (report.files.size() > 3)
+        text += fmt::format(" and {} more", report.files.size() - 3);
+    return escaped(fmt::format("{} on {} ({})", text, report.port, report.driver));
+}
+
+/// The bound of "late", and how many frames are above it: under the curve, so that it hides nothing, and named in the corner.
+std::string late_line(const run_report& report, const axes& on)
+{
+    constexpr std::uint64_t scale_begin_ns = 100;
+    if (report.late_after_ns < scale_begin_ns)
+        return {};
+    double y = on.y(static_cast<double>(report.late_after_ns));
+    return fmt::format("<line x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\" class=\"late\"/>\n"
+                       "<text x=\"{}\" y=\"42\" text-anchor=\"end\" class=\"late\">- - - late, by more than {}: {}</text>\n",
+                       left, width - right, y, y, width - right, duration_text(report.late_after_ns),
+                       frames_text(report.total.times.late));
+}
+
+std::string heading(const run_report& report)
+{
+    const histogram& errors = report.total.times.errors;
+    std::string figures = errors.count() == 0
+                              ? "no frame was sent"
+                              : fmt::format("sent minus planned, {}: p50 {}, p99 {}, max {}", frames_text(errors.count()),
+                                            duration_text(errors.quantile_ns(0.5)), duration_text(errors.quantile_ns(0.99)),
+                                            duration_text(errors.max_ns()));
+    return fmt::format(
+        "<text x=\"{}\" y=\"22\" class=\"title\">Schedule error of {}</text>\n<text x=\"{}\" y=\"42\">{}</text>\n", left,
+        subject(report), left, figures);
+}
+
 } // namespace
 
 std::string to_svg(const run_report& report)
 {
-    axes on = fit(report.series);
+    axes on = fit(report);
     double column_s = static_cast<double>(report.series.column_ns()) / 1e9;
     std::string ranges, mean;
     for (std::size_t at = 0; at < report.series.columns().size(); ++at) {
@@ -80,18 +140,16 @@ std::string to_svg(const run_report& report)
         mean += fmt::format("{}{:.1f} {:.1f}", mean.empty() ? "M" : "L", x,
                             on.y(static_cast<double>(column.sum_ns) / static_cast<double>(column.count)));
     }
-    const histogram& errors = report.total.times.errors;
     return fmt::format(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\">\n"
-        "<style>text{{font:12px sans-serif;fill:#333}}.grid{{stroke:#ddd}}path{{fill:none}}</style>\n"
+        "<style>text{{font:12px sans-serif;fill:#333}}.title{{font-weight:bold}}.grid{{stroke:#ddd}}path{{fill:none}}"
+        "line.late{{stroke:#c33;stroke-dasharray:6 4}}text.late{{fill:#c33}}</style>\n"
         "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
-        "<text x=\"{}\" y=\"22\">schedule error: sent minus planned, {} frames, p50 {}, p99 {}, max {}</text>\n{}"
+        "{}{}{}"
         "<path d=\"{}\" stroke=\"#9ec5e8\"/>\n<path d=\"{}\" stroke=\"#1a5fa8\" stroke-width=\"1.5\"/>\n"
         "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">time of the plan; line: mean, bars: smallest to "
         "largest</text>\n</svg>\n",
-        width, height, left, grouped(errors.count()), duration_text(errors.quantile_ns(0.5)),
-        duration_text(errors.quantile_ns(0.99)), duration_text(errors.max_ns()), grid(on), ranges, mean,
-        (left + width - right) / 2, height - 10);
+        width, height, heading(report), grid(on), late_line(report, on), ranges, mean, (left + width - right) / 2, height - 10);
 }
 
 } // namespace weftio::replay

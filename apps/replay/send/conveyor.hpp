@@ -54,6 +54,11 @@ class conveyor {
     void put(std::uint32_t place, std::uint32_t bytes, std::uint64_t offset_ns, std::uint32_t file, bool notify) noexcept;
     /// Lets the kernel take the records planned up to `until_ns` (untimed runs: all). Returns how many are left.
     std::uint64_t publish(std::uint64_t until_ns) noexcept;
+    /// UTC of the first frame that was put and not published; 0 when there is none.
+    std::uint64_t next_planned_ns() const noexcept
+    {
+        return published_ < put_ ? remarks_[published_ % options_.records].planned_ns : 0;
+    }
     /// Untimed: lets the kernel go round the records put so far until it has sent `frames`.
     void publish_laps(std::uint64_t frames) noexcept;
     /// No record will follow.

@@ -47,6 +47,7 @@ bool feeder::preload(const std::atomic<bool>& stop)
                            .time_ns = item_.captured.time_ns,
                            .has_time = item_.captured.has_time,
                            .begins_file = item_.begins_file});
+        note(item_);
         if (options_.laps)
             to_.put(stored_.back().place, bytes, 0, stored_.back().file, false);
     }
@@ -72,6 +73,7 @@ void feeder::run(const std::atomic<bool>& stop)
             last = step::end;
         if (fed < frames_a_turn)
             std::this_thread::sleep_for(pause);
+        look_ahead(last == step::end);
     }
     to_.close();
     finished_.store(true, std::memory_order_release);
@@ -154,6 +156,7 @@ bool feeder::next_pass()
 {
     if (!any_in_pass_ || (options_.loops != 0 && pass_ + 1 >= options_.loops))
         return false;
+        note(item_);
     if (!options_.preload && !from_.rewind())
         return false;
     stored_at_ = 0;
@@ -178,6 +181,39 @@ void feeder::skip(std::size_t file, skip_reason reason)
 /// The kernel goes round the ring by itself; all there is to do is to say how far.
 void feeder::run_laps(const std::atomic<bool>& stop)
 {
+    last_offset_ns_ = offset_ns;
+}
+
+void feeder::note(const playlist::item& of) noexcept
+{
+    file_account& file = accounts_[of.file];
+    file.cut += of.captured.captured_bytes < of.captured.original_bytes;
+    file.clamped += of.captured.time_clamped;
+}
+
+/// Which part of the plan has been put: by what was read, or by the bound that ends it first. 0 while nobody knows.
+double feeder::share_planned(bool all) const
+{
+    if (all)
+        return 1;
+    auto ratio = [](std::uint64_t part, std::uint64_t whole) {
+        return whole == 0 ? 0 : std::min(1.0, static_cast<double>(part) / static_cast<double>(whole));
+    };
+    double pass = options_.preload ? ratio(stored_at_, stored_.size()) : from_.share().value_or(0);
+    double read =
+        pass == 0 || options_.loops == 0 ? 0 : (static_cast<double>(pass_) + pass) / static_cast<double>(options_.loops);
+    return std::max({read, ratio(planned_, options_.limit), ratio(last_offset_ns_, options_.duration_ns)});
+}
+
+void feeder::look_ahead(bool all)
+{
+    double share = share_planned(all);
+    auto whole = [share](std::uint64_t part) {
+        return share == 0 ? 0 : static_cast<std::uint64_t>(static_cast<double>(part) / share);
+    };
+    expected_frames_.store(whole(planned_), std::memory_order_relaxed);
+    expected_ns_.store(whole(last_offset_ns_), std::memory_order_relaxed);
+    next_ns_.store(to_.next_planned_ns(), std::memory_order_relaxed);
     std::uint64_t laps = stored_.empty() ? 0 : options_.loops == 0 ? endless / stored_.size() : options_.loops;
     std::uint64_t frames = laps > endless / std::max<std::size_t>(stored_.size(), 1) ? endless : laps * stored_.size();
     if (options_.limit != 0)
@@ -193,6 +229,7 @@ void feeder::run_laps(const std::atomic<bool>& stop)
     }
     finished_.store(true, std::memory_order_release);
 }
+    expected_frames_.store(frames < endless / 2 ? frames : 0, std::memory_order_relaxed);
 
 void feeder::settle(std::uint64_t end_ns)
 {
@@ -205,9 +242,12 @@ void feeder::settle(std::uint64_t end_ns)
         accounts_[waiting.file].planned_bytes -= was_due ? 0 : waiting.bytes;
     });
     if (options_.preload)
-        for (file_account& file : accounts_)
+        for (file_account& file : accounts_) { // read once, and so in every pass
             for (std::uint64_t& count : file.skipped)
-                count *= pass_ + 1; // read once, skipped in every pass
+                count *= pass_ + 1;
+            file.cut *= pass_ + 1;
+            file.clamped *= pass_ + 1;
+        }
 }
 
 /// Whole laps and a part of one; a plan without end is what was taken of it.

@@ -29,8 +29,11 @@ struct file_account {
     std::uint64_t sent = 0, sent_bytes = 0;
     std::array<std::uint64_t, static_cast<std::size_t>(skip_reason::count_)> skipped{};
     std::uint64_t first_seen_ns = 0, last_seen_ns = 0; ///< UTC; untimed runs: when sent frames were taken back
+    std::uint64_t cut = 0;                             ///< planned frames that the capture has only a part of
+    std::uint64_t clamped = 0;                         ///< planned frames whose time 64 bits of nanoseconds do not hold
 
     std::uint64_t skipped_total() const noexcept;
+    /// Frames that could not be sent; those that the user left out are not among them.
 };
 
 /// Feeds a conveyor from a playlist.
@@ -53,6 +56,11 @@ class feeder {
     /// Frames of the whole plan, once it has been read to its end; of an endless one, what was planned so far.
     std::uint64_t planned() const noexcept { return planned_; }
     bool finished() const noexcept { return finished_.load(std::memory_order_acquire); }
+    /// What the plan comes to, as far as can be told; 0 while that is unknown. From any thread.
+    std::uint64_t expected_frames() const noexcept { return expected_frames_.load(std::memory_order_relaxed); }
+    std::uint64_t expected_ns() const noexcept { return expected_ns_.load(std::memory_order_relaxed); }
+    /// When the next frame goes that the kernel has not been given yet, UTC; 0: there is none. From any thread.
+    std::uint64_t next_ns() const noexcept { return next_ns_.load(std::memory_order_relaxed); }
 
  private:
     struct stored_frame {
@@ -75,6 +83,9 @@ class feeder {
     void account(const conveyor::remark& done);
     void put(std::uint32_t place, std::uint32_t bytes, std::uint64_t offset_ns, std::size_t file);
     void skip(std::size_t file, skip_reason reason);
+    void note(const playlist::item& of) noexcept;
+    double share_planned(bool all) const;
+    void look_ahead(bool all);
     void run_laps(const std::atomic<bool>& stop);
     void settle_laps();
 
@@ -89,9 +100,10 @@ class feeder {
     playlist::item item_;
     bool has_item_ = false;
     bool any_in_pass_ = false;
-    std::uint64_t pass_ = 0, planned_ = 0;
+    std::uint64_t pass_ = 0, planned_ = 0, last_offset_ns_ = 0;
     std::chrono::steady_clock::time_point end_{}; ///< of an untimed run with a duration
     std::atomic<bool> finished_{false};
 };
+    std::atomic<std::uint64_t> expected_frames_{0}, expected_ns_{0}, next_ns_{0};
 
 } // namespace weftio::replay

@@ -28,6 +28,7 @@ class session {
     void read_notifications();
     void fail(std::string why);
     progress now() const;
+    double share_done(std::uint64_t elapsed_ns, std::uint64_t sent) const;
     run_report report() const;
     file_report report_of(std::size_t file) const;
 
@@ -168,15 +169,30 @@ progress session::now() const
     auto since = [anchor_ns](std::uint64_t utc_ns) { return utc_ns > anchor_ns ? utc_ns - anchor_ns : 0; };
     return {.elapsed_ns = since(now_ns),
             .sent = counters.sent,
+    std::uint64_t next_ns = feeder_.next_ns();
             .sent_bytes = counters.sent_bytes,
             .late = times.late,
             .planned_ns = since(times.last_planned_ns),
             .actual_ns = since(times.last_sent_ns),
             .timed = timed()};
 }
+            .next_ns = next_ns > now_ns ? next_ns : 0,
+            .next_in_ns = next_ns > now_ns ? next_ns - now_ns : 0,
+            .share = share_done(since(now_ns), counters.sent),
 
 file_report session::report_of(std::size_t file) const
 {
+/// Of a timed plan by its time, else by frames; at top speed a duration may end it sooner.
+double session::share_done(std::uint64_t elapsed_ns, std::uint64_t sent) const
+{
+    auto ratio = [](std::uint64_t part, std::uint64_t whole) {
+        return whole == 0 ? 0 : std::min(1.0, static_cast<double>(part) / static_cast<double>(whole));
+    };
+    if (timed())
+        return ratio(elapsed_ns, feeder_.expected_ns());
+    return std::max(ratio(sent, feeder_.expected_frames()), ratio(elapsed_ns, options_.feed.duration_ns));
+}
+
     return {.path = files_.paths()[file],
             .frames = feeder_.accounts()[file],
             .times = observer_.file(file),
@@ -198,6 +214,7 @@ run_report session::report() const
     made.series = observer_.series();
     made.handover = conveyor_.queue().schedule();
     auto counters = conveyor_.queue().counters();
+    made.late_after_ns = options_.late_after_ns;
     made.hardware_pacing = counters.waited != 0 && made.handover.count == 0; // the engine never had to keep a time
     made.out_of_order = feeder_.out_of_order();
     made.truncated = editor_.truncated();

@@ -91,6 +91,7 @@ TEST(CommandLine, MistakesAreRefusedWithExitCode1)
         {"-", "-", "null"},
         {"-K", "--unique-ip", "a", "null"},
         {"--mtu-trunc", "--mtu-skip", "a", "null"},
+        {"-t", "--plot", "a.svg", "a", "null"},
         {"--no-such-option", "a", "null"},
     };
     for (const auto& words : wrong) {

@@ -143,6 +143,92 @@ TEST(Text, GroupsDigitsAndPicksUnits)
     EXPECT_EQ(duration_text(999), "999 ns");
     EXPECT_EQ(duration_text(12'300), "12.3 us");
     EXPECT_EQ(duration_text(1'500'000'000), "1.500 s");
+    EXPECT_EQ(duration_text(50'000), "50 us");
+    EXPECT_EQ(duration_text(999'990), "1.0 ms");
+    EXPECT_EQ(duration_text(7'500'000'000'000), "2 h 5 min");
+    EXPECT_EQ(duration_text(~0ull), "584 y 343 d");
+    EXPECT_EQ(signed_duration_text(-1'926'462), "-1.9 ms");
+    EXPECT_EQ(signed_duration_text(308'600), "+308.6 us");
+    EXPECT_EQ(signed_duration_text(0), "0 ns");
+}
+
+TEST(Text, RatesAndSizesHaveThreeDigitsAndAUnit)
+{
+    EXPECT_EQ(frame_rate_text(99.4504), "99.5 pps");
+    EXPECT_EQ(frame_rate_text(0.05), "0.05 pps");
+    EXPECT_EQ(frame_rate_text(999.7), "1.00 kpps");
+    EXPECT_EQ(frame_rate_text(1'264'000), "1.26 Mpps");
+    EXPECT_EQ(bit_rate_text(80'704), "80.7 kbit/s");
+    EXPECT_EQ(bit_rate_text(9.9e9), "9.90 Gbit/s");
+    EXPECT_EQ(bytes_text(512), "512 bytes");
+    EXPECT_EQ(bytes_text(50'504), "50.5 kB");
+    EXPECT_EQ(frames_text(1), "1 frame");
+    EXPECT_EQ(frames_text(1234), "1,234 frames");
+}
+
+TEST(Text, OfADateIsThatOfStartAt)
+{
+    EXPECT_EQ(utc_text(1'700'000'000'000'000'001), "2023-11-14T22:13:20.000000001Z");
+    EXPECT_EQ(utc_text(-1), "1969-12-31T23:59:59.999999999Z");
+}
+
+TEST(Table, HasUnitsForPeopleAndJsonTheNumbers)
+{
+    run_report made = report_of(10, 10);
+    made.files[0].frames.sent_bytes = 50'504;
+    add_up(made);
+    made.actual_ns = 100'552'604'000;
+    made.late_after_ns = 50'000;
+    made.total.times.observe(1'700'000'000'000'000'000, 1'700'000'000'001'926'462, 50'000);
+    std::string table = to_table(made), json = to_json(made);
+    for (const char* wanted : {"50.5 kB", "0.10 pps", "4.02 kbit/s", "drift +1.9 ms", "1 frame by more than 50 us"})
+        EXPECT_NE(table.find(wanted), std::string::npos) << wanted << " in\n" << table;
+    for (const char* wanted : {"\"drift_ns\": 1926462", "\"late_after_ns\": 50000", "\"actual_duration_ns\": 100552604000"})
+        EXPECT_NE(json.find(wanted), std::string::npos) << wanted << " in\n" << json;
+}
+
+TEST(Table, SaysWhatTheSnapshotLengthCutAndWhichTimesDoNotFit)
+{
+    run_report made = report_of(10, 10);
+    made.files[0].frames.cut = 3;
+    made.files[1].frames.clamped = 1;
+    add_up(made);
+    EXPECT_NE(to_table(made).find("cut       3 frames by the capture's snapshot length"), std::string::npos) << to_table(made);
+    EXPECT_NE(to_table(made).find("times     1 frame with a time before 1677 or after 2262"), std::string::npos);
+    EXPECT_NE(to_json(made).find("\"cut_by_capture\": 3"), std::string::npos);
+}
+
+TEST(Table, LeavesWhatWentWrongToTheComplaintsAndIsNotDrawnOfNothing)
+{
+    run_report made = report_of(10, 9);
+    made.files[0].damaged = damage{7, "torn"};
+    made.failure = "weftio-replay: interface eth7 is down";
+    EXPECT_NE(to_table(made).find("9 of 10"), std::string::npos);
+    for (const char* once : {"torn", "is down"}) {
+        EXPECT_EQ(to_table(made).find(once), std::string::npos);
+        EXPECT_NE(to_complaints(made).find(once), std::string::npos);
+    }
+    made.files[0].frames = {};
+    add_up(made);
+    EXPECT_EQ(to_table(made), "");
+    made.files[0].damaged.reset();
+    made.failure.clear();
+    EXPECT_EQ(to_complaints(made), "");
+    EXPECT_NE(to_table(made), "");
+}
+
+TEST(Svg, NamesFileAndPortAndDrawsTheLineOfLate)
+{
+    run_report made = report_of(10, 10);
+    made.files[0].path = "/tmp/a<b>&\xff.pcap";
+    made.port = "iface:veth0";
+    made.late_after_ns = 50'000;
+    made.series.observe(0, 1'000'000);
+    std::string svg = to_svg(made);
+    for (const char* wanted : {"a&#60;b&#62;&#38;&#xfffd;.pcap", "iface:veth0", "class=\"late\"", "late, by more than 50 us"})
+        EXPECT_NE(svg.find(wanted), std::string::npos) << wanted << " in\n" << svg;
+    made.late_after_ns = 0;
+    EXPECT_EQ(to_svg(made).find("class=\"late\""), std::string::npos);
 }
 
 } // namespace

@@ -20,6 +20,12 @@ std::string numbered(std::uint32_t frames, std::uint32_t gap_us)
     return file;
 }
 
+/// Everything that progress can tell of a run, as its largest.
+struct seen {
+    double share = 0;
+    std::uint64_t next_in_ns = 0;
+};
+
 class Session : public testing::Test {
  protected:
     run_report run(session_options options)
@@ -27,8 +33,10 @@ class Session : public testing::Test {
         if (options.port.empty())
             options.port = "pcap:tx=" + files.path("out.pcap");
         run_report made = replay_files(options, stop, [this](const progress& at) {
-            if (at.sent >= stop_after)
+            if (at.sent >= stop_after || (at.sent > 0 && at.next_in_ns >= stop_before_wait_ns))
                 stop = true;
+            most.share = std::max(most.share, at.share);
+            most.next_in_ns = std::max(most.next_in_ns, at.next_in_ns);
         });
         EXPECT_EQ(made.failure, "");
         return made;
@@ -37,7 +45,8 @@ class Session : public testing::Test {
 
     scratch files;
     std::atomic<bool> stop{false};
-    std::uint64_t stop_after = ~0ull;
+    std::uint64_t stop_after = ~0ull, stop_before_wait_ns = ~0ull;
+    seen most;
 };
 
 void expect_numbered(const read_capture& all, std::uint32_t modulus)
@@ -145,6 +154,40 @@ TEST_F(Session, CountsWhatItSkips)
     EXPECT_EQ(made.total.frames.skipped[static_cast<std::size_t>(skip_reason::runt)], 1u);
     EXPECT_EQ(made.total.frames.skipped[static_cast<std::size_t>(skip_reason::oversize)], 1u);
     EXPECT_EQ(made.result(), outcome::not_sent);
+}
+
+TEST_F(Session, CountsWhatTheCaptureCut)
+{
+    std::string file = pcap_header() + pcap_record(false, 1, 0, frame_of(60), 1000) + pcap_record(false, 1, 0, frame_of(60));
+    for (bool preload : {false, true}) {
+        stop = false;
+        run_report made = run({.files = {files.write("a", file)}, .port = "null", .feed = {.loops = 3, .preload = preload}});
+        EXPECT_EQ(made.total.frames.cut, 3u);
+        EXPECT_EQ(made.result(), outcome::as_planned);
+    }
+}
+
+TEST_F(Session, KnowsHowMuchOfThePlanIsDone)
+{
+    std::string file = files.write("a", numbered(1000, 100));
+    for (feed_options feed :
+         {feed_options{}, feed_options{.loops = 3}, feed_options{.loops = 0, .limit = 2000},
+          feed_options{.loops = 0, .duration_ns = 200'000'000}, feed_options{.loops = 2, .preload = true}}) {
+        stop = false;
+        most = {};
+        run({.files = {file}, .port = "null", .feed = feed});
+        EXPECT_GT(most.share, 0.5) << feed.loops;
+        EXPECT_LE(most.share, 1) << feed.loops;
+    }
+}
+
+TEST_F(Session, KnowsHowLongTheNextFrameTakes)
+{
+    std::string file = pcap_header() + pcap_record(false, 1, 0, frame_of(60)) + pcap_record(false, 5000, 0, frame_of(60));
+    stop_before_wait_ns = 60'000'000'000;
+    run_report made = run({.files = {files.write("a", file)}, .port = "null"});
+    EXPECT_EQ(made.total.frames.planned, 1u);
+    EXPECT_GT(most.next_in_ns, 4900'000'000'000u);
 }
 
 TEST_F(Session, OfAFileWithoutFramesEnds)
