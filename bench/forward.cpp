@@ -1,7 +1,8 @@
-// Packets a second through one port: forwarded, received or sent by a kernel. One figure a run; bench/versus runs it beside
+// Packets a second through one port: forwarded, received, checked or sent by a kernel. One figure a run; bench/versus runs it beside
 // testpmd.
 //
 //   ./forward_bench                                        net_null, 64 bytes, inline: one core does all
+//   ./forward_bench --port net_null0,size=64,copy=1 --do check    every byte written by the driver and read by the kernel
 //   ./forward_bench --port iface:eth0 --do receive --mode thread --cores 0,1
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -11,6 +12,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <cstdio>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <thread>
@@ -22,6 +24,7 @@
 
 WEFTIO_DEFINE_KERNEL(forward, "forward.kernel.h");
 WEFTIO_DEFINE_KERNEL(receive, "forward.kernel.h");
+WEFTIO_DEFINE_KERNEL(check, "forward.kernel.h");
 WEFTIO_DEFINE_KERNEL(send, "forward.kernel.h");
 
 namespace {
@@ -83,6 +86,11 @@ class measurement {
         if (!kernel.wait_for(std::chrono::seconds(5)))
             throw error(errc::device_error, "forward_bench: the kernel did not end within 5 s");
         report(static_cast<double>(packets) / seconds, static_cast<double>(packets) / used, resident);
+        if (options_.work == "check" && wrong() != 0)
+            throw error(errc::device_error,
+                        fmt::format("forward_bench: {} packets did not have the bytes of a driver that writes "
+                                    "zeros, as net_null does with copy=1",
+                                    wrong()));
     }
 
  private:
@@ -98,6 +106,8 @@ class measurement {
         grid shape{.blocks = 1, .lanes = options_.lanes};
         if (options_.work == "receive")
             return device_.launch(receive_kernel, shape, in_, static_cast<std::uint32_t*>(seen_.device_address()));
+        if (options_.work == "check")
+            return device_.launch(check_kernel, shape, in_, static_cast<std::uint32_t*>(seen_.device_address()));
         if (options_.work == "send")
             return device_.launch(send_kernel, shape, out_, frames_, 0u);
         return device_.launch(forward_kernel, shape, in_, out_, options_.touch ? 1u : 0u);
@@ -124,7 +134,14 @@ class measurement {
             }
         }
     }
-    std::uint64_t moved() const { return options_.work == "receive" ? in_.counters().delivered : out_.counters().sent; }
+    bool only_receives() const { return options_.work == "receive" || options_.work == "check"; }
+    std::uint64_t moved() const { return only_receives() ? in_.counters().delivered : out_.counters().sent; }
+    /// Packets that a kernel that checks has found to be so.
+    std::uint64_t wrong() const
+    {
+        const auto* of_lanes = static_cast<const std::uint32_t*>(seen_.cpu_address());
+        return std::accumulate(of_lanes, of_lanes + options_.lanes, std::uint64_t{0});
+    }
     void report(double rate, double rate_of_core, std::uint64_t resident) const
     {
         port_counters counters = port_.counters();
@@ -164,8 +181,9 @@ int main(int argc, char** argv)
     CLI::App app{"Packets a second through one port, by a kernel."};
     app.add_option("--port", options.port, "as port::open takes it")->capture_default_str();
     app.add_option("--device", options.device, "cpu, opencl, cuda:0")->capture_default_str();
-    app.add_option("--do", options.work, "what the kernel does")
-        ->check(CLI::IsMember({"forward", "receive", "send"}))
+    app.add_option("--do", options.work,
+                   "what the kernel does; receive: takes completions, check: reads every byte, which is 0")
+        ->check(CLI::IsMember({"forward", "receive", "check", "send"}))
         ->capture_default_str();
     app.add_option("--mode", options.mode, "inline: the kernel runs the engine; thread: the engine has a core")
         ->check(CLI::IsMember({"inline", "thread"}))

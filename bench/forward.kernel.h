@@ -51,7 +51,7 @@ WEFTIO_KERNEL void forward(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_
     }
 }
 
-/* Receives, looks at each packet's first word, gives the slots back. */
+/* Takes completions and gives the slots back. Of a packet it reads one word: a rate of completions, not of bytes. */
 WEFTIO_KERNEL void receive(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL weftio_u32* seen)
 {
     weftio_u32 count, first, sum = 0;
@@ -66,6 +66,42 @@ WEFTIO_KERNEL void receive(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_
             weftio_dev_eth_rxq_release(rxq, first, count);
     }
     seen[weftio_lane()] = sum;
+}
+
+/* Whether every byte of a packet is 0, as the driver wrote it. Then spoils a word, another one in each packet: of a driver that
+   writes nothing the next packet of that slot tells. */
+WEFTIO_FN weftio_u32 is_wrong(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, weftio_u32 index)
+{
+    struct weftio_dev_packet packet;
+    weftio_u64 all = 0;
+
+    if (weftio_dev_eth_rxq_packet(rxq, index, &packet) != WEFTIO_DEV_OK)
+        return 1;
+    WEFTIO_GLOBAL weftio_u64* words = (WEFTIO_GLOBAL weftio_u64*)packet.address; /* slots begin on a line */
+    weftio_u32 count = packet.bytes / 8;
+    for (weftio_u32 at = 0; at < count; ++at)
+        all |= words[at];
+    for (weftio_u32 at = count * 8; at < packet.bytes; ++at)
+        all |= packet.address[at];
+    words[index % count] = ~(weftio_u64)0;
+    return all != 0;
+}
+
+/* Receives, reads and checks every byte of each packet, gives the slots back; says how many were wrong. */
+WEFTIO_KERNEL void check(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL weftio_u32* seen)
+{
+    weftio_u32 count, first, wrong = 0;
+    weftio_s32 status = WEFTIO_DEV_OK;
+
+    while (status == WEFTIO_DEV_OK) {
+        status = weftio_dev_eth_rxq_receive_block(rxq, BURST, 1, &count, &first);
+        for (weftio_u32 at = weftio_lane(); at < count; at += weftio_block_lanes())
+            wrong += is_wrong(rxq, first + at);
+        weftio_block_barrier();
+        if (weftio_lane() == 0)
+            weftio_dev_eth_rxq_release(rxq, first, count);
+    }
+    seen[weftio_lane()] = wrong;
 }
 
 /* Sends the same frames again and again, as fast as entries become free: `count` of them, 0: until the host wants an end. */
