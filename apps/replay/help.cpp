@@ -20,16 +20,17 @@ Timing: -x, --multiplier N    N times as fast as captured
 Amount: -l, --loop N          N times, 0 for ever
       -L, --limit N           at most N frames
           --duration TIME     frames planned within TIME of the start
-Edits:    --dst-mac, --src-mac MAC
-          --vlan-push ID[:PRIORITY]       --vlan-pop
+          --filter EXPR       what man pcap-filter lets through: "udp port 53"
+Edits:    --dst-mac, --src-mac MAC  --vlan-push ID[:PRIORITY]  --vlan-pop
           --map OLD/BITS=NEW/BITS         IPv4 or IPv6, repeatable
+          --port-map OLD=NEW  --ttl N|+N|-N  --dscp N
           --unique-ip         other addresses in every loop
           --fix-checksums     IPv4, TCP, UDP, ICMP, ICMPv6
-          --mtu-trunc         cut frames longer than the MTU
-          --mtu-skip          leave them out, and call that planned
+          --mtu-trunc, --mtu-skip    cut frames over the MTU, or leave out
 Report:   --stats SECONDS     a line every so often
       -q, --quiet             no progress, no table
-          --json FILE  --plot FILE.svg    for programs (-: stdout), error over time
+          --json FILE         everything, for programs (- standard output)
+          --plot FILE.svg     schedule error over time
           --late-after TIME   what counts as late [50us]
 Where:-i PORT                 instead of the last word
       -g, --device DEVICE     kernel on cpu, opencl, opencl:N [cpu]

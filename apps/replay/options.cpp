@@ -16,13 +16,13 @@ namespace {
 
 /// What CLI11 fills in; checked and turned into a command afterwards.
 struct words {
-    std::vector<std::string> names, maps;
-    std::string port, device = "cpu", start_at, max_gap, duration, dst_mac, src_mac, vlan, late_after, json, plot;
+    std::vector<std::string> names, maps, port_maps;
+    std::string port, device = "cpu", start_at, max_gap, duration, dst_mac, src_mac, vlan, late_after, json, plot, ttl, filter;
     double multiplier = 1, pps = 0, mbps = 0, stats = 0;
     std::uint64_t loop = 1, limit = 0;
     std::uint32_t lanes = 1;
     std::uint16_t mtu = 0;
-    int core = -1, realtime = 0;
+    int core = -1, realtime = 0, dscp = -1;
     bool check = false, merge = false, preload = false, strict = false, topspeed = false, vlan_pop = false, unique_ip = false,
          checksums = false, truncate = false, skip = false, quiet = false, busy = false, help = false, version = false;
 };
@@ -73,6 +73,7 @@ void add_files_and_timing(CLI::App& app, words& to)
     app.add_option("-l,--loop", to.loop)->check(whole_number());
     app.add_option("-L,--limit", to.limit)->check(above_zero())->check(whole_number());
     app.add_option("--duration", to.duration);
+    app.add_option("--filter", to.filter);
 }
 
 void add_edits_and_report(CLI::App& app, words& to)
@@ -82,6 +83,9 @@ void add_edits_and_report(CLI::App& app, words& to)
     app.add_option("--vlan-push", to.vlan);
     app.add_flag("--vlan-pop", to.vlan_pop);
     app.add_option("--map", to.maps)->allow_extra_args(false);
+    app.add_option("--port-map", to.port_maps)->allow_extra_args(false);
+    app.add_option("--ttl", to.ttl);
+    app.add_option("--dscp", to.dscp)->check(CLI::Range(0, 63));
     app.add_flag("--unique-ip", to.unique_ip);
     app.add_flag("--fix-checksums,--fixcsum", to.checksums);
     auto* truncate = app.add_flag("--mtu-trunc", to.truncate);
@@ -186,6 +190,12 @@ edit_options edits_of(const words& from)
         edits.vlan_push = required("--vlan-push", from.vlan, "100 or 100:3", parse_vlan);
     for (const std::string& map : from.maps)
         edits.maps.push_back(required("--map", map, "10.0.0.0/8=192.168.0.0/16", parse_address_map));
+    for (const std::string& map : from.port_maps)
+        edits.ports.push_back(required("--port-map", map, "80=8080 or 1000-1999=80", parse_port_map));
+    if (!from.ttl.empty())
+        edits.ttl = required("--ttl", from.ttl, "64, +1 or -1, from 1 to 255", parse_ttl);
+    if (from.dscp >= 0)
+        edits.dscp = static_cast<std::uint8_t>(from.dscp);
     return edits;
 }
 
@@ -202,6 +212,7 @@ void take_words(words& from, command& to)
                     .duration_ns = duration_of("--duration", from.duration),
                     .preload = from.preload,
                     .laps = from.preload && from.topspeed};
+    session.filter = from.filter;
     session.edits = edits_of(from);
     if (from.unique_ip && from.preload)
         refuse("--unique-ip edits frames in every loop, --preload-pcap once; leave out one of them");
@@ -215,6 +226,8 @@ void take_words(words& from, command& to)
     session.lanes = from.lanes;
     session.busy = from.busy;
     session.skipping_is_planned = from.skip;
+    if (from.topspeed && !from.plot.empty())
+        refuse("--plot draws how far frames were from their planned times, and --topspeed plans none; leave out one of them");
     to.stats_s = from.stats;
     to.quiet = from.quiet;
     to.strict = from.strict;
@@ -226,8 +239,6 @@ command say(std::string text, int exit_code)
 {
     command made;
     made.what = command::action::say;
-    if (from.topspeed && !from.plot.empty())
-        refuse("--plot draws how far frames were from their planned times, and --topspeed plans none; leave out one of them");
     made.text = std::move(text);
     made.exit_code = exit_code;
     return made;

@@ -1,12 +1,16 @@
 // Fields of either byte order.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <span>
 
 namespace weftio::replay {
+
+/// For `fields`: numbers in network byte order, and in that of 802.11.
+inline constexpr bool big_endian = std::endian::native == std::endian::little, little_endian = !big_endian;
 
 /// Reads numbers out of bytes. @pre the bytes read lie inside
 class fields {

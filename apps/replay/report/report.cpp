@@ -105,6 +105,8 @@ std::string oddities_text(const run_report& report)
     std::string text;
     if (frames.cut != 0)
         text += fmt::format("cut       {} by the capture's snapshot length, sent as captured\n", frames_text(frames.cut));
+    if (report.converted != 0)
+        text += fmt::format("converted {} of other link types to Ethernet\n", frames_text(report.converted));
     if (report.truncated != 0)
         text += fmt::format("truncated {} to the MTU\n", grouped(report.truncated));
     if (report.out_of_order != 0)
@@ -158,7 +160,7 @@ std::string to_table(const run_report& report)
         text += fmt::format(": {}, {}", frame_rate_text(per_second(frames.sent, report.actual_ns)),
                             bit_rate_text(per_second(frames.sent_bytes * 8, report.actual_ns)));
     text += '\n';
-    if (frames.skipped_total() != 0)
+    if (!skipped_text(frames).empty())
         text += fmt::format("skipped   {}\n", skipped_text(frames));
     text += oddities_text(report) + times_text(report);
     text += fmt::format("path      {} ({}), kernel on {}, clock {}, {} pacing\n", report.port, report.driver, report.device,
@@ -203,6 +205,7 @@ std::string to_json(const run_report& report)
     json.value("loops", report.loops);
     json.value("out_of_order", report.out_of_order);
     json.value("truncated", report.truncated);
+    json.value("converted", report.converted);
     json.value("lost_notifications", report.lost_notifications);
     json.value("late_after_ns", report.late_after_ns);
     json.value("planned_duration_ns", report.planned_ns);

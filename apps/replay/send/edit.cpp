@@ -82,6 +82,7 @@ const char* to_string(skip_reason reason) noexcept
         case skip_reason::link_type: return "link_type";
         case skip_reason::runt: return "runt";
         case skip_reason::oversize: return "oversize";
+        case skip_reason::filter: return "filter";
         default: return "unknown";
     }
 }
@@ -113,10 +114,54 @@ std::optional<address_map> parse_address_map(std::string_view text)
     return map;
 }
 
+std::optional<port_map> parse_port_map(std::string_view text)
+{
+    auto take = [&text](std::uint16_t& port) {
+        auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+        text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+        return error == std::errc{};
+    };
+    auto take_sign = [&text](char sign) {
+        bool there = !text.empty() && text[0] == sign;
+        text.remove_prefix(there ? 1 : 0);
+        return there;
+    };
+    port_map map;
+    if (!take(map.first))
+        return std::nullopt;
+    map.last = map.first;
+    if (take_sign('-') && !take(map.last))
+        return std::nullopt;
+    if (!take_sign('=') || !take(map.to) || !text.empty() || map.last < map.first)
+        return std::nullopt;
+    return map;
+}
+
+std::optional<ttl_change> parse_ttl(std::string_view text)
+{
+    ttl_change change{.relative = !text.empty() && (text[0] == '+' || text[0] == '-')};
+    bool down = change.relative && text[0] == '-';
+    text.remove_prefix(change.relative ? 1 : 0);
+    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), change.by);
+    if (error != std::errc{} || end != text.data() + text.size() || change.by < 1 || change.by > 255)
+        return std::nullopt;
+    change.by = down ? -change.by : change.by;
+    return change;
+}
+
 std::optional<skip_reason> editor::apply(const frame& from, std::uint64_t pass, std::uint8_t* to, std::uint32_t& bytes)
 {
-    if (from.link_type != link_type_ethernet)
-        return skip_reason::link_type;
+    if (from.link_type == link_type_ethernet)
+        return apply_to_ethernet(from, pass, to, bytes);
+    frame made = from;
+    if (auto reason = maker_.convert(made))
+        return *reason == not_convertible::runt ? skip_reason::runt : skip_reason::link_type;
+    return apply_to_ethernet(made, pass, to, bytes);
+}
+
+std::optional<skip_reason> editor::apply_to_ethernet(const frame& from, std::uint64_t pass, std::uint8_t* to,
+                                                     std::uint32_t& bytes)
+{
     if (from.bytes.size() < ethernet_bytes)
         return skip_reason::runt;
     std::uint32_t whole = from.captured_bytes, written = copy(from, to);
@@ -133,7 +178,7 @@ std::optional<skip_reason> editor::apply(const frame& from, std::uint64_t pass, 
         written = longest;
         ++truncated_;
     }
-    edit_addresses(to, written, pass);
+    edit_headers(to, written, pass);
     bytes = std::max(written, shortest_frame);
     std::fill(to + written, to + bytes, std::uint8_t{0});
     return std::nullopt;
@@ -161,9 +206,27 @@ std::uint32_t editor::copy(const frame& from, std::uint8_t* to) const
     return static_cast<std::uint32_t>(std::copy_n(begin, fits, at) - to);
 }
 
-void editor::edit_addresses(std::uint8_t* frame, std::uint32_t bytes, std::uint64_t pass) const
+void editor::edit_fields(const ip_packet& packet) const
 {
-    if (options_.maps.empty() && !options_.fix_checksums && (!options_.unique_ip || pass == 0))
+    if (options_.ttl) {
+        int before = options_.ttl->relative ? ttl_of(packet) : 0;
+        replace_ttl(packet, static_cast<std::uint8_t>(std::clamp(before + options_.ttl->by, 1, 255)));
+    }
+    if (options_.dscp)
+        replace_dscp(packet, *options_.dscp);
+    for (port_end end : {port_end::source, port_end::destination})
+        if (auto port = options_.ports.empty() ? std::nullopt : port_of(packet, end))
+            for (const port_map& map : options_.ports)
+                if (*port >= map.first && *port <= map.last) {
+                    replace_port(packet, end, map.to);
+                    break;
+                }
+}
+
+void editor::edit_headers(std::uint8_t* frame, std::uint32_t bytes, std::uint64_t pass) const
+{
+    bool fields = options_.ttl || options_.dscp || !options_.ports.empty();
+    if (options_.maps.empty() && !fields && !options_.fix_checksums && (!options_.unique_ip || pass == 0))
         return;
     auto packet = find_ip(frame, bytes);
     if (!packet)
@@ -177,6 +240,7 @@ void editor::edit_addresses(std::uint8_t* frame, std::uint32_t bytes, std::uint6
         move_address(*packet, packet->source(), up ? step : 0u - step);
         move_address(*packet, packet->destination(), up ? 0u - step : step);
     }
+    edit_fields(*packet);
     if (options_.fix_checksums)
         fix_checksums(*packet);
 }

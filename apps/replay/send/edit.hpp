@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "reader/capture.hpp"
+#include "send/link_type.hpp"
 
 namespace weftio::replay {
 
+struct ip_packet;
 using mac_address = std::array<std::uint8_t, 6>;
 
 /// Addresses in `from/from_bits` get the first `to_bits` bits of `to`. IPv4 uses the first 4 bytes.
@@ -20,11 +22,23 @@ struct address_map {
     unsigned bytes = 4; ///< 4 or 16
 };
 
+/// TCP and UDP ports from `first` to `last` become `to`.
+struct port_map {
+    std::uint16_t first = 0, last = 0, to = 0;
+};
+
+/// A TTL or hop limit: `by` is it, or what is added to it; the sum stays within 1 to 255.
+struct ttl_change {
+    int by = 0;
+    bool relative = false;
+};
+
 /// Why a frame of a capture was not sent.
 enum class skip_reason {
-    link_type, ///< not Ethernet
+    link_type, ///< no Ethernet frame can be made of it
     runt,      ///< shorter than an Ethernet header
     oversize,  ///< longer than the port's MTU allows
+    filter,    ///< left out by --filter, as planned
     count_
 };
 const char* to_string(skip_reason reason) noexcept;
@@ -34,15 +48,22 @@ struct edit_options {
     std::optional<std::uint16_t> vlan_push{}; ///< tag control: priority << 13 | identifier
     bool vlan_pop = false;                    ///< takes the outermost tag away, before a push
     std::vector<address_map> maps{};
-    bool unique_ip = false;     ///< other addresses in every pass, as tcpreplay
-    bool fix_checksums = false; ///< IPv4, TCP, UDP, ICMP, ICMPv6
-    bool truncate = false;      ///< cut frames to the MTU instead of skipping them
+    std::vector<port_map> ports{};
+    std::optional<ttl_change> ttl{};
+    std::optional<std::uint8_t> dscp{}; ///< 0 to 63
+    bool unique_ip = false;             ///< other addresses in every pass, as tcpreplay
+    bool fix_checksums = false;         ///< IPv4, TCP, UDP, ICMP, ICMPv6
+    bool truncate = false;              ///< cut frames to the MTU instead of skipping them
 };
 
 /// Reads "aa:bb:cc:dd:ee:ff"; nothing when it is not.
 std::optional<mac_address> parse_mac(std::string_view text);
 /// Reads "10.0.0.0/8=192.168.0.0/16" or the same in IPv6; nothing when it is not.
 std::optional<address_map> parse_address_map(std::string_view text);
+/// Reads "80=8080" or "1000-1999=80"; nothing when it is not.
+std::optional<port_map> parse_port_map(std::string_view text);
+/// Reads "64", "+1" or "-1"; nothing when it is not.
+std::optional<ttl_change> parse_ttl(std::string_view text);
 
 /// Applies the options to one frame after the other. One thread at a time.
 class editor {
@@ -58,13 +79,18 @@ class editor {
     /// @return why it is not to be sent
     std::optional<skip_reason> apply(const frame& from, std::uint64_t pass, std::uint8_t* to, std::uint32_t& bytes);
     std::uint64_t truncated() const noexcept { return truncated_; }
+    /// Frames that were made Ethernet ones.
+    std::uint64_t converted() const noexcept { return maker_.converted(); }
 
  private:
+    std::optional<skip_reason> apply_to_ethernet(const frame& from, std::uint64_t pass, std::uint8_t* to, std::uint32_t& bytes);
     std::uint32_t copy(const frame& from, std::uint8_t* to) const;
-    void edit_addresses(std::uint8_t* frame, std::uint32_t bytes, std::uint64_t pass) const;
+    void edit_headers(std::uint8_t* frame, std::uint32_t bytes, std::uint64_t pass) const;
+    void edit_fields(const ip_packet& packet) const;
 
     edit_options options_;
     std::uint32_t mtu_;
+    ethernet_maker maker_;
     std::uint64_t truncated_ = 0;
 };
 

@@ -19,11 +19,13 @@ constexpr std::uint64_t endless = std::numeric_limits<std::int64_t>::max();
 
 std::uint64_t file_account::skipped_total() const noexcept
 {
-    return std::accumulate(skipped.begin(), skipped.end(), std::uint64_t{0});
+    return std::accumulate(skipped.begin(), skipped.end(), std::uint64_t{0}) -
+           skipped[static_cast<std::size_t>(skip_reason::filter)];
 }
 
-feeder::feeder(conveyor& to, playlist& from, editor& edits, const feed_options& options)
-    : to_(to), from_(from), edits_(edits), options_(options), plan_(options.timing), accounts_(from.paths().size())
+feeder::feeder(conveyor& to, playlist& from, frame_filter& filter, editor& edits, const feed_options& options)
+    : to_(to), from_(from), filter_(filter), edits_(edits), options_(options), plan_(options.timing),
+      accounts_(from.paths().size())
 {
     if (options_.laps)
         to_.stay_in_place();
@@ -33,6 +35,10 @@ bool feeder::preload(const std::atomic<bool>& stop)
 {
     std::uint64_t most = options_.limit != 0 ? options_.limit : endless;
     while (!stop.load(std::memory_order_relaxed) && stored_.size() < most && from_.next(item_)) {
+        if (!filter_.passes(item_.captured)) {
+            skip(item_.file, skip_reason::filter);
+            continue;
+        }
         std::uint8_t* room = to_.reserve(edits_.room_bytes());
         if (!room)
             return false;
@@ -41,13 +47,13 @@ bool feeder::preload(const std::atomic<bool>& stop)
             skip(item_.file, *reason);
             continue;
         }
+        note(item_);
         stored_.push_back({.place = to_.keep(bytes),
                            .bytes = bytes,
                            .file = static_cast<std::uint32_t>(item_.file),
                            .time_ns = item_.captured.time_ns,
                            .has_time = item_.captured.has_time,
                            .begins_file = item_.begins_file});
-        note(item_);
         if (options_.laps)
             to_.put(stored_.back().place, bytes, 0, stored_.back().file, false);
     }
@@ -67,13 +73,13 @@ void feeder::run(const std::atomic<bool>& stop)
         while (last != step::end && fed < frames_a_turn && (last = feed_one()) == step::put)
             ++fed;
         left = to_.publish(utc_now_ns() + ahead_ns);
+        look_ahead(last == step::end);
         if (last == step::full)
             last = step::put;
         if (out_of_time())
             last = step::end;
         if (fed < frames_a_turn)
             std::this_thread::sleep_for(pause);
-        look_ahead(last == step::end);
     }
     to_.close();
     finished_.store(true, std::memory_order_release);
@@ -132,6 +138,10 @@ feeder::step feeder::feed_read()
         }
         if (!has_item_ && item_.begins_file)
             plan_.next_file();
+        if (!has_item_ && !filter_.passes(item_.captured)) {
+            skip(item_.file, skip_reason::filter);
+            continue;
+        }
         has_item_ = true;
         std::uint8_t* room = to_.reserve(edits_.room_bytes());
         if (!room)
@@ -146,6 +156,7 @@ feeder::step feeder::feed_read()
         if (!within_plan(offset_ns))
             return step::end;
         any_in_pass_ = true;
+        note(item_);
         put(to_.keep(bytes), bytes, offset_ns, item_.file);
         return step::put;
     }
@@ -156,7 +167,6 @@ bool feeder::next_pass()
 {
     if (!any_in_pass_ || (options_.loops != 0 && pass_ + 1 >= options_.loops))
         return false;
-        note(item_);
     if (!options_.preload && !from_.rewind())
         return false;
     stored_at_ = 0;
@@ -171,16 +181,6 @@ void feeder::put(std::uint32_t place, std::uint32_t bytes, std::uint64_t offset_
     ++accounts_[file].planned;
     accounts_[file].planned_bytes += bytes;
     ++planned_;
-}
-
-void feeder::skip(std::size_t file, skip_reason reason)
-{
-    ++accounts_[file].skipped[static_cast<std::size_t>(reason)];
-}
-
-/// The kernel goes round the ring by itself; all there is to do is to say how far.
-void feeder::run_laps(const std::atomic<bool>& stop)
-{
     last_offset_ns_ = offset_ns;
 }
 
@@ -214,11 +214,22 @@ void feeder::look_ahead(bool all)
     expected_frames_.store(whole(planned_), std::memory_order_relaxed);
     expected_ns_.store(whole(last_offset_ns_), std::memory_order_relaxed);
     next_ns_.store(to_.next_planned_ns(), std::memory_order_relaxed);
+}
+
+void feeder::skip(std::size_t file, skip_reason reason)
+{
+    ++accounts_[file].skipped[static_cast<std::size_t>(reason)];
+}
+
+/// The kernel goes round the ring by itself; all there is to do is to say how far.
+void feeder::run_laps(const std::atomic<bool>& stop)
+{
     std::uint64_t laps = stored_.empty() ? 0 : options_.loops == 0 ? endless / stored_.size() : options_.loops;
     std::uint64_t frames = laps > endless / std::max<std::size_t>(stored_.size(), 1) ? endless : laps * stored_.size();
     if (options_.limit != 0)
         frames = std::min(frames, options_.limit);
     planned_ = frames;
+    expected_frames_.store(frames < endless / 2 ? frames : 0, std::memory_order_relaxed);
     to_.publish_laps(frames);
     to_.close();
     if (options_.duration_ns != 0) {
@@ -229,7 +240,6 @@ void feeder::look_ahead(bool all)
     }
     finished_.store(true, std::memory_order_release);
 }
-    expected_frames_.store(frames < endless / 2 ? frames : 0, std::memory_order_relaxed);
 
 void feeder::settle(std::uint64_t end_ns)
 {

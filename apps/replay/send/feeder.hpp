@@ -10,6 +10,7 @@
 #include "reader/playlist.hpp"
 #include "send/conveyor.hpp"
 #include "send/edit.hpp"
+#include "send/filter.hpp"
 #include "send/plan.hpp"
 
 namespace weftio::replay {
@@ -28,12 +29,12 @@ struct file_account {
     std::uint64_t planned = 0, planned_bytes = 0; ///< frames put on the conveyor
     std::uint64_t sent = 0, sent_bytes = 0;
     std::array<std::uint64_t, static_cast<std::size_t>(skip_reason::count_)> skipped{};
-    std::uint64_t first_seen_ns = 0, last_seen_ns = 0; ///< UTC; untimed runs: when sent frames were taken back
     std::uint64_t cut = 0;                             ///< planned frames that the capture has only a part of
     std::uint64_t clamped = 0;                         ///< planned frames whose time 64 bits of nanoseconds do not hold
+    std::uint64_t first_seen_ns = 0, last_seen_ns = 0; ///< UTC; untimed runs: when sent frames were taken back
 
-    std::uint64_t skipped_total() const noexcept;
     /// Frames that could not be sent; those that the user left out are not among them.
+    std::uint64_t skipped_total() const noexcept;
 };
 
 /// Feeds a conveyor from a playlist.
@@ -41,7 +42,7 @@ struct file_account {
 /// - Threads: run() in one of its own; the accounts are read after it has returned.
 class feeder {
  public:
-    feeder(conveyor& to, playlist& from, editor& edits, const feed_options& options);
+    feeder(conveyor& to, playlist& from, frame_filter& filter, editor& edits, const feed_options& options);
 
     /// Reads all frames into the arena, which must be large enough for them. Returns false where it is not, or once stopped.
     bool preload(const std::atomic<bool>& stop);
@@ -55,12 +56,12 @@ class feeder {
     std::uint64_t loops_begun() const noexcept { return pass_ + 1; }
     /// Frames of the whole plan, once it has been read to its end; of an endless one, what was planned so far.
     std::uint64_t planned() const noexcept { return planned_; }
-    bool finished() const noexcept { return finished_.load(std::memory_order_acquire); }
     /// What the plan comes to, as far as can be told; 0 while that is unknown. From any thread.
     std::uint64_t expected_frames() const noexcept { return expected_frames_.load(std::memory_order_relaxed); }
     std::uint64_t expected_ns() const noexcept { return expected_ns_.load(std::memory_order_relaxed); }
     /// When the next frame goes that the kernel has not been given yet, UTC; 0: there is none. From any thread.
     std::uint64_t next_ns() const noexcept { return next_ns_.load(std::memory_order_relaxed); }
+    bool finished() const noexcept { return finished_.load(std::memory_order_acquire); }
 
  private:
     struct stored_frame {
@@ -82,15 +83,16 @@ class feeder {
     bool out_of_time() const;
     void account(const conveyor::remark& done);
     void put(std::uint32_t place, std::uint32_t bytes, std::uint64_t offset_ns, std::size_t file);
-    void skip(std::size_t file, skip_reason reason);
     void note(const playlist::item& of) noexcept;
     double share_planned(bool all) const;
     void look_ahead(bool all);
+    void skip(std::size_t file, skip_reason reason);
     void run_laps(const std::atomic<bool>& stop);
     void settle_laps();
 
     conveyor& to_;
     playlist& from_;
+    frame_filter& filter_;
     editor& edits_;
     feed_options options_;
     plan plan_;
@@ -102,8 +104,8 @@ class feeder {
     bool any_in_pass_ = false;
     std::uint64_t pass_ = 0, planned_ = 0, last_offset_ns_ = 0;
     std::chrono::steady_clock::time_point end_{}; ///< of an untimed run with a duration
+    std::atomic<std::uint64_t> expected_frames_{0}, expected_ns_{0}, next_ns_{0};
     std::atomic<bool> finished_{false};
 };
-    std::atomic<std::uint64_t> expected_frames_{0}, expected_ns_{0}, next_ns_{0};
 
 } // namespace weftio::replay

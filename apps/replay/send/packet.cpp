@@ -107,6 +107,26 @@ std::uint64_t pseudo_header(const ip_packet& packet, std::uint32_t bytes)
     return sum_of(packet.source(), 2 * packet.address_bytes()) + bytes + packet.protocol;
 }
 
+/// Carries a change of what the transport checksum covers into it, where the frame has one.
+void adjust_transport(const ip_packet& packet, std::uint64_t removed, std::uint64_t added)
+{
+    std::uint32_t field = checksum_at(packet);
+    if (field == 0 || packet.protocol == icmp || !packet.first_fragment || packet.bytes - packet.payload < field + 2)
+        return;
+    std::uint8_t* checksum = packet.frame + packet.payload + field;
+    if (packet.protocol != udp || word(checksum) != 0) // UDP: 0 says that there is none
+        adjust(checksum, removed, added, packet.protocol == udp);
+}
+
+/// Writes over a byte of the IPv4 header, which is part of the word at the even offset before it.
+void replace_byte(const ip_packet& packet, std::uint32_t at, std::uint8_t value)
+{
+    std::uint8_t* header = packet.frame + packet.network;
+    std::uint32_t removed = word(header + at / 2 * 2);
+    header[at] = value;
+    adjust(header + 10, removed, word(header + at / 2 * 2), false);
+}
+
 } // namespace
 
 std::optional<ip_packet> find_ip(std::uint8_t* frame, std::uint32_t bytes)
@@ -131,12 +151,45 @@ void replace_address(const ip_packet& packet, std::uint8_t* at, const std::uint8
     std::memcpy(at, address, packet.address_bytes());
     if (packet.version == 4)
         adjust(packet.frame + packet.network + 10, removed, added, false);
-    std::uint32_t field = checksum_at(packet);
-    if (field == 0 || packet.protocol == icmp || !packet.first_fragment || packet.bytes - packet.payload < field + 2)
-        return;
-    std::uint8_t* checksum = packet.frame + packet.payload + field;
-    if (packet.protocol != udp || word(checksum) != 0) // UDP: 0 says that there is none
-        adjust(checksum, removed, added, packet.protocol == udp);
+    adjust_transport(packet, removed, added);
+}
+
+std::uint8_t ttl_of(const ip_packet& packet) noexcept
+{
+    return packet.frame[packet.network + (packet.version == 4 ? 8 : 7)];
+}
+
+void replace_ttl(const ip_packet& packet, std::uint8_t ttl)
+{
+    if (packet.version == 4)
+        replace_byte(packet, 8, ttl);
+    else
+        packet.frame[packet.network + 7] = ttl;
+}
+
+void replace_dscp(const ip_packet& packet, std::uint8_t dscp)
+{
+    std::uint8_t* header = packet.frame + packet.network;
+    if (packet.version == 4)
+        return replace_byte(packet, 1, static_cast<std::uint8_t>(dscp << 2 | (header[1] & 3)));
+    header[0] = static_cast<std::uint8_t>((header[0] & 0xf0) | dscp >> 2); // the traffic class starts in mid-byte
+    header[1] = static_cast<std::uint8_t>((dscp & 3) << 6 | (header[1] & 0x3f));
+}
+
+std::optional<std::uint16_t> port_of(const ip_packet& packet, port_end end)
+{
+    bool has_ports = (packet.protocol == tcp || packet.protocol == udp) && packet.first_fragment;
+    if (!has_ports || packet.bytes - packet.payload < 4)
+        return std::nullopt;
+    return static_cast<std::uint16_t>(word(packet.frame + packet.payload + (end == port_end::source ? 0 : 2)));
+}
+
+void replace_port(const ip_packet& packet, port_end end, std::uint16_t port)
+{
+    std::uint8_t* at = packet.frame + packet.payload + (end == port_end::source ? 0 : 2);
+    std::uint32_t removed = word(at);
+    put_word(at, port);
+    adjust_transport(packet, removed, port);
 }
 
 void fix_checksums(const ip_packet& packet)

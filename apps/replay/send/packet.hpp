@@ -29,6 +29,18 @@ std::optional<ip_packet> find_ip(std::uint8_t* frame, std::uint32_t bytes);
 /// Writes `address` over `at`, an address of `packet`, and carries the change into the checksums (RFC 1624).
 void replace_address(const ip_packet& packet, std::uint8_t* at, const std::uint8_t* address);
 
+/// TTL of IPv4, hop limit of IPv6.
+std::uint8_t ttl_of(const ip_packet& packet) noexcept;
+void replace_ttl(const ip_packet& packet, std::uint8_t ttl);
+/// Writes the six bits of the DSCP (RFC 2474), and leaves those of the ECN.
+void replace_dscp(const ip_packet& packet, std::uint8_t dscp);
+
+enum class port_end { source, destination };
+/// A port of TCP or UDP; nothing in a later fragment, or where the capture does not have it.
+std::optional<std::uint16_t> port_of(const ip_packet& packet, port_end end);
+/// Writes a port, and carries the change into the checksum. @pre port_of() gives one
+void replace_port(const ip_packet& packet, port_end end, std::uint16_t port);
+
 /// Works out the IPv4 header checksum and that of TCP, UDP, ICMP or ICMPv6 afresh. What is fragmented, or was not captured
 /// whole, keeps its transport checksum.
 void fix_checksums(const ip_packet& packet);

@@ -35,6 +35,7 @@ class session {
     const session_options& options_;
     std::atomic<bool>& stop_;
     playlist files_;
+    frame_filter filter_;
     device device_;
     port port_;
     port_watch watch_;
@@ -66,7 +67,8 @@ void make_room_for_all(playlist& files, const session_options& options, const st
     std::uint64_t frames = 0;
     while (!stop.load(std::memory_order_relaxed) && (options.feed.limit == 0 || frames < options.feed.limit) &&
            files.next(item)) {
-        settings.arena_bytes += (item.captured.bytes.size() + 4 + 63) / 64 * 64; // a tag may come on top
+        settings.arena_bytes +=
+            (item.captured.bytes.size() + 18 + 63) / 64 * 64; // an Ethernet header and a tag may come on top
         ++frames;
     }
     if (frames > most_frames || !files.rewind())
@@ -88,10 +90,10 @@ conveyor_options conveyor_settings(const session_options& options, playlist& fil
 }
 
 session::session(const session_options& options, std::atomic<bool>& stop)
-    : options_(options), stop_(stop), files_(options.files, options.files_by, &stop), device_(device::open(options.device)),
-      port_(port::open(options.port, port_settings(options))), watch_(options.port),
+    : options_(options), stop_(stop), files_(options.files, options.files_by, &stop), filter_(options.filter),
+      device_(device::open(options.device)), port_(port::open(options.port, port_settings(options))), watch_(options.port),
       conveyor_(port_, device_, conveyor_settings(options, files_, stop_)), editor_(options.edits, port_.mtu()),
-      feeder_(conveyor_, files_, editor_, options.feed), observer_(options.files.size(), options.late_after_ns)
+      feeder_(conveyor_, files_, filter_, editor_, options.feed), observer_(options.files.size(), options.late_after_ns)
 {
     events_.attach(conveyor_.queue(), {.on_sent =
                                            [this](const send_notification& sent) {
@@ -167,21 +169,19 @@ progress session::now() const
     const timing& times = observer_.total();
     std::uint64_t anchor_ns = timed() ? conveyor_.anchor_ns() : begin_ns_, now_ns = utc_now_ns();
     auto since = [anchor_ns](std::uint64_t utc_ns) { return utc_ns > anchor_ns ? utc_ns - anchor_ns : 0; };
+    std::uint64_t next_ns = feeder_.next_ns();
     return {.elapsed_ns = since(now_ns),
             .sent = counters.sent,
-    std::uint64_t next_ns = feeder_.next_ns();
             .sent_bytes = counters.sent_bytes,
             .late = times.late,
             .planned_ns = since(times.last_planned_ns),
             .actual_ns = since(times.last_sent_ns),
-            .timed = timed()};
-}
             .next_ns = next_ns > now_ns ? next_ns : 0,
             .next_in_ns = next_ns > now_ns ? next_ns - now_ns : 0,
             .share = share_done(since(now_ns), counters.sent),
+            .timed = timed()};
+}
 
-file_report session::report_of(std::size_t file) const
-{
 /// Of a timed plan by its time, else by frames; at top speed a duration may end it sooner.
 double session::share_done(std::uint64_t elapsed_ns, std::uint64_t sent) const
 {
@@ -193,6 +193,8 @@ double session::share_done(std::uint64_t elapsed_ns, std::uint64_t sent) const
     return std::max(ratio(sent, feeder_.expected_frames()), ratio(elapsed_ns, options_.feed.duration_ns));
 }
 
+file_report session::report_of(std::size_t file) const
+{
     return {.path = files_.paths()[file],
             .frames = feeder_.accounts()[file],
             .times = observer_.file(file),
@@ -212,12 +214,13 @@ run_report session::report() const
     add_up(made);
     made.total.times = observer_.total();
     made.series = observer_.series();
+    made.late_after_ns = options_.late_after_ns;
     made.handover = conveyor_.queue().schedule();
     auto counters = conveyor_.queue().counters();
-    made.late_after_ns = options_.late_after_ns;
     made.hardware_pacing = counters.waited != 0 && made.handover.count == 0; // the engine never had to keep a time
     made.out_of_order = feeder_.out_of_order();
     made.truncated = editor_.truncated();
+    made.converted = editor_.converted();
     made.loops = feeder_.loops_begun();
     made.lost_notifications = counters.lost_events;
     const timing& times = made.total.times;

@@ -18,6 +18,7 @@ struct session_options {
     order files_by = order::in_sequence;
     std::string port{}, device = "cpu";
     feed_options feed{};
+    std::string filter{}; ///< of pcap-filter(7); empty: all frames
     edit_options edits{};
     std::uint64_t start_at_ns = 0; ///< UTC; 0: at once
     std::uint64_t late_after_ns = 50'000;
@@ -34,9 +35,9 @@ struct progress {
     std::uint64_t elapsed_ns = 0; ///< since the anchor
     std::uint64_t sent = 0, sent_bytes = 0, late = 0;
     std::uint64_t planned_ns = 0, actual_ns = 0; ///< of the latest frame, from the anchor
-    bool timed = true;
     std::uint64_t next_ns = 0, next_in_ns = 0;   ///< UTC of the next frame where it is not due yet, and until then; else 0
     double share = 0;                            ///< of the plan that is done, 0 to 1; 0 while it is unknown
+    bool timed = true;
 };
 
 /// Sends everything and reports. Blocks until it is done, or until `stop` becomes true; sets `stop` itself when the port

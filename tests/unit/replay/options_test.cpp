@@ -92,6 +92,10 @@ TEST(CommandLine, MistakesAreRefusedWithExitCode1)
         {"-K", "--unique-ip", "a", "null"},
         {"--mtu-trunc", "--mtu-skip", "a", "null"},
         {"-t", "--plot", "a.svg", "a", "null"},
+        {"--port-map", "80", "a", "null"},
+        {"--ttl", "256", "a", "null"},
+        {"--ttl=--1", "a", "null"},
+        {"--dscp", "64", "a", "null"},
         {"--no-such-option", "a", "null"},
     };
     for (const auto& words : wrong) {
@@ -128,7 +132,8 @@ TEST(Help, FitsAScreenAndNamesEveryOption)
           "--topspeed", "--start-at",     "--max-gap",  "--loop",  "--limit",      "--duration",      "--dst-mac",
           "--src-mac",  "--vlan-push",    "--vlan-pop", "--map",   "--unique-ip",  "--fix-checksums", "--mtu-trunc",
           "--mtu-skip", "--stats",        "--quiet",    "--json",  "--plot",       "--late-after",    "--device",
-          "--lanes",    "--mtu",          "--core",     "--busy",  "--realtime",   "--help"})
+          "--filter",   "--port-map",     "--ttl",      "--dscp",  "--lanes",      "--mtu",           "--core",
+          "--busy",     "--realtime",     "--help"})
         EXPECT_NE(help_text().find(option), std::string_view::npos) << option;
     EXPECT_EQ(parse({"-h"}).exit_code, 0);
 }

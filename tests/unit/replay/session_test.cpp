@@ -167,6 +167,30 @@ TEST_F(Session, CountsWhatTheCaptureCut)
     }
 }
 
+TEST_F(Session, LeavesOutWhatTheFilterDoesAndKeepsTheTimes)
+{
+    std::string file = files.write("a", numbered(100, 100));
+    for (bool preload : {false, true}) {
+        stop = false;
+        run_report made = run({.files = {file}, .feed = {.preload = preload}, .filter = "greater 110"});
+        EXPECT_EQ(made.result(), outcome::as_planned);
+        EXPECT_EQ(made.total.frames.sent, 50u);
+        EXPECT_EQ(made.total.frames.skipped[static_cast<std::size_t>(skip_reason::filter)], 50u);
+        EXPECT_EQ(made.planned_ns, 49u * 100'000);
+        EXPECT_EQ(sent().frames[0].bytes, frame_of(110, 50));
+    }
+}
+
+TEST_F(Session, MakesEthernetOfCookedCaptures)
+{
+    std::string cooked = std::string("\0\0\0\1\0\6\6\5\4\3\2\1\0\0\x08\0", 16) + frame_of(50, 'p');
+    std::string file = pcap_header(false, microseconds, 113) + pcap_record(false, 1, 0, cooked);
+    run_report made = run({.files = {files.write("a", file)}});
+    EXPECT_EQ(made.result(), outcome::as_planned);
+    EXPECT_EQ(made.converted, 1u);
+    EXPECT_EQ(sent().frames.at(0).bytes, std::string("\2\0\0\0\0\2\6\5\4\3\2\1\x08\0", 14) + frame_of(50, 'p'));
+}
+
 TEST_F(Session, KnowsHowMuchOfThePlanIsDone)
 {
     std::string file = files.write("a", numbered(1000, 100));
