@@ -3,47 +3,97 @@
 #include <fmt/format.h>
 #include <rte_errno.h>
 #include <rte_mbuf.h>
+#include <rte_mbuf_pool_ops.h>
 #include <rte_mempool.h>
 
+#include <bitset>
+#include <string_view>
+
+#include "core/log.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio::nic {
 
 namespace {
 
-int nothing_to_allocate(rte_mempool*)
+constexpr const char* driver_name = "weftio";
+
+using places = std::bitset<RTE_MEMPOOL_MAX_OPS_IDX>;
+
+rte_mempool_ops our_operations()
 {
-    return 0;
+    rte_mempool_ops ours{};
+    fmt::format_to_n(ours.name, sizeof ours.name - 1, "{}", driver_name);
+    ours.alloc = [](rte_mempool*) { return 0; };
+    ours.free = [](rte_mempool*) {};
+    ours.get_count = [](const rte_mempool*) { return 0U; };
+    ours.enqueue = [](rte_mempool* pool, void* const* mbufs, unsigned count) {
+        static_cast<mbuf_source*>(pool->pool_config)->put(reinterpret_cast<rte_mbuf* const*>(mbufs), count);
+        return 0;
+    };
+    ours.dequeue = [](rte_mempool* pool, void** mbufs, unsigned count) {
+        return static_cast<mbuf_source*>(pool->pool_config)->get(reinterpret_cast<rte_mbuf**>(mbufs), count);
+    };
+    return ours;
 }
 
-void nothing_to_free(rte_mempool*) {}
-
-unsigned none_available(const rte_mempool*)
+places used_by_pools()
 {
-    return 0;
+    places used;
+    rte_mempool_walk([](rte_mempool* pool, void* found) { static_cast<places*>(found)->set(pool->ops_index); }, &used);
+    return used;
+}
+
+/// Drivers that any program may want at any time: those of rings and stacks, and the one that mbufs are kept with here.
+bool is_general(std::string_view driver)
+{
+    return driver.starts_with("ring_") || driver.ends_with("stack") || driver == rte_mbuf_best_mempool_ops();
+}
+
+/// DPDK 24.11's own drivers leave one of 16 places free; most are for processors with pools of their own. The last driver of a
+/// full table that no pool uses, and that is not general, gives its place up. Returns false when there is none.
+bool take_unused_place()
+{
+    const places used = used_by_pools();
+    rte_spinlock_lock(&rte_mempool_ops_table.sl);
+    std::string before;
+    for (std::size_t place = used.size(); place-- > 0 && before.empty();)
+        if (rte_mempool_ops& there = rte_mempool_ops_table.ops[place]; !used[place] && !is_general(there.name)) {
+            before = there.name;
+            there = our_operations();
+        }
+    rte_spinlock_unlock(&rte_mempool_ops_table.sl);
+    if (!before.empty())
+        detail::log(log_level::info,
+                    fmt::format("weftio: DPDK's table of mempool drivers is full ({} places); took that of {}, "
+                                "which no pool uses",
+                                RTE_MEMPOOL_MAX_OPS_IDX, before));
+    return !before.empty();
+}
+
+/// By hand, not by DPDK's macro, so that a static library does not lose it.
+void register_driver()
+{
+    const bool full = rte_mempool_ops_table.num_ops >= RTE_MEMPOOL_MAX_OPS_IDX;
+    if (full && take_unused_place())
+        return;
+    const rte_mempool_ops ours = our_operations();
+    if (int result = full ? -ENOSPC : rte_mempool_register_ops(&ours); result < 0)
+        throw error(
+            errc::out_of_memory,
+            fmt::format("weftio: DPDK takes no more mempool drivers ({}): pools use those in all {} places that it has; "
+                        "free the pools of one, or link fewer drivers",
+                        rte_strerror(-result), RTE_MEMPOOL_MAX_OPS_IDX));
 }
 
 } // namespace
 
-int register_pool_operations(const char* name, rte_mempool_ops operations)
+rte_mempool* make_bare_pool(const std::string& name, mbuf_source& source, std::uint16_t room_bytes)
 {
-    fmt::format_to_n(operations.name, sizeof operations.name - 1, "{}", name);
-    operations.alloc = nothing_to_allocate;
-    operations.free = nothing_to_free;
-    operations.get_count = none_available;
-    int registered = rte_mempool_register_ops(&operations);
-    if (registered < 0)
-        throw error(errc::out_of_memory,
-                    fmt::format("weftio: DPDK takes no more mempool drivers ({}); at most {} may be linked into a program",
-                                rte_strerror(-registered), RTE_MEMPOOL_MAX_OPS_IDX));
-    return registered;
-}
-
-rte_mempool* make_bare_pool(const std::string& name, const char* operations, void* context, std::uint16_t room_bytes)
-{
+    [[maybe_unused]] static const bool registered = (register_driver(), true);
     rte_mempool* pool =
         rte_mempool_create_empty(name.c_str(), 1, sizeof(rte_mbuf), 0, sizeof(rte_pktmbuf_pool_private), SOCKET_ID_ANY, 0);
-    if (!pool || rte_mempool_set_ops_byname(pool, operations, context) != 0) {
+    if (!pool || rte_mempool_set_ops_byname(pool, driver_name, &source) != 0) {
         int reason = rte_errno;
         rte_mempool_free(pool);
         throw error(errc::out_of_memory,

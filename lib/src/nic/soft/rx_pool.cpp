@@ -8,30 +8,9 @@
 #include <array>
 #include <string_view>
 
-#include "nic/soft/bare_pool.hpp"
 #include "nic/soft/rx_queue.hpp"
 
 namespace weftio::nic {
-
-namespace {
-
-rx_pool& pool_of(const rte_mempool* pool)
-{
-    return *static_cast<rx_pool*>(pool->pool_config);
-}
-
-int give(rte_mempool* pool, void** mbufs, unsigned count)
-{
-    return pool_of(pool).get(reinterpret_cast<rte_mbuf**>(mbufs), count);
-}
-
-int take_back(rte_mempool* pool, void* const* mbufs, unsigned count)
-{
-    pool_of(pool).put(reinterpret_cast<rte_mbuf* const*>(mbufs), count);
-    return 0;
-}
-
-} // namespace
 
 bool rx_pool::suits(const char* driver) noexcept
 {
@@ -46,14 +25,7 @@ bool rx_pool::is_long_enough(std::uint32_t slot_bytes) noexcept
 
 rx_pool::rx_pool(std::string_view queue, rte_mempool* own) : own_(own)
 {
-    static const int operations = [] {
-        rte_mempool_ops ours{};
-        ours.enqueue = take_back;
-        ours.dequeue = give;
-        return register_pool_operations("weftio_receive", ours);
-    }();
-    (void)operations;
-    pool_ = make_bare_pool(fmt::format("weftio_slots_{}", queue), "weftio_receive", this, RTE_MBUF_DEFAULT_BUF_SIZE);
+    pool_ = make_bare_pool(fmt::format("weftio_slots_{}", queue), *this, RTE_MBUF_DEFAULT_BUF_SIZE);
 }
 
 rx_pool::~rx_pool()

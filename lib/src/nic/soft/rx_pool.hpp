@@ -4,8 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-struct rte_mbuf;
-struct rte_mempool;
+#include "nic/soft/bare_pool.hpp"
 
 namespace weftio::nic {
 
@@ -18,7 +17,7 @@ class rx_queue;
 ///
 /// - Ownership: must outlive the driver's receive queue. `own` is the caller's.
 /// - Threads: the engine's, or between two turns.
-class rx_pool {
+class rx_pool final : public mbuf_source {
  public:
     /// Whether `driver` is known to hold no mbufs between two bursts.
     static bool suits(const char* driver) noexcept;
@@ -38,9 +37,8 @@ class rx_pool {
     /// Whether the slots of a queue hold what a driver believes an mbuf of this pool to hold.
     static bool is_long_enough(std::uint32_t slot_bytes) noexcept;
 
-    /// What the mempool does. Returns 0 or a negative errno.
-    int get(rte_mbuf** mbufs, unsigned count) noexcept;
-    void put(rte_mbuf* const* mbufs, unsigned count) noexcept;
+    int get(rte_mbuf** mbufs, unsigned count) noexcept override;
+    void put(rte_mbuf* const* mbufs, unsigned count) noexcept override;
 
  private:
     rte_mempool *pool_, *own_;

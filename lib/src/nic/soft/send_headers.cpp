@@ -6,44 +6,27 @@
 #include <utility>
 
 #include "core/log.hpp"
-#include "nic/soft/bare_pool.hpp"
 
 namespace weftio::nic {
 
 namespace {
 
-int take_back(rte_mempool*, void* const* objects, unsigned count)
-{
-    for (unsigned at = 0; at < count; ++at)
-        static_cast<send_header*>(objects[at])->settle();
-    return 0;
-}
+/// Takes headers that a driver has put back without a look at their references.
+class returned_headers final : public mbuf_source {
+ public:
+    int get(rte_mbuf**, unsigned) noexcept override { return -ENOBUFS; }
+    void put(rte_mbuf* const* mbufs, unsigned count) noexcept override
+    {
+        for (unsigned at = 0; at < count; ++at)
+            reinterpret_cast<send_header*>(mbufs[at])->settle(); // which the mbuf begins
+    }
+};
 
-int nothing_to_give(rte_mempool*, void**, unsigned)
-{
-    return -ENOBUFS;
-}
-
-int send_operations()
-{
-    static const int operations = [] {
-        rte_mempool_ops ours{};
-        ours.enqueue = take_back;
-        ours.dequeue = nothing_to_give;
-        return register_pool_operations("weftio_send", ours);
-    }();
-    return operations;
-}
-
-rte_mempool* made_pool()
-{
-    static std::atomic<unsigned> made{0};
-    return make_bare_pool(fmt::format("weftio_tx_{}", made.fetch_add(1)), "weftio_send", nullptr, UINT16_MAX);
-}
+returned_headers returned;
 
 } // namespace
 
-std::atomic<int> lent_headers::made{-1};
+mbuf_source* const lent_headers::source = &returned;
 
 send_pool::lent::~lent()
 {
@@ -85,10 +68,9 @@ send_pool::~send_pool()
 
 std::unique_ptr<send_header[]> send_pool::make(std::uint32_t depth)
 {
-    if (!lent_->pool) {
-        lent_headers::made.store(send_operations(), std::memory_order_relaxed);
-        lent_->pool = made_pool();
-    }
+    static std::atomic<unsigned> made{0};
+    if (!lent_->pool)
+        lent_->pool = make_bare_pool(fmt::format("weftio_tx_{}", made.fetch_add(1)), *lent_headers::source, UINT16_MAX);
     forget_returned();
     lent_->headers.reserve(lent_->headers.size() + queues_ + 1);
     std::unique_ptr<send_header[]> headers(new send_header[depth]);

@@ -18,6 +18,7 @@
 
 #include "device/backend.hpp"
 #include "nic/left_behind.hpp"
+#include "nic/soft/bare_pool.hpp"
 #include "nic/soft/entry.hpp"
 
 namespace weftio::nic {
@@ -87,7 +88,7 @@ class lent_headers {
     /// and the caller's, and nobody else can make a third. Returns false for any other mbuf, which is to be freed.
     bool give_back(rte_mbuf& mbuf) const noexcept
     {
-        if (mbuf.pool->ops_index != operations_ || mbuf.nb_segs != 1 || rte_mbuf_refcnt_read(&mbuf) != 2)
+        if (mbuf.pool->pool_config != source_ || mbuf.nb_segs != 1 || rte_mbuf_refcnt_read(&mbuf) != 2)
             return false;
         reinterpret_cast<send_header&>(mbuf).settle(); // which the mbuf begins
         return true;
@@ -95,8 +96,8 @@ class lent_headers {
 
  private:
     friend class send_pool;
-    static std::atomic<int> made; ///< of send pools, among the operations of DPDK; negative before there are any
-    const int operations_ = made.load(std::memory_order_relaxed);
+    static mbuf_source* const source; ///< of every send pool, and of no other
+    const void* const source_ = source;
 };
 
 /// Memory that frames lie in. A list of one element, because keeping it must need no memory.
