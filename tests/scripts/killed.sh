@@ -43,8 +43,9 @@ fail()
     exit 1
 }
 received() { within cat /sys/class/net/far/statistics/rx_packets; }
-# What a killed program could leave. DPDK's telemetry socket stays, under a name that the next program takes over and removes.
-left_behind() { find /run/dpdk /dev/hugepages -mindepth 1 ! -path /run/dpdk/rte ! -name dpdk_telemetry.v2 2>/dev/null; }
+# What a killed program could leave. DPDK's telemetry socket stays, in a folder named after the program; the next one of that name
+# takes it over and removes it.
+left_behind() { find /run/dpdk /dev/hugepages -mindepth 1 ! '(' -path '/run/dpdk/*' -type d ')' ! -name dpdk_telemetry.v2 2>/dev/null; }
 
 # The programs that are killed: sending and receiving, by every kind of port.
 specs=(iface:near net_af_packet0,iface=near "pcap:tx=$work/sent.pcap" iface:near)
@@ -78,6 +79,6 @@ for ((kill = 1; kill <= kills; ++kill)); do
     else
         [[ $(($(received) - sent_before)) -ge 30 ]] || fail "frames of the next program did not arrive"
     fi
-    [[ ! -e /run/dpdk/rte/dpdk_telemetry.v2 ]] || fail "the next program did not take over, and remove, the socket of the one killed"
+    [[ ! -e /run/dpdk/weftio-replay/dpdk_telemetry.v2 ]] || fail "the next program did not take over, and remove, the socket of the one killed"
 done
 echo "$kills programs killed, $kills started behind them"

@@ -1,7 +1,6 @@
 #include "core/environment.hpp"
 
 #include <dirent.h>
-#include <dlfcn.h>
 #include <fmt/format.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
@@ -11,7 +10,6 @@
 
 #include <cstdio>
 #include <deque>
-#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <mutex>
@@ -19,6 +17,7 @@
 
 #include "core/bpf_words.hpp"
 #include "core/log.hpp"
+#include "core/program.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio::detail {
@@ -85,21 +84,10 @@ std::string any_core(const cpu_set_t& allowed)
     return fmt::format("0@({})", cores);
 }
 
-/// Drivers that lie beside the EAL that runs, as in a bundle, whose EAL looks nowhere else (cmake/bundle.sh); empty when there
-/// are none.
-std::string own_drivers()
-{
-    Dl_info eal{};
-    if (dladdr(reinterpret_cast<void*>(&rte_eal_init), &eal) == 0 || !eal.dli_fname)
-        return "";
-    std::error_code ignored;
-    auto folder = std::filesystem::absolute(eal.dli_fname, ignored).parent_path() / "dpdk-pmds";
-    return std::filesystem::is_directory(folder, ignored) ? folder.string() : "";
-}
-
 std::vector<std::string> eal_arguments(bool pci, const std::vector<std::string>& extra, const cpu_set_t& allowed)
 {
-    std::vector<std::string> arguments{"weftio", "--iova-mode=va", "--lcores", any_core(allowed)};
+    std::vector<std::string> arguments{"weftio",          "--iova-mode=va", "--lcores",
+                                       any_core(allowed), "--file-prefix",  file_prefix()};
     if (!pci)
         arguments.emplace_back("--no-pci");
     // Both ways leave no file behind; EAL refuses --in-memory together with --no-huge.
@@ -107,8 +95,6 @@ std::vector<std::string> eal_arguments(bool pci, const std::vector<std::string>&
     if (!hugepages_free())
         memory = {"--no-huge", "--no-shconf", "-m", std::to_string(megabytes_without_hugepages)};
     arguments.insert(arguments.end(), memory.begin(), memory.end());
-    if (std::string drivers = own_drivers(); !drivers.empty())
-        arguments.insert(arguments.end(), {"-d", drivers});
     arguments.insert(arguments.end(), extra.begin(), extra.end());
     return arguments;
 }
@@ -122,6 +108,7 @@ class environment {
         sched_getaffinity(0, sizeof allowed, &allowed);
         if (std::FILE* stream = log_stream())
             rte_openlog_stream(stream);
+        load_drivers_beside_eal();
         arguments_ = eal_arguments(pci, extra, allowed);
         std::vector<char*> argv;
         for (auto& argument : arguments_)

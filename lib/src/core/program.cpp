@@ -1,0 +1,42 @@
+#include "core/program.hpp"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fmt/format.h>
+#include <rte_eal.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string_view>
+
+#include "weftio/error.hpp"
+
+namespace weftio::detail {
+
+std::string file_prefix()
+{
+    constexpr std::string_view taken = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+    std::string name(program_invocation_short_name);
+    name.resize(std::min<std::size_t>(name.size(), 32));
+    for (char& letter : name)
+        if (taken.find(letter) == std::string_view::npos)
+            letter = '_';
+    return name.empty() || name.front() == '.' ? "weftio" + name : name;
+}
+
+void load_drivers_beside_eal()
+{
+    Dl_info eal{};
+    if (dladdr(reinterpret_cast<void*>(&rte_eal_init), &eal) == 0 || !eal.dli_fname)
+        return;
+    std::error_code none;
+    const auto folder = std::filesystem::absolute(eal.dli_fname, none).parent_path() / "dpdk-pmds";
+    if (!std::filesystem::is_directory(folder, none))
+        return;
+    for (const auto& driver : std::filesystem::directory_iterator(folder, none))
+        if (!dlopen(driver.path().c_str(), RTLD_NOW))
+            throw error(errc::device_error, fmt::format("weftio: DPDK driver {}: {}; unpack the bundle again, all of it",
+                                                        driver.path().string(), dlerror()));
+}
+
+} // namespace weftio::detail
