@@ -1,12 +1,16 @@
 #include "core/telemetry.hpp"
 
 #include <rte_telemetry.h>
+#include <rte_version.h>
 
+#include <algorithm>
+#include <charconv>
 #include <exception>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 
 namespace weftio::detail {
 
@@ -22,13 +26,18 @@ std::map<unsigned, row> rows; ///< guarded by mutex
 unsigned next_number = 0;     ///< likewise
 
 template <telemetry_kind Kind>
-int answer(const char*, const char*, rte_tel_data* data) noexcept
+int answer(const char*, const char* parameters, rte_tel_data* data) noexcept
 try {
+    const std::vector<std::uint64_t> asked = telemetry_numbers(parameters, 1);
+    if (parameters && asked.empty())
+        return -1;
     std::scoped_lock lock(mutex);
     rte_tel_data_start_dict(data);
+    telemetry_page page(data, asked.empty() ? 0 : asked[0]);
     for (const auto& [number, row] : rows)
         if (row.kind == Kind)
-            nest(data, std::to_string(number), row.fill);
+            page.row(number, row.fill);
+    page.end();
     return 0;
 } catch (const std::exception&) { // no memory for an answer
     return -1;
@@ -38,15 +47,24 @@ void register_commands()
 {
     static const bool once = [] {
         rte_telemetry_register_cmd("/weftio/kernel", answer<telemetry_kind::kernel>,
-                                   "Launched kernels that somebody holds. No parameters.");
+                                   "Launched kernels that somebody holds. Parameter: the first number to show (0).");
         rte_telemetry_register_cmd("/weftio/semaphore", answer<telemetry_kind::semaphore>,
-                                   "Semaphores: items by status. No parameters.");
+                                   "Semaphores: items by status. Parameter: the first number to show (0).");
         return true;
     }();
     static_cast<void>(once);
 }
 
 } // namespace
+
+void put(rte_tel_data* dict, const char* name, std::uint64_t value)
+{
+#if RTE_VERSION >= RTE_VERSION_NUM(23, 3, 0, 0)
+    rte_tel_data_add_dict_uint(dict, name, value);
+#else
+    rte_tel_data_add_dict_u64(dict, name, value);
+#endif
+}
 
 void nest(rte_tel_data* dict, const std::string& name, const std::function<void(rte_tel_data*)>& fill)
 {
@@ -57,6 +75,41 @@ void nest(rte_tel_data* dict, const std::string& name, const std::function<void(
     fill(inner.get());
     if (rte_tel_data_add_dict_container(dict, name.c_str(), inner.get(), 0) == 0)
         static_cast<void>(inner.release()); // the outer one owns it
+}
+
+void telemetry_page::row(std::uint64_t number, const std::function<void(rte_tel_data*)>& fill)
+{
+    ++total_;
+    if (number >= first_ + numbers)
+        next_ = std::min(next_, number);
+    else if (number >= first_)
+        nest(dict_, std::to_string(number), fill);
+}
+
+void telemetry_page::end()
+{
+    put(dict_, "total", total_);
+    if (next_ != UINT64_MAX)
+        put(dict_, "next", next_);
+}
+
+std::vector<std::uint64_t> telemetry_numbers(const char* parameters, std::size_t most)
+{
+    std::vector<std::uint64_t> numbers;
+    std::string_view left = parameters ? parameters : "";
+    for (std::uint32_t number = 0; numbers.size() < most;) {
+        auto [end, error] = std::from_chars(left.data(), left.data() + left.size(), number);
+        if (error != std::errc{})
+            return {};
+        numbers.push_back(number);
+        left.remove_prefix(static_cast<std::size_t>(end - left.data()));
+        if (left.empty())
+            return numbers;
+        if (left.front() != ',')
+            return {};
+        left.remove_prefix(1);
+    }
+    return {};
 }
 
 telemetry_row::telemetry_row(telemetry_kind kind, std::function<void(rte_tel_data*)> fill)

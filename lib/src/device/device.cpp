@@ -124,11 +124,11 @@ class shared_running final : public detail::running_backend {
         } catch (const std::exception&) { // it ended with a fault
         }
         rte_tel_data_add_dict_string(dict, "name", name.c_str());
-        rte_tel_data_add_dict_u64(dict, "blocks", shape.blocks);
-        rte_tel_data_add_dict_u64(dict, "lanes", shape.lanes);
-        rte_tel_data_add_dict_u64(dict, "queues", lines.size());
-        rte_tel_data_add_dict_u64(dict, "beats_of_its_queues", beats);
-        rte_tel_data_add_dict_u64(dict, "alive", alive);
+        detail::put(dict, "blocks", shape.blocks);
+        detail::put(dict, "lanes", shape.lanes);
+        detail::put(dict, "queues", lines.size());
+        detail::put(dict, "beats_of_its_queues", beats);
+        detail::put(dict, "alive", alive);
     }
 
     std::mutex mutex_;

@@ -137,14 +137,14 @@ semaphore::state::status_counts semaphore::state::count_by_status() const
 
 void semaphore::state::fill_row(rte_tel_data* dict) const
 {
-    rte_tel_data_add_dict_u64(dict, "items", options.items);
+    detail::put(dict, "items", options.items);
     if (view.items) {
         const status_counts counts = count_by_status();
         for (std::uint32_t status = 0; status < counts.size(); ++status)
-            rte_tel_data_add_dict_u64(dict, to_string(static_cast<semaphore_status>(status)), counts[status]);
+            detail::put(dict, to_string(static_cast<semaphore_status>(status)), counts[status]);
     }
-    rte_tel_data_add_dict_u64(dict, "beats", weftio_load_relaxed_u32(&view.control->beats));
-    rte_tel_data_add_dict_u64(dict, "illegal_transitions", illegal_seen().count);
+    detail::put(dict, "beats", weftio_load_relaxed_u32(&view.control->beats));
+    detail::put(dict, "illegal_transitions", illegal_seen().count);
 }
 
 /// "semaphore of 64 items: 60 FREE, 3 READY, 1 HOLD, 0 DONE, 0 ERROR"; without the counts where the CPU cannot see them.

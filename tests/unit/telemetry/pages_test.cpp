@@ -1,0 +1,155 @@
+// Telemetry of many queues, as dpdk-telemetry.py asks for it: a reply has 16 KiB at most, and all of them are shown.
+#include <gtest/gtest.h>
+#include <rte_eal.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <deque>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "unit/device/fixture.hpp"
+#include "weftio/weftio.hpp"
+
+namespace weftio::test {
+namespace {
+
+/// A telemetry socket on which this process listens.
+std::optional<sockaddr_un> telemetry_socket()
+{
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+        sockaddr_un address{};
+        socklen_t bytes = sizeof address;
+        const int descriptor = std::stoi(entry.path().filename());
+        if (getsockname(descriptor, reinterpret_cast<sockaddr*>(&address), &bytes) == 0 && address.sun_family == AF_UNIX &&
+            std::string_view(address.sun_path).find("dpdk_telemetry") != std::string_view::npos)
+            return address;
+    }
+    return std::nullopt;
+}
+
+/// The reply to one command.
+std::string ask(const std::string& command)
+{
+    const std::optional<sockaddr_un> address = telemetry_socket();
+    const int connection = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+    const timeval bound{.tv_sec = 60, .tv_usec = 0};
+    setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &bound, sizeof bound);
+    std::string reply(1 << 17, '\0');
+    if (address && connect(connection, reinterpret_cast<const sockaddr*>(&*address), sizeof *address) == 0 &&
+        recv(connection, reply.data(), reply.size(), 0) > 0 && send(connection, command.data(), command.size(), 0) > 0)
+        reply.resize(static_cast<std::size_t>(std::max<ssize_t>(0, recv(connection, reply.data(), reply.size(), 0))));
+    else
+        reply.clear();
+    close(connection);
+    return reply;
+}
+
+/// The number under `name`, as in `"total":300`.
+std::optional<unsigned> number_of(std::string_view reply, const std::string& name)
+{
+    const std::size_t at = reply.find('"' + name + "\":");
+    unsigned value = 0;
+    if (at == std::string_view::npos)
+        return std::nullopt;
+    const char* begin = reply.data() + at + name.size() + 3;
+    begin += *begin == ' ' ? 1 : 0;
+    return std::from_chars(begin, reply.data() + reply.size(), value).ec == std::errc{} ? std::optional(value) : std::nullopt;
+}
+
+/// Whether there is a row under that number.
+bool has_row(std::string_view reply, unsigned number)
+{
+    const std::string name = '"' + std::to_string(number) + "\":";
+    return reply.find(name + '{') != std::string_view::npos || reply.find(name + " {") != std::string_view::npos;
+}
+
+/// Follows the pages of `command`, whose rows are numbered from `first` on. Returns how often each of `count` was shown.
+std::vector<unsigned> shown_by(const std::string& command, unsigned first, unsigned count)
+{
+    std::vector<unsigned> shown(count);
+    std::optional<unsigned> next;
+    for (unsigned page = 0; page <= count; ++page) {
+        const std::string reply = ask(next ? command + "," + std::to_string(*next) : command);
+        EXPECT_EQ(number_of(reply, "total"), count) << reply;
+        for (unsigned row = 0; row < count; ++row)
+            shown[row] += has_row(reply, first + row);
+        next = number_of(reply, "next");
+        if (!next)
+            break;
+    }
+    EXPECT_FALSE(next) << "the pages do not end";
+    return shown;
+}
+
+class TelemetryPages : public testing::Test {
+ protected:
+    static constexpr unsigned count = 300;
+
+    /// The port's number in commands.
+    static std::string id()
+    {
+        const std::string ports = ask("/weftio/ports"); // {"/weftio/ports":{"0":"loopback"}}
+        const std::size_t at = ports.find(":{\"");
+        return at == std::string::npos ? "?" : ports.substr(at + 3, ports.find('"', at + 3) - at - 3);
+    }
+
+    device cpu = device::open("cpu");
+    port wire = port::open("loopback", {.mode = engine_mode::inline_worker});
+    const std::vector<unsigned> each_once = std::vector<unsigned>(count, 1);
+};
+
+TEST_F(TelemetryPages, ShowEverySendQueue)
+{
+    std::deque<eth_txq> queues;
+    for (unsigned made = 0; made < count; ++made)
+        queues.emplace_back(wire, cpu, eth_txq_options{.entries = 64});
+    EXPECT_EQ(shown_by("/weftio/eth_txq," + id(), 1, count), each_once);
+}
+
+TEST_F(TelemetryPages, ShowEveryReceiveQueueAndRule)
+{
+    std::deque<eth_rxq> queues;
+    std::deque<flow> flows;
+    for (unsigned made = 0; made < count; ++made) {
+        queues.emplace_back(wire, cpu, eth_rxq_options{.packets = 64, .max_packet_bytes = 64});
+        flows.emplace_back(wire, flow_match{.vlan = static_cast<std::uint16_t>(made)}, flow_action::to(queues.back()));
+    }
+    EXPECT_EQ(shown_by("/weftio/eth_rxq," + id(), 0, count), each_once);
+    EXPECT_EQ(shown_by("/weftio/flow," + id(), 0, count), each_once);
+}
+
+TEST_F(TelemetryPages, ShowEverySemaphore)
+{
+    std::deque<semaphore> semaphores;
+    for (unsigned made = 0; made < count; ++made)
+        semaphores.emplace_back(cpu, semaphore_options{.items = 2});
+    EXPECT_EQ(shown_by("/weftio/semaphore", 0, count), each_once);
+}
+
+TEST_F(TelemetryPages, BeginWhereTheyAreToldToAndRefuseOtherWords)
+{
+    eth_txq first(wire, cpu, {.entries = 64}), second(wire, cpu, {.entries = 64});
+    const std::string reply = ask("/weftio/eth_txq," + id() + ",2");
+    EXPECT_FALSE(has_row(reply, 1)) << reply;
+    EXPECT_TRUE(has_row(reply, 2)) << reply;
+    EXPECT_EQ(number_of(reply, "total"), 2u);
+    for (const char* wrong : {",", ",x", ",1,", ",1,1", ",-1", ",99999999999"})
+        EXPECT_EQ(number_of(ask("/weftio/eth_txq," + id() + wrong), "total"), std::nullopt) << wrong;
+}
+
+/// What `dpdk-telemetry.py -f telemetry_test` looks for.
+TEST_F(TelemetryPages, AreUnderTheNameOfTheProgram)
+{
+    EXPECT_EQ(std::filesystem::path(rte_eal_get_runtime_dir()).filename(), "telemetry_test");
+}
+
+} // namespace
+} // namespace weftio::test
