@@ -292,7 +292,8 @@ int dpdk_port::make_receive_queue(std::uint16_t queue, std::uint16_t entries)
     static std::set<std::uint32_t> known; // interfaces, by index, that such a port of this process has been on
     std::scoped_lock lock(one_at_a_time);
     rte_eth_dev_info info{};
-    rte_eth_dev_info_get(id_, &info);
+    if (int result = rte_eth_dev_info_get(id_, &info); result != 0)
+        return result;
     constexpr std::size_t most_made = 64; // some six are
     const xdp_objects before = xdp_objects_open();
     xdp_objects now; // with memory for all: once the driver has made some, want of memory must not lose them
