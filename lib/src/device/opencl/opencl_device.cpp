@@ -50,8 +50,9 @@ error driver_refusal(std::string_view what, const std::string& device, const cl:
 
 } // namespace
 
-opencl_device::opencl_device(const found_device& found)
-    : facts_(found.facts), name_("opencl: " + facts_.name), device_(found.device), context_(device_), memory_(context_, facts_),
+opencl_device::opencl_device(const found_device& found, build_method method)
+    : facts_(found.facts), name_("opencl: " + facts_.name), method_(method), device_(found.device), context_(device_),
+      memory_(context_, facts_),
       clock_(static_cast<weftio_dev_clock*>(memory_.allocate(sizeof(weftio_dev_clock), alignof(weftio_dev_clock)))),
       occupancy_(facts_, clock_)
 {}
@@ -119,8 +120,9 @@ cl::Program opencl_device::compiled(const launch_request& request)
 cl::Program opencl_device::compile(const launch_request& request) const
 {
     cl::Program program(context_, translation_unit(request.source, file_of(request)));
+    const char* further = request.shape.lanes == 1 ? " -DWEFTIO_OPENCL_ONE_LANE" : options_of(method_);
     try {
-        program.build(device_, request.shape.lanes == 1 ? "-cl-std=CL3.0 -DWEFTIO_OPENCL_ONE_LANE" : "-cl-std=CL3.0");
+        program.build(device_, fmt::format("-cl-std=CL3.0{}", further).c_str());
     } catch (const cl::BuildError& failure) {
         std::string log = failure.getBuildLog().empty() ? std::string() : failure.getBuildLog().front().second;
         throw error(errc::device_error, fmt::format("weftio: opencl: {} does not compile for device \"{}\":\n{}",
@@ -183,7 +185,8 @@ std::shared_ptr<device_backend> open_opencl(int index)
     std::vector<opencl::found_device> devices = opencl::find_devices();
     const opencl::found_device& chosen = opencl::choose(devices, index);
     try {
-        return std::make_shared<opencl::opencl_device>(chosen);
+        const opencl::build_method method = opencl::choose_build(chosen, static_cast<unsigned>(&chosen - devices.data()));
+        return std::make_shared<opencl::opencl_device>(chosen, method);
     } catch (const cl::Error& failure) {
         throw opencl::driver_refusal("no context", chosen.facts.name, failure);
     }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "device/backend.hpp"
+#include "device/opencl/canary.hpp"
 #include "device/opencl/discovery.hpp"
 #include "device/opencl/occupancy.hpp"
 #include "device/opencl/svm_pool.hpp"
@@ -21,7 +22,7 @@ namespace weftio::detail::opencl {
 class opencl_device final : public device_backend {
  public:
     /// @throws cl::Error, weftio::error
-    explicit opencl_device(const found_device& found);
+    explicit opencl_device(const found_device& found, build_method method = build_method::unoptimized);
 
     const std::string& name() const noexcept override { return name_; }
     allocation allocate(std::size_t bytes, std::size_t alignment, memory_kind kind) override;
@@ -40,6 +41,7 @@ class opencl_device final : public device_backend {
 
     const device_facts facts_;
     const std::string name_;
+    const build_method method_; ///< for kernels of several lanes; those of one have no barriers
     const cl::Device device_;
     const cl::Context context_;
     svm_pool memory_;

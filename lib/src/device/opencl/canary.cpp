@@ -1,0 +1,207 @@
+#include "device/opencl/canary.hpp"
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "device/opencl/canary_kernels.h"
+#include "device/opencl/source.hpp"
+#include "weftio/error.hpp"
+#include "weftio/kernel.hpp"
+
+WEFTIO_EMBED(canary_program, "weftio-opencl-canary");
+WEFTIO_EMBED(canary_text, "device/opencl/canary_kernels.h");
+
+extern "C" char** environ;
+
+namespace weftio::detail::opencl {
+
+namespace {
+
+constexpr const char* method_variable = "POCL_WORK_GROUP_METHOD";
+constexpr int patience_ms = 310'000; // the program ends itself before
+
+class descriptor {
+ public:
+    explicit descriptor(int number) : number_(number) {}
+    ~descriptor()
+    {
+        if (number_ >= 0)
+            close(number_);
+    }
+    descriptor(const descriptor&) = delete;
+    descriptor& operator=(const descriptor&) = delete;
+    int number() const { return number_; }
+
+ private:
+    int number_;
+};
+
+[[noreturn]] void refuse_start(const char* what, int reason)
+{
+    throw error(errc::not_supported,
+                fmt::format("weftio: opencl: {} failed ({}), so the program that tests the driver's barriers cannot run; allow "
+                            "files in memory (sysctl vm.memfd_noexec=0) and /proc, or take cpu",
+                            what, std::strerror(reason)));
+}
+
+/// Fails the OpenCL device with the call's name.
+int worked(int result, const char* what)
+{
+    if (result < 0)
+        refuse_start(what, errno);
+    return result;
+}
+
+/// The program as a file that can be run; above the descriptors that it is given as its own.
+int program_file()
+{
+    const descriptor file(worked(memfd_create("weftio-opencl-canary", MFD_CLOEXEC), "memfd_create"));
+    for (std::string_view left = canary_program(); !left.empty();) {
+        const ssize_t written = write(file.number(), left.data(), left.size());
+        left.remove_prefix(static_cast<std::size_t>(worked(static_cast<int>(written), "write")));
+    }
+    return worked(fcntl(file.number(), F_DUPFD_CLOEXEC, 3), "fcntl");
+}
+
+/// The library that this process has, wherever that lies.
+std::string opencl_library()
+{
+    Dl_info found{};
+    const bool known = dladdr(reinterpret_cast<void*>(&clGetPlatformIDs), &found) != 0 && found.dli_fname;
+    const std::string path = known ? found.dli_fname : "";
+    return path.find("OpenCL") == std::string::npos ? "libOpenCL.so.1" : path; // linked statically, or called by way of a stub
+}
+
+std::string source_text()
+{
+    return fmt::format("{}\n{}", device_headers().front().text, canary_text()); // the first is platform/opencl.h
+}
+
+std::vector<std::string> words_for(unsigned index, build_method method)
+{
+    std::vector<std::string> words{"weftio-opencl-canary",
+                                   opencl_library(),
+                                   fmt::format("{}", index),
+                                   fmt::format("-cl-std=CL3.0{}", options_of(method)),
+                                   source_text(),
+                                   fmt::format("{}", CANARY_LANES),
+                                   fmt::format("{}", sizeof(canary_world) / 4),
+                                   fmt::format("{}", canary_state)};
+    for (const canary_kernel& kernel : canary_kernels()) {
+        words.emplace_back(kernel.name);
+        words.push_back(fmt::format("{}", kernel.digest));
+    }
+    return words;
+}
+
+/// Ours, without PoCL's cache, which need not hold what its compiler makes now.
+std::vector<std::string> environment_for(build_method method)
+{
+    std::vector<std::string> variables{"POCL_KERNEL_CACHE=0"};
+    for (char** each = environ; each && *each; ++each)
+        if (!std::string_view(*each).starts_with("POCL_KERNEL_CACHE="))
+            variables.emplace_back(*each);
+    if (method == build_method::cbs)
+        variables.push_back(fmt::format("{}=cbs", method_variable));
+    return variables;
+}
+
+std::vector<char*> pointers_to(std::vector<std::string>& words)
+{
+    std::vector<char*> pointers;
+    for (std::string& word : words)
+        pointers.push_back(word.data());
+    pointers.push_back(nullptr);
+    return pointers;
+}
+
+/// Starts the program with `output` as its standard output and the two others closed off.
+pid_t start(unsigned index, build_method method, int output)
+{
+    const descriptor program(program_file());
+    std::vector<std::string> words = words_for(index, method), variables = environment_for(method);
+    std::vector<char*> arguments = pointers_to(words), environment = pointers_to(variables);
+    const std::string path = fmt::format("/proc/self/fd/{}", program.number());
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    pid_t child = -1;
+    const int failure = posix_spawn(&child, path.c_str(), &actions, nullptr, arguments.data(), environment.data());
+    posix_spawn_file_actions_destroy(&actions);
+    if (failure != 0)
+        refuse_start("posix_spawn", failure);
+    return child;
+}
+
+/// Everything that comes out of a pipe until its writers are gone.
+std::string read_all(int from)
+{
+    std::string text;
+    std::array<char, 64> piece{};
+    for (pollfd ready{from, POLLIN, 0};;) {
+        const int events = poll(&ready, 1, patience_ms);
+        if (events < 0 && errno == EINTR)
+            continue;
+        const ssize_t got = events > 0 ? read(from, piece.data(), piece.size()) : 0;
+        if (got <= 0)
+            return text;
+        text.append(piece.data(), static_cast<std::size_t>(got));
+    }
+}
+
+} // namespace
+
+const char* options_of(build_method method) noexcept
+{
+    return method == build_method::unoptimized ? " -cl-opt-disable" : "";
+}
+
+std::span<const canary_kernel> canary_kernels() noexcept
+{
+    static constexpr std::array kernels{canary_kernel{"canary_continue", 973244326u},
+                                        canary_kernel{"canary_branch", 472777122u}, canary_kernel{"canary_leave", 2553390384u},
+                                        canary_kernel{"canary_nested", 1586216131u},
+                                        canary_kernel{"canary_calls", 2330359946u}};
+    return kernels;
+}
+
+std::uint32_t canary_digest(std::span<const std::uint32_t> words) noexcept
+{
+    std::uint32_t sum = 0;
+    for (const std::uint32_t word : words)
+        sum = sum * 31u + word;
+    return sum;
+}
+
+bool runs_canary(unsigned index, build_method method)
+{
+    std::array<int, 2> ends{};
+    worked(pipe2(ends.data(), O_CLOEXEC), "pipe2");
+    const descriptor from(ends[0]);
+    pid_t child = -1;
+    {
+        const descriptor to(ends[1]);
+        child = start(index, method, to.number());
+    }
+    const std::string said = read_all(from.number());
+    while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+    }
+    return said == "right";
+}
+
+} // namespace weftio::detail::opencl

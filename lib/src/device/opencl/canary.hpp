@@ -1,0 +1,43 @@
+// Whether a driver compiles loops with barriers right, and what has to be done so that it does.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "device/opencl/discovery.hpp"
+
+namespace weftio::detail::opencl {
+
+/// How kernels of several lanes are built.
+enum class build_method {
+    plain,       ///< as they are
+    unoptimized, ///< with -cl-opt-disable
+    cbs,         ///< with PoCL's work-group method of that name, which PoCL takes from the environment
+};
+
+/// Further words for clBuildProgram.
+const char* options_of(build_method method) noexcept;
+
+/// A kernel of canary_kernels.h, and the digest of what it leaves.
+struct canary_kernel {
+    const char* name;
+    std::uint32_t digest;
+};
+/// The first word of its world when it starts.
+constexpr std::uint32_t canary_state = 20;
+std::span<const canary_kernel> canary_kernels() noexcept;
+std::uint32_t canary_digest(std::span<const std::uint32_t> words) noexcept;
+
+/// Runs the kernels on the device in a process of their own, built so. Blocks until they have ended: seconds, for ever wrong ones
+/// some 20 s of the processor, 5 minutes at most. `index` counts as `opencl:N` does.
+/// @throws weftio::error errc::not_supported the process cannot be started
+bool runs_canary(unsigned index, build_method method);
+
+/// The first method with which the device runs them right. Asked of each driver, device and setting of PoCL once: the answer is kept
+/// for the process, and in a file of $XDG_CACHE_HOME/weftio or ~/.cache/weftio where that can be written. Puts the method into
+/// effect for the process. Any thread; one at a time is served.
+/// @throws weftio::error errc::not_supported there is none, or nobody can tell
+build_method choose_build(const found_device& device, unsigned index);
+
+} // namespace weftio::detail::opencl

@@ -1,0 +1,143 @@
+// What the canary has said is kept: for the process, and for later ones in a file.
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "device/opencl/canary.hpp"
+#include "weftio/error.hpp"
+
+namespace weftio::detail::opencl {
+
+namespace {
+
+constexpr const char* method_variable = "POCL_WORK_GROUP_METHOD";
+
+struct named_method {
+    build_method method;
+    std::string_view name;
+};
+constexpr named_method methods[] = {
+    {build_method::plain, "plain"}, {build_method::unoptimized, "unoptimized"}, {build_method::cbs, "cbs"}};
+constexpr std::string_view none = "none";
+
+std::string variable(const char* name)
+{
+    const char* value = std::getenv(name);
+    return value ? value : "";
+}
+
+/// Everything that the answer depends on, in one line.
+std::string question(const found_device& device)
+{
+    std::uint32_t kernels = 0;
+    for (const canary_kernel& kernel : canary_kernels())
+        kernels = kernels * 31u + kernel.digest;
+    std::string text = fmt::format("{:08x} {} | {} | {}", kernels, device.facts.name,
+                                   device.device.getInfo<CL_DRIVER_VERSION>(), device.device.getInfo<CL_DEVICE_VERSION>());
+    for (const char* name : {method_variable, "POCL_FULL_REPLICATION_THRESHOLD", "POCL_EXTRA_BUILD_FLAGS"})
+        text += fmt::format(" | {}", variable(name));
+    return text;
+}
+
+/// Empty where there is no folder for such files.
+std::filesystem::path file_of(const std::string& question)
+{
+    std::filesystem::path folder = variable("XDG_CACHE_HOME");
+    if (folder.empty() && !variable("HOME").empty())
+        folder = std::filesystem::path(variable("HOME")) / ".cache";
+    if (!folder.is_absolute())
+        return {};
+    std::uint64_t hash = 0xcbf29ce484222325u; // FNV-1a
+    for (const char letter : question)
+        hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3u;
+    return folder / "weftio" / fmt::format("opencl-barriers-{:016x}", hash);
+}
+
+/// The second line of the file, if the first is the question.
+std::string recall(const std::filesystem::path& path, const std::string& question)
+{
+    std::ifstream file(path);
+    std::string asked, answer;
+    if (std::getline(file, asked) && std::getline(file, answer) && asked == question)
+        return answer;
+    return {};
+}
+
+/// Best effort: whoever cannot write asks again next time.
+void remember(const std::filesystem::path& path, const std::string& question, std::string_view answer)
+{
+    std::error_code ignored;
+    std::filesystem::create_directories(path.parent_path(), ignored);
+    const std::filesystem::path fresh = fmt::format("{}.{}", path.string(), getpid());
+    {
+        std::ofstream file(fresh);
+        if (!(file << question << '\n' << answer << '\n').flush()) {
+            std::filesystem::remove(fresh, ignored);
+            return;
+        }
+    }
+    std::filesystem::rename(fresh, path, ignored); // readers see a whole file or none
+}
+
+/// The name of the first method that works.
+std::string_view ask(const found_device& device, unsigned index)
+{
+    const bool may_set_method = device.facts.pocl && variable(method_variable).empty();
+    for (const auto& [method, name] : methods)
+        if ((method != build_method::cbs || may_set_method) && runs_canary(index, method))
+            return name;
+    return none;
+}
+
+std::string answer_to(const std::string& question, const found_device& device, unsigned index)
+{
+    const std::filesystem::path path = file_of(question);
+    if (std::string known = path.empty() ? "" : recall(path, question); !known.empty())
+        return known;
+    std::string answer(ask(device, index));
+    if (!path.empty())
+        remember(path, question, answer);
+    return answer;
+}
+
+[[noreturn]] void refuse(const found_device& device)
+{
+    throw error(
+        errc::not_supported,
+        fmt::format("weftio: opencl: driver {} of device \"{}\" compiles barriers behind conditions wrong, whatever it is "
+                    "told, so kernels of several lanes would give wrong results; take cpu, or another driver",
+                    device.device.getInfo<CL_DRIVER_VERSION>(), device.facts.name));
+}
+
+} // namespace
+
+build_method choose_build(const found_device& device, unsigned index)
+{
+    static std::mutex mutex;
+    static std::map<std::string, std::string> answers;
+    static bool method_is_ours = false; // the variable is set, by us: the question is to stay the same
+    std::lock_guard lock(mutex);
+    if (method_is_ours && device.facts.pocl)
+        return build_method::cbs;
+    const std::string asked = question(device);
+    auto known = answers.find(asked);
+    if (known == answers.end())
+        known = answers.emplace(asked, answer_to(asked, device, index)).first;
+    for (const auto& [method, name] : methods)
+        if (known->second == name) {
+            if (method == build_method::cbs)
+                method_is_ours = setenv(method_variable, "cbs", 0) == 0;
+            return method;
+        }
+    refuse(device);
+}
+
+} // namespace weftio::detail::opencl
