@@ -25,6 +25,10 @@ struct eth_txq_options {
 };
 
 /// A queue's own account. Once it is idle: enqueued = sent + waited + failed + flushed.
+///
+/// A frame counts as sent when the link was up, the frame was no longer than the MTU allows (that of the kernel's interface, where
+/// one is behind the port) and the driver took it, or it was written to the capture file. What the kernel drops afterwards is in
+/// port_counters::tx_dropped.
 struct eth_txq_counters {
     std::uint64_t enqueued = 0; ///< entries that the NIC took up
     std::uint64_t sent = 0;     ///< frames that the port is done with
@@ -49,12 +53,16 @@ struct schedule_error {
 ///
 /// - Ownership: move-only; keeps its `port` and `device` alive. Entries that were pushed are executed also after the kernel
 ///   that enqueued them has returned; the destructor flushes what has not been handed to the port.
+/// - Link: while the kernel's interface behind the port is down or has no carrier, entries wait; after 2 s they fail, as
+///   later ones do until the link is up and the queue is reset(). An engine looks every 20 ms: what goes in between may be
+///   lost.
 /// - Threads: create, move, reset and destroy from one thread at a time, while no kernel holds the handle.
 class eth_txq {
  public:
     /// @throws weftio::error
     ///     - `errc::invalid_argument` `entries` is not a power of two in 64..32768, or `clock` is not the port's
     ///     - `errc::invalid_argument` the port has no engine of that number
+    ///     - `errc::not_supported`    nothing can be sent on the port: a capture file that is only read
     ///     - `errc::out_of_memory`
     eth_txq(const port& port, const device& device, eth_txq_options options = {});
     eth_txq(eth_txq&&) noexcept;

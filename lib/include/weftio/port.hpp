@@ -73,6 +73,9 @@ struct port_counters {
     std::uint64_t driver_missed = 0;   ///< lost below us, as the driver reports it; not part of `received`
     std::uint64_t copied_bytes = 0;    ///< payload that was copied on its way to a kernel
     std::uint64_t capture_damaged = 0; ///< 1 when a capture file ended inside a record
+    /// Frames that the kernel's interface behind the port dropped instead of sending them since the port was opened: its
+    /// tx_dropped, of all programs. They have counted as sent.
+    std::uint64_t tx_dropped = 0;
 
     std::uint64_t dropped_total() const noexcept;
 };
@@ -98,7 +101,12 @@ class port {
     const std::string& spec() const noexcept;
     const std::string& driver() const noexcept; ///< "net_af_xdp", ...: for `iface:` it says which one worked
     std::array<std::uint8_t, 6> mac() const noexcept;
+    /// The longest packet that can be sent: the MTU of the kernel's interface behind the port, if there is one, else the
+    /// driver's; and no more than the driver can take.
     std::uint16_t mtu() const noexcept;
+    /// Whether frames can leave now: of a kernel's interface, that it is up and has a carrier; of other ports, what the driver
+    /// says. Any thread; does not block.
+    bool link_up() const noexcept;
     /// All of one moment, between two turns of all engines: blocks as long as one turn, while packets arrive without a pause up
     /// to 1 ms. Any thread.
     port_counters counters() const;

@@ -133,6 +133,7 @@ nic::rx_ring eth_rxq_life::begin()
             .depth = options_.packets,
             .stride_bytes = stride_bytes_,
             .slot_bytes = slot_bytes_,
+            .cut_bytes = nic_->device().cut_bytes(),
             .number = 0,
             .verify_checksums = options_.verify_checksums,
             .staged = staged_};

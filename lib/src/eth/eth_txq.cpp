@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <bit>
+#include <cstring>
 #include <mutex>
 #include <thread>
 
@@ -279,6 +280,7 @@ void eth_txq::state::move_to(unsigned engine)
 eth_txq::eth_txq(const port& port, const device& device, eth_txq_options options)
 {
     check(options);
+    port.backend().require_sending();
     if (options.engine >= 0)
         port.backend().require_engine("eth_txq", static_cast<unsigned>(options.engine));
     state_ = std::make_shared<state>(port, device, options);
@@ -434,6 +436,32 @@ void progress_engine::attach(const eth_txq& queue, callbacks callbacks)
     attached_.push_back({std::move(held), std::move(callbacks)});
 }
 
+namespace {
+
+/// The reason, with the values that belong to it.
+std::string words_of(const nic::send_event& event, const nic::soft_port& nic)
+{
+    constexpr unsigned ethernet_bytes = 14;
+    const char* reason = to_string(event.reason);
+    const unsigned mtu = nic.device().mtu();
+    switch (event.reason) {
+        case nic::refusal::too_long:
+            return fmt::format("{}: it has at least {} bytes, and {} are the most with an MTU of {}, 4 more with each of up to "
+                               "two VLAN tags; send shorter frames, or raise the MTU of both ends of the link",
+                               reason, event.detail, mtu + ethernet_bytes, mtu);
+        case nic::refusal::link_down:
+            return fmt::format("{}: the interface of port {} is down, or its peer is; bring them up with \"ip link set NAME "
+                               "up\", then reset the queue",
+                               reason, nic.spec());
+        case nic::refusal::file_failed:
+            return fmt::format("{}: {}; the file of port {} ends with the last frame that was sent", reason,
+                               std::strerror(static_cast<int>(event.detail)), nic.spec());
+        default: return reason;
+    }
+}
+
+} // namespace
+
 unsigned progress_engine::attachment::report()
 {
     unsigned seen = 0;
@@ -447,7 +475,7 @@ unsigned progress_engine::attachment::report()
                            .position = event.position,
                            .syndrome = nic::syndrome_of(event.reason),
                            .text = fmt::format("weftio: eth_txq {}: entry at position {} failed: {}", number, event.position,
-                                               to_string(event.reason)),
+                                               words_of(event, *held->queue->nic)),
                            .time_ns = event.time_ns});
         }
     }

@@ -13,6 +13,8 @@
 #include <bit>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
+#include <iterator>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -32,10 +34,24 @@ using namespace std::chrono_literals;
 
 constexpr unsigned pool_mbufs = 8191; // 2^n - 1 suits the ring below; 18 MiB, or without hugepages, a page each, 32
 constexpr unsigned few_mbufs = 2047;  // for drivers that hold none between two bursts
+constexpr unsigned long_mbufs = 511;  // the same, for frames of up to 16 KiB
 constexpr unsigned pool_cache = 256;
 constexpr unsigned copy_mbufs = 511;        // frames that cannot be sent from where they lie
 constexpr std::uint16_t copy_bytes = 16384; // the longest frame there is
 constexpr std::uint16_t descriptors = 1024;
+constexpr std::uint32_t tagged_header_bytes = RTE_ETHER_HDR_LEN + 2 * RTE_VLAN_HLEN;
+/// Of a frame in a ring of AF_PACKET (TPACKET_V2), what lies before a received packet: header, address, padding.
+constexpr std::uint32_t ring_header_bytes = 66;
+
+/// How long such a frame is: net_af_packet's word "framesz", 2,048 without it.
+std::uint32_t ring_frame_bytes(const std::string& arguments)
+{
+    constexpr std::string_view key = "framesz=";
+    const std::size_t at = arguments.find(key);
+    const unsigned long bytes = at == std::string::npos ? 0 : std::strtoul(&arguments[at + key.size()], nullptr, 10);
+    return bytes > ring_header_bytes + tagged_header_bytes + 1 && bytes <= UINT16_MAX ? static_cast<std::uint32_t>(bytes)
+                                                                                      : 2048;
+}
 
 /// A pool of that name: the DPDK port belongs to a Weftio port.
 std::string pool_name(std::uint16_t port)
@@ -172,6 +188,9 @@ dpdk_port::dpdk_port(std::string_view spec, const port_spec& parsed, const port_
             try {
                 probe(spec, candidate);
                 configure(spec, options);
+                if (!parsed.written.empty())
+                    file_ = std::make_unique<capture_writer>(spec, parsed.written);
+                interface_ = std::make_unique<kernel_interface>(parsed.interface);
                 return;
             } catch (...) {
                 take_down();
@@ -205,9 +224,14 @@ void dpdk_port::probe(std::string_view spec, const port_candidate& candidate)
         return;
     }
     bus_ = candidate.pci ? "pci" : "vdev";
+    ring_frame_bytes_ = candidate.device.starts_with("net_af_packet") ? ring_frame_bytes(candidate.arguments) : 0;
+    const std::vector<packet_socket> before = packet_sockets();
     if (int result = rte_eal_hotplug_add(bus_, device_.c_str(), candidate.arguments.c_str()); result != 0)
         fail(spec, "opening the device", meaning_of(result));
     ours_ = true; // from here on take_down() removes it, also when it is no network device
+    packet_sockets_.clear();
+    if (ring_frame_bytes_ != 0)
+        std::ranges::set_difference(packet_sockets(), before, std::back_inserter(packet_sockets_));
     if (rte_eth_dev_get_port_by_name(device_.c_str(), &id_) != 0)
         fail(spec, "finding a network port in the device", -ENODEV);
 }
@@ -219,6 +243,9 @@ void dpdk_port::configure(std::string_view spec, const port_options& options)
         fail(spec, "asking the device what it can do", result);
     driver_ = info.driver_name;
     queue_count_ = static_cast<std::uint16_t>(options.engines);
+    most_mtu_ = std::min<std::uint32_t>(info.max_mtu, copy_bytes - tagged_header_bytes);
+    if (ring_frame_bytes_ != 0)
+        most_mtu_ = std::min(most_mtu_, ring_frame_bytes_ - ring_header_bytes - tagged_header_bytes - 1);
     require_queues(spec, info, queue_count_);
     make_pools(spec, info);
 
@@ -251,16 +278,18 @@ void dpdk_port::make_pools(std::string_view spec, const rte_eth_dev_info& info)
 {
     const int socket = rte_eth_dev_socket_id(id_);
     const bool lends = rx_pool::suits(info.driver_name);
-    const unsigned mbufs = of_all(lends ? few_mbufs : pool_mbufs, queue_count_);
-    pool_ = driver_ == "net_af_xdp"
-                ? make_paged_pool(pool_name(id_), mbufs, socket)
-                : rte_pktmbuf_pool_create(pool_name(id_).c_str(), mbufs, pool_cache, 0, RTE_MBUF_DEFAULT_BUF_SIZE, socket);
+    const auto room = static_cast<std::uint16_t>(std::max<std::uint32_t>(RTE_MBUF_DEFAULT_DATAROOM, ring_frame_bytes_));
+    const unsigned few = room > RTE_MBUF_DEFAULT_DATAROOM ? long_mbufs : few_mbufs;
+    const unsigned mbufs = of_all(lends ? few : pool_mbufs, queue_count_);
+    pool_ = driver_ == "net_af_xdp" ? make_paged_pool(pool_name(id_), mbufs, socket)
+                                    : rte_pktmbuf_pool_create(pool_name(id_).c_str(), mbufs, pool_cache, 0,
+                                                              static_cast<std::uint16_t>(RTE_PKTMBUF_HEADROOM + room), socket);
     copies_ = rte_pktmbuf_pool_create(fmt::format("weftio_copy_{}", id_).c_str(), of_all(copy_mbufs, queue_count_), 0, 0,
                                       copy_bytes + RTE_PKTMBUF_HEADROOM, socket);
     if (!pool_ || !copies_)
         fail(spec, "making the packet pools", -rte_errno);
     for (std::uint16_t queue = 0; lends && queue < queue_count_; ++queue)
-        lending_pools_.push_back(std::make_unique<rx_pool>(fmt::format("{}_{}", id_, queue), pool_));
+        lending_pools_.push_back(std::make_unique<rx_pool>(fmt::format("{}_{}", id_, queue), pool_, room));
 }
 
 void dpdk_port::make_queues(std::string_view spec)
@@ -344,27 +373,51 @@ std::uint16_t dpdk_port::mtu() const noexcept
 {
     std::uint16_t mtu = 0;
     rte_eth_dev_get_mtu(id_, &mtu);
-    return mtu;
+    const std::uint32_t of_interface = interface_->look().mtu; // drivers start with 1500, whatever the interface has
+    return static_cast<std::uint16_t>(std::min(of_interface != 0 ? of_interface : mtu, most_mtu_));
+}
+
+bool dpdk_port::link_up() const noexcept
+{
+    if (interface_->known()) {
+        const kernel_interface::state seen = interface_->look();
+        return seen.there && seen.up;
+    }
+    rte_eth_link link{};
+    return rte_eth_dev_is_valid_port(id_) && rte_eth_link_get_nowait(id_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+}
+
+std::uint64_t dpdk_port::tx_dropped() const noexcept
+{
+    return driver_ == "net_tap" ? 0 : interface_->tx_dropped(); // what a tap interface sends is what the port receives
 }
 
 std::vector<engine_supplies::port_queue> dpdk_port::queues() const
 {
-    std::uint32_t longest = copy_bytes - RTE_ETHER_HDR_LEN - 2 * RTE_VLAN_HLEN;
     std::uint16_t mtu = 0;
     if (int result = rte_eth_dev_get_mtu(id_, &mtu); result != 0) // without it no frame is known to be too long
         fail(device_, "asking the device for its MTU", result);
     nic::wire wire{.port = id_,
                    .queue = 0,
-                   .mtu = std::min<std::uint32_t>(mtu, longest),
+                   .mtu = this->mtu(),
+                   .most_mtu = most_mtu_,
+                   .file = file_.get(),
                    .copies = copies_,
                    .timestamp_offset = -1,
                    .timestamp_flag = 0};
     if (sends_on_time_)
         rte_mbuf_dyn_tx_timestamp_register(&wire.timestamp_offset, &wire.timestamp_flag);
     std::vector<engine_supplies::port_queue> queues;
-    for (; wire.queue < queue_count_; ++wire.queue)
+    for (; wire.queue < queue_count_; ++wire.queue) {
+        wire.ring_socket = wire.queue < packet_sockets_.size() ? packet_sockets_[wire.queue].descriptor : -1;
         queues.push_back({wire, lending_pools_.empty() ? nullptr : lending_pools_[wire.queue].get()});
+    }
     return queues;
+}
+
+std::uint32_t dpdk_port::cut_bytes() const noexcept
+{
+    return ring_frame_bytes_ != 0 ? ring_frame_bytes_ - ring_header_bytes : UINT32_MAX;
 }
 
 std::uint64_t dpdk_port::missed() const noexcept

@@ -34,7 +34,7 @@ port port::open(std::string_view spec, port_options options)
     if (options.engines < 1 || options.engines > port_options::most_engines)
         throw error(errc::invalid_argument, fmt::format("weftio: port {}: engines is {}; a port has 1 to {}", spec,
                                                         options.engines, port_options::most_engines));
-    nic::port_spec parsed = nic::parse_port_spec(spec, options.engines);
+    nic::port_spec parsed = nic::parse_port_spec(spec, options.engines, options.mtu);
     const detail::signals_blocked for_its_threads; // those of EAL and of drivers too
     return port(std::make_shared<nic::soft_port>(std::string(spec), parsed, options));
 }
@@ -57,6 +57,11 @@ std::array<std::uint8_t, 6> port::mac() const noexcept
 std::uint16_t port::mtu() const noexcept
 {
     return backend_->device().mtu();
+}
+
+bool port::link_up() const noexcept
+{
+    return backend_->device().link_up();
 }
 
 port_counters port::counters() const

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cctype>
 #include <cerrno>
 #include <cstdlib>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "nic/capture.hpp"
+#include "nic/kernel_interface.hpp"
 #include "nic/soon.hpp"
 #include "weftio/error.hpp"
 
@@ -82,20 +84,34 @@ void require_raw_sockets(std::string_view spec)
     close(socket);
 }
 
-port_spec interface_spec(std::string_view spec, const std::string& name, unsigned queues)
+/// Of a frame in the rings of AF_PACKET, so that packets of `mtu` bytes fit with their headers: a power of two that divides a
+/// block. One of 16 KiB holds the longest frame that Weftio sends.
+std::uint32_t ring_frame_for(std::uint32_t mtu)
 {
+    constexpr std::uint32_t headers = 128, shortest = 2048, longest = 16384;
+    return std::bit_ceil(std::clamp(mtu + headers, shortest, longest));
+}
+
+port_spec interface_spec(std::string_view spec, const std::string& name, unsigned queues, std::uint32_t mtu)
+{
+    constexpr std::uint32_t most_of_xdp = 3500;     // a frame lies in a page, with headers before it
+    constexpr std::uint32_t most_of_packet = 16256; // more has lo alone, and whoever needs that much is not served anyway
+    constexpr std::uint32_t ring_bytes = 4 * 1024 * 1024, fewest_frames = 512;
     require_interface(spec, plain(spec, name));
     require_raw_sockets(spec);
-    std::string xdp = fmt::format("iface={}", name),
-                packet = fmt::format("iface={},blocksz=65536,framesz=2048,framecnt=2048", name);
+    mtu = mtu != 0 ? mtu : kernel_interface(name).look().mtu;
+    const std::uint32_t frame = ring_frame_for(mtu);
+    std::string xdp = fmt::format("iface={}", name), packet = fmt::format("iface={},blocksz=65536,framesz={},framecnt={}", name,
+                                                                          frame, std::max(fewest_frames, ring_bytes / frame));
     if (queues > 1) {
         xdp += fmt::format(",queue_count={}", queues);
         packet += fmt::format(",qpairs={}", queues);
     }
-    return {.candidates = {{device_name("net_af_xdp"), xdp}, {device_name("net_af_packet"), packet}},
-            .interface = name,
-            .capture = {},
-            .needs_raw_sockets = true};
+    port_spec result{
+        .candidates = {{device_name("net_af_packet"), packet}}, .interface = name, .capture = {}, .needs_raw_sockets = true};
+    if (mtu <= most_of_xdp || mtu > most_of_packet)
+        result.candidates.insert(result.candidates.begin(), {device_name("net_af_xdp"), xdp});
+    return result;
 }
 
 port_spec tap_spec(std::string_view spec, const std::string& name)
@@ -149,16 +165,18 @@ port_spec capture_spec(std::string_view spec, std::string_view words)
                     fmt::format("weftio: port {}: no file named; write pcap:FILE or pcap:rx=FILE,tx=FILE", spec));
     if (rx == "builtin")
         rx = builtin_capture_path();
-    std::string arguments;
+    std::string arguments = "tx_pcap=/dev/null"; // the driver wants one of the two; capture_writer writes the file
     if (!rx.empty()) {
         require_capture(spec, rx);
         arguments = "rx_pcap=" + plain(spec, rx);
     }
-    if (!tx.empty()) {
+    if (!tx.empty())
         require_writable(spec, tx);
-        arguments += fmt::format("{}tx_pcap={}", arguments.empty() ? "" : ",", plain(spec, tx));
-    }
-    return {.candidates = {{device_name("net_pcap"), arguments}}, .interface = {}, .capture = rx};
+    return {.candidates = {{device_name("net_pcap"), arguments}},
+            .interface = {},
+            .capture = rx,
+            .written = tx,
+            .sends = !tx.empty()};
 }
 
 /// "3b:00.0" or "0000:3b:00.0", and arguments behind a comma.
@@ -203,10 +221,12 @@ port_spec devargs_spec(std::string_view spec)
     const std::string name(spec.substr(0, spec.find(',')));
     const std::string arguments(spec.substr(std::min(name.size() + 1, spec.size())));
     port_spec result{.candidates = {{name, arguments, is_pci_address(spec)}}, .interface = {}, .capture = {}};
+    const std::vector<std::string> interfaces = values_of("iface=", arguments);
     if (name.starts_with("net_null"))
         require_room_for_frames(spec, arguments);
-    const bool takes_interface = name.starts_with("net_af_packet") || name.starts_with("net_af_xdp");
-    if (std::vector<std::string> interfaces = values_of("iface=", arguments); takes_interface && !interfaces.empty()) {
+    if (name.starts_with("net_pcap")) // without one of these words the driver drops what is sent, and calls it sent
+        result.sends = arguments.find("tx_") != std::string::npos || !interfaces.empty();
+    if ((name.starts_with("net_af_packet") || name.starts_with("net_af_xdp")) && !interfaces.empty()) {
         result.interface = interfaces.front();
         require_interface(spec, result.interface);
         require_raw_sockets(spec);
@@ -222,7 +242,7 @@ port_spec devargs_spec(std::string_view spec)
 
 } // namespace
 
-port_spec parse_port_spec(std::string_view spec, unsigned queues)
+port_spec parse_port_spec(std::string_view spec, unsigned queues, std::uint32_t mtu)
 {
     auto after = [&](std::string_view prefix) { return std::string(spec.substr(prefix.size())); };
     if (const std::size_t zero = spec.find('\0'); zero != std::string_view::npos)
@@ -230,7 +250,7 @@ port_spec parse_port_spec(std::string_view spec, unsigned queues)
     if (spec.starts_with("pcap:"))
         return capture_spec(spec, after("pcap:"));
     if (spec.starts_with("iface:"))
-        return interface_spec(spec, after("iface:"), queues);
+        return interface_spec(spec, after("iface:"), queues, mtu);
     if (spec.starts_with("tap:"))
         return tap_spec(spec, after("tap:"));
     if (spec == "loopback")

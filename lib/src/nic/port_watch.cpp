@@ -1,12 +1,6 @@
 #include "nic/port_watch.hpp"
 
-#include <net/if.h>
 #include <rte_ethdev.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <cerrno>
 
 #include "core/clock.hpp"
 
@@ -16,29 +10,9 @@ namespace {
 
 constexpr std::uint64_t between_looks_ns = 20'000'000;
 
-/// Of the interface of that name, in the socket's network; 0 when there is none.
-int index_of(int socket, const std::string& interface) noexcept
-{
-    ifreq request{};
-    interface.copy(request.ifr_name, IFNAMSIZ - 1);
-    return ioctl(socket, SIOCGIFINDEX, &request) == 0 ? request.ifr_ifindex : 0;
-}
-
 } // namespace
 
-port_watch::port_watch(std::uint16_t port, const std::string& interface) noexcept : port_(port)
-{
-    if (interface.empty() || interface.size() >= IFNAMSIZ)
-        return;
-    socket_ = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    index_ = socket_ >= 0 ? index_of(socket_, interface) : 0;
-}
-
-port_watch::~port_watch()
-{
-    if (socket_ >= 0)
-        close(socket_);
-}
+port_watch::port_watch(std::uint16_t port, const std::string& interface) noexcept : port_(port), interface_(interface) {}
 
 bool port_watch::has_just_gone(bool busy) noexcept
 {
@@ -53,19 +27,25 @@ bool port_watch::has_just_gone(bool busy) noexcept
 bool port_watch::is_time() noexcept
 {
     std::uint64_t now_ns = detail::utc_now_ns();
-    if (now_ns < next_look_ns_)
+    if (now_ns < looked_ns_ + between_looks_ns)
         return false;
-    next_look_ns_ = now_ns + between_looks_ns;
+    looked_ns_ = now_ns;
     return true;
 }
 
-bool port_watch::is_there() const noexcept
+bool port_watch::is_there() noexcept
 {
     if (rte_eth_dev_is_removed(port_) == 1)
         return false;
-    ifreq request{};
-    request.ifr_ifindex = index_;
-    return index_ == 0 || ioctl(socket_, SIOCGIFNAME, &request) == 0 || errno != ENODEV;
+    if (!interface_.known())
+        return true;
+    const kernel_interface::state seen = interface_.look();
+    if (up_ && !seen.up)
+        down_since_ns_ = looked_ns_;
+    up_ = seen.up;
+    mtu_changed_ = mtu_changed_ || (seen.mtu != 0 && seen.mtu != mtu_);
+    mtu_ = seen.mtu != 0 ? seen.mtu : mtu_;
+    return seen.there;
 }
 
 } // namespace weftio::nic

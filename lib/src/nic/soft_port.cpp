@@ -19,7 +19,8 @@ bool holds_when_full(const port_spec& parsed, const port_options& options)
 } // namespace
 
 soft_port::soft_port(std::string spec, const port_spec& parsed, const port_options& options)
-    : spec_(std::move(spec)), lock_(parsed.interface.empty() ? interface_lock() : interface_lock(spec_, parsed.interface)),
+    : spec_(std::move(spec)), sends_(parsed.sends),
+      lock_(parsed.interface.empty() ? interface_lock() : interface_lock(spec_, parsed.interface)),
       device_(spec_, parsed, options), engines_({.queues = device_.queues(),
                                                  .hold = holds_when_full(parsed, options),
                                                  .capture = parsed.capture,
@@ -35,6 +36,7 @@ port_counters soft_port::counters()
     port_counters counters;
     engines_.count(counters);
     counters.driver_missed = device_.missed();
+    counters.tx_dropped = device_.tx_dropped();
     return counters;
 }
 
@@ -47,6 +49,14 @@ void soft_port::require_engine(std::string_view who, unsigned engine) const
                 "weftio: {}: there is no engine {} at port {}, which has {}, counted from 0; name one of these, or open "
                 "the port with more .engines",
                 who, engine, spec_, engines_.count()));
+}
+
+void soft_port::require_sending() const
+{
+    if (!sends_)
+        throw error(errc::not_supported, fmt::format("weftio: eth_txq: port {} reads a capture and sends nowhere; open it as "
+                                                     "pcap:rx=FILE,tx=FILE, or as pcap:tx=FILE to write only",
+                                                     spec_));
 }
 
 void soft_port::forget_key(std::uint32_t key) noexcept

@@ -6,7 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "nic/capture_writer.hpp"
 #include "nic/interface_lock.hpp"
+#include "nic/kernel_interface.hpp"
+#include "nic/packet_sockets.hpp"
 #include "nic/port_spec.hpp"
 #include "nic/soft/engines.hpp"
 #include "nic/soft/key_table.hpp"
@@ -33,7 +36,13 @@ class dpdk_port {
     const std::string& driver() const noexcept { return driver_; }
     std::array<std::uint8_t, 6> mac() const noexcept;
     std::uint16_t mtu() const noexcept;
+    /// A received packet that is so long may have been cut by the driver.
+    std::uint32_t cut_bytes() const noexcept;
     std::uint64_t missed() const noexcept;
+    /// As port::link_up().
+    bool link_up() const noexcept;
+    /// As port_counters::tx_dropped.
+    std::uint64_t tx_dropped() const noexcept;
     /// Of each port queue: what a send queue needs to know of it, and what lets receive queues lend their slots to the driver,
     /// if that suits it.
     std::vector<engine_supplies::port_queue> queues() const;
@@ -57,6 +66,11 @@ class dpdk_port {
     rte_mempool *pool_ = nullptr, *copies_ = nullptr;
     std::vector<std::unique_ptr<rx_pool>> lending_pools_; ///< what its queues take from instead of pool_, if that suits it
     nic::xdp_objects xdp_objects_;                        ///< that came with the driver's queues
+    std::uint32_t ring_frame_bytes_ = 0;                  ///< of net_af_packet, a packet and what lies before it; else 0
+    std::uint32_t most_mtu_ = 0;                          ///< that the driver and copies_ can take
+    std::vector<packet_socket> packet_sockets_;           ///< of net_af_packet, one a queue
+    std::unique_ptr<capture_writer> file_;                ///< takes what is sent, if the port writes a capture
+    std::unique_ptr<kernel_interface> interface_;         ///< behind the port, if there is one
 };
 
 /// What a weftio::port stands for. Members end in reverse order: engines, then queues and rules, then the device, then what its
@@ -78,6 +92,8 @@ class soft_port {
     key_table& keys() noexcept { return keys_; } ///< between two turns of all engines only
     /// Throws weftio::error errc::invalid_argument, in the name of `who`, when there is no engine of that number.
     void require_engine(std::string_view who, unsigned engine) const;
+    /// Throws weftio::error errc::not_supported when nothing can be sent on the port.
+    void require_sending() const;
     /// The NIC refuses `key` from now on.
     void forget_key(std::uint32_t key) noexcept;
     /// Lets memory of the NIC's go once no frame lies in it that is on its way out. Waits for that, at most a second; then the
@@ -91,6 +107,7 @@ class soft_port {
     void free_what_came_back() noexcept;
 
     std::string spec_;
+    const bool sends_;
     interface_lock lock_;
     send_pool send_pool_{spec_};
     dpdk_port device_;

@@ -33,6 +33,7 @@ void fill_port(soft_port& port, rte_tel_data* dict)
     put(dict, "delivered", counters.delivered);
     put(dict, "held", counters.held);
     put(dict, "driver_missed", counters.driver_missed);
+    put(dict, "tx_dropped", counters.tx_dropped);
     put(dict, "copied_bytes", counters.copied_bytes);
     for (std::size_t reason = 0; reason < counters.dropped.size(); ++reason)
         put(dict, fmt::format("dropped_{}", to_string(static_cast<drop_reason>(reason))).c_str(), counters.dropped[reason]);

@@ -141,9 +141,13 @@ unsigned engine::one_turn(sides which)
         detail::utc_clock::instance().discipline();
     if (watch_.has_just_gone(busy_))
         lose_port();
+    if (watch_.mtu_has_changed())
+        sender_.limit_mtu(watch_.mtu());
     unsigned received = which == sides::both ? receiver_.turn() : 0;
     const bool busy = busy_ || received != 0;
-    unsigned moved = received + sender_.turn(has_thread_ ? entries_per_turn : std::numeric_limits<std::uint32_t>::max(), busy);
+    const std::uint32_t most = has_thread_ ? entries_per_turn : std::numeric_limits<std::uint32_t>::max();
+    unsigned moved =
+        received + (watch_.link_is_up() ? sender_.turn(most, busy) : sender_.turn_without_link(watch_.link_is_given_up()));
     busy_ = moved != 0;
     turns_run_.store(turns + 1, std::memory_order_relaxed);
     return moved;

@@ -111,6 +111,8 @@ std::uint8_t syndrome_of(refusal reason) noexcept
         case refusal::unknown_key:
         case refusal::outside_region: return WEFTIO_SYNDROME_LOCAL_PROTECTION;
         case refusal::port_gone:
+        case refusal::link_down:
+        case refusal::file_failed:
         case refusal::flushed: return WEFTIO_SYNDROME_FLUSHED;
         default: return WEFTIO_SYNDROME_LOCAL_QP_OPERATION;
     }
@@ -134,6 +136,8 @@ const char* to_string(refusal reason) noexcept
         case refusal::too_far_ahead: return "a wait beyond the queue's horizon";
         case refusal::wrong_doorbell: return "the doorbell record claims more entries than the ring holds";
         case refusal::port_gone: return "the port has gone: its device or its interface was removed";
+        case refusal::link_down: return "the link is down";
+        case refusal::file_failed: return "the capture file cannot be written";
         case refusal::flushed: return "flushed: an earlier entry failed";
     }
     return "unknown";

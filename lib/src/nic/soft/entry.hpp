@@ -29,6 +29,8 @@ enum class refusal : std::uint8_t {
     too_far_ahead,  ///< waits beyond the horizon
     wrong_doorbell, ///< the record claims more entries than the ring holds
     port_gone,      ///< the device or its interface was taken away
+    link_down,      ///< the interface has been down, or without a carrier, for too long
+    file_failed,    ///< the capture file cannot be written
     flushed,        ///< the queue was in error already
 };
 

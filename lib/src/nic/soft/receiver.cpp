@@ -1,5 +1,6 @@
 #include "nic/soft/receiver.hpp"
 
+#include <fmt/format.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
 #include <rte_mbuf_dyn.h>
@@ -7,6 +8,7 @@
 #include <algorithm>
 
 #include "core/clock.hpp"
+#include "core/log.hpp"
 #include "nic/capture.hpp"
 #include "nic/soft/checksum.hpp"
 #include "nic/soft/rx_pool.hpp"
@@ -54,6 +56,19 @@ std::uint8_t driver_verdict(const rte_mbuf& mbuf)
     if ((mbuf.ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK) == RTE_MBUF_F_RX_L4_CKSUM_GOOD)
         ok |= WEFTIO_CQE_L4_OK;
     return static_cast<std::uint8_t>(ok);
+}
+
+/// Once for each queue: who sees the counter wonders why.
+void tell_of_too_long(const rx_queue& queue, std::uint32_t bytes) noexcept
+{
+    if (queue.too_long.value() == 0)
+        detail::log_or_lose(log_level::warning, [&] {
+            return fmt::format(
+                "weftio: eth_rxq {}: a packet of {} bytes or more does not fit, is dropped, and counts as too_long, as others "
+                "will; where the sender's offloads make packets longer than its MTU, say \"ethtool -K PEER tx off tso off gso "
+                "off\" there, else raise eth_rxq_options::max_packet_bytes or the MTU",
+                queue.ring().number, bytes);
+        });
 }
 
 } // namespace
@@ -304,6 +319,7 @@ bool receiver::deliver(rte_mbuf& mbuf, const arrival& arrival, drop_reason& reas
     if (!queue || queue->stopped()) {
         reason = drop_reason::queue_closed;
     } else if (!queue->fits(mbuf.pkt_len)) {
+        tell_of_too_long(*queue, mbuf.pkt_len);
         queue->too_long.add(1);
         reason = drop_reason::too_long;
     } else if (!finish(*queue, mbuf, arrival)) {
@@ -475,7 +491,7 @@ void receiver::choose_lender() noexcept
 {
     if (!pool_)
         return;
-    auto suits = [](const auto& queue) { return queue && rx_pool::is_long_enough(queue->ring().slot_bytes); };
+    auto suits = [this](const auto& queue) { return queue && pool_->is_long_enough(queue->ring().slot_bytes); };
     auto found = std::find_if(queues_.begin(), queues_.end(), suits);
     rx_queue* lender = found != queues_.end() ? found->get() : nullptr;
     if (rx_queue* before = pool_->lender(); before && before != lender)

@@ -18,14 +18,10 @@ bool rx_pool::suits(const char* driver) noexcept
     return std::find(known.begin(), known.end(), driver) != known.end();
 }
 
-bool rx_pool::is_long_enough(std::uint32_t slot_bytes) noexcept
+rx_pool::rx_pool(std::string_view queue, rte_mempool* own, std::uint16_t room_bytes) : own_(own), room_bytes_(room_bytes)
 {
-    return slot_bytes >= RTE_MBUF_DEFAULT_DATAROOM;
-}
-
-rx_pool::rx_pool(std::string_view queue, rte_mempool* own) : own_(own)
-{
-    pool_ = make_bare_pool(fmt::format("weftio_slots_{}", queue), *this, RTE_MBUF_DEFAULT_BUF_SIZE);
+    pool_ = make_bare_pool(fmt::format("weftio_slots_{}", queue), *this,
+                           static_cast<std::uint16_t>(RTE_PKTMBUF_HEADROOM + room_bytes));
 }
 
 rx_pool::~rx_pool()

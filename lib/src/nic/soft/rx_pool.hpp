@@ -23,8 +23,8 @@ class rx_pool final : public mbuf_source {
     static bool suits(const char* driver) noexcept;
 
     /// Throws weftio::error errc::out_of_memory. @param queue  of the driver: a name of its own  @param own  its mbufs hold
-    /// RTE_MBUF_DEFAULT_BUF_SIZE bytes
-    rx_pool(std::string_view queue, rte_mempool* own);
+    /// at least so many bytes behind the headroom  @param room_bytes  what drivers may fill of an mbuf
+    rx_pool(std::string_view queue, rte_mempool* own, std::uint16_t room_bytes);
     rx_pool(const rx_pool&) = delete;
     rx_pool& operator=(const rx_pool&) = delete;
     ~rx_pool();
@@ -35,13 +35,14 @@ class rx_pool final : public mbuf_source {
     void lend_from(rx_queue* queue) noexcept { lender_ = queue; }
     rx_queue* lender() const noexcept { return lender_; }
     /// Whether the slots of a queue hold what a driver believes an mbuf of this pool to hold.
-    static bool is_long_enough(std::uint32_t slot_bytes) noexcept;
+    bool is_long_enough(std::uint32_t slot_bytes) const noexcept { return slot_bytes >= room_bytes_; }
 
     int get(rte_mbuf** mbufs, unsigned count) noexcept override;
     void put(rte_mbuf* const* mbufs, unsigned count) noexcept override;
 
  private:
     rte_mempool *pool_, *own_;
+    std::uint16_t room_bytes_;
     rx_queue* lender_ = nullptr;
 };
 

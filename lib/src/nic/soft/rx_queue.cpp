@@ -59,6 +59,7 @@ std::unique_ptr<staging> rx_queue::staging_for(const rx_ring& ring)
 /// The kernel's first entries post the slots in order.
 void rx_queue::begin() noexcept
 {
+    longest_bytes_ = std::min(ring_.slot_bytes, ring_.cut_bytes - 1);
     filled_ = posted_ = 0;
     free_.clear();
     stopped_ = false;

@@ -31,6 +31,7 @@ struct rx_ring {
     std::uint32_t depth = 0;              ///< power of two, at most 32768
     std::uint32_t stride_bytes = 0;       ///< from slot to slot
     std::uint32_t slot_bytes = 0;         ///< the longest packet
+    std::uint32_t cut_bytes = UINT32_MAX; ///< the driver may have cut a packet that is so long
     std::uint32_t number = 0;
     bool verify_checksums = true;
     staging_target staged{}; ///< where packets are copied before the kernel hears of them
@@ -52,8 +53,8 @@ struct rx_facts {
 /// The mbufs that stand for the slots of a queue, one each, side by side.
 struct rx_lender {
     const rte_mbuf* headers = nullptr;
-    std::uint32_t depth = 0; ///< 0: it lends nothing
-    std::uint32_t slot_bytes = 0;
+    std::uint32_t depth = 0;         ///< 0: it lends nothing
+    std::uint32_t longest_bytes = 0; ///< as rx_queue::fits()
 
     /// The slot of an mbuf of this queue; `depth` or more for any other mbuf.
     std::size_t slot(const rte_mbuf* mbuf) const
@@ -71,7 +72,7 @@ struct rx_lender {
     /// Whether the driver says nothing of the packet but its length, and that is one of a frame that fits a slot.
     bool is_plain(const rte_mbuf& mbuf) const
     {
-        return mbuf.ol_flags == 0 && mbuf.pkt_len - RTE_ETHER_HDR_LEN <= slot_bytes - RTE_ETHER_HDR_LEN;
+        return mbuf.ol_flags == 0 && mbuf.pkt_len - RTE_ETHER_HDR_LEN <= longest_bytes - RTE_ETHER_HDR_LEN;
     }
 };
 
@@ -85,7 +86,8 @@ class rx_queue {
     rx_queue& operator=(const rx_queue&) = delete;
     ~rx_queue();
 
-    bool fits(std::uint32_t bytes) const { return bytes <= ring_.slot_bytes; }
+    /// Whether a packet of so many bytes fits a slot and is whole.
+    bool fits(std::uint32_t bytes) const { return bytes <= longest_bytes_; }
     /// Whether a slot is free. Reads the doorbell record only when none is known to be.
     bool has_room() { return free_.count() != 0 || reclaim() != 0; }
     /// Reads the doorbell record. Returns how many slots are free.
@@ -128,7 +130,7 @@ class rx_queue {
         free_.put(&slot, 1);
     }
     /// Tells its own mbufs from others.
-    rx_lender lender() const { return {headers_.get(), headers_ ? ring_.depth : 0, ring_.slot_bytes}; }
+    rx_lender lender() const { return {headers_.get(), headers_ ? ring_.depth : 0, longest_bytes_}; }
 
     const rx_ring& ring() const { return ring_; }
     /// The kernel is given up: nothing is delivered any more, what was posted and is not filled is flushed.
@@ -154,6 +156,7 @@ class rx_queue {
     void begin() noexcept;
 
     rx_ring ring_;
+    std::uint32_t longest_bytes_ = 0;
     std::uint32_t filled_ = 0; ///< free-running index of the next completion
     std::uint32_t posted_ = 0; ///< entries that the record was seen to claim, free-running
     free_slots free_;

@@ -14,6 +14,7 @@ struct send_event {
     std::uint32_t position = 0; ///< free-running index of the entry
     refusal reason = refusal::none;
     std::uint64_t time_ns = 0; ///< UTC: when the port was done with the frame, or the failure was found
+    std::uint32_t detail = 0;  ///< too_long: bytes of the frame; file_failed: errno
 };
 
 /// From the engine's thread to one reader. Never blocks; an event that finds it full is counted and lost. Notifications leave

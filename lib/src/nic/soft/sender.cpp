@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "nic/capture_writer.hpp"
+
 namespace weftio::nic {
 
 unsigned sender::turn(std::uint32_t most, bool busy)
@@ -22,11 +24,40 @@ unsigned sender::turn(std::uint32_t most, bool busy)
         if (awake_[at].idle_turns == turns_awake)
             lay_down(at);
     }
+    if (wire_.file && wire_.file->failure() != 0)
+        refuse(refusal::file_failed, static_cast<std::uint32_t>(wire_.file->failure()));
     // Drivers with a ring of their own look at what they have sent when they are given more: with nothing to give, they are
     // asked.
     if (moved == 0 && waits_for_driver && !port_lost_)
         rte_eth_tx_done_cleanup(wire_.port, wire_.queue, 0);
     return moved;
+}
+
+unsigned sender::turn_without_link(bool given_up)
+{
+    if (given_up)
+        refuse(refusal::link_down, 0);
+    unsigned moved = 0;
+    for (place& place : places_)
+        if (place.queue)
+            moved += place.queue->failed() ? place.queue->turn(0) : place.queue->collect();
+    return moved;
+}
+
+/// What is to be sent cannot be.
+void sender::refuse(refusal reason, std::uint32_t detail)
+{
+    for (place& place : places_)
+        if (place.queue && !place.queue->failed() && place.queue->has_more())
+            place.queue->end(reason, detail);
+}
+
+void sender::limit_mtu(std::uint32_t mtu) noexcept
+{
+    wire_.mtu = std::min(mtu, wire_.most_mtu);
+    for (place& place : places_)
+        if (place.queue)
+            place.queue->go_through(wire_); // the same port queue, at any time
 }
 
 void sender::look_at_doorbells(std::size_t most) noexcept
@@ -86,7 +117,7 @@ void sender::take_up(std::uint32_t number, std::unique_ptr<tx_queue> queue) noex
     places_[number - 1] = {.queue = std::move(queue)};
     awake_.push_back({number, 0});
     if (port_lost_)
-        this->queue(number).lose_port();
+        this->queue(number).end(refusal::port_gone);
 }
 
 std::unique_ptr<tx_queue> sender::give_up(std::uint32_t number) noexcept
@@ -109,7 +140,7 @@ void sender::lose_port()
     port_lost_ = true;
     for (auto& place : places_)
         if (place.queue)
-            place.queue->lose_port();
+            place.queue->end(refusal::port_gone);
 }
 
 void sender::restart(std::uint32_t number, const tx_ring& ring) noexcept

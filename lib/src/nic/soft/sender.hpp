@@ -26,6 +26,11 @@ class sender {
     /// a look at the doorbells of some that have not. Returns how much moved.
     /// @param busy  the engine has just moved something: few idle queues are looked at
     unsigned turn(std::uint32_t most, bool busy);
+    /// One turn while the link is down: nothing is handed over, what comes back is completed. Returns how much moved.
+    /// @param given_up  what is to be sent fails
+    unsigned turn_without_link(bool given_up);
+    /// Frames of packets longer than that are refused from now on; the driver may allow less.
+    void limit_mtu(std::uint32_t mtu) noexcept;
     /// Sees to it that the next turn is one of this queue too, if there is such a queue.
     void wake(std::uint32_t number) noexcept;
     /// The earliest deadline that holds a queue; 0 when none does.
@@ -85,6 +90,7 @@ class sender {
         std::uint32_t number;
     };
 
+    void refuse(refusal reason, std::uint32_t detail);
     void collect(std::uint32_t number);
     void look_at_doorbells(std::size_t most) noexcept;
     void lay_down(std::size_t awake) noexcept;

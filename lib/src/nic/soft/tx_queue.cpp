@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "core/clock.hpp"
+#include "nic/capture_writer.hpp"
+#include "nic/packet_sockets.hpp"
 #include "nic/soft/checksum.hpp"
 #include "nic/soft/key_table.hpp"
 
@@ -268,6 +270,17 @@ void tx_queue::stage(rte_mbuf* mbuf)
     staged_[staged_end_++] = mbuf;
 }
 
+/// Returns how many were taken, the first ones.
+std::uint16_t tx_queue::give(rte_mbuf** frames, std::uint16_t count) const
+{
+    if (wire_.file)
+        return wire_.file->write(frames, count);
+    const std::uint16_t taken = rte_eth_tx_burst(wire_.port, wire_.queue, frames, count);
+    if (wire_.ring_socket >= 0)
+        send_ring(wire_.ring_socket, taken);
+    return taken;
+}
+
 /// Gives the staged frames to the driver. Returns whether it took them all; the rest is tried again next turn.
 bool tx_queue::hand_over()
 {
@@ -276,8 +289,7 @@ bool tx_queue::hand_over()
     const bool first_behind_a_wait =
         pacing_.wants_hand_over(); // else nobody asks for the time, and a look at the clock costs a packet
     std::uint64_t now_ns = first_behind_a_wait ? detail::utc_now_ns() : 0;
-    std::uint16_t taken = rte_eth_tx_burst(wire_.port, wire_.queue, &staged_[staged_first_],
-                                           static_cast<std::uint16_t>(staged_end_ - staged_first_));
+    std::uint16_t taken = give(&staged_[staged_first_], static_cast<std::uint16_t>(staged_end_ - staged_first_));
     if (taken != 0 && first_behind_a_wait)
         pacing_.handed_over(now_ns);
     enqueued.add(taken);
@@ -365,7 +377,10 @@ void tx_queue::fail(std::uint32_t index, refusal reason)
     failed_ = true;
     failed_entries.add(1);
     enqueued.add(1);
-    events_.put({.position = index, .reason = reason, .time_ns = detail::utc_now_ns()});
+    events_.put({.position = index,
+                 .reason = reason,
+                 .time_ns = detail::utc_now_ns(),
+                 .detail = reason == refusal::too_long ? pieces_.bytes : 0});
     bury(index, reason);
     flush(index + 1);
 }
@@ -427,13 +442,29 @@ void tx_queue::stop()
     complete();
 }
 
-void tx_queue::lose_port()
+bool tx_queue::has_more()
+{
+    look();
+    return next_ != submitted_ || staged_first_ != staged_end_;
+}
+
+/// Of a burst that the driver did not take whole, the first frame that is left.
+std::uint32_t tx_queue::first_not_handed()
+{
+    std::uint32_t index = handed_;
+    for (std::uint16_t frames = 0; index != next_ && (frames < staged_first_ || !sent_at(index).frame);
+         index += sent_at(index).blocks)
+        frames = static_cast<std::uint16_t>(frames + sent_at(index).frame);
+    return index;
+}
+
+void tx_queue::end(refusal reason, std::uint32_t detail)
 {
     if (failed_)
         return;
-    std::uint32_t first = handed_;
+    const std::uint32_t first = staged_first_ == 0 ? handed_ : first_not_handed();
     stop();
-    events_.put({.position = first, .reason = refusal::port_gone, .time_ns = detail::utc_now_ns()});
+    events_.put({.position = first, .reason = reason, .time_ns = detail::utc_now_ns(), .detail = detail});
 }
 
 void tx_queue::restart(const tx_ring& ring, std::uint32_t index) noexcept

@@ -13,6 +13,7 @@
 
 namespace weftio::nic {
 
+class capture_writer;
 class key_table;
 
 /// Memory of a ring, in CPU addresses. Its owner keeps it until the queue is gone from the engine.
@@ -27,7 +28,9 @@ struct tx_ring {
 /// What a queue needs of the port it sends through.
 struct wire {
     std::uint16_t port = 0, queue = 0;
-    std::uint32_t mtu = 0;
+    std::uint32_t mtu = 0, most_mtu = 0; ///< now, and the most that the driver can take
+    capture_writer* file = nullptr;      ///< takes the frames instead of the driver, if there is one
+    int ring_socket = -1;                ///< of net_af_packet: see send_ring()
     rte_mempool* copies = nullptr; ///< mbufs for frames that cannot be sent from where they lie; one holds the longest frame
     int timestamp_offset = -1;     ///< hardware sends on time: where an mbuf says when
     std::uint64_t timestamp_flag = 0;
@@ -56,8 +59,10 @@ class tx_queue {
     bool uses(const std::byte* begin, std::size_t bytes) noexcept;
     /// Everything not yet handed over is flushed. Used when the queue ends or is reset.
     void stop();
-    /// The port is gone: as stop(), and told as a failure of the first entry that was not handed over.
-    void lose_port();
+    /// Nothing can be sent any more: as stop(), and told as a failure of the first entry that was not handed over.
+    void end(refusal reason, std::uint32_t detail = 0);
+    /// Looks at the doorbell. Returns whether something is to be sent.
+    bool has_more();
     /// Starts again in a ring that has been made anew. @pre stop(), and nothing is with the driver
     /// @param index  of the first entry; not 0 in tests, where indices are to wrap
     void restart(const tx_ring& ring, std::uint32_t index = 0) noexcept;
@@ -70,8 +75,8 @@ class tx_queue {
     }
     /// From now on frames are handed to this port queue. @pre settled()
     void go_through(const wire& wire) noexcept { wire_ = wire; }
-    /// Completes what the driver gave back; for the time after stop().
-    void collect() { complete(); }
+    /// Completes what the driver gave back, and does nothing else. Returns how much.
+    unsigned collect() { return complete(); }
     std::unique_ptr<send_header[]> take_headers() noexcept { return std::move(headers_); }
     bool failed() const noexcept { return failed_; }
 
@@ -97,12 +102,14 @@ class tx_queue {
     refusal begin_wait();
     void stamp(rte_mbuf& mbuf);
     void stage(rte_mbuf* mbuf);
+    std::uint16_t give(rte_mbuf** frames, std::uint16_t count) const;
     bool hand_over();
     void finish(std::uint32_t index, const entry& entry, bool frame, std::uint32_t bytes);
     unsigned complete();
     std::uint32_t complete_plain();
     void publish(std::uint32_t index, refusal reason, std::uint64_t now_ns);
     void fail(std::uint32_t index, refusal reason);
+    std::uint32_t first_not_handed();
     void refuse_record();
     void bury(std::uint32_t index, refusal reason);
     void flush(std::uint32_t from);

@@ -1,0 +1,103 @@
+#include "nic/capture_writer.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <rte_mbuf.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "core/clock.hpp"
+#include "weftio/error.hpp"
+
+namespace weftio::nic {
+
+namespace {
+
+constexpr std::uint16_t batch = 64; // two vectors a frame, and the kernel takes 1,024
+constexpr std::array<std::uint32_t, 6> file_head{0xa1b23c4d, 4 << 16 | 2, 0, 0, 65535, 1}; // nanoseconds, 2.4, Ethernet
+
+/// Head of a frame's record: seconds, nanoseconds, bytes in the file, bytes on the wire.
+using record_head = std::array<std::uint32_t, 4>;
+
+/// Writes all vectors. Returns the bytes that the file took; when these are not all, errno says why.
+std::size_t write_all(int descriptor, iovec* vectors, int count) noexcept
+{
+    std::size_t written = 0;
+    while (count != 0) {
+        const ssize_t result = ::writev(descriptor, vectors, count);
+        if (result < 0 && errno == EINTR)
+            continue;
+        if (result < 0)
+            break;
+        written += static_cast<std::size_t>(result);
+        auto left = static_cast<std::size_t>(result);
+        for (; count != 0 && left >= vectors->iov_len; ++vectors, --count)
+            left -= vectors->iov_len;
+        if (count != 0) {
+            vectors->iov_base = static_cast<std::byte*>(vectors->iov_base) + left;
+            vectors->iov_len -= left;
+        }
+    }
+    return written;
+}
+
+} // namespace
+
+capture_writer::capture_writer(std::string_view spec, const std::string& path)
+    : descriptor_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666))
+{
+    iovec head{const_cast<std::uint32_t*>(file_head.data()), sizeof file_head};
+    if (descriptor_ >= 0 && write_all(descriptor_, &head, 1) == sizeof file_head) {
+        end_ = sizeof file_head;
+        return;
+    }
+    const int why = errno;
+    if (descriptor_ >= 0)
+        ::close(descriptor_);
+    const errc code = why == EACCES ? errc::permission_denied : why == ENOENT ? errc::not_found : errc::device_error;
+    throw error(code, fmt::format("weftio: port {}: cannot write {}: {}", spec, path, std::strerror(why)));
+}
+
+capture_writer::~capture_writer()
+{
+    ::close(descriptor_);
+}
+
+std::uint16_t capture_writer::write(rte_mbuf** frames, std::uint16_t count) noexcept
+{
+    std::array<record_head, batch> heads;
+    std::array<iovec, 2 * batch> vectors;
+    const std::uint64_t now_ns = detail::utc_now_ns();
+    std::uint16_t taken = 0;
+    while (taken != count && failure_ == 0) {
+        const std::uint16_t wanted = std::min<std::uint16_t>(count - taken, batch);
+        for (std::uint16_t at = 0; at < wanted; ++at) {
+            const rte_mbuf& frame = *frames[taken + at]; // send queues make mbufs of one segment
+            heads[at] = {static_cast<std::uint32_t>(now_ns / 1'000'000'000), static_cast<std::uint32_t>(now_ns % 1'000'000'000),
+                         frame.data_len, frame.data_len};
+            vectors[2 * at] = {&heads[at], sizeof heads[at]};
+            vectors[2 * at + 1] = {rte_pktmbuf_mtod(&frame, void*), frame.data_len};
+        }
+        std::size_t left = write_all(descriptor_, vectors.data(), 2 * wanted);
+        const int why = errno;
+        std::uint16_t whole = 0;
+        for (; whole != wanted && left >= sizeof(record_head) + heads[whole][2]; ++whole)
+            left -= sizeof(record_head) + heads[whole][2];
+        for (std::uint16_t at = 0; at < whole; ++at)
+            end_ += static_cast<std::int64_t>(sizeof(record_head) + heads[at][2]);
+        rte_pktmbuf_free_bulk(frames + taken, whole);
+        taken = static_cast<std::uint16_t>(taken + whole);
+        if (whole != wanted) {
+            failure_ = why;
+            static_cast<void>(::ftruncate(descriptor_, end_)); // a pipe has no part of a frame to cut off
+        }
+    }
+    return taken;
+}
+
+} // namespace weftio::nic

@@ -1,0 +1,101 @@
+#include "nic/kernel_interface.hpp"
+
+#include <fcntl.h>
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cinttypes>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <string_view>
+
+namespace weftio::nic {
+
+namespace {
+
+struct file_closer {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+};
+
+/// The field "drop" of the sending side in a line of /proc/net/dev, behind the name and its colon.
+std::optional<std::uint64_t> dropped_in(const char* fields) noexcept
+{
+    std::uint64_t dropped = 0; // 8 fields of receiving, then bytes, packets, errors, drops
+    if (std::sscanf(fields, "%*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %" SCNu64, &dropped) != 1)
+        return std::nullopt;
+    return dropped;
+}
+
+} // namespace
+
+kernel_interface::kernel_interface(const std::string& name) noexcept
+{
+    if (name.empty() || name.size() >= IFNAMSIZ)
+        return;
+    socket_ = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    counters_ = ::open("/proc/thread-self/net/dev", O_RDONLY | O_CLOEXEC);
+    ifreq request{};
+    name.copy(request.ifr_name, IFNAMSIZ - 1);
+    index_ = socket_ >= 0 && ::ioctl(socket_, SIOCGIFINDEX, &request) == 0 ? request.ifr_ifindex : 0;
+    dropped_before_ = all_tx_dropped().value_or(0);
+}
+
+kernel_interface::~kernel_interface()
+{
+    for (int descriptor : {socket_, counters_})
+        if (descriptor >= 0)
+            ::close(descriptor);
+}
+
+kernel_interface::state kernel_interface::look() const noexcept
+{
+    state seen;
+    ifreq request{};
+    request.ifr_ifindex = index_;
+    if (index_ == 0)
+        return seen;
+    if (::ioctl(socket_, SIOCGIFNAME, &request) != 0) {
+        seen.there = errno != ENODEV;
+        return seen;
+    }
+    ifreq answer = request; // each call overwrites what it is not asked for
+    if (::ioctl(socket_, SIOCGIFFLAGS, &answer) == 0)
+        seen.up = (answer.ifr_flags & IFF_UP) != 0 && (answer.ifr_flags & IFF_RUNNING) != 0;
+    answer = request;
+    if (::ioctl(socket_, SIOCGIFMTU, &answer) == 0)
+        seen.mtu = static_cast<std::uint32_t>(answer.ifr_mtu);
+    return seen;
+}
+
+std::uint64_t kernel_interface::tx_dropped() const noexcept
+{
+    const std::uint64_t all = all_tx_dropped().value_or(dropped_before_);
+    return all > dropped_before_ ? all - dropped_before_ : 0;
+}
+
+std::optional<std::uint64_t> kernel_interface::all_tx_dropped() const noexcept
+{
+    ifreq request{};
+    request.ifr_ifindex = index_;
+    if (index_ == 0 || counters_ < 0 || ::ioctl(socket_, SIOCGIFNAME, &request) != 0)
+        return std::nullopt;
+    char path[32];
+    std::snprintf(path, sizeof path, "/proc/self/fd/%d", counters_);
+    const int again = ::open(path, O_RDONLY | O_CLOEXEC); // a reading position of its own
+    std::unique_ptr<std::FILE, file_closer> file(again >= 0 ? ::fdopen(again, "r") : nullptr);
+    const std::string_view name(request.ifr_name, ::strnlen(request.ifr_name, IFNAMSIZ));
+    char line[512];
+    while (file && std::fgets(line, sizeof line, file.get())) {
+        const std::string_view text(line);
+        const std::size_t begin = text.find_first_not_of(' '), colon = text.find(':');
+        if (colon != std::string_view::npos && begin < colon && text.substr(begin, colon - begin) == name)
+            return dropped_in(line + colon + 1);
+    }
+    return std::nullopt;
+}
+
+} // namespace weftio::nic

@@ -1,0 +1,41 @@
+// What the kernel says of the network interface behind a port.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace weftio::nic {
+
+/// An interface in the network of the thread that makes this. It is known by its index: its name may change.
+///
+/// - Threads: any. Nothing here waits for the kernel's lock of network settings.
+class kernel_interface {
+ public:
+    struct state {
+        bool there = true;
+        bool up = true;        ///< up and with a carrier: frames can leave
+        std::uint32_t mtu = 0; ///< 0: unknown
+    };
+
+    /// @param name  empty, or of no interface: state() says that all is well, counters stay 0
+    explicit kernel_interface(const std::string& name) noexcept;
+    kernel_interface(const kernel_interface&) = delete;
+    kernel_interface& operator=(const kernel_interface&) = delete;
+    ~kernel_interface();
+
+    bool known() const noexcept { return index_ != 0; }
+    state look() const noexcept;
+    /// Frames that the kernel dropped since this was made instead of sending them (tx_dropped), of all programs.
+    std::uint64_t tx_dropped() const noexcept;
+
+ private:
+    std::optional<std::uint64_t> all_tx_dropped() const noexcept;
+
+    int socket_ = -1;
+    int counters_ = -1; ///< /proc/net/dev of that network
+    int index_ = 0;
+    std::uint64_t dropped_before_ = 0;
+};
+
+} // namespace weftio::nic

@@ -1,0 +1,46 @@
+#include "nic/packet_sockets.hpp"
+
+#include <dirent.h>
+#include <linux/if_packet.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+
+namespace weftio::nic {
+
+namespace {
+
+bool is_bound_packet_socket(int descriptor)
+{
+    sockaddr_ll at{};
+    socklen_t bytes = sizeof at;
+    return ::getsockname(descriptor, reinterpret_cast<sockaddr*>(&at), &bytes) == 0 && at.sll_family == AF_PACKET &&
+           at.sll_ifindex != 0;
+}
+
+} // namespace
+
+std::vector<packet_socket> packet_sockets()
+{
+    std::vector<packet_socket> found;
+    std::unique_ptr<DIR, int (*)(DIR*)> all(::opendir("/proc/self/fd"), ::closedir);
+    while (const dirent* entry = all ? ::readdir(all.get()) : nullptr) {
+        const int descriptor = std::atoi(entry->d_name); // "." and ".." are 0, which is none of ours
+        struct stat status {};
+        if (descriptor > 0 && is_bound_packet_socket(descriptor) && ::fstat(descriptor, &status) == 0)
+            found.push_back({status.st_ino, descriptor});
+    }
+    std::ranges::sort(found);
+    return found;
+}
+
+void send_ring(int socket, unsigned frames) noexcept
+{
+    while (::sendto(socket, nullptr, 0, MSG_DONTWAIT, nullptr, 0) < 0 && frames-- != 0) {
+    }
+}
+
+} // namespace weftio::nic

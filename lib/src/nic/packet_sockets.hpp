@@ -1,0 +1,25 @@
+// The sockets inside net_af_packet, which DPDK does not show.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <vector>
+
+namespace weftio::nic {
+
+struct packet_socket {
+    std::uint64_t inode = 0; ///< grows from socket to socket
+    int descriptor = -1;
+
+    auto operator<=>(const packet_socket&) const = default;
+};
+
+/// Packet sockets of this process that are bound to an interface, in the order of their making. Throws std::bad_alloc.
+std::vector<packet_socket> packet_sockets();
+
+/// Has Linux send what lies in the socket's ring. Linux ends a sendto() at the first frame that it drops, net_af_packet calls it
+/// once for a burst and reports all of the burst as sent: the others would lie there until the next burst.
+/// @param frames  that were put into the ring last
+void send_ring(int socket, unsigned frames) noexcept;
+
+} // namespace weftio::nic
