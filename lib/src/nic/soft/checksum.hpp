@@ -11,7 +11,7 @@ namespace weftio::nic {
 /// What goes into a completion: WEFTIO_CQE_L3_OK and WEFTIO_CQE_L4_OK. False says "not found good", not "bad".
 struct checksum_verdict {
     bool l3_good = false; ///< IPv4: header checksum and length; IPv6, which has none: length
-    bool l4_good = false; ///< UDP or TCP, over the whole datagram
+    bool l4_good = false; ///< UDP or TCP, over the whole datagram, or left to the sender's NIC by Linux and never finished
 };
 
 /// Adds up the IPv4 header and the UDP or TCP datagram. Any thread; never blocks.
