@@ -53,6 +53,13 @@ std::uint32_t ring_frame_bytes(const std::string& arguments)
                                                                                       : 2048;
 }
 
+/// Drivers start with 1500, whatever the interface has.
+std::uint16_t mtu_behind(const kernel_interface& interface, std::uint16_t of_driver, std::uint32_t most)
+{
+    const std::uint32_t of_interface = interface.look().mtu;
+    return static_cast<std::uint16_t>(std::min(of_interface != 0 ? of_interface : of_driver, most));
+}
+
 /// A pool of that name: the DPDK port belongs to a Weftio port.
 std::string pool_name(std::uint16_t port)
 {
@@ -373,8 +380,7 @@ std::uint16_t dpdk_port::mtu() const noexcept
 {
     std::uint16_t mtu = 0;
     rte_eth_dev_get_mtu(id_, &mtu);
-    const std::uint32_t of_interface = interface_->look().mtu; // drivers start with 1500, whatever the interface has
-    return static_cast<std::uint16_t>(std::min(of_interface != 0 ? of_interface : mtu, most_mtu_));
+    return mtu_behind(*interface_, mtu, most_mtu_);
 }
 
 bool dpdk_port::link_up() const noexcept
@@ -399,7 +405,7 @@ std::vector<engine_supplies::port_queue> dpdk_port::queues() const
         fail(device_, "asking the device for its MTU", result);
     nic::wire wire{.port = id_,
                    .queue = 0,
-                   .mtu = this->mtu(),
+                   .mtu = mtu_behind(*interface_, mtu, most_mtu_),
                    .most_mtu = most_mtu_,
                    .file = file_.get(),
                    .copies = copies_,
