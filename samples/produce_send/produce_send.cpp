@@ -4,7 +4,9 @@
 //   ./produce_send -n pcap:tx=out.pcap -g opencl
 #include "produce_send.kernel.h"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
+#include <netinet/ether.h>
 
 #include <algorithm>
 #include <chrono>
@@ -21,33 +23,44 @@ namespace {
 
 volatile std::sig_atomic_t interrupted = 0;
 
-/// Ethernet, IPv4 and UDP headers of every frame: to everybody, from 192.168.1.1:2090 to 192.168.1.2:2090.
-void write_headers(std::uint8_t* to, const weftio::port& port)
+struct options {
+    std::string port = "null", device = "cpu", mac = "ff:ff:ff:ff:ff:ff", ip = "192.168.1.2";
+    std::uint32_t lanes = 32, count = 1000;
+    bool wait_for_link = false;
+};
+
+/// Ethernet, IPv4 and UDP headers of every frame, from 192.168.1.1:2090 to port 2090 of the destination.
+void write_headers(std::uint8_t* to, const weftio::port& port, const options& wanted)
 {
     constexpr std::uint8_t ip_bytes = FRAME_BYTES - 14, udp_bytes = ip_bytes - 20;
     // clang-format off
     constexpr std::array<std::uint8_t, 42> headers{
-        0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0x08, 0x00,               // Ethernet
-        0x45, 0, 0, ip_bytes, 0, 0, 0, 0, 64, 17, 0, 0, 192, 168, 1, 1, 192, 168, 1, 2, // IPv4
-        0x08, 0x2a, 0x08, 0x2a, 0, udp_bytes, 0, 0};                                    // UDP
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x08, 0x00,                           // Ethernet
+        0x45, 0, 0, ip_bytes, 0, 0, 0, 0, 64, 17, 0, 0, 192, 168, 1, 1, 0, 0, 0, 0, // IPv4
+        0x08, 0x2a, 0x08, 0x2a, 0, udp_bytes, 0, 0};                              // UDP
     // clang-format on
     std::copy(headers.begin(), headers.end(), to);
     auto source = port.mac();
     std::copy(source.begin(), source.end(), to + 6);
+    ether_aton_r(wanted.mac.c_str(), reinterpret_cast<ether_addr*>(to));
+    inet_pton(AF_INET, wanted.ip.c_str(), to + 30);
 }
 
-int run(const std::string& port_spec, const std::string& device_spec, std::uint32_t lanes, std::uint32_t count)
+int run(const options& wanted)
 {
     // 1. Where kernels run, and where frames go.
-    auto device = weftio::device::open(device_spec);
-    auto port = weftio::port::open(port_spec);
-    fmt::print("Sending {} datagrams on {} ({}) with a kernel on {}\n", count, port.spec(), port.driver(), device.name());
+    auto device = weftio::device::open(wanted.device);
+    auto port = weftio::port::open(wanted.port);
+    while (wanted.wait_for_link && !interrupted && !port.link_up())
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    fmt::print("Sending {} datagrams on {} ({}) with a kernel on {}\n", wanted.count, port.spec(), port.driver(),
+               device.name());
 
     // 2. A queue that the kernel owns, a buffer for every entry of it, and what all frames have in common.
     weftio::eth_txq queue(port, device);
     weftio::buf_arr frames(port, device, {.count = queue.entries(), .buffer_bytes = FRAME_BYTES});
     auto headers = device.allocate(64, weftio::memory_kind::cpu_device);
-    write_headers(static_cast<std::uint8_t*>(headers.cpu_address()), port);
+    write_headers(static_cast<std::uint8_t*>(headers.cpu_address()), port, wanted);
 
     // 3. The host hears of failures.
     bool failed = false;
@@ -59,18 +72,20 @@ int run(const std::string& port_spec, const std::string& device_spec, std::uint3
 
     // 4. The kernel.
     auto kernel =
-        device.launch(produce_send_kernel, {.blocks = 1, .lanes = lanes}, queue, frames, headers.device_address(), count);
+        device.launch(produce_send_kernel, {.lanes = wanted.lanes}, queue, frames, headers.device_address(), wanted.count);
 
     // 5. Wait for it, and for what it has pushed.
-    while (!interrupted && !failed && (kernel.alive() || queue.counters().sent < count)) {
+    while (!interrupted && !failed && (kernel.alive() || queue.counters().sent < wanted.count)) {
         progress.progress();
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     kernel.stop();
     kernel.wait_for(std::chrono::seconds(5));
     auto counters = queue.counters();
-    fmt::print("sent {}, failed {}, flushed {}\n", counters.sent, counters.failed, counters.flushed);
-    return failed ? 1 : 0;
+    fmt::print("sent {}, failed {}, flushed {}", counters.sent, counters.failed, counters.flushed);
+    const std::uint64_t dropped = port.counters().tx_dropped;
+    fmt::print("{}\n", dropped ? fmt::format(", then dropped by the interface {}", dropped) : "");
+    return failed || dropped || counters.sent != wanted.count ? 3 : 0;
 }
 
 } // namespace
@@ -78,21 +93,26 @@ int run(const std::string& port_spec, const std::string& device_spec, std::uint3
 int main(int argc, char** argv)
 {
     CLI::App app{"A kernel builds UDP datagrams and sends them, every lane at its own position of the queue."};
-    std::string port = "null", device = "cpu";
-    std::uint32_t lanes = 32, count = 1000;
-    app.add_option("-n,--port", port, "iface:NAME, tap:NAME, pcap:tx=FILE, null, a PCI address or DPDK devargs")
-        ->capture_default_str();
-    app.add_option("-g,--device", device, "where the kernel runs: cpu, opencl, opencl:N")->capture_default_str();
-    app.add_option("--lanes", lanes, "lanes of the kernel's one block")->capture_default_str()->check(CLI::Range(1, 1024));
-    app.add_option("--count", count, "how many datagrams")->capture_default_str();
-    CLI11_PARSE(app, argc, argv);
-
-    std::signal(SIGINT, [](int) { interrupted = 1; });
-    std::signal(SIGTERM, [](int) { interrupted = 1; });
+    options wanted;
+    auto is_mac = [](const std::string& text) { return ether_aton(text.c_str()) ? "" : text + " is no MAC address"; };
+    app.option_defaults()->always_capture_default();
+    app.add_option("-n,--port", wanted.port, "iface:NAME, tap:NAME, pcap:tx=FILE, null, a PCI address or DPDK devargs");
+    app.add_option("-g,--device", wanted.device, "where the kernel runs: cpu, opencl, opencl:N, cuda:N");
+    app.add_option("--lanes", wanted.lanes, "lanes of the kernel's one block")->check(CLI::Range(1, 1024));
+    app.add_option("--count", wanted.count, "how many datagrams");
+    app.add_option("--dst-mac", wanted.mac, "to whom")->check(is_mac);
+    app.add_option("--dst-ip", wanted.ip, "to whom, an IPv4 address")->check(CLI::ValidIPV4);
+    app.add_flag("--wait-for-link", wanted.wait_for_link, "begin when the port's link is up");
+    app.set_version_flag("-V,--version", "produce_send " WEFTIO_VERSION);
+    for (int signal : {SIGINT, SIGTERM})
+        std::signal(signal, [](int) { interrupted = 1; });
     try {
-        return run(port, device, lanes, count);
+        app.parse(argc, argv);
+        return run(wanted);
+    } catch (const CLI::ParseError& words) {
+        return app.exit(words) == 0 ? 0 : 1;
     } catch (const weftio::error& error) {
         fmt::print(stderr, "{}\n", error.what());
-        return 1;
+        return 4;
     }
 }

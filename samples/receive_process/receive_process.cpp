@@ -4,10 +4,8 @@
 //   ./receive_process -n iface:veth0 -g opencl   from an interface, through OpenCL
 #include "receive_process.kernel.h"
 
-#include <chrono>
 #include <CLI/CLI.hpp>
 #include <csignal>
-#include <cstdio>
 #include <fmt/format.h>
 #include <thread>
 #include <unistd.h>
@@ -22,11 +20,12 @@ namespace {
 using clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
+constexpr const char* names[PROTOCOLS]{"eth", "ip", "ipv6", "arp", "icmp", "icmpv6", "tcp", "udp", "vlan", "other"};
+volatile std::sig_atomic_t interrupted = 0;
+
 struct totals {
     std::uint64_t frames[PROTOCOLS]{}, bytes[PROTOCOLS]{};
 };
-constexpr const char* names[PROTOCOLS]{"eth", "ip", "ipv6", "arp", "icmp", "icmpv6", "tcp", "udp", "vlan", "other"};
-volatile std::sig_atomic_t interrupted = 0;
 
 /// Takes what the kernels have reported since the last call.
 void collect(weftio::semaphore& to_cpu, totals& sum)
@@ -59,9 +58,10 @@ void watch(const options& wanted, weftio::port& port, weftio::eth_rxq& queue, we
 {
     weftio::flow everything(port, {}, weftio::flow_action::to(queue));
     const auto end = clock::now() + std::chrono::duration<double>(wanted.seconds > 0 ? wanted.seconds : 1e9);
-    for (auto next_print = clock::now() + 1s; !interrupted && !port.exhausted() && clock::now() < end; collect(to_cpu, sum)) {
-        if (wanted.count && sum.frames[ETH] >= wanted.count)
-            return;
+    auto enough = [&] {
+        return interrupted || port.exhausted() || clock::now() > end || (wanted.count && sum.frames[ETH] >= wanted.count);
+    };
+    for (auto next_print = clock::now() + 1s; !enough(); collect(to_cpu, sum)) {
         if (isatty(STDOUT_FILENO) && clock::now() >= next_print) {
             print(sum);
             fmt::print("\033[{}A", PROTOCOLS + 1); // the next one takes its place
@@ -71,7 +71,7 @@ void watch(const options& wanted, weftio::port& port, weftio::eth_rxq& queue, we
     }
 }
 
-void run(const options& wanted)
+int run(const options& wanted)
 {
     // 1. Where kernels run, and where packets come from.
     auto device = weftio::device::open(wanted.device);
@@ -95,26 +95,34 @@ void run(const options& wanted)
     for (auto end = clock::now() + 5s; sum.frames[ETH] < queue.counters().delivered && clock::now() < end; collect(to_cpu, sum))
         std::this_thread::sleep_for(1ms);
     print(sum);
-    fmt::print("received {}, delivered {}\n", port.counters().received, port.counters().delivered);
+    auto all = port.counters();
+    fmt::print("received {}, delivered {}, dropped {} ({} found no free slot, {} were too long)\n", all.received, all.delivered,
+               all.dropped_total(), queue.counters().out_of_buffer, queue.counters().too_long);
+    return all.capture_damaged ? 2 : 0;
 }
 
 } // namespace
 
 int main(int argc, char** argv)
-try {
+{
     options wanted;
     CLI::App app{"One kernel receives packets, a second one looks into them, the CPU prints how many of each protocol came."};
     app.option_defaults()->always_capture_default();
     app.add_option("-n,--port", wanted.port, "pcap:FILE, iface:NAME, tap:NAME, null, a PCI address or DPDK devargs");
-    app.add_option("-g,--device", wanted.device, "where the kernels run: cpu, opencl, opencl:N");
+    app.add_option("-g,--device", wanted.device, "where the kernels run: cpu, opencl, opencl:N, cuda:N");
     app.add_option("--lanes", wanted.lanes, "lanes of each kernel's one block");
     app.add_option("--count", wanted.count, "end after so many packets (0: no limit)");
     app.add_option("--seconds", wanted.seconds, "end after so many seconds (0: no limit)");
-    CLI11_PARSE(app, argc, argv);
+    app.set_version_flag("-V,--version", "receive_process " WEFTIO_VERSION);
     for (int signal : {SIGINT, SIGTERM})
         std::signal(signal, [](int) { interrupted = 1; });
-    run(wanted);
-} catch (const weftio::error& error) {
-    fmt::print(stderr, "{}\n", error.what());
-    return 1;
+    try {
+        app.parse(argc, argv);
+        return run(wanted);
+    } catch (const CLI::ParseError& words) {
+        return app.exit(words) == 0 ? 0 : 1;
+    } catch (const weftio::error& error) {
+        fmt::print(stderr, "{}\n", error.what());
+        return 4;
+    }
 }

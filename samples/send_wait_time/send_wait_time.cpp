@@ -5,12 +5,12 @@
 #include "send_wait_time.kernel.h"
 
 #include <fmt/format.h>
+#include <netinet/ether.h>
 
 #include <algorithm>
 #include <chrono>
 #include <CLI/CLI.hpp>
 #include <csignal>
-#include <cstdio>
 #include <thread>
 
 #include "weftio/weftio.hpp"
@@ -23,22 +23,30 @@ constexpr std::uint64_t lead_ns = 50'000'000;              // from now to the fi
 constexpr std::uint64_t longest_interval_ns = 500'000'000; // the last burst must be within the queue's horizon
 volatile std::sig_atomic_t interrupted = 0;
 
-void fill(std::uint8_t* frame, const weftio::port& port, std::uint32_t number)
+struct options {
+    std::string port = "null", device = "cpu", mac = "10:11:12:13:14:15";
+    std::uint32_t lanes = FRAMES;
+    std::uint64_t interval_ns = 5'000'000;
+    bool wait_for_link = false;
+};
+
+void fill(std::uint8_t* frame, const weftio::port& port, const std::string& destination, std::uint32_t number)
 {
-    constexpr std::array<std::uint8_t, 6> destination{0x10, 0x11, 0x12, 0x13, 0x14, 0x15};
     auto source = port.mac();
-    frame = std::copy(destination.begin(), destination.end(), frame);
-    frame = std::copy(source.begin(), source.end(), frame);
+    ether_aton_r(destination.c_str(), reinterpret_cast<ether_addr*>(frame));
+    frame = std::copy(source.begin(), source.end(), frame + 6);
     *frame++ = 0x88; // local experimental EtherType
     *frame++ = 0xb5;
     fmt::format_to(frame, "Sent from Weftio: burst {}, frame {}", number / FRAMES, number % FRAMES);
 }
 
-int run(const std::string& port_spec, const std::string& device_spec, std::uint32_t lanes, std::uint64_t interval_ns)
+int run(const options& wanted)
 {
     // 1. Where kernels run, and where frames go.
-    auto device = weftio::device::open(device_spec);
-    auto port = weftio::port::open(port_spec);
+    auto device = weftio::device::open(wanted.device);
+    auto port = weftio::port::open(wanted.port);
+    while (wanted.wait_for_link && !interrupted && !port.link_up())
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
     fmt::print("Sending {} bursts of {} frames on {} ({}) with a kernel on {}\n", BURSTS, FRAMES, port.spec(), port.driver(),
                device.name());
 
@@ -46,7 +54,7 @@ int run(const std::string& port_spec, const std::string& device_spec, std::uint3
     weftio::eth_txq queue(port, device);
     weftio::buf_arr frames(port, device, {.count = BURSTS * FRAMES, .buffer_bytes = FRAME_BYTES});
     for (std::uint32_t number = 0; number < BURSTS * FRAMES; ++number)
-        fill(static_cast<std::uint8_t*>(frames.cpu_address(number)), port, number);
+        fill(static_cast<std::uint8_t*>(frames.cpu_address(number)), port, wanted.mac, number);
 
     // 3. The host hears of failures, and of every frame sent.
     std::uint32_t sent = 0;
@@ -62,8 +70,8 @@ int run(const std::string& port_spec, const std::string& device_spec, std::uint3
     // 4. The kernel: it is told when to start, and has returned long before.
     auto memory = device.allocate(sizeof(schedule), weftio::memory_kind::cpu_device);
     auto* when = static_cast<schedule*>(memory.cpu_address());
-    auto kernel = device.launch(send_wait_time_kernel, {.blocks = 1, .lanes = lanes}, queue, frames, memory.device_address(),
-                                interval_ns);
+    auto kernel = device.launch(send_wait_time_kernel, {.lanes = wanted.lanes}, queue, frames, memory.device_address(),
+                                wanted.interval_ns);
     while (!interrupted && kernel.alive() && !weftio_load_acquire_sys_u32(&when->running))
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     weftio_store_release_sys_u64(&when->start, weftio::eth_txq::timestamp(weftio::utc_now_ns() + lead_ns));
@@ -78,32 +86,36 @@ int run(const std::string& port_spec, const std::string& device_spec, std::uint3
     auto late = queue.schedule();
     fmt::print("sent {}, failed {}, flushed {}; handed over late by p50 {} ns, p99 {} ns, max {} ns, {} past\n", counters.sent,
                counters.failed, counters.flushed, late.p50_ns, late.p99_ns, late.max_ns, counters.tx_pp_timestamp_past_errors);
-    return failed ? 1 : 0;
+    const std::uint64_t dropped = port.counters().tx_dropped;
+    fmt::print("{}", dropped ? fmt::format("then dropped by the interface: {}\n", dropped) : "");
+    return failed || dropped || counters.sent != BURSTS * FRAMES ? 3 : 0;
 }
 
 } // namespace
 
 int main(int argc, char** argv)
 {
-    CLI::App app{"A kernel schedules 8 bursts of 32 frames of 1 kB to 10:11:12:13:14:15 and returns; the NIC keeps the times."};
-    std::string port = "null", device = "cpu";
-    std::uint32_t lanes = FRAMES;
-    std::uint64_t interval_ns = 5'000'000;
-    app.add_option("-n,--port", port, "iface:NAME, tap:NAME, pcap:tx=FILE, null, a PCI address or DPDK devargs")
-        ->capture_default_str();
-    app.add_option("-g,--device", device, "where the kernel runs: cpu, opencl, opencl:N")->capture_default_str();
-    app.add_option("-t,--interval", interval_ns, "nanoseconds from burst to burst")
-        ->capture_default_str()
+    CLI::App app{"A kernel schedules 8 bursts of 32 frames of 1 kB and returns; the NIC keeps the times."};
+    options wanted;
+    auto is_mac = [](const std::string& text) { return ether_aton(text.c_str()) ? "" : text + " is no MAC address"; };
+    app.option_defaults()->always_capture_default();
+    app.add_option("-n,--port", wanted.port, "iface:NAME, tap:NAME, pcap:tx=FILE, null, a PCI address or DPDK devargs");
+    app.add_option("-g,--device", wanted.device, "where the kernel runs: cpu, opencl, opencl:N, cuda:N");
+    app.add_option("-t,--interval", wanted.interval_ns, "nanoseconds from burst to burst")
         ->check(CLI::Range(std::uint64_t{0}, longest_interval_ns));
-    app.add_option("--lanes", lanes, "lanes of the kernel's one block")->capture_default_str();
-    CLI11_PARSE(app, argc, argv);
-
-    std::signal(SIGINT, [](int) { interrupted = 1; });
-    std::signal(SIGTERM, [](int) { interrupted = 1; });
+    app.add_option("--lanes", wanted.lanes, "lanes of the kernel's one block");
+    app.add_option("--dst-mac", wanted.mac, "to whom")->check(is_mac);
+    app.add_flag("--wait-for-link", wanted.wait_for_link, "begin when the port's link is up");
+    app.set_version_flag("-V,--version", "send_wait_time " WEFTIO_VERSION);
+    for (int signal : {SIGINT, SIGTERM})
+        std::signal(signal, [](int) { interrupted = 1; });
     try {
-        return run(port, device, lanes, interval_ns);
+        app.parse(argc, argv);
+        return run(wanted);
+    } catch (const CLI::ParseError& words) {
+        return app.exit(words) == 0 ? 0 : 1;
     } catch (const weftio::error& error) {
         fmt::print(stderr, "{}\n", error.what());
-        return 1;
+        return 4;
     }
 }

@@ -35,6 +35,8 @@ void print_conservation(const weftio::port_counters& counters)
         if (counters.dropped[reason])
             fmt::print(", {} {}", to_string(static_cast<weftio::drop_reason>(reason)), counters.dropped[reason]);
     fmt::print("{}\n", counters.capture_damaged ? ", capture damaged: it ends inside a record" : "");
+    if (counters.dropped[static_cast<std::size_t>(weftio::drop_reason::too_long)])
+        fmt::print("too_long: shorter ones come with \"ethtool -K PEER tx off tso off gso off\" at the sender\n");
 }
 
 int run(const std::string& port_spec, const std::string& device_spec, std::uint32_t lanes, std::uint32_t count, double seconds)
@@ -72,7 +74,7 @@ int run(const std::string& port_spec, const std::string& device_spec, std::uint3
     kernel.stop();
     kernel.wait_for(std::chrono::seconds(5));
     print_conservation(port.counters());
-    return 0;
+    return port.counters().capture_damaged ? 2 : 0;
 }
 
 } // namespace
@@ -85,18 +87,20 @@ int main(int argc, char** argv)
     double seconds = 0;
     app.add_option("-n,--port", port, "pcap:FILE, iface:NAME, tap:NAME, null, a PCI address or DPDK devargs")
         ->capture_default_str();
-    app.add_option("-g,--device", device, "where the kernel runs: cpu, opencl, opencl:N")->capture_default_str();
+    app.add_option("-g,--device", device, "where the kernel runs: cpu, opencl, opencl:N, cuda:N")->capture_default_str();
     app.add_option("--lanes", lanes, "lanes of the kernel's one block")->capture_default_str();
     app.add_option("--count", count, "end after so many packets (0: no limit)")->capture_default_str();
     app.add_option("--seconds", seconds, "end after so many seconds (0: no limit)")->capture_default_str();
-    CLI11_PARSE(app, argc, argv);
-
-    std::signal(SIGINT, [](int) { interrupted = 1; });
-    std::signal(SIGTERM, [](int) { interrupted = 1; });
+    app.set_version_flag("-V,--version", "simple_receive " WEFTIO_VERSION);
+    for (int signal : {SIGINT, SIGTERM})
+        std::signal(signal, [](int) { interrupted = 1; });
     try {
+        app.parse(argc, argv);
         return run(port, device, lanes, count, seconds);
+    } catch (const CLI::ParseError& words) {
+        return app.exit(words) == 0 ? 0 : 1;
     } catch (const weftio::error& error) {
         fmt::print(stderr, "{}\n", error.what());
-        return 1;
+        return 4;
     }
 }

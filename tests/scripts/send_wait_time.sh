@@ -118,14 +118,14 @@ done
 
 # A wrong word, and a run that is cut short.
 "$timed" -n nosuch:port >/dev/null 2>"$work/words"
-check "unknown port: exit status" 1 $?
+check "unknown port: exit status" 4 $?
 check "unknown port: one line" 1 "$(wc -l <"$work/words")"
 (trap - INT; exec env --default-signal=INT "$produce" -n null --count 4000000000 >"$work/said" 2>&1) &
 sender=$!
 sleep 2
 kill -INT $sender
 wait $sender
-check "SIGINT ends produce_send: exit status" 0 $?
+check "SIGINT ends produce_send: exit status" 3 $?
 
 # Veth, with the kernel's own timestamps at the far end.
 veth_missed=

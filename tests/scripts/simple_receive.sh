@@ -122,7 +122,7 @@ refused() { # name, part of the sentence, arguments
     local name=$1 part=$2
     shift 2
     seen=$("$sample" "$@" 2>"$work/words")
-    check "$name: exit status" 1 $?
+    check "$name: exit status" 4 $?
     check_has "$name: sentence" "$part" "$(cat "$work/words")"
     check "$name: one line" 1 "$(wc -l <"$work/words")"
 }
@@ -131,18 +131,16 @@ refused "missing capture" "cannot read /nosuch.pcap: No such file or directory" 
 refused "unknown port" 'port "bogus:x": not a form that is known' -n bogus:x
 refused "unknown device" "abacus" -g abacus
 "$sample" --nosuch >/dev/null 2>"$work/words"
-[ $? -ne 0 ]
-check "unknown option: exit status" 0 $?
+check "unknown option: exit status" 1 $?
 check_has "unknown option: sentence" "--nosuch" "$(cat "$work/words")"
 "$sample" --count many >/dev/null 2>"$work/words"
-[ $? -ne 0 ]
-check "a count that is no number: exit status" 0 $?
+check "a count that is no number: exit status" 1 $?
 
 # Without rights: interfaces are refused with the way out, captures work.
 cp "$sample" "$work/sample"
 as_nobody="setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all --bounding-set=-all"
 seen=$(cd / && ip netns exec $near $as_nobody "$work/sample" -n iface:v1 --seconds 1 2>&1)
-check "without rights, iface:v1: exit status" 1 $?
+check "without rights, iface:v1: exit status" 4 $?
 check_has "without rights, iface:v1: sentence" "raw sockets are refused (Operation not permitted); run as root, or" "$seen"
 seen=$(cd / && $as_nobody "$work/sample" -n pcap:builtin 2>&1)
 check "without rights, pcap:builtin: exit status" 0 $?

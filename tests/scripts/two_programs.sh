@@ -60,7 +60,7 @@ for holder in $ways; do
     sent=5
     for second in $ways; do
         seen=$(ip netns exec $near "$sample" -n $second --seconds 1 2>"$work/refusal")
-        check "$holder, then $second: exit status" 1 $?
+        check "$holder, then $second: exit status" 4 $?
         check "$holder, then $second: receives nothing" "" "$seen"
         check "$holder, then $second: one line" 1 "$(wc -l <"$work/refusal")"
         check_has "$holder, then $second: sentence" "port $second: interface v1 is already open in a Weftio port" "$(cat "$work/refusal")"
