@@ -33,7 +33,7 @@ Report:   --stats SECONDS     a line every so often
           --plot FILE.svg     schedule error over time
           --late-after TIME   what counts as late [50us]
 Where:-i PORT                 instead of the last word
-      -g, --device DEVICE     kernel on cpu, opencl, opencl:N [cpu]
+      -g, --device DEVICE     kernel on cpu, opencl, opencl:N, cuda:N [cpu]
           --lanes N  --mtu BYTES  --core N  --busy  --realtime[=PRIORITY]
       -h, --help  -V, --version   more: man weftio-replay
 Exit: 0 as planned, 1 usage, 2 damaged file, 3 frames not sent, 4 port or device

@@ -127,7 +127,7 @@ outcome run_report::result() const noexcept
         return outcome::damaged;
     bool cut = interrupted && !endless;
     bool skipped = total.frames.skipped_total() != 0 && !skipping_is_planned;
-    return not_sent() != 0 || cut || skipped ? outcome::not_sent : outcome::as_planned;
+    return not_sent() != 0 || tx_dropped != 0 || cut || skipped ? outcome::not_sent : outcome::as_planned;
 }
 
 void add_up(run_report& report)
@@ -162,6 +162,9 @@ std::string to_table(const run_report& report)
     text += '\n';
     if (!skipped_text(frames).empty())
         text += fmt::format("skipped   {}\n", skipped_text(frames));
+    if (report.tx_dropped != 0)
+        text +=
+            fmt::format("dropped   {} by the interface, after they were sent (its tx_dropped)\n", grouped(report.tx_dropped));
     text += oddities_text(report) + times_text(report);
     text += fmt::format("path      {} ({}), kernel on {}, clock {}, {} pacing\n", report.port, report.driver, report.device,
                         report.clock,
@@ -206,6 +209,7 @@ std::string to_json(const run_report& report)
     json.value("out_of_order", report.out_of_order);
     json.value("truncated", report.truncated);
     json.value("converted", report.converted);
+    json.value("tx_dropped", report.tx_dropped);
     json.value("lost_notifications", report.lost_notifications);
     json.value("late_after_ns", report.late_after_ns);
     json.value("planned_duration_ns", report.planned_ns);

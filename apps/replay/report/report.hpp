@@ -40,6 +40,7 @@ struct run_report {
     std::uint64_t late_after_ns = 0;
     schedule_error handover; ///< of the queue: when frames were handed to the driver, minus the time planned
     std::uint64_t out_of_order = 0, truncated = 0, converted = 0, loops = 0, lost_notifications = 0;
+    std::uint64_t tx_dropped = 0;                ///< by the kernel's interface, after they counted as sent
     std::uint64_t planned_ns = 0, actual_ns = 0; ///< from the first frame to the last
     bool interrupted = false, skipping_is_planned = false, endless = false;
     std::string failure; ///< of the port or the device, empty when there was none

@@ -241,13 +241,13 @@ void feeder::run_laps(const std::atomic<bool>& stop)
     finished_.store(true, std::memory_order_release);
 }
 
-void feeder::settle(std::uint64_t end_ns)
+void feeder::settle(std::uint64_t end_ns, bool failed)
 {
     if (options_.laps)
         settle_laps();
     to_.reclaim([this](const conveyor::remark& done) { account(done); });
-    to_.for_each_unsent([this, end_ns](const conveyor::remark& waiting) {
-        bool was_due = waiting.planned_ns != 0 && waiting.planned_ns <= end_ns;
+    to_.for_each_unsent([this, end_ns, failed](const conveyor::remark& waiting) {
+        bool was_due = waiting.planned_ns != 0 ? waiting.planned_ns <= end_ns : failed;
         accounts_[waiting.file].planned -= !was_due;
         accounts_[waiting.file].planned_bytes -= was_due ? 0 : waiting.bytes;
     });

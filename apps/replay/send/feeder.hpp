@@ -48,8 +48,9 @@ class feeder {
     bool preload(const std::atomic<bool>& stop);
     /// Feeds until the end of the plan, or until `stop`. Blocks; sleeps while there is nothing to do.
     void run(const std::atomic<bool>& stop);
-    /// Accounts for what was sent since. What was to go after `end_ns` (UTC) is taken out of the plan. After run().
-    void settle(std::uint64_t end_ns);
+    /// Accounts for what was sent since. What was to go after `end_ns` (UTC) is taken out of the plan; so is, unless the port
+    /// `failed`, what an untimed run had not sent. After run().
+    void settle(std::uint64_t end_ns, bool failed);
 
     const std::vector<file_account>& accounts() const noexcept { return accounts_; }
     std::uint64_t out_of_order() const noexcept { return plan_.out_of_order(); }

@@ -145,7 +145,7 @@ void session::send(const std::function<void(const progress&)>& look)
         fail(error.what());
     }
     read_notifications();
-    feeder_.settle(end_ns_);
+    feeder_.settle(end_ns_, !failure_.empty());
 }
 
 /// The plan has been read to its end, the kernel has enqueued all of it, and the port is done with it.
@@ -221,6 +221,7 @@ run_report session::report() const
     made.out_of_order = feeder_.out_of_order();
     made.truncated = editor_.truncated();
     made.converted = editor_.converted();
+    made.tx_dropped = port_.counters().tx_dropped;
     made.loops = feeder_.loops_begun();
     made.lost_notifications = counters.lost_events;
     const timing& times = made.total.times;
