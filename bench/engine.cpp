@@ -140,7 +140,7 @@ void send_path(benchmark::State& state, mode mode)
             if (mode == strong)
                 weftio_dev_eth_txq_send_enqueue_strong(queue.handle(), buffer, bytes, WEFTIO_DEV_SEND_NONE);
             else
-                weftio_dev_eth_txq_send_enqueue_weak(queue.handle(), buffer, bytes, position & mask, WEFTIO_DEV_SEND_NONE);
+                weftio_dev_eth_txq_send_enqueue_weak(queue.handle(), buffer, bytes, position, WEFTIO_DEV_SEND_NONE);
         }
         if (mode == strong)
             weftio_dev_eth_txq_commit_strong(queue.handle());

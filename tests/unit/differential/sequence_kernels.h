@@ -103,7 +103,8 @@ WEFTIO_FN void sequence_weak(WEFTIO_GLOBAL struct sequence_world* world, struct 
 
     weftio_dev_eth_txq_get_info(&world->weak, &first, &mask);
     for (weftio_u32 entry = weftio_lane(); entry < count; entry += weftio_block_lanes()) {
-        weftio_u32 position = step.c & 8u ? (first + entry) & mask : first + entry + (step.c & 16u ? 60u : 0u);
+        weftio_u32 position = step.c & 8u ? weftio_dev_eth_txq_unmask(&world->weak, (first + entry) & mask)
+                                          : first + entry + (step.c & 16u ? 60u : 0u);
         results[4 + entry] =
             (weftio_u32)(step.operation == SEQUENCE_SEND_WEAK
                              ? weftio_dev_eth_txq_send_enqueue_weak(&world->weak, sequence_buffer(step.a + entry), 60 + entry,

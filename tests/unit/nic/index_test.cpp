@@ -88,6 +88,8 @@ TEST(ReceiveRing, ShowsNothingOfAPassThatIsStillToCome)
 {
     played_nic nic(device::open("cpu"), 64, 0xffffffc0u);
     ASSERT_TRUE(nic.publish(64));
+    std::uint32_t count = 0, first = 0;
+    ASSERT_EQ(weftio_dev_eth_rxq_receive_thread(nic.handle(), 64, 0, &count, &first), WEFTIO_DEV_OK);
     weftio_dev_packet packet{};
     EXPECT_EQ(weftio_dev_eth_rxq_packet(nic.handle(), 0xffffffc0u, &packet), WEFTIO_DEV_OK);
     EXPECT_EQ(weftio_dev_eth_rxq_packet(nic.handle(), 0u, &packet), WEFTIO_DEV_NOT_FOUND);

@@ -89,7 +89,7 @@ WEFTIO_KERNEL void send_weak(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTI
             weftio_u32 at = round - 1 - weftio_lane();
             struct weftio_dev_buf frame = weftio_dev_buf_get(frames, done + at);
             put_number(frame.address, done + at);
-            weftio_u32 where = masked ? (position + at) & mask : position + at;
+            weftio_u32 where = masked ? weftio_dev_eth_txq_unmask(txq, (position + at) & mask) : position + at;
             if (weftio_dev_eth_txq_send_enqueue_weak(txq, frame, FRAME_BYTES, where, WEFTIO_DEV_SEND_NONE) != WEFTIO_DEV_OK)
                 weftio_fetch_add_u32(&tally->wrong, 1);
         }

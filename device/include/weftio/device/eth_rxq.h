@@ -214,19 +214,21 @@ WEFTIO_FN weftio_u32 weftio_dev_packet_flags(const WEFTIO_GLOBAL struct weftio_c
 /**
  * Everything about packet `index`. Never blocks; any lane of any kernel that holds the handle may call it.
  *
- * @pre `index` was handed out by a receive call and has not been released
+ * @pre `index` has not been released: the slot of a released packet may be overwritten at any time
  * @param[out] packet  unchanged on error
- * @return WEFTIO_DEV_OK, or WEFTIO_DEV_NOT_FOUND when no packet of that index is in its slot (not received yet, or released
- *         and overwritten)
+ * @return WEFTIO_DEV_OK, or WEFTIO_DEV_NOT_FOUND when no receive call has handed `index` out, or its completion has been
+ *         overwritten since
  */
 WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_packet(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, weftio_u32 index,
                                                struct weftio_dev_packet *packet)
 {
     const WEFTIO_GLOBAL struct weftio_cqe *cqe = weftio_dev_completion_at(&rxq->completions, index);
 
+    /* The owner bit only tells odd passes from even ones: `index` must be among the last that were handed out, too. */
+    weftio_u32 age = weftio_load_relaxed_u32(&rxq->received) - 1 - index;
     /* Acquire, pairs with the NIC's release of the publication word: payload and bytes 0..59 are visible afterwards. */
     weftio_u32 publication = weftio_load_acquire_sys_u32(&cqe->publication);
-    if (!weftio_cqe_is_published(publication, index >> rxq->completions.log_depth))
+    if (age > rxq->completions.mask || !weftio_cqe_is_published(publication, index >> rxq->completions.log_depth))
         return WEFTIO_DEV_NOT_FOUND;
     packet->address = weftio_dev_eth_rxq_slot(rxq, publication);
     packet->bytes = weftio_swap32(cqe->byte_count_be);

@@ -113,16 +113,19 @@ WEFTIO_FN struct weftio_dev_buf weftio_dev_eth_rxq_buf(const WEFTIO_GLOBAL struc
 }
 
 /**
- * Enqueues one frame at the next free position. Never blocks. Any lane of any block, several at once.
+ * Enqueues one frame at the next free position and tells which that is. Never blocks. Any lane of any block, several at once.
  *
  * The bytes are read when the NIC sends: leave the buffer alone until the entry has completed.
  *
- * @param bytes  frame length without FCS; frames below 60 bytes are padded on the wire
+ * @param bytes           frame length without FCS; frames below 60 bytes are padded on the wire
+ * @param[out] position   free-running index of the entry, for weftio_dev_eth_txq_poll_completion() and
+ *                        weftio_dev_eth_txq_wait_completed(); unchanged on error
  * @return WEFTIO_DEV_OK; WEFTIO_DEV_FULL no free position (nothing is enqueued); WEFTIO_DEV_INVALID_ARGUMENT `bytes` is 0 or
  *         more than the buffer has
  */
-WEFTIO_FN weftio_s32 weftio_dev_eth_txq_send_enqueue_strong(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq,
-                                                            struct weftio_dev_buf buffer, weftio_u32 bytes, weftio_u32 flags)
+WEFTIO_FN weftio_s32 weftio_dev_eth_txq_send_enqueue_strong_position(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq,
+                                                                     struct weftio_dev_buf buffer, weftio_u32 bytes,
+                                                                     weftio_u32 flags, weftio_u32 *position)
 {
     weftio_u32 index;
 
@@ -132,7 +135,17 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_send_enqueue_strong(WEFTIO_GLOBAL struct
         return WEFTIO_DEV_FULL;
     weftio_dev_write_send(&txq->ring, index, buffer, bytes, flags);
     weftio_dev_send_fill(&txq->ring, index, 1);
+    *position = index;
     return WEFTIO_DEV_OK;
+}
+
+/** As weftio_dev_eth_txq_send_enqueue_strong_position, for who need not know where. */
+WEFTIO_FN weftio_s32 weftio_dev_eth_txq_send_enqueue_strong(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq,
+                                                            struct weftio_dev_buf buffer, weftio_u32 bytes, weftio_u32 flags)
+{
+    weftio_u32 position;
+
+    return weftio_dev_eth_txq_send_enqueue_strong_position(txq, buffer, bytes, flags, &position);
 }
 
 /**
@@ -191,37 +204,36 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_send_inline_enqueue_strong(WEFTIO_GLOBAL
     return WEFTIO_DEV_OK;
 }
 
-/** The free-running index that `position` means: itself, or, masked as the guide does, the next one in that slot. */
-WEFTIO_FN weftio_s32 weftio_dev_weak_index(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 position,
-                                           weftio_u32 *index)
+/** The position to enqueue at that lies in slot `masked` of the ring, for who counts modulo the depth. Never blocks; any lane. */
+WEFTIO_FN weftio_u32 weftio_dev_eth_txq_unmask(const WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, weftio_u32 masked)
 {
-    weftio_u32 ready = weftio_load_relaxed_u32(&ring->ready), mask = ring->mask, ahead = position - ready;
+    weftio_u32 ready = weftio_load_relaxed_u32(&txq->ring.ready);
 
-    *index = position;
-    if (ahead <= mask)
-        return WEFTIO_DEV_OK;
-    *index = ready + (ahead & mask);
-    return position <= mask ? WEFTIO_DEV_OK : WEFTIO_DEV_INVALID_ARGUMENT;
+    return ready + ((masked - ready) & txq->ring.mask);
+}
+
+/** Whether a weak entry may be written at `position`: it is not committed, and within the ring's depth of the next one. */
+WEFTIO_FN weftio_u32 weftio_dev_weak_fits(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 position)
+{
+    return position - weftio_load_relaxed_u32(&ring->ready) <= ring->mask;
 }
 
 /**
  * Writes the entry of one frame at `position`. Never blocks; lanes of one block, each its own positions, without gaps.
  *
- * Whether the position is free is the caller's business: weftio_dev_eth_txq_wait_room().
+ * Whether the NIC is done with what was in that place before is the caller's business: weftio_dev_eth_txq_wait_room().
  *
- * @param position  from get_info on, free-running or masked
- * @return WEFTIO_DEV_OK; WEFTIO_DEV_INVALID_ARGUMENT `position` is not within the ring's depth of the next one, `bytes` is 0 or
- *         more than the buffer has
+ * @param position  free-running, from get_info on; weftio_dev_eth_txq_unmask() makes one of a masked position
+ * @return WEFTIO_DEV_OK; WEFTIO_DEV_INVALID_ARGUMENT `position` has been committed, or is not within the ring's depth of the
+ *         next one; `bytes` is 0 or more than the buffer has
  */
 WEFTIO_FN weftio_s32 weftio_dev_eth_txq_send_enqueue_weak(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq,
                                                           struct weftio_dev_buf buffer, weftio_u32 bytes, weftio_u32 position,
                                                           weftio_u32 flags)
 {
-    weftio_u32 index;
-
-    if (bytes == 0 || bytes > buffer.bytes || weftio_dev_weak_index(&txq->ring, position, &index) != WEFTIO_DEV_OK)
+    if (bytes == 0 || bytes > buffer.bytes || !weftio_dev_weak_fits(&txq->ring, position))
         return WEFTIO_DEV_INVALID_ARGUMENT;
-    weftio_dev_write_send(&txq->ring, index, buffer, bytes, flags);
+    weftio_dev_write_send(&txq->ring, position, buffer, bytes, flags);
     return WEFTIO_DEV_OK;
 }
 
@@ -229,11 +241,9 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_send_enqueue_weak(WEFTIO_GLOBAL struct w
 WEFTIO_FN weftio_s32 weftio_dev_eth_txq_wait_time_enqueue_weak(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, weftio_u64 value,
                                                                weftio_u32 position, weftio_u32 flags)
 {
-    weftio_u32 index;
-
-    if (weftio_dev_weak_index(&txq->ring, position, &index) != WEFTIO_DEV_OK)
+    if (!weftio_dev_weak_fits(&txq->ring, position))
         return WEFTIO_DEV_INVALID_ARGUMENT;
-    weftio_dev_write_wait(&txq->ring, index, value, flags);
+    weftio_dev_write_wait(&txq->ring, position, value, flags);
     return WEFTIO_DEV_OK;
 }
 
@@ -368,6 +378,23 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_poll_completion(WEFTIO_GLOBAL struct wef
     return WEFTIO_DEV_OK;
 }
 
+/** What a wait on a queue does when it has found nothing. WEFTIO_DEV_TIMEOUT: `timeout_ns` have passed since its first call. */
+WEFTIO_FN weftio_s32 weftio_dev_eth_txq_wait_on(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, weftio_u32 attempt,
+                                                weftio_u64 timeout_ns, weftio_u64 *start_ns, weftio_u32 index,
+                                                weftio_s32 status)
+{
+    weftio_u64 now_ns = weftio_dev_clock_ns(txq->clock);
+
+    if (!attempt)
+        *start_ns = now_ns;
+    if (timeout_ns && now_ns - *start_ns >= timeout_ns)
+        return WEFTIO_DEV_TIMEOUT;
+    weftio_dev_beat(txq->control, &txq->beats, WEFTIO_DEV_FUNCTION_POLL, index, status);
+    weftio_dev_nic_turn(txq->turn, txq->turn_context);
+    weftio_relax(attempt);
+    return WEFTIO_DEV_OK;
+}
+
 /**
  * Waits until at least `count` positions are free, bounded by `timeout_ns` (0: by the abort flag only). One lane.
  *
@@ -385,15 +412,36 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_wait_room(WEFTIO_GLOBAL struct weftio_de
         weftio_s32 status = weftio_dev_eth_txq_status(txq);
         if (status != WEFTIO_DEV_OK || weftio_dev_send_room(&txq->ring, count) >= count)
             return status;
-        weftio_u64 now_ns = weftio_dev_clock_ns(txq->clock);
-        if (!start_ns)
-            start_ns = now_ns;
-        if (timeout_ns && now_ns - start_ns >= timeout_ns)
-            return WEFTIO_DEV_TIMEOUT;
-        weftio_dev_beat(txq->control, &txq->beats, WEFTIO_DEV_FUNCTION_POLL, weftio_load_relaxed_u32(&txq->ring.reserved),
-                        WEFTIO_DEV_FULL);
-        weftio_dev_nic_turn(txq->turn, txq->turn_context);
-        weftio_relax(attempt);
+        status = weftio_dev_eth_txq_wait_on(txq, attempt, timeout_ns, &start_ns, weftio_load_relaxed_u32(&txq->ring.reserved),
+                                            WEFTIO_DEV_FULL);
+        if (status != WEFTIO_DEV_OK)
+            return status;
+    }
+}
+
+/**
+ * Waits until the entry at free-running index `position` is done, as weftio_dev_eth_txq_poll_completion tells, bounded by
+ * `timeout_ns` (0: by the abort flag only). Any lane, several at once.
+ *
+ * @pre `position` is at most 2^15 behind the last one committed. One that nobody has committed yet may be waited for, if
+ *      somebody else will
+ * @return WEFTIO_DEV_OK; WEFTIO_DEV_TIMEOUT; WEFTIO_DEV_ABORTED, also when the entry is done; WEFTIO_DEV_QUEUE_ERROR as
+ *         weftio_dev_eth_txq_poll_completion
+ */
+WEFTIO_FN weftio_s32 weftio_dev_eth_txq_wait_completed(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, weftio_u32 position,
+                                                       weftio_u64 timeout_ns)
+{
+    weftio_u64 start_ns = 0, completed_ns;
+
+    for (weftio_u32 attempt = 0;; ++attempt) {
+        weftio_s32 status = weftio_dev_eth_txq_status(txq);
+        if (status == WEFTIO_DEV_OK)
+            status = weftio_dev_eth_txq_poll_completion(txq, position, &completed_ns);
+        if (status != WEFTIO_DEV_NOT_FOUND)
+            return status;
+        status = weftio_dev_eth_txq_wait_on(txq, attempt, timeout_ns, &start_ns, position, WEFTIO_DEV_NOT_FOUND);
+        if (status != WEFTIO_DEV_OK)
+            return status;
     }
 }
 
