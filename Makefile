@@ -53,7 +53,7 @@ tidy:
 	    xargs -r -n 1 -P "$$(nproc)" $(call tool,clang-tidy) --quiet --warnings-as-errors='*' -p $(BUILD)
 
 install: all
-	@cmake --install $(BUILD) --prefix $(PREFIX)
+	@cmake --install $(BUILD) --prefix "$(PREFIX)"
 
 clean:
 	@rm -rf $(BUILD)

@@ -49,37 +49,5 @@ function(weftio_program name)
   weftio_own_code(${name})
   target_precompile_headers(${name} REUSE_FROM weftio_program_headers)
   file(GLOB kernels CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.kernel.h)
-  weftio_cuda_kernels(${name} ${kernels})
-endfunction()
-
-# Compiles the kernels of FILES to fatbins and links them into `target`, where WEFTIO_DEFINE_KERNEL finds them by name.
-# Does nothing without nvcc.
-function(weftio_cuda_kernels target)
-  if(NOT WEFTIO_NVCC)
-    return()
-  endif()
-  foreach(file IN LISTS ARGN)
-    get_filename_component(stem ${file} NAME_WE)
-    set(fatbin ${CMAKE_CURRENT_BINARY_DIR}/${stem}.fatbin)
-    set(assembly ${CMAKE_CURRENT_BINARY_DIR}/${stem}_cuda_image.S)
-    file(STRINGS ${file} kernels REGEX "^WEFTIO_KERNEL void [a-z0-9_]+\\(")
-    set(labels "")
-    set(ends "")
-    foreach(kernel IN LISTS kernels)
-      string(REGEX REPLACE "^WEFTIO_KERNEL void ([a-z0-9_]+).*" "\\1" name "${kernel}")
-      string(APPEND labels ".globl ${name}_cuda_image\n${name}_cuda_image:\n")
-      string(APPEND ends ".globl ${name}_cuda_image_end\n${name}_cuda_image_end:\n")
-    endforeach()
-    file(CONFIGURE OUTPUT ${assembly} CONTENT
-      ".section .rodata\n.balign 64\n${labels}.incbin \"${fatbin}\"\n${ends}.byte 0\n.section .note.GNU-stack,\"\",@progbits\n")
-    set(stub ${CMAKE_CURRENT_BINARY_DIR}/${stem}.cu) # a header as main file would warn of its #pragma once
-    file(CONFIGURE OUTPUT ${stub} CONTENT "#include \"${file}\"\n")
-    add_custom_command(OUTPUT ${fatbin}
-      COMMAND ${WEFTIO_NVCC} -std=c++17 -O3 -lineinfo -I${PROJECT_SOURCE_DIR}/device/include
-              -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=[sm_90,compute_90]
-              --fatbin ${stub} -o ${fatbin} -MD -MF ${fatbin}.d
-      DEPENDS ${file} ${stub} DEPFILE ${fatbin}.d COMMENT "CUDA kernels of ${stem}" VERBATIM)
-    set_source_files_properties(${assembly} PROPERTIES OBJECT_DEPENDS ${fatbin} LANGUAGE ASM)
-    target_sources(${target} PRIVATE ${assembly} ${fatbin})
-  endforeach()
+  weftio_add_kernels(${name} ${kernels})
 endfunction()

@@ -1,48 +1,103 @@
 #!/usr/bin/env bash
-# Programs outside the tree build against an installed Weftio and run: with CMake, with Meson and pkg-config, and with Meson
-# and the sources as a subproject.
-set -euo pipefail
+# Programs outside the tree build against an installed Weftio and run: that of README.md as it stands there, and
+# tests/consumer. With CMake, with Meson and pkg-config, with make, and with Meson and the sources as a subproject. The
+# folder that Weftio is installed to has a space in its name.
+set -uo pipefail
+. "$(dirname "$0")/checks.bash"
+. "$(dirname "$0")/blocks.bash"
 build=$(realpath "$1")
 source=$(realpath "$(dirname "$0")/../..")
 
-for tool in meson ninja pkg-config; do
-    command -v $tool >/dev/null || {
-        echo "building a consumer with Meson: $tool is not installed"
-        exit 77
-    }
+for tool in meson ninja make pkg-config tcpdump; do
+    command -v $tool >/dev/null || skip "building programs outside the tree: $tool is not installed"
 done
 
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cp -r "$source/tests/consumer" "$work/source"
-cmake --install "$build" --prefix "$work/prefix" >"$work/install.log"
+cleanup() {
+    rm -rf "$work"
+}
+trap cleanup EXIT
+
+# succeeds WHAT COMMAND...: its words are shown only when it fails.
+succeeds() {
+    local words what=$1
+    shift
+    words=$("$@" 2>&1)
+    check "$what" 0 $? || tail -20 <<<"$words" | sed 's/^/    /'
+}
+
+check_has "make install quotes its prefix" '--prefix "/a prefix"' "$(make -n -C "$source" install PREFIX="/a prefix" BUILD="$build" 2>&1)"
+cmake --install "$build" --prefix "$work/a prefix" >"$work/install.log" || exit 1
 # The package must not depend on where it was installed first.
-mv "$work/prefix" "$work/moved"
-pc_dir=$(dirname "$(find "$work/moved" -name weftio.pc)")
+mv "$work/a prefix" "$work/another prefix"
+prefix="$work/another prefix"
+export CMAKE_PREFIX_PATH=$prefix CMAKE_BUILD_PARALLEL_LEVEL=2
+PKG_CONFIG_PATH=$(dirname "$(find "$prefix" -name weftio.pc)")
+export PKG_CONFIG_PATH
 
-echo "== programs take libraries from no working directory"
-for program in "$build"/{apps,samples,bench,tests}/* "$work"/moved/bin/*; do
-    [[ -f $program && -x $program ]] || continue
-    if readelf -d "$program" | grep -E 'R(UN)?PATH.*(\[:|::|:\])'; then
-        echo "$program looks for its libraries in the working directory"
-        exit 1
-    fi
+looks_in_working_directory() {
+    local program
+    for program in "$build"/{apps,samples,bench,tests}/* "$prefix"/bin/*; do
+        [[ -f $program && -x $program ]] && readelf -d "$program" 2>/dev/null | grep -qE 'R(UN)?PATH.*(\[:|::|:\])' && echo "$program"
+    done
+}
+check "programs take libraries from no working directory" "" "$(looks_in_working_directory)"
+
+# README.md: its project three times, each built as the first line of its build file says.
+take_blocks "$source/README.md" "$work/readme"
+devices=cpu
+for file in CMakeLists.txt meson.build Makefile; do
+    folder=$work/$file.d
+    mkdir "$folder"
+    cp "$work"/readme/count.* "$work/readme/$file" "$folder"
+    (cd "$folder" && succeeds "README.md, $file" bash -c "$(command_of $file)")
+    program=$(find "$folder" -name count -type f -perm -u+x)
+    [ $file = CMakeLists.txt ] && find_devices "${program:-false}" pcap:builtin opencl
+    for device in $devices; do
+        check_has "README.md, $file: on $device" "counted 23 UDP packets" "$("${program:-false}" pcap:builtin $device 2>&1)"
+    done
 done
+if PATH=$PATH:/usr/local/cuda/bin command -v nvcc >/dev/null; then
+    compiled=0
+    for program in "$work"/*.d/build/count "$work/Makefile.d/count"; do
+        bytes=$(nm -SC "$program" | awk '$4 == "image" { print $2 }')
+        [ $((16#${bytes:-0})) -gt 10000 ] && compiled=$((compiled + 1))
+    done
+    check "README.md: kernels are compiled for CUDA" 3 $compiled
+else
+    echo "not checked: kernels for CUDA (nvcc is not installed)"
+fi
 
-echo "== CMake, find_package"
-cmake -S "$work/source" -B "$work/cmake" -G Ninja -DCMAKE_PREFIX_PATH="$work/moved" -DCMAKE_BUILD_TYPE=Release
-cmake --build "$work/cmake"
-"$work/cmake/consumer"
+# A kernel that is not added is an error of the linker, which says what is needed.
+words=$(cd "$work/Makefile.d" && bash -c "g++ -o forgotten count.o $(pkg-config --libs weftio)" 2>&1)
+check_has "a kernel that was not added" "count_packets_needs_weftio_add_kernels" "$words"
 
-echo "== Meson, pkg-config"
-PKG_CONFIG_PATH=$pc_dir meson setup "$work/meson" "$work/source" --wrap-mode=nofallback
-meson compile -C "$work/meson"
-"$work/meson/consumer"
+# What weftio-embed is told to make, and cannot.
+mkdir "$work/wrong"
+embed() { (cd "$work/wrong" && "$prefix/bin/weftio-embed" --no-cuda -o out.cpp "$@" 2>&1); }
+printf '#pragma once\n\n#include "nowhere.h"\nWEFTIO_KERNEL void k(WEFTIO_GLOBAL weftio_u32 *a) {}\n' >"$work/wrong/include.kernel.h"
+printf 'WEFTIO_FN void k(void) {}\n' >"$work/wrong/none.kernel.h"
+check_has "an include that is nowhere" 'include.kernel.h:3: "nowhere.h" is neither beside this file nor in a folder given with -I' \
+    "$(embed include.kernel.h)"
+check_has "a header without a kernel" "none.kernel.h: no line begins with WEFTIO_KERNEL" "$(embed none.kernel.h)"
+check_has "a header that is not there" "missing.kernel.h: no such file" "$(embed missing.kernel.h)"
+check "nothing is made then" "include.kernel.h none.kernel.h" "$(cd "$work/wrong" && echo *.cpp *.h | sed 's/\*.cpp //')"
 
-echo "== Meson, subproject"
+# tests/consumer: a static library, link-time optimization, headers of its own.
+packets=$(tcpdump -r "$source/lib/src/nic/builtin.pcap" 2>/dev/null | wc -l)
+cp -r "$source/tests/consumer" "$work/source"
+succeeds "tests/consumer, CMake" bash -c "cmake -S '$work/source' -B '$work/cmake' -G Ninja -DCMAKE_BUILD_TYPE=Release && cmake --build '$work/cmake'"
+succeeds "tests/consumer, Meson" bash -c "meson setup '$work/meson' '$work/source' --wrap-mode=nofallback && meson compile -C '$work/meson'"
 mkdir "$work/source/subprojects"
 ln -s "$source" "$work/source/subprojects/weftio"
 ln -s weftio/meson-compat "$work/source/subprojects/weftio-meson"
-meson setup "$work/subproject" "$work/source" --wrap-mode=forcefallback
-meson compile -C "$work/subproject" consumer
-"$work/subproject/consumer"
+succeeds "tests/consumer, Meson and the sources" \
+    env -u PKG_CONFIG_PATH -u CMAKE_PREFIX_PATH \
+    bash -c "meson setup '$work/subproject' '$work/source' --wrap-mode=forcefallback && meson compile -C '$work/subproject' consumer"
+for how in cmake meson subproject; do
+    check_has "tests/consumer, $how: link-time optimization is on" "-flto" "$(cat "$work/$how/build.ninja")"
+    for device in $devices; do
+        check_has "tests/consumer, $how, on $device" "counted $packets packets of $packets" "$("$work/$how/consumer" $device 2>&1)"
+    done
+done
+finish

@@ -13,8 +13,8 @@
 #include <cstring>
 #include <memory>
 
+#include "core/embed.hpp"
 #include "weftio/error.hpp"
-#include "weftio/kernel.hpp"
 
 WEFTIO_EMBED(weftio_builtin_capture, "nic/builtin.pcap");
 

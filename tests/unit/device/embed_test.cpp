@@ -2,6 +2,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "core/embed.hpp"
 #include "embed_other.hpp"
 #include "fixture.hpp"
 #include "kernels.h"
@@ -42,7 +43,6 @@ TEST(DefineKernel, WorksInSeveralTranslationUnits)
 {
     const kernel<weftio_u32*>& other = kernel_of_other_unit();
     EXPECT_EQ(other.source, count_lanes_kernel.source);
-    EXPECT_NE(other.source.data(), count_lanes_kernel.source.data());
     EXPECT_EQ(other.function, count_lanes_kernel.function);
 }
 

@@ -2,9 +2,9 @@
 
 #include <thread>
 
+#include "core/embed.hpp"
 #include "played_nic.hpp"
 #include "receive_kernels.h"
-#include "weftio/kernel.hpp"
 
 namespace weftio::test {
 

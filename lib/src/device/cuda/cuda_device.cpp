@@ -234,7 +234,10 @@ function cuda_device::find(const launch_request& request)
     if (request.cuda_image.empty())
         throw error(
             errc::not_supported,
-            fmt::format("weftio: {}: kernel {} was built without nvcc; build where nvcc is on the PATH", name_, request.name));
+            fmt::format(
+                "weftio: {}: kernel {} was not compiled for CUDA; build where nvcc is on the PATH or CUDA_HOME says where it "
+                "is, and add {} with weftio_add_kernels() or weftio-embed, not with NO_CUDA or --no-cuda",
+                name_, request.name, request.file));
     image& image = load(request.cuda_image);
     auto known = image.functions.find(request.name);
     if (known == image.functions.end()) {

@@ -4,10 +4,10 @@
 
 #include <fmt/format.h>
 
+#include "core/embed.hpp"
 #include "weftio/device/eth_txq.h" // dependencies, so that an edit of a header rebuilds this file
 #include "weftio/device/semaphore.h"
 #include "weftio/device/wqe.h"
-#include "weftio/kernel.hpp"
 
 /// The device library in dependency order. A header of device/include/weftio/device that kernels may include is one line here.
 #define WEFTIO_DEVICE_HEADERS(HEADER)                                                                                          \

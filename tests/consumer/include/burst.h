@@ -1,0 +1,4 @@
+/* A header that is on the include path. */
+#pragma once
+
+#define BURST 32
