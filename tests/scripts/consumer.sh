@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Programs outside the tree build against an installed Weftio and run: that of README.md as it stands there, and
-# tests/consumer. With CMake, with Meson and pkg-config, with make, and with Meson and the sources as a subproject. The
+# Programs outside the tree build against an installed Weftio and run: those of README.md and docs/guide.md as they stand there,
+# and tests/consumer. With CMake, with Meson and pkg-config, with make, and with Meson and the sources as a subproject. The
 # folder that Weftio is installed to has a space in its name.
 set -uo pipefail
 . "$(dirname "$0")/checks.bash"
@@ -12,8 +12,11 @@ for tool in meson ninja make pkg-config tcpdump; do
     command -v $tool >/dev/null || skip "building programs outside the tree: $tool is not installed"
 done
 
+near=weftio-echo-near-$$ far=weftio-echo-far-$$
 work=$(mktemp -d)
 cleanup() {
+    ip netns delete $near 2>/dev/null
+    ip netns delete $far 2>/dev/null
     rm -rf "$work"
 }
 trap cleanup EXIT
@@ -83,8 +86,77 @@ check_has "a header without a kernel" "none.kernel.h: no line begins with WEFTIO
 check_has "a header that is not there" "missing.kernel.h: no such file" "$(embed missing.kernel.h)"
 check "nothing is made then" "include.kernel.h none.kernel.h" "$(cd "$work/wrong" && echo *.cpp *.h | sed 's/\*.cpp //')"
 
-# tests/consumer: a static library, link-time optimization, headers of its own.
+# docs/guide.md: every program, with CMake and with Meson.
+take_blocks "$source/docs/guide.md" "$work/guide"
+(cd "$work/guide" && succeeds "docs/guide.md, CMake" bash -c "cmake -B by-cmake -G Ninja && cmake --build by-cmake" &&
+    succeeds "docs/guide.md, Meson" bash -c "meson setup by-meson && meson compile -C by-meson")
+echo '/* changed */' >>"$work/guide/frame.h"
+check_has "CMake sees a change of a kernel's own header" "Kernels of echo.kernel.h" "$(cmake --build "$work/guide/by-cmake" 2>&1)"
+check_has "Meson sees it" "echo.kernel.cpp" "$(meson compile -v -C "$work/guide/by-meson" 2>&1)"
+
 packets=$(tcpdump -r "$source/lib/src/nic/builtin.pcap" 2>/dev/null | wc -l)
+for how in by-cmake by-meson; do
+    for device in $devices; do
+        cd "$work/guide/$how" || exit 1
+        check_has "pipeline, $how, on $device" "$packets packets, " "$(./pipeline pcap:builtin $device 2>&1)"
+        check_has "timed, $how, on $device" "sent 10, 0 of them early" "$(./timed pcap:tx=timed.pcap $device 2>&1)"
+        check "timed, $how, on $device: its capture" "$(seq 0 9)" "$(od -An -v -tu1 -w80 -j24 timed.pcap | awk '{print $31}')"
+        check_has "reuse, $how, on $device" "sent 200 frames" "$(./reuse pcap:tx=reuse.pcap $device 2>&1)"
+        check "reuse, $how, on $device: its capture" "$(seq 0 199)" "$(od -An -v -tu1 -w80 -j24 reuse.pcap | awk '{print $31}')"
+        rm -f ./*.pcap
+    done
+done
+
+# The echo, and a peer that is no program of ours.
+make_network() {
+    [ "$(id -u)" = 0 ] && ip netns add $near && ip netns add $far &&
+        ip -n $near link add v1 address 02:00:00:00:00:01 type veth peer name v0 address 02:00:00:00:00:02 netns $far &&
+        ip -n $far address add 10.77.0.2/24 dev v0 && ip -n $near link set v1 up && ip -n $far link set v0 up &&
+        ip -n $far neighbour add 10.77.0.1 lladdr 02:00:00:00:00:01 dev v0
+} 2>/dev/null
+# ask_echo FOLDER DEVICE: sends 20 datagrams of many sizes, and says how many came back as they were.
+ask_echo() {
+    local pid
+    ip netns exec $near "$work/guide/$1/echo" iface:v1 "$2" >"$work/echo.log" 2>&1 &
+    pid=$!
+    eventually grep -q echoing "$work/echo.log" || {
+        kill $pid 2>/dev/null
+        cat "$work/echo.log"
+        return
+    }
+    ip netns exec $far tcpdump -nvv -U -i v0 -w "$work/echo.pcap" udp src port 7 2>"$work/tcpdump.log" &
+    local dump=$!
+    eventually grep -q listening "$work/tcpdump.log"
+    ip netns exec $far bash -c '
+        exec 3<>/dev/udp/10.77.0.1/7
+        for number in $(seq 1 20); do
+            word=$(printf "%0$((number * 40))d" "$number")
+            for attempt in 1 2 3 4 5; do # a datagram may come before the queue is there
+                printf %s "$word" >&3
+                read -r -N ${#word} -t 5 answer <&3 && break
+            done
+            [ "$answer" = "$word" ] || exit
+            echo back
+        done' | wc -l
+    kill -TERM $pid
+    wait $pid || echo "echo ended with $?: $(cat "$work/echo.log")"
+    kill -INT $dump
+    wait $dump
+}
+if make_network; then
+    for how in by-cmake by-meson; do
+        for device in $devices; do
+            check "echo, $how, on $device: datagrams that came back" 20 "$(ask_echo $how $device)"
+            answers=$(tcpdump -nvv -r "$work/echo.pcap" 2>/dev/null)
+            check "echo, $how, on $device: their checksums" 0 "$(grep -cE 'bad (udp )?cksum' <<<"$answers")"
+            check_has "echo, $how, on $device: the last of them" "10.77.0.1.7 > 10.77.0.2" "$answers"
+        done
+    done
+else
+    echo "not checked: the echo and its peer (needs root, and network namespaces)"
+fi
+
+# tests/consumer: a static library, link-time optimization, headers of its own.
 cp -r "$source/tests/consumer" "$work/source"
 succeeds "tests/consumer, CMake" bash -c "cmake -S '$work/source' -B '$work/cmake' -G Ninja -DCMAKE_BUILD_TYPE=Release && cmake --build '$work/cmake'"
 succeeds "tests/consumer, Meson" bash -c "meson setup '$work/meson' '$work/source' --wrap-mode=nofallback && meson compile -C '$work/meson'"
