@@ -12,8 +12,7 @@ Files:    --merge             oldest frame of all files first, not file by file
       -K, --preload-pcap      read everything before the first frame goes
           --strict            send nothing if a file is damaged
 Timing: -x, --multiplier N    N times as fast as captured
-      -p, --pps N             N frames a second
-      -M, --mbps N            N million bits a second
+      -p, --pps N  -M, --mbps N    frames or million bits a second
       -t, --topspeed          as fast as the port takes them
           --start-at TIME     1700000000.5, 2026-11-21T09:30:00Z or +SECONDS
           --max-gap TIME      cut longer gaps to 2, 1.5s, 20ms, 100us, ...
@@ -33,6 +32,7 @@ Report:   --stats SECONDS     a line every so often
           --plot FILE.svg     schedule error over time
           --late-after TIME   what counts as late [50us]
 Where:-i PORT                 instead of the last word
+      -I, --port2 PORT --split client|server|port|cidr=NET/BITS  two ports
       -g, --device DEVICE     kernel on cpu, opencl, opencl:N, cuda:N [cpu]
           --lanes N  --mtu BYTES  --core N  --busy  --realtime[=PRIORITY]
       -h, --help  -V, --version   more: man weftio-replay

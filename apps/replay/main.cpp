@@ -96,17 +96,24 @@ int replay(command& wanted)
         return static_cast<int>(outcome::usage);
     bool terminal = !wanted.quiet && ::isatty(STDERR_FILENO);
     screen shown({.terminal = terminal, .remarks = !wanted.quiet, .stats_s = wanted.stats_s});
-    run_report report = replay_files(wanted.session, stop, [&](const progress& at) { shown.show(at); });
+    auto look = [&](const progress& at) { shown.show(at); };
+    std::vector<run_report> reports;
+    if (wanted.second_port.empty())
+        reports.push_back(replay_files(wanted.session, stop, look));
+    else
+        reports = replay_split(wanted.session, wanted.second_port, stop, look);
     shown.end();
     bool written = no_complaint(shown.failure());
     if (!wanted.json.empty())
-        written = no_complaint(write_file(wanted.json, to_json(report))) && written;
+        written = no_complaint(write_file(wanted.json, to_json(reports))) && written;
     if (!wanted.plot.empty())
-        written = no_complaint(write_file(wanted.plot, to_svg(report))) && written;
+        written = no_complaint(write_file(wanted.plot, to_svg(reports[0]))) && written;
     if (!wanted.quiet && wanted.json != "-" && shown.failure().empty())
-        written = no_complaint(print_out(to_table(report))) && written;
-    std::fputs(to_complaints(report).c_str(), stderr);
-    return static_cast<int>(written ? report.result() : outcome::usage);
+        for (const run_report& report : reports)
+            written = written && no_complaint(print_out(to_table(report)));
+    for (const run_report& report : reports)
+        std::fputs(to_complaints(report).c_str(), stderr);
+    return static_cast<int>(written ? worst_of(reports) : outcome::usage);
 }
 
 } // namespace

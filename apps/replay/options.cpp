@@ -4,11 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <CLI/CLI.hpp>
 #include <cmath>
-#include <ctime>
 
 namespace weftio::replay {
 
@@ -17,7 +14,8 @@ namespace {
 /// What CLI11 fills in; checked and turned into a command afterwards.
 struct words {
     std::vector<std::string> names, maps, port_maps;
-    std::string port, device = "cpu", start_at, max_gap, duration, dst_mac, src_mac, vlan, late_after, json, plot, ttl, filter;
+    std::string port, device = "cpu", start_at, max_gap, duration, dst_mac, src_mac, vlan, late_after, json, plot, ttl, filter,
+                      second_port, split;
     double multiplier = 1, pps = 0, mbps = 0, stats = 0;
     std::uint64_t loop = 1, limit = 0;
     std::uint32_t lanes = 1;
@@ -96,6 +94,8 @@ void add_edits_and_report(CLI::App& app, words& to)
     app.add_option("--plot", to.plot);
     app.add_option("--late-after", to.late_after);
     app.add_option("-i,--port", to.port);
+    app.add_option("-I,--port2", to.second_port);
+    app.add_option("--split", to.split);
     app.add_option("-g,--device", to.device);
     app.add_option("--lanes", to.lanes)->check(CLI::Range(1, 1024));
     app.add_option("--mtu", to.mtu)->check(CLI::Range(68, 65535));
@@ -199,6 +199,21 @@ edit_options edits_of(const words& from)
     return edits;
 }
 
+/// Two ports: what has a meaning for one only is refused.
+void take_split(const words& from, command& to)
+{
+    if (from.split.empty() && from.second_port.empty())
+        return;
+    if (from.split.empty() || from.second_port.empty())
+        refuse("--split sorts frames to two ports: give it together with --port2, the second of them");
+    to.session.feed.split = required("--split", from.split, "client, server, port or cidr=10.0.0.0/8", parse_split);
+    if (from.preload || !from.plot.empty() || from.core >= 0 || from.realtime != 0)
+        refuse("--split goes with none of --preload-pcap, --plot, --core and --realtime; leave them out");
+    if (std::count(from.names.begin(), from.names.end(), "-") != 0)
+        refuse("--split reads every file for each port, and standard input can be read once; name a file");
+    to.second_port = port_of(from.second_port);
+}
+
 void take_words(words& from, command& to)
 {
     to.what = from.check ? command::action::check : command::action::replay;
@@ -213,6 +228,7 @@ void take_words(words& from, command& to)
                     .preload = from.preload,
                     .laps = from.preload && from.topspeed};
     session.filter = from.filter;
+    take_split(from, to);
     session.edits = edits_of(from);
     if (from.unique_ip && from.preload)
         refuse("--unique-ip edits frames in every loop, --preload-pcap once; leave out one of them");
@@ -244,92 +260,7 @@ command say(std::string text, int exit_code)
     return made;
 }
 
-/// A number without sign at the start of `text`, which loses it.
-std::optional<std::uint64_t> take_number(std::string_view& text)
-{
-    std::uint64_t value = 0;
-    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc{})
-        return std::nullopt;
-    text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-    return value;
-}
-
-/// ".25" as nanoseconds; digits behind the ninth are dropped.
-std::uint64_t take_fraction(std::string_view& text)
-{
-    std::uint64_t ns = 0, digit_ns = 100'000'000;
-    if (text.empty() || text[0] != '.')
-        return 0;
-    for (text.remove_prefix(1); !text.empty() && text[0] >= '0' && text[0] <= '9'; text.remove_prefix(1), digit_ns /= 10)
-        ns += digit_ns * static_cast<std::uint64_t>(text[0] - '0');
-    return ns;
-}
-
-std::optional<std::uint64_t> parse_seconds(std::string_view text)
-{
-    constexpr std::uint64_t most_s = 9'000'000'000;
-    auto seconds = take_number(text);
-    std::uint64_t fraction_ns = take_fraction(text);
-    if (!seconds || *seconds > most_s || !text.empty())
-        return std::nullopt;
-    return *seconds * 1'000'000'000 + fraction_ns;
-}
-
-std::optional<std::uint64_t> parse_date(std::string_view text)
-{
-    std::tm date{};
-    std::string copy(text);
-    const char* end = ::strptime(copy.c_str(), "%Y-%m-%dT%H:%M:%S", &date);
-    if (!end)
-        return std::nullopt;
-    std::string_view rest(end);
-    std::uint64_t fraction_ns = take_fraction(rest);
-    std::time_t seconds = ::timegm(&date);
-    if ((!rest.empty() && rest != "Z") || seconds < 0)
-        return std::nullopt;
-    return static_cast<std::uint64_t>(seconds) * 1'000'000'000 + fraction_ns;
-}
-
 } // namespace
-
-std::optional<std::uint64_t> parse_duration(std::string_view text)
-{
-    struct unit {
-        std::string_view name;
-        double ns;
-    };
-    constexpr std::array<unit, 5> units{{{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {"", 1e9}}};
-    double value = 0;
-    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
-    std::string_view rest = text.substr(static_cast<std::size_t>(end - text.data()));
-    for (const unit& each : units)
-        if (error == std::errc{} && rest == each.name && value >= 0 && value * each.ns < 9e18)
-            return static_cast<std::uint64_t>(std::llround(value * each.ns));
-    return std::nullopt;
-}
-
-std::optional<std::uint64_t> parse_time(std::string_view text, std::uint64_t now_ns)
-{
-    if (!text.empty() && text[0] == '+') {
-        auto delay_ns = parse_seconds(text.substr(1));
-        return delay_ns ? std::optional(now_ns + *delay_ns) : std::nullopt;
-    }
-    return text.find('T') != std::string_view::npos ? parse_date(text) : parse_seconds(text);
-}
-
-std::optional<std::uint16_t> parse_vlan(std::string_view text)
-{
-    auto identifier = take_number(text);
-    std::optional<std::uint64_t> priority = 0;
-    if (!text.empty() && text[0] == ':') {
-        text.remove_prefix(1);
-        priority = take_number(text);
-    }
-    if (!identifier || *identifier > 4095 || !priority || *priority > 7 || !text.empty())
-        return std::nullopt;
-    return static_cast<std::uint16_t>(*priority << 13 | *identifier);
-}
 
 command parse_command_line(int argc, const char* const* argv)
 {

@@ -15,9 +15,10 @@ namespace weftio::replay {
 struct command {
     enum class action { replay, check, say } what = action::replay;
     session_options session;
-    std::string text;   ///< say: what to print
-    int exit_code = 0;  ///< say: then end with this
-    double stats_s = 0; ///< a line every so many seconds; 0: none
+    std::string text;          ///< say: what to print
+    int exit_code = 0;         ///< say: then end with this
+    double stats_s = 0;        ///< a line every so many seconds; 0: none
+    std::string second_port{}; ///< of a split run; empty: none
     bool quiet = false, strict = false;
     std::string json, plot; ///< files to write, `-` is standard output; empty: none
 };

@@ -190,10 +190,18 @@ std::string to_complaints(const run_report& report)
     return report.failure.empty() ? text : text + report.failure + '\n';
 }
 
-std::string to_json(const run_report& report)
+outcome worst_of(const std::vector<run_report>& reports) noexcept
 {
-    json_writer json;
-    json.begin_object();
+    for (outcome each : {outcome::usage, outcome::port_failed, outcome::damaged, outcome::not_sent})
+        if (std::any_of(reports.begin(), reports.end(), [each](const run_report& of) { return of.result() == each; }))
+            return each;
+    return outcome::as_planned;
+}
+
+namespace {
+
+void put_run(json_writer& json, const run_report& report)
+{
     json.value("exit_code", static_cast<int>(report.result()));
     json.value("port", report.port);
     json.value("driver", report.driver);
@@ -226,6 +234,33 @@ std::string to_json(const run_report& report)
         json.value("file", file.path);
         put_damage(json, file.damaged);
         put_file(json, file, report.timed);
+        json.end_object();
+    }
+    json.end_array();
+}
+
+} // namespace
+
+std::string to_json(const run_report& report)
+{
+    json_writer json;
+    json.begin_object();
+    put_run(json, report);
+    json.end_object();
+    return json.text();
+}
+
+std::string to_json(const std::vector<run_report>& reports)
+{
+    if (reports.size() == 1)
+        return to_json(reports[0]);
+    json_writer json;
+    json.begin_object();
+    json.value("exit_code", static_cast<int>(worst_of(reports)));
+    json.begin_array("ports");
+    for (const run_report& report : reports) {
+        json.begin_object();
+        put_run(json, report);
         json.end_object();
     }
     json.end_array();

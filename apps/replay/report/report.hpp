@@ -56,6 +56,10 @@ std::string to_table(const run_report& report);
 /// What went wrong, a line each, for standard error; nothing when nothing did.
 std::string to_complaints(const run_report& report);
 std::string to_json(const run_report& report);
+/// The worst of several runs at once, by the order of `outcome`.
+outcome worst_of(const std::vector<run_report>& reports) noexcept;
+/// Several runs at once: the worst exit code, and each in the array `ports`. Of one run as above.
+std::string to_json(const std::vector<run_report>& reports);
 /// The schedule error over time: the range and the mean of each column, on a logarithmic scale.
 std::string to_svg(const run_report& report);
 

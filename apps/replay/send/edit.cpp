@@ -21,13 +21,6 @@ bool is_tag(const std::uint8_t* type)
     return value == 0x8100 || value == 0x88a8;
 }
 
-/// Whether the first `bits` bits are the same.
-bool same_prefix(const std::uint8_t* a, const std::uint8_t* b, unsigned bits)
-{
-    unsigned whole = bits / 8, rest = bits % 8;
-    return std::equal(a, a + whole, b) && (rest == 0 || (a[whole] ^ b[whole]) >> (8 - rest) == 0);
-}
-
 void put_prefix(std::uint8_t* to, const std::uint8_t* prefix, unsigned bits)
 {
     for (unsigned byte = 0; byte < (bits + 7) / 8; ++byte) {
@@ -62,6 +55,14 @@ void move_address(const ip_packet& packet, std::uint8_t* at, std::uint32_t step)
     replace_address(packet, at, address.data());
 }
 
+} // namespace
+
+bool same_prefix(const std::uint8_t* a, const std::uint8_t* b, unsigned bits)
+{
+    unsigned whole = bits / 8, rest = bits % 8;
+    return std::equal(a, a + whole, b) && (rest == 0 || (a[whole] ^ b[whole]) >> (8 - rest) == 0);
+}
+
 bool parse_prefix(std::string_view text, unsigned bytes, std::array<std::uint8_t, 16>& address, unsigned& bits)
 {
     std::size_t slash = text.find('/');
@@ -73,8 +74,6 @@ bool parse_prefix(std::string_view text, unsigned bytes, std::array<std::uint8_t
     }
     return ::inet_pton(bytes == 4 ? AF_INET : AF_INET6, std::string(text.substr(0, slash)).c_str(), address.data()) == 1;
 }
-
-} // namespace
 
 const char* to_string(skip_reason reason) noexcept
 {

@@ -60,6 +60,10 @@ struct edit_options {
 std::optional<mac_address> parse_mac(std::string_view text);
 /// Reads "10.0.0.0/8=192.168.0.0/16" or the same in IPv6; nothing when it is not.
 std::optional<address_map> parse_address_map(std::string_view text);
+/// Reads "10.0.0.0/8" or "10.0.0.1", of `bytes` bytes, 4 or 16. Returns false when it is not.
+bool parse_prefix(std::string_view text, unsigned bytes, std::array<std::uint8_t, 16>& address, unsigned& bits);
+/// Whether the first `bits` bits are the same.
+bool same_prefix(const std::uint8_t* a, const std::uint8_t* b, unsigned bits);
 /// Reads "80=8080" or "1000-1999=80"; nothing when it is not.
 std::optional<port_map> parse_port_map(std::string_view text);
 /// Reads "64", "+1" or "-1"; nothing when it is not.

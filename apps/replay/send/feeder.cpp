@@ -25,7 +25,7 @@ std::uint64_t file_account::skipped_total() const noexcept
 
 feeder::feeder(conveyor& to, playlist& from, frame_filter& filter, editor& edits, const feed_options& options)
     : to_(to), from_(from), filter_(filter), edits_(edits), options_(options), plan_(options.timing),
-      accounts_(from.paths().size())
+      accounts_(from.paths().size()), splitter_(options.split)
 {
     if (options_.laps)
         to_.stay_in_place();
@@ -128,38 +128,55 @@ feeder::step feeder::feed_stored()
     return step::put;
 }
 
+/// The next frame that passes the filter, and whether it is for this port. One that was found before is found again.
+feeder::found feeder::find_item()
+{
+    while (!has_item_) {
+        if (!from_.next(item_)) {
+            if (!next_pass())
+                return found::none;
+            continue;
+        }
+        if (item_.begins_file)
+            plan_.next_file();
+        has_item_ = filter_.passes(item_.captured);
+        if (!has_item_ && options_.own == side::first)
+            skip(item_.file, skip_reason::filter);
+        if (has_item_)
+            mine_ = options_.split.by == split_options::rule::none || splitter_.side_of(item_.captured) == options_.own;
+    }
+    return mine_ ? found::mine : found::others;
+}
+
+/// Frames for the other port are edited too, so that both ports have one plan.
 feeder::step feeder::feed_read()
 {
-    while (true) {
-        if (!has_item_ && !from_.next(item_)) {
-            if (!next_pass())
-                return step::end;
-            continue;
-        }
-        if (!has_item_ && item_.begins_file)
-            plan_.next_file();
-        if (!has_item_ && !filter_.passes(item_.captured)) {
-            skip(item_.file, skip_reason::filter);
-            continue;
-        }
-        has_item_ = true;
+    for (found item = find_item(); item != found::none; item = find_item()) {
         std::uint8_t* room = to_.reserve(edits_.room_bytes());
         if (!room)
             return step::full;
         has_item_ = false;
         std::uint32_t bytes = 0;
         if (auto reason = edits_.apply(item_.captured, pass_, room, bytes)) {
-            skip(item_.file, *reason);
+            if (item == found::mine)
+                skip(item_.file, *reason);
             continue;
         }
         std::uint64_t offset_ns = plan_.next(item_.captured.time_ns, item_.captured.has_time, bytes);
         if (!within_plan(offset_ns))
             return step::end;
         any_in_pass_ = true;
+        if (item == found::others && ++others_ > 0) {
+            last_offset_ns_ = offset_ns;
+            if (at_limit())
+                break;
+            continue;
+        }
         note(item_);
         put(to_.keep(bytes), bytes, offset_ns, item_.file);
         return step::put;
     }
+    return step::end;
 }
 
 /// Starts the next loop, unless that was the last, or there is nothing in one.
@@ -202,7 +219,7 @@ double feeder::share_planned(bool all) const
     double pass = options_.preload ? ratio(stored_at_, stored_.size()) : from_.share().value_or(0);
     double read =
         pass == 0 || options_.loops == 0 ? 0 : (static_cast<double>(pass_) + pass) / static_cast<double>(options_.loops);
-    return std::max({read, ratio(planned_, options_.limit), ratio(last_offset_ns_, options_.duration_ns)});
+    return std::max({read, ratio(planned_ + others_, options_.limit), ratio(last_offset_ns_, options_.duration_ns)});
 }
 
 void feeder::look_ahead(bool all)

@@ -12,6 +12,7 @@
 #include "send/edit.hpp"
 #include "send/filter.hpp"
 #include "send/plan.hpp"
+#include "send/split.hpp"
 
 namespace weftio::replay {
 
@@ -21,7 +22,9 @@ struct feed_options {
     std::uint64_t limit = 0;       ///< frames; 0: all
     std::uint64_t duration_ns = 0; ///< of the plan, from the anchor; 0: all
     bool preload = false;          ///< read everything once, before the first frame goes
-    bool laps = false;             ///< preloaded and untimed: the kernel goes round by itself
+    split_options split{};         ///< with a rule: frames of `own` are sent, the others only take their time
+    side own = side::first;
+    bool laps = false; ///< preloaded and untimed: the kernel goes round by itself
 };
 
 /// What was to be sent of a file, and what was.
@@ -71,12 +74,14 @@ class feeder {
         bool has_time, begins_file;
     };
     enum class step { put, full, end };
+    enum class found { mine, others, none };
 
     step feed_one();
     step feed_stored();
     step feed_read();
+    found find_item();
     bool next_pass();
-    bool at_limit() const noexcept { return options_.limit != 0 && planned_ >= options_.limit; }
+    bool at_limit() const noexcept { return options_.limit != 0 && planned_ + others_ >= options_.limit; }
     bool within_plan(std::uint64_t offset_ns) const noexcept
     {
         return options_.duration_ns == 0 || offset_ns < options_.duration_ns;
@@ -101,9 +106,10 @@ class feeder {
     std::vector<stored_frame> stored_;
     std::size_t stored_at_ = 0;
     playlist::item item_;
-    bool has_item_ = false;
+    splitter splitter_;
+    bool has_item_ = false, mine_ = true;
     bool any_in_pass_ = false;
-    std::uint64_t pass_ = 0, planned_ = 0, last_offset_ns_ = 0;
+    std::uint64_t pass_ = 0, planned_ = 0, last_offset_ns_ = 0, others_ = 0;
     std::chrono::steady_clock::time_point end_{}; ///< of an untimed run with a duration
     std::atomic<std::uint64_t> expected_frames_{0}, expected_ns_{0}, next_ns_{0};
     std::atomic<bool> finished_{false};

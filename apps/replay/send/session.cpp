@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <future>
+#include <mutex>
 #include <thread>
 
 #include "send/port_watch.hpp"
@@ -18,7 +21,10 @@ constexpr auto turn = std::chrono::microseconds(500);
 class session {
  public:
     session(const session_options& options, std::atomic<bool>& stop);
-    run_report run(const std::function<void(const progress&)>& look);
+    /// Everything before the first frame can go.
+    void prepare();
+    /// @param anchor_ns  UTC of the start of the plan; 0: as soon as it can
+    run_report run(std::uint64_t anchor_ns, const std::function<void(const progress&)>& look);
 
  private:
     bool timed() const noexcept { return options_.feed.timing.by != pace::top_speed; }
@@ -110,14 +116,24 @@ void session::fail(std::string why)
     stop_.store(true, std::memory_order_relaxed);
 }
 
-run_report session::run(const std::function<void(const progress&)>& look)
+std::uint64_t anchor_of(const session_options& options)
+{
+    bool timed = options.feed.timing.by != pace::top_speed;
+    return options.start_at_ns != 0 ? options.start_at_ns : utc_now_ns() + (timed ? lead_ns : 0);
+}
+
+void session::prepare()
 {
     if (std::string trouble = watch_.trouble(); !trouble.empty())
         fail(trouble);
     if (options_.feed.preload && !stop_ && !feeder_.preload(stop_) && !stop_)
         fail("weftio-replay: the files do not fit the room for preloading; leave out --preload-pcap");
     conveyor_.start();
-    conveyor_.set_anchor(options_.start_at_ns != 0 ? options_.start_at_ns : utc_now_ns() + (timed() ? lead_ns : 0));
+}
+
+run_report session::run(std::uint64_t anchor_ns, const std::function<void(const progress&)>& look)
+{
+    conveyor_.set_anchor(anchor_ns);
     send(look);
     return report();
 }
@@ -234,13 +250,71 @@ run_report session::report() const
     return made;
 }
 
+progress sum_of(const progress& one, const progress& other)
+{
+    progress sum = one.actual_ns >= other.actual_ns ? one : other;
+    sum.elapsed_ns = std::max(one.elapsed_ns, other.elapsed_ns);
+    sum.sent = one.sent + other.sent;
+    sum.sent_bytes = one.sent_bytes + other.sent_bytes;
+    sum.late = one.late + other.late;
+    const progress& sooner = one.next_in_ns <= other.next_in_ns ? one : other;
+    sum.next_ns = sooner.next_ns;
+    sum.next_in_ns = sooner.next_in_ns;
+    sum.share = std::min(one.share, other.share);
+    return sum;
+}
+
 } // namespace
 
 run_report replay_files(const session_options& options, std::atomic<bool>& stop,
                         const std::function<void(const progress&)>& look)
 {
     session made(options, stop);
-    return made.run(look);
+    made.prepare();
+    return made.run(anchor_of(options), look);
+}
+
+std::vector<run_report> replay_split(const session_options& options, const std::string& second_port, std::atomic<bool>& stop,
+                                     const std::function<void(const progress&)>& look)
+{
+    session_options others = options;
+    others.port = second_port;
+    others.feed.own = side::second;
+    std::array<std::atomic<bool>, 2> stops{};
+    session first(options, stops[0]), second(others, stops[1]);
+    first.prepare();
+    second.prepare();
+    const std::uint64_t anchor_ns = anchor_of(options);
+    std::mutex shared;
+    std::array<progress, 2> latest{};
+    std::vector<run_report> reports(2);
+    auto start = [&](session& each, std::size_t at) {
+        return std::async(std::launch::async, [&, at] {
+            reports[at] = each.run(anchor_ns, [&, at](const progress& now) {
+                std::lock_guard guard(shared);
+                latest[at] = now;
+            });
+            if (!reports[at].failure.empty())
+                stops[1 - at] = true;
+            std::lock_guard guard(shared); // what was sent since the last look counts until the other ends
+            latest[at].sent = reports[at].total.frames.sent;
+            latest[at].sent_bytes = reports[at].total.frames.sent_bytes;
+            latest[at].share = 1;
+        });
+    };
+    std::array<std::future<void>, 2> running{start(first, 0), start(second, 1)};
+    for (std::future<void>& each : running) {
+        while (each.wait_for(turn) != std::future_status::ready) {
+            if (stop)
+                stops[0] = stops[1] = true;
+            std::unique_lock guard(shared);
+            progress now = sum_of(latest[0], latest[1]);
+            guard.unlock();
+            look(now);
+        }
+        each.get();
+    }
+    return reports;
 }
 
 } // namespace weftio::replay

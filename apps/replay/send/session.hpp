@@ -46,4 +46,9 @@ struct progress {
 run_report replay_files(const session_options& options, std::atomic<bool>& stop,
                         const std::function<void(const progress&)>& look);
 
+/// The same through two ports with one anchor: what `options.feed.split` sorts to the second goes through `second_port`. Returns
+/// a report for each. A port that fails stops both.
+std::vector<run_report> replay_split(const session_options& options, const std::string& second_port, std::atomic<bool>& stop,
+                                     const std::function<void(const progress&)>& look);
+
 } // namespace weftio::replay

@@ -96,6 +96,11 @@ TEST(CommandLine, MistakesAreRefusedWithExitCode1)
         {"--ttl", "256", "a", "null"},
         {"--ttl=--1", "a", "null"},
         {"--dscp", "64", "a", "null"},
+        {"--split", "client", "a", "null"},
+        {"--port2", "null", "a", "null"},
+        {"--split", "left", "--port2", "null", "a", "null"},
+        {"--split", "port", "--port2", "null", "-K", "a", "null"},
+        {"--split", "port", "--port2", "null", "-", "null"},
         {"--no-such-option", "a", "null"},
     };
     for (const auto& words : wrong) {
@@ -132,8 +137,8 @@ TEST(Help, FitsAScreenAndNamesEveryOption)
           "--topspeed", "--start-at",     "--max-gap",  "--loop",  "--limit",      "--duration",      "--dst-mac",
           "--src-mac",  "--vlan-push",    "--vlan-pop", "--map",   "--unique-ip",  "--fix-checksums", "--mtu-trunc",
           "--mtu-skip", "--stats",        "--quiet",    "--json",  "--plot",       "--late-after",    "--device",
-          "--filter",   "--port-map",     "--ttl",      "--dscp",  "--lanes",      "--mtu",           "--core",
-          "--busy",     "--realtime",     "--help"})
+          "--split",    "--filter",       "--port-map", "--ttl",   "--dscp",       "--lanes",         "--mtu",
+          "--core",     "--busy",         "--realtime", "--help"})
         EXPECT_NE(help_text().find(option), std::string_view::npos) << option;
     EXPECT_EQ(parse({"-h"}).exit_code, 0);
 }
