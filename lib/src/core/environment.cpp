@@ -86,10 +86,9 @@ std::string any_core(const cpu_set_t& allowed)
 
 std::vector<std::string> eal_arguments(bool pci, const std::vector<std::string>& extra, const cpu_set_t& allowed)
 {
-    std::vector<std::string> arguments{"weftio",          "--iova-mode=va", "--lcores",
-                                       any_core(allowed), "--file-prefix",  file_prefix()};
-    if (!pci)
-        arguments.emplace_back("--no-pci");
+    std::vector<std::string> arguments{"weftio", "--lcores", any_core(allowed), "--file-prefix", file_prefix()};
+    if (!pci) // else EAL looks whether there is an IOMMU
+        arguments.insert(arguments.end(), {"--iova-mode=va", "--no-pci"});
     // Both ways leave no file behind; EAL refuses --in-memory together with --no-huge.
     std::vector<std::string> memory{"--in-memory"};
     if (!hugepages_free())

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -45,6 +46,7 @@ class device_backend {
     struct allocation {
         void* cpu = nullptr;
         void* device = nullptr;
+        std::span<const std::byte> arena{}; ///< whole pages around it that are the device's own too; empty: none are known
     };
 
     virtual ~device_backend() = default;
@@ -81,6 +83,8 @@ struct memory_block {
             owner->release(at, kind);
     }
     const std::byte* begin() const noexcept { return static_cast<const std::byte*>(at.cpu); }
+    /// What a NIC is told of, so that blocks side by side cost it one mapping.
+    std::span<const std::byte> pages() const noexcept { return at.arena.empty() ? std::span(begin(), bytes) : at.arena; }
 
     std::shared_ptr<device_backend> owner;
     device_backend::allocation at;

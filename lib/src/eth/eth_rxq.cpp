@@ -93,7 +93,7 @@ class eth_rxq_life final : public detail::lifeline {
     std::uint32_t slot_bytes_, stride_bytes_;
     ring_layout layout_;
     memory ring_, slots_; ///< slots as the NIC fills them
-    nic::memory_place slots_place_{slots_.block()};
+    nic::memory_place slots_place_{nic_->take_up(slots_.block())};
     memory landed_; ///< where kernels read them, when that is elsewhere
     memory control_, handle_;
     nic::staging_target staged_;
@@ -125,7 +125,8 @@ nic::rx_ring eth_rxq_life::begin()
                                  .device_base = reinterpret_cast<std::uint64_t>(slots_.device_address()),
                                  .bytes = slots_.bytes(),
                                  .rights = {},
-                                 .owner = 0});
+                                 .owner = 0,
+                                 .lendable = slots_place_.front().lendable});
     fresh_ring();
     return {.completions = at<weftio_cqe>(ring_.cpu_address(), 0),
             .dbrec = at<std::uint32_t>(ring_.cpu_address(), layout_.dbrec),

@@ -8,14 +8,16 @@
 namespace weftio {
 
 struct memory_region::state {
-    state(std::shared_ptr<nic::soft_port> port, const memory& memory) : nic(std::move(port)), place{memory.block()} {}
+    state(std::shared_ptr<nic::soft_port> port, const memory& memory)
+        : nic(std::move(port)), place(nic->take_up(memory.block()))
+    {}
     ~state()
     {
         if (key != 0)
             nic->forget_key(key);
         nic->let_go(std::move(place));
     }
-    const detail::memory_block& block() const { return *place.front(); }
+    const detail::memory_block& block() const { return *place.front().block; }
 
     std::shared_ptr<nic::soft_port> nic;
     nic::memory_place place;
@@ -38,7 +40,8 @@ memory_region::memory_region(const port& port, const memory& memory)
                                                .device_base = reinterpret_cast<std::uint64_t>(memory.device_address()),
                                                .bytes = memory.bytes(),
                                                .rights = {},
-                                               .owner = 0});
+                                               .owner = 0,
+                                               .lendable = made->place.front().lendable});
     });
     state_ = std::move(made);
 }

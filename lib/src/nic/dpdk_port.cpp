@@ -1,5 +1,7 @@
 #include <fmt/format.h>
+#include <rte_bus.h>
 #include <rte_dev.h>
+#include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf.h>
@@ -10,6 +12,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <chrono>
 #include <cstdio>
@@ -22,6 +25,7 @@
 
 #include "core/environment.hpp"
 #include "core/log.hpp"
+#include "nic/dma_mapping.hpp"
 #include "nic/left_behind.hpp"
 #include "nic/soft_port.hpp"
 #include "weftio/error.hpp"
@@ -39,6 +43,13 @@ constexpr unsigned pool_cache = 256;
 constexpr unsigned copy_mbufs = 511;        // frames that cannot be sent from where they lie
 constexpr std::uint16_t copy_bytes = 16384; // the longest frame there is
 constexpr std::uint16_t descriptors = 1024;
+// A NIC's driver may keep as many sent mbufs as its ring has entries: there must be more copies.
+constexpr unsigned nic_copy_mbufs = 1023;
+constexpr std::uint16_t nic_tx_descriptors = 512;
+
+/// The driver that gives sent mbufs back in a burst, of however many frames, and not when it is asked.
+constexpr std::string_view looks_in_bursts = "net_vmxnet3";
+
 constexpr std::uint32_t tagged_header_bytes = RTE_ETHER_HDR_LEN + 2 * RTE_VLAN_HLEN;
 /// Of a frame in a ring of AF_PACKET (TPACKET_V2), what lies before a received packet: header, address, padding.
 constexpr std::uint32_t ring_header_bytes = 66;
@@ -254,6 +265,7 @@ void dpdk_port::configure(std::string_view spec, const port_options& options)
     if (ring_frame_bytes_ != 0)
         most_mtu_ = std::min(most_mtu_, ring_frame_bytes_ - ring_header_bytes - tagged_header_bytes - 1);
     require_queues(spec, info, queue_count_);
+    find_reach(info);
     make_pools(spec, info);
 
     rte_eth_conf configuration{};
@@ -269,6 +281,8 @@ void dpdk_port::configure(std::string_view spec, const port_options& options)
         configuration.txmode.offloads |= RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP;
         rte_mbuf_dyn_tx_timestamp_register(nullptr, nullptr); // mlx5 wants it before the port starts
     }
+    if (dma_) // drivers that send chains as well give mbufs back when they are asked, others when their ring is full
+        configuration.txmode.offloads |= info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
     if (int result = rte_eth_dev_configure(id_, queue_count_, queue_count_, &configuration); result != 0)
         fail(spec, "configuring the device", result);
     if (options.mtu != 0)
@@ -278,7 +292,33 @@ void dpdk_port::configure(std::string_view spec, const port_options& options)
     if (int result = rte_eth_dev_start(id_); result != 0)
         fail(spec, "starting the device", result);
     started_ = true;
+    if (dma_ && driver_ != looks_in_bursts)
+        lends_ = lends_ && rte_eth_tx_done_cleanup(id_, 0, 0) != -ENOTSUP;
     rte_eth_promiscuous_enable(id_); // drivers without it receive everything already
+}
+
+/// Where the device may read frames. Of what is not known, copies are sent: these lie in memory of DPDK's.
+void dpdk_port::find_reach(const rte_eth_dev_info& info) noexcept
+{
+    constexpr std::array<std::string_view, 2> stand_before_others{"net_bonding", "net_failsafe"};
+    if (std::string_view(rte_bus_name(rte_dev_bus(info.device))) == "vdev") {
+        lends_ = std::find(stand_before_others.begin(), stand_before_others.end(), driver_) == stand_before_others.end();
+        return;
+    }
+    dma_ = info.device;
+    lends_ = rte_eal_iova_mode() == RTE_IOVA_VA; // else physical addresses, and pages are scattered
+}
+
+/// Copies count as sent once the driver has them. Drivers that cannot be asked get the time that a ring of frames takes.
+void dpdk_port::wait_for_copies() const noexcept
+{
+    const auto end = std::chrono::steady_clock::now() + (lends_ ? 1000ms : 100ms);
+    while (dma_ && copies_ && rte_mempool_full(copies_) == 0 && std::chrono::steady_clock::now() < end) {
+        for (std::uint16_t queue = 0; queue < queue_count_; ++queue)
+            if (rte_eth_tx_done_cleanup(id_, queue, 0) == -ENOTSUP)
+                rte_eth_tx_burst(id_, queue, nullptr, 0);
+        std::this_thread::sleep_for(1ms);
+    }
 }
 
 void dpdk_port::make_pools(std::string_view spec, const rte_eth_dev_info& info)
@@ -291,7 +331,8 @@ void dpdk_port::make_pools(std::string_view spec, const rte_eth_dev_info& info)
     pool_ = driver_ == "net_af_xdp" ? make_paged_pool(pool_name(id_), mbufs, socket)
                                     : rte_pktmbuf_pool_create(pool_name(id_).c_str(), mbufs, pool_cache, 0,
                                                               static_cast<std::uint16_t>(RTE_PKTMBUF_HEADROOM + room), socket);
-    copies_ = rte_pktmbuf_pool_create(fmt::format("weftio_copy_{}", id_).c_str(), of_all(copy_mbufs, queue_count_), 0, 0,
+    copies_ = rte_pktmbuf_pool_create(fmt::format("weftio_copy_{}", id_).c_str(),
+                                      of_all(dma_ ? nic_copy_mbufs : copy_mbufs, queue_count_), 0, 0,
                                       copy_bytes + RTE_PKTMBUF_HEADROOM, socket);
     if (!pool_ || !copies_)
         fail(spec, "making the packet pools", -rte_errno);
@@ -301,7 +342,7 @@ void dpdk_port::make_pools(std::string_view spec, const rte_eth_dev_info& info)
 
 void dpdk_port::make_queues(std::string_view spec)
 {
-    std::uint16_t rx = descriptors, tx = descriptors;
+    std::uint16_t rx = descriptors, tx = dma_ ? nic_tx_descriptors : descriptors;
     if (int result = rte_eth_dev_adjust_nb_rx_tx_desc(id_, &rx, &tx); result != 0)
         fail(spec, "sizing the driver's rings", result);
     for (std::uint16_t queue = 0; queue < queue_count_; ++queue) {
@@ -348,10 +389,16 @@ int dpdk_port::make_receive_queue(std::uint16_t queue, std::uint16_t entries)
 
 void dpdk_port::take_down() noexcept
 {
-    if (std::exchange(started_, false))
+    if (std::exchange(started_, false)) {
+        wait_for_copies();
         rte_eth_dev_stop(id_);
+    }
     if (std::exchange(ours_, false)) {
         for_each_ring_of(device_, empty);
+        if (const rte_device* device = std::exchange(dma_, nullptr)) {
+            rte_eth_dev_close(id_); // from here on it reads and writes nothing
+            forget_device(*device);
+        }
         if (int result = rte_eal_hotplug_remove(bus_, device_.c_str()); result != 0) {
             rte_eth_dev_close(id_); // so that its driver holds none of the pools below
             detail::log_or_lose(log_level::warning, [&] {
@@ -409,6 +456,8 @@ std::vector<engine_supplies::port_queue> dpdk_port::queues() const
                    .most_mtu = most_mtu_,
                    .file = file_.get(),
                    .copies = copies_,
+                   .bounces = !dma_ && lends_,
+                   .empty_bursts = dma_ && driver_ == looks_in_bursts,
                    .timestamp_offset = -1,
                    .timestamp_flag = 0};
     if (sends_on_time_)

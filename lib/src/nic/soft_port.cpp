@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <span>
+
 #include "core/log.hpp"
 #include "weftio/error.hpp"
 
@@ -59,6 +61,25 @@ void soft_port::require_sending() const
                                                      spec_));
 }
 
+memory_place soft_port::take_up(std::shared_ptr<const detail::memory_block> block) const
+{
+    memory_place place(1);
+    frame_memory& memory = place.front();
+    memory.block = std::move(block);
+    memory.lendable = device_.lends();
+    if (rte_device* device = device_.reads_by_itself(); device && memory.lendable)
+        try {
+            const std::span<const std::byte> pages = memory.block->pages();
+            memory.mapping = std::make_unique<dma_mapping>(*device, pages.data(), pages.size());
+        } catch (const error& reason) {
+            memory.lendable = false;
+            detail::log(
+                log_level::warning,
+                fmt::format("weftio: port {}: frames in this memory are copied when they are sent: {}", spec_, reason.what()));
+        }
+    return place;
+}
+
 void soft_port::forget_key(std::uint32_t key) noexcept
 {
     engines_.between_all_turns([&] { keys_.remove(key); });
@@ -83,7 +104,7 @@ void soft_port::free_what_came_back() noexcept
 void soft_port::let_go(memory_place memory) noexcept
 {
     free_what_came_back();
-    const detail::memory_block& block = *memory.front();
+    const detail::memory_block& block = *memory.front().block;
     unsigned unused = 0; // engines, the first ones: what one is seen not to use, none hands to its driver any more
     auto ask = [&] {
         while (unused != engines_.count() &&

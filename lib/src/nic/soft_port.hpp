@@ -18,6 +18,7 @@
 #include "nic/xdp_objects.hpp"
 #include "weftio/port.hpp"
 
+struct rte_device;
 struct rte_eth_dev_info;
 struct rte_mempool;
 
@@ -46,8 +47,14 @@ class dpdk_port {
     /// Of each port queue: what a send queue needs to know of it, and what lets receive queues lend their slots to the driver,
     /// if that suits it.
     std::vector<engine_supplies::port_queue> queues() const;
+    /// Whether the device may read frames where they lie, once it has been told of the memory.
+    bool lends() const noexcept { return lends_; }
+    /// The device that has to be told of memory; nullptr when none has.
+    rte_device* reads_by_itself() const noexcept { return dma_; }
 
  private:
+    void find_reach(const rte_eth_dev_info& info) noexcept;
+    void wait_for_copies() const noexcept;
     void probe(std::string_view spec, const port_candidate& candidate);
     void configure(std::string_view spec, const port_options& options);
     void make_pools(std::string_view spec, const rte_eth_dev_info& info);
@@ -63,6 +70,8 @@ class dpdk_port {
     bool comes_back_ = false; ///< what was not to be had is on its way back from a port before
     std::string device_, driver_;
     bool sends_on_time_ = false; ///< the driver keeps timestamps of mbufs
+    rte_device* dma_ = nullptr;  ///< a device on a bus, which reads memory by itself
+    bool lends_ = true;
     rte_mempool *pool_ = nullptr, *copies_ = nullptr;
     std::vector<std::unique_ptr<rx_pool>> lending_pools_; ///< what its queues take from instead of pool_, if that suits it
     nic::xdp_objects xdp_objects_;                        ///< that came with the driver's queues
@@ -94,6 +103,9 @@ class soft_port {
     void require_engine(std::string_view who, unsigned engine) const;
     /// Throws weftio::error errc::not_supported when nothing can be sent on the port.
     void require_sending() const;
+    /// Memory that frames are to be sent from: tells the device of it, if it must be told. What it cannot be told of is copied
+    /// when it is sent; a line in the log says why.
+    memory_place take_up(std::shared_ptr<const detail::memory_block> block) const;
     /// The NIC refuses `key` from now on.
     void forget_key(std::uint32_t key) noexcept;
     /// Lets memory of the NIC's go once no frame lies in it that is on its way out. Waits for that, at most a second; then the

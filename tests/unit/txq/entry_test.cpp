@@ -78,7 +78,7 @@ TEST_F(Entry, TakesAFrameOfOnePointerSegment)
     ASSERT_EQ(take(send_entry({ethernet_segments(), memory_part(100, 1000)})), refusal::none);
     EXPECT_EQ(entry.blocks(), 1u);
     EXPECT_FALSE(entry.event);
-    EXPECT_FALSE(pieces.in_entry);
+    EXPECT_FALSE(pieces.must_be_copied);
     EXPECT_EQ(pieces.bytes, 1000u);
     EXPECT_EQ(gathered(), memory_bytes(100, 1000));
 }
@@ -106,7 +106,7 @@ TEST_F(Entry, TakesInlineSegmentsOfAnySize)
     for (std::uint32_t size = 1; size <= 900; ++size) {
         ASSERT_EQ(take(send_entry({ethernet_segments(), inline_data(memory_bytes(1, size))})), refusal::none) << size;
         ASSERT_EQ(gathered(), memory_bytes(1, size)) << size;
-        ASSERT_TRUE(pieces.in_entry);
+        ASSERT_TRUE(pieces.must_be_copied);
     }
 }
 

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include <fmt/format.h>
-#include <sys/mman.h>
 
 #include "core/log.hpp"
 #include "device/backend.hpp"
+#include "device/cpu/arenas.hpp"
 #include "device/cpu/lane_order.hpp"
 #include "device/cpu/launch.hpp"
 #include "device/cpu/stack_pool.hpp"
@@ -77,38 +77,47 @@ class cpu_device final : public device_backend {
     const std::string name_ = "cpu";
     const std::optional<std::uint64_t> shuffle_seed_;
     stack_pool stacks_;
+    arenas arenas_;
     std::mutex mutex_;          ///< of what follows
     bool keeps_memory_ = false; ///< a kernel was left behind and may still use any of it
     std::vector<void*> kept_;   ///< released since
 };
 
+/// What NICs read lies in arenas, whose pages nothing else has a part of.
 device_backend::allocation cpu_device::allocate(std::size_t bytes, std::size_t alignment, memory_kind kind)
 {
-    constexpr std::size_t cache_line = 64, huge_page = 2 * 1024 * 1024;
-    bool large = bytes >= huge_page;
+    constexpr std::size_t cache_line = 64;
+    arenas::block made;
     void* memory = nullptr;
 
-    if (bytes > std::numeric_limits<std::ptrdiff_t>::max() / 2 ||
-        posix_memalign(&memory, std::max(alignment, large ? huge_page : cache_line), bytes) != 0)
+    if (bytes <= std::numeric_limits<std::ptrdiff_t>::max() / 2) {
+        if (kind == memory_kind::cpu_device)
+            memory = (made = arenas_.allocate(bytes, alignment)).address;
+        else if (posix_memalign(&memory, std::max(alignment, cache_line), bytes) != 0)
+            memory = nullptr;
+    }
+    if (!memory)
         throw error(errc::out_of_memory,
                     fmt::format("weftio: CPU device: cannot allocate {} bytes of memory of kind {}; ask for less", bytes,
                                 to_string(kind)));
-    if (large) // in huge pages where the system has them: one fault instead of 512, and as much less to look up
-        madvise(memory, bytes, MADV_HUGEPAGE);
     std::memset(memory, 0, bytes);
-    return {.cpu = kind == memory_kind::device ? nullptr : memory, .device = memory};
+    return {.cpu = kind == memory_kind::device ? nullptr : memory, .device = memory, .arena = made.arena};
 }
 
 void cpu_device::release(const allocation& allocation, memory_kind) noexcept
 {
     std::scoped_lock lock(mutex_);
-    if (!keeps_memory_)
+    if (!allocation.arena.empty()) {
+        if (!keeps_memory_)
+            arenas_.release(allocation.device); // else they have it to the end
+    } else if (!keeps_memory_) {
         std::free(allocation.device);
-    else
+    } else {
         try {
             kept_.push_back(allocation.device);
         } catch (const std::bad_alloc&) { // then nobody frees it
         }
+    }
 }
 
 void cpu_device::keep_memory_from_now_on()

@@ -45,7 +45,7 @@ refusal take_segment(const entry& entry, const key_table& keys, std::size_t& at,
             return refusal::wrong_size;
         bytes = reinterpret_cast<const std::byte*>(&entry.words[at * words_per_segment + 1]);
         at += segments_for(count + 4);
-        out.in_entry = true;
+        out.must_be_copied = true;
     } else {
         std::uint64_t length = count == 0 ? std::uint64_t{1} << 31 : count;
         std::uint32_t key = weftio_swap32(data.lkey_be);
@@ -78,7 +78,7 @@ refusal take_ethernet(const entry& entry, std::size_t& at, frame_pieces& out) no
     if (inlined != 0) {
         out.pieces[out.count++] = {reinterpret_cast<const std::byte*>(&entry.words[at * words_per_segment]) + 14, inlined};
         out.bytes += inlined;
-        out.in_entry = true;
+        out.must_be_copied = true;
     }
     at += 1 + more;
     return refusal::none;
@@ -179,7 +179,7 @@ refusal gather(const entry& entry, const key_table& keys, std::uint32_t mtu, fra
 {
     const std::uint32_t longest = mtu + ethernet_header_bytes;
     out.count = out.bytes = 0;
-    out.in_entry = false;
+    out.must_be_copied = false;
     std::size_t at = 1;
     refusal reason = take_ethernet(entry, at, out);
     while (reason == refusal::none && at < entry.segments && out.bytes <= longest + most_vlan_tags * vlan_tag_bytes)

@@ -103,7 +103,7 @@ struct frame_pieces {
     std::array<frame_piece, entry::most_segments> pieces;
     std::uint32_t count = 0;
     std::uint32_t bytes = 0;
-    bool in_entry = false; ///< some of it lies in the copy, which does not last
+    bool must_be_copied = false; ///< some of it lies in the copy, which does not last, or where the device does not read
 };
 
 /// Finds and checks every byte of a SEND. @param mtu  of the port: a frame has an Ethernet header and at most two VLAN tags

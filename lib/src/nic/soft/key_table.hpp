@@ -21,6 +21,7 @@ struct key_entry {
     std::uint64_t bytes = 0;
     key_rights rights;
     std::uint64_t owner = 0; ///< protection domain: 0 for everybody at this NIC
+    bool lendable = true;    ///< the port's device reads these bytes at the addresses that the engine finds them at
 
     /// Whether all of `count` bytes at device address `address` are inside.
     bool holds(std::uint64_t address, std::uint64_t count) const noexcept

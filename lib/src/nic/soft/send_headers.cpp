@@ -54,8 +54,8 @@ send_pool::~send_pool()
         frames += kept.lent();
         bytes += kept.depth * sizeof(send_header);
     }
-    for (const auto& block : lent_->memory)
-        bytes += block->bytes;
+    for (const frame_memory& memory : lent_->memory)
+        bytes += memory.block->bytes;
     if (frames == 0)
         return;
     detail::log_or_lose(log_level::warning, [&] {

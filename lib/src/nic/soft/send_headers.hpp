@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "device/backend.hpp"
+#include "nic/dma_mapping.hpp"
 #include "nic/left_behind.hpp"
 #include "nic/soft/bare_pool.hpp"
 #include "nic/soft/entry.hpp"
@@ -100,8 +101,15 @@ class lent_headers {
     const void* const source_ = source;
 };
 
-/// Memory that frames lie in. A list of one element, because keeping it must need no memory.
-using memory_place = std::list<std::shared_ptr<const detail::memory_block>>;
+/// Memory that frames lie in, as a port uses it.
+struct frame_memory {
+    std::shared_ptr<const detail::memory_block> block;
+    std::unique_ptr<dma_mapping> mapping; ///< nullptr: the device has not been told of it; ends before the block
+    bool lendable = true;                 ///< see key_entry
+};
+
+/// A list of one element, because keeping it must need no memory.
+using memory_place = std::list<frame_memory>;
 
 /// The pool that headers are said to be of. Drivers that put mbufs back without a look at their references find it too.
 ///
@@ -131,7 +139,7 @@ class send_pool {
         memory_place out;
         for (auto each = lent_->memory.begin(); each != lent_->memory.end();) {
             auto next = std::next(each);
-            if (unused(**each))
+            if (unused(*each->block))
                 out.splice(out.end(), lent_->memory, each);
             each = next;
         }

@@ -28,8 +28,8 @@ unsigned sender::turn(std::uint32_t most, bool busy)
         refuse(refusal::file_failed, static_cast<std::uint32_t>(wire_.file->failure()));
     // Drivers with a ring of their own look at what they have sent when they are given more: with nothing to give, they are
     // asked.
-    if (moved == 0 && waits_for_driver && !port_lost_)
-        rte_eth_tx_done_cleanup(wire_.port, wire_.queue, 0);
+    if (moved == 0 && waits_for_driver)
+        ask_driver();
     return moved;
 }
 
@@ -58,6 +58,17 @@ void sender::limit_mtu(std::uint32_t mtu) noexcept
     for (place& place : places_)
         if (place.queue)
             place.queue->go_through(wire_); // the same port queue, at any time
+}
+
+/// Drivers that free at once have no such function, and need it not.
+void sender::ask_driver() const noexcept
+{
+    if (port_lost_)
+        return;
+    if (wire_.empty_bursts)
+        rte_eth_tx_burst(wire_.port, wire_.queue, nullptr, 0);
+    else
+        rte_eth_tx_done_cleanup(wire_.port, wire_.queue, 0);
 }
 
 void sender::look_at_doorbells(std::size_t most) noexcept
@@ -171,15 +182,13 @@ bool sender::settled(std::uint32_t number)
 
 void sender::collect(std::uint32_t number)
 {
-    if (!port_lost_)
-        rte_eth_tx_done_cleanup(wire_.port, wire_.queue, 0); // drivers that free at once do not have it, and need it not
+    ask_driver();
     queue(number).collect();
 }
 
 bool sender::uses(const std::byte* begin, std::size_t bytes) const
 {
-    if (!port_lost_)
-        rte_eth_tx_done_cleanup(wire_.port, wire_.queue, 0);
+    ask_driver();
     return pool_.uses(begin, bytes) || std::any_of(places_.begin(), places_.end(), [&](const auto& place) {
                return place.queue && place.queue->uses(begin, bytes);
            });

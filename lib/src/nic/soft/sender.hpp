@@ -92,6 +92,7 @@ class sender {
 
     void refuse(refusal reason, std::uint32_t detail);
     void collect(std::uint32_t number);
+    void ask_driver() const noexcept;
     void look_at_doorbells(std::size_t most) noexcept;
     void lay_down(std::size_t awake) noexcept;
 

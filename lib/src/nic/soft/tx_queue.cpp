@@ -94,7 +94,7 @@ std::uint32_t tx_queue::execute_plain(std::uint32_t most)
     const std::uint32_t* block = &ring.words[std::size_t{slot} * 16];
     const std::uint32_t key = weftio_swap32(weftio_load_relaxed_u32(block + 9));
     const key_entry* found = keys_.find(key);
-    if (!found)
+    if (!found || !found->lendable)
         return 0;
     const key_entry region = *found; // copies, here and above: what is written below could be these, for all the compiler knows
     std::uint64_t start = plain_start(ring, first);
@@ -208,7 +208,7 @@ bool tx_queue::send(const entry& entry, std::uint32_t index)
         return false;
     bool plain = pieces_.count == 1 && !asks_for_checksums(entry);
     rte_mbuf* mbuf = &head.mbuf;
-    if (plain && !pieces_.in_entry && pieces_.bytes >= shortest_frame)
+    if (plain && !pieces_.must_be_copied && pieces_.bytes >= shortest_frame)
         head.lend(pieces_.pieces[0].bytes, pieces_.bytes);
     else
         mbuf = copied(entry, pieces_, head);
@@ -224,7 +224,7 @@ bool tx_queue::send(const entry& entry, std::uint32_t index)
 rte_mbuf* tx_queue::copied(const entry& entry, const frame_pieces& pieces, send_header& head)
 {
     std::uint32_t bytes = std::max(pieces.bytes, shortest_frame);
-    bool small = bytes <= send_header::bounce_bytes;
+    bool small = wire_.bounces && bytes <= send_header::bounce_bytes;
     if (small)
         head.lend(head.bounce.data(), bytes);
     rte_mbuf* mbuf = small ? &head.mbuf : rte_pktmbuf_alloc(wire_.copies);

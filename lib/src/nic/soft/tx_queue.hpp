@@ -32,6 +32,8 @@ struct wire {
     capture_writer* file = nullptr;      ///< takes the frames instead of the driver, if there is one
     int ring_socket = -1;                ///< of net_af_packet: see send_ring()
     rte_mempool* copies = nullptr; ///< mbufs for frames that cannot be sent from where they lie; one holds the longest frame
+    bool bounces = true;           ///< the device reads the memory of headers
+    bool empty_bursts = false;     ///< the driver looks at what it has sent in a burst only, also in one of no frame
     int timestamp_offset = -1;     ///< hardware sends on time: where an mbuf says when
     std::uint64_t timestamp_flag = 0;
 };
