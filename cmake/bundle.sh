@@ -12,7 +12,10 @@ trap 'rm -rf "$stage"' EXIT
 root=$stage/weftio
 mkdir -p "$root/bin" "$root/lib/dpdk-pmds"
 
-find "$build/samples" "$build/apps" "$build/bench" "$build/tests" -maxdepth 1 -type f -perm -u+x ! -name '*.so*' \
+for folder in samples apps bench tests; do
+    [ ! -d "$build/$folder" ] || folders+=("$build/$folder") # benches may not be built
+done
+find "${folders[@]}" -maxdepth 1 -type f -perm -u+x ! -name '*.so*' \
     -exec cp {} "$root/bin/" \;
 [ -f "$root/bin/gpu_test" ] && mv "$root/bin/gpu_test" "$root/bin/weftio-gpu-test"
 [ -f "$root/bin/gpu_bench" ] && mv "$root/bin/gpu_bench" "$root/bin/weftio-gpu-bench"
@@ -21,7 +24,9 @@ if [ -n "${WEFTIO_BUNDLE_ONLY:-}" ]; then
 fi
 
 pmds=$(ls -d /usr/lib/x86_64-linux-gnu/dpdk/pmds-* | head -n 1)
-for driver in bus_vdev bus_pci mempool_ring net_null net_ring net_pcap net_tap net_af_packet net_af_xdp net_memif net_virtio; do
+nics='atlantic axgbe bnxt cxgbe e1000 ena enic fm10k hns3 i40e iavf ice igc ionic ixgbe mlx4 mlx5 netvsc ngbe nfp qede sfc txgbe virtio vmxnet3'
+for driver in bus_vdev bus_pci bus_auxiliary bus_vmbus mempool_ring net_null net_ring net_pcap net_tap net_af_packet net_af_xdp \
+    net_memif net_bonding $(printf 'net_%s ' $nics); do
     # One file, two names: drivers need each other as libraries, and a second copy would register everything twice.
     for file in "$pmds"/librte_$driver.so.*.*; do
         [ -f "$file" ] || continue

@@ -1,0 +1,148 @@
+#!/usr/bin/env bash
+# NICs that read and write memory by themselves: in a QEMU guest (no KVM) Debian's own kernel binds a virtio, an e1000e and a vmxnet3 NIC
+# to vfio-pci behind an emulated IOMMU, or without one to uio_pci_generic, and programs of a bundle use it. A DMA to memory that the
+# NIC was not told of is a fault that the kernel reports. No root needed, nor hugepages here: the guest has its own.
+#
+#   WEFTIO_LONG=1 tests/scripts/nics.sh BUILD_DIR [NIC[:no-iommu]...]
+#
+# The first run downloads some 100 MB of Debian packages (kernel, busybox, QEMU if it is not installed), and unpacks them in
+# $WEFTIO_GUEST, or ~/.cache/weftio-guest.
+set -uo pipefail
+. "$(dirname "$0")/checks.bash"
+build=$(realpath "$1") cache=${WEFTIO_GUEST:-${XDG_CACHE_HOME:-$HOME/.cache}/weftio-guest}
+cases=("${@:2}")
+((${#cases[@]})) || cases=(virtio e1000e vmxnet3 virtio:no-iommu e1000e:no-iommu vmxnet3:no-iommu)
+repository=$(realpath "$(dirname "$0")/../..")
+programs='produce_send|simple_receive|send_wait_time|weftio-replay'
+[ -n "${WEFTIO_LONG:-}" ] || skip "NICs behind an IOMMU in a guest (takes minutes: WEFTIO_LONG=1)"
+for program in samples/{produce_send,simple_receive,send_wait_time} apps/weftio-replay; do
+    [ -x "$build/$program" ] || skip "NICs in a guest: $program is not built"
+done
+for tool in tshark; do
+    [ -n "$(command -v $tool)" ] || skip "NICs in a guest: $tool is not installed"
+done
+
+# unpack FOLDER PACKAGE...: Debian packages, unpacked there and never installed; the folder appears only when it is complete.
+unpack() {
+    local folder=$cache/$1 package
+    shift
+    [ ! -d "$folder" ] || return 0
+    rm -rf "$folder.new" && mkdir -p "$folder.new/debs"
+    (cd "$folder.new/debs" && apt-get -qq -o APT::Sandbox::User="$(id -un)" download "$@") || skip "NICs in a guest: no download of $*"
+    for package in "$folder.new/debs"/*.deb; do dpkg -x "$package" "$folder.new"; done
+    rm -rf "$folder.new/debs" && mv "$folder.new" "$folder"
+}
+mkdir -p "$cache"
+unpack kernel "$(LC_ALL=C apt-cache depends linux-image-amd64 | awk '/Depends:/ {print $2; exit}')"
+unpack guest busybox-static
+qemu=(qemu-system-x86_64)
+if [ -z "$(command -v qemu-system-x86_64)" ]; then
+    unpack qemu $(LC_ALL=C apt-get -s --no-install-recommends install qemu-system-x86 | awk '$1 == "Inst" {print $2}')
+    qemu=(env LD_LIBRARY_PATH="$cache/qemu/usr/lib/x86_64-linux-gnu:$cache/qemu/lib/x86_64-linux-gnu"
+        "$cache/qemu/usr/bin/qemu-system-x86_64" -L "$cache/qemu/usr/share/qemu" -L "$cache/qemu/usr/share/seabios")
+fi
+busybox=$(echo "$cache"/guest/*bin/busybox) version=$(cd "$cache/kernel/lib/modules" && echo *)
+
+work=$(mktemp -d)
+sender=''
+cleanup() {
+    [ -z "$sender" ] || kill "$sender" 2>/dev/null
+    rm -rf "$work"
+}
+trap cleanup EXIT
+
+# --- What the guest runs ------------------------------------------------------------------------------------------------
+
+root=$work/root
+mkdir -p "$root"/{bin,proc,sys,dev,lib64,lib/x86_64-linux-gnu,w,etc,tmp,var/run}
+WEFTIO_BUNDLE_ONLY=$programs bash "$repository/cmake/bundle.sh" "$build" "$work/bundle.tar.gz" >/dev/null || skip "NICs in a guest: no bundle"
+tar xzf "$work/bundle.tar.gz" -C "$root/w" --strip-components=1
+cp "$repository/lib/src/nic/builtin.pcap" "$root/w/"
+cp "$busybox" "$root/bin/busybox"
+for name in libc.so.6 libm.so.6 libdl.so.2 libpthread.so.0 librt.so.1 libresolv.so.2; do
+    cp -L "/lib/x86_64-linux-gnu/$name" "$root/lib/x86_64-linux-gnu/"
+done
+cp -L /lib64/ld-linux-x86-64.so.2 "$root/lib64/"
+(cd "$cache/kernel" && cp -a --parents "lib/modules/$version"/kernel/drivers/{vfio,uio} "lib/modules/$version/kernel/virt/lib/irqbypass.ko" "$root")
+"$busybox" depmod -b "$root" "$version"
+cat >"$root/init" <<'END'
+#!/bin/busybox sh
+export PATH=/w/bin:/bin HOME=/ nic=0000:00:02.0
+/bin/busybox --install -s /bin
+mount -t proc proc /proc; mount -t sysfs sys /sys; mount -t devtmpfs dev /dev
+mkdir -p /dev/shm /dev/hugepages; mount -t tmpfs shm /dev/shm; mount -t hugetlbfs none /dev/hugepages; ulimit -l unlimited
+chmod 755 /w /w/bin /w/lib; driver=vfio-pci; modprobe vfio-pci; modprobe vfio_iommu_type1
+if [ -z "$(ls /sys/kernel/iommu_groups)" ]; then
+    driver=uio_pci_generic; modprobe uio_pci_generic; echo 400 >/proc/sys/vm/nr_hugepages
+fi
+echo $driver >/sys/bus/pci/devices/$nic/driver_override; echo $nic >/sys/bus/pci/drivers/$driver/bind
+try() { echo "@ $*"; timeout 60 "$@" 2>&1; echo "@ exit $?"; }
+try produce_send -n $nic --count 1000
+try simple_receive -n $nic --count 50 --seconds 30
+try send_wait_time -n $nic -t 20000000
+try weftio-replay -i $nic /w/builtin.pcap
+dmesg | grep -E 'DMAR:.*(fault|Request)'
+echo "@ end"
+poweroff -f
+END
+chmod +x "$root/init"
+(cd "$root" && find . | "$busybox" cpio -o -H newc 2>/dev/null) >"$work/initramfs"
+
+# --- One NIC --------------------------------------------------------------------------------------------------------------
+
+# Datagrams for the guest: what is sent to QEMU's UDP port is a frame on the NIC's cable.
+datagrams() {
+    exec 3>"/dev/udp/127.0.0.1/$1"
+    while sleep 0.05; do # 64 bytes each: Ethernet, IPv4, UDP 2090, 18 bytes
+        printf '%b' '\xff\xff\xff\xff\xff\xff\x02\0\0\0\0\x07\x08\0\x45\0\0\x2e\0\0\0\0\x40\x11\xf7\x66\xc0\xa8\x01\x07\xc0\xa8\x01\x01\x08\x2a\x08\x2a\0\x1a\0\0abcdefghijklmnopqr' >&3
+    done 2>/dev/null
+}
+
+# boot NIC IOMMU: runs the guest; its words go to $work/words, what crossed its cable to $work/wire.pcap.
+boot() {
+    local device=$1 port=$((20000 + RANDOM % 20000)) iommu=()
+    [ "$1" != virtio ] || device=virtio-net-pci,disable-legacy=on${2:+,iommu_platform=on,ats=on} # else it goes round the IOMMU
+    [ -z "$2" ] || iommu=(-device "intel-iommu,caching-mode=on,device-iotlb=on")
+    datagrams "$port" &
+    sender=$!
+    timeout -k 5 400 "${qemu[@]}" -M q35 -accel tcg -cpu max -smp 2 -m 3072 -nodefaults -no-user-config -display none -no-reboot \
+        -kernel "$cache"/kernel/boot/vmlinuz-* -initrd "$work/initramfs" -append "console=ttyS0 quiet panic=-1 mitigations=off no_timer_check ${2:+intel_iommu=on}" \
+        -serial file:"$work/console" "${iommu[@]}" \
+        -netdev "dgram,id=cable,local.type=inet,local.host=127.0.0.1,local.port=$port,remote.type=inet,remote.host=127.0.0.1,remote.port=9" \
+        -device "$device,netdev=cable,addr=02.0,mac=52:54:00:00:00:01,romfile=" \
+        -object filter-dump,id=dump,netdev=cable,file="$work/wire.pcap" </dev/null 2>"$work/qemu"
+    kill "$sender"
+    wait "$sender" 2>/dev/null
+    sender=''
+    tr -d '\r' <"$work/console" | sed -n '/^@ /,$p' >"$work/words"
+    [ -s "$work/words" ] || tail -n 20 "$work/console" "$work/qemu"
+}
+
+# words_of PROGRAM: what it said.
+words_of() { sed -n "/^@ $1 /,/^@ exit/p" "$work/words"; }
+# said_sent PROGRAM: the number of frames that it reports as sent.
+said_sent() { words_of "$1" | sed -n 's/^sent \([0-9]*\),.*/\1/p'; }
+# frames FILTER FIELD: of the frames on the cable.
+frames() { tshark -n -r "$work/wire.pcap" -Y "$1" -T fields -e "$2" 2>/dev/null; }
+# bytes FILE FILTER: of frames, those that a NIC pads left out.
+bytes() { tshark -n -r "$1" -Y "frame.len >= 60 && $2" -x 2>/dev/null | grep -E '^[0-9a-f]{4} '; }
+
+produced='eth.src == 52:54:00:00:00:01 && udp.dstport == 2090' timed='eth.type == 0x88b5' received='eth.src == 02:00:00:00:00:07'
+datagrams_of_produce_send() {
+    awk 'BEGIN {for (n = 0; n < 1000; ++n) {printf "%08x", n; for (at = 4; at < 64; ++at) printf "%02x", (n + at) % 256; print ""}}'
+}
+capture=$repository/lib/src/nic/builtin.pcap
+for each in "${cases[@]}"; do
+    nic=${each%%:*} iommu=yes
+    [ "$nic" = "$each" ] || iommu=''
+    boot "$nic" "$iommu"
+    check "$each: programs end well" "$(printf '@ exit 0\n%.0s' 1 2 3 4)" "$(grep '^@ exit' "$work/words")" || cat "$work/words"
+    check "$each: no access to memory that the NIC was not told of" "" "$(grep DMAR "$work/words" | head -3)"
+    check_has "$each: every frame is said to be sent" "sent 1000, failed 0, flushed 0" "$(words_of produce_send)"
+    check "$each: and crossed the cable once, intact and in order" "$(datagrams_of_produce_send)" "$(frames "$produced" udp.payload)"
+    check "$each: datagrams arrive" 50 "$(words_of simple_receive | grep -c 'Eth src 02:00:00:00:00:07 - Eth dst ff:ff:ff:ff:ff:ff - 60 bytes')"
+    check "$each: timed frames cross the cable" "$(said_sent send_wait_time)" "$(frames "$timed" frame.number | wc -l)"
+    check "$each: a replayed capture crosses the cable" "$(bytes "$capture" frame)" \
+        "$(bytes "$work/wire.pcap" "!($produced) && !($timed) && !($received)")"
+done
+finish
