@@ -166,6 +166,9 @@ struct kernel_report {
 struct watch_options {
     /// A kernel that shows no sign of life for so long has stopped beating. More than a year counts as a year.
     std::chrono::milliseconds period{500};
+    /// OpenCL compiles when a kernel is launched, so there `period` runs from the first sign of life on, and a kernel that shows
+    /// none for so long (or for `period`, if that is longer) is reported. Elsewhere a kernel runs as soon as it is launched.
+    std::chrono::milliseconds start{60'000};
     /// Called once, from the watch's own thread, after the queues have been stopped. It must not touch the running_kernel.
     std::function<void(const kernel_report&)> on_report{};
 };
@@ -199,7 +202,7 @@ class running_kernel {
     /// wait leave a beat, as do 1 in 64 waits for an item of a semaphore that is there already. The other device functions
     /// leave none: a kernel that works on one burst for longer than a period, or only looks whether an entry is done, seems
     /// to hang.
-    /// A kernel from whose queues no beat comes for a period is noticed within two: abort flags go up, the NIC leaves its queues
+    /// A kernel from whose queues no beat comes for a period is noticed within two (see watch_options::start for the first one): abort flags go up, the NIC leaves its queues
     /// alone (posted = completed + flushed), and the report says which block did what last on which queue. A kernel that returns
     /// without having been asked to is reported too. The queues are usable again after their reset().
     /// @throws weftio::error errc::invalid_argument a period below 1 ms, or no queue that could beat
@@ -218,6 +221,7 @@ class running_kernel {
     std::shared_ptr<detail::running_backend> backend_;
     std::vector<weftio_dev_control*> controls_;
     std::vector<std::shared_ptr<detail::lifeline>> lines_;
+    std::uint64_t beats_at_launch_ = 0;
     std::shared_ptr<detail::watchdog> watchdog_;
     bool fault_thrown_ = false;
 };

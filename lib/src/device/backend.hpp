@@ -21,6 +21,8 @@ class running_backend {
     /// Whether the kernel has ended within `bound`; throws weftio::error, at every call, when it ended with a fault.
     /// `bound` may be 0 (look and return) or as large as its type allows; it is not negative.
     virtual bool wait_for(std::chrono::nanoseconds bound) = 0;
+    /// Whether long may pass between launch and the kernel's first step: its compiler works meanwhile.
+    virtual bool starts_late() const noexcept { return false; }
 };
 
 /// Copies to memory of a device, in order, while kernels run. One thread at a time. The destructor waits for what is under way.

@@ -112,13 +112,17 @@ class shared_running final : public detail::running_backend {
         }
     }
 
+    bool starts_late() const noexcept override
+    {
+        std::scoped_lock lock(mutex_);
+        return kernel_ && kernel_->starts_late();
+    }
+
  private:
     void describe(rte_tel_data* dict, const std::string& name, grid shape,
                   const std::vector<std::shared_ptr<detail::lifeline>>& lines)
     {
-        std::uint64_t beats = 0, alive = 0;
-        for (const auto& line : lines)
-            beats += weftio_load_relaxed_u32(&line->control()->beats);
+        std::uint64_t beats = detail::beats_of(lines), alive = 0;
         try {
             alive = !wait_for({});
         } catch (const std::exception&) { // it ended with a fault
@@ -131,7 +135,7 @@ class shared_running final : public detail::running_backend {
         detail::put(dict, "alive", alive);
     }
 
-    std::mutex mutex_;
+    mutable std::mutex mutex_;
     std::shared_ptr<running_backend> kernel_; ///< empty until it is started
     detail::telemetry_row row_;               ///< last to come, first to go
 };
@@ -247,7 +251,8 @@ memory::memory(std::shared_ptr<const detail::memory_block> block)
 // running_kernel
 
 running_kernel::running_kernel(std::shared_ptr<detail::running_backend> backend, const detail::launch_request& request)
-    : name_(request.name), backend_(std::move(backend)), controls_(request.controls), lines_(request.lines)
+    : name_(request.name), backend_(std::move(backend)), controls_(request.controls), lines_(request.lines),
+      beats_at_launch_(detail::beats_of(lines_))
 {}
 
 running_kernel& running_kernel::operator=(running_kernel&& other) noexcept
@@ -259,6 +264,7 @@ running_kernel& running_kernel::operator=(running_kernel&& other) noexcept
     backend_ = std::move(other.backend_);
     controls_ = std::move(other.controls_);
     lines_ = std::move(other.lines_);
+    beats_at_launch_ = other.beats_at_launch_;
     watchdog_ = std::move(other.watchdog_);
     fault_thrown_ = other.fault_thrown_;
     return *this;
@@ -311,7 +317,7 @@ void running_kernel::watch(watch_options options)
                                                         "so nothing would beat; pass the object itself",
                                                         name_));
     const detail::signals_blocked for_its_thread;
-    watchdog_ = std::make_shared<detail::watchdog>(name_, backend_, lines_, std::move(options));
+    watchdog_ = std::make_shared<detail::watchdog>(name_, backend_, lines_, beats_at_launch_, std::move(options));
 }
 
 std::vector<queue_trace> running_kernel::traces() const

@@ -65,9 +65,18 @@ std::string text_of(const std::vector<queue_trace>& traces)
     return text;
 }
 
+std::uint64_t beats_of(const std::vector<std::shared_ptr<lifeline>>& lines) noexcept
+{
+    std::uint64_t sum = 0;
+    for (const auto& line : lines)
+        sum += weftio_load_relaxed_u32(&line->control()->beats);
+    return sum;
+}
+
 watchdog::watchdog(std::string name, std::shared_ptr<running_backend> kernel, std::vector<std::shared_ptr<lifeline>> lines,
-                   watch_options options)
-    : name_(std::move(name)), kernel_(std::move(kernel)), lines_(std::move(lines)), options_(std::move(options))
+                   std::uint64_t beats_at_launch, watch_options options)
+    : name_(std::move(name)), kernel_(std::move(kernel)), lines_(std::move(lines)), options_(std::move(options)),
+      beats_(beats_at_launch), started_(!kernel_->starts_late())
 {
     constexpr std::chrono::milliseconds longest = std::chrono::hours(24 * 365); // in ns, and added to now, it must not overflow
     options_.period = std::min(options_.period, longest);
@@ -111,26 +120,34 @@ bool watchdog::kernel_ended() const
     }
 }
 
-std::uint64_t watchdog::beats() const
+std::chrono::milliseconds watchdog::bound() const
 {
-    std::uint64_t sum = 0;
-    for (const auto& line : lines_)
-        sum += weftio_load_relaxed_u32(&line->control()->beats);
-    return sum;
+    return started_ ? options_.period : std::max(options_.period, options_.start);
+}
+
+/// What is wrong with the kernel.
+std::string watchdog::finding(bool ended) const
+{
+    if (ended)
+        return "has ended without being asked to";
+    if (!started_)
+        return fmt::format("has not started within {} ms of being watched", bound().count());
+    return fmt::format("has shown no sign of life for {} ms", bound().count());
 }
 
 void watchdog::run()
 {
     auto step = std::max(options_.period / 8, std::chrono::milliseconds(1));
     auto changed = std::chrono::steady_clock::now();
-    for (std::uint64_t last = beats(); sleep(step);) {
+    while (sleep(step)) {
         if (kernel_ended())
             return report(true);
         auto now = std::chrono::steady_clock::now();
-        if (std::uint64_t seen = beats(); seen != last) {
-            last = seen;
+        if (std::uint64_t seen = beats_of(lines_); seen != beats_) {
+            beats_ = seen;
             changed = now;
-        } else if (now - changed >= options_.period) {
+            started_ = true;
+        } else if (now - changed >= bound()) {
             return report(false);
         }
     }
@@ -140,9 +157,7 @@ void watchdog::describe(kernel_report& report) const
 {
     report.queues = traces_of(lines_);
     report.text = fmt::format("weftio: kernel {} {}; its queues are stopped, reset() brings them back\n{}", name_,
-                              report.ended ? "has ended without being asked to"
-                                           : fmt::format("has shown no sign of life for {} ms", options_.period.count()),
-                              text_of(report.queues));
+                              finding(report.ended), text_of(report.queues));
 }
 
 void watchdog::report(bool ended)

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -17,11 +18,14 @@ std::vector<queue_trace> traces_of(const std::vector<std::shared_ptr<lifeline>>&
 /// A line for each queue.
 std::string text_of(const std::vector<queue_trace>& traces);
 
+/// Of all queues together.
+std::uint64_t beats_of(const std::vector<std::shared_ptr<lifeline>>& lines) noexcept;
+
 /// A thread beside one kernel. The destructor ends it; it may run in the thread's own callback's thread only by mistake.
 class watchdog {
  public:
     watchdog(std::string name, std::shared_ptr<running_backend> kernel, std::vector<std::shared_ptr<lifeline>> lines,
-             watch_options options);
+             std::uint64_t beats_at_launch, watch_options options);
     watchdog(const watchdog&) = delete;
     watchdog& operator=(const watchdog&) = delete;
     ~watchdog();
@@ -33,7 +37,8 @@ class watchdog {
     void run();
     bool sleep(std::chrono::milliseconds bound);
     bool kernel_ended() const;
-    std::uint64_t beats() const;
+    std::chrono::milliseconds bound() const;
+    std::string finding(bool ended) const;
     void describe(kernel_report& report) const;
     void report(bool ended);
 
@@ -41,6 +46,8 @@ class watchdog {
     std::shared_ptr<running_backend> kernel_;
     std::vector<std::shared_ptr<lifeline>> lines_;
     watch_options options_;
+    std::uint64_t beats_;  ///< as last seen
+    bool started_ = false; ///< there was a sign of life, or the kernel needs no time to start
     std::mutex mutex_;
     std::condition_variable dismissed_changed_;
     bool dismissed_ = false;

@@ -42,6 +42,7 @@ class running final : public running_backend {
     /// @throws cl::Error the driver refuses; then nothing runs: a kernel that had begun was asked to end, and has, within 5 s
     void start(const launch_request& request);
     bool wait_for(std::chrono::nanoseconds bound) override;
+    bool starts_late() const noexcept override { return true; }
 
  private:
     void call_off(const launch_request& request, bool end_is_told) noexcept;
