@@ -46,17 +46,19 @@ class ByteCount : public testing::Test {
     {
         ASSERT_TRUE(port.send(frame));
         sent_bytes += frame.size();
+        ++sent_packets;
     }
     void expect_all_counted(drop_reason reason, std::uint64_t wanted)
     {
         port.run_dry();
         EXPECT_EQ(dropped(port.counters(), reason), wanted);
         EXPECT_EQ(port.counters().received_bytes, sent_bytes);
+        EXPECT_TRUE(has_settled(port.counters(), sent_packets));
     }
 
     device cpu = device::open("cpu");
     injected_port port;
-    std::uint64_t sent_bytes = 0;
+    std::uint64_t sent_bytes = 0, sent_packets = 0;
 };
 
 TEST_F(ByteCount, TellsOfPacketsThatRulesDropToo)
