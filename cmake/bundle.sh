@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Makes an archive that runs where nothing is installed: programs, the libraries they need, DPDK's drivers.
+# Makes an archive that runs where nothing is installed: programs, the libraries they need, DPDK's drivers, and what is to be read:
+# docs/, share/man/ and the licenses, ours and those of the libraries.
 #
 #   cmake/bundle.sh BUILD_DIR ARCHIVE.tar.gz
 #
-# Left out: glibc's own libraries and the GPU driver, which belong to the machine. EAL refuses drivers in a folder that everybody
-# may write to, so unpack it elsewhere than directly under /tmp.
+# Left out: glibc's own libraries and the GPU driver, which belong to the machine. It runs wherever it is unpacked, below /tmp too.
 set -euo pipefail
 build=$1 archive=$2
+source=$(dirname "$0")/..
 stage=$(mktemp -d)
 trap 'rm -rf "$stage"' EXIT
 root=$stage/weftio
@@ -36,7 +37,7 @@ for driver in bus_vdev bus_pci bus_auxiliary bus_vmbus mempool_ring net_null net
     done
 done
 # EAL loads the drivers of an installed DPDK by itself, and a driver that is there twice is fatal: ours looks where nothing is. The
-# path keeps its length; Weftio names the folder above (lib/src/core/environment.cpp).
+# path keeps its length; Weftio loads the folder above (lib/src/core/program.cpp).
 nowhere=$(printf '/nowhere%*s' $((${#pmds} - 8)) '' | tr ' ' '_')
 needs_eal=$(ldd "$root"/bin/* | awk '/librte_eal/ {path = $3} END {print path}')
 LC_ALL=C sed "s#$pmds#$nowhere#g" "$needs_eal" >"$root/lib/$(basename "$needs_eal")"
@@ -46,6 +47,16 @@ ldd "$root"/bin/* "$root"/lib/*.so.* 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\//
     while read -r library; do
         basename "$library" | grep -qE "$glibc" || [ -f "$root/lib/$(basename "$library")" ] || cp -L "$library" "$root/lib/"
     done
+# Whose the libraries are, as Debian's packages say.
+package_of() { dpkg-query -S "*/$1" 2>/dev/null | head -n 1 | cut -d: -f1; }
+mkdir -p "$root/licenses" "$root/share/man/man1"
+cp "$source/LICENSE" "$source/README.md" "$source/CHANGELOG.md" "$root/"
+cp -r "$source/docs" "$root/docs"
+mv "$root/docs/weftio-replay.1" "$root/share/man/man1/"
+for library in "$root"/lib/*.so*; do
+    package=$(package_of "$(basename "$library")")
+    [ -f "/usr/share/doc/$package/copyright" ] && cp "/usr/share/doc/$package/copyright" "$root/licenses/$package"
+done
 strip --strip-debug "$root"/bin/* "$root"/lib/*.so* 2>/dev/null || true
 tar -C "$stage" -czf "$archive" weftio
 echo "$archive: $(du -h "$archive" | cut -f1), $(ls "$root/bin" | wc -l) programs, $(ls "$root/lib" | wc -l) libraries"

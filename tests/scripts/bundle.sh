@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# A bundle unpacked below /tmp, where everybody may write: its program runs with the bundle's own libraries and drivers only, and
+# what a reader wants is in it.
+set -uo pipefail
+build=$1
+here=$(cd "$(dirname "$0")/../.." && pwd)
+work=$(mktemp -d /tmp/weftio-bundle.XXXXXX)
+trap 'rm -rf "$work"' EXIT
+fail() { echo "FAILED: $*"; exit 1; }
+
+WEFTIO_BUNDLE_ONLY="simple_receive|weftio-replay" "$here/cmake/bundle.sh" "$build" "$work/bundle.tar.gz" >"$work/words" 2>&1 ||
+    fail "no bundle: $(cat "$work/words")"
+tar -C "$work" -xzf "$work/bundle.tar.gz" || fail "the archive cannot be unpacked"
+cd "$work/weftio" || fail "no folder weftio in the archive"
+
+[[ $(stat -c %A /tmp) == *w? ]] || fail "not everybody may write to /tmp here, so EAL's refusal would not be met"
+bin/weftio-replay -t --json - "$here/lib/src/nic/builtin.pcap" "pcap:tx=$work/out.pcap" >"$work/report" 2>"$work/words" ||
+    fail "weftio-replay ended with status $?: $(cat "$work/words")"
+[[ $(stat -c %s "$work/out.pcap") -gt 1000 ]] || fail "nothing was sent"
+bin/simple_receive >"$work/received" 2>&1 || fail "simple_receive ended with status $?: $(cat "$work/received")"
+grep -q "EAL" "$work/received" "$work/words" && fail "EAL speaks: $(grep -h EAL "$work/received" "$work/words")"
+
+# Nothing of DPDK may come from the machine.
+WEFTIO_LOG=debug LD_DEBUG=libs bin/simple_receive 2>&1 | grep -o "calling init: /.*librte_[^ ]*" | awk '{print $3}' >"$work/loaded"
+[[ -s $work/loaded ]] || fail "it loads no DPDK at all"
+grep -v "^$work/" "$work/loaded" && fail "libraries of DPDK that are not the bundle's"
+
+for file in LICENSE README.md docs/troubleshooting.md docs/guide.md share/man/man1/weftio-replay.1; do
+    [[ -s $file ]] || fail "$file is missing"
+done
+grep -q "BSD" licenses/*rte* licenses/*dpdk* 2>/dev/null || fail "DPDK's license is missing: $(ls licenses)"
+echo "a bundle below /tmp: runs, with drivers, licenses and documentation of its own"
