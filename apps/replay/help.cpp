@@ -31,6 +31,7 @@ Report:   --stats SECONDS     a line every so often
           --json FILE         everything, for programs (- standard output)
           --plot FILE.svg     schedule error over time
           --late-after TIME   what counts as late [50us]
+          --log LEVEL         the library's words: debug, info, warning, error
 Where:-i PORT                 instead of the last word
       -I, --port2 PORT --split client|server|port|cidr=NET/BITS  two ports
       -g, --device DEVICE     kernel on cpu, opencl, opencl:N, cuda:N [cpu]

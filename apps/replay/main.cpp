@@ -127,6 +127,8 @@ int main(int argc, char** argv)
         std::fputs(wanted.text.c_str(), stderr);
         return wanted.exit_code;
     }
+    if (wanted.log)
+        weftio::log_to_stderr(*wanted.log);
     stop_on_signals();
     try {
         return wanted.what == command::action::check ? check(wanted) : replay(wanted);

@@ -15,7 +15,7 @@ namespace {
 struct words {
     std::vector<std::string> names, maps, port_maps;
     std::string port, device = "cpu", start_at, max_gap, duration, dst_mac, src_mac, vlan, late_after, json, plot, ttl, filter,
-                      second_port, split;
+                      second_port, split, log;
     double multiplier = 1, pps = 0, mbps = 0, stats = 0;
     std::uint64_t loop = 1, limit = 0;
     std::uint32_t lanes = 1;
@@ -102,6 +102,7 @@ void add_edits_and_report(CLI::App& app, words& to)
     app.add_option("--core", to.core)->check(core_of_this_machine());
     app.add_flag("--realtime{50}", to.realtime)->check(CLI::Range(1, 99));
     app.add_flag("--busy", to.busy);
+    app.add_option("--log", to.log);
     app.add_flag("-h,--help", to.help);
     app.add_flag("-V,--version", to.version);
 }
@@ -178,6 +179,15 @@ plan_options timing_of(const words& from)
     return timing;
 }
 
+log_level level_of(const std::string& text)
+{
+    try {
+        return log_level_named(text);
+    } catch (const error& unknown) {
+        refuse(fmt::format("--log: {}", unknown.what()));
+    }
+}
+
 edit_options edits_of(const words& from)
 {
     edit_options edits{
@@ -249,6 +259,8 @@ void take_words(words& from, command& to)
     to.strict = from.strict;
     to.json = from.json;
     to.plot = from.plot;
+    if (!from.log.empty())
+        to.log = level_of(from.log);
 }
 
 command say(std::string text, int exit_code)

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "send/session.hpp"
+#include "weftio/log.hpp"
 
 namespace weftio::replay {
 
@@ -20,7 +21,8 @@ struct command {
     double stats_s = 0;        ///< a line every so many seconds; 0: none
     std::string second_port{}; ///< of a split run; empty: none
     bool quiet = false, strict = false;
-    std::string json, plot; ///< files to write, `-` is standard output; empty: none
+    std::optional<log_level> log; ///< of the library, on standard error from this level on; none: as WEFTIO_LOG says
+    std::string json, plot;       ///< files to write, `-` is standard output; empty: none
 };
 
 /// Never prints and never ends the program: help and mistakes come back as `say`.

@@ -118,6 +118,15 @@ TEST(CommandLine, RefusalsNameTheOptionAndTheValue)
     EXPECT_NE(text.find("1.5s"), std::string::npos) << text;
 }
 
+TEST(CommandLine, LogTakesALevel)
+{
+    EXPECT_EQ(parse({"a", "null"}).log, std::nullopt);
+    EXPECT_EQ(parse({"--log", "warning", "a", "null"}).log, log_level::warning);
+    const command refused = parse({"--log", "loud", "a", "null"});
+    EXPECT_EQ(refused.exit_code, 1);
+    EXPECT_NE(refused.text.find("--log: weftio: log level loud"), std::string::npos) << refused.text;
+}
+
 TEST(CommandLine, CheckTakesFilesOnly)
 {
     command made = parse({"--check", "a", "b"});
@@ -133,12 +142,12 @@ TEST(Help, FitsAScreenAndNamesEveryOption)
         EXPECT_LE(line.size(), 80u) << line;
     EXPECT_LE(lines, 40);
     for (const char* option :
-         {"--merge",    "--preload-pcap", "--strict",   "--check", "--multiplier", "--pps",           "--mbps",
-          "--topspeed", "--start-at",     "--max-gap",  "--loop",  "--limit",      "--duration",      "--dst-mac",
-          "--src-mac",  "--vlan-push",    "--vlan-pop", "--map",   "--unique-ip",  "--fix-checksums", "--mtu-trunc",
-          "--mtu-skip", "--stats",        "--quiet",    "--json",  "--plot",       "--late-after",    "--device",
-          "--split",    "--filter",       "--port-map", "--ttl",   "--dscp",       "--lanes",         "--mtu",
-          "--core",     "--busy",         "--realtime", "--help"})
+         {"--merge",    "--preload-pcap", "--strict",   "--check",    "--multiplier", "--pps",           "--mbps",
+          "--topspeed", "--start-at",     "--max-gap",  "--loop",     "--limit",      "--duration",      "--dst-mac",
+          "--src-mac",  "--vlan-push",    "--vlan-pop", "--map",      "--unique-ip",  "--fix-checksums", "--mtu-trunc",
+          "--mtu-skip", "--stats",        "--quiet",    "--json",     "--plot",       "--late-after",    "--device",
+          "--log",      "--split",        "--filter",   "--port-map", "--ttl",        "--dscp",          "--lanes",
+          "--mtu",      "--core",         "--busy",     "--realtime", "--help"})
         EXPECT_NE(help_text().find(option), std::string_view::npos) << option;
     EXPECT_EQ(parse({"-h"}).exit_code, 0);
 }
