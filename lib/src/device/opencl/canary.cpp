@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/embed.hpp"
 #include "device/opencl/canary_kernels.h"
 #include "device/opencl/source.hpp"
 #include "weftio/error.hpp"
