@@ -91,6 +91,10 @@ ip netns exec $near "$samples/produce_send" -n iface:v1 >"$work/said" 2>&1
 check "interface down: exit status" 3 $?
 check_has "interface down: sentence" "the link is down" "$(cat "$work/said")"
 check_has "interface down: count" "sent 0, " "$(tail -1 "$work/said")"
+ip netns exec $near "$replay" -t "$work/frames.pcap" iface:v1 >"$work/said" 2>&1
+check "interface down: weftio-replay: exit status" 4 $?
+check_has "interface down: weftio-replay: sentence" "the link is down" "$(cat "$work/said")"
+check_has "interface down: weftio-replay: count" "sent      0 of 100 frames" "$(cat "$work/said")"
 ip netns exec $near "$samples/produce_send" -n iface:v1 --wait-for-link --count 500 --dst-mac 02:00:00:00:00:07 --dst-ip 10.1.2.3 >"$work/said" 2>&1 &
 sender=$!
 ip -n $far link set v0 up

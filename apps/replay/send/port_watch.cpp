@@ -7,9 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cstring>
-#include <thread>
 
 namespace weftio::replay {
 
@@ -39,26 +37,13 @@ port_watch::~port_watch()
         ::close(socket_);
 }
 
-/// An interface that is being removed is down for a moment first: it is looked at again before it is called that.
 std::string port_watch::trouble() const
 {
-    constexpr int looks = 20;
-    constexpr std::chrono::milliseconds between(10);
-    for (int look = 0; look < looks && socket_ >= 0; ++look) {
-        ifreq request{};
-        interface_.copy(request.ifr_name, IFNAMSIZ - 1);
-        if (::ioctl(socket_, SIOCGIFFLAGS, &request) != 0)
-            return errno == ENODEV
-                       ? fmt::format("weftio-replay: interface {} has gone; frames of the last millisecond may be lost",
-                                     interface_)
-                       : std::string{};
-        if (request.ifr_flags & IFF_UP)
-            return {};
-        std::this_thread::sleep_for(between);
-    }
-    return socket_ < 0 ? std::string{}
-                       : fmt::format("weftio-replay: interface {} is down; bring it up with \"ip link set {} up\"", interface_,
-                                     interface_);
+    ifreq request{};
+    interface_.copy(request.ifr_name, IFNAMSIZ - 1);
+    if (socket_ < 0 || ::ioctl(socket_, SIOCGIFFLAGS, &request) == 0 || errno != ENODEV)
+        return {};
+    return fmt::format("weftio-replay: interface {} has gone; frames of the last millisecond may be lost", interface_);
 }
 
 } // namespace weftio::replay
