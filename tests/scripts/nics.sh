@@ -3,7 +3,7 @@
 # to vfio-pci behind an emulated IOMMU, or without one to uio_pci_generic, and programs of a bundle use it. A DMA to memory that the
 # NIC was not told of is a fault that the kernel reports. No root needed, nor hugepages here: the guest has its own.
 #
-#   WEFTIO_LONG=1 tests/scripts/nics.sh BUILD_DIR [NIC[:no-iommu]...]
+#   WEFTIO_LONG=1 tests/scripts/nics.sh BUILD_DIR [NIC[:39-bits|:no-iommu]...]
 #
 # The first run downloads some 100 MB of Debian packages (kernel, busybox, QEMU if it is not installed), and unpacks them in
 # $WEFTIO_GUEST, or ~/.cache/weftio-guest.
@@ -11,7 +11,7 @@ set -uo pipefail
 . "$(dirname "$0")/checks.bash"
 build=$(realpath "$1") cache=${WEFTIO_GUEST:-${XDG_CACHE_HOME:-$HOME/.cache}/weftio-guest}
 cases=("${@:2}")
-((${#cases[@]})) || cases=(virtio e1000e vmxnet3 virtio:no-iommu e1000e:no-iommu vmxnet3:no-iommu)
+((${#cases[@]})) || cases=(virtio e1000e vmxnet3 virtio:39-bits virtio:no-iommu e1000e:no-iommu vmxnet3:no-iommu)
 repository=$(realpath "$(dirname "$0")/../..")
 programs='produce_send|simple_receive|send_wait_time|weftio-replay'
 [ -n "${WEFTIO_LONG:-}" ] || skip "NICs behind an IOMMU in a guest (takes minutes: WEFTIO_LONG=1)"
@@ -98,11 +98,11 @@ datagrams() {
     done 2>/dev/null
 }
 
-# boot NIC IOMMU: runs the guest; its words go to $work/words, what crossed its cable to $work/wire.pcap.
+# boot NIC BITS: behind an IOMMU of so many bits, or without one. Runs the guest; its words go to $work/words, what crossed its cable to $work/wire.pcap.
 boot() {
     local device=$1 port=$((20000 + RANDOM % 20000)) iommu=()
     [ "$1" != virtio ] || device=virtio-net-pci,disable-legacy=on${2:+,iommu_platform=on,ats=on} # else it goes round the IOMMU
-    [ -z "$2" ] || iommu=(-device "intel-iommu,caching-mode=on,device-iotlb=on")
+    [ -z "$2" ] || iommu=(-device "intel-iommu,caching-mode=on,device-iotlb=on,aw-bits=$2")
     datagrams "$port" &
     sender=$!
     timeout -k 5 400 "${qemu[@]}" -M q35 -accel tcg -cpu max -smp 2 -m 3072 -nodefaults -no-user-config -display none -no-reboot \
@@ -118,6 +118,8 @@ boot() {
     [ -s "$work/words" ] || tail -n 20 "$work/console" "$work/qemu"
 }
 
+# faults NIC: QEMU's vmxnet3 reads address 0 when its driver sets it up, before it has been told of any memory.
+faults() { grep 'DMAR:.*fault addr' "$work/words" | if [ "$1" = vmxnet3 ]; then grep -v 'fault addr 0x0 '; else cat; fi; }
 # words_of PROGRAM: what it said.
 words_of() { sed -n "/^@ $1 /,/^@ exit/p" "$work/words"; }
 # said_sent PROGRAM: the number of frames that it reports as sent.
@@ -133,11 +135,14 @@ datagrams_of_produce_send() {
 }
 capture=$repository/lib/src/nic/builtin.pcap
 for each in "${cases[@]}"; do
-    nic=${each%%:*} iommu=yes
-    [ "$nic" = "$each" ] || iommu=''
+    nic=${each%%:*} iommu=48
+    case $each in
+    *:no-iommu) iommu='' ;;
+    *:39-bits) iommu=39 ;; # cannot map the addresses that programs use
+    esac
     boot "$nic" "$iommu"
     check "$each: programs end well" "$(printf '@ exit 0\n%.0s' 1 2 3 4)" "$(grep '^@ exit' "$work/words")" || cat "$work/words"
-    check "$each: no access to memory that the NIC was not told of" "" "$(grep DMAR "$work/words" | head -3)"
+    check "$each: no access to memory that the NIC was not told of" "" "$(faults "$nic" | head -3)"
     check_has "$each: every frame is said to be sent" "sent 1000, failed 0, flushed 0" "$(words_of produce_send)"
     check "$each: and crossed the cable once, intact and in order" "$(datagrams_of_produce_send)" "$(frames "$produced" udp.payload)"
     check "$each: datagrams arrive" 50 "$(words_of simple_receive | grep -c 'Eth src 02:00:00:00:00:07 - Eth dst ff:ff:ff:ff:ff:ff - 60 bytes')"

@@ -49,9 +49,11 @@ refusal take_segment(const entry& entry, const key_table& keys, std::size_t& at,
     } else {
         std::uint64_t length = count == 0 ? std::uint64_t{1} << 31 : count;
         std::uint32_t key = weftio_swap32(data.lkey_be);
-        if (!keys.find(key))
+        const key_entry* region = keys.find(key);
+        if (!region)
             return refusal::unknown_key;
-        bytes = keys.translate(key, weftio_swap64(data.address_be), length);
+        bytes = region->at(weftio_swap64(data.address_be), length);
+        out.must_be_copied = out.must_be_copied || !region->lendable;
         if (!bytes)
             return refusal::outside_region;
         if (count == 0)
