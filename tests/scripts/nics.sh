@@ -127,7 +127,7 @@ said_sent() { words_of "$1" | sed -n 's/^sent \([0-9]*\),.*/\1/p'; }
 # frames FILTER FIELD: of the frames on the cable.
 frames() { tshark -n -r "$work/wire.pcap" -Y "$1" -T fields -e "$2" 2>/dev/null; }
 # bytes FILE FILTER: of frames, those that a NIC pads left out.
-bytes() { tshark -n -r "$1" -Y "frame.len >= 60 && $2" -x 2>/dev/null | grep -E '^[0-9a-f]{4} '; }
+bytes() { tshark -n -r "$1" -Y "frame.len > 60 && $2" -x 2>/dev/null | grep -E '^[0-9a-f]{4} '; }
 
 produced='eth.src == 52:54:00:00:00:01 && udp.dstport == 2090' timed='eth.type == 0x88b5' received='eth.src == 02:00:00:00:00:07'
 datagrams_of_produce_send() {
