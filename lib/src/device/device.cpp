@@ -37,8 +37,20 @@ void check_allocation(std::size_t bytes, std::size_t alignment)
                                 alignment, max_alignment));
 }
 
+bool is_a_port(std::string_view spec)
+{
+    constexpr std::string_view forms[] = {"pcap:", "iface:", "tap:", "net_"};
+    return spec == "loopback" || spec == "null" ||
+           std::ranges::any_of(forms, [&](std::string_view form) { return spec.starts_with(form); });
+}
+
 [[noreturn]] void refuse_spec(std::string_view spec)
 {
+    if (is_a_port(spec))
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: device {}: that names a port; give it to port::open (-n), and write cpu, opencl, "
+                                "opencl:N, cuda:N or a PCI address for the device",
+                                spec));
     throw error(errc::invalid_argument,
                 fmt::format("weftio: device {}: of no known form; write cpu, opencl, opencl:N, cuda:N or a PCI address "
                             "such as 0000:3b:00.0",

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <net/if.h>
+#include <rte_ethdev.h>
 #include <rte_mbuf_core.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -240,6 +241,26 @@ port_spec devargs_spec(std::string_view spec)
                 fmt::format("weftio: port \"{}\": not a form that is known; write {}", spec, known_forms));
 }
 
+bool is_a_device(std::string_view spec)
+{
+    return spec == "cpu" || spec == "opencl" || spec.starts_with("opencl:") || spec.starts_with("cuda:");
+}
+
+/// A word that DPDK knows nothing of: the names of its devices have more than letters and digits. EAL's words would help nobody.
+/// The application may have made a port of that name.
+void refuse_plain_word(std::string_view spec)
+{
+    std::uint16_t port = 0;
+    if (rte_eth_dev_get_port_by_name(std::string(spec).c_str(), &port) == 0)
+        return;
+    if (spec.size() < IFNAMSIZ && if_nametoindex(std::string(spec).c_str()) != 0)
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: port {}: that is an interface; did you mean iface:{}?", spec, spec));
+    if (std::ranges::all_of(spec, [](unsigned char letter) { return std::isalnum(letter) != 0; }))
+        throw error(errc::not_found, fmt::format("weftio: port {}: neither a port nor an interface (have: {}); write {}", spec,
+                                                 interface_names(), known_forms));
+}
+
 } // namespace
 
 port_spec parse_port_spec(std::string_view spec, unsigned queues, std::uint32_t mtu)
@@ -257,9 +278,14 @@ port_spec parse_port_spec(std::string_view spec, unsigned queues, std::uint32_t 
         return {.candidates = {{device_name("net_ring"), ""}}, .interface = {}, .capture = {}};
     if (spec == "null")
         return {.candidates = {{device_name("net_null"), "size=64"}}, .interface = {}, .capture = {}};
+    if (is_a_device(spec))
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: port {}: that names a device; give it to device::open (-g), and write {} for the port",
+                                spec, known_forms));
     const bool unknown = spec.find(':') < spec.size() && spec.find(',') == std::string_view::npos && !is_pci_address(spec);
     if (spec.empty() || spec.starts_with(',') || spec.find(' ') != std::string_view::npos || unknown)
         refuse(spec);
+    refuse_plain_word(spec);
     return devargs_spec(spec);
 }
 
