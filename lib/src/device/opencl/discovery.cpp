@@ -1,11 +1,16 @@
 #include "device/opencl/discovery.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <cstring>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include "weftio/error.hpp"
 
@@ -97,6 +102,54 @@ std::string list_of(const std::vector<found_device>& devices)
     return fmt::format("{}", fmt::join(names, ", "));
 }
 
+/// Where PoCL keeps what it compiles; without such a folder it has no device.
+std::filesystem::path pocl_cache()
+{
+    auto variable = [](const char* name) { return std::string(std::getenv(name) ? std::getenv(name) : ""); };
+    if (std::string own = variable("POCL_CACHE_DIR"); !own.empty())
+        return own;
+    if (std::string folder = variable("XDG_CACHE_HOME"); !folder.empty())
+        return std::filesystem::path(folder) / "pocl";
+    const std::string home = variable("HOME");
+    return home.empty() ? std::filesystem::path("/tmp/pocl") : std::filesystem::path(home) / ".cache" / "pocl";
+}
+
+/// Why a folder cannot be written, or made; 0 when it can.
+int obstacle(std::filesystem::path folder)
+{
+    std::error_code ignored;
+    for (;; folder = folder.parent_path()) {
+        if (access(folder.c_str(), W_OK | X_OK) == 0)
+            return std::filesystem::is_directory(folder, ignored) ? 0 : ENOTDIR;
+        const int reason = errno;
+        if (reason != ENOENT || folder == folder.parent_path())
+            return reason;
+    }
+}
+
+[[noreturn]] void refuse_without_devices()
+{
+    std::vector<std::string> names;
+    bool pocl = false;
+    for (const cl::Platform& platform : find_platforms()) {
+        names.push_back(platform.getInfo<CL_PLATFORM_NAME>());
+        pocl |= names.back() == "Portable Computing Language";
+    }
+    if (const int reason = pocl ? obstacle(pocl_cache()) : 0; reason != 0)
+        throw error(
+            errc::permission_denied,
+            fmt::format("weftio: opencl: PoCL has no device, as it cannot write its cache {} ({}); set POCL_CACHE_DIR to a "
+                        "folder that it can write",
+                        pocl_cache().string(), std::strerror(reason)));
+    if (!names.empty())
+        throw error(errc::not_found,
+                    fmt::format("weftio: opencl: no device, although a driver is installed ({}); \"clinfo\" shows "
+                                "what is wrong with it",
+                                fmt::join(names, ", ")));
+    throw error(errc::not_found, "weftio: opencl: no OpenCL device on this machine; install one for the CPU with \"apt-get "
+                                 "install pocl-opencl-icd\" or the OpenCL driver of your GPU");
+}
+
 const found_device& first_usable(const std::vector<found_device>& devices)
 {
     std::vector<std::string> refusals;
@@ -149,8 +202,7 @@ std::string lacking(const device_facts& facts)
 const found_device& choose(const std::vector<found_device>& devices, int index)
 {
     if (devices.empty())
-        throw error(errc::not_found, "weftio: opencl: no OpenCL device on this machine; install one for the CPU with \"apt-get "
-                                     "install pocl-opencl-icd\" or the OpenCL driver of your GPU");
+        refuse_without_devices();
     if (index < 0)
         return first_usable(devices);
     if (static_cast<std::size_t>(index) >= devices.size())
