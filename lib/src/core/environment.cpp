@@ -1,23 +1,32 @@
 #include "core/environment.hpp"
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <fmt/format.h>
+#include <getopt.h>
+#include <pthread.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
+#include <rte_lcore.h>
 #include <rte_log.h>
+#include <rte_memory.h>
 #include <sched.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <deque>
 #include <fstream>
 #include <memory>
 #include <mutex>
 #include <string_view>
+#include <utility>
 
 #include "core/bpf_words.hpp"
 #include "core/log.hpp"
+#include "core/process.hpp"
 #include "core/program.hpp"
+#include "core/undying.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio::detail {
@@ -27,8 +36,10 @@ namespace {
 constexpr std::size_t words_kept = 4;
 constexpr unsigned megabytes_without_hugepages = 512;
 
-std::mutex words_mutex;
-std::deque<std::string> words;
+struct last_words {
+    std::mutex mutex;
+    std::deque<std::string> lines;
+};
 
 void take_line(std::string_view line) noexcept
 try {
@@ -39,10 +50,11 @@ try {
     auto level = rte_log_cur_msg_loglevel();
     bool grave = level > 0 && level <= static_cast<int>(RTE_LOG_WARNING);
     if (grave) {
-        std::scoped_lock lock(words_mutex);
-        words.emplace_back(line);
-        if (words.size() > words_kept)
-            words.pop_front();
+        last_words& last = undying<last_words>();
+        std::scoped_lock lock(last.mutex);
+        last.lines.emplace_back(line);
+        if (last.lines.size() > words_kept)
+            last.lines.pop_front();
     }
     log(grave ? log_level::warning : log_level::info, fmt::format("dpdk: {}", line));
 } catch (...) { // neither want of memory nor the sink's trouble may run through DPDK's functions
@@ -98,63 +110,204 @@ std::vector<std::string> eal_arguments(bool pci, const std::vector<std::string>&
     return arguments;
 }
 
+/// The code of this library stays when a plug-in that has it is closed with dlclose(): DPDK calls it for logs and telemetry, and
+/// threads of DPDK's own never end.
+void stay_loaded()
+{
+    Dl_info self{};
+    if (dladdr(reinterpret_cast<void*>(&stay_loaded), &self) != 0 && self.dli_fname)
+        dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE); // refuses a program, which stays anyway
+}
+
+/// Words that make EAL end the process.
+void refuse_help(const std::vector<std::string>& extra)
+{
+    for (const std::string& word : extra)
+        if (word.starts_with("-h") || (word.size() > 3 && std::string_view("--help").starts_with(word)))
+            throw error(errc::invalid_argument,
+                        fmt::format("weftio: eal_arguments: {} would make EAL print its usage and end the process; leave it "
+                                    "out",
+                                    word));
+}
+
+/// Where what a thread prints goes to the log, and what others print to `real`. Never destroyed: a thread may be in it.
+struct printed_to_log {
+    pthread_t thread;
+    std::FILE* real;
+
+    ssize_t write(std::string_view text) const noexcept
+    {
+        if (pthread_equal(pthread_self(), thread) == 0)
+            std::fwrite(text.data(), 1, text.size(), real);
+        else
+            log_or_lose(log_level::debug, [&] { return fmt::format("dpdk: {}", text.substr(0, text.find('\n'))); });
+        return static_cast<ssize_t>(text.size());
+    }
+};
+
+/// A stream in place of `real` for what the calling thread prints, or `real` when there can be none.
+std::FILE* stream_to_log(std::FILE* real)
+{
+    auto* printed = new printed_to_log{pthread_self(), real};
+    cookie_io_functions_t functions{};
+    functions.write = [](void* to, const char* text, std::size_t bytes) {
+        return static_cast<printed_to_log*>(to)->write({text, bytes});
+    };
+    std::FILE* stream = fopencookie(printed, "w", functions);
+    if (!stream)
+        return real;
+    std::setvbuf(stream, nullptr, _IOLBF, BUFSIZ);
+    return stream;
+}
+
+/// rte_eal_init(), which answers words that it does not like with its usage, and says beside its log why it fails.
+int init_without_printing(int count, char** words)
+{
+    std::FILE* const out = std::exchange(stdout, stream_to_log(stdout));
+    std::FILE* const errors = std::exchange(stderr, stream_to_log(stderr));
+    const int errors_printed = std::exchange(opterr, 0);
+    const int result = rte_eal_init(count, words);
+    opterr = errors_printed;
+    std::fflush(stdout);
+    std::fflush(stderr);
+    stdout = out;
+    stderr = errors;
+    return result;
+}
+
+/// Whether EAL runs, started by the application or by another copy of this library: then it has lists of memory.
+bool eal_runs()
+{
+    bool any = false;
+    rte_memseg_list_walk(
+        [](const rte_memseg_list*, void* any) {
+            *static_cast<bool*>(any) = true;
+            return 1;
+        },
+        &any);
+    return any;
+}
+
+/// EAL, from its start until nobody needs it.
 class environment {
  public:
-    environment(bool pci, const std::vector<std::string>& extra)
+    environment() = default;
+    environment(const environment&) = delete;
+    environment& operator=(const environment&) = delete;
+    ~environment()
+    {
+        if (runs_ && maker_.may_end())
+            rte_eal_cleanup();
+    }
+
+    void start(bool pci, const std::vector<std::string>& extra)
     {
         cpu_set_t allowed;
         CPU_ZERO(&allowed);
         sched_getaffinity(0, sizeof allowed, &allowed);
-        if (std::FILE* stream = log_stream())
-            rte_openlog_stream(stream);
+        if (rte_log_get_stream() == stderr) // else it is the application's
+            if (std::FILE* stream = log_stream())
+                rte_openlog_stream(stream);
         load_drivers_beside_eal();
         arguments_ = eal_arguments(pci, extra, allowed);
         std::vector<char*> argv;
         for (auto& argument : arguments_)
             argv.push_back(argument.data());
-        int result = rte_eal_init(static_cast<int>(argv.size()), argv.data());
+        const int result = init_without_printing(static_cast<int>(argv.size()), argv.data());
         sched_setaffinity(0, sizeof allowed, &allowed);
-        take_bpf_words();
-        ours_ = result >= 0;
-        if (result < 0 && rte_errno != EALREADY)
+        runs_ = result >= 0;
+        if (!runs_)
             throw error(errc::device_error,
                         fmt::format("weftio: DPDK's EAL did not start ({}; it said: {}); see `dpdk` in docs/troubleshooting.md",
                                     rte_strerror(rte_errno), driver_words()));
     }
-    environment(const environment&) = delete;
-    environment& operator=(const environment&) = delete;
-    ~environment()
-    {
-        if (ours_ && getpid() == process_) // a child that exits would close the devices of its parent
-            rte_eal_cleanup();
-    }
 
  private:
     std::vector<std::string> arguments_; // EAL keeps pointers into them
-    bool ours_ = false;
-    const pid_t process_ = getpid();
+    bool runs_ = false;
+    const maker maker_{};
 };
+
+struct environment_state {
+    std::mutex mutex;
+    std::shared_ptr<environment> kept; ///< until the process exits; empty: EAL has not started
+    std::string failure;               ///< of its start: there is no second
+    std::atomic<bool> adopted{false};
+    std::atomic<pid_t> process{0}; ///< in which it has started
+};
+
+/// The last port ends EAL where one is left.
+void release_environment() noexcept
+{
+    environment_state& state = undying<environment_state>();
+    std::unique_lock lock(state.mutex);
+    auto kept = std::move(state.kept);
+    lock.unlock();
+}
+
+/// @pre the state's mutex is held
+void start(environment_state& state, bool pci, const std::vector<std::string>& extra)
+{
+    refuse_help(extra);
+    auto made = std::make_shared<environment>();
+    state.adopted = eal_runs();
+    if (!state.adopted)
+        try {
+            made->start(pci, extra);
+        } catch (const error&) {
+            if (rte_lcore_count() != 0) // else it has not even begun
+                state.failure = driver_words();
+            throw;
+        }
+    state.kept = std::move(made);
+    state.process = getpid();
+    release_at_exit(release_environment);
+    take_bpf_words();
+    stay_loaded();
+}
 
 } // namespace
 
-void start_environment(bool pci, const std::vector<std::string>& extra_arguments)
+std::shared_ptr<const void> start_environment(bool pci, const std::vector<std::string>& extra_arguments)
 {
-    static const environment instance(pci, extra_arguments);
+    environment_state& state = undying<environment_state>();
+    if (const pid_t process = state.process; process != 0 && process != getpid())
+        throw error(
+            errc::not_supported,
+            fmt::format("weftio: DPDK's EAL runs in process {}, of which this one is a child; open ports before fork() in "
+                        "one of them only, or start another program with exec()",
+                        process));
+    std::scoped_lock lock(state.mutex);
+    if (process_exits())
+        throw error(errc::closed, "weftio: the process exits: no port opens any more");
+    if (!state.failure.empty())
+        throw error(
+            errc::device_error,
+            fmt::format("weftio: DPDK's EAL cannot start again in this process, in which its start has failed (it said: "
+                        "{}); start the program anew, with other eal_arguments if these were at fault",
+                        state.failure));
+    if (!state.kept)
+        start(state, pci, extra_arguments);
+    return state.kept;
 }
 
 std::string driver_words()
 {
-    std::scoped_lock lock(words_mutex);
+    if (undying<environment_state>().adopted)
+        return "see the application's own log of DPDK";
+    last_words& last = undying<last_words>();
+    std::scoped_lock lock(last.mutex);
     std::string joined;
-    for (const auto& line : words)
+    for (const auto& line : last.lines)
         joined += (joined.empty() ? "" : "; ") + line;
     return joined.empty() ? "nothing" : joined;
 }
 
 void forget_driver_words()
 {
-    std::scoped_lock lock(words_mutex);
-    words.clear();
+    last_words& last = undying<last_words>();
+    std::scoped_lock lock(last.mutex);
+    last.lines.clear();
 }
 
 } // namespace weftio::detail

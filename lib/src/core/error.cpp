@@ -1,5 +1,7 @@
 #include "weftio/error.hpp"
 
+#include "core/undying.hpp"
+
 namespace weftio {
 
 namespace {
@@ -28,8 +30,7 @@ class category final : public std::error_category {
 
 const std::error_category& error_category() noexcept
 {
-    static const category instance;
-    return instance;
+    return detail::undying<category>();
 }
 
 std::error_code make_error_code(errc value) noexcept

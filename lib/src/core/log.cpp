@@ -2,13 +2,16 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
 
+#include "core/undying.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio {
@@ -17,16 +20,23 @@ namespace {
 
 constexpr std::array<std::string_view, 4> names{"debug", "info", "warning", "error"}; // as log_level numbers them
 
-std::mutex mutex;
-log_sink sink_;                   ///< guarded by mutex
-bool environment_is_read = false; ///< likewise
+struct log_state {
+    std::mutex mutex;
+    log_sink sink;                    ///< guarded by mutex
+    bool environment_is_read = false; ///< likewise
+    std::atomic<bool> ended{false};
+};
 
+/// Whether this thread is in the sink, which may come here again through exit().
+thread_local bool in_sink = false;
+
+/// By the descriptor: while EAL starts, `stderr` leads back to the log.
 log_sink standard_error(log_level least)
 {
     return [least](log_level level, std::string_view line) {
         if (level >= least)
-            std::fprintf(stderr, "%s: %.*s\n", names[static_cast<std::size_t>(level)].data(), static_cast<int>(line.size()),
-                         line.data());
+            dprintf(STDERR_FILENO, "%s: %.*s\n", names[static_cast<std::size_t>(level)].data(), static_cast<int>(line.size()),
+                    line.data());
     };
 }
 
@@ -39,7 +49,7 @@ log_sink sink_of_environment()
     try {
         return standard_error(log_level_named(wish));
     } catch (const error& refused) {
-        std::fprintf(stderr, "%s (environment variable WEFTIO_LOG)\n", refused.what());
+        dprintf(STDERR_FILENO, "%s (environment variable WEFTIO_LOG)\n", refused.what());
         return standard_error(log_level::warning);
     }
 }
@@ -57,9 +67,10 @@ log_level log_level_named(std::string_view name)
 
 void set_log_sink(log_sink sink)
 {
-    std::scoped_lock lock(mutex);
-    environment_is_read = true;
-    sink_ = std::move(sink);
+    log_state& log = detail::undying<log_state>();
+    std::scoped_lock lock(log.mutex);
+    log.environment_is_read = true;
+    std::swap(log.sink, sink);
 }
 
 void log_to_stderr(log_level least)
@@ -69,13 +80,28 @@ void log_to_stderr(log_level least)
 
 void detail::log(log_level level, std::string_view line)
 {
-    std::scoped_lock lock(mutex);
-    if (!environment_is_read) {
-        environment_is_read = true;
-        sink_ = sink_of_environment();
+    log_state& log = detail::undying<log_state>();
+    if (in_sink || log.ended.load(std::memory_order_relaxed))
+        return;
+    std::scoped_lock lock(log.mutex);
+    if (!log.environment_is_read) {
+        log.environment_is_read = true;
+        log.sink = sink_of_environment();
     }
-    if (sink_)
-        sink_(level, line);
+    if (!log.sink)
+        return;
+    struct entered {
+        entered() noexcept { in_sink = true; }
+        entered(const entered&) = delete;
+        entered& operator=(const entered&) = delete;
+        ~entered() { in_sink = false; }
+    } entered;
+    log.sink(level, line);
+}
+
+void detail::end_log() noexcept
+{
+    undying<log_state>().ended.store(true, std::memory_order_relaxed);
 }
 
 } // namespace weftio

@@ -12,6 +12,8 @@
 #include <string>
 #include <string_view>
 
+#include "core/undying.hpp"
+
 namespace weftio::detail {
 
 namespace {
@@ -21,9 +23,11 @@ struct row {
     std::function<void(rte_tel_data*)> fill;
 };
 
-std::mutex mutex;
-std::map<unsigned, row> rows; ///< guarded by mutex
-unsigned next_number = 0;     ///< likewise
+struct all_rows {
+    std::mutex mutex;
+    std::map<unsigned, row> rows;
+    unsigned next_number = 0;
+};
 
 template <telemetry_kind Kind>
 int answer(const char*, const char* parameters, rte_tel_data* data) noexcept
@@ -31,10 +35,11 @@ try {
     const std::vector<std::uint64_t> asked = telemetry_numbers(parameters, 1);
     if (parameters && asked.empty())
         return -1;
-    std::scoped_lock lock(mutex);
+    all_rows& all = undying<all_rows>();
+    std::scoped_lock lock(all.mutex);
     rte_tel_data_start_dict(data);
     telemetry_page page(data, asked.empty() ? 0 : asked[0]);
-    for (const auto& [number, row] : rows)
+    for (const auto& [number, row] : all.rows)
         if (row.kind == Kind)
             page.row(number, row.fill);
     page.end();
@@ -115,15 +120,17 @@ std::vector<std::uint64_t> telemetry_numbers(const char* parameters, std::size_t
 telemetry_row::telemetry_row(telemetry_kind kind, std::function<void(rte_tel_data*)> fill)
 {
     register_commands();
-    std::scoped_lock lock(mutex);
-    number_ = next_number++;
-    rows.emplace(number_, row{kind, std::move(fill)});
+    all_rows& all = undying<all_rows>();
+    std::scoped_lock lock(all.mutex);
+    number_ = all.next_number++;
+    all.rows.emplace(number_, row{kind, std::move(fill)});
 }
 
 telemetry_row::~telemetry_row()
 {
-    std::scoped_lock lock(mutex);
-    rows.erase(number_);
+    all_rows& all = undying<all_rows>();
+    std::scoped_lock lock(all.mutex);
+    all.rows.erase(number_);
 }
 
 } // namespace weftio::detail

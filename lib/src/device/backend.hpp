@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/process.hpp"
 #include "weftio/device.hpp"
 
 namespace weftio::detail {
@@ -23,6 +24,10 @@ class running_backend {
     virtual bool wait_for(std::chrono::nanoseconds bound) = 0;
     /// Whether long may pass between launch and the kernel's first step: its compiler works meanwhile.
     virtual bool starts_late() const noexcept { return false; }
+    bool may_end() const noexcept { return maker_.may_end(); }
+
+ private:
+    const maker maker_{};
 };
 
 /// Copies to memory of a device, in order, while kernels run. One thread at a time. The destructor waits for what is under way.
@@ -72,6 +77,10 @@ class device_backend {
     virtual std::shared_ptr<running_backend> launch(const launch_request& request, std::shared_ptr<device_backend> self) = 0;
     /// nullptr where kernels have a timer.
     virtual const weftio_dev_clock* clock() const noexcept = 0;
+    bool may_end() const noexcept { return maker_.may_end(); }
+
+ private:
+    const maker maker_{};
 };
 
 /// The bytes behind a `memory`. Its destructor gives them back, unless they are somebody else's.
@@ -81,7 +90,7 @@ struct memory_block {
     memory_block& operator=(const memory_block&) = delete;
     ~memory_block()
     {
-        if (at.device && !adopted)
+        if (at.device && !adopted && owner->may_end())
             owner->release(at, kind);
     }
     const std::byte* begin() const noexcept { return static_cast<const std::byte*>(at.cpu); }

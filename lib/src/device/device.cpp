@@ -329,7 +329,7 @@ void running_kernel::watch(watch_options options)
                                                         "so nothing would beat; pass the object itself",
                                                         name_));
     const detail::signals_blocked for_its_thread;
-    watchdog_ = std::make_shared<detail::watchdog>(name_, backend_, lines_, beats_at_launch_, std::move(options));
+    watchdog_ = detail::make_shared_here<detail::watchdog>(name_, backend_, lines_, beats_at_launch_, std::move(options));
 }
 
 std::vector<queue_trace> running_kernel::traces() const
@@ -344,7 +344,7 @@ std::string running_kernel::dump() const
 
 void running_kernel::end() noexcept
 {
-    if (!backend_)
+    if (!backend_ || !backend_->may_end())
         return;
     stop();
     watchdog_.reset();
@@ -405,7 +405,7 @@ running_kernel device::launch_erased(const detail::launch_request& request) cons
     for (weftio_dev_control* control : request.controls)
         weftio_store_release_sys_u32(&control->abort, 0);
     const detail::signals_blocked for_its_threads;
-    auto shared = std::make_shared<shared_running>(request);
+    auto shared = detail::make_shared_here<shared_running>(request);
     running_kernel started(shared, request);
     shared->start(backend_->launch(request, backend_));
     return started;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 #include <new>
 #include <string_view>
 #include <system_error>
@@ -94,7 +95,10 @@ watchdog::watchdog(std::string name, std::shared_ptr<running_backend> kernel, st
 watchdog::~watchdog()
 {
     dismiss();
-    thread_.join();
+    if (thread_.get_id() == std::this_thread::get_id()) // report() touches nothing behind its callback
+        thread_.detach();
+    else
+        thread_.join();
 }
 
 void watchdog::dismiss() noexcept
@@ -172,8 +176,15 @@ void watchdog::report(bool ended)
     } catch (const std::bad_alloc&) { // told without words
     }
     log_or_lose(log_level::error, [&] { return std::string_view(report.text); });
-    if (options_.on_report)
-        options_.on_report(report);
+    try {
+        if (const auto on_report = std::move(options_.on_report)) // which may end this object
+            on_report(report);
+    } catch (const std::exception& thrown) {
+        log_or_lose(log_level::error, [&] {
+            return fmt::format("weftio: the callback of a watch threw an exception ({}); catch it there", thrown.what());
+        });
+    } catch (...) { // nobody could catch it here
+    }
 }
 
 } // namespace weftio::detail

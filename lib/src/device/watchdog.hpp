@@ -21,7 +21,8 @@ std::string text_of(const std::vector<queue_trace>& traces);
 /// Of all queues together.
 std::uint64_t beats_of(const std::vector<std::shared_ptr<lifeline>>& lines) noexcept;
 
-/// A thread beside one kernel. The destructor ends it; it may run in the thread's own callback's thread only by mistake.
+/// A thread beside one kernel. The destructor ends it; run by the thread's own callback, it lets the thread
+/// end behind it.
 class watchdog {
  public:
     watchdog(std::string name, std::shared_ptr<running_backend> kernel, std::vector<std::shared_ptr<lifeline>> lines,

@@ -219,7 +219,8 @@ void eth_rxq_life::fill_handle()
 
 struct eth_rxq::state {
     state(const port& port, const device& device, const eth_rxq_options& wanted)
-        : nic(port.share()), where(device), options(wanted), life(std::make_shared<eth_rxq_life>(nic, home, where, options))
+        : nic(port.share()), where(device), options(wanted),
+          life(detail::make_shared_here<eth_rxq_life>(nic, home, where, options))
     {
         nic::engines& engines = nic->engines();
         engines.between_all_turns([&] {
@@ -239,7 +240,8 @@ struct eth_rxq::state {
     }
     ~state()
     {
-        nic->engines().between_all_turns([&] { leave(); });
+        if (nic->may_end())
+            nic->engines().between_all_turns([&] { leave(); });
     }
     /// Between all turns: the NIC forgets the queue and its key.
     void leave() noexcept
@@ -300,7 +302,7 @@ eth_rxq_counters eth_rxq::counters() const
 void eth_rxq::reset()
 {
     std::scoped_lock one_at_a_time(state_->changing);
-    auto next = std::make_shared<eth_rxq_life>(state_->nic, state_->home, state_->where, state_->options);
+    auto next = detail::make_shared_here<eth_rxq_life>(state_->nic, state_->home, state_->where, state_->options);
     state_->nic->engines().between_all_turns([&] {
         const unsigned engine = *state_->home;
         nic::rx_ring ring = next->begin();

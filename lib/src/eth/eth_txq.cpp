@@ -165,7 +165,8 @@ void eth_txq_life::fill_handle()
 
 struct eth_txq::state {
     state(const port& port, const device& device, const eth_txq_options& wanted)
-        : nic(port.share()), where(device), options(wanted), life(std::make_shared<eth_txq_life>(nic, home, where, options))
+        : nic(port.share()), where(device), options(wanted),
+          life(detail::make_shared_here<eth_txq_life>(nic, home, where, options))
     {
         auto ring = life->begin();
         nic::engines& engines = nic->engines();
@@ -283,7 +284,7 @@ eth_txq::eth_txq(const port& port, const device& device, eth_txq_options options
     port.backend().require_sending();
     if (options.engine >= 0)
         port.backend().require_engine("eth_txq", static_cast<unsigned>(options.engine));
-    state_ = std::make_shared<state>(port, device, options);
+    state_ = detail::make_shared_here<state>(port, device, options);
 }
 
 eth_txq::eth_txq(eth_txq&&) noexcept = default;
@@ -297,7 +298,7 @@ eth_txq& eth_txq::operator=(eth_txq&& other) noexcept
 
 eth_txq::~eth_txq()
 {
-    if (state_)
+    if (state_ && state_->nic->may_end())
         state_->stop(); // a progress_engine may keep the rest
 }
 
@@ -388,7 +389,7 @@ void eth_txq::reset()
             fmt::format("weftio: eth_txq {}: port {} still holds frames of this queue after 1 s; try again, or close the "
                         "queue",
                         number(), state_->nic->spec()));
-    auto next = std::make_shared<eth_txq_life>(state_->nic, state_->home, state_->where, state_->options);
+    auto next = detail::make_shared_here<eth_txq_life>(state_->nic, state_->home, state_->where, state_->options);
     auto ring = next->begin();
     next->announce(number()); // what can fail comes first
     state_->nic->engines().between_turns_at(*state_->home, [&] {

@@ -11,6 +11,8 @@ struct flow::state {
 
     ~state()
     {
+        if (!nic->may_end())
+            return;
         nic->engines().between_all_turns([&] {
             for (unsigned engine = 0; engine < rules.size(); ++engine)
                 nic->receiver(engine).rules().remove(rules[engine].get());

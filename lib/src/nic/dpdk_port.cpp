@@ -28,6 +28,7 @@
 #include "nic/dma_mapping.hpp"
 #include "nic/left_behind.hpp"
 #include "nic/soft_port.hpp"
+#include "core/undying.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio::nic {
@@ -198,7 +199,6 @@ try {
 
 dpdk_port::dpdk_port(std::string_view spec, const port_spec& parsed, const port_options& options)
 {
-    detail::start_environment(parsed.candidates.front().pci, options.eal_arguments);
     detail::forget_driver_words();
     for (const port_candidate& candidate : parsed.candidates) {
         const auto begin = std::chrono::steady_clock::now();
@@ -365,8 +365,11 @@ int dpdk_port::make_receive_queue(std::uint16_t queue, std::uint16_t entries)
     };
     if (driver_ != "net_af_xdp")
         return make();
-    static std::mutex one_at_a_time;
-    static std::set<std::uint32_t> known; // interfaces, by index, that such a port of this process has been on
+    struct xdp_ports {
+        std::mutex one_at_a_time;
+        std::set<std::uint32_t> known; // interfaces, by index, that such a port of this process has been on
+    };
+    auto& [one_at_a_time, known] = detail::undying<xdp_ports>();
     std::scoped_lock lock(one_at_a_time);
     rte_eth_dev_info info{};
     if (int result = rte_eth_dev_info_get(id_, &info); result != 0)

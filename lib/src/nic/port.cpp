@@ -34,9 +34,10 @@ port port::open(std::string_view spec, port_options options)
     if (options.engines < 1 || options.engines > port_options::most_engines)
         throw error(errc::invalid_argument, fmt::format("weftio: port {}: engines is {}; a port has 1 to {}", spec,
                                                         options.engines, port_options::most_engines));
+    const detail::undertaking undertaking;
     nic::port_spec parsed = nic::parse_port_spec(spec, options.engines, options.mtu);
     const detail::signals_blocked for_its_threads; // those of EAL and of drivers too
-    return port(std::make_shared<nic::soft_port>(std::string(spec), parsed, options));
+    return port(detail::make_shared_here<nic::soft_port>(std::string(spec), parsed, options));
 }
 
 const std::string& port::spec() const noexcept

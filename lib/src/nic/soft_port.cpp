@@ -4,6 +4,7 @@
 
 #include <span>
 
+#include "core/environment.hpp"
 #include "core/log.hpp"
 #include "weftio/error.hpp"
 
@@ -23,6 +24,7 @@ bool holds_when_full(const port_spec& parsed, const port_options& options)
 soft_port::soft_port(std::string spec, const port_spec& parsed, const port_options& options)
     : spec_(std::move(spec)), sends_(parsed.sends),
       lock_(parsed.interface.empty() ? interface_lock() : interface_lock(spec_, parsed.interface)),
+      environment_(detail::start_environment(parsed.candidates.front().pci, options.eal_arguments)),
       device_(spec_, parsed, options), engines_({.queues = device_.queues(),
                                                  .hold = holds_when_full(parsed, options),
                                                  .capture = parsed.capture,
@@ -82,7 +84,8 @@ memory_place soft_port::take_up(std::shared_ptr<const detail::memory_block> bloc
 
 void soft_port::forget_key(std::uint32_t key) noexcept
 {
-    engines_.between_all_turns([&] { keys_.remove(key); });
+    if (may_end())
+        engines_.between_all_turns([&] { keys_.remove(key); });
 }
 
 /// Between two turns of all engines.
@@ -103,6 +106,8 @@ void soft_port::free_what_came_back() noexcept
 
 void soft_port::let_go(memory_place memory) noexcept
 {
+    if (!may_end()) // the port does not end either
+        return send_pool_.keep(std::move(memory));
     free_what_came_back();
     const detail::memory_block& block = *memory.front().block;
     unsigned unused = 0; // engines, the first ones: what one is seen not to use, none hands to its driver any more

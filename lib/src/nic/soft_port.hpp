@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "core/process.hpp"
 #include "nic/capture_writer.hpp"
 #include "nic/interface_lock.hpp"
 #include "nic/kernel_interface.hpp"
@@ -94,6 +95,8 @@ class soft_port {
     port_counters counters();
     bool exhausted() const noexcept { return engines_.exhausted(); }
     bool gone() const noexcept { return engines_.gone(); }
+    /// Whether this process may still end what belongs to the port.
+    bool may_end() const noexcept { return maker_.may_end(); }
     nic::engines& engines() noexcept { return engines_; }
     nic::engine& engine(unsigned number = 0) noexcept { return engines_.engine(number); }
     nic::receiver& receiver(unsigned engine = 0) noexcept { return engines_.receiver(engine); } ///< between two turns only
@@ -118,9 +121,11 @@ class soft_port {
     bool unused(const detail::memory_block& block) noexcept;
     void free_what_came_back() noexcept;
 
+    const detail::maker maker_{};
     std::string spec_;
     const bool sends_;
     interface_lock lock_;
+    const std::shared_ptr<const void> environment_; ///< needed until all that is DPDK's has gone
     send_pool send_pool_{spec_};
     dpdk_port device_;
     key_table keys_;

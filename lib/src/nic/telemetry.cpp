@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/telemetry.hpp"
+#include "core/undying.hpp"
 #include "nic/soft_port.hpp"
 
 namespace weftio::nic {
@@ -20,8 +21,10 @@ namespace {
 using detail::put;
 using detail::telemetry_page;
 
-std::mutex mutex;
-std::vector<soft_port*> ports; ///< guarded by mutex
+struct all_ports {
+    std::mutex mutex;
+    std::vector<soft_port*> ports;
+};
 
 void fill_port(soft_port& port, rte_tel_data* dict)
 {
@@ -114,17 +117,18 @@ void fill_flows(soft_port& port, telemetry_page& page)
 
 int list_ports(const char*, const char*, rte_tel_data* data) noexcept
 try {
-    std::scoped_lock lock(mutex);
+    auto& all = detail::undying<all_ports>();
+    std::scoped_lock lock(all.mutex);
     rte_tel_data_start_dict(data);
-    for (const soft_port* port : ports)
+    for (const soft_port* port : all.ports)
         rte_tel_data_add_dict_string(data, std::to_string(port->device().id()).c_str(), port->spec().c_str());
     return 0;
 } catch (const std::exception&) { // no memory for an answer
     return -1;
 }
 
-/// The port of that DPDK number, or nullptr. @pre mutex is held
-soft_port* numbered(std::uint64_t id)
+/// The port of that DPDK number, or nullptr.
+soft_port* numbered(const std::vector<soft_port*>& ports, std::uint64_t id)
 {
     auto found = std::find_if(ports.begin(), ports.end(), [&](const soft_port* port) { return port->device().id() == id; });
     return found == ports.end() ? nullptr : *found;
@@ -133,8 +137,9 @@ soft_port* numbered(std::uint64_t id)
 int show_port(const char*, const char* parameters, rte_tel_data* data) noexcept
 try {
     const std::vector<std::uint64_t> asked = detail::telemetry_numbers(parameters, 1);
-    std::scoped_lock lock(mutex);
-    soft_port* port = asked.empty() ? nullptr : numbered(asked[0]);
+    auto& all = detail::undying<all_ports>();
+    std::scoped_lock lock(all.mutex);
+    soft_port* port = asked.empty() ? nullptr : numbered(all.ports, asked[0]);
     if (!port)
         return -1;
     rte_tel_data_start_dict(data);
@@ -149,8 +154,9 @@ template <void (*Fill)(soft_port&, telemetry_page&)>
 int show_rows(const char*, const char* parameters, rte_tel_data* data) noexcept
 try {
     const std::vector<std::uint64_t> asked = detail::telemetry_numbers(parameters, 2);
-    std::scoped_lock lock(mutex);
-    soft_port* port = asked.empty() ? nullptr : numbered(asked[0]);
+    auto& all = detail::undying<all_ports>();
+    std::scoped_lock lock(all.mutex);
+    soft_port* port = asked.empty() ? nullptr : numbered(all.ports, asked[0]);
     if (!port)
         return -1;
     rte_tel_data_start_dict(data);
@@ -184,14 +190,16 @@ void register_commands()
 telemetry_entry::telemetry_entry(soft_port& port) : port_(port)
 {
     register_commands();
-    std::scoped_lock lock(mutex);
-    ports.push_back(&port);
+    auto& all = detail::undying<all_ports>();
+    std::scoped_lock lock(all.mutex);
+    all.ports.push_back(&port);
 }
 
 telemetry_entry::~telemetry_entry()
 {
-    std::scoped_lock lock(mutex);
-    std::erase(ports, &port_);
+    auto& all = detail::undying<all_ports>();
+    std::scoped_lock lock(all.mutex);
+    std::erase(all.ports, &port_);
 }
 
 } // namespace weftio::nic

@@ -11,6 +11,7 @@
 #include <rte_telemetry.h>
 
 #include "core/log.hpp"
+#include "core/process.hpp"
 #include "core/telemetry.hpp"
 #include "weftio/error.hpp"
 
@@ -197,7 +198,7 @@ void semaphore::state::log_illegal() const
 semaphore::semaphore(const device& device, semaphore_options options)
 {
     check(options);
-    state_ = std::make_shared<state>(device, options);
+    state_ = detail::make_shared_here<state>(device, options);
 }
 
 semaphore::semaphore(semaphore&&) noexcept = default;
@@ -282,7 +283,7 @@ semaphore_illegal semaphore::illegal_transitions() const noexcept
 
 void semaphore::reset()
 {
-    state_ = std::make_shared<state>(state_->where, state_->options, state_->custom_info);
+    state_ = detail::make_shared_here<state>(state_->where, state_->options, state_->custom_info);
 }
 
 } // namespace weftio

@@ -139,7 +139,7 @@ std::shared_ptr<running_backend> cpu_device::launch(const launch_request& reques
 
 std::shared_ptr<device_backend> open_cpu()
 {
-    return std::make_shared<cpu::cpu_device>();
+    return make_shared_here<cpu::cpu_device>();
 }
 
 } // namespace weftio::detail

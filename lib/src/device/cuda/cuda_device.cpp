@@ -332,7 +332,7 @@ std::shared_ptr<device_backend> open_cuda(std::string_view spec, int index)
                 fmt::format("weftio: device {}: there are {} GPUs, counted from 0; \"nvidia-smi -L\" lists them", spec, count));
         driver.check(driver.cuDeviceGet(&number, index), "opening the GPU");
     }
-    return std::make_shared<cuda::cuda_device>(number);
+    return make_shared_here<cuda::cuda_device>(number);
 }
 
 } // namespace weftio::detail

@@ -186,7 +186,7 @@ std::shared_ptr<device_backend> open_opencl(int index)
     const opencl::found_device& chosen = opencl::choose(devices, index);
     try {
         const opencl::build_method method = opencl::choose_build(chosen, static_cast<unsigned>(&chosen - devices.data()));
-        return std::make_shared<opencl::opencl_device>(chosen, method);
+        return make_shared_here<opencl::opencl_device>(chosen, method);
     } catch (const cl::Error& failure) {
         throw opencl::driver_refusal("no context", chosen.facts.name, failure);
     }

@@ -16,6 +16,7 @@
 
 #include "core/clock.hpp"
 #include "core/log.hpp"
+#include "core/process.hpp"
 #include "weftio/device/platform.h"
 #include "weftio/error.hpp"
 
@@ -38,13 +39,14 @@ constexpr std::uint32_t turns_between_looks = 64;
 void be_known_to_dpdk()
 {
     thread_local struct known {
+        const detail::maker maker{};
         const bool by_us = rte_lcore_id() == LCORE_ID_ANY && rte_thread_register() == 0;
         known() = default;
         known(const known&) = delete;
         known& operator=(const known&) = delete;
         ~known()
         {
-            if (by_us)
+            if (by_us && maker.may_end())
                 rte_thread_unregister();
         }
     } known;
@@ -87,6 +89,22 @@ void engine::end() noexcept
         thread_.join();
 }
 
+bool engine::stop_turns() noexcept
+{
+    ending_.store(true, std::memory_order_relaxed);
+    if (thread_.get_id() == std::this_thread::get_id())
+        return false;
+    for (auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1); !turns_.try_lock();) {
+        if (std::chrono::steady_clock::now() > end)
+            return false;
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+    turns_.unlock();
+    if (thread_.joinable()) // it has left its turns
+        thread_.join();
+    return true;
+}
+
 void engine::pin(int core) const
 {
     cpu_set_t set;
@@ -122,6 +140,14 @@ unsigned engine::turn()
     be_known_to_dpdk();
     std::scoped_lock lock(turns_);
     make_wanted_change();
+    return turns_stopped() ? 0 : one_turn(sides::both);
+}
+
+unsigned engine::last_turn()
+{
+    be_known_to_dpdk();
+    std::scoped_lock lock(turns_);
+    make_wanted_change();
     return one_turn(sides::both);
 }
 
@@ -130,6 +156,8 @@ unsigned engine::send_turn(std::uint32_t queue)
     be_known_to_dpdk();
     std::scoped_lock lock(turns_);
     make_wanted_change();
+    if (turns_stopped())
+        return 0;
     sender_.wake(queue);
     return one_turn(sides::send);
 }

@@ -58,6 +58,12 @@ class engine {
         }
     }
     bool has_thread() const noexcept { return has_thread_; }
+    /// For good: nobody runs turns any more but who calls last_turn(). Returns whether that has come about, for want of which it
+    /// waits a second. Not from a turn of this engine's own, for which that never comes.
+    bool stop_turns() noexcept;
+    bool turns_stopped() const noexcept { return ending_.load(std::memory_order_relaxed); }
+    /// A turn for who tears down what is left. @pre stop_turns(), or inline mode
+    unsigned last_turn();
 
  private:
     enum class sides { both, send };

@@ -27,6 +27,18 @@ engines::engines(const engine_supplies& supplies, const key_table& keys, send_po
                               number == 0 ? supplies.name : fmt::format("{}.{}", supplies.name, number));
         each.core += each.core >= 0;
     }
+    enter();
+}
+
+bool engines::stand_still() noexcept
+{
+    return std::all_of(engines_.begin(), engines_.end(), [](nic::engine& engine) { return engine.stop_turns(); });
+}
+
+void engines::last_turns()
+{
+    for (nic::engine& engine : engines_)
+        engine.last_turn();
 }
 
 unsigned engines::turn()

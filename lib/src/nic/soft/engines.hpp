@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/process.hpp"
 #include "nic/port_watch.hpp"
 #include "nic/soft/engine.hpp"
 #include "nic/soft/receiver.hpp"
@@ -39,18 +40,18 @@ struct engine_supplies {
 /// them read in their turns (keys, rules, where queues are) changes only while all are between two turns.
 ///
 /// Queues have numbers of the port, whichever engine they are at.
-class engines {
+class engines final : detail::moving {
  public:
     /// @throws weftio::error as nic::engine
     engines(const engine_supplies& supplies, const key_table& keys, send_pool& pool, const port_options& options);
-    engines(const engines&) = delete;
-    engines& operator=(const engines&) = delete;
+    ~engines() { leave(); }
 
     unsigned count() const noexcept { return static_cast<unsigned>(engines_.size()); }
     nic::engine& engine(unsigned number) noexcept { return engines_[number]; }
     nic::receiver& receiver(unsigned engine) noexcept { return rooms_[engine].receiver; } ///< between two turns only
     nic::sender& sender(unsigned engine) noexcept { return rooms_[engine].sender; }       ///< between two turns only
     bool have_threads() const noexcept { return engines_.front().has_thread(); }
+    bool stand_still() noexcept override;
     /// Inline mode: one turn of each. Returns what they moved.
     unsigned turn();
 
@@ -86,10 +87,10 @@ class engines {
         for (auto end = std::chrono::steady_clock::now() + bound; !try_once();) {
             if (std::chrono::steady_clock::now() > end)
                 return false;
-            if (have_threads())
+            if (have_threads() && !engines_.front().turns_stopped())
                 std::this_thread::sleep_for(std::chrono::microseconds(100));
             else
-                turn();
+                last_turns();
         }
         return true;
     }
@@ -125,6 +126,7 @@ class engines {
     };
 
     void carry_out_from(unsigned first, const std::function<void()>& change);
+    void last_turns();
 
     std::deque<room> rooms_;
     std::mutex everyone_;             ///< one change of all at a time

@@ -1,0 +1,99 @@
+// EAL that does not start, and EAL that runs already.
+#include <gtest/gtest.h>
+#include <rte_eal.h>
+#include <rte_log.h>
+
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+#include "scene.hpp"
+#include "stage.hpp"
+
+namespace {
+
+using weftio::test::ends_well, weftio::test::play, weftio::test::scene, weftio::test::scene_argument;
+
+/// What opening a port says; empty when it opens.
+std::string refusal(const std::vector<std::string>& words)
+{
+    try {
+        weftio::port::open("null", {.eal_arguments = words});
+    } catch (const weftio::error& refused) {
+        return refused.what();
+    }
+    return "";
+}
+
+bool has(const std::string& text, std::string_view part)
+{
+    return text.find(part) != text.npos;
+}
+
+const scene failed_start("failed_start", [] {
+    std::vector<std::string> words{scene_argument()};
+    if (words[0] == "-m")
+        words.emplace_back("9000000");
+    if (!has(refusal(words), "EAL did not start"))
+        return 1;
+    for (int again = 0; again < 2; ++again) {
+        const std::string said = refusal({});
+        if (!has(said, "cannot start again in this process") || !has(said, "start the program anew") || has(said, "already"))
+            return 2;
+    }
+    std::printf("the end\n"); // its output is its own again
+    return 3;
+});
+
+const scene asks_for_help("asks_for_help", [] {
+    if (!has(refusal({scene_argument()}), "leave it out"))
+        return 1;
+    return refusal({}).empty() ? 3 : 2;
+});
+
+TEST(Eal, ThatDoesNotStartIsNotStartedASecondTimeAndPrintsNothing)
+{
+    for (const char* word : {"-m", "--no-such-word", "--log-level"}) {
+        const auto seen = play("failed_start", word);
+        EXPECT_EQ(seen.exit_status, 3) << word << ": " << seen.text();
+        EXPECT_EQ(seen.printed, "the end\n") << word;
+    }
+}
+
+TEST(Eal, IsNotAskedForItsUsageWhichWouldEndTheProgram)
+{
+    for (const char* word : {"-h", "--help", "--hel"})
+        ends_well("asks_for_help", word, 3, 1);
+}
+
+/// An application that has an EAL, and reads its log.
+const scene own_eal("own_eal", [] {
+    char name[] = "own_eal", huge[] = "--no-huge", shared[] = "--no-shconf", megabytes[] = "-m", many[] = "256",
+         pci[] = "--no-pci", quiet[] = "--log-level=*:error";
+    char* words[] = {name, huge, shared, megabytes, many, pci, quiet};
+    if (rte_eal_init(7, words) < 0)
+        return 1;
+    std::FILE* log = std::tmpfile();
+    rte_openlog_stream(log);
+    {
+        weftio::test::stage all("null");
+        if (!all.run())
+            return 2;
+    }
+    rte_log(RTE_LOG_ERR, RTE_LOGTYPE_EAL, "mine\n");
+    const bool kept = rte_log_get_stream() == log;
+    std::rewind(log);
+    char line[200] = "";
+    const bool first = std::fgets(line, sizeof line, log) != nullptr && std::string_view(line).ends_with("mine\n");
+    rte_eal_cleanup();
+    return !kept ? 4 : first ? 3 : 5;
+});
+
+TEST(Eal, OfTheApplicationKeepsItsLog)
+{
+    const auto seen = play("own_eal");
+    EXPECT_EQ(seen.exit_status, 3) << seen.text();
+    EXPECT_EQ(seen.printed.find("already called"), std::string::npos) << seen.printed;
+}
+
+} // namespace

@@ -1,0 +1,36 @@
+// A port with everything on it, for scenes.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "weftio/weftio.hpp"
+
+namespace weftio::test {
+
+bool until(const std::function<bool()>& condition);
+
+/// A port, its queues, and kernels that use them.
+struct stage {
+    explicit stage(const std::string& spec, port_options options = {});
+
+    /// Starts a kernel that receives and one that sends, and waits until both have. Returns whether they did.
+    bool run();
+    /// A kernel sends so many frames. Waits until they are sent. Returns whether they were.
+    bool send(std::uint32_t count);
+    std::uint32_t seen() const { return weftio_load_acquire_sys_u32(static_cast<std::uint32_t*>(words.cpu_address())); }
+
+    weftio::device device;
+    weftio::port port;
+    eth_rxq in;
+    eth_txq out;
+    buf_arr frames;
+    memory words;
+    flow all;
+    running_kernel receives, sends;
+};
+
+} // namespace weftio::test
