@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <chrono>
 #include <cstdio>
@@ -25,10 +26,10 @@
 
 #include "core/environment.hpp"
 #include "core/log.hpp"
+#include "core/undying.hpp"
 #include "nic/dma_mapping.hpp"
 #include "nic/left_behind.hpp"
 #include "nic/soft_port.hpp"
-#include "core/undying.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio::nic {
@@ -72,10 +73,15 @@ std::uint16_t mtu_behind(const kernel_interface& interface, std::uint16_t of_dri
     return static_cast<std::uint16_t>(std::min(of_interface != 0 ? of_interface : of_driver, most));
 }
 
-/// A pool of that name: the DPDK port belongs to a Weftio port.
-std::string pool_name(std::uint16_t port)
+/// For names of pools, which outlive the number of a port that is removed.
+unsigned next_pool_number()
 {
-    return fmt::format("weftio_rx_{}", port);
+    static std::atomic<unsigned> last{0};
+    unsigned number = 0;
+    do
+        number = last.fetch_add(1);
+    while (rte_mempool_lookup(fmt::format("weftio_rx_{}", number).c_str())); // another copy of this library has it
+    return number;
 }
 
 /// A pool for AF_XDP: an object is a page, all told. Linux lets such a socket fill only as many different buffers as its memory
@@ -233,14 +239,8 @@ dpdk_port::~dpdk_port()
 void dpdk_port::probe(std::string_view spec, const port_candidate& candidate)
 {
     device_ = candidate.device;
-    if (rte_eth_dev_get_port_by_name(device_.c_str(), &id_) == 0) {
-        if (rte_mempool_lookup(pool_name(id_).c_str()))
-            throw error(errc::in_use,
-                        fmt::format("weftio: port {}: {} is already open in a Weftio port; close that port first, or name "
-                                    "another device",
-                                    spec, device_));
-        return;
-    }
+    if (rte_eth_dev_get_port_by_name(device_.c_str(), &id_) == 0)
+        return claim(spec);
     bus_ = candidate.pci ? "pci" : "vdev";
     ring_frame_bytes_ = candidate.device.starts_with("net_af_packet") ? ring_frame_bytes(candidate.arguments) : 0;
     const std::vector<packet_socket> before = packet_sockets();
@@ -252,6 +252,15 @@ void dpdk_port::probe(std::string_view spec, const port_candidate& candidate)
         std::ranges::set_difference(packet_sockets(), before, std::back_inserter(packet_sockets_));
     if (rte_eth_dev_get_port_by_name(device_.c_str(), &id_) != 0)
         fail(spec, "finding a network port in the device", -ENODEV);
+    claim(spec);
+}
+
+void dpdk_port::claim(std::string_view spec)
+{
+    if (!claim_.take(id_))
+        throw error(errc::in_use, fmt::format("weftio: port {}: {} is already open in a Weftio port; close that port first, or "
+                                              "name another device",
+                                              spec, device_));
 }
 
 void dpdk_port::configure(std::string_view spec, const port_options& options)
@@ -328,16 +337,18 @@ void dpdk_port::make_pools(std::string_view spec, const rte_eth_dev_info& info)
     const auto room = static_cast<std::uint16_t>(std::max<std::uint32_t>(RTE_MBUF_DEFAULT_DATAROOM, ring_frame_bytes_));
     const unsigned few = room > RTE_MBUF_DEFAULT_DATAROOM ? long_mbufs : few_mbufs;
     const unsigned mbufs = of_all(lends ? few : pool_mbufs, queue_count_);
-    pool_ = driver_ == "net_af_xdp" ? make_paged_pool(pool_name(id_), mbufs, socket)
-                                    : rte_pktmbuf_pool_create(pool_name(id_).c_str(), mbufs, pool_cache, 0,
+    const unsigned number = next_pool_number();
+    const std::string name = fmt::format("weftio_rx_{}", number);
+    pool_ = driver_ == "net_af_xdp" ? make_paged_pool(name, mbufs, socket)
+                                    : rte_pktmbuf_pool_create(name.c_str(), mbufs, pool_cache, 0,
                                                               static_cast<std::uint16_t>(RTE_PKTMBUF_HEADROOM + room), socket);
-    copies_ = rte_pktmbuf_pool_create(fmt::format("weftio_copy_{}", id_).c_str(),
+    copies_ = rte_pktmbuf_pool_create(fmt::format("weftio_copy_{}", number).c_str(),
                                       of_all(dma_ ? nic_copy_mbufs : copy_mbufs, queue_count_), 0, 0,
                                       copy_bytes + RTE_PKTMBUF_HEADROOM, socket);
     if (!pool_ || !copies_)
         fail(spec, "making the packet pools", -rte_errno);
     for (std::uint16_t queue = 0; lends && queue < queue_count_; ++queue)
-        lending_pools_.push_back(std::make_unique<rx_pool>(fmt::format("{}_{}", id_, queue), pool_, room));
+        lending_pools_.push_back(std::make_unique<rx_pool>(fmt::format("{}_{}", number, queue), pool_, room));
 }
 
 void dpdk_port::make_queues(std::string_view spec)
@@ -392,24 +403,22 @@ int dpdk_port::make_receive_queue(std::uint16_t queue, std::uint16_t entries)
 
 void dpdk_port::take_down() noexcept
 {
-    if (std::exchange(started_, false)) {
+    const bool removed = claim_.removed();
+    if (std::exchange(started_, false) && !removed) {
         wait_for_copies();
         rte_eth_dev_stop(id_);
     }
+    claim_.release();
     if (std::exchange(ours_, false)) {
-        for_each_ring_of(device_, empty);
-        if (const rte_device* device = std::exchange(dma_, nullptr)) {
-            rte_eth_dev_close(id_); // from here on it reads and writes nothing
+        std::uint16_t other = 0;
+        if (!removed)
+            remove_device();
+        else if (rte_eth_dev_get_port_by_name(device_.c_str(), &other) != 0) // its name is nobody else's
+            rte_eal_hotplug_remove(bus_, device_.c_str());                   // what rte_eth_dev_close() has left
+        if (!removed || rte_eth_dev_get_port_by_name(device_.c_str(), &other) != 0)
+            for_each_ring_of(device_, rte_ring_free);
+        if (const rte_device* device = std::exchange(dma_, nullptr)) // which is there no more
             forget_device(*device);
-        }
-        if (int result = rte_eal_hotplug_remove(bus_, device_.c_str()); result != 0) {
-            rte_eth_dev_close(id_); // so that its driver holds none of the pools below
-            detail::log_or_lose(log_level::warning, [&] {
-                return fmt::format("weftio: device {} is closed and could not be removed ({}); its name stays taken", device_,
-                                   rte_strerror(-result));
-            });
-        }
-        for_each_ring_of(device_, rte_ring_free);
         close_descriptors(std::exchange(xdp_objects_, {}));
     }
     lending_pools_.clear();
@@ -417,10 +426,28 @@ void dpdk_port::take_down() noexcept
     let_go(device_, std::exchange(copies_, nullptr));
 }
 
+void dpdk_port::remove_device() noexcept
+{
+    for_each_ring_of(device_, empty);
+    if (const rte_device* device = std::exchange(dma_, nullptr)) {
+        rte_eth_dev_close(id_); // from here on it reads and writes nothing
+        forget_device(*device);
+    }
+    const int result = rte_eal_hotplug_remove(bus_, device_.c_str());
+    if (result == 0)
+        return;
+    rte_eth_dev_close(id_); // so that its driver holds none of the pools
+    detail::log_or_lose(log_level::warning, [&] {
+        return fmt::format("weftio: device {} is closed and could not be removed ({}); its name stays taken", device_,
+                           rte_strerror(-result));
+    });
+}
+
 std::array<std::uint8_t, 6> dpdk_port::mac() const noexcept
 {
     rte_ether_addr address{};
-    rte_eth_macaddr_get(id_, &address);
+    if (!claim_.removed())
+        rte_eth_macaddr_get(id_, &address);
     std::array<std::uint8_t, 6> bytes{};
     std::copy_n(address.addr_bytes, bytes.size(), bytes.begin());
     return bytes;
@@ -429,7 +456,8 @@ std::array<std::uint8_t, 6> dpdk_port::mac() const noexcept
 std::uint16_t dpdk_port::mtu() const noexcept
 {
     std::uint16_t mtu = 0;
-    rte_eth_dev_get_mtu(id_, &mtu);
+    if (!claim_.removed())
+        rte_eth_dev_get_mtu(id_, &mtu);
     return mtu_behind(*interface_, mtu, most_mtu_);
 }
 
@@ -440,7 +468,7 @@ bool dpdk_port::link_up() const noexcept
         return seen.there && seen.up;
     }
     rte_eth_link link{};
-    return rte_eth_dev_is_valid_port(id_) && rte_eth_link_get_nowait(id_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+    return !claim_.removed() && rte_eth_link_get_nowait(id_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
 }
 
 std::uint64_t dpdk_port::tx_dropped() const noexcept
@@ -481,7 +509,7 @@ std::uint32_t dpdk_port::cut_bytes() const noexcept
 std::uint64_t dpdk_port::missed() const noexcept
 {
     rte_eth_stats stats{};
-    if (!rte_eth_dev_is_valid_port(id_)) // somebody has removed it
+    if (claim_.removed())
         return 0;
     return rte_eth_stats_get(id_, &stats) == 0 ? stats.imissed + stats.rx_nombuf : 0;
 }

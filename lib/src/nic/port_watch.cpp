@@ -12,13 +12,17 @@ constexpr std::uint64_t between_looks_ns = 20'000'000;
 
 } // namespace
 
-port_watch::port_watch(std::uint16_t port, const std::string& interface) noexcept : port_(port), interface_(interface) {}
+port_watch::port_watch(std::uint16_t port, const std::string& interface) noexcept : port_(port), interface_(interface)
+{
+    removal_.begin(port);
+}
 
 bool port_watch::has_just_gone(bool busy) noexcept
 {
     constexpr unsigned turns_between_looks = 64; // of a busy engine; others may have to wait for a core before each turn
-    if (gone() ||
-        (rte_eth_dev_is_valid_port(port_) && ((++turns_ % turns_between_looks != 0 && busy) || !is_time() || is_there())))
+    if (has_just_been_removed())
+        return true;
+    if (gone() || (++turns_ % turns_between_looks != 0 && busy) || !is_time() || is_there())
         return false;
     gone_.store(true, std::memory_order_release);
     return true;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "nic/kernel_interface.hpp"
+#include "nic/port_claim.hpp"
 
 namespace weftio::nic {
 
@@ -27,6 +28,8 @@ class port_watch {
     /// Returns true once when the interface has another MTU than before, or has one at all.
     bool mtu_has_changed() noexcept { return mtu_changed_ && std::exchange(mtu_changed_, false); }
     std::uint32_t mtu() const noexcept { return mtu_; }
+    /// The same, of the device alone; costs a load. For before a change between two turns, which may ask the driver for things.
+    bool has_just_been_removed() noexcept { return removal_.came() && !gone_.exchange(true, std::memory_order_acq_rel); }
     /// Any thread.
     bool gone() const noexcept { return gone_.load(std::memory_order_acquire); }
 
@@ -37,6 +40,7 @@ class port_watch {
     bool is_there() noexcept;
 
     std::uint16_t port_;
+    removal_notice removal_;
     kernel_interface interface_;
     unsigned turns_ = 0;
     std::uint64_t looked_ns_ = 0, down_since_ns_ = 0;

@@ -11,6 +11,7 @@
 #include "nic/interface_lock.hpp"
 #include "nic/kernel_interface.hpp"
 #include "nic/packet_sockets.hpp"
+#include "nic/port_claim.hpp"
 #include "nic/port_spec.hpp"
 #include "nic/soft/engines.hpp"
 #include "nic/soft/key_table.hpp"
@@ -35,6 +36,7 @@ class dpdk_port {
     ~dpdk_port();
 
     std::uint16_t id() const noexcept { return id_; }
+    bool removed() const noexcept { return claim_.removed(); } ///< by somebody else: its number may be another's
     const std::string& driver() const noexcept { return driver_; }
     std::array<std::uint8_t, 6> mac() const noexcept;
     std::uint16_t mtu() const noexcept;
@@ -61,9 +63,12 @@ class dpdk_port {
     void make_pools(std::string_view spec, const rte_eth_dev_info& info);
     void make_queues(std::string_view spec);
     int make_receive_queue(std::uint16_t queue, std::uint16_t entries);
+    void claim(std::string_view spec);
     void take_down() noexcept;
+    void remove_device() noexcept;
 
     std::uint16_t id_ = UINT16_MAX; ///< of no port, until there is one
+    port_claim claim_;
     std::uint16_t queue_count_ = 1; ///< in each direction
     const char* bus_ = "vdev";
     bool ours_ = false; ///< we made the device, so we remove it
@@ -89,14 +94,14 @@ class soft_port {
  public:
     soft_port(std::string spec, const port_spec& parsed, const port_options& options);
 
+    /// Whether this process may still end what belongs to the port.
+    bool may_end() const noexcept { return maker_.may_end(); }
     const std::string& spec() const noexcept { return spec_; }
     const dpdk_port& device() const noexcept { return device_; }
     /// As port::counters().
     port_counters counters();
     bool exhausted() const noexcept { return engines_.exhausted(); }
     bool gone() const noexcept { return engines_.gone(); }
-    /// Whether this process may still end what belongs to the port.
-    bool may_end() const noexcept { return maker_.may_end(); }
     nic::engines& engines() noexcept { return engines_; }
     nic::engine& engine(unsigned number = 0) noexcept { return engines_.engine(number); }
     nic::receiver& receiver(unsigned engine = 0) noexcept { return engines_.receiver(engine); } ///< between two turns only

@@ -121,7 +121,8 @@ try {
     std::scoped_lock lock(all.mutex);
     rte_tel_data_start_dict(data);
     for (const soft_port* port : all.ports)
-        rte_tel_data_add_dict_string(data, std::to_string(port->device().id()).c_str(), port->spec().c_str());
+        if (!port->device().removed())
+            rte_tel_data_add_dict_string(data, std::to_string(port->device().id()).c_str(), port->spec().c_str());
     return 0;
 } catch (const std::exception&) { // no memory for an answer
     return -1;
@@ -130,7 +131,8 @@ try {
 /// The port of that DPDK number, or nullptr.
 soft_port* numbered(const std::vector<soft_port*>& ports, std::uint64_t id)
 {
-    auto found = std::find_if(ports.begin(), ports.end(), [&](const soft_port* port) { return port->device().id() == id; });
+    auto found = std::find_if(ports.begin(), ports.end(),
+                              [&](const soft_port* port) { return port->device().id() == id && !port->device().removed(); });
     return found == ports.end() ? nullptr : *found;
 }
 

@@ -239,6 +239,8 @@ void engine::make_wanted_change() noexcept
     wanted_change* change = wanted_.load(std::memory_order_acquire);
     if (!change)
         return;
+    if (watch_.has_just_been_removed())
+        lose_port();
     const std::uint64_t begin = rte_rdtsc();
     if (busy_ && begin < next_change_ && at_once_.load(std::memory_order_relaxed) == 0)
         return;

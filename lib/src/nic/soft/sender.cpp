@@ -128,7 +128,7 @@ void sender::take_up(std::uint32_t number, std::unique_ptr<tx_queue> queue) noex
     places_[number - 1] = {.queue = std::move(queue)};
     awake_.push_back({number, 0});
     if (port_lost_)
-        this->queue(number).end(refusal::port_gone);
+        this->queue(number).lose_port();
 }
 
 std::unique_ptr<tx_queue> sender::give_up(std::uint32_t number) noexcept
@@ -151,7 +151,7 @@ void sender::lose_port()
     port_lost_ = true;
     for (auto& place : places_)
         if (place.queue)
-            place.queue->end(refusal::port_gone);
+            place.queue->lose_port();
 }
 
 void sender::restart(std::uint32_t number, const tx_ring& ring) noexcept

@@ -310,7 +310,7 @@ unsigned tx_queue::complete()
         frames += complete_plain(); // behind the end of the ring
     std::uint32_t last = completed_ - 1;
     refusal reason = refusal::none;
-    while (completed_ != handed_ && header(completed_).returned()) {
+    while (completed_ != handed_ && (header(completed_).returned() || port_lost_)) {
         const sent_entry& entry = sent_at(completed_);
         reason = entry.reason;
         if (reason == refusal::none) {
@@ -407,7 +407,8 @@ void tx_queue::bury(std::uint32_t index, refusal reason)
     sent_entry& entry = sent_at(index);
     entry.blocks = 1;
     entry.reason = reason;
-    header(index).settle();
+    if (!port_lost_) // else whoever holds it may still give it back
+        header(index).settle();
 }
 
 /// So are all from `from` on. Those in front complete as they come back.
@@ -467,6 +468,25 @@ void tx_queue::end(refusal reason, std::uint32_t detail)
     events_.put({.position = first, .reason = reason, .time_ns = detail::utc_now_ns(), .detail = detail});
 }
 
+void tx_queue::lose_port()
+{
+    end(refusal::port_gone);
+    stop(); // a queue in error, too
+    for (std::uint32_t index = completed_; index != handed_; index += sent_at(index).blocks)
+        if (sent_at(index).frame && sent_at(index).reason == refusal::none && !header(index).returned()) {
+            sent_at(index).reason = refusal::flushed; // the driver took it and is gone
+            flushed.add(1);
+        }
+    port_lost_ = true;
+    complete();
+}
+
+bool tx_queue::all_returned() const noexcept
+{
+    return completed_ == submitted_ && (!port_lost_ || std::all_of(&headers_[0], &headers_[ring_.entries.depth],
+                                                                   [](const send_header& head) { return head.returned(); }));
+}
+
 void tx_queue::restart(const tx_ring& ring, std::uint32_t index) noexcept
 {
     std::uint32_t queue = ring_.entries.queue;
@@ -480,12 +500,15 @@ void tx_queue::restart(const tx_ring& ring, std::uint32_t index) noexcept
 
 bool tx_queue::uses(const std::byte* begin, std::size_t bytes) noexcept
 {
-    for (std::uint32_t index = completed_; index != next_; index += sent_at(index).blocks) {
-        send_header& head = header(index);
+    auto lies_there = [&](const send_header& head) {
         auto* frame = static_cast<const std::byte*>(head.mbuf.buf_addr);
-        if (sent_at(index).frame && !head.returned() && !std::less<>()(frame, begin) && std::less<>()(frame, begin + bytes))
+        return !head.returned() && !std::less<>()(frame, begin) && std::less<>()(frame, begin + bytes);
+    };
+    if (port_lost_) // what the driver took is completed, and may be held all the same
+        return std::any_of(&headers_[0], &headers_[ring_.entries.depth], lies_there);
+    for (std::uint32_t index = completed_; index != next_; index += sent_at(index).blocks)
+        if (sent_at(index).frame && lies_there(header(index)))
             return true;
-    }
     return false;
 }
 

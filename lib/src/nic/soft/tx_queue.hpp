@@ -65,11 +65,13 @@ class tx_queue {
     void end(refusal reason, std::uint32_t detail = 0);
     /// Looks at the doorbell. Returns whether something is to be sent.
     bool has_more();
+    /// The port is gone: as end(), and what the driver took and has not given back is flushed too.
+    void lose_port();
     /// Starts again in a ring that has been made anew. @pre stop(), and nothing is with the driver
     /// @param index  of the first entry; not 0 in tests, where indices are to wrap
     void restart(const tx_ring& ring, std::uint32_t index = 0) noexcept;
     const tx_ring& ring() const noexcept { return ring_; }
-    bool all_returned() const noexcept { return completed_ == submitted_; }
+    bool all_returned() const noexcept;
     /// Whether the driver has given back all that it took, of a burst that it did not take whole too.
     bool settled() const noexcept
     {
@@ -132,6 +134,7 @@ class tx_queue {
     std::uint32_t handed_ = 0;    ///< behind the last entry whose frames the driver has taken
     std::uint32_t completed_ = 0; ///< behind the last entry that is done
     bool failed_ = false;
+    bool port_lost_ = false;
     bool record_refused_ = false; ///< and no completion has said so yet
     bool prepared_ = false;       ///< no more can be made ready before the wait is over
     std::uint64_t removals_ = 0;  ///< of keys, when the frames behind a wait were made ready

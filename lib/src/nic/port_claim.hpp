@@ -1,0 +1,48 @@
+// DPDK's ports by more than their numbers, which become others' when a port is removed.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace weftio::nic {
+
+/// Hears that a DPDK port is removed, by whomever.
+class removal_notice {
+ public:
+    removal_notice() = default;
+    removal_notice(const removal_notice&) = delete;
+    removal_notice& operator=(const removal_notice&) = delete;
+    ~removal_notice() { end(); }
+
+    void begin(std::uint16_t port) noexcept;
+    void end() noexcept;
+    /// Whether the port is no longer the one of begin(). Any thread; costs a load.
+    bool came() const noexcept { return came_.load(std::memory_order_acquire); }
+
+ private:
+    std::uint16_t port_ = 0;
+    bool registered_ = false;
+    std::atomic<bool> came_{false};
+};
+
+/// A DPDK port that belongs to a Weftio port, until either ends.
+class port_claim {
+ public:
+    port_claim() = default;
+    port_claim(const port_claim&) = delete;
+    port_claim& operator=(const port_claim&) = delete;
+    ~port_claim() { release(); }
+
+    /// Returns whether no other claim has the port. Throws std::bad_alloc.
+    bool take(std::uint16_t port);
+    void release() noexcept;
+    /// Whether somebody else has removed the port: its number and its name may be others' now.
+    bool removed() const noexcept { return notice_.came(); }
+
+ private:
+    std::uint16_t port_ = 0;
+    bool taken_ = false;
+    removal_notice notice_;
+};
+
+} // namespace weftio::nic
