@@ -197,11 +197,10 @@ class xdp_socket {
  public:
     xdp_socket() : socket_(socket(AF_XDP, SOCK_RAW, 0))
     {
-        const xdp_umem_reg memory{.addr = reinterpret_cast<std::uintptr_t>(frames_.data()),
-                                  .len = frames_.size() * sizeof(page),
-                                  .chunk_size = sizeof(page),
-                                  .headroom = 0,
-                                  .flags = 0};
+        xdp_umem_reg memory{}; // by name: later kernels have more fields
+        memory.addr = reinterpret_cast<std::uintptr_t>(frames_.data());
+        memory.len = frames_.size() * sizeof(page);
+        memory.chunk_size = sizeof(page);
         const int entries = 4;
         EXPECT_EQ(setsockopt(socket_, SOL_XDP, XDP_UMEM_REG, &memory, sizeof memory), 0);
         for (int ring : {XDP_UMEM_FILL_RING, XDP_UMEM_COMPLETION_RING, XDP_RX_RING})
