@@ -3,6 +3,7 @@
 
 #include "capture_files.hpp"
 #include "injected_port.hpp"
+#include "nic/soft/rx_pool.hpp"
 #include "nic/soft_port.hpp"
 
 namespace weftio::test {
@@ -184,7 +185,7 @@ TEST_F(LentSlotsInHand, AreDroppedAsClosedWithTheQueue)
 
 TEST_F(LentSlotsInHand, AreDroppedWithoutMemoryForThemAndDecideNothingForTheNextOne)
 {
-    rte_mempool* own = rte_mempool_lookup(("weftio_rx_" + std::to_string(from.backend().device().id())).c_str());
+    rte_mempool* own = from.backend().device().queues().front().pool->own();
     ASSERT_TRUE(own);
     std::vector<rte_mbuf*> all;
     while (rte_mbuf* mbuf = rte_pktmbuf_alloc(own))
