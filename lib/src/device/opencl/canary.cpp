@@ -86,9 +86,9 @@ std::string opencl_library()
     return path.find("OpenCL") == std::string::npos ? "libOpenCL.so.1" : path; // linked statically, or called by way of a stub
 }
 
-std::string source_text()
+std::string source_text(build_method method)
 {
-    return fmt::format("{}\n{}", device_headers().front().text, canary_text()); // the first is platform/opencl.h
+    return fmt::format("{}\n{}{}", device_headers().front().text, text_before(method), canary_text()); // platform/opencl.h
 }
 
 std::vector<std::string> words_for(unsigned index, build_method method)
@@ -96,8 +96,8 @@ std::vector<std::string> words_for(unsigned index, build_method method)
     std::vector<std::string> words{"weftio-opencl-canary",
                                    opencl_library(),
                                    fmt::format("{}", index),
-                                   fmt::format("-cl-std=CL3.0{}", options_of(method)),
-                                   source_text(),
+                                   "-cl-std=CL3.0",
+                                   source_text(method),
                                    fmt::format("{}", CANARY_LANES),
                                    fmt::format("{}", sizeof(canary_world) / 4),
                                    fmt::format("{}", canary_state)};
@@ -167,9 +167,9 @@ std::string read_all(int from)
 
 } // namespace
 
-const char* options_of(build_method method) noexcept
+std::string_view text_before(build_method method) noexcept
 {
-    return method == build_method::unoptimized ? " -cl-opt-disable" : "";
+    return method == build_method::unoptimized ? "#pragma clang optimize off\n" : "";
 }
 
 std::span<const canary_kernel> canary_kernels() noexcept

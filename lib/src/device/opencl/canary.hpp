@@ -11,13 +11,15 @@ namespace weftio::detail::opencl {
 
 /// How kernels of several lanes are built.
 enum class build_method {
-    plain,       ///< as they are
-    unoptimized, ///< with -cl-opt-disable
-    cbs,         ///< with PoCL's work-group method of that name, which PoCL takes from the environment
+    plain, ///< as they are
+    /// The user's text without optimization, the device library with it: else functions for one lane would keep the barriers of
+    /// those for a block, in branches that are never taken, and PoCL 3.1 goes wrong over such ones too.
+    unoptimized,
+    cbs, ///< with PoCL's work-group method of that name, which PoCL takes from the environment
 };
 
-/// Further words for clBuildProgram.
-const char* options_of(build_method method) noexcept;
+/// What stands in front of the user's text.
+std::string_view text_before(build_method method) noexcept;
 
 /// A kernel of canary_kernels.h, and the digest of what it leaves.
 struct canary_kernel {

@@ -25,7 +25,7 @@ struct named_method {
     std::string_view name;
 };
 constexpr named_method methods[] = {
-    {build_method::plain, "plain"}, {build_method::unoptimized, "unoptimized"}, {build_method::cbs, "cbs"}};
+    {build_method::plain, "plain"}, {build_method::unoptimized, "text unoptimized"}, {build_method::cbs, "cbs"}};
 constexpr std::string_view none = "none";
 
 std::string variable(const char* name)

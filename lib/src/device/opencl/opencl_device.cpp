@@ -119,10 +119,11 @@ cl::Program opencl_device::compiled(const launch_request& request)
 
 cl::Program opencl_device::compile(const launch_request& request) const
 {
-    cl::Program program(context_, translation_unit(request.source, file_of(request)));
-    const char* further = request.shape.lanes == 1 ? " -DWEFTIO_OPENCL_ONE_LANE" : options_of(method_);
+    const bool one_lane = request.shape.lanes == 1;
+    const std::string_view before = one_lane ? "" : text_before(method_);
+    cl::Program program(context_, translation_unit(request.source, file_of(request), before));
     try {
-        program.build(device_, fmt::format("-cl-std=CL3.0{}", further).c_str());
+        program.build(device_, one_lane ? "-cl-std=CL3.0 -DWEFTIO_OPENCL_ONE_LANE" : "-cl-std=CL3.0");
     } catch (const cl::BuildError& failure) {
         std::string log = failure.getBuildLog().empty() ? std::string() : failure.getBuildLog().front().second;
         throw error(errc::device_error, fmt::format("weftio: opencl: {} does not compile for device \"{}\":\n{}",

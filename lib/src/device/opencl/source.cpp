@@ -60,11 +60,12 @@ const std::vector<embedded_header>& device_headers()
     return headers;
 }
 
-std::string translation_unit(std::string_view kernel, std::string_view file)
+std::string translation_unit(std::string_view kernel, std::string_view file, std::string_view before)
 {
     std::string unit;
     for (const embedded_header& header : device_headers())
         append_file(unit, header.text, header.file);
+    unit += before;
     append_file(unit, kernel, file);
     return unit;
 }
