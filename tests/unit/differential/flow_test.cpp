@@ -42,7 +42,8 @@ class flow_device {
         auto& world = *static_cast<flow_world*>(memory_.cpu_address());
         std::memset(&world, 0, sizeof world);
         world.state = state;
-        running_kernel running = device_.launch(which, {.blocks = 1, .lanes = lanes}, &world);
+        running_kernel running =
+            device_.launch(which, {.blocks = 1, .lanes = lanes}, static_cast<flow_world*>(memory_.device_address()));
         EXPECT_TRUE(running.wait_for(patience)) << which.name;
         return world;
     }
@@ -93,8 +94,12 @@ TEST_P(Flow, WithConditionalBarriersIsThatOfOneLaneOfTheCpu)
 
 INSTANTIATE_TEST_SUITE_P(On, Flow,
                          testing::Values(flow_case{"cpu", 2}, flow_case{"cpu", 3}, flow_case{"cpu", 64}, flow_case{"opencl", 1},
-                                         flow_case{"opencl", 3}, flow_case{"opencl", 8}, flow_case{"opencl", 64}),
-                         [](const auto& info) { return fmt::format("{}_{}", info.param.device, info.param.lanes); });
+                                         flow_case{"opencl", 3}, flow_case{"opencl", 8}, flow_case{"opencl", 64},
+                                         flow_case{"cuda:0", 1}, flow_case{"cuda:0", 3}, flow_case{"cuda:0", 64}),
+                         [](const auto& info) {
+                             const std::string spec = info.param.device;
+                             return fmt::format("{}_{}", spec.substr(0, spec.find(':')), info.param.lanes);
+                         });
 
 } // namespace
 } // namespace weftio::test
