@@ -12,6 +12,7 @@
 #include <map>
 #include <mutex>
 
+#include "core/undying.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio::nic {
@@ -27,8 +28,11 @@ struct piece {
     std::vector<rte_device*> devices{};
 };
 
-std::mutex pieces_mutex;
-std::map<std::uintptr_t, piece> pieces; // by begin
+struct all_pieces {
+    std::mutex mutex;
+    std::map<std::uintptr_t, piece> pieces; // by begin
+};
+auto& [pieces_mutex, pieces] = detail::undying<all_pieces>();
 
 void* address(std::uintptr_t at) noexcept
 {

@@ -422,6 +422,8 @@ void dpdk_port::take_down() noexcept
         close_descriptors(std::exchange(xdp_objects_, {}));
     }
     lending_pools_.clear();
+    if (driver_ == "net_af_xdp") // closed without giving back what lay in its rings, and nobody else has any
+        rte_mempool_free(std::exchange(pool_, nullptr));
     let_go(device_, std::exchange(pool_, nullptr));
     let_go(device_, std::exchange(copies_, nullptr));
 }

@@ -2,33 +2,36 @@
 
 #include <mutex>
 
+#include "core/undying.hpp"
+
 namespace weftio::nic {
 
 namespace {
 
-std::mutex all_mutex;
-leftover_place& all()
-{
-    static auto& never_destroyed = *new leftover_place; // what is left at the end of the process may be read until then
-    return never_destroyed;
-}
+/// What is left at the end of the process may be read until then.
+struct all_leftovers {
+    std::mutex mutex;
+    leftover_place list;
+};
 
 } // namespace
 
 void leave_behind(leftover_place&& one) noexcept
 {
-    std::scoped_lock lock(all_mutex);
-    all().splice(all().end(), one);
+    auto& all = detail::undying<all_leftovers>();
+    std::scoped_lock lock(all.mutex);
+    all.list.splice(all.list.end(), one);
 }
 
 void free_returned_leftovers() noexcept
 {
     leftover_place returned;
-    std::scoped_lock lock(all_mutex);
-    for (auto each = all().begin(); each != all().end();) {
+    auto& all = detail::undying<all_leftovers>();
+    std::scoped_lock lock(all.mutex);
+    for (auto each = all.list.begin(); each != all.list.end();) {
         auto next = std::next(each);
         if ((*each)->returned())
-            returned.splice(returned.end(), all(), each);
+            returned.splice(returned.end(), all.list, each);
         each = next;
     }
 }

@@ -1,4 +1,5 @@
 // What the canary has said is kept: for the process, and for later ones in a file.
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -44,6 +45,8 @@ std::string question(const found_device& device)
                                    device.device.getInfo<CL_DRIVER_VERSION>(), device.device.getInfo<CL_DEVICE_VERSION>());
     for (const char* name : {method_variable, "POCL_FULL_REPLICATION_THRESHOLD", "POCL_EXTRA_BUILD_FLAGS"})
         text += fmt::format(" | {}", variable(name));
+    for (const named_method& each : methods) // another version of the library knows others
+        text += fmt::format(" | {}", each.name);
     return text;
 }
 
@@ -61,12 +64,17 @@ std::filesystem::path file_of(const std::string& question)
     return folder / "weftio" / fmt::format("opencl-barriers-{:016x}", hash);
 }
 
+bool is_an_answer(std::string_view text)
+{
+    return text == none || std::ranges::any_of(methods, [&](const named_method& each) { return each.name == text; });
+}
+
 /// The second line of the file, if the first is the question.
 std::string recall(const std::filesystem::path& path, const std::string& question)
 {
     std::ifstream file(path);
     std::string asked, answer;
-    if (std::getline(file, asked) && std::getline(file, answer) && asked == question)
+    if (std::getline(file, asked) && std::getline(file, answer) && asked == question && is_an_answer(answer))
         return answer;
     return {};
 }

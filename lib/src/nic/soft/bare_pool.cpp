@@ -40,7 +40,9 @@ rte_mempool_ops our_operations()
 places used_by_pools()
 {
     places used;
-    rte_mempool_walk([](rte_mempool* pool, void* found) { static_cast<places*>(found)->set(pool->ops_index); }, &used);
+    rte_mempool_walk(
+        [](rte_mempool* pool, void* found) { static_cast<places*>(found)->set(static_cast<std::size_t>(pool->ops_index)); },
+        &used);
     return used;
 }
 
