@@ -22,7 +22,6 @@
 #include "weftio/error.hpp"
 #include "weftio/kernel.hpp"
 
-WEFTIO_EMBED(canary_program, "weftio-opencl-canary");
 WEFTIO_EMBED(canary_text, "device/opencl/canary_kernels.h");
 
 extern "C" char** environ;

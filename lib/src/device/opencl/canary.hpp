@@ -21,6 +21,9 @@ enum class build_method {
 /// What stands in front of the user's text.
 std::string_view text_before(build_method method) noexcept;
 
+/// The program canary_main.c as a file: the build makes this.
+std::string_view canary_program() noexcept;
+
 /// A kernel of canary_kernels.h, and the digest of what it leaves.
 struct canary_kernel {
     const char* name;
