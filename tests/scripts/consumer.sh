@@ -124,7 +124,7 @@ ask_echo() {
         cat "$work/echo.log"
         return
     }
-    ip netns exec $far tcpdump -nvv -U -i v0 -w "$work/echo.pcap" udp src port 7 2>"$work/tcpdump.log" &
+    ip netns exec $far tcpdump -nvv --immediate-mode -U -i v0 -w "$work/echo.pcap" udp src port 7 2>"$work/tcpdump.log" &
     local dump=$!
     eventually grep -q listening "$work/tcpdump.log"
     ip netns exec $far bash -c '
