@@ -145,15 +145,19 @@ struct printed_to_log {
     }
 };
 
+struct printed_streams {
+    printed_to_log out, errors;
+};
+
 /// A stream in place of `real` for what the calling thread prints, or `real` when there can be none.
-std::FILE* stream_to_log(std::FILE* real)
+std::FILE* stream_to_log(printed_to_log& printed, std::FILE* real)
 {
-    auto* printed = new printed_to_log{pthread_self(), real};
+    printed = {pthread_self(), real};
     cookie_io_functions_t functions{};
     functions.write = [](void* to, const char* text, std::size_t bytes) {
         return static_cast<printed_to_log*>(to)->write({text, bytes});
     };
-    std::FILE* stream = fopencookie(printed, "w", functions);
+    std::FILE* stream = fopencookie(&printed, "w", functions);
     if (!stream)
         return real;
     std::setvbuf(stream, nullptr, _IOLBF, BUFSIZ);
@@ -163,8 +167,9 @@ std::FILE* stream_to_log(std::FILE* real)
 /// rte_eal_init(), which answers words that it does not like with its usage, and says beside its log why it fails.
 int init_without_printing(int count, char** words)
 {
-    std::FILE* const out = std::exchange(stdout, stream_to_log(stdout));
-    std::FILE* const errors = std::exchange(stderr, stream_to_log(stderr));
+    auto& printed = undying<printed_streams>();
+    std::FILE* const out = std::exchange(stdout, stream_to_log(printed.out, stdout));
+    std::FILE* const errors = std::exchange(stderr, stream_to_log(printed.errors, stderr));
     const int errors_printed = std::exchange(opterr, 0);
     const int result = rte_eal_init(count, words);
     opterr = errors_printed;

@@ -1,10 +1,10 @@
 #include "nic/port_claim.hpp"
 
 #include <rte_ethdev.h>
-#include <rte_pause.h>
 
 #include <algorithm>
-#include <cerrno>
+#include <array>
+#include <atomic>
 #include <mutex>
 #include <vector>
 
@@ -14,9 +14,13 @@ namespace weftio::nic {
 
 namespace {
 
-int hear(std::uint16_t, rte_eth_event_type, void* came, void*)
+/// By port number. DPDK (22.11) keeps what is registered with a port when that is removed, and calls it for the next one with the
+/// number: so it gets nothing that could end.
+using removal_counts = std::array<std::atomic<std::uint32_t>, RTE_MAX_ETHPORTS>;
+
+int hear(std::uint16_t port, rte_eth_event_type, void*, void*)
 {
-    static_cast<std::atomic<bool>*>(came)->store(true, std::memory_order_release);
+    detail::undying<removal_counts>()[port].fetch_add(1, std::memory_order_release);
     return 0;
 }
 
@@ -29,20 +33,9 @@ struct all_claims {
 
 void removal_notice::begin(std::uint16_t port) noexcept
 {
-    end();
-    port_ = port;
-    came_.store(false, std::memory_order_relaxed);
-    registered_ = rte_eth_dev_callback_register(port, RTE_ETH_EVENT_DESTROY, hear, &came_) == 0;
-}
-
-/// DPDK forgets what was registered with a port that is removed.
-void removal_notice::end() noexcept
-{
-    if (!registered_)
-        return;
-    while (!came() && rte_eth_dev_callback_unregister(port_, RTE_ETH_EVENT_DESTROY, hear, &came_) == -EAGAIN)
-        rte_pause(); // it is being called
-    registered_ = false;
+    removals_ = &detail::undying<removal_counts>()[port];
+    seen_ = removals_->load(std::memory_order_acquire);
+    rte_eth_dev_callback_register(port, RTE_ETH_EVENT_DESTROY, hear, nullptr); // once, however often
 }
 
 bool port_claim::take(std::uint16_t port)
@@ -67,7 +60,6 @@ void port_claim::release() noexcept
     std::scoped_lock lock(all.mutex);
     std::erase(all.claims, this);
     taken_ = false;
-    notice_.end();
 }
 
 } // namespace weftio::nic

@@ -9,20 +9,13 @@ namespace weftio::nic {
 /// Hears that a DPDK port is removed, by whomever.
 class removal_notice {
  public:
-    removal_notice() = default;
-    removal_notice(const removal_notice&) = delete;
-    removal_notice& operator=(const removal_notice&) = delete;
-    ~removal_notice() { end(); }
-
     void begin(std::uint16_t port) noexcept;
-    void end() noexcept;
     /// Whether the port is no longer the one of begin(). Any thread; costs a load.
-    bool came() const noexcept { return came_.load(std::memory_order_acquire); }
+    bool came() const noexcept { return removals_ && removals_->load(std::memory_order_acquire) != seen_; }
 
  private:
-    std::uint16_t port_ = 0;
-    bool registered_ = false;
-    std::atomic<bool> came_{false};
+    const std::atomic<std::uint32_t>* removals_ = nullptr; ///< of ports with that number; never destroyed
+    std::uint32_t seen_ = 0;
 };
 
 /// A DPDK port that belongs to a Weftio port, until either ends.

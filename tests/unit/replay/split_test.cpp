@@ -95,7 +95,7 @@ TEST(Split, ThatIsStoppedStopsBothPorts)
 {
     scratch files;
     std::string file =
-        pcap_header() + pcap_record(false, 1, 0, packet(1, 2, 5000, 53)) + pcap_record(false, 9, 0, packet(2, 1, 53, 5000));
+        pcap_header() + pcap_record(false, 1, 0, packet(1, 2, 5000, 53)) + pcap_record(false, 601, 0, packet(2, 1, 53, 5000));
     session_options options{.files = {files.write("a", file)}, .port = "null", .feed = {.split = *parse_split("port")}};
     std::atomic<bool> stop{false};
     auto reports = replay_split(options, "null", stop, [&stop](const progress& at) { stop = at.sent > 0; });

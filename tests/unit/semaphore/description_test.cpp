@@ -10,6 +10,8 @@ TEST(SemaphoreDescription, CountsItemsByStatus)
     items.set_status(1, semaphore_status::ready);
     items.set_status(2, semaphore_status::ready);
     items.set_status(3, semaphore_status::hold);
+    items.set_status(7, semaphore_status::ready); // builds that check transitions take ERROR from READY or HOLD only
+    items.set_status(7, semaphore_status::hold);
     items.set_status(7, semaphore_status::error);
     EXPECT_EQ(items.line()->describe(), "semaphore of 8 items: 4 FREE, 2 READY, 1 HOLD, 0 DONE, 1 ERROR");
 }
