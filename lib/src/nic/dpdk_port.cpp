@@ -73,6 +73,23 @@ std::uint16_t mtu_behind(const kernel_interface& interface, std::uint16_t of_dri
     return static_cast<std::uint16_t>(std::min(of_interface != 0 ? of_interface : of_driver, most));
 }
 
+/// DPDK's list of device arguments has no lock (22.11): one device comes or goes at a time.
+struct hotplug {
+    std::mutex one_at_a_time;
+};
+
+int add_device(const char* bus, const std::string& name, const std::string& arguments)
+{
+    std::scoped_lock lock(detail::undying<hotplug>().one_at_a_time);
+    return rte_eal_hotplug_add(bus, name.c_str(), arguments.c_str());
+}
+
+int remove_device(const char* bus, const std::string& name) noexcept
+{
+    std::scoped_lock lock(detail::undying<hotplug>().one_at_a_time);
+    return rte_eal_hotplug_remove(bus, name.c_str());
+}
+
 /// For names of pools, which outlive the number of a port that is removed.
 unsigned next_pool_number()
 {
@@ -244,7 +261,7 @@ void dpdk_port::probe(std::string_view spec, const port_candidate& candidate)
     bus_ = candidate.pci ? "pci" : "vdev";
     ring_frame_bytes_ = candidate.device.starts_with("net_af_packet") ? ring_frame_bytes(candidate.arguments) : 0;
     const std::vector<packet_socket> before = packet_sockets();
-    if (int result = rte_eal_hotplug_add(bus_, device_.c_str(), candidate.arguments.c_str()); result != 0)
+    if (int result = add_device(bus_, device_, candidate.arguments); result != 0)
         fail(spec, "opening the device", meaning_of(result));
     ours_ = true; // from here on take_down() removes it, also when it is no network device
     packet_sockets_.clear();
@@ -414,7 +431,7 @@ void dpdk_port::take_down() noexcept
         if (!removed)
             remove_device();
         else if (rte_eth_dev_get_port_by_name(device_.c_str(), &other) != 0) // its name is nobody else's
-            rte_eal_hotplug_remove(bus_, device_.c_str());                   // what rte_eth_dev_close() has left
+            nic::remove_device(bus_, device_);                               // what rte_eth_dev_close() has left
         if (!removed || rte_eth_dev_get_port_by_name(device_.c_str(), &other) != 0)
             for_each_ring_of(device_, rte_ring_free);
         if (const rte_device* device = std::exchange(dma_, nullptr)) // which is there no more
@@ -435,7 +452,7 @@ void dpdk_port::remove_device() noexcept
         rte_eth_dev_close(id_); // from here on it reads and writes nothing
         forget_device(*device);
     }
-    const int result = rte_eal_hotplug_remove(bus_, device_.c_str());
+    const int result = nic::remove_device(bus_, device_);
     if (result == 0)
         return;
     rte_eth_dev_close(id_); // so that its driver holds none of the pools
