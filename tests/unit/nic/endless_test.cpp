@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "as_a_driver.hpp"
 #include "injected_port.hpp"
 #include "weftio/kernel.hpp"
 
@@ -80,6 +81,7 @@ TEST_P(EndlessWait, ForRoomEndsWithTheRoom)
     EXPECT_TRUE(waits(queue));
     weftio_dev_eth_txq_push(queue.handle()); // for the kernel, as another block of it would
     EXPECT_TRUE(eventually([&] {
+        const as_a_driver unseen;
         while (rte_mbuf* sent = turning.take()) // they lie in the wire until somebody takes them
             rte_pktmbuf_free(sent);
         return running.wait_for(std::chrono::milliseconds(1));

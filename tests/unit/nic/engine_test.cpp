@@ -43,9 +43,10 @@ TEST_P(Engine, DeliversByItself)
 /// Sees the turns of a port's engine from inside: DPDK calls it in each, where the driver is asked for packets.
 class turns_seen {
  public:
-    explicit turns_seen(const port& port)
-        : port_(port.backend().device().id()), callback_(rte_eth_add_rx_callback(port_, 0, see, this))
-    {}
+    explicit turns_seen(const port& port) : port_(port.backend().device().id())
+    {
+        port.backend().engine().between_turns([this] { callback_ = rte_eth_add_rx_callback(port_, 0, see, this); });
+    }
     turns_seen(const turns_seen&) = delete;
     turns_seen& operator=(const turns_seen&) = delete;
     /// Between two turns, so that none is in it.
@@ -64,7 +65,7 @@ class turns_seen {
     }
 
     std::uint16_t port_;
-    const rte_eth_rxtx_callback* callback_;
+    const rte_eth_rxtx_callback* callback_ = nullptr;
 };
 
 TEST_P(Engine, RunsOneChangeAtATimeAndNoTurnMeanwhile)

@@ -73,7 +73,7 @@ TEST_P(Signals, AreLeftToTheThreadsOfTheApplication)
     shared_words words(*where, 2);
     running_kernel running = where->launch(waits_for_item_kernel, {}, items, std::uint64_t{0}, words.on_device());
     running.watch({});
-    EXPECT_TRUE(eventually([&] { return items.control()->beats != 0; }));
+    EXPECT_TRUE(eventually([&] { return weftio_load_relaxed_u32(&items.control()->beats) != 0; }));
     EXPECT_GE(threads_of_this_process().size(), before.size() + 3) << "engines and a watch, and what runs the kernel";
     EXPECT_THAT(open_to({SIGTERM, SIGINT, SIGALRM, SIGUSR1, SIGCHLD, SIGRTMIN}, before), testing::IsEmpty());
     pthread_sigmask(SIG_BLOCK, nullptr, &mask_after);
