@@ -1,13 +1,11 @@
 #include "scene.hpp"
 
-#include "sanitized.hpp"
-
-#include <algorithm>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <map>
