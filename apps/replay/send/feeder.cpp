@@ -67,7 +67,8 @@ void feeder::run(const std::atomic<bool>& stop)
         return run_laps(stop);
     auto pause = std::chrono::microseconds(options_.timing.by == pace::top_speed ? 20 : 500);
     step last = step::put;
-    for (std::uint64_t left = 1; (last != step::end || left > 0) && !stop.load(std::memory_order_relaxed);) {
+    std::uint64_t left = 1;
+    while ((last != step::end || left > 0) && !stop.load(std::memory_order_relaxed)) {
         to_.reclaim([this](const conveyor::remark& done) { account(done); });
         unsigned fed = 0;
         while (last != step::end && fed < frames_a_turn && (last = feed_one()) == step::put)
@@ -82,7 +83,7 @@ void feeder::run(const std::atomic<bool>& stop)
             std::this_thread::sleep_for(pause);
     }
     to_.close();
-    finished_.store(true, std::memory_order_release);
+    finished_.store(last == step::end && left == 0, std::memory_order_release); // else it was stopped
 }
 
 /// Untimed runs have no plan that a duration could cut.
