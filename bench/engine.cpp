@@ -22,8 +22,8 @@ using namespace weftio;
 constexpr std::uint32_t burst = 64;
 constexpr std::uint64_t patience_ns = 1'000'000'000;
 
-/// A port that always has a burst of frames, waits while there is no slot, and takes whatever is sent. Driven by the thread
-/// that uses it.
+/// A port that always has a burst of frames, waits while there is no slot, and takes whatever is sent. Driven by the
+/// thread that uses it.
 port endless_port(std::uint32_t frame_bytes)
 {
     return port::open(fmt::format("net_null0,size={}", frame_bytes),
@@ -34,7 +34,8 @@ port endless_port(std::uint32_t frame_bytes)
 void put_packets(const eth_rxq& queue, std::uint32_t frame_bytes)
 {
     constexpr std::uint32_t headers_bytes = 14 + 20 + 8;
-    const frames::bytes frame = frames::ethernet({}, 0x0800, frames::ipv4({}, frames::udp(1, 2, frame_bytes - headers_bytes)));
+    const frames::bytes frame =
+        frames::ethernet({}, 0x0800, frames::ipv4({}, frames::udp(1, 2, frame_bytes - headers_bytes)));
     const weftio_dev_eth_rxq& rxq = *queue.handle();
     for (std::size_t slot = 0; slot < queue.packets(); ++slot)
         std::memcpy(rxq.slots + slot * rxq.stride_bytes, frame.data(), frame.size());
@@ -106,8 +107,8 @@ void forward_path(benchmark::State& state)
             if (weftio_dev_eth_rxq_packet(in.handle(), first + at, &packet) != WEFTIO_DEV_OK)
                 break;
             std::swap_ranges(packet.address, packet.address + 6, packet.address + 6);
-            weftio_dev_eth_txq_send_enqueue_strong(out.handle(), weftio_dev_eth_rxq_buf(in.handle(), first + at), packet.bytes,
-                                                   WEFTIO_DEV_SEND_NONE);
+            weftio_dev_eth_txq_send_enqueue_strong(out.handle(), weftio_dev_eth_rxq_buf(in.handle(), first + at),
+                                                   packet.bytes, WEFTIO_DEV_SEND_NONE);
         }
         weftio_dev_eth_txq_commit_strong(out.handle());
         weftio_dev_eth_txq_push(out.handle());

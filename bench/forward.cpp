@@ -1,9 +1,9 @@
-// Packets a second through one port: forwarded, received, checked or sent by a kernel. One figure a run; bench/versus runs it beside
-// testpmd.
+// Packets a second through one port: forwarded, received, checked or sent by a kernel. One figure a run; bench/versus
+// runs it beside testpmd.
 //
 //   ./forward_bench                                        net_null, 64 bytes, inline: one core does all
-//   ./forward_bench --port net_null0,size=64,copy=1 --do check    every byte written by the driver and read by the kernel
-//   ./forward_bench --port iface:eth0 --do receive --mode thread --cores 0,1
+//   ./forward_bench --port net_null0,size=64,copy=1 --do check    every byte written by the driver and read by the
+//   kernel ./forward_bench --port iface:eth0 --do receive --mode thread --cores 0,1
 #include <fmt/format.h>
 #include <sys/resource.h>
 
@@ -72,7 +72,8 @@ class measurement {
             prime();
         running_kernel kernel = launch();
         await(std::max<std::uint64_t>(options_.packets, 1));
-        std::this_thread::sleep_for(options_.packets == 0 ? std::chrono::milliseconds(200) : std::chrono::milliseconds(0));
+        std::this_thread::sleep_for(options_.packets == 0 ? std::chrono::milliseconds(200)
+                                                          : std::chrono::milliseconds(0));
         std::uint64_t before = moved();
         double used = processor_seconds();
         auto from = clock::now();
@@ -130,7 +131,8 @@ class measurement {
                 seen = now;
                 last = clock::now();
             } else if (clock::now() - last > std::chrono::seconds(5)) {
-                throw error(errc::device_error, fmt::format("forward_bench: {} packets have moved, and no more in 5 s", seen));
+                throw error(errc::device_error,
+                            fmt::format("forward_bench: {} packets have moved, and no more in 5 s", seen));
             }
         }
     }
@@ -147,17 +149,19 @@ class measurement {
         port_counters counters = port_.counters();
         bool conserved = counters.received == counters.delivered + counters.held + counters.dropped_total();
         if (options_.json)
-            fmt::print("{{\"packets_per_s\":{:.0f},\"packets_per_core_s\":{:.0f},\"moved\":{},\"received\":{},\"delivered\":{},"
+            fmt::print("{{\"packets_per_s\":{:.0f},\"packets_per_core_s\":{:.0f},\"moved\":{},\"received\":{},"
+                       "\"delivered\":{},"
                        "\"dropped\":{},\"copied_bytes\":{},\"sent\":{},"
                        "\"conserved\":{},\"resident_bytes\":{}}}\n",
                        rate, rate_of_core, moved(), counters.received, counters.delivered, counters.dropped_total(),
                        counters.copied_bytes, out_.counters().sent, conserved, resident);
         else
-            fmt::print("{} on {} ({}), {}, {} lanes on {}: {:.2f} Mpps, {:.2f} a second of processor time; {} bytes copied on "
-                       "the way in; {}\n",
-                       options_.work, options_.port, port_.driver(), options_.mode, options_.lanes, options_.device, rate / 1e6,
-                       rate_of_core / 1e6, counters.copied_bytes,
-                       conserved ? "every packet accounted for" : "PACKETS ARE MISSING");
+            fmt::print(
+                "{} on {} ({}), {}, {} lanes on {}: {:.2f} Mpps, {:.2f} a second of processor time; {} bytes copied on "
+                "the way in; {}\n",
+                options_.work, options_.port, port_.driver(), options_.mode, options_.lanes, options_.device,
+                rate / 1e6, rate_of_core / 1e6, counters.copied_bytes,
+                conserved ? "every packet accounted for" : "PACKETS ARE MISSING");
         if (!conserved)
             throw error(errc::device_error, "forward_bench: received is not delivered + held + dropped");
     }
@@ -193,11 +197,17 @@ int main(int argc, char** argv)
         ->expected(2)
         ->capture_default_str();
     app.add_option("--slots", options.slots, "of each ring")->capture_default_str();
-    app.add_option("--lanes", options.lanes, "of the kernel's block")->check(CLI::Range(1, 1024))->capture_default_str();
-    app.add_option("--bytes", options.bytes, "of a frame, for send")->check(CLI::Range(60, 1514))->capture_default_str();
+    app.add_option("--lanes", options.lanes, "of the kernel's block")
+        ->check(CLI::Range(1, 1024))
+        ->capture_default_str();
+    app.add_option("--bytes", options.bytes, "of a frame, for send")
+        ->check(CLI::Range(60, 1514))
+        ->capture_default_str();
     app.add_option("--idle-queues", options.idle_queues, "send queues that nobody uses")->capture_default_str();
-    app.add_option("--packets", options.packets, "stop behind so many; 0: measure for --seconds")->capture_default_str();
-    app.add_option("--prime", options.prime, "frames to send first, for ports on which they come back")->capture_default_str();
+    app.add_option("--packets", options.packets, "stop behind so many; 0: measure for --seconds")
+        ->capture_default_str();
+    app.add_option("--prime", options.prime, "frames to send first, for ports on which they come back")
+        ->capture_default_str();
     app.add_option("--seconds", options.seconds, "measured")->check(CLI::Range(0.01, 3600.0))->capture_default_str();
     app.add_flag("!--no-touch", options.touch, "forward without looking at the packets");
     app.add_flag("--verify", options.verify, "verify checksums");

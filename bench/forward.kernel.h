@@ -46,7 +46,8 @@ WEFTIO_KERNEL void forward(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_
                 weftio_dev_eth_txq_push(txq);
             weftio_s32 done = (weftio_s32)(weftio_dev_eth_txq_completed(txq) - origin - released);
             if (done > 0) /* frames that were sent before this kernel began may be on their way still */
-                released += weftio_dev_eth_rxq_release(rxq, released, (weftio_u32)done) == WEFTIO_DEV_OK ? (weftio_u32)done : 0;
+                released +=
+                    weftio_dev_eth_rxq_release(rxq, released, (weftio_u32)done) == WEFTIO_DEV_OK ? (weftio_u32)done : 0;
         }
     }
 }
@@ -68,8 +69,8 @@ WEFTIO_KERNEL void receive(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_
     seen[weftio_lane()] = sum;
 }
 
-/* Whether every byte of a packet is 0, as the driver wrote it. Then spoils a word, another one in each packet: of a driver that
-   writes nothing the next packet of that slot tells. */
+/* Whether every byte of a packet is 0, as the driver wrote it. Then spoils a word, another one in each packet: of a
+   driver that writes nothing the next packet of that slot tells. */
 WEFTIO_FN weftio_u32 is_wrong(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, weftio_u32 index)
 {
     struct weftio_dev_packet packet;
@@ -104,7 +105,10 @@ WEFTIO_KERNEL void check(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GL
     seen[weftio_lane()] = wrong;
 }
 
-/* Sends the same frames again and again, as fast as entries become free: `count` of them, 0: until the host wants an end. */
+/*
+ * Sends the same frames again and again, as fast as entries become free: `count` of them, 0: until the host wants an
+ * end.
+ */
 WEFTIO_KERNEL void send(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames,
                         weftio_u32 count)
 {
@@ -115,8 +119,8 @@ WEFTIO_KERNEL void send(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTIO_GLO
          left -= count ? round : 0) {
         round = count ? weftio_min_u32(BURST, left) : BURST;
         for (weftio_u32 at = weftio_lane(); at < round; at += weftio_block_lanes())
-            weftio_dev_eth_txq_send_enqueue_weak(txq, weftio_dev_buf_get(frames, at), frames->buffer_bytes, position + at,
-                                                 WEFTIO_DEV_SEND_NONE);
+            weftio_dev_eth_txq_send_enqueue_weak(txq, weftio_dev_buf_get(frames, at), frames->buffer_bytes,
+                                                 position + at, WEFTIO_DEV_SEND_NONE);
         position += round;
         weftio_block_barrier();
         if (weftio_lane() == 0 && weftio_dev_eth_txq_commit_weak(txq, round) == WEFTIO_DEV_OK)

@@ -61,9 +61,9 @@ void print(const std::vector<row>& rows, const std::string& device, const std::s
     for (const row& each : rows) {
         double median = each.values[each.values.size() / 2], least = each.values.front(), most = each.values.back();
         fmt::print("{:<46} {:>10.1f} {:>10.1f} {:>10.1f}  {}\n", each.what, median, least, most, each.unit);
-        text +=
-            fmt::format("{}\n  {{\"what\": \"{}\", \"unit\": \"{}\", \"median\": {:.3f}, \"min\": {:.3f}, \"max\": {:.3f}}}",
-                        text.size() > 1 ? "," : "", each.what, each.unit, median, least, most);
+        text += fmt::format(
+            "{}\n  {{\"what\": \"{}\", \"unit\": \"{}\", \"median\": {:.3f}, \"min\": {:.3f}, \"max\": {:.3f}}}",
+            text.size() > 1 ? "," : "", each.what, each.unit, median, least, most);
     }
     if (!json.empty())
         std::ofstream(json) << text << "\n]\n";
@@ -79,9 +79,11 @@ int main(int argc, char** argv)
     CLI::App app{"What kernels get out of engine threads, beside the floors of the machine."};
     app.add_option("-g,--device", settings.device, "cpu, opencl, cuda:N")->capture_default_str();
     app.add_option("--seconds", settings.seconds, "of each rate")->capture_default_str();
-    app.add_option("--engines", settings.engines, "engine threads where several run; twice as many for the longest packets")
+    app.add_option("--engines", settings.engines,
+                   "engine threads where several run; twice as many for the longest packets")
         ->capture_default_str();
-    app.add_option("--only", settings.only, "one part")->check(CLI::IsMember({"hand-over", "baseline", "receive", "send"}));
+    app.add_option("--only", settings.only, "one part")
+        ->check(CLI::IsMember({"hand-over", "baseline", "receive", "send"}));
     app.add_option("--rounds", rounds, "medians over so many")->capture_default_str()->check(CLI::Range(1, 100));
     app.add_option("--json", json, "write the table to FILE");
     CLI11_PARSE(app, argc, argv);

@@ -14,8 +14,8 @@
 
 namespace weftio::bench {
 
-/// The calling thread and those that it starts from now on run on that core only. Throws weftio::error errc::invalid_argument
-/// when there is none of that number.
+/// The calling thread and those that it starts from now on run on that core only. Throws weftio::error
+/// errc::invalid_argument when there is none of that number.
 inline void stay_on(int core)
 {
     cpu_set_t wanted;

@@ -1,11 +1,11 @@
-// What a bad queue costs its neighbor: the rate of a well-behaved send queue alone, and next to one that gets nothing but bad
-// entries, each an error and a reset, as fast as the host can. Both in the same run, in turn.
+// What a bad queue costs its neighbor: the rate of a well-behaved send queue alone, and next to one that gets nothing
+// but bad entries, each an error and a reset, as fast as the host can. Both in the same run, in turn.
 //
-//   ./neighbor_bench                               7 rounds of half a second each way, engine on core 0, kernels on core 1
-//   ./neighbor_bench --mode inline --rounds 15     the good kernel runs the engine itself, on core 0
+//   ./neighbor_bench                               7 rounds of half a second each way, engine on core 0, kernels on
+//   core 1 ./neighbor_bench --mode inline --rounds 15     the good kernel runs the engine itself, on core 0
 //
-// The core of the bad queue's thread computes while the good one is alone, too: cores of one chip slow each other down, and
-// threads of one core, and that is no queue's doing.
+// The core of the bad queue's thread computes while the good one is alone, too: cores of one chip slow each other down,
+// and threads of one core, and that is no queue's doing.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
@@ -41,7 +41,8 @@ struct options {
 class good_kernel {
  public:
     good_kernel(const port& port, const device& device)
-        : queue_(port, device, {.entries = entries}), frames_(port, device, {.count = burst, .buffer_bytes = frame_bytes})
+        : queue_(port, device, {.entries = entries}),
+          frames_(port, device, {.count = burst, .buffer_bytes = frame_bytes})
     {}
 
     /// Frames a second over `seconds`.
@@ -53,7 +54,8 @@ class good_kernel {
         std::chrono::duration<double> lasted{};
         do {
             if (weftio_dev_eth_txq_wait_room(txq, entries / 2, patience_ns) != WEFTIO_DEV_OK)
-                throw error(errc::device_error, "neighbor_bench: the good queue stands still; its neighbor has hurt it");
+                throw error(errc::device_error,
+                            "neighbor_bench: the good queue stands still; its neighbor has hurt it");
             send(txq);
             lasted = clock::now() - begin;
         } while (lasted.count() < seconds);
@@ -76,8 +78,8 @@ class good_kernel {
             std::uint32_t position = 0, mask = 0;
             weftio_dev_eth_txq_get_info(txq, &position, &mask);
             for (std::uint32_t at = 0; at < burst; ++at)
-                weftio_dev_eth_txq_send_enqueue_weak(txq, weftio_dev_buf_get(frames_.handle(), at), frame_bytes, position + at,
-                                                     WEFTIO_DEV_SEND_NONE);
+                weftio_dev_eth_txq_send_enqueue_weak(txq, weftio_dev_buf_get(frames_.handle(), at), frame_bytes,
+                                                     position + at, WEFTIO_DEV_SEND_NONE);
             weftio_dev_eth_txq_commit_weak(txq, burst);
             weftio_dev_eth_txq_push(txq);
         }
@@ -114,8 +116,8 @@ class bad_neighbor {
     }
 
  private:
-    /// A full ring of entries with a key that nobody has given out. The doorbell is rung by hand: in inline mode a push would
-    /// run the engine, which is the good kernel's.
+    /// A full ring of entries with a key that nobody has given out. The doorbell is rung by hand: in inline mode a push
+    /// would run the engine, which is the good kernel's.
     void fail_once()
     {
         weftio_dev_eth_txq* txq = queue_.handle();
@@ -217,7 +219,9 @@ int main(int argc, char** argv)
         ->expected(2)
         ->capture_default_str();
     app.add_option("--rounds", wanted.rounds)->check(CLI::Range(5, 1000))->capture_default_str();
-    app.add_option("--seconds", wanted.seconds, "each way, each round")->check(CLI::PositiveNumber)->capture_default_str();
+    app.add_option("--seconds", wanted.seconds, "each way, each round")
+        ->check(CLI::PositiveNumber)
+        ->capture_default_str();
     CLI11_PARSE(app, argc, argv);
     try {
         return measure(wanted);

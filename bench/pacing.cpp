@@ -1,7 +1,8 @@
-// How well sends keep their time: a kernel schedules one frame an interval, and every stage says how late each frame was.
+// How well sends keep their time: a kernel schedules one frame an interval, and every stage says how late each frame
+// was.
 //
-//   ./pacing_bench          50,000 frames 100 us apart on a veth pair of its own (needs root), then tcpreplay by the same plan
-//   ./pacing_bench --port iface:v0 --far v1 --interval 10000 --count 100000 --json out.json
+//   ./pacing_bench          50,000 frames 100 us apart on a veth pair of its own (needs root), then tcpreplay by the
+//   same plan ./pacing_bench --port iface:v0 --far v1 --interval 10000 --count 100000 --json out.json
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -61,7 +62,8 @@ class paced_queue {
  public:
     paced_queue(const port& port, const options& options)
         : options_(options), device_(device::open(options.device)),
-          ahead_(static_cast<std::uint32_t>(std::clamp(furthest_ahead_ns / options.interval_ns, std::uint64_t{1}, most_ahead))),
+          ahead_(static_cast<std::uint32_t>(
+              std::clamp(furthest_ahead_ns / options.interval_ns, std::uint64_t{1}, most_ahead))),
           queue_(port, device_, {.entries = std::max(64u, std::bit_ceil(2 * ahead_))}),
           frames_(port, device_, {.count = ahead_, .buffer_bytes = FRAME_BYTES}),
           memory_(device_.allocate(sizeof(schedule), memory_kind::cpu_device))
@@ -171,8 +173,8 @@ void measure_weftio(const options& options, result& result)
     result.rows.push_back(
         bench::summarize("far side, " + options.far, lateness(arrivals, paced.planned_ns(0), options.interval_ns)));
     if (result.trouble.empty() && arrivals.size() != options.count)
-        result.trouble = fmt::format("{} of {} frames arrived on {}; its capture lost {}", arrivals.size(), options.count,
-                                     options.far, capture->lost());
+        result.trouble = fmt::format("{} of {} frames arrived on {}; its capture lost {}", arrivals.size(),
+                                     options.count, options.far, capture->lost());
 }
 
 /// Its plan starts with its first frame: it has no clock to start by.
@@ -204,8 +206,9 @@ void print(const options& options, const result& result)
     fmt::print("machine: {}\n\n{}\n", result.machine.text(), bench::row_heading());
     for (const row& row : result.rows)
         fmt::print("{}\n", bench::row_text(row));
-    fmt::print("\nwaits: {} in the past, {} beyond the horizon, {} out of order\n", result.counters.tx_pp_timestamp_past_errors,
-               result.counters.tx_pp_timestamp_future_errors, result.counters.tx_pp_timestamp_order_errors);
+    fmt::print("\nwaits: {} in the past, {} beyond the horizon, {} out of order\n",
+               result.counters.tx_pp_timestamp_past_errors, result.counters.tx_pp_timestamp_future_errors,
+               result.counters.tx_pp_timestamp_order_errors);
     if (!result.tcpreplay.empty())
         fmt::print("tcpreplay: {}\n", result.tcpreplay);
     if (result.drift_ratio)
@@ -239,7 +242,8 @@ std::string json(const options& options, const result& result)
                        machine.engine_core_steal_percent, machine.engine_ran_ns, machine.engine_waited_ns,
                        machine.engine_preempted, rows, counters.tx_pp_timestamp_past_errors,
                        counters.tx_pp_timestamp_future_errors, counters.tx_pp_timestamp_order_errors, counters.sent,
-                       result.trouble.empty(), result.drift_ratio ? fmt::format("{:.1f}", *result.drift_ratio) : "null");
+                       result.trouble.empty(),
+                       result.drift_ratio ? fmt::format("{:.1f}", *result.drift_ratio) : "null");
 }
 
 void write(const std::string& path, const std::string& text)
@@ -284,14 +288,16 @@ int run(options options)
 
 int main(int argc, char** argv)
 {
-    CLI::App app{"A kernel schedules frames; says how late each was handed to the driver, and arrived. tcpreplay does the same "
-                 "beside it."};
+    CLI::App app{
+        "A kernel schedules frames; says how late each was handed to the driver, and arrived. tcpreplay does the same "
+        "beside it."};
     options options;
     app.add_option("--interval", options.interval_ns, "nanoseconds from frame to frame")
         ->capture_default_str()
         ->check(CLI::Range(1000, 999'999'999));
     app.add_option("--count", options.count, "frames")->capture_default_str()->check(CLI::Range(1, 1'000'000'000));
-    app.add_option("--port", options.port, "as for port::open; left out: a veth pair of its own, or null when not root");
+    app.add_option("--port", options.port,
+                   "as for port::open; left out: a veth pair of its own, or null when not root");
     app.add_option("--far", options.far, "interface on the other side, to capture on")->needs("--port");
     app.add_option("--device", options.device, "where the kernel runs")->capture_default_str();
     app.add_option("--core", options.core, "core of the engine, -1 for any")->capture_default_str();

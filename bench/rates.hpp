@@ -7,7 +7,8 @@
 
 namespace weftio::bench {
 
-/// `count` packets were moved in the time that the benchmark measured: how many a second (M/s are Mpps), and what each took.
+/// `count` packets were moved in the time that the benchmark measured: how many a second (M/s are Mpps), and what each
+/// took.
 inline void report_packets(benchmark::State& state, std::uint64_t count)
 {
     using benchmark::Counter;

@@ -1,4 +1,5 @@
-// Cost of the rings themselves: what a packet costs its kernel and its NIC beyond the bytes of the packet. No port, no engine.
+// Cost of the rings themselves: what a packet costs its kernel and its NIC beyond the bytes of the packet. No port, no
+// engine.
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -103,7 +104,8 @@ void receive_one_lane(benchmark::State& state)
 }
 BENCHMARK(receive_one_lane)->ArgName("burst")->Arg(1)->Arg(32)->UseManualTime();
 
-constexpr std::uint32_t rounds_a_launch = 256, round_packets = depth / 2, launch_packets = rounds_a_launch * round_packets;
+constexpr std::uint32_t rounds_a_launch = 256, round_packets = depth / 2,
+                        launch_packets = rounds_a_launch * round_packets;
 
 /// What a block of fibers is given.
 struct rounds {

@@ -3,8 +3,8 @@
 //   ./semaphore_bench                             9 rounds of 2 million items each way, on cores 0 and 1
 //   ./semaphore_bench --cores 2,4 --items 512 --json out.json
 //
-// Rounds take turns, so that whatever else the machine does hits all of them; what counts are medians. Everybody waits the same
-// way (weftio_relax). The CPU device only: a kernel is a thread there.
+// Rounds take turns, so that whatever else the machine does hits all of them; what counts are medians. Everybody waits
+// the same way (weftio_relax). The CPU device only: a kernel is a thread there.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <pthread.h>
@@ -82,7 +82,8 @@ class ring {
 
     void send(std::uintptr_t item)
     {
-        for (std::uint32_t attempt = 0; rte_ring_sp_enqueue(memory_.get(), reinterpret_cast<void*>(item)) != 0; ++attempt)
+        for (std::uint32_t attempt = 0; rte_ring_sp_enqueue(memory_.get(), reinterpret_cast<void*>(item)) != 0;
+             ++attempt)
             weftio_relax(attempt);
     }
     std::uintptr_t receive()
@@ -142,8 +143,8 @@ double kernel_to_cpu(const options& wanted, const device& device)
     auto sending = launch_on(wanted.cores[0], device, hand_over_kernel, between, wanted.count);
     std::uint32_t seen = 0, right = 0;
     for (std::uint32_t attempt = 0; seen < wanted.count; ++attempt) {
-        std::uint32_t visited =
-            between.for_each_ready([&](std::uint32_t index, auto, std::uint32_t first, void*) { right += first == index; });
+        std::uint32_t visited = between.for_each_ready(
+            [&](std::uint32_t index, auto, std::uint32_t first, void*) { right += first == index; });
         seen += visited;
         if (visited)
             attempt = 0;

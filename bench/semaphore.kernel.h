@@ -13,12 +13,14 @@ WEFTIO_KERNEL void hand_over(WEFTIO_GLOBAL struct weftio_dev_semaphore* out, wef
 }
 
 /* Leaves in `right` how many items came as they were sent. */
-WEFTIO_KERNEL void take(WEFTIO_GLOBAL struct weftio_dev_semaphore* in, weftio_u32 items, WEFTIO_GLOBAL weftio_u32* right)
+WEFTIO_KERNEL void take(WEFTIO_GLOBAL struct weftio_dev_semaphore* in, weftio_u32 items,
+                        WEFTIO_GLOBAL weftio_u32* right)
 {
     weftio_u32 count, first, good = 0;
 
     for (weftio_u32 index = 0; index < items; ++index) {
-        if (weftio_dev_semaphore_wait_packet_info(in, index, WEFTIO_DEV_SEMAPHORE_READY, 0, &count, &first) != WEFTIO_DEV_OK)
+        if (weftio_dev_semaphore_wait_packet_info(in, index, WEFTIO_DEV_SEMAPHORE_READY, 0, &count, &first) !=
+            WEFTIO_DEV_OK)
             break;
         good += first == index;
         weftio_dev_semaphore_set_status(in, index, WEFTIO_DEV_SEMAPHORE_FREE);
@@ -33,7 +35,8 @@ WEFTIO_KERNEL void echo(WEFTIO_GLOBAL struct weftio_dev_semaphore* in, WEFTIO_GL
     weftio_u32 count, first;
 
     for (weftio_u32 index = 0; index < items; ++index) {
-        if (weftio_dev_semaphore_wait_packet_info(in, index, WEFTIO_DEV_SEMAPHORE_READY, 0, &count, &first) != WEFTIO_DEV_OK)
+        if (weftio_dev_semaphore_wait_packet_info(in, index, WEFTIO_DEV_SEMAPHORE_READY, 0, &count, &first) !=
+            WEFTIO_DEV_OK)
             return;
         weftio_dev_semaphore_set_status(in, index, WEFTIO_DEV_SEMAPHORE_FREE);
         weftio_dev_semaphore_set_packet_info(out, index, WEFTIO_DEV_SEMAPHORE_READY, count, first);

@@ -48,7 +48,8 @@ class soak {
  public:
     explicit soak(const options& options)
         : options_(options), paces_(options.work == "pace"), device_(device::open("cpu")),
-          port_(port::open(paces_ ? "null" : "loopback", {.mode = paces_ ? engine_mode::thread : engine_mode::inline_worker})),
+          port_(port::open(paces_ ? "null" : "loopback",
+                           {.mode = paces_ ? engine_mode::thread : engine_mode::inline_worker})),
           in_(port_, device_, {.packets = slots, .verify_checksums = false}), out_(port_, device_, {.entries = slots}),
           frames_(port_, device_, {.count = SOAK_BURST, .buffer_bytes = SOAK_FRAME_BYTES}),
           memory_(device_.allocate(sizeof(soak_orders), memory_kind::cpu_device))
@@ -111,7 +112,9 @@ std::uint64_t soak::stop(running_kernel& kernel)
 /// Until all that was enqueued has been sent, and what goes round has come back.
 void soak::settle()
 {
-    auto settled = [&] { return out_.counters().sent >= enqueued_ && (paces_ || port_.counters().delivered >= enqueued_); };
+    auto settled = [&] {
+        return out_.counters().sent >= enqueued_ && (paces_ || port_.counters().delivered >= enqueued_);
+    };
     for (auto end = clock::now() + patience; !settled() && clock::now() < end;)
         if (paces_)
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -162,8 +165,8 @@ bool soak::keeps_up(const eth_txq& out, double rate)
     return sent >= enough * due;
 }
 
-/// Forwarding, as many as it can. Pacing, the most at which it keeps up with a schedule: a frame that waits for its time costs
-/// more than late ones, which go in bursts.
+/// Forwarding, as many as it can. Pacing, the most at which it keeps up with a schedule: a frame that waits for its
+/// time costs more than late ones, which go in bursts.
 double soak::best_rate()
 {
     constexpr int halves = 4; // of the last step: 3 to 6 % of the rate
@@ -177,10 +180,11 @@ double soak::best_rate()
     double rate = unbounded_rate(out), too_much = rate;
     for (; !good(rate); rate /= 2)
         if (too_much = rate; rate < least)
-            throw error(errc::device_error,
-                        fmt::format("soak_bench: frames are late already at {:.0f} a second, because other programs take "
-                                    "the cores; run fewer of them, or name a rate with --rate",
-                                    rate));
+            throw error(
+                errc::device_error,
+                fmt::format("soak_bench: frames are late already at {:.0f} a second, because other programs take "
+                            "the cores; run fewer of them, or name a rate with --rate",
+                            rate));
     for (int half = 0; half < halves && too_much > rate; ++half) {
         double between = (rate + too_much) / 2;
         (good(between) ? rate : too_much) = between;
@@ -247,7 +251,8 @@ bool soak::run()
     running_kernel kernel = launch(out_, wanted);
     std::uint64_t before = out_.counters().sent;
     auto begin = clock::now(),
-         end = begin + std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>(options_.minutes * 60));
+         end =
+             begin + std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>(options_.minutes * 60));
     for (auto next = begin; clock::now() < end && !interrupted && kernel.alive();
          std::this_thread::sleep_until(std::min(next, end))) {
         watch.look(counters());
@@ -269,18 +274,18 @@ bool soak::run()
     fmt::print("{:<22}{}\n", "best rate", best > 0 ? fmt::format("{:.0f} a second", best) : "not measured");
     fmt::print("{:<22}{:.0f} a second{}\n", "wanted rate", wanted,
                best > 0 ? fmt::format(", {:g} % of the best", options_.load_percent) : "");
-    fmt::print("{:<22}{:.0f} a second, {:.1f} % of the wanted\n", "reached rate", static_cast<double>(packets) / seconds,
-               static_cast<double>(packets) / seconds / wanted * 100);
+    fmt::print("{:<22}{:.0f} a second, {:.1f} % of the wanted\n", "reached rate",
+               static_cast<double>(packets) / seconds, static_cast<double>(packets) / seconds / wanted * 100);
     fmt::print("{:<22}{} frames, {}\n", "conservation", packets, missing.empty() ? "none lost" : "LOST: " + missing);
     fmt::print("{:<22}{} looks at {} counters, {}\n", "monotonic", watch.looks(), counters().size(),
                watch.went_back().empty() ? "none went back" : "WENT BACK: " + watch.went_back());
     fmt::print("{:<22}{:.1f} MiB; grown by {:.2f} MiB, {:.2f} MiB an hour; at most {:.0f} MiB\n", "memory",
-               static_cast<double>(watch.last_resident_bytes()) / 1048576, grown_mib, watch.bytes_per_look() * 3600 / 1048576,
-               options_.growth_mib);
+               static_cast<double>(watch.last_resident_bytes()) / 1048576, grown_mib,
+               watch.bytes_per_look() * 3600 / 1048576, options_.growth_mib);
     if (paces_) {
         schedule_error late = out_.schedule();
-        fmt::print("{:<22}p50 {} ns, p99 {} ns, max {} ns; {} waits were in the past\n", "late", late.p50_ns, late.p99_ns,
-                   late.max_ns, out_.counters().tx_pp_timestamp_past_errors);
+        fmt::print("{:<22}p50 {} ns, p99 {} ns, max {} ns; {} waits were in the past\n", "late", late.p50_ns,
+                   late.p99_ns, late.max_ns, out_.counters().tx_pp_timestamp_past_errors);
     }
     fmt::print("{}\n", good ? "passed" : "FAILED");
     return good;
@@ -291,17 +296,20 @@ bool soak::run()
 int main(int argc, char** argv)
 {
     options options;
-    CLI::App app{"Runs for as long as asked, and says whether anything was lost, went back or grew. Exit status 0: nothing."};
-    app.add_option("--do", options.work, "forward: frames go round a loopback port; pace: a frame behind a wait every interval")
+    CLI::App app{
+        "Runs for as long as asked, and says whether anything was lost, went back or grew. Exit status 0: nothing."};
+    app.add_option("--do", options.work,
+                   "forward: frames go round a loopback port; pace: a frame behind a wait every interval")
         ->check(CLI::IsMember({"forward", "pace"}))
         ->capture_default_str();
     app.add_option("--minutes", options.minutes, "how long")->check(CLI::Range(0.01, 1e6));
-    auto* rate =
-        app.add_option("--rate", options.rate, "frames a second; nothing is measured before")->check(CLI::Range(1.0, 1e9));
-    app.add_option("--load", options.load_percent,
-                   "percent of the best rate, which is measured first, for a few seconds. forward: as many as it can; pace: "
-                   "the most at which "
-                   "98 % of what was due in half a second has been sent by its end")
+    auto* rate = app.add_option("--rate", options.rate, "frames a second; nothing is measured before")
+                     ->check(CLI::Range(1.0, 1e9));
+    app.add_option(
+           "--load", options.load_percent,
+           "percent of the best rate, which is measured first, for a few seconds. forward: as many as it can; pace: "
+           "the most at which "
+           "98 % of what was due in half a second has been sent by its end")
         ->check(CLI::Range(1.0, 100.0))
         ->capture_default_str()
         ->excludes(rate);

@@ -1,5 +1,5 @@
-// Cost of a packet in software steering, without its way in and out: parse, checksums, hash, and a rule table whose last rule
-// matches.
+// Cost of a packet in software steering, without its way in and out: parse, checksums, hash, and a rule table whose
+// last rule matches.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -86,7 +86,8 @@ void decide_among_rules(benchmark::State& state)
     std::size_t next = 0;
     for (auto _ : state) {
         const bytes& frame = traffic[next++ % traffic_frames];
-        benchmark::DoNotOptimize(table.decide({.start = frame, .bytes = static_cast<std::uint32_t>(frame.size())}, &headers));
+        benchmark::DoNotOptimize(
+            table.decide({.start = frame, .bytes = static_cast<std::uint32_t>(frame.size())}, &headers));
     }
     state.SetItemsProcessed(state.iterations());
 }
@@ -106,7 +107,8 @@ void decide_for_everything(benchmark::State& state)
     std::size_t next = 0;
     for (auto _ : state) {
         const bytes& frame = traffic[next++ % traffic_frames];
-        benchmark::DoNotOptimize(table.decide({.start = frame, .bytes = static_cast<std::uint32_t>(frame.size())}, nullptr));
+        benchmark::DoNotOptimize(
+            table.decide({.start = frame, .bytes = static_cast<std::uint32_t>(frame.size())}, nullptr));
     }
     state.SetItemsProcessed(state.iterations());
 }

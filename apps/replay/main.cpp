@@ -92,7 +92,8 @@ int replay(command& wanted)
 {
     if (outcome found = wanted.strict ? look_through(wanted) : outcome::as_planned; found != outcome::as_planned)
         return static_cast<int>(found);
-    if (!no_complaint(try_file(wanted.json)) || !no_complaint(try_file(wanted.plot)) || !share_out_cores(wanted.session))
+    if (!no_complaint(try_file(wanted.json)) || !no_complaint(try_file(wanted.plot)) ||
+        !share_out_cores(wanted.session))
         return static_cast<int>(outcome::usage);
     bool terminal = !wanted.quiet && ::isatty(STDERR_FILENO);
     screen shown({.terminal = terminal, .remarks = !wanted.quiet, .stats_s = wanted.stats_s});

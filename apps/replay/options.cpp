@@ -14,15 +14,16 @@ namespace {
 /// What CLI11 fills in; checked and turned into a command afterwards.
 struct words {
     std::vector<std::string> names, maps, port_maps;
-    std::string port, device = "cpu", start_at, max_gap, duration, dst_mac, src_mac, vlan, late_after, json, plot, ttl, filter,
-                      second_port, split, log;
+    std::string port, device = "cpu", start_at, max_gap, duration, dst_mac, src_mac, vlan, late_after, json, plot, ttl,
+                      filter, second_port, split, log;
     double multiplier = 1, pps = 0, mbps = 0, stats = 0;
     std::uint64_t loop = 1, limit = 0;
     std::uint32_t lanes = 1;
     std::uint16_t mtu = 0;
     int core = -1, realtime = 0, dscp = -1;
-    bool check = false, merge = false, preload = false, strict = false, topspeed = false, vlan_pop = false, unique_ip = false,
-         checksums = false, truncate = false, skip = false, quiet = false, busy = false, help = false, version = false;
+    bool check = false, merge = false, preload = false, strict = false, topspeed = false, vlan_pop = false,
+         unique_ip = false, checksums = false, truncate = false, skip = false, quiet = false, busy = false,
+         help = false, version = false;
 };
 
 CLI::Validator above_zero()
@@ -138,11 +139,12 @@ std::uint64_t duration_of(const char* option, const std::string& text)
     return text.empty() ? 0 : required(option, text, "2, 1.5s, 20ms, 100us or 7ns", parse_duration);
 }
 
-/// An interface's bare name will do, as for tcpreplay; a word with a colon, a comma or of a port without either is a spec.
+/// An interface's bare name will do, as for tcpreplay; a word with a colon, a comma or of a port without either is a
+/// spec.
 std::string port_of(const std::string& text)
 {
-    bool spec =
-        text.find_first_of(":,") != std::string::npos || text == "null" || text == "loopback" || text.starts_with("net_");
+    bool spec = text.find_first_of(":,") != std::string::npos || text == "null" || text == "loopback" ||
+                text.starts_with("net_");
     return spec ? text : "iface:" + text;
 }
 
@@ -190,8 +192,10 @@ log_level level_of(const std::string& text)
 
 edit_options edits_of(const words& from)
 {
-    edit_options edits{
-        .vlan_pop = from.vlan_pop, .unique_ip = from.unique_ip, .fix_checksums = from.checksums, .truncate = from.truncate};
+    edit_options edits{.vlan_pop = from.vlan_pop,
+                       .unique_ip = from.unique_ip,
+                       .fix_checksums = from.checksums,
+                       .truncate = from.truncate};
     if (!from.dst_mac.empty())
         edits.destination_mac = required("--dst-mac", from.dst_mac, "aa:bb:cc:dd:ee:ff", parse_mac);
     if (!from.src_mac.empty())
@@ -253,7 +257,8 @@ void take_words(words& from, command& to)
     session.busy = from.busy;
     session.skipping_is_planned = from.skip;
     if (from.topspeed && !from.plot.empty())
-        refuse("--plot draws how far frames were from their planned times, and --topspeed plans none; leave out one of them");
+        refuse("--plot draws how far frames were from their planned times, and --topspeed plans none; leave out one of "
+               "them");
     to.stats_s = from.stats;
     to.quiet = from.quiet;
     to.strict = from.strict;
@@ -290,9 +295,9 @@ command parse_command_line(int argc, const char* const* argv)
             return say("weftio-replay " WEFTIO_VERSION "\n", 0);
         take_words(given, made);
     } catch (const CLI::ExtrasError&) {
-        return say(
-            fmt::format("weftio-replay: no such option: {}; see weftio-replay --help\n", fmt::join(app.remaining(), " ")),
-            static_cast<int>(outcome::usage));
+        return say(fmt::format("weftio-replay: no such option: {}; see weftio-replay --help\n",
+                               fmt::join(app.remaining(), " ")),
+                   static_cast<int>(outcome::usage));
     } catch (const CLI::Error& error) {
         return say(fmt::format("weftio-replay: {}\n", error.what()), static_cast<int>(outcome::usage));
     }

@@ -1,7 +1,7 @@
-// Where the processor does not say how fast its cycle counter runs (many Xeons, every AMD, most virtual machines), DPDK's EAL
-// measures it when it starts, over a nanosleep() of exactly 100 ms: half of the time from the start of weftio-replay to its
-// first frame. It takes the time that really passed and rounds to 10 MHz, so 10 ms do as well. Timing does not depend on it:
-// Weftio's clock measures the counter itself.
+// Where the processor does not say how fast its cycle counter runs (many Xeons, every AMD, most virtual machines),
+// DPDK's EAL measures it when it starts, over a nanosleep() of exactly 100 ms: half of the time from the start of
+// weftio-replay to its first frame. It takes the time that really passed and rounds to 10 MHz, so 10 ms do as well.
+// Timing does not depend on it: Weftio's clock measures the counter itself.
 #include <ctime>
 
 #include <atomic>

@@ -27,7 +27,8 @@ std::uint64_t take_fraction(std::string_view& text)
     std::uint64_t ns = 0, digit_ns = 100'000'000;
     if (text.empty() || text[0] != '.')
         return 0;
-    for (text.remove_prefix(1); !text.empty() && text[0] >= '0' && text[0] <= '9'; text.remove_prefix(1), digit_ns /= 10)
+    for (text.remove_prefix(1); !text.empty() && text[0] >= '0' && text[0] <= '9';
+         text.remove_prefix(1), digit_ns /= 10)
         ns += digit_ns * static_cast<std::uint64_t>(text[0] - '0');
     return ns;
 }

@@ -1,6 +1,6 @@
-// A burst as it is handled without queues that a kernel owns: the CPU copies it to the GPU, launches a kernel for it, copies
-// the answers back and waits, as programs on rte_gpudev do. No driver and no engine on either side: frames begin and end in the
-// CPU's memory.
+// A burst as it is handled without queues that a kernel owns: the CPU copies it to the GPU, launches a kernel for it,
+// copies the answers back and waits, as programs on rte_gpudev do. No driver and no engine on either side: frames begin
+// and end in the CPU's memory.
 #include <dlfcn.h>
 
 #include <cstring>
@@ -22,7 +22,8 @@ constexpr std::uint32_t burst_bytes = burst * frame_bytes;
 
 class cpu_centric {
  public:
-    /// With `answers` the kernel answers every frame and the answers are copied back; without, it reads them, and that is all.
+    /// With `answers` the kernel answers every frame and the answers are copied back; without, it reads them, and that
+    /// is all.
     cpu_centric(const device& device, bool answers)
         : cuda_(cuda::the_driver()), answers_(answers), pinned_(device.allocate(burst_bytes, memory_kind::cpu_device)),
           frames_(device.allocate(burst_bytes, memory_kind::device)), sink_(device.allocate(64, memory_kind::device))
@@ -69,7 +70,8 @@ class cpu_centric {
     using copy_back = cuda::result (*)(void*, cuda::device_pointer, std::size_t, cuda::stream);
 
     const cuda::driver& cuda_;
-    const copy_back copy_back_ = reinterpret_cast<copy_back>(dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuMemcpyDtoHAsync_v2"));
+    const copy_back copy_back_ =
+        reinterpret_cast<copy_back>(dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuMemcpyDtoHAsync_v2"));
     const frame_type frame_ = some_frame();
     const bool answers_;
     memory pinned_, frames_, sink_;

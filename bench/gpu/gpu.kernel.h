@@ -20,9 +20,10 @@ WEFTIO_KERNEL void flag_echo(const WEFTIO_GLOBAL weftio_u32* ping, WEFTIO_GLOBAL
 }
 
 /* One frame goes round and round a loopback port: kernel, engine, kernel. */
-WEFTIO_KERNEL void frame_round_trips(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
-                                     WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, weftio_u32 strong, weftio_u32 count,
-                                     WEFTIO_GLOBAL weftio_u64* times_ns)
+WEFTIO_KERNEL void frame_round_trips(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq,
+                                     WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
+                                     WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, weftio_u32 strong,
+                                     weftio_u32 count, WEFTIO_GLOBAL weftio_u64* times_ns)
 {
     for (weftio_u32 turn = 0; turn < count && !weftio_dev_aborted(rxq->control); ++turn) {
         weftio_u32 received, first;
@@ -53,7 +54,9 @@ WEFTIO_FN weftio_u32 read_unit(const WEFTIO_GLOBAL weftio_u8* packet, weftio_u32
     return a ^ b ^ c ^ d;
 }
 
-/* One lane's share of a batch. As many lanes as suit it read a packet, a warp at most: its address is asked for once. */
+/*
+ * One lane's share of a batch. As many lanes as suit it read a packet, a warp at most: its address is asked for once.
+ */
 WEFTIO_FN weftio_u32 read_share(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, weftio_u32 first, weftio_u32 count,
                                 weftio_u32 units)
 {
@@ -71,7 +74,10 @@ WEFTIO_FN weftio_u32 read_share(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq* r
     return sum;
 }
 
-/* Receives until it is stopped; the lanes read the first `bytes` of every packet. Counts packets and adds up what it read. */
+/*
+ * Receives until it is stopped; the lanes read the first `bytes` of every packet. Counts packets and adds up what it
+ * read.
+ */
 WEFTIO_KERNEL void receive_all(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL weftio_u64* packets,
                                weftio_u32 bytes, weftio_u32 wait_ns)
 {
@@ -118,8 +124,12 @@ WEFTIO_FN void answer(WEFTIO_GLOBAL weftio_u8* frame)
     weftio_store_x4(words, b >> 16 | c << 16, c >> 16 | a << 16, a >> 16 | b << 16, d);
 }
 
-/* Answers bursts of 32 from where they lie. The slots of one burst go back with the answers to the next: they are sent then. */
-WEFTIO_KERNEL void answer_bursts(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq)
+/*
+ * Answers bursts of 32 from where they lie. The slots of one burst go back with the answers to the next: they are sent
+ * then.
+ */
+WEFTIO_KERNEL void answer_bursts(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq,
+                                 WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq)
 {
     weftio_u32 count, first, sent, mask, answered = 0;
 
@@ -158,8 +168,9 @@ WEFTIO_KERNEL void answer_burst(WEFTIO_GLOBAL weftio_u8* packets, WEFTIO_GLOBAL 
 }
 
 /* Sends the same frames again and again, weakly, `ahead` entries a lane and commit, until it is stopped. */
-WEFTIO_KERNEL void post_weak(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames,
-                             weftio_u32 ahead, WEFTIO_GLOBAL weftio_u64* posted)
+WEFTIO_KERNEL void post_weak(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
+                             WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, weftio_u32 ahead,
+                             WEFTIO_GLOBAL weftio_u64* posted)
 {
     weftio_u32 position, mask, round = ahead * weftio_block_lanes();
     weftio_u64 total = 0;
@@ -183,8 +194,9 @@ WEFTIO_KERNEL void post_weak(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTI
 }
 
 /* The same, strongly, from any number of blocks, each with a count of its own. */
-WEFTIO_KERNEL void post_strong(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames,
-                               weftio_u32 ahead, WEFTIO_GLOBAL weftio_u64* posted, WEFTIO_GLOBAL weftio_u32* scratch)
+WEFTIO_KERNEL void post_strong(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
+                               WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, weftio_u32 ahead,
+                               WEFTIO_GLOBAL weftio_u64* posted, WEFTIO_GLOBAL weftio_u32* scratch)
 {
     struct weftio_dev_buf frame = weftio_dev_buf_get(frames, weftio_lane());
     weftio_u64 total = 0;
@@ -206,8 +218,8 @@ WEFTIO_KERNEL void post_strong(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEF
 }
 
 /* Plain stores of 64 bytes to the same memory: what posting is measured against. */
-WEFTIO_KERNEL void store_lines(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, weftio_u32 ahead, WEFTIO_GLOBAL weftio_u64* stored,
-                               WEFTIO_GLOBAL weftio_u32* scratch)
+WEFTIO_KERNEL void store_lines(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, weftio_u32 ahead,
+                               WEFTIO_GLOBAL weftio_u64* stored, WEFTIO_GLOBAL weftio_u32* scratch)
 {
     weftio_u32 round = ahead * weftio_block_lanes(), going = 1, position = 0;
     weftio_u64 total = 0;

@@ -79,7 +79,8 @@ burst_times time_reading(const device& device, std::uint32_t read_bytes)
 {
     played_rxq queue(device, 1024, frame_bytes);
     shared_count sink(device);
-    auto kernel = device.launch(receive_bursts_kernel, {.blocks = 1, .lanes = 128}, queue, sink.on_device(), read_bytes);
+    auto kernel =
+        device.launch(receive_bursts_kernel, {.blocks = 1, .lanes = 128}, queue, sink.on_device(), read_bytes);
     return time_bursts(queue, [&] { return queue.all_released(); });
 }
 

@@ -35,8 +35,8 @@ std::vector<sample> hand_over(const device& device, const settings& settings);
 std::vector<sample> receive_rates(const device& device, const settings& settings);
 /// What kernels post, with nobody behind the ring but a thread that completes; and what an engine then sends.
 std::vector<sample> send_rates(const device& device, const settings& settings);
-/// The way without queues that a kernel owns: copy, launch, copy back, wait, a burst of 32 at a time. Nothing where `device` is
-/// no GPU.
+/// The way without queues that a kernel owns: copy, launch, copy back, wait, a burst of 32 at a time. Nothing where
+/// `device` is no GPU.
 std::vector<sample> without_queues(const device& device, const settings& settings);
 
 /// What a burst is, and what its frames are: with queues of a kernel's and without.
@@ -85,7 +85,10 @@ class shared_count {
  public:
     explicit shared_count(const device& device) : memory_(device.allocate(64, memory_kind::cpu_device)) {}
     weftio_u64* on_device() const { return static_cast<weftio_u64*>(memory_.device_address()); }
-    std::uint64_t value() const { return weftio_load_acquire_sys_u64(static_cast<const weftio_u64*>(memory_.cpu_address())); }
+    std::uint64_t value() const
+    {
+        return weftio_load_acquire_sys_u64(static_cast<const weftio_u64*>(memory_.cpu_address()));
+    }
 
  private:
     memory memory_;

@@ -73,7 +73,10 @@ class played_rxq : public played_queue<weftio_dev_eth_rxq> {
         return true;
     }
     /// Whether every packet published has been given back.
-    bool all_released() const { return ((weftio_swap32(weftio_load_acquire_sys_u32(dbrec())) - depth_ - next_) & 0xffff) == 0; }
+    bool all_released() const
+    {
+        return ((weftio_swap32(weftio_load_acquire_sys_u32(dbrec())) - depth_ - next_) & 0xffff) == 0;
+    }
     /// Whether this is in the slot that was filled last.
     template <class Frame>
     bool last_is(const Frame& frame) const

@@ -24,8 +24,9 @@ class source {
  public:
     source(const device& device, const shape& shape, std::uint32_t number)
         : port_(port::open(fmt::format("net_null_gpu{},size={}", number, shape.bytes), busy_port())),
-          queue_(port_, device,
-                 {.packets = 8192, .max_packet_bytes = shape.bytes, .buffers = shape.buffers, .verify_checksums = false}),
+          queue_(
+              port_, device,
+              {.packets = 8192, .max_packet_bytes = shape.bytes, .buffers = shape.buffers, .verify_checksums = false}),
           packets_(device), kernel_(device.launch(receive_all_kernel, {.blocks = 1, .lanes = shape.lanes}, queue_,
                                                   packets_.on_device(), shape.read_bytes, 20000u)),
           all_(port_, {}, flow_action::to(queue_))
@@ -60,7 +61,8 @@ double published_mpps(const device& device, const settings& settings, std::uint3
     static const std::array<std::byte, 64> packet{};
     played_rxq queue(device, 8192, 64);
     shared_count packets(device);
-    auto kernel = device.launch(receive_all_kernel, {.blocks = 1, .lanes = lanes}, queue, packets.on_device(), 64u, 20000u);
+    auto kernel =
+        device.launch(receive_all_kernel, {.blocks = 1, .lanes = lanes}, queue, packets.on_device(), 64u, 20000u);
     played_thread nic([&queue, copy] { queue.publish(copy ? packet.data() : nullptr, 64); });
     return millions_a_second(settings, [&] { return packets.value(); });
 }

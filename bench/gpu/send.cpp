@@ -29,7 +29,8 @@ class tallies {
     {
         std::uint64_t sum = 0;
         for (std::uint32_t block = 0; block < most_blocks; ++block)
-            sum += weftio_load_acquire_sys_u64(static_cast<const weftio_u64*>(counts_.cpu_address()) + std::size_t{block} * 8);
+            sum += weftio_load_acquire_sys_u64(static_cast<const weftio_u64*>(counts_.cpu_address()) +
+                                               std::size_t{block} * 8);
         return sum;
     }
 
@@ -73,7 +74,8 @@ std::vector<sample> send_rates(const device& device, const settings& settings)
     for (std::uint32_t lanes : {32u, 256u, 1024u})
         add(fmt::format("posted weak, {} lanes", lanes),
             posted_millions(device, settings, [&](auto& queue, auto& frames, auto& tallies) {
-                return device.launch(post_weak_kernel, {.blocks = 1, .lanes = lanes}, queue, frames, 8u, tallies.counts());
+                return device.launch(post_weak_kernel, {.blocks = 1, .lanes = lanes}, queue, frames, 8u,
+                                     tallies.counts());
             }));
     for (grid shape : {grid{1, 32}, grid{1, 256}, grid{1, 1024}, grid{8, 256}})
         add(fmt::format("posted strong, {} x {} lanes", shape.blocks, shape.lanes),

@@ -58,8 +58,8 @@ row summarize(std::string name, std::vector<std::int64_t> late_ns)
 
 std::string row_heading()
 {
-    return fmt::format("{:36} {:>8} {:>7} {:>10} {:>10} {:>10} {:>10} {:>10}", "late by", "frames", "early", "p50", "p99",
-                       "p99.9", "max", "end drift");
+    return fmt::format("{:36} {:>8} {:>7} {:>10} {:>10} {:>10} {:>10} {:>10}", "late by", "frames", "early", "p50",
+                       "p99", "p99.9", "max", "end drift");
 }
 
 std::string row_text(const row& row)
@@ -73,9 +73,10 @@ std::string row_json(const row& row)
 {
     std::string early = row.knows_early ? std::to_string(row.early) : "null";
     std::string drift = row.knows_drift ? std::to_string(row.end_drift_ns) : "null";
-    return fmt::format(R"({{"name": "{}", "frames": {}, "early": {}, "p50_ns": {}, "p99_ns": {}, "p999_ns": {}, "max_ns": {}, )"
-                       R"("end_drift_ns": {}}})",
-                       row.name, row.frames, early, row.p50_ns, row.p99_ns, row.p999_ns, row.max_ns, drift);
+    return fmt::format(
+        R"({{"name": "{}", "frames": {}, "early": {}, "p50_ns": {}, "p99_ns": {}, "p999_ns": {}, "max_ns": {}, )"
+        R"("end_drift_ns": {}}})",
+        row.name, row.frames, early, row.p50_ns, row.p99_ns, row.p999_ns, row.max_ns, drift);
 }
 
 } // namespace weftio::bench

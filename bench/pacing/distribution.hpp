@@ -7,8 +7,8 @@
 
 namespace weftio::bench {
 
-/// One row of the result. Quantiles and maximum are of the distance from the plan, whichever side; what is not known is left
-/// out.
+/// One row of the result. Quantiles and maximum are of the distance from the plan, whichever side; what is not known is
+/// left out.
 struct row {
     std::string name;
     std::uint64_t frames = 0;

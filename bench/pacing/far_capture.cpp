@@ -50,7 +50,8 @@ pcap* open(const std::string& interface)
 
 } // namespace
 
-far_capture::far_capture(const std::string& interface, std::uint32_t expected) : handle_(open(interface)), expected_(expected)
+far_capture::far_capture(const std::string& interface, std::uint32_t expected)
+    : handle_(open(interface)), expected_(expected)
 {
     arrivals_.reserve(expected);
     thread_ = std::thread([this] { run(); });

@@ -11,7 +11,8 @@
 namespace weftio::bench {
 
 /// To everybody, of the local experimental EtherType 0x88b5, with its number inside.
-inline std::array<std::uint8_t, FRAME_BYTES> make_frame(const std::array<std::uint8_t, 6>& source, std::uint32_t sequence)
+inline std::array<std::uint8_t, FRAME_BYTES> make_frame(const std::array<std::uint8_t, 6>& source,
+                                                        std::uint32_t sequence)
 {
     std::array<std::uint8_t, FRAME_BYTES> frame{0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
     std::copy(source.begin(), source.end(), frame.begin() + 6);

@@ -55,7 +55,8 @@ double percent(std::uint64_t part, std::uint64_t whole)
 
 } // namespace
 
-machine_watch::machine_watch(int engine_core) : engine_core_(engine_core), engine_thread_(find_engine_thread()), first_(now())
+machine_watch::machine_watch(int engine_core)
+    : engine_core_(engine_core), engine_thread_(find_engine_thread()), first_(now())
 {}
 
 machine_watch::look machine_watch::now() const
@@ -96,14 +97,17 @@ machine_use machine_watch::use() const
 
 std::string machine_use::text() const
 {
-    std::string place = engine_core < 0 ? "the engine on any of them" : fmt::format("the engine on core {}", engine_core);
-    std::string stolen = engine_core < 0 ? "" : fmt::format(", of core {} {:.2f} %", engine_core, engine_core_steal_percent);
-    return fmt::format(
-        "{} cores, {}; load {:.2f}; steal {:.2f} % of all{}; the engine ran {:.3f} s, was put off its core {} times and "
-        "waited {:.3f} ms for it{}",
-        cores, place, load, steal_percent, stolen, static_cast<double>(engine_ran_ns) / 1e9, engine_preempted,
-        static_cast<double>(engine_waited_ns) / 1e6,
-        engine_waited_ns > engine_ran_ns / 100 ? ": it had NO core of its own" : ": the core was its own");
+    std::string place =
+        engine_core < 0 ? "the engine on any of them" : fmt::format("the engine on core {}", engine_core);
+    std::string stolen =
+        engine_core < 0 ? "" : fmt::format(", of core {} {:.2f} %", engine_core, engine_core_steal_percent);
+    return fmt::format("{} cores, {}; load {:.2f}; steal {:.2f} % of all{}; the engine ran {:.3f} s, was put off its "
+                       "core {} times and "
+                       "waited {:.3f} ms for it{}",
+                       cores, place, load, steal_percent, stolen, static_cast<double>(engine_ran_ns) / 1e9,
+                       engine_preempted, static_cast<double>(engine_waited_ns) / 1e6,
+                       engine_waited_ns > engine_ran_ns / 100 ? ": it had NO core of its own"
+                                                              : ": the core was its own");
 }
 
 void stay_off_core(int core)

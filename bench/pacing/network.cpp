@@ -20,8 +20,8 @@ void run_ip(std::vector<std::string> words)
 {
     words.insert(words.begin(), "ip");
     if (int status = run_command(words); status != 0)
-        throw std::runtime_error(
-            fmt::format("\"{}\" failed with status {}; install iproute2, or name a --port", fmt::join(words, " "), status));
+        throw std::runtime_error(fmt::format("\"{}\" failed with status {}; install iproute2, or name a --port",
+                                             fmt::join(words, " "), status));
 }
 
 } // namespace

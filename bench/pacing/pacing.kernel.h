@@ -18,13 +18,17 @@ struct schedule {
     weftio_s32 status;      /* of the call that ended it early, or WEFTIO_DEV_OK */
 };
 
-/* Enqueues pairs `first` .. `first + pairs - 1` of the schedule at `position`. Returns the time of the pair behind them. */
+/*
+ * Enqueues pairs `first` .. `first + pairs - 1` of the schedule at `position`. Returns the time of the pair behind
+ * them.
+ */
 WEFTIO_FN weftio_u64 enqueue_pairs(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
                                    const WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, weftio_u64 interval_ns,
                                    weftio_u32 first, weftio_u32 pairs, weftio_u32 position, weftio_u64 when)
 {
     for (weftio_u32 pair = first; pair < first + pairs; ++pair, position += 2) {
-        struct weftio_dev_buf frame = weftio_dev_buf_get(frames, pair); /* as many as `ahead`: sent when its turn comes again */
+        struct weftio_dev_buf frame =
+            weftio_dev_buf_get(frames, pair); /* as many as `ahead`: sent when its turn comes again */
 
         *(WEFTIO_GLOBAL weftio_u32*)(frame.address + FRAME_SEQUENCE_AT) = pair;
         weftio_dev_eth_txq_wait_time_enqueue_weak(txq, when, position, WEFTIO_DEV_SEND_NONE);
@@ -42,7 +46,8 @@ WEFTIO_KERNEL void pacing(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTIO_G
     weftio_s32 status = WEFTIO_DEV_OK;
 
     weftio_store_release_sys_u32(&schedule->running, 1);
-    for (weftio_u32 attempt = 0; !weftio_load_acquire_sys_u64(&schedule->start) && !weftio_dev_aborted(txq->control); ++attempt)
+    for (weftio_u32 attempt = 0; !weftio_load_acquire_sys_u64(&schedule->start) && !weftio_dev_aborted(txq->control);
+         ++attempt)
         weftio_relax(attempt);
     weftio_u64 when = weftio_load_acquire_sys_u64(&schedule->start);
 

@@ -41,7 +41,8 @@ void write_capture(const std::string& path, std::uint32_t count, std::uint64_t i
         pcap_open_dead_with_tstamp_precision(DLT_EN10MB, FRAME_BYTES,
                                              micro ? PCAP_TSTAMP_PRECISION_MICRO : PCAP_TSTAMP_PRECISION_NANO),
         pcap_close);
-    std::unique_ptr<pcap_dumper_t, void (*)(pcap_dumper_t*)> file(pcap_dump_open(format.get(), path.c_str()), pcap_dump_close);
+    std::unique_ptr<pcap_dumper_t, void (*)(pcap_dumper_t*)> file(pcap_dump_open(format.get(), path.c_str()),
+                                                                  pcap_dump_close);
     if (!file)
         throw std::runtime_error(pcap_geterr(format.get()));
     for (std::uint32_t sequence = 0; sequence < count; ++sequence) {

@@ -15,9 +15,12 @@ struct soak_orders {
     weftio_u32 reserved;
 };
 
-/* Sends packets from where they lie and gives slots back as sends complete. What a kernel before it has sent is done by now. */
-WEFTIO_KERNEL void soak_forward(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
-                                WEFTIO_GLOBAL struct soak_orders* orders)
+/*
+ * Sends packets from where they lie and gives slots back as sends complete. What a kernel before it has sent is done by
+ * now.
+ */
+WEFTIO_KERNEL void soak_forward(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq,
+                                WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTIO_GLOBAL struct soak_orders* orders)
 {
     weftio_u32 count, first, position, mask, released = rxq->received, idle = 0;
     weftio_u64 moved = 0, begin = weftio_dev_clock_ns(rxq->clock);
@@ -55,8 +58,8 @@ WEFTIO_KERNEL void soak_forward(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WE
 }
 
 /* Enqueues a wait and a frame for every interval. */
-WEFTIO_KERNEL void soak_pace(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames,
-                             WEFTIO_GLOBAL struct soak_orders* orders)
+WEFTIO_KERNEL void soak_pace(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
+                             WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, WEFTIO_GLOBAL struct soak_orders* orders)
 {
     weftio_u32 position, mask;
     weftio_u64 moved = 0, when = orders->start;

@@ -24,8 +24,8 @@ void soak_watch::look(const counters& now)
 {
     for (std::size_t at = 0; at < last_.size(); ++at)
         if (now[at].second < last_[at].second)
-            went_back_ += fmt::format("{}{} from {} to {}", went_back_.empty() ? "" : ", ", now[at].first, last_[at].second,
-                                      now[at].second);
+            went_back_ += fmt::format("{}{} from {} to {}", went_back_.empty() ? "" : ", ", now[at].first,
+                                      last_[at].second, now[at].second);
     last_ = now;
     if (resident_.capacity() == resident_.size())
         resident_.reserve(resident_.size() + 100'000); // for a day: this must not be what grows

@@ -71,8 +71,8 @@ int run(const options& wanted)
                             }});
 
     // 4. The kernel.
-    auto kernel =
-        device.launch(produce_send_kernel, {.lanes = wanted.lanes}, queue, frames, headers.device_address(), wanted.count);
+    auto kernel = device.launch(produce_send_kernel, {.lanes = wanted.lanes}, queue, frames, headers.device_address(),
+                                wanted.count);
 
     // 5. Wait for it, and for what it has pushed.
     while (!interrupted && !failed && (kernel.alive() || queue.counters().sent < wanted.count)) {

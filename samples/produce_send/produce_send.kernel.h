@@ -15,8 +15,9 @@ WEFTIO_FN void produce(WEFTIO_GLOBAL weftio_u8* frame, const WEFTIO_GLOBAL wefti
 }
 
 /* Weak mode: every lane knows its own position, and neighbours lie side by side. */
-WEFTIO_KERNEL void produce_send(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames,
-                                const WEFTIO_GLOBAL weftio_u8* headers, weftio_u32 count)
+WEFTIO_KERNEL void produce_send(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
+                                WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, const WEFTIO_GLOBAL weftio_u8* headers,
+                                weftio_u32 count)
 {
     weftio_u32 position, mask, round;
 

@@ -1,4 +1,5 @@
-// receive_process: one kernel receives packets, a second one looks into them, the CPU prints how many of each protocol came.
+// receive_process: one kernel receives packets, a second one looks into them, the CPU prints how many of each protocol
+// came.
 //
 //   ./receive_process                            replays the built-in capture, on the CPU
 //   ./receive_process -n iface:veth0 -g opencl   from an interface, through OpenCL
@@ -59,7 +60,8 @@ void watch(const options& wanted, weftio::port& port, weftio::eth_rxq& queue, we
     weftio::flow everything(port, {}, weftio::flow_action::to(queue));
     const auto end = clock::now() + std::chrono::duration<double>(wanted.seconds > 0 ? wanted.seconds : 1e9);
     auto enough = [&] {
-        return interrupted || port.exhausted() || clock::now() > end || (wanted.count && sum.frames[ETH] >= wanted.count);
+        return interrupted || port.exhausted() || clock::now() > end ||
+               (wanted.count && sum.frames[ETH] >= wanted.count);
     };
     for (auto next_print = clock::now() + 1s; !enough(); collect(to_cpu, sum)) {
         if (isatty(STDOUT_FILENO) && clock::now() >= next_print) {
@@ -77,7 +79,8 @@ int run(const options& wanted)
     auto device = weftio::device::open(wanted.device);
     auto port = weftio::port::open(wanted.port);
 
-    // 2. A queue that the kernels own; from kernel to kernel a semaphore in memory of the device, to the CPU one that it sees.
+    // 2. A queue that the kernels own; from kernel to kernel a semaphore in memory of the device, to the CPU one that
+    //    it sees.
     weftio::eth_rxq queue(port, device, {.packets = PACKETS});
     weftio::semaphore to_process(device, {.items = PACKETS, .kind = weftio::memory_kind::device});
     weftio::semaphore to_cpu(device, {.items = PACKETS, .custom_info_bytes = sizeof(statistics)});
@@ -92,12 +95,13 @@ int run(const options& wanted)
     watch(wanted, port, queue, to_cpu, sum);
 
     // 5. Wait for what is on its way; the destructors stop the kernels.
-    for (auto end = clock::now() + 5s; sum.frames[ETH] < queue.counters().delivered && clock::now() < end; collect(to_cpu, sum))
+    for (auto end = clock::now() + 5s; sum.frames[ETH] < queue.counters().delivered && clock::now() < end;
+         collect(to_cpu, sum))
         std::this_thread::sleep_for(1ms);
     print(sum);
     auto all = port.counters();
-    fmt::print("received {}, delivered {}, dropped {} ({} found no free slot, {} were too long)\n", all.received, all.delivered,
-               all.dropped_total(), queue.counters().out_of_buffer, queue.counters().too_long);
+    fmt::print("received {}, delivered {}, dropped {} ({} found no free slot, {} were too long)\n", all.received,
+               all.delivered, all.dropped_total(), queue.counters().out_of_buffer, queue.counters().too_long);
     return all.capture_damaged ? 2 : 0;
 }
 
@@ -106,7 +110,8 @@ int run(const options& wanted)
 int main(int argc, char** argv)
 {
     options wanted;
-    CLI::App app{"One kernel receives packets, a second one looks into them, the CPU prints how many of each protocol came."};
+    CLI::App app{
+        "One kernel receives packets, a second one looks into them, the CPU prints how many of each protocol came."};
     app.option_defaults()->always_capture_default();
     app.add_option("-n,--port", wanted.port, "pcap:FILE, iface:NAME, tap:NAME, null, a PCI address or DPDK devargs");
     app.add_option("-g,--device", wanted.device, "where the kernels run: cpu, opencl, opencl:N, cuda:N");

@@ -19,7 +19,11 @@ WEFTIO_FN weftio_u32 be16(const WEFTIO_GLOBAL weftio_u8* at)
 }
 WEFTIO_FN weftio_u32 transport_bit(weftio_u32 number)
 {
-    return number == 1 ? 1u << ICMP : number == 6 ? 1u << TCP : number == 17 ? 1u << UDP : number == 58 ? 1u << ICMPV6 : 0;
+    return number == 1    ? 1u << ICMP
+           : number == 6  ? 1u << TCP
+           : number == 17 ? 1u << UDP
+           : number == 58 ? 1u << ICMPV6
+                          : 0;
 }
 
 /* Only the first fragment of a datagram has the header of its transport. */
@@ -57,8 +61,11 @@ WEFTIO_FN weftio_u32 protocol_bits(const struct weftio_dev_packet* packet)
     return bits | 1u << (type == 0x0806 ? ARP : OTHER);
 }
 
-/* Hands every batch that arrives to `process`. An item is free by then: each that is not holds at least one other slot. */
-WEFTIO_KERNEL void receive(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL struct weftio_dev_semaphore* to_process)
+/*
+ * Hands every batch that arrives to `process`. An item is free by then: each that is not holds at least one other slot.
+ */
+WEFTIO_KERNEL void receive(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq,
+                           WEFTIO_GLOBAL struct weftio_dev_semaphore* to_process)
 {
     weftio_u32 count, first, item = 0;
     weftio_s32 status;
@@ -91,7 +98,8 @@ WEFTIO_FN void add_share(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, wef
 }
 
 /* Counts what is in a batch, tells the CPU, and gives the slots back to the NIC. */
-WEFTIO_KERNEL void process(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL struct weftio_dev_semaphore* to_process,
+WEFTIO_KERNEL void process(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq,
+                           WEFTIO_GLOBAL struct weftio_dev_semaphore* to_process,
                            WEFTIO_GLOBAL struct weftio_dev_semaphore* to_cpu)
 {
     WEFTIO_SHARED weftio_u32 batch_count, batch_first;
@@ -102,7 +110,8 @@ WEFTIO_KERNEL void process(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_
         if (weftio_lane() == 0) {
             status = weftio_dev_semaphore_wait_status(to_cpu, item, WEFTIO_DEV_SEMAPHORE_FREE, 0);
             if (status == WEFTIO_DEV_OK)
-                status = weftio_dev_semaphore_wait_packet_info(to_process, item, WEFTIO_DEV_SEMAPHORE_READY, 0, &count, &first);
+                status = weftio_dev_semaphore_wait_packet_info(to_process, item, WEFTIO_DEV_SEMAPHORE_READY, 0, &count,
+                                                               &first);
             batch_count = count;
             batch_first = first;
         }

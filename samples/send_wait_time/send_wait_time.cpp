@@ -47,8 +47,8 @@ int run(const options& wanted)
     auto port = weftio::port::open(wanted.port);
     while (wanted.wait_for_link && !interrupted && !port.link_up())
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    fmt::print("Sending {} bursts of {} frames on {} ({}) with a kernel on {}\n", BURSTS, FRAMES, port.spec(), port.driver(),
-               device.name());
+    fmt::print("Sending {} bursts of {} frames on {} ({}) with a kernel on {}\n", BURSTS, FRAMES, port.spec(),
+               port.driver(), device.name());
 
     // 2. A queue that the kernel owns, and frames.
     weftio::eth_txq queue(port, device);
@@ -84,8 +84,9 @@ int run(const options& wanted)
     }
     auto counters = queue.counters();
     auto late = queue.schedule();
-    fmt::print("sent {}, failed {}, flushed {}; handed over late by p50 {} ns, p99 {} ns, max {} ns, {} past\n", counters.sent,
-               counters.failed, counters.flushed, late.p50_ns, late.p99_ns, late.max_ns, counters.tx_pp_timestamp_past_errors);
+    fmt::print("sent {}, failed {}, flushed {}; handed over late by p50 {} ns, p99 {} ns, max {} ns, {} past\n",
+               counters.sent, counters.failed, counters.flushed, late.p50_ns, late.p99_ns, late.max_ns,
+               counters.tx_pp_timestamp_past_errors);
     const std::uint64_t dropped = port.counters().tx_dropped;
     fmt::print("{}", dropped ? fmt::format("then dropped by the interface: {}\n", dropped) : "");
     return failed || dropped || counters.sent != BURSTS * FRAMES ? 3 : 0;

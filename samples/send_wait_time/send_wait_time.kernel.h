@@ -15,13 +15,14 @@ struct schedule {
 };
 
 /* Enqueues every burst behind a barrier of its own, then returns: the NIC keeps the times. */
-WEFTIO_KERNEL void send_wait_time(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames,
+WEFTIO_KERNEL void send_wait_time(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
+                                  WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames,
                                   WEFTIO_GLOBAL struct schedule* schedule, weftio_u64 interval_ns)
 {
     if (weftio_lane() == 0) {
         weftio_store_release_sys_u32(&schedule->running, 1);
-        for (weftio_u32 attempt = 0; !weftio_load_acquire_sys_u64(&schedule->start) && !weftio_dev_aborted(txq->control);
-             ++attempt)
+        for (weftio_u32 attempt = 0;
+             !weftio_load_acquire_sys_u64(&schedule->start) && !weftio_dev_aborted(txq->control); ++attempt)
             weftio_relax(attempt);
     }
     weftio_block_barrier();

@@ -24,13 +24,14 @@ void print(const report_line& line)
 {
     const auto* mac = line.ethernet;
     fmt::print("Lane {} received UDP packet with Eth src {:02x} - Eth dst {:02x} - {} bytes at {}.{:09}\n", line.lane,
-               fmt::join(mac + 6, mac + 12, ":"), fmt::join(mac, mac + 6, ":"), line.bytes, line.timestamp_ns / 1'000'000'000,
-               line.timestamp_ns % 1'000'000'000);
+               fmt::join(mac + 6, mac + 12, ":"), fmt::join(mac, mac + 6, ":"), line.bytes,
+               line.timestamp_ns / 1'000'000'000, line.timestamp_ns % 1'000'000'000);
 }
 
 void print_conservation(const weftio::port_counters& counters)
 {
-    fmt::print("received {}, delivered {}, dropped {}", counters.received, counters.delivered, counters.dropped_total());
+    fmt::print("received {}, delivered {}, dropped {}", counters.received, counters.delivered,
+               counters.dropped_total());
     for (std::size_t reason = 0; reason < counters.dropped.size(); ++reason)
         if (counters.dropped[reason])
             fmt::print(", {} {}", to_string(static_cast<weftio::drop_reason>(reason)), counters.dropped[reason]);
@@ -39,7 +40,8 @@ void print_conservation(const weftio::port_counters& counters)
         fmt::print("too_long: shorter ones come with \"ethtool -K PEER tx off tso off gso off\" at the sender\n");
 }
 
-int run(const std::string& port_spec, const std::string& device_spec, std::uint32_t lanes, std::uint32_t count, double seconds)
+int run(const std::string& port_spec, const std::string& device_spec, std::uint32_t lanes, std::uint32_t count,
+        double seconds)
 {
     // 1. Where kernels run, and where packets come from.
     auto device = weftio::device::open(device_spec);
@@ -60,7 +62,8 @@ int run(const std::string& port_spec, const std::string& device_spec, std::uint3
     // 5. Print until enough has been seen.
     auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds > 0 ? seconds : 1e9);
     std::uint32_t printed = 0;
-    while (!interrupted && kernel.alive() && std::chrono::steady_clock::now() < end && (count == 0 || printed < count)) {
+    while (!interrupted && kernel.alive() && std::chrono::steady_clock::now() < end &&
+           (count == 0 || printed < count)) {
         bool last_look = port.exhausted();
         std::uint32_t written = weftio_load_acquire_sys_u32(&lines->written);
         for (; printed != written && (count == 0 || printed < count); ++printed)
@@ -87,7 +90,8 @@ int main(int argc, char** argv)
     double seconds = 0;
     app.add_option("-n,--port", port, "pcap:FILE, iface:NAME, tap:NAME, null, a PCI address or DPDK devargs")
         ->capture_default_str();
-    app.add_option("-g,--device", device, "where the kernel runs: cpu, opencl, opencl:N, cuda:N")->capture_default_str();
+    app.add_option("-g,--device", device, "where the kernel runs: cpu, opencl, opencl:N, cuda:N")
+        ->capture_default_str();
     app.add_option("--lanes", lanes, "lanes of the kernel's one block")->capture_default_str();
     app.add_option("--count", count, "end after so many packets (0: no limit)")->capture_default_str();
     app.add_option("--seconds", seconds, "end after so many seconds (0: no limit)")->capture_default_str();

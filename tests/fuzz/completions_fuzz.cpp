@@ -1,8 +1,9 @@
-// Any completions, as device functions read them: a NIC that lies leads no kernel out of its queue, nor into a wait without
-// end.
+// Any completions, as device functions read them: a NIC that lies leads no kernel out of its queue, nor into a wait
+// without end.
 //
-// The input is a row of operations of a NIC that writes what it likes (opcodes, owners, slots, counts, times, out of order) and
-// of a kernel of 1 to 64 lanes. What the NIC writes cannot be written by the kernel; every ring lies between guard pages.
+// The input is a row of operations of a NIC that writes what it likes (opcodes, owners, slots, counts, times, out of
+// order) and of a kernel of 1 to 64 lanes. What the NIC writes cannot be written by the kernel; every ring lies between
+// guard pages.
 #include <algorithm>
 #include <cstring>
 
@@ -134,7 +135,8 @@ void receive_side::look(std::uint32_t index)
     std::memset(&packet, 0x5a, sizeof packet);
     std::memcpy(&untouched, &packet, sizeof packet);
     const std::int32_t status = weftio_dev_eth_rxq_packet(&rxq_, index, &packet);
-    const bool there = rxq_.received - 1 - index < depth && weftio_cqe_is_published(entry(index).publication, index >> 6);
+    const bool there =
+        rxq_.received - 1 - index < depth && weftio_cqe_is_published(entry(index).publication, index >> 6);
     expect(status == (there ? WEFTIO_DEV_OK : WEFTIO_DEV_NOT_FOUND),
            "a packet is there when it has come and its completion is");
     if (there)
@@ -228,7 +230,8 @@ void send_side::enqueue(numbers& in)
     }
     if (how & 1) {
         status = weftio_dev_eth_txq_send_enqueue_strong(&txq_, buffer, bytes, how);
-        expect((status == WEFTIO_DEV_INVALID_ARGUMENT) == (bytes == 0 || bytes > buffer.bytes), "a frame fits its buffer");
+        expect((status == WEFTIO_DEV_INVALID_ARGUMENT) == (bytes == 0 || bytes > buffer.bytes),
+               "a frame fits its buffer");
     } else if (how & 2) {
         status = weftio_dev_eth_txq_send_inline_enqueue_strong(&txq_, buffer.address, bytes, how);
         blocks = bytes > 28 ? 2 : 1;
@@ -249,7 +252,8 @@ void send_side::commit(numbers& in)
         strong_ ? weftio_dev_eth_txq_commit_strong(&txq_) : weftio_dev_eth_txq_commit_weak(&txq_, count);
     const std::int32_t wanted = failed() ? WEFTIO_DEV_QUEUE_ERROR : control_.abort ? WEFTIO_DEV_ABORTED : WEFTIO_DEV_OK;
     if (!strong_ && count > depth) {
-        expect(status == WEFTIO_DEV_INVALID_ARGUMENT && txq_.ring.ready == before, "more than the ring has is not committed");
+        expect(status == WEFTIO_DEV_INVALID_ARGUMENT && txq_.ring.ready == before,
+               "more than the ring has is not committed");
         return;
     }
     expect(status == wanted, "a commit tells how the queue stands");
@@ -265,7 +269,8 @@ void send_side::ask(numbers& in)
     const std::uint8_t how = in.byte();
     const std::uint32_t count = how % (depth + 2), behind = in.half();
     const std::int32_t wanted = failed() ? WEFTIO_DEV_QUEUE_ERROR : control_.abort ? WEFTIO_DEV_ABORTED : WEFTIO_DEV_OK;
-    expect(txq_.ring.ready - weftio_dev_eth_txq_completed(&txq_) <= 0xffff, "nothing is completed that is not committed");
+    expect(txq_.ring.ready - weftio_dev_eth_txq_completed(&txq_) <= 0xffff,
+           "nothing is completed that is not committed");
     expect(weftio_dev_send_room(&txq_.ring, count) <= depth, "a ring has no more room than places");
 
     std::uint64_t when_ns = 77;
@@ -279,7 +284,8 @@ void send_side::ask(numbers& in)
     else if (wanted != WEFTIO_DEV_OK)
         expect(status == wanted, "a wait ends with the queue");
     else if (status == WEFTIO_DEV_OK)
-        expect(count == 0 || txq_.ring.reserved - txq_.ring.completed + count <= depth, "room that is promised is there");
+        expect(count == 0 || txq_.ring.reserved - txq_.ring.completed + count <= depth,
+               "room that is promised is there");
     else
         expect(status == WEFTIO_DEV_TIMEOUT && in_flight() + count > depth, "a wait ends with its time");
 }

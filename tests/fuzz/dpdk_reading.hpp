@@ -1,5 +1,5 @@
-// The same frame as DPDK reads it: rte_net_get_ptype() and the checksums of rte_ip.h. Where the two differ on purpose, said
-// here.
+// The same frame as DPDK reads it: rte_net_get_ptype() and the checksums of rte_ip.h. Where the two differ on purpose,
+// said here.
 #pragma once
 
 #include <algorithm>
@@ -45,8 +45,8 @@ struct dpdk_reading {
     bool ipv6() const { return l3() == RTE_PTYPE_L3_IPV6 || l3() == RTE_PTYPE_L3_IPV6_EXT; }
 };
 
-/// Whether DPDK walks the extension headers of this packet as we do. It knows no AH and no mobility header, stops at a fragment
-/// header even of a whole datagram, and gives up at the fifth.
+/// Whether DPDK walks the extension headers of this packet as we do. It knows no AH and no mobility header, stops at a
+/// fragment header even of a whole datagram, and gives up at the fifth.
 inline bool dpdk_walks(bytes frame, const nic::packet_headers& headers)
 {
     std::uint8_t next = frame[headers.l3_offset + 6u];
@@ -60,8 +60,8 @@ inline bool dpdk_walks(bytes frame, const nic::packet_headers& headers)
     return count < 5;
 }
 
-/// L4 behind the same L3 header. DPDK looks neither at the length of the IP packet nor whether all of UDP, or the options of
-/// TCP, are there; a TCP data offset below 5 it believes.
+/// L4 behind the same L3 header. DPDK looks neither at the length of the IP packet nor whether all of UDP, or the
+/// options of TCP, are there; a TCP data offset below 5 it believes.
 inline void agree_on_l4(bytes frame, const nic::packet_headers& headers, const dpdk_reading& dpdk)
 {
     using nic::l4_kind;
@@ -79,8 +79,8 @@ inline void agree_on_l4(bytes frame, const nic::packet_headers& headers, const d
         expect(headers.l4 == l4_kind::tcp, "we see the TCP header that DPDK sees");
 }
 
-/// DPDK knows one tag, or 0x88a8 and another: it gets the frame without its tags, and with them where it knows them. It also
-/// looks behind MPLS labels, and behind the fifth tag, which is no header to us.
+/// DPDK knows one tag, or 0x88a8 and another: it gets the frame without its tags, and with them where it knows them. It
+/// also looks behind MPLS labels, and behind the fifth tag, which is no header to us.
 inline void agree_with_dpdk(bytes frame, const nic::packet_headers& headers)
 {
     using nic::l3_kind;
@@ -90,7 +90,8 @@ inline void agree_with_dpdk(bytes frame, const nic::packet_headers& headers)
     std::vector<std::uint8_t> plain(frame.begin(), frame.begin() + 12);
     plain.insert(plain.end(), frame.begin() + headers.l3_offset - 2, frame.end());
     const dpdk_reading dpdk(plain), tagged(frame);
-    const bool known_tags = headers.l3_offset == 14 || (headers.l3_offset == 18 && half_at(frame, 12) == RTE_ETHER_TYPE_VLAN);
+    const bool known_tags =
+        headers.l3_offset == 14 || (headers.l3_offset == 18 && half_at(frame, 12) == RTE_ETHER_TYPE_VLAN);
     if (known_tags && (tagged.ipv4() || tagged.ipv6()))
         expect(tagged.lengths.l2_len == headers.l3_offset, "DPDK sees the IP header where we see it");
 
@@ -109,7 +110,8 @@ inline void agree_with_dpdk(bytes frame, const nic::packet_headers& headers)
 }
 
 /// DPDK takes L4 to be as long as the IP packet says and to follow the fixed header of IPv6; UDP says its own length.
-inline void agree_with_dpdk_on_checksums(bytes frame, const nic::packet_headers& headers, const nic::checksum_verdict& verdict)
+inline void agree_with_dpdk_on_checksums(bytes frame, const nic::packet_headers& headers,
+                                         const nic::checksum_verdict& verdict)
 {
     if (headers.l4 == nic::l4_kind::none || headers.fragment || headers.l3_end > frame.size())
         return;

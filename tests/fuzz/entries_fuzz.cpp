@@ -1,8 +1,8 @@
 // Any contents of a send ring, its doorbell record and its doorbell, executed by the engine's send side on net_null.
 //
-// The input is a row of operations: entries that are right but for one field, blocks of any bits, records and doorbells of any
-// value, turns of the engine, a driver that takes some frames and keeps some, keys that change, resets. What the NIC reads lies
-// between guard pages and cannot be written by it.
+// The input is a row of operations: entries that are right but for one field, blocks of any bits, records and doorbells
+// of any value, turns of the engine, a driver that takes some frames and keeps some, keys that change, resets. What the
+// NIC reads lies between guard pages and cannot be written by it.
 #include <chrono>
 #include <optional>
 
@@ -70,18 +70,23 @@ class guarded_queue {
         claim(next_);
         ring_with(++rung_ << 32 | next_);
     }
-    /// A ring of which nothing is written, from `index` on. @pre the queue has been stopped and the driver holds nothing of it
+    /// A ring of which nothing is written, from `index` on. @pre the queue has been stopped and the driver holds
+    /// nothing of it
     void again(std::uint32_t index)
     {
         next_ = index;
         claim(index);
         ring_with(0);
         nic_->restart(ring(), index);
-        const_cast<weftio_cqe&>(completion()).publication = weftio_cqe_publication(index - 1, WEFTIO_CQE_OPCODE_REQUESTER, 0);
+        const_cast<weftio_cqe&>(completion()).publication =
+            weftio_cqe_publication(index - 1, WEFTIO_CQE_OPCODE_REQUESTER, 0);
     }
 
  private:
-    static std::uint32_t* dbrec(std::byte* base) { return at<std::uint32_t>(base, guarded::page - sizeof(std::uint32_t)); }
+    static std::uint32_t* dbrec(std::byte* base)
+    {
+        return at<std::uint32_t>(base, guarded::page - sizeof(std::uint32_t));
+    }
     static std::uint64_t* doorbell(std::byte* base) { return at<std::uint64_t>(base, 0); }
     nic::tx_ring ring() const
     {
@@ -92,7 +97,8 @@ class guarded_queue {
                 .horizon_ns = horizon_ns};
     }
 
-    guarded entries_{depth * words_per_block * sizeof(std::uint32_t)}, words_{guarded::page}, completion_{guarded::page};
+    guarded entries_{depth * words_per_block * sizeof(std::uint32_t)}, words_{guarded::page},
+        completion_{guarded::page};
     std::uint32_t number_;
     nic::tx_queue* nic_ = nullptr;
     std::uint32_t next_ = 0;
@@ -168,7 +174,8 @@ void send_side::append(raw_entry& entry, std::uint32_t opcode, numbers& in)
             return; // a wait or the driver is in front
     }
     const std::uint32_t words = entry.segments * 4;
-    entry.control(opcode, queue_.next(), queue_.number(), in.byte() & 1 ? WEFTIO_CE_ALWAYS_AND_EVENT : WEFTIO_CE_ALWAYS);
+    entry.control(opcode, queue_.next(), queue_.number(),
+                  in.byte() & 1 ? WEFTIO_CE_ALWAYS_AND_EVENT : WEFTIO_CE_ALWAYS);
     entry.mutate(in);
     queue_.put(entry.words.data(), words);
 }
@@ -305,7 +312,8 @@ void send_side::check_completion(const guarded_queue& queue) const
     const weftio_cqe& cqe = queue.completion();
     const std::uint32_t opcode = weftio_cqe_opcode(cqe.publication);
     if (opcode == WEFTIO_CQE_OPCODE_REQUESTER) {
-        expect(!queue.nic().failed() || !queue.nic().all_returned(), "a queue in error does not end with a good completion");
+        expect(!queue.nic().failed() || !queue.nic().all_returned(),
+               "a queue in error does not end with a good completion");
         return;
     }
     const auto syndrome = static_cast<std::uint8_t>(weftio_swap64(cqe.timestamp_be));
@@ -332,7 +340,8 @@ void send_side::reset(std::uint32_t index)
     while (turn(whole) != 0) {
     }
     expect(nic.sent.value() == sent + 1 && !nic.failed(), "a queue that has been reset sends");
-    expect(queue_.completion().publication == weftio_cqe_publication(index, WEFTIO_CQE_OPCODE_REQUESTER, 0), "and completes");
+    expect(queue_.completion().publication == weftio_cqe_publication(index, WEFTIO_CQE_OPCODE_REQUESTER, 0),
+           "and completes");
 }
 
 void send_side::execute(numbers in)
@@ -343,10 +352,12 @@ void send_side::execute(numbers in)
     while (!in.empty())
         operate(in);
     settle();
-    expect(neighbor_.nic().sent.value() == neighbors_sent + 1 && !neighbor_.nic().failed(), "the neighbor sends its frame");
+    expect(neighbor_.nic().sent.value() == neighbors_sent + 1 && !neighbor_.nic().failed(),
+           "the neighbor sends its frame");
     check_completion(neighbor_);
     reset(starts[neighbor_.next() % 4]);
-    expect(wire_.taken() == queue_.nic().sent.value() + neighbor_.nic().sent.value(), "sent is what the driver has taken");
+    expect(wire_.taken() == queue_.nic().sent.value() + neighbor_.nic().sent.value(),
+           "sent is what the driver has taken");
     expect(failures_told_ == queue_.nic().failed_entries.value(), "every failure is told");
 }
 
@@ -367,7 +378,8 @@ class tally {
     ~tally()
     {
         const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin_;
-        std::fprintf(stderr, "entries: %llu executed, %.0f a second\n", static_cast<unsigned long long>(side_.executed()),
+        std::fprintf(stderr, "entries: %llu executed, %.0f a second\n",
+                     static_cast<unsigned long long>(side_.executed()),
                      static_cast<double>(side_.executed()) / seconds.count());
         side_.lose_port();
     }

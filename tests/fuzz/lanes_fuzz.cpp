@@ -1,7 +1,7 @@
 // The same sequence of calls by one lane and by many, in any order of their turns: the rings must hold the same bytes.
 //
-// OpenCL is compared by differential_test, from seeds: PoCL compiles kernels at run time, by code that no sanitizer and no
-// coverage knows, and takes a thousand times as long to start one.
+// OpenCL is compared by differential_test, from seeds: PoCL compiles kernels at run time, by code that no sanitizer and
+// no coverage knows, and takes a thousand times as long to start one.
 #include <array>
 #include <cstdio>
 #include <memory>
@@ -31,7 +31,8 @@ std::vector<sequence_step> steps_of(numbers in)
 
 void compare(numbers in)
 {
-    static constexpr std::uint32_t shapes[] = {2, 7, 32, 33, 64, 100}, starts[] = {0, 0x10000 - 40, 0u - 40, 0x1234'5678};
+    static constexpr std::uint32_t shapes[] = {2, 7, 32, 33, 64, 100},
+                                   starts[] = {0, 0x10000 - 40, 0u - 40, 0x1234'5678};
     static const auto one = std::make_unique<sequence_world>(), many = std::make_unique<sequence_world>();
     const std::uint8_t how = in.byte(), shuffle = in.byte();
     const std::vector<sequence_step> steps = steps_of(in);

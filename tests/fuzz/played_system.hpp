@@ -1,5 +1,6 @@
-// What the system answers to questions about files, interfaces and rights, while a spec is read: the input decides. Nothing
-// outside the fuzzer is opened, made or written. The linker puts these functions in front of those of the C library (--wrap).
+// What the system answers to questions about files, interfaces and rights, while a spec is read: the input decides.
+// Nothing outside the fuzzer is opened, made or written. The linker puts these functions in front of those of the C
+// library (--wrap).
 #pragma once
 
 #include <cerrno>
@@ -19,8 +20,8 @@ namespace weftio::fuzz {
 /// As long as there is one the system is played. One thread.
 class played_system {
  public:
-    /// @param answers  bits: a file is there, is regular, may be written; an interface is there; raw sockets are granted;
-    /// /dev/net/tun
+    /// @param answers  bits: a file is there, is regular, may be written; an interface is there; raw sockets are
+    /// granted; /dev/net/tun
     /// @param file     what every file holds
     played_system(std::uint8_t answers, const std::uint8_t* file, std::size_t bytes)
         : answers_(answers), file_(file), bytes_(bytes)

@@ -93,7 +93,8 @@ struct raw_entry {
     {
         const std::uint32_t kind = in.byte() & 15;
         auto moved = [&](std::uint32_t& field) {
-            field = weftio_swap32(weftio_swap32(field) + static_cast<std::uint32_t>(static_cast<std::int8_t>(in.byte())));
+            field =
+                weftio_swap32(weftio_swap32(field) + static_cast<std::uint32_t>(static_cast<std::int8_t>(in.byte())));
         };
         switch (kind) {
             case 8: words[0] ^= weftio_swap32(in.byte()); break;                      // opcode
@@ -102,8 +103,8 @@ struct raw_entry {
             case 11: words[1] ^= weftio_swap32(in.byte()); break;                     // segments
             case 12: moved(word(last, 1)); break;                                     // key, or an inline byte
             case 13: moved(word(last, 3)); break;                                     // address, or a wait's nothing
-            case 14: moved(word(last, 0)); break;                                     // count, inline or not, or an opcode
-            case 15: {                                                                // anything else
+            case 14: moved(word(last, 0)); break; // count, inline or not, or an opcode
+            case 15: {                            // anything else
                 std::uint32_t at = in.byte() % (segments * 4);
                 words[at] ^= in.word();
                 break;

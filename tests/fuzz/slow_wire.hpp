@@ -67,7 +67,8 @@ class slow_wire {
         }
         return some;
     }
-    /// As hardware would: from the first byte to the last. With guard pages around, these two and one between are enough.
+    /// As hardware would: from the first byte to the last. With guard pages around, these two and one between are
+    /// enough.
     void read(const rte_mbuf& frame)
     {
         constexpr std::uint32_t shortest = 60, longest = RTE_ETHER_MTU + RTE_ETHER_HDR_LEN + 2 * RTE_VLAN_HLEN;

@@ -1,7 +1,8 @@
 // Any bytes as a received frame: headers, rules, hash and checksums.
 //
-// The frame lies against a guard page, once the one behind it and once the one before, and cannot be written. What is found is
-// held against the bytes, against a shorter frame, and against what DPDK reads in the same frame (dpdk_reading.hpp).
+// The frame lies against a guard page, once the one behind it and once the one before, and cannot be written. What is
+// found is held against the bytes, against a shorter frame, and against what DPDK reads in the same frame
+// (dpdk_reading.hpp).
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -52,12 +53,12 @@ class frame_memory {
 
 bool same(const packet_headers& a, const packet_headers& b)
 {
-    return a.source == b.source && a.destination == b.destination && a.l3_end == b.l3_end && a.ether_type == b.ether_type &&
-           a.vlan_tci == b.vlan_tci && a.l3_offset == b.l3_offset && a.l4_offset == b.l4_offset &&
-           a.source_port == b.source_port && a.destination_port == b.destination_port && a.vlan_tags == b.vlan_tags &&
-           a.l3 == b.l3 && a.l4 == b.l4 && a.protocol == b.protocol && a.tcp_flags == b.tcp_flags &&
-           a.has_protocol == b.has_protocol && a.fragment == b.fragment && a.later_fragment == b.later_fragment &&
-           a.source_routed == b.source_routed;
+    return a.source == b.source && a.destination == b.destination && a.l3_end == b.l3_end &&
+           a.ether_type == b.ether_type && a.vlan_tci == b.vlan_tci && a.l3_offset == b.l3_offset &&
+           a.l4_offset == b.l4_offset && a.source_port == b.source_port && a.destination_port == b.destination_port &&
+           a.vlan_tags == b.vlan_tags && a.l3 == b.l3 && a.l4 == b.l4 && a.protocol == b.protocol &&
+           a.tcp_flags == b.tcp_flags && a.has_protocol == b.has_protocol && a.fragment == b.fragment &&
+           a.later_fragment == b.later_fragment && a.source_routed == b.source_routed;
 }
 
 /// No header ends beyond the frame, none of L4 beyond the IP packet.
@@ -72,11 +73,14 @@ void check_bounds(bytes frame, const packet_headers& headers)
     else
         expect(headers.l3_offset + fixed_l3 <= frame.size(), "an IP header lies within the frame");
     if (headers.has_protocol)
-        expect(headers.l4_offset >= headers.l3_offset + 20u && headers.l4_offset <= frame.size(), "L4 begins within the frame");
+        expect(headers.l4_offset >= headers.l3_offset + 20u && headers.l4_offset <= frame.size(),
+               "L4 begins within the frame");
     if (headers.l4 != l4_kind::none)
-        expect(headers.has_protocol && headers.l4_offset + l4_bytes <= std::min<std::size_t>(frame.size(), headers.l3_end),
+        expect(headers.has_protocol &&
+                   headers.l4_offset + l4_bytes <= std::min<std::size_t>(frame.size(), headers.l3_end),
                "an L4 header lies within the frame and the IP packet");
-    expect(!headers.later_fragment || (headers.fragment && headers.l4 == l4_kind::none), "a later fragment has no L4 header");
+    expect(!headers.later_fragment || (headers.fragment && headers.l4 == l4_kind::none),
+           "a later fragment has no L4 header");
 }
 
 /// Values are those of the bytes at the offsets.
@@ -86,12 +90,14 @@ void check_values(bytes frame, const packet_headers& headers, std::optional<std:
     expect(tags <= nic::max_vlan_tags, "there are no more tags than are looked at");
     if (headers.l3_offset != 0) {
         expect(headers.l3_offset == ethernet_bytes + 4 * tags, "a tag has four bytes");
-        expect(headers.ether_type == half_at(frame, headers.l3_offset - 2u), "the ether type is the one behind all tags");
+        expect(headers.ether_type == half_at(frame, headers.l3_offset - 2u),
+               "the ether type is the one behind all tags");
     }
     if (headers.vlan_tags > 0)
         expect(headers.vlan_tci == (stripped ? *stripped : half_at(frame, ethernet_bytes)), "the outermost tag counts");
     if (headers.l3 != l3_kind::none) {
-        const std::size_t count = headers.l3 == l3_kind::ipv4 ? 4 : 16, at = headers.l3_offset + (count == 4 ? 12u : 8u);
+        const std::size_t count = headers.l3 == l3_kind::ipv4 ? 4 : 16,
+                          at = headers.l3_offset + (count == 4 ? 12u : 8u);
         expect(std::equal(&frame[at], &frame[at] + count, headers.source.begin()), "the source is the header's");
         expect(std::equal(&frame[at + count], &frame[at] + 2 * count, headers.destination.begin()),
                "the destination is the header's");
@@ -196,7 +202,8 @@ void check_rules(const nic::received_frame& frame, const packet_headers& headers
 
     packet_headers seen;
     const nic::decision decided = table.decide(frame, action & 8 ? &seen : nullptr);
-    expect(right->packets.value() == 1 && right->bytes.value() == frame.bytes, "the rule that describes a packet gets it");
+    expect(right->packets.value() == 1 && right->bytes.value() == frame.bytes,
+           "the rule that describes a packet gets it");
     if (right->action == flow_action::kind::drop)
         expect(decided.reason == drop_reason::dropped_by_flow, "a rule drops what it says");
     else if (action & 4)
@@ -217,7 +224,8 @@ void check_hash(const packet_headers& headers)
     std::swap(back.source_port, back.destination_port);
     expect(nic::rss_hash(headers, rss_key::symmetric) == nic::rss_hash(back, rss_key::symmetric),
            "a symmetric hash knows no direction");
-    expect(headers.l3 != l3_kind::none || nic::rss_hash(headers, rss_key::standard) == 0, "without addresses there is no hash");
+    expect(headers.l3 != l3_kind::none || nic::rss_hash(headers, rss_key::standard) == 0,
+           "without addresses there is no hash");
 }
 
 /// What fill_checksums() has filled in is found good, and nothing else has changed.
@@ -231,9 +239,10 @@ void check_checksums(bytes frame, std::span<std::uint8_t> filled)
     const bool whole = there && headers.l4 != l4_kind::none && !headers.fragment && !headers.source_routed;
     if (there && headers.l3_end >= headers.l4_offset)
         expect(verdict.l3_good, "a checksum of IP that was filled in is good");
-    const std::size_t l4_at = headers.l4_offset + (headers.l4 == l4_kind::udp ? 6u : 16u), l3_at = headers.l3_offset + 10u;
-    if (whole &&
-        (headers.l4 == l4_kind::tcp || half_at(frame, headers.l4_offset + 4u) - 8u <= headers.l3_end - headers.l4_offset - 8u))
+    const std::size_t l4_at = headers.l4_offset + (headers.l4 == l4_kind::udp ? 6u : 16u),
+                      l3_at = headers.l3_offset + 10u;
+    if (whole && (headers.l4 == l4_kind::tcp ||
+                  half_at(frame, headers.l4_offset + 4u) - 8u <= headers.l3_end - headers.l4_offset - 8u))
         expect(verdict.l4_good, "a checksum of UDP or TCP that was filled in is good");
     for (std::size_t at = 0; at < frame.size(); ++at) {
         const bool l3 = headers.l3 == l3_kind::ipv4 && at - l3_at < 2, l4 = whole && at - l4_at < 2;
@@ -249,13 +258,15 @@ void look_at(bytes frame, numbers in)
         stripped = in.half();
     const bytes at_end = behind.against_the_end(frame);
     const packet_headers headers = nic::parse(at_end, stripped);
-    expect(same(headers, nic::parse(before.against_the_begin(frame), stripped)), "a frame is read the same wherever it lies");
+    expect(same(headers, nic::parse(before.against_the_begin(frame), stripped)),
+           "a frame is read the same wherever it lies");
     check_bounds(at_end, headers);
     check_values(at_end, headers, stripped);
     check_start(nic::parse(shorter.against_the_end(frame.first(in.half() % (frame.size() + 1))), stripped), headers);
     agree_with_dpdk(at_end, headers);
     check_hash(headers);
-    check_rules({.start = at_end, .bytes = static_cast<std::uint32_t>(frame.size()), .stripped_tci = stripped}, headers, in);
+    check_rules({.start = at_end, .bytes = static_cast<std::uint32_t>(frame.size()), .stripped_tci = stripped}, headers,
+                in);
     check_checksums(at_end, writable.to_write(frame));
 }
 

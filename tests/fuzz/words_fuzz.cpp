@@ -1,8 +1,8 @@
 // Words that people type: specs of ports and devices, the command line of weftio-replay, requests to telemetry.
 //
-// The first byte says which. Nothing real opens: the system's answers come from the input (played_system.hpp), devices are
-// stand-ins that note what they were opened as. Every text is taken or refused with one clear sentence; nothing else may
-// happen.
+// The first byte says which. Nothing real opens: the system's answers come from the input (played_system.hpp), devices
+// are stand-ins that note what they were opened as. Every text is taken or refused with one clear sentence; nothing
+// else may happen.
 #include <algorithm>
 #include <map>
 #include <memory>
@@ -36,7 +36,8 @@ bool taken(text subject, Call&& call)
         return true;
     } catch (const error& refused) {
         const text words = refused.what();
-        expect(words.starts_with(subject) && words.size() > subject.size() + 10, "a refusal says what is refused and why");
+        expect(words.starts_with(subject) && words.size() > subject.size() + 10,
+               "a refusal says what is refused and why");
         expect(refused.code() == errc::invalid_argument || refused.code() == errc::not_found ||
                    refused.code() == errc::permission_denied || refused.code() == errc::not_supported ||
                    refused.code() == errc::in_use,
@@ -81,7 +82,8 @@ class stand_in final : public detail::device_backend {
     const std::string& name() const noexcept override { return opened.kind; }
     allocation allocate(std::size_t, std::size_t, memory_kind) override { return {}; }
     void release(const allocation&, memory_kind) noexcept override {}
-    std::shared_ptr<detail::running_backend> launch(const detail::launch_request&, std::shared_ptr<device_backend>) override
+    std::shared_ptr<detail::running_backend> launch(const detail::launch_request&,
+                                                    std::shared_ptr<device_backend>) override
     {
         return nullptr;
     }
@@ -108,10 +110,12 @@ void open_device(text spec)
         expect((spec.size() == 7 || spec.size() == 12) && std::ranges::count(spec, ':') == (spec.size() == 7 ? 1 : 2),
                "a PCI address is one");
     else if (colon != spec.size())
-        expect(opened.number >= 0 && std::stoul(std::string(spec.substr(colon + 1))) == static_cast<unsigned>(opened.number),
+        expect(opened.number >= 0 &&
+                   std::stoul(std::string(spec.substr(colon + 1))) == static_cast<unsigned>(opened.number),
                "the number is the spec's");
     else
-        expect(opened.kind == "cpu" || (opened.kind == "opencl" && opened.number < 0), "without a number the first opens");
+        expect(opened.kind == "cpu" || (opened.kind == "opencl" && opened.number < 0),
+               "without a number the first opens");
 }
 
 // command line
@@ -151,7 +155,8 @@ void parse_values(text input)
     if (auto mac = replay::parse_mac(input))
         expect(input.find_first_not_of("0123456789abcdefABCDEF:-") == text::npos, "an address is digits");
     if (auto map = replay::parse_address_map(input))
-        expect(map->from_bits <= map->bytes * 8 && map->to_bits <= map->bytes * 8, "a prefix is no longer than its address");
+        expect(map->from_bits <= map->bytes * 8 && map->to_bits <= map->bytes * 8,
+               "a prefix is no longer than its address");
 }
 
 // telemetry
@@ -173,7 +178,8 @@ void ask_telemetry(text input)
         for (const char* asked : {parameters.c_str(), static_cast<const char*>(nullptr)}) {
             std::unique_ptr<rte_tel_data, void (*)(rte_tel_data*)> data(rte_tel_data_alloc(), rte_tel_data_free);
             const int result = answer(name.c_str(), asked, data.get());
-            const bool wants_a_port = name != "/weftio/ports" && name != "/weftio/kernel" && name != "/weftio/semaphore";
+            const bool wants_a_port =
+                name != "/weftio/ports" && name != "/weftio/kernel" && name != "/weftio/semaphore";
             expect(result == (wants_a_port && !(asked && names_it) ? -1 : 0),
                    "telemetry answers for a port that there is, by its number");
         }

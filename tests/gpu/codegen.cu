@@ -96,7 +96,10 @@ __global__ void send(weftio_dev_eth_txq* txq, weftio_dev_buf_arr* frames, weftio
     weftio_dev_send_publish(&txq->ring, 1);
     weftio_dev_send_doorbell(&txq->ring);
 }
-/* Rule 3: the publication word, then the rest of the completion and the packet; and they are read before the slot goes back. */
+/*
+ * Rule 3: the publication word, then the rest of the completion and the packet; and they are read before the slot goes
+ * back.
+ */
 __global__ void receive(weftio_dev_eth_rxq* rxq, weftio_u32* to)
 {
     weftio_dev_packet packet;

@@ -29,10 +29,10 @@ TEST_F(GpuMemory, EveryKindIsSeenByWhomItSays)
     std::vector<std::uint32_t> numbers(words);
     std::iota(numbers.begin(), numbers.end(), 100u);
     from.upload(numbers.data(), words * 4);
-    ASSERT_TRUE(
-        gpu()
-            .launch(copy_through_kernel, {1, 256}, hidden.device_address(), from.device_address(), to.on_device(), words)
-            .wait_for(patience));
+    ASSERT_TRUE(gpu()
+                    .launch(copy_through_kernel, {1, 256}, hidden.device_address(), from.device_address(),
+                            to.on_device(), words)
+                    .wait_for(patience));
     for (std::uint32_t i = 0; i < words; ++i)
         ASSERT_EQ(to[i], 100 + words - i);
 }
@@ -87,7 +87,9 @@ TEST_F(GpuAdoption, RefusesWhatItCannotUse)
     detail::cuda::device_pointer on_device = 0;
     std::vector<std::byte> ordinary(4096);
     ASSERT_EQ(cuda().cuMemAlloc_v2(&on_device, 4096), detail::cuda::success);
-    auto refusal = [&](void* address, std::size_t bytes) { return error_of([&] { gpu().adopt(address, bytes); }).code(); };
+    auto refusal = [&](void* address, std::size_t bytes) {
+        return error_of([&] { gpu().adopt(address, bytes); }).code();
+    };
     EXPECT_EQ(refusal(nullptr, 1), errc::invalid_argument);
     EXPECT_EQ(refusal(ordinary.data(), 4096), errc::not_reachable);
     EXPECT_EQ(refusal(reinterpret_cast<void*>(on_device + 1), 4096), errc::invalid_argument);
@@ -151,8 +153,9 @@ TEST_F(GpuKernel, GridThatCannotRunAtOnceIsRefused)
     eth_rxq queue(port, gpu());
     shared_words running(gpu(), 1);
     for (grid shape : {grid{1, 2048}, grid{1u << 20, 1024}})
-        EXPECT_EQ(error_of([&] { gpu().launch(look_until_stopped_kernel, shape, queue, running.on_device(), 0u); }).code(),
-                  errc::invalid_argument);
+        EXPECT_EQ(
+            error_of([&] { gpu().launch(look_until_stopped_kernel, shape, queue, running.on_device(), 0u); }).code(),
+            errc::invalid_argument);
 }
 
 } // namespace

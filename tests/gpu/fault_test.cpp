@@ -1,4 +1,5 @@
-// A kernel that touches memory that there is not. It takes its process's context along, so it runs in a process of its own.
+// A kernel that touches memory that there is not. It takes its process's context along, so it runs in a process of its
+// own.
 #include <fmt/format.h>
 
 #include "fixture.hpp"
@@ -21,7 +22,8 @@ std::string words_of(const std::function<void()>& call)
     return "nothing was thrown";
 }
 
-/// A fault, what wait_for and the next launch say of it, and whether a queue of the CPU on the same port still gets packets.
+/// A fault, what wait_for and the next launch say of it, and whether a queue of the CPU on the same port still gets
+/// packets.
 [[noreturn]] void fault_and_tell()
 {
     device gpu = device::open(gpu_spec());

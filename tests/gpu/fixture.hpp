@@ -44,7 +44,8 @@ class gpu_fixture : public testing::Test {
 /// A verdict that kernels write and the host reads.
 class shared_verdict {
  public:
-    explicit shared_verdict(const device& device) : memory_(device.allocate(sizeof(verdict), memory_kind::cpu_device)) {}
+    explicit shared_verdict(const device& device) : memory_(device.allocate(sizeof(verdict), memory_kind::cpu_device))
+    {}
 
     verdict* on_device() const { return static_cast<verdict*>(memory_.device_address()); }
     std::uint32_t packets() const { return weftio_load_acquire_sys_u32(&host()->packets); }

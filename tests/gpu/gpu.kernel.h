@@ -48,8 +48,9 @@ WEFTIO_FN void write_frames(const WEFTIO_GLOBAL struct weftio_dev_buf_arr* frame
 }
 
 /* Frames 0 .. total - 1, weakly, in order. One block. */
-WEFTIO_KERNEL void stream_out(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames,
-                              WEFTIO_GLOBAL struct verdict* verdict, weftio_u32 total, weftio_u32 bytes)
+WEFTIO_KERNEL void stream_out(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
+                              WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, WEFTIO_GLOBAL struct verdict* verdict,
+                              weftio_u32 total, weftio_u32 bytes)
 {
     weftio_u32 round;
 
@@ -98,9 +99,13 @@ WEFTIO_KERNEL void stream_in(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTI
         weftio_fetch_add_u32(&verdict->wrong, wrong);
 }
 
-/* The frame of every number below `total` once, strongly, from every lane of every block; the number is in the first word. */
-WEFTIO_KERNEL void scatter_out(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames,
-                               WEFTIO_GLOBAL struct verdict* verdict, weftio_u32 total)
+/*
+ * The frame of every number below `total` once, strongly, from every lane of every block; the number is in the first
+ * word.
+ */
+WEFTIO_KERNEL void scatter_out(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
+                               WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, WEFTIO_GLOBAL struct verdict* verdict,
+                               weftio_u32 total)
 {
     for (weftio_u32 number = weftio_block() * weftio_block_lanes() + weftio_lane(); number < total;
          number += weftio_blocks() * weftio_block_lanes()) {
@@ -108,7 +113,8 @@ WEFTIO_KERNEL void scatter_out(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEF
         weftio_s32 status;
 
         *(WEFTIO_GLOBAL weftio_u32*)frame.address = number;
-        while ((status = weftio_dev_eth_txq_send_enqueue_strong(txq, frame, 64, WEFTIO_DEV_SEND_NONE)) == WEFTIO_DEV_FULL) {
+        while ((status = weftio_dev_eth_txq_send_enqueue_strong(txq, frame, 64, WEFTIO_DEV_SEND_NONE)) ==
+               WEFTIO_DEV_FULL) {
             weftio_fetch_add_u32(&verdict->full, 1);
             if (weftio_dev_eth_txq_commit_strong(txq) != WEFTIO_DEV_OK)
                 return;
@@ -145,8 +151,8 @@ WEFTIO_KERNEL void gather_in(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTI
 }
 
 /* Waits for READY on each item, checks what is in it, and answers DONE with count and first swapped. One lane. */
-WEFTIO_KERNEL void answer_items(WEFTIO_GLOBAL struct weftio_dev_semaphore* semaphore, WEFTIO_GLOBAL struct verdict* verdict,
-                                weftio_u32 total)
+WEFTIO_KERNEL void answer_items(WEFTIO_GLOBAL struct weftio_dev_semaphore* semaphore,
+                                WEFTIO_GLOBAL struct verdict* verdict, weftio_u32 total)
 {
     weftio_u32 count, first;
 
@@ -154,7 +160,8 @@ WEFTIO_KERNEL void answer_items(WEFTIO_GLOBAL struct weftio_dev_semaphore* semap
         if (weftio_dev_semaphore_wait_packet_info(semaphore, item, WEFTIO_DEV_SEMAPHORE_READY, 0, &count, &first) !=
             WEFTIO_DEV_OK)
             return;
-        WEFTIO_GLOBAL weftio_u32* info = (WEFTIO_GLOBAL weftio_u32*)weftio_dev_semaphore_get_custom_info_addr(semaphore, item);
+        WEFTIO_GLOBAL weftio_u32* info =
+            (WEFTIO_GLOBAL weftio_u32*)weftio_dev_semaphore_get_custom_info_addr(semaphore, item);
         verdict->wrong += *info != frame_word(item, 0);
         *info = frame_word(item, 1);
         weftio_dev_semaphore_set_packet_info(semaphore, item, WEFTIO_DEV_SEMAPHORE_DONE, first, count);

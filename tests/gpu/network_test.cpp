@@ -52,8 +52,8 @@ TEST_P(GpuStream, ArrivesWholeInOrderAndOnce)
 }
 
 INSTANTIATE_TEST_SUITE_P(Lanes, GpuStream,
-                         testing::Values(stream{1, 64}, stream{32, 64}, stream{256, 64}, stream{1024, 64}, stream{32, 1472},
-                                         stream{1024, 1472}, stream{256, 64, memory_kind::device},
+                         testing::Values(stream{1, 64}, stream{32, 64}, stream{256, 64}, stream{1024, 64},
+                                         stream{32, 1472}, stream{1024, 1472}, stream{256, 64, memory_kind::device},
                                          stream{1024, 1472, memory_kind::device}),
                          [](const auto& info) {
                              return std::to_string(info.param.lanes) + "of" + std::to_string(info.param.bytes) +
@@ -86,7 +86,8 @@ TEST_F(GpuSend, EntryThatCannotBeExecutedFailsItsQueueAlone)
     eth_txq bad(port, gpu()), good(port, gpu());
     buf_arr frames(port, gpu(), {.count = 64, .buffer_bytes = 64});
     shared_verdict sent(gpu());
-    weftio_dev_buf_arr unknown{static_cast<std::uint8_t*>(frames.cpu_address(0)), 64, 64, weftio_swap32(0xbad000), 64, {}};
+    weftio_dev_buf_arr unknown{
+        static_cast<std::uint8_t*>(frames.cpu_address(0)), 64, 64, weftio_swap32(0xbad000), 64, {}};
     memory handle = gpu().allocate(sizeof unknown, memory_kind::device);
     handle.upload(&unknown, sizeof unknown);
     gpu().launch(scatter_out_kernel, {}, bad, handle.device_address(), sent.on_device(), 1u).wait_for(patience);

@@ -20,7 +20,8 @@ struct open_error : std::runtime_error {
 class byte_source {
  public:
     virtual ~byte_source() = default;
-    /// Reads 1 to `bytes` bytes; blocks until there are some. Returns 0 at the end, after a failure, and once asked to stop.
+    /// Reads 1 to `bytes` bytes; blocks until there are some. Returns 0 at the end, after a failure, and once asked to
+    /// stop.
     virtual std::size_t read(std::byte* to, std::size_t bytes) = 0;
     /// Passes over at most `bytes` bytes without reading them; returns how many. 0: cannot, or nothing left.
     virtual std::uint64_t skip(std::uint64_t) { return 0; }
@@ -35,8 +36,8 @@ class byte_source {
     std::string failure_;
 };
 
-/// Opens `path`, `-` for standard input, and looks through gzip (RFC 1952), zstd (RFC 8878), xz and bzip2, recognized by their
-/// magic.
+/// Opens `path`, `-` for standard input, and looks through gzip (RFC 1952), zstd (RFC 8878), xz and bzip2, recognized
+/// by their magic.
 /// A wait for a pipe ends within 20 ms of `*stop` becoming true. @throws open_error
 std::unique_ptr<byte_source> open_source(const std::string& path, const std::atomic<bool>* stop = nullptr);
 

@@ -29,7 +29,8 @@ class unknown_reader final : public capture_reader {
         else if (head.size() < 4)
             fail(0, fmt::format("the file has {} bytes and no header", head.size()));
         else
-            fail(0, fmt::format("neither pcap nor pcapng (it starts with {:08x})", weftio::replay::fields(head, true).u32(0)));
+            fail(0, fmt::format("neither pcap nor pcapng (it starts with {:08x})",
+                                weftio::replay::fields(head, true).u32(0)));
     }
 };
 

@@ -34,8 +34,8 @@ struct damage {
     std::string reason;
 };
 
-/// Reads frames one after the other. No length in the file is trusted: whatever it says, memory stays bounded and every file
-/// ends in an end or in damage. One thread at a time.
+/// Reads frames one after the other. No length in the file is trusted: whatever it says, memory stays bounded and every
+/// file ends in an end or in damage. One thread at a time.
 class capture_reader {
  public:
     virtual ~capture_reader() = default;

@@ -25,8 +25,9 @@ class file_source final : public byte_source {
         fd_ = owned_ ? ::open(path.c_str(), O_RDONLY | O_CLOEXEC) : STDIN_FILENO;
         struct stat about {};
         if (fd_ < 0 || ::fstat(fd_, &about) != 0)
-            throw open_error(fmt::format("weftio-replay: {}: {}; name a capture file that can be read, or - for standard input",
-                                         path, std::strerror(errno)));
+            throw open_error(
+                fmt::format("weftio-replay: {}: {}; name a capture file that can be read, or - for standard input",
+                            path, std::strerror(errno)));
         if (S_ISDIR(about.st_mode)) {
             close();
             throw open_error(fmt::format("weftio-replay: {}: a directory; name the capture files in it", path));

@@ -97,8 +97,8 @@ bool pcap_reader::next(frame& to)
     std::uint32_t captured = record.u32(8), original = record.u32(12);
     order_lengths(captured, original);
     if (captured > longest_record(link_type_))
-        return fail(start,
-                    fmt::format("a record of {} bytes; the longest possible has {}", captured, longest_record(link_type_)));
+        return fail(start, fmt::format("a record of {} bytes; the longest possible has {}", captured,
+                                       longest_record(link_type_)));
     to.time_ns = std::int64_t{record.u32(0)} * 1'000'000'000 + std::int64_t{record.u32(4)} * (nanoseconds_ ? 1 : 1000);
     in_.consume(record_header_);
     if (!read_body(start, captured, to))

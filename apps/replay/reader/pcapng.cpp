@@ -146,9 +146,11 @@ bool pcapng_reader::read_length(std::uint32_t type)
     else if (type == enhanced_packet || type == obsolete_packet)
         shortest += packet_bytes;
     if (length_ < shortest)
-        return fail(start_ + 4, fmt::format("a block of type {} with length {}; the shortest has {}", type, length_, shortest));
+        return fail(start_ + 4,
+                    fmt::format("a block of type {} with length {}; the shortest has {}", type, length_, shortest));
     if (length_ > longest_block)
-        return fail(start_ + 4, fmt::format("a block with length {}; the longest that is read has {}", length_, longest_block));
+        return fail(start_ + 4,
+                    fmt::format("a block with length {}; the longest that is read has {}", length_, longest_block));
     if (length_ % 4 != 0)
         return fail(start_ + 4, fmt::format("a block with length {}, not a multiple of 4", length_));
     return true;
@@ -205,7 +207,8 @@ bool pcapng_reader::read_options(const fields& body, std::size_t at, ticks& cloc
             break;
         std::size_t padded = (std::size_t{bytes} + 3) & ~std::size_t{3};
         if (padded > end - at - 4)
-            return fail(start_ + at, fmt::format("an option of {} bytes where the block has {} left", bytes, end - at - 4));
+            return fail(start_ + at,
+                        fmt::format("an option of {} bytes where the block has {} left", bytes, end - at - 4));
         if ((code == option_tsresol && bytes != 1) || (code == option_tsoffset && bytes != 8))
             return fail(start_ + at, fmt::format("an option {} of {} bytes; it has {}",
                                                  code == option_tsresol ? "if_tsresol" : "if_tsoffset", bytes,
@@ -228,7 +231,8 @@ bool pcapng_reader::read_packet(std::uint32_t type, std::span<const std::byte> b
     fields body(bytes, swapped_);
     to.interface = type == enhanced_packet ? body.u32(8) : body.u16(8);
     if (to.interface >= interfaces_.size())
-        return fail(start_ + 8, fmt::format("a packet of interface {}; the section has {}", to.interface, interfaces_.size()));
+        return fail(start_ + 8,
+                    fmt::format("a packet of interface {}; the section has {}", to.interface, interfaces_.size()));
     to.time_ns = interfaces_[to.interface].clock.to_ns(std::uint64_t{body.u32(12)} << 32 | body.u32(16));
     to.has_time = true;
     to.time_clamped = ticks::clamped(to.time_ns);

@@ -54,7 +54,8 @@ bool playlist::next_by_time(item& to)
     given_ = false;
     std::size_t oldest = files_.size();
     for (std::size_t file = 0; file < files_.size(); ++file)
-        if (files_[file].has_front && (oldest == files_.size() || files_[file].front.time_ns < files_[oldest].front.time_ns))
+        if (files_[file].has_front &&
+            (oldest == files_.size() || files_[file].front.time_ns < files_[oldest].front.time_ns))
             oldest = file;
     if (oldest == files_.size())
         return false;

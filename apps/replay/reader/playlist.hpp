@@ -17,7 +17,8 @@ enum class order {
     by_time,     ///< always the oldest frame of all files
 };
 
-/// Frames of several files. Holds 256 KiB for every file that is open: one in sequence, all by time. One thread at a time.
+/// Frames of several files. Holds 256 KiB for every file that is open: one in sequence, all by time. One thread at a
+/// time.
 class playlist {
  public:
     struct item {

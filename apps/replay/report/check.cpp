@@ -102,7 +102,8 @@ std::string to_text(const verdict& of)
     if (!of.unreadable.empty())
         return of.unreadable;
     std::string text = fmt::format("{}: ", of.path);
-    text += of.damaged ? fmt::format("damaged at byte {}: {}; before it ", of.damaged->offset, of.damaged->reason) : "good; ";
+    text += of.damaged ? fmt::format("damaged at byte {}: {}; before it ", of.damaged->offset, of.damaged->reason)
+                       : "good; ";
     text += fmt::format("{}, {}, {}", of.format, frames_text(of.frames), bytes_text(of.bytes));
     if (of.frames > of.untimed)
         text += fmt::format(", {} from {}", duration_text(span_ns(of)), utc_text(of.first_ns));

@@ -92,9 +92,10 @@ std::string times_text(const run_report& report)
         return {};
     std::string first = utc_text(static_cast<std::int64_t>(times.first_planned_ns));
     return fmt::format("planned   {} from {}\n", duration_text(report.planned_ns), first) +
-           fmt::format("error     p50 {}, p99 {}, p99.9 {}, max {}; drift {}\n", duration_text(times.errors.quantile_ns(0.5)),
-                       duration_text(times.errors.quantile_ns(0.99)), duration_text(times.errors.quantile_ns(0.999)),
-                       duration_text(times.errors.max_ns()), signed_duration_text(times.drift_ns())) +
+           fmt::format("error     p50 {}, p99 {}, p99.9 {}, max {}; drift {}\n",
+                       duration_text(times.errors.quantile_ns(0.5)), duration_text(times.errors.quantile_ns(0.99)),
+                       duration_text(times.errors.quantile_ns(0.999)), duration_text(times.errors.max_ns()),
+                       signed_duration_text(times.drift_ns())) +
            fmt::format("late      {} by more than {}\n", frames_text(times.late), duration_text(report.late_after_ns));
 }
 
@@ -104,13 +105,15 @@ std::string oddities_text(const run_report& report)
     const file_account& frames = report.total.frames;
     std::string text;
     if (frames.cut != 0)
-        text += fmt::format("cut       {} by the capture's snapshot length, sent as captured\n", frames_text(frames.cut));
+        text +=
+            fmt::format("cut       {} by the capture's snapshot length, sent as captured\n", frames_text(frames.cut));
     if (report.converted != 0)
         text += fmt::format("converted {} of other link types to Ethernet\n", frames_text(report.converted));
     if (report.truncated != 0)
         text += fmt::format("truncated {} to the MTU\n", grouped(report.truncated));
     if (report.out_of_order != 0)
-        text += fmt::format("order     {} older than one before, sent in file order\n", frames_text(report.out_of_order));
+        text +=
+            fmt::format("order     {} older than one before, sent in file order\n", frames_text(report.out_of_order));
     if (frames.clamped != 0)
         text += fmt::format("times     {} with a time before 1677 or after 2262, taken as that year\n",
                             frames_text(frames.clamped));
@@ -143,7 +146,8 @@ void add_up(run_report& report)
         total.clamped += file.frames.clamped;
         for (std::size_t reason = 0; reason < total.skipped.size(); ++reason)
             total.skipped[reason] += file.frames.skipped[reason];
-        if (file.frames.first_seen_ns != 0 && (total.first_seen_ns == 0 || file.frames.first_seen_ns < total.first_seen_ns))
+        if (file.frames.first_seen_ns != 0 &&
+            (total.first_seen_ns == 0 || file.frames.first_seen_ns < total.first_seen_ns))
             total.first_seen_ns = file.frames.first_seen_ns;
         total.last_seen_ns = std::max(total.last_seen_ns, file.frames.last_seen_ns);
     }
@@ -163,11 +167,11 @@ std::string to_table(const run_report& report)
     if (!skipped_text(frames).empty())
         text += fmt::format("skipped   {}\n", skipped_text(frames));
     if (report.tx_dropped != 0)
-        text +=
-            fmt::format("dropped   {} by the interface, after they were sent (its tx_dropped)\n", grouped(report.tx_dropped));
+        text += fmt::format("dropped   {} by the interface, after they were sent (its tx_dropped)\n",
+                            grouped(report.tx_dropped));
     text += oddities_text(report) + times_text(report);
-    text += fmt::format("path      {} ({}), kernel on {}, clock {}, {} pacing\n", report.port, report.driver, report.device,
-                        report.clock,
+    text += fmt::format("path      {} ({}), kernel on {}, clock {}, {} pacing\n", report.port, report.driver,
+                        report.device, report.clock,
                         !report.timed            ? "no"
                         : report.hardware_pacing ? "hardware"
                                                  : "software");

@@ -16,8 +16,8 @@ std::size_t terminal_columns() noexcept;
 /// What is known of a run, as many of its parts as fit into `columns`. Rates are of the time since `before`.
 std::string progress_text(const progress& at, const progress& before, std::size_t columns);
 
-/// A line that is rewritten on a terminal's standard error, remarks on standard error about long waits, and lines on standard
-/// output every so often. One thread.
+/// A line that is rewritten on a terminal's standard error, remarks on standard error about long waits, and lines on
+/// standard output every so often. One thread.
 class screen {
  public:
     struct options {
@@ -25,7 +25,9 @@ class screen {
         bool remarks = true;   ///< say when the next frame is long in coming
         double stats_s = 0;    ///< seconds between two lines on standard output; 0: none
     };
-    explicit screen(const options& wanted) : options_(wanted), stats_ns_(static_cast<std::uint64_t>(wanted.stats_s * 1e9)) {}
+    explicit screen(const options& wanted)
+        : options_(wanted), stats_ns_(static_cast<std::uint64_t>(wanted.stats_s * 1e9))
+    {}
 
     /// Shows `at` if it is time to.
     void show(const progress& at);

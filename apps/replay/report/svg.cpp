@@ -97,17 +97,19 @@ std::string subject(const run_report& report)
     return escaped(fmt::format("{} on {} ({})", text, report.port, report.driver));
 }
 
-/// The bound of "late", and how many frames are above it: under the curve, so that it hides nothing, and named in the corner.
+/// The bound of "late", and how many frames are above it: under the curve, so that it hides nothing, and named in the
+/// corner.
 std::string late_line(const run_report& report, const axes& on)
 {
     constexpr std::uint64_t scale_begin_ns = 100;
     if (report.late_after_ns < scale_begin_ns)
         return {};
     double y = on.y(static_cast<double>(report.late_after_ns));
-    return fmt::format("<line x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\" class=\"late\"/>\n"
-                       "<text x=\"{}\" y=\"42\" text-anchor=\"end\" class=\"late\">- - - late, by more than {}: {}</text>\n",
-                       left, width - right, y, y, width - right, duration_text(report.late_after_ns),
-                       frames_text(report.total.times.late));
+    return fmt::format(
+        "<line x1=\"{}\" x2=\"{}\" y1=\"{:.1f}\" y2=\"{:.1f}\" class=\"late\"/>\n"
+        "<text x=\"{}\" y=\"42\" text-anchor=\"end\" class=\"late\">- - - late, by more than {}: {}</text>\n",
+        left, width - right, y, y, width - right, duration_text(report.late_after_ns),
+        frames_text(report.total.times.late));
 }
 
 std::string heading(const run_report& report)
@@ -115,12 +117,12 @@ std::string heading(const run_report& report)
     const histogram& errors = report.total.times.errors;
     std::string figures = errors.count() == 0
                               ? "no frame was sent"
-                              : fmt::format("sent minus planned, {}: p50 {}, p99 {}, max {}", frames_text(errors.count()),
-                                            duration_text(errors.quantile_ns(0.5)), duration_text(errors.quantile_ns(0.99)),
-                                            duration_text(errors.max_ns()));
+                              : fmt::format("sent minus planned, {}: p50 {}, p99 {}, max {}",
+                                            frames_text(errors.count()), duration_text(errors.quantile_ns(0.5)),
+                                            duration_text(errors.quantile_ns(0.99)), duration_text(errors.max_ns()));
     return fmt::format(
-        "<text x=\"{}\" y=\"22\" class=\"title\">Schedule error of {}</text>\n<text x=\"{}\" y=\"42\">{}</text>\n", left,
-        subject(report), left, figures);
+        "<text x=\"{}\" y=\"22\" class=\"title\">Schedule error of {}</text>\n<text x=\"{}\" y=\"42\">{}</text>\n",
+        left, subject(report), left, figures);
 }
 
 } // namespace
@@ -149,7 +151,8 @@ std::string to_svg(const run_report& report)
         "<path d=\"{}\" stroke=\"#9ec5e8\"/>\n<path d=\"{}\" stroke=\"#1a5fa8\" stroke-width=\"1.5\"/>\n"
         "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">time of the plan; line: mean, bars: smallest to "
         "largest</text>\n</svg>\n",
-        width, height, heading(report), grid(on), late_line(report, on), ranges, mean, (left + width - right) / 2, height - 10);
+        width, height, heading(report), grid(on), late_line(report, on), ranges, mean, (left + width - right) / 2,
+        height - 10);
 }
 
 } // namespace weftio::replay

@@ -63,7 +63,8 @@ std::string duration_text(std::uint64_t ns)
 {
     auto of = [ns](std::uint64_t unit_ns, int digits, const char* name) {
         bool whole = ns % unit_ns == 0;
-        return fmt::format("{:.{}f} {}", static_cast<double>(ns) / static_cast<double>(unit_ns), whole ? 0 : digits, name);
+        return fmt::format("{:.{}f} {}", static_cast<double>(ns) / static_cast<double>(unit_ns), whole ? 0 : digits,
+                           name);
     };
     if (ns < 1000)
         return fmt::format("{} ns", ns);

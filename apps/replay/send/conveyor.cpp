@@ -31,8 +31,9 @@ void conveyor::start()
 {
     if (laps_)
         feed_->depth = static_cast<std::uint32_t>(std::max<std::uint64_t>(put_, 1));
-    kernel_ = device_.launch(replay_kernel, {.blocks = 1, .lanes = options_.lanes}, queue_, record_memory_.device_address(),
-                             feed_memory_.device_address(), arena_region_.device_address());
+    kernel_ =
+        device_.launch(replay_kernel, {.blocks = 1, .lanes = options_.lanes}, queue_, record_memory_.device_address(),
+                       feed_memory_.device_address(), arena_region_.device_address());
     while (kernel_.alive() && !weftio_load_acquire_sys_u64(&feed_->running))
         std::this_thread::yield();
 }
@@ -57,11 +58,13 @@ std::uint32_t conveyor::keep(std::uint32_t bytes) noexcept
 
 bool conveyor::has_record_room() const noexcept
 {
-    std::uint64_t oldest = options_.timed ? std::min(reclaimed_, notified_.load(std::memory_order_acquire)) : reclaimed_;
+    std::uint64_t oldest =
+        options_.timed ? std::min(reclaimed_, notified_.load(std::memory_order_acquire)) : reclaimed_;
     return put_ - oldest < options_.records;
 }
 
-void conveyor::put(std::uint32_t place, std::uint32_t bytes, std::uint64_t offset_ns, std::uint32_t file, bool notify) noexcept
+void conveyor::put(std::uint32_t place, std::uint32_t bytes, std::uint64_t offset_ns, std::uint32_t file,
+                   bool notify) noexcept
 {
     std::uint64_t slot = put_ % options_.records;
     std::uint64_t planned_ns = options_.timed ? anchor_ns_ + offset_ns : 0;

@@ -22,8 +22,8 @@ struct conveyor_options {
 
 /// Carries frames to a port in order. Nothing is allocated and nothing locks while it runs.
 ///
-/// - Threads: one feeds (reserve to close, reclaim); notified() is for the thread that reads notifications; the rest before and
-///   after.
+/// - Threads: one feeds (reserve to close, reclaim); notified() is for the thread that reads notifications; the rest
+///   before and after.
 class conveyor {
  public:
     /// What is remembered of a frame until it has been accounted for.
@@ -51,7 +51,8 @@ class conveyor {
     /// Whether another record fits.
     bool has_record_room() const noexcept;
     /// Appends a record for the frame at `place`; it is not taken before publish(). @pre has_record_room()
-    void put(std::uint32_t place, std::uint32_t bytes, std::uint64_t offset_ns, std::uint32_t file, bool notify) noexcept;
+    void put(std::uint32_t place, std::uint32_t bytes, std::uint64_t offset_ns, std::uint32_t file,
+             bool notify) noexcept;
     /// Lets the kernel take the records planned up to `until_ns` (untimed runs: all). Returns how many are left.
     std::uint64_t publish(std::uint64_t until_ns) noexcept;
     /// UTC of the first frame that was put and not published; 0 when there is none.

@@ -72,7 +72,8 @@ bool parse_prefix(std::string_view text, unsigned bytes, std::array<std::uint8_t
         if (error != std::errc{} || end != text.data() + text.size() || bits > bytes * 8)
             return false;
     }
-    return ::inet_pton(bytes == 4 ? AF_INET : AF_INET6, std::string(text.substr(0, slash)).c_str(), address.data()) == 1;
+    return ::inet_pton(bytes == 4 ? AF_INET : AF_INET6, std::string(text.substr(0, slash)).c_str(), address.data()) ==
+           1;
 }
 
 const char* to_string(skip_reason reason) noexcept

@@ -87,7 +87,8 @@ class editor {
     std::uint64_t converted() const noexcept { return maker_.converted(); }
 
  private:
-    std::optional<skip_reason> apply_to_ethernet(const frame& from, std::uint64_t pass, std::uint8_t* to, std::uint32_t& bytes);
+    std::optional<skip_reason> apply_to_ethernet(const frame& from, std::uint64_t pass, std::uint8_t* to,
+                                                 std::uint32_t& bytes);
     std::uint32_t copy(const frame& from, std::uint8_t* to) const;
     void edit_headers(std::uint8_t* frame, std::uint32_t bytes, std::uint64_t pass) const;
     void edit_fields(const ip_packet& packet) const;

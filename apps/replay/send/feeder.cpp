@@ -89,7 +89,8 @@ void feeder::run(const std::atomic<bool>& stop)
 /// Untimed runs have no plan that a duration could cut.
 bool feeder::out_of_time() const
 {
-    return options_.timing.by == pace::top_speed && options_.duration_ns != 0 && std::chrono::steady_clock::now() >= end_;
+    return options_.timing.by == pace::top_speed && options_.duration_ns != 0 &&
+           std::chrono::steady_clock::now() >= end_;
 }
 
 void feeder::account(const conveyor::remark& done)
@@ -218,8 +219,9 @@ double feeder::share_planned(bool all) const
         return whole == 0 ? 0 : std::min(1.0, static_cast<double>(part) / static_cast<double>(whole));
     };
     double pass = options_.preload ? ratio(stored_at_, stored_.size()) : from_.share().value_or(0);
-    double read =
-        pass == 0 || options_.loops == 0 ? 0 : (static_cast<double>(pass_) + pass) / static_cast<double>(options_.loops);
+    double read = pass == 0 || options_.loops == 0
+                      ? 0
+                      : (static_cast<double>(pass_) + pass) / static_cast<double>(options_.loops);
     return std::max({read, ratio(planned_ + others_, options_.limit), ratio(last_offset_ns_, options_.duration_ns)});
 }
 
@@ -287,7 +289,9 @@ void feeder::settle_laps()
         planned_ = std::min(planned_, sent);
     for (std::size_t at = 0; at < stored_.size(); ++at) {
         file_account& file = accounts_[stored_[at].file];
-        auto times = [&](std::uint64_t frames) { return frames / stored_.size() + (at < frames % stored_.size() ? 1 : 0); };
+        auto times = [&](std::uint64_t frames) {
+            return frames / stored_.size() + (at < frames % stored_.size() ? 1 : 0);
+        };
         file.planned += times(planned_);
         file.planned_bytes += times(planned_) * stored_[at].bytes;
         file.sent += times(sent);

@@ -47,12 +47,13 @@ class feeder {
  public:
     feeder(conveyor& to, playlist& from, frame_filter& filter, editor& edits, const feed_options& options);
 
-    /// Reads all frames into the arena, which must be large enough for them. Returns false where it is not, or once stopped.
+    /// Reads all frames into the arena, which must be large enough for them. Returns false where it is not, or once
+    /// stopped.
     bool preload(const std::atomic<bool>& stop);
     /// Feeds until the end of the plan, or until `stop`. Blocks; sleeps while there is nothing to do.
     void run(const std::atomic<bool>& stop);
-    /// Accounts for what was sent since. What was to go after `end_ns` (UTC) is taken out of the plan; so is, unless the port
-    /// `failed`, what an untimed run had not sent. After run().
+    /// Accounts for what was sent since. What was to go after `end_ns` (UTC) is taken out of the plan; so is, unless
+    /// the port `failed`, what an untimed run had not sent. After run().
     void settle(std::uint64_t end_ns, bool failed);
 
     const std::vector<file_account>& accounts() const noexcept { return accounts_; }

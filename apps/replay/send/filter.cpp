@@ -56,7 +56,8 @@ bool frame_filter::passes(const frame& captured)
         std::string error;
         found = programs_.emplace(captured.link_type, compile(captured.link_type, error)).first;
     }
-    pcap_pkthdr header{.ts = {}, .caplen = static_cast<bpf_u_int32>(captured.bytes.size()), .len = captured.original_bytes};
+    pcap_pkthdr header{
+        .ts = {}, .caplen = static_cast<bpf_u_int32>(captured.bytes.size()), .len = captured.original_bytes};
     const auto* bytes = reinterpret_cast<const unsigned char*>(captured.bytes.data());
     return found->second && ::pcap_offline_filter(&found->second->code, &header, bytes) != 0;
 }

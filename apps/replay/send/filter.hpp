@@ -20,7 +20,8 @@ class frame_filter {
     frame_filter& operator=(const frame_filter&) = delete;
     ~frame_filter();
 
-    /// Whether the frame passes, as it is in the capture. None does of a link type that the expression makes no sense for.
+    /// Whether the frame passes, as it is in the capture. None does of a link type that the expression makes no sense
+    /// for.
     bool passes(const frame& captured);
 
  private:

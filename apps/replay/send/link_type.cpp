@@ -15,8 +15,8 @@ constexpr std::uint16_t type_ipv4 = 0x0800, type_ipv6 = 0x86dd, first_type = 0x0
 
 bool is_raw_ip(link_type type)
 {
-    return type == link_type::raw || type == link_type::raw_bsd || type == link_type::raw_openbsd || type == link_type::ipv4 ||
-           type == link_type::ipv6;
+    return type == link_type::raw || type == link_type::raw_bsd || type == link_type::raw_openbsd ||
+           type == link_type::ipv4 || type == link_type::ipv6;
 }
 
 std::uint16_t type_of_ip(std::span<const std::byte> packet)
@@ -58,7 +58,8 @@ parts_or raw_ip(std::span<const std::byte> bytes)
     return parts;
 }
 
-/// Four bytes of address family, which the packet behind them tells as well: families are numbered differently everywhere.
+/// Four bytes of address family, which the packet behind them tells as well: families are numbered differently
+/// everywhere.
 parts_or loopback(std::span<const std::byte> bytes)
 {
     return bytes.size() <= 4 ? parts_or(not_convertible::runt) : raw_ip(bytes.subspan(4));
@@ -122,7 +123,8 @@ std::optional<not_convertible> ethernet_maker::convert(frame& captured)
         for (std::uint8_t byte : address)
             room_.push_back(std::byte{byte});
     // IEEE 802.3: below 0x0600 it is the length of what follows, here an LLC header.
-    auto type = parts.type != 0 ? parts.type : static_cast<std::uint16_t>(std::min<std::size_t>(parts.payload.size(), 1500));
+    auto type =
+        parts.type != 0 ? parts.type : static_cast<std::uint16_t>(std::min<std::size_t>(parts.payload.size(), 1500));
     room_.push_back(static_cast<std::byte>(type >> 8));
     room_.push_back(static_cast<std::byte>(type));
     room_.insert(room_.end(), parts.payload.begin(), parts.payload.end());

@@ -34,8 +34,8 @@ enum class not_convertible {
 
 /// Makes Ethernet frames. One thread at a time.
 ///
-/// Addresses that the link does not know are 02:00:00:00:00:01 (source) and 02:00:00:00:00:02 (destination), or follow from an IP
-/// destination that is multicast or broadcast.
+/// Addresses that the link does not know are 02:00:00:00:00:01 (source) and 02:00:00:00:00:02 (destination), or follow
+/// from an IP destination that is multicast or broadcast.
 class ethernet_maker {
  public:
     /// Turns `captured` into an Ethernet frame; its bytes are valid until the next call. Ethernet stays as it is.

@@ -80,7 +80,8 @@ std::optional<ip_packet> find_ipv6(ip_packet packet)
         if (packet.protocol == fragment) {
             packet.fragment = (word(extension + 2) & 0xfff9) != 0;
             packet.first_fragment = (word(extension + 2) & 0xfff8) == 0;
-        } else if (packet.protocol == hop_by_hop || packet.protocol == routing || packet.protocol == destination_options) {
+        } else if (packet.protocol == hop_by_hop || packet.protocol == routing ||
+                   packet.protocol == destination_options) {
             bytes = (extension[1] + 1u) * 8;
         } else {
             break;

@@ -6,7 +6,8 @@
 
 namespace weftio::replay {
 
-/// Where the headers of an IP packet lie in a frame. Every offset is inside the frame; the headers up to `payload` are whole.
+/// Where the headers of an IP packet lie in a frame. Every offset is inside the frame; the headers up to `payload` are
+/// whole.
 struct ip_packet {
     std::uint8_t* frame = nullptr;
     std::uint32_t bytes = 0;   ///< of the frame
@@ -41,8 +42,8 @@ std::optional<std::uint16_t> port_of(const ip_packet& packet, port_end end);
 /// Writes a port, and carries the change into the checksum. @pre port_of() gives one
 void replace_port(const ip_packet& packet, port_end end, std::uint16_t port);
 
-/// Works out the IPv4 header checksum and that of TCP, UDP, ICMP or ICMPv6 afresh. What is fragmented, or was not captured
-/// whole, keeps its transport checksum.
+/// Works out the IPv4 header checksum and that of TCP, UDP, ICMP or ICMPv6 afresh. What is fragmented, or was not
+/// captured whole, keeps its transport checksum.
 void fix_checksums(const ip_packet& packet);
 
 } // namespace weftio::replay

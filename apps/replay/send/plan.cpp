@@ -14,7 +14,8 @@ constexpr long double ns_per_s = 1e9L;
 /// @pre 0 <= value
 std::uint64_t rounded(long double value)
 {
-    return value >= static_cast<long double>(end_of_time_ns) ? end_of_time_ns : static_cast<std::uint64_t>(value + 0.5L);
+    return value >= static_cast<long double>(end_of_time_ns) ? end_of_time_ns
+                                                             : static_cast<std::uint64_t>(value + 0.5L);
 }
 
 /// later - earlier, which 64 signed bits may not hold. @pre later >= earlier
@@ -32,11 +33,15 @@ std::uint64_t plan::next(std::int64_t time_ns, bool has_time, std::uint32_t byte
         case pace::capture:
             if (has_time)
                 advance(time_ns);
-            offset_ns =
-                options_.multiplier == 1 ? elapsed_ns_ : rounded(static_cast<long double>(elapsed_ns_) / options_.multiplier);
+            offset_ns = options_.multiplier == 1 ? elapsed_ns_
+                                                 : rounded(static_cast<long double>(elapsed_ns_) / options_.multiplier);
             break;
-        case pace::frames: offset_ns = rounded(static_cast<long double>(frames_) * ns_per_s / options_.per_second); break;
-        case pace::bits: offset_ns = rounded(static_cast<long double>(bytes_) * 8 * ns_per_s / options_.per_second); break;
+        case pace::frames:
+            offset_ns = rounded(static_cast<long double>(frames_) * ns_per_s / options_.per_second);
+            break;
+        case pace::bits:
+            offset_ns = rounded(static_cast<long double>(bytes_) * 8 * ns_per_s / options_.per_second);
+            break;
         case pace::top_speed: break;
     }
     ++frames_;

@@ -19,16 +19,16 @@ struct plan_options {
     std::uint64_t max_gap_ns = 0; ///< capture: longer gaps of the plan are cut to this; 0: none is
 };
 
-/// Turns capture times into offsets from an anchor. Offsets never decrease, and nothing is ever rounded twice: each is worked
-/// out from sums that are exact, so the last frame of a long run is as exact as the first.
+/// Turns capture times into offsets from an anchor. Offsets never decrease, and nothing is ever rounded twice: each is
+/// worked out from sums that are exact, so the last frame of a long run is as exact as the first.
 class plan {
  public:
     explicit plan(const plan_options& options) : options_(options) {}
 
     /// Nanoseconds from the anchor to the next frame.
     ///
-    /// A frame older than the one before is sent in file order, at the time of the latest before it. One that is more than a
-    /// second older starts a new count from there: a clock was set back.
+    /// A frame older than the one before is sent in file order, at the time of the latest before it. One that is more
+    /// than a second older starts a new count from there: a clock was set back.
     std::uint64_t next(std::int64_t time_ns, bool has_time, std::uint32_t bytes);
     /// The next frame begins another file, or another pass: it goes at the time of the one before.
     void next_file() noexcept { started_ = false; }

@@ -14,8 +14,8 @@ class port_watch {
     port_watch& operator=(const port_watch&) = delete;
     ~port_watch();
 
-    /// What is wrong with it, empty when nothing is. Never blocks. One that is down is no trouble: the send queue waits for it, and
-    /// fails when that takes too long.
+    /// What is wrong with it, empty when nothing is. Never blocks. One that is down is no trouble: the send queue waits
+    /// for it, and fails when that takes too long.
     std::string trouble() const;
 
  private:

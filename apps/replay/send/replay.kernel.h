@@ -3,8 +3,9 @@
 
 #include "weftio/device/eth_txq.h"
 
-#define REPLAY_BATCH 64          /* records between two commits */
-#define REPLAY_PATIENT 0x100000u /* for weftio_relax: what is waited for is a thousand times as far away as a wake-up takes */
+#define REPLAY_BATCH 64 /* records between two commits */
+#define REPLAY_PATIENT                                                                                                 \
+    0x100000u /* for weftio_relax: what is waited for is a thousand times as far away as a wake-up takes */
 
 /* One frame: where its bytes lie, and when it goes. */
 struct replay_record {
@@ -39,10 +40,11 @@ struct replay_batch {
 };
 
 /*
- * Waits for room in the queue. Frames with times lie in it many milliseconds ahead, so that nobody has to spin for the next
- * ones: the core that this would take is one that the host's threads, or the engine's, could use.
+ * Waits for room in the queue. Frames with times lie in it many milliseconds ahead, so that nobody has to spin for the
+ * next ones: the core that this would take is one that the host's threads, or the engine's, could use.
  */
-WEFTIO_FN weftio_s32 replay_wait_room(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, weftio_u32 entries, weftio_u32 timed)
+WEFTIO_FN weftio_s32 replay_wait_room(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, weftio_u32 entries,
+                                      weftio_u32 timed)
 {
     const weftio_u64 one_look_ns = 1;
     weftio_s32 status;
@@ -55,7 +57,8 @@ WEFTIO_FN weftio_s32 replay_wait_room(WEFTIO_GLOBAL struct weftio_dev_eth_txq* t
 /* Waits for records, and for room in the queue. One lane. */
 WEFTIO_FN struct replay_batch replay_next_batch(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
                                                 const WEFTIO_GLOBAL struct replay_record* records,
-                                                const WEFTIO_GLOBAL struct replay_feed* feed, weftio_u64 taken, weftio_u32 slot)
+                                                const WEFTIO_GLOBAL struct replay_feed* feed, weftio_u64 taken,
+                                                weftio_u32 slot)
 {
     struct replay_batch batch = {0, 0, 0, 0};
     weftio_u32 mask;
@@ -83,8 +86,9 @@ WEFTIO_FN struct replay_batch replay_next_batch(WEFTIO_GLOBAL struct weftio_dev_
 }
 
 /* One record at `position`: a wait where it has a time, and the frame. */
-WEFTIO_FN void replay_enqueue(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, const WEFTIO_GLOBAL struct replay_record* record,
-                              weftio_u32 position, WEFTIO_GLOBAL weftio_u8* arena, weftio_u32 lkey_be)
+WEFTIO_FN void replay_enqueue(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
+                              const WEFTIO_GLOBAL struct replay_record* record, weftio_u32 position,
+                              WEFTIO_GLOBAL weftio_u8* arena, weftio_u32 lkey_be)
 {
     struct weftio_dev_buf frame;
 
@@ -97,8 +101,9 @@ WEFTIO_FN void replay_enqueue(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, cons
 }
 
 /* Turns records into entries until the host says that there are no more. One block; its lanes share each batch. */
-WEFTIO_KERNEL void replay(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, const WEFTIO_GLOBAL struct replay_record* records,
-                          WEFTIO_GLOBAL struct replay_feed* feed, WEFTIO_GLOBAL weftio_u8* arena)
+WEFTIO_KERNEL void replay(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
+                          const WEFTIO_GLOBAL struct replay_record* records, WEFTIO_GLOBAL struct replay_feed* feed,
+                          WEFTIO_GLOBAL weftio_u8* arena)
 {
     WEFTIO_SHARED struct replay_batch batch;
     weftio_u64 taken = 0;

@@ -15,7 +15,8 @@ namespace weftio::replay {
 
 namespace {
 
-constexpr std::uint64_t lead_ns = 10'000'000; ///< from now to the anchor: time to read, plan and enqueue the first frames
+constexpr std::uint64_t lead_ns =
+    10'000'000; ///< from now to the anchor: time to read, plan and enqueue the first frames
 constexpr auto turn = std::chrono::microseconds(500);
 
 class session {
@@ -78,9 +79,10 @@ void make_room_for_all(playlist& files, const session_options& options, const st
         ++frames;
     }
     if (frames > most_frames || !files.rewind())
-        throw error(errc::invalid_argument,
-                    "weftio-replay: --preload-pcap takes up to 2^30 frames of files that can be read twice, not of pipes; "
-                    "leave it out");
+        throw error(
+            errc::invalid_argument,
+            "weftio-replay: --preload-pcap takes up to 2^30 frames of files that can be read twice, not of pipes; "
+            "leave it out");
     settings.records = std::max(settings.records, static_cast<std::uint32_t>(frames));
 }
 
@@ -97,9 +99,10 @@ conveyor_options conveyor_settings(const session_options& options, playlist& fil
 
 session::session(const session_options& options, std::atomic<bool>& stop)
     : options_(options), stop_(stop), files_(options.files, options.files_by, &stop), filter_(options.filter),
-      device_(device::open(options.device)), port_(port::open(options.port, port_settings(options))), watch_(options.port),
-      conveyor_(port_, device_, conveyor_settings(options, files_, stop_)), editor_(options.edits, port_.mtu()),
-      feeder_(conveyor_, files_, filter_, editor_, options.feed), observer_(options.files.size(), options.late_after_ns)
+      device_(device::open(options.device)), port_(port::open(options.port, port_settings(options))),
+      watch_(options.port), conveyor_(port_, device_, conveyor_settings(options, files_, stop_)),
+      editor_(options.edits, port_.mtu()), feeder_(conveyor_, files_, filter_, editor_, options.feed),
+      observer_(options.files.size(), options.late_after_ns)
 {
     events_.attach(conveyor_.queue(), {.on_sent =
                                            [this](const send_notification& sent) {
@@ -274,8 +277,8 @@ run_report replay_files(const session_options& options, std::atomic<bool>& stop,
     return made.run(anchor_of(options), look);
 }
 
-std::vector<run_report> replay_split(const session_options& options, const std::string& second_port, std::atomic<bool>& stop,
-                                     const std::function<void(const progress&)>& look)
+std::vector<run_report> replay_split(const session_options& options, const std::string& second_port,
+                                     std::atomic<bool>& stop, const std::function<void(const progress&)>& look)
 {
     session_options others = options;
     others.port = second_port;

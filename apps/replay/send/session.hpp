@@ -35,20 +35,21 @@ struct progress {
     std::uint64_t elapsed_ns = 0; ///< since the anchor
     std::uint64_t sent = 0, sent_bytes = 0, late = 0;
     std::uint64_t planned_ns = 0, actual_ns = 0; ///< of the latest frame, from the anchor
-    std::uint64_t next_ns = 0, next_in_ns = 0;   ///< UTC of the next frame where it is not due yet, and until then; else 0
-    double share = 0;                            ///< of the plan that is done, 0 to 1; 0 while it is unknown
+    std::uint64_t next_ns = 0,
+                  next_in_ns = 0; ///< UTC of the next frame where it is not due yet, and until then; else 0
+    double share = 0;             ///< of the plan that is done, 0 to 1; 0 while it is unknown
     bool timed = true;
 };
 
-/// Sends everything and reports. Blocks until it is done, or until `stop` becomes true; sets `stop` itself when the port
-/// fails. `look` is called every millisecond or so, in the caller's thread.
+/// Sends everything and reports. Blocks until it is done, or until `stop` becomes true; sets `stop` itself when the
+/// port fails. `look` is called every millisecond or so, in the caller's thread.
 /// @throws open_error a file cannot be opened; weftio::error the port or the device cannot
 run_report replay_files(const session_options& options, std::atomic<bool>& stop,
                         const std::function<void(const progress&)>& look);
 
-/// The same through two ports with one anchor: what `options.feed.split` sorts to the second goes through `second_port`. Returns
-/// a report for each. A port that fails stops both.
-std::vector<run_report> replay_split(const session_options& options, const std::string& second_port, std::atomic<bool>& stop,
-                                     const std::function<void(const progress&)>& look);
+/// The same through two ports with one anchor: what `options.feed.split` sorts to the second goes through
+/// `second_port`. Returns a report for each. A port that fails stops both.
+std::vector<run_report> replay_split(const session_options& options, const std::string& second_port,
+                                     std::atomic<bool>& stop, const std::function<void(const progress&)>& look);
 
 } // namespace weftio::replay

@@ -33,8 +33,8 @@ struct split_options {
 /// Reads "client", "server", "port" or "cidr=10.0.0.0/8,fd00::/8"; nothing when it is not.
 std::optional<split_options> parse_split(std::string_view text);
 
-/// Sorts frames one after the other. The client of two addresses is the one that sends first, unless a TCP SYN says otherwise.
-/// Remembers a million pairs; what comes after those is neither. One thread at a time.
+/// Sorts frames one after the other. The client of two addresses is the one that sends first, unless a TCP SYN says
+/// otherwise. Remembers a million pairs; what comes after those is neither. One thread at a time.
 class splitter {
  public:
     explicit splitter(split_options options) : options_(std::move(options)) {}

@@ -11,7 +11,8 @@ namespace {
 
 // IEEE 802.11-2020, 9.2.4.1 "Frame Control field".
 constexpr std::uint8_t type_mask = 0x0c, type_data = 0x08, no_data = 0x40, qos = 0x80; // first byte
-constexpr std::uint8_t to_ds = 0x01, from_ds = 0x02, more_fragments = 0x04, encrypted = 0x40, has_ht_control = 0x80; // second
+constexpr std::uint8_t to_ds = 0x01, from_ds = 0x02, more_fragments = 0x04, encrypted = 0x40,
+                       has_ht_control = 0x80; // second
 constexpr std::size_t short_header = 24;
 
 /// Puts LLC/SNAP (RFC 1042, 802.1H) away, so that what follows has its Ethernet type.
@@ -51,7 +52,8 @@ parts_or data_frame(std::span<const std::byte> bytes, bool padded)
     if ((kind & type_mask) != type_data || (kind & no_data) || (flags & encrypted) || fragment)
         return not_convertible::link_type;
     std::size_t four_addresses = (flags & to_ds) && (flags & from_ds) ? 6 : 0;
-    std::size_t end = short_header + four_addresses + (kind & qos ? 2 : 0) + (kind & qos && flags & has_ht_control ? 4 : 0);
+    std::size_t end =
+        short_header + four_addresses + (kind & qos ? 2 : 0) + (kind & qos && flags & has_ht_control ? 4 : 0);
     if (padded)
         end = (end + 3) / 4 * 4;
     if (bytes.size() < end + 8)
@@ -72,7 +74,8 @@ parts_or from_802_11(std::span<const std::byte> bytes)
     return data_frame(bytes, false);
 }
 
-/// https://www.radiotap.org: bit 0 is a time stamp of 8 aligned bytes, bit 1 the flags; bit 31 announces another bit mask.
+/// https://www.radiotap.org: bit 0 is a time stamp of 8 aligned bytes, bit 1 the flags; bit 31 announces another bit
+/// mask.
 parts_or from_radiotap(std::span<const std::byte> bytes, bool whole)
 {
     constexpr std::uint8_t has_fcs = 0x10, is_padded = 0x20, is_bad = 0x40;

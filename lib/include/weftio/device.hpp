@@ -39,9 +39,9 @@ struct launch_request;
 
 /// A block of memory that a device can use.
 ///
-/// - Ownership: move-only; keeps its device alive. Its destruction frees the bytes, unless they were adopted. Bytes that a
-///   memory_region names stay until the region ends. Bytes in which frames lie that have been sent and are still with a driver
-///   stay until these come back. Kernels may not use it afterwards.
+/// - Ownership: move-only; keeps its device alive. Its destruction frees the bytes, unless they were adopted. Bytes
+///   that a memory_region names stay until the region ends. Bytes in which frames lie that have been sent and are still
+///   with a driver stay until these come back. Kernels may not use it afterwards.
 /// - Threads: any, one at a time.
 class memory {
  public:
@@ -66,13 +66,14 @@ class memory {
     memory_kind kind() const noexcept { return kind_; }
     explicit operator bool() const noexcept { return device_ != nullptr; }
 
-    /// Copies `bytes` bytes from the host to the start of the memory, whatever its kind. Blocks until they are there, but for
-    /// no running kernel. @throws weftio::error errc::invalid_argument more than there is room for
+    /// Copies `bytes` bytes from the host to the start of the memory, whatever its kind. Blocks until they are there,
+    /// but for no running kernel. @throws weftio::error errc::invalid_argument more than there is room for
     void upload(const void* from, std::size_t bytes);
     /// A file descriptor of a dma-buf, for a NIC's driver; the caller closes it.
     /// @throws weftio::error errc::not_supported the memory is not a GPU's own
     int export_dma_buf() const;
-    /// A number that no other allocation of the process ever has, for caches of registrations. @throws as export_dma_buf
+    /// A number that no other allocation of the process ever has, for caches of registrations. @throws as
+    /// export_dma_buf
     std::uint64_t buffer_id() const;
     /// For NICs: the bytes stay while anybody has this.
     const std::shared_ptr<const detail::memory_block>& block() const noexcept { return block_; }
@@ -88,7 +89,8 @@ class memory {
     memory_kind kind_ = memory_kind::cpu_device;
 };
 
-/// Shape of a launch: `blocks` x `lanes`. CPU: a thread a block, its lanes are fibers. OpenCL: work-groups x work-items.
+/// Shape of a launch: `blocks` x `lanes`. CPU: a thread a block, its lanes are fibers. OpenCL: work-groups x
+/// work-items.
 struct grid {
     std::uint32_t blocks = 1;
     std::uint32_t lanes = 1;
@@ -131,7 +133,8 @@ class lifeline {
     virtual const device_backend& backend() const noexcept = 0;
     /// "eth_rxq 0 on pcap:builtin: 1024 posted, 36 delivered, 0 out_of_buffer"
     virtual std::string describe() const = 0;
-    /// The NIC leaves the ring alone from now on: what it has not completed is flushed. Blocks as long as one engine turn.
+    /// The NIC leaves the ring alone from now on: what it has not completed is flushed. Blocks as long as one engine
+    /// turn.
     virtual void quiesce() = 0;
 };
 
@@ -166,10 +169,12 @@ struct kernel_report {
 struct watch_options {
     /// A kernel that shows no sign of life for so long has stopped beating. More than a year counts as a year.
     std::chrono::milliseconds period{500};
-    /// OpenCL compiles when a kernel is launched, so there `period` runs from the first sign of life on, and a kernel that shows
-    /// none for so long (or for `period`, if that is longer) is reported. Elsewhere a kernel runs as soon as it is launched.
+    /// OpenCL compiles when a kernel is launched, so there `period` runs from the first sign of life on, and a kernel
+    /// that shows none for so long (or for `period`, if that is longer) is reported. Elsewhere a kernel runs as soon as
+    /// it is launched.
     std::chrono::milliseconds start{60'000};
-    /// Called once, from the watch's own thread, after the queues have been stopped. It must not touch the running_kernel.
+    /// Called once, from the watch's own thread, after the queues have been stopped. It must not touch the
+    /// running_kernel.
     std::function<void(const kernel_report&)> on_report{};
 };
 
@@ -187,25 +192,26 @@ class running_kernel {
     running_kernel& operator=(running_kernel&& other) noexcept;
     ~running_kernel();
 
-    /// Raises the abort flag of every queue the kernel was given, until the next launch with that queue: waits on them return
-    /// WEFTIO_DEV_ABORTED, also those of other kernels that share the queue. Nothing happens when the kernel has ended, so
-    /// its queues may be gone by then. Does not block.
+    /// Raises the abort flag of every queue the kernel was given, until the next launch with that queue: waits on them
+    /// return WEFTIO_DEV_ABORTED, also those of other kernels that share the queue. Nothing happens when the kernel has
+    /// ended, so its queues may be gone by then. Does not block.
     void stop() noexcept;
-    /// Waits until every block of the kernel has ended, at most `bound`: any value, one that is not above 0 looks and returns.
-    /// Returns whether they have.
+    /// Waits until every block of the kernel has ended, at most `bound`: any value, one that is not above 0 looks and
+    /// returns. Returns whether they have.
     /// @throws weftio::error errc::device_error the kernel ended with a fault; each call says so
     bool wait_for(std::chrono::nanoseconds bound);
     /// Whether it has not ended yet; a fault is an end. Does not block.
     bool alive() const noexcept;
 
-    /// Looks after the kernel in a thread of its own until it ends. Receiving, committing entries, pushing and every turn of a
-    /// wait leave a beat, as do 1 in 64 waits for an item of a semaphore that is there already. The other device functions
-    /// leave none: a kernel that works on one burst for longer than a period, or only looks whether an entry is done, seems
-    /// to hang.
-    /// A kernel from whose queues no beat comes for a period is noticed within two (see watch_options::start for the first one): abort flags go up, the NIC leaves its queues
-    /// alone (posted = completed + flushed), and the report says which block did what last on which queue. A kernel that returns
-    /// without having been asked to is reported too. The queues are usable again after their reset().
-    /// @throws weftio::error errc::invalid_argument a period below 1 ms, or no queue that could beat
+    /// Looks after the kernel in a thread of its own until it ends. Receiving, committing entries, pushing and every
+    /// turn of a wait leave a beat, as do 1 in 64 waits for an item of a semaphore that is there already. The other
+    /// device functions leave none: a kernel that works on one burst for longer than a period, or only looks whether an
+    /// entry is done, seems to hang.
+    /// A kernel from whose queues no beat comes for a period is noticed within two (see watch_options::start for the
+    /// first one): abort flags go up, the NIC leaves its queues alone (posted = completed + flushed), and the report
+    /// says which block did what last on which queue. A kernel that returns without having been asked to is reported
+    /// too. The queues are usable again after their reset(). @throws weftio::error errc::invalid_argument a period
+    /// below 1 ms, or no queue that could beat
     void watch(watch_options options);
     /// The state of its queues, a line each, at any time. Does not block.
     std::string dump() const;
@@ -233,7 +239,8 @@ class running_kernel {
 class device {
  public:
     /// Opens `cpu`, `opencl` (the first usable OpenCL device), `opencl:N`, `cuda:N` or a GPU's PCI address.
-    /// @throws weftio::error errc::invalid_argument a spec of no known form; errc::not_found no such device or no driver;
+    /// @throws weftio::error errc::invalid_argument a spec of no known form; errc::not_found no such device or no
+    /// driver;
     ///         errc::not_supported the device lacks something needed (said in the text)
     static device open(std::string_view spec);
 
@@ -243,24 +250,25 @@ class device {
     ///         errc::invalid_argument zero bytes, or a bad alignment
     memory allocate(std::size_t bytes, memory_kind kind, std::size_t alignment = 4096) const;
 
-    /// Finds out what kind of memory somebody else's pointer is, and lets it be used like our own: registered with a NIC, given
-    /// to kernels. It stays theirs: it must outlive the result, which does not free it.
+    /// Finds out what kind of memory somebody else's pointer is, and lets it be used like our own: registered with a
+    /// NIC, given to kernels. It stays theirs: it must outlive the result, which does not free it.
     ///
     /// CPU: any memory. CUDA: what cudaMalloc, cudaMallocHost or cudaHostRegister made. OpenCL: none.
-    /// @throws weftio::error errc::not_supported managed memory, whose pages move while a NIC writes them, or a device that
-    ///         takes none; errc::not_reachable the device cannot see it; errc::invalid_argument no address, or more bytes than
-    ///         lie there
+    /// @throws weftio::error errc::not_supported managed memory, whose pages move while a NIC writes them, or a device
+    /// that
+    ///         takes none; errc::not_reachable the device cannot see it; errc::invalid_argument no address, or more
+    ///         bytes than lie there
     memory adopt(void* address, std::size_t bytes) const;
 
-    /// Starts `kernel` and returns at once. Arguments are scalars, device pointers, or host objects with a device handle
-    /// (`eth_rxq`, ...) on this device, which must outlive the kernel. The abort flags of those objects are lowered first: do
-    /// not launch on a queue while a kernel that was stopped still holds it. A fault in one block raises them, so that the
-    /// others end.
-    /// CPU: at most 1024 blocks of 1024 lanes, and 16384 lanes in all unless a block has 1; a lane has 128 KiB of stack.
-    /// A lane that spins without weftio_relax keeps the other lanes of its block from running.
+    /// Starts `kernel` and returns at once. Arguments are scalars, device pointers, or host objects with a device
+    /// handle (`eth_rxq`, ...) on this device, which must outlive the kernel. The abort flags of those objects are
+    /// lowered first: do not launch on a queue while a kernel that was stopped still holds it. A fault in one block
+    /// raises them, so that the others end.
+    /// CPU: at most 1024 blocks of 1024 lanes, and 16384 lanes in all unless a block has 1; a lane has 128 KiB of
+    /// stack. A lane that spins without weftio_relax keeps the other lanes of its block from running.
     /// @throws weftio::error errc::invalid_argument a grid the device cannot run, or one whose blocks cannot all run at
-    ///         once, or a queue or semaphore on another device; errc::device_error the kernel does not compile (with the
-    ///         compiler's words) or cannot start
+    ///         once, or a queue or semaphore on another device; errc::device_error the kernel does not compile (with
+    ///         the compiler's words) or cannot start
     template <class... Parameters, class... Arguments>
     running_kernel launch(const kernel<Parameters...>& kernel, grid shape, Arguments&&... arguments) const;
 
@@ -268,7 +276,8 @@ class device {
     /// The clock that kernels without a timer of their own read; device address, nullptr where they have one.
     const weftio_dev_clock* clock() const noexcept;
 
-    /// For queues: what takes packets to the device. @throws weftio::error errc::not_supported the CPU writes its memory itself
+    /// For queues: what takes packets to the device. @throws weftio::error errc::not_supported the CPU writes its
+    /// memory itself
     std::shared_ptr<detail::copy_queue> make_copy_queue() const;
     detail::device_backend& backend() const noexcept { return *backend_; }
 
@@ -292,11 +301,12 @@ struct launch_request {
     std::string_view source;
     std::string_view cuda_image;
     grid shape;
-    std::vector<argument> arguments;              ///< valid during the call only
-    std::function<void()> call;                   ///< runs one lane on the CPU; owns copies of the arguments
-    std::vector<weftio_dev_control*> controls;    ///< of the arguments; a back end raises `abort` when a block faults
-    std::vector<std::shared_ptr<lifeline>> lines; ///< of the arguments; a back end keeps them until the kernel has ended
-    const char* file = "";                        ///< name of the header that `source` holds
+    std::vector<argument> arguments;           ///< valid during the call only
+    std::function<void()> call;                ///< runs one lane on the CPU; owns copies of the arguments
+    std::vector<weftio_dev_control*> controls; ///< of the arguments; a back end raises `abort` when a block faults
+    std::vector<std::shared_ptr<lifeline>>
+        lines;             ///< of the arguments; a back end keeps them until the kernel has ended
+    const char* file = ""; ///< name of the header that `source` holds
 };
 
 template <class T>

@@ -18,9 +18,9 @@ struct embedded_kernel {
 /// The name under which kernel NAME is found. It is what the linker says when a kernel was forgotten.
 #define WEFTIO_EMBEDDED_NAME(NAME) NAME##_needs_weftio_add_kernels
 
-#define WEFTIO_DECLARE_EMBEDDED(NAME)                                                                                          \
+#define WEFTIO_DECLARE_EMBEDDED(NAME)                                                                                  \
     extern "C" __attribute__((visibility("hidden"))) const weftio::detail::embedded_kernel WEFTIO_EMBEDDED_NAME(NAME)
 
-#define WEFTIO_EMBEDDED(NAME, TEXT, IMAGE, IMAGE_BYTES)                                                                        \
-    WEFTIO_DECLARE_EMBEDDED(NAME);                                                                                             \
+#define WEFTIO_EMBEDDED(NAME, TEXT, IMAGE, IMAGE_BYTES)                                                                \
+    WEFTIO_DECLARE_EMBEDDED(NAME);                                                                                     \
     const weftio::detail::embedded_kernel WEFTIO_EMBEDDED_NAME(NAME) = {TEXT, sizeof(TEXT) - 1, IMAGE, IMAGE_BYTES}

@@ -22,7 +22,8 @@ enum class errc {
 const std::error_category& error_category() noexcept;
 std::error_code make_error_code(errc value) noexcept;
 
-/// Thrown by set-up calls, never by the data path. `what()` is one sentence: what failed, with which value, why, what to do.
+/// Thrown by set-up calls, never by the data path. `what()` is one sentence: what failed, with which value, why, what
+/// to do.
 class error : public std::system_error {
  public:
     error(errc code, std::string text);

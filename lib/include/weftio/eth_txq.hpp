@@ -17,25 +17,27 @@ struct eth_txq_options {
     std::uint32_t entries = 1024; ///< a power of two in 64..32768
     /// Clock that wait entries are in; the software NIC has one, "utc". Anything else is refused.
     std::string clock = "utc";
-    /// A wait further ahead than this is an error. A ConnectX compares 35 bits of the clock and cannot look further than 4 s.
+    /// A wait further ahead than this is an error. A ConnectX compares 35 bits of the clock and cannot look further
+    /// than 4 s.
     std::uint64_t horizon_ns = 4'000'000'000;
-    /// The engine of the port that sends for the queue, from 0 on; -1: the one with the fewest send queues, the first one of
-    /// these.
+    /// The engine of the port that sends for the queue, from 0 on; -1: the one with the fewest send queues, the first
+    /// one of these.
     int engine = -1;
 };
 
 /// A queue's own account. Once it is idle: enqueued = sent + waited + failed + flushed.
 ///
-/// A frame counts as sent when the link was up, the frame was no longer than the MTU allows (that of the kernel's interface, where
-/// one is behind the port) and the driver took it, or it was written to the capture file. What the kernel drops afterwards is in
-/// port_counters::tx_dropped.
+/// A frame counts as sent when the link was up, the frame was no longer than the MTU allows (that of the kernel's
+/// interface, where one is behind the port) and the driver took it, or it was written to the capture file. What the
+/// kernel drops afterwards is in port_counters::tx_dropped.
 struct eth_txq_counters {
     std::uint64_t enqueued = 0; ///< entries that the NIC took up
     std::uint64_t sent = 0;     ///< frames that the port is done with
     std::uint64_t sent_bytes = 0;
-    std::uint64_t waited = 0;  ///< waits and no-operations executed
-    std::uint64_t failed = 0;  ///< entries that could not be executed, and doorbell records that claimed too much
-    std::uint64_t flushed = 0; ///< entries behind one that failed, or that were stopped; their 64-byte blocks count one by one
+    std::uint64_t waited = 0; ///< waits and no-operations executed
+    std::uint64_t failed = 0; ///< entries that could not be executed, and doorbell records that claimed too much
+    std::uint64_t flushed =
+        0; ///< entries behind one that failed, or that were stopped; their 64-byte blocks count one by one
     std::uint64_t copied_bytes = 0;                  ///< payload that was copied on its way out
     std::uint64_t tx_pp_timestamp_past_errors = 0;   ///< waits whose time had passed: sent at once
     std::uint64_t tx_pp_timestamp_future_errors = 0; ///< waits beyond the horizon: failed
@@ -51,11 +53,11 @@ struct schedule_error {
 
 /// A ring of send entries that a kernel owns.
 ///
-/// - Ownership: move-only; keeps its `port` and `device` alive. Entries that were pushed are executed also after the kernel
-///   that enqueued them has returned; the destructor flushes what has not been handed to the port.
-/// - Link: while the kernel's interface behind the port is down or has no carrier, entries wait; after 2 s they fail, as
-///   later ones do until the link is up and the queue is reset(). An engine looks every 20 ms: what goes in between may be
-///   lost.
+/// - Ownership: move-only; keeps its `port` and `device` alive. Entries that were pushed are executed also after the
+///   kernel that enqueued them has returned; the destructor flushes what has not been handed to the port.
+/// - Link: while the kernel's interface behind the port is down or has no carrier, entries wait; after 2 s they fail,
+///   as later ones do until the link is up and the queue is reset(). An engine looks every 20 ms: what goes in between
+///   may be lost.
 /// - Threads: create, move, reset and destroy from one thread at a time, while no kernel holds the handle.
 class eth_txq {
  public:
@@ -76,12 +78,13 @@ class eth_txq {
     std::uint32_t number() const noexcept;
     /// The engine that sends for it now. Any thread.
     unsigned engine() const noexcept;
-    /// Lets another engine of the port send for the queue, while kernels enqueue: no entry is lost or executed twice, and
-    /// frames keep their order on the wire. For that, nothing is executed until the port queue of the engine before has given
-    /// back what it holds: this blocks so long, at most 1 s. (Drivers that copy, such as net_af_packet, give a frame back once
-    /// the kernel has it; one that waits there may be overtaken.) A deadline that comes meanwhile is kept late. Any thread,
-    /// also with a reset() in another, which one waits for; in inline mode none that is in a kernel.
-    /// @throws weftio::error errc::invalid_argument no such engine; errc::in_use the port still holds frames of it after 1 s:
+    /// Lets another engine of the port send for the queue, while kernels enqueue: no entry is lost or executed twice,
+    /// and frames keep their order on the wire. For that, nothing is executed until the port queue of the engine before
+    /// has given back what it holds: this blocks so long, at most 1 s. (Drivers that copy, such as net_af_packet, give
+    /// a frame back once the kernel has it; one that waits there may be overtaken.) A deadline that comes meanwhile is
+    /// kept late. Any thread, also with a reset() in another, which one waits for; in inline mode none that is in a
+    /// kernel. @throws weftio::error errc::invalid_argument no such engine; errc::in_use the port still holds frames of
+    /// it after 1 s:
     ///         the queue stays where it is, and goes on; errc::out_of_memory
     void move_to(unsigned engine);
 
@@ -93,9 +96,10 @@ class eth_txq {
     schedule_error schedule() const;
     /// Whether an entry has failed: later ones are flushed until reset().
     bool failed() const;
-    /// Brings the queue back after an error, at position 0 with fresh memory; counters go on. A kernel that still runs keeps
-    /// the old memory, which the NIC no longer reads. Blocks until the port has given back what it holds, at most 1 s.
-    /// @throws weftio::error errc::in_use the port still holds frames of it; errc::closed port::gone(); errc::out_of_memory
+    /// Brings the queue back after an error, at position 0 with fresh memory; counters go on. A kernel that still runs
+    /// keeps the old memory, which the NIC no longer reads. Blocks until the port has given back what it holds, at most
+    /// 1 s. @throws weftio::error errc::in_use the port still holds frames of it; errc::closed port::gone();
+    /// errc::out_of_memory
     void reset();
     /// For device::launch: what a kernel holds of the queue.
     std::shared_ptr<detail::lifeline> line() const noexcept;
@@ -124,8 +128,8 @@ struct send_failure {
 
 /// Brings what happens on send queues to the host, in a thread that the application owns.
 ///
-/// - Ownership: a queue that ends while it is attached sends no more, and its last events can still be had; it is let go in the
-///   next progress().
+/// - Ownership: a queue that ends while it is attached sends no more, and its last events can still be had; it is let
+///   go in the next progress().
 /// - Threads: one at a time. Callbacks run inside progress(); they must not attach().
 class progress_engine {
  public:
@@ -141,9 +145,9 @@ class progress_engine {
 
     /// A queue belongs to one progress engine. @throws weftio::error errc::in_use it is attached already
     void attach(const eth_txq& queue, callbacks callbacks);
-    /// Calls back for everything that has happened since the last call, queue by queue, in the order of positions. Returns how
-    /// much that was. Does not block, but to let a queue go that has ended: until its port has given back its frames, at most 1
-    /// s.
+    /// Calls back for everything that has happened since the last call, queue by queue, in the order of positions.
+    /// Returns how much that was. Does not block, but to let a queue go that has ended: until its port has given back
+    /// its frames, at most 1 s.
     unsigned progress();
 
  private:

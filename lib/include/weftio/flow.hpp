@@ -31,8 +31,8 @@ struct tcp_flags_match {
     std::uint8_t mask = 0xff; ///< bits that count
 };
 
-/// What a packet must be; fields left out match everything. Ports and TCP flags match only packets that carry that header:
-/// not the later fragments of a datagram.
+/// What a packet must be; fields left out match everything. Ports and TCP flags match only packets that carry that
+/// header: not the later fragments of a datagram.
 struct flow_match {
     std::optional<std::uint16_t> ether_type{}; ///< after all VLAN tags
     std::optional<std::uint16_t> vlan{};       ///< id of the outermost tag, stripped or not; 0xffff: untagged
@@ -49,15 +49,16 @@ struct flow_match {
 /// The Toeplitz key of Microsoft's RSS specification, or one that sends both directions of a connection to one queue.
 enum class rss_key { standard, symmetric };
 
-/// Where packets go. Names queues by the objects that stand for them: those stay where they are until a flow has been made of
-/// it, and may be moved afterwards.
+/// Where packets go. Names queues by the objects that stand for them: those stay where they are until a flow has been
+/// made of it, and may be moved afterwards.
 struct flow_action {
     enum class kind { queue, rss, drop } what = kind::drop;
     std::vector<const eth_rxq*> queues{};
     rss_key key = rss_key::standard;
 
     static flow_action to(const eth_rxq& queue) { return {kind::queue, {&queue}, rss_key::standard}; }
-    /// By Toeplitz hash over addresses, and ports where there are any; packets without an IP header go to the first queue.
+    /// By Toeplitz hash over addresses, and ports where there are any; packets without an IP header go to the first
+    /// queue.
     static flow_action rss(std::vector<const eth_rxq*> queues, rss_key key = rss_key::standard)
     {
         return {kind::rss, std::move(queues), key};
@@ -76,8 +77,8 @@ enum class flow_place {
     software ///< the engine
 };
 
-/// A rule of a port: packets that match are given to queues, or dropped. The matching rule of the lowest `priority` number
-/// decides; among equals the one made first.
+/// A rule of a port: packets that match are given to queues, or dropped. The matching rule of the lowest `priority`
+/// number decides; among equals the one made first.
 ///
 /// - Ownership: move-only; the rule ends with the object. Keeps the port alive; a queue that ends first leaves the rule
 ///   dropping what it matches, counted as `queue_closed`.
@@ -85,10 +86,10 @@ enum class flow_place {
 class flow {
  public:
     /// @throws weftio::error errc::invalid_argument
-    ///     - no queue given, more than the action takes (to: 1, rss: 128, drop: none), a null one, one that has been moved
-    ///       from, one of another port
-    ///     - a prefix longer than its address, IPv4 and IPv6 addresses in one rule, or addresses that `ether_type` does not
-    ///       carry
+    ///     - no queue given, more than the action takes (to: 1, rss: 128, drop: none), a null one, one that has been
+    ///       moved from, one of another port
+    ///     - a prefix longer than its address, IPv4 and IPv6 addresses in one rule, or addresses that `ether_type` does
+    ///       not carry
     ///     - a port range that ends before it starts, ports with an `ip_protocol` other than UDP or TCP
     ///     - `tcp_flags` with an `ip_protocol` other than TCP
     ///     - a `vlan` in 4096..0xfffe

@@ -6,20 +6,22 @@
 #include "weftio/device.hpp"
 #include "weftio/embedded.hpp"
 
-/// Defines `NAME_kernel`, a weftio::kernel for the function NAME of header FILE, which the translation unit must also include.
+/// Defines `NAME_kernel`, a weftio::kernel for the function NAME of header FILE, which the translation unit must also
+/// include.
 ///
-/// The build adds FILE to the program: weftio_add_kernels() of CMake, weftio-embed of Meson and Makefiles (docs/guide.md, "Your
-/// own project"). Without, the linker says that `NAME_needs_weftio_add_kernels` is undefined. Nothing is looked for at run time.
-/// Use it once a function and translation unit, at namespace scope of a source file; several may define the same kernel.
-/// Kernels of one program have different names.
-#define WEFTIO_DEFINE_KERNEL(NAME, FILE)                                                                                       \
-    WEFTIO_DECLARE_EMBEDDED(NAME);                                                                                             \
-    [[maybe_unused]] static const weftio::kernel NAME##_kernel =                                                               \
+/// The build adds FILE to the program: weftio_add_kernels() of CMake, weftio-embed of Meson and Makefiles
+/// (docs/guide.md, "Your own project"). Without, the linker says that `NAME_needs_weftio_add_kernels` is undefined.
+/// Nothing is looked for at run time. Use it once a function and translation unit, at namespace scope of a source file;
+/// several may define the same kernel. Kernels of one program have different names.
+#define WEFTIO_DEFINE_KERNEL(NAME, FILE)                                                                               \
+    WEFTIO_DECLARE_EMBEDDED(NAME);                                                                                     \
+    [[maybe_unused]] static const weftio::kernel NAME##_kernel =                                                       \
         weftio::detail::make_kernel(#NAME, &NAME, WEFTIO_EMBEDDED_NAME(NAME), FILE)
 
 namespace weftio::detail {
 
-/// Notes a fatbin of the program: CUDA devices load all of them when they are opened, before a kernel could be in the way.
+/// Notes a fatbin of the program: CUDA devices load all of them when they are opened, before a kernel could be in the
+/// way.
 void register_cuda_image(std::string_view image);
 
 template <class... Parameters>

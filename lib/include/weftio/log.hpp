@@ -10,12 +10,12 @@ enum class log_level { debug, info, warning, error };
 
 using log_sink = std::function<void(log_level, std::string_view)>;
 
-/// Hands every later log line, those of DPDK, libbpf and libxdp included, to `sink`; an empty one drops them. Any thread; the sink
-/// is called from any thread, one call at a time, and must not call back into the library. What it logs itself is dropped. Once
-/// the process has begun to exit it is called no more.
+/// Hands every later log line, those of DPDK, libbpf and libxdp included, to `sink`; an empty one drops them. Any
+/// thread; the sink is called from any thread, one call at a time, and must not call back into the library. What it
+/// logs itself is dropped. Once the process has begun to exit it is called no more.
 ///
-/// Before the first call lines are dropped, unless the environment variable WEFTIO_LOG names a level ("debug", "info", "warning"
-/// or "error"): then lines of that level and above go to standard error.
+/// Before the first call lines are dropped, unless the environment variable WEFTIO_LOG names a level ("debug", "info",
+/// "warning" or "error"): then lines of that level and above go to standard error.
 void set_log_sink(log_sink sink);
 
 /// Writes every later log line of level `least` and above to standard error, in place of any sink. Any thread.

@@ -12,10 +12,12 @@ namespace weftio {
 
 /// Registers memory with a port's NIC and names it by an mlx5-style key.
 ///
-/// - Ownership: move-only; keeps the port and the memory alive. Adopted memory is its owner's and must outlive the region.
-/// - Threads: any, one at a time, while the port runs. The destructor waits for frames that lie in the region and are on their
-///   way out, at most a second. After that the memory is kept, with a line in the log, until they come back, also when the port
-///   has closed. The NIC refuses the key from then on, also when a later region gets the same index: keys carry a generation.
+/// - Ownership: move-only; keeps the port and the memory alive. Adopted memory is its owner's and must outlive the
+///   region.
+/// - Threads: any, one at a time, while the port runs. The destructor waits for frames that lie in the region and are
+///   on their way out, at most a second. After that the memory is kept, with a line in the log, until they come back,
+///   also when the port has closed. The NIC refuses the key from then on, also when a later region gets the same index:
+///   keys carry a generation.
 class memory_region {
  public:
     /// @throws weftio::error errc::not_reachable the memory is of a kind that the software NIC cannot see;

@@ -58,11 +58,13 @@ struct semaphore_illegal {
 /// Items with a status, packet info and custom info, which kernels and the CPU hand to each other.
 ///
 /// - Ownership: move-only; keeps its `device` alive.
-/// - Threads: create, move, reset and destroy from one thread at a time, while no kernel holds the handle. The accessors may
-///   be called by any thread at any time; the caller owns the items it changes, as in a kernel. One thread runs for_each_ready.
-/// - Errors: accessors throw `errc::not_reachable` when the CPU cannot see what they are for, or was denied it. They neither
-///   block nor throw anything else.
-/// - Illegal transitions, where they are checked, are refused and counted; the destructor logs a warning that names the first.
+/// - Threads: create, move, reset and destroy from one thread at a time, while no kernel holds the handle. The
+///   accessors may be called by any thread at any time; the caller owns the items it changes, as in a kernel. One
+///   thread runs for_each_ready.
+/// - Errors: accessors throw `errc::not_reachable` when the CPU cannot see what they are for, or was denied it. They
+///   neither block nor throw anything else.
+/// - Illegal transitions, where they are checked, are refused and counted; the destructor logs a warning that names the
+///   first.
 class semaphore {
  public:
     /// @throws weftio::error
@@ -75,7 +77,8 @@ class semaphore {
     semaphore& operator=(semaphore&&) noexcept;
     ~semaphore();
 
-    /// What a kernel is given; pass the semaphore itself to device::launch, or this where it shall not be stopped through it.
+    /// What a kernel is given; pass the semaphore itself to device::launch, or this where it shall not be stopped
+    /// through it.
     weftio_dev_semaphore* handle() const noexcept;
     weftio_dev_control* control() const noexcept;
     /// For device::launch: what a kernel holds of the semaphore.
@@ -86,26 +89,27 @@ class semaphore {
     /// Returns what weftio_dev_semaphore_set_status returns.
     weftio_dev_status set_status(std::uint32_t index, semaphore_status status);
     /// Packet info of item `index`, nothing when its status is not `status`.
-    std::optional<packet_info> get_packet_info(std::uint32_t index, semaphore_status status = semaphore_status::ready) const;
+    std::optional<packet_info> get_packet_info(std::uint32_t index,
+                                               semaphore_status status = semaphore_status::ready) const;
     /// Returns what weftio_dev_semaphore_set_packet_info returns.
     weftio_dev_status set_packet_info(std::uint32_t index, semaphore_status status, packet_info info);
     /// Custom info of item `index`; nullptr when items have none.
     void* get_custom_info(std::uint32_t index) const;
 
-    /// Calls `visit(index, count, first, custom_info)` for each item that is READY, in order, from the oldest that has not been
-    /// visited on; sets it FREE afterwards. Stops at the first that is not READY, or once round the semaphore.
+    /// Calls `visit(index, count, first, custom_info)` for each item that is READY, in order, from the oldest that has
+    /// not been visited on; sets it FREE afterwards. Stops at the first that is not READY, or once round the semaphore.
     ///
-    /// `custom_info` is a `void*`: nullptr where items have none, or one that the CPU cannot see. An item whose visit throws
-    /// stays READY and comes again.
+    /// `custom_info` is a `void*`: nullptr where items have none, or one that the CPU cannot see. An item whose visit
+    /// throws stays READY and comes again.
     /// @return how many were visited
     template <class Visitor>
     std::uint32_t for_each_ready(Visitor&& visit);
 
     /// All zero where transitions are not checked.
     semaphore_illegal illegal_transitions() const noexcept;
-    /// Starts again with fresh memory: every item FREE, indices from 0, no illegal transition seen, a handle of its own. Custom
-    /// info stays. A kernel that still runs keeps the old memory. Allocating memory of kind `device` may wait for kernels that
-    /// run on the device.
+    /// Starts again with fresh memory: every item FREE, indices from 0, no illegal transition seen, a handle of its
+    /// own. Custom info stays. A kernel that still runs keeps the old memory. Allocating memory of kind `device` may
+    /// wait for kernels that run on the device.
     /// @throws weftio::error errc::out_of_memory; the semaphore is then unchanged
     void reset();
 

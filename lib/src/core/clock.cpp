@@ -56,7 +56,8 @@ utc_clock calibrated()
     sample first = look(attempts), last = first;
     while (last.steady_ns - first.steady_ns < calibration_ns)
         last = look(attempts);
-    double slope = static_cast<double>(last.steady_ns - first.steady_ns) / static_cast<double>(last.ticks - first.ticks);
+    double slope =
+        static_cast<double>(last.steady_ns - first.steady_ns) / static_cast<double>(last.ticks - first.ticks);
     return {last.ticks, last.real_ns, last.steady_ns, slope};
 }
 

@@ -80,7 +80,8 @@ bool hugepages_free()
     std::unique_ptr<DIR, int (*)(DIR*)> all(opendir("/sys/kernel/mm/hugepages"), closedir);
     while (const dirent* entry = all ? readdir(all.get()) : nullptr) {
         unsigned long free = 0;
-        if (std::ifstream(fmt::format("/sys/kernel/mm/hugepages/{}/free_hugepages", entry->d_name)) >> free && free >= 64)
+        if (std::ifstream(fmt::format("/sys/kernel/mm/hugepages/{}/free_hugepages", entry->d_name)) >> free &&
+            free >= 64)
             return true;
     }
     return false;
@@ -110,8 +111,8 @@ std::vector<std::string> eal_arguments(bool pci, const std::vector<std::string>&
     return arguments;
 }
 
-/// The code of this library stays when a plug-in that has it is closed with dlclose(): DPDK calls it for logs and telemetry, and
-/// threads of DPDK's own never end.
+/// The code of this library stays when a plug-in that has it is closed with dlclose(): DPDK calls it for logs and
+/// telemetry, and threads of DPDK's own never end.
 void stay_loaded()
 {
     Dl_info self{};
@@ -124,10 +125,11 @@ void refuse_help(const std::vector<std::string>& extra)
 {
     for (const std::string& word : extra)
         if (word.starts_with("-h") || (word.size() > 3 && std::string_view("--help").starts_with(word)))
-            throw error(errc::invalid_argument,
-                        fmt::format("weftio: eal_arguments: {} would make EAL print its usage and end the process; leave it "
-                                    "out",
-                                    word));
+            throw error(
+                errc::invalid_argument,
+                fmt::format("weftio: eal_arguments: {} would make EAL print its usage and end the process; leave it "
+                            "out",
+                            word));
 }
 
 /// Where what a thread prints goes to the log, and what others print to `real`. Never destroyed: a thread may be in it.
@@ -222,9 +224,10 @@ class environment {
         sched_setaffinity(0, sizeof allowed, &allowed);
         runs_ = result >= 0;
         if (!runs_)
-            throw error(errc::device_error,
-                        fmt::format("weftio: DPDK's EAL did not start ({}; it said: {}); see `dpdk` in docs/troubleshooting.md",
-                                    rte_strerror(rte_errno), driver_words()));
+            throw error(
+                errc::device_error,
+                fmt::format("weftio: DPDK's EAL did not start ({}; it said: {}); see `dpdk` in docs/troubleshooting.md",
+                            rte_strerror(rte_errno), driver_words()));
     }
 
  private:
@@ -279,18 +282,20 @@ std::shared_ptr<const void> start_environment(bool pci, const std::vector<std::s
     if (const pid_t process = state.process; process != 0 && process != getpid())
         throw error(
             errc::not_supported,
-            fmt::format("weftio: DPDK's EAL runs in process {}, of which this one is a child; open ports before fork() in "
-                        "one of them only, or start another program with exec()",
-                        process));
+            fmt::format(
+                "weftio: DPDK's EAL runs in process {}, of which this one is a child; open ports before fork() in "
+                "one of them only, or start another program with exec()",
+                process));
     std::scoped_lock lock(state.mutex);
     if (process_exits())
         throw error(errc::closed, "weftio: the process exits: no port opens any more");
     if (!state.failure.empty())
         throw error(
             errc::device_error,
-            fmt::format("weftio: DPDK's EAL cannot start again in this process, in which its start has failed (it said: "
-                        "{}); start the program anew, with other eal_arguments if these were at fault",
-                        state.failure));
+            fmt::format(
+                "weftio: DPDK's EAL cannot start again in this process, in which its start has failed (it said: "
+                "{}); start the program anew, with other eal_arguments if these were at fault",
+                state.failure));
     if (!state.kept)
         start(state, pci, extra_arguments);
     return state.kept;

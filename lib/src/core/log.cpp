@@ -35,8 +35,8 @@ log_sink standard_error(log_level least)
 {
     return [least](log_level level, std::string_view line) {
         if (level >= least)
-            dprintf(STDERR_FILENO, "%s: %.*s\n", names[static_cast<std::size_t>(level)].data(), static_cast<int>(line.size()),
-                    line.data());
+            dprintf(STDERR_FILENO, "%s: %.*s\n", names[static_cast<std::size_t>(level)].data(),
+                    static_cast<int>(line.size()), line.data());
     };
 }
 

@@ -13,8 +13,8 @@ void log(log_level level, std::string_view line);
 /// From now on no line reaches the sink: the process exits, and what the sink uses may end before the library does.
 void end_log() noexcept;
 
-/// As log(), for places that must not throw, such as destructors: a line that cannot be made, or that the sink throws at, is
-/// lost.
+/// As log(), for places that must not throw, such as destructors: a line that cannot be made, or that the sink throws
+/// at, is lost.
 /// @param line  returns it
 template <class Line>
 void log_or_lose(log_level level, Line&& line) noexcept

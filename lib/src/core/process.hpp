@@ -12,9 +12,9 @@ namespace weftio::detail {
 /// Remembers which process made an object.
 class maker {
  public:
-    /// Whether the calling thread may end the object. Not in a child of fork(): threads of the object are missing there, locks
-    /// are held for ever, and DPDK's memory is the parent's. While the process exits only the thread that runs exit() may, and
-    /// not if something of the library's does not stand still. Such an object is left as it is.
+    /// Whether the calling thread may end the object. Not in a child of fork(): threads of the object are missing
+    /// there, locks are held for ever, and DPDK's memory is the parent's. While the process exits only the thread that
+    /// runs exit() may, and not if something of the library's does not stand still. Such an object is left as it is.
     bool may_end() const noexcept;
 
  private:
@@ -47,14 +47,15 @@ class moving {
     moving(const moving&) = delete;
     moving& operator=(const moving&) = delete;
 
-    /// Called once, when the process has begun to exit, by the thread that runs exit(). From then on it calls nothing of the
-    /// application's. Bounded. Returns whether it stands still.
+    /// Called once, when the process has begun to exit, by the thread that runs exit(). From then on it calls nothing
+    /// of the application's. Bounded. Returns whether it stands still.
     virtual bool stand_still() noexcept = 0;
 
  protected:
     moving() = default;
     ~moving() = default;
-    /// To be called at the end of the constructor, and at the begin of the destructor; the latter waits for stand_still().
+    /// To be called at the end of the constructor, and at the begin of the destructor; the latter waits for
+    /// stand_still().
     void enter();
     void leave() noexcept;
 };
@@ -62,8 +63,8 @@ class moving {
 /// Whether exit() has come by: nothing may be opened any more.
 bool process_exits() noexcept;
 
-/// Runs `release` when the process exits, behind stand_still() of all that moves. Not where something does not stand still.
-/// Called once.
+/// Runs `release` when the process exits, behind stand_still() of all that moves. Not where something does not stand
+/// still. Called once.
 void release_at_exit(void (*release)() noexcept);
 
 } // namespace weftio::detail

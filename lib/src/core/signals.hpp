@@ -6,8 +6,9 @@
 
 namespace weftio::detail {
 
-/// While it lives, threads that the calling thread starts, itself or inside a library, begin with signals blocked: a handler of
-/// the application never runs on a thread of ours. Not blocked are signals that a thread raises by what it does, and a profiler's.
+/// While it lives, threads that the calling thread starts, itself or inside a library, begin with signals blocked: a
+/// handler of the application never runs on a thread of ours. Not blocked are signals that a thread raises by what it
+/// does, and a profiler's.
 ///
 /// Signals to the calling thread wait meanwhile; those to the process go to its other threads.
 class signals_blocked {

@@ -16,8 +16,8 @@ void put(rte_tel_data* dict, const char* name, std::uint64_t value);
 /// Puts a dictionary of its own, filled by `fill`, under `name`; nothing when there is no memory for one.
 void nest(rte_tel_data* dict, const std::string& name, const std::function<void(rte_tel_data*)>& fill);
 
-/// Some of many rows, as replies of DPDK's telemetry end at 16 KiB: those numbered from `first` on, for so many numbers. Then
-/// "total", the number of rows, and, when some are left, "next": the first number of the next page.
+/// Some of many rows, as replies of DPDK's telemetry end at 16 KiB: those numbered from `first` on, for so many
+/// numbers. Then "total", the number of rows, and, when some are left, "next": the first number of the next page.
 class telemetry_page {
  public:
     static constexpr std::uint64_t numbers = 24; ///< of the longest rows there are, all digits used: 14 KiB
@@ -42,7 +42,8 @@ enum class telemetry_kind { kernel, semaphore };
 
 /// A row from construction to destruction, under a number of its own that no later row of the process gets.
 ///
-/// - Threads: any. `fill` puts values into a dictionary; it is called by DPDK's telemetry thread, never after the destructor.
+/// - Threads: any. `fill` puts values into a dictionary; it is called by DPDK's telemetry thread, never after the
+///   destructor.
 class telemetry_row {
  public:
     telemetry_row(telemetry_kind kind, std::function<void(rte_tel_data*)> fill);

@@ -14,8 +14,8 @@
 
 namespace weftio::detail {
 
-/// A launched kernel, as its back end sees it. The destructor does not wait: running_kernel has waited before. A kernel that
-/// still runs then is left behind: the back end must keep alive, and not free, whatever it may use.
+/// A launched kernel, as its back end sees it. The destructor does not wait: running_kernel has waited before. A kernel
+/// that still runs then is left behind: the back end must keep alive, and not free, whatever it may use.
 class running_backend {
  public:
     virtual ~running_backend() = default;
@@ -30,7 +30,8 @@ class running_backend {
     const maker maker_{};
 };
 
-/// Copies to memory of a device, in order, while kernels run. One thread at a time. The destructor waits for what is under way.
+/// Copies to memory of a device, in order, while kernels run. One thread at a time. The destructor waits for what is
+/// under way.
 class copy_queue {
  public:
     /// Rows side by side on both sides: `bytes` of each, `stride` from one to the next.
@@ -39,8 +40,8 @@ class copy_queue {
     };
 
     virtual ~copy_queue() = default;
-    /// Starts a copy and returns. `from` stays as it is until a later mark() has landed. A device that has failed copies
-    /// nothing.
+    /// Starts a copy and returns. `from` stays as it is until a later mark() has landed. A device that has failed
+    /// copies nothing.
     virtual void copy(void* to, const void* from, const rows& rows) noexcept = 0;
     /// Says that everything started so far is batch `number`; numbers count up from 1.
     virtual void mark(std::uint32_t number) noexcept = 0;
@@ -53,7 +54,8 @@ class device_backend {
     struct allocation {
         void* cpu = nullptr;
         void* device = nullptr;
-        std::span<const std::byte> arena{}; ///< whole pages around it that are the device's own too; empty: none are known
+        std::span<const std::byte>
+            arena{}; ///< whole pages around it that are the device's own too; empty: none are known
     };
 
     virtual ~device_backend() = default;
@@ -74,7 +76,8 @@ class device_backend {
     /// What tells one allocation from a later one at the same address; throws as export_dma_buf.
     virtual std::uint64_t buffer_id(const allocation& of);
     /// Starts the kernel and returns. `self` keeps this back end alive for as long as the kernel runs.
-    virtual std::shared_ptr<running_backend> launch(const launch_request& request, std::shared_ptr<device_backend> self) = 0;
+    virtual std::shared_ptr<running_backend> launch(const launch_request& request,
+                                                    std::shared_ptr<device_backend> self) = 0;
     /// nullptr where kernels have a timer.
     virtual const weftio_dev_clock* clock() const noexcept = 0;
     bool may_end() const noexcept { return maker_.may_end(); }
@@ -95,7 +98,10 @@ struct memory_block {
     }
     const std::byte* begin() const noexcept { return static_cast<const std::byte*>(at.cpu); }
     /// What a NIC is told of, so that blocks side by side cost it one mapping.
-    std::span<const std::byte> pages() const noexcept { return at.arena.empty() ? std::span(begin(), bytes) : at.arena; }
+    std::span<const std::byte> pages() const noexcept
+    {
+        return at.arena.empty() ? std::span(begin(), bytes) : at.arena;
+    }
 
     std::shared_ptr<device_backend> owner;
     device_backend::allocation at;

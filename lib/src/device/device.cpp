@@ -32,9 +32,10 @@ void check_allocation(std::size_t bytes, std::size_t alignment)
     if (bytes == 0)
         throw error(errc::invalid_argument, "weftio: device memory: 0 bytes asked for; ask for 1 or more");
     if (alignment == 0 || (alignment & (alignment - 1)) != 0 || alignment > max_alignment)
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: device memory: alignment {} is not a power of two in 1..{}; take one, 4096 suits most",
-                                alignment, max_alignment));
+        throw error(
+            errc::invalid_argument,
+            fmt::format("weftio: device memory: alignment {} is not a power of two in 1..{}; take one, 4096 suits most",
+                        alignment, max_alignment));
 }
 
 bool is_a_port(std::string_view spec)
@@ -47,10 +48,11 @@ bool is_a_port(std::string_view spec)
 [[noreturn]] void refuse_spec(std::string_view spec)
 {
     if (is_a_port(spec))
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: device {}: that names a port; give it to port::open (-n), and write cpu, opencl, "
-                                "opencl:N, cuda:N or a PCI address for the device",
-                                spec));
+        throw error(
+            errc::invalid_argument,
+            fmt::format("weftio: device {}: that names a port; give it to port::open (-n), and write cpu, opencl, "
+                        "opencl:N, cuda:N or a PCI address for the device",
+                        spec));
     throw error(errc::invalid_argument,
                 fmt::format("weftio: device {}: of no known form; write cpu, opencl, opencl:N, cuda:N or a PCI address "
                             "such as 0000:3b:00.0",
@@ -92,15 +94,15 @@ int number_behind(std::string_view prefix, std::string_view spec)
     return number;
 }
 
-/// Lets the host and a watchdog ask after one kernel: back ends want one thread at a time. Long waits are taken in slices.
+/// Lets the host and a watchdog ask after one kernel: back ends want one thread at a time. Long waits are taken in
+/// slices.
 class shared_running final : public detail::running_backend {
  public:
     /// Before the kernel starts: once it runs nothing may fail any more.
     explicit shared_running(const detail::launch_request& request)
         : row_(detail::telemetry_kind::kernel,
-               [this, name = std::string(request.name), shape = request.shape, lines = request.lines](rte_tel_data* dict) {
-                   describe(dict, name, shape, lines);
-               })
+               [this, name = std::string(request.name), shape = request.shape,
+                lines = request.lines](rte_tel_data* dict) { describe(dict, name, shape, lines); })
     {}
 
     void start(std::shared_ptr<running_backend> kernel)
@@ -152,7 +154,8 @@ class shared_running final : public detail::running_backend {
     detail::telemetry_row row_;               ///< last to come, first to go
 };
 
-std::shared_ptr<detail::device_backend> open_opencl_backend([[maybe_unused]] std::string_view spec, [[maybe_unused]] int number)
+std::shared_ptr<detail::device_backend> open_opencl_backend([[maybe_unused]] std::string_view spec,
+                                                            [[maybe_unused]] int number)
 {
 #if defined(WEFTIO_WITH_OPENCL)
     return detail::open_opencl(number);
@@ -178,15 +181,17 @@ std::shared_ptr<detail::device_backend> open_backend(std::string_view spec)
 }
 
 /// A kernel sees the memory of its own device only.
-void require_reach(const detail::launch_request& request, const detail::device_backend& device, const detail::lifeline& line)
+void require_reach(const detail::launch_request& request, const detail::device_backend& device,
+                   const detail::lifeline& line)
 {
     if (!device.shares_memory_with(line.backend()))
         throw error(
             errc::invalid_argument,
-            fmt::format("weftio: kernel {}: it is launched on device {}, and its argument \"{}\" is on {} {}; launch it "
-                        "where its arguments are (device::open makes a new one each time, copies name the same)",
-                        request.name, device.name(), line.describe(),
-                        device.name() == line.backend().name() ? "another" : "device", line.backend().name()));
+            fmt::format(
+                "weftio: kernel {}: it is launched on device {}, and its argument \"{}\" is on {} {}; launch it "
+                "where its arguments are (device::open makes a new one each time, copies name the same)",
+                request.name, device.name(), line.describe(),
+                device.name() == line.backend().name() ? "another" : "device", line.backend().name()));
 }
 
 } // namespace
@@ -205,11 +210,9 @@ const char* to_string(memory_kind kind) noexcept
 
 std::pair<detail::device_backend::allocation, memory_kind> detail::device_backend::adopt(void* address, std::size_t)
 {
-    throw error(
-        errc::not_supported,
-        fmt::format(
-            "weftio: device {}: memory at {} cannot be adopted, its kernels see none but their own; take device::allocate",
-            name(), address));
+    throw error(errc::not_supported, fmt::format("weftio: device {}: memory at {} cannot be adopted, its kernels see "
+                                                 "none but their own; take device::allocate",
+                                                 name(), address));
 }
 
 void detail::device_backend::upload(const allocation& to, const void* from, std::size_t bytes)
@@ -221,9 +224,10 @@ std::shared_ptr<detail::copy_queue> detail::device_backend::make_copy_queue(std:
 {
     throw error(
         errc::not_supported,
-        fmt::format("weftio: device {}: no copy engine takes packets to memory of kind device, and none is needed: the CPU "
-                    "writes this device's memory; take memory_kind::cpu_device",
-                    name()));
+        fmt::format(
+            "weftio: device {}: no copy engine takes packets to memory of kind device, and none is needed: the CPU "
+            "writes this device's memory; take memory_kind::cpu_device",
+            name()));
 }
 
 int detail::device_backend::export_dma_buf(const allocation&, std::size_t)
@@ -234,7 +238,8 @@ int detail::device_backend::export_dma_buf(const allocation&, std::size_t)
 
 std::uint64_t detail::device_backend::buffer_id(const allocation&)
 {
-    throw error(errc::not_supported, fmt::format("weftio: device {}: its memory has no buffer ids; only a GPU's has", name()));
+    throw error(errc::not_supported,
+                fmt::format("weftio: device {}: its memory has no buffer ids; only a GPU's has", name()));
 }
 
 // memory
@@ -242,7 +247,8 @@ std::uint64_t detail::device_backend::buffer_id(const allocation&)
 void memory::upload(const void* from, std::size_t bytes)
 {
     if (bytes > bytes_)
-        throw error(errc::invalid_argument, fmt::format("weftio: device memory: {} bytes do not fit into {}", bytes, bytes_));
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: device memory: {} bytes do not fit into {}", bytes, bytes_));
     block_->owner->upload(block_->at, from, bytes);
 }
 
@@ -257,7 +263,8 @@ std::uint64_t memory::buffer_id() const
 }
 
 memory::memory(std::shared_ptr<const detail::memory_block> block)
-    : block_(std::move(block)), cpu_(block_->at.cpu), device_(block_->at.device), bytes_(block_->bytes), kind_(block_->kind)
+    : block_(std::move(block)), cpu_(block_->at.cpu), device_(block_->at.device), bytes_(block_->bytes),
+      kind_(block_->kind)
 {}
 
 // running_kernel
@@ -322,14 +329,16 @@ void running_kernel::watch(watch_options options)
 {
     if (options.period < std::chrono::milliseconds(1))
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: kernel {}: a watch period of {} ms; take 1 ms or more, 500 ms suits most", name_,
-                                options.period.count()));
+                    fmt::format("weftio: kernel {}: a watch period of {} ms; take 1 ms or more, 500 ms suits most",
+                                name_, options.period.count()));
     if (lines_.empty())
-        throw error(errc::invalid_argument, fmt::format("weftio: kernel {}: none of its arguments is a queue or a semaphore, "
-                                                        "so nothing would beat; pass the object itself",
-                                                        name_));
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: kernel {}: none of its arguments is a queue or a semaphore, "
+                                "so nothing would beat; pass the object itself",
+                                name_));
     const detail::signals_blocked for_its_thread;
-    watchdog_ = detail::make_shared_here<detail::watchdog>(name_, backend_, lines_, beats_at_launch_, std::move(options));
+    watchdog_ =
+        detail::make_shared_here<detail::watchdog>(name_, backend_, lines_, beats_at_launch_, std::move(options));
 }
 
 std::vector<queue_trace> running_kernel::traces() const
@@ -350,9 +359,10 @@ void running_kernel::end() noexcept
     watchdog_.reset();
     try {
         if (!backend_->wait_for(patience))
-            report(fmt::format("weftio: a kernel still runs {} s after it was asked to stop; it is left behind, and memory of "
-                               "its device is no longer given back; see that its waits look at the abort flag",
-                               patience.count()));
+            report(fmt::format(
+                "weftio: a kernel still runs {} s after it was asked to stop; it is left behind, and memory of "
+                "its device is no longer given back; see that its waits look at the abort flag",
+                patience.count()));
     } catch (const std::exception& fault) {
         if (!fault_thrown_)
             report(fault.what());
@@ -365,8 +375,9 @@ void running_kernel::end() noexcept
 device device::open(std::string_view spec)
 {
     if (const std::size_t zero = spec.find('\0'); zero != std::string_view::npos)
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: device: byte {} of the spec is 0; write cpu, opencl, opencl:N or cuda:N", zero));
+        throw error(
+            errc::invalid_argument,
+            fmt::format("weftio: device: byte {} of the spec is 0; write cpu, opencl, opencl:N or cuda:N", zero));
     const detail::signals_blocked for_its_threads; // those of an OpenCL platform too
     return device(open_backend(spec));
 }
@@ -385,8 +396,8 @@ memory device::adopt(void* address, std::size_t bytes) const
 {
     if (!address || bytes == 0)
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: device {}: {} bytes at {} are nothing to adopt; name memory that there is", name(),
-                                bytes, address));
+                    fmt::format("weftio: device {}: {} bytes at {} are nothing to adopt; name memory that there is",
+                                name(), bytes, address));
     auto block = std::make_shared<detail::memory_block>(backend_);
     block->adopted = true;
     block->bytes = bytes;
@@ -397,9 +408,10 @@ memory device::adopt(void* address, std::size_t bytes) const
 running_kernel device::launch_erased(const detail::launch_request& request) const
 {
     if (request.shape.blocks == 0 || request.shape.lanes == 0)
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: kernel {}: {} blocks of {} lanes are nothing to run; ask for 1 or more of each",
-                                request.name, request.shape.blocks, request.shape.lanes));
+        throw error(
+            errc::invalid_argument,
+            fmt::format("weftio: kernel {}: {} blocks of {} lanes are nothing to run; ask for 1 or more of each",
+                        request.name, request.shape.blocks, request.shape.lanes));
     for (const auto& line : request.lines)
         require_reach(request, *backend_, *line);
     for (weftio_dev_control* control : request.controls)

@@ -38,8 +38,8 @@ queue_trace trace_of(const lifeline& line)
             .block = weftio_load_relaxed_u32(&control.block),
             .function = function_name(weftio_load_relaxed_u32(&control.function)),
             .index = weftio_load_relaxed_u32(&control.index),
-            .status =
-                static_cast<std::int32_t>(weftio_load_relaxed_u32(reinterpret_cast<const std::uint32_t*>(&control.status)))};
+            .status = static_cast<std::int32_t>(
+                weftio_load_relaxed_u32(reinterpret_cast<const std::uint32_t*>(&control.status)))};
 }
 
 } // namespace
@@ -60,8 +60,8 @@ std::string text_of(const std::vector<queue_trace>& traces)
         if (trace.beats == 0)
             text += "; the kernel never touched it\n";
         else
-            text += fmt::format("; block {} was last in {} at index {}, status {}, {} beats\n", trace.block, trace.function,
-                                trace.index, trace.status, trace.beats);
+            text += fmt::format("; block {} was last in {} at index {}, status {}, {} beats\n", trace.block,
+                                trace.function, trace.index, trace.status, trace.beats);
     }
     return text;
 }
@@ -74,21 +74,23 @@ std::uint64_t beats_of(const std::vector<std::shared_ptr<lifeline>>& lines) noex
     return sum;
 }
 
-watchdog::watchdog(std::string name, std::shared_ptr<running_backend> kernel, std::vector<std::shared_ptr<lifeline>> lines,
-                   std::uint64_t beats_at_launch, watch_options options)
+watchdog::watchdog(std::string name, std::shared_ptr<running_backend> kernel,
+                   std::vector<std::shared_ptr<lifeline>> lines, std::uint64_t beats_at_launch, watch_options options)
     : name_(std::move(name)), kernel_(std::move(kernel)), lines_(std::move(lines)), options_(std::move(options)),
       beats_(beats_at_launch), started_(!kernel_->starts_late())
 {
-    constexpr std::chrono::milliseconds longest = std::chrono::hours(24 * 365); // in ns, and added to now, it must not overflow
+    constexpr std::chrono::milliseconds longest =
+        std::chrono::hours(24 * 365); // in ns, and added to now, it must not overflow
     options_.period = std::min(options_.period, longest);
     try {
         thread_ = std::thread([this] { run(); });
     } catch (const std::system_error& refusal) {
         throw error(
             errc::device_error,
-            fmt::format("weftio: kernel {}: no thread to watch it ({}); raise the limit (ulimit -u, or the pids limit of "
-                        "the container)",
-                        name_, refusal.what()));
+            fmt::format(
+                "weftio: kernel {}: no thread to watch it ({}); raise the limit (ulimit -u, or the pids limit of "
+                "the container)",
+                name_, refusal.what()));
     }
 }
 
@@ -181,7 +183,8 @@ void watchdog::report(bool ended)
             on_report(report);
     } catch (const std::exception& thrown) {
         log_or_lose(log_level::error, [&] {
-            return fmt::format("weftio: the callback of a watch threw an exception ({}); catch it there", thrown.what());
+            return fmt::format("weftio: the callback of a watch threw an exception ({}); catch it there",
+                               thrown.what());
         });
     } catch (...) { // nobody could catch it here
     }

@@ -22,15 +22,16 @@ void check(const eth_rxq_options& options)
 {
     if (!std::has_single_bit(options.packets) || options.packets < fewest_packets || options.packets > most_packets)
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: eth_rxq: packets is {}; it must be a power of two from {} to {}", options.packets,
-                                fewest_packets, most_packets));
+                    fmt::format("weftio: eth_rxq: packets is {}; it must be a power of two from {} to {}",
+                                options.packets, fewest_packets, most_packets));
     if (options.max_packet_bytes < smallest_slot || options.max_packet_bytes > largest_slot)
-        throw error(errc::invalid_argument, fmt::format("weftio: eth_rxq: max_packet_bytes is {}; a slot has {} to {} bytes",
-                                                        options.max_packet_bytes, smallest_slot, largest_slot));
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: eth_rxq: max_packet_bytes is {}; a slot has {} to {} bytes",
+                                options.max_packet_bytes, smallest_slot, largest_slot));
 }
 
-/// The next odd number of cache lines: first lines of slots that are an even number apart share half the sets of a cache, or
-/// fewer, while the others lie idle.
+/// The next odd number of cache lines: first lines of slots that are an even number apart share half the sets of a
+/// cache, or fewer, while the others lie idle.
 constexpr std::uint32_t odd_lines(std::uint32_t bytes)
 {
     return ((bytes + 63) / 64 | 1) * 64;
@@ -41,7 +42,8 @@ struct ring_layout {
     std::size_t entries, dbrec, bytes;
 
     explicit ring_layout(std::size_t packets)
-        : entries(packets * sizeof(weftio_cqe)), dbrec(entries + packets * sizeof(weftio_wqe_data_segment)), bytes(dbrec + 64)
+        : entries(packets * sizeof(weftio_cqe)), dbrec(entries + packets * sizeof(weftio_wqe_data_segment)),
+          bytes(dbrec + 64)
     {}
 };
 
@@ -64,13 +66,16 @@ class eth_rxq_life final : public detail::lifeline {
     /// Packets may be on their way out again, from where they lie.
     ~eth_rxq_life() override { nic_->let_go(std::move(slots_place_)); }
 
-    weftio_dev_control* control() const noexcept override { return static_cast<weftio_dev_control*>(control_.cpu_address()); }
+    weftio_dev_control* control() const noexcept override
+    {
+        return static_cast<weftio_dev_control*>(control_.cpu_address());
+    }
     const detail::device_backend& backend() const noexcept override { return where_.backend(); }
     std::string describe() const override;
     void quiesce() override;
 
-    /// Between turns of all engines, like began() and end(): takes a key for the slots, posts all of them, gives what the NIC
-    /// needs.
+    /// Between turns of all engines, like began() and end(): takes a key for the slots, posts all of them, gives what
+    /// the NIC needs.
     nic::rx_ring begin();
     /// Tells kernels where everything is, as queue `number`. Throws what an upload to the device throws.
     void announce(std::uint32_t number);
@@ -101,8 +106,8 @@ class eth_rxq_life final : public detail::lifeline {
     nic::rx_queue* queue_ = nullptr; ///< while the NIC uses this life; changes between two turns only
 };
 
-eth_rxq_life::eth_rxq_life(std::shared_ptr<nic::soft_port> nic, std::shared_ptr<const nic::home> home, const device& device,
-                           const eth_rxq_options& options)
+eth_rxq_life::eth_rxq_life(std::shared_ptr<nic::soft_port> nic, std::shared_ptr<const nic::home> home,
+                           const device& device, const eth_rxq_options& options)
     : nic_(std::move(nic)), home_(std::move(home)), where_(device), options_(options),
       slot_bytes_((options.max_packet_bytes + 63) / 64 * 64),
       stride_bytes_(odd_lines(nic::rx_ring::headroom_bytes + slot_bytes_)), layout_(options.packets),
@@ -351,12 +356,10 @@ void eth_rxq::move_to(unsigned engine)
         return moved;
     };
     if (!engines.keep_trying(try_once, std::chrono::seconds(1)))
-        throw error(
-            errc::in_use,
-            fmt::format(
-                "weftio: eth_rxq {}: engine {} of port {} has had no room for 1 s for packets on their way to the queue; let "
-                "kernels release packets of the queues there, and try again",
-                number(), engine, state_->nic->spec()));
+        throw error(errc::in_use, fmt::format("weftio: eth_rxq {}: engine {} of port {} has had no room for 1 s for "
+                                              "packets on their way to the queue; let "
+                                              "kernels release packets of the queues there, and try again",
+                                              number(), engine, state_->nic->spec()));
 }
 
 const std::shared_ptr<nic::soft_port>& eth_rxq::port_backend() const noexcept

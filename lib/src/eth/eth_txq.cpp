@@ -22,8 +22,8 @@ void check(const eth_txq_options& options)
 {
     if (!std::has_single_bit(options.entries) || options.entries < fewest_entries || options.entries > most_entries)
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: eth_txq: entries is {}; it must be a power of two from {} to {}", options.entries,
-                                fewest_entries, most_entries));
+                    fmt::format("weftio: eth_txq: entries is {}; it must be a power of two from {} to {}",
+                                options.entries, fewest_entries, most_entries));
     if (options.clock != detail::utc_clock::name)
         throw error(errc::invalid_argument,
                     fmt::format("weftio: eth_txq: clock \"{}\" is not the port's; this port schedules by \"{}\", take "
@@ -36,7 +36,8 @@ struct ring_layout {
     std::size_t completion, dbrec, doorbell, bytes;
 
     explicit ring_layout(std::size_t entries)
-        : completion(entries * WEFTIO_WQE_BLOCK_BYTES), dbrec(completion + 64), doorbell(dbrec + 64), bytes(doorbell + 64)
+        : completion(entries * WEFTIO_WQE_BLOCK_BYTES), dbrec(completion + 64), doorbell(dbrec + 64),
+          bytes(doorbell + 64)
     {}
 };
 
@@ -57,7 +58,10 @@ class eth_txq_life final : public detail::lifeline {
     eth_txq_life(std::shared_ptr<nic::soft_port> nic, std::shared_ptr<const nic::home> home, const device& device,
                  const eth_txq_options& options);
 
-    weftio_dev_control* control() const noexcept override { return static_cast<weftio_dev_control*>(control_.cpu_address()); }
+    weftio_dev_control* control() const noexcept override
+    {
+        return static_cast<weftio_dev_control*>(control_.cpu_address());
+    }
     const detail::device_backend& backend() const noexcept override { return where_.backend(); }
     std::string describe() const override;
     void quiesce() override;
@@ -84,8 +88,8 @@ class eth_txq_life final : public detail::lifeline {
     nic::tx_queue* queue_ = nullptr; ///< while the NIC uses this life; changes between two turns only
 };
 
-eth_txq_life::eth_txq_life(std::shared_ptr<nic::soft_port> nic, std::shared_ptr<const nic::home> home, const device& device,
-                           const eth_txq_options& options)
+eth_txq_life::eth_txq_life(std::shared_ptr<nic::soft_port> nic, std::shared_ptr<const nic::home> home,
+                           const device& device, const eth_txq_options& options)
     : nic_(std::move(nic)), home_(std::move(home)), where_(device), options_(options), layout_(options.entries),
       ring_(device.allocate(layout_.bytes, memory_kind::cpu_device)),
       filled_(device.allocate(options.entries / 8, memory_kind::device)),
@@ -96,7 +100,8 @@ eth_txq_life::eth_txq_life(std::shared_ptr<nic::soft_port> nic, std::shared_ptr<
 nic::tx_ring eth_txq_life::begin() const
 {
     void* base = ring_.cpu_address();
-    for (std::uint32_t slot = 0; slot < options_.entries; ++slot) // no entry carries the index that its slot would first have
+    for (std::uint32_t slot = 0; slot < options_.entries;
+         ++slot) // no entry carries the index that its slot would first have
         *at<std::uint32_t>(base, std::size_t{slot} * WEFTIO_WQE_BLOCK_BYTES) =
             weftio_swap32((slot + options_.entries) << 8 & 0xffff00u);
     // A completion that says the entry before the first is done.
@@ -217,7 +222,8 @@ struct eth_txq::state {
     }
     class pausing;
     void move_to(unsigned engine);
-    /// The queue object stays where it is until the destructor removes it; its counters and events may be read at any time.
+    /// The queue object stays where it is until the destructor removes it; its counters and events may be read at any
+    /// time.
     nic::tx_queue& queue() const { return *queue_; }
 
     std::shared_ptr<nic::soft_port> nic;
@@ -274,8 +280,9 @@ void eth_txq::state::move_to(unsigned engine)
     if (!engines.keep_trying(try_once, std::chrono::seconds(1)))
         throw error(
             errc::in_use,
-            fmt::format("weftio: eth_txq {}: port {} still holds frames of this queue after 1 s; try again when they have gone",
-                        number, nic->spec()));
+            fmt::format(
+                "weftio: eth_txq {}: port {} still holds frames of this queue after 1 s; try again when they have gone",
+                number, nic->spec()));
 }
 
 eth_txq::eth_txq(const port& port, const device& device, eth_txq_options options)
@@ -378,17 +385,19 @@ void eth_txq::reset()
     if (state_->nic->gone())
         throw error(
             errc::closed,
-            fmt::format("weftio: eth_txq {}: port {} is gone, its device or its interface was removed; close the queue and the "
-                        "port, and open them again",
-                        number(), state_->nic->spec()));
+            fmt::format(
+                "weftio: eth_txq {}: port {} is gone, its device or its interface was removed; close the queue and the "
+                "port, and open them again",
+                number(), state_->nic->spec()));
     std::scoped_lock one_at_a_time(state_->changing);
     state_->stop();
     if (!state_->drain())
         throw error(
             errc::in_use,
-            fmt::format("weftio: eth_txq {}: port {} still holds frames of this queue after 1 s; try again, or close the "
-                        "queue",
-                        number(), state_->nic->spec()));
+            fmt::format(
+                "weftio: eth_txq {}: port {} still holds frames of this queue after 1 s; try again, or close the "
+                "queue",
+                number(), state_->nic->spec()));
     auto next = detail::make_shared_here<eth_txq_life>(state_->nic, state_->home, state_->where, state_->options);
     auto ring = next->begin();
     next->announce(number()); // what can fail comes first
@@ -430,9 +439,9 @@ void progress_engine::attach(const eth_txq& queue, callbacks callbacks)
 {
     auto held = std::make_unique<attachment::hold>();
     if (queue.state_->attached.exchange(true))
-        throw error(
-            errc::in_use,
-            fmt::format("weftio: eth_txq {}: already attached to a progress_engine; a queue belongs to one", queue.number()));
+        throw error(errc::in_use,
+                    fmt::format("weftio: eth_txq {}: already attached to a progress_engine; a queue belongs to one",
+                                queue.number()));
     held->queue = queue.state_;
     attached_.push_back({std::move(held), std::move(callbacks)});
 }
@@ -447,13 +456,15 @@ std::string words_of(const nic::send_event& event, const nic::soft_port& nic)
     const unsigned mtu = nic.device().mtu();
     switch (event.reason) {
         case nic::refusal::too_long:
-            return fmt::format("{}: it has at least {} bytes, and {} are the most with an MTU of {}, 4 more with each of up to "
-                               "two VLAN tags; send shorter frames, or raise the MTU of both ends of the link",
-                               reason, event.detail, mtu + ethernet_bytes, mtu);
+            return fmt::format(
+                "{}: it has at least {} bytes, and {} are the most with an MTU of {}, 4 more with each of up to "
+                "two VLAN tags; send shorter frames, or raise the MTU of both ends of the link",
+                reason, event.detail, mtu + ethernet_bytes, mtu);
         case nic::refusal::link_down:
-            return fmt::format("{}: the interface of port {} is down, or its peer is; bring them up with \"ip link set NAME "
-                               "up\", then reset the queue",
-                               reason, nic.spec());
+            return fmt::format(
+                "{}: the interface of port {} is down, or its peer is; bring them up with \"ip link set NAME "
+                "up\", then reset the queue",
+                reason, nic.spec());
         case nic::refusal::file_failed:
             return fmt::format("{}: {}; the file of port {} ends with the last frame that was sent", reason,
                                std::strerror(static_cast<int>(event.detail)), nic.spec());
@@ -475,8 +486,8 @@ unsigned progress_engine::attachment::report()
             call.on_error({.queue = number,
                            .position = event.position,
                            .syndrome = nic::syndrome_of(event.reason),
-                           .text = fmt::format("weftio: eth_txq {}: entry at position {} failed: {}", number, event.position,
-                                               words_of(event, *held->queue->nic)),
+                           .text = fmt::format("weftio: eth_txq {}: entry at position {} failed: {}", number,
+                                               event.position, words_of(event, *held->queue->nic)),
                            .time_ns = event.time_ns});
         }
     }

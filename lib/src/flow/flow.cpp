@@ -39,8 +39,8 @@ flow::flow(const port& port, const flow_match& match, const flow_action& action,
         rule->priority = priority;
         rule->sequence = sequence;
     }
-    state_.reset(
-        new state{port.share(), std::move(rules)}); // before the rules are in force: nothing has to be undone when this throws
+    state_.reset(new state{
+        port.share(), std::move(rules)}); // before the rules are in force: nothing has to be undone when this throws
     nic.engines().between_all_turns([&] {
         for (unsigned engine = 0; engine < nic.engines().count(); ++engine)
             nic.receiver(engine).rules().add(state_->rules[engine]);

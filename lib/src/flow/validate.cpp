@@ -29,13 +29,15 @@ void check_prefix(const char* field, const std::optional<Prefix>& prefix)
         return;
     constexpr std::size_t bits = sizeof(prefix->address) * 8;
     if (prefix->length > bits)
-        refuse(fmt::format("{}: prefix length {} is longer than the address; give 0 to {}", field, prefix->length, bits));
+        refuse(
+            fmt::format("{}: prefix length {} is longer than the address; give 0 to {}", field, prefix->length, bits));
 }
 
 void check_range(const char* field, const std::optional<port_range>& range)
 {
     if (range && range->last < range->first)
-        refuse(fmt::format("{}: the range {} to {} ends before it starts; swap the two", field, range->first, range->last));
+        refuse(fmt::format("{}: the range {} to {} ends before it starts; swap the two", field, range->first,
+                           range->last));
 }
 
 void check_family(const flow_match& match)
@@ -44,7 +46,8 @@ void check_family(const flow_match& match)
     const bool ipv6 = match.ipv6_source || match.ipv6_destination;
     if (ipv4 && ipv6)
         refuse("no packet has both IPv4 and IPv6 addresses; make one rule for each");
-    if (match.ether_type && ((ipv4 && *match.ether_type != ether_type_ipv4) || (ipv6 && *match.ether_type != ether_type_ipv6)))
+    if (match.ether_type &&
+        ((ipv4 && *match.ether_type != ether_type_ipv4) || (ipv6 && *match.ether_type != ether_type_ipv6)))
         refuse(fmt::format("ether_type {:#06x} does not carry {} addresses; leave ether_type out", *match.ether_type,
                            ipv4 ? "IPv4" : "IPv6"));
 }
@@ -91,14 +94,16 @@ void validate(const flow_action& action, const nic::soft_port& port)
     if (most > 0 && action.queues.empty())
         refuse("the action names no queue; name at least one");
     if (action.queues.size() > most)
-        refuse(fmt::format("the action names {} queues, and one of its kind takes at most {}", action.queues.size(), most));
+        refuse(fmt::format("the action names {} queues, and one of its kind takes at most {}", action.queues.size(),
+                           most));
     for (const eth_rxq* queue : action.queues) {
         if (queue == nullptr)
             refuse("the action names a null queue; name an eth_rxq of this port");
         if (!*queue)
             refuse("the action names an eth_rxq that has been moved from; name the one that it was moved to");
         if (queue->port_backend().get() != &port)
-            refuse(fmt::format("queue {} belongs to another port; make the rule on the queue's own port", queue->number()));
+            refuse(fmt::format("queue {} belongs to another port; make the rule on the queue's own port",
+                               queue->number()));
     }
 }
 

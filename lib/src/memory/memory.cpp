@@ -72,8 +72,9 @@ constexpr std::uint32_t longest_buffer = 0xffffffc0; // the last multiple of 64
 buf_arr_options checked(buf_arr_options options)
 {
     if (options.count == 0 || options.buffer_bytes == 0)
-        throw error(errc::invalid_argument, fmt::format("weftio: buf_arr: {} buffers of {} bytes; both must be at least 1",
-                                                        options.count, options.buffer_bytes));
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: buf_arr: {} buffers of {} bytes; both must be at least 1", options.count,
+                                options.buffer_bytes));
     if (options.stride_bytes == 0 && options.buffer_bytes > longest_buffer)
         throw error(errc::invalid_argument, fmt::format("weftio: buf_arr: buffers of {} bytes; one has at most {}",
                                                         options.buffer_bytes, longest_buffer));

@@ -44,9 +44,9 @@ struct capture_head {
     std::uint32_t word(std::size_t at) const { return swapped ? __builtin_bswap32(words[at]) : words[at]; }
 };
 
-/// Walks a pcapng file block by block, its first 12 bytes in hand: type, length, and what the block begins with. Ends when
-/// `wants_more(type, first word of the block)` is false. Returns false at a block that the file ends inside, or that cannot be
-/// one.
+/// Walks a pcapng file block by block, its first 12 bytes in hand: type, length, and what the block begins with. Ends
+/// when `wants_more(type, first word of the block)` is false. Returns false at a block that the file ends inside, or
+/// that cannot be one.
 template <class WantsMore>
 bool walk_blocks(std::FILE* in, off_t file_bytes, WantsMore&& wants_more)
 {
@@ -117,21 +117,23 @@ void require_capture(std::string_view spec, const std::string& path)
     struct stat status {};
     const char* what = stat(path.c_str(), &status) == 0 ? irregular(status) : nullptr;
     if (what)
-        throw error(errc::invalid_argument, fmt::format("weftio: port {}: {} is {}; name a capture file", spec, path, what));
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: port {}: {} is {}; name a capture file", spec, path, what));
     file in(std::fopen(path.c_str(), "rb"));
     if (!in)
         throw error(
             errno == EACCES ? errc::permission_denied : errc::not_found,
-            fmt::format("weftio: port {}: cannot read {}: {}; name an existing capture, or pcap:builtin for the built-in one",
-                        spec, path, std::strerror(errno)));
+            fmt::format(
+                "weftio: port {}: cannot read {}: {}; name an existing capture, or pcap:builtin for the built-in one",
+                spec, path, std::strerror(errno)));
     capture_head head;
     std::size_t got = std::fread(head.words.data(), 1, sizeof head.words, in.get());
     if (got >= 4 && head.words[0] == magic_pcapng)
         return require_ethernet(spec, path, pcapng_link_type(in.get(), status.st_size));
     if (got < sizeof head.words || !head.classic())
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: port {}: {} is no pcap or pcapng capture ({}); check it with \"capinfos {}\"", spec,
-                                path, got < sizeof head.words ? "too short" : "unknown magic number", path));
+                    fmt::format("weftio: port {}: {} is no pcap or pcapng capture ({}); check it with \"capinfos {}\"",
+                                spec, path, got < sizeof head.words ? "too short" : "unknown magic number", path));
     require_ethernet(spec, path, head.word(5) & 0xffff);
 }
 
@@ -140,7 +142,8 @@ bool capture_is_damaged(const std::string& path)
     file in(std::fopen(path.c_str(), "rb"));
     struct stat status {};
     capture_head head;
-    if (!in || fstat(fileno(in.get()), &status) != 0 || std::fread(head.words.data(), sizeof head.words, 1, in.get()) != 1)
+    if (!in || fstat(fileno(in.get()), &status) != 0 ||
+        std::fread(head.words.data(), sizeof head.words, 1, in.get()) != 1)
         return false;
     if (head.words[0] == magic_pcapng)
         return !walk_blocks(in.get(), status.st_size, [](std::uint32_t, std::uint32_t) { return true; });

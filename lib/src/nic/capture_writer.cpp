@@ -78,8 +78,8 @@ std::uint16_t capture_writer::write(rte_mbuf** frames, std::uint16_t count) noex
         const std::uint16_t wanted = std::min<std::uint16_t>(count - taken, batch);
         for (std::uint16_t at = 0; at < wanted; ++at) {
             const rte_mbuf& frame = *frames[taken + at]; // send queues make mbufs of one segment
-            heads[at] = {static_cast<std::uint32_t>(now_ns / 1'000'000'000), static_cast<std::uint32_t>(now_ns % 1'000'000'000),
-                         frame.data_len, frame.data_len};
+            heads[at] = {static_cast<std::uint32_t>(now_ns / 1'000'000'000),
+                         static_cast<std::uint32_t>(now_ns % 1'000'000'000), frame.data_len, frame.data_len};
             vectors[2 * at] = {&heads[at], sizeof heads[at]};
             vectors[2 * at + 1] = {rte_pktmbuf_mtod(&frame, void*), frame.data_len};
         }

@@ -9,8 +9,8 @@ struct rte_mbuf;
 
 namespace weftio::nic {
 
-/// A pcap file with nanosecond timestamps. DPDK's net_pcap ignores write errors and reports such frames as sent, so the engine
-/// writes the file itself.
+/// A pcap file with nanosecond timestamps. DPDK's net_pcap ignores write errors and reports such frames as sent, so the
+/// engine writes the file itself.
 ///
 /// - Threads: one writes. After a failure the file ends with its last whole frame and takes no more.
 class capture_writer {
@@ -22,8 +22,8 @@ class capture_writer {
     capture_writer& operator=(const capture_writer&) = delete;
     ~capture_writer();
 
-    /// Writes frames and frees their mbufs, in order, until one cannot be written. Blocks as long as the file does. Returns how
-    /// many it took.
+    /// Writes frames and frees their mbufs, in order, until one cannot be written. Blocks as long as the file does.
+    /// Returns how many it took.
     std::uint16_t write(rte_mbuf** frames, std::uint16_t count) noexcept;
     /// errno of the write that failed; 0: none.
     int failure() const noexcept { return failure_; }

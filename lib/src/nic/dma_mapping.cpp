@@ -61,15 +61,16 @@ void forget(std::uintptr_t begin, piece& piece) noexcept
 
 [[noreturn]] void refuse(std::uintptr_t begin, std::uintptr_t end, const char* what)
 {
-    throw error(errc::not_supported, fmt::format("weftio: memory of {} bytes at {}: {} ({})", end - begin, address(begin), what,
-                                                 rte_strerror(rte_errno)));
+    throw error(errc::not_supported, fmt::format("weftio: memory of {} bytes at {}: {} ({})", end - begin,
+                                                 address(begin), what, rte_strerror(rte_errno)));
 }
 
 /// A piece for these pages, which no other has any of.
 std::map<std::uintptr_t, piece>::iterator make_piece(std::uintptr_t begin, std::uintptr_t end)
 {
     // The page size that DPDK is told is that of its own table; the IOMMU takes pages as they are.
-    const std::uintptr_t page = (begin | end) % large_page == 0 ? large_page : static_cast<std::uintptr_t>(getpagesize());
+    const std::uintptr_t page =
+        (begin | end) % large_page == 0 ? large_page : static_cast<std::uintptr_t>(getpagesize());
     auto made = pieces.insert({begin, {.end = end}}).first;
     if (rte_extmem_register(address(begin), end - begin, nullptr, 0, page) == 0)
         return made;
@@ -83,8 +84,8 @@ dma_mapping::dma_mapping(rte_device& device, const std::byte* begin, std::size_t
 {
     const auto page = static_cast<std::uintptr_t>(getpagesize());
     const auto first = reinterpret_cast<std::uintptr_t>(begin), end = first + bytes;
-    // A page that other memory has a part of is a piece of its own: it stays mapped as long as any of it is in use, and what
-    // lies beside it does not.
+    // A page that other memory has a part of is a piece of its own: it stays mapped as long as any of it is in use, and
+    // what lies beside it does not.
     std::uintptr_t inner_begin = (first + page - 1) / page * page, inner_end = end / page * page;
     std::scoped_lock lock(pieces_mutex);
     try {
@@ -111,7 +112,8 @@ void dma_mapping::cover(rte_device& device, std::uintptr_t begin, std::uintptr_t
 {
     while (begin < end) {
         auto behind = pieces.upper_bound(begin);
-        auto found = behind != pieces.begin() && std::prev(behind)->second.end > begin ? std::prev(behind) : pieces.end();
+        auto found =
+            behind != pieces.begin() && std::prev(behind)->second.end > begin ? std::prev(behind) : pieces.end();
         if (found == pieces.end())
             found = make_piece(begin, behind == pieces.end() ? end : std::min(end, behind->first));
         auto& [start, piece] = *found;
@@ -141,7 +143,8 @@ void forget_device(const rte_device& device) noexcept
         auto found = std::find(piece.devices.begin(), piece.devices.end(), &device);
         if (found == piece.devices.end())
             continue;
-        if (piece.devices.size() == 1 && is_there(*found)) // devices behind one IOMMU share a mapping: the last one ends it
+        if (piece.devices.size() == 1 &&
+            is_there(*found)) // devices behind one IOMMU share a mapping: the last one ends it
             rte_dev_dma_unmap(*found, address(begin), begin, piece.end - begin);
         piece.devices.erase(found);
     }

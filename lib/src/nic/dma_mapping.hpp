@@ -11,8 +11,8 @@ namespace weftio::nic {
 
 /// Lets a device read and write bytes at their virtual addresses, while this lives. For devices behind an IOMMU.
 ///
-/// Whole pages are mapped, and what is mapped already is shared: mappings of one arena cost the kernel one. DPDK registers some
-/// 100 pieces of memory, and vfio maps 256 (22.11).
+/// Whole pages are mapped, and what is mapped already is shared: mappings of one arena cost the kernel one. DPDK
+/// registers some 100 pieces of memory, and vfio maps 256 (22.11).
 ///
 /// - Ownership: the bytes must stay while this lives. The device may go earlier: see forget_device().
 /// - Threads: any.

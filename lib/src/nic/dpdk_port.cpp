@@ -62,8 +62,9 @@ std::uint32_t ring_frame_bytes(const std::string& arguments)
     constexpr std::string_view key = "framesz=";
     const std::size_t at = arguments.find(key);
     const unsigned long bytes = at == std::string::npos ? 0 : std::strtoul(&arguments[at + key.size()], nullptr, 10);
-    return bytes > ring_header_bytes + tagged_header_bytes + 1 && bytes <= UINT16_MAX ? static_cast<std::uint32_t>(bytes)
-                                                                                      : 2048;
+    return bytes > ring_header_bytes + tagged_header_bytes + 1 && bytes <= UINT16_MAX
+               ? static_cast<std::uint32_t>(bytes)
+               : 2048;
 }
 
 /// Drivers start with 1500, whatever the interface has.
@@ -101,8 +102,9 @@ unsigned next_pool_number()
     return number;
 }
 
-/// A pool for AF_XDP: an object is a page, all told. Linux lets such a socket fill only as many different buffers as its memory
-/// has pages, and then nothing arrives any more (seen on 6.18 with DPDK 22.11). nullptr, and rte_errno, without memory.
+/// A pool for AF_XDP: an object is a page, all told. Linux lets such a socket fill only as many different buffers as
+/// its memory has pages, and then nothing arrives any more (seen on 6.18 with DPDK 22.11). nullptr, and rte_errno,
+/// without memory.
 rte_mempool* make_paged_pool(const std::string& name, unsigned mbufs, int socket)
 {
     const unsigned object_bytes = static_cast<unsigned>(sysconf(_SC_PAGESIZE)) - RTE_CACHE_LINE_SIZE;
@@ -111,9 +113,11 @@ rte_mempool* make_paged_pool(const std::string& name, unsigned mbufs, int socket
     if (!pool)
         return nullptr;
     rte_pktmbuf_pool_private room{};
-    room.mbuf_data_room_size = static_cast<std::uint16_t>(std::min<std::size_t>(object_bytes - sizeof(rte_mbuf), UINT16_MAX));
+    room.mbuf_data_room_size =
+        static_cast<std::uint16_t>(std::min<std::size_t>(object_bytes - sizeof(rte_mbuf), UINT16_MAX));
     rte_pktmbuf_pool_init(pool, &room);
-    if (rte_mempool_set_ops_byname(pool, rte_mbuf_best_mempool_ops(), nullptr) != 0 || rte_mempool_populate_default(pool) < 0) {
+    if (rte_mempool_set_ops_byname(pool, rte_mbuf_best_mempool_ops(), nullptr) != 0 ||
+        rte_mempool_populate_default(pool) < 0) {
         rte_mempool_free(pool);
         return nullptr;
     }
@@ -145,10 +149,11 @@ errc code_of(int negative_errno)
 
 [[noreturn]] void fail(std::string_view spec, std::string_view what, int result)
 {
-    throw error(code_of(result),
-                fmt::format("weftio: port {}: {} failed ({}; DPDK said: {}); check the words after the driver's name and "
-                            "what the driver needs",
-                            spec, what, rte_strerror(-result), detail::driver_words()));
+    throw error(
+        code_of(result),
+        fmt::format("weftio: port {}: {} failed ({}; DPDK said: {}); check the words after the driver's name and "
+                    "what the driver needs",
+                    spec, what, rte_strerror(-result), detail::driver_words()));
 }
 
 void require_queues(std::string_view spec, const rte_eth_dev_info& info, unsigned queues)
@@ -156,13 +161,15 @@ void require_queues(std::string_view spec, const rte_eth_dev_info& info, unsigne
     if (queues > info.max_rx_queues || queues > info.max_tx_queues)
         throw error(
             errc::not_supported,
-            fmt::format("weftio: port {}: engines is {}, and {} has {} receive and {} send queues here, of which each engine "
-                        "needs one; open it with fewer engines, or with more queues (net_af_packet: qpairs={}, net_af_xdp: "
-                        "queue_count={})",
-                        spec, queues, info.driver_name, info.max_rx_queues, info.max_tx_queues, queues, queues));
+            fmt::format(
+                "weftio: port {}: engines is {}, and {} has {} receive and {} send queues here, of which each engine "
+                "needs one; open it with fewer engines, or with more queues (net_af_packet: qpairs={}, net_af_xdp: "
+                "queue_count={})",
+                spec, queues, info.driver_name, info.max_rx_queues, info.max_tx_queues, queues, queues));
 }
 
-/// EAL says -EFAULT for a name that belongs to no driver, and -1, which looks like EPERM, for whatever a driver refused.
+/// EAL says -EFAULT for a name that belongs to no driver, and -1, which looks like EPERM, for whatever a driver
+/// refused.
 int meaning_of(int attach_result)
 {
     if (attach_result == -EFAULT)
@@ -208,9 +215,10 @@ try {
         return;
     }
     detail::log_or_lose(log_level::warning, [&] {
-        return fmt::format("weftio: device {} is closed, and somebody still holds {} mbufs of pool {}; it is kept until they "
-                           "come back",
-                           device, rte_mempool_in_use_count(pool), pool->name);
+        return fmt::format(
+            "weftio: device {} is closed, and somebody still holds {} mbufs of pool {}; it is kept until they "
+            "come back",
+            device, rte_mempool_in_use_count(pool), pool->name);
     });
     leftover_place place;
     place.push_back(std::make_unique<lent_pool>(pool));
@@ -242,8 +250,8 @@ dpdk_port::dpdk_port(std::string_view spec, const port_spec& parsed, const port_
                     throw;
             }
         } while (std::exchange(comes_back_, false));
-        detail::log(log_level::warning, fmt::format("weftio: port {}: {} is not to be had; trying {}", spec, candidate.device,
-                                                    (&candidate)[1].device));
+        detail::log(log_level::warning, fmt::format("weftio: port {}: {} is not to be had; trying {}", spec,
+                                                    candidate.device, (&candidate)[1].device));
     }
 }
 
@@ -275,9 +283,10 @@ void dpdk_port::probe(std::string_view spec, const port_candidate& candidate)
 void dpdk_port::claim(std::string_view spec)
 {
     if (!claim_.take(id_))
-        throw error(errc::in_use, fmt::format("weftio: port {}: {} is already open in a Weftio port; close that port first, or "
-                                              "name another device",
-                                              spec, device_));
+        throw error(errc::in_use,
+                    fmt::format("weftio: port {}: {} is already open in a Weftio port; close that port first, or "
+                                "name another device",
+                                spec, device_));
 }
 
 void dpdk_port::configure(std::string_view spec, const port_options& options)
@@ -295,8 +304,8 @@ void dpdk_port::configure(std::string_view spec, const port_options& options)
     make_pools(spec, info);
 
     rte_eth_conf configuration{};
-    configuration.rxmode.offloads =
-        info.rx_offload_capa & (RTE_ETH_RX_OFFLOAD_CHECKSUM | RTE_ETH_RX_OFFLOAD_TIMESTAMP | RTE_ETH_RX_OFFLOAD_SCATTER);
+    configuration.rxmode.offloads = info.rx_offload_capa & (RTE_ETH_RX_OFFLOAD_CHECKSUM | RTE_ETH_RX_OFFLOAD_TIMESTAMP |
+                                                            RTE_ETH_RX_OFFLOAD_SCATTER);
     if (std::uint64_t spread_by = info.flow_type_rss_offloads & (RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP);
         queue_count_ > 1 && spread_by != 0) {
         configuration.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
@@ -328,14 +337,16 @@ void dpdk_port::find_reach(const rte_eth_dev_info& info) noexcept
 {
     constexpr std::array<std::string_view, 2> stand_before_others{"net_bonding", "net_failsafe"};
     if (std::string_view(rte_bus_name(rte_dev_bus(info.device))) == "vdev") {
-        lends_ = std::find(stand_before_others.begin(), stand_before_others.end(), driver_) == stand_before_others.end();
+        lends_ =
+            std::find(stand_before_others.begin(), stand_before_others.end(), driver_) == stand_before_others.end();
         return;
     }
     dma_ = info.device;
     lends_ = rte_eal_iova_mode() == RTE_IOVA_VA; // else physical addresses, and pages are scattered
 }
 
-/// Copies count as sent once the driver has them. Drivers that cannot be asked get the time that a ring of frames takes.
+/// Copies count as sent once the driver has them. Drivers that cannot be asked get the time that a ring of frames
+/// takes.
 void dpdk_port::wait_for_copies() const noexcept
 {
     const auto end = std::chrono::steady_clock::now() + (lends_ ? 1000ms : 100ms);
@@ -356,9 +367,10 @@ void dpdk_port::make_pools(std::string_view spec, const rte_eth_dev_info& info)
     const unsigned mbufs = of_all(lends ? few : pool_mbufs, queue_count_);
     const unsigned number = next_pool_number();
     const std::string name = fmt::format("weftio_rx_{}", number);
-    pool_ = driver_ == "net_af_xdp" ? make_paged_pool(name, mbufs, socket)
-                                    : rte_pktmbuf_pool_create(name.c_str(), mbufs, pool_cache, 0,
-                                                              static_cast<std::uint16_t>(RTE_PKTMBUF_HEADROOM + room), socket);
+    pool_ = driver_ == "net_af_xdp"
+                ? make_paged_pool(name, mbufs, socket)
+                : rte_pktmbuf_pool_create(name.c_str(), mbufs, pool_cache, 0,
+                                          static_cast<std::uint16_t>(RTE_PKTMBUF_HEADROOM + room), socket);
     copies_ = rte_pktmbuf_pool_create(fmt::format("weftio_copy_{}", number).c_str(),
                                       of_all(dma_ ? nic_copy_mbufs : copy_mbufs, queue_count_), 0, 0,
                                       copy_bytes + RTE_PKTMBUF_HEADROOM, socket);
@@ -376,15 +388,16 @@ void dpdk_port::make_queues(std::string_view spec)
     for (std::uint16_t queue = 0; queue < queue_count_; ++queue) {
         if (int result = make_receive_queue(queue, rx); result != 0)
             fail(spec, "making the driver's receive queue", result);
-        if (int result = rte_eth_tx_queue_setup(id_, queue, tx, static_cast<unsigned>(SOCKET_ID_ANY), nullptr); result != 0)
+        if (int result = rte_eth_tx_queue_setup(id_, queue, tx, static_cast<unsigned>(SOCKET_ID_ANY), nullptr);
+            result != 0)
             fail(spec, "making the driver's send queue", result);
     }
 }
 
-/// DPDK 22.11's af_xdp never deletes its UMEM, whose socket keeps the interface's queue, nor all of its BPF objects: what comes
-/// into being here is remembered. Once they are closed the kernel lets go of the queue in its own time, and another port may ask
-/// for it too early. That is not tried again with the same device: a driver that has failed goes on in its fill ring where it was,
-/// and the kernel begins at the start.
+/// DPDK 22.11's af_xdp never deletes its UMEM, whose socket keeps the interface's queue, nor all of its BPF objects:
+/// what comes into being here is remembered. Once they are closed the kernel lets go of the queue in its own time, and
+/// another port may ask for it too early. That is not tried again with the same device: a driver that has failed goes
+/// on in its fill ring where it was, and the kernel begins at the start.
 int dpdk_port::make_receive_queue(std::uint16_t queue, std::uint16_t entries)
 {
     rte_mempool* pool = lending_pools_.empty() ? pool_ : lending_pools_[queue]->mempool();
@@ -409,8 +422,8 @@ int dpdk_port::make_receive_queue(std::uint16_t queue, std::uint16_t entries)
     xdp_objects_.reserve(xdp_objects_.size() + now.capacity());
     const int result = make();
     list_xdp_objects(now);
-    std::erase_if(now,
-                  [&](const xdp_object& object) { return std::find(before.begin(), before.end(), object) != before.end(); });
+    std::erase_if(
+        now, [&](const xdp_object& object) { return std::find(before.begin(), before.end(), object) != before.end(); });
     xdp_objects_.insert(xdp_objects_.end(), now.begin(), now.end());
     comes_back_ = result != 0 && ours_ && known.contains(info.if_index);
     if (result == 0 && queue + 1 == queue_count_)

@@ -47,9 +47,10 @@ interface_lock::interface_lock(std::string_view spec, const std::string& interfa
     if (socket_ < 0)
         throw error(
             errc::in_use,
-            fmt::format("weftio: port {}: interface {} is already open in a Weftio port ({}); close that port first, or "
-                        "name another interface",
-                        spec, interface, std::strerror(reason)));
+            fmt::format(
+                "weftio: port {}: interface {} is already open in a Weftio port ({}); close that port first, or "
+                "name another interface",
+                spec, interface, std::strerror(reason)));
 }
 
 interface_lock& interface_lock::operator=(interface_lock&& other) noexcept

@@ -6,8 +6,8 @@
 
 namespace weftio::nic {
 
-/// Holds an interface against other ports, of this and of other processes in the same network namespace. The kernel lets go
-/// when the process dies, however it dies: the lock is the name of an abstract Unix socket.
+/// Holds an interface against other ports, of this and of other processes in the same network namespace. The kernel
+/// lets go when the process dies, however it dies: the lock is the name of an abstract Unix socket.
 class interface_lock {
  public:
     interface_lock() = default;

@@ -14,8 +14,8 @@ namespace weftio::nic {
 
 namespace {
 
-/// By port number. DPDK (22.11) keeps what is registered with a port when that is removed, and calls it for the next one with the
-/// number: so it gets nothing that could end.
+/// By port number. DPDK (22.11) keeps what is registered with a port when that is removed, and calls it for the next
+/// one with the number: so it gets nothing that could end.
 using removal_counts = std::array<std::atomic<std::uint32_t>, RTE_MAX_ETHPORTS>;
 
 int hear(std::uint16_t port, rte_eth_event_type, void*, void*)

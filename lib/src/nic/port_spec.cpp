@@ -26,12 +26,13 @@ namespace weftio::nic {
 
 namespace {
 
-constexpr std::string_view known_forms = "pcap:FILE, pcap:rx=FILE,tx=FILE, pcap:builtin, iface:NAME, tap:NAME, loopback, null, "
-                                         "a PCI address, or DPDK devargs such as "
-                                         "net_null0,size=64";
+constexpr std::string_view known_forms =
+    "pcap:FILE, pcap:rx=FILE,tx=FILE, pcap:builtin, iface:NAME, tap:NAME, loopback, null, "
+    "a PCI address, or DPDK devargs such as "
+    "net_null0,size=64";
 
-/// DPDK wants every virtual device to have a name of its own. Short, because net_ring puts more in front of it and has 28
-/// characters for all.
+/// DPDK wants every virtual device to have a name of its own. Short, because net_ring puts more in front of it and has
+/// 28 characters for all.
 std::string device_name(std::string_view driver)
 {
     static std::atomic<unsigned> made{0};
@@ -79,14 +80,15 @@ void require_raw_sockets(std::string_view spec)
     if (socket < 0)
         throw error(
             errc::permission_denied,
-            fmt::format("weftio: port {}: raw sockets are refused ({}); run as root, or give the program the capability with "
-                        "\"setcap cap_net_raw,cap_net_admin+ep PROGRAM\"",
-                        spec, std::strerror(errno)));
+            fmt::format(
+                "weftio: port {}: raw sockets are refused ({}); run as root, or give the program the capability with "
+                "\"setcap cap_net_raw,cap_net_admin+ep PROGRAM\"",
+                spec, std::strerror(errno)));
     close(socket);
 }
 
-/// Of a frame in the rings of AF_PACKET, so that packets of `mtu` bytes fit with their headers: a power of two that divides a
-/// block. One of 16 KiB holds the longest frame that Weftio sends.
+/// Of a frame in the rings of AF_PACKET, so that packets of `mtu` bytes fit with their headers: a power of two that
+/// divides a block. One of 16 KiB holds the longest frame that Weftio sends.
 std::uint32_t ring_frame_for(std::uint32_t mtu)
 {
     constexpr std::uint32_t headers = 128, shortest = 2048, longest = 16384;
@@ -95,21 +97,25 @@ std::uint32_t ring_frame_for(std::uint32_t mtu)
 
 port_spec interface_spec(std::string_view spec, const std::string& name, unsigned queues, std::uint32_t mtu)
 {
-    constexpr std::uint32_t most_of_xdp = 3500;     // a frame lies in a page, with headers before it
-    constexpr std::uint32_t most_of_packet = 16256; // more has lo alone, and whoever needs that much is not served anyway
+    constexpr std::uint32_t most_of_xdp = 3500; // a frame lies in a page, with headers before it
+    constexpr std::uint32_t most_of_packet =
+        16256; // more has lo alone, and whoever needs that much is not served anyway
     constexpr std::uint32_t ring_bytes = 4 * 1024 * 1024, fewest_frames = 512;
     require_interface(spec, plain(spec, name));
     require_raw_sockets(spec);
     mtu = mtu != 0 ? mtu : kernel_interface(name).look().mtu;
     const std::uint32_t frame = ring_frame_for(mtu);
-    std::string xdp = fmt::format("iface={}", name), packet = fmt::format("iface={},blocksz=65536,framesz={},framecnt={}", name,
-                                                                          frame, std::max(fewest_frames, ring_bytes / frame));
+    std::string xdp = fmt::format("iface={}", name),
+                packet = fmt::format("iface={},blocksz=65536,framesz={},framecnt={}", name, frame,
+                                     std::max(fewest_frames, ring_bytes / frame));
     if (queues > 1) {
         xdp += fmt::format(",queue_count={}", queues);
         packet += fmt::format(",qpairs={}", queues);
     }
-    port_spec result{
-        .candidates = {{device_name("net_af_packet"), packet}}, .interface = name, .capture = {}, .needs_raw_sockets = true};
+    port_spec result{.candidates = {{device_name("net_af_packet"), packet}},
+                     .interface = name,
+                     .capture = {},
+                     .needs_raw_sockets = true};
     if (mtu <= most_of_xdp || mtu > most_of_packet)
         result.candidates.insert(result.candidates.begin(), {device_name("net_af_xdp"), xdp});
     return result;
@@ -122,13 +128,15 @@ port_spec tap_spec(std::string_view spec, const std::string& name)
                     fmt::format("weftio: port {}: a tap interface's name has 1 to {} characters", spec, IFNAMSIZ - 1));
     const std::string interface = plain(spec, name);
     if (!soon([&] { return if_nametoindex(interface.c_str()) == 0; }))
-        throw error(errc::in_use,
-                    fmt::format("weftio: port {}: interface {} exists already; choose another name, or open it with iface:{}",
-                                spec, name, name));
+        throw error(
+            errc::in_use,
+            fmt::format("weftio: port {}: interface {} exists already; choose another name, or open it with iface:{}",
+                        spec, name, name));
     if (access("/dev/net/tun", R_OK | W_OK) != 0)
-        throw error(errno == ENOENT ? errc::not_found : errc::permission_denied,
-                    fmt::format("weftio: port {}: /dev/net/tun: {}; run as root, and load the module with \"modprobe tun\"",
-                                spec, std::strerror(errno)));
+        throw error(
+            errno == ENOENT ? errc::not_found : errc::permission_denied,
+            fmt::format("weftio: port {}: /dev/net/tun: {}; run as root, and load the module with \"modprobe tun\"",
+                        spec, std::strerror(errno)));
     require_raw_sockets(spec);
     return {.candidates = {{device_name("net_tap"), fmt::format("iface={}", name)}}, .interface = name, .capture = {}};
 }
@@ -153,8 +161,10 @@ capture_names names_of(std::string_view words)
     const std::string_view rest = words.substr(std::min(first.size() + 1, words.size()));
     if (first.starts_with("tx=") && rest.empty())
         return {.rx = {}, .tx = std::string(first.substr(3))};
-    if (first.starts_with("rx=") && (rest.empty() || (rest.starts_with("tx=") && rest.find(',') == std::string_view::npos)))
-        return {.rx = std::string(first.substr(3)), .tx = std::string(rest.substr(std::min<std::size_t>(3, rest.size())))};
+    if (first.starts_with("rx=") &&
+        (rest.empty() || (rest.starts_with("tx=") && rest.find(',') == std::string_view::npos)))
+        return {.rx = std::string(first.substr(3)),
+                .tx = std::string(rest.substr(std::min<std::size_t>(3, rest.size())))};
     return {.rx = std::string(words), .tx = {}};
 }
 
@@ -212,9 +222,10 @@ void require_room_for_frames(std::string_view spec, std::string_view arguments)
         if (std::strtoull(size.c_str(), nullptr, 0) > RTE_MBUF_DEFAULT_DATAROOM)
             throw error(
                 errc::invalid_argument,
-                fmt::format("weftio: port {}: net_null would write frames of {} bytes, and buffers have {}; write size={} "
-                            "or less",
-                            spec, size, RTE_MBUF_DEFAULT_DATAROOM, RTE_MBUF_DEFAULT_DATAROOM));
+                fmt::format(
+                    "weftio: port {}: net_null would write frames of {} bytes, and buffers have {}; write size={} "
+                    "or less",
+                    spec, size, RTE_MBUF_DEFAULT_DATAROOM, RTE_MBUF_DEFAULT_DATAROOM));
 }
 
 port_spec devargs_spec(std::string_view spec)
@@ -246,8 +257,8 @@ bool is_a_device(std::string_view spec)
     return spec == "cpu" || spec == "opencl" || spec.starts_with("opencl:") || spec.starts_with("cuda:");
 }
 
-/// A word that DPDK knows nothing of: the names of its devices have more than letters and digits. EAL's words would help nobody.
-/// The application may have made a port of that name.
+/// A word that DPDK knows nothing of: the names of its devices have more than letters and digits. EAL's words would
+/// help nobody. The application may have made a port of that name.
 void refuse_plain_word(std::string_view spec)
 {
     std::uint16_t port = 0;
@@ -257,8 +268,9 @@ void refuse_plain_word(std::string_view spec)
         throw error(errc::invalid_argument,
                     fmt::format("weftio: port {}: that is an interface; did you mean iface:{}?", spec, spec));
     if (std::ranges::all_of(spec, [](unsigned char letter) { return std::isalnum(letter) != 0; }))
-        throw error(errc::not_found, fmt::format("weftio: port {}: neither a port nor an interface (have: {}); write {}", spec,
-                                                 interface_names(), known_forms));
+        throw error(errc::not_found,
+                    fmt::format("weftio: port {}: neither a port nor an interface (have: {}); write {}", spec,
+                                interface_names(), known_forms));
 }
 
 } // namespace
@@ -267,7 +279,8 @@ port_spec parse_port_spec(std::string_view spec, unsigned queues, std::uint32_t 
 {
     auto after = [&](std::string_view prefix) { return std::string(spec.substr(prefix.size())); };
     if (const std::size_t zero = spec.find('\0'); zero != std::string_view::npos)
-        throw error(errc::invalid_argument, fmt::format("weftio: port: byte {} of the spec is 0; write {}", zero, known_forms));
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: port: byte {} of the spec is 0; write {}", zero, known_forms));
     if (spec.starts_with("pcap:"))
         return capture_spec(spec, after("pcap:"));
     if (spec.starts_with("iface:"))
@@ -279,10 +292,12 @@ port_spec parse_port_spec(std::string_view spec, unsigned queues, std::uint32_t 
     if (spec == "null")
         return {.candidates = {{device_name("net_null"), "size=64"}}, .interface = {}, .capture = {}};
     if (is_a_device(spec))
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: port {}: that names a device; give it to device::open (-g), and write {} for the port",
-                                spec, known_forms));
-    const bool unknown = spec.find(':') < spec.size() && spec.find(',') == std::string_view::npos && !is_pci_address(spec);
+        throw error(
+            errc::invalid_argument,
+            fmt::format("weftio: port {}: that names a device; give it to device::open (-g), and write {} for the port",
+                        spec, known_forms));
+    const bool unknown =
+        spec.find(':') < spec.size() && spec.find(',') == std::string_view::npos && !is_pci_address(spec);
     if (spec.empty() || spec.starts_with(',') || spec.find(' ') != std::string_view::npos || unknown)
         refuse(spec);
     refuse_plain_word(spec);

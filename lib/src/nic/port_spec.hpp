@@ -27,9 +27,10 @@ struct port_spec {
     bool needs_raw_sockets = false;
 };
 
-/// Reads a spec, for a port with so many queues in each direction and that MTU (0: as it is), and checks what can be checked without DPDK: files,
-/// interfaces, permissions. Blocks for half a second at most, for a tap interface that a program before may leave. Throws
-/// weftio::error errc::invalid_argument, errc::not_found, errc::permission_denied, errc::not_supported, errc::in_use.
+/// Reads a spec, for a port with so many queues in each direction and that MTU (0: as it is), and checks what can be
+/// checked without DPDK: files, interfaces, permissions. Blocks for half a second at most, for a tap interface that a
+/// program before may leave. Throws weftio::error errc::invalid_argument, errc::not_found, errc::permission_denied,
+/// errc::not_supported, errc::in_use.
 port_spec parse_port_spec(std::string_view spec, unsigned queues = 1, std::uint32_t mtu = 0);
 
 } // namespace weftio::nic

@@ -16,20 +16,24 @@ class port_watch {
  public:
     /// @param interface  that the port is on, in the network of the calling thread; empty: none
     port_watch(std::uint16_t port, const std::string& interface) noexcept;
-    /// Called every turn, looks at the device each time and at its interface every 20 ms at most. Returns true once: when it is
-    /// gone. The engine's thread.
+    /// Called every turn, looks at the device each time and at its interface every 20 ms at most. Returns true once:
+    /// when it is gone. The engine's thread.
     /// @param busy  the turn before moved something; then the time is looked at every 64th turn only
     bool has_just_gone(bool busy) noexcept;
-    /// Whether frames could leave at the last look. Always, where no interface is behind the port. The engine's thread, like the
-    /// next two.
+    /// Whether frames could leave at the last look. Always, where no interface is behind the port. The engine's thread,
+    /// like the next two.
     bool link_is_up() const noexcept { return up_; }
     /// Whether they could not for longer than a link takes that only flaps.
     bool link_is_given_up() const noexcept { return !up_ && looked_ns_ - down_since_ns_ > longest_flap_ns; }
     /// Returns true once when the interface has another MTU than before, or has one at all.
     bool mtu_has_changed() noexcept { return mtu_changed_ && std::exchange(mtu_changed_, false); }
     std::uint32_t mtu() const noexcept { return mtu_; }
-    /// The same, of the device alone; costs a load. For before a change between two turns, which may ask the driver for things.
-    bool has_just_been_removed() noexcept { return removal_.came() && !gone_.exchange(true, std::memory_order_acq_rel); }
+    /// The same, of the device alone; costs a load. For before a change between two turns, which may ask the driver for
+    /// things.
+    bool has_just_been_removed() noexcept
+    {
+        return removal_.came() && !gone_.exchange(true, std::memory_order_acq_rel);
+    }
     /// Any thread.
     bool gone() const noexcept { return gone_.load(std::memory_order_acquire); }
 

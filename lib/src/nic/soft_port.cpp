@@ -47,20 +47,19 @@ port_counters soft_port::counters()
 void soft_port::require_engine(std::string_view who, unsigned engine) const
 {
     if (engine >= engines_.count())
-        throw error(
-            errc::invalid_argument,
-            fmt::format(
-                "weftio: {}: there is no engine {} at port {}, which has {}, counted from 0; name one of these, or open "
-                "the port with more .engines",
-                who, engine, spec_, engines_.count()));
+        throw error(errc::invalid_argument, fmt::format("weftio: {}: there is no engine {} at port {}, which has {}, "
+                                                        "counted from 0; name one of these, or open "
+                                                        "the port with more .engines",
+                                                        who, engine, spec_, engines_.count()));
 }
 
 void soft_port::require_sending() const
 {
     if (!sends_)
-        throw error(errc::not_supported, fmt::format("weftio: eth_txq: port {} reads a capture and sends nowhere; open it as "
-                                                     "pcap:rx=FILE,tx=FILE, or as pcap:tx=FILE to write only",
-                                                     spec_));
+        throw error(errc::not_supported,
+                    fmt::format("weftio: eth_txq: port {} reads a capture and sends nowhere; open it as "
+                                "pcap:rx=FILE,tx=FILE, or as pcap:tx=FILE to write only",
+                                spec_));
 }
 
 memory_place soft_port::take_up(std::shared_ptr<const detail::memory_block> block) const
@@ -75,9 +74,9 @@ memory_place soft_port::take_up(std::shared_ptr<const detail::memory_block> bloc
             memory.mapping = std::make_unique<dma_mapping>(*device, pages.data(), pages.size());
         } catch (const error& reason) {
             memory.lendable = false;
-            detail::log(
-                log_level::warning,
-                fmt::format("weftio: port {}: frames in this memory are copied when they are sent: {}", spec_, reason.what()));
+            detail::log(log_level::warning,
+                        fmt::format("weftio: port {}: frames in this memory are copied when they are sent: {}", spec_,
+                                    reason.what()));
         }
     return place;
 }
@@ -120,11 +119,11 @@ void soft_port::let_go(memory_place memory) noexcept
     if (engines_.keep_trying(ask, std::chrono::seconds(1)))
         return;
     detail::log_or_lose(log_level::error, [&] {
-        return fmt::format("weftio: port {}: memory of {} bytes at {} is taken away, and a driver or a receiver still holds "
-                           "frames that lie in it; {}; end send queues, or receive what loops back, before buffers",
-                           spec_, block.bytes, block.at.cpu,
-                           block.adopted ? "it was adopted and cannot be kept: see that it stays"
-                                         : "it is kept until they come back");
+        return fmt::format(
+            "weftio: port {}: memory of {} bytes at {} is taken away, and a driver or a receiver still holds "
+            "frames that lie in it; {}; end send queues, or receive what loops back, before buffers",
+            spec_, block.bytes, block.at.cpu,
+            block.adopted ? "it was adopted and cannot be kept: see that it stays" : "it is kept until they come back");
     });
     engines_.between_all_turns([&] { send_pool_.keep(std::move(memory)); });
 }

@@ -47,8 +47,8 @@ class dpdk_port {
     bool link_up() const noexcept;
     /// As port_counters::tx_dropped.
     std::uint64_t tx_dropped() const noexcept;
-    /// Of each port queue: what a send queue needs to know of it, and what lets receive queues lend their slots to the driver,
-    /// if that suits it.
+    /// Of each port queue: what a send queue needs to know of it, and what lets receive queues lend their slots to the
+    /// driver, if that suits it.
     std::vector<engine_supplies::port_queue> queues() const;
     /// Whether the device may read frames where they lie, once it has been told of the memory.
     bool lends() const noexcept { return lends_; }
@@ -79,17 +79,18 @@ class dpdk_port {
     rte_device* dma_ = nullptr;  ///< a device on a bus, which reads memory by itself
     bool lends_ = true;
     rte_mempool *pool_ = nullptr, *copies_ = nullptr;
-    std::vector<std::unique_ptr<rx_pool>> lending_pools_; ///< what its queues take from instead of pool_, if that suits it
-    nic::xdp_objects xdp_objects_;                        ///< that came with the driver's queues
-    std::uint32_t ring_frame_bytes_ = 0;                  ///< of net_af_packet, a packet and what lies before it; else 0
-    std::uint32_t most_mtu_ = 0;                          ///< that the driver and copies_ can take
-    std::vector<packet_socket> packet_sockets_;           ///< of net_af_packet, one a queue
-    std::unique_ptr<capture_writer> file_;                ///< takes what is sent, if the port writes a capture
-    std::unique_ptr<kernel_interface> interface_;         ///< behind the port, if there is one
+    std::vector<std::unique_ptr<rx_pool>>
+        lending_pools_;                           ///< what its queues take from instead of pool_, if that suits it
+    nic::xdp_objects xdp_objects_;                ///< that came with the driver's queues
+    std::uint32_t ring_frame_bytes_ = 0;          ///< of net_af_packet, a packet and what lies before it; else 0
+    std::uint32_t most_mtu_ = 0;                  ///< that the driver and copies_ can take
+    std::vector<packet_socket> packet_sockets_;   ///< of net_af_packet, one a queue
+    std::unique_ptr<capture_writer> file_;        ///< takes what is sent, if the port writes a capture
+    std::unique_ptr<kernel_interface> interface_; ///< behind the port, if there is one
 };
 
-/// What a weftio::port stands for. Members end in reverse order: engines, then queues and rules, then the device, then what its
-/// driver may have held.
+/// What a weftio::port stands for. Members end in reverse order: engines, then queues and rules, then the device, then
+/// what its driver may have held.
 class soft_port {
  public:
     soft_port(std::string spec, const port_spec& parsed, const port_options& options);
@@ -104,20 +105,23 @@ class soft_port {
     bool gone() const noexcept { return engines_.gone(); }
     nic::engines& engines() noexcept { return engines_; }
     nic::engine& engine(unsigned number = 0) noexcept { return engines_.engine(number); }
-    nic::receiver& receiver(unsigned engine = 0) noexcept { return engines_.receiver(engine); } ///< between two turns only
-    nic::sender& sender(unsigned engine = 0) noexcept { return engines_.sender(engine); }       ///< between two turns only
+    nic::receiver& receiver(unsigned engine = 0) noexcept
+    {
+        return engines_.receiver(engine);
+    }                                                                                     ///< between two turns only
+    nic::sender& sender(unsigned engine = 0) noexcept { return engines_.sender(engine); } ///< between two turns only
     key_table& keys() noexcept { return keys_; } ///< between two turns of all engines only
     /// Throws weftio::error errc::invalid_argument, in the name of `who`, when there is no engine of that number.
     void require_engine(std::string_view who, unsigned engine) const;
     /// Throws weftio::error errc::not_supported when nothing can be sent on the port.
     void require_sending() const;
-    /// Memory that frames are to be sent from: tells the device of it, if it must be told. What it cannot be told of is copied
-    /// when it is sent; a line in the log says why.
+    /// Memory that frames are to be sent from: tells the device of it, if it must be told. What it cannot be told of is
+    /// copied when it is sent; a line in the log says why.
     memory_place take_up(std::shared_ptr<const detail::memory_block> block) const;
     /// The NIC refuses `key` from now on.
     void forget_key(std::uint32_t key) noexcept;
-    /// Lets memory of the NIC's go once no frame lies in it that is on its way out. Waits for that, at most a second; then the
-    /// memory is kept, with a line in the log, until the frames have come back.
+    /// Lets memory of the NIC's go once no frame lies in it that is on its way out. Waits for that, at most a second;
+    /// then the memory is kept, with a line in the log, until the frames have come back.
     void let_go(memory_place memory) noexcept;
     /// A number that grows: makes rules of equal priority keep the order of their making.
     std::uint64_t next_sequence() noexcept { return sequence_.fetch_add(1, std::memory_order_relaxed); }

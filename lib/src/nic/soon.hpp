@@ -6,8 +6,8 @@
 
 namespace weftio::nic {
 
-/// Whether `condition` comes true within half a second. For what a program had that has just been ended: Linux takes its memory
-/// apart first, for some 50 ms, and lets go of its interfaces and sockets then. Blocks so long.
+/// Whether `condition` comes true within half a second. For what a program had that has just been ended: Linux takes
+/// its memory apart first, for some 50 ms, and lets go of its interfaces and sockets then. Blocks so long.
 template <class Condition>
 bool soon(Condition&& condition)
 {

@@ -39,11 +39,12 @@ void fill_port(soft_port& port, rte_tel_data* dict)
     put(dict, "tx_dropped", counters.tx_dropped);
     put(dict, "copied_bytes", counters.copied_bytes);
     for (std::size_t reason = 0; reason < counters.dropped.size(); ++reason)
-        put(dict, fmt::format("dropped_{}", to_string(static_cast<drop_reason>(reason))).c_str(), counters.dropped[reason]);
+        put(dict, fmt::format("dropped_{}", to_string(static_cast<drop_reason>(reason))).c_str(),
+            counters.dropped[reason]);
 }
 
-/// Runs `look` between two turns of each engine, one after the other. A queue that moves meanwhile may be shown twice, or not
-/// at all.
+/// Runs `look` between two turns of each engine, one after the other. A queue that moves meanwhile may be shown twice,
+/// or not at all.
 template <class Look>
 void in_every_engine(soft_port& port, Look&& look)
 {
@@ -131,8 +132,9 @@ try {
 /// The port of that DPDK number, or nullptr.
 soft_port* numbered(const std::vector<soft_port*>& ports, std::uint64_t id)
 {
-    auto found = std::find_if(ports.begin(), ports.end(),
-                              [&](const soft_port* port) { return port->device().id() == id && !port->device().removed(); });
+    auto found = std::find_if(ports.begin(), ports.end(), [&](const soft_port* port) {
+        return port->device().id() == id && !port->device().removed();
+    });
     return found == ports.end() ? nullptr : *found;
 }
 
@@ -173,12 +175,16 @@ try {
 void register_commands()
 {
     static const bool once = [] {
-        rte_telemetry_register_cmd("/weftio/ports", list_ports, "Open Weftio ports: DPDK number and spec. No parameters.");
-        rte_telemetry_register_cmd("/weftio/port", show_port, "Counters and drop reasons of a port. Parameter: its number.");
-        rte_telemetry_register_cmd("/weftio/eth_rxq", show_rows<fill_rx>,
-                                   "Counters of a port's receive queues. Parameters: its number, the first queue to show (0).");
-        rte_telemetry_register_cmd("/weftio/eth_txq", show_rows<fill_tx>,
-                                   "Counters of a port's send queues. Parameters: its number, the first queue to show (0).");
+        rte_telemetry_register_cmd("/weftio/ports", list_ports,
+                                   "Open Weftio ports: DPDK number and spec. No parameters.");
+        rte_telemetry_register_cmd("/weftio/port", show_port,
+                                   "Counters and drop reasons of a port. Parameter: its number.");
+        rte_telemetry_register_cmd(
+            "/weftio/eth_rxq", show_rows<fill_rx>,
+            "Counters of a port's receive queues. Parameters: its number, the first queue to show (0).");
+        rte_telemetry_register_cmd(
+            "/weftio/eth_txq", show_rows<fill_tx>,
+            "Counters of a port's send queues. Parameters: its number, the first queue to show (0).");
         rte_telemetry_register_cmd(
             "/weftio/flow", show_rows<fill_flows>,
             "Hits of a port's rules, first to decide first. Parameters: its number, the first rule to show (0).");

@@ -15,8 +15,8 @@ struct xdp_object {
 };
 using xdp_objects = std::vector<xdp_object>;
 
-/// AF_XDP sockets, BPF maps and BPF programs that this process has open, as many as `into` has capacity for. Needs no memory. A
-/// name is there once for each descriptor.
+/// AF_XDP sockets, BPF maps and BPF programs that this process has open, as many as `into` has capacity for. Needs no
+/// memory. A name is there once for each descriptor.
 void list_xdp_objects(xdp_objects& into) noexcept;
 /// All of them. Throws std::bad_alloc.
 xdp_objects xdp_objects_open();

@@ -27,20 +27,22 @@ void check_reach(const semaphore_options& options, memory_kind kind, const char*
     if (options.cpu_access.value_or(false) && kind == memory_kind::device)
         throw error(
             errc::not_reachable,
-            fmt::format("weftio: semaphore: cpu_access is true and the {} of kind \"device\", which the CPU cannot see; "
-                        "take memory_kind::cpu_device or device_cpu, or leave cpu_access out",
-                        what));
+            fmt::format(
+                "weftio: semaphore: cpu_access is true and the {} of kind \"device\", which the CPU cannot see; "
+                "take memory_kind::cpu_device or device_cpu, or leave cpu_access out",
+                what));
 }
 
 void check(const semaphore_options& options)
 {
     if (!std::has_single_bit(options.items) || options.items > most_items)
-        throw error(
-            errc::invalid_argument,
-            fmt::format("weftio: semaphore: items is {}; it must be a power of two from 1 to {}", options.items, most_items));
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: semaphore: items is {}; it must be a power of two from 1 to {}", options.items,
+                                most_items));
     if (options.custom_info_bytes > most_custom_info_bytes)
-        throw error(errc::invalid_argument, fmt::format("weftio: semaphore: custom_info_bytes is {}; an item has at most {}",
-                                                        options.custom_info_bytes, most_custom_info_bytes));
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: semaphore: custom_info_bytes is {}; an item has at most {}",
+                                options.custom_info_bytes, most_custom_info_bytes));
     check_reach(options, options.kind, "items are");
     if (options.custom_info_bytes)
         check_reach(options, options.custom_info_kind, "custom info is");
@@ -90,16 +92,19 @@ struct semaphore::state final : detail::lifeline {
 };
 
 semaphore::state::state(const device& device, const semaphore_options& wanted, std::shared_ptr<memory> kept)
-    : where(device), options(wanted), stride_bytes((wanted.custom_info_bytes + cache_line - 1) / cache_line * cache_line),
+    : where(device), options(wanted),
+      stride_bytes((wanted.custom_info_bytes + cache_line - 1) / cache_line * cache_line),
       cpu_access(wanted.cpu_access.value_or(wanted.kind != memory_kind::device)),
-      items(device.allocate(std::size_t{wanted.items} * sizeof(weftio_dev_semaphore_item), wanted.kind)), // zeroed: all FREE
+      items(device.allocate(std::size_t{wanted.items} * sizeof(weftio_dev_semaphore_item),
+                            wanted.kind)), // zeroed: all FREE
       control_line(device.allocate(sizeof(weftio_dev_control), memory_kind::cpu_device)),
       handle(device.allocate(sizeof(weftio_dev_semaphore), memory_kind::cpu_device)),
-      illegal(device.allocate(sizeof(weftio_dev_semaphore_illegal), memory_kind::cpu_device)), custom_info(std::move(kept))
+      illegal(device.allocate(sizeof(weftio_dev_semaphore_illegal), memory_kind::cpu_device)),
+      custom_info(std::move(kept))
 {
     if (stride_bytes && !custom_info)
-        custom_info =
-            std::make_shared<memory>(device.allocate(std::size_t{options.items} * stride_bytes, options.custom_info_kind));
+        custom_info = std::make_shared<memory>(
+            device.allocate(std::size_t{options.items} * stride_bytes, options.custom_info_kind));
     make_handle();
     row.emplace(detail::telemetry_kind::semaphore, [this](rte_tel_data* dict) { fill_row(dict); });
 }
@@ -148,7 +153,8 @@ void semaphore::state::fill_row(rte_tel_data* dict) const
     detail::put(dict, "illegal_transitions", illegal_seen().count);
 }
 
-/// "semaphore of 64 items: 60 FREE, 3 READY, 1 HOLD, 0 DONE, 0 ERROR"; without the counts where the CPU cannot see them.
+/// "semaphore of 64 items: 60 FREE, 3 READY, 1 HOLD, 0 DONE, 0 ERROR"; without the counts where the CPU cannot see
+/// them.
 std::string semaphore::state::describe() const
 {
     std::string text = fmt::format("semaphore of {} items", options.items);
@@ -156,7 +162,8 @@ std::string semaphore::state::describe() const
         return text;
     const status_counts counts = count_by_status();
     for (std::uint32_t status = 0; status < counts.size(); ++status)
-        text += fmt::format("{} {} {}", status ? "," : ":", counts[status], to_string(static_cast<semaphore_status>(status)));
+        text += fmt::format("{} {} {}", status ? "," : ":", counts[status],
+                            to_string(static_cast<semaphore_status>(status)));
     return text;
 }
 
@@ -191,8 +198,9 @@ void semaphore::state::log_illegal() const
                             to_string(seen.first->to));
     detail::log(
         log_level::warning,
-        fmt::format("weftio: semaphore: {} illegal transition{} refused{}; weftio/device/semaphore.h says which are legal",
-                    seen.count, seen.count == 1 ? "" : "s", first));
+        fmt::format(
+            "weftio: semaphore: {} illegal transition{} refused{}; weftio/device/semaphore.h says which are legal",
+            seen.count, seen.count == 1 ? "" : "s", first));
 }
 
 semaphore::semaphore(const device& device, semaphore_options options)
@@ -228,11 +236,12 @@ std::uint32_t semaphore::items() const noexcept
 const weftio_dev_semaphore& semaphore::view() const
 {
     if (!state_->cpu_access)
-        throw error(errc::not_reachable,
-                    state_->options.kind == memory_kind::device
-                        ? "weftio: semaphore: its items are of kind \"device\", which the CPU cannot see; make it with kind "
-                          "cpu_device or device_cpu to use it from the CPU"
-                        : "weftio: semaphore: it was made with cpu_access = false; leave that out to use it from the CPU");
+        throw error(
+            errc::not_reachable,
+            state_->options.kind == memory_kind::device
+                ? "weftio: semaphore: its items are of kind \"device\", which the CPU cannot see; make it with kind "
+                  "cpu_device or device_cpu to use it from the CPU"
+                : "weftio: semaphore: it was made with cpu_access = false; leave that out to use it from the CPU");
     return state_->view;
 }
 
@@ -248,7 +257,8 @@ semaphore_status semaphore::get_status(std::uint32_t index) const
 
 weftio_dev_status semaphore::set_status(std::uint32_t index, semaphore_status status)
 {
-    return static_cast<weftio_dev_status>(weftio_dev_semaphore_set_status(&view(), index, static_cast<std::uint32_t>(status)));
+    return static_cast<weftio_dev_status>(
+        weftio_dev_semaphore_set_status(&view(), index, static_cast<std::uint32_t>(status)));
 }
 
 std::optional<packet_info> semaphore::get_packet_info(std::uint32_t index, semaphore_status status) const
@@ -263,7 +273,8 @@ std::optional<packet_info> semaphore::get_packet_info(std::uint32_t index, semap
 weftio_dev_status semaphore::set_packet_info(std::uint32_t index, semaphore_status status, packet_info info)
 {
     auto wanted = static_cast<std::uint32_t>(status);
-    return static_cast<weftio_dev_status>(weftio_dev_semaphore_set_packet_info(&view(), index, wanted, info.count, info.first));
+    return static_cast<weftio_dev_status>(
+        weftio_dev_semaphore_set_packet_info(&view(), index, wanted, info.count, info.first));
 }
 
 void* semaphore::get_custom_info(std::uint32_t index) const

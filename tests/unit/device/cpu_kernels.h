@@ -9,7 +9,8 @@
 
 namespace weftio::test {
 
-/// Lanes from `keep` on leave at once; the others go through barriers and write what a block sum and a warp sum of 1 give.
+/// Lanes from `keep` on leave at once; the others go through barriers and write what a block sum and a warp sum of 1
+/// give.
 inline void leave_early(weftio_u32* words, weftio_u32 keep)
 {
     if (weftio_lane() >= keep)
@@ -81,7 +82,8 @@ class present {
     weftio_u32* count_;
 };
 
-/// Lanes 3 and 5-9 wait for their warp, lane 12 has left, all others wait for the block. `words[0]` counts who is inside.
+/// Lanes 3 and 5-9 wait for their warp, lane 12 has left, all others wait for the block. `words[0]` counts who is
+/// inside.
 inline void disagree(weftio_u32* words)
 {
     present inside(words);

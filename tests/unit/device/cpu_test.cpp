@@ -123,7 +123,8 @@ TEST_F(CpuDevice, BlocksRunAtTheSameTime)
 {
     stop_button button(device_);
     shared_words words(device_, 6);
-    running_kernel running = device_.launch(cpu_kernel("wait_for_abort", wait_for_abort), {6, 2}, button, words.on_device());
+    running_kernel running =
+        device_.launch(cpu_kernel("wait_for_abort", wait_for_abort), {6, 2}, button, words.on_device());
     EXPECT_TRUE(eventually([&] { return words.all() == std::vector<weftio_u32>(6, 1); }));
     running.stop();
     EXPECT_TRUE(running.wait_for(std::chrono::nanoseconds::max()));
@@ -137,8 +138,8 @@ TEST_F(CpuDevice, ALaneThatThrowsIsAFaultThatEndsTheWholeKernel)
         running_kernel running = device_.launch(faulty, {3, 5}, button, 1, thrower);
         error fault = error_of([&] { running.wait_for(patience); });
         EXPECT_EQ(fault.code(), errc::device_error);
-        EXPECT_THAT(fault.what(), HasSubstr("kernel throw_in_lane on the CPU, block 1: lane " + std::to_string(thrower) +
-                                            " ended with the exception \"a bad day\""));
+        EXPECT_THAT(fault.what(), HasSubstr("kernel throw_in_lane on the CPU, block 1: lane " +
+                                            std::to_string(thrower) + " ended with the exception \"a bad day\""));
         EXPECT_FALSE(running.alive());
         EXPECT_EQ(error_of([&] { running.wait_for(patience); }).what(), std::string(fault.what()));
     }

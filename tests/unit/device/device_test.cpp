@@ -230,7 +230,8 @@ TEST(RunningKernel, OfNothingHasEnded)
     EXPECT_TRUE(none.wait_for(0ns));
 }
 
-INSTANTIATE_TEST_SUITE_P(Every, Device, testing::ValuesIn(usable_devices()), [](const auto& spec) { return spec.param; });
+INSTANTIATE_TEST_SUITE_P(Every, Device, testing::ValuesIn(usable_devices()),
+                         [](const auto& spec) { return spec.param; });
 
 } // namespace
 

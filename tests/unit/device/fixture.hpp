@@ -49,7 +49,8 @@ class shared_words {
 /// The least host object by which a kernel can be stopped: its handle is its control block.
 class stop_button {
  public:
-    explicit stop_button(const device& device) : memory_(device.allocate(sizeof(weftio_dev_control), memory_kind::cpu_device))
+    explicit stop_button(const device& device)
+        : memory_(device.allocate(sizeof(weftio_dev_control), memory_kind::cpu_device))
     {}
 
     weftio_dev_control* handle() const { return static_cast<weftio_dev_control*>(memory_.device_address()); }

@@ -23,7 +23,9 @@ WEFTIO_KERNEL void write_place(WEFTIO_GLOBAL weftio_u32* words)
     mine[3] = weftio_blocks();
 }
 
-/** A word a lane: what its right neighbor wrote to the block's shared memory, `rounds` times over. At most 256 lanes. */
+/**
+ * A word a lane: what its right neighbor wrote to the block's shared memory, `rounds` times over. At most 256 lanes.
+ */
 WEFTIO_KERNEL void pass_left(WEFTIO_GLOBAL weftio_u32* words, weftio_u32 rounds)
 {
     WEFTIO_SHARED weftio_u32 cells[256];
@@ -53,7 +55,8 @@ WEFTIO_KERNEL void count_warp(WEFTIO_GLOBAL weftio_u32* words)
 }
 
 /** Writes its arguments down, to find out whether they arrive whole. */
-WEFTIO_KERNEL void write_arguments(WEFTIO_GLOBAL weftio_u64* words, weftio_u8 byte, weftio_s32 negative, weftio_u64 wide)
+WEFTIO_KERNEL void write_arguments(WEFTIO_GLOBAL weftio_u64* words, weftio_u8 byte, weftio_s32 negative,
+                                   weftio_u64 wide)
 {
     words[0] = byte;
     words[1] = (weftio_u64)negative;

@@ -48,7 +48,8 @@ TEST_P(CudaSpec, OpensOrSaysWhatIsMissing)
         EXPECT_FALSE(device::open(GetParam()).name().empty());
     } catch (const error& refused) {
         EXPECT_THAT(refused.code(), testing::AnyOf(errc::not_found, errc::not_supported));
-        EXPECT_THAT(refused.what(), testing::AnyOf(testing::HasSubstr(GetParam()), testing::HasSubstr("no NVIDIA driver")));
+        EXPECT_THAT(refused.what(),
+                    testing::AnyOf(testing::HasSubstr(GetParam()), testing::HasSubstr("no NVIDIA driver")));
     }
 }
 INSTANTIATE_TEST_SUITE_P(Form, CudaSpec, testing::Values("cuda:0", "cuda:12", "3b:00.0", "0000:3B:00.1"));

@@ -1,5 +1,5 @@
-// Random programs full of conditional barriers, early continue, break and return, nested loops and calls: one lane of the CPU says
-// what is right. WEFTIO_FLOW_SEED at configure time makes others.
+// Random programs full of conditional barriers, early continue, break and return, nested loops and calls: one lane of
+// the CPU says what is right. WEFTIO_FLOW_SEED at configure time makes others.
 #include <algorithm>
 #include <cstring>
 #include <optional>
@@ -93,9 +93,10 @@ TEST_P(Flow, WithConditionalBarriersIsThatOfOneLaneOfTheCpu)
 }
 
 INSTANTIATE_TEST_SUITE_P(On, Flow,
-                         testing::Values(flow_case{"cpu", 2}, flow_case{"cpu", 3}, flow_case{"cpu", 64}, flow_case{"opencl", 1},
-                                         flow_case{"opencl", 3}, flow_case{"opencl", 8}, flow_case{"opencl", 64},
-                                         flow_case{"cuda:0", 1}, flow_case{"cuda:0", 3}, flow_case{"cuda:0", 64}),
+                         testing::Values(flow_case{"cpu", 2}, flow_case{"cpu", 3}, flow_case{"cpu", 64},
+                                         flow_case{"opencl", 1}, flow_case{"opencl", 3}, flow_case{"opencl", 8},
+                                         flow_case{"opencl", 64}, flow_case{"cuda:0", 1}, flow_case{"cuda:0", 3},
+                                         flow_case{"cuda:0", 64}),
                          [](const auto& info) {
                              const std::string spec = info.param.device;
                              return fmt::format("{}_{}", spec.substr(0, spec.find(':')), info.param.lanes);

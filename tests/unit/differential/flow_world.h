@@ -19,44 +19,44 @@ struct flow_world {
 
 #define FLOW_WORK(PART) (world->sum[weftio_lane()] = world->sum[weftio_lane()] * 31u + (PART) + x)
 
-#define FLOW_LANE_0(PART)                                                                                                      \
-    do {                                                                                                                       \
-        if (weftio_lane() == 0) {                                                                                              \
-            world->trace[world->count % FLOW_TRACE] = (PART) + x;                                                              \
-            world->count += 1;                                                                                                 \
-        }                                                                                                                      \
+#define FLOW_LANE_0(PART)                                                                                              \
+    do {                                                                                                               \
+        if (weftio_lane() == 0) {                                                                                      \
+            world->trace[world->count % FLOW_TRACE] = (PART) + x;                                                      \
+            world->count += 1;                                                                                         \
+        }                                                                                                              \
     } while (0)
 
 /* The next state, told by lane 0. */
-#define FLOW_NEXT(PART)                                                                                                        \
-    do {                                                                                                                       \
-        if (weftio_lane() == 0)                                                                                                \
-            world->shared = x * 1664525u + (PART)*1013904223u;                                                                 \
-        weftio_block_barrier();                                                                                                \
-        x = world->shared;                                                                                                     \
-        x ^= x >> 15;                                                                                                          \
-        weftio_block_barrier();                                                                                                \
+#define FLOW_NEXT(PART)                                                                                                \
+    do {                                                                                                               \
+        if (weftio_lane() == 0)                                                                                        \
+            world->shared = x * 1664525u + (PART)*1013904223u;                                                         \
+        weftio_block_barrier();                                                                                        \
+        x = world->shared;                                                                                             \
+        x ^= x >> 15;                                                                                                  \
+        weftio_block_barrier();                                                                                        \
     } while (0)
 
-#define FLOW_NEIGHBOR(PART)                                                                                                    \
-    do {                                                                                                                       \
-        world->cell[weftio_lane()] = x;                                                                                        \
-        weftio_block_barrier();                                                                                                \
-        world->sum[weftio_lane()] += world->cell[(weftio_lane() + 1u) % weftio_block_lanes()] + (PART);                        \
-        weftio_block_barrier();                                                                                                \
+#define FLOW_NEIGHBOR(PART)                                                                                            \
+    do {                                                                                                               \
+        world->cell[weftio_lane()] = x;                                                                                \
+        weftio_block_barrier();                                                                                        \
+        world->sum[weftio_lane()] += world->cell[(weftio_lane() + 1u) % weftio_block_lanes()] + (PART);                \
+        weftio_block_barrier();                                                                                        \
     } while (0)
 
 /* A loop that each lane leaves at another time. */
-#define FLOW_STRIDE(PART)                                                                                                      \
-    do {                                                                                                                       \
-        weftio_block_barrier();                                                                                                \
-        for (weftio_u32 at = weftio_lane(); at < FLOW_LANES; at += weftio_block_lanes())                                       \
-            world->stride[at] = world->stride[at] * 31u + (PART) + x;                                                          \
-        weftio_block_barrier();                                                                                                \
+#define FLOW_STRIDE(PART)                                                                                              \
+    do {                                                                                                               \
+        weftio_block_barrier();                                                                                        \
+        for (weftio_u32 at = weftio_lane(); at < FLOW_LANES; at += weftio_block_lanes())                               \
+            world->stride[at] = world->stride[at] * 31u + (PART) + x;                                                  \
+        weftio_block_barrier();                                                                                        \
     } while (0)
 
-#define FLOW_FINISH()                                                                                                          \
-    do {                                                                                                                       \
-        world->sum[weftio_lane()] ^= x;                                                                                        \
-        weftio_fetch_add_u32(&world->finished, 1u);                                                                            \
+#define FLOW_FINISH()                                                                                                  \
+    do {                                                                                                               \
+        world->sum[weftio_lane()] ^= x;                                                                                \
+        weftio_fetch_add_u32(&world->finished, 1u);                                                                    \
     } while (0)

@@ -69,26 +69,28 @@ inline std::string place_of(const sequence_world& world, std::size_t at)
         const char* name;
         std::size_t offset, bytes;
     };
-#define WEFTIO_TEST_PART(NAME)                                                                                                 \
-    part                                                                                                                       \
-    {                                                                                                                          \
-#NAME, offsetof(sequence_outcome, NAME), sizeof(sequence_outcome::NAME)                                                \
+#define WEFTIO_TEST_PART(NAME)                                                                                         \
+    part                                                                                                               \
+    {                                                                                                                  \
+#NAME, offsetof(sequence_outcome, NAME), sizeof(sequence_outcome::NAME)                                        \
     }
-    static constexpr std::array parts{WEFTIO_TEST_PART(strong),        WEFTIO_TEST_PART(weak),    WEFTIO_TEST_PART(completions),
-                                      WEFTIO_TEST_PART(receive_dbrec), WEFTIO_TEST_PART(arrived), WEFTIO_TEST_PART(results),
+    static constexpr std::array parts{WEFTIO_TEST_PART(strong),      WEFTIO_TEST_PART(weak),
+                                      WEFTIO_TEST_PART(completions), WEFTIO_TEST_PART(receive_dbrec),
+                                      WEFTIO_TEST_PART(arrived),     WEFTIO_TEST_PART(results),
                                       WEFTIO_TEST_PART(ends)};
 #undef WEFTIO_TEST_PART
     const std::size_t byte = at * 4;
-    const auto found =
-        std::ranges::find_if(parts, [&](const part& each) { return byte >= each.offset && byte < each.offset + each.bytes; });
+    const auto found = std::ranges::find_if(
+        parts, [&](const part& each) { return byte >= each.offset && byte < each.offset + each.bytes; });
     const std::string name = found == parts.end() ? "padding" : found->name;
     const std::size_t word = found == parts.end() ? at : (byte - found->offset) / 4;
     if (name == "results")
         return fmt::format("step {} (operation {}), word {}", word / SEQUENCE_RESULTS,
                            world.steps[word / SEQUENCE_RESULTS].operation, word % SEQUENCE_RESULTS);
     if (name == "strong" || name == "weak")
-        return word < SEQUENCE_DEPTH * 16 ? fmt::format("{} entry {}, word {}", name, word / 16, word % 16)
-                                          : fmt::format("{} behind its entries, word {}", name, word - SEQUENCE_DEPTH * 16);
+        return word < SEQUENCE_DEPTH * 16
+                   ? fmt::format("{} entry {}, word {}", name, word / 16, word % 16)
+                   : fmt::format("{} behind its entries, word {}", name, word - SEQUENCE_DEPTH * 16);
     return fmt::format("{}, word {}", name, word);
 }
 

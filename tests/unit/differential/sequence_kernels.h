@@ -107,9 +107,10 @@ WEFTIO_FN void sequence_weak(WEFTIO_GLOBAL struct sequence_world* world, struct 
                                           : first + entry + (step.c & 16u ? 60u : 0u);
         results[4 + entry] =
             (weftio_u32)(step.operation == SEQUENCE_SEND_WEAK
-                             ? weftio_dev_eth_txq_send_enqueue_weak(&world->weak, sequence_buffer(step.a + entry), 60 + entry,
-                                                                    position, step.c & 7u)
-                             : weftio_dev_eth_txq_wait_time_enqueue_weak(&world->weak, step.a + entry, position, step.c & 7u));
+                             ? weftio_dev_eth_txq_send_enqueue_weak(&world->weak, sequence_buffer(step.a + entry),
+                                                                    60 + entry, position, step.c & 7u)
+                             : weftio_dev_eth_txq_wait_time_enqueue_weak(&world->weak, step.a + entry, position,
+                                                                         step.c & 7u));
     }
 }
 
@@ -128,17 +129,19 @@ WEFTIO_FN void sequence_ask(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, struct
 }
 
 /** The NIC: some of what is committed is done, or fails. */
-WEFTIO_FN void sequence_complete(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTIO_GLOBAL struct sequence_send_ring* ring,
-                                 struct sequence_step step)
+WEFTIO_FN void sequence_complete(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
+                                 WEFTIO_GLOBAL struct sequence_send_ring* ring, struct sequence_step step)
 {
     weftio_u32 completed = weftio_dev_send_completed(&txq->ring), done = step.a % (txq->ring.ready - completed + 1),
                bad = !(step.c & 30u);
 
     weftio_u64 syndrome = WEFTIO_SYNDROME_LOCAL_LENGTH;
-    ring->completion.timestamp_be = weftio_swap64(bad ? syndrome : weftio_real_time_from_ns(1000000000u + (weftio_u64)step.b));
+    ring->completion.timestamp_be =
+        weftio_swap64(bad ? syndrome : weftio_real_time_from_ns(1000000000u + (weftio_u64)step.b));
     weftio_store_release_sys_u32(
         &ring->completion.publication,
-        weftio_cqe_publication(completed + done - 1, bad ? WEFTIO_CQE_OPCODE_REQUESTER_ERROR : WEFTIO_CQE_OPCODE_REQUESTER, 0));
+        weftio_cqe_publication(completed + done - 1,
+                               bad ? WEFTIO_CQE_OPCODE_REQUESTER_ERROR : WEFTIO_CQE_OPCODE_REQUESTER, 0));
 }
 
 /** The NIC: packets arrive in slots of its choice, as far as slots have been given back. */
@@ -154,9 +157,9 @@ WEFTIO_FN void sequence_arrive(WEFTIO_GLOBAL struct sequence_outcome* outcome, s
         cqe->rss_hash_be = step.b * outcome->arrived;
         cqe->rss_hash_type = (weftio_u8)(step.c & 1u);
         cqe->hds_ip_ext = (weftio_u8)(step.c & 7u);
-        weftio_store_release_sys_u32(&cqe->publication,
-                                     weftio_cqe_publication(outcome->arrived * 5 + step.c, WEFTIO_CQE_OPCODE_RESPONDER_SEND,
-                                                            outcome->arrived / SEQUENCE_DEPTH));
+        weftio_store_release_sys_u32(&cqe->publication, weftio_cqe_publication(outcome->arrived * 5 + step.c,
+                                                                               WEFTIO_CQE_OPCODE_RESPONDER_SEND,
+                                                                               outcome->arrived / SEQUENCE_DEPTH));
         outcome->arrived += 1;
     }
 }
@@ -166,13 +169,14 @@ WEFTIO_FN void sequence_receive(WEFTIO_GLOBAL struct sequence_world* world, stru
                                 WEFTIO_GLOBAL weftio_u32* results)
 {
     weftio_u32 count, first;
-    weftio_s32 status = weftio_dev_eth_rxq_receive_block(&world->receive, step.a % 70, 1 + (step.b & 3u), &count, &first);
+    weftio_s32 status =
+        weftio_dev_eth_rxq_receive_block(&world->receive, step.a % 70, 1 + (step.b & 3u), &count, &first);
 
     for (weftio_u32 at = weftio_lane(); at < count && at < SEQUENCE_DEALT; at += weftio_block_lanes()) {
         struct weftio_dev_packet packet;
         if (weftio_dev_eth_rxq_packet(&world->receive, first + at, &packet) == WEFTIO_DEV_OK)
-            results[4 + at] = (weftio_u32)(packet.address - world->receive.slots) + 31 * packet.bytes + (packet.flags << 28) +
-                              (weftio_u32)packet.timestamp_ns * 7 + packet.rss_hash;
+            results[4 + at] = (weftio_u32)(packet.address - world->receive.slots) + 31 * packet.bytes +
+                              (packet.flags << 28) + (weftio_u32)packet.timestamp_ns * 7 + packet.rss_hash;
     }
     if (weftio_lane() == 0) {
         results[0] = (weftio_u32)status;
@@ -201,8 +205,8 @@ WEFTIO_FN void sequence_alone(WEFTIO_GLOBAL struct sequence_world* world, struct
     else if (step.operation == SEQUENCE_ARRIVE)
         sequence_arrive(&world->outcome, step);
     else if (step.operation == SEQUENCE_RELEASE)
-        results[0] =
-            (weftio_u32)weftio_dev_eth_rxq_release(&world->receive, world->receive.released + (step.c % 8 == 0), step.a % 40);
+        results[0] = (weftio_u32)weftio_dev_eth_rxq_release(&world->receive,
+                                                            world->receive.released + (step.c % 8 == 0), step.a % 40);
     else if (step.operation == SEQUENCE_ABORT)
         weftio_store_relaxed_u32(step.c & 64u ? &world->receive.control->abort : &txq->control->abort, step.a & 1u);
 }
@@ -231,8 +235,8 @@ WEFTIO_KERNEL void run_sequence(WEFTIO_GLOBAL struct sequence_world* world)
         if (step.operation == SEQUENCE_RECEIVE) {
             sequence_receive(world, step, results);
         } else if (step.operation == SEQUENCE_WAIT_ROOM) {
-            weftio_s32 status = weftio_dev_eth_txq_wait_room_block(step.c & 128u ? &world->strong : &world->weak, step.a % 70,
-                                                                   1 + (step.b & 3u));
+            weftio_s32 status = weftio_dev_eth_txq_wait_room_block(step.c & 128u ? &world->strong : &world->weak,
+                                                                   step.a % 70, 1 + (step.b & 3u));
             if (weftio_lane() == 0)
                 results[0] = (weftio_u32)status;
         } else if (step.operation == SEQUENCE_SEND_WEAK || step.operation == SEQUENCE_WAIT_WEAK) {

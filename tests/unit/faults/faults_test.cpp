@@ -29,13 +29,14 @@ void live_with_it(const std::function<void()>& life)
     }
 }
 
-/// Runs `life` with the first, second, ... call of a kind failing until it has run without reaching that call. Returns how many
-/// calls there were.
+/// Runs `life` with the first, second, ... call of a kind failing until it has run without reaching that call. Returns
+/// how many calls there were.
 /// @param with_blocks  no driver allocates through operator new, so that the blocks of memory are Weftio's
 std::uint64_t let_each_fail(const std::function<void()>& life, calls kind, how how, bool with_blocks)
 {
     int warnings = 0;
-    set_log_sink([&](log_level level, std::string_view) { warnings += level != log_level::debug && level != log_level::info; });
+    set_log_sink(
+        [&](log_level level, std::string_view) { warnings += level != log_level::debug && level != log_level::info; });
     life(); // what is made once a process is made now
     life();
     detail::forget_driver_words();
@@ -131,12 +132,13 @@ TEST_P(Fault, OfTheSystemLeavesNothingBehind)
     expect_harmless(calls::system, how::once, 10);
 }
 
-INSTANTIATE_TEST_SUITE_P(With, Fault,
-                         testing::Values(named_scenario{"OneLane", {}}, named_scenario{"ALoopback", {.port = "loopback"}},
-                                         named_scenario{"ACapture", {.port = "pcap:rx=builtin,tx=/dev/null", .lives = 1}},
-                                         named_scenario{"ThreeLanesInline", {.lanes = 3, .inline_mode = true}},
-                                         named_scenario{"AKernelThatLeaves", {.kernel_leaves = true}}),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    With, Fault,
+    testing::Values(named_scenario{"OneLane", {}}, named_scenario{"ALoopback", {.port = "loopback"}},
+                    named_scenario{"ACapture", {.port = "pcap:rx=builtin,tx=/dev/null", .lives = 1}},
+                    named_scenario{"ThreeLanesInline", {.lanes = 3, .inline_mode = true}},
+                    named_scenario{"AKernelThatLeaves", {.kernel_leaves = true}}),
+    [](const auto& info) { return std::string(info.param.name); });
 
 void open_and_close(const char* spec)
 {
@@ -161,10 +163,12 @@ TEST_P(InterfaceFault, LeavesTheInterfaceUsable)
     });
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Of, InterfaceFault, testing::Values(calls::allocation, calls::dpdk, calls::system), [](const auto& info) {
-        return std::string(info.param == calls::allocation ? "Allocations" : info.param == calls::dpdk ? "Dpdk" : "TheSystem");
-    });
+INSTANTIATE_TEST_SUITE_P(Of, InterfaceFault, testing::Values(calls::allocation, calls::dpdk, calls::system),
+                         [](const auto& info) {
+                             return std::string(info.param == calls::allocation ? "Allocations"
+                                                : info.param == calls::dpdk     ? "Dpdk"
+                                                                                : "TheSystem");
+                         });
 
 #ifdef WEFTIO_WITH_OPENCL
 TEST(OpenClFault, OfAnyCallLeavesNothingBehind)
@@ -174,7 +178,8 @@ TEST(OpenClFault, OfAnyCallLeavesNothingBehind)
     } catch (const error& refused) {
         GTEST_SKIP() << "missed: faults of OpenCL; " << refused.what();
     }
-    std::uint64_t failed = let_each_fail([] { live({.device = "opencl", .lives = 1}); }, calls::opencl, how::once, false);
+    std::uint64_t failed =
+        let_each_fail([] { live({.device = "opencl", .lives = 1}); }, calls::opencl, how::once, false);
     EXPECT_GT(failed, 30u);
 }
 #endif

@@ -78,9 +78,12 @@ TEST_P(FirstOpen, WithAnyCallThatFailsIsRefusedAndTheNextWorks)
     RecordProperty("calls", static_cast<int>(number - 2));
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, FirstOpen, testing::Values(calls::allocation, calls::dpdk, calls::system), [](const auto& info) {
-    return std::string(info.param == calls::allocation ? "Allocations" : info.param == calls::dpdk ? "Dpdk" : "TheSystem");
-});
+INSTANTIATE_TEST_SUITE_P(Of, FirstOpen, testing::Values(calls::allocation, calls::dpdk, calls::system),
+                         [](const auto& info) {
+                             return std::string(info.param == calls::allocation ? "Allocations"
+                                                : info.param == calls::dpdk     ? "Dpdk"
+                                                                                : "TheSystem");
+                         });
 
 } // namespace
 } // namespace weftio::test

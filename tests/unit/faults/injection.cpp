@@ -104,7 +104,8 @@ bool is_ours(const void* caller)
 
 void* allocate(std::size_t bytes, std::size_t alignment, const void* caller)
 {
-    bool fails = now.armed.load(std::memory_order_relaxed) && is_ours(caller) && strikes(calls::allocation, "operator new");
+    bool fails =
+        now.armed.load(std::memory_order_relaxed) && is_ours(caller) && strikes(calls::allocation, "operator new");
     void* room = fails ? nullptr : std::aligned_alloc(alignment, (bytes + alignment) / alignment * alignment);
     if (room)
         alive.fetch_add(1, std::memory_order_relaxed);
@@ -121,15 +122,15 @@ void release(void* room)
 
 } // namespace
 
-#define FAILS(KIND, RESULT, NAME, PARAMETERS, ARGUMENTS, FAILURE)                                                              \
-    extern "C" RESULT __real_##NAME PARAMETERS;                                                                                \
-    extern "C" RESULT __wrap_##NAME PARAMETERS;                                                                                \
-    RESULT __wrap_##NAME PARAMETERS                                                                                            \
-    {                                                                                                                          \
-        if (strikes(calls::KIND, #NAME))                                                                                       \
-            return FAILURE;                                                                                                    \
-        in_driver inside;                                                                                                      \
-        return __real_##NAME ARGUMENTS;                                                                                        \
+#define FAILS(KIND, RESULT, NAME, PARAMETERS, ARGUMENTS, FAILURE)                                                      \
+    extern "C" RESULT __real_##NAME PARAMETERS;                                                                        \
+    extern "C" RESULT __wrap_##NAME PARAMETERS;                                                                        \
+    RESULT __wrap_##NAME PARAMETERS                                                                                    \
+    {                                                                                                                  \
+        if (strikes(calls::KIND, #NAME))                                                                               \
+            return FAILURE;                                                                                            \
+        in_driver inside;                                                                                              \
+        return __real_##NAME ARGUMENTS;                                                                                \
     }
 #include "calls.def"
 

@@ -3,8 +3,11 @@
 
 #include "weftio/device/eth_txq.h"
 
-/* Sends `count` frames, receives as many packets of whatever comes, says so, and waits to be stopped if it is to stay. */
-WEFTIO_KERNEL void send_and_receive(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
+/*
+ * Sends `count` frames, receives as many packets of whatever comes, says so, and waits to be stopped if it is to stay.
+ */
+WEFTIO_KERNEL void send_and_receive(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq,
+                                    WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
                                     WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, weftio_u32 count,
                                     WEFTIO_GLOBAL weftio_u32* seen, weftio_u32 stays)
 {

@@ -28,8 +28,8 @@ std::ptrdiff_t entries(const char* folder)
 }
 
 /// One launch: eight packets each way, then the end.
-void run_once(const scenario& scenario, const device& where, const eth_rxq& rx, const eth_txq& tx, const buf_arr& frames,
-              memory& seen)
+void run_once(const scenario& scenario, const device& where, const eth_rxq& rx, const eth_txq& tx,
+              const buf_arr& frames, memory& seen)
 {
     auto* came = static_cast<std::uint32_t*>(seen.cpu_address());
     std::promise<void> reported;
@@ -45,7 +45,8 @@ void run_once(const scenario& scenario, const device& where, const eth_rxq& rx, 
     EXPECT_TRUE(eventually([&] { return weftio_load_acquire_sys_u32(came) == packets || !kernel.alive(); }));
     kernel.stop();
     EXPECT_TRUE(kernel.wait_for(patience));
-    EXPECT_TRUE(scenario.kernel_leaves || weftio_load_acquire_sys_u32(came) == packets) << "of 8 packets came " << *came;
+    EXPECT_TRUE(scenario.kernel_leaves || weftio_load_acquire_sys_u32(came) == packets)
+        << "of 8 packets came " << *came;
 }
 
 } // namespace
@@ -63,14 +64,15 @@ holdings holdings::now(bool with_blocks)
 
 void PrintTo(const holdings& held, std::ostream* out)
 {
-    *out << fmt::format("{} descriptors, {} threads, {} pools, {} zones, {} DPDK ports, {} blocks of memory", held.descriptors,
-                        held.threads, held.pools, held.zones, held.dpdk_ports, held.blocks);
+    *out << fmt::format("{} descriptors, {} threads, {} pools, {} zones, {} DPDK ports, {} blocks of memory",
+                        held.descriptors, held.threads, held.pools, held.zones, held.dpdk_ports, held.blocks);
 }
 
 void live(const scenario& scenario)
 {
     device where = device::open(scenario.device);
-    port port = port::open(scenario.port, {.mode = scenario.inline_mode ? engine_mode::inline_worker : engine_mode::thread});
+    port port =
+        port::open(scenario.port, {.mode = scenario.inline_mode ? engine_mode::inline_worker : engine_mode::thread});
     eth_rxq rx(port, where, {.packets = 64});
     eth_txq tx(port, where, {.entries = 64});
     buf_arr frames(port, where, {.count = packets, .buffer_bytes = 64});

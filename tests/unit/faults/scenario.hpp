@@ -29,8 +29,8 @@ struct scenario {
     bool kernel_leaves = false; ///< unasked, so that the watchdog has to report
 };
 
-/// Opens, sends and receives, resets, sends and receives again, closes. Throws what the library throws; a test failure when
-/// packets or reports stay away although nothing was thrown.
+/// Opens, sends and receives, resets, sends and receives again, closes. Throws what the library throws; a test failure
+/// when packets or reports stay away although nothing was thrown.
 void live(const scenario& scenario);
 
 } // namespace weftio::test

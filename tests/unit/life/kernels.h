@@ -5,7 +5,8 @@
 #include "weftio/device/semaphore.h"
 
 /* Sends `count` frames to itself over a loopback port and receives them; says how many came. */
-WEFTIO_KERNEL void echo_to_self(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
+WEFTIO_KERNEL void echo_to_self(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq,
+                                WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
                                 WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, weftio_u32 count,
                                 WEFTIO_GLOBAL weftio_u32* seen)
 {
@@ -25,8 +26,8 @@ WEFTIO_KERNEL void echo_to_self(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WE
 }
 
 /* Never looks at its queues. */
-WEFTIO_KERNEL void never_looks(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
-                               WEFTIO_GLOBAL weftio_u32* let_go)
+WEFTIO_KERNEL void never_looks(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq,
+                               WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTIO_GLOBAL weftio_u32* let_go)
 {
     (void)rxq;
     (void)txq;
@@ -43,8 +44,8 @@ WEFTIO_KERNEL void waits_and_beats(WEFTIO_GLOBAL struct weftio_dev_semaphore* it
 }
 
 /* Claims entries, fills some, and sleeps while it holds the lock of the send queue. */
-WEFTIO_KERNEL void sleeps_in_commit(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
-                                    WEFTIO_GLOBAL weftio_u32* let_go)
+WEFTIO_KERNEL void sleeps_in_commit(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq,
+                                    WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTIO_GLOBAL weftio_u32* let_go)
 {
     weftio_u32 received, first;
 
@@ -57,7 +58,8 @@ WEFTIO_KERNEL void sleeps_in_commit(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq
 }
 
 /* Sends for as long as the queue takes frames. */
-WEFTIO_KERNEL void sends_for_ever(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames)
+WEFTIO_KERNEL void sends_for_ever(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
+                                  WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames)
 {
     while (weftio_dev_eth_txq_wait_room(txq, 8, 0) == WEFTIO_DEV_OK) {
         for (weftio_u32 frame = 0; frame < 8; ++frame)
@@ -68,8 +70,8 @@ WEFTIO_KERNEL void sends_for_ever(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, 
 }
 
 /* Looks once and leaves. */
-WEFTIO_KERNEL void exits_early(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
-                               WEFTIO_GLOBAL weftio_u32* let_go)
+WEFTIO_KERNEL void exits_early(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq,
+                               WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTIO_GLOBAL weftio_u32* let_go)
 {
     weftio_u32 received, first;
 
@@ -79,10 +81,11 @@ WEFTIO_KERNEL void exits_early(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEF
 }
 
 /* Takes items; over the third it falls asleep. */
-WEFTIO_KERNEL void sleeps_over_an_item(WEFTIO_GLOBAL struct weftio_dev_semaphore* semaphore, WEFTIO_GLOBAL weftio_u32* let_go)
+WEFTIO_KERNEL void sleeps_over_an_item(WEFTIO_GLOBAL struct weftio_dev_semaphore* semaphore,
+                                       WEFTIO_GLOBAL weftio_u32* let_go)
 {
-    for (weftio_u32 item = 0; weftio_dev_semaphore_wait_status(semaphore, item, WEFTIO_DEV_SEMAPHORE_READY, 0) == WEFTIO_DEV_OK;
-         ++item) {
+    for (weftio_u32 item = 0;
+         weftio_dev_semaphore_wait_status(semaphore, item, WEFTIO_DEV_SEMAPHORE_READY, 0) == WEFTIO_DEV_OK; ++item) {
         weftio_dev_semaphore_set_status(semaphore, item, WEFTIO_DEV_SEMAPHORE_DONE);
         while (item == 2 && !weftio_load_acquire_sys_u32(let_go))
             weftio_relax(1 << 16);

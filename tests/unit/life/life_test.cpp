@@ -126,9 +126,11 @@ TEST_F(KernelLife, OneThatUsesOnlyASemaphoreIsWatchedByIt)
         weftio_store_release_sys_u32(word(0), 0);
         auto running = device.launch(sleeps_over_an_item_kernel, {}, items, word(0));
         auto report = reported.get_future();
-        running.watch({.period = 1s, .on_report = [&](const weftio::kernel_report& seen) { reported.set_value(seen); }});
+        running.watch(
+            {.period = 1s, .on_report = [&](const weftio::kernel_report& seen) { reported.set_value(seen); }});
         expect_items_done(items, 2);
-        EXPECT_EQ(report.wait_for(2500ms), std::future_status::timeout) << "reported while it waited for the third item";
+        EXPECT_EQ(report.wait_for(2500ms), std::future_status::timeout)
+            << "reported while it waited for the third item";
         items.set_status(2, weftio::semaphore_status::ready);
         ASSERT_EQ(report.wait_for(patience), std::future_status::ready);
         auto seen = report.get();

@@ -82,9 +82,10 @@ TEST_P(Link, IsNotHurtByAChildThatExits)
             if (child == 0)
                 std::exit(0); // with all that runs at the end of a program
             int status = -1;
-            ASSERT_TRUE(eventually([&] { return waitpid(child, &status, WNOHANG) == child; })) << "the child does not end";
-            EXPECT_TRUE(WIFEXITED(status)) << "the child ended with signal "
-                                           << WTERMSIG(status); // a sanitizer may not like its leaks
+            ASSERT_TRUE(eventually([&] { return waitpid(child, &status, WNOHANG) == child; }))
+                << "the child does not end";
+            EXPECT_TRUE(WIFEXITED(status))
+                << "the child ended with signal " << WTERMSIG(status); // a sanitizer may not like its leaks
             EXPECT_TRUE(link.arrives()) << GetParam() << ", time " << time;
         }
         link.expect_a_true_account();

@@ -24,8 +24,8 @@ class OpenclWatch : public testing::Test {
     void SetUp() override
     try {
 #ifdef WEFTIO_TEST_SANITIZED
-        GTEST_SKIP()
-            << "missed: watching kernels on OpenCL; without its cache PoCL keeps what it compiles, which is a leak here";
+        GTEST_SKIP() << "missed: watching kernels on OpenCL; without its cache PoCL keeps what it compiles, which is a "
+                        "leak here";
 #endif
         device = weftio::device::open("opencl");
         port = weftio::port::open("loopback");
@@ -61,7 +61,8 @@ TEST_F(OpenclWatch, ReportsNoKernelThatIsBeingCompiled)
     std::promise<weftio::kernel_report> reported;
     auto report = reported.get_future();
     auto running = device->launch(echo_to_self_kernel, {}, *rx, *tx, *frames, 8u, word(1));
-    running.watch({.period = 5ms, .on_report = [&](const auto& seen) { reported.set_value(seen); }}); // no compiler is so fast
+    running.watch(
+        {.period = 5ms, .on_report = [&](const auto& seen) { reported.set_value(seen); }}); // no compiler is so fast
     for (auto end = std::chrono::steady_clock::now() + patience; std::chrono::steady_clock::now() < end;)
         if (is_there(report) || weftio_load_acquire_sys_u32(word(1)) != 0)
             break;

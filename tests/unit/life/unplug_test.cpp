@@ -33,8 +33,8 @@ int unplugs()
     return wanted ? std::atoi(wanted) : 12;
 }
 
-/// How long what was on its way took to be flushed. The port is gone at a moment between the two: Linux takes an interface out
-/// of its tables, waits for readers, and lets the command end.
+/// How long what was on its way took to be flushed. The port is gone at a moment between the two: Linux takes an
+/// interface out of its tables, waits for readers, and lets the command end.
 struct flushed {
     std::chrono::microseconds after_the_begin, after_the_end; ///< of its removal
 };
@@ -50,7 +50,8 @@ flushed lose(const std::string& spec, const std::function<void(weftio::port&)>& 
     weftio::flow all(port, {}, weftio::flow_action::to(in));
     std::string said;
     weftio::progress_engine progress;
-    progress.attach(out, {.on_sent = {}, .on_error = [&](const weftio::send_failure& failure) { said = failure.text; }});
+    progress.attach(out,
+                    {.on_sent = {}, .on_error = [&](const weftio::send_failure& failure) { said = failure.text; }});
     auto kernel = device.launch(sends_for_ever_kernel, {}, out, frames);
     EXPECT_TRUE(eventually([&] { return out.counters().sent > 500; }));
     clock::time_point failed{}; // seen by a thread of its own: the removal may take longer
@@ -82,8 +83,8 @@ void say(std::vector<flushed> took)
     for (auto [member, since] : {std::pair{&flushed::after_the_begin, "begin"}, {&flushed::after_the_end, "end"}}) {
         std::ranges::sort(took, {}, member);
         if (!took.empty())
-            fmt::print("{} times; flushed {} us after the {} of the removal in the middle, {} us at most\n", took.size(),
-                       (took[took.size() / 2].*member).count(), since, (took.back().*member).count());
+            fmt::print("{} times; flushed {} us after the {} of the removal in the middle, {} us at most\n",
+                       took.size(), (took[took.size() / 2].*member).count(), since, (took.back().*member).count());
     }
 }
 
@@ -93,7 +94,8 @@ TEST(Unplug, OfADeviceFlushesWhatIsOnItsWay)
     for (int round = 0; round < unplugs() && !testing::Test::HasFailure(); ++round)
         took.push_back(lose("net_null_unplugged,size=64", [](weftio::port& port) {
             // Between two turns: DPDK wants nobody inside a driver that it removes.
-            port.backend().engine().between_turns([] { EXPECT_EQ(rte_eal_hotplug_remove("vdev", "net_null_unplugged"), 0); });
+            port.backend().engine().between_turns(
+                [] { EXPECT_EQ(rte_eal_hotplug_remove("vdev", "net_null_unplugged"), 0); });
         }));
     say(took);
 }

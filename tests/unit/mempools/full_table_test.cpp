@@ -1,5 +1,5 @@
-// DPDK's table of mempool drivers is full, as one more driver would make it on Debian 13: receiving and sending work all the same.
-// The table belongs to the process, and so this is a program of its own.
+// DPDK's table of mempool drivers is full, as one more driver would make it on Debian 13: receiving and sending work
+// all the same. The table belongs to the process, and so this is a program of its own.
 #include <gtest/gtest.h>
 #include <rte_eal.h>
 #include <rte_mempool.h>

@@ -62,7 +62,8 @@ void PrintTo(const road& road, std::ostream* out)
 
 class NoAllocation : public testing::TestWithParam<road> {
  protected:
-    /// Receives, sends from where the packets lie, gives slots back: `packets` of them at least. This thread is the kernel.
+    /// Receives, sends from where the packets lie, gives slots back: `packets` of them at least. This thread is the
+    /// kernel.
     void forward(std::uint64_t packets)
     {
         weftio_dev_eth_rxq* rxq = in_.handle();
@@ -75,8 +76,8 @@ class NoAllocation : public testing::TestWithParam<road> {
             for (std::uint32_t at = 0; at < count; ++at) {
                 weftio_dev_packet packet{};
                 ASSERT_EQ(weftio_dev_eth_rxq_packet(rxq, first + at, &packet), WEFTIO_DEV_OK);
-                ASSERT_EQ(weftio_dev_eth_txq_send_enqueue_strong(txq, weftio_dev_eth_rxq_buf(rxq, first + at), packet.bytes,
-                                                                 WEFTIO_DEV_SEND_NONE),
+                ASSERT_EQ(weftio_dev_eth_txq_send_enqueue_strong(txq, weftio_dev_eth_rxq_buf(rxq, first + at),
+                                                                 packet.bytes, WEFTIO_DEV_SEND_NONE),
                           WEFTIO_DEV_OK);
             }
             weftio_dev_eth_txq_commit_strong(txq);
@@ -97,8 +98,8 @@ class NoAllocation : public testing::TestWithParam<road> {
 TEST_P(NoAllocation, HappensOnceTrafficFlows)
 {
 #ifdef WEFTIO_TEST_SANITIZED
-    GTEST_SKIP()
-        << "missed: allocations of the data path, which the sanitizer's own allocator does not count; a plain build has it";
+    GTEST_SKIP() << "missed: allocations of the data path, which the sanitizer's own allocator does not count; a plain "
+                    "build has it";
 #endif
     forward(10'000);
     const std::uint64_t before = allocations.load();

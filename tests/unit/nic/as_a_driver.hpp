@@ -18,8 +18,8 @@ extern "C" void AnnotateIgnoreWritesEnd(const char* file, int line);
 
 namespace weftio::test {
 
-/// While it lives, what this thread does to mbufs is as invisible to ThreadSanitizer as what a driver does: they come from the
-/// engine and go to it through rings whose other end is DPDK's, and ThreadSanitizer does not see that end.
+/// While it lives, what this thread does to mbufs is as invisible to ThreadSanitizer as what a driver does: they come
+/// from the engine and go to it through rings whose other end is DPDK's, and ThreadSanitizer does not see that end.
 struct as_a_driver {
 #ifdef WEFTIO_TEST_UNDER_TSAN
     as_a_driver()

@@ -23,7 +23,8 @@ struct replay {
         for (bool last = false; !last;) {
             last = from.exhausted();
             for (const weftio_dev_packet& packet : kernel.receive()) {
-                EXPECT_EQ(packet.timestamp_ns, (1'700'000'000u + received) * 1'000'000'000 + (123'456 + received) * 1000);
+                EXPECT_EQ(packet.timestamp_ns,
+                          (1'700'000'000u + received) * 1'000'000'000 + (123'456 + received) * 1000);
                 EXPECT_EQ(number_of(packet), received);
                 EXPECT_TRUE(is_intact(packet));
                 ++received;
@@ -130,7 +131,8 @@ TEST_P(CutCapture, InThePcapngFormatIsCountedAsDamagedToo)
     EXPECT_EQ(through.from.counters().capture_damaged, 1u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Before, CutCapture, testing::Values(1u, 60u, 158u, 160u, 174u)); // the last record is 16 + 159 bytes
+INSTANTIATE_TEST_SUITE_P(Before, CutCapture,
+                         testing::Values(1u, 60u, 158u, 160u, 174u)); // the last record is 16 + 159 bytes
 
 TEST_F(Capture, WhoseLastRecordIsMissingAsAWholeIsNotDamaged)
 {

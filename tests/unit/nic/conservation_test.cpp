@@ -95,7 +95,8 @@ TEST_F(Conservation, CountsFramesWithoutAnEthernetHeader)
 }
 
 /// Looks at all packets that are held, and gives some of them back, the oldest first.
-testing::AssertionResult looks_and_gives_back(std::deque<weftio_dev_packet>& held, played_kernel& kernel, std::mt19937& random)
+testing::AssertionResult looks_and_gives_back(std::deque<weftio_dev_packet>& held, played_kernel& kernel,
+                                              std::mt19937& random)
 {
     for (const weftio_dev_packet& packet : held)
         if (!is_intact(packet))

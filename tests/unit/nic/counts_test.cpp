@@ -81,7 +81,8 @@ TEST_F(ByteCount, TellsOfPacketsThatRulesDropToo)
 
 TEST_F(ByteCount, TellsOfPacketsThatFindAFullOrAClosedQueue)
 {
-    auto queue = std::make_unique<eth_rxq>(port.get(), cpu, eth_rxq_options{.packets = depth, .verify_checksums = false});
+    auto queue =
+        std::make_unique<eth_rxq>(port.get(), cpu, eth_rxq_options{.packets = depth, .verify_checksums = false});
     flow everything(port.get(), {}, flow_action::to(*queue));
     for (std::uint32_t number = 0; number < depth + 5; ++number)
         send(numbered_frame(number, 60 + number));

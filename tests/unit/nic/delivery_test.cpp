@@ -188,7 +188,8 @@ std::vector<checksum_case> checksum_cases()
         {"ipv4_options", ethernet({}, 0x0800, ipv4({.option_bytes = 12}, udp(1, 2))), l3_good | l4_good},
         {"first_fragment4", fragment4(0x2000), l3_good},
         {"later_fragment4", fragment4(0x0010), l3_good},
-        {"extensions6", ipv6_frame({hop_by_hop(), destination_options(), authentication()}, udp(7, 8)), l3_good | l4_good},
+        {"extensions6", ipv6_frame({hop_by_hop(), destination_options(), authentication()}, udp(7, 8)),
+         l3_good | l4_good},
         {"extensions6_bad", damaged(ipv6_frame({hop_by_hop(), destination_options()}, udp(7, 8)), 75), l3_good},
         {"fragment6", ipv6_frame({fragment(1)}, udp(7, 8)), l3_good},
         {"whole_in_fragment6", ipv6_frame({fragment(0)}, udp(7, 8)), l3_good | l4_good},
@@ -200,7 +201,8 @@ std::vector<checksum_case> checksum_cases()
              return frame;
          }(),
          l3_good | l4_good},
-        {"driver_found_both", numbered_frame(1), l3_good | l4_good, RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD},
+        {"driver_found_both", numbered_frame(1), l3_good | l4_good,
+         RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD},
         {"driver_found_neither", numbered_frame(1), 0, RTE_MBUF_F_RX_IP_CKSUM_BAD | RTE_MBUF_F_RX_L4_CKSUM_BAD},
         {"driver_says_none", numbered_frame(1), 0, RTE_MBUF_F_RX_IP_CKSUM_NONE | RTE_MBUF_F_RX_L4_CKSUM_NONE},
     };

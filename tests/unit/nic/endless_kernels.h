@@ -1,4 +1,7 @@
-/* Waits that a kernel bounds by a time that never comes. Each says in words[0] that it has ended, with what in words[1]. */
+/*
+ * Waits that a kernel bounds by a time that never comes. Each says in words[0] that it has ended, with what in
+ * words[1].
+ */
 #pragma once
 
 #include "weftio/device/eth_rxq.h"
@@ -31,15 +34,19 @@ WEFTIO_KERNEL void waits_for_item(const WEFTIO_GLOBAL struct weftio_dev_semaphor
         say_ended(words, (weftio_u32)weftio_dev_semaphore_wait_status(items, 1, WEFTIO_DEV_SEMAPHORE_DONE, timeout_ns));
 }
 
-/* As much room as a send queue has, once it has none, by all lanes: what is committed and not pushed stays where it is. */
-WEFTIO_KERNEL void waits_for_room(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames,
-                                  weftio_u64 timeout_ns, WEFTIO_GLOBAL weftio_u32* words)
+/*
+ * As much room as a send queue has, once it has none, by all lanes: what is committed and not pushed stays where it is.
+ */
+WEFTIO_KERNEL void waits_for_room(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
+                                  WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, weftio_u64 timeout_ns,
+                                  WEFTIO_GLOBAL weftio_u32* words)
 {
     weftio_u32 position, mask;
 
     weftio_dev_eth_txq_get_info(txq, &position, &mask);
     for (weftio_u32 at = weftio_lane(); at <= mask; at += weftio_block_lanes())
-        weftio_dev_eth_txq_send_enqueue_weak(txq, weftio_dev_buf_get(frames, 0), 60, position + at, WEFTIO_DEV_SEND_NONE);
+        weftio_dev_eth_txq_send_enqueue_weak(txq, weftio_dev_buf_get(frames, 0), 60, position + at,
+                                             WEFTIO_DEV_SEND_NONE);
     weftio_block_barrier();
     if (weftio_lane() == 0)
         weftio_dev_eth_txq_commit_weak(txq, mask + 1);

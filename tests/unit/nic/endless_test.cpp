@@ -41,7 +41,8 @@ class EndlessWait : public testing::TestWithParam<endless_case> {
     template <class Queue>
     bool waits(const Queue& queue) const
     {
-        return eventually([&] { return weftio_load_relaxed_u32(&queue.control()->beats) > 20 || (*words)[0]; }) && !(*words)[0];
+        return eventually([&] { return weftio_load_relaxed_u32(&queue.control()->beats) > 20 || (*words)[0]; }) &&
+               !(*words)[0];
     }
 
     std::optional<device> where;

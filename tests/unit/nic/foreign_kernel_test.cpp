@@ -27,7 +27,8 @@ class ForeignKernel : public testing::Test {
     void expect_refusal(const device& where, const Kernel& kernel, const Argument& argument, const device& home)
     {
         shared_words words(where, 2);
-        const error refusal = error_of([&] { where.launch(kernel, {}, argument, std::uint64_t{1}, words.on_device()); });
+        const error refusal =
+            error_of([&] { where.launch(kernel, {}, argument, std::uint64_t{1}, words.on_device()); });
         EXPECT_EQ(refusal.code(), errc::invalid_argument);
         EXPECT_THAT(refusal.what(), testing::HasSubstr(std::string("kernel ") + kernel.name));
         EXPECT_THAT(refusal.what(), testing::HasSubstr("launched on device " + where.name() + ","));
@@ -56,8 +57,10 @@ TEST_F(ForeignKernel, IsNoneWhereMemoryIsTheSame)
     device copy = *other, cpu_again = device::open("cpu");
     eth_rxq here(port.get(), cpu), there(port.get(), *other);
     shared_words words_here(cpu, 2), words_there(*other, 2);
-    EXPECT_TRUE(cpu_again.launch(receives_two_kernel, {}, here, std::uint64_t{1}, words_here.on_device()).wait_for(patience));
-    EXPECT_TRUE(copy.launch(receives_two_kernel, {}, there, std::uint64_t{1}, words_there.on_device()).wait_for(patience));
+    EXPECT_TRUE(
+        cpu_again.launch(receives_two_kernel, {}, here, std::uint64_t{1}, words_here.on_device()).wait_for(patience));
+    EXPECT_TRUE(
+        copy.launch(receives_two_kernel, {}, there, std::uint64_t{1}, words_there.on_device()).wait_for(patience));
 }
 
 } // namespace

@@ -68,7 +68,8 @@ TEST_P(ReceiveIndicesNearTheirEnd, WrapWithoutLosingAPacket)
             weftio_dev_packet packet{};
             std::uint32_t index = GetParam() + seen + i;
             bool there = first + i == index && weftio_dev_eth_rxq_packet(rxq, index, &packet) == WEFTIO_DEV_OK;
-            wrong += !there || packet.timestamp_ns != index || *reinterpret_cast<std::uint32_t*>(packet.address) != index ||
+            wrong += !there || packet.timestamp_ns != index ||
+                     *reinterpret_cast<std::uint32_t*>(packet.address) != index ||
                      *reinterpret_cast<std::uint32_t*>(packet.address + packet.bytes - 4) != ~index;
         }
         seen += count;

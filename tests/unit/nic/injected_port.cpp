@@ -52,7 +52,8 @@ injected_port::~injected_port()
     for (unsigned queue = 0; queue < wires_.size(); ++queue)
         while (rte_mbuf* left = take(queue))
             rte_pktmbuf_free(left);
-    EXPECT_EQ(rte_mempool_avail_count(pool_), pool_mbufs) << "mbufs have leaked, or queues and flows outlive the port's owner";
+    EXPECT_EQ(rte_mempool_avail_count(pool_), pool_mbufs)
+        << "mbufs have leaked, or queues and flows outlive the port's owner";
     rte_eal_hotplug_remove("vdev", ("net_ring_" + name_).c_str());
     for (rte_ring* wire : wires_)
         rte_ring_free(wire);
@@ -172,15 +173,17 @@ testing::AssertionResult conserves(const port_counters& counters)
 {
     if (counters.received == counters.delivered + counters.held + counters.dropped_total())
         return testing::AssertionSuccess();
-    return testing::AssertionFailure() << fmt::format("received {}, delivered {}, held {}, dropped {}", counters.received,
-                                                      counters.delivered, counters.held, counters.dropped_total());
+    return testing::AssertionFailure() << fmt::format("received {}, delivered {}, held {}, dropped {}",
+                                                      counters.received, counters.delivered, counters.held,
+                                                      counters.dropped_total());
 }
 
 testing::AssertionResult has_settled(const port_counters& counters, std::uint64_t sent)
 {
     if (counters.received == sent && counters.held == 0)
         return conserves(counters);
-    return testing::AssertionFailure() << fmt::format("received {} of {}, held {}", counters.received, sent, counters.held);
+    return testing::AssertionFailure() << fmt::format("received {} of {}, held {}", counters.received, sent,
+                                                      counters.held);
 }
 
 std::uint64_t dropped(const port_counters& counters, drop_reason reason)

@@ -20,8 +20,8 @@ namespace weftio::test {
 
 using frames::bytes;
 
-/// A DPDK port on rings that the test fills, one for each engine: what a port queue sends arrives there again. The destructor
-/// checks that every mbuf has come back, so declare it before the queues and flows on it.
+/// A DPDK port on rings that the test fills, one for each engine: what a port queue sends arrives there again. The
+/// destructor checks that every mbuf has come back, so declare it before the queues and flows on it.
 class injected_port {
  public:
     /// Inline mode unless `options` say otherwise: the test runs the engine and nothing happens by itself.

@@ -1,4 +1,5 @@
-// Drivers that fill the slots of a queue themselves: nothing is copied, nothing is lost, and nothing changes under a kernel.
+// Drivers that fill the slots of a queue themselves: nothing is copied, nothing is lost, and nothing changes under a
+// kernel.
 #include <rte_mempool.h>
 
 #include "capture_files.hpp"

@@ -37,11 +37,13 @@ TEST_P(DeviceWord, ThatNamesAPortIsToldToBeOne)
     EXPECT_THAT(refusal([] { device::open(GetParam()); }), HasSubstr("that names a port; give it to port::open"));
 }
 INSTANTIATE_TEST_SUITE_P(Form, DeviceWord,
-                         testing::Values("iface:eth0", "pcap:builtin", "tap:x", "loopback", "null", "net_null0,size=64"));
+                         testing::Values("iface:eth0", "pcap:builtin", "tap:x", "loopback", "null",
+                                         "net_null0,size=64"));
 
 TEST(PlainWord, ThatIsAnInterfaceIsAskedFor)
 {
-    EXPECT_THAT(refusal([] { port::open("lo"); }), HasSubstr("weftio: port lo: that is an interface; did you mean iface:lo?"));
+    EXPECT_THAT(refusal([] { port::open("lo"); }),
+                HasSubstr("weftio: port lo: that is an interface; did you mean iface:lo?"));
 }
 
 TEST(PlainWord, ThatIsNothingIsRefusedWithTheInterfacesThereAre)

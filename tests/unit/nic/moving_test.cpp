@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::uint32_t ring_entries = 256, buffers = 4 * ring_entries;
 
-/// Enqueues numbered frames, as many as fit, in a thread of its own until stop(). In inline mode its pushes drive the queue's
-/// engine.
+/// Enqueues numbered frames, as many as fit, in a thread of its own until stop(). In inline mode its pushes drive the
+/// queue's engine.
 class sending_kernel {
  public:
     sending_kernel(const eth_txq& queue, const buf_arr& frames)
@@ -34,8 +34,8 @@ class sending_kernel {
             while (next_ - weftio_dev_eth_txq_completed(txq_) < ring_entries / 2) {
                 const bytes frame = numbered_frame(next_);
                 std::copy(frame.begin(), frame.end(), static_cast<std::uint8_t*>(frames_.cpu_address(next_ % buffers)));
-                if (weftio_dev_eth_txq_send_enqueue_strong(txq_, weftio_dev_buf_get(frames_.handle(), next_ % buffers), 60,
-                                                           0) != WEFTIO_DEV_OK)
+                if (weftio_dev_eth_txq_send_enqueue_strong(txq_, weftio_dev_buf_get(frames_.handle(), next_ % buffers),
+                                                           60, 0) != WEFTIO_DEV_OK)
                     break;
                 ++next_;
             }
@@ -54,7 +54,9 @@ class sending_kernel {
 /// Receives frames that have to come in order, each once, in a thread of its own until stop().
 class ordered_kernel {
  public:
-    explicit ordered_kernel(const eth_rxq& queue) : queue_(queue), thread_([this](const std::stop_token& end) { run(end); }) {}
+    explicit ordered_kernel(const eth_rxq& queue)
+        : queue_(queue), thread_([this](const std::stop_token& end) { run(end); })
+    {}
     void stop() { thread_ = {}; }
     std::uint32_t next() const { return next_; }
     std::uint32_t wrong() const { return wrong_; }
@@ -223,7 +225,8 @@ TEST_F(MovedQueue, KeepsADeadlineThatItWaitsFor)
 {
     eth_txq out(port.get(), cpu, {.engine = 0});
     const std::uint64_t deadline_ns = utc_now_ns() + 100'000'000;
-    ASSERT_EQ(weftio_dev_eth_txq_wait_time_enqueue_strong(out.handle(), eth_txq::timestamp(deadline_ns), 0), WEFTIO_DEV_OK);
+    ASSERT_EQ(weftio_dev_eth_txq_wait_time_enqueue_strong(out.handle(), eth_txq::timestamp(deadline_ns), 0),
+              WEFTIO_DEV_OK);
     send(out);
     out.move_to(1);
     while (port.on_the_wire(1) == 0) {
@@ -241,7 +244,8 @@ TEST_F(MovedQueue, KeepsADeadlineThatItWaitsFor)
 TEST_F(MovedQueue, TakesWhatIsOnItsWayWithItOrStays)
 {
     constexpr std::uint32_t slots = 64;
-    eth_rxq going(port.get(), cpu, {.packets = slots, .engine = 0}), other(port.get(), cpu, {.packets = slots, .engine = 1});
+    eth_rxq going(port.get(), cpu, {.packets = slots, .engine = 0}),
+        other(port.get(), cpu, {.packets = slots, .engine = 1});
     auto fill = [&](const eth_rxq& queue) {
         flow rule(port.get(), {}, flow_action::to(queue));
         for (std::uint32_t number = 0; number < slots + 700; ++number)

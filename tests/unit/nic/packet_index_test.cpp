@@ -1,4 +1,5 @@
-// Which indices weftio_dev_eth_rxq_packet knows: those handed out whose completion is still there, in every pass over the ring.
+// Which indices weftio_dev_eth_rxq_packet knows: those handed out whose completion is still there, in every pass over
+// the ring.
 #include "played_nic.hpp"
 
 namespace weftio::test {

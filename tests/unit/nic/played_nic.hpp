@@ -16,7 +16,8 @@ class played_nic {
 
     played_nic(const device& device, std::uint32_t depth, std::uint32_t start)
         : depth_(depth), next_(start),
-          memory_(device.allocate(sizeof(layout) + depth * (sizeof(weftio_cqe) + stride_bytes), memory_kind::cpu_device))
+          memory_(
+              device.allocate(sizeof(layout) + depth * (sizeof(weftio_cqe) + stride_bytes), memory_kind::cpu_device))
     {
         for (std::uint32_t slot = 0; slot < depth; ++slot)
             completions()[slot].publication = WEFTIO_CQE_NEVER_WRITTEN << 24;
@@ -45,7 +46,8 @@ class played_nic {
         entry.byte_count_be = weftio_swap32(stride_bytes);
         entry.timestamp_be = weftio_swap64(weftio_real_time_from_ns(next_));
         std::uint32_t pass = next_ >> std::countr_zero(depth_);
-        weftio_store_release_sys_u32(&entry.publication, weftio_cqe_publication(next_, WEFTIO_CQE_OPCODE_RESPONDER_SEND, pass));
+        weftio_store_release_sys_u32(&entry.publication,
+                                     weftio_cqe_publication(next_, WEFTIO_CQE_OPCODE_RESPONDER_SEND, pass));
         ++next_;
     }
     /// Publishes `count` packets, waiting for slots. Returns whether the kernel gave enough back.

@@ -105,7 +105,8 @@ TEST_P(ShortPortForm, OpensManyTimesAtATime)
     EXPECT_EQ(holdings::now(), before);
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, ShortPortForm, testing::Values("pcap:builtin", "pcap:tx=/dev/null", "loopback", "null"), name_of);
+INSTANTIATE_TEST_SUITE_P(Of, ShortPortForm, testing::Values("pcap:builtin", "pcap:tx=/dev/null", "loopback", "null"),
+                         name_of);
 
 TEST(PortForms, LeaveNothingBehindAfterARefusal)
 {
@@ -132,7 +133,8 @@ TEST(PortForms, AreReadAtAnyLength)
     EXPECT_EQ(parsed.candidates.at(0).device, address);
     EXPECT_EQ(parsed.candidates.at(0).arguments, words);
     EXPECT_EQ(error_of([&] { nic::parse_port_spec("pcap:rx=" + words); }).code(), errc::not_found);
-    EXPECT_EQ(error_of([&] { nic::parse_port_spec("net_af_packet0," + words + ",iface=nosuch0"); }).code(), errc::not_found);
+    EXPECT_EQ(error_of([&] { nic::parse_port_spec("net_af_packet0," + words + ",iface=nosuch0"); }).code(),
+              errc::not_found);
 }
 
 TEST(PortForms, TakeNoNameThatDpdkWouldTakeApart)

@@ -61,7 +61,8 @@ std::vector<refusal> port_refusals()
         {"no_file", "pcap:", errc::invalid_argument, "pcap:", "write pcap:FILE"},
         {"no_files", "pcap:rx=,tx=", errc::invalid_argument, "pcap:rx=,tx=", "write pcap:FILE"},
         {"missing_file", "pcap:" + missing, errc::not_found, missing, "name an existing capture"},
-        {"missing_rx_file", "pcap:rx=" + missing + ",tx=/dev/null", errc::not_found, missing, "name an existing capture"},
+        {"missing_rx_file", "pcap:rx=" + missing + ",tx=/dev/null", errc::not_found, missing,
+         "name an existing capture"},
         {"unwritable", "pcap:tx=" + unwritable, errc::not_found, unwritable, "No such file or directory"},
         {"comma", "pcap:" + comma, errc::invalid_argument, comma, "use another name"},
         {"directory", "pcap:/tmp", errc::invalid_argument, "a directory", "name a capture file"},
@@ -73,7 +74,8 @@ std::vector<refusal> port_refusals()
         {"no_interface", "iface:", errc::invalid_argument, "iface:", "name one of"},
         {"missing_interface", "iface:nosuch0", errc::not_found, "nosuch0", "ip link add nosuch0"},
         {"long_interface", "iface:abcdefghijklmnop", errc::invalid_argument, "abcdefghijklmnop", "name one of"},
-        {"missing_devargs_interface", "net_af_packet7,iface=nosuch0", errc::not_found, "nosuch0", "ip link add nosuch0"},
+        {"missing_devargs_interface", "net_af_packet7,iface=nosuch0", errc::not_found, "nosuch0",
+         "ip link add nosuch0"},
         {"no_devargs_interface", "net_af_packet8", errc::invalid_argument, "net_af_packet8", "check the words"},
         {"tap_without_name", "tap:", errc::invalid_argument, "tap:", "1 to 15 characters"},
         {"tap_in_use", "tap:lo", errc::in_use, "lo", "choose another name"},
@@ -116,8 +118,9 @@ TEST(QueueRefusals, NameTheValueAndTheRange)
         expect_refusal(error_of([&] { eth_rxq(null, cpu, {.packets = packets}); }),
                        {"", "", errc::invalid_argument, fmt::format("packets is {}", packets), "64 to 32768"});
     for (std::uint32_t max_bytes : {0u, 63u, 16385u, 0xffffffffu})
-        expect_refusal(error_of([&] { eth_rxq(null, cpu, {.max_packet_bytes = max_bytes}); }),
-                       {"", "", errc::invalid_argument, fmt::format("max_packet_bytes is {}", max_bytes), "64 to 16384"});
+        expect_refusal(
+            error_of([&] { eth_rxq(null, cpu, {.max_packet_bytes = max_bytes}); }),
+            {"", "", errc::invalid_argument, fmt::format("max_packet_bytes is {}", max_bytes), "64 to 16384"});
     expect_refusal(error_of([&] { eth_rxq(null, cpu, {.buffers = memory_kind::device}); }),
                    {"", "", errc::not_supported, "device cpu: no copy engine", "take memory_kind::cpu_device"});
 }
@@ -145,8 +148,10 @@ TEST(FlowRefusals, SayWhatIsWrongWithTheMatch)
 {
     port null = port::open("null");
     auto refused = [&](const flow_match& match) { return error_of([&] { flow(null, match, flow_action::drop()); }); };
-    expect_refusal(refused({.ipv4_source = ipv4_prefix{{}, 33}}), {"", "", errc::invalid_argument, "33", "give 0 to 32"});
-    expect_refusal(refused({.ipv6_source = ipv6_prefix{{}, 129}}), {"", "", errc::invalid_argument, "129", "give 0 to 128"});
+    expect_refusal(refused({.ipv4_source = ipv4_prefix{{}, 33}}),
+                   {"", "", errc::invalid_argument, "33", "give 0 to 32"});
+    expect_refusal(refused({.ipv6_source = ipv6_prefix{{}, 129}}),
+                   {"", "", errc::invalid_argument, "129", "give 0 to 128"});
     expect_refusal(refused({.source_port = port_range{9, 8}}), {"", "", errc::invalid_argument, "9 to 8", "swap"});
     expect_refusal(refused({.ipv4_source = ipv4_prefix{}, .ipv6_source = ipv6_prefix{}}),
                    {"", "", errc::invalid_argument, "IPv4 and IPv6", "one rule for each"});
@@ -167,7 +172,8 @@ TEST(BufferArrayRefusals, NameTheValues)
     auto refused = [&](buf_arr_options options) { return error_of([&] { buf_arr(null, cpu, options); }); };
     expect_refusal(refused({.count = 0, .buffer_bytes = 64}),
                    {"", "", errc::invalid_argument, "0 buffers of 64", "at least 1"});
-    expect_refusal(refused({.count = 5, .buffer_bytes = 0}), {"", "", errc::invalid_argument, "5 buffers of 0", "at least 1"});
+    expect_refusal(refused({.count = 5, .buffer_bytes = 0}),
+                   {"", "", errc::invalid_argument, "5 buffers of 0", "at least 1"});
     expect_refusal(refused({.count = 5, .buffer_bytes = 100, .stride_bytes = 99}),
                    {"", "", errc::invalid_argument, "stride_bytes is 99", "leave it 0"});
     expect_refusal(refused({.count = 1, .buffer_bytes = 0xffffffff}),

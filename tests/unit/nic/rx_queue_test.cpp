@@ -31,7 +31,8 @@ class guarded {
     bool guards_intact()
     {
         auto untouched = [](std::byte byte) { return byte == canary; };
-        return std::all_of(base(), data(), untouched) && std::all_of(data() + bytes_, data() + bytes_ + guard_bytes, untouched);
+        return std::all_of(base(), data(), untouched) &&
+               std::all_of(data() + bytes_, data() + bytes_ + guard_bytes, untouched);
     }
 
  private:
@@ -220,7 +221,8 @@ TEST_F(RxQueue, PublishesWhatFormatsSay)
     nic::completions(queue, queue.model(facts)).add(queue.take_slot(), 60);
     std::uint8_t raw[64];
     std::memcpy(raw, &completion(0), sizeof raw);
-    const std::uint8_t seconds[] = {0x65, 0x53, 0xf1, 0x00, 0, 0, 0, 7}, hash[] = {1, 2, 3, 4}, length[] = {0, 0, 0, 60};
+    const std::uint8_t seconds[] = {0x65, 0x53, 0xf1, 0x00, 0, 0, 0, 7}, hash[] = {1, 2, 3, 4},
+                       length[] = {0, 0, 0, 60};
     EXPECT_EQ(std::memcmp(raw + 12, hash, 4), 0);
     EXPECT_NE(raw[16], 0);
     EXPECT_EQ(raw[28], 5);

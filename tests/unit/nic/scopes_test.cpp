@@ -80,7 +80,8 @@ std::vector<scope_case> scope_cases()
 {
     std::vector<scope_case> cases;
     for (const char* device : {"cpu", "opencl"})
-        for (const receiving_kernel* kernel : {&receive_by_thread_kernel, &receive_by_warp_kernel, &receive_by_block_kernel})
+        for (const receiving_kernel* kernel :
+             {&receive_by_thread_kernel, &receive_by_warp_kernel, &receive_by_block_kernel})
             for (std::uint32_t lanes : {1u, 32u, 256u})
                 cases.push_back({device, kernel, lanes});
     for (std::uint32_t lanes : {1u, 32u})

@@ -329,10 +329,12 @@ struct flows_seen {
     }
 };
 
-/// Receives whatever comes to a queue, in a thread of its own, until stop(). In inline mode it drives the queue's engine.
+/// Receives whatever comes to a queue, in a thread of its own, until stop(). In inline mode it drives the queue's
+/// engine.
 class receiving_kernel {
  public:
-    explicit receiving_kernel(const eth_rxq& queue) : queue_(queue), thread_([this](const std::stop_token& end) { run(end); })
+    explicit receiving_kernel(const eth_rxq& queue)
+        : queue_(queue), thread_([this](const std::stop_token& end) { run(end); })
     {}
     const flows_seen& stop()
     {
@@ -382,7 +384,8 @@ class ManyEngines : public testing::TestWithParam<shape> {
     std::uint64_t delivered() const { return port.counters().delivered; }
 
     device cpu = device::open("cpu");
-    injected_port port{{.mode = GetParam().mode, .engines = GetParam().engines, .hold_when_full = port_options::hold::on}};
+    injected_port port{
+        {.mode = GetParam().mode, .engines = GetParam().engines, .hold_when_full = port_options::hold::on}};
     std::vector<eth_rxq> queues;
 };
 
@@ -401,8 +404,9 @@ TEST_P(ManyEngines, SpreadFlowsOverQueuesOfAllAndLoseNothing)
     std::uint64_t seen = 0;
     std::set<std::uint16_t> flows;
     for (receiving_kernel& kernel : kernels) {
-        eventually(
-            [&] { return kernel.packets() == queues[static_cast<std::size_t>(&kernel - &kernels[0])].counters().delivered; });
+        eventually([&] {
+            return kernel.packets() == queues[static_cast<std::size_t>(&kernel - &kernels[0])].counters().delivered;
+        });
         const flows_seen& here = kernel.stop();
         EXPECT_EQ(here.backwards, 0u);
         seen += here.packets;

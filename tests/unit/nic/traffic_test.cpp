@@ -11,7 +11,8 @@ namespace {
 /// Sends numbered frames, and UDP to ports 0..7 between them, until it ends.
 class traffic {
  public:
-    explicit traffic(const injected_port& port) : thread_([this, &port](const std::stop_token& end) { run(port, end); }) {}
+    explicit traffic(const injected_port& port) : thread_([this, &port](const std::stop_token& end) { run(port, end); })
+    {}
     /// Returns how many packets have gone.
     std::uint64_t stop()
     {
@@ -98,7 +99,8 @@ TEST_F(Traffic, FlowsWhileManyQueuesShareIt)
         } else {
             rules[at].reset();
             queues[at].emplace(port.get(), cpu, eth_rxq_options{.packets = 64});
-            rules[at].emplace(port.get(), flow_match{.destination_port = port_range{at, at}}, flow_action::to(*queues[at]));
+            rules[at].emplace(port.get(), flow_match{.destination_port = port_range{at, at}},
+                              flow_action::to(*queues[at]));
         }
     }
     expect_all_accounted_for(sending.stop());

@@ -1,4 +1,5 @@
-// PoCL without a folder for its cache: what is said is what is wrong. Root may write everywhere, so the folder lies in a file.
+// PoCL without a folder for its cache: what is said is what is wrong. Root may write everywhere, so the folder lies in
+// a file.
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
@@ -21,7 +22,8 @@ TEST(OpenclCacheDeathTest, ThatCannotBeWrittenIsNamedWhenPoclHasNoDevice)
     if (!std::filesystem::exists("/etc/OpenCL/vendors/pocl.icd")) // asked without OpenCL, which would make the devices
         GTEST_SKIP() << "missed: PoCL without its cache; pocl-opencl-icd is not installed";
     testing::FLAGS_gtest_death_test_style = "threadsafe"; // the child asks for platforms for the first time
-    EXPECT_EXIT(open_without_a_cache(), testing::ExitedWithCode(0), "cannot write its cache /dev/null/cache .Not a directory.");
+    EXPECT_EXIT(open_without_a_cache(), testing::ExitedWithCode(0),
+                "cannot write its cache /dev/null/cache .Not a directory.");
 }
 
 } // namespace

@@ -27,12 +27,12 @@ std::vector<canary_kernel> on(const char* spec)
     memory world = where.allocate(sizeof(canary_world), memory_kind::cpu_device);
     auto* words = static_cast<std::uint32_t*>(world.cpu_address());
     std::vector<canary_kernel> found;
-    for (const auto* each :
-         {&canary_continue_kernel, &canary_branch_kernel, &canary_leave_kernel, &canary_nested_kernel, &canary_calls_kernel}) {
+    for (const auto* each : {&canary_continue_kernel, &canary_branch_kernel, &canary_leave_kernel,
+                             &canary_nested_kernel, &canary_calls_kernel}) {
         std::memset(words, 0, sizeof(canary_world));
         words[0] = canary_state;
-        running_kernel running =
-            where.launch(*each, {.blocks = 1, .lanes = CANARY_LANES}, static_cast<canary_world*>(world.device_address()));
+        running_kernel running = where.launch(*each, {.blocks = 1, .lanes = CANARY_LANES},
+                                              static_cast<canary_world*>(world.device_address()));
         EXPECT_TRUE(running.wait_for(patience)) << each->name;
         EXPECT_GT(words[2], 4u) << "lane 0 had something to do in " << each->name;
         found.push_back({each->name, canary_digest({words, sizeof(canary_world) / 4})});

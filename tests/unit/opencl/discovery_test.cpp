@@ -84,8 +84,8 @@ TEST(OpenclDiscovery, ListsTheDevicesWhenTheIndexIsTooLarge)
     std::vector<found_device> devices{{{}, usable("first")}, {{}, usable("second")}};
     auto [code, text] = refusal_of([&] { choose(devices, 2); });
     EXPECT_EQ(code, errc::not_found);
-    EXPECT_THAT(text, testing::AllOf(HasSubstr("opencl:2: no such device, there are 2"), HasSubstr("opencl:0 \"first\""),
-                                     HasSubstr("opencl:1 \"second\"")));
+    EXPECT_THAT(text, testing::AllOf(HasSubstr("opencl:2: no such device, there are 2"),
+                                     HasSubstr("opencl:0 \"first\""), HasSubstr("opencl:1 \"second\"")));
 }
 
 TEST(OpenclDiscoveryDeathTest, NamesThePackageToInstallWhenThereIsNoPlatform)

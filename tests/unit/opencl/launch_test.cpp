@@ -107,8 +107,8 @@ TEST_F(OpenclLaunch, PassesScalarsOfEveryWidthPointersAndNull)
 {
     auto kept = allocate<std::uint64_t>(4);
 
-    run(source, "keep_arguments", {1, 1}, 0xdeadbeefu, std::uint64_t{0x0123456789abcdef}, std::uint8_t{0xa5}, kept.data(),
-        static_cast<std::uint32_t*>(nullptr));
+    run(source, "keep_arguments", {1, 1}, 0xdeadbeefu, std::uint64_t{0x0123456789abcdef}, std::uint8_t{0xa5},
+        kept.data(), static_cast<std::uint32_t*>(nullptr));
     EXPECT_EQ(kept[0], 0xdeadbeefu);
     EXPECT_EQ(kept[1], 0x0123456789abcdefu);
     EXPECT_EQ(kept[2], 0xa5u);

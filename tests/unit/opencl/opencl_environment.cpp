@@ -1,5 +1,5 @@
-// Gives PoCL four compute units on any machine, so that the same tests run everywhere, and keeps its compiler from replicating
-// work-items, which it does for two of them and dies of. PoCL reads this once, at the first call.
+// Gives PoCL four compute units on any machine, so that the same tests run everywhere, and keeps its compiler from
+// replicating work-items, which it does for two of them and dies of. PoCL reads this once, at the first call.
 
 #include <cstdlib>
 

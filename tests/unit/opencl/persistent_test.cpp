@@ -1,4 +1,5 @@
-// Kernels that run until they are told to stop: several at once, the bound on how many, the clock, and the end of things.
+// Kernels that run until they are told to stop: several at once, the bound on how many, the clock, and the end of
+// things.
 
 #include <cstdint>
 #include <thread>
@@ -18,7 +19,8 @@ WEFTIO_KERNEL void until_stopped(WEFTIO_GLOBAL struct weftio_dev_control *contro
 }
 
 /* Every block of the grid says that it runs, then waits for the host. */
-WEFTIO_KERNEL void all_until_stopped(WEFTIO_GLOBAL struct weftio_dev_control *control, WEFTIO_GLOBAL weftio_u32 *arrived)
+WEFTIO_KERNEL void all_until_stopped(WEFTIO_GLOBAL struct weftio_dev_control *control,
+                                     WEFTIO_GLOBAL weftio_u32 *arrived)
 {
     if (weftio_lane() == 0)
         weftio_fetch_add_u32(arrived, 1);
@@ -36,7 +38,8 @@ WEFTIO_KERNEL void take_turns(WEFTIO_GLOBAL weftio_u32 *turn, weftio_u32 parity,
     }
 }
 
-WEFTIO_KERNEL void wait_on_the_clock(const WEFTIO_GLOBAL struct weftio_dev_clock *clock, weftio_u64 ns, WEFTIO_GLOBAL weftio_u64 *times)
+WEFTIO_KERNEL void wait_on_the_clock(const WEFTIO_GLOBAL struct weftio_dev_clock *clock, weftio_u64 ns,
+                                     WEFTIO_GLOBAL weftio_u64 *times)
 {
     times[0] = weftio_dev_clock_ns(clock);
     do
@@ -47,7 +50,8 @@ WEFTIO_KERNEL void wait_on_the_clock(const WEFTIO_GLOBAL struct weftio_dev_clock
 
 std::uint64_t steady_ns()
 {
-    return static_cast<std::uint64_t>(std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count());
+    return static_cast<std::uint64_t>(
+        std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()).count());
 }
 
 /// Waits until `word` is at least `value`. Returns whether it became so within `patience`.
@@ -182,7 +186,8 @@ TEST_F(OpenclPersistent, LeftBehindKeepsItsMemoryAndItsDeviceForGood)
 
     launch(source, "until_stopped", {1, 1}, control).reset();
     device_->release(memory, memory_kind::cpu_device);
-    weftio_store_relaxed_u32(&control->abort, 1); // the kernel reads this; and it is still an argument that can be given
+    weftio_store_relaxed_u32(&control->abort,
+                             1); // the kernel reads this; and it is still an argument that can be given
     run(source, "until_stopped", {1, 1}, control);
     device_.reset();
     EXPECT_FALSE(device.expired());

@@ -18,8 +18,9 @@ WEFTIO_FN weftio_u32 is_wrong(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq
     if (weftio_dev_eth_rxq_packet(rxq, index, &packet) != WEFTIO_DEV_OK)
         return 1;
     const WEFTIO_GLOBAL weftio_u32* words = (const WEFTIO_GLOBAL weftio_u32*)packet.address;
-    return words[0] != index * 2654435761u || words[packet.bytes / 4 - 1] != ~index || packet.bytes != 60 + index % 16 * 4 ||
-           packet.timestamp_ns != 5000000000u + index || packet.flags != WEFTIO_DEV_PACKET_L3_CHECKSUM_GOOD;
+    return words[0] != index * 2654435761u || words[packet.bytes / 4 - 1] != ~index ||
+           packet.bytes != 60 + index % 16 * 4 || packet.timestamp_ns != 5000000000u + index ||
+           packet.flags != WEFTIO_DEV_PACKET_L3_CHECKSUM_GOOD;
 }
 
 /* One lane gives back what all lanes have read, and keeps the account. */
@@ -32,8 +33,8 @@ WEFTIO_FN void finish(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBA
     tally->last_status = status;
 }
 
-WEFTIO_KERNEL void receive_by_block(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, weftio_u32 max_packets, weftio_u64 timeout_ns,
-                                    WEFTIO_GLOBAL struct tally* tally)
+WEFTIO_KERNEL void receive_by_block(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, weftio_u32 max_packets,
+                                    weftio_u64 timeout_ns, WEFTIO_GLOBAL struct tally* tally)
 {
     weftio_u32 count, first;
     weftio_s32 status = WEFTIO_DEV_OK;
@@ -50,8 +51,8 @@ WEFTIO_KERNEL void receive_by_block(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq
 }
 
 /* The first warp receives; the other warps of the block have nothing to do. */
-WEFTIO_KERNEL void receive_by_warp(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, weftio_u32 max_packets, weftio_u64 timeout_ns,
-                                   WEFTIO_GLOBAL struct tally* tally)
+WEFTIO_KERNEL void receive_by_warp(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, weftio_u32 max_packets,
+                                   weftio_u64 timeout_ns, WEFTIO_GLOBAL struct tally* tally)
 {
     weftio_u32 count, first;
     weftio_s32 status = WEFTIO_DEV_OK;

@@ -34,8 +34,8 @@ TEST(OpenclSource, HoldsEveryHeaderOfTheDeviceLibrary)
 
 TEST(OpenclSource, DropsIncludesOfTheLibraryAndKeepsLineNumbers)
 {
-    std::string unit =
-        translation_unit("#pragma once\n  #include <weftio/device/ring.h>\n#include \"weftio/device/cqe.h\"\nlast", "k.h");
+    std::string unit = translation_unit(
+        "#pragma once\n  #include <weftio/device/ring.h>\n#include \"weftio/device/cqe.h\"\nlast", "k.h");
     EXPECT_THAT(unit, HasSubstr("#line 1 \"k.h\"\n\n\n\nlast\n"));
     EXPECT_THAT(unit, HasSubstr("#line 1 \"weftio/device/ring.h\"\n"));
     EXPECT_THAT(unit, Not(HasSubstr("#include")));

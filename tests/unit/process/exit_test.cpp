@@ -18,7 +18,8 @@
 namespace {
 
 using namespace std::chrono_literals;
-using weftio::test::ends_well, weftio::test::play, weftio::test::scene, weftio::test::scene_argument, weftio::test::stage;
+using weftio::test::ends_well, weftio::test::play, weftio::test::scene, weftio::test::scene_argument,
+    weftio::test::stage;
 
 constexpr int times = 9; ///< some of these crashed in one run of three
 
@@ -37,7 +38,8 @@ const scene all_in_a_global("all_in_a_global", [] {
 });
 
 const scene inline_in_a_global("inline_in_a_global", [] {
-    kept_stage = std::make_unique<stage>(scene_argument(), weftio::port_options{.mode = weftio::engine_mode::inline_worker});
+    kept_stage =
+        std::make_unique<stage>(scene_argument(), weftio::port_options{.mode = weftio::engine_mode::inline_worker});
     return kept_stage->run() ? 3 : 1;
 });
 

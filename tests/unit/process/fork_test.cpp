@@ -85,7 +85,8 @@ TEST(Fork, LeavesAChildThatExitsAndItsParentUnhurt)
 }
 
 const scene forks_inline_sending("forks_inline_sending", [] {
-    kept_stage = std::make_unique<stage>(scene_argument(), weftio::port_options{.mode = weftio::engine_mode::inline_worker});
+    kept_stage =
+        std::make_unique<stage>(scene_argument(), weftio::port_options{.mode = weftio::engine_mode::inline_worker});
     if (!kept_stage->send(8))
         return 1;
     for (int child = 0; child < 3; ++child)

@@ -15,7 +15,8 @@ WEFTIO_KERNEL void receives_for_ever(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rx
 }
 
 /* Sends for as long as the queue takes frames. */
-WEFTIO_KERNEL void sends_for_ever(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames)
+WEFTIO_KERNEL void sends_for_ever(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
+                                  WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames)
 {
     while (weftio_dev_eth_txq_wait_room(txq, 8, 0) == WEFTIO_DEV_OK) {
         for (weftio_u32 frame = 0; frame < 8; ++frame)
@@ -26,8 +27,8 @@ WEFTIO_KERNEL void sends_for_ever(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, 
 }
 
 /* Sends `count` frames. */
-WEFTIO_KERNEL void sends_some(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames,
-                              weftio_u32 count)
+WEFTIO_KERNEL void sends_some(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
+                              WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, weftio_u32 count)
 {
     for (weftio_u32 frame = 0; frame < count; ++frame)
         weftio_dev_eth_txq_send_enqueue_strong(txq, weftio_dev_buf_get(frames, frame % 8), 64, WEFTIO_DEV_SEND_NONE);
@@ -37,7 +38,8 @@ WEFTIO_KERNEL void sends_some(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFT
 
 /* Sends `count` frames, and behind them, if `bad`, one whose key nobody knows. */
 WEFTIO_KERNEL void sends_a_bad_one_last(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
-                                        WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, weftio_u32 count, weftio_u32 bad)
+                                        WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, weftio_u32 count,
+                                        weftio_u32 bad)
 {
     struct weftio_dev_buf frame = weftio_dev_buf_get(frames, 0);
 

@@ -84,7 +84,8 @@ TEST(RemovedDevices, LoseNoEntryOfABurstThatIsHalfSent)
         weftio::port port = weftio::port::open("net_ring_removed", inline_mode);
         weftio::eth_txq out(port, device, {.entries = 2048});
         weftio::buf_arr buffers(port, device, {.count = 8, .buffer_bytes = 64});
-        // The ring takes 1,023. In error: a burst of 40 that begins in front of its end, and a bad entry in the same push.
+        // The ring takes 1,023. In error: a burst of 40 that begins in front of its end, and a bad entry in the same
+        // push.
         const std::uint32_t frames = in_error ? 1000 : 2000, more = in_error ? 40 : 0;
         for (auto [count, bad] : {std::pair{frames, 0u}, {more, in_error ? 1u : 0u}})
             ASSERT_TRUE(device.launch(sends_a_bad_one_last_kernel, {}, out, buffers, count, bad).wait_for(30s));

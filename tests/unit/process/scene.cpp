@@ -55,8 +55,9 @@ scene::scene(const char* name, std::function<int()> play)
 
 std::string ending::text() const
 {
-    return (signal != 0 ? fmt::format("ended by signal {} ({})", signal, signal == SIGALRM ? "it hung" : strsignal(signal))
-                        : fmt::format("exit status {}", exit_status)) +
+    return (signal != 0
+                ? fmt::format("ended by signal {} ({})", signal, signal == SIGALRM ? "it hung" : strsignal(signal))
+                : fmt::format("exit status {}", exit_status)) +
            (printed.empty() ? "" : "; it printed: " + printed);
 }
 

@@ -30,7 +30,8 @@ inline constexpr std::chrono::seconds scene_patience{60};
 ending play(const std::string& name, const std::string& argument = "");
 /// The second argument of play(), in the process that plays.
 std::string scene_argument();
-/// Plays it so often; the first ending that is not `exit_status` without a word fails the test. Returns whether none did.
+/// Plays it so often; the first ending that is not `exit_status` without a word fails the test. Returns whether none
+/// did.
 bool ends_well(const std::string& name, const std::string& argument, int exit_status, int times);
 
 } // namespace weftio::test

@@ -60,11 +60,19 @@ inline std::string pcap_record(bool big, std::uint32_t seconds, std::uint32_t fr
 // pcapng
 
 /// A block around `body`, which is padded; `length` and `trailer` say something else than the truth when not 0.
-inline std::string block(bool big, std::uint32_t type, std::string body, std::uint32_t length = 0, std::uint32_t trailer = 0)
+inline std::string block(bool big, std::uint32_t type, std::string body, std::uint32_t length = 0,
+                         std::uint32_t trailer = 0)
 {
     body.resize((body.size() + 3) / 4 * 4);
     auto truth = static_cast<std::uint32_t>(body.size() + 12);
-    return bytes{big}.u32(type).u32(length ? length : truth).raw(body).u32(trailer ? trailer : length ? length : truth).text;
+    return bytes{big}
+        .u32(type)
+        .u32(length ? length : truth)
+        .raw(body)
+        .u32(trailer  ? trailer
+             : length ? length
+                      : truth)
+        .text;
 }
 inline std::string section(bool big = false, std::uint64_t length = ~0ull, std::uint16_t major = 1)
 {
@@ -141,7 +149,8 @@ inline read_capture read_all(capture_reader& reader)
     read_capture all;
     frame next;
     while (reader.next(next))
-        all.frames.push_back({next.time_ns, std::string(reinterpret_cast<const char*>(next.bytes.data()), next.bytes.size()),
+        all.frames.push_back({next.time_ns,
+                              std::string(reinterpret_cast<const char*>(next.bytes.data()), next.bytes.size()),
                               next.original_bytes, next.interface, next.link_type, next.has_time});
     all.damaged = reader.damaged();
     all.format = reader.format();

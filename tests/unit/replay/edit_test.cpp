@@ -36,7 +36,8 @@ octets tcp6()
     return frame;
 }
 
-/// One's complement sum of everything that a checksum covers: 0xffff where it is right (RFC 1071), worked out the slow way.
+/// One's complement sum of everything that a checksum covers: 0xffff where it is right (RFC 1071), worked out the slow
+/// way.
 unsigned sum(const octets& bytes)
 {
     unsigned total = 0;
@@ -119,8 +120,9 @@ TEST(Editor, TruncatesToTheMtu)
 
 TEST(Editor, WritesMacsAndTags)
 {
-    edit_options options{
-        .destination_mac = parse_mac("01:02:03:04:05:06"), .source_mac = parse_mac("0a:0B:0c:0d:0e:0f"), .vlan_push = 0x6064};
+    edit_options options{.destination_mac = parse_mac("01:02:03:04:05:06"),
+                         .source_mac = parse_mac("0a:0B:0c:0d:0e:0f"),
+                         .vlan_push = 0x6064};
     octets frame = changed(options, udp4()).bytes;
     EXPECT_EQ(piece(frame, 0, 18), (octets{1, 2, 3, 4, 5, 6, 10, 11, 12, 13, 14, 15, 0x81, 0, 0x60, 0x64, 0x08, 0}));
     EXPECT_EQ(frame.size(), udp4().size() + 4);
@@ -143,7 +145,8 @@ TEST(Editor, MapsAddressesAndKeepsChecksums)
 
 TEST(Editor, LeavesAddressesOutsideTheMap)
 {
-    EXPECT_EQ(changed({.maps = {*parse_address_map("10.0.0.2/31=1.1.1.0/31")}}, udp4()).bytes[29], 1); // 10.0.0.1 is not in it
+    EXPECT_EQ(changed({.maps = {*parse_address_map("10.0.0.2/31=1.1.1.0/31")}}, udp4()).bytes[29],
+              1); // 10.0.0.1 is not in it
     EXPECT_EQ(changed({.maps = {*parse_address_map("10.0.0.2/31=1.1.1.0/31")}}, udp4()).bytes[30], 1);
 }
 
@@ -159,7 +162,8 @@ TEST(Editor, GivesEveryPassOtherAddressesAndBothDirectionsTheSame)
     octets there = udp4(), back = udp4();
     std::swap_ranges(back.begin() + 26, back.begin() + 30, back.begin() + 30);
     EXPECT_EQ(changed({.unique_ip = true}, there, 0).bytes, there);
-    octets second = changed({.unique_ip = true}, there, 300).bytes, answer = changed({.unique_ip = true}, back, 300).bytes;
+    octets second = changed({.unique_ip = true}, there, 300).bytes,
+           answer = changed({.unique_ip = true}, back, 300).bytes;
     EXPECT_NE(piece(second, 26, 30), piece(there, 26, 30));
     EXPECT_EQ(piece(second, 26, 30), piece(answer, 30, 34));
     EXPECT_EQ(piece(second, 30, 34), piece(answer, 26, 30));
@@ -179,7 +183,8 @@ TEST(Editor, LeavesAUdpPacketWithoutChecksumWithoutOne)
 {
     octets frame = udp4();
     frame[40] = frame[41] = 0;
-    octets mapped = changed({.maps = {*parse_address_map("10.0.0.0/8=11.0.0.0/8")}, .fix_checksums = true}, frame).bytes;
+    octets mapped =
+        changed({.maps = {*parse_address_map("10.0.0.0/8=11.0.0.0/8")}, .fix_checksums = true}, frame).bytes;
     EXPECT_EQ(piece(mapped, 40, 42), (octets{0, 0}));
 }
 

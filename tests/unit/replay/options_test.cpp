@@ -34,7 +34,8 @@ TEST(CommandLine, InterfaceMayBeNamedAsForTcpreplay)
 
 TEST(CommandLine, WordsOfTcpreplayMeanWhatTheyMean)
 {
-    command made = parse({"-K", "--loop", "7", "--limit=9", "--duration", "3", "--pps=1000", "--stats=2", "-q", "a", "null"});
+    command made =
+        parse({"-K", "--loop", "7", "--limit=9", "--duration", "3", "--pps=1000", "--stats=2", "-q", "a", "null"});
     ASSERT_EQ(made.what, command::action::replay) << made.text;
     EXPECT_TRUE(made.session.feed.preload);
     EXPECT_EQ(made.session.feed.loops, 7u);

@@ -48,8 +48,9 @@ class PackageCaptures : public testing::Test {
     {
         files = package_captures();
         if (files.size() < 70)
-            GTEST_SKIP() << "captures of golang-github-google-gopacket-dev, sip-tester, python3-dpkt and pcapfix were not "
-                            "read: not installed";
+            GTEST_SKIP()
+                << "captures of golang-github-google-gopacket-dev, sip-tester, python3-dpkt and pcapfix were not "
+                   "read: not installed";
     }
     std::vector<std::string> files;
 };
@@ -89,7 +90,8 @@ TEST_F(PackageCaptures, HaveTheCountsAndVerdictsOfCapinfos)
     }
 }
 
-/// Compares frame by frame; returns false when libpcap cannot read such a file, which has several link types or snap lengths.
+/// Compares frame by frame; returns false when libpcap cannot read such a file, which has several link types or snap
+/// lengths.
 bool same_by_libpcap(const std::string& file)
 {
     char why[PCAP_ERRBUF_SIZE];
@@ -142,8 +144,8 @@ TEST_F(PackageCaptures, OfSeveralInterfacesHaveTheTimesAndLengthsOfTshark)
     for (const std::string& file : files) { // custom blocks, which tshark lists as well, have no encapsulation
         if (file.find("/le/test10") == std::string::npos && file.find("/be/test20") == std::string::npos)
             continue;
-        std::istringstream rows(output_of("tshark -r " + file +
-                                          " -Y frame.encap_type -T fields -e frame.time_epoch -e frame.len -e frame.cap_len"));
+        std::istringstream rows(output_of(
+            "tshark -r " + file + " -Y frame.encap_type -T fields -e frame.time_epoch -e frame.len -e frame.cap_len"));
         auto reader = open_capture(file);
         frame mine;
         for (std::string row; std::getline(rows, row);) {

@@ -11,8 +11,9 @@ INSTANTIATE_TEST_SUITE_P(BothByteOrders, Pcap, testing::Bool());
 
 TEST_P(Pcap, WithMicrosecondsIsRead)
 {
-    read_capture all = read_all(pcap_header(GetParam()) + pcap_record(GetParam(), 1'700'000'000, 999'999, frame_of(60, 'a')) +
-                                pcap_record(GetParam(), 4'294'967'295, 1, frame_of(61, 'b'), 1500));
+    read_capture all =
+        read_all(pcap_header(GetParam()) + pcap_record(GetParam(), 1'700'000'000, 999'999, frame_of(60, 'a')) +
+                 pcap_record(GetParam(), 4'294'967'295, 1, frame_of(61, 'b'), 1500));
     ASSERT_EQ(all.frames.size(), 2u);
     EXPECT_FALSE(all.damaged);
     EXPECT_EQ(all.frames[0].time_ns, 1'700'000'000'999'999'000);
@@ -23,7 +24,8 @@ TEST_P(Pcap, WithMicrosecondsIsRead)
 
 TEST_P(Pcap, WithNanosecondsKeepsEveryDigit)
 {
-    read_capture all = read_all(pcap_header(GetParam(), nanoseconds) + pcap_record(GetParam(), 5, 123'456'789, frame_of(60)));
+    read_capture all =
+        read_all(pcap_header(GetParam(), nanoseconds) + pcap_record(GetParam(), 5, 123'456'789, frame_of(60)));
     ASSERT_EQ(all.frames.size(), 1u);
     EXPECT_EQ(all.frames[0].time_ns, 5'123'456'789);
     EXPECT_EQ(all.format, "pcap, nanoseconds");

@@ -46,8 +46,9 @@ TEST_P(Pcapng, EveryInterfaceHasItsOwnClockAndLinkType)
 
 TEST_P(Pcapng, SectionsOfBothByteOrdersFollowEachOther)
 {
-    read_capture all = read_all(section(big) + interface_block(big) + packet(big, 0, 1, frame_of(60)) + section(!big, 28) +
-                                interface_block(!big, tsresol(!big, 9)) + packet(!big, 0, 2, frame_of(60)));
+    read_capture all =
+        read_all(section(big) + interface_block(big) + packet(big, 0, 1, frame_of(60)) + section(!big, 28) +
+                 interface_block(!big, tsresol(!big, 9)) + packet(!big, 0, 2, frame_of(60)));
     ASSERT_EQ(all.frames.size(), 2u);
     EXPECT_FALSE(all.damaged);
     EXPECT_EQ(all.frames[1].time_ns, 2); // the second section's interface, not the first's
@@ -65,8 +66,8 @@ TEST_P(Pcapng, BlocksThatAreNotKnownAreSkipped)
 
 TEST_P(Pcapng, OptionsBehindTheEndOfOptionsAreNotRead)
 {
-    read_capture all =
-        read_all(section(big) + interface_block(big, option(big, 0, "") + tsresol(big, 9)) + packet(big, 0, 7, frame_of(60)));
+    read_capture all = read_all(section(big) + interface_block(big, option(big, 0, "") + tsresol(big, 9)) +
+                                packet(big, 0, 7, frame_of(60)));
     ASSERT_EQ(all.frames.size(), 1u);
     EXPECT_EQ(all.frames[0].time_ns, 7000);
 }

@@ -70,8 +70,8 @@ TEST_F(Playlist, GoesOnBehindADamagedFileAndRemembersIt)
 
 TEST_F(Playlist, SendsAFrameWithoutTimeWithTheOneBefore)
 {
-    std::string file =
-        section() + interface_block() + packet(false, 0, 4'000'000, frame_of(60)) + simple_packet(false, frame_of(60), 60);
+    std::string file = section() + interface_block() + packet(false, 0, 4'000'000, frame_of(60)) +
+                       simple_packet(false, frame_of(60), 60);
     playlist list({two[0], files.write("simple", file)}, order::by_time);
     EXPECT_EQ(play(list), "|0:1 0:4 1:4 1:4 0:5");
 }

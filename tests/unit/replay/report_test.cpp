@@ -70,9 +70,10 @@ TEST(Json, QuotesWhatItMust)
     json.end_object();
     json.null("nothing");
     json.end_object();
-    EXPECT_EQ(json.text(), "{\n  \"text\": \"a\\\"b\\\\c\\u000a\\u0001 \xc3\xa9 \\ufffd \\ufffd\\ufffd\\ufffd.\",\n  \"list\": "
-                           "[\n    1,\n    -2.5\n  ],\n"
-                           "  \"empty\": {},\n  \"nothing\": null\n}\n");
+    EXPECT_EQ(json.text(),
+              "{\n  \"text\": \"a\\\"b\\\\c\\u000a\\u0001 \xc3\xa9 \\ufffd \\ufffd\\ufffd\\ufffd.\",\n  \"list\": "
+              "[\n    1,\n    -2.5\n  ],\n"
+              "  \"empty\": {},\n  \"nothing\": null\n}\n");
 }
 
 TEST(Json, OfARunNamesWhatTheIssueAsksFor)
@@ -81,9 +82,9 @@ TEST(Json, OfARunNamesWhatTheIssueAsksFor)
     made.files[0].damaged = damage{7, "torn"};
     made.total.times.observe(1000, 1500, 100);
     std::string text = to_json(made);
-    for (const char* wanted :
-         {"\"exit_code\": 2", "\"planned\": 10", "\"sent\": 9", "\"not_sent\": 1", "\"offset\": 7", "\"reason\": \"torn\"",
-          "\"late\": 1", "\"drift_ns\": 500", "\"p99\": 500", "\"clock\"", "\"path\": \"software\"", "\"oversize\": 0"})
+    for (const char* wanted : {"\"exit_code\": 2", "\"planned\": 10", "\"sent\": 9", "\"not_sent\": 1", "\"offset\": 7",
+                               "\"reason\": \"torn\"", "\"late\": 1", "\"drift_ns\": 500", "\"p99\": 500", "\"clock\"",
+                               "\"path\": \"software\"", "\"oversize\": 0"})
         EXPECT_NE(text.find(wanted), std::string::npos) << wanted;
 }
 
@@ -183,7 +184,8 @@ TEST(Table, HasUnitsForPeopleAndJsonTheNumbers)
     std::string table = to_table(made), json = to_json(made);
     for (const char* wanted : {"50.5 kB", "0.10 pps", "4.02 kbit/s", "drift +1.9 ms", "1 frame by more than 50 us"})
         EXPECT_NE(table.find(wanted), std::string::npos) << wanted << " in\n" << table;
-    for (const char* wanted : {"\"drift_ns\": 1926462", "\"late_after_ns\": 50000", "\"actual_duration_ns\": 100552604000"})
+    for (const char* wanted :
+         {"\"drift_ns\": 1926462", "\"late_after_ns\": 50000", "\"actual_duration_ns\": 100552604000"})
         EXPECT_NE(json.find(wanted), std::string::npos) << wanted << " in\n" << json;
 }
 
@@ -193,7 +195,8 @@ TEST(Table, SaysWhatTheSnapshotLengthCutAndWhichTimesDoNotFit)
     made.files[0].frames.cut = 3;
     made.files[1].frames.clamped = 1;
     add_up(made);
-    EXPECT_NE(to_table(made).find("cut       3 frames by the capture's snapshot length"), std::string::npos) << to_table(made);
+    EXPECT_NE(to_table(made).find("cut       3 frames by the capture's snapshot length"), std::string::npos)
+        << to_table(made);
     EXPECT_NE(to_table(made).find("times     1 frame with a time before 1677 or after 2262"), std::string::npos);
     EXPECT_NE(to_json(made).find("\"cut_by_capture\": 3"), std::string::npos);
 }
@@ -225,7 +228,8 @@ TEST(Svg, NamesFileAndPortAndDrawsTheLineOfLate)
     made.late_after_ns = 50'000;
     made.series.observe(0, 1'000'000);
     std::string svg = to_svg(made);
-    for (const char* wanted : {"a&#60;b&#62;&#38;&#xfffd;.pcap", "iface:veth0", "class=\"late\"", "late, by more than 50 us"})
+    for (const char* wanted :
+         {"a&#60;b&#62;&#38;&#xfffd;.pcap", "iface:veth0", "class=\"late\"", "late, by more than 50 us"})
         EXPECT_NE(svg.find(wanted), std::string::npos) << wanted << " in\n" << svg;
     made.late_after_ns = 0;
     EXPECT_EQ(to_svg(made).find("class=\"late\""), std::string::npos);

@@ -14,7 +14,8 @@ std::string numbered(std::uint32_t frames, std::uint32_t gap_us)
     std::string file = pcap_header();
     for (std::uint32_t number = 0; number < frames; ++number) {
         std::uint64_t at_us = std::uint64_t{number} * gap_us;
-        file += pcap_record(false, static_cast<std::uint32_t>(at_us / 1'000'000), static_cast<std::uint32_t>(at_us % 1'000'000),
+        file += pcap_record(false, static_cast<std::uint32_t>(at_us / 1'000'000),
+                            static_cast<std::uint32_t>(at_us % 1'000'000),
                             frame_of(60 + number % 100, static_cast<char>(number)));
     }
     return file;
@@ -82,7 +83,8 @@ TEST_F(Session, GoesRoundPreloadedFramesAtTopSpeed)
     for (bool laps : {true, false}) {
         stop = false;
         run_report made =
-            run({.files = {file}, .feed = {.timing = {.by = pace::top_speed}, .loops = 500, .preload = true, .laps = laps}});
+            run({.files = {file},
+                 .feed = {.timing = {.by = pace::top_speed}, .loops = 500, .preload = true, .laps = laps}});
         EXPECT_EQ(made.result(), outcome::as_planned);
         EXPECT_EQ(made.total.frames.planned, 50'000u);
         EXPECT_EQ(made.total.frames.sent, 50'000u);
@@ -97,8 +99,8 @@ TEST_F(Session, SendsNoMoreThanTheLimit)
     for (bool laps : {true, false}) {
         stop = false;
         pace by = laps ? pace::top_speed : pace::capture;
-        run_report made =
-            run({.files = {file}, .feed = {.timing = {.by = by}, .loops = 0, .limit = 250, .preload = laps, .laps = laps}});
+        run_report made = run(
+            {.files = {file}, .feed = {.timing = {.by = by}, .loops = 0, .limit = 250, .preload = laps, .laps = laps}});
         EXPECT_EQ(made.total.frames.sent, 250u);
         EXPECT_EQ(made.result(), outcome::as_planned);
     }
@@ -158,10 +160,12 @@ TEST_F(Session, CountsWhatItSkips)
 
 TEST_F(Session, CountsWhatTheCaptureCut)
 {
-    std::string file = pcap_header() + pcap_record(false, 1, 0, frame_of(60), 1000) + pcap_record(false, 1, 0, frame_of(60));
+    std::string file =
+        pcap_header() + pcap_record(false, 1, 0, frame_of(60), 1000) + pcap_record(false, 1, 0, frame_of(60));
     for (bool preload : {false, true}) {
         stop = false;
-        run_report made = run({.files = {files.write("a", file)}, .port = "null", .feed = {.loops = 3, .preload = preload}});
+        run_report made =
+            run({.files = {files.write("a", file)}, .port = "null", .feed = {.loops = 3, .preload = preload}});
         EXPECT_EQ(made.total.frames.cut, 3u);
         EXPECT_EQ(made.result(), outcome::as_planned);
     }
@@ -207,7 +211,8 @@ TEST_F(Session, KnowsHowMuchOfThePlanIsDone)
 
 TEST_F(Session, KnowsHowLongTheNextFrameTakes)
 {
-    std::string file = pcap_header() + pcap_record(false, 1, 0, frame_of(60)) + pcap_record(false, 5000, 0, frame_of(60));
+    std::string file =
+        pcap_header() + pcap_record(false, 1, 0, frame_of(60)) + pcap_record(false, 5000, 0, frame_of(60));
     stop_before_wait_ns = 60'000'000'000;
     run_report made = run({.files = {files.write("a", file)}, .port = "null"});
     EXPECT_EQ(made.total.frames.planned, 1u);

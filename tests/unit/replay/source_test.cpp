@@ -40,8 +40,8 @@ std::string xz(const std::string& plain)
 {
     std::string out(lzma_stream_buffer_bound(plain.size()), '\0');
     std::size_t at = 0;
-    lzma_easy_buffer_encode(0, LZMA_CHECK_CRC64, nullptr, reinterpret_cast<const std::uint8_t*>(plain.data()), plain.size(),
-                            reinterpret_cast<std::uint8_t*>(out.data()), &at, out.size());
+    lzma_easy_buffer_encode(0, LZMA_CHECK_CRC64, nullptr, reinterpret_cast<const std::uint8_t*>(plain.data()),
+                            plain.size(), reinterpret_cast<std::uint8_t*>(out.data()), &at, out.size());
     out.resize(at);
     return out;
 }
@@ -50,7 +50,8 @@ std::string bzip2(const std::string& plain)
 {
     std::string out(plain.size() + plain.size() / 100 + 600, '\0');
     auto bytes = static_cast<unsigned>(out.size());
-    BZ2_bzBuffToBuffCompress(out.data(), &bytes, const_cast<char*>(plain.data()), static_cast<unsigned>(plain.size()), 1, 0, 0);
+    BZ2_bzBuffToBuffCompress(out.data(), &bytes, const_cast<char*>(plain.data()), static_cast<unsigned>(plain.size()),
+                             1, 0, 0);
     out.resize(bytes);
     return out;
 }
@@ -92,7 +93,8 @@ TEST_F(Source, ThatIsCompressedIsLookedThrough)
 
 TEST_F(Source, OfSeveralMembersIsOneStream)
 {
-    std::string first = pcap_header() + pcap_record(false, 1, 0, frame_of(60)), second = pcap_record(false, 2, 0, frame_of(60));
+    std::string first = pcap_header() + pcap_record(false, 1, 0, frame_of(60)),
+                second = pcap_record(false, 2, 0, frame_of(60));
     EXPECT_EQ(read(gzipped(first) + gzipped(second)).frames.size(), 2u);
     EXPECT_EQ(read(zstandard(first) + zstandard(second)).frames.size(), 2u);
     EXPECT_EQ(read(xz(first) + xz(second)).frames.size(), 2u);

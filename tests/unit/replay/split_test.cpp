@@ -15,7 +15,12 @@ namespace {
 std::string packet(int from, int to, int from_port, int to_port, int protocol = 17, int flags = 0)
 {
     bytes frame{.big = true};
-    frame.raw(frame_of(12, 'm')).u16(0x0800).u16(0x4500).u16(40).u32(0).u16(static_cast<std::uint16_t>(64 << 8 | protocol));
+    frame.raw(frame_of(12, 'm'))
+        .u16(0x0800)
+        .u16(0x4500)
+        .u16(40)
+        .u32(0)
+        .u16(static_cast<std::uint16_t>(64 << 8 | protocol));
     frame.u16(0).u32(0x0a000000u + static_cast<std::uint32_t>(from)).u32(0x0a000000u + static_cast<std::uint32_t>(to));
     frame.u16(static_cast<std::uint16_t>(from_port)).u16(static_cast<std::uint16_t>(to_port));
     frame.u32(0).u32(0).u16(static_cast<std::uint16_t>(0x5000 | flags)).raw(frame_of(12, '\0'));
@@ -70,7 +75,8 @@ TEST(Split, SendsThroughTwoPortsByOnePlan)
     scratch files;
     std::string file = pcap_header();
     for (std::uint32_t number = 0; number < 100; ++number)
-        file += pcap_record(false, 1, 1000 + number * 300, number % 3 == 0 ? packet(1, 2, 5000, 53) : packet(2, 1, 53, 5000));
+        file += pcap_record(false, 1, 1000 + number * 300,
+                            number % 3 == 0 ? packet(1, 2, 5000, 53) : packet(2, 1, 53, 5000));
     session_options options{.files = {files.write("a", file)},
                             .port = "pcap:tx=" + files.path("first"),
                             .feed = {.loops = 2, .split = *parse_split("client")}};
@@ -94,8 +100,8 @@ TEST(Split, SendsThroughTwoPortsByOnePlan)
 TEST(Split, ThatIsStoppedStopsBothPorts)
 {
     scratch files;
-    std::string file =
-        pcap_header() + pcap_record(false, 1, 0, packet(1, 2, 5000, 53)) + pcap_record(false, 601, 0, packet(2, 1, 53, 5000));
+    std::string file = pcap_header() + pcap_record(false, 1, 0, packet(1, 2, 5000, 53)) +
+                       pcap_record(false, 601, 0, packet(2, 1, 53, 5000));
     session_options options{.files = {files.write("a", file)}, .port = "null", .feed = {.split = *parse_split("port")}};
     std::atomic<bool> stop{false};
     auto reports = replay_split(options, "null", stop, [&stop](const progress& at) { stop = at.sent > 0; });

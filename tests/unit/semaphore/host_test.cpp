@@ -66,7 +66,8 @@ TEST_P(HostSemaphore, RefusesSizesThatItCannotHave)
         EXPECT_EQ(refused.code(), errc::invalid_argument);
         EXPECT_THAT(refused.what(), HasSubstr("items is " + std::to_string(items)));
     }
-    EXPECT_EQ(error_of([&] { semaphore(where(), {.custom_info_bytes = (1u << 20) + 1}); }).code(), errc::invalid_argument);
+    EXPECT_EQ(error_of([&] { semaphore(where(), {.custom_info_bytes = (1u << 20) + 1}); }).code(),
+              errc::invalid_argument);
 }
 
 TEST_P(HostSemaphore, RefusesAtSetUpThatTheCpuReadsWhatLivesOnlyOnTheDevice)
@@ -78,7 +79,8 @@ TEST_P(HostSemaphore, RefusesAtSetUpThatTheCpuReadsWhatLivesOnlyOnTheDevice)
     error of_info = refusal({.custom_info_bytes = 8, .custom_info_kind = memory_kind::device, .cpu_access = true});
     EXPECT_EQ(of_info.code(), errc::not_reachable);
     EXPECT_THAT(of_info.what(), HasSubstr("custom info is of kind \"device\""));
-    EXPECT_NO_THROW(semaphore(where(), {.custom_info_kind = memory_kind::device, .cpu_access = true})) << "there is none";
+    EXPECT_NO_THROW(semaphore(where(), {.custom_info_kind = memory_kind::device, .cpu_access = true}))
+        << "there is none";
 }
 
 /// What each accessor says of a semaphore that the CPU may not look into.

@@ -27,8 +27,8 @@ class Pipeline : public each_device {
                 .check_transitions = true};
     }
 
-    /// Takes `total` items on the CPU. Returns how many came as they should before the first that did not, or before nothing
-    /// came any more.
+    /// Takes `total` items on the CPU. Returns how many came as they should before the first that did not, or before
+    /// nothing came any more.
     static std::uint32_t take_on_the_cpu(semaphore& from, std::uint32_t total)
     {
         std::uint32_t right = 0, seen = 0;
@@ -52,7 +52,8 @@ class Pipeline : public each_device {
         semaphore between(where(), options);
         shared<account> tally(where());
         running_kernel consumer = where().launch(consume_items_kernel, shape, between, total, tally.on_device());
-        running_kernel producer = where().launch(produce_items_kernel, shape, between.handle(), total, tally.on_device());
+        running_kernel producer =
+            where().launch(produce_items_kernel, shape, between.handle(), total, tally.on_device());
         EXPECT_TRUE(producer.wait_for(patience));
         EXPECT_TRUE(consumer.wait_for(patience));
         EXPECT_EQ(tally[0].passed, total);

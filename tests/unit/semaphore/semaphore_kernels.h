@@ -1,5 +1,6 @@
 /**
- * Kernels of the semaphore tests. Item i carries count and first made from i, and custom info of WORDS words made from i.
+ * Kernels of the semaphore tests. Item i carries count and first made from i, and custom info of WORDS words made from
+ * i.
  */
 #pragma once
 
@@ -31,7 +32,8 @@ WEFTIO_FN weftio_u32 first_of(weftio_u32 index)
 
 WEFTIO_FN void fill(const WEFTIO_GLOBAL struct weftio_dev_semaphore* semaphore, weftio_u32 index)
 {
-    WEFTIO_GLOBAL weftio_u32* words = (WEFTIO_GLOBAL weftio_u32*)weftio_dev_semaphore_get_custom_info_addr(semaphore, index);
+    WEFTIO_GLOBAL weftio_u32* words =
+        (WEFTIO_GLOBAL weftio_u32*)weftio_dev_semaphore_get_custom_info_addr(semaphore, index);
 
     for (weftio_u32 word = 0; words && word < WORDS; ++word)
         words[word] = word_of(index, word);
@@ -46,8 +48,8 @@ WEFTIO_FN weftio_u32 words_are_right(const WEFTIO_GLOBAL weftio_u32* words, weft
     return right;
 }
 
-WEFTIO_FN weftio_u32 is_right(const WEFTIO_GLOBAL struct weftio_dev_semaphore* semaphore, weftio_u32 index, weftio_u32 count,
-                              weftio_u32 first)
+WEFTIO_FN weftio_u32 is_right(const WEFTIO_GLOBAL struct weftio_dev_semaphore* semaphore, weftio_u32 index,
+                              weftio_u32 count, weftio_u32 first)
 {
     const WEFTIO_GLOBAL void* info = weftio_dev_semaphore_get_custom_info_addr(semaphore, index);
 
@@ -72,7 +74,8 @@ WEFTIO_FN weftio_s32 hand_over(const WEFTIO_GLOBAL struct weftio_dev_semaphore* 
     if (status != WEFTIO_DEV_OK)
         return status;
     fill(out, index);
-    return weftio_dev_semaphore_set_packet_info(out, index, WEFTIO_DEV_SEMAPHORE_READY, count_of(index), first_of(index));
+    return weftio_dev_semaphore_set_packet_info(out, index, WEFTIO_DEV_SEMAPHORE_READY, count_of(index),
+                                                first_of(index));
 }
 
 /** Waits for an item, looks at it, gives it back. */
@@ -144,8 +147,8 @@ WEFTIO_KERNEL void call_each_function(const WEFTIO_GLOBAL struct weftio_dev_sema
 }
 
 /** Sets `status` on item `index`. */
-WEFTIO_KERNEL void set_one(const WEFTIO_GLOBAL struct weftio_dev_semaphore* semaphore, weftio_u32 index, weftio_u32 status,
-                           WEFTIO_GLOBAL weftio_s32* result)
+WEFTIO_KERNEL void set_one(const WEFTIO_GLOBAL struct weftio_dev_semaphore* semaphore, weftio_u32 index,
+                           weftio_u32 status, WEFTIO_GLOBAL weftio_s32* result)
 {
     weftio_s32 returned = weftio_dev_semaphore_set_status(semaphore, index, status);
 
@@ -154,8 +157,8 @@ WEFTIO_KERNEL void set_one(const WEFTIO_GLOBAL struct weftio_dev_semaphore* sema
 }
 
 /** Waits for item `index`; `result` says how that ended. */
-WEFTIO_KERNEL void wait_once(const WEFTIO_GLOBAL struct weftio_dev_semaphore* semaphore, weftio_u32 index, weftio_u32 status,
-                             weftio_u64 timeout_ns, WEFTIO_GLOBAL weftio_s32* result)
+WEFTIO_KERNEL void wait_once(const WEFTIO_GLOBAL struct weftio_dev_semaphore* semaphore, weftio_u32 index,
+                             weftio_u32 status, weftio_u64 timeout_ns, WEFTIO_GLOBAL weftio_s32* result)
 {
     weftio_s32 returned = weftio_dev_semaphore_wait_status(semaphore, index, status, timeout_ns);
 

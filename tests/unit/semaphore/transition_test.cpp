@@ -124,7 +124,8 @@ TEST(SemaphoreTransition, IllegalOnesAreLoggedWhenTheSemaphoreEnds)
         wrong.set_status(1, hold);
     }
     set_log_sink({});
-    EXPECT_THAT(lines, testing::ElementsAre(HasSubstr("1 illegal transition refused, the first of item 1 from HOLD to HOLD")));
+    EXPECT_THAT(lines,
+                testing::ElementsAre(HasSubstr("1 illegal transition refused, the first of item 1 from HOLD to HOLD")));
 }
 
 class SemaphoreTransitionInAKernel : public each_device {};

@@ -23,7 +23,8 @@ class SemaphoreInAKernel : public each_device {};
 
 TEST_P(SemaphoreInAKernel, EachFunctionDoesWhatItSays)
 {
-    semaphore items(where(), {.items = 4, .custom_info_bytes = WORDS * sizeof(std::uint32_t), .check_transitions = true});
+    semaphore items(where(),
+                    {.items = 4, .custom_info_bytes = WORDS * sizeof(std::uint32_t), .check_transitions = true});
     shared<std::uint32_t> seen(where(), 16);
     run(call_each_function_kernel, {1, 1}, items, 0xffff'ffffu, seen.on_device());
 
@@ -121,11 +122,13 @@ TEST(SemaphoreWaitOfAThread, EndsAfterAStopAlsoWhereTheItemIsThere)
     items.set_status(0, ready);
     EXPECT_EQ(weftio_dev_semaphore_wait_status(items.handle(), 0, WEFTIO_DEV_SEMAPHORE_READY, no_bound), WEFTIO_DEV_OK);
     weftio_store_release_sys_u32(&items.control()->abort, 1);
-    EXPECT_EQ(weftio_dev_semaphore_wait_status(items.handle(), 0, WEFTIO_DEV_SEMAPHORE_READY, no_bound), WEFTIO_DEV_ABORTED)
+    EXPECT_EQ(weftio_dev_semaphore_wait_status(items.handle(), 0, WEFTIO_DEV_SEMAPHORE_READY, no_bound),
+              WEFTIO_DEV_ABORTED)
         << "a flood of items would keep the kernel from ending";
     std::uint32_t count = 0, first = 0;
-    EXPECT_EQ(weftio_dev_semaphore_get_packet_info_status(items.handle(), 0, WEFTIO_DEV_SEMAPHORE_READY, &count, &first),
-              WEFTIO_DEV_OK)
+    EXPECT_EQ(
+        weftio_dev_semaphore_get_packet_info_status(items.handle(), 0, WEFTIO_DEV_SEMAPHORE_READY, &count, &first),
+        WEFTIO_DEV_OK)
         << "what is left can be taken";
 }
 

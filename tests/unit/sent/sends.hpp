@@ -17,7 +17,8 @@ namespace weftio::test {
 struct sends {
     explicit sends(const std::string& spec, port_options options = {}) : port(port::open(spec, std::move(options)))
     {
-        progress.attach(queue, {.on_sent = {}, .on_error = [this](const send_failure& failure) { said = failure.text; }});
+        progress.attach(queue,
+                        {.on_sent = {}, .on_error = [this](const send_failure& failure) { said = failure.text; }});
     }
     /// A kernel enqueues `count` frames of `bytes`; waits until the NIC is done with all that it enqueued.
     void run(std::uint32_t bytes, std::uint32_t count)

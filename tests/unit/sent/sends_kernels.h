@@ -5,8 +5,8 @@
 #include "weftio/device/eth_txq.h"
 
 /* Sends `count` frames of `bytes`, and leaves when the queue takes no more. */
-WEFTIO_KERNEL void sends_some(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames,
-                              weftio_u32 bytes, weftio_u32 count)
+WEFTIO_KERNEL void sends_some(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
+                              WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, weftio_u32 bytes, weftio_u32 count)
 {
     for (weftio_u32 frame = 0; frame < count; ++frame) {
         if (weftio_dev_eth_txq_wait_room(txq, 1, 0) != WEFTIO_DEV_OK)

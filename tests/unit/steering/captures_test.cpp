@@ -1,6 +1,8 @@
 // Captures that other projects ship, and what tshark 4.0 counts in them (outermost IP header, no reassembly):
-//   tshark -r FILE -o ip.defragment:FALSE -o ip.check_checksum:TRUE -o udp.check_checksum:TRUE -o tcp.check_checksum:TRUE
-//          -T fields -E occurrence=f -e frame.protocols -e ip.checksum.status -e udp.checksum.status -e tcp.checksum.status
+//   tshark -r FILE -o ip.defragment:FALSE -o ip.check_checksum:TRUE -o udp.check_checksum:TRUE -o
+//   tcp.check_checksum:TRUE
+//          -T fields -E occurrence=f -e frame.protocols -e ip.checksum.status -e udp.checksum.status -e
+//          tcp.checksum.status
 #include <memory>
 #include <string>
 
@@ -59,7 +61,8 @@ class Captures : public testing::TestWithParam<capture> {};
 TEST_P(Captures, HoldWhatTsharkFindsInThem)
 {
     std::string why(PCAP_ERRBUF_SIZE, '\0');
-    const std::unique_ptr<pcap_t, decltype(&pcap_close)> file(pcap_open_offline(GetParam().path, why.data()), pcap_close);
+    const std::unique_ptr<pcap_t, decltype(&pcap_close)> file(pcap_open_offline(GetParam().path, why.data()),
+                                                              pcap_close);
     if (file == nullptr)
         GTEST_SKIP() << why.c_str();
     ASSERT_EQ(pcap_datalink(file.get()), DLT_EN10MB);
@@ -86,7 +89,8 @@ INSTANTIATE_TEST_SUITE_P(
         capture{"TcpOfGopacket", GOPACKET "pcap/test_ethernet.pcap", {10, 10, 0, 0, 10, 0, 10, 10}},
         capture{"DnsOfGopacket", GOPACKET "pcap/test_dns.pcap", {10, 10, 0, 10, 0, 0, 10, 10}},
         capture{"BadIpv4ChecksumsInPcapng", GOPACKET "pcapgo/tests/le/test001.pcapng", {4, 4, 0, 4, 0, 0, 2, 4}},
-        capture{"BadUdpChecksumsInBigEndianPcapng", GOPACKET "pcapgo/tests/be/test012.pcapng", {4, 4, 0, 4, 0, 0, 2, 2}}),
+        capture{
+            "BadUdpChecksumsInBigEndianPcapng", GOPACKET "pcapgo/tests/be/test012.pcapng", {4, 4, 0, 4, 0, 0, 2, 2}}),
     [](const auto& tested) { return std::string(tested.param.name); });
 
 } // namespace

@@ -129,7 +129,8 @@ TEST(Checksum, IsNotVerifiedForFragments)
         EXPECT_FALSE(verify(frame).l4_good);
     }
     EXPECT_FALSE(verify(ethernet({}, 0x86dd, ipv6({.extensions = {fragment(1)}}, udp(5, 6)))).l4_good);
-    EXPECT_FALSE(verify(ethernet({}, 0x86dd, ipv6({.extensions = {routing(1)}}, udp(5, 6)))).l4_good) << "source routed";
+    EXPECT_FALSE(verify(ethernet({}, 0x86dd, ipv6({.extensions = {routing(1)}}, udp(5, 6)))).l4_good)
+        << "source routed";
 }
 
 TEST(Checksum, IgnoresPaddingBehindThePacket)

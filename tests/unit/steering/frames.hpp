@@ -1,4 +1,5 @@
-// Frames for tests, built from the inside out: ethernet({}, 0x0800, ipv4({}, udp(1, 2))). Lengths and checksums are right.
+// Frames for tests, built from the inside out: ethernet({}, 0x0800, ipv4({}, udp(1, 2))). Lengths and checksums are
+// right.
 #pragma once
 
 #include <array>
@@ -51,7 +52,8 @@ inline bytes udp(std::uint16_t source, std::uint16_t destination, std::size_t pa
     return datagram;
 }
 
-inline bytes tcp(std::uint16_t source, std::uint16_t destination, std::uint8_t flags = 0x10, std::size_t option_bytes = 0)
+inline bytes tcp(std::uint16_t source, std::uint16_t destination, std::uint8_t flags = 0x10,
+                 std::size_t option_bytes = 0)
 {
     bytes segment;
     put(segment, source);
@@ -197,7 +199,9 @@ inline extension mobility()
 /// `offset_and_more` as in the header: offset << 3 | more fragments.
 inline extension fragment(std::uint16_t offset_and_more)
 {
-    return {44, {0, static_cast<std::uint8_t>(offset_and_more >> 8), static_cast<std::uint8_t>(offset_and_more), 0, 0, 0, 9}};
+    return {
+        44,
+        {0, static_cast<std::uint8_t>(offset_and_more >> 8), static_cast<std::uint8_t>(offset_and_more), 0, 0, 0, 9}};
 }
 
 /// One frame for every shape that the parser knows and that is no fragment.
@@ -210,10 +214,10 @@ inline std::vector<bytes> whole_frames()
         ethernet({{0x8100, 0x2005}}, 0x0800, ipv4({.protocol = 6, .option_bytes = 12}, tcp(1, 2, 2, 20))),
         ethernet({{0x88a8, 7}, {0x8100, 8}}, 0x86dd, ipv6({.protocol = 6}, tcp(1, 2, 2, 12))),
         ethernet({{0x9100, 1}, {0x9100, 2}, {0x8100, 3}, {0x8100, 4}}, 0x0800, ipv4({}, udp(5, 6))),
-        ethernet(
-            {}, 0x86dd,
-            ipv6({.extensions = {hop_by_hop(), destination_options(3), routing(0), authentication(), fragment(0), mobility()}},
-                 udp(7, 8))),
+        ethernet({}, 0x86dd,
+                 ipv6({.extensions = {hop_by_hop(), destination_options(3), routing(0), authentication(), fragment(0),
+                                      mobility()}},
+                      udp(7, 8))),
     };
 }
 

@@ -102,8 +102,8 @@ TEST(PacketHeaders, CountsAStrippedTagAsTheOutermost)
 
 TEST(PacketHeaders, WalksEveryKindOfExtensionHeader)
 {
-    for (const extension& one :
-         {hop_by_hop(), destination_options(), destination_options(5), routing(0), authentication(), fragment(0), mobility()}) {
+    for (const extension& one : {hop_by_hop(), destination_options(), destination_options(5), routing(0),
+                                 authentication(), fragment(0), mobility()}) {
         const packet_headers headers = parse(ethernet({}, 0x86dd, ipv6({.extensions = {one}}, udp(3, 4))));
         EXPECT_EQ(headers.l4, l4_kind::udp) << "extension header " << int{one.number};
         EXPECT_EQ(headers.l4_offset, 54 + one.rest.size() + 1);
@@ -217,7 +217,8 @@ TEST(PacketHeaders, LoseExactlyTheHeadersThatAFrameCutAtAnyByteLacks)
         const std::size_t l3_needs = whole.l3_offset + l3_header_bytes(frame, whole);
         const std::size_t l4_needs = whole.l4_offset + l4_header_bytes(frame, whole);
         for (std::size_t length = 0; length < frame.size(); ++length) {
-            const bytes cut(frame.begin(), frame.begin() + static_cast<std::ptrdiff_t>(length)); // its own: ASan sees its end
+            const bytes cut(frame.begin(),
+                            frame.begin() + static_cast<std::ptrdiff_t>(length)); // its own: ASan sees its end
             const packet_headers headers = parse(cut);
             EXPECT_EQ(headers.l3_offset != 0, length >= 14);
             EXPECT_EQ(headers.l3, length >= l3_needs ? whole.l3 : l3_kind::none) << "cut at " << length;
@@ -246,7 +247,8 @@ TEST(PacketHeaders, LieWithinTheFrameWhateverItsBytesAre)
             continue;
         ++with_l4;
         ASSERT_TRUE(headers.has_protocol && !headers.later_fragment);
-        ASSERT_LE(headers.l4_offset + l4_header_bytes(frame, headers), std::min<std::size_t>(frame.size(), headers.l3_end));
+        ASSERT_LE(headers.l4_offset + l4_header_bytes(frame, headers),
+                  std::min<std::size_t>(frame.size(), headers.l3_end));
     }
     EXPECT_GT(with_l4, 50000u) << "the changes must leave something to find";
 }

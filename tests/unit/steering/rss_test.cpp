@@ -48,23 +48,23 @@ Address address(int family, const char* text)
 
 bytes frame4(const vector& line, std::uint8_t protocol, std::uint16_t fragment_field = 0)
 {
-    return ethernet(
-        {}, 0x0800,
-        ipv4({.protocol = protocol,
-              .source = address<address4>(AF_INET, line.source),
-              .destination = address<address4>(AF_INET, line.destination),
-              .fragment = fragment_field},
-             protocol == 6 ? tcp(line.source_port, line.destination_port) : udp(line.source_port, line.destination_port)));
+    return ethernet({}, 0x0800,
+                    ipv4({.protocol = protocol,
+                          .source = address<address4>(AF_INET, line.source),
+                          .destination = address<address4>(AF_INET, line.destination),
+                          .fragment = fragment_field},
+                         protocol == 6 ? tcp(line.source_port, line.destination_port)
+                                       : udp(line.source_port, line.destination_port)));
 }
 bytes frame6(const vector& line, std::uint8_t protocol, std::vector<extension> extensions = {})
 {
-    return ethernet(
-        {}, 0x86dd,
-        ipv6({.protocol = protocol,
-              .source = address<address6>(AF_INET6, line.source),
-              .destination = address<address6>(AF_INET6, line.destination),
-              .extensions = std::move(extensions)},
-             protocol == 6 ? tcp(line.source_port, line.destination_port) : udp(line.source_port, line.destination_port)));
+    return ethernet({}, 0x86dd,
+                    ipv6({.protocol = protocol,
+                          .source = address<address6>(AF_INET6, line.source),
+                          .destination = address<address6>(AF_INET6, line.destination),
+                          .extensions = std::move(extensions)},
+                         protocol == 6 ? tcp(line.source_port, line.destination_port)
+                                       : udp(line.source_port, line.destination_port)));
 }
 std::uint32_t standard(const bytes& frame)
 {

@@ -34,8 +34,8 @@ std::shared_ptr<steering_rule> make_rule(const flow_match& match, std::vector<st
 decision decide(steering& table, const bytes& frame, packet_headers* headers = nullptr,
                 std::optional<std::uint16_t> stripped_tci = {})
 {
-    return table.decide({.start = frame, .bytes = static_cast<std::uint32_t>(frame.size()), .stripped_tci = stripped_tci},
-                        headers);
+    return table.decide(
+        {.start = frame, .bytes = static_cast<std::uint32_t>(frame.size()), .stripped_tci = stripped_tci}, headers);
 }
 
 /// A rule, frames it wants, and frames it does not.
@@ -75,12 +75,18 @@ std::vector<field_case> link_cases()
         {"EtherType", {.ether_type = 0x0806}, {arp, ethernet({{0x8100, 5}}, 0x0806, bytes(28))}, {udp4(), udp6()}},
         {"Vlan", {.vlan = 5}, {tagged({{0x8100, 5}}), tagged({{0x8100, 0xe005}})}, {udp4(), tagged({{0x8100, 6}})}},
         {"VlanZero", {.vlan = 0}, {tagged({{0x8100, 0x2000}})}, {udp4(), tagged({{0x8100, 6}})}},
-        {"VlanOfQinQIsTheOuter", {.vlan = 7}, {tagged({{0x88a8, 7}, {0x8100, 8}})}, {tagged({{0x88a8, 8}, {0x8100, 7}})}},
+        {"VlanOfQinQIsTheOuter",
+         {.vlan = 7},
+         {tagged({{0x88a8, 7}, {0x8100, 8}})},
+         {tagged({{0x88a8, 8}, {0x8100, 7}})}},
         {"Untagged", {.vlan = 0xffff}, {udp4(), arp}, {tagged({{0x8100, 0}}), tagged({{0x8100, 0x0fff}})}},
         {"Ipv6Source", {.ipv6_source = {{base, 128}}}, {from6(1, 9)}, {from6(2, 9), udp4()}},
         {"Ipv6Prefix", {.ipv6_source = {{base, 127}}}, {from6(1, 9), from6(0, 9)}, {from6(2, 9), udp4()}},
         {"Ipv6PrefixOfNoBits", {.ipv6_source = {{base, 0}}}, {from6(1, 9), from6(77, 9)}, {udp4(), arp}},
-        {"Ipv6Destination", {.ipv6_destination = {{ipv6_fields{}.destination, 128}}}, {from6(1, 2)}, {from6(2, 1), udp4()}},
+        {"Ipv6Destination",
+         {.ipv6_destination = {{ipv6_fields{}.destination, 128}}},
+         {from6(1, 2)},
+         {from6(2, 1), udp4()}},
     };
 }
 

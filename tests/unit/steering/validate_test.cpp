@@ -47,7 +47,8 @@ std::string refusal(const flow_action& action)
 TEST(FlowMatch, AcceptsTheLimitsOfEveryField)
 {
     EXPECT_NO_THROW(validate(flow_match{}));
-    EXPECT_NO_THROW(validate({.ether_type = 0x0800, .vlan = 4095, .ipv4_source = {{{}, 0}}, .ipv4_destination = {{{}, 32}}}));
+    EXPECT_NO_THROW(
+        validate({.ether_type = 0x0800, .vlan = 4095, .ipv4_source = {{{}, 0}}, .ipv4_destination = {{{}, 32}}}));
     EXPECT_NO_THROW(
         validate({.ether_type = 0x86dd, .vlan = 0xffff, .ipv6_source = {{{}, 0}}, .ipv6_destination = {{{}, 128}}}));
     EXPECT_NO_THROW(validate({.ip_protocol = 17, .source_port = {{0, 65535}}, .destination_port = {{7, 7}}}));
@@ -81,7 +82,8 @@ TEST(FlowMatch, RefusesIpv4AndIpv6InOneRule)
     const ipv6_prefix any_v6{};
     EXPECT_THAT(refusal({.ipv4_source = any_v4, .ipv6_source = any_v6}), HasSubstr("both IPv4 and IPv6"));
     EXPECT_THAT(refusal({.ipv4_destination = any_v4, .ipv6_source = any_v6}), HasSubstr("both IPv4 and IPv6"));
-    EXPECT_THAT(refusal({.ether_type = 0x86dd, .ipv4_source = any_v4}), HasSubstr("ether_type 0x86dd does not carry IPv4"));
+    EXPECT_THAT(refusal({.ether_type = 0x86dd, .ipv4_source = any_v4}),
+                HasSubstr("ether_type 0x86dd does not carry IPv4"));
     EXPECT_THAT(refusal({.ether_type = 0x0800, .ipv6_destination = any_v6}), HasSubstr("0x0800 does not carry IPv6"));
 }
 

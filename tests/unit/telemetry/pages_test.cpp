@@ -28,7 +28,8 @@ std::optional<sockaddr_un> telemetry_socket()
         sockaddr_un address{};
         socklen_t bytes = sizeof address;
         const int descriptor = std::stoi(entry.path().filename());
-        if (getsockname(descriptor, reinterpret_cast<sockaddr*>(&address), &bytes) == 0 && address.sun_family == AF_UNIX &&
+        if (getsockname(descriptor, reinterpret_cast<sockaddr*>(&address), &bytes) == 0 &&
+            address.sun_family == AF_UNIX &&
             std::string_view(address.sun_path).find("dpdk_telemetry") != std::string_view::npos)
             return address;
     }
@@ -61,7 +62,8 @@ std::optional<unsigned> number_of(std::string_view reply, const std::string& nam
         return std::nullopt;
     const char* begin = reply.data() + at + name.size() + 3;
     begin += *begin == ' ' ? 1 : 0;
-    return std::from_chars(begin, reply.data() + reply.size(), value).ec == std::errc{} ? std::optional(value) : std::nullopt;
+    return std::from_chars(begin, reply.data() + reply.size(), value).ec == std::errc{} ? std::optional(value)
+                                                                                        : std::nullopt;
 }
 
 /// Whether there is a row under that number.
@@ -71,7 +73,8 @@ bool has_row(std::string_view reply, unsigned number)
     return reply.find(name + '{') != std::string_view::npos || reply.find(name + " {") != std::string_view::npos;
 }
 
-/// Follows the pages of `command`, whose rows are numbered from `first` on. Returns how often each of `count` was shown.
+/// Follows the pages of `command`, whose rows are numbered from `first` on. Returns how often each of `count` was
+/// shown.
 std::vector<unsigned> shown_by(const std::string& command, unsigned first, unsigned count)
 {
     std::vector<unsigned> shown(count);

@@ -164,7 +164,8 @@ TEST(SendChecksumsInACapture, AreGoodForTshark)
 {
     if (!output_of("tshark --version 2>/dev/null"))
         GTEST_SKIP() << "missed: tshark's opinion of checksums; install tshark";
-    std::string file = (std::filesystem::temp_directory_path() / fmt::format("weftio-checksums-{}.pcap", getpid())).string();
+    std::string file =
+        (std::filesystem::temp_directory_path() / fmt::format("weftio-checksums-{}.pcap", getpid())).string();
     {
         device cpu = device::open("cpu");
         port capture = port::open("pcap:tx=" + file, {.mode = engine_mode::inline_worker});

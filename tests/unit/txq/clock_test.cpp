@@ -40,7 +40,8 @@ class played_time {
             clock_.steer(ticks_, real_ns(), true_ns(), ticks_);
             std::uint64_t now_ns = clock_.at(ticks_);
             backwards_ += now_ns < before_ns;
-            rate = static_cast<double>(now_ns - before_ns) / (static_cast<double>(ticks_ - before_ticks) * ns_per_tick_);
+            rate =
+                static_cast<double>(now_ns - before_ns) / (static_cast<double>(ticks_ - before_ticks) * ns_per_tick_);
             fastest_ = std::max(fastest_, rate - 1);
             slowest_ = std::min(slowest_, rate - 1);
         }
@@ -147,7 +148,8 @@ TEST(UtcClock, StaysOnItsLineUntilTheNewRateHolds)
 {
     utc_clock clock(0, origin_ns, 0, 0.5);
     std::uint64_t before = clock.at(1'000'000), later = clock.at(1'500'000);
-    clock.steer(1'000'000, origin_ns + 400'000, 500'000, 2'000'000); // it is ahead, and slows down from tick 2'000'000 on
+    clock.steer(1'000'000, origin_ns + 400'000, 500'000,
+                2'000'000); // it is ahead, and slows down from tick 2'000'000 on
     EXPECT_EQ(clock.at(1'000'000), before);
     EXPECT_EQ(clock.at(1'500'000), later);
     EXPECT_EQ(clock.at(2'000'000), origin_ns + 1'000'000);

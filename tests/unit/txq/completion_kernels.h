@@ -13,9 +13,10 @@ struct completion_tally {
     weftio_u32 positions; /* all that were told, added up */
 };
 
-/* In each of `rounds` every lane of every block sends one frame and waits until it is done. Nothing waits for room: the ring
-   holds a frame of each lane. */
-WEFTIO_KERNEL void send_and_wait(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames,
+/* In each of `rounds` every lane of every block sends one frame and waits until it is done. Nothing waits for room: the
+   ring holds a frame of each lane. */
+WEFTIO_KERNEL void send_and_wait(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
+                                 WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames,
                                  WEFTIO_GLOBAL struct completion_tally* tally, weftio_u32 rounds)
 {
     weftio_u32 mine = weftio_block() * weftio_block_lanes() + weftio_lane();
@@ -23,8 +24,9 @@ WEFTIO_KERNEL void send_and_wait(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, W
     for (weftio_u32 round = 0; round < rounds; ++round) {
         weftio_u32 position = 0;
         weftio_u64 completed_ns = 0;
-        if (weftio_dev_eth_txq_send_enqueue_strong_position(txq, weftio_dev_buf_get(frames, mine), COMPLETION_FRAME_BYTES,
-                                                            WEFTIO_DEV_SEND_NONE, &position) != WEFTIO_DEV_OK)
+        if (weftio_dev_eth_txq_send_enqueue_strong_position(txq, weftio_dev_buf_get(frames, mine),
+                                                            COMPLETION_FRAME_BYTES, WEFTIO_DEV_SEND_NONE,
+                                                            &position) != WEFTIO_DEV_OK)
             weftio_fetch_add_u32(&tally->refused, 1);
         weftio_block_barrier();
         if (weftio_lane() == 0) {

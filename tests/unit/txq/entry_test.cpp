@@ -115,8 +115,8 @@ TEST_F(Entry, TakesPiecesOfAllKindsInTheirOrder)
     bytes header = memory_bytes(50, 18), middle = memory_bytes(2000, 33), expected = header;
     for (const bytes& part : {memory_bytes(0, 700), middle, memory_bytes(4095, 1), memory_bytes(9, 5)})
         frames::append(expected, part);
-    ASSERT_EQ(take(send_entry({ethernet_segments(header), memory_part(0, 700), inline_data(middle), memory_part(4095, 1),
-                               memory_part(9, 5)})),
+    ASSERT_EQ(take(send_entry({ethernet_segments(header), memory_part(0, 700), inline_data(middle),
+                               memory_part(4095, 1), memory_part(9, 5)})),
               refusal::none);
     EXPECT_EQ(gathered(), expected);
     EXPECT_EQ(pieces.count, 5u);
@@ -241,7 +241,8 @@ TEST_F(Entry, OfAnyBitsIsReadWithinItsBoundsAndCopiedOnce)
         head[0] = weftio_swap32(opcodes[random() % opcodes.size()] | (index & 0xffff) << 8);
         head[1] = weftio_swap32(queue << 8 | random() % 64);
         head[4 + 3] = weftio_swap32(random() % 100 << 16);
-        if (fetch(index, 1 + random() % 16) != refusal::none || entry.opcode != WEFTIO_OPCODE_SEND || gather() != refusal::none)
+        if (fetch(index, 1 + random() % 16) != refusal::none || entry.opcode != WEFTIO_OPCODE_SEND ||
+            gather() != refusal::none)
             continue;
         ++accepted;
         ASSERT_LE(pieces.bytes, mtu + 22);

@@ -196,7 +196,8 @@ TEST_P(SendFunctions, RefuseLengthsThatCannotBe)
     EXPECT_EQ(weftio_dev_eth_txq_send_enqueue_weak(txq, frames[0], 0, GetParam(), 0), WEFTIO_DEV_INVALID_ARGUMENT);
     EXPECT_EQ(weftio_dev_eth_txq_send_enqueue_weak(txq, frames[0], 61, GetParam(), 0), WEFTIO_DEV_INVALID_ARGUMENT);
     EXPECT_EQ(weftio_dev_eth_txq_send_inline_enqueue_strong(txq, frames[0].address, 0, 0), WEFTIO_DEV_INVALID_ARGUMENT);
-    EXPECT_EQ(weftio_dev_eth_txq_send_inline_enqueue_strong(txq, frames[0].address, 93, 0), WEFTIO_DEV_INVALID_ARGUMENT);
+    EXPECT_EQ(weftio_dev_eth_txq_send_inline_enqueue_strong(txq, frames[0].address, 93, 0),
+              WEFTIO_DEV_INVALID_ARGUMENT);
     EXPECT_EQ(weftio_dev_eth_txq_commit_weak(txq, depth + 1), WEFTIO_DEV_INVALID_ARGUMENT);
     EXPECT_EQ(weftio_dev_eth_txq_wait_room(txq, depth + 1, 0), WEFTIO_DEV_INVALID_ARGUMENT);
     commit_and_push();
@@ -222,9 +223,9 @@ TEST_P(SendFunctions, SendWeakEntriesByPositionFreeRunningAndMasked)
             std::uint32_t position = 0, mask = 0;
             weftio_dev_eth_txq_get_info(txq, &position, &mask);
             for (std::uint32_t number = 40; number-- != 0;) // from the last to the first
-                ASSERT_EQ(
-                    send_weak(number, masked ? weftio_dev_eth_txq_unmask(txq, (position + number) & mask) : position + number),
-                    WEFTIO_DEV_OK);
+                ASSERT_EQ(send_weak(number, masked ? weftio_dev_eth_txq_unmask(txq, (position + number) & mask)
+                                                   : position + number),
+                          WEFTIO_DEV_OK);
             EXPECT_TRUE(port.send_all().empty());
             EXPECT_EQ(weftio_dev_eth_txq_commit_weak(txq, 40), WEFTIO_DEV_OK);
             EXPECT_TRUE(port.send_all().empty());
@@ -337,7 +338,8 @@ void play(weftio_dev_send_ring& ring, weftio_cqe& completion, std::atomic<std::u
     std::uint32_t next = at_least.load() + step;
     at_most.store(next);
     weftio_store_relaxed_u32(&ring.ready, next);
-    weftio_store_release_sys_u32(&completion.publication, weftio_cqe_publication(next - 1, WEFTIO_CQE_OPCODE_REQUESTER, 0));
+    weftio_store_release_sys_u32(&completion.publication,
+                                 weftio_cqe_publication(next - 1, WEFTIO_CQE_OPCODE_REQUESTER, 0));
     at_least.store(next);
 }
 
@@ -488,7 +490,8 @@ TEST(SendRing, GivesEveryPlaceToOneHoweverManyAsk)
         ask(5);
         two.join();
         three.join();
-        shared.claim_all(1); // what was too little for them, or was left because a claim beside theirs was being refused
+        shared.claim_all(
+            1); // what was too little for them, or was left because a claim beside theirs was being refused
         ASSERT_THAT(shared.holders, testing::Each(1u)) << round;
         ASSERT_EQ(shared.ring.asked, contested_ring::depth);
         ASSERT_EQ(shared.ring.reserved, contested_ring::depth);
@@ -508,7 +511,8 @@ TEST(SendQueue, RefusesWhatCannotBeHonoured)
     device cpu = device::open("cpu");
     sending_port port;
     for (std::uint32_t entries : {0u, 1u, 32u, 63u, 65u, 100u, 65536u})
-        EXPECT_EQ(error_of([&] { eth_txq(port.get(), cpu, {.entries = entries}); }).code(), errc::invalid_argument) << entries;
+        EXPECT_EQ(error_of([&] { eth_txq(port.get(), cpu, {.entries = entries}); }).code(), errc::invalid_argument)
+            << entries;
     error refused = error_of([&] { eth_txq(port.get(), cpu, {.clock = "tai"}); });
     EXPECT_EQ(refused.code(), errc::invalid_argument);
     EXPECT_NE(std::string(refused.what()).find("clock \"tai\" is not the port's; this port schedules by \"utc\""),

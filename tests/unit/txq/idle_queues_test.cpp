@@ -33,7 +33,8 @@ class IdleQueues : public testing::Test {
     void ring(const eth_txq& queue, std::uint32_t number)
     {
         weftio_dev_eth_txq* txq = queue.handle();
-        ASSERT_EQ(weftio_dev_eth_txq_send_enqueue_strong(txq, frames_[number], 60, WEFTIO_DEV_SEND_NONE), WEFTIO_DEV_OK);
+        ASSERT_EQ(weftio_dev_eth_txq_send_enqueue_strong(txq, frames_[number], 60, WEFTIO_DEV_SEND_NONE),
+                  WEFTIO_DEV_OK);
         ASSERT_EQ(weftio_dev_eth_txq_commit_strong(txq), WEFTIO_DEV_OK);
         weftio_dev_send_doorbell(&txq->ring);
     }

@@ -1,5 +1,5 @@
-// Launched kernels send from many lanes and blocks, on every device; every frame arrives once, through full rings and index
-// wraps.
+// Launched kernels send from many lanes and blocks, on every device; every frame arrives once, through full rings and
+// index wraps.
 #include "send_kernels.h"
 
 #include <cstring>
@@ -29,8 +29,8 @@ struct lanes_case {
 std::string name_of(const testing::TestParamInfo<lanes_case>& info)
 {
     const lanes_case& tried = info.param;
-    return fmt::format("{}_{}x{}_entries_{}_from_{:x}", tried.device, tried.shape.blocks, tried.shape.lanes, tried.entries,
-                       tried.start);
+    return fmt::format("{}_{}x{}_entries_{}_from_{:x}", tried.device, tried.shape.blocks, tried.shape.lanes,
+                       tried.entries, tried.start);
 }
 
 class Lanes : public testing::TestWithParam<lanes_case> {
@@ -42,8 +42,8 @@ class Lanes : public testing::TestWithParam<lanes_case> {
         } catch (const error& refused) {
             GTEST_SKIP() << "missed: sending by kernels on " << GetParam().device << "; " << refused.what();
         }
-        port.emplace(
-            port_options{.mode = engine_mode::thread, .idle = idle_policy::yield, .hold_when_full = port_options::hold::on});
+        port.emplace(port_options{
+            .mode = engine_mode::thread, .idle = idle_policy::yield, .hold_when_full = port_options::hold::on});
         queue.emplace(port->get(), *where, eth_txq_options{.entries = GetParam().entries});
         start_at(port->get(), *queue, GetParam().start);
         report = where->allocate(sizeof(tally) * GetParam().shape.blocks, memory_kind::cpu_device);
@@ -145,8 +145,8 @@ TEST_P(WeakLanes, SendEveryFrameOnceAndInOrder)
     make_frames(2 * total);
     for (std::uint32_t masked : {0u, 1u}) {
         arrived.clear();
-        running_kernel running =
-            where->launch(send_weak_kernel, GetParam().shape, *queue, frames->array(), report.device_address(), total, masked);
+        running_kernel running = where->launch(send_weak_kernel, GetParam().shape, *queue, frames->array(),
+                                               report.device_address(), total, masked);
         EXPECT_TRUE(take(total)) << arrived.size() << " of " << total;
         EXPECT_TRUE(running.wait_for(patience));
         EXPECT_EQ(arrived, numbered_run(0, total, FRAME_BYTES));
@@ -175,7 +175,8 @@ TEST_P(Replying, SendsFromReceiveSlotsThatItHolds)
     const std::uint32_t total = 2000;
     eth_rxq slots(port->get(), *where, {.packets = 64, .max_packet_bytes = 128});
     flow everything(port->get(), {}, flow_action::to(slots));
-    running_kernel running = where->launch(reply_in_place_kernel, GetParam().shape, slots, *queue, report.device_address());
+    running_kernel running =
+        where->launch(reply_in_place_kernel, GetParam().shape, slots, *queue, report.device_address());
     for (std::uint32_t sent = 0; sent < total; sent += 50) {
         for (std::uint32_t number = sent; number < sent + 50; ++number)
             ASSERT_TRUE(eventually([&] { return port->arrive(numbered(number)); }));
@@ -209,8 +210,8 @@ TEST_P(Later, GoesOutOnTimeAlsoWhenItsKernelHasReturned)
     progress_engine progress;
     progress.attach(*queue, {.on_sent = [&](const send_notification& each) { sent.push_back(each); }});
     // Compiling takes its time, so the first launch is for nothing.
-    ASSERT_TRUE(
-        where->launch(send_later_kernel, GetParam().shape, *queue, frames->array(), 0, interval_ns, 0).wait_for(patience));
+    ASSERT_TRUE(where->launch(send_later_kernel, GetParam().shape, *queue, frames->array(), 0, interval_ns, 0)
+                    .wait_for(patience));
     std::uint64_t start_ns = utc_now_ns() + 400'000'000;
     running_kernel running = where->launch(send_later_kernel, GetParam().shape, *queue, frames->array(),
                                            eth_txq::timestamp(start_ns), interval_ns, bursts);
@@ -228,7 +229,8 @@ TEST_P(Later, GoesOutOnTimeAlsoWhenItsKernelHasReturned)
     expect_all_done(bursts);
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, Later, testing::Values(lanes_case{"cpu", {1, 32}}, lanes_case{"opencl", {1, 32}}), name_of);
+INSTANTIATE_TEST_SUITE_P(Of, Later, testing::Values(lanes_case{"cpu", {1, 32}}, lanes_case{"opencl", {1, 32}}),
+                         name_of);
 
 } // namespace
 } // namespace weftio::test

@@ -1,4 +1,5 @@
-// Frames that are still with a driver, or with whoever received them, when their memory, their queue or their port goes.
+// Frames that are still with a driver, or with whoever received them, when their memory, their queue or their port
+// goes.
 #include <atomic>
 #include <cstring>
 #include <fstream>
@@ -78,7 +79,8 @@ void run_dry(port& port)
 void send_numbered(const eth_txq& queue, const numbered_buffers& frames)
 {
     for (std::uint32_t number = 0; number < sent_frames; ++number)
-        ASSERT_EQ(weftio_dev_eth_txq_send_enqueue_strong(queue.handle(), frames[number], frames.size(), 0), WEFTIO_DEV_OK);
+        ASSERT_EQ(weftio_dev_eth_txq_send_enqueue_strong(queue.handle(), frames[number], frames.size(), 0),
+                  WEFTIO_DEV_OK);
     weftio_dev_eth_txq_commit_strong(queue.handle());
     weftio_dev_eth_txq_push(queue.handle());
 }
@@ -189,7 +191,8 @@ TEST(Outliving, RepliesFromReceiveSlotsArriveIntactWhenTheirQueueHasGone)
         std::uint32_t count = 0, first = 0;
         weftio_dev_eth_rxq_receive_thread(slots.handle(), 1, 0, &count, &first);
         ASSERT_EQ(count, 1u);
-        ASSERT_EQ(weftio_dev_eth_txq_send_enqueue_strong(queue.handle(), weftio_dev_eth_rxq_buf(slots.handle(), first), 200, 0),
+        ASSERT_EQ(weftio_dev_eth_txq_send_enqueue_strong(queue.handle(), weftio_dev_eth_rxq_buf(slots.handle(), first),
+                                                         200, 0),
                   WEFTIO_DEV_OK);
         weftio_dev_eth_txq_commit_strong(queue.handle());
         weftio_dev_eth_txq_push(queue.handle());
@@ -214,13 +217,14 @@ std::vector<bytes> send_all_kinds(port& port, const device& device)
         const weftio_dev_buf buf = weftio_dev_buf_get(copied.handle(), 0), plain = lying[number];
         const auto address = [](const weftio_dev_buf& of) { return reinterpret_cast<std::uint64_t>(of.address); };
         if (number % 3 == 0)
-            raw.append(send_entry({ethernet_segments(), {pointer(1500, weftio_swap32(plain.lkey_be), address(plain))}}));
+            raw.append(
+                send_entry({ethernet_segments(), {pointer(1500, weftio_swap32(plain.lkey_be), address(plain))}}));
         else if (number % 3 == 1)
             raw.append(send_entry({ethernet_segments(), inline_data(numbered(number, 90))}));
         else
-            raw.append(
-                send_entry({ethernet_segments({}, WEFTIO_ETH_L3_CHECKSUM | WEFTIO_ETH_L4_CHECKSUM),
-                            {pointer(static_cast<std::uint32_t>(datagram.size()), weftio_swap32(buf.lkey_be), address(buf))}}));
+            raw.append(send_entry(
+                {ethernet_segments({}, WEFTIO_ETH_L3_CHECKSUM | WEFTIO_ETH_L4_CHECKSUM),
+                 {pointer(static_cast<std::uint32_t>(datagram.size()), weftio_swap32(buf.lkey_be), address(buf))}}));
         sent.push_back(number % 3 == 0 ? numbered(number, 1500) : number % 3 == 1 ? numbered(number, 90) : datagram);
     }
     raw.push();

@@ -1,4 +1,5 @@
-// Deadlines: kept, counted, and reported. The arithmetic with a played clock, the queues with bounds that only patience sets.
+// Deadlines: kept, counted, and reported. The arithmetic with a played clock, the queues with bounds that only patience
+// sets.
 #include "nic/soft/pacing.hpp"
 
 #include <algorithm>
@@ -35,7 +36,8 @@ TEST(Lateness, IsWithinThreePercentOfSortedValues)
         nic::lateness late;
         std::vector<std::uint64_t> values;
         for (int i = 0; i < 20000; ++i) {
-            values.push_back(static_cast<std::uint64_t>(std::exp2(spread * static_cast<double>(random() % 1'000'000) / 1e6)));
+            values.push_back(
+                static_cast<std::uint64_t>(std::exp2(spread * static_cast<double>(random() % 1'000'000) / 1e6)));
             late.record(values.back());
         }
         std::sort(values.begin(), values.end());

@@ -1,4 +1,5 @@
-// What the NIC makes ready while a wait holds a queue is not sent before its time, and not after it has been taken back.
+// What the NIC makes ready while a wait holds a queue is not sent before its time, and not after it has been taken
+// back.
 #include <gmock/gmock.h>
 
 #include "sending_port.hpp"
@@ -15,8 +16,8 @@ class BehindAWait : public testing::Test {
  protected:
     BehindAWait()
     {
-        progress.attach(queue,
-                        {.on_sent = {}, .on_error = [this](const send_failure& failure) { failures.push_back(failure); }});
+        progress.attach(
+            queue, {.on_sent = {}, .on_error = [this](const send_failure& failure) { failures.push_back(failure); }});
     }
     /// Holds the queue for `ms_ahead`, with whatever `entries` behind, and lets the NIC get as far as it can.
     void hold(std::uint64_t ms_ahead, const std::vector<entry_words>& entries)
@@ -30,8 +31,9 @@ class BehindAWait : public testing::Test {
     }
     entry_words good(std::uint32_t number) const
     {
-        return send_entry({ethernet_segments(),
-                           {pointer(60, frames.array().lkey(), reinterpret_cast<std::uint64_t>(frames[number].address))}});
+        return send_entry(
+            {ethernet_segments(),
+             {pointer(60, frames.array().lkey(), reinterpret_cast<std::uint64_t>(frames[number].address))}});
     }
     /// Turns until the host has heard of a failure. Returns what was sent meanwhile.
     std::vector<bytes> run_until_failure()
@@ -75,8 +77,9 @@ TEST_F(BehindAWait, AFrameWhoseRegionGoesMeanwhileFails)
 {
     memory room = cpu.allocate(4096, memory_kind::cpu_device);
     std::optional<memory_region> region(std::in_place, port.get(), room);
-    hold(2000, {good(1), send_entry({ethernet_segments(),
-                                     {pointer(60, region->lkey(), reinterpret_cast<std::uint64_t>(room.device_address()))}})});
+    hold(2000, {good(1),
+                send_entry({ethernet_segments(),
+                            {pointer(60, region->lkey(), reinterpret_cast<std::uint64_t>(room.device_address()))}})});
     region.reset();
     if (utc_now_ns() >= deadline_ns)
         GTEST_SKIP() << "this machine stood still for two seconds";

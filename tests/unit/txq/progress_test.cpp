@@ -15,7 +15,8 @@ class Progress : public testing::Test {
  protected:
     void send(const eth_txq& queue, std::uint32_t number, std::uint32_t flags = WEFTIO_DEV_SEND_NOTIFY)
     {
-        ASSERT_EQ(weftio_dev_eth_txq_send_enqueue_strong(queue.handle(), frames[number % 64], 60, flags), WEFTIO_DEV_OK);
+        ASSERT_EQ(weftio_dev_eth_txq_send_enqueue_strong(queue.handle(), frames[number % 64], 60, flags),
+                  WEFTIO_DEV_OK);
     }
     void fail(const eth_txq& queue)
     {
@@ -80,8 +81,9 @@ TEST_F(Progress, TellsAFailureBehindWhatWasSentBefore)
     EXPECT_EQ(failed[0].position, 1u);
     EXPECT_EQ(failed[0].syndrome, WEFTIO_SYNDROME_LOCAL_PROTECTION);
     EXPECT_GT(failed[0].time_ns, 0u);
-    EXPECT_EQ(failed[0].text,
-              fmt::format("weftio: eth_txq {}: entry at position 1 failed: no memory region has that key", queue.number()));
+    EXPECT_EQ(
+        failed[0].text,
+        fmt::format("weftio: eth_txq {}: entry at position 1 failed: no memory region has that key", queue.number()));
 }
 
 TEST_F(Progress, KeepsRoomForAFailureWhenNobodyHasReadNotifications)
@@ -144,7 +146,8 @@ TEST_F(Progress, LetsAQueueGoThatHasEnded)
     send(*short_lived, 0);
     push(*short_lived);
     EXPECT_EQ(port.send_all().size(), 1u);
-    weftio_dev_eth_txq_wait_time_enqueue_strong(short_lived->handle(), eth_txq::timestamp(utc_now_ns() + 3'000'000'000), 0);
+    weftio_dev_eth_txq_wait_time_enqueue_strong(short_lived->handle(), eth_txq::timestamp(utc_now_ns() + 3'000'000'000),
+                                                0);
     send(*short_lived, 1);
     push(*short_lived);
     short_lived.reset();
@@ -208,11 +211,13 @@ TEST(SendTearDown, OfAQueueFlushesWhatTheDriverHasNotTaken)
     {
         eth_txq queue(port.get(), cpu, {.entries = 4096});
         for (std::uint32_t number = 0; number < 2500; ++number)
-            ASSERT_EQ(weftio_dev_eth_txq_send_enqueue_strong(queue.handle(), frames[number % 64], 60, 0), WEFTIO_DEV_OK);
+            ASSERT_EQ(weftio_dev_eth_txq_send_enqueue_strong(queue.handle(), frames[number % 64], 60, 0),
+                      WEFTIO_DEV_OK);
         weftio_dev_eth_txq_commit_strong(queue.handle());
         weftio_dev_eth_txq_push(queue.handle());
         port.run_dry();
-        port.get().backend().engine().between_turns([&] { port.get().backend().sender().queue(queue.number()).stop(); });
+        port.get().backend().engine().between_turns(
+            [&] { port.get().backend().sender().queue(queue.number()).stop(); });
         EXPECT_EQ(queue.counters().enqueued, 2500u);
         EXPECT_EQ(queue.counters().flushed, 2500u - sending_port::wire_frames);
         EXPECT_EQ(port.send_all().size(), sending_port::wire_frames);
@@ -277,8 +282,9 @@ TEST(SendTearDown, OfAReceiveQueueWaitsForRepliesThatLieInItsSlots)
     std::uint32_t count = 0, first = 0;
     weftio_dev_eth_rxq_receive_thread(slots->handle(), 1, 60'000'000'000, &count, &first);
     ASSERT_EQ(count, 1u);
-    ASSERT_EQ(weftio_dev_eth_txq_send_enqueue_strong(queue.handle(), weftio_dev_eth_rxq_buf(slots->handle(), first), 200, 0),
-              WEFTIO_DEV_OK);
+    ASSERT_EQ(
+        weftio_dev_eth_txq_send_enqueue_strong(queue.handle(), weftio_dev_eth_rxq_buf(slots->handle(), first), 200, 0),
+        WEFTIO_DEV_OK);
     weftio_dev_eth_txq_commit_strong(queue.handle());
     weftio_dev_eth_txq_push(queue.handle());
     ASSERT_TRUE(eventually([&] { return port.on_the_wire() == 1; }));

@@ -23,19 +23,21 @@ struct two_queues {
 
     two_queues()
     {
-        progress.attach(queue,
-                        {.on_sent = {}, .on_error = [this](const send_failure& failure) { failures.push_back(failure); }});
+        progress.attach(
+            queue, {.on_sent = {}, .on_error = [this](const send_failure& failure) { failures.push_back(failure); }});
     }
     entry_words good(std::uint32_t number) const
     {
         weftio_dev_buf buffer = frames[number];
-        return send_entry({ethernet_segments(),
-                           {pointer(60, weftio_swap32(buffer.lkey_be), reinterpret_cast<std::uint64_t>(buffer.address))}});
+        return send_entry(
+            {ethernet_segments(),
+             {pointer(60, weftio_swap32(buffer.lkey_be), reinterpret_cast<std::uint64_t>(buffer.address))}});
     }
     entry_words from_region(std::uint64_t offset, std::uint32_t count, std::uint32_t other_key = 0) const
     {
         auto base = reinterpret_cast<std::uint64_t>(long_region.device_address());
-        return send_entry({ethernet_segments(), {pointer(count, other_key ? other_key : long_region.lkey(), base + offset)}});
+        return send_entry(
+            {ethernet_segments(), {pointer(count, other_key ? other_key : long_region.lkey(), base + offset)}});
     }
 };
 
@@ -54,7 +56,8 @@ entry_words resized(entry_words entry, std::uint32_t segments)
 }
 
 const refusal_case refusals[] = {
-    {"LongerThanTheMtu", [](const two_queues& at) { return at.from_region(0, 1515); }, 0x01, "longer than the port's MTU"},
+    {"LongerThanTheMtu", [](const two_queues& at) { return at.from_region(0, 1515); }, 0x01,
+     "longer than the port's MTU"},
     {"LongerThanTheMtuInPieces",
      [](const two_queues& at) {
          entry_words entry = at.from_region(0, 1000);
@@ -72,8 +75,8 @@ const refusal_case refusals[] = {
          return at.from_region(0, 60, key);
      },
      0x04, "no memory region has that key"},
-    {"KeyOfAnEarlierGeneration", [](const two_queues& at) { return at.from_region(0, 60, at.long_region.lkey() + 1); }, 0x04,
-     "no memory region has that key"},
+    {"KeyOfAnEarlierGeneration", [](const two_queues& at) { return at.from_region(0, 60, at.long_region.lkey() + 1); },
+     0x04, "no memory region has that key"},
     {"InFrontOfTheRegion", [](const two_queues& at) { return at.from_region(~std::uint64_t{0}, 60); }, 0x04,
      "outside the key's memory region"},
     {"AcrossTheEndOfTheRegion", [](const two_queues& at) { return at.from_region(8192 - 59, 60); }, 0x04,
@@ -103,7 +106,8 @@ const refusal_case refusals[] = {
      0x02, "another queue's number"},
     {"SizeOfZero", [](const two_queues& at) { return resized(at.good(1), 0); }, 0x02, "size does not fit"},
     {"SizeOf61", [](const two_queues& at) { return resized(at.good(1), 61); }, 0x02, "size does not fit"},
-    {"SizeBeyondWhatWasCommitted", [](const two_queues& at) { return resized(at.good(1), 16); }, 0x02, "size does not fit"},
+    {"SizeBeyondWhatWasCommitted", [](const two_queues& at) { return resized(at.good(1), 16); }, 0x02,
+     "size does not fit"},
     {"SendOfOneSegment", [](const two_queues&) { return entry_words{control(WEFTIO_OPCODE_SEND, 1)}; }, 0x02,
      "size does not fit"},
     {"InlineBeyondTheEntry",
@@ -123,10 +127,11 @@ const refusal_case refusals[] = {
     {"WaitOfTheWrongSize", [](const two_queues&) { return resized(wait_entry(1), 2); }, 0x02, "size does not fit"},
     {"WaitForAnotherCondition", [](const two_queues&) { return wait_entry(eth_txq::timestamp(utc_now_ns()), 4); }, 0x02,
      "a wait with a condition"},
-    {"WaitForSecondsThatAreNone", [](const two_queues&) { return wait_entry(std::uint64_t{1} << 32 | 1'000'000'000); }, 0x02,
-     "a wait with a condition"},
-    {"WaitBeyondTheHorizon", [](const two_queues&) { return wait_entry(eth_txq::timestamp(utc_now_ns() + 3600'000'000'000)); },
-     0x02, "beyond the queue's horizon"},
+    {"WaitForSecondsThatAreNone", [](const two_queues&) { return wait_entry(std::uint64_t{1} << 32 | 1'000'000'000); },
+     0x02, "a wait with a condition"},
+    {"WaitBeyondTheHorizon",
+     [](const two_queues&) { return wait_entry(eth_txq::timestamp(utc_now_ns() + 3600'000'000'000)); }, 0x02,
+     "beyond the queue's horizon"},
 };
 
 void PrintTo(const refusal_case& tried, std::ostream* out)
@@ -150,13 +155,15 @@ TEST_P(Refusal, EndsTheQueueAndSaysWhy)
     EXPECT_EQ(failures[0].queue, queue.number());
     EXPECT_EQ(failures[0].position, 1u);
     EXPECT_EQ(failures[0].syndrome, GetParam().syndrome);
-    EXPECT_THAT(failures[0].text, HasSubstr(fmt::format("weftio: eth_txq {}: entry at position 1 failed: ", queue.number())));
+    EXPECT_THAT(failures[0].text,
+                HasSubstr(fmt::format("weftio: eth_txq {}: entry at position 1 failed: ", queue.number())));
     EXPECT_THAT(failures[0].text, HasSubstr(GetParam().words));
 
     eth_txq_counters counters = queue.counters();
     EXPECT_EQ(counters.sent, 1u);
     EXPECT_EQ(counters.failed, 1u);
-    EXPECT_EQ(counters.flushed, raw.next() - 2); // a failed entry is one block, and what it says of others is not believed
+    EXPECT_EQ(counters.flushed,
+              raw.next() - 2); // a failed entry is one block, and what it says of others is not believed
     EXPECT_TRUE(conserves(counters));
     EXPECT_TRUE(queue.failed());
     EXPECT_EQ(weftio_dev_eth_txq_status(raw.handle()), WEFTIO_DEV_QUEUE_ERROR);

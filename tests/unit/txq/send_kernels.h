@@ -43,8 +43,9 @@ WEFTIO_FN weftio_u32 flush_strong(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, 
 }
 
 /* Frames 0 .. total - 1 from all lanes of all blocks, through a ring that is much too small. */
-WEFTIO_KERNEL void send_strong(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames,
-                               WEFTIO_GLOBAL struct tally* tallies, weftio_u32 total)
+WEFTIO_KERNEL void send_strong(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
+                               WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, WEFTIO_GLOBAL struct tally* tallies,
+                               weftio_u32 total)
 {
     WEFTIO_GLOBAL struct tally* tally = &tallies[weftio_block()];
     weftio_u32 lanes = weftio_block_lanes() * weftio_blocks();
@@ -70,10 +71,11 @@ WEFTIO_KERNEL void send_strong(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEF
     }
 }
 
-/* Frames 0 .. total - 1 in order, each lane at positions of its own, from the last to the first. `masked`: positions as the
-   guide has them. */
-WEFTIO_KERNEL void send_weak(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames,
-                             WEFTIO_GLOBAL struct tally* tally, weftio_u32 total, weftio_u32 masked)
+/* Frames 0 .. total - 1 in order, each lane at positions of its own, from the last to the first. `masked`: positions as
+   the guide has them. */
+WEFTIO_KERNEL void send_weak(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
+                             WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, WEFTIO_GLOBAL struct tally* tally,
+                             weftio_u32 total, weftio_u32 masked)
 {
     weftio_u32 position, mask, round;
 
@@ -90,7 +92,8 @@ WEFTIO_KERNEL void send_weak(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTI
             struct weftio_dev_buf frame = weftio_dev_buf_get(frames, done + at);
             put_number(frame.address, done + at);
             weftio_u32 where = masked ? weftio_dev_eth_txq_unmask(txq, (position + at) & mask) : position + at;
-            if (weftio_dev_eth_txq_send_enqueue_weak(txq, frame, FRAME_BYTES, where, WEFTIO_DEV_SEND_NONE) != WEFTIO_DEV_OK)
+            if (weftio_dev_eth_txq_send_enqueue_weak(txq, frame, FRAME_BYTES, where, WEFTIO_DEV_SEND_NONE) !=
+                WEFTIO_DEV_OK)
                 weftio_fetch_add_u32(&tally->wrong, 1);
         }
         weftio_block_barrier();
@@ -102,9 +105,12 @@ WEFTIO_KERNEL void send_weak(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTI
     }
 }
 
-/* Sends every packet back from the slot where it lies, with its addresses swapped; gives the slots back once they are sent. */
-WEFTIO_KERNEL void reply_in_place(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
-                                  WEFTIO_GLOBAL struct tally* tally)
+/*
+ * Sends every packet back from the slot where it lies, with its addresses swapped; gives the slots back once they are
+ * sent.
+ */
+WEFTIO_KERNEL void reply_in_place(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq,
+                                  WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTIO_GLOBAL struct tally* tally)
 {
     weftio_u32 count, first, position, mask;
     weftio_u64 completed_ns;
@@ -140,14 +146,16 @@ WEFTIO_KERNEL void reply_in_place(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, 
 }
 
 /* `bursts` frames, each behind a wait, and returns at once. */
-WEFTIO_KERNEL void send_later(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames,
-                              weftio_u64 start, weftio_u64 interval_ns, weftio_u32 bursts)
+WEFTIO_KERNEL void send_later(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
+                              WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, weftio_u64 start, weftio_u64 interval_ns,
+                              weftio_u32 bursts)
 {
     if (weftio_lane() != 0)
         return;
     for (weftio_u32 burst = 0; burst < bursts; ++burst) {
         weftio_dev_eth_txq_wait_time_enqueue_strong(txq, start, WEFTIO_DEV_SEND_NONE);
-        weftio_dev_eth_txq_send_enqueue_strong(txq, weftio_dev_buf_get(frames, burst), FRAME_BYTES, WEFTIO_DEV_SEND_NOTIFY);
+        weftio_dev_eth_txq_send_enqueue_strong(txq, weftio_dev_buf_get(frames, burst), FRAME_BYTES,
+                                               WEFTIO_DEV_SEND_NOTIFY);
         start = weftio_dev_timestamp_add(start, interval_ns);
     }
     weftio_dev_eth_txq_commit_strong(txq);
@@ -155,12 +163,14 @@ WEFTIO_KERNEL void send_later(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFT
 }
 
 /* Frames 0 .. total - 1, each behind a wait of its own, as many ahead as the ring takes. One lane. */
-WEFTIO_KERNEL void send_on_time(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames,
-                                weftio_u64 start, weftio_u64 interval_ns, weftio_u32 total)
+WEFTIO_KERNEL void send_on_time(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
+                                WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, weftio_u64 start,
+                                weftio_u64 interval_ns, weftio_u32 total)
 {
     for (weftio_u32 number = 0; number < total && weftio_dev_eth_txq_wait_room(txq, 2, 0) == WEFTIO_DEV_OK; ++number) {
         weftio_dev_eth_txq_wait_time_enqueue_strong(txq, start, WEFTIO_DEV_SEND_NONE);
-        weftio_dev_eth_txq_send_enqueue_strong(txq, weftio_dev_buf_get(frames, number), FRAME_BYTES, WEFTIO_DEV_SEND_NONE);
+        weftio_dev_eth_txq_send_enqueue_strong(txq, weftio_dev_buf_get(frames, number), FRAME_BYTES,
+                                               WEFTIO_DEV_SEND_NONE);
         weftio_dev_eth_txq_commit_strong(txq);
         weftio_dev_eth_txq_push(txq);
         start = weftio_dev_timestamp_add(start, interval_ns);

@@ -46,7 +46,8 @@ sending_port::~sending_port()
     void* left = nullptr;
     while (rte_ring_dequeue(in_, &left) == 0)
         rte_pktmbuf_free(static_cast<rte_mbuf*>(left));
-    EXPECT_EQ(rte_mempool_avail_count(pool_), pool_mbufs) << "mbufs have leaked, or queues and flows outlive the port's owner";
+    EXPECT_EQ(rte_mempool_avail_count(pool_), pool_mbufs)
+        << "mbufs have leaked, or queues and flows outlive the port's owner";
     rte_eal_hotplug_remove("vdev", ("net_ring_" + name_).c_str());
     rte_ring_free(in_);
     rte_ring_free(out_);
@@ -143,8 +144,8 @@ entry_words inline_data(const bytes& data)
 entry_words wait_segments(std::uint64_t value, std::uint32_t condition)
 {
     return {{weftio_swap32(condition), 0, 0, 0},
-            {weftio_swap32(static_cast<std::uint32_t>(value >> 32)), weftio_swap32(static_cast<std::uint32_t>(value)), 0,
-             0xffffffffu}};
+            {weftio_swap32(static_cast<std::uint32_t>(value >> 32)), weftio_swap32(static_cast<std::uint32_t>(value)),
+             0, 0xffffffffu}};
 }
 
 entry_words send_entry(std::initializer_list<entry_words> parts, std::uint8_t completion)
@@ -192,8 +193,8 @@ testing::AssertionResult conserves(const eth_txq_counters& counters)
     if (counters.enqueued == counters.sent + counters.waited + counters.failed + counters.flushed)
         return testing::AssertionSuccess();
     return testing::AssertionFailure() << fmt::format("enqueued {}, sent {}, waited {}, failed {}, flushed {}",
-                                                      counters.enqueued, counters.sent, counters.waited, counters.failed,
-                                                      counters.flushed);
+                                                      counters.enqueued, counters.sent, counters.waited,
+                                                      counters.failed, counters.flushed);
 }
 
 void start_at(const port& port, const eth_txq& queue, std::uint32_t index)

@@ -77,7 +77,8 @@ class raw_queue {
     explicit raw_queue(weftio_dev_eth_txq* txq) : txq_(txq) {}
     explicit raw_queue(const eth_txq& queue) : raw_queue(queue.handle()) {}
 
-    /// Writes an entry at the next position, which it returns. Index and queue number are made right, unless `index` says so.
+    /// Writes an entry at the next position, which it returns. Index and queue number are made right, unless `index`
+    /// says so.
     std::uint32_t append(entry_words entry, std::optional<std::uint32_t> index = {});
     /// Says that everything appended is committed, and rings.
     void push();

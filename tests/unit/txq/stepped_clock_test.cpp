@@ -36,7 +36,8 @@ std::int64_t true_ns()
 /// Over so many nanoseconds of true time.
 std::int64_t slewed_ns(std::int64_t now_ns)
 {
-    return static_cast<std::int64_t>(static_cast<double>(now_ns - slews_since_ns) * static_cast<double>(slew_ppm) / 1e6);
+    return static_cast<std::int64_t>(static_cast<double>(now_ns - slews_since_ns) * static_cast<double>(slew_ppm) /
+                                     1e6);
 }
 
 void step(std::int64_t ns)
@@ -123,8 +124,9 @@ class SteppedClock : public testing::Test {
  protected:
     static constexpr std::uint64_t interval_ns = 500'000;
     static constexpr std::uint32_t frames_a_step = 600, total = frames_a_step * (disturbances.size() + 1);
-    static constexpr double margin = 300e-6;              ///< between the counter's rate and what the clock had learnt of it
-    static constexpr std::uint64_t shortest_ns = 100'000; ///< between two readings that are compared: a rounding is 10 ppm
+    static constexpr double margin = 300e-6; ///< between the counter's rate and what the clock had learnt of it
+    static constexpr std::uint64_t shortest_ns =
+        100'000; ///< between two readings that are compared: a rounding is 10 ppm
 
     ~SteppedClock() override { slew(0), stepped_ns = 0; }
 
@@ -137,7 +139,8 @@ class SteppedClock : public testing::Test {
             EXPECT_GE(now.ns, before.ns);
             if (now.ns < before.ns + shortest_ns)
                 continue;
-            double rate = static_cast<double>(now.ns - before.ns) / (static_cast<double>(now.ticks - before.ticks) * tick_ns);
+            double rate =
+                static_cast<double>(now.ns - before.ns) / (static_cast<double>(now.ticks - before.ticks) * tick_ns);
             worst = std::max(worst, std::abs(rate - 1));
             before = now;
         }

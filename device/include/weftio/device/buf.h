@@ -24,7 +24,8 @@ struct weftio_dev_buf {
 };
 
 /** Buffer `index`, counted round the array so that a free-running index may be passed. Never blocks; any lane. */
-WEFTIO_FN struct weftio_dev_buf weftio_dev_buf_get(const WEFTIO_GLOBAL struct weftio_dev_buf_arr *array, weftio_u64 index)
+WEFTIO_FN struct weftio_dev_buf weftio_dev_buf_get(const WEFTIO_GLOBAL struct weftio_dev_buf_arr *array,
+                                                   weftio_u64 index)
 {
     struct weftio_dev_buf buffer;
 
@@ -35,7 +36,8 @@ WEFTIO_FN struct weftio_dev_buf weftio_dev_buf_get(const WEFTIO_GLOBAL struct we
 }
 
 /** Address of buffer `index`; as weftio_dev_buf_get. */
-WEFTIO_FN WEFTIO_GLOBAL weftio_u8 *weftio_dev_buf_addr(const WEFTIO_GLOBAL struct weftio_dev_buf_arr *array, weftio_u64 index)
+WEFTIO_FN WEFTIO_GLOBAL weftio_u8 *weftio_dev_buf_addr(const WEFTIO_GLOBAL struct weftio_dev_buf_arr *array,
+                                                       weftio_u64 index)
 {
     return array->base + (index % array->count) * array->stride_bytes;
 }

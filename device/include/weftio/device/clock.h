@@ -27,7 +27,10 @@ WEFTIO_FN weftio_u64 weftio_dev_clock_ns(const WEFTIO_GLOBAL struct weftio_dev_c
 #endif
 }
 
-/** When a wait that begins at `now_ns` ends. One that would outlast the clock's last nanosecond ends there, in 500 years. */
+/**
+ * When a wait that begins at `now_ns` ends. One that would outlast the clock's last nanosecond ends there, in 500
+ * years.
+ */
 WEFTIO_FN weftio_u64 weftio_dev_deadline_ns(weftio_u64 now_ns, weftio_u64 timeout_ns)
 {
     const weftio_u64 last_ns = ~(weftio_u64)0;

@@ -13,7 +13,8 @@
 #define WEFTIO_CQE_OPCODE_RESPONDER_ERROR 0xeu
 #define WEFTIO_CQE_OPCODE_INVALID 0xfu /**< never written yet */
 
-#define WEFTIO_CQE_NEVER_WRITTEN 0xf1u /**< op_own of a fresh entry: invalid opcode, owner 1, so pass 0 does not take it */
+#define WEFTIO_CQE_NEVER_WRITTEN                                                                                       \
+    0xf1u /**< op_own of a fresh entry: invalid opcode, owner 1, so pass 0 does not take it */
 
 #define WEFTIO_CQE_L2_OK 0x1u /**< hds_ip_ext */
 #define WEFTIO_CQE_L3_OK 0x2u
@@ -54,7 +55,8 @@ struct weftio_cqe {
     weftio_u32 immediate_be;
     weftio_u8 app[4];
     weftio_u32 byte_count_be;
-    weftio_u64 timestamp_be;    /**< real-time format: seconds << 32 | nanoseconds; an error keeps its syndrome in byte 55 */
+    weftio_u64
+        timestamp_be; /**< real-time format: seconds << 32 | nanoseconds; an error keeps its syndrome in byte 55 */
     weftio_u32 sop_drop_qpn_be; /**< [31:24] opcode of the entry that completed, [23:0] queue number */
     weftio_u32 publication;     /**< wqe_counter BE16, signature, op_own: written last, in one store */
 };

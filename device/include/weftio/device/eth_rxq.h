@@ -1,11 +1,13 @@
 /**
  * The Ethernet receive queue inside a kernel.
  *
- * Life of a packet: the NIC fills a free slot and publishes a completion that names it; a *receive* call hands out the indices
- * of the packets that have arrived; *packet* says where one lies; *release* gives slots back to the NIC, oldest packet first. A
- * slot that has not been released is never written again: when none is free the NIC drops and counts `out_of_buffer`.
+ * Life of a packet: the NIC fills a free slot and publishes a completion that names it; a *receive* call hands out the
+ * indices of the packets that have arrived; *packet* says where one lies; *release* gives slots back to the NIC, oldest
+ * packet first. A slot that has not been released is never written again: when none is free the NIC drops and counts
+ * `out_of_buffer`.
  *
- * One scope (a thread, a warp or a block) receives from a queue at a time. The scope may be another one from call to call.
+ * One scope (a thread, a warp or a block) receives from a queue at a time. The scope may be another one from call to
+ * call.
  */
 #pragma once
 
@@ -53,7 +55,8 @@ struct weftio_dev_packet {
 
 enum weftio_dev_scope { WEFTIO_DEV_SCOPE_THREAD, WEFTIO_DEV_SCOPE_WARP, WEFTIO_DEV_SCOPE_BLOCK };
 
-WEFTIO_FN weftio_u32 weftio_dev_scope_sum(enum weftio_dev_scope scope, weftio_u32 value, WEFTIO_GLOBAL weftio_u32 *scratch)
+WEFTIO_FN weftio_u32 weftio_dev_scope_sum(enum weftio_dev_scope scope, weftio_u32 value,
+                                          WEFTIO_GLOBAL weftio_u32 *scratch)
 {
     if (scope == WEFTIO_DEV_SCOPE_BLOCK)
         return weftio_block_sum_u32(value, scratch);
@@ -103,8 +106,8 @@ WEFTIO_FN void weftio_dev_receive_done(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *
 /**
  * The receive of every scope: `lane` of `lanes` polls its share, the scope adds up, lane 0 decides when to stop.
  *
- * A slot that is still held cannot show a completion of this pass, so no free-slot count is needed here. The abort flag is
- * looked at in every call: a kernel that always finds enough must end too.
+ * A slot that is still held cannot show a completion of this pass, so no free-slot count is needed here. The abort flag
+ * is looked at in every call: a kernel that always finds enough must end too.
  */
 WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_receive(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, weftio_u32 max_packets,
                                                 weftio_u64 timeout_ns, weftio_u32 *count, weftio_u32 *first,
@@ -120,19 +123,27 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_receive(WEFTIO_GLOBAL struct weftio_dev_
     for (weftio_u32 attempt = 0;; ++attempt) {
         if (lane == 0 && rxq->turn && !weftio_dev_completion_ready(&rxq->completions, start + limit - 1))
             weftio_dev_nic_turn(rxq->turn, rxq->turn_context);
-        /* Asked for before the completions and looked at after them: both may be a round trip away, this way they are one. */
+        /*
+         * Asked for before the completions and looked at after them: both may be a round trip away, this way they are
+         * one.
+         */
         weftio_u32 abort = lane == 0 ? weftio_load_relaxed_u32(&rxq->control->abort) : 0;
-        /* With one lane that has just run the engine itself, one look tells when all are there: the NIC publishes in order. */
+        /*
+         * With one lane that has just run the engine itself, one look tells when all are there: the NIC publishes in
+         * order.
+         */
         weftio_u32 all = rxq->turn && lanes == 1 && weftio_dev_completion_ready(&rxq->completions, start + limit - 1);
         weftio_u32 mine =
-            all ? limit - found : weftio_dev_completion_look(&rxq->completions, start + found, limit - found, lane, lanes);
+            all ? limit - found
+                : weftio_dev_completion_look(&rxq->completions, start + found, limit - found, lane, lanes);
         if (abort)
             mine += WEFTIO_DEV_STOP_ABORT;
         else if (lane == 0 && timeout_ns && found + mine % WEFTIO_DEV_SINGLE < enough)
             mine += weftio_dev_receive_late(rxq, timeout_ns, &deadline_ns);
         weftio_u32 sum = weftio_dev_scope_sum(scope, mine, &rxq->scratch);
 
-        weftio_u32 many = sum & (WEFTIO_DEV_STOP_TIMEOUT - 1), is_last = stop || !many || lanes < WEFTIO_DEV_FEWEST_SCANNING;
+        weftio_u32 many = sum & (WEFTIO_DEV_STOP_TIMEOUT - 1),
+                   is_last = stop || !many || lanes < WEFTIO_DEV_FEWEST_SCANNING;
         found += many ? many : sum / WEFTIO_DEV_SINGLE;
         stop = sum & (WEFTIO_DEV_STOP_TIMEOUT | WEFTIO_DEV_STOP_ABORT);
         if (found >= enough || (stop && is_last)) /* behind eights there may be singles: they get one more look */
@@ -166,23 +177,30 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_receive(WEFTIO_GLOBAL struct weftio_dev_
  * @param[out] first   index of the first
  * @return WEFTIO_DEV_OK, or WEFTIO_DEV_ABORTED when the host asked the kernel to end (`count` may still not be 0)
  */
-WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_receive_thread(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, weftio_u32 max_packets,
-                                                       weftio_u64 timeout_ns, weftio_u32 *count, weftio_u32 *first)
+WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_receive_thread(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq,
+                                                       weftio_u32 max_packets, weftio_u64 timeout_ns, weftio_u32 *count,
+                                                       weftio_u32 *first)
 {
     return weftio_dev_eth_rxq_receive(rxq, max_packets, timeout_ns, count, first, WEFTIO_DEV_SCOPE_THREAD, 0, 1);
 }
 
-/** As weftio_dev_eth_rxq_receive_thread, for a warp: all its lanes call, all see the outputs. Brings its own barriers. */
-WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_receive_warp(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, weftio_u32 max_packets,
-                                                     weftio_u64 timeout_ns, weftio_u32 *count, weftio_u32 *first)
+/**
+ * As weftio_dev_eth_rxq_receive_thread, for a warp: all its lanes call, all see the outputs. Brings its own barriers.
+ */
+WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_receive_warp(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq,
+                                                     weftio_u32 max_packets, weftio_u64 timeout_ns, weftio_u32 *count,
+                                                     weftio_u32 *first)
 {
-    return weftio_dev_eth_rxq_receive(rxq, max_packets, timeout_ns, count, first, WEFTIO_DEV_SCOPE_WARP, weftio_warp_lane(),
-                                      weftio_warp_lanes());
+    return weftio_dev_eth_rxq_receive(rxq, max_packets, timeout_ns, count, first, WEFTIO_DEV_SCOPE_WARP,
+                                      weftio_warp_lane(), weftio_warp_lanes());
 }
 
-/** As weftio_dev_eth_rxq_receive_thread, for a block: all its lanes call, all see the outputs. Brings its own barriers. */
-WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_receive_block(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, weftio_u32 max_packets,
-                                                      weftio_u64 timeout_ns, weftio_u32 *count, weftio_u32 *first)
+/**
+ * As weftio_dev_eth_rxq_receive_thread, for a block: all its lanes call, all see the outputs. Brings its own barriers.
+ */
+WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_receive_block(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq,
+                                                      weftio_u32 max_packets, weftio_u64 timeout_ns, weftio_u32 *count,
+                                                      weftio_u32 *first)
 {
     return weftio_dev_eth_rxq_receive(rxq, max_packets, timeout_ns, count, first, WEFTIO_DEV_SCOPE_BLOCK, weftio_lane(),
                                       weftio_block_lanes());
@@ -195,12 +213,15 @@ WEFTIO_FN WEFTIO_GLOBAL weftio_u8 *weftio_dev_eth_rxq_slot(const WEFTIO_GLOBAL s
     return rxq->slots + (weftio_u64)(weftio_cqe_wqe_counter(publication) & rxq->completions.mask) * rxq->stride_bytes;
 }
 
-/** Where packet `index` lies. Never blocks; any lane may ask. @pre a receive call handed `index` out, and it is not released */
+/**
+ * Where packet `index` lies. Never blocks; any lane may ask. @pre a receive call handed `index` out, and it is not
+ * released
+ */
 WEFTIO_FN WEFTIO_GLOBAL weftio_u8 *weftio_dev_eth_rxq_address(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq,
                                                               weftio_u32 index)
 {
-    return weftio_dev_eth_rxq_slot(rxq,
-                                   weftio_load_relaxed_u32(&weftio_dev_completion_at(&rxq->completions, index)->publication));
+    return weftio_dev_eth_rxq_slot(
+        rxq, weftio_load_relaxed_u32(&weftio_dev_completion_at(&rxq->completions, index)->publication));
 }
 
 WEFTIO_FN weftio_u32 weftio_dev_packet_flags(const WEFTIO_GLOBAL struct weftio_cqe *cqe)
@@ -216,8 +237,8 @@ WEFTIO_FN weftio_u32 weftio_dev_packet_flags(const WEFTIO_GLOBAL struct weftio_c
  *
  * @pre `index` has not been released: the slot of a released packet may be overwritten at any time
  * @param[out] packet  unchanged on error
- * @return WEFTIO_DEV_OK, or WEFTIO_DEV_NOT_FOUND when no receive call has handed `index` out, or its completion has been
- *         overwritten since
+ * @return WEFTIO_DEV_OK, or WEFTIO_DEV_NOT_FOUND when no receive call has handed `index` out, or its completion has
+ *         been overwritten since
  */
 WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_packet(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, weftio_u32 index,
                                                struct weftio_dev_packet *packet)
@@ -244,8 +265,8 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_packet(const WEFTIO_GLOBAL struct weftio
  * (weftio_block_barrier or weftio_warp_barrier in between).
  *
  * @param first  index of the oldest packet held
- * @return WEFTIO_DEV_OK; WEFTIO_DEV_OUT_OF_ORDER `first` is not the oldest; WEFTIO_DEV_INVALID_ARGUMENT more than are held.
- *         On error nothing is released.
+ * @return WEFTIO_DEV_OK; WEFTIO_DEV_OUT_OF_ORDER `first` is not the oldest; WEFTIO_DEV_INVALID_ARGUMENT more than are
+ *         held. On error nothing is released.
  */
 WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_release(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, weftio_u32 first,
                                                 weftio_u32 count)

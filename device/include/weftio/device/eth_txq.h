@@ -1,11 +1,12 @@
 /**
  * The Ethernet send queue inside a kernel.
  *
- * Life of a frame: *enqueue* writes an entry that points at it; *commit* publishes entries; *push* makes the NIC look; the
- * NIC sends in order and completes. *Strong* functions find the position themselves, from any lane of any block. *Weak* ones
- * are told the position and use no atomics. A queue is used in one mode at a time.
+ * Life of a frame: *enqueue* writes an entry that points at it; *commit* publishes entries; *push* makes the NIC look;
+ * the NIC sends in order and completes. *Strong* functions find the position themselves, from any lane of any block.
+ * *Weak* ones are told the position and use no atomics. A queue is used in one mode at a time.
  *
- * Anything a key covers may be sent: buffers of a buf_arr, and received packets where they lie (weftio_dev_eth_rxq_buf).
+ * Anything a key covers may be sent: buffers of a buf_arr, and received packets where they lie
+ * (weftio_dev_eth_rxq_buf).
  */
 #pragma once
 
@@ -56,7 +57,8 @@ WEFTIO_FN void weftio_dev_write_control(WEFTIO_GLOBAL weftio_u32 *block, weftio_
     weftio_u32 opmod_index_opcode = (opcode & 0xff00u) << 16 | (index & 0xffffu) << 8 | (opcode & 0xffu);
     weftio_u64 start_be = weftio_swap64((weftio_u64)opmod_index_opcode << 32 | queue_ds);
 
-    weftio_store_x4(block, (weftio_u32)start_be, (weftio_u32)(start_be >> 32), weftio_dev_completion_mode(flags) << 24, 0);
+    weftio_store_x4(block, (weftio_u32)start_be, (weftio_u32)(start_be >> 32), weftio_dev_completion_mode(flags) << 24,
+                    0);
 }
 
 /** The entry of one frame in memory: control, Ethernet, pointer. One block. */
@@ -67,19 +69,21 @@ WEFTIO_FN void weftio_dev_write_send(const WEFTIO_GLOBAL struct weftio_dev_send_
     weftio_u64 address_be = weftio_swap64((weftio_u64)buffer.address);
 
     weftio_store_x4(block + 4, 0, weftio_dev_checksum_flags(flags), 0, 0);
-    weftio_store_x4(block + 8, weftio_swap32(bytes), buffer.lkey_be, (weftio_u32)address_be, (weftio_u32)(address_be >> 32));
+    weftio_store_x4(block + 8, weftio_swap32(bytes), buffer.lkey_be, (weftio_u32)address_be,
+                    (weftio_u32)(address_be >> 32));
     weftio_dev_write_control(block, index, WEFTIO_OPCODE_SEND, ring->queue << 8 | 3, flags);
 }
 
 /** The entry of a wait until `value`. One block. */
-WEFTIO_FN void weftio_dev_write_wait(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 index, weftio_u64 value,
-                                     weftio_u32 flags)
+WEFTIO_FN void weftio_dev_write_wait(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 index,
+                                     weftio_u64 value, weftio_u32 flags)
 {
     WEFTIO_GLOBAL weftio_u32 *block = weftio_dev_send_block(ring, index);
 
     weftio_store_x4(block + 4, weftio_swap32(WEFTIO_WAIT_CYCLIC_SMALLER), 0, 0, 0);
     weftio_store_x4(block + 8, weftio_swap32((weftio_u32)(value >> 32)), weftio_swap32((weftio_u32)value),
-                    weftio_swap32((weftio_u32)(WEFTIO_REAL_TIME_MASK >> 32)), weftio_swap32((weftio_u32)WEFTIO_REAL_TIME_MASK));
+                    weftio_swap32((weftio_u32)(WEFTIO_REAL_TIME_MASK >> 32)),
+                    weftio_swap32((weftio_u32)WEFTIO_REAL_TIME_MASK));
     weftio_dev_write_control(block, index, WEFTIO_OPCODE_WAIT | WEFTIO_WAIT_ON_TIME << 8, ring->queue << 8 | 3, flags);
 }
 
@@ -101,8 +105,12 @@ WEFTIO_FN weftio_u32 weftio_dev_eth_txq_completed(const WEFTIO_GLOBAL struct wef
     return weftio_dev_send_completed(&txq->ring);
 }
 
-/** The received packet `index` as a buffer, to be sent from where it lies. Do not release it before the send has completed. */
-WEFTIO_FN struct weftio_dev_buf weftio_dev_eth_rxq_buf(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, weftio_u32 index)
+/**
+ * The received packet `index` as a buffer, to be sent from where it lies. Do not release it before the send has
+ * completed.
+ */
+WEFTIO_FN struct weftio_dev_buf weftio_dev_eth_rxq_buf(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq,
+                                                       weftio_u32 index)
 {
     struct weftio_dev_buf buffer;
 
@@ -113,15 +121,16 @@ WEFTIO_FN struct weftio_dev_buf weftio_dev_eth_rxq_buf(const WEFTIO_GLOBAL struc
 }
 
 /**
- * Enqueues one frame at the next free position and tells which that is. Never blocks. Any lane of any block, several at once.
+ * Enqueues one frame at the next free position and tells which that is. Never blocks. Any lane of any block, several at
+ * once.
  *
  * The bytes are read when the NIC sends: leave the buffer alone until the entry has completed.
  *
  * @param bytes           frame length without FCS; frames below 60 bytes are padded on the wire
  * @param[out] position   free-running index of the entry, for weftio_dev_eth_txq_poll_completion() and
  *                        weftio_dev_eth_txq_wait_completed(); unchanged on error
- * @return WEFTIO_DEV_OK; WEFTIO_DEV_FULL no free position (nothing is enqueued); WEFTIO_DEV_INVALID_ARGUMENT `bytes` is 0 or
- *         more than the buffer has
+ * @return WEFTIO_DEV_OK; WEFTIO_DEV_FULL no free position (nothing is enqueued); WEFTIO_DEV_INVALID_ARGUMENT `bytes` is
+ *         0 or more than the buffer has
  */
 WEFTIO_FN weftio_s32 weftio_dev_eth_txq_send_enqueue_strong_position(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq,
                                                                      struct weftio_dev_buf buffer, weftio_u32 bytes,
@@ -141,7 +150,8 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_send_enqueue_strong_position(WEFTIO_GLOB
 
 /** As weftio_dev_eth_txq_send_enqueue_strong_position, for who need not know where. */
 WEFTIO_FN weftio_s32 weftio_dev_eth_txq_send_enqueue_strong(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq,
-                                                            struct weftio_dev_buf buffer, weftio_u32 bytes, weftio_u32 flags)
+                                                            struct weftio_dev_buf buffer, weftio_u32 bytes,
+                                                            weftio_u32 flags)
 {
     weftio_u32 position;
 
@@ -150,10 +160,11 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_send_enqueue_strong(WEFTIO_GLOBAL struct
 
 /**
  * Enqueues a barrier at the next free position: what follows is not sent before `value`, which the host's
- * eth_txq::timestamp() makes (weftio_dev_timestamp_add() moves it on). As weftio_dev_eth_txq_send_enqueue_strong otherwise.
+ * eth_txq::timestamp() makes (weftio_dev_timestamp_add() moves it on). As weftio_dev_eth_txq_send_enqueue_strong
+ * otherwise.
  */
-WEFTIO_FN weftio_s32 weftio_dev_eth_txq_wait_time_enqueue_strong(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, weftio_u64 value,
-                                                                 weftio_u32 flags)
+WEFTIO_FN weftio_s32 weftio_dev_eth_txq_wait_time_enqueue_strong(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq,
+                                                                 weftio_u64 value, weftio_u32 flags)
 {
     weftio_u32 index;
 
@@ -175,14 +186,14 @@ WEFTIO_FN weftio_u32 weftio_dev_gather(const WEFTIO_GLOBAL weftio_u8 *frame, wef
 }
 
 /**
- * Enqueues a small frame whose bytes travel inside the entry: `frame` may be used again at once. Takes one position up to 28
- * bytes, else two. As weftio_dev_eth_txq_send_enqueue_strong otherwise.
+ * Enqueues a small frame whose bytes travel inside the entry: `frame` may be used again at once. Takes one position up
+ * to 28 bytes, else two. As weftio_dev_eth_txq_send_enqueue_strong otherwise.
  *
  * @param bytes  1 .. WEFTIO_DEV_INLINE_BYTES
  */
 WEFTIO_FN weftio_s32 weftio_dev_eth_txq_send_inline_enqueue_strong(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq,
-                                                                   const WEFTIO_GLOBAL weftio_u8 *frame, weftio_u32 bytes,
-                                                                   weftio_u32 flags)
+                                                                   const WEFTIO_GLOBAL weftio_u8 *frame,
+                                                                   weftio_u32 bytes, weftio_u32 flags)
 {
     weftio_u32 index, segments = 2 + (4 + bytes + 15) / 16, blocks = (segments + 3) / 4;
 
@@ -204,7 +215,10 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_send_inline_enqueue_strong(WEFTIO_GLOBAL
     return WEFTIO_DEV_OK;
 }
 
-/** The position to enqueue at that lies in slot `masked` of the ring, for who counts modulo the depth. Never blocks; any lane. */
+/**
+ * The position to enqueue at that lies in slot `masked` of the ring, for who counts modulo the depth. Never blocks; any
+ * lane.
+ */
 WEFTIO_FN weftio_u32 weftio_dev_eth_txq_unmask(const WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, weftio_u32 masked)
 {
     weftio_u32 ready = weftio_load_relaxed_u32(&txq->ring.ready);
@@ -212,7 +226,9 @@ WEFTIO_FN weftio_u32 weftio_dev_eth_txq_unmask(const WEFTIO_GLOBAL struct weftio
     return ready + ((masked - ready) & txq->ring.mask);
 }
 
-/** Whether a weak entry may be written at `position`: it is not committed, and within the ring's depth of the next one. */
+/**
+ * Whether a weak entry may be written at `position`: it is not committed, and within the ring's depth of the next one.
+ */
 WEFTIO_FN weftio_u32 weftio_dev_weak_fits(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 position)
 {
     return position - weftio_load_relaxed_u32(&ring->ready) <= ring->mask;
@@ -224,12 +240,12 @@ WEFTIO_FN weftio_u32 weftio_dev_weak_fits(const WEFTIO_GLOBAL struct weftio_dev_
  * Whether the NIC is done with what was in that place before is the caller's business: weftio_dev_eth_txq_wait_room().
  *
  * @param position  free-running, from get_info on; weftio_dev_eth_txq_unmask() makes one of a masked position
- * @return WEFTIO_DEV_OK; WEFTIO_DEV_INVALID_ARGUMENT `position` has been committed, or is not within the ring's depth of the
- *         next one; `bytes` is 0 or more than the buffer has
+ * @return WEFTIO_DEV_OK; WEFTIO_DEV_INVALID_ARGUMENT `position` has been committed, or is not within the ring's depth
+ *         of the next one; `bytes` is 0 or more than the buffer has
  */
 WEFTIO_FN weftio_s32 weftio_dev_eth_txq_send_enqueue_weak(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq,
-                                                          struct weftio_dev_buf buffer, weftio_u32 bytes, weftio_u32 position,
-                                                          weftio_u32 flags)
+                                                          struct weftio_dev_buf buffer, weftio_u32 bytes,
+                                                          weftio_u32 position, weftio_u32 flags)
 {
     if (bytes == 0 || bytes > buffer.bytes || !weftio_dev_weak_fits(&txq->ring, position))
         return WEFTIO_DEV_INVALID_ARGUMENT;
@@ -237,9 +253,11 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_send_enqueue_weak(WEFTIO_GLOBAL struct w
     return WEFTIO_DEV_OK;
 }
 
-/** Writes a wait at `position`; as weftio_dev_eth_txq_send_enqueue_weak and weftio_dev_eth_txq_wait_time_enqueue_strong. */
-WEFTIO_FN weftio_s32 weftio_dev_eth_txq_wait_time_enqueue_weak(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, weftio_u64 value,
-                                                               weftio_u32 position, weftio_u32 flags)
+/**
+ * Writes a wait at `position`; as weftio_dev_eth_txq_send_enqueue_weak and weftio_dev_eth_txq_wait_time_enqueue_strong.
+ */
+WEFTIO_FN weftio_s32 weftio_dev_eth_txq_wait_time_enqueue_weak(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq,
+                                                               weftio_u64 value, weftio_u32 position, weftio_u32 flags)
 {
     if (!weftio_dev_weak_fits(&txq->ring, position))
         return WEFTIO_DEV_INVALID_ARGUMENT;
@@ -273,7 +291,10 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_status(const WEFTIO_GLOBAL struct weftio
     return weftio_dev_send_status(weftio_dev_eth_txq_signs(txq));
 }
 
-/** Waits for the other blocks that are in a commit or a push, a few instructions each. Returns 0 when the host wants an end. */
+/**
+ * Waits for the other blocks that are in a commit or a push, a few instructions each. Returns 0 when the host wants an
+ * end.
+ */
 WEFTIO_FN weftio_u32 weftio_dev_eth_txq_lock(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq)
 {
     /* A look at the lock is quick; one at the abort flag may be a round trip over a bus. */
@@ -292,14 +313,15 @@ WEFTIO_FN void weftio_dev_eth_txq_unlock(WEFTIO_GLOBAL struct weftio_dev_eth_txq
 }
 
 /**
- * Publishes the strong entries that are filled without a gap; the NIC does not look before a push. One lane of a scope, after
- * a barrier; several blocks may commit at once. Waits while another block is in the same few instructions.
+ * Publishes the strong entries that are filled without a gap; the NIC does not look before a push. One lane of a scope,
+ * after a barrier; several blocks may commit at once. Waits while another block is in the same few instructions.
  *
  * Entries behind one that another block has claimed but not filled are published by that block's commit. With nothing
  * enqueued nothing happens.
  *
- * @return WEFTIO_DEV_OK; WEFTIO_DEV_QUEUE_ERROR the queue is in error and what was enqueued will be flushed; WEFTIO_DEV_ABORTED
- *         the host asked the kernel to end (what was enqueued before is published all the same, unless another block is at it)
+ * @return WEFTIO_DEV_OK; WEFTIO_DEV_QUEUE_ERROR the queue is in error and what was enqueued will be flushed;
+ *         WEFTIO_DEV_ABORTED the host asked the kernel to end (what was enqueued before is published all the same,
+ *         unless another block is at it)
  */
 WEFTIO_FN weftio_s32 weftio_dev_eth_txq_commit_strong(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq)
 {
@@ -319,8 +341,8 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_commit_strong(WEFTIO_GLOBAL struct wefti
 /**
  * Publishes the next `count` weak entries. One lane, after a barrier behind all enqueues. Never blocks.
  *
- * @return WEFTIO_DEV_OK; WEFTIO_DEV_INVALID_ARGUMENT more than the ring holds (nothing is published); WEFTIO_DEV_QUEUE_ERROR
- *         and WEFTIO_DEV_ABORTED as weftio_dev_eth_txq_commit_strong
+ * @return WEFTIO_DEV_OK; WEFTIO_DEV_INVALID_ARGUMENT more than the ring holds (nothing is published);
+ *         WEFTIO_DEV_QUEUE_ERROR and WEFTIO_DEV_ABORTED as weftio_dev_eth_txq_commit_strong
  */
 WEFTIO_FN weftio_s32 weftio_dev_eth_txq_commit_weak(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, weftio_u32 count)
 {
@@ -339,8 +361,8 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_commit_weak(WEFTIO_GLOBAL struct weftio_
 }
 
 /**
- * Makes the NIC look at what has been committed. One lane of a scope; several blocks may push at once. Waits while another
- * block is in the same few instructions; in inline mode the NIC runs inside this call.
+ * Makes the NIC look at what has been committed. One lane of a scope; several blocks may push at once. Waits while
+ * another block is in the same few instructions; in inline mode the NIC runs inside this call.
  */
 WEFTIO_FN void weftio_dev_eth_txq_push(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq)
 {
@@ -355,16 +377,16 @@ WEFTIO_FN void weftio_dev_eth_txq_push(WEFTIO_GLOBAL struct weftio_dev_eth_txq *
 }
 
 /**
- * Whether the entry at free-running index `position` is done: its frame handed to the port, its buffer free. Never blocks; any
- * lane.
+ * Whether the entry at free-running index `position` is done: its frame handed to the port, its buffer free. Never
+ * blocks; any lane.
  *
  * @pre `position` was committed, and not more than 2^15 positions ago
  * @param[out] completed_ns  UTC of the latest completion of the queue, when that is not older; unchanged unless OK
- * @return WEFTIO_DEV_OK; WEFTIO_DEV_NOT_FOUND not yet; WEFTIO_DEV_QUEUE_ERROR it failed, was flushed, or was sent before a
- *         later entry failed: the host's progress_engine knows which
+ * @return WEFTIO_DEV_OK; WEFTIO_DEV_NOT_FOUND not yet; WEFTIO_DEV_QUEUE_ERROR it failed, was flushed, or was sent
+ *         before a later entry failed: the host's progress_engine knows which
  */
-WEFTIO_FN weftio_s32 weftio_dev_eth_txq_poll_completion(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, weftio_u32 position,
-                                                        weftio_u64 *completed_ns)
+WEFTIO_FN weftio_s32 weftio_dev_eth_txq_poll_completion(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq,
+                                                        weftio_u32 position, weftio_u64 *completed_ns)
 {
     weftio_u32 completed = weftio_dev_send_completed(&txq->ring);
 
@@ -378,7 +400,10 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_poll_completion(WEFTIO_GLOBAL struct wef
     return WEFTIO_DEV_OK;
 }
 
-/** What a wait on a queue does when it has found nothing. WEFTIO_DEV_TIMEOUT: `timeout_ns` have passed since its first call. */
+/**
+ * What a wait on a queue does when it has found nothing. WEFTIO_DEV_TIMEOUT: `timeout_ns` have passed since its first
+ * call.
+ */
 WEFTIO_FN weftio_s32 weftio_dev_eth_txq_wait_on(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, weftio_u32 attempt,
                                                 weftio_u64 timeout_ns, weftio_u64 *start_ns, weftio_u32 index,
                                                 weftio_s32 status)
@@ -412,24 +437,24 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_wait_room(WEFTIO_GLOBAL struct weftio_de
         weftio_s32 status = weftio_dev_eth_txq_status(txq);
         if (status != WEFTIO_DEV_OK || weftio_dev_send_room(&txq->ring, count) >= count)
             return status;
-        status = weftio_dev_eth_txq_wait_on(txq, attempt, timeout_ns, &start_ns, weftio_load_relaxed_u32(&txq->ring.reserved),
-                                            WEFTIO_DEV_FULL);
+        status = weftio_dev_eth_txq_wait_on(txq, attempt, timeout_ns, &start_ns,
+                                            weftio_load_relaxed_u32(&txq->ring.reserved), WEFTIO_DEV_FULL);
         if (status != WEFTIO_DEV_OK)
             return status;
     }
 }
 
 /**
- * Waits until the entry at free-running index `position` is done, as weftio_dev_eth_txq_poll_completion tells, bounded by
- * `timeout_ns` (0: by the abort flag only). Any lane, several at once.
+ * Waits until the entry at free-running index `position` is done, as weftio_dev_eth_txq_poll_completion tells, bounded
+ * by `timeout_ns` (0: by the abort flag only). Any lane, several at once.
  *
- * @pre `position` is at most 2^15 behind the last one committed. One that nobody has committed yet may be waited for, if
- *      somebody else will
+ * @pre `position` is at most 2^15 behind the last one committed. One that nobody has committed yet may be waited for,
+ *      if somebody else will
  * @return WEFTIO_DEV_OK; WEFTIO_DEV_TIMEOUT; WEFTIO_DEV_ABORTED, also when the entry is done; WEFTIO_DEV_QUEUE_ERROR as
  *         weftio_dev_eth_txq_poll_completion
  */
-WEFTIO_FN weftio_s32 weftio_dev_eth_txq_wait_completed(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, weftio_u32 position,
-                                                       weftio_u64 timeout_ns)
+WEFTIO_FN weftio_s32 weftio_dev_eth_txq_wait_completed(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq,
+                                                       weftio_u32 position, weftio_u64 timeout_ns)
 {
     weftio_u64 start_ns = 0, completed_ns;
 

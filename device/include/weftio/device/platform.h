@@ -4,23 +4,26 @@
  * Each platform header defines the same list, in the same order; everything else in `device/` is a C99 subset on top of
  * it, so that one source serves C++20, CUDA C++ and OpenCL C 3.0.
  *
- *   1. types          weftio_u8 .. weftio_u64, WEFTIO_FN, WEFTIO_KERNEL, WEFTIO_GLOBAL, WEFTIO_SHARED, WEFTIO_STATIC_ASSERT
- *   2. loads          weftio_load_relaxed_u32, weftio_load_acquire_u32, weftio_load_acquire_sys_{u32,u64}, weftio_load_x4
- *   3. stores         weftio_store_relaxed_u32, weftio_store_release_u32, weftio_store_release_sys_{u32,u64}, weftio_store_x4,
- *                     weftio_store_doorbell_u64
- *   4. read-modify    weftio_fetch_add_u32, weftio_fetch_add_relaxed_u32, weftio_compare_exchange_u32, weftio_xor_relaxed_u32,
- *                     weftio_xor_release_u32
- *   5. fence          weftio_fence_acquire, and in front of it weftio_load_fenced_u32: one wait of a GPU acquires several words
- *   6. bits           weftio_swap16, weftio_swap32, weftio_swap64 (big-endian <-> host; every supported host is little-endian),
- *                     weftio_trailing_ones_u32
+ *   1. types          weftio_u8 .. weftio_u64, WEFTIO_FN, WEFTIO_KERNEL, WEFTIO_GLOBAL, WEFTIO_SHARED,
+ *                     WEFTIO_STATIC_ASSERT
+ *   2. loads          weftio_load_relaxed_u32, weftio_load_acquire_u32, weftio_load_acquire_sys_{u32,u64},
+ *                     weftio_load_x4
+ *   3. stores         weftio_store_relaxed_u32, weftio_store_release_u32, weftio_store_release_sys_{u32,u64},
+ *                     weftio_store_x4, weftio_store_doorbell_u64
+ *   4. read-modify    weftio_fetch_add_u32, weftio_fetch_add_relaxed_u32, weftio_compare_exchange_u32,
+ *                     weftio_xor_relaxed_u32, weftio_xor_release_u32
+ *   5. fence          weftio_fence_acquire, and in front of it weftio_load_fenced_u32: one wait of a GPU acquires
+ *                     several words
+ *   6. bits           weftio_swap16, weftio_swap32, weftio_swap64 (big-endian <-> host; every supported host is
+ *                     little-endian), weftio_trailing_ones_u32
  *   7. who am I       weftio_lane, weftio_block_lanes, weftio_block, weftio_blocks, weftio_warp_lane, weftio_warp_lanes
  *   8. together       weftio_block_barrier, weftio_warp_barrier, weftio_block_sum_u32, weftio_warp_sum_u32;
  *                     struct weftio_peers, weftio_find_peers, weftio_of_first_peer, weftio_or_of_peers
  *   9. waiting        weftio_relax, weftio_timer_ns (where WEFTIO_HAS_TIMER is 1)
  *
- * `_sys` means: ordered against every agent that can reach the memory, the NIC included; without it, against lanes of the
- * same device only, which spares a GPU the wait for what it has written across the bus. `relaxed` stores and loads are
- * atomic (never torn) and order nothing.
+ * `_sys` means: ordered against every agent that can reach the memory, the NIC included; without it, against lanes of
+ * the same device only, which spares a GPU the wait for what it has written across the bus. `relaxed` stores and loads
+ * are atomic (never torn) and order nothing.
  */
 #pragma once
 
@@ -32,7 +35,9 @@
 #include "weftio/device/platform/cpu.h"
 #endif
 
-/** What device functions return. Negative values are errors; the queue is unchanged unless the function says otherwise. */
+/**
+ * What device functions return. Negative values are errors; the queue is unchanged unless the function says otherwise.
+ */
 enum weftio_dev_status {
     WEFTIO_DEV_OK = 0,
     WEFTIO_DEV_ABORTED = -1,          /**< the host asked the kernel to end */

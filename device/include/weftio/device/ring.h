@@ -17,14 +17,15 @@ struct weftio_dev_completion_ring {
     weftio_u32 log_depth;
 };
 
-WEFTIO_FN WEFTIO_GLOBAL struct weftio_cqe *weftio_dev_completion_at(const WEFTIO_GLOBAL struct weftio_dev_completion_ring *ring,
-                                                                    weftio_u32 index)
+WEFTIO_FN WEFTIO_GLOBAL struct weftio_cqe *
+weftio_dev_completion_at(const WEFTIO_GLOBAL struct weftio_dev_completion_ring *ring, weftio_u32 index)
 {
     return &ring->entries[index & ring->mask];
 }
 
 /** Whether completion `index` is there; if so the rest of it, and the packet, may be read. Never blocks. */
-WEFTIO_FN weftio_u32 weftio_dev_completion_ready(const WEFTIO_GLOBAL struct weftio_dev_completion_ring *ring, weftio_u32 index)
+WEFTIO_FN weftio_u32 weftio_dev_completion_ready(const WEFTIO_GLOBAL struct weftio_dev_completion_ring *ring,
+                                                 weftio_u32 index)
 {
     /* Acquire, pairs with the NIC's release of the publication word: payload and bytes 0..59 are visible afterwards. */
     weftio_u32 publication = weftio_load_acquire_sys_u32(&weftio_dev_completion_at(ring, index)->publication);
@@ -37,8 +38,8 @@ WEFTIO_FN weftio_u32 weftio_dev_completion_ready(const WEFTIO_GLOBAL struct weft
  *
  * The NIC publishes in order, so the sum over all lanes never exceeds the length of the published run from `first`.
  */
-WEFTIO_FN weftio_u32 weftio_dev_completion_count(const WEFTIO_GLOBAL struct weftio_dev_completion_ring *ring, weftio_u32 first,
-                                                 weftio_u32 limit, weftio_u32 lane, weftio_u32 lanes)
+WEFTIO_FN weftio_u32 weftio_dev_completion_count(const WEFTIO_GLOBAL struct weftio_dev_completion_ring *ring,
+                                                 weftio_u32 first, weftio_u32 limit, weftio_u32 lane, weftio_u32 lanes)
 {
     weftio_u32 count = 0;
 
@@ -52,14 +53,15 @@ WEFTIO_FN weftio_u32 weftio_dev_completion_count(const WEFTIO_GLOBAL struct weft
 #define WEFTIO_DEV_FEWEST_SCANNING 32u /* lanes */
 
 /**
- * As weftio_dev_completion_count, for a scope of 32 lanes or more, with an eighth of the looks: of the last of every eight,
- * because the NIC publishes in order, and of each of the first seven. Fewer reads cross the bus, and a NIC that is a CPU finds
- * more of the lines that it is about to write where it left them.
+ * As weftio_dev_completion_count, for a scope of 32 lanes or more, with an eighth of the looks: of the last of every
+ * eight, because the NIC publishes in order, and of each of the first seven. Fewer reads cross the bus, and a NIC that
+ * is a CPU finds more of the lines that it is about to write where it left them.
  *
- * @return a share of a sum over all lanes: of completions, in eights; where there is no eight, WEFTIO_DEV_SINGLE for each
+ * @return a share of a sum over all lanes: of completions, in eights; where there is no eight, WEFTIO_DEV_SINGLE for
+ *         each
  */
-WEFTIO_FN weftio_u32 weftio_dev_completion_scan(const WEFTIO_GLOBAL struct weftio_dev_completion_ring *ring, weftio_u32 first,
-                                                weftio_u32 limit, weftio_u32 lane, weftio_u32 lanes)
+WEFTIO_FN weftio_u32 weftio_dev_completion_scan(const WEFTIO_GLOBAL struct weftio_dev_completion_ring *ring,
+                                                weftio_u32 first, weftio_u32 limit, weftio_u32 lane, weftio_u32 lanes)
 {
     const weftio_u32 singles = WEFTIO_DEV_STRIDE - 1, is_single = lane < singles;
     weftio_u32 at = is_single ? lane : (lane - singles + 1) * WEFTIO_DEV_STRIDE - 1;
@@ -72,8 +74,8 @@ WEFTIO_FN weftio_u32 weftio_dev_completion_scan(const WEFTIO_GLOBAL struct wefti
 }
 
 /** A share of a sum: with fewer lanes of every completion that is there, else as weftio_dev_completion_scan. */
-WEFTIO_FN weftio_u32 weftio_dev_completion_look(const WEFTIO_GLOBAL struct weftio_dev_completion_ring *ring, weftio_u32 first,
-                                                weftio_u32 limit, weftio_u32 lane, weftio_u32 lanes)
+WEFTIO_FN weftio_u32 weftio_dev_completion_look(const WEFTIO_GLOBAL struct weftio_dev_completion_ring *ring,
+                                                weftio_u32 first, weftio_u32 limit, weftio_u32 lane, weftio_u32 lanes)
 {
     if (lanes < WEFTIO_DEV_FEWEST_SCANNING)
         return weftio_dev_completion_count(ring, first, limit, lane, lanes);
@@ -90,9 +92,9 @@ WEFTIO_FN void weftio_dev_post_receive(WEFTIO_GLOBAL weftio_u32 *dbrec, weftio_u
 /**
  * The send ring: entries from the kernel to the NIC.
  *
- * reserved >= ready >= submitted >= completed. A kernel reserves entries, fills them, *commits* (ready moves, the doorbell
- * record says so, nothing is sent) and *pushes* (the doorbell makes the NIC look). The NIC reports through a collapsed
- * completion queue: one completion that always names the last entry done, and covers all before it.
+ * reserved >= ready >= submitted >= completed. A kernel reserves entries, fills them, *commits* (ready moves, the
+ * doorbell record says so, nothing is sent) and *pushes* (the doorbell makes the NIC look). The NIC reports through a
+ * collapsed completion queue: one completion that always names the last entry done, and covers all before it.
  */
 struct weftio_dev_send_ring {
     WEFTIO_GLOBAL weftio_u32 *segments;                /**< depth x 4 segments of 4 words */
@@ -113,15 +115,18 @@ struct weftio_dev_send_ring {
 /**
  * How many entries the NIC is done with in all. Never blocks; any lane.
  *
- * The completion carries 16 bits, `ready` the rest: it is at most 2^15 (the deepest ring) ahead of what is completed. A lane
- * that is put aside between its looks may miss any number of entries that others commit: it looks again when those were 2^15 or
- * more.
+ * The completion carries 16 bits, `ready` the rest: it is at most 2^15 (the deepest ring) ahead of what is completed. A
+ * lane that is put aside between its looks may miss any number of entries that others commit: it looks again when those
+ * were 2^15 or more.
  */
 WEFTIO_FN weftio_u32 weftio_dev_send_completed(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring)
 {
     for (;;) {
         weftio_u32 before = weftio_load_acquire_u32(&ring->ready);
-        /* Acquire, pairs with the NIC's release: an entry is overwritten, and its buffer used, only once the NIC is done. */
+        /*
+         * Acquire, pairs with the NIC's release: an entry is overwritten, and its buffer used, only once the NIC is
+         * done.
+         */
         weftio_u32 last = weftio_cqe_wqe_counter(weftio_load_acquire_sys_u32(&ring->completion->publication));
         weftio_u32 ready = weftio_load_relaxed_u32(&ring->ready);
 
@@ -138,7 +143,10 @@ WEFTIO_FN weftio_u32 weftio_dev_send_failed(const WEFTIO_GLOBAL struct weftio_de
     return weftio_cqe_opcode(publication) == WEFTIO_CQE_OPCODE_REQUESTER_ERROR;
 }
 
-/** Entries that could be reserved now. Never blocks; any lane. Looks at the completion when fewer than `wanted` are known. */
+/**
+ * Entries that could be reserved now. Never blocks; any lane. Looks at the completion when fewer than `wanted` are
+ * known.
+ */
 WEFTIO_FN weftio_u32 weftio_dev_send_room(WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 wanted)
 {
     weftio_u32 completed = weftio_load_acquire_u32(&ring->completed);
@@ -156,11 +164,11 @@ WEFTIO_FN weftio_u32 weftio_dev_send_room(WEFTIO_GLOBAL struct weftio_dev_send_r
  * Claims `count` to `count * times` consecutive entries, a multiple of `count`, or none. Returns how many; the first is
  * `*first`.
  *
- * Nobody has to try again because somebody else was faster: `asked` says who is let in, `reserved` where. What is refused is
- * given back, so for a moment a claim beside a refused one may find no room.
+ * Nobody has to try again because somebody else was faster: `asked` says who is let in, `reserved` where. What is
+ * refused is given back, so for a moment a claim beside a refused one may find no room.
  */
-WEFTIO_FN weftio_u32 weftio_dev_send_claim(WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 count, weftio_u32 times,
-                                           weftio_u32 *first)
+WEFTIO_FN weftio_u32 weftio_dev_send_claim(WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 count,
+                                           weftio_u32 times, weftio_u32 *first)
 {
     weftio_u32 depth = ring->mask + 1, wanted = count * times;
     weftio_u32 asked = weftio_fetch_add_relaxed_u32(&ring->asked, wanted);
@@ -186,8 +194,8 @@ WEFTIO_FN weftio_u32 weftio_dev_send_claim(WEFTIO_GLOBAL struct weftio_dev_send_
 }
 
 /**
- * Claims `count` consecutive entries, or none; several lanes of several blocks may call at once. Never blocks. Lanes of a warp
- * that call together claim with one atomic.
+ * Claims `count` consecutive entries, or none; several lanes of several blocks may call at once. Never blocks. Lanes of
+ * a warp that call together claim with one atomic.
  *
  * @param[out] first  free-running index of the first entry
  * @return `count`, or 0 when the ring has no room (the queue is then unchanged)
@@ -234,8 +242,12 @@ WEFTIO_FN void weftio_dev_send_mark(WEFTIO_GLOBAL struct weftio_dev_send_ring *r
         weftio_xor_release_u32(word, marks);
 }
 
-/** Strong mode: the `blocks` blocks from `index` on are filled. The first is marked last: no commit publishes half an entry. */
-WEFTIO_FN void weftio_dev_send_fill(WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 index, weftio_u32 blocks)
+/**
+ * Strong mode: the `blocks` blocks from `index` on are filled. The first is marked last: no commit publishes half an
+ * entry.
+ */
+WEFTIO_FN void weftio_dev_send_fill(WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 index,
+                                    weftio_u32 blocks)
 {
     for (weftio_u32 end = index + blocks; end != index; --end)
         weftio_dev_send_mark(ring, end - 1);
@@ -291,8 +303,8 @@ WEFTIO_FN void weftio_dev_send_publish(WEFTIO_GLOBAL struct weftio_dev_send_ring
 }
 
 /**
- * Rings the doorbell: the NIC looks at the record. One lane at a time: a value that overwrites a later one could be what the
- * NIC has seen already, and it would not look.
+ * Rings the doorbell: the NIC looks at the record. One lane at a time: a value that overwrites a later one could be
+ * what the NIC has seen already, and it would not look.
  */
 WEFTIO_FN void weftio_dev_send_doorbell(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring)
 {

@@ -2,12 +2,13 @@
  * Semaphores: numbered items that pass from kernel to kernel, or between a kernel and the CPU.
  *
  * Life of an item: whoever *produces* waits until it is FREE, fills its packet info and custom info, and sets it READY;
- * whoever *consumes* waits for READY, reads, and sets it FREE, or DONE where the producer wants to look at what came back.
- * HOLD says that an item is being filled or worked on, ERROR that the work went wrong.
+ * whoever *consumes* waits for READY, reads, and sets it FREE, or DONE where the producer wants to look at what came
+ * back. HOLD says that an item is being filled or worked on, ERROR that the work went wrong.
  *
- * Indices run freely: item = index & mask. An item has one owner at a time, who alone may write it: setting a status hands it
- * over, and what was written before is visible to whoever sees that status. Items of different indices are independent, so any
- * lanes and blocks may work on different ones at once; every function is called by one lane for itself.
+ * Indices run freely: item = index & mask. An item has one owner at a time, who alone may write it: setting a status
+ * hands it over, and what was written before is visible to whoever sees that status. Items of different indices are
+ * independent, so any lanes and blocks may work on different ones at once; every function is called by one lane for
+ * itself.
  */
 #pragma once
 
@@ -57,11 +58,13 @@ struct weftio_dev_semaphore {
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_semaphore) == 64, "host and device share this layout");
 
 #define WEFTIO_DEV_SEMAPHORE_BIT(FROM, TO) (1u << (WEFTIO_DEV_SEMAPHORE_##FROM * 5 + WEFTIO_DEV_SEMAPHORE_##TO))
-#define WEFTIO_DEV_SEMAPHORE_LEGAL                                                                                             \
-    (WEFTIO_DEV_SEMAPHORE_BIT(FREE, READY) | WEFTIO_DEV_SEMAPHORE_BIT(FREE, HOLD) | WEFTIO_DEV_SEMAPHORE_BIT(HOLD, READY) |    \
-     WEFTIO_DEV_SEMAPHORE_BIT(HOLD, FREE) | WEFTIO_DEV_SEMAPHORE_BIT(HOLD, DONE) | WEFTIO_DEV_SEMAPHORE_BIT(HOLD, ERROR) |     \
-     WEFTIO_DEV_SEMAPHORE_BIT(READY, HOLD) | WEFTIO_DEV_SEMAPHORE_BIT(READY, DONE) | WEFTIO_DEV_SEMAPHORE_BIT(READY, ERROR) |  \
-     WEFTIO_DEV_SEMAPHORE_BIT(READY, FREE) | WEFTIO_DEV_SEMAPHORE_BIT(DONE, FREE) | WEFTIO_DEV_SEMAPHORE_BIT(DONE, READY) |    \
+#define WEFTIO_DEV_SEMAPHORE_LEGAL                                                                                     \
+    (WEFTIO_DEV_SEMAPHORE_BIT(FREE, READY) | WEFTIO_DEV_SEMAPHORE_BIT(FREE, HOLD) |                                    \
+     WEFTIO_DEV_SEMAPHORE_BIT(HOLD, READY) | WEFTIO_DEV_SEMAPHORE_BIT(HOLD, FREE) |                                    \
+     WEFTIO_DEV_SEMAPHORE_BIT(HOLD, DONE) | WEFTIO_DEV_SEMAPHORE_BIT(HOLD, ERROR) |                                    \
+     WEFTIO_DEV_SEMAPHORE_BIT(READY, HOLD) | WEFTIO_DEV_SEMAPHORE_BIT(READY, DONE) |                                   \
+     WEFTIO_DEV_SEMAPHORE_BIT(READY, ERROR) | WEFTIO_DEV_SEMAPHORE_BIT(READY, FREE) |                                  \
+     WEFTIO_DEV_SEMAPHORE_BIT(DONE, FREE) | WEFTIO_DEV_SEMAPHORE_BIT(DONE, READY) |                                    \
      WEFTIO_DEV_SEMAPHORE_BIT(ERROR, FREE))
 
 /** Whether an item may go from status `from` to status `to`. */
@@ -81,15 +84,21 @@ weftio_dev_semaphore_item_at(const WEFTIO_GLOBAL struct weftio_dev_semaphore *se
 WEFTIO_FN weftio_u32 weftio_dev_semaphore_get_status(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore,
                                                      weftio_u32 index)
 {
-    /* Acquire, pairs with the release in weftio_dev_semaphore_publish: packet info and custom info are visible afterwards. */
+    /*
+     * Acquire, pairs with the release in weftio_dev_semaphore_publish: packet info and custom info are visible
+     * afterwards.
+     */
     return weftio_load_acquire_sys_u32(&weftio_dev_semaphore_item_at(semaphore, index)->status);
 }
 
 /** Hands item `index` over. */
-WEFTIO_FN void weftio_dev_semaphore_publish(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore, weftio_u32 index,
-                                            weftio_u32 status)
+WEFTIO_FN void weftio_dev_semaphore_publish(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore,
+                                            weftio_u32 index, weftio_u32 status)
 {
-    /* Release, pairs with the acquire in weftio_dev_semaphore_get_status: all that the owner wrote and read comes before. */
+    /*
+     * Release, pairs with the acquire in weftio_dev_semaphore_get_status: all that the owner wrote and read comes
+     * before.
+     */
     weftio_store_release_sys_u32(&weftio_dev_semaphore_item_at(semaphore, index)->status, status);
 }
 
@@ -107,8 +116,8 @@ WEFTIO_FN void weftio_dev_semaphore_record(WEFTIO_GLOBAL struct weftio_dev_semap
 }
 
 /** 1 when item `index` may not go to `to` and transitions are checked, which is then counted. */
-WEFTIO_FN weftio_u32 weftio_dev_semaphore_refuses(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore, weftio_u32 index,
-                                                  weftio_u32 to)
+WEFTIO_FN weftio_u32 weftio_dev_semaphore_refuses(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore,
+                                                  weftio_u32 index, weftio_u32 to)
 {
     if (!semaphore->illegal)
         return 0;
@@ -124,8 +133,8 @@ WEFTIO_FN weftio_u32 weftio_dev_semaphore_refuses(const WEFTIO_GLOBAL struct wef
  * Hands item `index` over with status `status`. Never blocks.
  *
  * @pre the caller owns the item
- * @return WEFTIO_DEV_OK; WEFTIO_DEV_INVALID_ARGUMENT transitions are checked and this one is illegal: the item is unchanged,
- *         and the host class can tell
+ * @return WEFTIO_DEV_OK; WEFTIO_DEV_INVALID_ARGUMENT transitions are checked and this one is illegal: the item is
+ *         unchanged, and the host class can tell
  */
 WEFTIO_FN weftio_s32 weftio_dev_semaphore_set_status(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore,
                                                      weftio_u32 index, weftio_u32 status)
@@ -152,15 +161,15 @@ WEFTIO_FN weftio_s32 weftio_dev_semaphore_set_packet_info(const WEFTIO_GLOBAL st
 }
 
 /**
- * Packet info of item `index` if its status is `status`. Never blocks, and works after an abort too: a kernel that must end
- * can still empty a semaphore.
+ * Packet info of item `index` if its status is `status`. Never blocks, and works after an abort too: a kernel that must
+ * end can still empty a semaphore.
  *
  * @param[out] count  unchanged unless WEFTIO_DEV_OK, as is `first`
  * @return WEFTIO_DEV_OK, or WEFTIO_DEV_NOT_FOUND when the status is another
  */
-WEFTIO_FN weftio_s32 weftio_dev_semaphore_get_packet_info_status(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore,
-                                                                 weftio_u32 index, weftio_u32 status, weftio_u32 *count,
-                                                                 weftio_u32 *first)
+WEFTIO_FN weftio_s32
+weftio_dev_semaphore_get_packet_info_status(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore,
+                                            weftio_u32 index, weftio_u32 status, weftio_u32 *count, weftio_u32 *first)
 {
     const WEFTIO_GLOBAL struct weftio_dev_semaphore_item *item = weftio_dev_semaphore_item_at(semaphore, index);
 
@@ -181,8 +190,9 @@ weftio_dev_semaphore_get_custom_info_addr(const WEFTIO_GLOBAL struct weftio_dev_
 }
 
 /** One look of a wait; WEFTIO_DEV_NOT_FOUND: go on. The bound starts to run at the first look that finds nothing. */
-WEFTIO_FN weftio_s32 weftio_dev_semaphore_look(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore, weftio_u32 index,
-                                               weftio_u32 status, weftio_u64 timeout_ns, weftio_u64 *deadline_ns)
+WEFTIO_FN weftio_s32 weftio_dev_semaphore_look(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore,
+                                               weftio_u32 index, weftio_u32 status, weftio_u64 timeout_ns,
+                                               weftio_u64 *deadline_ns)
 {
     if (weftio_dev_aborted(semaphore->control))
         return WEFTIO_DEV_ABORTED;
@@ -214,7 +224,8 @@ WEFTIO_FN weftio_s32 weftio_dev_semaphore_wait_status(const WEFTIO_GLOBAL struct
         weftio_s32 result = weftio_dev_semaphore_look(semaphore, index, status, timeout_ns, &deadline_ns);
 
         if (result != WEFTIO_DEV_OK || index % WEFTIO_DEV_SEMAPHORE_BEAT_ITEMS == 0)
-            weftio_dev_beat(semaphore->control, &semaphore->control->beats, WEFTIO_DEV_FUNCTION_SEMAPHORE, index, result);
+            weftio_dev_beat(semaphore->control, &semaphore->control->beats, WEFTIO_DEV_FUNCTION_SEMAPHORE, index,
+                            result);
         if (result != WEFTIO_DEV_NOT_FOUND)
             return result;
         weftio_relax(attempt);

@@ -1,8 +1,9 @@
 /**
- * mlx5 work queue entries: what a kernel, or the host on its behalf, asks of the NIC (docs/formats.md, section "Entries").
+ * mlx5 work queue entries: what a kernel, or the host on its behalf, asks of the NIC (docs/formats.md, section
+ * "Entries").
  *
- * An entry is 1..16 basic blocks of 64 bytes, made of 16-byte segments; it may continue at the start of the ring. All fields
- * are big-endian.
+ * An entry is 1..16 basic blocks of 64 bytes, made of 16-byte segments; it may continue at the start of the ring. All
+ * fields are big-endian.
  */
 #pragma once
 
@@ -30,7 +31,10 @@
 
 #define WEFTIO_INLINE_SEGMENT 0x80000000u /**< in byte_count: the bytes follow */
 
-/** Bits of a real-time clock that a NIC compares: 3 of the seconds, all nanoseconds (docs/formats.md, section "Waiting"). */
+/**
+ * Bits of a real-time clock that a NIC compares: 3 of the seconds, all nanoseconds (docs/formats.md, section
+ * "Waiting").
+ */
 #define WEFTIO_REAL_TIME_MASK 0x7ffffffffu
 
 /** First segment of every entry. */

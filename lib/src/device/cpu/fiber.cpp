@@ -22,9 +22,9 @@ fiber::fiber(stack_pool& stacks, std::function<void()> body)
     own_stack_.bytes = stack_.size;
     own_stack_.bottom = static_cast<char*>(stack_.sp) - stack_.size;
     own_flow_.switch_to(); // making a fiber runs its first instructions
-    own_ =
-        boost::context::fiber(std::allocator_arg, boost::context::preallocated(stack_.sp, stack_.size, stack_),
-                              returning{&stacks}, [this](boost::context::fiber&& caller) { return enter(std::move(caller)); });
+    own_ = boost::context::fiber(std::allocator_arg, boost::context::preallocated(stack_.sp, stack_.size, stack_),
+                                 returning{&stacks},
+                                 [this](boost::context::fiber&& caller) { return enter(std::move(caller)); });
     caller_flow_.switch_to();
 }
 
@@ -41,7 +41,8 @@ bool fiber::resume()
     caller_stack_.arrive(own_stack_);
     if (own_)
         return true;
-    caller_flow_.switch_to(); // an ended body has not switched, so that its last frames return in the flow that entered them
+    caller_flow_
+        .switch_to(); // an ended body has not switched, so that its last frames return in the flow that entered them
     return false;
 }
 

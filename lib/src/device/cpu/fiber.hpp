@@ -12,7 +12,8 @@ namespace weftio::detail::cpu {
 
 /// A Boost.Context fiber that AddressSanitizer and ThreadSanitizer can follow.
 ///
-/// - Ownership: stays where it was made; holds one stack of `stacks` until its body has ended, which must be before it dies.
+/// - Ownership: stays where it was made; holds one stack of `stacks` until its body has ended, which must be before it
+///   dies.
 /// - Threads: the one that made it.
 class fiber {
  public:

@@ -21,7 +21,8 @@ namespace {
     if (failure != std::errc{} || end != text.data() + text.size())
         throw error(
             errc::invalid_argument,
-            fmt::format("weftio: WEFTIO_SHUFFLE_SEED={}: not a decimal number below 2^64; unset it for a random seed", text));
+            fmt::format("weftio: WEFTIO_SHUFFLE_SEED={}: not a decimal number below 2^64; unset it for a random seed",
+                        text));
     return seed;
 }
 

@@ -15,8 +15,9 @@ namespace weftio::detail::cpu {
 
 launch_state::launch_state(const launch_request& request, std::shared_ptr<device_backend> device, stack_pool& stacks,
                            std::optional<std::uint64_t> shuffle_seed)
-    : device_(std::move(device)), stacks_(stacks), shuffle_seed_(shuffle_seed), name_(request.name), call_(request.call),
-      shape_(request.shape), controls_(request.controls), lines_(request.lines), live_blocks_(request.shape.blocks)
+    : device_(std::move(device)), stacks_(stacks), shuffle_seed_(shuffle_seed), name_(request.name),
+      call_(request.call), shape_(request.shape), controls_(request.controls), lines_(request.lines),
+      live_blocks_(request.shape.blocks)
 {}
 
 void launch_state::run_block(std::uint32_t block) noexcept
@@ -26,7 +27,8 @@ void launch_state::run_block(std::uint32_t block) noexcept
     gate_.wait(closed);
     if (gate_.load() == open) {
         try {
-            std::string what = run_lanes({.lane = 0, .block_lanes = shape_.lanes, .block = block, .blocks = shape_.blocks});
+            std::string what =
+                run_lanes({.lane = 0, .block_lanes = shape_.lanes, .block = block, .blocks = shape_.blocks});
             if (!what.empty())
                 fail(block, what);
         } catch (const std::bad_alloc&) {
@@ -95,10 +97,11 @@ cpu_running::cpu_running(std::shared_ptr<launch_state> state, std::uint32_t bloc
     } catch (const std::exception& failure) {
         state_->open_gate(false);
         join();
-        throw error(errc::device_error,
-                    fmt::format("weftio: CPU device: cannot start {} blocks, the system refuses thread {}: {}; ask for fewer "
-                                "blocks or raise the limit (ulimit -u, or the pids limit of the container)",
-                                blocks, threads_.size(), failure.what()));
+        throw error(
+            errc::device_error,
+            fmt::format("weftio: CPU device: cannot start {} blocks, the system refuses thread {}: {}; ask for fewer "
+                        "blocks or raise the limit (ulimit -u, or the pids limit of the container)",
+                        blocks, threads_.size(), failure.what()));
     }
     state_->open_gate(true);
 }
@@ -120,11 +123,9 @@ bool cpu_running::wait_for(std::chrono::nanoseconds bound)
         return false;
     join();
     if (const std::string* fault = state_->fault())
-        throw error(
-            errc::device_error,
-            fault->empty()
-                ? "weftio: CPU device: a kernel failed, and there was no memory to say how; free some and launch it again"
-                : *fault);
+        throw error(errc::device_error, fault->empty() ? "weftio: CPU device: a kernel failed, and there was no memory "
+                                                         "to say how; free some and launch it again"
+                                                       : *fault);
     return true;
 }
 

@@ -61,8 +61,8 @@ class launch_state {
 
 /// The launch as device.cpp sees it.
 ///
-/// - Ownership: joins the threads once all blocks have ended. Destroyed before, it leaves them behind: they run on with what
-///   they share, and `left_behind` is called.
+/// - Ownership: joins the threads once all blocks have ended. Destroyed before, it leaves them behind: they run on with
+///   what they share, and `left_behind` is called.
 class cpu_running final : public running_backend {
  public:
     /// Starts the threads, all blocks together.

@@ -18,9 +18,8 @@ struct lane_canceled {};
 
 block_scheduler::group::group(scope over, std::uint32_t first_lane, std::uint32_t lanes)
     : first(first_lane), count(lanes),
-      live(lanes), barrier{over == scope::block ? "the block barrier" : "their warp's barrier"}, sum{over == scope::block
-                                                                                                         ? "the block sum"
-                                                                                                         : "their warp's sum"}
+      live(lanes), barrier{over == scope::block ? "the block barrier" : "their warp's barrier"},
+      sum{over == scope::block ? "the block sum" : "their warp's sum"}
 {}
 
 block_scheduler::block_scheduler(const weftio_cpu_lane& first, stack_pool& stacks, lane_order order,
@@ -39,7 +38,8 @@ std::string block_scheduler::run(const std::function<void()>& body) noexcept
     try {
         run_rounds();
     } catch (...) { // no stack for a lane
-        note_fault([&] { return fmt::format("lane {} could not start: {}", current_, describe(std::current_exception())); });
+        note_fault(
+            [&] { return fmt::format("lane {} could not start: {}", current_, describe(std::current_exception())); });
     }
     cancel_lanes();
     weftio_cpu_this_lane = {};
@@ -121,7 +121,8 @@ void block_scheduler::lane_body() noexcept
     } catch (const lane_canceled&) {
     } catch (...) {
         if (fault_.empty())
-            note_fault([&] { return fmt::format("lane {} ended with {}", current_, describe(std::current_exception())); });
+            note_fault(
+                [&] { return fmt::format("lane {} ended with {}", current_, describe(std::current_exception())); });
     }
 }
 
@@ -199,8 +200,8 @@ std::string block_scheduler::deadlock_text() const
     }
     std::string text = "deadlock:";
     for (const auto& [name, lanes] : waiting)
-        text += fmt::format("{} {} at {} ({})", text.back() == ':' ? "" : ",", lanes.size() == 1 ? "lane waits" : "lanes wait",
-                            name, lane_list(lanes));
+        text += fmt::format("{} {} at {} ({})", text.back() == ':' ? "" : ",",
+                            lanes.size() == 1 ? "lane waits" : "lanes wait", name, lane_list(lanes));
     if (!ended.empty())
         text += fmt::format(", ended: {}", lane_list(ended));
     return text + "; every lane of a warp or block that has not ended must come to the same barrier or sum";

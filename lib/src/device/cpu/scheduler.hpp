@@ -18,8 +18,9 @@ namespace weftio::detail::cpu {
 
 /// Runs the lanes of one block in turn: each until it waits, yields or ends.
 ///
-/// Lanes meet at four kinds of places: a barrier or a sum, of their warp or of their block. A place opens when every lane of
-/// the warp or block that has not ended has come to it. When no lane can go on the block is deadlocked, which is a fault.
+/// Lanes meet at four kinds of places: a barrier or a sum, of their warp or of their block. A place opens when every
+/// lane of the warp or block that has not ended has come to it. When no lane can go on the block is deadlocked, which
+/// is a fault.
 ///
 /// - Threads: the block's own.
 class block_scheduler final : public weftio_cpu_scheduler {

@@ -65,10 +65,9 @@ void copies::failed(result status) noexcept
         return;
     failed_ = true;
     try {
-        log(log_level::error,
-            fmt::format(
-                "weftio: {}: copying packets to the GPU failed: {}; its queues get no more packets, restart the process",
-                owner_->name(), cuda_.words(status)));
+        log(log_level::error, fmt::format("weftio: {}: copying packets to the GPU failed: {}; its queues get no more "
+                                          "packets, restart the process",
+                                          owner_->name(), cuda_.words(status)));
     } catch (...) { // the sink's own business
     }
 }

@@ -7,7 +7,8 @@
 
 namespace weftio::detail::cuda {
 
-/// A stream of its own. Behind each batch it writes the batch's number to a word in pinned memory, so that to ask costs a load.
+/// A stream of its own. Behind each batch it writes the batch's number to a word in pinned memory, so that to ask costs
+/// a load.
 class copies final : public copy_queue {
  public:
     /// @pre the context of `owner` is current. Throws weftio::error.

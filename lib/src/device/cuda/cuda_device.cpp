@@ -24,7 +24,8 @@ device_pointer pointer(const void* address)
 class running final : public running_backend {
  public:
     running(const launch_request& request, std::shared_ptr<cuda_device> owner, stream stream)
-        : name_(request.name), owner_(std::move(owner)), stream_(stream), blocks_(request.shape.blocks), lines_(request.lines)
+        : name_(request.name), owner_(std::move(owner)), stream_(stream), blocks_(request.shape.blocks),
+          lines_(request.lines)
     {}
     running(const running&) = delete;
     running& operator=(const running&) = delete;
@@ -46,12 +47,11 @@ class running final : public running_backend {
             std::this_thread::sleep_for(std::chrono::microseconds(100));
         }
         if (failure_ != success)
-            throw error(
-                errc::device_error,
-                fmt::format(
-                    "weftio: cuda: kernel {} ended with {}; the GPU's context is lost, so no kernel can run in this process "
-                    "any more: restart it (ports and their queues keep running until then)",
-                    name_, owner_->api().words(failure_)));
+            throw error(errc::device_error,
+                        fmt::format("weftio: cuda: kernel {} ended with {}; the GPU's context is lost, so no kernel "
+                                    "can run in this process "
+                                    "any more: restart it (ports and their queues keep running until then)",
+                                    name_, owner_->api().words(failure_)));
         return ended_;
     }
 
@@ -85,7 +85,8 @@ cuda_device::cuda_device(device_number number) : cuda_(the_driver()), number_(nu
 {
     std::array<char, 128> text{};
     cuda_.check(cuda_.cuDeviceGetName(text.data(), text.size(), number_), "asking for the GPU's name");
-    cuda_.check(cuda_.cuDeviceGetAttribute(&multiprocessors_, multiprocessors, number_), "asking for the multiprocessors");
+    cuda_.check(cuda_.cuDeviceGetAttribute(&multiprocessors_, multiprocessors, number_),
+                "asking for the multiprocessors");
     name_ = fmt::format("cuda: {}", text.data());
     cuda_.check(cuda_.cuDevicePrimaryCtxRetain(&context_, number_), "making the context");
     use();
@@ -109,10 +110,11 @@ device_backend::allocation cuda_device::allocate(std::size_t bytes, std::size_t 
 {
     constexpr std::size_t natural_alignment = 256;
     if (kind == memory_kind::device_cpu)
-        throw error(errc::not_supported, fmt::format("weftio: {}: memory on the GPU that the CPU sees needs GDRCopy, which is "
-                                                     "not used here; take memory_kind::cpu_device "
-                                                     "for what both touch, memory_kind::device for the rest",
-                                                     name_));
+        throw error(errc::not_supported,
+                    fmt::format("weftio: {}: memory on the GPU that the CPU sees needs GDRCopy, which is "
+                                "not used here; take memory_kind::cpu_device "
+                                "for what both touch, memory_kind::device for the rest",
+                                name_));
     if (alignment > natural_alignment && kind == memory_kind::device)
         bytes = (bytes + alignment - 1) / alignment * alignment; // cuMemAlloc aligns blocks of that size so
     use();
@@ -122,7 +124,8 @@ device_backend::allocation cuda_device::allocate(std::size_t bytes, std::size_t 
         cuda_.check(cuda_.cuMemAlloc_v2(&address, bytes), "allocating GPU memory");
         made.device = reinterpret_cast<void*>(address);
         int yes = 1;
-        cuda_.check(cuda_.cuPointerSetAttribute(&yes, sync_memops, address), "ordering copies to memory that a NIC may touch");
+        cuda_.check(cuda_.cuPointerSetAttribute(&yes, sync_memops, address),
+                    "ordering copies to memory that a NIC may touch");
         cuda_.check(cuda_.cuMemsetD8Async(address, 0, bytes, copies_), "clearing GPU memory");
         cuda_.check(cuda_.cuStreamSynchronize(copies_), "clearing GPU memory");
     } else {
@@ -157,12 +160,10 @@ T cuda_device::ask(pointer_attribute attribute, const void* address) const
 {
     T value{};
     if (cuda_.cuPointerGetAttribute(&value, attribute, pointer(address)) != success)
-        throw error(
-            errc::not_reachable,
-            fmt::format(
-                "weftio: {}: memory at {} is not known to the GPU; make it with cudaMalloc or cudaMallocHost, or pin it with "
-                "cudaHostRegister",
-                name_, address));
+        throw error(errc::not_reachable, fmt::format("weftio: {}: memory at {} is not known to the GPU; make it with "
+                                                     "cudaMalloc or cudaMallocHost, or pin it with "
+                                                     "cudaHostRegister",
+                                                     name_, address));
     return value;
 }
 
@@ -171,15 +172,16 @@ std::pair<device_backend::allocation, memory_kind> cuda_device::adopt(void* addr
     use();
     auto type = ask<unsigned>(memory_type, address);
     if (ask<unsigned>(is_managed, address) != 0)
-        throw error(errc::not_supported,
-                    fmt::format("weftio: {}: memory at {} is managed: its pages move while a NIC writes them; make it with "
-                                "cudaMalloc or cudaMallocHost",
-                                name_, address));
+        throw error(
+            errc::not_supported,
+            fmt::format("weftio: {}: memory at {} is managed: its pages move while a NIC writes them; make it with "
+                        "cudaMalloc or cudaMallocHost",
+                        name_, address));
     auto left = ask<device_pointer>(range_begin, address) + ask<std::size_t>(range_bytes, address) - pointer(address);
     if (bytes > left)
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: {}: {} bytes at {} reach beyond the allocation, which has {} left there", name_, bytes,
-                                address, left));
+                    fmt::format("weftio: {}: {} bytes at {} reach beyond the allocation, which has {} left there",
+                                name_, bytes, address, left));
     if (type == memory_type_host)
         return {{ask<void*>(seen_by_host, address), ask<void*>(seen_by_device, address)}, memory_kind::cpu_device};
     if (ask<int>(device_ordinal, address) != number_)
@@ -234,10 +236,10 @@ function cuda_device::find(const launch_request& request)
     if (request.cuda_image.empty())
         throw error(
             errc::not_supported,
-            fmt::format(
-                "weftio: {}: kernel {} was not compiled for CUDA; build where nvcc is on the PATH or CUDA_HOME says where it "
-                "is, and add {} with weftio_add_kernels() or weftio-embed, not with NO_CUDA or --no-cuda",
-                name_, request.name, request.file));
+            fmt::format("weftio: {}: kernel {} was not compiled for CUDA; build where nvcc is on the PATH or CUDA_HOME "
+                        "says where it "
+                        "is, and add {} with weftio_add_kernels() or weftio-embed, not with NO_CUDA or --no-cuda",
+                        name_, request.name, request.file));
     image& image = load(request.cuda_image);
     auto known = image.functions.find(request.name);
     if (known == image.functions.end()) {
@@ -252,28 +254,32 @@ function cuda_device::find(const launch_request& request)
 void cuda_device::check_shape(const launch_request& request, function kernel)
 {
     int most_lanes = 0, a_multiprocessor = 0;
-    cuda_.check(cuda_.cuFuncGetAttribute(&most_lanes, max_threads_per_block, kernel), "asking for the kernel's largest block");
+    cuda_.check(cuda_.cuFuncGetAttribute(&most_lanes, max_threads_per_block, kernel),
+                "asking for the kernel's largest block");
     auto [blocks, lanes] = request.shape;
     if (lanes > static_cast<std::uint32_t>(most_lanes))
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: {}: kernel {} cannot run with {} lanes a block; it takes 1 to {}", name_, request.name,
-                                lanes, most_lanes));
-    cuda_.check(cuda_.cuOccupancyMaxActiveBlocksPerMultiprocessor(&a_multiprocessor, kernel, static_cast<int>(lanes), 0),
-                "asking for the room");
+                    fmt::format("weftio: {}: kernel {} cannot run with {} lanes a block; it takes 1 to {}", name_,
+                                request.name, lanes, most_lanes));
+    cuda_.check(
+        cuda_.cuOccupancyMaxActiveBlocksPerMultiprocessor(&a_multiprocessor, kernel, static_cast<int>(lanes), 0),
+        "asking for the room");
     auto room = static_cast<std::uint32_t>(a_multiprocessor * multiprocessors_);
     if (running_blocks_ + blocks > room)
-        throw error(errc::invalid_argument, fmt::format("weftio: {}: {} blocks of {} lanes of kernel {} cannot all run at "
-                                                        "once: {} fit and {} run already; take fewer blocks",
-                                                        name_, blocks, lanes, request.name, room, running_blocks_));
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: {}: {} blocks of {} lanes of kernel {} cannot all run at "
+                                "once: {} fit and {} run already; take fewer blocks",
+                                name_, blocks, lanes, request.name, room, running_blocks_));
 }
 
-std::shared_ptr<running_backend> cuda_device::launch(const launch_request& request, std::shared_ptr<device_backend> self)
+std::shared_ptr<running_backend> cuda_device::launch(const launch_request& request,
+                                                     std::shared_ptr<device_backend> self)
 {
     std::lock_guard lock(mutex_);
     if (lost_)
-        throw error(
-            errc::device_error,
-            fmt::format("weftio: {}: a kernel failed before and the GPU's context is lost; restart the process", name_));
+        throw error(errc::device_error,
+                    fmt::format("weftio: {}: a kernel failed before and the GPU's context is lost; restart the process",
+                                name_));
     use();
     function kernel = find(request);
     check_shape(request, kernel);
@@ -322,14 +328,16 @@ std::shared_ptr<device_backend> open_cuda(std::string_view spec, int index)
         if (driver.cuDeviceGetByPCIBusId(&number, std::string(spec).c_str()) != cuda::success)
             throw error(
                 errc::not_found,
-                fmt::format("weftio: device {}: no GPU has that PCI address; \"nvidia-smi -L\" and \"lspci\" list them", spec));
+                fmt::format("weftio: device {}: no GPU has that PCI address; \"nvidia-smi -L\" and \"lspci\" list them",
+                            spec));
     } else {
         int count = 0;
         driver.check(driver.cuDeviceGetCount(&count), "counting GPUs");
         if (index >= count)
             throw error(
                 errc::not_found,
-                fmt::format("weftio: device {}: there are {} GPUs, counted from 0; \"nvidia-smi -L\" lists them", spec, count));
+                fmt::format("weftio: device {}: there are {} GPUs, counted from 0; \"nvidia-smi -L\" lists them", spec,
+                            count));
         driver.check(driver.cuDeviceGet(&number, index), "opening the GPU");
     }
     return make_shared_here<cuda::cuda_device>(number);

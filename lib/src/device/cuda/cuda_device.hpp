@@ -12,8 +12,8 @@
 
 namespace weftio::detail::cuda {
 
-/// The primary context of one GPU. Nothing here waits for running kernels: streams are non-blocking, modules are loaded when
-/// the device is opened, and memory given back while a kernel runs is freed when none does.
+/// The primary context of one GPU. Nothing here waits for running kernels: streams are non-blocking, modules are loaded
+/// when the device is opened, and memory given back while a kernel runs is freed when none does.
 class cuda_device final : public device_backend {
  public:
     explicit cuda_device(device_number number);
@@ -32,10 +32,12 @@ class cuda_device final : public device_backend {
     std::shared_ptr<copy_queue> make_copy_queue(std::shared_ptr<device_backend> self) override;
     int export_dma_buf(const allocation& of, std::size_t bytes) override;
     std::uint64_t buffer_id(const allocation& of) override;
-    std::shared_ptr<running_backend> launch(const launch_request& request, std::shared_ptr<device_backend> self) override;
+    std::shared_ptr<running_backend> launch(const launch_request& request,
+                                            std::shared_ptr<device_backend> self) override;
     const weftio_dev_clock* clock() const noexcept override { return nullptr; }
 
-    /// A launched kernel has ended: `blocks` may run again, and what was given back meanwhile is freed when it was the last.
+    /// A launched kernel has ended: `blocks` may run again, and what was given back meanwhile is freed when it was the
+    /// last.
     void ended(std::uint32_t blocks) noexcept;
     /// A kernel has failed: the context is lost, and so is every other kernel in it.
     void lost() noexcept;

@@ -83,8 +83,9 @@ void driver::check(result status, const char* what) const
     if (status == success)
         return;
     constexpr result out_of_memory = 2;
-    throw error(status == out_of_memory ? errc::out_of_memory : errc::device_error,
-                fmt::format("weftio: cuda: {} failed: {}; \"nvidia-smi\" shows the state of the GPU", what, words(status)));
+    throw error(
+        status == out_of_memory ? errc::out_of_memory : errc::device_error,
+        fmt::format("weftio: cuda: {} failed: {}; \"nvidia-smi\" shows the state of the GPU", what, words(status)));
 }
 
 const driver& the_driver()

@@ -81,8 +81,8 @@ struct driver {
     result (*cuModuleUnload)(module);
     result (*cuFuncGetAttribute)(int*, int, function);
     result (*cuOccupancyMaxActiveBlocksPerMultiprocessor)(int*, function, int, std::size_t);
-    result (*cuLaunchKernel)(function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, stream, void**,
-                             void**);
+    result (*cuLaunchKernel)(function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, stream,
+                             void**, void**);
     result (*cuStreamCreate)(stream*, unsigned);
     result (*cuStreamDestroy_v2)(stream);
     result (*cuStreamQuery)(stream);
@@ -96,8 +96,8 @@ struct driver {
     void check(result status, const char* what) const;
 };
 
-/// The driver, opened and initialized on the first call. Throws weftio::error errc::not_found with what to install when there
-/// is none, errc::device_error when it does not start.
+/// The driver, opened and initialized on the first call. Throws weftio::error errc::not_found with what to install when
+/// there is none, errc::device_error when it does not start.
 const driver& the_driver();
 
 } // namespace weftio::detail::cuda

@@ -19,8 +19,8 @@ std::vector<std::string_view>& known()
 
 void register_cuda_image(std::string_view image)
 {
-    bool there =
-        std::any_of(known().begin(), known().end(), [&](std::string_view other) { return other.data() == image.data(); });
+    bool there = std::any_of(known().begin(), known().end(),
+                             [&](std::string_view other) { return other.data() == image.data(); });
     if (!image.empty() && !there)
         known().push_back(image);
 }

@@ -51,10 +51,11 @@ class descriptor {
 
 [[noreturn]] void refuse_start(const char* what, int reason)
 {
-    throw error(errc::not_supported,
-                fmt::format("weftio: opencl: {} failed ({}), so the program that tests the driver's barriers cannot run; allow "
-                            "files in memory (sysctl vm.memfd_noexec=0) and /proc, or take cpu",
-                            what, std::strerror(reason)));
+    throw error(
+        errc::not_supported,
+        fmt::format("weftio: opencl: {} failed ({}), so the program that tests the driver's barriers cannot run; allow "
+                    "files in memory (sysctl vm.memfd_noexec=0) and /proc, or take cpu",
+                    what, std::strerror(reason)));
 }
 
 /// Fails the OpenCL device with the call's name.
@@ -82,12 +83,14 @@ std::string opencl_library()
     Dl_info found{};
     const bool known = dladdr(reinterpret_cast<void*>(&clGetPlatformIDs), &found) != 0 && found.dli_fname;
     const std::string path = known ? found.dli_fname : "";
-    return path.find("OpenCL") == std::string::npos ? "libOpenCL.so.1" : path; // linked statically, or called by way of a stub
+    return path.find("OpenCL") == std::string::npos ? "libOpenCL.so.1"
+                                                    : path; // linked statically, or called by way of a stub
 }
 
 std::string source_text(build_method method)
 {
-    return fmt::format("{}\n{}{}", device_headers().front().text, text_before(method), canary_text()); // platform/opencl.h
+    return fmt::format("{}\n{}{}", device_headers().front().text, text_before(method),
+                       canary_text()); // platform/opencl.h
 }
 
 std::vector<std::string> words_for(unsigned index, build_method method)
@@ -173,10 +176,10 @@ std::string_view text_before(build_method method) noexcept
 
 std::span<const canary_kernel> canary_kernels() noexcept
 {
-    static constexpr std::array kernels{canary_kernel{"canary_continue", 973244326u},
-                                        canary_kernel{"canary_branch", 472777122u}, canary_kernel{"canary_leave", 2553390384u},
-                                        canary_kernel{"canary_nested", 1586216131u},
-                                        canary_kernel{"canary_calls", 2330359946u}};
+    static constexpr std::array kernels{
+        canary_kernel{"canary_continue", 973244326u}, canary_kernel{"canary_branch", 472777122u},
+        canary_kernel{"canary_leave", 2553390384u}, canary_kernel{"canary_nested", 1586216131u},
+        canary_kernel{"canary_calls", 2330359946u}};
     return kernels;
 }
 

@@ -12,8 +12,8 @@ namespace weftio::detail::opencl {
 /// How kernels of several lanes are built.
 enum class build_method {
     plain, ///< as they are
-    /// The user's text without optimization, the device library with it: else functions for one lane would keep the barriers of
-    /// those for a block, in branches that are never taken, and PoCL 3.1 goes wrong over such ones too.
+    /// The user's text without optimization, the device library with it: else functions for one lane would keep the
+    /// barriers of those for a block, in branches that are never taken, and PoCL 3.1 goes wrong over such ones too.
     unoptimized,
     cbs, ///< with PoCL's work-group method of that name, which PoCL takes from the environment
 };
@@ -34,14 +34,14 @@ constexpr std::uint32_t canary_state = 20;
 std::span<const canary_kernel> canary_kernels() noexcept;
 std::uint32_t canary_digest(std::span<const std::uint32_t> words) noexcept;
 
-/// Runs the kernels on the device in a process of their own, built so. Blocks until they have ended: seconds, for ever wrong ones
-/// some 20 s of the processor, 5 minutes at most. `index` counts as `opencl:N` does.
+/// Runs the kernels on the device in a process of their own, built so. Blocks until they have ended: seconds, for ever
+/// wrong ones some 20 s of the processor, 5 minutes at most. `index` counts as `opencl:N` does.
 /// @throws weftio::error errc::not_supported the process cannot be started
 bool runs_canary(unsigned index, build_method method);
 
-/// The first method with which the device runs them right. Asked of each driver, device and setting of PoCL once: the answer is kept
-/// for the process, and in a file of $XDG_CACHE_HOME/weftio or ~/.cache/weftio where that can be written. Puts the method into
-/// effect for the process. Any thread; one at a time is served.
+/// The first method with which the device runs them right. Asked of each driver, device and setting of PoCL once: the
+/// answer is kept for the process, and in a file of $XDG_CACHE_HOME/weftio or ~/.cache/weftio where that can be
+/// written. Puts the method into effect for the process. Any thread; one at a time is served.
 /// @throws weftio::error errc::not_supported there is none, or nobody can tell
 build_method choose_build(const found_device& device, unsigned index);
 

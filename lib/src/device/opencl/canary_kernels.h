@@ -1,8 +1,9 @@
 /**
- * Legal kernels that drivers have been seen to compile wrong: barriers behind conditions that are the same for all lanes.
+ * Legal kernels that drivers have been seen to compile wrong: barriers behind conditions that are the same for all
+ * lanes.
  *
- * A driver that runs all of them right is trusted with loops of that kind. Run by one block of CANARY_LANES lanes; what it leaves
- * in its world must not depend on the device.
+ * A driver that runs all of them right is trusted with loops of that kind. Run by one block of CANARY_LANES lanes; what
+ * it leaves in its world must not depend on the device.
  */
 #pragma once
 
@@ -29,10 +30,10 @@ WEFTIO_FN void canary_work(WEFTIO_GLOBAL struct canary_world* world, weftio_u32 
 }
 
 /** Lane 0's part. A macro: compiled into the place where it stands, as a user's code is. */
-#define CANARY_LANE_0(PART)                                                                                                    \
-    if (weftio_lane() == 0) {                                                                                                  \
-        world->trace = world->trace * 33u + x + (PART);                                                                        \
-        world->count += 1;                                                                                                     \
+#define CANARY_LANE_0(PART)                                                                                            \
+    if (weftio_lane() == 0) {                                                                                          \
+        world->trace = world->trace * 33u + x + (PART);                                                                \
+        world->count += 1;                                                                                             \
     }
 
 /** Lane 0 tells all lanes the next state, as the receive functions tell a count. */

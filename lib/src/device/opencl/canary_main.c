@@ -1,10 +1,12 @@
-// A program of its own that runs kernels on an OpenCL device and says whether they did what they should: a driver that compiles
-// them wrong may crash, or never end. It is part of the library's bytes (canary.cpp), which runs it from memory.
+// A program of its own that runs kernels on an OpenCL device and says whether they did what they should: a driver that
+// compiles them wrong may crash, or never end. It is part of the library's bytes (canary.cpp), which runs it from
+// memory.
 //
 //   canary LIBRARY DEVICE OPTIONS SOURCE LANES WORDS STATE [KERNEL DIGEST]...
 //
-// LIBRARY: the OpenCL library to load; DEVICE: counts the devices of all platforms; SOURCE: the text of the kernels; each runs as one
-// block of LANES lanes and leaves WORDS words, STATE being the first, whose digest must be DIGEST. Writes "right" to stdout, or nothing.
+// LIBRARY: the OpenCL library to load; DEVICE: counts the devices of all platforms; SOURCE: the text of the kernels;
+// each runs as one block of LANES lanes and leaves WORDS words, STATE being the first, whose digest must be DIGEST.
+// Writes "right" to stdout, or nothing.
 #define CL_TARGET_OPENCL_VERSION 300
 #include <CL/cl.h>
 
@@ -63,8 +65,8 @@ static void allow_cpu(long seconds)
     setitimer(ITIMER_PROF, &bound, NULL);
 }
 
-static int runs_right(cl_context context, cl_device_id device, cl_program program, const struct job* job, const char* name,
-                      cl_uint wanted)
+static int runs_right(cl_context context, cl_device_id device, cl_program program, const struct job* job,
+                      const char* name, cl_uint wanted)
 {
     cl_int status = 0;
     size_t lanes = job->lanes;

@@ -41,8 +41,9 @@ std::string question(const found_device& device)
     std::uint32_t kernels = 0;
     for (const canary_kernel& kernel : canary_kernels())
         kernels = kernels * 31u + kernel.digest;
-    std::string text = fmt::format("{:08x} {} | {} | {}", kernels, device.facts.name,
-                                   device.device.getInfo<CL_DRIVER_VERSION>(), device.device.getInfo<CL_DEVICE_VERSION>());
+    std::string text =
+        fmt::format("{:08x} {} | {} | {}", kernels, device.facts.name, device.device.getInfo<CL_DRIVER_VERSION>(),
+                    device.device.getInfo<CL_DEVICE_VERSION>());
     for (const char* name : {method_variable, "POCL_FULL_REPLICATION_THRESHOLD", "POCL_EXTRA_BUILD_FLAGS"})
         text += fmt::format(" | {}", variable(name));
     for (const named_method& each : methods) // another version of the library knows others
@@ -120,9 +121,10 @@ std::string answer_to(const std::string& question, const found_device& device, u
 {
     throw error(
         errc::not_supported,
-        fmt::format("weftio: opencl: driver {} of device \"{}\" compiles barriers behind conditions wrong, whatever it is "
-                    "told, so kernels of several lanes would give wrong results; take cpu, or another driver",
-                    device.device.getInfo<CL_DRIVER_VERSION>(), device.facts.name));
+        fmt::format(
+            "weftio: opencl: driver {} of device \"{}\" compiles barriers behind conditions wrong, whatever it is "
+            "told, so kernels of several lanes would give wrong results; take cpu, or another driver",
+            device.device.getInfo<CL_DRIVER_VERSION>(), device.facts.name));
 }
 
 } // namespace

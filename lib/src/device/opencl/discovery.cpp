@@ -138,16 +138,18 @@ int obstacle(std::filesystem::path folder)
     if (const int reason = pocl ? obstacle(pocl_cache()) : 0; reason != 0)
         throw error(
             errc::permission_denied,
-            fmt::format("weftio: opencl: PoCL has no device, as it cannot write its cache {} ({}); set POCL_CACHE_DIR to a "
-                        "folder that it can write",
-                        pocl_cache().string(), std::strerror(reason)));
+            fmt::format(
+                "weftio: opencl: PoCL has no device, as it cannot write its cache {} ({}); set POCL_CACHE_DIR to a "
+                "folder that it can write",
+                pocl_cache().string(), std::strerror(reason)));
     if (!names.empty())
         throw error(errc::not_found,
                     fmt::format("weftio: opencl: no device, although a driver is installed ({}); \"clinfo\" shows "
                                 "what is wrong with it",
                                 fmt::join(names, ", ")));
-    throw error(errc::not_found, "weftio: opencl: no OpenCL device on this machine; install one for the CPU with \"apt-get "
-                                 "install pocl-opencl-icd\" or the OpenCL driver of your GPU");
+    throw error(errc::not_found,
+                "weftio: opencl: no OpenCL device on this machine; install one for the CPU with \"apt-get "
+                "install pocl-opencl-icd\" or the OpenCL driver of your GPU");
 }
 
 const found_device& first_usable(const std::vector<found_device>& devices)
@@ -159,9 +161,10 @@ const found_device& first_usable(const std::vector<found_device>& devices)
             return each;
         refusals.push_back(fmt::format("\"{}\" lacks {}", each.facts.name, lack));
     }
-    throw error(errc::not_supported, fmt::format("weftio: opencl: no usable device: {}; install pocl-opencl-icd to run kernels "
-                                                 "on the CPU",
-                                                 fmt::join(refusals, "; ")));
+    throw error(errc::not_supported,
+                fmt::format("weftio: opencl: no usable device: {}; install pocl-opencl-icd to run kernels "
+                            "on the CPU",
+                            fmt::join(refusals, "; ")));
 }
 
 } // namespace
@@ -174,14 +177,16 @@ try {
             devices.push_back({device, describe(platform, device)});
     return devices;
 } catch (const cl::Error& failure) {
-    throw error(errc::device_error, fmt::format("weftio: opencl: {} failed with {} while looking for devices; \"clinfo\" shows "
-                                                "which platform is broken",
-                                                failure.what(), failure.err()));
+    throw error(errc::device_error,
+                fmt::format("weftio: opencl: {} failed with {} while looking for devices; \"clinfo\" shows "
+                            "which platform is broken",
+                            failure.what(), failure.err()));
 }
 
 std::string lacking(const device_facts& facts)
 {
-    constexpr cl_device_atomic_capabilities needed_atomics = CL_DEVICE_ATOMIC_ORDER_ACQ_REL | CL_DEVICE_ATOMIC_SCOPE_DEVICE;
+    constexpr cl_device_atomic_capabilities needed_atomics =
+        CL_DEVICE_ATOMIC_ORDER_ACQ_REL | CL_DEVICE_ATOMIC_SCOPE_DEVICE;
     std::vector<std::string_view> lacks;
 
     if (!facts.available)
@@ -206,8 +211,9 @@ const found_device& choose(const std::vector<found_device>& devices, int index)
     if (index < 0)
         return first_usable(devices);
     if (static_cast<std::size_t>(index) >= devices.size())
-        throw error(errc::not_found, fmt::format("weftio: opencl:{}: no such device, there {} {}: {}; name one of these", index,
-                                                 devices.size() == 1 ? "is" : "are", devices.size(), list_of(devices)));
+        throw error(errc::not_found,
+                    fmt::format("weftio: opencl:{}: no such device, there {} {}: {}; name one of these", index,
+                                devices.size() == 1 ? "is" : "are", devices.size(), list_of(devices)));
     const found_device& wanted = devices[static_cast<std::size_t>(index)];
     if (std::string lack = lacking(wanted.facts); !lack.empty())
         throw error(errc::not_supported,

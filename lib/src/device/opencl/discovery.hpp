@@ -21,8 +21,8 @@ struct device_facts {
     unsigned compute_units = 0; ///< work-groups that surely run at once
     std::size_t max_lanes = 0;  ///< work-items of one work-group
     std::size_t max_bytes = 0;  ///< of one allocation
-    /// Blocks of 2 to this many lanes are not to be tried; 0: there are none. PoCL 3 compiles such small ones by replicating
-    /// work-items, and its compiler aborts the process on barriers in a loop then.
+    /// Blocks of 2 to this many lanes are not to be tried; 0: there are none. PoCL 3 compiles such small ones by
+    /// replicating work-items, and its compiler aborts the process on barriers in a loop then.
     unsigned deadly_lanes = 0;
 };
 
@@ -39,7 +39,8 @@ std::vector<found_device> find_devices();
 std::string lacking(const device_facts& facts);
 
 /// Device `index` of `devices`, the first usable one when `index` < 0.
-/// @throws weftio::error errc::not_found no device at all, or none of that index; errc::not_supported it lacks something
+/// @throws weftio::error errc::not_found no device at all, or none of that index; errc::not_supported it lacks
+/// something
 const found_device& choose(const std::vector<found_device>& devices, int index);
 
 } // namespace weftio::detail::opencl

@@ -16,10 +16,11 @@ namespace weftio::detail::opencl {
 
 /// Counts the blocks that run and keeps `weftio_dev_clock` while there are any.
 ///
-/// Work-groups of a persistent kernel never make room for others, so blocks that do not all fit would wait for ever: enter()
-/// refuses them. One compute unit runs one block for sure; that is the bound. PoCL 3.1 has a thread for each compute unit,
-/// shared by all kernels whatever their queues: two kernels of one block run at the same time on two units, a third starts when
-/// one of them has ended. POCL_MAX_PTHREAD_COUNT sets the number of units, also above the number of cores.
+/// Work-groups of a persistent kernel never make room for others, so blocks that do not all fit would wait for ever:
+/// enter() refuses them. One compute unit runs one block for sure; that is the bound. PoCL 3.1 has a thread for each
+/// compute unit, shared by all kernels whatever their queues: two kernels of one block run at the same time on two
+/// units, a third starts when one of them has ended. POCL_MAX_PTHREAD_COUNT sets the number of units, also above the
+/// number of cores.
 ///
 /// - Ownership: `clock` must live as long as a block runs, and until the destructor has returned.
 /// - Threads: any. leave() is called from the OpenCL driver's callback thread.

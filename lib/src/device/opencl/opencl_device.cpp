@@ -34,18 +34,20 @@ void set_scalar(cl::Kernel& kernel, const launch_request& request, cl_uint posit
     if (status == CL_INVALID_ARG_SIZE)
         throw error(
             errc::invalid_argument,
-            fmt::format("weftio: opencl: argument {} of kernel {} has {} bytes and its parameter has not; pass the type that "
-                        "the kernel declares",
-                        position + 1, request.name, argument.bytes));
+            fmt::format(
+                "weftio: opencl: argument {} of kernel {} has {} bytes and its parameter has not; pass the type that "
+                "the kernel declares",
+                position + 1, request.name, argument.bytes));
     if (status != CL_SUCCESS)
         throw cl::Error(status, "clSetKernelArg");
 }
 
 error driver_refusal(std::string_view what, const std::string& device, const cl::Error& failure)
 {
-    return {errc::device_error, fmt::format("weftio: opencl: {} on device \"{}\": {} returned {}; \"clinfo\" shows whether the "
-                                            "driver works",
-                                            what, device, failure.what(), failure.err())};
+    return {errc::device_error,
+            fmt::format("weftio: opencl: {} on device \"{}\": {} returned {}; \"clinfo\" shows whether the "
+                        "driver works",
+                        what, device, failure.what(), failure.err())};
 }
 
 } // namespace
@@ -69,14 +71,16 @@ void opencl_device::release(const allocation& allocation, memory_kind) noexcept
         memory_.release(allocation.device);
 }
 
-std::shared_ptr<running_backend> opencl_device::launch(const launch_request& request, std::shared_ptr<device_backend> self)
+std::shared_ptr<running_backend> opencl_device::launch(const launch_request& request,
+                                                       std::shared_ptr<device_backend> self)
 try {
     check_shape(request, facts_.max_lanes);
     check_deadly(request);
     cl::Kernel kernel = make_kernel(request);
     check_shape(request, kernel.getWorkGroupInfo<CL_KERNEL_WORK_GROUP_SIZE>(device_));
     set_arguments(kernel, request);
-    auto started = std::make_shared<running>(request, kernel, cl::CommandQueue(context_, device_), std::move(self), occupancy_);
+    auto started =
+        std::make_shared<running>(request, kernel, cl::CommandQueue(context_, device_), std::move(self), occupancy_);
     started->start(request);
     return started;
 } catch (const cl::Error& failure) {
@@ -87,12 +91,10 @@ void opencl_device::check_shape(const launch_request& request, std::size_t max_l
 {
     const auto [blocks, lanes] = request.shape;
     if (blocks == 0 || lanes == 0 || lanes > max_lanes)
-        throw error(
-            errc::invalid_argument,
-            fmt::format(
-                "weftio: opencl: kernel {} cannot run as {} x {} (blocks x lanes) on device \"{}\"; a grid has at least 1 "
-                "block there and a block 1 to {} lanes",
-                request.name, blocks, lanes, facts_.name, max_lanes));
+        throw error(errc::invalid_argument, fmt::format("weftio: opencl: kernel {} cannot run as {} x {} (blocks x "
+                                                        "lanes) on device \"{}\"; a grid has at least 1 "
+                                                        "block there and a block 1 to {} lanes",
+                                                        request.name, blocks, lanes, facts_.name, max_lanes));
 }
 
 void opencl_device::check_deadly(const launch_request& request) const
@@ -101,10 +103,11 @@ void opencl_device::check_deadly(const launch_request& request) const
     if (lanes > 1 && lanes <= facts_.deadly_lanes)
         throw error(
             errc::not_supported,
-            fmt::format("weftio: opencl: kernel {} cannot run with {} lanes on device \"{}\", whose compiler aborts on "
-                        "barriers in so small a block; use 1 lane or more than {}, or set POCL_FULL_REPLICATION_THRESHOLD=1 "
-                        "before the program starts",
-                        request.name, lanes, facts_.name, facts_.deadly_lanes));
+            fmt::format(
+                "weftio: opencl: kernel {} cannot run with {} lanes on device \"{}\", whose compiler aborts on "
+                "barriers in so small a block; use 1 lane or more than {}, or set POCL_FULL_REPLICATION_THRESHOLD=1 "
+                "before the program starts",
+                request.name, lanes, facts_.name, facts_.deadly_lanes));
 }
 
 cl::Program opencl_device::compiled(const launch_request& request)
@@ -141,8 +144,8 @@ cl::Kernel opencl_device::make_kernel(const launch_request& request)
         if (failure.err() != CL_INVALID_KERNEL_NAME)
             throw;
         throw error(errc::device_error,
-                    fmt::format("weftio: opencl: {} has no WEFTIO_KERNEL function named {}; it has: {}", file_of(request),
-                                request.name, program.getInfo<CL_PROGRAM_KERNEL_NAMES>()));
+                    fmt::format("weftio: opencl: {} has no WEFTIO_KERNEL function named {}; it has: {}",
+                                file_of(request), request.name, program.getInfo<CL_PROGRAM_KERNEL_NAMES>()));
     }
 }
 
@@ -170,9 +173,10 @@ void opencl_device::set_argument(cl::Kernel& kernel, const launch_request& reque
     if (address && !memory_.contains(address))
         throw error(
             errc::not_reachable,
-            fmt::format("weftio: opencl: argument {} of kernel {} points to {}, which is no memory of device \"{}\"; get it "
-                        "from device::allocate",
-                        position + 1, request.name, address, facts_.name));
+            fmt::format(
+                "weftio: opencl: argument {} of kernel {} points to {}, which is no memory of device \"{}\"; get it "
+                "from device::allocate",
+                position + 1, request.name, address, facts_.name));
     if (cl_int status = clSetKernelArgSVMPointer(kernel(), position, address); status != CL_SUCCESS)
         throw cl::Error(status, "clSetKernelArgSVMPointer");
 }
@@ -186,7 +190,8 @@ std::shared_ptr<device_backend> open_opencl(int index)
     std::vector<opencl::found_device> devices = opencl::find_devices();
     const opencl::found_device& chosen = opencl::choose(devices, index);
     try {
-        const opencl::build_method method = opencl::choose_build(chosen, static_cast<unsigned>(&chosen - devices.data()));
+        const opencl::build_method method =
+            opencl::choose_build(chosen, static_cast<unsigned>(&chosen - devices.data()));
         return make_shared_here<opencl::opencl_device>(chosen, method);
     } catch (const cl::Error& failure) {
         throw opencl::driver_refusal("no context", chosen.facts.name, failure);

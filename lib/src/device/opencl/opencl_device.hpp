@@ -27,7 +27,8 @@ class opencl_device final : public device_backend {
     const std::string& name() const noexcept override { return name_; }
     allocation allocate(std::size_t bytes, std::size_t alignment, memory_kind kind) override;
     void release(const allocation& allocation, memory_kind kind) noexcept override;
-    std::shared_ptr<running_backend> launch(const launch_request& request, std::shared_ptr<device_backend> self) override;
+    std::shared_ptr<running_backend> launch(const launch_request& request,
+                                            std::shared_ptr<device_backend> self) override;
     const weftio_dev_clock* clock() const noexcept override { return clock_; }
 
  private:

@@ -27,7 +27,8 @@ void CL_CALLBACK kernel_ended(cl_event, cl_int status, void* context)
     ended->result->set(status);
 }
 
-/// What a kernel that nobody waits for any more goes on using. Reachable for ever, so that leak checkers see it is meant.
+/// What a kernel that nobody waits for any more goes on using. Reachable for ever, so that leak checkers see it is
+/// meant.
 struct left_behind {
     cl::Kernel kernel;
     cl::CommandQueue queue;
@@ -98,7 +99,8 @@ void running::start(const launch_request& request)
     }
 }
 
-/// The launch has failed, and the kernel may run: asks it to end and waits until it has, so that nothing is left behind.
+/// The launch has failed, and the kernel may run: asks it to end and waits until it has, so that nothing is left
+/// behind.
 void running::call_off(const launch_request& request, bool end_is_told) noexcept
 {
     for (weftio_dev_control* control : request.controls)
@@ -109,7 +111,8 @@ void running::call_off(const launch_request& request, bool end_is_told) noexcept
         if (std::chrono::steady_clock::now() > end)
             return;
         if (end_is_told ||
-            clGetEventInfo(event_(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr) != CL_SUCCESS ||
+            clGetEventInfo(event_(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr) !=
+                CL_SUCCESS ||
             status > CL_COMPLETE)
             continue;
         taken_.leave(request.shape.blocks);
@@ -123,9 +126,10 @@ bool running::wait_for(std::chrono::nanoseconds bound)
     if (status && *status < 0)
         throw error(
             errc::device_error,
-            fmt::format("weftio: opencl: kernel {} on {} ended with error {} of the OpenCL driver; run with POCL_DEBUG=err "
-                        "(or your driver's own switch) to see its words",
-                        name_, device_->name(), *status));
+            fmt::format(
+                "weftio: opencl: kernel {} on {} ended with error {} of the OpenCL driver; run with POCL_DEBUG=err "
+                "(or your driver's own switch) to see its words",
+                name_, device_->name(), *status));
     return status.has_value();
 }
 

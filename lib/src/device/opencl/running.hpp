@@ -33,13 +33,14 @@ class outcome {
 class running final : public running_backend {
  public:
     /// `taken` belongs to `device`.
-    running(const launch_request& request, cl::Kernel kernel, cl::CommandQueue queue, std::shared_ptr<device_backend> device,
-            occupancy& taken);
+    running(const launch_request& request, cl::Kernel kernel, cl::CommandQueue queue,
+            std::shared_ptr<device_backend> device, occupancy& taken);
     ~running() override;
 
     /// Starts it and returns. Its blocks leave the occupancy when it ends.
     /// @throws weftio::error errc::invalid_argument the blocks do not fit beside those that run
-    /// @throws cl::Error the driver refuses; then nothing runs: a kernel that had begun was asked to end, and has, within 5 s
+    /// @throws cl::Error the driver refuses; then nothing runs: a kernel that had begun was asked to end, and has,
+    /// within 5 s
     void start(const launch_request& request);
     bool wait_for(std::chrono::nanoseconds bound) override;
     bool starts_late() const noexcept override { return true; }

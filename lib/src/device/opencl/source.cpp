@@ -9,18 +9,19 @@
 #include "weftio/device/semaphore.h"
 #include "weftio/device/wqe.h"
 
-/// The device library in dependency order. A header of device/include/weftio/device that kernels may include is one line here.
-#define WEFTIO_DEVICE_HEADERS(HEADER)                                                                                          \
-    HEADER(platform_opencl, "weftio/device/platform/opencl.h")                                                                 \
-    HEADER(platform, "weftio/device/platform.h")                                                                               \
-    HEADER(clock, "weftio/device/clock.h")                                                                                     \
-    HEADER(control, "weftio/device/control.h")                                                                                 \
-    HEADER(cqe, "weftio/device/cqe.h")                                                                                         \
-    HEADER(wqe, "weftio/device/wqe.h")                                                                                         \
-    HEADER(ring, "weftio/device/ring.h")                                                                                       \
-    HEADER(buf, "weftio/device/buf.h")                                                                                         \
-    HEADER(eth_rxq, "weftio/device/eth_rxq.h")                                                                                 \
-    HEADER(eth_txq, "weftio/device/eth_txq.h")                                                                                 \
+/// The device library in dependency order. A header of device/include/weftio/device that kernels may include is one
+/// line here.
+#define WEFTIO_DEVICE_HEADERS(HEADER)                                                                                  \
+    HEADER(platform_opencl, "weftio/device/platform/opencl.h")                                                         \
+    HEADER(platform, "weftio/device/platform.h")                                                                       \
+    HEADER(clock, "weftio/device/clock.h")                                                                             \
+    HEADER(control, "weftio/device/control.h")                                                                         \
+    HEADER(cqe, "weftio/device/cqe.h")                                                                                 \
+    HEADER(wqe, "weftio/device/wqe.h")                                                                                 \
+    HEADER(ring, "weftio/device/ring.h")                                                                               \
+    HEADER(buf, "weftio/device/buf.h")                                                                                 \
+    HEADER(eth_rxq, "weftio/device/eth_rxq.h")                                                                         \
+    HEADER(eth_txq, "weftio/device/eth_txq.h")                                                                         \
     HEADER(semaphore, "weftio/device/semaphore.h")
 
 namespace weftio::detail::opencl {
@@ -36,7 +37,8 @@ WEFTIO_DEVICE_HEADERS(WEFTIO_EMBED_HEADER)
 bool is_dropped(std::string_view line)
 {
     line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
-    return line.starts_with("#pragma once") || line.starts_with("#include \"weftio/") || line.starts_with("#include <weftio/");
+    return line.starts_with("#pragma once") || line.starts_with("#include \"weftio/") ||
+           line.starts_with("#include <weftio/");
 }
 
 void append_file(std::string& unit, std::string_view text, std::string_view file)

@@ -16,9 +16,9 @@ struct embedded_header {
 /// Every header of the device library that OpenCL C sees, each behind those it needs.
 const std::vector<embedded_header>& device_headers();
 
-/// The whole translation unit. Includes of the library are dropped, so the compiler searches for nothing; every file keeps its
-/// own name and line numbers in the compiler's messages. `file` is what to call the kernel's header; `before` stands between the
-/// library and it.
+/// The whole translation unit. Includes of the library are dropped, so the compiler searches for nothing; every file
+/// keeps its own name and line numbers in the compiler's messages. `file` is what to call the kernel's header; `before`
+/// stands between the library and it.
 std::string translation_unit(std::string_view kernel, std::string_view file, std::string_view before = {});
 
 } // namespace weftio::detail::opencl

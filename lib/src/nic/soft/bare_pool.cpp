@@ -40,9 +40,9 @@ rte_mempool_ops our_operations()
 places used_by_pools()
 {
     places used;
-    rte_mempool_walk(
-        [](rte_mempool* pool, void* found) { static_cast<places*>(found)->set(static_cast<std::size_t>(pool->ops_index)); },
-        &used);
+    rte_mempool_walk([](rte_mempool* pool,
+                        void* found) { static_cast<places*>(found)->set(static_cast<std::size_t>(pool->ops_index)); },
+                     &used);
     return used;
 }
 
@@ -52,8 +52,9 @@ bool is_general(std::string_view driver)
     return driver.starts_with("ring_") || driver.ends_with("stack") || driver == rte_mbuf_best_mempool_ops();
 }
 
-/// DPDK 24.11's own drivers leave one of 16 places free; most are for processors with pools of their own. The last driver of a
-/// full table that no pool uses, and that is not general, gives its place up. Returns false when there is none.
+/// DPDK 24.11's own drivers leave one of 16 places free; most are for processors with pools of their own. The last
+/// driver of a full table that no pool uses, and that is not general, gives its place up. Returns false when there is
+/// none.
 bool take_unused_place()
 {
     const places used = used_by_pools();
@@ -83,9 +84,10 @@ void register_driver()
     if (int result = full ? -ENOSPC : rte_mempool_register_ops(&ours); result < 0)
         throw error(
             errc::out_of_memory,
-            fmt::format("weftio: DPDK takes no more mempool drivers ({}): pools use those in all {} places that it has; "
-                        "free the pools of one, or link fewer drivers",
-                        rte_strerror(-result), RTE_MEMPOOL_MAX_OPS_IDX));
+            fmt::format(
+                "weftio: DPDK takes no more mempool drivers ({}): pools use those in all {} places that it has; "
+                "free the pools of one, or link fewer drivers",
+                rte_strerror(-result), RTE_MEMPOOL_MAX_OPS_IDX));
 }
 
 } // namespace
@@ -93,8 +95,8 @@ void register_driver()
 rte_mempool* make_bare_pool(const std::string& name, mbuf_source& source, std::uint16_t room_bytes)
 {
     [[maybe_unused]] static const bool registered = (register_driver(), true);
-    rte_mempool* pool =
-        rte_mempool_create_empty(name.c_str(), 1, sizeof(rte_mbuf), 0, sizeof(rte_pktmbuf_pool_private), SOCKET_ID_ANY, 0);
+    rte_mempool* pool = rte_mempool_create_empty(name.c_str(), 1, sizeof(rte_mbuf), 0, sizeof(rte_pktmbuf_pool_private),
+                                                 SOCKET_ID_ANY, 0);
     if (!pool || rte_mempool_set_ops_byname(pool, driver_name, &source) != 0) {
         int reason = rte_errno;
         rte_mempool_free(pool);

@@ -23,11 +23,11 @@ class mbuf_source {
     ~mbuf_source() = default;
 };
 
-/// A packet pool that calls `source`, and tells drivers that its mbufs have `room_bytes`. The caller frees it; `source` must
-/// outlive it. `source` is its pool_config.
+/// A packet pool that calls `source`, and tells drivers that its mbufs have `room_bytes`. The caller frees it; `source`
+/// must outlive it. `source` is its pool_config.
 ///
-/// The first call registers a mempool driver with DPDK, whose table has RTE_MEMPOOL_MAX_OPS_IDX places. In a full table it takes
-/// the place of a driver that no pool uses; pools of that driver cannot be made any more in this process.
+/// The first call registers a mempool driver with DPDK, whose table has RTE_MEMPOOL_MAX_OPS_IDX places. In a full table
+/// it takes the place of a driver that no pool uses; pools of that driver cannot be made any more in this process.
 /// Throws weftio::error errc::out_of_memory.
 rte_mempool* make_bare_pool(const std::string& name, mbuf_source& source, std::uint16_t room_bytes);
 

@@ -52,8 +52,8 @@ std::size_t checksum_offset(const packet_headers& headers) noexcept
     return headers.l4 == l4_kind::udp ? 6 : 16;
 }
 
-/// Whether the field holds the sum of the pseudo header alone: Linux leaves it so for a NIC that is to finish it, and where a
-/// veth pair stands for the NIC, nobody does.
+/// Whether the field holds the sum of the pseudo header alone: Linux leaves it so for a NIC that is to finish it, and
+/// where a veth pair stands for the NIC, nobody does.
 bool is_partial(std::span<const std::uint8_t> frame, const packet_headers& headers, std::uint32_t length) noexcept
 {
     std::uint16_t field = 0;

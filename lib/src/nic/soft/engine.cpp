@@ -26,16 +26,18 @@ namespace {
 
 /// A sleep may take this much longer than asked: with a deadline closer than this the engine stays awake.
 constexpr std::uint64_t wake_up_ns = 200'000;
-/// Entries of one queue in one turn of a thread: as many as packets are received in one, so that a kernel that forwards can keep
-/// pace. In inline mode a push is executed whole.
+/// Entries of one queue in one turn of a thread: as many as packets are received in one, so that a kernel that forwards
+/// can keep pace. In inline mode a push is executed whole.
 constexpr std::uint32_t entries_per_turn = 64;
-/// While there are packets to move, a change that took a time is followed by so many times as long without one, at most 1 ms.
+/// While there are packets to move, a change that took a time is followed by so many times as long without one, at most
+/// 1 ms.
 constexpr std::uint64_t turns_to_changes = 255;
-/// Turns between two looks whether the clock is to be compared: microseconds, or a millisecond of an engine that sleeps.
+/// Turns between two looks whether the clock is to be compared: microseconds, or a millisecond of an engine that
+/// sleeps.
 constexpr std::uint32_t turns_between_looks = 64;
 
-/// Makes the calling thread known to DPDK until it ends: mempool caches and lock-free driver paths know a thread by its lcore.
-/// Works without, slower. A thread that DPDK knows already stays as it is.
+/// Makes the calling thread known to DPDK until it ends: mempool caches and lock-free driver paths know a thread by its
+/// lcore. Works without, slower. A thread that DPDK knows already stays as it is.
 void be_known_to_dpdk()
 {
     thread_local struct known {
@@ -66,9 +68,10 @@ engine::engine(receiver& receiver, sender& sender, port_watch& watch, const port
     } catch (const std::system_error& refusal) {
         throw error(
             errc::device_error,
-            fmt::format("weftio: engine {}: no thread to run it ({}); raise the limit (ulimit -u, or the pids limit of the "
-                        "container), or open the port with .mode = engine_mode::inline_worker",
-                        name_, refusal.what()));
+            fmt::format(
+                "weftio: engine {}: no thread to run it ({}); raise the limit (ulimit -u, or the pids limit of the "
+                "container), or open the port with .mode = engine_mode::inline_worker",
+                name_, refusal.what()));
     }
     pthread_setname_np(thread_.native_handle(), name_.substr(0, 15).c_str());
     if (options.core >= 0)
@@ -112,7 +115,8 @@ void engine::pin(int core) const
     CPU_SET(static_cast<std::size_t>(core), &set);
     if (int result = pthread_setaffinity_np(const_cast<std::thread&>(thread_).native_handle(), sizeof set, &set))
         detail::log_or_lose(log_level::warning, [&] {
-            return fmt::format("weftio: engine: cannot run on core {} ({}); it runs anywhere", core, std::strerror(result));
+            return fmt::format("weftio: engine: cannot run on core {} ({}); it runs anywhere", core,
+                               std::strerror(result));
         });
 }
 
@@ -125,14 +129,15 @@ void engine::make_realtime(int priority)
         return;
     end(); // the destructor of an object that was never made does not run
     if (result == EPERM)
-        throw error(errc::permission_denied,
-                    fmt::format("weftio: engine: real-time priority {} is refused, for want of CAP_SYS_NICE; run as root, or "
-                                "give the program the "
-                                "rights with \"setcap cap_net_raw,cap_net_admin,cap_sys_nice+ep PROGRAM\"",
-                                priority));
-    throw error(errc::invalid_argument,
-                fmt::format("weftio: engine: real-time priority {}: {}; name one from {} to {}", priority,
-                            std::strerror(result), sched_get_priority_min(SCHED_FIFO), sched_get_priority_max(SCHED_FIFO)));
+        throw error(
+            errc::permission_denied,
+            fmt::format("weftio: engine: real-time priority {} is refused, for want of CAP_SYS_NICE; run as root, or "
+                        "give the program the "
+                        "rights with \"setcap cap_net_raw,cap_net_admin,cap_sys_nice+ep PROGRAM\"",
+                        priority));
+    throw error(errc::invalid_argument, fmt::format("weftio: engine: real-time priority {}: {}; name one from {} to {}",
+                                                    priority, std::strerror(result), sched_get_priority_min(SCHED_FIFO),
+                                                    sched_get_priority_max(SCHED_FIFO)));
 }
 
 unsigned engine::turn()
@@ -174,8 +179,8 @@ unsigned engine::one_turn(sides which)
     unsigned received = which == sides::both ? receiver_.turn() : 0;
     const bool busy = busy_ || received != 0;
     const std::uint32_t most = has_thread_ ? entries_per_turn : std::numeric_limits<std::uint32_t>::max();
-    unsigned moved =
-        received + (watch_.link_is_up() ? sender_.turn(most, busy) : sender_.turn_without_link(watch_.link_is_given_up()));
+    unsigned moved = received + (watch_.link_is_up() ? sender_.turn(most, busy)
+                                                     : sender_.turn_without_link(watch_.link_is_given_up()));
     busy_ = moved != 0;
     turns_run_.store(turns + 1, std::memory_order_relaxed);
     return moved;
@@ -187,10 +192,10 @@ void engine::lose_port()
     sender_.lose_port();
     receiver_.lose_port();
     detail::log_or_lose(log_level::error, [&] {
-        return fmt::format(
-            "weftio: {}: the port has gone, its device or its interface was removed; what was to be sent is flushed; close the "
-            "port, and open it again when the interface is back",
-            name_);
+        return fmt::format("weftio: {}: the port has gone, its device or its interface was removed; what was to be "
+                           "sent is flushed; close the "
+                           "port, and open it again when the interface is back",
+                           name_);
     });
 }
 

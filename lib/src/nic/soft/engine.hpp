@@ -33,14 +33,14 @@ class engine {
     unsigned send_turn(std::uint32_t queue);
     /// Whether a change waits for its share of a busy engine's time.
     enum class pace { fair, at_once };
-    /// Runs `change` between two turns and returns what it returns, or throws what it throws. Any thread but one that runs
-    /// turns.
+    /// Runs `change` between two turns and returns what it returns, or throws what it throws. Any thread but one that
+    /// runs turns.
     ///
-    /// Whoever runs turns runs the change too, and so waits for nobody: neither for a thread that has no core, nor for a
-    /// wake-up. Where nobody does, the calling thread runs it. Blocks as long as one turn takes; while there are packets to
-    /// move, changes get a 256th of the time, so that no queue that is reset all the time slows its neighbors, and this
-    /// blocks up to 1 ms. One that comes `at_once`, because another engine stands still for it, waits for the end of the turn
-    /// alone.
+    /// Whoever runs turns runs the change too, and so waits for nobody: neither for a thread that has no core, nor for
+    /// a wake-up. Where nobody does, the calling thread runs it. Blocks as long as one turn takes; while there are
+    /// packets to move, changes get a 256th of the time, so that no queue that is reset all the time slows its
+    /// neighbors, and this blocks up to 1 ms. One that comes `at_once`, because another engine stands still for it,
+    /// waits for the end of the turn alone.
     template <class Change>
     decltype(auto) between_turns(Change&& change, pace pace = pace::fair)
     {
@@ -58,8 +58,8 @@ class engine {
         }
     }
     bool has_thread() const noexcept { return has_thread_; }
-    /// For good: nobody runs turns any more but who calls last_turn(). Returns whether that has come about, for want of which it
-    /// waits a second. Not from a turn of this engine's own, for which that never comes.
+    /// For good: nobody runs turns any more but who calls last_turn(). Returns whether that has come about, for want of
+    /// which it waits a second. Not from a turn of this engine's own, for which that never comes.
     bool stop_turns() noexcept;
     bool turns_stopped() const noexcept { return ending_.load(std::memory_order_relaxed); }
     /// A turn for who tears down what is left. @pre stop_turns(), or inline mode
@@ -92,8 +92,8 @@ class engine {
     std::mutex changers_; ///< one change at a time
     // Lines of their own: one is looked at by whoever waits for a change, the other written in every turn.
     alignas(64) std::atomic<wanted_change*> wanted_{nullptr}; ///< until it has been made
-    std::atomic<unsigned> at_once_{0};                        ///< changes that want to be made, or to come next, at once
-    alignas(64) std::mutex turns_;                            ///< held by whoever runs turns or a change
+    std::atomic<unsigned> at_once_{0}; ///< changes that want to be made, or to come next, at once
+    alignas(64) std::mutex turns_;     ///< held by whoever runs turns or a change
     std::atomic<std::uint32_t> turns_run_{0};
     bool busy_ = false;             ///< the last turn has moved something; guarded by turns_, as is the next
     std::uint64_t next_change_ = 0; ///< while busy: in ticks

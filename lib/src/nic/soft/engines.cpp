@@ -82,7 +82,8 @@ void engines::remove_rx(unsigned engine, std::uint32_t number) noexcept
 std::uint32_t engines::add_tx(unsigned engine, const tx_ring& ring)
 {
     std::uint32_t number = 1;
-    while (std::any_of(rooms_.begin(), rooms_.end(), [&](const room& room) { return room.sender.find(number) != nullptr; }))
+    while (std::any_of(rooms_.begin(), rooms_.end(),
+                       [&](const room& room) { return room.sender.find(number) != nullptr; }))
         ++number;
     rooms_[engine].sender.add(number, ring);
     return number;

@@ -20,7 +20,8 @@
 
 namespace weftio::nic {
 
-/// The engine that a queue is at. Changes only while every engine of the port is between two turns; any thread may look.
+/// The engine that a queue is at. Changes only while every engine of the port is between two turns; any thread may
+/// look.
 using home = std::atomic<unsigned>;
 
 /// What a port gives its engines.
@@ -36,8 +37,8 @@ struct engine_supplies {
     std::string name;
 };
 
-/// Engines that share nothing in a turn: each has a port queue in both directions, a receiver and a sender. What several of
-/// them read in their turns (keys, rules, where queues are) changes only while all are between two turns.
+/// Engines that share nothing in a turn: each has a port queue in both directions, a receiver and a sender. What
+/// several of them read in their turns (keys, rules, where queues are) changes only while all are between two turns.
 ///
 /// Queues have numbers of the port, whichever engine they are at.
 class engines final : detail::moving {
@@ -79,8 +80,8 @@ class engines final : detail::moving {
             });
         }
     }
-    /// Runs `try_once`, which brings about what is wanted and returns whether it has come, again and again until it returns
-    /// true, at most for `bound`; in inline mode this thread runs the turns in between. Returns whether it has.
+    /// Runs `try_once`, which brings about what is wanted and returns whether it has come, again and again until it
+    /// returns true, at most for `bound`; in inline mode this thread runs the turns in between. Returns whether it has.
     template <class TryOnce>
     bool keep_trying(TryOnce&& try_once, std::chrono::nanoseconds bound)
     {
@@ -95,13 +96,13 @@ class engines final : detail::moving {
         return true;
     }
 
-    /// Between all turns: takes up a queue at `engine`. Returns its number, the lowest free one. The ring's memory must stay
-    /// until it is removed.
+    /// Between all turns: takes up a queue at `engine`. Returns its number, the lowest free one. The ring's memory must
+    /// stay until it is removed.
     std::uint32_t add_rx(unsigned engine, const rx_ring& ring);
     void remove_rx(unsigned engine, std::uint32_t number) noexcept;
     std::uint32_t add_tx(unsigned engine, const tx_ring& ring);
-    /// Between all turns: takes a queue, with what is on its way to it, from one engine to another. Returns false, and changes
-    /// nothing, when the other's inbox has no room for that now.
+    /// Between all turns: takes a queue, with what is on its way to it, from one engine to another. Returns false, and
+    /// changes nothing, when the other's inbox has no room for that now.
     bool move_rx(std::uint32_t number, unsigned from, unsigned to);
     /// Between all turns: likewise. @pre sender(from).settled(number)
     void move_tx(std::uint32_t number, unsigned from, unsigned to);
@@ -109,7 +110,8 @@ class engines final : detail::moving {
     unsigned emptiest_rx() const noexcept;
     unsigned emptiest_tx() const noexcept;
 
-    /// Counts what all engines have received, and where it is, between two turns of all: takes as long as between_all_turns().
+    /// Counts what all engines have received, and where it is, between two turns of all: takes as long as
+    /// between_all_turns().
     void count(port_counters& counters);
     /// Any thread, like what follows.
     bool exhausted() const noexcept { return rooms_.front().receiver.exhausted(); } // a capture file has one reader
@@ -118,7 +120,8 @@ class engines final : detail::moving {
  private:
     /// What an engine owns.
     struct room {
-        room(const engine_supplies::port_queue& queue, const engine_supplies& supplies, const key_table& keys, send_pool& pool);
+        room(const engine_supplies::port_queue& queue, const engine_supplies& supplies, const key_table& keys,
+             send_pool& pool);
 
         nic::sender sender;
         nic::receiver receiver;

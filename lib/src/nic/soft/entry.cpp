@@ -78,7 +78,8 @@ refusal take_ethernet(const entry& entry, std::size_t& at, frame_pieces& out) no
     if (at + 1 + more > entry.segments)
         return refusal::wrong_size;
     if (inlined != 0) {
-        out.pieces[out.count++] = {reinterpret_cast<const std::byte*>(&entry.words[at * words_per_segment]) + 14, inlined};
+        out.pieces[out.count++] = {reinterpret_cast<const std::byte*>(&entry.words[at * words_per_segment]) + 14,
+                                   inlined};
         out.bytes += inlined;
         out.must_be_copied = true;
     }
@@ -128,7 +129,8 @@ const char* to_string(refusal reason) noexcept
         case refusal::wrong_index:
             return "the entry carries another index: written to a wrong position, or committed before it was written";
         case refusal::wrong_queue: return "the entry carries another queue's number";
-        case refusal::wrong_size: return "the entry's size does not fit its segments, or reaches beyond what was committed";
+        case refusal::wrong_size:
+            return "the entry's size does not fit its segments, or reaches beyond what was committed";
         case refusal::wrong_segment: return "a segment that this opcode does not take";
         case refusal::no_payload: return "a frame of no bytes";
         case refusal::too_long: return "the frame is longer than the port's MTU allows";
@@ -197,7 +199,8 @@ refusal read_wait(const entry& entry, std::uint64_t& deadline_ns) noexcept
 {
     auto wait = segment_at<weftio_wqe_wait_segment>(entry, 1);
     std::uint64_t value = weftio_swap64(wait.value_be);
-    if ((weftio_swap32(wait.operation_be) & 0x1f) != WEFTIO_WAIT_CYCLIC_SMALLER || (value & 0xffffffffu) >= 1'000'000'000u)
+    if ((weftio_swap32(wait.operation_be) & 0x1f) != WEFTIO_WAIT_CYCLIC_SMALLER ||
+        (value & 0xffffffffu) >= 1'000'000'000u)
         return refusal::wrong_wait;
     deadline_ns = weftio_real_time_to_ns(value);
     return refusal::none;

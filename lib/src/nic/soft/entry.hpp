@@ -65,8 +65,8 @@ struct plain_send {
     std::uint32_t key = 0;
 };
 
-/// The first two words of the entry `index` as a number, if it is one of these. That of the next is `next_plain_start` more, up
-/// to the end of the ring, where the index may begin again.
+/// The first two words of the entry `index` as a number, if it is one of these. That of the next is `next_plain_start`
+/// more, up to the end of the ring, where the index may begin again.
 inline std::uint64_t plain_start(const entry_ring& ring, std::uint32_t index) noexcept
 {
     constexpr std::uint64_t segments = 3;
@@ -75,13 +75,15 @@ inline std::uint64_t plain_start(const entry_ring& ring, std::uint32_t index) no
 }
 inline constexpr std::uint64_t next_plain_start = std::uint64_t{1} << 40;
 
-/// Reads the entry at `block` once, if it is one of these, word for word as weftio_dev_write_send makes them. Returns whether
-/// it was; fetch() tells what else it is.
-[[gnu::always_inline]] inline bool read_plain_send(const std::uint32_t* block, std::uint64_t start, plain_send& out) noexcept
+/// Reads the entry at `block` once, if it is one of these, word for word as weftio_dev_write_send makes them. Returns
+/// whether it was; fetch() tells what else it is.
+[[gnu::always_inline]] inline bool read_plain_send(const std::uint32_t* block, std::uint64_t start,
+                                                   plain_send& out) noexcept
 {
     constexpr std::uint64_t mode = std::uint64_t{WEFTIO_CE_ALWAYS} << 24;
     const auto* two_words = reinterpret_cast<const std::uint64_t*>(block);
-    const std::uint64_t other = (weftio_swap64(two_words[0]) ^ start) | (two_words[1] ^ mode) | two_words[2] | two_words[3];
+    const std::uint64_t other =
+        (weftio_swap64(two_words[0]) ^ start) | (two_words[1] ^ mode) | two_words[2] | two_words[3];
     const std::uint64_t count_key = weftio_swap64(weftio_load_acquire_sys_u64(&two_words[4]));
     out.bytes = static_cast<std::uint32_t>(count_key >> 32); // as an inline segment: more than any frame has
     out.key = static_cast<std::uint32_t>(count_key);
@@ -103,11 +105,12 @@ struct frame_pieces {
     std::array<frame_piece, entry::most_segments> pieces;
     std::uint32_t count = 0;
     std::uint32_t bytes = 0;
-    bool must_be_copied = false; ///< some of it lies in the copy, which does not last, or where the device does not read
+    bool must_be_copied =
+        false; ///< some of it lies in the copy, which does not last, or where the device does not read
 };
 
-/// Finds and checks every byte of a SEND. @param mtu  of the port: a frame has an Ethernet header and at most two VLAN tags
-/// more
+/// Finds and checks every byte of a SEND. @param mtu  of the port: a frame has an Ethernet header and at most two VLAN
+/// tags more
 refusal gather(const entry& entry, const key_table& keys, std::uint32_t mtu, frame_pieces& out) noexcept;
 
 /// Deadline of a WAIT on time as UTC nanoseconds.

@@ -21,8 +21,8 @@ struct handed_packet {
 
 /// From the engines of a port to one of them. Never blocks; the packets of each that puts some keep their order.
 ///
-/// Not rte_ring: there an engine that has written waits for those whose places are before its own, and one of them may have lost
-/// its core in the middle.
+/// Not rte_ring: there an engine that has written waits for those whose places are before its own, and one of them may
+/// have lost its core in the middle.
 class inbox {
  public:
     static constexpr std::size_t capacity = 1024; ///< a power of two
@@ -86,7 +86,8 @@ class inbox {
     template <class Look>
     void for_each(Look&& look)
     {
-        for (std::size_t at = read_.load(std::memory_order_relaxed); at != written_.load(std::memory_order_relaxed); ++at)
+        for (std::size_t at = read_.load(std::memory_order_relaxed); at != written_.load(std::memory_order_relaxed);
+             ++at)
             look(cells_[at % capacity].packet);
     }
 

@@ -36,8 +36,8 @@ struct key_entry {
     }
 };
 
-/// mlx5-style keys: index in the upper 24 bits, a variant below that changes whenever an index is used again, so that the
-/// key of a region that is gone is refused. The engine's thread reads it; changes are made between two turns.
+/// mlx5-style keys: index in the upper 24 bits, a variant below that changes whenever an index is used again, so that
+/// the key of a region that is gone is refused. The engine's thread reads it; changes are made between two turns.
 class key_table {
  public:
     /// Throws weftio::error errc::out_of_memory when all 2^24 indices are taken.
@@ -70,7 +70,7 @@ class key_table {
         bool used = false;
         std::uint32_t next_free = none_; ///< freed after this one
     };
-    std::vector<slot> slots_{first_index_};                // indices below are never handed out: mlx5 reserves key 0x100
+    std::vector<slot> slots_{first_index_}; // indices below are never handed out: mlx5 reserves key 0x100
     std::uint32_t first_free_ = none_, last_free_ = none_; ///< oldest first: a variant comes round as late as possible
     std::uint64_t removals_ = 0;
 };

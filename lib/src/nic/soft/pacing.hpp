@@ -33,8 +33,8 @@ class pacing {
  public:
     explicit pacing(std::uint64_t horizon_ns) : horizon_ns_(horizon_ns) {}
 
-    /// A wait entry is reached. Returns false when its deadline is beyond the horizon; otherwise the queue holds until then,
-    /// or not at all when it is in the past.
+    /// A wait entry is reached. Returns false when its deadline is beyond the horizon; otherwise the queue holds until
+    /// then, or not at all when it is in the past.
     bool begin(std::uint64_t deadline_ns, std::uint64_t now_ns) noexcept;
     bool holding() const noexcept { return holding_; }
     std::uint64_t deadline_ns() const noexcept { return deadline_ns_; }

@@ -81,7 +81,8 @@ bool is_extension(std::uint8_t next) noexcept
            next == IPPROTO_AH || next == IPPROTO_MH;
 }
 
-/// Length of the extension header `next` at `at`, of which eight bytes are there: RFC 8200, section 4; AH: RFC 4302, 2.2.
+/// Length of the extension header `next` at `at`, of which eight bytes are there: RFC 8200, section 4; AH: RFC 4302,
+/// 2.2.
 std::size_t extension_bytes(bytes packet, std::size_t at, std::uint8_t next) noexcept
 {
     if (next == IPPROTO_FRAGMENT)

@@ -8,7 +8,7 @@
 
 namespace weftio::nic {
 
-inline constexpr unsigned max_vlan_tags = 4;         ///< in the frame itself; a fifth is taken for an unknown ether type
+inline constexpr unsigned max_vlan_tags = 4; ///< in the frame itself; a fifth is taken for an unknown ether type
 inline constexpr unsigned max_extension_headers = 8; ///< of IPv6; behind a longer chain no protocol is known
 
 enum class l3_kind : std::uint8_t { none, ipv4, ipv6 };
@@ -43,10 +43,11 @@ struct packet_headers {
     }
 };
 
-/// Reads Ethernet, up to max_vlan_tags tags (0x8100, 0x88a8, 0x9100), IPv4 or IPv6, UDP or TCP. Any thread; never blocks;
-/// accepts any bytes and reads none outside `frame`.
+/// Reads Ethernet, up to max_vlan_tags tags (0x8100, 0x88a8, 0x9100), IPv4 or IPv6, UDP or TCP. Any thread; never
+/// blocks; accepts any bytes and reads none outside `frame`.
 ///
-/// @param frame         the frame, or its start: of a packet in several mbuf segments the first one. A header beyond it is
+/// @param frame         the frame, or its start: of a packet in several mbuf segments the first one. A header beyond it
+/// is
 ///                      absent, so drivers that split headers across segments are not served.
 /// @param stripped_tci  the tag that the driver took out (RTE_MBUF_F_RX_VLAN_STRIPPED): it counts as the outermost
 packet_headers parse(std::span<const std::uint8_t> frame, std::optional<std::uint16_t> stripped_tci) noexcept;

@@ -26,7 +26,9 @@ std::optional<std::uint16_t> stripped_tci(const rte_mbuf& mbuf)
 
 std::uint8_t header_types(const packet_headers& headers)
 {
-    unsigned types = headers.l3 == l3_kind::ipv6 ? WEFTIO_CQE_L3_IPV6 : headers.l3 == l3_kind::ipv4 ? WEFTIO_CQE_L3_IPV4 : 0;
+    unsigned types = headers.l3 == l3_kind::ipv6   ? WEFTIO_CQE_L3_IPV6
+                     : headers.l3 == l3_kind::ipv4 ? WEFTIO_CQE_L3_IPV4
+                                                   : 0;
     types |= headers.l4 == l4_kind::udp ? WEFTIO_CQE_L4_UDP : headers.l4 == l4_kind::tcp ? WEFTIO_CQE_L4_TCP : 0;
     types |= headers.fragment ? WEFTIO_CQE_FRAGMENT : 0;
     return static_cast<std::uint8_t>(types);
@@ -63,11 +65,12 @@ void tell_of_too_long(const rx_queue& queue, std::uint32_t bytes) noexcept
 {
     if (queue.too_long.value() == 0)
         detail::log_or_lose(log_level::warning, [&] {
-            return fmt::format(
-                "weftio: eth_rxq {}: a packet of {} bytes or more does not fit, is dropped, and counts as too_long, as others "
-                "will; where the sender's offloads make packets longer than its MTU, say \"ethtool -K PEER tx off tso off gso "
-                "off\" there, else raise eth_rxq_options::max_packet_bytes or the MTU",
-                queue.ring().number, bytes);
+            return fmt::format("weftio: eth_rxq {}: a packet of {} bytes or more does not fit, is dropped, and counts "
+                               "as too_long, as others "
+                               "will; where the sender's offloads make packets longer than its MTU, say \"ethtool -K "
+                               "PEER tx off tso off gso "
+                               "off\" there, else raise eth_rxq_options::max_packet_bytes or the MTU",
+                               queue.ring().number, bytes);
         });
 }
 
@@ -106,8 +109,8 @@ unsigned receiver::turn()
     return landed + static_cast<unsigned>(next_ - before);
 }
 
-/// Delivers what other engines have handed over, all that is there: a queue may have come here with packets that the port queue
-/// here must not overtake. Returns false when one must wait for a slot, and all behind it.
+/// Delivers what other engines have handed over, all that is there: a queue may have come here with packets that the
+/// port queue here must not overtake. Returns false when one must wait for a slot, and all behind it.
 bool receiver::take_in(unsigned& moved)
 {
     for (std::size_t waiting = inbox_->waiting();;) {
@@ -134,8 +137,8 @@ void receiver::fill_burst()
     next_ = count_ = 0;
     std::uint16_t most = burst;
     if (rx_queue* taker = hold_ && pool_ ? taker_of_all() : nullptr; taker && taker == pool_->lender())
-        most =
-            static_cast<std::uint16_t>(std::min<std::uint32_t>(burst, taker->reclaim())); // so that none has to be copied later
+        most = static_cast<std::uint16_t>(
+            std::min<std::uint32_t>(burst, taker->reclaim())); // so that none has to be copied later
     if (most == 0)
         return;
     count_ = rte_eth_rx_burst(from_.port, from_.queue, mbufs_.data(), most);
@@ -192,8 +195,8 @@ std::uint32_t receiver::add_copied(rx_queue& queue, completions& out, std::uint3
     return 1;
 }
 
-/// No slot of `queue`, which all packets are for, is free: drops those that want one, from mbufs_[at] on as far as it goes.
-/// Returns how many. An engine that is given more than its kernel takes spends little on what it drops.
+/// No slot of `queue`, which all packets are for, is free: drops those that want one, from mbufs_[at] on as far as it
+/// goes. Returns how many. An engine that is given more than its kernel takes spends little on what it drops.
 std::uint32_t receiver::turn_away(rx_queue& queue, std::uint32_t at) noexcept
 {
     const rx_lender lender = queue.lender();
@@ -209,8 +212,8 @@ std::uint32_t receiver::turn_away(rx_queue& queue, std::uint32_t at) noexcept
     return end - at;
 }
 
-/// Delivers packets, as far as it goes, about which nothing has to be found out: one queue gets all and wants no checksum
-/// verified.
+/// Delivers packets, as far as it goes, about which nothing has to be found out: one queue gets all and wants no
+/// checksum verified.
 void receiver::deliver_plain()
 {
     rx_queue* queue = next_ < count_ && !decided_ ? taker_of_all() : nullptr;
@@ -292,8 +295,8 @@ bool receiver::hand_over(rte_mbuf& mbuf)
     return true;
 }
 
-/// The packet, in memory that any thread may give back: a copy of one that lies in a slot of a queue. nullptr without an mbuf
-/// for it.
+/// The packet, in memory that any thread may give back: a copy of one that lies in a slot of a queue. nullptr without
+/// an mbuf for it.
 rte_mbuf* receiver::to_hand_over(rte_mbuf& mbuf)
 {
     return pool_ && mbuf.pool == pool_->mempool() ? rte_pktmbuf_copy(&mbuf, pool_->own(), 0, UINT32_MAX) : &mbuf;
@@ -353,8 +356,8 @@ bool receiver::finish(rx_queue& queue, rte_mbuf& mbuf, const arrival& arrival)
         facts.l4_hdr_type_etc = header_types(arrival.headers);
     if (queue.ring().verify_checksums) {
         auto verdict = verify_checksums(frame, arrival.headers);
-        facts.hds_ip_ext |=
-            static_cast<std::uint8_t>((verdict.l3_good ? WEFTIO_CQE_L3_OK : 0) | (verdict.l4_good ? WEFTIO_CQE_L4_OK : 0));
+        facts.hds_ip_ext |= static_cast<std::uint8_t>((verdict.l3_good ? WEFTIO_CQE_L3_OK : 0) |
+                                                      (verdict.l4_good ? WEFTIO_CQE_L4_OK : 0));
     }
     if (tci) {
         facts.l4_hdr_type_etc |= WEFTIO_CQE_VLAN_STRIPPED;

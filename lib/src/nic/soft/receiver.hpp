@@ -33,9 +33,9 @@ class receiver {
     receiver& operator=(const receiver&) = delete;
     ~receiver();
 
-    /// Takes what other engines have received for queues here; then receives one burst, steers it and writes completions, or
-    /// hands packets to the engine of their queue. Returns how many it moved. Receives nothing while no rule wants a packet:
-    /// until then they wait in the driver.
+    /// Takes what other engines have received for queues here; then receives one burst, steers it and writes
+    /// completions, or hands packets to the engine of their queue. Returns how many it moved. Receives nothing while no
+    /// rule wants a packet: until then they wait in the driver.
     unsigned turn();
 
     /// The port is gone: nothing is received any more, but what has been goes on.
@@ -43,7 +43,8 @@ class receiver {
 
     /// For a port with several engines, before the first turn: others may have packets for queues here.
     void open_inbox() { inbox_ = std::make_unique<inbox>(); }
-    /// The lowest number that no queue of the port has, as far as it was told to this engine. All have been told the same.
+    /// The lowest number that no queue of the port has, as far as it was told to this engine. All have been told the
+    /// same.
     std::uint32_t free_number() const noexcept;
     /// Makes room for a queue of that number, here or elsewhere; what follows allocates no more than the queue.
     void reserve(std::uint32_t number);
@@ -55,9 +56,9 @@ class receiver {
     {
         elsewhere_[number] = {owner.inbox_.get(), &owner.queue(number)};
     }
-    /// The queue goes to another engine, without being touched by a turn in between: what other engines have handed over for it
-    /// goes to the inbox of `target`, or nothing does and this returns false, when that has no room; then it leaves here and is
-    /// taken up there.
+    /// The queue goes to another engine, without being touched by a turn in between: what other engines have handed
+    /// over for it goes to the inbox of `target`, or nothing does and this returns false, when that has no room; then
+    /// it leaves here and is taken up there.
     bool hand_on(std::uint32_t number, receiver& target) noexcept;
     std::unique_ptr<rx_queue> give_up(std::uint32_t number) noexcept;
     void take_up(std::uint32_t number, std::unique_ptr<rx_queue> queue) noexcept;
@@ -139,7 +140,8 @@ class receiver {
     packet_headers headers_{};
     bool decided_ = false;
 
-    std::array<handed_packet, burst> handed_{}; ///< from the inbox: handed_next_ .. handed_count_ are still to be delivered
+    std::array<handed_packet, burst>
+        handed_{}; ///< from the inbox: handed_next_ .. handed_count_ are still to be delivered
     std::size_t handed_next_ = 0, handed_count_ = 0;
 
     detail::counter received_, received_bytes_, delivered_, copied_bytes_, damaged_;

@@ -18,7 +18,8 @@ bool rx_pool::suits(const char* driver) noexcept
     return std::find(known.begin(), known.end(), driver) != known.end();
 }
 
-rx_pool::rx_pool(std::string_view queue, rte_mempool* own, std::uint16_t room_bytes) : own_(own), room_bytes_(room_bytes)
+rx_pool::rx_pool(std::string_view queue, rte_mempool* own, std::uint16_t room_bytes)
+    : own_(own), room_bytes_(room_bytes)
 {
     pool_ = make_bare_pool(fmt::format("weftio_slots_{}", queue), *this,
                            static_cast<std::uint16_t>(RTE_PKTMBUF_HEADROOM + room_bytes));

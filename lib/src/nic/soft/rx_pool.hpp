@@ -12,8 +12,8 @@ class rx_queue;
 
 /// Lets a driver fill the slots of a kernel's queue itself: receiving without copying.
 ///
-/// For drivers that take an mbuf when a packet has come, and hold none between two bursts. Others fill rings of mbufs ahead,
-/// which may be of a queue that is gone when the packet comes.
+/// For drivers that take an mbuf when a packet has come, and hold none between two bursts. Others fill rings of mbufs
+/// ahead, which may be of a queue that is gone when the packet comes.
 ///
 /// - Ownership: must outlive the driver's receive queue. `own` is the caller's.
 /// - Threads: the engine's, or between two turns.
@@ -22,8 +22,8 @@ class rx_pool final : public mbuf_source {
     /// Whether `driver` is known to hold no mbufs between two bursts.
     static bool suits(const char* driver) noexcept;
 
-    /// Throws weftio::error errc::out_of_memory. @param queue  of the driver: a name of its own  @param own  its mbufs hold
-    /// at least so many bytes behind the headroom  @param room_bytes  what drivers may fill of an mbuf
+    /// Throws weftio::error errc::out_of_memory. @param queue  of the driver: a name of its own  @param own  its mbufs
+    /// hold at least so many bytes behind the headroom  @param room_bytes  what drivers may fill of an mbuf
     rx_pool(std::string_view queue, rte_mempool* own, std::uint16_t room_bytes);
     rx_pool(const rx_pool&) = delete;
     rx_pool& operator=(const rx_pool&) = delete;
@@ -31,7 +31,8 @@ class rx_pool final : public mbuf_source {
 
     rte_mempool* mempool() const noexcept { return pool_; }
     rte_mempool* own() const noexcept { return own_; }
-    /// From now on packets go to slots of `queue`; of none if nullptr. @pre of the queue before, no slot is with the driver
+    /// From now on packets go to slots of `queue`; of none if nullptr. @pre of the queue before, no slot is with the
+    /// driver
     void lend_from(rx_queue* queue) noexcept { lender_ = queue; }
     rx_queue* lender() const noexcept { return lender_; }
     /// Whether the slots of a queue hold what a driver believes an mbuf of this pool to hold.

@@ -17,8 +17,8 @@ static_assert(rx_ring::headroom_bytes == RTE_PKTMBUF_HEADROOM);
 
 namespace {
 
-/// A frame that a careless kernel sends may lie in the slot that it is copied to. Short ones, of which there are the most a
-/// second, go without a call: all of one is read, its halves perhaps overlapping, before any of it is written.
+/// A frame that a careless kernel sends may lie in the slot that it is copied to. Short ones, of which there are the
+/// most a second, go without a call: all of one is read, its halves perhaps overlapping, before any of it is written.
 void copy_frame(std::byte* to, const std::byte* from, std::uint32_t bytes) noexcept
 {
     using piece = rte_v128u64_t; // an array of bytes GCC would store on the stack too
@@ -42,7 +42,8 @@ void copy_frame(std::byte* to, const std::byte* from, std::uint32_t bytes) noexc
 
 } // namespace
 
-rx_queue::rx_queue(const rx_ring& ring) : ring_(ring), free_(ring.depth), slot_of_(ring.depth), staging_(staging_for(ring))
+rx_queue::rx_queue(const rx_ring& ring)
+    : ring_(ring), free_(ring.depth), slot_of_(ring.depth), staging_(staging_for(ring))
 {
     begin();
 }
@@ -74,7 +75,8 @@ std::uint32_t rx_queue::reclaim()
     // A kernel may write anything: a record that claims more slots than there are is not believed.
     if (more == 0 || stopped_ || posted_ - filled_ + more > ring_.depth)
         return free_.count();
-    const std::uint32_t first = posted_ & (ring_.depth - 1), to_the_end = std::min<std::uint32_t>(more, ring_.depth - first);
+    const std::uint32_t first = posted_ & (ring_.depth - 1),
+                        to_the_end = std::min<std::uint32_t>(more, ring_.depth - first);
     const std::uint16_t* const slots = slot_of_.data();
     // In the order of the ring: so neighbors are filled in order, and a copy engine can take them together.
     free_.put(slots, more - to_the_end);
@@ -88,7 +90,8 @@ std::span<std::uint8_t> rx_queue::copy(std::uint32_t slot, const rte_mbuf& mbuf)
     auto* begin = reinterpret_cast<std::uint8_t*>(this->slot(slot));
     auto* end = begin;
     for (const rte_mbuf* segment = &mbuf; segment; segment = segment->next) {
-        std::memmove(end, rte_pktmbuf_mtod(segment, const std::uint8_t*), segment->data_len); // it may lie in this very slot
+        std::memmove(end, rte_pktmbuf_mtod(segment, const std::uint8_t*),
+                     segment->data_len); // it may lie in this very slot
         end += segment->data_len;
     }
     return {begin, end};

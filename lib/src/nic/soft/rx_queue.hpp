@@ -27,10 +27,10 @@ namespace weftio::nic {
 struct rx_ring {
     weftio_cqe* completions = nullptr;
     const std::uint32_t* dbrec = nullptr; ///< written by the kernel: entries posted in all, low 16 bits, big-endian
-    std::byte* slots = nullptr;           ///< where the packet of slot 0 begins; `headroom_bytes` before it belong to it too
-    std::uint32_t depth = 0;              ///< power of two, at most 32768
-    std::uint32_t stride_bytes = 0;       ///< from slot to slot
-    std::uint32_t slot_bytes = 0;         ///< the longest packet
+    std::byte* slots = nullptr;     ///< where the packet of slot 0 begins; `headroom_bytes` before it belong to it too
+    std::uint32_t depth = 0;        ///< power of two, at most 32768
+    std::uint32_t stride_bytes = 0; ///< from slot to slot
+    std::uint32_t slot_bytes = 0;   ///< the longest packet
     std::uint32_t cut_bytes = UINT32_MAX; ///< the driver may have cut a packet that is so long
     std::uint32_t number = 0;
     bool verify_checksums = true;
@@ -119,7 +119,8 @@ class rx_queue {
     /// Packets that are being copied on: neither delivered nor lost.
     std::uint32_t staged() const { return staging_ ? staging_->held() : 0; }
 
-    /// Makes an mbuf of each slot, of that pool, so that a driver can fill slots itself. Returns false without memory for them.
+    /// Makes an mbuf of each slot, of that pool, so that a driver can fill slots itself. Returns false without memory
+    /// for them.
     bool make_headers(rte_mempool* pool) noexcept;
     /// Hands out free slots as mbufs, at most `most`. Returns how many.
     unsigned lend(rte_mbuf** mbufs, unsigned most);
@@ -160,14 +161,15 @@ class rx_queue {
     std::uint32_t filled_ = 0; ///< free-running index of the next completion
     std::uint32_t posted_ = 0; ///< entries that the record was seen to claim, free-running
     free_slots free_;
-    std::vector<std::uint16_t> slot_of_;  ///< by index: the slot that the entry posts, then the one that the completion names
+    std::vector<std::uint16_t>
+        slot_of_; ///< by index: the slot that the entry posts, then the one that the completion names
     std::unique_ptr<rte_mbuf[]> headers_; ///< by slot; the kernel cannot reach them
     std::unique_ptr<nic::staging> staging_;
     bool stopped_ = false;
 };
 
-/// Publishes the next completions of a queue, all with the same facts, and counts them at its end. Where packets are copied on,
-/// land() publishes.
+/// Publishes the next completions of a queue, all with the same facts, and counts them at its end. Where packets are
+/// copied on, land() publishes.
 class completions {
  public:
     /// @param model  what they have in common
@@ -192,7 +194,8 @@ class completions {
         weftio_cqe& cqe = cqes_[index_ & mask_];
         fill(cqe, model_, bytes);
         slot_of_[index_ & mask_] = static_cast<std::uint16_t>(slot);
-        const std::uint32_t publication = weftio_cqe_publication(slot, WEFTIO_CQE_OPCODE_RESPONDER_SEND, index_ >> log_depth_);
+        const std::uint32_t publication =
+            weftio_cqe_publication(slot, WEFTIO_CQE_OPCODE_RESPONDER_SEND, index_ >> log_depth_);
         if (staging_)
             publish<true>(cqe, publication, slot, bytes);
         else
@@ -200,11 +203,11 @@ class completions {
         bytes_ += bytes;
         queue_.filled_ = ++index_;
     }
-    /// Adds packets, as far as it goes and at most to the end of the ring, that lie in slots of the queue and are plain.
-    /// Returns how many.
+    /// Adds packets, as far as it goes and at most to the end of the ring, that lie in slots of the queue and are
+    /// plain. Returns how many.
     std::uint32_t add_filled(rte_mbuf* const* mbufs, std::uint32_t count) noexcept;
-    /// The same for plain packets that lie elsewhere, in one piece each, while slots are free, some at a time: copies them there
-    /// and frees their mbufs, which `mbufs` names no more.
+    /// The same for plain packets that lie elsewhere, in one piece each, while slots are free, some at a time: copies
+    /// them there and frees their mbufs, which `mbufs` names no more.
     std::uint32_t add_copied(rte_mbuf** mbufs, std::uint32_t count) noexcept;
     std::uint32_t count() const { return index_ - first_; }
     /// How many of them a kernel can see by now.
@@ -231,8 +234,8 @@ class completions {
     };
     static void fill(weftio_cqe& cqe, const common_part& model, std::uint32_t bytes) noexcept
     {
-        // One half of the line after the other, which the compiler may not mix: where stores to both alternate, a line goes to
-        // another core a third slower (measured on EPYC).
+        // One half of the line after the other, which the compiler may not mix: where stores to both alternate, a line
+        // goes to another core a third slower (measured on EPYC).
         auto* to = reinterpret_cast<std::byte*>(&cqe);
         std::memcpy(to, &model.first, 16);
         std::memcpy(to + 16, &model.second, 16);

@@ -17,8 +17,8 @@ struct send_event {
     std::uint32_t detail = 0;  ///< too_long: bytes of the frame; file_failed: errno
 };
 
-/// From the engine's thread to one reader. Never blocks; an event that finds it full is counted and lost. Notifications leave
-/// an eighth free for failures, of which a queue has one until it is reset.
+/// From the engine's thread to one reader. Never blocks; an event that finds it full is counted and lost. Notifications
+/// leave an eighth free for failures, of which a queue has one until it is reset.
 class send_events {
  public:
     /// @param capacity  power of two

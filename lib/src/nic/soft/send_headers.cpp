@@ -59,9 +59,10 @@ send_pool::~send_pool()
     if (frames == 0)
         return;
     detail::log_or_lose(log_level::warning, [&] {
-        return fmt::format("weftio: port {} is closed, and {} frames that it has sent are still with a driver or a receiver; "
-                           "{} bytes that these may read are kept until they come back",
-                           port_, frames, bytes);
+        return fmt::format(
+            "weftio: port {} is closed, and {} frames that it has sent are still with a driver or a receiver; "
+            "{} bytes that these may read are kept until they come back",
+            port_, frames, bytes);
     });
     leave_behind(std::move(place_));
 }
@@ -100,7 +101,9 @@ void send_pool::forget_returned() noexcept
 
 bool send_pool::uses(const std::byte* begin, std::size_t bytes) const noexcept
 {
-    auto inside = [&](const std::byte* frame) { return !std::less<>()(frame, begin) && std::less<>()(frame, begin + bytes); };
+    auto inside = [&](const std::byte* frame) {
+        return !std::less<>()(frame, begin) && std::less<>()(frame, begin + bytes);
+    };
     return std::any_of(lent_->headers.begin(), lent_->headers.end(),
                        [&](const kept_headers& kept) { return kept.lent(inside) != 0; });
 }

@@ -33,7 +33,10 @@ struct alignas(8) sent_entry {
     std::uint32_t bytes = 0; ///< of a frame
 
     /// One block, a frame, sent, and nobody wants to be told: nearly all are.
-    bool is_plain() const noexcept { return static_cast<std::uint32_t>(std::bit_cast<std::uint64_t>(*this)) == plain_word(); }
+    bool is_plain() const noexcept
+    {
+        return static_cast<std::uint32_t>(std::bit_cast<std::uint64_t>(*this)) == plain_word();
+    }
     /// Becomes that of a plain frame of `count` bytes.
     void be_plain(std::uint32_t count) noexcept
     {
@@ -45,9 +48,9 @@ struct alignas(8) sent_entry {
     static constexpr std::uint32_t plain_word() noexcept { return 1U | 1U << 16; }
 };
 
-/// One header a slot of a send ring. It has two references while a driver has the mbuf: the driver's, and the engine's, which
-/// is never given up. A driver that is done frees the mbuf, and the loss of its reference is the completion. From any thread.
-/// So no mbuf goes through the operations of a mempool.
+/// One header a slot of a send ring. It has two references while a driver has the mbuf: the driver's, and the engine's,
+/// which is never given up. A driver that is done frees the mbuf, and the loss of its reference is the completion. From
+/// any thread. So no mbuf goes through the operations of a mempool.
 struct alignas(64) send_header {
     static constexpr std::size_t bounce_bytes = 128;
 
@@ -71,7 +74,10 @@ struct alignas(64) send_header {
     /// No driver has it, or none any more. Release: its last read of the frame is over.
     void settle() noexcept { references().store(1, std::memory_order_release); }
     /// Whether no driver has it. Acquire, pairs with the release of the driver's reference.
-    bool returned() const noexcept { return const_cast<send_header*>(this)->references().load(std::memory_order_acquire) == 1; }
+    bool returned() const noexcept
+    {
+        return const_cast<send_header*>(this)->references().load(std::memory_order_acquire) == 1;
+    }
 
  private:
     template <std::size_t Offset, class Word>
@@ -85,8 +91,9 @@ struct alignas(64) send_header {
 /// Tells headers of send queues, as they come back as received packets, from other mbufs.
 class lent_headers {
  public:
-    /// Gives back a frame that this program has sent and received, without a locked instruction: two references are the queue's
-    /// and the caller's, and nobody else can make a third. Returns false for any other mbuf, which is to be freed.
+    /// Gives back a frame that this program has sent and received, without a locked instruction: two references are the
+    /// queue's and the caller's, and nobody else can make a third. Returns false for any other mbuf, which is to be
+    /// freed.
     bool give_back(rte_mbuf& mbuf) const noexcept
     {
         if (mbuf.pool->pool_config != source_ || mbuf.nb_segs != 1 || rte_mbuf_refcnt_read(&mbuf) != 2)
@@ -113,8 +120,9 @@ using memory_place = std::list<frame_memory>;
 
 /// The pool that headers are said to be of. Drivers that put mbufs back without a look at their references find it too.
 ///
-/// Must outlive the port's device, whose driver may hold mbufs to its end. What somebody holds even then is left behind: the pool,
-/// headers, and kept memory that their frames lie in. Called between two turns of all engines of the port.
+/// Must outlive the port's device, whose driver may hold mbufs to its end. What somebody holds even then is left
+/// behind: the pool, headers, and kept memory that their frames lie in. Called between two turns of all engines of the
+/// port.
 class send_pool {
  public:
     /// @param port  its spec, for the log
@@ -127,7 +135,8 @@ class send_pool {
     std::unique_ptr<send_header[]> make(std::uint32_t depth);
     /// A queue has ended: keeps its headers if somebody still holds one. Needs no memory.
     void take(std::unique_ptr<send_header[]> headers, std::uint32_t depth) noexcept;
-    /// Whether a frame of a queue that has ended lies in these bytes and has not come back. Between two turns of any engine.
+    /// Whether a frame of a queue that has ended lies in these bytes and has not come back. Between two turns of any
+    /// engine.
     bool uses(const std::byte* begin, std::size_t bytes) const noexcept;
 
     /// Keeps memory that frames lie in which have not come back.
@@ -154,9 +163,10 @@ class send_pool {
         template <class Where>
         std::size_t lent(Where&& where) const noexcept
         {
-            return static_cast<std::size_t>(std::count_if(headers.get(), headers.get() + depth, [&](const send_header& head) {
-                return !head.returned() && where(static_cast<const std::byte*>(head.mbuf.buf_addr));
-            }));
+            return static_cast<std::size_t>(
+                std::count_if(headers.get(), headers.get() + depth, [&](const send_header& head) {
+                    return !head.returned() && where(static_cast<const std::byte*>(head.mbuf.buf_addr));
+                }));
         }
         std::size_t lent() const noexcept
         {

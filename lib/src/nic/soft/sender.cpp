@@ -26,8 +26,8 @@ unsigned sender::turn(std::uint32_t most, bool busy)
     }
     if (wire_.file && wire_.file->failure() != 0)
         refuse(refusal::file_failed, static_cast<std::uint32_t>(wire_.file->failure()));
-    // Drivers with a ring of their own look at what they have sent when they are given more: with nothing to give, they are
-    // asked.
+    // Drivers with a ring of their own look at what they have sent when they are given more: with nothing to give, they
+    // are asked.
     if (moved == 0 && waits_for_driver)
         ask_driver();
     return moved;

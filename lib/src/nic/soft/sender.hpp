@@ -14,16 +14,16 @@ namespace weftio::nic {
 /// Everything belongs to the engine: called by its thread, or between two of its turns.
 class sender {
  public:
-    /// Of queues with nothing to do, so many have their doorbell looked at in a turn: 4,096 of them must not make a busy one
-    /// slow. More behind a turn that moved nothing, which may be one of an engine that sleeps in between.
+    /// Of queues with nothing to do, so many have their doorbell looked at in a turn: 4,096 of them must not make a
+    /// busy one slow. More behind a turn that moved nothing, which may be one of an engine that sleeps in between.
     static constexpr std::uint32_t looks_of_a_busy_turn = 4, looks_of_an_idle_turn = 64;
     /// A queue that had nothing to do for so many turns has only its doorbell looked at.
     static constexpr std::uint32_t turns_awake = 256;
 
     sender(const wire& wire, const key_table& keys, send_pool& pool) : wire_(wire), keys_(keys), pool_(pool) {}
 
-    /// One turn of every queue that has something to do, `most` entries each, so that none keeps another from its deadline; and
-    /// a look at the doorbells of some that have not. Returns how much moved.
+    /// One turn of every queue that has something to do, `most` entries each, so that none keeps another from its
+    /// deadline; and a look at the doorbells of some that have not. Returns how much moved.
     /// @param busy  the engine has just moved something: few idle queues are looked at
     unsigned turn(std::uint32_t most, bool busy);
     /// One turn while the link is down: nothing is handed over, what comes back is completed. Returns how much moved.
@@ -52,13 +52,14 @@ class sender {
     std::size_t in_use() const noexcept { return awake_.size() + asleep_.size(); }
     /// As tx_queue::restart.
     void restart(std::uint32_t number, const tx_ring& ring) noexcept;
-    /// Flushes what the driver has not taken and lets the queue go. Headers that the driver still holds go to the pool, which
-    /// keeps them.
+    /// Flushes what the driver has not taken and lets the queue go. Headers that the driver still holds go to the pool,
+    /// which keeps them.
     void remove(std::uint32_t number);
     /// The queue executes nothing more until resume(), but sends what is half sent and completes what comes back.
     void pause(std::uint32_t number) noexcept { places_[number - 1].paused = true; }
     void resume(std::uint32_t number) noexcept { places_[number - 1].paused = false; }
-    /// Of a queue that pauses: asks the driver as drained() does. Returns whether it holds nothing of the queue any more.
+    /// Of a queue that pauses: asks the driver as drained() does. Returns whether it holds nothing of the queue any
+    /// more.
     bool settled(std::uint32_t number);
     /// The queue goes to another sender. @pre settled(); there reserve()
     std::unique_ptr<tx_queue> give_up(std::uint32_t number) noexcept;
@@ -67,8 +68,8 @@ class sender {
     void reserve(std::uint32_t number);
     /// Asks the driver for what it has finished with. Returns whether it holds nothing of the queue any more.
     bool drained(std::uint32_t number);
-    /// Asks the driver likewise. Returns whether a frame that is on its way out lies in these bytes: of any queue here, or of any
-    /// queue of the port that has ended.
+    /// Asks the driver likewise. Returns whether a frame that is on its way out lies in these bytes: of any queue here,
+    /// or of any queue of the port that has ended.
     bool uses(const std::byte* begin, std::size_t bytes) const;
 
  private:

@@ -1,5 +1,5 @@
-// Packets that a kernel reads in memory of its device, which the engine cannot write: they are received beside it and copied
-// there.
+// Packets that a kernel reads in memory of its device, which the engine cannot write: they are received beside it and
+// copied there.
 #pragma once
 
 #include <array>
@@ -20,8 +20,8 @@ struct staging_target {
 
 /// Holds completions back until their packets have landed. Owned and driven by one engine.
 ///
-/// A copy takes microseconds to start, however small. So while one is under way, what arrives is gathered for the next: the
-/// busier the queue, the larger the copies.
+/// A copy takes microseconds to start, however small. So while one is under way, what arrives is gathered for the next:
+/// the busier the queue, the larger the copies.
 class staging {
  public:
     /// For a ring of `depth` slots, a power of two: so many packets can be on their way.
@@ -29,7 +29,8 @@ class staging {
         : target_(target), slots_(slots), stride_bytes_(stride_bytes), packets_(depth)
     {}
 
-    /// A packet of `bytes` bytes is in `slot`; `publication` is to be stored at `where` when it has landed. @pre held() < depth
+    /// A packet of `bytes` bytes is in `slot`; `publication` is to be stored at `where` when it has landed. @pre held()
+    /// < depth
     void add(std::uint32_t* where, std::uint32_t publication, std::uint32_t slot, std::uint32_t bytes) noexcept
     {
         packet_at(end_++) = {where, publication, slot, bytes};
@@ -57,7 +58,8 @@ class staging {
     staging_target target_;
     const std::byte* slots_;
     std::uint32_t stride_bytes_;
-    std::vector<packet> packets_; ///< by free-running index: first_ .. copied_ are being copied, copied_ .. end_ are not yet
+    std::vector<packet>
+        packets_; ///< by free-running index: first_ .. copied_ are being copied, copied_ .. end_ are not yet
     std::uint32_t first_ = 0, copied_ = 0, end_ = 0;
     std::array<std::uint32_t, most_under_way> end_of_batch_{}; ///< index behind each batch that is being copied
     std::uint32_t started_ = 0, landed_ = 0;                   ///< batches

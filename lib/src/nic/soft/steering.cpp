@@ -218,7 +218,8 @@ void steering::add(std::shared_ptr<steering_rule> rule)
 
 bool steering::remove(const steering_rule* rule) noexcept
 {
-    const auto found = std::find_if(outcomes_.begin(), outcomes_.end(), [&](const outcome& o) { return o.rule.get() == rule; });
+    const auto found =
+        std::find_if(outcomes_.begin(), outcomes_.end(), [&](const outcome& o) { return o.rule.get() == rule; });
     if (found == outcomes_.end())
         return false;
     matches_.erase(matches_.begin() + (found - outcomes_.begin()));

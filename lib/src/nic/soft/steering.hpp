@@ -24,8 +24,9 @@ struct rx_target {
     bool operator==(const rx_target&) const = default;
 };
 
-/// A rule as its maker fills it in, checked before (flow/validate.hpp). The table copies all but the counters when the rule is
-/// added and ignores later changes. Lower `priority` decides first, then lower `sequence`, then the one added first.
+/// A rule as its maker fills it in, checked before (flow/validate.hpp). The table copies all but the counters when the
+/// rule is added and ignores later changes. Lower `priority` decides first, then lower `sequence`, then the one added
+/// first.
 struct steering_rule {
     flow_match match{};
     enum flow_action::kind action = flow_action::kind::drop;
@@ -54,12 +55,12 @@ struct decision {
     bool dropped() const noexcept { return reason != drop_reason::count_; }
 };
 
-/// Toeplitz hash over addresses and, for whole UDP and TCP packets, ports; 0 without an IP header. Equals what a NIC computes
-/// with the same key: Microsoft's "Verifying the RSS Hash Calculation".
+/// Toeplitz hash over addresses and, for whole UDP and TCP packets, ports; 0 without an IP header. Equals what a NIC
+/// computes with the same key: Microsoft's "Verifying the RSS Hash Calculation".
 std::uint32_t rss_hash(const packet_headers& headers, rss_key key) noexcept;
 
-/// Entries of the table between a hash and the queues of a rule, as in mlx5: entry i names queue i % queues, and a packet
-/// takes entry hash % 128.
+/// Entries of the table between a hash and the queues of a rule, as in mlx5: entry i names queue i % queues, and a
+/// packet takes entry hash % 128.
 inline constexpr std::size_t indirection_entries = 128;
 
 /// The rules of a port. Nothing is locked: the engine calls everything, changes only between two of its turns.
@@ -69,8 +70,8 @@ class steering {
     void add(std::shared_ptr<steering_rule> rule);
     /// Returns whether the rule was in the table.
     bool remove(const steering_rule* rule) noexcept;
-    /// Rules that name `slot` go on matching, and what they would send there is dropped as queue_closed. The number may be
-    /// given to a new queue afterwards.
+    /// Rules that name `slot` go on matching, and what they would send there is dropped as queue_closed. The number may
+    /// be given to a new queue afterwards.
     void forget_queue(std::uint32_t slot) noexcept;
     std::size_t size() const noexcept { return matches_.size(); }
     /// The rules, in the order of decision.
@@ -79,8 +80,8 @@ class steering {
     /// Finds the first rule that matches, counts its hit, and says where the frame goes. Never blocks or allocates.
     /// @param[out] headers  filled when decision::parsed; may be nullptr
     decision decide(const received_frame& frame, packet_headers* headers) noexcept;
-    /// The queue that gets every packet, whatever it is, because the first rule says so; rx_target::closed when packets have to
-    /// be looked at.
+    /// The queue that gets every packet, whatever it is, because the first rule says so; rx_target::closed when packets
+    /// have to be looked at.
     std::uint32_t taker_of_all() const noexcept;
     /// For packets that went there without decide(): hits of that rule. @pre taker_of_all() names a queue
     void count_all(std::uint64_t packets, std::uint64_t bytes) noexcept;

@@ -20,7 +20,8 @@ namespace weftio::nic {
 namespace {
 
 constexpr std::uint32_t shortest_frame = 60; ///< without FCS: the NIC pads
-/// Closer to a deadline than this the engine waits on the spot, and closer than two of its turns, if those are not too long.
+/// Closer to a deadline than this the engine waits on the spot, and closer than two of its turns, if those are not too
+/// long.
 constexpr std::uint64_t shortest_spin_ns = 2000, longest_spin_ns = 20000;
 
 bool asks_for_checksums(const entry& entry)
@@ -31,15 +32,16 @@ bool asks_for_checksums(const entry& entry)
 } // namespace
 
 tx_queue::tx_queue(const tx_ring& ring, const wire& wire, const key_table& keys, std::unique_ptr<send_header[]> headers)
-    : ring_(ring), wire_(wire), keys_(keys), headers_(std::move(headers)), sent_(ring.entries.depth), pacing_(ring.horizon_ns),
-      events_(2 * ring.entries.depth)
+    : ring_(ring), wire_(wire), keys_(keys), headers_(std::move(headers)), sent_(ring.entries.depth),
+      pacing_(ring.horizon_ns), events_(2 * ring.entries.depth)
 {}
 
 unsigned tx_queue::turn(std::uint32_t most)
 {
     look();
     unsigned moved = 0;
-    if (next_ != submitted_ || staged_first_ != staged_end_ || pacing_.holding()) // a wait ends also when nothing is behind it
+    if (next_ != submitted_ || staged_first_ != staged_end_ ||
+        pacing_.holding()) // a wait ends also when nothing is behind it
         moved = execute(most);
     if (completed_ != handed_ || record_refused_)
         moved += complete();
@@ -81,8 +83,8 @@ unsigned tx_queue::execute(std::uint32_t most)
     return next_ - before;
 }
 
-/// Executes, as far as it goes and at most to the end of the ring, entries with one key that are sent from where they lie and
-/// ask for nothing else: nearly all are.
+/// Executes, as far as it goes and at most to the end of the ring, entries with one key that are sent from where they
+/// lie and ask for nothing else: nearly all are.
 std::uint32_t tx_queue::execute_plain(std::uint32_t most)
 {
     if (stamp_ns_ != 0 || (staged_end_ == burst && !hand_over()))
@@ -96,7 +98,8 @@ std::uint32_t tx_queue::execute_plain(std::uint32_t most)
     const key_entry* found = keys_.find(key);
     if (!found || !found->lendable)
         return 0;
-    const key_entry region = *found; // copies, here and above: what is written below could be these, for all the compiler knows
+    const key_entry region =
+        *found; // copies, here and above: what is written below could be these, for all the compiler knows
     std::uint64_t start = plain_start(ring, first);
     send_header* head = &headers_[slot];
     sent_entry* const sent = &sent_[slot];
@@ -115,7 +118,8 @@ std::uint32_t tx_queue::execute_plain(std::uint32_t most)
     return done;
 }
 
-/// Whether a wait holds the queue. Close to the deadline it is waited for on the spot, so that nothing comes in between.
+/// Whether a wait holds the queue. Close to the deadline it is waited for on the spot, so that nothing comes in
+/// between.
 bool tx_queue::held()
 {
     if (!pacing_.holding())
@@ -132,8 +136,8 @@ bool tx_queue::held()
     return false;
 }
 
-/// Makes frames ready while a wait holds them, so that at its end they have only to be handed over. An entry that is refused is
-/// left alone: it fails when its turn comes.
+/// Makes frames ready while a wait holds them, so that at its end they have only to be handed over. An entry that is
+/// refused is left alone: it fails when its turn comes.
 void tx_queue::prepare()
 {
     if (removals_ != keys_.removals())
@@ -338,7 +342,8 @@ unsigned tx_queue::complete()
     return completed_ - before;
 }
 
-/// The same, as far as it goes and at most to the end of the ring, for frames of which nobody has to be told. Returns how many.
+/// The same, as far as it goes and at most to the end of the ring, for frames of which nobody has to be told. Returns
+/// how many.
 std::uint32_t tx_queue::complete_plain()
 {
     const std::uint32_t depth = ring_.entries.depth, slot = completed_ & (depth - 1);
@@ -385,8 +390,8 @@ void tx_queue::fail(std::uint32_t index, refusal reason)
     flush(index + 1);
 }
 
-/// No entry stands for a record that claims too much: the ring may be full. What has not been executed is flushed, and once the
-/// rest is done a completion says error.
+/// No entry stands for a record that claims too much: the ring may be full. What has not been executed is flushed, and
+/// once the rest is done a completion says error.
 void tx_queue::refuse_record()
 {
     if (failed_)
@@ -483,8 +488,9 @@ void tx_queue::lose_port()
 
 bool tx_queue::all_returned() const noexcept
 {
-    return completed_ == submitted_ && (!port_lost_ || std::all_of(&headers_[0], &headers_[ring_.entries.depth],
-                                                                   [](const send_header& head) { return head.returned(); }));
+    return completed_ == submitted_ &&
+           (!port_lost_ || std::all_of(&headers_[0], &headers_[ring_.entries.depth],
+                                       [](const send_header& head) { return head.returned(); }));
 }
 
 void tx_queue::restart(const tx_ring& ring, std::uint32_t index) noexcept

@@ -19,7 +19,7 @@ class key_table;
 /// Memory of a ring, in CPU addresses. Its owner keeps it until the queue is gone from the engine.
 struct tx_ring {
     entry_ring entries;
-    const std::uint32_t* dbrec = nullptr;    ///< written by the kernel: entries committed in all, low 16 bits, big-endian
+    const std::uint32_t* dbrec = nullptr; ///< written by the kernel: entries committed in all, low 16 bits, big-endian
     const std::uint64_t* doorbell = nullptr; ///< written by the kernel: a change means "look"
     weftio_cqe* completion = nullptr;        ///< the collapsed one
     std::uint64_t horizon_ns = 0;
@@ -31,10 +31,11 @@ struct wire {
     std::uint32_t mtu = 0, most_mtu = 0; ///< now, and the most that the driver can take
     capture_writer* file = nullptr;      ///< takes the frames instead of the driver, if there is one
     int ring_socket = -1;                ///< of net_af_packet: see send_ring()
-    rte_mempool* copies = nullptr; ///< mbufs for frames that cannot be sent from where they lie; one holds the longest frame
-    bool bounces = true;           ///< the device reads the memory of headers
-    bool empty_bursts = false;     ///< the driver looks at what it has sent in a burst only, also in one of no frame
-    int timestamp_offset = -1;     ///< hardware sends on time: where an mbuf says when
+    rte_mempool* copies =
+        nullptr;         ///< mbufs for frames that cannot be sent from where they lie; one holds the longest frame
+    bool bounces = true; ///< the device reads the memory of headers
+    bool empty_bursts = false; ///< the driver looks at what it has sent in a burst only, also in one of no frame
+    int timestamp_offset = -1; ///< hardware sends on time: where an mbuf says when
     std::uint64_t timestamp_flag = 0;
 };
 
@@ -43,8 +44,8 @@ class tx_queue {
  public:
     tx_queue(const tx_ring& ring, const wire& wire, const key_table& keys, std::unique_ptr<send_header[]> headers);
 
-    /// Executes at most `most` of the entries that are due, hands frames to the driver, completes what came back. Returns how
-    /// much it moved.
+    /// Executes at most `most` of the entries that are due, hands frames to the driver, completes what came back.
+    /// Returns how much it moved.
     unsigned turn(std::uint32_t most);
     /// Deadline of the wait that holds the queue; 0 when none does.
     std::uint64_t deadline_ns() const noexcept { return pacing_.holding() ? pacing_.deadline_ns() : 0; }
@@ -53,7 +54,8 @@ class tx_queue {
     /// Whether nothing is to be done before the doorbell is rung again.
     bool idle() const noexcept
     {
-        return next_ == submitted_ && completed_ == submitted_ && staged_end_ == 0 && !pacing_.holding() && !record_refused_;
+        return next_ == submitted_ && completed_ == submitted_ && staged_end_ == 0 && !pacing_.holding() &&
+               !record_refused_;
     }
     /// What the doorbell said when it was last looked at.
     std::uint64_t doorbell_seen() const noexcept { return doorbell_; }
@@ -84,8 +86,8 @@ class tx_queue {
     std::unique_ptr<send_header[]> take_headers() noexcept { return std::move(headers_); }
     bool failed() const noexcept { return failed_; }
 
-    /// enqueued = sent + waited + failed + flushed, once the queue is idle; all of them entries. The blocks of an entry that
-    /// was flushed, which nobody has read, count one by one.
+    /// enqueued = sent + waited + failed + flushed, once the queue is idle; all of them entries. The blocks of an entry
+    /// that was flushed, which nobody has read, count one by one.
     detail::counter enqueued, sent, sent_bytes, waited, failed_entries, flushed, copied_bytes;
     const pacing& schedule() const noexcept { return pacing_; }
     send_events& events() noexcept { return events_; }

@@ -101,7 +101,9 @@ WEFTIO_FN void weftio_store_x4(weftio_u32 *address, weftio_u32 a, weftio_u32 b, 
     __atomic_store_n((two_words *)address, (weftio_u64)b << 32 | a, __ATOMIC_RELAXED);
     __atomic_store_n((two_words *)(address + 2), (weftio_u64)d << 32 | c, __ATOMIC_RELAXED);
 }
-/** Rings a doorbell: everything written before is visible to the NIC first, write-combining mappings are flushed after. */
+/**
+ * Rings a doorbell: everything written before is visible to the NIC first, write-combining mappings are flushed after.
+ */
 WEFTIO_FN void weftio_store_doorbell_u64(weftio_u64 *address, weftio_u64 value)
 {
     __atomic_store_n(address, value, __ATOMIC_RELEASE);
@@ -137,7 +139,9 @@ WEFTIO_FN void weftio_xor_release_u32(weftio_u32 *address, weftio_u32 bits)
     __atomic_fetch_xor(address, bits, __ATOMIC_RELEASE);
 }
 
-/* 5. fence; here the loads before it acquire by themselves, which costs nothing and is what ThreadSanitizer understands */
+/*
+ * 5. fence; here the loads before it acquire by themselves, which costs nothing and is what ThreadSanitizer understands
+ */
 WEFTIO_FN weftio_u32 weftio_load_fenced_u32(const weftio_u32 *address)
 {
     return __atomic_load_n(address, __ATOMIC_ACQUIRE);
@@ -204,7 +208,9 @@ WEFTIO_FN void weftio_warp_barrier()
     if (weftio_cpu_this_lane.scheduler)
         weftio_cpu_this_lane.scheduler->barrier(weftio_cpu_scheduler::scope::warp);
 }
-/** Sum of every lane's `value`, given to every lane. A barrier. `scratch` is used on platforms that need memory for it. */
+/**
+ * Sum of every lane's `value`, given to every lane. A barrier. `scratch` is used on platforms that need memory for it.
+ */
 WEFTIO_FN weftio_u32 weftio_block_sum_u32(weftio_u32 value, weftio_u32 *scratch)
 {
     (void)scratch;
@@ -235,7 +241,10 @@ WEFTIO_FN weftio_u32 weftio_of_first_peer(struct weftio_peers peers, weftio_u32 
     (void)peers;
     return value;
 }
-/** The values of all peers or-ed, given to every peer. A barrier: what each wrote before is seen by all of them afterwards. */
+/**
+ * The values of all peers or-ed, given to every peer. A barrier: what each wrote before is seen by all of them
+ * afterwards.
+ */
 WEFTIO_FN weftio_u32 weftio_or_of_peers(struct weftio_peers peers, weftio_u32 value)
 {
     (void)peers;

@@ -203,7 +203,9 @@ WEFTIO_FN weftio_u32 weftio_warp_sum_u32(weftio_u32 value)
     return sum;
 #endif
 }
-/** Sum of every lane's `value`, given to every lane. A barrier. `scratch` is used on platforms that need memory for it. */
+/**
+ * Sum of every lane's `value`, given to every lane. A barrier. `scratch` is used on platforms that need memory for it.
+ */
 WEFTIO_FN weftio_u32 weftio_block_sum_u32(weftio_u32 value, weftio_u32 *scratch)
 {
     (void)scratch;
@@ -237,7 +239,10 @@ WEFTIO_FN weftio_u32 weftio_of_first_peer(weftio_peers peers, weftio_u32 value)
 {
     return __shfl_sync(peers.mask, value, __ffs((int)peers.mask) - 1);
 }
-/** The values of all peers or-ed, given to every peer. A barrier: what each wrote before is seen by all of them afterwards. */
+/**
+ * The values of all peers or-ed, given to every peer. A barrier: what each wrote before is seen by all of them
+ * afterwards.
+ */
 WEFTIO_FN weftio_u32 weftio_or_of_peers(weftio_peers peers, weftio_u32 value)
 {
     __syncwarp(peers.mask);

@@ -1,11 +1,11 @@
 /**
  * Platform list for OpenCL C 3.0. See platform.h for what each name promises.
  *
- * A block is a work-group, a lane a work-item. A launch of one lane is compiled with WEFTIO_OPENCL_ONE_LANE, which takes
- * its barriers away: PoCL 3.1 fails on barriers that a size of one makes conditional. Sub-groups are optional in OpenCL and
- * PoCL has none, so a warp is one work-item here: code written with weftio_warp_lanes() runs unchanged. `memory_scope_device`
- * is the widest scope that PoCL 3.1 declares; on a device that shares fine-grained SVM with the host it covers the host threads
- * too.
+ * A block is a work-group, a lane a work-item. A launch of one lane is compiled with WEFTIO_OPENCL_ONE_LANE, which
+ * takes its barriers away: PoCL 3.1 fails on barriers that a size of one makes conditional. Sub-groups are optional in
+ * OpenCL and PoCL has none, so a warp is one work-item here: code written with weftio_warp_lanes() runs unchanged.
+ * `memory_scope_device` is the widest scope that PoCL 3.1 declares; on a device that shares fine-grained SVM with the
+ * host it covers the host threads too.
  */
 #pragma once
 
@@ -46,7 +46,8 @@ WEFTIO_FN weftio_u64 weftio_load_acquire_sys_u64(const __global weftio_u64 *addr
     return atomic_load_explicit((volatile __global atomic_ulong *)address, memory_order_acquire, WEFTIO_SCOPE_SYS);
 }
 /** Four words side by side, 16-byte aligned; orders nothing and may be torn. */
-WEFTIO_FN void weftio_load_x4(const __global weftio_u32 *address, weftio_u32 *a, weftio_u32 *b, weftio_u32 *c, weftio_u32 *d)
+WEFTIO_FN void weftio_load_x4(const __global weftio_u32 *address, weftio_u32 *a, weftio_u32 *b, weftio_u32 *c,
+                              weftio_u32 *d)
 {
     uint4 words = *(const __global uint4 *)address;
     *a = words.x;
@@ -86,7 +87,8 @@ WEFTIO_FN void weftio_store_doorbell_u64(__global weftio_u64 *address, weftio_u6
 /* 4. read-modify-write */
 WEFTIO_FN weftio_u32 weftio_fetch_add_u32(__global weftio_u32 *address, weftio_u32 value)
 {
-    return atomic_fetch_add_explicit((volatile __global atomic_uint *)address, value, memory_order_acq_rel, WEFTIO_SCOPE_SYS);
+    return atomic_fetch_add_explicit((volatile __global atomic_uint *)address, value, memory_order_acq_rel,
+                                     WEFTIO_SCOPE_SYS);
 }
 /** As weftio_fetch_add_u32, but orders nothing. */
 WEFTIO_FN weftio_u32 weftio_fetch_add_relaxed_u32(__global weftio_u32 *address, weftio_u32 value)
@@ -97,17 +99,19 @@ WEFTIO_FN weftio_u32 weftio_fetch_add_relaxed_u32(__global weftio_u32 *address, 
 /** Stores `desired` if `*address` is `expected`. Returns what was there. */
 WEFTIO_FN weftio_u32 weftio_compare_exchange_u32(__global weftio_u32 *address, weftio_u32 expected, weftio_u32 desired)
 {
-    atomic_compare_exchange_strong_explicit((volatile __global atomic_uint *)address, &expected, desired, memory_order_acq_rel,
-                                            memory_order_acquire, WEFTIO_SCOPE_SYS);
+    atomic_compare_exchange_strong_explicit((volatile __global atomic_uint *)address, &expected, desired,
+                                            memory_order_acq_rel, memory_order_acquire, WEFTIO_SCOPE_SYS);
     return expected;
 }
 WEFTIO_FN void weftio_xor_relaxed_u32(__global weftio_u32 *address, weftio_u32 bits)
 {
-    atomic_fetch_xor_explicit((volatile __global atomic_uint *)address, bits, memory_order_relaxed, memory_scope_device);
+    atomic_fetch_xor_explicit((volatile __global atomic_uint *)address, bits, memory_order_relaxed,
+                              memory_scope_device);
 }
 WEFTIO_FN void weftio_xor_release_u32(__global weftio_u32 *address, weftio_u32 bits)
 {
-    atomic_fetch_xor_explicit((volatile __global atomic_uint *)address, bits, memory_order_release, memory_scope_device);
+    atomic_fetch_xor_explicit((volatile __global atomic_uint *)address, bits, memory_order_release,
+                              memory_scope_device);
 }
 
 /* 5. fence; here the loads before it acquire by themselves */
@@ -224,7 +228,10 @@ WEFTIO_FN weftio_u32 weftio_of_first_peer(struct weftio_peers peers, weftio_u32 
     (void)peers;
     return value;
 }
-/** The values of all peers or-ed, given to every peer. A barrier: what each wrote before is seen by all of them afterwards. */
+/**
+ * The values of all peers or-ed, given to every peer. A barrier: what each wrote before is seen by all of them
+ * afterwards.
+ */
 WEFTIO_FN weftio_u32 weftio_or_of_peers(struct weftio_peers peers, weftio_u32 value)
 {
     (void)peers;
