@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 
 #include "../tests/unit/steering/frames.hpp"
-#include "nic/soft_port.hpp"
+#include "nic/soft/soft_port.hpp"
 #include "rates.hpp"
 #include "weftio/weftio.hpp"
 

@@ -8,7 +8,7 @@
 #include <benchmark/benchmark.h>
 
 #include "../tests/unit/steering/frames.hpp"
-#include "nic/soft/checksum.hpp"
+#include "net/checksum.hpp"
 #include "nic/soft/steering.hpp"
 
 namespace {

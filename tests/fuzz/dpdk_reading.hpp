@@ -14,7 +14,7 @@
 #include <rte_net.h>
 
 #include "expect.hpp"
-#include "nic/soft/checksum.hpp"
+#include "net/checksum.hpp"
 
 namespace weftio::fuzz {
 

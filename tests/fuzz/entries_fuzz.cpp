@@ -9,7 +9,7 @@
 #include "core/clock.hpp"
 #include "expect.hpp"
 #include "guarded.hpp"
-#include "nic/soft_port.hpp"
+#include "nic/soft/soft_port.hpp"
 #include "raw_entry.hpp"
 #include "slow_wire.hpp"
 

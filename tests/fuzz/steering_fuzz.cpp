@@ -12,7 +12,7 @@
 #include "dpdk_reading.hpp"
 #include "expect.hpp"
 #include "guarded.hpp"
-#include "nic/soft/checksum.hpp"
+#include "net/checksum.hpp"
 #include "nic/soft/steering.hpp"
 #include "raw_entry.hpp"
 

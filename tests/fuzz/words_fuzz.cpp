@@ -13,9 +13,9 @@
 #include <rte_telemetry.h>
 
 #include "device/backend.hpp"
+#include "dpdk/port_spec.hpp"
 #include "expect.hpp"
-#include "nic/port_spec.hpp"
-#include "nic/soft_port.hpp"
+#include "nic/soft/soft_port.hpp"
 #include "options.hpp"
 #include "played_system.hpp"
 #include "weftio/error.hpp"

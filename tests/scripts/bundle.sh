@@ -14,7 +14,7 @@ tar -C "$work" -xzf "$work/bundle.tar.gz" || fail "the archive cannot be unpacke
 cd "$work/weftio" || fail "no folder weftio in the archive"
 
 [[ $(stat -c %A /tmp) == *w? ]] || fail "not everybody may write to /tmp here, so EAL's refusal would not be met"
-bin/weftio-replay -t --json - "$here/lib/src/nic/builtin.pcap" "pcap:tx=$work/out.pcap" >"$work/report" 2>"$work/words" ||
+bin/weftio-replay -t --json - "$here/lib/src/dpdk/builtin.pcap" "pcap:tx=$work/out.pcap" >"$work/report" 2>"$work/words" ||
     fail "weftio-replay ended with status $?: $(cat "$work/words")"
 [[ $(stat -c %s "$work/out.pcap") -gt 1000 ]] || fail "nothing was sent"
 bin/simple_receive >"$work/received" 2>&1 || fail "simple_receive ended with status $?: $(cat "$work/received")"

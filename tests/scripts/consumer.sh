@@ -94,7 +94,7 @@ echo '/* changed */' >>"$work/guide/frame.h"
 check_has "CMake sees a change of a kernel's own header" "Kernels of echo.kernel.h" "$(cmake --build "$work/guide/by-cmake" 2>&1)"
 check_has "Meson sees it" "echo.kernel.cpp" "$(meson compile -v -C "$work/guide/by-meson" 2>&1)"
 
-packets=$(tcpdump -r "$source/lib/src/nic/builtin.pcap" 2>/dev/null | wc -l)
+packets=$(tcpdump -r "$source/lib/src/dpdk/builtin.pcap" 2>/dev/null | wc -l)
 for how in by-cmake by-meson; do
     for device in $devices; do
         cd "$work/guide/$how" || exit 1

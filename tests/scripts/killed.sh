@@ -8,7 +8,7 @@ build=$(realpath "$1")
 kills=${WEFTIO_KILLS:-20}
 replay=$build/apps/weftio-replay
 receive=$build/samples/simple_receive
-capture=$(realpath "$(dirname "$0")/../../lib/src/nic/builtin.pcap")
+capture=$(realpath "$(dirname "$0")/../../lib/src/dpdk/builtin.pcap")
 
 skip()
 {

@@ -19,7 +19,7 @@ check "WEFTIO_LOG=error leaves out what is less" "" "$(levels_in "$(log_of env W
 check_has "an unknown level is named" "weftio: log level loud: no such level; name one of debug, info, warning, error" \
     "$(log_of env WEFTIO_LOG=loud "$sample")"
 
-capture=$(dirname "$0")/../../lib/src/nic/builtin.pcap
+capture=$(dirname "$0")/../../lib/src/dpdk/builtin.pcap
 send=("$replay" -q -t "$capture" null)
 check "weftio-replay is silent" "" "$(log_of env -u WEFTIO_LOG "${send[@]}")"
 check_has "--log info shows DPDK's words" "info: dpdk: EAL: " "$(log_of env -u WEFTIO_LOG "${send[@]}" --log info)"

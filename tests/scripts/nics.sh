@@ -57,7 +57,7 @@ root=$work/root
 mkdir -p "$root"/{bin,proc,sys,dev,lib64,lib/x86_64-linux-gnu,w,etc,tmp,var/run}
 WEFTIO_BUNDLE_ONLY=$programs bash "$repository/cmake/bundle.sh" "$build" "$work/bundle.tar.gz" >/dev/null || skip "NICs in a guest: no bundle"
 tar xzf "$work/bundle.tar.gz" -C "$root/w" --strip-components=1
-cp "$repository/lib/src/nic/builtin.pcap" "$root/w/"
+cp "$repository/lib/src/dpdk/builtin.pcap" "$root/w/"
 cp "$busybox" "$root/bin/busybox"
 for name in libc.so.6 libm.so.6 libdl.so.2 libpthread.so.0 librt.so.1 libresolv.so.2; do
     cp -L "/lib/x86_64-linux-gnu/$name" "$root/lib/x86_64-linux-gnu/"
@@ -133,7 +133,7 @@ produced='eth.src == 52:54:00:00:00:01 && udp.dstport == 2090' timed='eth.type =
 datagrams_of_produce_send() {
     awk 'BEGIN {for (n = 0; n < 1000; ++n) {printf "%08x", n; for (at = 4; at < 64; ++at) printf "%02x", (n + at) % 256; print ""}}'
 }
-capture=$repository/lib/src/nic/builtin.pcap
+capture=$repository/lib/src/dpdk/builtin.pcap
 for each in "${cases[@]}"; do
     nic=${each%%:*} iommu=48
     case $each in

@@ -10,7 +10,7 @@ sample=$build/samples/receive_process
 for tool in ip tcpreplay tshark stdbuf; do
     command -v $tool >/dev/null || skip "per-protocol counts of replayed traffic: $tool is not installed"
 done
-captures=("$source/lib/src/nic/builtin.pcap")
+captures=("$source/lib/src/dpdk/builtin.pcap")
 for capture in /usr/share/sip-tester/{g711a,dtmf_2833_0}.pcap \
     /usr/share/doc/python3-dpkt/examples/data/{http,dns_icmp,nb6-http}.pcap \
     /usr/share/gocode/src/github.com/google/gopacket/pcap/test_{dns,ethernet}.pcap; do

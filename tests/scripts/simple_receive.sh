@@ -28,7 +28,7 @@ expected_lines() {
     tshark -r "$1" -Y udp -T fields -e frame.cap_len -e frame.time_epoch 2>/dev/null | awk '{print $1 " bytes at " $2}'
 }
 for device in $devices; do
-    for capture in "$source/lib/src/nic/builtin.pcap" /usr/share/sip-tester/g711a.pcap; do
+    for capture in "$source/lib/src/dpdk/builtin.pcap" /usr/share/sip-tester/g711a.pcap; do
         [ -e "$capture" ] || {
             echo "not checked: $capture (install sip-tester)"
             continue
@@ -41,9 +41,9 @@ for device in $devices; do
         check_has "$name on $device: conservation" \
             "received $(tshark -r "$capture" 2>/dev/null | wc -l), delivered $(expected_lines "$capture" | wc -l)," "$seen"
     done
-    check "the built-in capture on $device is builtin.pcap" "$("$sample" -n "pcap:$source/lib/src/nic/builtin.pcap" -g $device | tail -n +2)" \
+    check "the built-in capture on $device is builtin.pcap" "$("$sample" -n "pcap:$source/lib/src/dpdk/builtin.pcap" -g $device | tail -n +2)" \
         "$("$sample" -n pcap:builtin -g $device | tail -n +2)"
-    head -c $(($(stat -c %s "$source/lib/src/nic/builtin.pcap") - 5)) "$source/lib/src/nic/builtin.pcap" >"$work/cut.pcap"
+    head -c $(($(stat -c %s "$source/lib/src/dpdk/builtin.pcap") - 5)) "$source/lib/src/dpdk/builtin.pcap" >"$work/cut.pcap"
     seen=$("$sample" -n "pcap:$work/cut.pcap" -g $device)
     check "a cut capture on $device: sizes and times" "$(expected_lines "$work/cut.pcap")" \
         "$(grep '^Lane' <<<"$seen" | grep -o '[0-9]* bytes at .*')"
@@ -144,6 +144,6 @@ check "without rights, iface:v1: exit status" 4 $?
 check_has "without rights, iface:v1: sentence" "raw sockets are refused (Operation not permitted); run as root, or" "$seen"
 seen=$(cd / && $as_nobody "$work/sample" -n pcap:builtin 2>&1)
 check "without rights, pcap:builtin: exit status" 0 $?
-check "without rights, pcap:builtin: datagrams" "$(expected_lines "$source/lib/src/nic/builtin.pcap" | wc -l)" "$(grep -c '^Lane' <<<"$seen")"
+check "without rights, pcap:builtin: datagrams" "$(expected_lines "$source/lib/src/dpdk/builtin.pcap" | wc -l)" "$(grep -c '^Lane' <<<"$seen")"
 
 finish

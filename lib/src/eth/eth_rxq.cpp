@@ -7,7 +7,7 @@
 #include <cstring>
 #include <mutex>
 
-#include "nic/soft_port.hpp"
+#include "nic/soft/soft_port.hpp"
 #include "weftio/device/wqe.h"
 #include "weftio/error.hpp"
 

@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "core/clock.hpp"
-#include "nic/soft_port.hpp"
+#include "nic/soft/soft_port.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio {

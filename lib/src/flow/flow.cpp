@@ -1,7 +1,7 @@
 #include "weftio/flow.hpp"
 
 #include "flow/validate.hpp"
-#include "nic/soft_port.hpp"
+#include "nic/soft/soft_port.hpp"
 
 namespace weftio {
 

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "nic/soft_port.hpp"
+#include "nic/soft/soft_port.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio {

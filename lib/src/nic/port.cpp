@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "core/signals.hpp"
-#include "nic/soft_port.hpp"
+#include "nic/soft/soft_port.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio {

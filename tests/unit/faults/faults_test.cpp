@@ -5,7 +5,7 @@
 #include <string_view>
 #include <thread>
 
-#include "core/environment.hpp"
+#include "dpdk/environment.hpp"
 #include "injection.hpp"
 #include "own_network.hpp"
 #include "scenario.hpp"

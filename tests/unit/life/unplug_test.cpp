@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "nic/port_watch.hpp"
-#include "nic/soft_port.hpp"
+#include "dpdk/port_watch.hpp"
+#include "nic/soft/soft_port.hpp"
 #include "own_network.hpp"
 #include "unit/device/fixture.hpp"
 #include "weftio/weftio.hpp"

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "injected_port.hpp"
-#include "nic/soft_port.hpp"
+#include "nic/soft/soft_port.hpp"
 
 namespace weftio::test {
 namespace {

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "injected_port.hpp"
-#include "nic/soft_port.hpp"
+#include "nic/soft/soft_port.hpp"
 
 namespace weftio::test {
 namespace {

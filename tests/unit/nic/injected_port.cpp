@@ -13,7 +13,7 @@
 #include <rte_mempool.h>
 #include <rte_ring.h>
 
-#include "core/environment.hpp"
+#include "dpdk/environment.hpp"
 #include "unit/nic/as_a_driver.hpp"
 
 namespace weftio::test {

@@ -5,7 +5,7 @@
 #include "capture_files.hpp"
 #include "injected_port.hpp"
 #include "nic/soft/rx_pool.hpp"
-#include "nic/soft_port.hpp"
+#include "nic/soft/soft_port.hpp"
 
 namespace weftio::test {
 namespace {
@@ -186,7 +186,7 @@ TEST_F(LentSlotsInHand, AreDroppedAsClosedWithTheQueue)
 
 TEST_F(LentSlotsInHand, AreDroppedWithoutMemoryForThemAndDecideNothingForTheNextOne)
 {
-    rte_mempool* own = from.backend().device().queues().front().pool->own();
+    rte_mempool* own = from.backend().slots().of_queue(0)->own();
     ASSERT_TRUE(own);
     std::vector<rte_mbuf*> all;
     while (rte_mbuf* mbuf = rte_pktmbuf_alloc(own))

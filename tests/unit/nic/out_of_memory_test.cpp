@@ -3,7 +3,7 @@
 #include <new>
 
 #include "injected_port.hpp"
-#include "nic/soft_port.hpp"
+#include "nic/soft/soft_port.hpp"
 #include "sanitized.hpp"
 
 namespace {

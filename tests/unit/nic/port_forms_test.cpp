@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 #include "capture_files.hpp"
+#include "dpdk/port_spec.hpp"
 #include "injected_port.hpp"
-#include "nic/port_spec.hpp"
 #include "own_network.hpp"
 
 namespace weftio::test {

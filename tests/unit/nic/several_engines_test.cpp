@@ -10,10 +10,10 @@
 #include <gmock/gmock.h>
 #include <rte_dev.h>
 
+#include "dpdk/port_spec.hpp"
 #include "injected_port.hpp"
-#include "nic/port_spec.hpp"
 #include "nic/soft/inbox.hpp"
-#include "nic/soft_port.hpp"
+#include "nic/soft/soft_port.hpp"
 
 namespace weftio::test {
 namespace {

@@ -10,7 +10,7 @@
 
 #include <pcap/pcap.h>
 
-#include "nic/soft/checksum.hpp"
+#include "net/checksum.hpp"
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "nic/soft/packet_headers.hpp"
+#include "net/packet_headers.hpp"
 
 #include <algorithm>
 #include <array>

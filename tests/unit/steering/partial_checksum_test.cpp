@@ -1,5 +1,5 @@
 // Checksums that a Linux sender leaves to its NIC, as they look where no NIC has finished them.
-#include "nic/soft/checksum.hpp"
+#include "net/checksum.hpp"
 
 #include <gtest/gtest.h>
 

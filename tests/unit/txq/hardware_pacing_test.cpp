@@ -3,7 +3,7 @@
 
 #include "core/clock.hpp"
 #include "nic/soft/sender.hpp"
-#include "nic/soft_port.hpp"
+#include "nic/soft/soft_port.hpp"
 #include "sending_port.hpp"
 
 namespace weftio::test {

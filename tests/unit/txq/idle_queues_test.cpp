@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "nic/soft_port.hpp"
+#include "nic/soft/soft_port.hpp"
 #include "unit/txq/sending_port.hpp"
 
 namespace weftio::test {

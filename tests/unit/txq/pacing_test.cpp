@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "core/clock.hpp"
-#include "nic/soft_port.hpp"
+#include "nic/soft/soft_port.hpp"
 #include "sending_port.hpp"
 
 namespace weftio::test {

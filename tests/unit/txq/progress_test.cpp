@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "log_lines.hpp"
-#include "nic/soft_port.hpp"
+#include "nic/soft/soft_port.hpp"
 #include "sending_port.hpp"
 
 namespace weftio::test {

@@ -10,8 +10,8 @@
 #include <rte_mempool.h>
 #include <rte_ring.h>
 
-#include "core/environment.hpp"
-#include "nic/soft_port.hpp"
+#include "dpdk/environment.hpp"
+#include "nic/soft/soft_port.hpp"
 #include "unit/nic/as_a_driver.hpp"
 
 namespace weftio::test {

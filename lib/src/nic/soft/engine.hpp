@@ -11,7 +11,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "nic/port_watch.hpp"
+#include "dpdk/port_watch.hpp"
 #include "nic/soft/receiver.hpp"
 #include "nic/soft/sender.hpp"
 #include "weftio/port.hpp"

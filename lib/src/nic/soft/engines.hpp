@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/process.hpp"
-#include "nic/port_watch.hpp"
+#include "dpdk/port_watch.hpp"
 #include "nic/soft/engine.hpp"
 #include "nic/soft/receiver.hpp"
 #include "nic/soft/sender.hpp"

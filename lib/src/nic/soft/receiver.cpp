@@ -9,8 +9,8 @@
 
 #include "core/clock.hpp"
 #include "core/log.hpp"
-#include "nic/capture.hpp"
-#include "nic/soft/checksum.hpp"
+#include "dpdk/capture.hpp"
+#include "net/checksum.hpp"
 #include "nic/soft/rx_pool.hpp"
 
 namespace weftio::nic {

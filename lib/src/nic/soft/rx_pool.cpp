@@ -12,12 +12,6 @@
 
 namespace weftio::nic {
 
-bool rx_pool::suits(const char* driver) noexcept
-{
-    constexpr std::array<std::string_view, 3> known{"net_af_packet", "net_null", "net_pcap"};
-    return std::find(known.begin(), known.end(), driver) != known.end();
-}
-
 rx_pool::rx_pool(std::string_view queue, rte_mempool* own, std::uint16_t room_bytes)
     : own_(own), room_bytes_(room_bytes)
 {
@@ -45,6 +39,18 @@ void rx_pool::put(rte_mbuf* const* mbufs, unsigned count) noexcept
 {
     for (unsigned at = 0; at < count; ++at)
         lender_->take_back(mbufs[at]);
+}
+
+bool slot_pools::suits(const std::string& driver) const noexcept
+{
+    constexpr std::array<std::string_view, 3> known{"net_af_packet", "net_null", "net_pcap"};
+    return std::find(known.begin(), known.end(), driver) != known.end();
+}
+
+rte_mempool* slot_pools::lend(unsigned queue, const std::string& name, rte_mempool* own, std::uint16_t room_bytes)
+{
+    pools_.resize(queue);
+    return pools_.emplace_back(std::make_unique<rx_pool>(name, own, room_bytes))->mempool();
 }
 
 } // namespace weftio::nic

@@ -2,9 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <string>
 #include <string_view>
+#include <vector>
 
-#include "nic/soft/bare_pool.hpp"
+#include "dpdk/bare_pool.hpp"
+#include "dpdk/packet_pools.hpp"
 
 namespace weftio::nic {
 
@@ -19,9 +23,6 @@ class rx_queue;
 /// - Threads: the engine's, or between two turns.
 class rx_pool final : public mbuf_source {
  public:
-    /// Whether `driver` is known to hold no mbufs between two bursts.
-    static bool suits(const char* driver) noexcept;
-
     /// Throws weftio::error errc::out_of_memory. @param queue  of the driver: a name of its own  @param own  its mbufs
     /// hold at least so many bytes behind the headroom  @param room_bytes  what drivers may fill of an mbuf
     rx_pool(std::string_view queue, rte_mempool* own, std::uint16_t room_bytes);
@@ -45,6 +46,20 @@ class rx_pool final : public mbuf_source {
     rte_mempool *pool_, *own_;
     std::uint16_t room_bytes_;
     rx_queue* lender_ = nullptr;
+};
+
+/// The slots of a port's receive queues, for its driver.
+class slot_pools final : public slot_lender {
+ public:
+    /// Whether `driver` is known to hold no mbufs between two bursts.
+    bool suits(const std::string& driver) const noexcept override;
+    rte_mempool* lend(unsigned queue, const std::string& name, rte_mempool* own, std::uint16_t room_bytes) override;
+    void end() noexcept override { pools_.clear(); }
+    /// nullptr when the driver borrows nothing.
+    rx_pool* of_queue(unsigned queue) const noexcept { return queue < pools_.size() ? pools_[queue].get() : nullptr; }
+
+ private:
+    std::vector<std::unique_ptr<rx_pool>> pools_; ///< one a queue of the driver
 };
 
 } // namespace weftio::nic

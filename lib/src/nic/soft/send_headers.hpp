@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "device/backend.hpp"
-#include "nic/dma_mapping.hpp"
-#include "nic/left_behind.hpp"
-#include "nic/soft/bare_pool.hpp"
+#include "dpdk/bare_pool.hpp"
+#include "dpdk/dma_mapping.hpp"
+#include "dpdk/left_behind.hpp"
 #include "nic/soft/entry.hpp"
 
 namespace weftio::nic {

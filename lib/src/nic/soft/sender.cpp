@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "nic/capture_writer.hpp"
+#include "dpdk/capture_writer.hpp"
 
 namespace weftio::nic {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/counter.hpp"
-#include "nic/soft/packet_headers.hpp"
+#include "net/packet_headers.hpp"
 #include "weftio/flow.hpp"
 #include "weftio/port.hpp"
 

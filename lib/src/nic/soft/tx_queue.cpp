@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "core/clock.hpp"
-#include "nic/capture_writer.hpp"
-#include "nic/packet_sockets.hpp"
-#include "nic/soft/checksum.hpp"
+#include "dpdk/capture_writer.hpp"
+#include "dpdk/packet_sockets.hpp"
+#include "net/checksum.hpp"
 #include "nic/soft/key_table.hpp"
 
 namespace weftio::nic {

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "core/counter.hpp"
+#include "dpdk/wire.hpp"
 #include "nic/soft/entry.hpp"
 #include "nic/soft/pacing.hpp"
 #include "nic/soft/send_events.hpp"
@@ -23,20 +24,6 @@ struct tx_ring {
     const std::uint64_t* doorbell = nullptr; ///< written by the kernel: a change means "look"
     weftio_cqe* completion = nullptr;        ///< the collapsed one
     std::uint64_t horizon_ns = 0;
-};
-
-/// What a queue needs of the port it sends through.
-struct wire {
-    std::uint16_t port = 0, queue = 0;
-    std::uint32_t mtu = 0, most_mtu = 0; ///< now, and the most that the driver can take
-    capture_writer* file = nullptr;      ///< takes the frames instead of the driver, if there is one
-    int ring_socket = -1;                ///< of net_af_packet: see send_ring()
-    rte_mempool* copies =
-        nullptr;         ///< mbufs for frames that cannot be sent from where they lie; one holds the longest frame
-    bool bounces = true; ///< the device reads the memory of headers
-    bool empty_bursts = false; ///< the driver looks at what it has sent in a burst only, also in one of no frame
-    int timestamp_offset = -1; ///< hardware sends on time: where an mbuf says when
-    std::uint64_t timestamp_flag = 0;
 };
 
 /// Owned and driven by one engine. Counters and events may be read from anywhere.

@@ -1,4 +1,4 @@
-#include "nic/capture_writer.hpp"
+#include "dpdk/capture_writer.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-#include "nic/capture.hpp"
+#include "dpdk/capture.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -16,7 +16,7 @@
 #include "core/embed.hpp"
 #include "weftio/error.hpp"
 
-WEFTIO_EMBED(weftio_builtin_capture, "nic/builtin.pcap");
+WEFTIO_EMBED(weftio_builtin_capture, "dpdk/builtin.pcap");
 
 namespace weftio::nic {
 

@@ -1,4 +1,4 @@
-#include "nic/soft/bare_pool.hpp"
+#include "dpdk/bare_pool.hpp"
 
 #include <fmt/format.h>
 #include <rte_errno.h>

@@ -1,4 +1,4 @@
-#include "nic/soft/checksum.hpp"
+#include "net/checksum.hpp"
 
 #include <cstddef>
 #include <cstring>

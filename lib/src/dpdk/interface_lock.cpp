@@ -1,4 +1,4 @@
-#include "nic/interface_lock.hpp"
+#include "dpdk/interface_lock.hpp"
 
 #include <fmt/format.h>
 #include <sys/socket.h>
@@ -10,7 +10,7 @@
 #include <cstring>
 #include <utility>
 
-#include "nic/soon.hpp"
+#include "dpdk/soon.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio::nic {

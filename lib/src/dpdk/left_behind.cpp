@@ -1,4 +1,4 @@
-#include "nic/left_behind.hpp"
+#include "dpdk/left_behind.hpp"
 
 #include <mutex>
 

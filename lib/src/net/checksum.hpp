@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "nic/soft/packet_headers.hpp"
+#include "net/packet_headers.hpp"
 
 namespace weftio::nic {
 

@@ -1,4 +1,4 @@
-#include "nic/packet_sockets.hpp"
+#include "dpdk/packet_sockets.hpp"
 
 #include <dirent.h>
 #include <linux/if_packet.h>

@@ -1,4 +1,4 @@
-#include "core/environment.hpp"
+#include "dpdk/environment.hpp"
 
 #include <dirent.h>
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-#include "nic/xdp_objects.hpp"
+#include "dpdk/xdp_objects.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>

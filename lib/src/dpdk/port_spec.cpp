@@ -1,4 +1,4 @@
-#include "nic/port_spec.hpp"
+#include "dpdk/port_spec.hpp"
 
 #include <fmt/format.h>
 #include <net/if.h>
@@ -17,9 +17,9 @@
 #include <linux/if_packet.h>
 #include <vector>
 
-#include "nic/capture.hpp"
-#include "nic/kernel_interface.hpp"
-#include "nic/soon.hpp"
+#include "dpdk/capture.hpp"
+#include "dpdk/kernel_interface.hpp"
+#include "dpdk/soon.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio::nic {

@@ -1,4 +1,4 @@
-#include "nic/port_watch.hpp"
+#include "dpdk/port_watch.hpp"
 
 #include <rte_ethdev.h>
 

@@ -1,4 +1,4 @@
-#include "nic/kernel_interface.hpp"
+#include "dpdk/kernel_interface.hpp"
 
 #include <fcntl.h>
 #include <net/if.h>

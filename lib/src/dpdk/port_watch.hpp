@@ -6,8 +6,8 @@
 #include <string>
 #include <utility>
 
-#include "nic/kernel_interface.hpp"
-#include "nic/port_claim.hpp"
+#include "dpdk/kernel_interface.hpp"
+#include "dpdk/port_claim.hpp"
 
 namespace weftio::nic {
 

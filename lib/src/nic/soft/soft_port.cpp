@@ -1,11 +1,13 @@
-#include "nic/soft_port.hpp"
+#include "nic/soft/soft_port.hpp"
 
 #include <fmt/format.h>
 
 #include <span>
 
-#include "core/environment.hpp"
 #include "core/log.hpp"
+#include "dpdk/dma_mapping.hpp"
+#include "dpdk/environment.hpp"
+#include "dpdk/left_behind.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio::nic {
@@ -19,18 +21,26 @@ bool holds_when_full(const port_spec& parsed, const port_options& options)
     return options.hold_when_full == port_options::hold::on;
 }
 
+std::vector<engine_supplies::port_queue> queues(const dpdk_port& device, const slot_pools& slots)
+{
+    std::vector<engine_supplies::port_queue> queues;
+    for (const wire& wire : device.wires())
+        queues.push_back({wire, slots.of_queue(wire.queue)});
+    return queues;
+}
+
 } // namespace
 
 soft_port::soft_port(std::string spec, const port_spec& parsed, const port_options& options)
     : spec_(std::move(spec)), sends_(parsed.sends),
       lock_(parsed.interface.empty() ? interface_lock() : interface_lock(spec_, parsed.interface)),
       environment_(detail::start_environment(parsed.candidates.front().pci, options.eal_arguments)),
-      device_(spec_, parsed, options), engines_({.queues = device_.queues(),
-                                                 .hold = holds_when_full(parsed, options),
-                                                 .capture = parsed.capture,
-                                                 .interface = parsed.interface,
-                                                 .name = "weftio/" + std::to_string(device_.id())},
-                                                keys_, send_pool_, options)
+      device_(spec_, parsed, options, slots_), engines_({.queues = queues(device_, slots_),
+                                                         .hold = holds_when_full(parsed, options),
+                                                         .capture = parsed.capture,
+                                                         .interface = parsed.interface,
+                                                         .name = "weftio/" + std::to_string(device_.id())},
+                                                        keys_, send_pool_, options)
 {
     free_returned_leftovers();
 }

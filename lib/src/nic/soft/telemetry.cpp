@@ -1,4 +1,4 @@
-#include "nic/telemetry.hpp"
+#include "nic/soft/telemetry.hpp"
 
 #include <fmt/format.h>
 #include <rte_telemetry.h>
@@ -12,7 +12,7 @@
 
 #include "core/telemetry.hpp"
 #include "core/undying.hpp"
-#include "nic/soft_port.hpp"
+#include "nic/soft/soft_port.hpp"
 
 namespace weftio::nic {
 

@@ -1,4 +1,4 @@
-#include "nic/port_claim.hpp"
+#include "dpdk/port_claim.hpp"
 
 #include <rte_ethdev.h>
 

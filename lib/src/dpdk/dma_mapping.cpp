@@ -1,5 +1,5 @@
 #define ALLOW_EXPERIMENTAL_API // rte_dev_dma_map(), which DPDK has had since 2018
-#include "nic/dma_mapping.hpp"
+#include "dpdk/dma_mapping.hpp"
 
 #include <fmt/format.h>
 #include <rte_dev.h>

@@ -1,22 +1,17 @@
+#include "dpdk/dpdk_port.hpp"
+
 #include <fmt/format.h>
 #include <rte_bus.h>
 #include <rte_dev.h>
 #include <rte_eal.h>
 #include <rte_errno.h>
 #include <rte_ethdev.h>
-#include <rte_mbuf.h>
 #include <rte_mbuf_dyn.h>
-#include <rte_mbuf_pool_ops.h>
 #include <rte_mempool.h>
-#include <rte_ring.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <atomic>
-#include <bit>
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <iterator>
 #include <mutex>
@@ -24,12 +19,11 @@
 #include <thread>
 #include <utility>
 
-#include "core/environment.hpp"
 #include "core/log.hpp"
 #include "core/undying.hpp"
-#include "nic/dma_mapping.hpp"
-#include "nic/left_behind.hpp"
-#include "nic/soft_port.hpp"
+#include "dpdk/dma_mapping.hpp"
+#include "dpdk/environment.hpp"
+#include "dpdk/hotplug.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio::nic {
@@ -38,15 +32,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr unsigned pool_mbufs = 8191; // 2^n - 1 suits the ring below; 18 MiB, or without hugepages, a page each, 32
-constexpr unsigned few_mbufs = 2047;  // for drivers that hold none between two bursts
-constexpr unsigned long_mbufs = 511;  // the same, for frames of up to 16 KiB
-constexpr unsigned pool_cache = 256;
-constexpr unsigned copy_mbufs = 511;        // frames that cannot be sent from where they lie
-constexpr std::uint16_t copy_bytes = 16384; // the longest frame there is
 constexpr std::uint16_t descriptors = 1024;
-// A NIC's driver may keep as many sent mbufs as its ring has entries: there must be more copies.
-constexpr unsigned nic_copy_mbufs = 1023;
 constexpr std::uint16_t nic_tx_descriptors = 512;
 
 /// The driver that gives sent mbufs back in a burst, of however many frames, and not when it is asked.
@@ -72,63 +58,6 @@ std::uint16_t mtu_behind(const kernel_interface& interface, std::uint16_t of_dri
 {
     const std::uint32_t of_interface = interface.look().mtu;
     return static_cast<std::uint16_t>(std::min(of_interface != 0 ? of_interface : of_driver, most));
-}
-
-/// DPDK's list of device arguments has no lock (22.11): one device comes or goes at a time.
-struct hotplug {
-    std::mutex one_at_a_time;
-};
-
-int add_device(const char* bus, const std::string& name, const std::string& arguments)
-{
-    std::scoped_lock lock(detail::undying<hotplug>().one_at_a_time);
-    return rte_eal_hotplug_add(bus, name.c_str(), arguments.c_str());
-}
-
-int remove_device(const char* bus, const std::string& name) noexcept
-{
-    std::scoped_lock lock(detail::undying<hotplug>().one_at_a_time);
-    return rte_eal_hotplug_remove(bus, name.c_str());
-}
-
-/// For names of pools, which outlive the number of a port that is removed.
-unsigned next_pool_number()
-{
-    static std::atomic<unsigned> last{0};
-    unsigned number = 0;
-    do
-        number = last.fetch_add(1);
-    while (rte_mempool_lookup(fmt::format("weftio_rx_{}", number).c_str())); // another copy of this library has it
-    return number;
-}
-
-/// A pool for AF_XDP: an object is a page, all told. Linux lets such a socket fill only as many different buffers as
-/// its memory has pages, and then nothing arrives any more (seen on 6.18 with DPDK 22.11). nullptr, and rte_errno,
-/// without memory.
-rte_mempool* make_paged_pool(const std::string& name, unsigned mbufs, int socket)
-{
-    const unsigned object_bytes = static_cast<unsigned>(sysconf(_SC_PAGESIZE)) - RTE_CACHE_LINE_SIZE;
-    rte_mempool* pool = rte_mempool_create_empty(name.c_str(), mbufs, object_bytes, pool_cache,
-                                                 sizeof(rte_pktmbuf_pool_private), socket, RTE_MEMPOOL_F_NO_SPREAD);
-    if (!pool)
-        return nullptr;
-    rte_pktmbuf_pool_private room{};
-    room.mbuf_data_room_size =
-        static_cast<std::uint16_t>(std::min<std::size_t>(object_bytes - sizeof(rte_mbuf), UINT16_MAX));
-    rte_pktmbuf_pool_init(pool, &room);
-    if (rte_mempool_set_ops_byname(pool, rte_mbuf_best_mempool_ops(), nullptr) != 0 ||
-        rte_mempool_populate_default(pool) < 0) {
-        rte_mempool_free(pool);
-        return nullptr;
-    }
-    rte_mempool_obj_iter(pool, rte_pktmbuf_init, nullptr);
-    return pool;
-}
-
-/// Of pools for one queue, so many mbufs each, a pool for all: 2^n - 1 suits its ring, and these are.
-unsigned of_all(unsigned mbufs_each, unsigned queues)
-{
-    return (mbufs_each + 1) * std::bit_ceil(queues) - 1;
 }
 
 errc code_of(int negative_errno)
@@ -177,58 +106,10 @@ int meaning_of(int attach_result)
     return attach_result == -1 ? -EINVAL : attach_result;
 }
 
-/// net_ring makes 16 rings, and frees as many as the port has queues (DPDK 22.11) but no frame in them.
-template <class Do>
-void for_each_ring_of(const std::string& device, Do&& what) noexcept
-{
-    for (unsigned number = 0; number < 16; ++number) {
-        char name[RTE_RING_NAMESIZE]; // a std::string would need memory
-        std::snprintf(name, sizeof name, "ETH_RXTX%u_%s", number, device.c_str());
-        if (rte_ring* ring = rte_ring_lookup(name))
-            what(ring);
-    }
-}
-
-void empty(rte_ring* ring) noexcept
-{
-    void* frame = nullptr;
-    while (rte_ring_dequeue(ring, &frame) == 0)
-        rte_pktmbuf_free(static_cast<rte_mbuf*>(frame));
-}
-
-/// A pool of a port that has closed, some of whose mbufs somebody holds.
-class lent_pool final : public leftover {
- public:
-    explicit lent_pool(rte_mempool* pool) noexcept : pool_(pool) {}
-    ~lent_pool() override { rte_mempool_free(pool_); }
-    bool returned() const noexcept override { return rte_mempool_full(pool_) != 0; }
-
- private:
-    rte_mempool* pool_;
-};
-
-/// Frees a pool, or leaves it behind: whoever frees an mbuf whose pool is gone crashes.
-void let_go(const std::string& device, rte_mempool* pool) noexcept
-try {
-    if (!pool || rte_mempool_full(pool) != 0) {
-        rte_mempool_free(pool);
-        return;
-    }
-    detail::log_or_lose(log_level::warning, [&] {
-        return fmt::format(
-            "weftio: device {} is closed, and somebody still holds {} mbufs of pool {}; it is kept until they "
-            "come back",
-            device, rte_mempool_in_use_count(pool), pool->name);
-    });
-    leftover_place place;
-    place.push_back(std::make_unique<lent_pool>(pool));
-    leave_behind(std::move(place));
-} catch (const std::bad_alloc&) { // then nobody frees it
-}
-
 } // namespace
 
-dpdk_port::dpdk_port(std::string_view spec, const port_spec& parsed, const port_options& options)
+dpdk_port::dpdk_port(std::string_view spec, const port_spec& parsed, const port_options& options, slot_lender& lender)
+    : pools_(lender)
 {
     detail::forget_driver_words();
     for (const port_candidate& candidate : parsed.candidates) {
@@ -301,7 +182,11 @@ void dpdk_port::configure(std::string_view spec, const port_options& options)
         most_mtu_ = std::min(most_mtu_, ring_frame_bytes_ - ring_header_bytes - tagged_header_bytes - 1);
     require_queues(spec, info, queue_count_);
     find_reach(info);
-    make_pools(spec, info);
+    if (!pools_.make(driver_, {.socket = rte_eth_dev_socket_id(id_),
+                               .queues = queue_count_,
+                               .frame_bytes = ring_frame_bytes_,
+                               .on_bus = dma_ != nullptr}))
+        fail(spec, "making the packet pools", -rte_errno);
 
     rte_eth_conf configuration{};
     configuration.rxmode.offloads = info.rx_offload_capa & (RTE_ETH_RX_OFFLOAD_CHECKSUM | RTE_ETH_RX_OFFLOAD_TIMESTAMP |
@@ -350,34 +235,13 @@ void dpdk_port::find_reach(const rte_eth_dev_info& info) noexcept
 void dpdk_port::wait_for_copies() const noexcept
 {
     const auto end = std::chrono::steady_clock::now() + (lends_ ? 1000ms : 100ms);
-    while (dma_ && copies_ && rte_mempool_full(copies_) == 0 && std::chrono::steady_clock::now() < end) {
+    while (dma_ && pools_.copies() && rte_mempool_full(pools_.copies()) == 0 &&
+           std::chrono::steady_clock::now() < end) {
         for (std::uint16_t queue = 0; queue < queue_count_; ++queue)
             if (rte_eth_tx_done_cleanup(id_, queue, 0) == -ENOTSUP)
                 rte_eth_tx_burst(id_, queue, nullptr, 0);
         std::this_thread::sleep_for(1ms);
     }
-}
-
-void dpdk_port::make_pools(std::string_view spec, const rte_eth_dev_info& info)
-{
-    const int socket = rte_eth_dev_socket_id(id_);
-    const bool lends = rx_pool::suits(info.driver_name);
-    const auto room = static_cast<std::uint16_t>(std::max<std::uint32_t>(RTE_MBUF_DEFAULT_DATAROOM, ring_frame_bytes_));
-    const unsigned few = room > RTE_MBUF_DEFAULT_DATAROOM ? long_mbufs : few_mbufs;
-    const unsigned mbufs = of_all(lends ? few : pool_mbufs, queue_count_);
-    const unsigned number = next_pool_number();
-    const std::string name = fmt::format("weftio_rx_{}", number);
-    pool_ = driver_ == "net_af_xdp"
-                ? make_paged_pool(name, mbufs, socket)
-                : rte_pktmbuf_pool_create(name.c_str(), mbufs, pool_cache, 0,
-                                          static_cast<std::uint16_t>(RTE_PKTMBUF_HEADROOM + room), socket);
-    copies_ = rte_pktmbuf_pool_create(fmt::format("weftio_copy_{}", number).c_str(),
-                                      of_all(dma_ ? nic_copy_mbufs : copy_mbufs, queue_count_), 0, 0,
-                                      copy_bytes + RTE_PKTMBUF_HEADROOM, socket);
-    if (!pool_ || !copies_)
-        fail(spec, "making the packet pools", -rte_errno);
-    for (std::uint16_t queue = 0; lends && queue < queue_count_; ++queue)
-        lending_pools_.push_back(std::make_unique<rx_pool>(fmt::format("{}_{}", number, queue), pool_, room));
 }
 
 void dpdk_port::make_queues(std::string_view spec)
@@ -400,7 +264,7 @@ void dpdk_port::make_queues(std::string_view spec)
 /// on in its fill ring where it was, and the kernel begins at the start.
 int dpdk_port::make_receive_queue(std::uint16_t queue, std::uint16_t entries)
 {
-    rte_mempool* pool = lending_pools_.empty() ? pool_ : lending_pools_[queue]->mempool();
+    rte_mempool* pool = pools_.received(queue);
     auto make = [&] {
         return rte_eth_rx_queue_setup(id_, queue, entries, static_cast<unsigned>(SOCKET_ID_ANY), nullptr, pool);
     };
@@ -446,21 +310,17 @@ void dpdk_port::take_down() noexcept
         else if (rte_eth_dev_get_port_by_name(device_.c_str(), &other) != 0) // its name is nobody else's
             nic::remove_device(bus_, device_);                               // what rte_eth_dev_close() has left
         if (!removed || rte_eth_dev_get_port_by_name(device_.c_str(), &other) != 0)
-            for_each_ring_of(device_, rte_ring_free);
+            free_rings_of(device_);
         if (const rte_device* device = std::exchange(dma_, nullptr)) // which is there no more
             forget_device(*device);
         close_descriptors(std::exchange(xdp_objects_, {}));
     }
-    lending_pools_.clear();
-    if (driver_ == "net_af_xdp") // closed without giving back what lay in its rings, and nobody else has any
-        rte_mempool_free(std::exchange(pool_, nullptr));
-    let_go(device_, std::exchange(pool_, nullptr));
-    let_go(device_, std::exchange(copies_, nullptr));
+    pools_.let_go(device_);
 }
 
 void dpdk_port::remove_device() noexcept
 {
-    for_each_ring_of(device_, empty);
+    empty_rings_of(device_);
     if (const rte_device* device = std::exchange(dma_, nullptr)) {
         rte_eth_dev_close(id_); // from here on it reads and writes nothing
         forget_device(*device);
@@ -508,7 +368,7 @@ std::uint64_t dpdk_port::tx_dropped() const noexcept
     return driver_ == "net_tap" ? 0 : interface_->tx_dropped(); // what a tap interface sends is what the port receives
 }
 
-std::vector<engine_supplies::port_queue> dpdk_port::queues() const
+std::vector<wire> dpdk_port::wires() const
 {
     std::uint16_t mtu = 0;
     if (int result = rte_eth_dev_get_mtu(id_, &mtu); result != 0) // without it no frame is known to be too long
@@ -518,19 +378,19 @@ std::vector<engine_supplies::port_queue> dpdk_port::queues() const
                    .mtu = mtu_behind(*interface_, mtu, most_mtu_),
                    .most_mtu = most_mtu_,
                    .file = file_.get(),
-                   .copies = copies_,
+                   .copies = pools_.copies(),
                    .bounces = !dma_ && lends_,
                    .empty_bursts = dma_ && driver_ == looks_in_bursts,
                    .timestamp_offset = -1,
                    .timestamp_flag = 0};
     if (sends_on_time_)
         rte_mbuf_dyn_tx_timestamp_register(&wire.timestamp_offset, &wire.timestamp_flag);
-    std::vector<engine_supplies::port_queue> queues;
+    std::vector<nic::wire> wires;
     for (; wire.queue < queue_count_; ++wire.queue) {
         wire.ring_socket = wire.queue < packet_sockets_.size() ? packet_sockets_[wire.queue].descriptor : -1;
-        queues.push_back({wire, lending_pools_.empty() ? nullptr : lending_pools_[wire.queue].get()});
+        wires.push_back(wire);
     }
-    return queues;
+    return wires;
 }
 
 std::uint32_t dpdk_port::cut_bytes() const noexcept

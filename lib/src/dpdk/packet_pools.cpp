@@ -1,0 +1,137 @@
+#include "dpdk/packet_pools.hpp"
+
+#include <fmt/format.h>
+#include <rte_errno.h>
+#include <rte_mbuf.h>
+#include <rte_mbuf_pool_ops.h>
+#include <rte_mempool.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <memory>
+#include <new>
+#include <utility>
+
+#include "core/log.hpp"
+#include "dpdk/left_behind.hpp"
+
+namespace weftio::nic {
+
+namespace {
+
+constexpr unsigned pool_mbufs = 8191; // 2^n - 1 suits the ring below; 18 MiB, or without hugepages, a page each, 32
+constexpr unsigned few_mbufs = 2047;  // for drivers that hold none between two bursts
+constexpr unsigned long_mbufs = 511;  // the same, for frames of up to 16 KiB
+constexpr unsigned pool_cache = 256;
+constexpr unsigned copy_mbufs = 511; // frames that cannot be sent from where they lie
+// A NIC's driver may keep as many sent mbufs as its ring has entries: there must be more copies.
+constexpr unsigned nic_copy_mbufs = 1023;
+constexpr const char* counts_buffers = "net_af_xdp";
+
+/// For names of pools, which outlive the number of a port that is removed.
+unsigned next_pool_number()
+{
+    static std::atomic<unsigned> last{0};
+    unsigned number = 0;
+    do
+        number = last.fetch_add(1);
+    while (rte_mempool_lookup(fmt::format("weftio_rx_{}", number).c_str())); // another copy of this library has it
+    return number;
+}
+
+/// A pool for AF_XDP: an object is a page, all told. Linux lets such a socket fill only as many different buffers as
+/// its memory has pages, and then nothing arrives any more (seen on 6.18 with DPDK 22.11). nullptr, and rte_errno,
+/// without memory.
+rte_mempool* make_paged_pool(const std::string& name, unsigned mbufs, int socket)
+{
+    const unsigned object_bytes = static_cast<unsigned>(sysconf(_SC_PAGESIZE)) - RTE_CACHE_LINE_SIZE;
+    rte_mempool* pool = rte_mempool_create_empty(name.c_str(), mbufs, object_bytes, pool_cache,
+                                                 sizeof(rte_pktmbuf_pool_private), socket, RTE_MEMPOOL_F_NO_SPREAD);
+    if (!pool)
+        return nullptr;
+    rte_pktmbuf_pool_private room{};
+    room.mbuf_data_room_size =
+        static_cast<std::uint16_t>(std::min<std::size_t>(object_bytes - sizeof(rte_mbuf), UINT16_MAX));
+    rte_pktmbuf_pool_init(pool, &room);
+    if (rte_mempool_set_ops_byname(pool, rte_mbuf_best_mempool_ops(), nullptr) != 0 ||
+        rte_mempool_populate_default(pool) < 0) {
+        rte_mempool_free(pool);
+        return nullptr;
+    }
+    rte_mempool_obj_iter(pool, rte_pktmbuf_init, nullptr);
+    return pool;
+}
+
+/// Of pools for one queue, so many mbufs each, a pool for all: 2^n - 1 suits its ring, and these are.
+unsigned of_all(unsigned mbufs_each, unsigned queues)
+{
+    return (mbufs_each + 1) * std::bit_ceil(queues) - 1;
+}
+
+/// A pool of a port that has closed, some of whose mbufs somebody holds.
+class lent_pool final : public leftover {
+ public:
+    explicit lent_pool(rte_mempool* pool) noexcept : pool_(pool) {}
+    ~lent_pool() override { rte_mempool_free(pool_); }
+    bool returned() const noexcept override { return rte_mempool_full(pool_) != 0; }
+
+ private:
+    rte_mempool* pool_;
+};
+
+void free_or_leave(const std::string& device, rte_mempool* pool) noexcept
+try {
+    if (!pool || rte_mempool_full(pool) != 0) {
+        rte_mempool_free(pool);
+        return;
+    }
+    detail::log_or_lose(log_level::warning, [&] {
+        return fmt::format(
+            "weftio: device {} is closed, and somebody still holds {} mbufs of pool {}; it is kept until they "
+            "come back",
+            device, rte_mempool_in_use_count(pool), pool->name);
+    });
+    leftover_place place;
+    place.push_back(std::make_unique<lent_pool>(pool));
+    leave_behind(std::move(place));
+} catch (const std::bad_alloc&) { // then nobody frees it
+}
+
+} // namespace
+
+bool packet_pools::make(const std::string& driver, const need& need)
+{
+    driver_ = driver;
+    const bool lends = lender_.suits(driver);
+    const auto room = static_cast<std::uint16_t>(std::max<std::uint32_t>(RTE_MBUF_DEFAULT_DATAROOM, need.frame_bytes));
+    const unsigned few = room > RTE_MBUF_DEFAULT_DATAROOM ? long_mbufs : few_mbufs;
+    const unsigned mbufs = of_all(lends ? few : pool_mbufs, need.queues);
+    const unsigned number = next_pool_number();
+    const std::string name = fmt::format("weftio_rx_{}", number);
+    own_ = driver == counts_buffers
+               ? make_paged_pool(name, mbufs, need.socket)
+               : rte_pktmbuf_pool_create(name.c_str(), mbufs, pool_cache, 0,
+                                         static_cast<std::uint16_t>(RTE_PKTMBUF_HEADROOM + room), need.socket);
+    copies_ = rte_pktmbuf_pool_create(fmt::format("weftio_copy_{}", number).c_str(),
+                                      of_all(need.on_bus ? nic_copy_mbufs : copy_mbufs, need.queues), 0, 0,
+                                      copy_bytes + RTE_PKTMBUF_HEADROOM, need.socket);
+    if (!own_ || !copies_)
+        return false;
+    for (unsigned queue = 0; lends && queue < need.queues; ++queue)
+        lent_.push_back(lender_.lend(queue, fmt::format("{}_{}", number, queue), own_, room));
+    return true;
+}
+
+void packet_pools::let_go(const std::string& device) noexcept
+{
+    lent_.clear();
+    lender_.end();
+    if (driver_ == counts_buffers) // closed without giving back what lay in its rings, and nobody else has any
+        rte_mempool_free(std::exchange(own_, nullptr));
+    free_or_leave(device, std::exchange(own_, nullptr));
+    free_or_leave(device, std::exchange(copies_, nullptr));
+}
+
+} // namespace weftio::nic
