@@ -2,8 +2,8 @@
 // runs it beside testpmd.
 //
 //   ./forward_bench                                        net_null, 64 bytes, inline: one core does all
-//   ./forward_bench --port net_null0,size=64,copy=1 --do check    every byte written by the driver and read by the
-//   kernel ./forward_bench --port iface:eth0 --do receive --mode thread --cores 0,1
+//   ./forward_bench --port net_null0,size=64,copy=1 --do check    the driver writes, and the kernel reads, every byte
+//   ./forward_bench --port iface:eth0 --do receive --mode thread --cores 0,1
 #include <fmt/format.h>
 #include <sys/resource.h>
 

@@ -1,21 +1,29 @@
-// What a bad queue costs its neighbor: the rate of a well-behaved send queue alone, and next to one that gets nothing
-// but bad entries, each an error and a reset, as fast as the host can. Both in the same run, in turn.
+// What other queues of an engine cost their neighbor: the rate of a well-behaved send queue alone, and next to queues of
+// several kinds: one that gets nothing but bad entries, each an error and a reset, as fast as the host can; eight that
+// wait for a deadline with as many checksummed frames as they hold; eight that keep a deadline each 80 us, and each
+// 8 us; 4,096 with nothing to do. All in the same run, in turn.
 //
-//   ./neighbor_bench                               7 rounds of half a second each way, engine on core 0, kernels on
-//   core 1 ./neighbor_bench --mode inline --rounds 15     the good kernel runs the engine itself, on core 0
+//   ./neighbor_bench                               7 rounds of half a second each way, engine on core 0, kernels on 1
+//   ./neighbor_bench --mode inline --rounds 15     the good kernel runs the engine itself, on core 0
 //
-// The core of the bad queue's thread computes while the good one is alone, too: cores of one chip slow each other down,
-// and threads of one core, and that is no queue's doing.
+// The core of the other thread computes while the good one is alone, too: cores of one chip slow each other down, and
+// threads of one core, and that is no queue's doing.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <cstdio>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -33,6 +41,7 @@ constexpr std::uint64_t patience_ns = 1'000'000'000;
 struct options {
     std::string mode = "thread";
     std::vector<int> cores{0, 1}; ///< of the engine (inline: and the good kernel), of the kernels
+    std::string only;             ///< rows whose name contains this
     unsigned rounds = 7;
     double seconds = 0.5;
 };
@@ -91,34 +100,57 @@ class good_kernel {
     std::uint64_t enqueued_ = 0;
 };
 
-/// A thread whose queue gets bad entries only, and is reset after each, from construction to destruction.
-class bad_neighbor {
+/// A thread that does one thing again and again, from construction to destruction. Doorbells are rung by hand: in inline
+/// mode a push would run the engine, which is the good kernel's.
+class neighbor {
  public:
-    bad_neighbor(const port& port, const device& device, int core) : queue_(port, device, {.entries = 64})
+    neighbor() = default;
+    neighbor(const neighbor&) = delete;
+    neighbor& operator=(const neighbor&) = delete;
+    virtual ~neighbor() = default;
+
+    void start(int core)
     {
         thread_ = std::thread([this, core] {
             bench::stay_on(core);
-            while (!ending_.load())
-                fail_once();
+            while (!ending_.load(std::memory_order_relaxed))
+                step();
         });
     }
-    bad_neighbor(const bad_neighbor&) = delete;
-    bad_neighbor& operator=(const bad_neighbor&) = delete;
-    ~bad_neighbor() { end(); }
-
-    /// How often it has failed and was reset.
-    std::uint64_t end()
+    void end()
     {
         ending_ = true;
         if (thread_.joinable())
             thread_.join();
-        return resets_;
     }
 
+ protected:
+    virtual void step() = 0;
+    bool ends() const { return ending_.load(std::memory_order_relaxed); }
+
  private:
-    /// A full ring of entries with a key that nobody has given out. The doorbell is rung by hand: in inline mode a push
-    /// would run the engine, which is the good kernel's.
-    void fail_once()
+    std::atomic<bool> ending_{false};
+    std::thread thread_;
+};
+
+/// Has nothing to do with the port and keeps its core busy, as all the others do.
+class stranger : public neighbor {
+ protected:
+    void step() override { benchmark::DoNotOptimize(++steps_); }
+
+ private:
+    unsigned steps_ = 0;
+};
+
+/// Gets bad entries only, and is reset after each.
+class bad : public neighbor {
+ public:
+    bad(const port& port, const device& device) : queue_(port, device, {.entries = 64}) {}
+    ~bad() override { end(); }
+
+ protected:
+    /// A full ring of entries with a key that nobody has given out.
+    void step() override
     {
         weftio_dev_eth_txq* txq = queue_.handle();
         const weftio_dev_buf nowhere{reinterpret_cast<weftio_u8*>(64), frame_bytes, weftio_swap32(0x00dead00)};
@@ -126,39 +158,75 @@ class bad_neighbor {
             weftio_dev_eth_txq_send_enqueue_weak(txq, nowhere, frame_bytes, at, WEFTIO_DEV_SEND_NONE);
         weftio_dev_eth_txq_commit_weak(txq, 64);
         weftio_dev_send_doorbell(&txq->ring);
-        for (std::uint32_t attempt = 0; weftio_dev_eth_txq_status(txq) == WEFTIO_DEV_OK && !ending_.load(); ++attempt)
+        for (std::uint32_t attempt = 0; weftio_dev_eth_txq_status(txq) == WEFTIO_DEV_OK && !ends(); ++attempt)
             weftio_relax(attempt);
         queue_.reset();
-        ++resets_;
-    }
-
-    eth_txq queue_;
-    std::atomic<bool> ending_{false};
-    std::uint64_t resets_ = 0;
-    std::thread thread_;
-};
-
-/// A thread that has nothing to do with the port and keeps its core busy, from construction to destruction.
-class stranger {
- public:
-    explicit stranger(int core)
-        : thread_([this, core] {
-              bench::stay_on(core);
-              for (unsigned turns = 0; !ending_.load(std::memory_order_relaxed); ++turns)
-                  benchmark::DoNotOptimize(turns);
-          })
-    {}
-    stranger(const stranger&) = delete;
-    stranger& operator=(const stranger&) = delete;
-    ~stranger()
-    {
-        ending_ = true;
-        thread_.join();
     }
 
  private:
-    std::atomic<bool> ending_{false};
-    std::thread thread_;
+    eth_txq queue_;
+};
+
+/// Queues that send one frame, or a burst, at each of their deadlines, which lie an interval apart.
+class paced : public neighbor {
+ public:
+    paced(const port& port, const device& device, std::uint64_t interval_ns, std::uint32_t frames, std::uint32_t bytes,
+          std::uint32_t flags)
+        : frames_(port, device, {.count = 1, .buffer_bytes = bytes}), interval_ns_(interval_ns), count_(frames),
+          bytes_(bytes), flags_(flags)
+    {
+        for (auto& queue : queues_)
+            queue.emplace(port, device, eth_txq_options{.entries = 1024});
+    }
+    ~paced() override { end(); }
+
+ protected:
+    void step() override
+    {
+        for (std::size_t each = 0; each < queues_.size(); ++each)
+            refill(queues_[each]->handle(), next_ns_[each]);
+    }
+
+ private:
+    void refill(weftio_dev_eth_txq* txq, std::uint64_t& next_ns)
+    {
+        constexpr std::uint64_t ahead_ns = 1'000'000'000;
+        const std::uint64_t now_ns = weftio::utc_now_ns();
+        if (next_ns < now_ns)
+            next_ns = now_ns + interval_ns_;
+        unsigned batch = 0;
+        for (; batch < 64 && next_ns < now_ns + ahead_ns + interval_ns_ &&
+               weftio_dev_send_room(&txq->ring, count_ + 1) > count_;
+             ++batch, next_ns += interval_ns_) {
+            weftio_dev_eth_txq_wait_time_enqueue_strong(txq, eth_txq::timestamp(next_ns), WEFTIO_DEV_SEND_NONE);
+            for (std::uint32_t frame = 0; frame < count_; ++frame)
+                weftio_dev_eth_txq_send_enqueue_strong(txq, weftio_dev_buf_get(frames_.handle(), 0), bytes_, flags_);
+        }
+        if (batch == 0)
+            return;
+        weftio_dev_eth_txq_commit_strong(txq);
+        weftio_dev_send_doorbell(&txq->ring);
+    }
+
+    buf_arr frames_;
+    std::array<std::optional<eth_txq>, 8> queues_;
+    std::array<std::uint64_t, 8> next_ns_{};
+    std::uint64_t interval_ns_;
+    std::uint32_t count_, bytes_, flags_;
+};
+
+/// Thousands of queues with nothing to do.
+class idle : public stranger {
+ public:
+    idle(const port& port, const device& device)
+    {
+        for (int queue = 0; queue < 4096; ++queue)
+            queues_.emplace_back(port, device, eth_txq_options{.entries = 64});
+    }
+    ~idle() override { end(); }
+
+ private:
+    std::deque<eth_txq> queues_;
 };
 
 struct figures {
@@ -169,11 +237,55 @@ struct figures {
         std::sort(rates.begin(), rates.end());
         return rates[static_cast<std::size_t>(of * static_cast<double>(rates.size() - 1) + 0.5)];
     }
-    void print(const char* name)
-    {
-        fmt::print("{:<14} {:8.3f} {:8.3f} {:8.3f}\n", name, quantile(0.5) / 1e6, quantile(0) / 1e6, quantile(1) / 1e6);
-    }
 };
+
+struct row {
+    const char* name;
+    std::function<std::unique_ptr<neighbor>(const port&, const device&)> make;
+};
+
+const std::vector<row>& rows()
+{
+    static const std::vector<row> all{
+        {"bad entries", [](auto& port, auto& device) { return std::make_unique<bad>(port, device); }},
+        {"8 waiting",
+         [](auto& port, auto& device) {
+             return std::make_unique<paced>(port, device, 1'000'000'000, 64, 1000, WEFTIO_DEV_SEND_L3_CHECKSUM);
+         }},
+        {"8 at 80 us",
+         [](auto& port, auto& device) {
+             return std::make_unique<paced>(port, device, 80'000, 1, frame_bytes, WEFTIO_DEV_SEND_NONE);
+         }},
+        {"8 at 8 us",
+         [](auto& port, auto& device) {
+             return std::make_unique<paced>(port, device, 8'000, 1, frame_bytes, WEFTIO_DEV_SEND_NONE);
+         }},
+        {"4096 idle", [](auto& port, auto& device) { return std::make_unique<idle>(port, device); }},
+    };
+    return all;
+}
+
+/// One row: the good queue beside a stranger and beside the neighbor, in turn. The core is shared either way.
+void measure(const options& wanted, const port& port, const device& cpu, good_kernel& good, const row& row)
+{
+    figures alone, beside, kept;
+    for (unsigned round = 0; round < wanted.rounds; ++round) {
+        {
+            stranger other;
+            other.start(wanted.cores[1]);
+            alone.rates.push_back(good.run(wanted.seconds));
+            other.end();
+        }
+        const auto other = row.make(port, cpu);
+        other->start(wanted.cores[1]);
+        good.run(0.1); // what is on its way first, and until idle queues sleep
+        beside.rates.push_back(good.run(wanted.seconds));
+        other->end();
+        kept.rates.push_back(beside.rates.back() / alone.rates.back());
+    }
+    fmt::print("{:<12} {:10.3f} {:10.3f} {:8.3f} {:8.3f} {:8.3f}\n", row.name, alone.quantile(0.5) / 1e6,
+               beside.quantile(0.5) / 1e6, kept.quantile(0.5), kept.quantile(0), kept.quantile(1));
+}
 
 int measure(const options& wanted)
 {
@@ -184,24 +296,14 @@ int measure(const options& wanted)
                                                  .core = has_thread ? wanted.cores[0] : -1});
     device cpu = device::open("cpu");
     good_kernel good(port, cpu);
-    figures alone, beside;
-    std::uint64_t resets = 0;
     good.run(wanted.seconds);
-    for (unsigned round = 0; round < wanted.rounds; ++round) {
-        {
-            stranger other(wanted.cores[1]); // the core is shared either way
-            alone.rates.push_back(good.run(wanted.seconds));
-        }
-        bad_neighbor bad(port, cpu, wanted.cores[1]);
-        beside.rates.push_back(good.run(wanted.seconds));
-        resets += bad.end();
-    }
-    fmt::print("{} rounds of {} s, {}; Mpps: median, least, most\n", wanted.rounds, wanted.seconds, wanted.mode);
-    alone.print("alone");
-    beside.print("next to bad");
-    fmt::print("ratio {:.3f}, {} lost, {:.0f} errors and resets a second beside it\n",
-               beside.quantile(0.5) / alone.quantile(0.5), good.lost(),
-               static_cast<double>(resets) / (wanted.seconds * wanted.rounds));
+    fmt::print("{} rounds of {} s, {}; Mpps, and the share that is kept: median, least, most\n", wanted.rounds,
+               wanted.seconds, wanted.mode);
+    fmt::print("{:<12} {:>10} {:>10} {:>8} {:>8} {:>8}\n", "beside", "alone", "beside", "kept", "least", "most");
+    for (const row& row : rows())
+        if (std::string_view(row.name).find(wanted.only) != std::string_view::npos)
+            measure(wanted, port, cpu, good, row);
+    fmt::print("{} lost\n", good.lost());
     return good.lost() == 0 ? 0 : 1;
 }
 
@@ -210,7 +312,7 @@ int measure(const options& wanted)
 int main(int argc, char** argv)
 {
     options wanted;
-    CLI::App app("What a queue that gets nothing but bad entries costs its neighbor");
+    CLI::App app("What other queues of an engine cost their neighbor");
     app.add_option("--mode", wanted.mode, "who runs the engine")
         ->check(CLI::IsMember({"thread", "inline"}))
         ->capture_default_str();
@@ -218,6 +320,7 @@ int main(int argc, char** argv)
         ->delimiter(',')
         ->expected(2)
         ->capture_default_str();
+    app.add_option("--only", wanted.only, "rows whose name contains this");
     app.add_option("--rounds", wanted.rounds)->check(CLI::Range(5, 1000))->capture_default_str();
     app.add_option("--seconds", wanted.seconds, "each way, each round")
         ->check(CLI::PositiveNumber)

@@ -1,8 +1,8 @@
 // How well sends keep their time: a kernel schedules one frame an interval, and every stage says how late each frame
 // was.
 //
-//   ./pacing_bench          50,000 frames 100 us apart on a veth pair of its own (needs root), then tcpreplay by the
-//   same plan ./pacing_bench --port iface:v0 --far v1 --interval 10000 --count 100000 --json out.json
+//   ./pacing_bench          50,000 frames 100 us apart on a veth pair of its own (needs root), then tcpreplay too
+//   ./pacing_bench --port iface:v0 --far v1 --interval 10000 --count 100000 --json out.json
 #include <fmt/format.h>
 #include <unistd.h>
 

@@ -86,7 +86,7 @@ TEST_F(IdleQueues, AreHeardAtOnceWhenPushedInInlineMode)
     }
 }
 
-TEST_F(IdleQueues, StayAwakeBehindAWait)
+TEST_F(IdleQueues, KeepTheirDeadlinesInTheirSleep)
 {
     const std::uint64_t deadline_ns = utc_now_ns() + 20'000'000;
     weftio_dev_eth_txq* txq = queues_[5].handle();
@@ -99,6 +99,19 @@ TEST_F(IdleQueues, StayAwakeBehindAWait)
         continue;
     port_.get().turn();
     EXPECT_EQ(port_.take(), numbered_run(5, 1));
+}
+
+TEST_F(IdleQueues, AreHeardInTheirSleepBehindAWait)
+{
+    const std::uint64_t deadline_ns = utc_now_ns() + 2'000'000'000;
+    weftio_dev_eth_txq* txq = queues_[5].handle();
+    weftio_dev_eth_txq_wait_time_enqueue_strong(txq, eth_txq::timestamp(deadline_ns), WEFTIO_DEV_SEND_NONE);
+    weftio_dev_eth_txq_commit_strong(txq);
+    weftio_dev_eth_txq_push(txq);
+    fall_asleep();
+    ring(queues_[5], 5);
+    EXPECT_TRUE(look_at_all().empty());
+    EXPECT_GT(port_.get().backend().sender().queue(queues_[5].number()).prepared(), 0u);
 }
 
 TEST_F(IdleQueues, ComeAndGoInTheirSleep)

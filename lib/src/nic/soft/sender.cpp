@@ -1,10 +1,12 @@
 #include "nic/soft/sender.hpp"
 
 #include <rte_ethdev.h>
+#include <rte_pause.h>
 
 #include <algorithm>
 #include <utility>
 
+#include "core/clock.hpp"
 #include "dpdk/capture_writer.hpp"
 
 namespace weftio::nic {
@@ -12,6 +14,8 @@ namespace weftio::nic {
 unsigned sender::turn(std::uint32_t most, bool busy)
 {
     look_at_doorbells(busy ? looks_of_a_busy_turn : looks_of_an_idle_turn);
+    wake_after_removals();
+    keep_deadlines(busy);
     unsigned moved = 0;
     bool waits_for_driver = false;
     for (std::size_t at = awake_.size(); at-- > 0;) {
@@ -20,8 +24,8 @@ unsigned sender::turn(std::uint32_t most, bool busy)
         unsigned of_this = queue.turn(place.paused ? 0 : most);
         moved += of_this;
         waits_for_driver = waits_for_driver || queue.waits_for_driver();
-        awake_[at].idle_turns = of_this == 0 && queue.idle() ? awake_[at].idle_turns + 1 : 0;
-        if (awake_[at].idle_turns == turns_awake)
+        deadlines_.set(awake_[at].number, queue.deadline_ns());
+        if (rests(awake_[at], of_this))
             lay_down(at);
     }
     if (wire_.file && wire_.file->failure() != 0)
@@ -31,6 +35,50 @@ unsigned sender::turn(std::uint32_t most, bool busy)
     if (moved == 0 && waits_for_driver)
         ask_driver();
     return moved;
+}
+
+/// Queues whose deadline has come have a turn now, the earliest first. Close to one it is waited for on the spot, so
+/// that nothing comes in between.
+void sender::keep_deadlines(bool busy) noexcept
+{
+    if (deadlines_.empty())
+        return;
+    auto& clock = detail::utc_clock::instance();
+    std::uint64_t now_ns = clock.stamp_ns(); // a little early: nothing goes before its time
+    spin_.turn_began(now_ns);
+    if (now_ns < deadlines_.first_ns() && spin_.begins(deadlines_.first_ns(), now_ns, busy)) {
+        for (; now_ns < deadlines_.first_ns(); now_ns = clock.now_ns())
+            rte_pause();
+        spin_.ended(now_ns);
+    }
+    const std::size_t before = awake_.size();
+    while (!deadlines_.empty() && deadlines_.first_ns() <= now_ns) {
+        const std::uint32_t number = deadlines_.first_queue();
+        deadlines_.set(number, 0);
+        queue(number).let_go();
+        wake(number);
+    }
+    // Turns begin with the last one of awake_.
+    std::reverse(awake_.begin() + static_cast<std::ptrdiff_t>(before), awake_.end());
+}
+
+/// What lies ready behind a wait may lie in memory whose key has gone.
+void sender::wake_after_removals() noexcept
+{
+    if (removals_ == keys_.removals())
+        return;
+    removals_ = keys_.removals();
+    for (std::uint32_t number = 1; number <= queues(); ++number)
+        if (places_[number - 1].asleep != nowhere && queue(number).deadline_ns() != 0)
+            wake(number);
+}
+
+/// Whether a queue that has had its turn needs no more of them before its doorbell is rung, or its deadline comes.
+bool sender::rests(awake& each, unsigned moved) noexcept
+{
+    const tx_queue& queue = *places_[each.number - 1].queue;
+    each.idle_turns = moved == 0 && queue.idle() ? each.idle_turns + 1 : 0;
+    return each.idle_turns == turns_awake || queue.only_waits();
 }
 
 unsigned sender::turn_without_link(bool given_up)
@@ -105,16 +153,6 @@ void sender::lay_down(std::size_t at) noexcept
     asleep_.push_back({place.queue->ring().doorbell, place.queue->doorbell_seen(), number});
 }
 
-std::uint64_t sender::deadline_ns() const noexcept
-{
-    std::uint64_t earliest = 0;
-    for (const awake& each : awake_)
-        if (std::uint64_t deadline = places_[each.number - 1].queue->deadline_ns();
-            deadline != 0 && (earliest == 0 || deadline < earliest))
-            earliest = deadline;
-    return earliest;
-}
-
 void sender::add(std::uint32_t number, tx_ring ring)
 {
     reserve(number);
@@ -134,6 +172,7 @@ void sender::take_up(std::uint32_t number, std::unique_ptr<tx_queue> queue) noex
 std::unique_ptr<tx_queue> sender::give_up(std::uint32_t number) noexcept
 {
     wake(number);
+    deadlines_.set(number, 0);
     std::erase_if(awake_, [&](const awake& each) { return each.number == number; });
     return std::move(places_[number - 1].queue);
 }
@@ -144,6 +183,7 @@ void sender::reserve(std::uint32_t number)
         places_.resize(number);
     awake_.reserve(places_.size()); // a queue that wakes or sleeps allocates nothing
     asleep_.reserve(places_.size());
+    deadlines_.reserve(queues());
 }
 
 void sender::lose_port()
@@ -157,6 +197,7 @@ void sender::lose_port()
 void sender::restart(std::uint32_t number, const tx_ring& ring) noexcept
 {
     wake(number);
+    deadlines_.set(number, 0);
     queue(number).restart(ring);
 }
 

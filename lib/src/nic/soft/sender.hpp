@@ -5,8 +5,10 @@
 #include <memory>
 #include <vector>
 
+#include "nic/soft/deadlines.hpp"
 #include "nic/soft/key_table.hpp"
 #include "nic/soft/send_headers.hpp"
+#include "nic/soft/spin.hpp"
 #include "nic/soft/tx_queue.hpp"
 
 namespace weftio::nic {
@@ -34,7 +36,7 @@ class sender {
     /// Sees to it that the next turn is one of this queue too, if there is such a queue.
     void wake(std::uint32_t number) noexcept;
     /// The earliest deadline that holds a queue; 0 when none does.
-    std::uint64_t deadline_ns() const noexcept;
+    std::uint64_t deadline_ns() const noexcept { return deadlines_.empty() ? 0 : deadlines_.first_ns(); }
 
     /// Takes up a queue, whose number is not in use and at least 1. The ring's memory must stay until remove(). Throws
     /// weftio::error errc::out_of_memory.
@@ -84,7 +86,7 @@ class sender {
         std::uint32_t number;
         std::uint32_t idle_turns;
     };
-    /// All that has to be looked at of a queue with nothing to do.
+    /// All that has to be looked at of a queue with nothing to do, or nothing before its deadline.
     struct asleep {
         const std::uint64_t* doorbell;
         std::uint64_t seen;
@@ -94,6 +96,9 @@ class sender {
     void refuse(refusal reason, std::uint32_t detail);
     void collect(std::uint32_t number);
     void ask_driver() const noexcept;
+    void keep_deadlines(bool busy) noexcept;
+    void wake_after_removals() noexcept;
+    bool rests(awake& each, unsigned moved) noexcept;
     void look_at_doorbells(std::size_t most) noexcept;
     void lay_down(std::size_t awake) noexcept;
 
@@ -104,6 +109,9 @@ class sender {
     std::vector<awake> awake_;
     std::vector<asleep> asleep_;
     std::size_t looked_ = 0; ///< at this one of asleep_ last
+    deadlines deadlines_;
+    spin spin_;
+    std::uint64_t removals_ = 0; ///< of keys, when queues behind a wait last had a turn for them
     bool port_lost_ = false;
 };
 

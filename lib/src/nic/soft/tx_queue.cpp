@@ -2,7 +2,6 @@
 
 #include <rte_ethdev.h>
 #include <rte_mbuf_dyn.h>
-#include <rte_pause.h>
 
 #include <algorithm>
 #include <cstring>
@@ -20,9 +19,6 @@ namespace weftio::nic {
 namespace {
 
 constexpr std::uint32_t shortest_frame = 60; ///< without FCS: the NIC pads
-/// Closer to a deadline than this the engine waits on the spot, and closer than two of its turns, if those are not too
-/// long.
-constexpr std::uint64_t shortest_spin_ns = 2000, longest_spin_ns = 20000;
 
 bool asks_for_checksums(const entry& entry)
 {
@@ -79,7 +75,10 @@ unsigned tx_queue::execute(std::uint32_t most)
             break;
         most -= std::max(plain, 1u);
     }
-    hand_over();
+    if (pacing_.holding())
+        prepare();
+    else
+        hand_over();
     return next_ - before;
 }
 
@@ -118,22 +117,12 @@ std::uint32_t tx_queue::execute_plain(std::uint32_t most)
     return done;
 }
 
-/// Whether a wait holds the queue. Close to the deadline it is waited for on the spot, so that nothing comes in
-/// between.
+/// Whether a wait holds the queue.
 bool tx_queue::held()
 {
-    if (!pacing_.holding())
-        return false;
-    auto& clock = detail::utc_clock::instance();
-    std::uint64_t now_ns = clock.now_ns(), turn_ns = now_ns - std::exchange(looked_ns_, now_ns);
-    if (now_ns + std::clamp(2 * turn_ns, shortest_spin_ns, longest_spin_ns) < pacing_.deadline_ns())
-        return true;
-    while (now_ns < pacing_.deadline_ns()) {
-        rte_pause();
-        now_ns = clock.now_ns();
-    }
-    pacing_.end();
-    return false;
+    if (pacing_.holding() && detail::utc_now_ns() >= pacing_.deadline_ns())
+        pacing_.end();
+    return pacing_.holding();
 }
 
 /// Makes frames ready while a wait holds them, so that at its end they have only to be handed over. An entry that is
@@ -157,6 +146,7 @@ void tx_queue::unprepare()
         next_ = handed_;
     }
     prepared_ = false;
+    waiting_copies_ = 0;
     removals_ = keys_.removals();
 }
 
@@ -224,6 +214,17 @@ bool tx_queue::send(const entry& entry, std::uint32_t index)
     return true;
 }
 
+/// nullptr when there is none to be had now.
+rte_mbuf* tx_queue::new_copy()
+{
+    if (pacing_.holding() &&
+        (waiting_copies_ == most_waiting_copies || rte_mempool_avail_count(wire_.copies) <= wire_.copies->size / 2))
+        return nullptr;
+    rte_mbuf* mbuf = rte_pktmbuf_alloc(wire_.copies);
+    waiting_copies_ += mbuf && pacing_.holding();
+    return mbuf;
+}
+
 /// Gathers a frame into memory of its own: the slot's bounce buffer for a small one, an mbuf of the copy pool else.
 rte_mbuf* tx_queue::copied(const entry& entry, const frame_pieces& pieces, send_header& head)
 {
@@ -231,7 +232,7 @@ rte_mbuf* tx_queue::copied(const entry& entry, const frame_pieces& pieces, send_
     bool small = wire_.bounces && bytes <= send_header::bounce_bytes;
     if (small)
         head.lend(head.bounce.data(), bytes);
-    rte_mbuf* mbuf = small ? &head.mbuf : rte_pktmbuf_alloc(wire_.copies);
+    rte_mbuf* mbuf = small ? &head.mbuf : new_copy();
     if (!mbuf)
         return nullptr;
     auto* to = small ? reinterpret_cast<std::uint8_t*>(head.bounce.data())

@@ -36,12 +36,20 @@ class tx_queue {
     unsigned turn(std::uint32_t most);
     /// Deadline of the wait that holds the queue; 0 when none does.
     std::uint64_t deadline_ns() const noexcept { return pacing_.holding() ? pacing_.deadline_ns() : 0; }
+    /// The deadline that held the queue has come.
+    void let_go() noexcept { pacing_.end(); }
     /// Whether the driver has not given back all that it took.
     bool waits_for_driver() const noexcept { return completed_ != handed_; }
     /// Whether nothing is to be done before the doorbell is rung again.
     bool idle() const noexcept
     {
         return next_ == submitted_ && completed_ == submitted_ && staged_end_ == 0 && !pacing_.holding() &&
+               !record_refused_;
+    }
+    /// Whether nothing is to be done before the doorbell is rung again or the deadline comes.
+    bool only_waits() const noexcept
+    {
+        return pacing_.holding() && (prepared_ || next_ == submitted_) && completed_ == handed_ && staged_first_ == 0 &&
                !record_refused_;
     }
     /// What the doorbell said when it was last looked at.
@@ -72,6 +80,8 @@ class tx_queue {
     unsigned collect() { return complete(); }
     std::unique_ptr<send_header[]> take_headers() noexcept { return std::move(headers_); }
     bool failed() const noexcept { return failed_; }
+    /// How many frames lie ready behind the wait that holds the queue.
+    unsigned prepared() const noexcept { return pacing_.holding() ? staged_end_ : 0u; }
 
     /// enqueued = sent + waited + failed + flushed, once the queue is idle; all of them entries. The blocks of an entry
     /// that was flushed, which nobody has read, count one by one.
@@ -81,6 +91,9 @@ class tx_queue {
 
  private:
     static constexpr std::uint16_t burst = 64;
+    /// Of the port's mbufs for copies, frames that wait for a deadline take so many a queue, and half in all: others
+    /// must be able to send meanwhile.
+    static constexpr unsigned most_waiting_copies = 16;
 
     void look();
     bool held();
@@ -92,6 +105,7 @@ class tx_queue {
     bool execute_one(std::uint32_t index);
     bool send(const entry& entry, std::uint32_t index);
     rte_mbuf* copied(const entry& entry, const frame_pieces& pieces, send_header& header);
+    rte_mbuf* new_copy();
     refusal begin_wait();
     void stamp(rte_mbuf& mbuf);
     void stage(rte_mbuf* mbuf);
@@ -126,8 +140,8 @@ class tx_queue {
     bool port_lost_ = false;
     bool record_refused_ = false; ///< and no completion has said so yet
     bool prepared_ = false;       ///< no more can be made ready before the wait is over
+    unsigned waiting_copies_ = 0; ///< of the frames that have been made ready
     std::uint64_t removals_ = 0;  ///< of keys, when the frames behind a wait were made ready
-    std::uint64_t looked_ns_ = 0; ///< when a deadline was last looked at
     std::uint64_t stamp_ns_ = 0;  ///< hardware pacing: when the next frame goes; 0: at once
 
     std::array<rte_mbuf*, burst> staged_{}; ///< staged_first_ .. staged_end_ are to be handed over
