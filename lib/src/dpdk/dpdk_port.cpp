@@ -121,6 +121,8 @@ dpdk_port::dpdk_port(std::string_view spec, const port_spec& parsed, const port_
                 if (!parsed.written.empty())
                     file_ = std::make_unique<capture_writer>(spec, parsed.written);
                 interface_ = std::make_unique<kernel_interface>(parsed.interface);
+                for (const packet_socket& socket : packet_sockets_)
+                    packet_rings_.push_back(std::make_unique<packet_ring>(socket, ring_frame_bytes_, *interface_));
                 return;
             } catch (...) {
                 take_down();
@@ -387,7 +389,7 @@ std::vector<wire> dpdk_port::wires() const
         rte_mbuf_dyn_tx_timestamp_register(&wire.timestamp_offset, &wire.timestamp_flag);
     std::vector<nic::wire> wires;
     for (; wire.queue < queue_count_; ++wire.queue) {
-        wire.ring_socket = wire.queue < packet_sockets_.size() ? packet_sockets_[wire.queue].descriptor : -1;
+        wire.ring = wire.queue < packet_rings_.size() ? packet_rings_[wire.queue].get() : nullptr;
         wires.push_back(wire);
     }
     return wires;

@@ -11,6 +11,7 @@
 #include "dpdk/capture_writer.hpp"
 #include "dpdk/kernel_interface.hpp"
 #include "dpdk/packet_pools.hpp"
+#include "dpdk/packet_ring.hpp"
 #include "dpdk/packet_sockets.hpp"
 #include "dpdk/port_claim.hpp"
 #include "dpdk/port_spec.hpp"
@@ -81,6 +82,7 @@ class dpdk_port {
     std::vector<packet_socket> packet_sockets_;   ///< of net_af_packet, one a queue
     std::unique_ptr<capture_writer> file_;        ///< takes what is sent, if the port writes a capture
     std::unique_ptr<kernel_interface> interface_; ///< behind the port, if there is one
+    std::vector<std::unique_ptr<packet_ring>> packet_rings_; ///< as packet_sockets_
 };
 
 } // namespace weftio::nic

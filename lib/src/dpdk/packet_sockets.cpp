@@ -37,10 +37,4 @@ std::vector<packet_socket> packet_sockets()
     return found;
 }
 
-void send_ring(int socket, unsigned frames) noexcept
-{
-    while (::sendto(socket, nullptr, 0, MSG_DONTWAIT, nullptr, 0) < 0 && frames-- != 0) {
-    }
-}
-
 } // namespace weftio::nic

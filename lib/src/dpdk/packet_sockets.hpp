@@ -17,9 +17,4 @@ struct packet_socket {
 /// Packet sockets of this process that are bound to an interface, in the order of their making. Throws std::bad_alloc.
 std::vector<packet_socket> packet_sockets();
 
-/// Has Linux send what lies in the socket's ring. Linux ends a sendto() at the first frame that it drops, net_af_packet
-/// calls it once for a burst and reports all of the burst as sent: the others would lie there until the next burst.
-/// @param frames  that were put into the ring last
-void send_ring(int socket, unsigned frames) noexcept;
-
 } // namespace weftio::nic

@@ -1,66 +1,18 @@
 // What counts as sent on a network interface has left it, and what arrives there is whole.
 #include <arpa/inet.h>
-#include <linux/if_packet.h>
-#include <net/ethernet.h>
-#include <net/if.h>
-#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <cstdlib>
-#include <vector>
 
 #include <gtest/gtest.h>
 
 #include "own_network.hpp"
+#include "peer.hpp"
 #include "sends.hpp"
 
 WEFTIO_DEFINE_KERNEL(sees_packets, "sends_kernels.h");
 
 namespace weftio::test {
 namespace {
-
-void shell(const std::string& command)
-{
-    ASSERT_EQ(std::system(command.c_str()), 0) << command;
-}
-
-/// A packet socket on the other end of the pair.
-class peer {
- public:
-    peer() : socket_(::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, htons(ETH_P_ALL)))
-    {
-        sockaddr_ll at{};
-        at.sll_family = AF_PACKET;
-        at.sll_protocol = htons(ETH_P_ALL);
-        at.sll_ifindex = static_cast<int>(if_nametoindex("v0"));
-        EXPECT_EQ(::bind(socket_, reinterpret_cast<sockaddr*>(&at), sizeof at), 0);
-    }
-    peer(const peer&) = delete;
-    peer& operator=(const peer&) = delete;
-    ~peer() { ::close(socket_); }
-
-    /// How many of the next frames have `bytes`, until `count` have come, or none comes for a second.
-    unsigned heard(std::size_t bytes, unsigned count) const
-    {
-        std::vector<char> frame(65536);
-        unsigned found = 0;
-        for (pollfd ready{socket_, POLLIN, 0}; found != count && ::poll(&ready, 1, 1000) == 1;)
-            found += ::recv(socket_, frame.data(), frame.size(), 0) == static_cast<ssize_t>(bytes);
-        return found;
-    }
-    /// Sends zeros, of an Ethernet type that nobody knows.
-    void say(std::size_t bytes) const
-    {
-        std::vector<char> frame(bytes);
-        frame[12] = static_cast<char>(0x88);
-        frame[13] = static_cast<char>(0xb5);
-        EXPECT_EQ(::send(socket_, frame.data(), bytes, 0), static_cast<ssize_t>(bytes));
-    }
-
- private:
-    int socket_;
-};
 
 constexpr const char* missed = "what is sent on an interface";
 
@@ -164,6 +116,21 @@ TEST_P(Interface, TellsWhatTheKernelDropsAfterwards)
         some.run(1514, 10);
         EXPECT_EQ(some.queue.counters().sent, 10u);
         EXPECT_TRUE(eventually([&] { return some.port.counters().tx_dropped >= 10; }));
+    });
+}
+
+TEST_P(Interface, GoesOnBehindWhatTheKernelDrops)
+{
+    in_own_network(missed, [] {
+        shell("ip link set v0 mtu 600");
+        const peer other;
+        sends some(GetParam());
+        for (unsigned dropped : {1u, 10u, 3000u}) { // the last are more than the ring of any driver has
+            some.run(1514, dropped);
+            some.run(500, 20);
+            EXPECT_EQ(other.heard(500, 20), 20u) << "behind " << dropped;
+        }
+        EXPECT_EQ(some.queue.counters().sent, 3071u);
     });
 }
 

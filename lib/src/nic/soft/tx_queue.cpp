@@ -10,7 +10,7 @@
 
 #include "core/clock.hpp"
 #include "dpdk/capture_writer.hpp"
-#include "dpdk/packet_sockets.hpp"
+#include "dpdk/packet_ring.hpp"
 #include "net/checksum.hpp"
 #include "nic/soft/key_table.hpp"
 
@@ -281,8 +281,8 @@ std::uint16_t tx_queue::give(rte_mbuf** frames, std::uint16_t count) const
     if (wire_.file)
         return wire_.file->write(frames, count);
     const std::uint16_t taken = rte_eth_tx_burst(wire_.port, wire_.queue, frames, count);
-    if (wire_.ring_socket >= 0)
-        send_ring(wire_.ring_socket, taken);
+    if (wire_.ring)
+        wire_.ring->send(taken);
     return taken;
 }
 
