@@ -151,16 +151,28 @@ void dpdk_port::probe(std::string_view spec, const port_candidate& candidate)
         return claim(spec);
     bus_ = candidate.pci ? "pci" : "vdev";
     ring_frame_bytes_ = candidate.device.starts_with("net_af_packet") ? ring_frame_bytes(candidate.arguments) : 0;
-    const std::vector<packet_socket> before = packet_sockets();
-    if (int result = add_device(bus_, device_, candidate.arguments); result != 0)
+    if (int result = make_device(candidate.arguments); result != 0)
         fail(spec, "opening the device", meaning_of(result));
+    if (rte_eth_dev_get_port_by_name(device_.c_str(), &id_) != 0)
+        fail(spec, "finding a network port in the device", -ENODEV);
+    claim(spec);
+}
+
+/// The sockets that come into being meanwhile are the driver's: another port must not make its own at the same time.
+int dpdk_port::make_device(const std::string& arguments)
+{
+    struct makers {
+        std::mutex one_at_a_time;
+    };
+    std::scoped_lock lock(detail::undying<makers>().one_at_a_time);
+    const std::vector<packet_socket> before = packet_sockets();
+    if (int result = add_device(bus_, device_, arguments); result != 0)
+        return result;
     ours_ = true; // from here on take_down() removes it, also when it is no network device
     packet_sockets_.clear();
     if (ring_frame_bytes_ != 0)
         std::ranges::set_difference(packet_sockets(), before, std::back_inserter(packet_sockets_));
-    if (rte_eth_dev_get_port_by_name(device_.c_str(), &id_) != 0)
-        fail(spec, "finding a network port in the device", -ENODEV);
-    claim(spec);
+    return 0;
 }
 
 void dpdk_port::claim(std::string_view spec)

@@ -22,15 +22,16 @@ inline void shell(const std::string& command)
     ASSERT_EQ(std::system(command.c_str()), 0) << command;
 }
 
-/// A packet socket on the other end of the pair.
+/// A packet socket on the other end of a pair.
 class peer {
  public:
-    peer() : socket_(::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, htons(ETH_P_ALL)))
+    explicit peer(const std::string& interface = "v0")
+        : socket_(::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, htons(ETH_P_ALL)))
     {
         sockaddr_ll at{};
         at.sll_family = AF_PACKET;
         at.sll_protocol = htons(ETH_P_ALL);
-        at.sll_ifindex = static_cast<int>(if_nametoindex("v0"));
+        at.sll_ifindex = static_cast<int>(if_nametoindex(interface.c_str()));
         EXPECT_EQ(::bind(socket_, reinterpret_cast<sockaddr*>(&at), sizeof at), 0);
     }
     peer(const peer&) = delete;
