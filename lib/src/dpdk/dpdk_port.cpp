@@ -417,7 +417,10 @@ std::uint64_t dpdk_port::missed() const noexcept
     rte_eth_stats stats{};
     if (claim_.removed())
         return 0;
-    return rte_eth_stats_get(id_, &stats) == 0 ? stats.imissed + stats.rx_nombuf : 0;
+    for (const packet_socket& socket : packet_sockets_) // which their driver does not ask
+        missed_by_sockets_.fetch_add(missed_since_asked(socket), std::memory_order_relaxed);
+    const std::uint64_t by_driver = rte_eth_stats_get(id_, &stats) == 0 ? stats.imissed + stats.rx_nombuf : 0;
+    return by_driver + missed_by_sockets_.load(std::memory_order_relaxed);
 }
 
 } // namespace weftio::nic

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -41,6 +42,7 @@ class dpdk_port {
     std::uint16_t mtu() const noexcept;
     /// A received packet that is so long may have been cut by the driver.
     std::uint32_t cut_bytes() const noexcept;
+    /// As port_counters::driver_missed. Any thread.
     std::uint64_t missed() const noexcept;
     /// As port::link_up().
     bool link_up() const noexcept;
@@ -77,13 +79,14 @@ class dpdk_port {
     rte_device* dma_ = nullptr;  ///< a device on a bus, which reads memory by itself
     bool lends_ = true;
     packet_pools pools_;
-    nic::xdp_objects xdp_objects_;                ///< that came with the driver's queues
-    std::uint32_t ring_frame_bytes_ = 0;          ///< of net_af_packet, a packet and what lies before it; else 0
-    std::uint32_t most_mtu_ = 0;                  ///< that the driver and copies_ can take
-    std::vector<packet_socket> packet_sockets_;   ///< of net_af_packet, one a queue
-    std::unique_ptr<capture_writer> file_;        ///< takes what is sent, if the port writes a capture
-    std::unique_ptr<kernel_interface> interface_; ///< behind the port, if there is one
-    std::vector<std::unique_ptr<packet_ring>> packet_rings_; ///< as packet_sockets_
+    nic::xdp_objects xdp_objects_;              ///< that came with the driver's queues
+    std::uint32_t ring_frame_bytes_ = 0;        ///< of net_af_packet, a packet and what lies before it; else 0
+    std::uint32_t most_mtu_ = 0;                ///< that the driver and copies_ can take
+    std::vector<packet_socket> packet_sockets_; ///< of net_af_packet, one a queue
+    mutable std::atomic<std::uint64_t> missed_by_sockets_{0}; ///< as far as they have been asked
+    std::unique_ptr<capture_writer> file_;                    ///< takes what is sent, if the port writes a capture
+    std::unique_ptr<kernel_interface> interface_;             ///< behind the port, if there is one
+    std::vector<std::unique_ptr<packet_ring>> packet_rings_;  ///< as packet_sockets_
 };
 
 } // namespace weftio::nic

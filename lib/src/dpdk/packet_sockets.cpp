@@ -37,4 +37,11 @@ std::vector<packet_socket> packet_sockets()
     return found;
 }
 
+std::uint64_t missed_since_asked(const packet_socket& socket) noexcept
+{
+    tpacket_stats seen{};
+    socklen_t bytes = sizeof seen;
+    return ::getsockopt(socket.descriptor, SOL_PACKET, PACKET_STATISTICS, &seen, &bytes) == 0 ? seen.tp_drops : 0;
+}
+
 } // namespace weftio::nic

@@ -17,4 +17,7 @@ struct packet_socket {
 /// Packet sockets of this process that are bound to an interface, in the order of their making. Throws std::bad_alloc.
 std::vector<packet_socket> packet_sockets();
 
+/// Packets that the socket's ring had no room for, since it was made or somebody asked: asking sets it to 0.
+std::uint64_t missed_since_asked(const packet_socket& socket) noexcept;
+
 } // namespace weftio::nic

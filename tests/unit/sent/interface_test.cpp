@@ -181,6 +181,26 @@ TEST(JumboFrames, ThatTheDriverCutsCountAsTooLong)
     });
 }
 
+TEST(DriverMissed, CountsWhatTheRingOfAfPacketHadNoRoomFor)
+{
+    in_own_network("packets that a driver's ring has no room for", [] {
+        const peer other;
+        port from = port::open("net_af_packet_missed,iface=v1,blocksz=4096,framesz=2048,framecnt=32",
+                               {.mode = engine_mode::inline_worker});
+        const flow none(from, {}, flow_action::drop());
+        for (unsigned sent = 1; sent <= 2; ++sent) {
+            for (int frame = 0; frame < 500; ++frame)
+                other.say(100);
+            EXPECT_TRUE(eventually([&] { return from.counters().driver_missed >= 460 * sent; }));
+            while (from.turn() != 0) {
+            }
+            const port_counters seen = from.counters();
+            EXPECT_GE(seen.received + seen.driver_missed, 500 * sent);
+            EXPECT_EQ(from.counters().driver_missed, seen.driver_missed);
+        }
+    });
+}
+
 TEST(PartialChecksums, OfAPeerThatLeavesThemToItsNicAreNotWrong)
 {
     in_own_network("checksums that Linux leaves to a NIC", [] {
