@@ -83,7 +83,8 @@ struct port_counters {
 
 /// A DPDK port whose queues kernels can own.
 ///
-/// - Ownership: a cheap handle; queues and flows made on it keep it alive. The last one closes it.
+/// - Ownership: a cheap handle; queues and flows made on it keep it alive. The last one closes it, and gives a kernel's
+///   interface the MTU and the promiscuous mode that it had, unless somebody else has changed them meanwhile.
 /// - Threads: any. Queues and flows come and go while it runs.
 /// - Processes: a child of fork() may exec or exit, which does not touch the port; it has none of its threads and must
 ///   not use or end ports, queues and kernels.

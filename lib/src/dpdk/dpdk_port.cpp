@@ -109,7 +109,7 @@ int meaning_of(int attach_result)
 } // namespace
 
 dpdk_port::dpdk_port(std::string_view spec, const port_spec& parsed, const port_options& options, slot_lender& lender)
-    : pools_(lender)
+    : settings_(parsed.interface), pools_(lender)
 {
     detail::forget_driver_words();
     for (const port_candidate& candidate : parsed.candidates) {
@@ -222,6 +222,7 @@ void dpdk_port::configure(std::string_view spec, const port_options& options)
     if (options.mtu != 0)
         if (int result = rte_eth_dev_set_mtu(id_, options.mtu); result != 0)
             fail(spec, fmt::format("setting the MTU to {}", options.mtu), result);
+    settings_.have_been_changed();
     make_queues(spec);
     if (int result = rte_eth_dev_start(id_); result != 0)
         fail(spec, "starting the device", result);
@@ -229,6 +230,7 @@ void dpdk_port::configure(std::string_view spec, const port_options& options)
     if (dma_ && driver_ != looks_in_bursts)
         lends_ = lends_ && rte_eth_tx_done_cleanup(id_, 0, 0) != -ENOTSUP;
     rte_eth_promiscuous_enable(id_); // drivers without it receive everything already
+    settings_.have_been_changed();
 }
 
 /// Where the device may read frames. Of what is not known, copies are sent: these lie in memory of DPDK's.
@@ -312,6 +314,7 @@ int dpdk_port::make_receive_queue(std::uint16_t queue, std::uint16_t entries)
 void dpdk_port::take_down() noexcept
 {
     const bool removed = claim_.removed();
+    settings_.are_let_go();
     if (std::exchange(started_, false) && !removed) {
         wait_for_copies();
         rte_eth_dev_stop(id_);
@@ -329,6 +332,7 @@ void dpdk_port::take_down() noexcept
             forget_device(*device);
         close_descriptors(std::exchange(xdp_objects_, {}));
     }
+    settings_.restore();
     pools_.let_go(device_);
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "dpdk/capture_writer.hpp"
+#include "dpdk/interface_settings.hpp"
 #include "dpdk/kernel_interface.hpp"
 #include "dpdk/packet_pools.hpp"
 #include "dpdk/packet_ring.hpp"
@@ -67,6 +68,7 @@ class dpdk_port {
     void take_down() noexcept;
     void remove_device() noexcept;
 
+    interface_settings settings_;
     std::uint16_t id_ = UINT16_MAX; ///< of no port, until there is one
     port_claim claim_;
     std::uint16_t queue_count_ = 1; ///< in each direction
