@@ -94,7 +94,8 @@ class port {
     /// `loopback`, `null`, any DPDK devargs (`net_af_xdp0,iface=eth0`), a PCI address, or the name of a DPDK port that
     /// exists already. Starts EAL if nobody has: in memory, without a PCI scan unless a PCI port is named.
     /// A driver has as many queues as its own words say (`net_af_packet0,iface=eth0,qpairs=4`); `iface:NAME` says them
-    /// itself. Blocks until packets can arrive: some 10 to 100 ms; on an interface of which this process has had a port
+    /// itself. A capture that a port of this process writes is neither read nor written by another.
+    /// Blocks until packets can arrive: some 10 to 100 ms; on an interface of which this process has had a port
     /// before until Linux has let go of that, at most 3 s.
     /// @throws weftio::error errc::invalid_argument, errc::not_found, errc::permission_denied, errc::in_use,
     ///         errc::not_supported, errc::out_of_memory; the text says which value and what to do

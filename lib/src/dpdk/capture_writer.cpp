@@ -46,21 +46,62 @@ std::size_t write_all(int descriptor, iovec* vectors, int count) noexcept
     return written;
 }
 
-} // namespace
-
-capture_writer::capture_writer(std::string_view spec, const std::string& path)
-    : descriptor_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666))
+[[noreturn]] void fail(std::string_view spec, const std::string& path, int why)
 {
-    iovec head{const_cast<std::uint32_t*>(file_head.data()), sizeof file_head};
-    if (descriptor_ >= 0 && write_all(descriptor_, &head, 1) == sizeof file_head) {
-        end_ = sizeof file_head;
-        return;
-    }
-    const int why = errno;
-    if (descriptor_ >= 0)
-        ::close(descriptor_);
     const errc code = why == EACCES ? errc::permission_denied : why == ENOENT ? errc::not_found : errc::device_error;
     throw error(code, fmt::format("weftio: port {}: cannot write {}: {}", spec, path, std::strerror(why)));
+}
+
+/// Does not empty the file, and does not wait for the reader of a pipe.
+int open_to_write(std::string_view spec, const std::string& path)
+{
+    struct stat file {};
+    if (::stat(path.c_str(), &file) == 0 && S_ISBLK(file.st_mode)) // before anything of it is lost
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: port {}: {} is a block device, whose contents would be lost; name a file",
+                                spec, path));
+    const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
+    if (descriptor < 0 && errno == ENXIO && S_ISFIFO(file.st_mode))
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: port {}: {} is a pipe that nobody reads; start its reader first", spec, path));
+    if (descriptor < 0)
+        fail(spec, path, errno);
+    ::fcntl(descriptor, F_SETFL, O_WRONLY);
+    return descriptor;
+}
+
+} // namespace
+
+void require_writable(std::string_view spec, const std::string& path)
+{
+    struct stat file {};
+    if (::stat(path.c_str(), &file) != 0 || !S_ISFIFO(file.st_mode))
+        ::close(open_to_write(spec, path));
+}
+
+capture_writer::capture_writer(std::string_view spec, const std::string& path) : descriptor_(open_to_write(spec, path))
+{
+    try {
+        begin(spec, path);
+    } catch (...) {
+        ::close(descriptor_);
+        throw;
+    }
+}
+
+/// The file is emptied once it is known to be nobody else's.
+void capture_writer::begin(std::string_view spec, const std::string& path)
+{
+    struct stat file {};
+    if (::fstat(descriptor_, &file) != 0)
+        fail(spec, path, errno);
+    claim_.take(spec, path, file, capture_claim::use::write);
+    if (S_ISREG(file.st_mode) && ::ftruncate(descriptor_, 0) != 0)
+        fail(spec, path, errno);
+    iovec head{const_cast<std::uint32_t*>(file_head.data()), sizeof file_head};
+    if (write_all(descriptor_, &head, 1) != sizeof file_head)
+        fail(spec, path, errno);
+    end_ = sizeof file_head;
 }
 
 capture_writer::~capture_writer()

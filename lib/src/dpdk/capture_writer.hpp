@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "dpdk/capture_claim.hpp"
+
 struct rte_mbuf;
 
 namespace weftio::nic {
@@ -16,7 +18,7 @@ namespace weftio::nic {
 class capture_writer {
  public:
     /// Creates or empties the file and writes its head. Throws weftio::error errc::not_found, errc::permission_denied,
-    /// errc::device_error. @param spec  of the port, for the error
+    /// errc::in_use, errc::invalid_argument, errc::device_error. @param spec  of the port, for the error
     capture_writer(std::string_view spec, const std::string& path);
     capture_writer(const capture_writer&) = delete;
     capture_writer& operator=(const capture_writer&) = delete;
@@ -29,9 +31,16 @@ class capture_writer {
     int failure() const noexcept { return failure_; }
 
  private:
+    void begin(std::string_view spec, const std::string& path);
+
+    capture_claim claim_;
     int descriptor_ = -1;
     int failure_ = 0;
     std::int64_t end_ = 0; ///< bytes of the head and of whole frames
 };
+
+/// Sees that the file can be written, and creates it if need be. A pipe is left alone: its reader would take this for
+/// all that comes. Throws as the constructor of capture_writer does.
+void require_writable(std::string_view spec, const std::string& path);
 
 } // namespace weftio::nic

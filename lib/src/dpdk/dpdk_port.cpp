@@ -111,6 +111,8 @@ int meaning_of(int attach_result)
 dpdk_port::dpdk_port(std::string_view spec, const port_spec& parsed, const port_options& options, slot_lender& lender)
     : settings_(parsed.interface), pools_(lender)
 {
+    if (struct stat file{}; !parsed.capture.empty() && ::stat(parsed.capture.c_str(), &file) == 0)
+        read_.take(spec, parsed.capture, file, capture_claim::use::read);
     detail::forget_driver_words();
     for (const port_candidate& candidate : parsed.candidates) {
         const auto begin = std::chrono::steady_clock::now();

@@ -85,6 +85,7 @@ class dpdk_port {
     std::uint32_t ring_frame_bytes_ = 0;        ///< of net_af_packet, a packet and what lies before it; else 0
     std::uint32_t most_mtu_ = 0;                ///< that the driver and copies_ can take
     std::vector<packet_socket> packet_sockets_; ///< of net_af_packet, one a queue
+    capture_claim read_;                        ///< of the capture that the driver reads
     mutable std::atomic<std::uint64_t> missed_by_sockets_{0}; ///< as far as they have been asked
     std::unique_ptr<capture_writer> file_;                    ///< takes what is sent, if the port writes a capture
     std::unique_ptr<kernel_interface> interface_;             ///< behind the port, if there is one

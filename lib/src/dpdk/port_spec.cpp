@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "dpdk/capture.hpp"
+#include "dpdk/capture_writer.hpp"
 #include "dpdk/kernel_interface.hpp"
 #include "dpdk/soon.hpp"
 #include "weftio/error.hpp"
@@ -139,15 +140,6 @@ port_spec tap_spec(std::string_view spec, const std::string& name)
                         spec, std::strerror(errno)));
     require_raw_sockets(spec);
     return {.candidates = {{device_name("net_tap"), fmt::format("iface={}", name)}}, .interface = name, .capture = {}};
-}
-
-void require_writable(std::string_view spec, const std::string& path)
-{
-    std::FILE* file = std::fopen(path.c_str(), "ab");
-    if (!file)
-        throw error(errno == EACCES ? errc::permission_denied : errc::not_found,
-                    fmt::format("weftio: port {}: cannot write {}: {}", spec, path, std::strerror(errno)));
-    std::fclose(file);
 }
 
 struct capture_names {
