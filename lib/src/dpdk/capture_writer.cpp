@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "core/clock.hpp"
+#include "dpdk/write_signals.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio::nic {
@@ -27,13 +28,18 @@ using record_head = std::array<std::uint32_t, 4>;
 /// Writes all vectors. Returns the bytes that the file took; when these are not all, errno says why.
 std::size_t write_all(int descriptor, iovec* vectors, int count) noexcept
 {
+    const no_write_signals only_fails;
     std::size_t written = 0;
     while (count != 0) {
         const ssize_t result = ::writev(descriptor, vectors, count);
         if (result < 0 && errno == EINTR)
             continue;
-        if (result < 0)
+        if (result < 0) {
+            const int why = errno;
+            only_fails.take();
+            errno = why;
             break;
+        }
         written += static_cast<std::size_t>(result);
         auto left = static_cast<std::size_t>(result);
         for (; count != 0 && left >= vectors->iov_len; ++vectors, --count)

@@ -16,11 +16,15 @@
 namespace weftio::test {
 namespace {
 
-/// Files of this process can grow to `bytes` for as long as this lives.
+volatile std::sig_atomic_t handled = 0;
+
+/// Files of this process can grow to `bytes` for as long as this lives. The signal that Linux raises at a file that
+/// would grow further has a handler, as an application could have one.
 class full_disk {
  public:
     explicit full_disk(rlim_t bytes)
     {
+        handled = 0;
         getrlimit(RLIMIT_FSIZE, &before_);
         rlimit wanted = before_;
         wanted.rlim_cur = bytes;
@@ -36,7 +40,7 @@ class full_disk {
 
  private:
     rlimit before_{};
-    void (*handler_)(int) = std::signal(SIGXFSZ, SIG_IGN);
+    void (*handler_)(int) = std::signal(SIGXFSZ, [](int) { handled = handled + 1; });
 };
 
 /// The whole frames of a capture as libpcap reads it; -1 for one that is damaged.
@@ -70,6 +74,26 @@ TEST_F(CaptureFile, HoldsEveryFrameThatCountsAsSent)
     EXPECT_EQ(some.port.driver(), "net_pcap");
 }
 
+TEST_F(CaptureFile, BeyondTheLimitOfAFilesSizeFailsAndRaisesNoSignal)
+{
+    const std::string path = folder / "none.pcap";
+    {
+        full_disk disk(10);
+        const error refused = error_of([&] { port::open("pcap:tx=" + path); });
+        EXPECT_EQ(refused.code(), errc::device_error);
+        EXPECT_EQ(refused.what(), "weftio: port pcap:tx=" + path + ": cannot write " + path + ": File too large");
+    }
+    EXPECT_EQ(handled, 0);
+    sends some("pcap:tx=" + path, {.mode = engine_mode::inline_worker});
+    {
+        full_disk disk(10'000);
+        some.run(100, 1000);
+        some.port.turn();
+    }
+    EXPECT_EQ(handled, 0);
+    EXPECT_NE(some.said.find("File too large"), std::string::npos) << some.said;
+}
+
 TEST_F(CaptureFile, OnAFullDiskEndsWithTheLastFrameThatCountsAsSent)
 {
     const std::string path = folder / "full.pcap";
@@ -78,6 +102,7 @@ TEST_F(CaptureFile, OnAFullDiskEndsWithTheLastFrameThatCountsAsSent)
         full_disk disk(10'000);
         some.run(100, 1000);
     }
+    EXPECT_EQ(handled, 0);
     EXPECT_EQ(some.queue.counters().sent, (10'000u - 24) / 116);
     EXPECT_EQ(frames_in(path), static_cast<int>(some.queue.counters().sent));
     EXPECT_NE(some.said.find("at position 86 failed"), std::string::npos) << some.said;
