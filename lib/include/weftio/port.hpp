@@ -45,7 +45,7 @@ struct port_options {
     /// Hold packets back while the queue they go to is full, instead of dropping them. `automatic`: for capture files,
     /// which can wait; a wire cannot. Held packets also hold those behind them, whatever queue they go to.
     enum class hold { automatic, on, off } hold_when_full = hold::automatic;
-    std::uint16_t mtu = 0;                    ///< 0: the driver's own
+    std::uint16_t mtu = 0;                    ///< 68 to 16,362; 0: the driver's own
     std::vector<std::string> eal_arguments{}; ///< extra words for EAL, used if this port is the one that starts it
 };
 

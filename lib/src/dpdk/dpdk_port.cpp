@@ -38,7 +38,7 @@ constexpr std::uint16_t nic_tx_descriptors = 512;
 /// The driver that gives sent mbufs back in a burst, of however many frames, and not when it is asked.
 constexpr std::string_view looks_in_bursts = "net_vmxnet3";
 
-constexpr std::uint32_t tagged_header_bytes = RTE_ETHER_HDR_LEN + 2 * RTE_VLAN_HLEN;
+static_assert(tagged_header_bytes == RTE_ETHER_HDR_LEN + 2 * RTE_VLAN_HLEN);
 /// Of a frame in a ring of AF_PACKET (TPACKET_V2), what lies before a received packet: header, address, padding.
 constexpr std::uint32_t ring_header_bytes = 66;
 
@@ -193,7 +193,7 @@ void dpdk_port::configure(std::string_view spec, const port_options& options)
         fail(spec, "asking the device what it can do", result);
     driver_ = info.driver_name;
     queue_count_ = static_cast<std::uint16_t>(options.engines);
-    most_mtu_ = std::min<std::uint32_t>(info.max_mtu, copy_bytes - tagged_header_bytes);
+    most_mtu_ = std::min<std::uint32_t>(info.max_mtu, nic::most_mtu);
     if (ring_frame_bytes_ != 0)
         most_mtu_ = std::min(most_mtu_, ring_frame_bytes_ - ring_header_bytes - tagged_header_bytes - 1);
     require_queues(spec, info, queue_count_);

@@ -10,7 +10,9 @@ struct rte_mempool;
 
 namespace weftio::nic {
 
-constexpr std::uint16_t copy_bytes = 16384; ///< the longest frame there is
+constexpr std::uint16_t copy_bytes = 16384;       ///< the longest frame there is
+constexpr std::uint16_t tagged_header_bytes = 22; ///< before its packet: Ethernet and two VLAN tags
+constexpr std::uint16_t least_mtu = 68, most_mtu = copy_bytes - tagged_header_bytes; ///< the first is that of IPv4
 
 /// Lends memory of kernels to a driver, as mbufs: receiving without copying.
 class slot_lender {

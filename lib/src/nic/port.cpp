@@ -29,11 +29,44 @@ std::uint64_t port_counters::dropped_total() const noexcept
     return std::accumulate(dropped.begin(), dropped.end(), std::uint64_t{0});
 }
 
-port port::open(std::string_view spec, port_options options)
+namespace {
+
+[[noreturn]] void refuse(std::string_view spec, std::string_view option, long long value, std::string_view hint)
+{
+    throw error(errc::invalid_argument, fmt::format("weftio: port {}: {} is {}; {}", spec, option, value, hint));
+}
+
+template <class Enum>
+void require_one_of(std::string_view spec, std::string_view option, Enum value, Enum last, std::string_view names)
+{
+    const auto number = static_cast<int>(value);
+    if (number < 0 || number > static_cast<int>(last))
+        refuse(spec, option, number, fmt::format("name one of {}", names));
+}
+
+/// Values that no port can have, before anything is opened.
+void require_possible(std::string_view spec, const port_options& options)
 {
     if (options.engines < 1 || options.engines > port_options::most_engines)
-        throw error(errc::invalid_argument, fmt::format("weftio: port {}: engines is {}; a port has 1 to {}", spec,
-                                                        options.engines, port_options::most_engines));
+        refuse(spec, "engines", options.engines, fmt::format("a port has 1 to {}", port_options::most_engines));
+    if (options.mtu != 0 && (options.mtu < nic::least_mtu || options.mtu > nic::most_mtu))
+        refuse(spec, "mtu", options.mtu,
+               fmt::format("a port has {} to {}, or 0 for the driver's own", nic::least_mtu, nic::most_mtu));
+    if (options.core < -1)
+        refuse(spec, "core", options.core, "name a core, counted from 0, or -1 for any");
+    require_one_of(spec, "mode", options.mode, engine_mode::inline_worker,
+                   "engine_mode::thread, engine_mode::inline_worker");
+    require_one_of(spec, "idle", options.idle, idle_policy::busy,
+                   "idle_policy::sleep, idle_policy::yield, idle_policy::busy");
+    require_one_of(spec, "hold_when_full", options.hold_when_full, port_options::hold::off,
+                   "hold::automatic, hold::on, hold::off");
+}
+
+} // namespace
+
+port port::open(std::string_view spec, port_options options)
+{
+    require_possible(spec, options);
     const detail::undertaking undertaking;
     nic::port_spec parsed = nic::parse_port_spec(spec, options.engines, options.mtu);
     const detail::signals_blocked for_its_threads; // those of EAL and of drivers too

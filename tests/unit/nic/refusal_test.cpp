@@ -83,6 +83,23 @@ std::vector<refusal> port_refusals()
         {"unknown_argument", "net_null9,nosuch=1", errc::invalid_argument, "net_null9,nosuch=1", "check the words"},
         {"missing_pci", "0000:ff:1f.7", errc::not_found, "0000:ff:1f.7", "check the words"},
         {"mtu_of_a_driver_without", "loopback", errc::not_supported, "setting the MTU", "5000", {.mtu = 5000}},
+        {"mtu_of_1", "null", errc::invalid_argument, "mtu is 1;", "68 to 16362", {.mtu = 1}},
+        {"mtu_of_67", "null", errc::invalid_argument, "mtu is 67;", "68 to 16362", {.mtu = 67}},
+        {"mtu_of_65535", "null", errc::invalid_argument, "mtu is 65535;", "68 to 16362", {.mtu = 65535}},
+        {"no_engines", "null", errc::invalid_argument, "engines is 0;", "1 to 64", {.engines = 0}},
+        {"engines_65", "null", errc::invalid_argument, "engines is 65;", "1 to 64", {.engines = 65}},
+        {"core_below_any", "null", errc::invalid_argument, "core is -2;", "-1 for any", {.core = -2}},
+        {"core_that_is_not", "null", errc::invalid_argument, "core 1023", "lscpu -e", {.core = 1023}},
+        {"core_beyond_all", "null", errc::invalid_argument, "core 2147483647", "lscpu -e", {.core = 2147483647}},
+        {"mode", "null", errc::invalid_argument, "mode is 7;", "engine_mode::", {.mode = static_cast<engine_mode>(7)}},
+        {"idle", "null", errc::invalid_argument, "idle is 7;", "idle_policy::", {.idle = static_cast<idle_policy>(7)}},
+        {"hold",
+         "null",
+         errc::invalid_argument,
+         "hold_when_full is 7;",
+         "hold::automatic",
+         {.hold_when_full = static_cast<port_options::hold>(7)}},
+        {"realtime", "null", errc::invalid_argument, "priority 100", "1 to 99", {.realtime = 100}},
     };
 }
 

@@ -74,10 +74,15 @@ engine::engine(receiver& receiver, sender& sender, port_watch& watch, const port
                 name_, refusal.what()));
     }
     pthread_setname_np(thread_.native_handle(), name_.substr(0, 15).c_str());
-    if (options.core >= 0)
-        pin(options.core);
-    if (options.realtime != 0)
-        make_realtime(options.realtime);
+    try {
+        if (options.core >= 0)
+            pin(options.core);
+        if (options.realtime != 0)
+            make_realtime(options.realtime);
+    } catch (...) {
+        end(); // the destructor of an object that was never made does not run
+        throw;
+    }
 }
 
 engine::~engine()
@@ -114,10 +119,10 @@ void engine::pin(int core) const
     CPU_ZERO(&set);
     CPU_SET(static_cast<std::size_t>(core), &set);
     if (int result = pthread_setaffinity_np(const_cast<std::thread&>(thread_).native_handle(), sizeof set, &set))
-        detail::log_or_lose(log_level::warning, [&] {
-            return fmt::format("weftio: engine: cannot run on core {} ({}); it runs anywhere", core,
-                               std::strerror(result));
-        });
+        throw error(result == EINVAL ? errc::invalid_argument : errc::device_error,
+                    fmt::format("weftio: engine {}: cannot run on core {} ({}): it does not exist, is offline, or this "
+                                "process may not use it; name one that \"lscpu -e\" lists as online, or -1 for any",
+                                name_, core, std::strerror(result)));
 }
 
 void engine::make_realtime(int priority)
@@ -127,7 +132,6 @@ void engine::make_realtime(int priority)
     int result = pthread_setschedparam(thread_.native_handle(), SCHED_FIFO, &wanted);
     if (result == 0)
         return;
-    end(); // the destructor of an object that was never made does not run
     if (result == EPERM)
         throw error(
             errc::permission_denied,
