@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <getopt.h>
 #include <pthread.h>
@@ -13,8 +14,11 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <deque>
 #include <fstream>
 #include <memory>
@@ -182,6 +186,24 @@ int init_without_printing(int count, char** words)
     return result;
 }
 
+/// EAL that finds no descriptor ends the process, or cannot be started again: it is not started.
+void require_descriptors()
+{
+    constexpr std::size_t wanted = 12; // it takes some 5
+    std::array<int, wanted> tried{};
+    std::size_t got = 0;
+    int why = 0;
+    for (; got != wanted && why == 0; got += why == 0)
+        why = (tried[got] = ::open("/dev/null", O_RDONLY | O_CLOEXEC)) < 0 ? errno : 0;
+    for (std::size_t each = 0; each != got; ++each)
+        close(tried[each]);
+    if (why == EMFILE || why == ENFILE)
+        throw error(errc::device_error,
+                    fmt::format("weftio: DPDK's EAL is not started: it needs up to {} file descriptors, and {} can be "
+                                "opened ({}); raise the limit with \"ulimit -n 1024\", or close some",
+                                wanted, got, std::strerror(why)));
+}
+
 /// Whether EAL runs, started by the application or by another copy of this library: then it has lists of memory.
 bool eal_runs()
 {
@@ -259,7 +281,8 @@ void start(environment_state& state, bool pci, const std::vector<std::string>& e
     refuse_help(extra);
     auto made = std::make_shared<environment>();
     state.adopted = eal_runs();
-    if (!state.adopted)
+    if (!state.adopted) {
+        require_descriptors();
         try {
             made->start(pci, extra);
         } catch (const error&) {
@@ -267,6 +290,7 @@ void start(environment_state& state, bool pci, const std::vector<std::string>& e
                 state.failure = driver_words();
             throw;
         }
+    }
     state.kept = std::move(made);
     state.process = getpid();
     release_at_exit(release_environment);

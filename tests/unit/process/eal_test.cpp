@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 #include <rte_eal.h>
 #include <rte_log.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <string>
@@ -95,6 +97,30 @@ TEST(Eal, OfTheApplicationKeepsItsLog)
     const auto seen = play("own_eal");
     EXPECT_EQ(seen.exit_status, 3) << seen.text();
     EXPECT_EQ(seen.printed.find("already called"), std::string::npos) << seen.printed;
+}
+
+/// A process that may open few descriptors, then many.
+const scene few_descriptors("few_descriptors", [] {
+    rlimit before{};
+    getrlimit(RLIMIT_NOFILE, &before);
+    const int free = dup(0);
+    close(free);
+    rlimit few = before;
+    few.rlim_cur = static_cast<rlim_t>(free) + std::stoul(scene_argument());
+    setrlimit(RLIMIT_NOFILE, &few);
+    const std::string said = refusal({});
+    setrlimit(RLIMIT_NOFILE, &before);
+    if (!said.empty() && !has(said, "raise the limit with \"ulimit -n"))
+        return 1;
+    return refusal({}).empty() ? 3 : 2;
+});
+
+TEST(Eal, IsNotStartedWithFewDescriptorsAndStartsWhenThereAreMore)
+{
+    for (int free = 0; free < 9; ++free) {
+        const auto seen = play("few_descriptors", std::to_string(free));
+        EXPECT_EQ(seen.exit_status, 3) << free << ": " << seen.text();
+    }
 }
 
 } // namespace
