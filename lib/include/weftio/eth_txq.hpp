@@ -35,7 +35,9 @@ struct eth_txq_counters {
     std::uint64_t sent = 0;     ///< frames that the port is done with
     std::uint64_t sent_bytes = 0;
     std::uint64_t waited = 0; ///< waits and no-operations executed
-    std::uint64_t failed = 0; ///< entries that could not be executed, and doorbell records that claimed too much
+    /// Entries that could not be executed, also because the link was down, the port gone or a capture file full: of
+    /// these the first, which is told. And doorbell records that claimed too much.
+    std::uint64_t failed = 0;
     std::uint64_t flushed =
         0; ///< entries behind one that failed, or that were stopped; their 64-byte blocks count one by one
     std::uint64_t copied_bytes = 0;                  ///< payload that was copied on its way out

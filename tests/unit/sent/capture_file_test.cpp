@@ -104,6 +104,7 @@ TEST_F(CaptureFile, OnAFullDiskEndsWithTheLastFrameThatCountsAsSent)
     }
     EXPECT_EQ(handled, 0);
     EXPECT_EQ(some.queue.counters().sent, (10'000u - 24) / 116);
+    EXPECT_EQ(some.queue.counters().failed, 1u);
     EXPECT_EQ(frames_in(path), static_cast<int>(some.queue.counters().sent));
     EXPECT_NE(some.said.find("at position 86 failed"), std::string::npos) << some.said;
     EXPECT_NE(some.said.find("File too large"), std::string::npos) << some.said;

@@ -58,6 +58,8 @@ void expect_failure_until_up(sends& some, const peer& other, const char* up)
     EXPECT_FALSE(some.port.link_up());
     some.run(64, 10);
     EXPECT_EQ(some.queue.counters().sent, 0u);
+    EXPECT_EQ(some.queue.counters().failed, 1u);
+    EXPECT_EQ(some.queue.counters().flushed, 9u);
     EXPECT_NE(some.said.find("entry at position 0 failed: the link is down"), std::string::npos) << some.said;
     shell(up);
     EXPECT_TRUE(eventually([&] { return some.port.link_up(); }));

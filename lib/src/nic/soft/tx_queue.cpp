@@ -68,7 +68,7 @@ unsigned tx_queue::execute(std::uint32_t most)
     if (held() || !hand_over())
         return next_ - before;
     if (failed_)
-        flush(next_);
+        count_flushed(flush(next_));
     while (most != 0 && next_ != submitted_ && !pacing_.holding()) {
         std::uint32_t plain = execute_plain(most);
         if (plain == 0 && !execute_one(next_))
@@ -388,7 +388,7 @@ void tx_queue::fail(std::uint32_t index, refusal reason)
                  .time_ns = detail::utc_now_ns(),
                  .detail = reason == refusal::too_long ? pieces_.bytes : 0});
     bury(index, reason);
-    flush(index + 1);
+    count_flushed(flush(index + 1));
 }
 
 /// No entry stands for a record that claims too much: the ring may be full. What has not been executed is flushed, and
@@ -404,7 +404,7 @@ void tx_queue::refuse_record()
     if (pacing_.holding())
         unprepare();
     pacing_.leave();
-    flush(next_);
+    count_flushed(flush(next_));
 }
 
 /// The block at `index` is done without having been executed.
@@ -417,36 +417,47 @@ void tx_queue::bury(std::uint32_t index, refusal reason)
         header(index).settle();
 }
 
-/// So are all from `from` on. Those in front complete as they come back.
-void tx_queue::flush(std::uint32_t from)
+/// So are all from `from` on. Those in front complete as they come back. Returns how many, which the caller counts.
+std::uint32_t tx_queue::flush(std::uint32_t from)
 {
     for (std::uint32_t index = from; index != submitted_; ++index)
         bury(index, refusal::flushed);
-    flushed.add(submitted_ - from);
-    enqueued.add(submitted_ - from);
     next_ = submitted_;
     if (staged_end_ == 0)
         handed_ = next_;
+    return submitted_ - from;
+}
+
+void tx_queue::count_flushed(std::uint64_t entries) noexcept
+{
+    flushed.add(entries);
+    enqueued.add(entries);
 }
 
 void tx_queue::stop()
+{
+    count_flushed(let_go_of_all());
+    complete();
+}
+
+/// Nothing that has not been handed over will be. Returns how many entries that were, which the caller counts.
+std::uint64_t tx_queue::let_go_of_all()
 {
     look();
     if (pacing_.holding())
         unprepare();
     pacing_.forget();
     std::uint16_t frame = 0;
+    std::uint64_t entries = 0;
     for (std::uint32_t index = handed_; index != next_; index += sent_at(index).blocks)
         if (sent_at(index).frame && sent_at(index).reason == refusal::none && frame++ >= staged_first_) {
             sent_at(index).reason = refusal::flushed;
-            flushed.add(1);
-            enqueued.add(1);
+            ++entries;
         }
     rte_pktmbuf_free_bulk(&staged_[staged_first_], static_cast<unsigned>(staged_end_ - staged_first_));
     staged_first_ = staged_end_ = 0;
     failed_ = true;
-    flush(next_);
-    complete();
+    return entries + flush(next_);
 }
 
 bool tx_queue::has_more()
@@ -470,7 +481,13 @@ void tx_queue::end(refusal reason, std::uint32_t detail)
     if (failed_)
         return;
     const std::uint32_t first = staged_first_ == 0 ? handed_ : first_not_handed();
-    stop();
+    const std::uint64_t entries = let_go_of_all();
+    if (entries != 0) { // the first is the one that is told
+        failed_entries.add(1);
+        enqueued.add(1);
+        count_flushed(entries - 1);
+    }
+    complete();
     events_.put({.position = first, .reason = reason, .time_ns = detail::utc_now_ns(), .detail = detail});
 }
 

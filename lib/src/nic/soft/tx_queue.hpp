@@ -119,7 +119,9 @@ class tx_queue {
     std::uint32_t first_not_handed();
     void refuse_record();
     void bury(std::uint32_t index, refusal reason);
-    void flush(std::uint32_t from);
+    std::uint32_t flush(std::uint32_t from);
+    std::uint64_t let_go_of_all();
+    void count_flushed(std::uint64_t entries) noexcept;
     sent_entry& sent_at(std::uint32_t index) { return sent_[index & (ring_.entries.depth - 1)]; }
     send_header& header(std::uint32_t index) { return headers_[index & (ring_.entries.depth - 1)]; }
 
