@@ -7,6 +7,7 @@
 #include <chrono>
 #include <future>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include "send/port_watch.hpp"
@@ -45,6 +46,7 @@ class session {
     frame_filter filter_;
     device device_;
     port port_;
+    std::optional<flow> takes_what_comes_; ///< ends before the port
     port_watch watch_;
     conveyor conveyor_;
     editor editor_;
@@ -63,6 +65,14 @@ port_options port_settings(const session_options& options)
             .core = options.core,
             .realtime = options.realtime,
             .mtu = options.mtu};
+}
+
+/// A loopback hands everything back to the port itself: nobody would take it, and it would soon be full.
+std::optional<flow> taker_of(const port& port)
+{
+    if (port.driver() != "net_ring")
+        return std::nullopt;
+    return flow(port, {}, flow_action::drop());
 }
 
 /// Room for everything at once: reads the files to their end, and starts them over.
@@ -100,9 +110,9 @@ conveyor_options conveyor_settings(const session_options& options, playlist& fil
 session::session(const session_options& options, std::atomic<bool>& stop)
     : options_(options), stop_(stop), files_(options.files, options.files_by, &stop), filter_(options.filter),
       device_(device::open(options.device)), port_(port::open(options.port, port_settings(options))),
-      watch_(options.port), conveyor_(port_, device_, conveyor_settings(options, files_, stop_)),
-      editor_(options.edits, port_.mtu()), feeder_(conveyor_, files_, filter_, editor_, options.feed),
-      observer_(options.files.size(), options.late_after_ns)
+      takes_what_comes_(taker_of(port_)), watch_(options.port),
+      conveyor_(port_, device_, conveyor_settings(options, files_, stop_)), editor_(options.edits, port_.mtu()),
+      feeder_(conveyor_, files_, filter_, editor_, options.feed), observer_(options.files.size(), options.late_after_ns)
 {
     events_.attach(conveyor_.queue(), {.on_sent =
                                            [this](const send_notification& sent) {

@@ -93,6 +93,15 @@ TEST_F(Session, GoesRoundPreloadedFramesAtTopSpeed)
     }
 }
 
+TEST_F(Session, IntoALoopbackThatNobodyReceivesFromEnds)
+{
+    run_report made = run({.files = {files.write("a", numbered(20'000, 10))},
+                           .port = "loopback",
+                           .feed = {.timing = {.by = pace::top_speed}}});
+    EXPECT_EQ(made.result(), outcome::as_planned);
+    EXPECT_EQ(made.total.frames.sent, 20'000u);
+}
+
 TEST_F(Session, SendsNoMoreThanTheLimit)
 {
     std::string file = files.write("a", numbered(100, 10));
