@@ -259,6 +259,8 @@ void take_words(words& from, command& to)
     if (from.topspeed && !from.plot.empty())
         refuse("--plot draws how far frames were from their planned times, and --topspeed plans none; leave out one of "
                "them");
+    if (from.topspeed && !from.start_at.empty())
+        refuse("--start-at is when the plan begins, and --topspeed has none and begins at once; leave out one of them");
     to.stats_s = from.stats;
     to.quiet = from.quiet;
     to.strict = from.strict;

@@ -93,6 +93,7 @@ TEST(CommandLine, MistakesAreRefusedWithExitCode1)
         {"-K", "--unique-ip", "a", "null"},
         {"--mtu-trunc", "--mtu-skip", "a", "null"},
         {"-t", "--plot", "a.svg", "a", "null"},
+        {"-t", "--start-at", "+5", "a", "null"},
         {"--port-map", "80", "a", "null"},
         {"--ttl", "256", "a", "null"},
         {"--ttl=--1", "a", "null"},
