@@ -3,10 +3,12 @@
 #include <linux/if_packet.h>
 #include <sys/socket.h>
 
+#include <cerrno>
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 namespace weftio::nic {
 
@@ -58,23 +60,26 @@ packet_ring::packet_ring(const packet_socket& socket, std::uint32_t frame_bytes,
 
 void packet_ring::send(unsigned frames) noexcept
 {
-    if (kick())
-        return;
-    // Where nothing is dropped the interface is only busy: looking at its counter costs more than a frame.
-    bool drops = begin_ != nullptr;
+    int why = kick();
+    // A look at the interface's counter costs more than a frame: only behind the error of one that was dropped, and not
+    // where the interface is only busy.
+    bool drops = begin_ != nullptr && why == ENOBUFS;
     std::uint64_t before = drops ? interface_.tx_dropped() : 0;
-    for (unsigned left = frames + 1; left != 0 && !kick(); --left) {
-        const std::uint64_t now = drops ? interface_.tx_dropped() : before;
-        drops = now != before;
+    for (unsigned left = frames + 1; left != 0 && why != 0; --left) {
+        why = kick();
+        if (!drops || why != ENOBUFS)
+            continue;
+        const std::uint64_t now = interface_.tx_dropped();
+        drops = now != std::exchange(before, now);
         if (drops)
             take_out_first();
-        before = now;
     }
 }
 
-bool packet_ring::kick() const noexcept
+/// Returns 0 or errno.
+int packet_ring::kick() const noexcept
 {
-    return ::sendto(socket_, nullptr, 0, MSG_DONTWAIT, nullptr, 0) >= 0;
+    return ::sendto(socket_, nullptr, 0, MSG_DONTWAIT, nullptr, 0) < 0 ? errno : 0;
 }
 
 bool packet_ring::is_to_be_sent(std::size_t frame) const noexcept

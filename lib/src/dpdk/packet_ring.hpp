@@ -25,7 +25,7 @@ class packet_ring {
     void send(unsigned frames) noexcept;
 
  private:
-    bool kick() const noexcept;
+    int kick() const noexcept;
     bool is_to_be_sent(std::size_t frame) const noexcept;
     void take_out_first() noexcept;
 
