@@ -15,12 +15,12 @@ namespace {
 struct words {
     std::vector<std::string> names, maps, port_maps;
     std::string port, device = "cpu", start_at, max_gap, duration, dst_mac, src_mac, vlan, late_after, json, plot, ttl,
-                      filter, second_port, split, log;
+                      filter, second_port, split, log, realtime;
     double multiplier = 1, pps = 0, mbps = 0, stats = 0;
     std::uint64_t loop = 1, limit = 0;
     std::uint32_t lanes = 1;
     std::uint16_t mtu = 0;
-    int core = -1, realtime = 0, dscp = -1;
+    int core = -1, dscp = -1;
     bool check = false, merge = false, preload = false, strict = false, topspeed = false, vlan_pop = false,
          unique_ip = false, checksums = false, truncate = false, skip = false, quiet = false, busy = false,
          help = false, version = false;
@@ -101,6 +101,7 @@ void add_edits_and_report(CLI::App& app, words& to)
     app.add_option("--lanes", to.lanes)->check(CLI::Range(1, 1024));
     app.add_option("--mtu", to.mtu)->check(CLI::Range(68, 65535));
     app.add_option("--core", to.core)->check(core_of_this_machine());
+    // Text, as CLI11 from 2.4 on checks a number that was not given, too.
     app.add_flag("--realtime{50}", to.realtime)->check(CLI::Range(1, 99));
     app.add_flag("--busy", to.busy);
     app.add_option("--log", to.log);
@@ -221,7 +222,7 @@ void take_split(const words& from, command& to)
     if (from.split.empty() || from.second_port.empty())
         refuse("--split sorts frames to two ports: give it together with --port2, the second of them");
     to.session.feed.split = required("--split", from.split, "client, server, port or cidr=10.0.0.0/8", parse_split);
-    if (from.preload || !from.plot.empty() || from.core >= 0 || from.realtime != 0)
+    if (from.preload || !from.plot.empty() || from.core >= 0 || !from.realtime.empty())
         refuse("--split goes with none of --preload-pcap, --plot, --core and --realtime; leave them out");
     if (std::count(from.names.begin(), from.names.end(), "-") != 0)
         refuse("--split reads every file for each port, and standard input can be read once; name a file");
@@ -252,7 +253,8 @@ void take_words(words& from, command& to)
         session.late_after_ns = duration_of("--late-after", from.late_after);
     session.mtu = from.mtu;
     session.core = from.core;
-    session.realtime = from.realtime;
+    if (!from.realtime.empty())
+        CLI::detail::lexical_cast(from.realtime, session.realtime); // which its check has understood
     session.lanes = from.lanes;
     session.busy = from.busy;
     session.skipping_is_planned = from.skip;
