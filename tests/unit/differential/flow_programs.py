@@ -71,6 +71,8 @@ class Program:
         body = self.body(4, False, 0, 6)
         functions = [line for function in self.functions for line in function]
         head = [f"WEFTIO_KERNEL void {self.name}(WEFTIO_GLOBAL struct flow_world *world)", "{", "    weftio_u32 x = world->state;"]
+        head += [f"    for (weftio_u32 i = 0; i < {self.random.randint(2, 4)}u; ++i) {{", f"        FLOW_NEXT({self.part()}u);",
+                 f"        FLOW_COUNT({self.part()}u);", "    }"]
         return "\n".join(functions + head + body + ["    FLOW_FINISH();", "}"])
 
 

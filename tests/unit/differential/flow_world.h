@@ -55,6 +55,21 @@ struct flow_world {
         weftio_block_barrier();                                                                                        \
     } while (0)
 
+/*
+ * `n` is the same constant for all lanes in front of lane 0's part and a barrier, and each lane's own behind them, where
+ * a loop begins at once.
+ */
+#define FLOW_COUNT(PART)                                                                                               \
+    do {                                                                                                               \
+        weftio_u32 n = 0;                                                                                              \
+        FLOW_LANE_0(PART);                                                                                             \
+        weftio_block_barrier();                                                                                        \
+        do                                                                                                             \
+            ++n;                                                                                                       \
+        while (n < weftio_lane() + 1u + (x & 3u));                                                                     \
+        FLOW_WORK(n - weftio_lane());                                                                                  \
+    } while (0)
+
 #define FLOW_FINISH()                                                                                                  \
     do {                                                                                                               \
         world->sum[weftio_lane()] ^= x;                                                                                \

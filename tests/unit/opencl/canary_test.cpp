@@ -14,6 +14,7 @@ WEFTIO_DEFINE_KERNEL(canary_branch, "device/opencl/canary_kernels.h");
 WEFTIO_DEFINE_KERNEL(canary_leave, "device/opencl/canary_kernels.h");
 WEFTIO_DEFINE_KERNEL(canary_nested, "device/opencl/canary_kernels.h");
 WEFTIO_DEFINE_KERNEL(canary_calls, "device/opencl/canary_kernels.h");
+WEFTIO_DEFINE_KERNEL(canary_count, "device/opencl/canary_kernels.h");
 
 namespace weftio::test {
 namespace {
@@ -28,7 +29,7 @@ std::vector<canary_kernel> on(const char* spec)
     auto* words = static_cast<std::uint32_t*>(world.cpu_address());
     std::vector<canary_kernel> found;
     for (const auto* each : {&canary_continue_kernel, &canary_branch_kernel, &canary_leave_kernel,
-                             &canary_nested_kernel, &canary_calls_kernel}) {
+                             &canary_nested_kernel, &canary_calls_kernel, &canary_count_kernel}) {
         std::memset(words, 0, sizeof(canary_world));
         words[0] = canary_state;
         running_kernel running = where.launch(*each, {.blocks = 1, .lanes = CANARY_LANES},
@@ -59,9 +60,11 @@ TEST_F(OpenclBuild, RunsTheCanaryRight)
         EXPECT_EQ(canary_kernels()[at].digest, found[at].digest) << found[at].name;
 }
 
-TEST_F(OpenclBuild, OfPocl3And6CannotBePlain)
+TEST(OpenclBuildOf, Pocl3And6CannotBePlain)
 {
     const std::vector<found_device> devices = find_devices();
+    if (devices.empty())
+        GTEST_SKIP() << "missed: a driver that is known to be wrong; there is none";
     const found_device& chosen = choose(devices, -1);
     const std::string version = chosen.device.getInfo<CL_DRIVER_VERSION>();
     if (!chosen.facts.pocl || !(version.starts_with("3.1") || version.starts_with("6.0")))

@@ -87,19 +87,13 @@ std::string opencl_library()
                                                     : path; // linked statically, or called by way of a stub
 }
 
-std::string source_text(build_method method)
-{
-    return fmt::format("{}\n{}{}", device_headers().front().text, text_before(method),
-                       canary_text()); // platform/opencl.h
-}
-
 std::vector<std::string> words_for(unsigned index, build_method method)
 {
     std::vector<std::string> words{"weftio-opencl-canary",
                                    opencl_library(),
                                    fmt::format("{}", index),
                                    "-cl-std=CL3.0",
-                                   source_text(method),
+                                   canary_source(method),
                                    fmt::format("{}", CANARY_LANES),
                                    fmt::format("{}", sizeof(canary_world) / 4),
                                    fmt::format("{}", canary_state)};
@@ -174,12 +168,18 @@ std::string_view text_before(build_method method) noexcept
     return method == build_method::unoptimized ? "#pragma clang optimize off\n" : "";
 }
 
+std::string canary_source(build_method method)
+{
+    return fmt::format("{}\n{}{}", device_headers().front().text, text_before(method),
+                       canary_text()); // platform/opencl.h
+}
+
 std::span<const canary_kernel> canary_kernels() noexcept
 {
     static constexpr std::array kernels{
         canary_kernel{"canary_continue", 973244326u}, canary_kernel{"canary_branch", 472777122u},
-        canary_kernel{"canary_leave", 2553390384u}, canary_kernel{"canary_nested", 1586216131u},
-        canary_kernel{"canary_calls", 2330359946u}};
+        canary_kernel{"canary_leave", 2553390384u},   canary_kernel{"canary_nested", 1586216131u},
+        canary_kernel{"canary_calls", 2330359946u},   canary_kernel{"canary_count", 219325585u}};
     return kernels;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "device/opencl/discovery.hpp"
@@ -32,6 +33,8 @@ struct canary_kernel {
 /// The first word of its world when it starts.
 constexpr std::uint32_t canary_state = 20;
 std::span<const canary_kernel> canary_kernels() noexcept;
+/// The kernels, with what stands in front of a user's text.
+std::string canary_source(build_method method);
 std::uint32_t canary_digest(std::span<const std::uint32_t> words) noexcept;
 
 /// Runs the kernels on the device in a process of their own, built so. Blocks until they have ended: seconds, for ever

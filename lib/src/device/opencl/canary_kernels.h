@@ -170,3 +170,29 @@ WEFTIO_KERNEL void canary_calls(WEFTIO_GLOBAL struct canary_world* world)
     }
     canary_finish(world, x);
 }
+
+/** The counts begin as a constant that all lanes have, and become each lane's own behind the barrier. */
+WEFTIO_KERNEL void canary_count(WEFTIO_GLOBAL struct canary_world* world)
+{
+    weftio_u32 x = world->state, at = 0, same = 0;
+
+    for (weftio_u32 n = 0; n < 6u; ++n) {
+        weftio_u32 own = 0;
+        at = 0;
+        CANARY_LANE_0(16)
+        weftio_block_barrier();
+        while (at < weftio_lane() + n)
+            ++at;
+        weftio_block_barrier();
+        do
+            own += at;
+        while (own < weftio_lane() * 3u);
+        weftio_block_barrier();
+        do
+            ++same;
+        while (same % 3u);
+        canary_work(world, at + own + same, 17);
+        x = canary_next(world, x);
+    }
+    canary_finish(world, x);
+}

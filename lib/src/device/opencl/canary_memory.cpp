@@ -35,15 +35,21 @@ std::string variable(const char* name)
     return value ? value : "";
 }
 
+/// FNV-1a
+std::uint64_t hash_of(std::string_view text)
+{
+    std::uint64_t hash = 0xcbf29ce484222325u;
+    for (const char letter : text)
+        hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3u;
+    return hash;
+}
+
 /// Everything that the answer depends on, in one line.
 std::string question(const found_device& device)
 {
-    std::uint32_t kernels = 0;
-    for (const canary_kernel& kernel : canary_kernels())
-        kernels = kernels * 31u + kernel.digest;
     std::string text =
-        fmt::format("{:08x} {} | {} | {}", kernels, device.facts.name, device.device.getInfo<CL_DRIVER_VERSION>(),
-                    device.device.getInfo<CL_DEVICE_VERSION>());
+        fmt::format("{:016x} {} | {} | {}", hash_of(canary_source(build_method::plain)), device.facts.name,
+                    device.device.getInfo<CL_DRIVER_VERSION>(), device.device.getInfo<CL_DEVICE_VERSION>());
     for (const char* name : {method_variable, "POCL_FULL_REPLICATION_THRESHOLD", "POCL_EXTRA_BUILD_FLAGS"})
         text += fmt::format(" | {}", variable(name));
     for (const named_method& each : methods) // another version of the library knows others
@@ -59,10 +65,7 @@ std::filesystem::path file_of(const std::string& question)
         folder = std::filesystem::path(variable("HOME")) / ".cache";
     if (!folder.is_absolute())
         return {};
-    std::uint64_t hash = 0xcbf29ce484222325u; // FNV-1a
-    for (const char letter : question)
-        hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3u;
-    return folder / "weftio" / fmt::format("opencl-barriers-{:016x}", hash);
+    return folder / "weftio" / fmt::format("opencl-barriers-{:016x}", hash_of(question));
 }
 
 bool is_an_answer(std::string_view text)

@@ -191,6 +191,11 @@ WEFTIO_FN weftio_u32 weftio_block_sum_u32(weftio_u32 value, __global weftio_u32 
 WEFTIO_FN void weftio_block_barrier(void)
 {
     work_group_barrier(CLK_GLOBAL_MEM_FENCE | CLK_LOCAL_MEM_FENCE);
+#ifdef POCL_DEVICE_ADDRESS_BITS
+    /* Keeps PoCL from taking a loop's head for the barrier: 3.1 then shares a lane's count among all lanes, 6.0 never
+     * ends. No processor has an instruction for it. */
+    atomic_work_item_fence(CLK_LOCAL_MEM_FENCE, memory_order_acquire, memory_scope_work_item);
+#endif
 }
 WEFTIO_FN weftio_u32 weftio_block_sum_u32(weftio_u32 value, __global weftio_u32 *scratch)
 {
