@@ -1,4 +1,5 @@
 // What the canary says of this machine's driver, and that the canary itself is right.
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -51,6 +52,37 @@ TEST(OpenclCanary, WantsWhatTheCpuDeviceLeaves)
     }
 }
 
+/// The value of the variable that PoCL would see, and how often it is there.
+std::string method_tried_with(build_method method)
+{
+    std::string found;
+    for (const std::string& each : canary_environment(method))
+        if (each.starts_with(std::string(method_variable) + "="))
+            found += each.substr(each.find('=') + 1) + ";";
+    return found;
+}
+
+/// Ends the process, so that no other test sees what it sets.
+void try_environments()
+{
+    unsetenv(method_variable);
+    bool right = method_tried_with(build_method::plain).empty();
+    setenv(method_variable, "loopvec", 1);
+    right &= method_tried_with(build_method::plain) == "loopvec;" && method_of_user() == "loopvec";
+    unsetenv(method_variable);
+    right &= set_cbs() && method_of_user().empty() && std::string(getenv(method_variable)) == "cbs";
+    right &= method_tried_with(build_method::plain).empty() && method_tried_with(build_method::unoptimized).empty();
+    right &= method_tried_with(build_method::cbs) == "cbs;";
+    setenv(method_variable, "loopvec", 1); // the user's again
+    right &= method_of_user() == "loopvec";
+    std::exit(right ? 0 : 1);
+}
+
+TEST(OpenclCanaryDeathTest, IsTriedWithWhatTheUserHasSetAndNotWithWhatTheLibraryHas)
+{
+    EXPECT_EXIT(try_environments(), testing::ExitedWithCode(0), "");
+}
+
 class OpenclBuild : public opencl_fixture {};
 
 TEST_F(OpenclBuild, RunsTheCanaryRight)
@@ -69,8 +101,11 @@ TEST(OpenclBuildOf, Pocl3And6CannotBePlain)
     const std::string version = chosen.device.getInfo<CL_DRIVER_VERSION>();
     if (!chosen.facts.pocl || !(version.starts_with("3.1") || version.starts_with("6.0")))
         GTEST_SKIP() << "missed: a driver that is known to be wrong; this is " << version;
+    if (!method_of_user().empty())
+        GTEST_SKIP() << "missed: the driver as it is; " << method_variable << " is set";
     const auto index = static_cast<unsigned>(&chosen - devices.data());
-    EXPECT_FALSE(runs_canary(index, build_method::plain));
+    choose_build(chosen, index);
+    EXPECT_FALSE(runs_canary(index, build_method::plain)) << "what was chosen is not to be inherited";
     EXPECT_EQ(choose_build(chosen, index), version.starts_with("3.1") ? build_method::unoptimized : build_method::cbs);
 }
 

@@ -30,8 +30,8 @@ namespace weftio::detail::opencl {
 
 namespace {
 
-constexpr const char* method_variable = "POCL_WORK_GROUP_METHOD";
-constexpr int patience_ms = 310'000; // the program ends itself before
+constexpr const char* mark_variable = "WEFTIO_SET_POCL_METHOD"; // programs that this one starts see both
+constexpr int patience_ms = 310'000;                            // the program ends itself before
 
 class descriptor {
  public:
@@ -104,16 +104,9 @@ std::vector<std::string> words_for(unsigned index, build_method method)
     return words;
 }
 
-/// Ours, without PoCL's cache, which need not hold what its compiler makes now.
-std::vector<std::string> environment_for(build_method method)
+bool sets(std::string_view variable, std::string_view name)
 {
-    std::vector<std::string> variables{"POCL_KERNEL_CACHE=0"};
-    for (char** each = environ; each && *each; ++each)
-        if (!std::string_view(*each).starts_with("POCL_KERNEL_CACHE="))
-            variables.emplace_back(*each);
-    if (method == build_method::cbs)
-        variables.push_back(fmt::format("{}=cbs", method_variable));
-    return variables;
+    return variable.starts_with(name) && variable.substr(name.size()).starts_with('=');
 }
 
 std::vector<char*> pointers_to(std::vector<std::string>& words)
@@ -129,7 +122,7 @@ std::vector<char*> pointers_to(std::vector<std::string>& words)
 pid_t start(unsigned index, build_method method, int output)
 {
     const descriptor program(program_file());
-    std::vector<std::string> words = words_for(index, method), variables = environment_for(method);
+    std::vector<std::string> words = words_for(index, method), variables = canary_environment(method);
     std::vector<char*> arguments = pointers_to(words), environment = pointers_to(variables);
     const std::string path = fmt::format("/proc/self/fd/{}", program.number());
     posix_spawn_file_actions_t actions;
@@ -166,6 +159,31 @@ std::string read_all(int from)
 std::string_view text_before(build_method method) noexcept
 {
     return method == build_method::unoptimized ? "#pragma clang optimize off\n" : "";
+}
+
+std::string method_of_user()
+{
+    const char* value = std::getenv(method_variable);
+    const std::string found = value ? value : "";
+    return found == "cbs" && std::getenv(mark_variable) ? "" : found;
+}
+
+bool set_cbs()
+{
+    return setenv(mark_variable, "1", 1) == 0 && setenv(method_variable, "cbs", 1) == 0;
+}
+
+std::vector<std::string> canary_environment(build_method method)
+{
+    // PoCL's cache need not hold what its compiler makes now.
+    std::vector<std::string> variables{"POCL_KERNEL_CACHE=0"};
+    for (char** each = environ; each && *each; ++each)
+        if (!sets(*each, "POCL_KERNEL_CACHE") && !sets(*each, method_variable) && !sets(*each, mark_variable))
+            variables.emplace_back(*each);
+    const std::string wanted = method == build_method::cbs ? "cbs" : method_of_user();
+    if (!wanted.empty())
+        variables.push_back(fmt::format("{}={}", method_variable, wanted));
+    return variables;
 }
 
 std::string canary_source(build_method method)

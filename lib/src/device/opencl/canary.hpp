@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "device/opencl/discovery.hpp"
 
@@ -18,6 +19,17 @@ enum class build_method {
     unoptimized,
     cbs, ///< with PoCL's work-group method of that name, which PoCL takes from the environment
 };
+
+constexpr const char* method_variable = "POCL_WORK_GROUP_METHOD";
+/// What the user has set method_variable to; empty when nothing, or when it was set by set_cbs, here or in a program
+/// that started this one.
+std::string method_of_user();
+/// Has PoCL use `cbs` in this process.
+bool set_cbs();
+
+/// The variables that kernels built so are tried with: those of this process, without PoCL's cache and what set_cbs
+/// has set.
+std::vector<std::string> canary_environment(build_method method);
 
 /// What stands in front of the user's text.
 std::string_view text_before(build_method method) noexcept;

@@ -19,8 +19,6 @@ namespace weftio::detail::opencl {
 
 namespace {
 
-constexpr const char* method_variable = "POCL_WORK_GROUP_METHOD";
-
 struct named_method {
     build_method method;
     std::string_view name;
@@ -50,7 +48,8 @@ std::string question(const found_device& device)
     std::string text =
         fmt::format("{:016x} {} | {} | {}", hash_of(canary_source(build_method::plain)), device.facts.name,
                     device.device.getInfo<CL_DRIVER_VERSION>(), device.device.getInfo<CL_DEVICE_VERSION>());
-    for (const char* name : {method_variable, "POCL_FULL_REPLICATION_THRESHOLD", "POCL_EXTRA_BUILD_FLAGS"})
+    text += fmt::format(" | {}", method_of_user());
+    for (const char* name : {"POCL_FULL_REPLICATION_THRESHOLD", "POCL_EXTRA_BUILD_FLAGS"})
         text += fmt::format(" | {}", variable(name));
     for (const named_method& each : methods) // another version of the library knows others
         text += fmt::format(" | {}", each.name);
@@ -102,7 +101,7 @@ void remember(const std::filesystem::path& path, const std::string& question, st
 /// The name of the first method that works.
 std::string_view ask(const found_device& device, unsigned index)
 {
-    const bool may_set_method = device.facts.pocl && variable(method_variable).empty();
+    const bool may_set_method = device.facts.pocl && method_of_user().empty();
     for (const auto& [method, name] : methods)
         if ((method != build_method::cbs || may_set_method) && runs_canary(index, method))
             return name;
@@ -136,10 +135,7 @@ build_method choose_build(const found_device& device, unsigned index)
 {
     static std::mutex mutex;
     static std::map<std::string, std::string> answers;
-    static bool method_is_ours = false; // the variable is set, by us: the question is to stay the same
     std::lock_guard lock(mutex);
-    if (method_is_ours && device.facts.pocl)
-        return build_method::cbs;
     const std::string asked = question(device);
     auto known = answers.find(asked);
     if (known == answers.end())
@@ -147,7 +143,7 @@ build_method choose_build(const found_device& device, unsigned index)
     for (const auto& [method, name] : methods)
         if (known->second == name) {
             if (method == build_method::cbs)
-                method_is_ours = setenv(method_variable, "cbs", 0) == 0;
+                set_cbs();
             return method;
         }
     refuse(device);
