@@ -1,7 +1,9 @@
 #include "device/opencl/canary.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -154,6 +156,31 @@ std::string read_all(int from)
     }
 }
 
+[[noreturn]] void refuse_verdict(const std::string& why)
+{
+    throw error(errc::device_error,
+                fmt::format("weftio: opencl: the driver's barriers cannot be tested, as {}; mend that (POCL_CACHE_DIR "
+                            "names another folder for PoCL) and try again, or take cpu",
+                            why));
+}
+
+/// Whether a process that ended so was ended by somebody else than its driver. Unknown, thus not, when the application
+/// ignores SIGCHLD.
+bool was_ended(int status)
+{
+    constexpr std::array others{SIGXFSZ, SIGXCPU, SIGKILL, SIGTERM, SIGINT, SIGHUP, SIGQUIT};
+    return WIFSIGNALED(status) && std::find(others.begin(), others.end(), WTERMSIG(status)) != others.end();
+}
+
+int status_of(pid_t child)
+{
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0)
+        if (errno != EINTR)
+            return 0;
+    return status;
+}
+
 } // namespace
 
 std::string_view text_before(build_method method) noexcept
@@ -211,6 +238,8 @@ std::uint32_t canary_digest(std::span<const std::uint32_t> words) noexcept
 
 bool runs_canary(unsigned index, build_method method)
 {
+    if (const std::string limit = limit_of_files(); !limit.empty())
+        refuse_verdict(limit);
     std::array<int, 2> ends{};
     worked(pipe2(ends.data(), O_CLOEXEC), "pipe2");
     const descriptor from(ends[0]);
@@ -220,9 +249,14 @@ bool runs_canary(unsigned index, build_method method)
         child = start(index, method, to.number());
     }
     const std::string said = read_all(from.number());
-    while (waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
-    }
-    return said == "right";
+    const int status = status_of(child);
+    if (said == "right")
+        return true;
+    if (was_ended(status))
+        refuse_verdict(fmt::format("signal {} ended the program that does", WTERMSIG(status)));
+    if (const std::string lack = lack_of_room(); !lack.empty())
+        refuse_verdict(lack);
+    return false;
 }
 
 } // namespace weftio::detail::opencl

@@ -49,15 +49,21 @@ std::span<const canary_kernel> canary_kernels() noexcept;
 std::string canary_source(build_method method);
 std::uint32_t canary_digest(std::span<const std::uint32_t> words) noexcept;
 
+/// Why files of the driver could not be written: the bound of this process, and the folders that it writes to (which
+/// takes a few megabytes of each for a moment). Empty when they can.
+std::string limit_of_files();
+std::string lack_of_room();
+
 /// Runs the kernels on the device in a process of their own, built so. Blocks until they have ended: seconds, for ever
 /// wrong ones some 20 s of the processor, 5 minutes at most. `index` counts as `opencl:N` does.
-/// @throws weftio::error errc::not_supported the process cannot be started
+/// @throws weftio::error errc::not_supported the process cannot be started; errc::device_error nobody can tell: somebody
+/// else ended it, or files cannot be written
 bool runs_canary(unsigned index, build_method method);
 
 /// The first method with which the device runs them right. Asked of each driver, device and setting of PoCL once: the
 /// answer is kept for the process, and in a file of $XDG_CACHE_HOME/weftio or ~/.cache/weftio where that can be
 /// written. Puts the method into effect for the process. Any thread; one at a time is served.
-/// @throws weftio::error errc::not_supported there is none, or nobody can tell
+/// @throws weftio::error errc::not_supported there is none; errc::device_error nobody can tell, which is not kept
 build_method choose_build(const found_device& device, unsigned index);
 
 } // namespace weftio::detail::opencl

@@ -102,18 +102,6 @@ std::string list_of(const std::vector<found_device>& devices)
     return fmt::format("{}", fmt::join(names, ", "));
 }
 
-/// Where PoCL keeps what it compiles; without such a folder it has no device.
-std::filesystem::path pocl_cache()
-{
-    auto variable = [](const char* name) { return std::string(std::getenv(name) ? std::getenv(name) : ""); };
-    if (std::string own = variable("POCL_CACHE_DIR"); !own.empty())
-        return own;
-    if (std::string folder = variable("XDG_CACHE_HOME"); !folder.empty())
-        return std::filesystem::path(folder) / "pocl";
-    const std::string home = variable("HOME");
-    return home.empty() ? std::filesystem::path("/tmp/pocl") : std::filesystem::path(home) / ".cache" / "pocl";
-}
-
 /// Why a folder cannot be written, or made; 0 when it can.
 int obstacle(std::filesystem::path folder)
 {
@@ -168,6 +156,17 @@ const found_device& first_usable(const std::vector<found_device>& devices)
 }
 
 } // namespace
+
+std::filesystem::path pocl_cache()
+{
+    auto variable = [](const char* name) { return std::string(std::getenv(name) ? std::getenv(name) : ""); };
+    if (std::string own = variable("POCL_CACHE_DIR"); !own.empty())
+        return own;
+    if (std::string folder = variable("XDG_CACHE_HOME"); !folder.empty())
+        return std::filesystem::path(folder) / "pocl";
+    const std::string home = variable("HOME");
+    return home.empty() ? std::filesystem::path("/tmp/pocl") : std::filesystem::path(home) / ".cache" / "pocl";
+}
 
 std::vector<found_device> find_devices()
 try {

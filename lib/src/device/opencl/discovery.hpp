@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,9 @@ struct found_device {
 /// The devices of all platforms, in the order that `opencl:N` counts. Empty when there is no platform.
 /// @throws weftio::error errc::device_error a platform that cannot be asked
 std::vector<found_device> find_devices();
+
+/// Where PoCL keeps what it compiles; without such a folder it has no device.
+std::filesystem::path pocl_cache();
 
 /// What the device lacks, as words that fit behind "lacks"; empty when it is usable.
 std::string lacking(const device_facts& facts);
