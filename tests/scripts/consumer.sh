@@ -71,6 +71,14 @@ else
     echo "not checked: kernels for CUDA (nvcc is not installed)"
 fi
 
+# make: a header that a kernel includes is looked at, too.
+(cd "$work/Makefile.d" && echo '#pragma once' >own.h && sed -i 's/^#pragma once/&\n#include "own.h"/' count.kernel.h && make) >"$work/make.log" 2>&1
+check_has "make has nothing to do" "up to date" "$(make -C "$work/Makefile.d" 2>&1)"
+touch -d '+1 minute' "$work/Makefile.d/own.h"
+words=$(make -n -C "$work/Makefile.d" 2>&1)
+check_has "make sees a change of a kernel's own header" "-o count.kernel.cpp count.kernel.h" "$words"
+check_has "make sees it for the program" "-o count.o count.cpp" "$words"
+
 # A kernel that is not added is an error of the linker, which says what is needed.
 words=$(cd "$work/Makefile.d" && bash -c "g++ -o forgotten count.o $(pkg-config --libs weftio)" 2>&1)
 check_has "a kernel that was not added" "count_packets_needs_weftio_add_kernels" "$words"
