@@ -11,6 +11,7 @@
 #include <thread>
 #include <unistd.h>
 
+#include "totals.hpp"
 #include "weftio/weftio.hpp"
 
 WEFTIO_DEFINE_KERNEL(receive, "receive_process.kernel.h");
@@ -21,32 +22,7 @@ namespace {
 using clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-constexpr const char* names[PROTOCOLS]{"eth", "ip", "ipv6", "arp", "icmp", "icmpv6", "tcp", "udp", "vlan", "other"};
 volatile std::sig_atomic_t interrupted = 0;
-
-struct totals {
-    std::uint64_t frames[PROTOCOLS]{}, bytes[PROTOCOLS]{};
-};
-
-/// Takes what the kernels have reported since the last call.
-void collect(weftio::semaphore& to_cpu, totals& sum)
-{
-    to_cpu.for_each_ready([&](auto, auto, auto, void* info) {
-        auto& batch = *static_cast<statistics*>(info);
-        for (std::size_t protocol = 0; protocol < PROTOCOLS; ++protocol) {
-            sum.frames[protocol] += batch.frames[protocol];
-            sum.bytes[protocol] += batch.bytes[protocol];
-        }
-        batch = {};
-    });
-}
-
-void print(const totals& sum)
-{
-    fmt::print("{:8} {:>12} {:>16}\n", "protocol", "frames", "bytes");
-    for (std::size_t protocol = 0; protocol < PROTOCOLS; ++protocol)
-        fmt::print("{:8} {:12} {:16}\n", names[protocol], sum.frames[protocol], sum.bytes[protocol]);
-}
 
 struct options {
     std::string port = "pcap:builtin", device = "cpu";

@@ -60,12 +60,11 @@ int run(const options& wanted)
     std::uint32_t sent = 0;
     bool failed = false;
     weftio::progress_engine progress;
-    auto count = [&](const weftio::send_notification&) { ++sent; };
     auto report = [&](const weftio::send_failure& failure) {
         fmt::print(stderr, "{}\n", failure.text);
         failed = true;
     };
-    progress.attach(queue, {.on_sent = count, .on_error = report});
+    progress.attach(queue, {.on_sent = [&](auto&&) { ++sent; }, .on_error = report});
 
     // 4. The kernel: it is told when to start, and has returned long before.
     auto memory = device.allocate(sizeof(schedule), weftio::memory_kind::cpu_device);
