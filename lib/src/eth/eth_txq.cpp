@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "core/clock.hpp"
+#include "eth/txq_life.hpp"
 #include "nic/soft/soft_port.hpp"
 #include "weftio/error.hpp"
 
@@ -31,147 +32,12 @@ void check(const eth_txq_options& options)
                                 options.clock, detail::utc_clock::name));
 }
 
-/// What the NIC sees: entries, then completion, doorbell record and doorbell on lines of their own.
-struct ring_layout {
-    std::size_t completion, dbrec, doorbell, bytes;
-
-    explicit ring_layout(std::size_t entries)
-        : completion(entries * WEFTIO_WQE_BLOCK_BYTES), dbrec(completion + 64), doorbell(dbrec + 64),
-          bytes(doorbell + 64)
-    {}
-};
-
-template <class T>
-T* at(void* base, std::size_t offset)
-{
-    return reinterpret_cast<T*>(static_cast<std::byte*>(base) + offset);
-}
-
-} // namespace
-
-namespace {
-
-/// One life of a queue: its memory, which a kernel keeps while it runs, and whether the NIC still uses it.
-class eth_txq_life final : public detail::lifeline {
- public:
-    /// @param home  of the queue, the same for all its lives
-    eth_txq_life(std::shared_ptr<nic::soft_port> nic, std::shared_ptr<const nic::home> home, const device& device,
-                 const eth_txq_options& options);
-
-    weftio_dev_control* control() const noexcept override
-    {
-        return static_cast<weftio_dev_control*>(control_.cpu_address());
-    }
-    const detail::device_backend& backend() const noexcept override { return where_.backend(); }
-    std::string describe() const override;
-    void quiesce() override;
-
-    /// Nothing written, nothing completed: what the NIC needs.
-    nic::tx_ring begin() const;
-    /// Tells kernels where everything is, as queue `number`. Throws what an upload to the device throws.
-    void announce(std::uint32_t number);
-    /// Between two turns, like end(): the NIC uses it from now on.
-    void began(nic::tx_queue& queue) noexcept { queue_ = &queue; }
-    void end() noexcept { queue_ = nullptr; }
-    weftio_dev_eth_txq* handle() const noexcept { return static_cast<weftio_dev_eth_txq*>(handle_.device_address()); }
-
- private:
-    void fill_handle();
-
-    std::shared_ptr<nic::soft_port> nic_;
-    std::shared_ptr<const nic::home> home_;
-    device where_;
-    eth_txq_options options_;
-    ring_layout layout_;
-    memory ring_, filled_, control_, handle_;
-    std::uint32_t number_ = 0;
-    nic::tx_queue* queue_ = nullptr; ///< while the NIC uses this life; changes between two turns only
-};
-
-eth_txq_life::eth_txq_life(std::shared_ptr<nic::soft_port> nic, std::shared_ptr<const nic::home> home,
-                           const device& device, const eth_txq_options& options)
-    : nic_(std::move(nic)), home_(std::move(home)), where_(device), options_(options), layout_(options.entries),
-      ring_(device.allocate(layout_.bytes, memory_kind::cpu_device)),
-      filled_(device.allocate(options.entries / 8, memory_kind::device)),
-      control_(device.allocate(sizeof(weftio_dev_control), memory_kind::cpu_device)),
-      handle_(device.allocate(sizeof(weftio_dev_eth_txq), memory_kind::device))
-{}
-
-nic::tx_ring eth_txq_life::begin() const
-{
-    void* base = ring_.cpu_address();
-    for (std::uint32_t slot = 0; slot < options_.entries;
-         ++slot) // no entry carries the index that its slot would first have
-        *at<std::uint32_t>(base, std::size_t{slot} * WEFTIO_WQE_BLOCK_BYTES) =
-            weftio_swap32((slot + options_.entries) << 8 & 0xffff00u);
-    // A completion that says the entry before the first is done.
-    weftio_store_release_sys_u32(&at<weftio_cqe>(base, layout_.completion)->publication,
-                                 weftio_cqe_publication(0xffff, WEFTIO_CQE_OPCODE_REQUESTER, 0));
-    return {.entries = {.words = at<std::uint32_t>(base, 0), .depth = options_.entries, .queue = 0},
-            .dbrec = at<std::uint32_t>(base, layout_.dbrec),
-            .doorbell = at<std::uint64_t>(base, layout_.doorbell),
-            .completion = at<weftio_cqe>(base, layout_.completion),
-            .horizon_ns = options_.horizon_ns};
-}
-
-void eth_txq_life::announce(std::uint32_t number)
-{
-    number_ = number;
-    fill_handle();
-}
-
-std::string eth_txq_life::describe() const
-{
-    std::string text = fmt::format("eth_txq {} on {}", number_, nic_->spec());
-    nic_->engines().between_turns_at(*home_, [&] {
-        if (queue_)
-            text += fmt::format(": {} enqueued, {} sent, {} waited, {} failed, {} flushed{}", queue_->enqueued.value(),
-                                queue_->sent.value(), queue_->waited.value(), queue_->failed_entries.value(),
-                                queue_->flushed.value(), queue_->failed() ? ", in error" : "");
-        else
-            text += ": reset or closed since";
-    });
-    return text;
-}
-
-void eth_txq_life::quiesce()
-{
-    nic_->engines().between_turns_at(*home_, [&] {
-        if (queue_)
-            queue_->stop();
-    });
-}
-
-void eth_txq_life::fill_handle()
-{
-    void* base = ring_.device_address();
-    weftio_dev_eth_txq made{};
-    made.ring.segments = at<std::uint32_t>(base, 0);
-    made.ring.dbrec = at<std::uint32_t>(base, layout_.dbrec);
-    made.ring.doorbell = at<std::uint64_t>(base, layout_.doorbell);
-    made.ring.completion = at<weftio_cqe>(base, layout_.completion);
-    made.ring.filled = static_cast<std::uint32_t*>(filled_.device_address());
-    made.ring.mask = options_.entries - 1;
-    made.ring.queue = number_;
-    made.control = static_cast<weftio_dev_control*>(control_.device_address());
-    made.clock = where_.clock();
-    if (!nic_->engines().have_threads()) {
-        void (*turn)(void*) = [](void* life) {
-            auto* self = static_cast<eth_txq_life*>(life);
-            self->nic_->engine(self->home_->load(std::memory_order_relaxed)).send_turn(self->number_);
-        };
-        made.turn = reinterpret_cast<std::uint64_t>(turn);
-        made.turn_context = reinterpret_cast<std::uint64_t>(this);
-    }
-    handle_.upload(&made, sizeof made);
-}
-
 } // namespace
 
 struct eth_txq::state {
     state(const port& port, const device& device, const eth_txq_options& wanted)
         : nic(port.share()), where(device), options(wanted),
-          life(detail::make_shared_here<eth_txq_life>(nic, home, where, options))
+          life(detail::make_shared_here<detail::eth_txq_life>(nic, home, where, options))
     {
         auto ring = life->begin();
         nic::engines& engines = nic->engines();
@@ -230,7 +96,7 @@ struct eth_txq::state {
     device where;
     eth_txq_options options;
     const std::shared_ptr<nic::home> home = std::make_shared<nic::home>(0);
-    std::shared_ptr<eth_txq_life> life;
+    std::shared_ptr<detail::eth_txq_life> life;
     std::uint32_t number = 0;
     nic::tx_queue* queue_ = nullptr;
     std::atomic<bool> attached{false};
@@ -398,7 +264,8 @@ void eth_txq::reset()
                 "weftio: eth_txq {}: port {} still holds frames of this queue after 1 s; try again, or close the "
                 "queue",
                 number(), state_->nic->spec()));
-    auto next = detail::make_shared_here<eth_txq_life>(state_->nic, state_->home, state_->where, state_->options);
+    auto next =
+        detail::make_shared_here<detail::eth_txq_life>(state_->nic, state_->home, state_->where, state_->options);
     auto ring = next->begin();
     next->announce(number()); // what can fail comes first
     state_->nic->engines().between_turns_at(*state_->home, [&] {

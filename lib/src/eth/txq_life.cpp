@@ -1,0 +1,95 @@
+#include "eth/txq_life.hpp"
+
+#include <fmt/format.h>
+
+namespace weftio::detail {
+
+namespace {
+
+template <class T>
+T* at(void* base, std::size_t offset)
+{
+    return reinterpret_cast<T*>(static_cast<std::byte*>(base) + offset);
+}
+
+} // namespace
+
+eth_txq_life::eth_txq_life(std::shared_ptr<nic::soft_port> nic, std::shared_ptr<const nic::home> home,
+                           const device& device, const eth_txq_options& options)
+    : nic_(std::move(nic)), home_(std::move(home)), where_(device), options_(options), layout_(options.entries),
+      ring_(device.allocate(layout_.bytes, memory_kind::cpu_device)),
+      filled_(device.allocate(options.entries / 8, memory_kind::device)),
+      control_(device.allocate(sizeof(weftio_dev_control), memory_kind::cpu_device)),
+      handle_(device.allocate(sizeof(weftio_dev_eth_txq), memory_kind::device))
+{}
+
+nic::tx_ring eth_txq_life::begin() const
+{
+    void* base = ring_.cpu_address();
+    for (std::uint32_t slot = 0; slot < options_.entries;
+         ++slot) // no entry carries the index that its slot would first have
+        *at<std::uint32_t>(base, std::size_t{slot} * WEFTIO_WQE_BLOCK_BYTES) =
+            weftio_swap32((slot + options_.entries) << 8 & 0xffff00u);
+    // A completion that says the entry before the first is done.
+    weftio_store_release_sys_u32(&at<weftio_cqe>(base, layout_.completion)->publication,
+                                 weftio_cqe_publication(0xffff, WEFTIO_CQE_OPCODE_REQUESTER, 0));
+    return {.entries = {.words = at<std::uint32_t>(base, 0), .depth = options_.entries, .queue = 0},
+            .dbrec = at<std::uint32_t>(base, layout_.dbrec),
+            .doorbell = at<std::uint64_t>(base, layout_.doorbell),
+            .completion = at<weftio_cqe>(base, layout_.completion),
+            .horizon_ns = options_.horizon_ns};
+}
+
+void eth_txq_life::announce(std::uint32_t number)
+{
+    number_ = number;
+    fill_handle();
+}
+
+std::string eth_txq_life::describe() const
+{
+    std::string text = fmt::format("eth_txq {} on {}", number_, nic_->spec());
+    nic_->engines().between_turns_at(*home_, [&] {
+        if (queue_)
+            text += fmt::format(": {} enqueued, {} sent, {} waited, {} failed, {} flushed{}", queue_->enqueued.value(),
+                                queue_->sent.value(), queue_->waited.value(), queue_->failed_entries.value(),
+                                queue_->flushed.value(), queue_->failed() ? ", in error" : "");
+        else
+            text += ": reset or closed since";
+    });
+    return text;
+}
+
+void eth_txq_life::quiesce()
+{
+    nic_->engines().between_turns_at(*home_, [&] {
+        if (queue_)
+            queue_->stop();
+    });
+}
+
+void eth_txq_life::fill_handle()
+{
+    void* base = ring_.device_address();
+    weftio_dev_eth_txq made{};
+    made.ring.segments = at<std::uint32_t>(base, 0);
+    made.ring.dbrec = at<std::uint32_t>(base, layout_.dbrec);
+    made.ring.doorbell = at<std::uint64_t>(base, layout_.doorbell);
+    made.ring.completion = at<weftio_cqe>(base, layout_.completion);
+    made.ring.filled = static_cast<std::uint32_t*>(filled_.device_address());
+    made.ring.mask = options_.entries - 1;
+    made.ring.queue = number_;
+    made.control = static_cast<weftio_dev_control*>(control_.device_address());
+    made.clock = where_.clock();
+    if (!nic_->engines().have_threads()) {
+        void (*turn)(void*) = [](void* life) {
+            auto* self = static_cast<eth_txq_life*>(life);
+            self->nic_->engine(self->home_->load(std::memory_order_relaxed)).send_turn(self->number_);
+        };
+        made.turn = reinterpret_cast<std::uint64_t>(turn);
+        made.turn_context = reinterpret_cast<std::uint64_t>(this);
+    }
+    handle_.upload(&made, sizeof made);
+}
+
+} // namespace weftio::detail
