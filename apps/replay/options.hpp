@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "send/session.hpp"
+#include "session.hpp"
 #include "weftio/log.hpp"
 
 namespace weftio::replay {

@@ -2,7 +2,7 @@
 #include "receive_process.kernel.h"
 
 #include "fixture.hpp"
-#include "send/session.hpp"
+#include "session.hpp"
 #include "unit/replay/capture_bytes.hpp"
 #include "unit/replay/scratch.hpp"
 #include "weftio/kernel.hpp"

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "report/output.hpp"
+#include "report/units.hpp"
 
 namespace weftio::replay {
 

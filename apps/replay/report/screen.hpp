@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string>
 
-#include "send/session.hpp"
+#include "report/progress.hpp"
 
 namespace weftio::replay {
 

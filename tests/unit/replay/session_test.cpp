@@ -3,7 +3,7 @@
 
 #include "capture_bytes.hpp"
 #include "scratch.hpp"
-#include "send/session.hpp"
+#include "session.hpp"
 
 namespace weftio::replay::test {
 namespace {

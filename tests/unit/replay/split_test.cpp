@@ -5,8 +5,8 @@
 
 #include "capture_bytes.hpp"
 #include "scratch.hpp"
-#include "send/session.hpp"
 #include "send/split.hpp"
+#include "session.hpp"
 
 namespace weftio::replay::test {
 namespace {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "reader/playlist.hpp"
+#include "report/progress.hpp"
 #include "report/report.hpp"
 #include "send/edit.hpp"
 #include "send/feeder.hpp"
@@ -28,17 +29,6 @@ struct session_options {
     std::uint32_t lanes = 1;
     bool busy = false; ///< the engine never gives its core away
     bool skipping_is_planned = false;
-};
-
-/// How far a run has come.
-struct progress {
-    std::uint64_t elapsed_ns = 0; ///< since the anchor
-    std::uint64_t sent = 0, sent_bytes = 0, late = 0;
-    std::uint64_t planned_ns = 0, actual_ns = 0; ///< of the latest frame, from the anchor
-    std::uint64_t next_ns = 0,
-                  next_in_ns = 0; ///< UTC of the next frame where it is not due yet, and until then; else 0
-    double share = 0;             ///< of the plan that is done, 0 to 1; 0 while it is unknown
-    bool timed = true;
 };
 
 /// Sends everything and reports. Blocks until it is done, or until `stop` becomes true; sets `stop` itself when the

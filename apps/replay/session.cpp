@@ -1,4 +1,4 @@
-#include "send/session.hpp"
+#include "session.hpp"
 
 #include <fmt/format.h>
 
