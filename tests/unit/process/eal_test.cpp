@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "sanitized.hpp"
 #include "scene.hpp"
 #include "stage.hpp"
 
@@ -117,6 +118,9 @@ const scene few_descriptors("few_descriptors", [] {
 
 TEST(Eal, IsNotStartedWithFewDescriptorsAndStartsWhenThereAreMore)
 {
+#ifdef WEFTIO_TEST_SANITIZED
+    GTEST_SKIP() << "missed: few descriptors; a sanitizer needs some itself to look at memory; a plain build has it";
+#endif
     for (int free = 0; free < 9; ++free) {
         const auto seen = play("few_descriptors", std::to_string(free));
         EXPECT_EQ(seen.exit_status, 3) << free << ": " << seen.text();
