@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <mutex>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/undying.hpp"
@@ -16,11 +19,17 @@ namespace {
 
 /// By port number. DPDK (22.11) keeps what is registered with a port when that is removed, and calls it for the next
 /// one with the number: so it gets nothing that could end.
-using removal_counts = std::array<std::atomic<std::uint32_t>, RTE_MAX_ETHPORTS>;
+using all_removals = std::array<removals, RTE_MAX_ETHPORTS>;
 
+/// Behind this the driver's memory is freed: threads that are in the driver have to leave it. Waits for them, though
+/// not for one that removes the port itself.
 int hear(std::uint16_t port, rte_eth_event_type, void*, void*)
 {
-    detail::undying<removal_counts>()[port].fetch_add(1, std::memory_order_release);
+    removals& here = detail::undying<all_removals>()[port];
+    here.count.fetch_add(1, std::memory_order_release);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
+    while (here.attending.load(std::memory_order_acquire) != 0 && std::chrono::steady_clock::now() < end)
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
     return 0;
 }
 
@@ -33,9 +42,21 @@ struct all_claims {
 
 void removal_notice::begin(std::uint16_t port) noexcept
 {
-    removals_ = &detail::undying<removal_counts>()[port];
-    seen_ = removals_->load(std::memory_order_acquire);
+    removals_ = &detail::undying<all_removals>()[port];
+    seen_ = removals_->count.load(std::memory_order_acquire);
     rte_eth_dev_callback_register(port, RTE_ETH_EVENT_DESTROY, hear, nullptr); // once, however often
+}
+
+void removal_notice::attend() noexcept
+{
+    attends_ = true;
+    removals_->attending.fetch_add(1, std::memory_order_relaxed);
+}
+
+void removal_notice::leave() noexcept
+{
+    if (std::exchange(attends_, false))
+        removals_->attending.fetch_sub(1, std::memory_order_release);
 }
 
 bool port_claim::take(std::uint16_t port)

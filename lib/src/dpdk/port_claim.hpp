@@ -6,16 +6,27 @@
 
 namespace weftio::nic {
 
+/// Of ports with one number.
+struct removals {
+    std::atomic<std::uint32_t> count{0};
+    std::atomic<std::uint32_t> attending{0}; ///< threads that call the driver again and again, and look here in between
+};
+
 /// Hears that a DPDK port is removed, by whomever.
 class removal_notice {
  public:
     void begin(std::uint16_t port) noexcept;
     /// Whether the port is no longer the one of begin(). Any thread; costs a load.
-    bool came() const noexcept { return removals_ && removals_->load(std::memory_order_acquire) != seen_; }
+    bool came() const noexcept { return removals_ && removals_->count.load(std::memory_order_acquire) != seen_; }
+    /// From now on a removal waits, half a second at most, until this leaves: it has seen that came(), and calls the
+    /// driver no more. @pre begin(). One thread, as leave()
+    void attend() noexcept;
+    void leave() noexcept;
 
  private:
-    const std::atomic<std::uint32_t>* removals_ = nullptr; ///< of ports with that number; never destroyed
+    removals* removals_ = nullptr; ///< never destroyed
     std::uint32_t seen_ = 0;
+    bool attends_ = false;
 };
 
 /// A DPDK port that belongs to a Weftio port, until either ends.

@@ -32,8 +32,15 @@ class port_watch {
     /// things.
     bool has_just_been_removed() noexcept
     {
-        return removal_.came() && !gone_.exchange(true, std::memory_order_acq_rel);
+        if (!removal_.came())
+            return false;
+        removal_.leave();
+        return !gone_.exchange(true, std::memory_order_acq_rel);
     }
+    /// Whoever removes the device waits for this engine, which calls the driver in each turn, from attend() on until it
+    /// has seen the removal, or leaves.
+    void attend() noexcept { removal_.attend(); }
+    void leave() noexcept { removal_.leave(); }
     /// Any thread.
     bool gone() const noexcept { return gone_.load(std::memory_order_acquire); }
 

@@ -4,6 +4,7 @@
 #include <rte_dev.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -91,13 +92,20 @@ const scene exit_while_others_open("exit_while_others_open", [] {
     return 1;
 });
 
+/// The device has gone. DPDK cannot be cleaned up by one thread while another is in the middle of removing a device.
+std::atomic<bool> removed{false};
+
 const scene exit_in_the_sink("exit_in_the_sink", [] {
     kept_stage = std::make_unique<stage>("net_null_lost");
     weftio::set_log_sink([](weftio::log_level, std::string_view line) {
-        if (line.find("the port has gone") != std::string_view::npos)
-            std::exit(3); // on the engine's thread
+        if (line.find("the port has gone") == std::string_view::npos)
+            return;
+        while (!removed)
+            std::this_thread::sleep_for(1ms);
+        std::exit(3); // on the engine's thread
     });
     rte_eal_hotplug_remove("vdev", "net_null_lost");
+    removed = true;
     std::this_thread::sleep_for(30s);
     return 1;
 });

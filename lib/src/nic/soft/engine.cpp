@@ -208,6 +208,7 @@ void engine::run()
     be_known_to_dpdk();
     prctl(PR_SET_TIMERSLACK, 1000UL);
     std::scoped_lock lock(turns_);
+    watch_.attend();
     for (unsigned empty = 0; !ending_.load(std::memory_order_relaxed);) {
         make_wanted_change();
         if (one_turn(sides::both) > 0)
@@ -215,6 +216,7 @@ void engine::run()
         else
             idle(++empty);
     }
+    watch_.leave();
 }
 
 void engine::carry_out(const std::function<void()>& make, pace pace)
