@@ -123,15 +123,9 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_receive(WEFTIO_GLOBAL struct weftio_dev_
     for (weftio_u32 attempt = 0;; ++attempt) {
         if (lane == 0 && rxq->turn && !weftio_dev_completion_ready(&rxq->completions, start + limit - 1))
             weftio_dev_nic_turn(rxq->turn, rxq->turn_context);
-        /*
-         * Asked for before the completions and looked at after them: both may be a round trip away, this way they are
-         * one.
-         */
+        /* Asked for before the completions, looked at after them: two round trips to the host become one. */
         weftio_u32 abort = lane == 0 ? weftio_load_relaxed_u32(&rxq->control->abort) : 0;
-        /*
-         * With one lane that has just run the engine itself, one look tells when all are there: the NIC publishes in
-         * order.
-         */
+        /* The NIC publishes in order: one lane that has just run the engine sees with one look when all are there. */
         weftio_u32 all = rxq->turn && lanes == 1 && weftio_dev_completion_ready(&rxq->completions, start + limit - 1);
         weftio_u32 mine =
             all ? limit - found
