@@ -339,6 +339,12 @@ void running_kernel::watch(watch_options options)
     const detail::signals_blocked for_its_thread;
     watchdog_ =
         detail::make_shared_here<detail::watchdog>(name_, backend_, lines_, beats_at_launch_, std::move(options));
+    try {
+        watchdog_->start();
+    } catch (...) {
+        watchdog_.reset();
+        throw;
+    }
 }
 
 std::vector<queue_trace> running_kernel::traces() const

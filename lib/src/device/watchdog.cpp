@@ -82,6 +82,11 @@ watchdog::watchdog(std::string name, std::shared_ptr<running_backend> kernel,
     constexpr std::chrono::milliseconds longest =
         std::chrono::hours(24 * 365); // in ns, and added to now, it must not overflow
     options_.period = std::min(options_.period, longest);
+}
+
+void watchdog::start()
+{
+    std::scoped_lock lock(mutex_); // the thread's first look waits: what it reports may destroy thread_
     try {
         thread_ = std::thread([this] { run(); });
     } catch (const std::system_error& refusal) {
@@ -99,7 +104,7 @@ watchdog::~watchdog()
     dismiss();
     if (thread_.get_id() == std::this_thread::get_id()) // report() touches nothing behind its callback
         thread_.detach();
-    else
+    else if (thread_.joinable())
         thread_.join();
 }
 

@@ -21,8 +21,8 @@ std::string text_of(const std::vector<queue_trace>& traces);
 /// Of all queues together.
 std::uint64_t beats_of(const std::vector<std::shared_ptr<lifeline>>& lines) noexcept;
 
-/// A thread beside one kernel. The destructor ends it; run by the thread's own callback, it lets the thread
-/// end behind it.
+/// A thread beside one kernel, from start() on. The destructor ends it; run by the thread's own callback, it lets the
+/// thread end behind it.
 class watchdog {
  public:
     watchdog(std::string name, std::shared_ptr<running_backend> kernel, std::vector<std::shared_ptr<lifeline>> lines,
@@ -31,6 +31,8 @@ class watchdog {
     watchdog& operator=(const watchdog&) = delete;
     ~watchdog();
 
+    /// Call it once, when the object has its owner: the first report may come before it returns, and end both.
+    void start();
     /// The host has asked the kernel to end: nothing is to be reported any more.
     void dismiss() noexcept;
 
@@ -48,7 +50,7 @@ class watchdog {
     std::vector<std::shared_ptr<lifeline>> lines_;
     watch_options options_;
     std::uint64_t beats_;  ///< as last seen
-    bool started_ = false; ///< there was a sign of life, or the kernel needs no time to start
+    bool started_ = false; ///< the kernel: there was a sign of life, or the kernel needs no time to start
     std::mutex mutex_;
     std::condition_variable dismissed_changed_;
     bool dismissed_ = false;

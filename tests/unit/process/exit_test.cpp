@@ -114,8 +114,8 @@ const scene exit_in_a_report("exit_in_a_report", [] {
     kept_stage = std::make_unique<stage>("null");
     if (!kept_stage->run())
         return 1;
-    kept_stage->sends.watch({.period = 1ms, .on_report = [](const weftio::kernel_report&) { std::exit(3); }});
     kept_stage->out = weftio::eth_txq(kept_stage->port, kept_stage->device); // the kernel ends unasked
+    kept_stage->sends.watch({.period = 1ms, .on_report = [](const weftio::kernel_report&) { std::exit(3); }});
     std::this_thread::sleep_for(30s);
     return 1;
 });
