@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "dpdk/environment.hpp"
+#include "holdings.hpp"
 #include "injection.hpp"
 #include "own_network.hpp"
 #include "scenario.hpp"
@@ -40,7 +41,8 @@ std::uint64_t let_each_fail(const std::function<void()>& life, calls kind, how h
     life(); // what is made once a process is made now
     life();
     detail::forget_driver_words();
-    const holdings before = holdings::now(with_blocks);
+    const auto held = [with_blocks] { return holdings::now(with_blocks ? blocks_alive() : 0); };
+    const holdings before = held();
     std::uint64_t number = 0;
     for (bool reached = true; reached && !testing::Test::HasFailure();) {
         ++number;
@@ -53,9 +55,9 @@ std::uint64_t let_each_fail(const std::function<void()>& life, calls kind, how h
         }
         detail::forget_driver_words();
         EXPECT_TRUE(kind != calls::removal || !reached || warnings != 0) << "the device stays without a word";
-        for (int wait = 0; wait < 5000 && holdings::now(with_blocks) != before; ++wait) // for threads that are ending
-            std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        EXPECT_EQ(holdings::now(with_blocks), before) << "call " << number << ", " << name;
+        EXPECT_TRUE(eventually([&] { return no_more(held(), before); })) // detached threads end in their own time
+            << testing::PrintToString(held()) << "; before: " << testing::PrintToString(before) << "; call " << number
+            << ", " << name;
         EXPECT_FALSE(testing::Test::HasFailure()) << "call " << number << ", " << name;
     }
     set_log_sink({});

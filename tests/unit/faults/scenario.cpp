@@ -1,11 +1,5 @@
 #include "scenario.hpp"
 
-#include <fmt/format.h>
-#include <rte_ethdev.h>
-#include <rte_mempool.h>
-#include <rte_memzone.h>
-
-#include <filesystem>
 #include <future>
 
 #include "injection.hpp"
@@ -20,12 +14,6 @@ namespace weftio::test {
 namespace {
 
 constexpr std::uint32_t packets = 8;
-
-std::ptrdiff_t entries(const char* folder)
-{
-    std::filesystem::directory_iterator all(folder);
-    return std::distance(begin(all), end(all));
-}
 
 /// One launch: eight packets each way, then the end.
 void run_once(const scenario& scenario, const device& where, const eth_rxq& rx, const eth_txq& tx,
@@ -50,23 +38,6 @@ void run_once(const scenario& scenario, const device& where, const eth_rxq& rx, 
 }
 
 } // namespace
-
-holdings holdings::now(bool with_blocks)
-{
-    holdings found{.blocks = with_blocks ? blocks_alive() : 0};
-    found.descriptors = entries("/proc/self/fd");
-    found.threads = entries("/proc/self/task");
-    rte_mempool_walk([](rte_mempool*, void* count) { ++*static_cast<int*>(count); }, &found.pools);
-    rte_memzone_walk([](const rte_memzone*, void* count) { ++*static_cast<int*>(count); }, &found.zones);
-    found.dpdk_ports = rte_eth_dev_count_avail();
-    return found;
-}
-
-void PrintTo(const holdings& held, std::ostream* out)
-{
-    *out << fmt::format("{} descriptors, {} threads, {} pools, {} zones, {} DPDK ports, {} blocks of memory",
-                        held.descriptors, held.threads, held.pools, held.zones, held.dpdk_ports, held.blocks);
-}
 
 void live(const scenario& scenario)
 {

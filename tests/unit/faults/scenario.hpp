@@ -8,18 +8,6 @@
 
 namespace weftio::test {
 
-/// What could leak.
-struct holdings {
-    std::ptrdiff_t descriptors = 0, threads = 0;
-    int pools = 0, zones = 0, dpdk_ports = 0;
-    std::int64_t blocks = 0; ///< of memory; 0 where drivers allocate too
-
-    /// @param with_blocks  no driver allocates through operator new
-    static holdings now(bool with_blocks);
-    bool operator==(const holdings&) const = default;
-};
-void PrintTo(const holdings& held, std::ostream* out);
-
 struct scenario {
     std::string port = "null";
     std::string device = "cpu";

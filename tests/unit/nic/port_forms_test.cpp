@@ -12,45 +12,17 @@
 #include <linux/if_xdp.h>
 #include <net/if.h>
 #include <rte_ethdev.h>
-#include <rte_mempool.h>
-#include <rte_memzone.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "capture_files.hpp"
 #include "dpdk/port_spec.hpp"
+#include "holdings.hpp"
 #include "injected_port.hpp"
 #include "own_network.hpp"
 
 namespace weftio::test {
 namespace {
-
-/// What could leak without a sanitizer seeing it.
-struct holdings {
-    std::ptrdiff_t descriptors = 0;
-    int pools = 0, zones = 0, dpdk_ports = 0;
-    std::ptrdiff_t threads = 0;
-
-    static holdings now()
-    {
-        auto entries = [](const char* folder) {
-            std::filesystem::directory_iterator all(folder);
-            return std::distance(begin(all), end(all));
-        };
-        holdings found{.descriptors = entries("/proc/self/fd"), .threads = entries("/proc/self/task")};
-        rte_mempool_walk([](rte_mempool*, void* count) { ++*static_cast<int*>(count); }, &found.pools);
-        rte_memzone_walk([](const rte_memzone*, void* count) { ++*static_cast<int*>(count); }, &found.zones);
-        found.dpdk_ports = rte_eth_dev_count_avail();
-        return found;
-    }
-    bool operator==(const holdings&) const = default;
-};
-
-void PrintTo(const holdings& held, std::ostream* out)
-{
-    *out << fmt::format("{} descriptors, {} pools, {} zones, {} DPDK ports, {} threads", held.descriptors, held.pools,
-                        held.zones, held.dpdk_ports, held.threads);
-}
 
 /// Opens a port, receives on it if anything is there, and closes it.
 void use(const std::string& spec, engine_mode mode)
