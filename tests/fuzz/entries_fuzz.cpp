@@ -135,9 +135,9 @@ class send_side {
     named_region region_at(std::size_t which) const;
 
     port port_ = port::open("null", {.mode = engine_mode::inline_worker});
-    nic::sender& sender_ = port_.backend().sender();
-    nic::key_table& keys_ = port_.backend().keys();
-    slow_wire wire_{port_.backend().device().id()};
+    nic::sender& sender_ = nic::soft(port_).sender();
+    nic::key_table& keys_ = nic::soft(port_).keys();
+    slow_wire wire_{nic::soft(port_).device().id()};
     guarded long_{2 * guarded::page}, short_{guarded::page}, lasting_{guarded::page};
     std::array<nic::key_entry, 3> regions_{
         nic::key_entry{.cpu = long_.nic(), .device_base = 0x7000'0000'1000, .bytes = long_.bytes(), .rights = {}},

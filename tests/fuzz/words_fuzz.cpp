@@ -171,7 +171,7 @@ void ask_telemetry(text input)
 {
     static const port shown = port::open("null", {.mode = engine_mode::inline_worker});
     const std::string parameters(input.substr(0, std::min(input.find('\0'), input.size())));
-    const std::string number = std::to_string(shown.backend().device().id());
+    const std::string number = std::to_string(nic::soft(shown).device().id());
     const bool names_it =
         parameters.ends_with(number) && parameters.find_first_not_of('0') >= parameters.size() - number.size();
     for (const auto& [name, answer] : commands()) {

@@ -78,7 +78,7 @@ class eth_rxq {
     void move_to(unsigned engine);
     /// Number of the queue at its port; flows name it.
     std::uint32_t number() const noexcept;
-    const std::shared_ptr<nic::soft_port>& port_backend() const noexcept;
+    const std::shared_ptr<nic::backend>& port_backend() const noexcept;
 
  private:
     struct state;

@@ -12,7 +12,7 @@
 namespace weftio {
 
 namespace nic {
-class soft_port;
+class backend;
 }
 
 /// What an engine thread does when it finds nothing.
@@ -130,13 +130,13 @@ class port {
     /// @throws weftio::error errc::invalid_argument the port has engine threads, or no such engine
     unsigned turn(unsigned engine);
 
-    nic::soft_port& backend() const noexcept { return *backend_; }
-    const std::shared_ptr<nic::soft_port>& share() const noexcept { return backend_; }
+    nic::backend& backend() const noexcept { return *backend_; }
+    const std::shared_ptr<nic::backend>& share() const noexcept { return backend_; }
 
  private:
-    explicit port(std::shared_ptr<nic::soft_port> backend) : backend_(std::move(backend)) {}
+    explicit port(std::shared_ptr<nic::backend> backend) : backend_(std::move(backend)) {}
 
-    std::shared_ptr<nic::soft_port> backend_;
+    std::shared_ptr<nic::backend> backend_;
 };
 
 } // namespace weftio

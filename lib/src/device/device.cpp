@@ -196,16 +196,6 @@ void require_reach(const detail::launch_request& request, const detail::device_b
 
 } // namespace
 
-const char* to_string(memory_kind kind) noexcept
-{
-    switch (kind) {
-        case memory_kind::device: return "device";
-        case memory_kind::device_cpu: return "device_cpu";
-        case memory_kind::cpu_device: return "cpu_device";
-    }
-    return "unknown";
-}
-
 // backends: what most of them share
 
 std::pair<detail::device_backend::allocation, memory_kind> detail::device_backend::adopt(void* address, std::size_t)

@@ -3,11 +3,8 @@
 #include <fmt/format.h>
 
 #include <bit>
-#include <chrono>
-#include <cstring>
-#include <mutex>
 
-#include "nic/soft/soft_port.hpp"
+#include "nic/backend.hpp"
 #include "weftio/device/wqe.h"
 #include "weftio/error.hpp"
 
@@ -60,11 +57,7 @@ namespace {
 /// One life of a queue: its memory, which a kernel keeps while it runs, and whether the NIC still uses it.
 class eth_rxq_life final : public detail::lifeline {
  public:
-    /// @param home  of the queue, the same for all its lives
-    eth_rxq_life(std::shared_ptr<nic::soft_port> nic, std::shared_ptr<const nic::home> home, const device& device,
-                 const eth_rxq_options& options);
-    /// Packets may be on their way out again, from where they lie.
-    ~eth_rxq_life() override { nic_->let_go(std::move(slots_place_)); }
+    eth_rxq_life(std::shared_ptr<nic::backend> nic, const device& device, const eth_rxq_options& options);
 
     weftio_dev_control* control() const noexcept override
     {
@@ -74,15 +67,13 @@ class eth_rxq_life final : public detail::lifeline {
     std::string describe() const override;
     void quiesce() override;
 
-    /// Between turns of all engines, like began() and end(): takes a key for the slots, posts all of them, gives what
-    /// the NIC needs.
-    nic::rx_ring begin();
-    /// Tells kernels where everything is, as queue `number`. Throws what an upload to the device throws.
-    void announce(std::uint32_t number);
-    /// The NIC uses this memory from now on.
-    void began(nic::rx_queue& queue) noexcept { queue_ = &queue; }
-    /// The NIC is done with it.
-    void end();
+    /// All slots posted: what the NIC needs.
+    nic::rx_ring begin() const;
+    /// Tells kernels where everything is: this is ring `ring_number` of `queue`. Throws what an upload to the device
+    /// throws.
+    void belong_to(std::shared_ptr<nic::receive_queue> queue, std::uint32_t ring_number);
+    /// The queue has another ring, or has gone: no entry may name the slots any more.
+    void end() noexcept { region_->revoke(); }
     weftio_dev_eth_rxq* handle() const noexcept { return static_cast<weftio_dev_eth_rxq*>(handle_.device_address()); }
 
  private:
@@ -91,47 +82,39 @@ class eth_rxq_life final : public detail::lifeline {
     void fresh_ring() const;
     void fill_handle();
 
-    std::shared_ptr<nic::soft_port> nic_;
-    std::shared_ptr<const nic::home> home_;
+    const std::shared_ptr<nic::backend> nic_;
     device where_;
     eth_rxq_options options_;
     std::uint32_t slot_bytes_, stride_bytes_;
     ring_layout layout_;
     memory ring_, slots_; ///< slots as the NIC fills them
-    nic::memory_place slots_place_{nic_->take_up(slots_.block())};
-    memory landed_; ///< where kernels read them, when that is elsewhere
+    memory landed_;       ///< where kernels read them, when that is elsewhere
     memory control_, handle_;
     nic::staging_target staged_;
-    std::uint32_t key_ = 0, number_ = 0;
-    nic::rx_queue* queue_ = nullptr; ///< while the NIC uses this life; changes between two turns only
+    std::unique_ptr<nic::region> region_; ///< of slots_: packets may be on their way out again, from where they lie
+    std::shared_ptr<nic::receive_queue> queue_;
+    std::uint32_t ring_number_ = 0; ///< that of ring_, at the queue
 };
 
-eth_rxq_life::eth_rxq_life(std::shared_ptr<nic::soft_port> nic, std::shared_ptr<const nic::home> home,
-                           const device& device, const eth_rxq_options& options)
-    : nic_(std::move(nic)), home_(std::move(home)), where_(device), options_(options),
-      slot_bytes_((options.max_packet_bytes + 63) / 64 * 64),
+eth_rxq_life::eth_rxq_life(std::shared_ptr<nic::backend> nic, const device& device, const eth_rxq_options& options)
+    : nic_(std::move(nic)), where_(device), options_(options), slot_bytes_((options.max_packet_bytes + 63) / 64 * 64),
       stride_bytes_(odd_lines(nic::rx_ring::headroom_bytes + slot_bytes_)), layout_(options.packets),
       ring_(device.allocate(layout_.bytes, memory_kind::cpu_device)),
       slots_(device.allocate(std::size_t{options.packets} * stride_bytes_, memory_kind::cpu_device)),
       control_(device.allocate(sizeof(weftio_dev_control), memory_kind::cpu_device)),
       handle_(device.allocate(sizeof(weftio_dev_eth_rxq), memory_kind::device))
 {
-    if (options.buffers == memory_kind::cpu_device)
-        return;
-    landed_ = device.allocate(slots_.bytes(), options.buffers);
-    staged_ = {.copies = device.make_copy_queue(),
-               .slots = at<std::byte>(landed_.device_address(), nic::rx_ring::headroom_bytes)};
+    if (options.buffers != memory_kind::cpu_device) {
+        landed_ = device.allocate(slots_.bytes(), options.buffers);
+        staged_ = {.copies = device.make_copy_queue(),
+                   .slots = at<std::byte>(landed_.device_address(), nic::rx_ring::headroom_bytes)};
+    }
+    // What a kernel sees in a slot of landed_ the NIC does not have, and must not send.
+    region_ = nic_->register_memory(slots_.block(), landed_ ? nic::region_use::own : nic::region_use::entries);
 }
 
-nic::rx_ring eth_rxq_life::begin()
+nic::rx_ring eth_rxq_life::begin() const
 {
-    if (!landed_) // otherwise the NIC does not have what a kernel sees in a slot, and must not send it
-        key_ = nic_->keys().add({.cpu = static_cast<std::byte*>(slots_.cpu_address()),
-                                 .device_base = reinterpret_cast<std::uint64_t>(slots_.device_address()),
-                                 .bytes = slots_.bytes(),
-                                 .rights = {},
-                                 .owner = 0,
-                                 .lendable = slots_place_.front().lendable});
     fresh_ring();
     return {.completions = at<weftio_cqe>(ring_.cpu_address(), 0),
             .dbrec = at<std::uint32_t>(ring_.cpu_address(), layout_.dbrec),
@@ -139,45 +122,25 @@ nic::rx_ring eth_rxq_life::begin()
             .depth = options_.packets,
             .stride_bytes = stride_bytes_,
             .slot_bytes = slot_bytes_,
-            .cut_bytes = nic_->device().cut_bytes(),
-            .number = 0,
             .verify_checksums = options_.verify_checksums,
             .staged = staged_};
 }
 
-void eth_rxq_life::announce(std::uint32_t number)
+void eth_rxq_life::belong_to(std::shared_ptr<nic::receive_queue> queue, std::uint32_t ring_number)
 {
-    number_ = number;
+    queue_ = std::move(queue);
+    ring_number_ = ring_number;
     fill_handle();
-}
-
-void eth_rxq_life::end()
-{
-    queue_ = nullptr;
-    if (key_)
-        nic_->keys().remove(key_);
 }
 
 std::string eth_rxq_life::describe() const
 {
-    std::string text = fmt::format("eth_rxq {} on {}", number_, nic_->spec());
-    nic_->engines().between_turns_at(*home_, [&] {
-        if (queue_)
-            text += fmt::format(": {} slots, {} delivered, {} flushed, {} out_of_buffer{}", options_.packets,
-                                queue_->delivered.value(), queue_->flushed.value(), queue_->all_out_of_buffer(),
-                                queue_->stopped() ? ", stopped" : "");
-        else
-            text += ": reset or closed since";
-    });
-    return text;
+    return queue_->describe(ring_number_);
 }
 
 void eth_rxq_life::quiesce()
 {
-    nic_->engines().between_turns_at(*home_, [&] {
-        if (queue_)
-            queue_->stop();
-    });
+    queue_->stop(ring_number_);
 }
 
 /// Completions never written, entry k posted for slot k, and the record says so.
@@ -189,7 +152,7 @@ void eth_rxq_life::fresh_ring() const
     for (std::uint32_t slot = 0; slot < options_.packets; ++slot) {
         completions[slot].publication = std::uint32_t{WEFTIO_CQE_NEVER_WRITTEN} << 24;
         entries[slot] = {.byte_count_be = weftio_swap32(slot_bytes_),
-                         .lkey_be = weftio_swap32(key_),
+                         .lkey_be = weftio_swap32(region_->lkey()),
                          .address_be = weftio_swap64(base + std::uint64_t{slot} * stride_bytes_)};
     }
     weftio_dev_post_receive(at<std::uint32_t>(ring_.cpu_address(), layout_.dbrec), options_.packets);
@@ -207,16 +170,11 @@ void eth_rxq_life::fill_handle()
     made.slots = at<std::uint8_t>(seen(), nic::rx_ring::headroom_bytes);
     made.slot_bytes = slot_bytes_;
     made.stride_bytes = stride_bytes_;
-    made.lkey_be = weftio_swap32(key_);
-    made.queue = number_;
-    if (!nic_->engines().have_threads()) {
-        void (*turn)(void*) = [](void* life) {
-            auto* self = static_cast<eth_rxq_life*>(life);
-            self->nic_->engine(self->home_->load(std::memory_order_relaxed)).turn();
-        };
-        made.turn = reinterpret_cast<std::uint64_t>(turn);
-        made.turn_context = reinterpret_cast<std::uint64_t>(this);
-    }
+    made.lkey_be = weftio_swap32(region_->lkey());
+    made.queue = queue_->number();
+    const nic::inline_turn turn = queue_->turn();
+    made.turn = reinterpret_cast<std::uint64_t>(turn.turn);
+    made.turn_context = reinterpret_cast<std::uint64_t>(turn.context);
     handle_.upload(&made, sizeof made);
 }
 
@@ -225,52 +183,27 @@ void eth_rxq_life::fill_handle()
 struct eth_rxq::state {
     state(const port& port, const device& device, const eth_rxq_options& wanted)
         : nic(port.share()), where(device), options(wanted),
-          life(detail::make_shared_here<eth_rxq_life>(nic, home, where, options))
+          life(detail::make_shared_here<eth_rxq_life>(nic, where, options)),
+          queue(nic->make_receive_queue(life->begin(), options.engine))
     {
-        nic::engines& engines = nic->engines();
-        engines.between_all_turns([&] {
-            const unsigned engine = options.engine < 0 ? engines.emptiest_rx() : static_cast<unsigned>(options.engine);
-            home->store(engine, std::memory_order_relaxed);
-            nic::rx_ring ring = life->begin();
-            try {
-                number = engines.add_rx(engine, ring);
-                queue = &nic->receiver(engine).queue(number);
-                life->announce(number);
-            } catch (...) {
-                leave();
-                throw;
-            }
-            life->began(*queue);
-        });
+        life->belong_to(queue.share(), queue->ring_number());
     }
     ~state()
     {
-        if (nic->may_end())
-            nic->engines().between_all_turns([&] { leave(); });
-    }
-    /// Between all turns: the NIC forgets the queue and its key.
-    void leave() noexcept
-    {
+        queue.close();
         life->end();
-        if (queue)
-            nic->engines().remove_rx(*home, number);
     }
 
-    std::shared_ptr<nic::soft_port> nic;
+    std::shared_ptr<nic::backend> nic;
     device where;
     eth_rxq_options options;
-    const std::shared_ptr<nic::home> home = std::make_shared<nic::home>(0);
     std::shared_ptr<eth_rxq_life> life;
-    std::uint32_t number = 0;
-    std::mutex changing;            ///< held by who resets or moves the queue
-    nic::rx_queue* queue = nullptr; ///< stays where it is until the destructor removes it
+    nic::open_queue<nic::receive_queue> queue;
 };
 
 eth_rxq::eth_rxq(const port& port, const device& device, eth_rxq_options options)
 {
     check(options);
-    if (options.engine >= 0)
-        port.backend().require_engine("eth_rxq", static_cast<unsigned>(options.engine));
     state_ = std::make_unique<state>(port, device, options);
 }
 
@@ -295,32 +228,15 @@ std::uint32_t eth_rxq::packets() const noexcept
 
 eth_rxq_counters eth_rxq::counters() const
 {
-    // Not between two turns: a program that polls its counters would keep the engine waiting.
-    const nic::rx_queue& queue = *state_->queue;
-    return {.delivered = queue.delivered.value(),
-            .delivered_bytes = queue.delivered_bytes.value(),
-            .out_of_buffer = queue.all_out_of_buffer(),
-            .too_long = queue.too_long.value(),
-            .flushed = queue.flushed.value()};
+    return state_->queue->counters();
 }
 
 void eth_rxq::reset()
 {
-    std::scoped_lock one_at_a_time(state_->changing);
-    auto next = detail::make_shared_here<eth_rxq_life>(state_->nic, state_->home, state_->where, state_->options);
-    state_->nic->engines().between_all_turns([&] {
-        const unsigned engine = *state_->home;
-        nic::rx_ring ring = next->begin();
-        try {
-            next->announce(state_->number); // what can fail comes first
-            state_->nic->receiver(engine).restart(state_->number, ring);
-        } catch (...) {
-            next->end();
-            throw;
-        }
-        state_->life->end();
-        next->began(*state_->queue);
-    });
+    auto next = detail::make_shared_here<eth_rxq_life>(state_->nic, state_->where, state_->options);
+    next->belong_to(state_->queue.share(), state_->queue->ring_number() + 1); // what can fail comes first
+    state_->queue->restart(next->begin());
+    state_->life->end();
     state_->life = std::move(next);
 }
 
@@ -331,38 +247,20 @@ std::shared_ptr<detail::lifeline> eth_rxq::line() const noexcept
 
 std::uint32_t eth_rxq::number() const noexcept
 {
-    return state_->number;
+    return state_->queue->number();
 }
 
 unsigned eth_rxq::engine() const noexcept
 {
-    return *state_->home;
+    return state_->queue->engine();
 }
 
 void eth_rxq::move_to(unsigned engine)
 {
-    nic::engines& engines = state_->nic->engines();
-    state_->nic->require_engine("eth_rxq", engine);
-    std::scoped_lock one_at_a_time(state_->changing);
-    nic::home& home = *state_->home;
-    auto try_once = [&] {
-        bool moved = home == engine;
-        if (!moved)
-            engines.between_all_turns([&] {
-                moved = engines.move_rx(number(), home, engine);
-                if (moved)
-                    home = engine;
-            });
-        return moved;
-    };
-    if (!engines.keep_trying(try_once, std::chrono::seconds(1)))
-        throw error(errc::in_use, fmt::format("weftio: eth_rxq {}: engine {} of port {} has had no room for 1 s for "
-                                              "packets on their way to the queue; let "
-                                              "kernels release packets of the queues there, and try again",
-                                              number(), engine, state_->nic->spec()));
+    state_->queue->move_to(engine);
 }
 
-const std::shared_ptr<nic::soft_port>& eth_rxq::port_backend() const noexcept
+const std::shared_ptr<nic::backend>& eth_rxq::port_backend() const noexcept
 {
     return state_->nic;
 }

@@ -1,7 +1,5 @@
 #include "eth/txq_life.hpp"
 
-#include <fmt/format.h>
-
 namespace weftio::detail {
 
 namespace {
@@ -14,9 +12,8 @@ T* at(void* base, std::size_t offset)
 
 } // namespace
 
-eth_txq_life::eth_txq_life(std::shared_ptr<nic::soft_port> nic, std::shared_ptr<const nic::home> home,
-                           const device& device, const eth_txq_options& options)
-    : nic_(std::move(nic)), home_(std::move(home)), where_(device), options_(options), layout_(options.entries),
+eth_txq_life::eth_txq_life(const device& device, const eth_txq_options& options)
+    : where_(device), options_(options), layout_(options.entries),
       ring_(device.allocate(layout_.bytes, memory_kind::cpu_device)),
       filled_(device.allocate(options.entries / 8, memory_kind::device)),
       control_(device.allocate(sizeof(weftio_dev_control), memory_kind::cpu_device)),
@@ -40,32 +37,21 @@ nic::tx_ring eth_txq_life::begin() const
             .horizon_ns = options_.horizon_ns};
 }
 
-void eth_txq_life::announce(std::uint32_t number)
+void eth_txq_life::belong_to(std::shared_ptr<nic::send_queue> queue, std::uint32_t ring_number)
 {
-    number_ = number;
+    queue_ = std::move(queue);
+    ring_number_ = ring_number;
     fill_handle();
 }
 
 std::string eth_txq_life::describe() const
 {
-    std::string text = fmt::format("eth_txq {} on {}", number_, nic_->spec());
-    nic_->engines().between_turns_at(*home_, [&] {
-        if (queue_)
-            text += fmt::format(": {} enqueued, {} sent, {} waited, {} failed, {} flushed{}", queue_->enqueued.value(),
-                                queue_->sent.value(), queue_->waited.value(), queue_->failed_entries.value(),
-                                queue_->flushed.value(), queue_->failed() ? ", in error" : "");
-        else
-            text += ": reset or closed since";
-    });
-    return text;
+    return queue_->describe(ring_number_);
 }
 
 void eth_txq_life::quiesce()
 {
-    nic_->engines().between_turns_at(*home_, [&] {
-        if (queue_)
-            queue_->stop();
-    });
+    queue_->stop(ring_number_);
 }
 
 void eth_txq_life::fill_handle()
@@ -78,17 +64,12 @@ void eth_txq_life::fill_handle()
     made.ring.completion = at<weftio_cqe>(base, layout_.completion);
     made.ring.filled = static_cast<std::uint32_t*>(filled_.device_address());
     made.ring.mask = options_.entries - 1;
-    made.ring.queue = number_;
+    made.ring.queue = queue_->number();
     made.control = static_cast<weftio_dev_control*>(control_.device_address());
     made.clock = where_.clock();
-    if (!nic_->engines().have_threads()) {
-        void (*turn)(void*) = [](void* life) {
-            auto* self = static_cast<eth_txq_life*>(life);
-            self->nic_->engine(self->home_->load(std::memory_order_relaxed)).send_turn(self->number_);
-        };
-        made.turn = reinterpret_cast<std::uint64_t>(turn);
-        made.turn_context = reinterpret_cast<std::uint64_t>(this);
-    }
+    const nic::inline_turn turn = queue_->turn();
+    made.turn = reinterpret_cast<std::uint64_t>(turn.turn);
+    made.turn_context = reinterpret_cast<std::uint64_t>(turn.context);
     handle_.upload(&made, sizeof made);
 }
 

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 
-#include "nic/soft/steering.hpp"
+#include "nic/backend.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio::detail {
@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::uint16_t untagged = 0xffff;
 constexpr std::uint16_t max_vlan_id = 4095;
+constexpr std::size_t most_rss_queues = 128; // entries of an mlx5 indirection table
 constexpr std::uint16_t ether_type_ipv4 = 0x0800;
 constexpr std::uint16_t ether_type_ipv6 = 0x86dd;
 
@@ -66,7 +67,7 @@ std::size_t most_queues(enum flow_action::kind what)
 {
     switch (what) {
         case flow_action::kind::queue: return 1;
-        case flow_action::kind::rss: return nic::indirection_entries;
+        case flow_action::kind::rss: return most_rss_queues;
         case flow_action::kind::drop: return 0;
     }
     refuse(fmt::format("action {} is unknown; use flow_action::to, rss or drop", static_cast<int>(what)));
@@ -88,7 +89,7 @@ void validate(const flow_match& match)
     check_protocol(match);
 }
 
-void validate(const flow_action& action, const nic::soft_port& port)
+void validate(const flow_action& action, const nic::backend& port)
 {
     const std::size_t most = most_queues(action.what);
     if (most > 0 && action.queues.empty())

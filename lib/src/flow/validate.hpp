@@ -16,6 +16,6 @@ void validate(const flow_match& match);
 /// @throws weftio::error errc::invalid_argument no queue, too many (1 for `queue`, 128 for `rss`, 0 for `drop`), a null
 /// one, or
 ///         one of another port
-void validate(const flow_action& action, const nic::soft_port& port);
+void validate(const flow_action& action, const nic::backend& port);
 
 } // namespace weftio::detail

@@ -2,26 +2,14 @@
 
 #include <fmt/format.h>
 
-#include "nic/soft/soft_port.hpp"
+#include "nic/backend.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio {
 
 struct memory_region::state {
-    state(std::shared_ptr<nic::soft_port> port, const memory& memory)
-        : nic(std::move(port)), place(nic->take_up(memory.block()))
-    {}
-    ~state()
-    {
-        if (key != 0)
-            nic->forget_key(key);
-        nic->let_go(std::move(place));
-    }
-    const detail::memory_block& block() const { return *place.front().block; }
-
-    std::shared_ptr<nic::soft_port> nic;
-    nic::memory_place place;
-    std::uint32_t key = 0;
+    std::shared_ptr<const detail::memory_block> block;
+    std::unique_ptr<nic::region> region;
 };
 
 memory_region::memory_region(const port& port, const memory& memory)
@@ -29,21 +17,7 @@ memory_region::memory_region(const port& port, const memory& memory)
     if (!memory)
         throw error(errc::invalid_argument,
                     "weftio: memory_region: the memory is empty; register memory that has been allocated");
-    if (!memory.cpu_address())
-        throw error(errc::not_reachable,
-                    fmt::format("weftio: memory_region: the software NIC of port {} cannot see memory of kind \"{}\"; "
-                                "allocate memory_kind::cpu_device",
-                                port.spec(), to_string(memory.kind())));
-    auto made = std::make_unique<state>(port.share(), memory);
-    port.backend().engines().between_all_turns([&] {
-        made->key = port.backend().keys().add({.cpu = static_cast<std::byte*>(memory.cpu_address()),
-                                               .device_base = reinterpret_cast<std::uint64_t>(memory.device_address()),
-                                               .bytes = memory.bytes(),
-                                               .rights = {},
-                                               .owner = 0,
-                                               .lendable = made->place.front().lendable});
-    });
-    state_ = std::move(made);
+    state_.reset(new state{memory.block(), port.backend().register_memory(memory.block(), nic::region_use::entries)});
 }
 
 memory_region::memory_region(memory_region&&) noexcept = default;
@@ -52,17 +26,17 @@ memory_region::~memory_region() = default;
 
 std::uint32_t memory_region::lkey() const noexcept
 {
-    return state_->key;
+    return state_->region->lkey();
 }
 
 void* memory_region::device_address() const noexcept
 {
-    return state_->block().at.device;
+    return state_->block->at.device;
 }
 
 std::size_t memory_region::bytes() const noexcept
 {
-    return state_->block().bytes;
+    return state_->block->bytes;
 }
 
 namespace {

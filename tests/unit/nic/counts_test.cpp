@@ -128,7 +128,7 @@ class CopiedOn : public testing::Test {
             engines().remove_rx(0, number);
         });
     }
-    nic::engines& engines() { return port.get().backend().engines(); }
+    nic::engines& engines() { return nic::soft(port.get()).engines(); }
     nic::rx_ring ring()
     {
         return {.completions = completions.data(),

@@ -43,9 +43,9 @@ TEST_P(Engine, DeliversByItself)
 /// Sees the turns of a port's engine from inside: DPDK calls it in each, where the driver is asked for packets.
 class turns_seen {
  public:
-    explicit turns_seen(const port& port) : port_(port.backend().device().id())
+    explicit turns_seen(const port& port) : port_(nic::soft(port).device().id())
     {
-        port.backend().engine().between_turns([this] { callback_ = rte_eth_add_rx_callback(port_, 0, see, this); });
+        nic::soft(port).engine().between_turns([this] { callback_ = rte_eth_add_rx_callback(port_, 0, see, this); });
     }
     turns_seen(const turns_seen&) = delete;
     turns_seen& operator=(const turns_seen&) = delete;
@@ -70,7 +70,7 @@ class turns_seen {
 
 TEST_P(Engine, RunsOneChangeAtATimeAndNoTurnMeanwhile)
 {
-    nic::engine& engine = port.get().backend().engine();
+    nic::engine& engine = nic::soft(port.get()).engine();
     turns_seen seen(port.get());
     int changes = 0; // not atomic: a second change at the same time would lose some
     auto change_often = [&] {
@@ -97,7 +97,7 @@ TEST_P(Engine, RunsOneChangeAtATimeAndNoTurnMeanwhile)
 
 TEST_P(Engine, HandsOnWhatAChangeReturnsAndThrows)
 {
-    nic::engine& engine = port.get().backend().engine();
+    nic::engine& engine = nic::soft(port.get()).engine();
     int value = 41;
     int& same = engine.between_turns([&]() -> int& { return ++value; });
     EXPECT_EQ(&same, &value);
@@ -108,7 +108,7 @@ TEST_P(Engine, HandsOnWhatAChangeReturnsAndThrows)
 
 TEST_P(Engine, KeepsTurningWhileSomebodyChangesThingsAllTheTime)
 {
-    nic::engine& engine = port.get().backend().engine();
+    nic::engine& engine = nic::soft(port.get()).engine();
     std::atomic<bool> ending{false};
     auto change_without_a_pause = [&] {
         while (!ending)
@@ -126,7 +126,7 @@ TEST_P(Engine, KeepsTurningWhileSomebodyChangesThingsAllTheTime)
 TEST_P(Engine, MakesChangesItselfAndWaitsForNobody)
 {
     ASSERT_TRUE(delivers(1)); // its thread has begun
-    auto maker = port.get().backend().engine().between_turns([] { return std::this_thread::get_id(); });
+    auto maker = nic::soft(port.get()).engine().between_turns([] { return std::this_thread::get_id(); });
     EXPECT_NE(maker, std::this_thread::get_id());
 }
 
@@ -206,7 +206,7 @@ TEST(EngineThread, OfAPriorityThatLinuxDoesNotHaveIsRefused)
 TEST(InlineEngine, ChangesAreMadeByWhoeverAsksWhileNobodyTurnsIt)
 {
     injected_port port;
-    auto maker = port.get().backend().engine().between_turns([] { return std::this_thread::get_id(); });
+    auto maker = nic::soft(port.get()).engine().between_turns([] { return std::this_thread::get_id(); });
     EXPECT_EQ(maker, std::this_thread::get_id());
 }
 
@@ -216,7 +216,7 @@ std::thread::id maker_of_a_change(port& port)
     std::atomic<bool> made{false};
     std::thread::id maker;
     std::thread asker([&] {
-        port.backend().engine().between_turns([&] { maker = std::this_thread::get_id(); });
+        nic::soft(port).engine().between_turns([&] { maker = std::this_thread::get_id(); });
         made = true;
     });
     while (!made)

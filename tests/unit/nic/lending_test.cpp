@@ -186,7 +186,7 @@ TEST_F(LentSlotsInHand, AreDroppedAsClosedWithTheQueue)
 
 TEST_F(LentSlotsInHand, AreDroppedWithoutMemoryForThemAndDecideNothingForTheNextOne)
 {
-    rte_mempool* own = from.backend().slots().of_queue(0)->own();
+    rte_mempool* own = nic::soft(from).slots().of_queue(0)->own();
     ASSERT_TRUE(own);
     std::vector<rte_mbuf*> all;
     while (rte_mbuf* mbuf = rte_pktmbuf_alloc(own))

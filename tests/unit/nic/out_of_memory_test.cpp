@@ -39,8 +39,8 @@ namespace {
 /// Index of the key that the port would hand out next.
 std::uint32_t next_key(const port& port)
 {
-    std::uint32_t key = port.backend().keys().add({});
-    port.backend().keys().remove(key);
+    std::uint32_t key = nic::soft(port).keys().add({});
+    nic::soft(port).keys().remove(key);
     return key >> 8;
 }
 

@@ -476,7 +476,7 @@ TEST(EndlessEngines, AccountForEveryPacket)
         EXPECT_TRUE(conserves(port.counters()));
         port_counters counters;
         std::uint64_t hits = 0;
-        nic::engines& engines = port.backend().engines();
+        nic::engines& engines = nic::soft(port).engines();
         engines.between_all_turns([&] {
             for (unsigned engine = 0; engine < engines.count(); ++engine)
                 engines.receiver(engine).count(counters);

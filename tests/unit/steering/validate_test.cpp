@@ -18,10 +18,10 @@ using weftio::ipv6_prefix;
 using weftio::detail::validate;
 
 /// Only its address is looked at.
-const weftio::nic::soft_port& some_port()
+const weftio::nic::backend& some_port()
 {
     static int place;
-    return reinterpret_cast<const weftio::nic::soft_port&>(place);
+    return reinterpret_cast<const weftio::nic::backend&>(place);
 }
 
 /// The text of the invalid_argument error that `call` throws.

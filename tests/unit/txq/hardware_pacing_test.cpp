@@ -18,7 +18,7 @@ class HardwarePacing : public testing::Test {
 
     HardwarePacing()
     {
-        wire.port = port.get().backend().device().id();
+        wire.port = nic::soft(port.get()).device().id();
         wire.mtu = 1500;
         wire.copies = nullptr;
         EXPECT_EQ(rte_mbuf_dyn_tx_timestamp_register(&wire.timestamp_offset, &wire.timestamp_flag), 0);
@@ -37,7 +37,7 @@ class HardwarePacing : public testing::Test {
                     .asked = 0,
                     .reserved1 = 0};
         txq.control = &kernel_control;
-        sender.emplace(wire, port.get().backend().keys(), pool);
+        sender.emplace(wire, nic::soft(port.get()).keys(), pool);
         txq.ring.queue = 1;
         sender->add(1, {.entries = {.words = words.data(), .depth = depth, .queue = 0},
                         .dbrec = &dbrec,

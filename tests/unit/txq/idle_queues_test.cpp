@@ -94,7 +94,7 @@ TEST_F(IdleQueues, KeepTheirDeadlinesInTheirSleep)
     ring(queues_[5], 5);
     weftio_dev_eth_txq_push(txq);
     fall_asleep();
-    EXPECT_EQ(port_.get().backend().sender().deadline_ns(), deadline_ns);
+    EXPECT_EQ(nic::soft(port_.get()).sender().deadline_ns(), deadline_ns);
     while (utc_now_ns() < deadline_ns)
         continue;
     port_.get().turn();
@@ -111,7 +111,7 @@ TEST_F(IdleQueues, AreHeardInTheirSleepBehindAWait)
     fall_asleep();
     ring(queues_[5], 5);
     EXPECT_TRUE(look_at_all().empty());
-    EXPECT_GT(port_.get().backend().sender().queue(queues_[5].number()).prepared(), 0u);
+    EXPECT_GT(nic::soft(port_.get()).sender().queue(queues_[5].number()).prepared(), 0u);
 }
 
 TEST_F(IdleQueues, ComeAndGoInTheirSleep)

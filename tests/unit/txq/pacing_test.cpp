@@ -239,7 +239,7 @@ TEST_F(TimedQueue, IsNotKeptFromItsDeadlineByALongBacklogOfAnother)
         send(other, number);
     weftio_dev_eth_txq_commit_strong(backlog);
     weftio_dev_send_doorbell(&backlog->ring); // no push: in inline mode that would run the engine
-    nic::sender& sender = port.get().backend().sender();
+    nic::sender& sender = nic::soft(port.get()).sender();
     sender.turn(32, true); // what an engine thread does in one turn
     EXPECT_EQ(other.counters().enqueued, 32u);
     EXPECT_EQ(port.on_the_wire(), 32u);
@@ -250,7 +250,7 @@ TEST_F(TimedQueue, IsNotKeptFromItsDeadlineByALongBacklogOfAnother)
 
 TEST_F(TimedQueue, TellsTheEngineItsDeadline)
 {
-    nic::sender& sender = port.get().backend().sender();
+    nic::sender& sender = nic::soft(port.get()).sender();
     EXPECT_EQ(sender.deadline_ns(), 0u);
     const std::uint64_t soon_ns = utc_now_ns() + 2 * second;
     wait(queue, soon_ns + second);
@@ -273,7 +273,7 @@ TEST_F(TimedQueue, LetsTheEngineSleepOnceAWaitIsOverThatNothingIsBehind)
         return utc_now_ns() > deadline_ns;
     }));
     port.run_dry();
-    EXPECT_EQ(port.get().backend().sender().deadline_ns(), 0u);
+    EXPECT_EQ(nic::soft(port.get()).sender().deadline_ns(), 0u);
 }
 
 TEST_F(TimedQueue, ForgetsItsDeadlineInAReset)

@@ -216,8 +216,9 @@ TEST(SendTearDown, OfAQueueFlushesWhatTheDriverHasNotTaken)
         weftio_dev_eth_txq_commit_strong(queue.handle());
         weftio_dev_eth_txq_push(queue.handle());
         port.run_dry();
-        port.get().backend().engine().between_turns(
-            [&] { port.get().backend().sender().queue(queue.number()).stop(); });
+        nic::soft(port.get()).engine().between_turns([&] {
+            nic::soft(port.get()).sender().queue(queue.number()).stop();
+        });
         EXPECT_EQ(queue.counters().enqueued, 2500u);
         EXPECT_EQ(queue.counters().flushed, 2500u - sending_port::wire_frames);
         EXPECT_EQ(port.send_all().size(), sending_port::wire_frames);

@@ -1,4 +1,5 @@
 #include "sending_port.hpp"
+#include "nic/soft/soft_port.hpp"
 
 #include <atomic>
 #include <cstring>
@@ -11,7 +12,6 @@
 #include <rte_ring.h>
 
 #include "dpdk/environment.hpp"
-#include "nic/soft/soft_port.hpp"
 #include "unit/nic/as_a_driver.hpp"
 
 namespace weftio::test {
@@ -200,8 +200,8 @@ testing::AssertionResult conserves(const eth_txq_counters& counters)
 void start_at(const port& port, const eth_txq& queue, std::uint32_t index)
 {
     weftio_dev_send_ring& ring = queue.handle()->ring;
-    port.backend().engine().between_turns([&] {
-        nic::tx_queue& nic_side = port.backend().sender().queue(queue.number());
+    nic::soft(port).engine().between_turns([&] {
+        nic::tx_queue& nic_side = nic::soft(port).sender().queue(queue.number());
         nic_side.stop();
         EXPECT_TRUE(nic_side.all_returned());
         nic_side.restart(nic_side.ring(), index);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 
+#include "nic/backend.hpp"
 #include "weftio/device/cqe.h"
 #include "weftio/device/wqe.h"
 
@@ -37,13 +38,6 @@ enum class refusal : std::uint8_t {
 /// The syndrome that hardware would report.
 std::uint8_t syndrome_of(refusal reason) noexcept;
 const char* to_string(refusal reason) noexcept;
-
-/// A ring of entries, in CPU addresses.
-struct entry_ring {
-    const std::uint32_t* words = nullptr; ///< depth x 16, written by the kernel
-    std::uint32_t depth = 0;
-    std::uint32_t queue = 0;
-};
 
 /// A copy of one entry, and what it asks for.
 struct entry {

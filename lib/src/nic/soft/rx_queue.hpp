@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/counter.hpp"
+#include "nic/backend.hpp"
 #include "nic/soft/free_slots.hpp"
 #include "nic/soft/staging.hpp"
 #include "weftio/device/ring.h"
@@ -22,23 +23,6 @@
 struct rte_mempool;
 
 namespace weftio::nic {
-
-/// Memory of a ring, in CPU addresses. Its owner keeps it until the queue is gone from the engine.
-struct rx_ring {
-    weftio_cqe* completions = nullptr;
-    const std::uint32_t* dbrec = nullptr; ///< written by the kernel: entries posted in all, low 16 bits, big-endian
-    std::byte* slots = nullptr;     ///< where the packet of slot 0 begins; `headroom_bytes` before it belong to it too
-    std::uint32_t depth = 0;        ///< power of two, at most 32768
-    std::uint32_t stride_bytes = 0; ///< from slot to slot
-    std::uint32_t slot_bytes = 0;   ///< the longest packet
-    std::uint32_t cut_bytes = UINT32_MAX; ///< the driver may have cut a packet that is so long
-    std::uint32_t number = 0;
-    bool verify_checksums = true;
-    staging_target staged{}; ///< where packets are copied before the kernel hears of them
-
-    /// What a driver wants in front of a packet, for a VLAN tag that it puts back.
-    static constexpr std::uint32_t headroom_bytes = 128;
-};
 
 /// What the engine knows about a packet besides its bytes.
 struct rx_facts {

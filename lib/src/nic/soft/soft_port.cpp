@@ -8,6 +8,10 @@
 #include "dpdk/dma_mapping.hpp"
 #include "dpdk/environment.hpp"
 #include "dpdk/left_behind.hpp"
+#include "nic/soft/soft_receive_queue.hpp"
+#include "nic/soft/soft_region.hpp"
+#include "nic/soft/soft_rule.hpp"
+#include "nic/soft/soft_send_queue.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio::nic {
@@ -54,13 +58,10 @@ port_counters soft_port::counters()
     return counters;
 }
 
-void soft_port::require_engine(std::string_view who, unsigned engine) const
+void soft_port::require(std::string_view who, int engine) const
 {
-    if (engine >= engines_.count())
-        throw error(errc::invalid_argument, fmt::format("weftio: {}: there is no engine {} at port {}, which has {}, "
-                                                        "counted from 0; name one of these, or open "
-                                                        "the port with more .engines",
-                                                        who, engine, spec_, engines_.count()));
+    if (engine >= 0)
+        require_engine(*this, who, static_cast<unsigned>(engine));
 }
 
 void soft_port::require_sending() const
@@ -70,6 +71,29 @@ void soft_port::require_sending() const
                     fmt::format("weftio: eth_txq: port {} reads a capture and sends nowhere; open it as "
                                 "pcap:rx=FILE,tx=FILE, or as pcap:tx=FILE to write only",
                                 spec_));
+}
+
+std::unique_ptr<region> soft_port::register_memory(std::shared_ptr<const detail::memory_block> block, region_use use)
+{
+    return std::make_unique<soft_region>(shared_from_this(), std::move(block), use);
+}
+
+std::shared_ptr<receive_queue> soft_port::make_receive_queue(const rx_ring& ring, int engine)
+{
+    require("eth_rxq", engine);
+    return std::make_shared<soft_receive_queue>(shared_from_this(), ring, engine);
+}
+
+std::shared_ptr<send_queue> soft_port::make_send_queue(const tx_ring& ring, int engine)
+{
+    require_sending();
+    require("eth_txq", engine);
+    return std::make_shared<soft_send_queue>(shared_from_this(), ring, engine);
+}
+
+std::unique_ptr<rule> soft_port::install(const rule_request& wanted)
+{
+    return std::make_unique<soft_rule>(shared_from_this(), wanted);
 }
 
 memory_place soft_port::take_up(std::shared_ptr<const detail::memory_block> block) const
@@ -136,6 +160,16 @@ void soft_port::let_go(memory_place memory) noexcept
             block.adopted ? "it was adopted and cannot be kept: see that it stays" : "it is kept until they come back");
     });
     engines_.between_all_turns([&] { send_pool_.keep(std::move(memory)); });
+}
+
+std::shared_ptr<backend> open_soft_port(std::string_view spec, const port_options& options)
+{
+    if (options.mtu != 0 && (options.mtu < least_mtu || options.mtu > most_mtu))
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: port {}: mtu is {}; a port has {} to {}, or 0 for the driver's own", spec,
+                                options.mtu, least_mtu, most_mtu));
+    return detail::make_shared_here<soft_port>(std::string(spec), parse_port_spec(spec, options.engines, options.mtu),
+                                               options);
 }
 
 } // namespace weftio::nic

@@ -1,16 +1,18 @@
 // A DPDK port with engines behind it.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "core/process.hpp"
 #include "dpdk/dpdk_port.hpp"
 #include "dpdk/interface_lock.hpp"
 #include "dpdk/port_spec.hpp"
+#include "nic/backend.hpp"
 #include "nic/soft/engines.hpp"
 #include "nic/soft/key_table.hpp"
 #include "nic/soft/rx_pool.hpp"
@@ -19,21 +21,31 @@
 
 namespace weftio::nic {
 
-/// What a weftio::port stands for. Members end in reverse order: engines, then queues and rules, then the device, then
-/// what its driver may have held.
-class soft_port {
+/// The software NIC. Members end in reverse order: engines, then queues and rules, then the device, then what its driver
+/// may have held.
+class soft_port final : public backend, public std::enable_shared_from_this<soft_port> {
  public:
     soft_port(std::string spec, const port_spec& parsed, const port_options& options);
 
-    /// Whether this process may still end what belongs to the port.
-    bool may_end() const noexcept { return maker_.may_end(); }
-    const std::string& spec() const noexcept { return spec_; }
+    const std::string& spec() const noexcept override { return spec_; }
+    const std::string& driver() const noexcept override { return device_.driver(); }
+    std::array<std::uint8_t, 6> mac() const noexcept override { return device_.mac(); }
+    std::uint16_t mtu() const noexcept override { return device_.mtu(); }
+    bool link_up() const noexcept override { return device_.link_up(); }
+    port_counters counters() override;
+    bool exhausted() const noexcept override { return engines_.exhausted(); }
+    bool gone() const noexcept override { return engines_.gone(); }
+    unsigned engine_count() const noexcept override { return engines_.count(); }
+    bool is_inline() const noexcept override { return !engines_.have_threads(); }
+    unsigned turn() override { return engines_.turn(); }
+    unsigned turn(unsigned engine) override { return engines_.engine(engine).turn(); }
+    std::unique_ptr<region> register_memory(std::shared_ptr<const detail::memory_block> block, region_use use) override;
+    std::shared_ptr<receive_queue> make_receive_queue(const rx_ring& ring, int engine) override;
+    std::shared_ptr<send_queue> make_send_queue(const tx_ring& ring, int engine) override;
+    std::unique_ptr<rule> install(const rule_request& wanted) override;
+
     const dpdk_port& device() const noexcept { return device_; }
     const slot_pools& slots() const noexcept { return slots_; }
-    /// As port::counters().
-    port_counters counters();
-    bool exhausted() const noexcept { return engines_.exhausted(); }
-    bool gone() const noexcept { return engines_.gone(); }
     nic::engines& engines() noexcept { return engines_; }
     nic::engine& engine(unsigned number = 0) noexcept { return engines_.engine(number); }
     nic::receiver& receiver(unsigned engine = 0) noexcept
@@ -42,10 +54,6 @@ class soft_port {
     }                                                                                     ///< between two turns only
     nic::sender& sender(unsigned engine = 0) noexcept { return engines_.sender(engine); } ///< between two turns only
     key_table& keys() noexcept { return keys_; } ///< between two turns of all engines only
-    /// Throws weftio::error errc::invalid_argument, in the name of `who`, when there is no engine of that number.
-    void require_engine(std::string_view who, unsigned engine) const;
-    /// Throws weftio::error errc::not_supported when nothing can be sent on the port.
-    void require_sending() const;
     /// Memory that frames are to be sent from: tells the device of it, if it must be told. What it cannot be told of is
     /// copied when it is sent; a line in the log says why.
     memory_place take_up(std::shared_ptr<const detail::memory_block> block) const;
@@ -58,10 +66,11 @@ class soft_port {
     std::uint64_t next_sequence() noexcept { return sequence_.fetch_add(1, std::memory_order_relaxed); }
 
  private:
+    void require_sending() const;
+    void require(std::string_view who, int engine) const;
     bool unused(const detail::memory_block& block) noexcept;
     void free_what_came_back() noexcept;
 
-    const detail::maker maker_{};
     std::string spec_;
     const bool sends_;
     interface_lock lock_;
@@ -74,5 +83,14 @@ class soft_port {
     std::atomic<std::uint64_t> sequence_{0};
     telemetry_entry telemetry_{*this}; ///< last to come, first to go
 };
+
+/// The software NIC behind a port, which must be one: for tests and benches.
+inline soft_port& soft(const port& port)
+{
+    return dynamic_cast<soft_port&>(port.backend());
+}
+
+/// Every spec that names no other kind of NIC. Throws what weftio::port::open says.
+std::shared_ptr<backend> open_soft_port(std::string_view spec, const port_options& options);
 
 } // namespace weftio::nic

@@ -7,16 +7,10 @@
 #include <memory>
 #include <vector>
 
-#include "device/backend.hpp"
+#include "nic/backend.hpp"
 #include "weftio/device/ring.h"
 
 namespace weftio::nic {
-
-/// Where packets go from their slots. Slot k there is slot k here.
-struct staging_target {
-    std::shared_ptr<detail::copy_queue> copies; ///< empty: nowhere, kernels read the slots themselves
-    std::byte* slots = nullptr;                 ///< address for the device
-};
 
 /// Holds completions back until their packets have landed. Owned and driven by one engine.
 ///

@@ -7,6 +7,7 @@
 
 #include "core/counter.hpp"
 #include "dpdk/wire.hpp"
+#include "nic/backend.hpp"
 #include "nic/soft/entry.hpp"
 #include "nic/soft/pacing.hpp"
 #include "nic/soft/send_events.hpp"
@@ -16,15 +17,6 @@ namespace weftio::nic {
 
 class capture_writer;
 class key_table;
-
-/// Memory of a ring, in CPU addresses. Its owner keeps it until the queue is gone from the engine.
-struct tx_ring {
-    entry_ring entries;
-    const std::uint32_t* dbrec = nullptr; ///< written by the kernel: entries committed in all, low 16 bits, big-endian
-    const std::uint64_t* doorbell = nullptr; ///< written by the kernel: a change means "look"
-    weftio_cqe* completion = nullptr;        ///< the collapsed one
-    std::uint64_t horizon_ns = 0;
-};
 
 /// Owned and driven by one engine. Counters and events may be read from anywhere.
 class tx_queue {

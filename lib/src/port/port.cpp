@@ -5,7 +5,8 @@
 #include <numeric>
 
 #include "core/signals.hpp"
-#include "nic/soft/soft_port.hpp"
+#include "nic/backend.hpp"
+#include "port/kinds.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio {
@@ -49,9 +50,6 @@ void require_possible(std::string_view spec, const port_options& options)
 {
     if (options.engines < 1 || options.engines > port_options::most_engines)
         refuse(spec, "engines", options.engines, fmt::format("a port has 1 to {}", port_options::most_engines));
-    if (options.mtu != 0 && (options.mtu < nic::least_mtu || options.mtu > nic::most_mtu))
-        refuse(spec, "mtu", options.mtu,
-               fmt::format("a port has {} to {}, or 0 for the driver's own", nic::least_mtu, nic::most_mtu));
     if (options.core < -1)
         refuse(spec, "core", options.core, "name a core, counted from 0, or -1 for any");
     require_one_of(spec, "mode", options.mode, engine_mode::inline_worker,
@@ -68,9 +66,8 @@ port port::open(std::string_view spec, port_options options)
 {
     require_possible(spec, options);
     const detail::undertaking undertaking;
-    nic::port_spec parsed = nic::parse_port_spec(spec, options.engines, options.mtu);
     const detail::signals_blocked for_its_threads; // those of EAL and of drivers too
-    return port(detail::make_shared_here<nic::soft_port>(std::string(spec), parsed, options));
+    return port(nic::open_backend(spec, options));
 }
 
 const std::string& port::spec() const noexcept
@@ -80,22 +77,22 @@ const std::string& port::spec() const noexcept
 
 const std::string& port::driver() const noexcept
 {
-    return backend_->device().driver();
+    return backend_->driver();
 }
 
 std::array<std::uint8_t, 6> port::mac() const noexcept
 {
-    return backend_->device().mac();
+    return backend_->mac();
 }
 
 std::uint16_t port::mtu() const noexcept
 {
-    return backend_->device().mtu();
+    return backend_->mtu();
 }
 
 bool port::link_up() const noexcept
 {
-    return backend_->device().link_up();
+    return backend_->link_up();
 }
 
 port_counters port::counters() const
@@ -115,14 +112,14 @@ bool port::gone() const noexcept
 
 unsigned port::engines() const noexcept
 {
-    return backend_->engines().count();
+    return backend_->engine_count();
 }
 
 namespace {
 
 void check_inline(const port& port)
 {
-    if (port.backend().engines().have_threads())
+    if (!port.backend().is_inline())
         throw error(errc::invalid_argument,
                     fmt::format("weftio: port {}: turn() is for inline mode, this port has an engine thread; open "
                                 "it with .mode = engine_mode::inline_worker",
@@ -134,14 +131,14 @@ void check_inline(const port& port)
 unsigned port::turn()
 {
     check_inline(*this);
-    return backend_->engines().turn();
+    return backend_->turn();
 }
 
 unsigned port::turn(unsigned engine)
 {
     check_inline(*this);
-    backend_->require_engine("port", engine);
-    return backend_->engine(engine).turn();
+    nic::require_engine(*backend_, "port", engine);
+    return backend_->turn(engine);
 }
 
 } // namespace weftio

@@ -1,0 +1,30 @@
+// A region of the software NIC's: memory that its device and its entries may use.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "nic/soft/send_headers.hpp"
+#include "nic/soft/soft_port.hpp"
+
+namespace weftio::nic {
+
+class soft_region final : public region {
+ public:
+    /// @throws weftio::error errc::not_reachable the CPU cannot see it; errc::out_of_memory all keys are taken
+    soft_region(std::shared_ptr<soft_port> port, std::shared_ptr<const detail::memory_block> block, region_use use);
+    soft_region(const soft_region&) = delete;
+    soft_region& operator=(const soft_region&) = delete;
+    ~soft_region() override;
+
+    std::uint32_t lkey() const noexcept override { return key_; }
+    void revoke() noexcept override;
+
+ private:
+    std::shared_ptr<soft_port> port_;
+    memory_place place_;
+    std::uint32_t key_ = 0;
+    bool revoked_ = false;
+};
+
+} // namespace weftio::nic

@@ -1,0 +1,29 @@
+// A rule that the engines of the software NIC carry out.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "nic/soft/soft_port.hpp"
+#include "nic/soft/steering.hpp"
+
+namespace weftio::nic {
+
+class soft_rule final : public rule {
+ public:
+    soft_rule(std::shared_ptr<soft_port> port, const rule_request& wanted);
+    soft_rule(const soft_rule&) = delete;
+    soft_rule& operator=(const soft_rule&) = delete;
+    ~soft_rule() override;
+
+    flow_hits hits() const override;
+    flow_place where() const noexcept override { return flow_place::software; }
+
+ private:
+    void remove() noexcept; ///< between all turns
+
+    std::shared_ptr<soft_port> port_;
+    std::vector<std::shared_ptr<steering_rule>> rules_; ///< the same for each engine, which counts its own hits
+};
+
+} // namespace weftio::nic

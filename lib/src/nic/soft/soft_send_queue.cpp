@@ -1,0 +1,239 @@
+#include "nic/soft/soft_send_queue.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstring>
+
+#include "weftio/error.hpp"
+
+namespace weftio::nic {
+
+/// While it lives the queue executes nothing, unless it gets to another engine.
+class soft_send_queue::pausing {
+ public:
+    explicit pausing(const soft_send_queue& queue) : queue_(queue)
+    {
+        engines().between_turns_at(queue_.home_, [&] { queue_.sender().pause(queue_.number_); });
+    }
+    pausing(const pausing&) = delete;
+    pausing& operator=(const pausing&) = delete;
+    ~pausing()
+    {
+        engines().between_turns_at(queue_.home_, [&] { queue_.sender().resume(queue_.number_); });
+        if (!engines().have_threads()) // what kernels have pushed meanwhile: they need not push again
+            engines().engine(queue_.home_).send_turn(queue_.number_);
+    }
+
+ private:
+    nic::engines& engines() const noexcept { return queue_.port_->engines(); }
+
+    const soft_send_queue& queue_;
+};
+
+soft_send_queue::soft_send_queue(std::shared_ptr<soft_port> port, const tx_ring& ring, int engine)
+    : port_(std::move(port))
+{
+    nic::engines& engines = port_->engines();
+    engines.between_all_turns([&] {
+        const unsigned at = engine < 0 ? engines.emptiest_tx() : static_cast<unsigned>(engine);
+        home_.store(at, std::memory_order_relaxed);
+        number_ = engines.add_tx(at, ring);
+        queue_ = &sender().queue(number_);
+    });
+}
+
+void soft_send_queue::close() noexcept
+{
+    if (!port_->may_end())
+        return;
+    stop_sending();
+    drain();
+    port_->engines().between_all_turns([&] {
+        sender().remove(number_);
+        queue_ = nullptr;
+        ++ring_number_;
+    });
+}
+
+void soft_send_queue::stop_sending()
+{
+    port_->engines().between_turns_at(home_, [&] { queue_->stop(); });
+}
+
+/// Whether the port has given back what it took, after a second at most.
+bool soft_send_queue::drain() const
+{
+    nic::engines& engines = port_->engines();
+    return engines.keep_trying(
+        [&] {
+            bool drained = false;
+            engines.between_turns_at(home_, [&] { drained = sender().drained(number_); });
+            return drained;
+        },
+        std::chrono::seconds(1));
+}
+
+void soft_send_queue::restart(const tx_ring& ring)
+{
+    if (port_->gone())
+        throw error(
+            errc::closed,
+            fmt::format(
+                "weftio: eth_txq {}: port {} is gone, its device or its interface was removed; close the queue and the "
+                "port, and open them again",
+                number_, port_->spec()));
+    const std::scoped_lock one_at_a_time(changing_);
+    stop_sending();
+    if (!drain())
+        throw error(
+            errc::in_use,
+            fmt::format(
+                "weftio: eth_txq {}: port {} still holds frames of this queue after 1 s; try again, or close the "
+                "queue",
+                number_, port_->spec()));
+    port_->engines().between_turns_at(home_, [&] {
+        sender().restart(number_, ring);
+        ++ring_number_;
+    });
+}
+
+/// Returns whether it has moved: not while the port holds frames of it.
+bool soft_send_queue::try_to_move(unsigned engine)
+{
+    nic::engines& engines = port_->engines();
+    bool settled = false;
+    engines.between_turns_at(home_, [&] { settled = sender().settled(number_); });
+    if (!settled)
+        return false;
+    engines.between_all_turns([&] {
+        settled = sender().settled(number_); // a wait may have ended since, and its frames have gone
+        if (settled) {
+            engines.move_tx(number_, home_, engine);
+            home_ = engine;
+        }
+    });
+    return settled;
+}
+
+void soft_send_queue::move_to(unsigned engine)
+{
+    require_engine(*port_, "eth_txq", engine);
+    const std::scoped_lock one_at_a_time(changing_);
+    if (engine == home_)
+        return;
+    const pausing pausing(*this);
+    if (!port_->engines().keep_trying([&] { return try_to_move(engine); }, std::chrono::seconds(1)))
+        throw error(
+            errc::in_use,
+            fmt::format(
+                "weftio: eth_txq {}: port {} still holds frames of this queue after 1 s; try again when they have gone",
+                number_, port_->spec()));
+}
+
+inline_turn soft_send_queue::turn() noexcept
+{
+    if (!port_->is_inline())
+        return {};
+    return {.turn =
+                [](void* queue) {
+                    auto* self = static_cast<soft_send_queue*>(queue);
+                    self->port_->engine(self->home_.load(std::memory_order_relaxed)).send_turn(self->number_);
+                },
+            .context = this};
+}
+
+void soft_send_queue::stop(std::uint32_t ring)
+{
+    port_->engines().between_turns_at(home_, [&] {
+        if (ring == ring_number_)
+            queue_->stop();
+    });
+}
+
+std::string soft_send_queue::describe(std::uint32_t ring) const
+{
+    std::string text = fmt::format("eth_txq {} on {}", number_, port_->spec());
+    port_->engines().between_turns_at(home_, [&] {
+        if (ring == ring_number_)
+            text += fmt::format(": {} enqueued, {} sent, {} waited, {} failed, {} flushed{}", queue_->enqueued.value(),
+                                queue_->sent.value(), queue_->waited.value(), queue_->failed_entries.value(),
+                                queue_->flushed.value(), queue_->failed() ? ", in error" : "");
+        else
+            text += ": reset or closed since";
+    });
+    return text;
+}
+
+eth_txq_counters soft_send_queue::counters() const
+{
+    const pacing& schedule = queue_->schedule();
+    return {.enqueued = queue_->enqueued.value(),
+            .sent = queue_->sent.value(),
+            .sent_bytes = queue_->sent_bytes.value(),
+            .waited = queue_->waited.value(),
+            .failed = queue_->failed_entries.value(),
+            .flushed = queue_->flushed.value(),
+            .copied_bytes = queue_->copied_bytes.value(),
+            .tx_pp_timestamp_past_errors = schedule.past_errors.value(),
+            .tx_pp_timestamp_future_errors = schedule.future_errors.value(),
+            .tx_pp_timestamp_order_errors = schedule.order_errors.value(),
+            .lost_events = queue_->events().lost.value()};
+}
+
+schedule_error soft_send_queue::schedule() const
+{
+    const lateness& error = queue_->schedule().error;
+    return {.count = error.count(),
+            .p50_ns = error.quantile_ns(0.5),
+            .p99_ns = error.quantile_ns(0.99),
+            .p999_ns = error.quantile_ns(0.999),
+            .max_ns = error.max_ns()};
+}
+
+bool soft_send_queue::failed() const
+{
+    bool failed = false;
+    port_->engines().between_turns_at(home_, [&] { failed = queue_->failed(); });
+    return failed;
+}
+
+/// The reason, with the values that belong to it.
+std::string soft_send_queue::words_of(const send_event& event) const
+{
+    constexpr unsigned ethernet_bytes = 14;
+    const char* reason = to_string(event.reason);
+    const unsigned mtu = port_->mtu();
+    switch (event.reason) {
+        case refusal::too_long:
+            return fmt::format(
+                "{}: it has at least {} bytes, and {} are the most with an MTU of {}, 4 more with each of up to "
+                "two VLAN tags; send shorter frames, or raise the MTU of both ends of the link",
+                reason, event.detail, mtu + ethernet_bytes, mtu);
+        case refusal::link_down:
+            return fmt::format(
+                "{}: the interface of port {} is down, or its peer is; bring them up with \"ip link set NAME "
+                "up\", then reset the queue",
+                reason, port_->spec());
+        case refusal::file_failed:
+            return fmt::format("{}: {}; the file of port {} ends with the last frame that was sent", reason,
+                               std::strerror(static_cast<int>(event.detail)), port_->spec());
+        default: return reason;
+    }
+}
+
+bool soft_send_queue::next(send_outcome& outcome)
+{
+    send_event event;
+    if (!queue_->events().get(event))
+        return false;
+    outcome = {.position = event.position, .syndrome = 0, .text = {}, .time_ns = event.time_ns};
+    if (event.reason != refusal::none) {
+        outcome.syndrome = syndrome_of(event.reason);
+        outcome.text = fmt::format("weftio: eth_txq {}: entry at position {} failed: {}", number_, event.position,
+                                   words_of(event));
+    }
+    return true;
+}
+
+} // namespace weftio::nic

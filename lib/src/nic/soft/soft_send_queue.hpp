@@ -1,0 +1,50 @@
+// A send queue of the software NIC's, wherever its engine is.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "nic/soft/soft_port.hpp"
+
+namespace weftio::nic {
+
+class soft_send_queue final : public send_queue {
+ public:
+    /// @param engine  -1: the one with the fewest send queues, the first one of these
+    /// @throws weftio::error errc::out_of_memory
+    soft_send_queue(std::shared_ptr<soft_port> port, const tx_ring& ring, int engine);
+
+    std::uint32_t number() const noexcept override { return number_; }
+    unsigned engine() const noexcept override { return home_; }
+    void move_to(unsigned engine) override;
+    inline_turn turn() noexcept override;
+    std::uint32_t ring_number() const noexcept override { return ring_number_; }
+    void stop(std::uint32_t ring) override;
+    std::string describe(std::uint32_t ring) const override;
+    void close() noexcept override;
+    eth_txq_counters counters() const override;
+    schedule_error schedule() const override;
+    bool failed() const override;
+    void stop_sending() override;
+    void restart(const tx_ring& ring) override;
+    bool next(send_outcome& outcome) override;
+
+ private:
+    class pausing;
+
+    nic::sender& sender() const { return port_->sender(home_); } ///< between two turns of the queue's engine only
+    bool drain() const;
+    bool try_to_move(unsigned engine);
+    std::string words_of(const send_event& event) const;
+
+    const std::shared_ptr<soft_port> port_;
+    home home_{0};
+    std::uint32_t number_ = 0;
+    std::mutex changing_;           ///< held by who restarts or moves the queue
+    tx_queue* queue_ = nullptr;     ///< stays where it is until close()
+    std::uint32_t ring_number_ = 0; ///< changes between two turns only
+};
+
+} // namespace weftio::nic

@@ -1,0 +1,218 @@
+// What users make does the same on every NIC behind nic/backend.hpp.
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cable_nic.hpp"
+#include "seam_kernels.h"
+#include "unit/device/fixture.hpp"
+#include "weftio/weftio.hpp"
+
+WEFTIO_DEFINE_KERNEL(sends_numbers, "unit/seam/seam_kernels.h");
+WEFTIO_DEFINE_KERNEL(sends_by_key, "unit/seam/seam_kernels.h");
+WEFTIO_DEFINE_KERNEL(sees_numbers, "unit/seam/seam_kernels.h");
+
+namespace weftio::test {
+namespace {
+
+[[maybe_unused]] const bool added = (add_cable_nic(), true);
+
+constexpr std::uint16_t even = 0x88b5, odd = 0x88b6; // for experiments: IEEE 802
+
+struct nic_case {
+    const char* name;
+    const char* spec;
+    engine_mode mode;
+};
+
+void PrintTo(const nic_case& which, std::ostream* out)
+{
+    *out << which.name;
+}
+
+class EveryNic : public testing::TestWithParam<nic_case> {
+ protected:
+    ~EveryNic() override
+    {
+        const port_counters seen = counters_when_idle();
+        EXPECT_EQ(seen.received, seen.delivered + seen.dropped_total());
+        EXPECT_EQ(seen.held, 0u);
+        const eth_txq_counters sent = out.counters();
+        EXPECT_EQ(sent.enqueued, sent.sent + sent.waited + sent.failed + sent.flushed);
+    }
+    /// Turns where nobody else runs them.
+    void turn()
+    {
+        if (GetParam().mode == engine_mode::inline_worker)
+            port_.turn();
+    }
+    bool eventually_here(const std::function<bool()>& condition)
+    {
+        return eventually([&] {
+            turn();
+            return condition();
+        });
+    }
+    port_counters counters_when_idle()
+    {
+        eventually_here([&] { return port_.counters().received >= out.counters().sent; });
+        return port_.counters();
+    }
+    /// Sends frames, some at a time, and waits until they have left: a NIC that nobody drives does nothing meanwhile.
+    void send(std::uint32_t count)
+    {
+        constexpr std::uint32_t most = 50;
+        for (; count != 0 && !HasFailure(); ++launches) {
+            const std::uint32_t some = std::min(count, most);
+            const std::uint64_t before = out.counters().sent;
+            auto kernel = cpu_.launch(sends_numbers_kernel, {.blocks = 1, .lanes = 1}, out, frames, some,
+                                      std::uint32_t{even}, std::uint32_t{odd});
+            EXPECT_TRUE(kernel.wait_for(patience));
+            EXPECT_TRUE(eventually_here([&] { return out.counters().sent == before + some; }));
+            count -= some;
+        }
+    }
+    running_kernel receive(const eth_rxq& queue, const shared_words& seen)
+    {
+        return cpu_.launch(sees_numbers_kernel, {.blocks = 1, .lanes = 1}, queue, seen.on_device());
+    }
+
+    device cpu_ = device::open("cpu");
+    port port_ = port::open(GetParam().spec, {.mode = GetParam().mode});
+    eth_txq out{port_, cpu_, {.entries = 128}};
+    buf_arr frames{port_, cpu_, {.count = 64, .buffer_bytes = 64}};
+    std::uint32_t launches = 0; ///< of send()
+};
+
+TEST_P(EveryNic, CarriesFramesInOrderOnce)
+{
+    constexpr std::uint32_t count = 70'000; // indices of 16 bits begin again
+    eth_rxq in(port_, cpu_, {.packets = 256});
+    flow all(port_, {}, flow_action::to(in));
+    shared_words seen(cpu_, 2);
+    running_kernel receives = receive(in, seen);
+    std::uint32_t sent = 0;
+    while (sent < count && !HasFailure()) {
+        send(200);
+        sent += 200;
+        ASSERT_TRUE(eventually_here([&] { return seen[0] == sent; })) << seen[0] << " of " << sent;
+    }
+    EXPECT_EQ(seen[1], launches - 1) << "each launch begins at number 0";
+    EXPECT_EQ(out.counters().sent, sent);
+    EXPECT_EQ(in.counters().delivered, sent);
+    EXPECT_EQ(all.hits().packets, sent);
+    EXPECT_EQ(all.hits().bytes, std::uint64_t{sent} * 64);
+    receives.stop();
+    EXPECT_TRUE(receives.wait_for(patience));
+}
+
+TEST_P(EveryNic, FollowsItsRules)
+{
+    eth_rxq in(port_, cpu_, {.packets = 256});
+    flow evens(port_, {.ether_type = even}, flow_action::to(in), 1);
+    std::optional<flow> odds(std::in_place, port_, flow_match{.ether_type = odd}, flow_action::drop(), 1);
+    flow rest(port_, {}, flow_action::to(in), 2);
+    send(100);
+    ASSERT_TRUE(eventually_here([&] { return odds->hits().packets == 50; }));
+    odds.reset();
+    send(100);
+    ASSERT_TRUE(eventually_here([&] { return rest.hits().packets == 50; }));
+    EXPECT_EQ(evens.hits().packets, 100u);
+    EXPECT_EQ(in.counters().delivered, 150u);
+    EXPECT_EQ(counters_when_idle().dropped[static_cast<std::size_t>(drop_reason::dropped_by_flow)], 50u);
+}
+
+TEST_P(EveryNic, CountsWhatItDrops)
+{
+    std::optional<eth_rxq> in(std::in_place, port_, cpu_, eth_rxq_options{.packets = 64});
+    flow all(port_, {}, flow_action::to(*in));
+    send(100);
+    ASSERT_TRUE(eventually_here([&] { return all.hits().packets == 100; }));
+    EXPECT_EQ(in->counters().delivered, 64u);
+    EXPECT_EQ(in->counters().out_of_buffer, 36u);
+    in.reset();
+    send(10);
+    ASSERT_TRUE(eventually_here([&] { return all.hits().packets == 110; }));
+    const port_counters seen = counters_when_idle();
+    EXPECT_EQ(seen.dropped[static_cast<std::size_t>(drop_reason::out_of_buffer)], 36u);
+    EXPECT_EQ(seen.dropped[static_cast<std::size_t>(drop_reason::queue_closed)], 10u);
+}
+
+TEST_P(EveryNic, RefusesTheKeyOfARegionThatIsGone)
+{
+    std::vector<send_failure> told;
+    progress_engine progress;
+    progress.attach(out, {.on_error = [&](const send_failure& failure) { told.push_back(failure); }});
+    const memory own = cpu_.allocate(4096, memory_kind::cpu_device);
+    std::optional<memory_region> region(std::in_place, port_, own);
+    const auto send_by_key = [&, key = region->lkey()] {
+        auto kernel = cpu_.launch(sends_by_key_kernel, {.blocks = 1, .lanes = 1}, out,
+                                  static_cast<weftio_u8*>(own.device_address()), key);
+        EXPECT_TRUE(kernel.wait_for(patience));
+    };
+    flow all(port_, {}, flow_action::drop());
+    send_by_key();
+    ASSERT_TRUE(eventually_here([&] { return out.counters().sent == 1; }));
+    region.reset();
+    send_by_key();
+    ASSERT_TRUE(eventually_here([&] { return progress.progress() != 0; }));
+    ASSERT_EQ(told.size(), 1u);
+    EXPECT_EQ(told[0].syndrome, WEFTIO_SYNDROME_LOCAL_PROTECTION);
+    EXPECT_EQ(told[0].position, 1u);
+    EXPECT_TRUE(out.failed());
+    EXPECT_EQ(out.counters().failed, 1u);
+    EXPECT_EQ(all.hits().packets, 1u);
+}
+
+TEST_P(EveryNic, GoesOnBehindAReset)
+{
+    eth_rxq in(port_, cpu_, {.packets = 256});
+    flow all(port_, {}, flow_action::to(in));
+    for (std::uint32_t round = 1; round <= 3; ++round) {
+        shared_words seen(cpu_, 2);
+        running_kernel receives = receive(in, seen);
+        send(100);
+        ASSERT_TRUE(eventually_here([&] { return seen[0] == 100; }));
+        receives.stop();
+        ASSERT_TRUE(receives.wait_for(patience));
+        const auto before = in.line();
+        in.reset();
+        out.reset();
+        EXPECT_NE(before->describe().find("reset or closed since"), std::string::npos) << before->describe();
+        EXPECT_EQ(in.line()->describe().find("reset or closed since"), std::string::npos) << in.line()->describe();
+        EXPECT_EQ(in.counters().delivered, 100 * round);
+    }
+}
+
+TEST_P(EveryNic, RefusesAnEngineThatItHasNot)
+{
+    eth_rxq in(port_, cpu_);
+    EXPECT_EQ(error_of([&] { in.move_to(7); }).code(), errc::invalid_argument);
+    EXPECT_EQ(error_of([&] { out.move_to(7); }).code(), errc::invalid_argument);
+    EXPECT_NO_THROW(in.move_to(0));
+    EXPECT_EQ(out.engine(), 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, EveryNic,
+                         testing::Values(nic_case{"software", "loopback", engine_mode::thread},
+                                         nic_case{"software_inline", "loopback", engine_mode::inline_worker},
+                                         nic_case{"cable", "cable:0", engine_mode::thread},
+                                         nic_case{"cable_inline", "cable:0", engine_mode::inline_worker}),
+                         [](const testing::TestParamInfo<nic_case>& info) { return std::string(info.param.name); });
+
+TEST(SecondNic, SaysWhatItIs)
+{
+    const port cable = port::open("cable:1");
+    EXPECT_EQ(cable.spec(), "cable:1");
+    EXPECT_EQ(cable.driver(), "cable");
+    EXPECT_EQ(flow(cable, {}, flow_action::drop()).where(), flow_place::driver);
+    EXPECT_EQ(error_of([&] { flow(cable, {.vlan = 7}, flow_action::drop()); }).code(), errc::not_supported);
+    port other = port::open("loopback");
+    const eth_rxq here(other, device::open("cpu"));
+    EXPECT_EQ(error_of([&] { flow(cable, {}, flow_action::to(here)); }).code(), errc::invalid_argument);
+}
+
+} // namespace
+} // namespace weftio::test
