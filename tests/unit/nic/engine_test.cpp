@@ -1,4 +1,5 @@
 // Who drives the NIC, and how others change things meanwhile.
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <regex>
@@ -208,6 +209,27 @@ TEST(InlineEngine, ChangesAreMadeByWhoeverAsksWhileNobodyTurnsIt)
     injected_port port;
     auto maker = nic::soft(port.get()).engine().between_turns([] { return std::this_thread::get_id(); });
     EXPECT_EQ(maker, std::this_thread::get_id());
+}
+
+TEST(InlineEngine, ChangesDoNotWaitForAShareOfATimeThatNobodyUses)
+{
+    injected_port port;
+    device cpu = device::open("cpu");
+    eth_rxq queue(port.get(), cpu, {.packets = 64});
+    flow all(port.get(), {}, flow_action::to(queue));
+    port.send(numbered_frame(1));
+    ASSERT_NE(port.get().turn(), 0u); // the last one for a while
+    nic::engine& engine = nic::soft(port.get()).engine();
+    const auto begin = std::chrono::steady_clock::now();
+    auto some_work = [] { // 256 times that is 1 ms
+        for (const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(4);
+             std::chrono::steady_clock::now() < end;)
+            continue;
+    };
+    int changes = 0; // more than the patience has milliseconds
+    for (; changes < 70'000 && std::chrono::steady_clock::now() - begin < patience; ++changes)
+        engine.between_turns(some_work);
+    EXPECT_EQ(changes, 70'000);
 }
 
 /// Which thread makes a change that another one asks for, while this one runs turns.

@@ -235,6 +235,7 @@ void engine::carry_out(const std::function<void()>& make, pace pace)
         // A worker between two of its turns is not to find the lock taken: while there are turns, the next one does it.
         const std::uint32_t before = std::exchange(turns, turns_run_.load(std::memory_order_relaxed));
         if (turns == before && turns_.try_lock()) {
+            busy_ = false; // whatever the last turn was: none has come since, so nobody is slowed
             make_wanted_change();
             turns_.unlock();
         }
