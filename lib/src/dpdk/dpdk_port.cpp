@@ -85,6 +85,16 @@ errc code_of(int negative_errno)
                     spec, what, rte_strerror(-result), detail::driver_words()));
 }
 
+[[noreturn]] void refuse_for_want_of_memory(std::string_view spec, unsigned queues)
+{
+    throw error(
+        errc::out_of_memory,
+        fmt::format("weftio: port {}: DPDK has no memory left for the packets of {} queues, some {} MB; close other "
+                    "ports, or let it have more: hugepages, or without them the words {{\"-m\", \"4096\"}} (MB, for "
+                    "all ports) in eal_arguments of the first port",
+                    spec, queues, 48 * queues));
+}
+
 void require_queues(std::string_view spec, const rte_eth_dev_info& info, unsigned queues)
 {
     if (queues > info.max_rx_queues || queues > info.max_tx_queues)
@@ -202,7 +212,7 @@ void dpdk_port::configure(std::string_view spec, const port_options& options)
                                .queues = queue_count_,
                                .frame_bytes = ring_frame_bytes_,
                                .on_bus = dma_ != nullptr}))
-        fail(spec, "making the packet pools", -rte_errno);
+        refuse_for_want_of_memory(spec, queue_count_);
 
     rte_eth_conf configuration{};
     configuration.rxmode.offloads = info.rx_offload_capa & (RTE_ETH_RX_OFFLOAD_CHECKSUM | RTE_ETH_RX_OFFLOAD_TIMESTAMP |

@@ -38,7 +38,6 @@ namespace weftio::detail {
 namespace {
 
 constexpr std::size_t words_kept = 4;
-constexpr unsigned megabytes_without_hugepages = 512;
 
 struct last_words {
     std::mutex mutex;
@@ -101,7 +100,15 @@ std::string any_core(const cpu_set_t& allowed)
     return fmt::format("0@({})", cores);
 }
 
-std::vector<std::string> eal_arguments(bool pci, const std::vector<std::string>& extra, const cpu_set_t& allowed)
+/// Without hugepages. EAL reserves them when it starts, and gets no more: 2 GB cost it a second.
+unsigned megabytes_for(unsigned queues)
+{
+    constexpr unsigned least = 512, of_a_queue = 48; // two pools of packets
+    return std::max(least, of_a_queue * queues);
+}
+
+std::vector<std::string> eal_arguments(bool pci, const std::vector<std::string>& extra, unsigned queues,
+                                       const cpu_set_t& allowed)
 {
     std::vector<std::string> arguments{"weftio", "--lcores", any_core(allowed), "--file-prefix", file_prefix()};
     if (!pci) // else EAL looks whether there is an IOMMU
@@ -109,7 +116,7 @@ std::vector<std::string> eal_arguments(bool pci, const std::vector<std::string>&
     // Both ways leave no file behind; EAL refuses --in-memory together with --no-huge.
     std::vector<std::string> memory{"--in-memory"};
     if (!hugepages_free())
-        memory = {"--no-huge", "--no-shconf", "-m", std::to_string(megabytes_without_hugepages)};
+        memory = {"--no-huge", "--no-shconf", "-m", std::to_string(megabytes_for(queues))};
     arguments.insert(arguments.end(), memory.begin(), memory.end());
     arguments.insert(arguments.end(), extra.begin(), extra.end());
     return arguments;
@@ -229,7 +236,7 @@ class environment {
             rte_eal_cleanup();
     }
 
-    void start(bool pci, const std::vector<std::string>& extra)
+    void start(bool pci, const std::vector<std::string>& extra, unsigned queues)
     {
         cpu_set_t allowed;
         CPU_ZERO(&allowed);
@@ -238,7 +245,7 @@ class environment {
             if (std::FILE* stream = log_stream())
                 rte_openlog_stream(stream);
         load_drivers_beside_eal();
-        arguments_ = eal_arguments(pci, extra, allowed);
+        arguments_ = eal_arguments(pci, extra, queues, allowed);
         std::vector<char*> argv;
         for (auto& argument : arguments_)
             argv.push_back(argument.data());
@@ -276,7 +283,7 @@ void release_environment() noexcept
 }
 
 /// @pre the state's mutex is held
-void start(environment_state& state, bool pci, const std::vector<std::string>& extra)
+void start(environment_state& state, bool pci, const std::vector<std::string>& extra, unsigned queues)
 {
     refuse_help(extra);
     auto made = std::make_shared<environment>();
@@ -284,7 +291,7 @@ void start(environment_state& state, bool pci, const std::vector<std::string>& e
     if (!state.adopted) {
         require_descriptors();
         try {
-            made->start(pci, extra);
+            made->start(pci, extra, queues);
         } catch (const error&) {
             if (rte_lcore_count() != 0) // else it has not even begun
                 state.failure = driver_words();
@@ -300,7 +307,8 @@ void start(environment_state& state, bool pci, const std::vector<std::string>& e
 
 } // namespace
 
-std::shared_ptr<const void> start_environment(bool pci, const std::vector<std::string>& extra_arguments)
+std::shared_ptr<const void> start_environment(bool pci, const std::vector<std::string>& extra_arguments,
+                                              unsigned queues)
 {
     environment_state& state = undying<environment_state>();
     if (const pid_t process = state.process; process != 0 && process != getpid())
@@ -321,7 +329,7 @@ std::shared_ptr<const void> start_environment(bool pci, const std::vector<std::s
                 "{}); start the program anew, with other eal_arguments if these were at fault",
                 state.failure));
     if (!state.kept)
-        start(state, pci, extra_arguments);
+        start(state, pci, extra_arguments, queues);
     return state.kept;
 }
 

@@ -55,6 +55,26 @@ const scene asks_for_help("asks_for_help", [] {
     return refusal({}).empty() ? 3 : 2;
 });
 
+/// Ports until EAL has no memory left.
+const scene little_memory("little_memory", [] {
+    std::vector<weftio::port> open;
+    try {
+        while (open.size() < 100)
+            open.push_back(weftio::port::open("null", {.eal_arguments = {"-m", "96"}}));
+        return 1;
+    } catch (const weftio::error& refused) {
+        if (refused.code() != weftio::errc::out_of_memory || !has(refused.what(), "eal_arguments of the first port"))
+            return 2;
+    }
+    open.clear();
+    return refusal({}).empty() ? 3 : 4;
+});
+
+TEST(Eal, WithoutMemoryLeftSaysSoAndWhatGivesItMore)
+{
+    ends_well("little_memory", "", 3, 1);
+}
+
 TEST(Eal, ThatDoesNotStartIsNotStartedASecondTimeAndPrintsNothing)
 {
     for (const char* word : {"-m", "--no-such-word", "--log-level"}) {

@@ -38,7 +38,7 @@ std::vector<engine_supplies::port_queue> queues(const dpdk_port& device, const s
 soft_port::soft_port(std::string spec, const port_spec& parsed, const port_options& options)
     : spec_(std::move(spec)), sends_(parsed.sends),
       lock_(parsed.interface.empty() ? interface_lock() : interface_lock(spec_, parsed.interface)),
-      environment_(detail::start_environment(parsed.candidates.front().pci, options.eal_arguments)),
+      environment_(detail::start_environment(parsed.candidates.front().pci, options.eal_arguments, options.engines)),
       device_(spec_, parsed, options, slots_), engines_({.queues = queues(device_, slots_),
                                                          .hold = holds_when_full(parsed, options),
                                                          .capture = parsed.capture,
