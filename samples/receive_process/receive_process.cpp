@@ -36,7 +36,7 @@ void watch(const options& wanted, weftio::port& port, weftio::eth_rxq& queue, we
     weftio::flow everything(port, {}, weftio::flow_action::to(queue));
     const auto end = clock::now() + std::chrono::duration<double>(wanted.seconds > 0 ? wanted.seconds : 1e9);
     auto enough = [&] {
-        return interrupted || port.exhausted() || clock::now() > end ||
+        return interrupted || port.gone() || port.exhausted() || clock::now() > end ||
                (wanted.count && sum.frames[ETH] >= wanted.count);
     };
     for (auto next_print = clock::now() + 1s; !enough(); collect(to_cpu, sum)) {
@@ -78,6 +78,11 @@ int run(const options& wanted)
     auto all = port.counters();
     fmt::print("received {}, delivered {}, dropped {} ({} found no free slot, {} were too long)\n", all.received,
                all.delivered, all.dropped_total(), queue.counters().out_of_buffer, queue.counters().too_long);
+    if (port.gone())
+        throw weftio::error(weftio::errc::closed,
+                            fmt::format("receive_process: port {} has gone: its device or its interface was "
+                                        "taken away; start again when it is back",
+                                        port.spec()));
     return all.capture_damaged ? 2 : 0;
 }
 

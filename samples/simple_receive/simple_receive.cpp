@@ -62,7 +62,7 @@ int run(const std::string& port_spec, const std::string& device_spec, std::uint3
     // 5. Print until enough has been seen.
     auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds > 0 ? seconds : 1e9);
     std::uint32_t printed = 0;
-    while (!interrupted && kernel.alive() && std::chrono::steady_clock::now() < end &&
+    while (!interrupted && kernel.alive() && !port.gone() && std::chrono::steady_clock::now() < end &&
            (count == 0 || printed < count)) {
         bool last_look = port.exhausted();
         std::uint32_t written = weftio_load_acquire_sys_u32(&lines->written);
@@ -77,6 +77,11 @@ int run(const std::string& port_spec, const std::string& device_spec, std::uint3
     kernel.stop();
     kernel.wait_for(std::chrono::seconds(5));
     print_conservation(port.counters());
+    if (port.gone())
+        throw weftio::error(weftio::errc::closed,
+                            fmt::format("simple_receive: port {} has gone: its device or its interface was "
+                                        "taken away; start again when it is back",
+                                        port.spec()));
     return port.counters().capture_damaged ? 2 : 0;
 }
 

@@ -116,9 +116,9 @@ class port {
 
     /// Whether a capture file has been read to its end and nothing of it is held; always false for other ports.
     bool exhausted() const noexcept;
-    /// Whether the device, or the kernel interface behind it, has been taken away. An engine notices within some 20 ms,
-    /// as long as it has turns: send queues are in error then, what they had not handed over is flushed, and nothing is
-    /// received any more.
+    /// Whether the device, or the kernel interface behind it, has been taken away, or a NIC that is unplugged waits for
+    /// the port to close. An engine notices within some 20 ms, as long as it has turns: send queues are in error then,
+    /// what they had not handed over is flushed, and nothing is received any more.
     bool gone() const noexcept;
     /// How many it was opened with.
     unsigned engines() const noexcept;

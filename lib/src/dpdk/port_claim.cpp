@@ -1,5 +1,7 @@
+#define ALLOW_EXPERIMENTAL_API // rte_dev_event_callback_register(), which DPDK has had since 2018
 #include "dpdk/port_claim.hpp"
 
+#include <rte_dev.h>
 #include <rte_ethdev.h>
 
 #include <algorithm>
@@ -38,12 +40,26 @@ struct all_claims {
     std::vector<const port_claim*> claims;
 };
 
+/// vfio lets a device go when the process closes it, and asks for that every ten seconds.
+void hear_of_device(const char* device, rte_dev_event_type event, void*)
+{
+    if (event == RTE_DEV_EVENT_REMOVE)
+        port_claim::tell_of_unplugged(device);
+}
+
+std::string device_of(std::uint16_t port)
+{
+    rte_eth_dev_info info{};
+    return rte_eth_dev_info_get(port, &info) == 0 && info.device ? rte_dev_name(info.device) : "";
+}
+
 } // namespace
 
 void removal_notice::begin(std::uint16_t port) noexcept
 {
     removals_ = &detail::undying<all_removals>()[port];
     seen_ = removals_->count.load(std::memory_order_acquire);
+    unplugged_seen_ = removals_->unplugged.load(std::memory_order_acquire);
     rte_eth_dev_callback_register(port, RTE_ETH_EVENT_DESTROY, hear, nullptr); // once, however often
 }
 
@@ -66,11 +82,23 @@ bool port_claim::take(std::uint16_t port)
     if (std::any_of(all.claims.begin(), all.claims.end(),
                     [&](const port_claim* other) { return other->port_ == port && !other->removed(); }))
         return false;
+    std::string device = device_of(port);
     all.claims.push_back(this);
     port_ = port;
+    device_ = std::move(device);
     taken_ = true;
     notice_.begin(port);
+    rte_dev_event_callback_register(nullptr, hear_of_device, nullptr); // once, however often
     return true;
+}
+
+void port_claim::tell_of_unplugged(const char* device) noexcept
+{
+    auto& all = detail::undying<all_claims>();
+    std::scoped_lock lock(all.mutex);
+    for (const port_claim* each : all.claims)
+        if (each->device_ == device)
+            detail::undying<all_removals>()[each->port_].unplugged.fetch_add(1, std::memory_order_release);
 }
 
 void port_claim::release() noexcept

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <string>
 
 namespace weftio::nic {
 
@@ -10,6 +11,7 @@ namespace weftio::nic {
 struct removals {
     std::atomic<std::uint32_t> count{0};
     std::atomic<std::uint32_t> attending{0}; ///< threads that call the driver again and again, and look here in between
+    std::atomic<std::uint32_t> unplugged{0}; ///< devices of theirs that were, or wait for the port to close
 };
 
 /// Hears that a DPDK port is removed, by whomever.
@@ -18,6 +20,11 @@ class removal_notice {
     void begin(std::uint16_t port) noexcept;
     /// Whether the port is no longer the one of begin(). Any thread; costs a load.
     bool came() const noexcept { return removals_ && removals_->count.load(std::memory_order_acquire) != seen_; }
+    /// Whether the device has been unplugged, or waits for that until the port is closed. Any thread; costs a load.
+    bool unplugged() const noexcept
+    {
+        return removals_ && removals_->unplugged.load(std::memory_order_acquire) != unplugged_seen_;
+    }
     /// From now on a removal waits, half a second at most, until this leaves: it has seen that came(), and calls the
     /// driver no more. @pre begin(). One thread, as leave()
     void attend() noexcept;
@@ -25,7 +32,7 @@ class removal_notice {
 
  private:
     removals* removals_ = nullptr; ///< never destroyed
-    std::uint32_t seen_ = 0;
+    std::uint32_t seen_ = 0, unplugged_seen_ = 0;
     bool attends_ = false;
 };
 
@@ -42,9 +49,12 @@ class port_claim {
     void release() noexcept;
     /// Whether somebody else has removed the port: its number and its name may be others' now.
     bool removed() const noexcept { return notice_.came(); }
+    /// The device of that name is unplugged. Any thread; what ports are on it hear of it. Never blocks for long.
+    static void tell_of_unplugged(const char* device) noexcept;
 
  private:
     std::uint16_t port_ = 0;
+    std::string device_; ///< which may have other ports too
     bool taken_ = false;
     removal_notice notice_;
 };

@@ -40,7 +40,7 @@ bool port_watch::is_time() noexcept
 
 bool port_watch::is_there() noexcept
 {
-    if (rte_eth_dev_is_removed(port_) == 1)
+    if (removal_.unplugged() || rte_eth_dev_is_removed(port_) == 1)
         return false;
     if (!interface_.known())
         return true;

@@ -1,4 +1,5 @@
 // Devices that the application removes, and what comes in their place.
+#define ALLOW_EXPERIMENTAL_API // rte_dev_event_callback_process(), which DPDK has had since 2018
 #include <gtest/gtest.h>
 #include <rte_dev.h>
 #include <rte_ethdev.h>
@@ -63,6 +64,27 @@ TEST_P(RemovedDevice, LeavesItsNumberToAnotherPortThatClosingDoesNotTouch)
 
 INSTANTIATE_TEST_SUITE_P(WithTheSame, RemovedDevice, testing::Values("net_null_another", "net_null_removed"),
                          [](const auto& info) { return std::string(info.param).substr(9); });
+
+/// As vfio does it, which keeps a device that is unplugged until its port is closed.
+TEST(UnpluggedDevices, AreGoneForTheirOwnPortOnlyAndForNoneThatFollows)
+{
+    auto turns_to_gone = [](weftio::port& port) {
+        return weftio::test::until([&] {
+            port.turn();
+            return port.gone();
+        });
+    };
+    {
+        stage unplugged("net_null_unplugged", inline_mode), neighbor("net_null_neighbor", inline_mode);
+        rte_dev_event_callback_process("net_null_unplugged", RTE_DEV_EVENT_REMOVE);
+        EXPECT_TRUE(turns_to_gone(unplugged.port));
+        EXPECT_TRUE(neighbor.send(8));
+        EXPECT_FALSE(neighbor.port.gone());
+    }
+    stage again("net_null_unplugged", inline_mode);
+    EXPECT_TRUE(again.send(8));
+    EXPECT_FALSE(again.port.gone());
+}
 
 TEST(RemovedDevices, DoNotHinderThePortsThatFollow)
 {
