@@ -1,6 +1,13 @@
 #include "dpdk/port_watch.hpp"
 
+#include <rte_bus.h>
+#include <rte_dev.h>
 #include <rte_ethdev.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <string_view>
 
 #include "core/clock.hpp"
 
@@ -15,6 +22,10 @@ constexpr std::uint64_t between_looks_ns = 20'000'000;
 port_watch::port_watch(std::uint16_t port, const std::string& interface) noexcept : port_(port), interface_(interface)
 {
     removal_.begin(port);
+    rte_eth_dev_info info{};
+    if (rte_eth_dev_info_get(port, &info) == 0 && info.device &&
+        rte_bus_name(rte_dev_bus(info.device)) == std::string_view("pci"))
+        std::snprintf(path_.data(), path_.size(), "/sys/bus/pci/devices/%s", rte_dev_name(info.device));
 }
 
 bool port_watch::has_just_gone(bool busy) noexcept
@@ -41,6 +52,8 @@ bool port_watch::is_time() noexcept
 bool port_watch::is_there() noexcept
 {
     if (removal_.unplugged() || rte_eth_dev_is_removed(port_) == 1)
+        return false;
+    if (path_[0] != 0 && ::access(path_.data(), F_OK) != 0 && errno == ENOENT)
         return false;
     if (!interface_.known())
         return true;

@@ -1,6 +1,7 @@
 // Notices that a port's device, or the kernel's interface behind it, has been taken away, or is down.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <string>
@@ -52,6 +53,7 @@ class port_watch {
 
     std::uint16_t port_;
     removal_notice removal_;
+    std::array<char, 96> path_{}; ///< of a NIC in sysfs, which it leaves when it is unplugged; empty: not on PCI
     kernel_interface interface_;
     unsigned turns_ = 0;
     std::uint64_t looked_ns_ = 0, down_since_ns_ = 0;
