@@ -80,6 +80,12 @@ for each in $nic $other; do
     echo $driver >/sys/bus/pci/devices/$each/driver_override; echo $each >/sys/bus/pci/drivers/$driver/bind
 done
 try() { echo "@ $*"; timeout 60 "$@" 2>&1; echo "@ exit $?"; }
+# Without an IOMMU, and with hugepages hidden from the program, so that it has ordinary pages only.
+if [ $driver = uio_pci_generic ]; then
+    mount -t tmpfs none /sys/kernel/mm/hugepages
+    try produce_send --count 3 -n $nic
+    umount /sys/kernel/mm/hugepages
+fi
 try produce_send -n $nic --count 1000
 try simple_receive -n $nic --count 20 --seconds 30
 try send_wait_time -n $nic -t 20000000
@@ -212,12 +218,13 @@ check_unplugging() {
 for each in "${cases[@]}"; do
     nic=${each%%:*} iommu=48 statuses=(0 0 0 0 0 0 4 4)
     case $each in
-    *:no-iommu) iommu='' ;;
+    *:no-iommu) iommu='' statuses=(4 "${statuses[@]}") ;;
     *:39-bits) iommu=39 ;; # cannot map the addresses that programs use
     esac
     boot "$nic" "$iommu"
     check "$each: programs end well" "${statuses[*]}" "$(sed -n 's/^@ exit //p' "$work/words" | paste -s -d ' ')" || cat "$work/words"
     check "$each: no access to memory that the NIC was not told of" "" "$(faults "$nic" | head -3)"
+    [ -n "$iommu" ] || check_has "$each: ordinary pages are refused" "DPDK's memory is ordinary pages" "$(words_of 'produce_send --count')"
     check_sending "$each"
     check_receiving "$each"
     check_unplugging "$each"

@@ -8,6 +8,7 @@
 #include <rte_ethdev.h>
 #include <rte_mbuf_dyn.h>
 #include <rte_mempool.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -107,6 +108,21 @@ void require_queues(std::string_view spec, const rte_eth_dev_info& info, unsigne
                 spec, queues, info.driver_name, info.max_rx_queues, info.max_tx_queues, queues, queues));
 }
 
+/// A device that reads physical addresses, in an EAL that has none.
+void require_physical_addresses(std::string_view spec, const std::string& device)
+{
+    const std::string behind_iommu = fmt::format("/sys/bus/pci/devices/{}/iommu_group", device);
+    if (rte_eal_iova_mode() != RTE_IOVA_VA || ::access(behind_iommu.c_str(), F_OK) == 0)
+        return;
+    throw error(
+        errc::not_supported,
+        fmt::format("weftio: port {}: no IOMMU is in front of this NIC, and DPDK's memory is {}, whose physical "
+                    "addresses are not known; {}, or bind the NIC to vfio-pci behind an IOMMU",
+                    spec, rte_eal_has_hugepages() ? "of a start for other ports" : "ordinary pages",
+                    rte_eal_has_hugepages() ? "open this port before any other"
+                                            : "reserve hugepages (echo 512 >/proc/sys/vm/nr_hugepages)"));
+}
+
 /// EAL says -EFAULT for a name that belongs to no driver, and -1, which looks like EPERM, for whatever a driver
 /// refused.
 int meaning_of(int attach_result)
@@ -163,8 +179,11 @@ void dpdk_port::probe(std::string_view spec, const port_candidate& candidate)
         return claim(spec);
     bus_ = candidate.pci ? "pci" : "vdev";
     ring_frame_bytes_ = candidate.device.starts_with("net_af_packet") ? ring_frame_bytes(candidate.arguments) : 0;
-    if (int result = make_device(candidate.arguments); result != 0)
+    if (int result = make_device(candidate.arguments); result != 0) {
+        if (candidate.pci && result != -ENODEV)
+            require_physical_addresses(spec, device_);
         fail(spec, "opening the device", meaning_of(result));
+    }
     if (rte_eth_dev_get_port_by_name(device_.c_str(), &id_) != 0)
         fail(spec, "finding a network port in the device", -ENODEV);
     claim(spec);
