@@ -13,9 +13,9 @@ build=$(realpath "$1") cache=${WEFTIO_GUEST:-${XDG_CACHE_HOME:-$HOME/.cache}/wef
 cases=("${@:2}")
 ((${#cases[@]})) || cases=(virtio e1000e vmxnet3 virtio:39-bits virtio:no-iommu e1000e:no-iommu vmxnet3:no-iommu)
 repository=$(realpath "$(dirname "$0")/../..")
-programs='produce_send|simple_receive|send_wait_time|forward_bench|weftio-replay'
+programs='produce_send|simple_receive|send_wait_time|forward_bench|close_nic|weftio-replay'
 [ -n "${WEFTIO_LONG:-}" ] || skip "NICs behind an IOMMU in a guest (takes minutes: WEFTIO_LONG=1)"
-for program in samples/{produce_send,simple_receive,send_wait_time} bench/forward_bench apps/weftio-replay; do
+for program in samples/{produce_send,simple_receive,send_wait_time} bench/forward_bench tests/close_nic apps/weftio-replay; do
     [ -x "$build/$program" ] || skip "NICs in a guest: $program is not built"
 done
 for tool in tshark; do
@@ -45,9 +45,9 @@ busybox=$(echo "$cache"/guest/*bin/busybox) version=$(cd "$cache/kernel/lib/modu
 
 work=$(mktemp -d)
 mkfifo "$work/orders.in" "$work/orders.out"
-sender=''
+sender='' unplugger=''
 cleanup() {
-    [ -z "$sender" ] || kill "$sender" 2>/dev/null
+    [ -z "$sender$unplugger" ] || kill $sender $unplugger 2>/dev/null
     rm -rf "$work"
 }
 trap cleanup EXIT
@@ -87,15 +87,18 @@ if [ $driver = uio_pci_generic ]; then
     umount /sys/kernel/mm/hugepages
 fi
 try produce_send -n $nic --count 1000
-try simple_receive -n $nic --count 20 --seconds 30
 try send_wait_time -n $nic -t 20000000
 try weftio-replay -q -x 10 -i $nic /w/builtin.pcap
-try forward_bench --port $nic --mode thread --packets 20 --json
 try weftio-replay -q -x 10 -i $nic -I $other --split client /w/builtin.pcap
-# These are unplugged while frames flow.
-try weftio-replay -q -p 500 --loop 0 --json /tmp/report -i $other /w/builtin.pcap
-grep -m 3 -E '"(planned|sent|not_sent)"' /tmp/report
-try simple_receive -n $nic
+if ! grep -q only-sending /proc/cmdline; then
+    try simple_receive -n $nic --count 20 --seconds 30
+    try forward_bench --port $nic --mode thread --packets 20 --json
+    try close_nic $nic
+    # These are unplugged while frames flow.
+    try weftio-replay -q -p 500 --loop 0 --json /tmp/report -i $other /w/builtin.pcap
+    grep -m 3 -E '"(planned|sent|not_sent)"' /tmp/report
+    try simple_receive -n $nic
+fi
 dmesg | grep -E 'DMAR:.*(fault|Request)'
 echo "@ end"
 poweroff -f
@@ -134,18 +137,20 @@ unplug() {
 
 # boot NIC BITS: behind an IOMMU of so many bits, or without one. Runs the guest; its words go to $work/words, what crossed its cable to $work/wire.pcap.
 boot() {
-    local device=$1 port=$((20000 + RANDOM % 20000)) hugepages='' iommu=()
-    # Without an IOMMU hugepages are needed. QEMU's e1000e needs them behind one too: it loses frames, without a word, that lie in two
-    # pages which are not neighbors in its own memory.
-    [[ $1 == e1000e || -z $2 ]] && hugepages=hugepages=400
+    local device=$1 port=$((20000 + RANDOM % 20000)) words='' iommu=()
+    # One case has ordinary pages, where DPDK takes its time. Without an IOMMU they will not do. Nor do they for QEMU's e1000e, which
+    # loses frames, without a word, that lie in two pages which are not neighbors in its own memory.
+    [ "$1$2" = virtio48 ] || words=hugepages=400
+    [ "$2" != 39 ] || words+=' only-sending'
     [ "$1" != virtio ] || device=virtio-net-pci,disable-legacy=on${2:+,iommu_platform=on,ats=on} # else it goes round the IOMMU
     [ -z "$2" ] || iommu=(-device "intel-iommu,caching-mode=on,device-iotlb=on,aw-bits=$2")
+    rm -f "$work"/{console,wire.pcap,wire2.pcap}
     datagrams "$port" &
     sender=$!
     unplug &
     unplugger=$!
     timeout -k 5 400 "${qemu[@]}" -M q35 -accel tcg -cpu max -smp 2 -m 3072 -nodefaults -no-user-config -display none -no-reboot \
-        -kernel "$cache"/kernel/boot/vmlinuz-* -initrd "$work/initramfs" -append "console=ttyS0 quiet panic=-1 mitigations=off no_timer_check ${2:+intel_iommu=on} $hugepages" \
+        -kernel "$cache"/kernel/boot/vmlinuz-* -initrd "$work/initramfs" -append "console=ttyS0 quiet panic=-1 mitigations=off no_timer_check ${2:+intel_iommu=on} $words" \
         -serial file:"$work/console" "${iommu[@]}" \
         -chardev pipe,id=orders,path="$work/orders" -mon chardev=orders \
         -device pcie-root-port,id=slot1,chassis=1,addr=02.0 -device pcie-root-port,id=slot2,chassis=2,addr=03.0 \
@@ -155,10 +160,9 @@ boot() {
         -netdev "dgram,id=cable2,local.type=inet,local.host=127.0.0.1,local.port=$((port + 1)),remote.type=inet,remote.host=127.0.0.1,remote.port=9" \
         -device "$device,netdev=cable2,id=other,bus=slot2,mac=52:54:00:00:00:02,romfile=" \
         -object filter-dump,id=dump2,netdev=cable2,file="$work/wire2.pcap" </dev/null 2>"$work/qemu"
-    kill "$unplugger" 2>/dev/null
-    kill "$sender"
-    wait "$sender" 2>/dev/null
-    sender=''
+    kill "$sender" "$unplugger" 2>/dev/null
+    wait "$sender" "$unplugger" 2>/dev/null
+    sender='' unplugger=''
     tr -d '\r' <"$work/console" | sed -n '/^@ /,$p' >"$work/words"
     [ -z "${KEEP:-}" ] || { mkdir -p "$KEEP"; cp "$work"/{words,console,wire.pcap,wire2.pcap,qemu} "$KEEP/"; }
     [ -s "$work/words" ] || tail -n 20 "$work/console" "$work/qemu"
@@ -205,28 +209,39 @@ check_receiving() {
     check "$1: datagrams are forwarded, none of them lost" "$(seq "$(head -n 1 <<<"$came")" "$(tail -n 1 <<<"$came")")" "$came"
     check_has "$1: as many as are said to be sent" "\"sent\":$(wc -l <<<"$came"),\"conserved\":true" "$(words_of forward_bench)"
 }
+check_closing() {
+    check "$1: a port that is closed opens again, and nothing it received is lost" "yes yes" "$(conserved close_nic | paste -s -d ' ')"
+    check "$1: a closed port's NIC writes nowhere" "0 0" "$(words_of close_nic | sed -n 's/.* hugepages, \([0-9]*\) written to/\1/p' | paste -s -d ' ')"
+}
 check_unplugging() {
-    local planned sent not_sent
+    local planned sent not_sent crossed
     check_has "$1: who sends on a NIC that is unplugged is told" "the port has gone" "$(words_of 'weftio-replay.*--loop')"
     { read -r planned && read -r sent && read -r not_sent; } < <(sed -n 's/^ *"\(planned\|sent\|not_sent\)": \([0-9]*\),.*/\2/p' "$work/words")
     check "$1: no frame is unaccounted for" "$planned" $((sent + not_sent))
     crossed=$(($(frames frame frame.number "$work/wire2.pcap" | wc -l) - half2))
-    check "$1: those said to be sent crossed the cable ($sent, $crossed)" yes "$( ((sent <= crossed)) && echo yes)"
+    # Without an IOMMU the NIC is gone before anybody knows, and with it what its driver has taken.
+    if [ -n "$iommu" ]; then
+        check "$1: those said to be sent crossed the cable ($sent, $crossed)" yes "$( ((sent <= crossed)) && echo yes)"
+    else
+        echo "not checked: $1: said to be sent $sent, crossed the cable $crossed"
+    fi
     check_has "$1: who receives is told" "has gone" "$(words_of 'simple_receive -n [^ ]*$')"
     check "$1: and what was received was delivered or dropped" yes "$(conserved 'simple_receive -n [^ ]*$')"
 }
 for each in "${cases[@]}"; do
-    nic=${each%%:*} iommu=48 statuses=(0 0 0 0 0 0 4 4)
+    nic=${each%%:*} iommu=48 statuses=(0 0 0 0 0 0 0 4 4)
     case $each in
     *:no-iommu) iommu='' statuses=(4 "${statuses[@]}") ;;
-    *:39-bits) iommu=39 ;; # cannot map the addresses that programs use
+    *:39-bits) iommu=39 statuses=(0 0 0 0) ;; # cannot map the addresses that programs send from
     esac
     boot "$nic" "$iommu"
-    check "$each: programs end well" "${statuses[*]}" "$(sed -n 's/^@ exit //p' "$work/words" | paste -s -d ' ')" || cat "$work/words"
+    check "$each: programs end well" "${statuses[*]}" "$(sed -n 's/^@ exit //p' "$work/words" | paste -s -d ' ')" || grep -v 'received UDP' "$work/words"
     check "$each: no access to memory that the NIC was not told of" "" "$(faults "$nic" | head -3)"
     [ -n "$iommu" ] || check_has "$each: ordinary pages are refused" "DPDK's memory is ordinary pages" "$(words_of 'produce_send --count')"
     check_sending "$each"
+    [ "$iommu" != 39 ] || continue
     check_receiving "$each"
+    check_closing "$each"
     check_unplugging "$each"
 done
 finish
