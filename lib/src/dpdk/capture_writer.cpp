@@ -12,7 +12,7 @@
 #include <cstring>
 
 #include "core/clock.hpp"
-#include "dpdk/write_signals.hpp"
+#include "core/write_signals.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio::nic {
@@ -28,7 +28,7 @@ using record_head = std::array<std::uint32_t, 4>;
 /// Writes all vectors. Returns the bytes that the file took; when these are not all, errno says why.
 std::size_t write_all(int descriptor, iovec* vectors, int count) noexcept
 {
-    const no_write_signals only_fails;
+    const detail::no_write_signals only_fails;
     std::size_t written = 0;
     while (count != 0) {
         const ssize_t result = ::writev(descriptor, vectors, count);

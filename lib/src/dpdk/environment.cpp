@@ -12,6 +12,7 @@
 #include <rte_log.h>
 #include <rte_memory.h>
 #include <sched.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <array>
@@ -77,12 +78,18 @@ std::FILE* log_stream()
     return stream;
 }
 
+/// Whether there are some that EAL can have: each is a file of its own, as long as the page.
 bool hugepages_free()
 {
+    rlimit file{};
+    if (getrlimit(RLIMIT_FSIZE, &file) != 0)
+        file.rlim_cur = RLIM_INFINITY;
     // Not a directory_iterator, which ends the program when it finds no memory (libstdc++ 12).
     std::unique_ptr<DIR, int (*)(DIR*)> all(opendir("/sys/kernel/mm/hugepages"), closedir);
     while (const dirent* entry = all ? readdir(all.get()) : nullptr) {
-        unsigned long free = 0;
+        unsigned long free = 0, kilobytes = 0;
+        if (std::sscanf(entry->d_name, "hugepages-%lukB", &kilobytes) == 1 && file.rlim_cur / 1024 < kilobytes)
+            continue;
         if (std::ifstream(fmt::format("/sys/kernel/mm/hugepages/{}/free_hugepages", entry->d_name)) >> free &&
             free >= 64)
             return true;

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <string>
 #include <string_view>
@@ -145,6 +146,43 @@ TEST(Eal, IsNotStartedWithFewDescriptorsAndStartsWhenThereAreMore)
         const auto seen = play("few_descriptors", std::to_string(free));
         EXPECT_EQ(seen.exit_status, 3) << free << ": " << seen.text();
     }
+}
+
+bool sigxfsz_waits()
+{
+    sigset_t waiting;
+    sigpending(&waiting);
+    return sigismember(&waiting, SIGXFSZ) == 1;
+}
+
+/// A process whose files may have so many bytes, which are less than EAL wants for its memory.
+const scene small_files("small_files", [] {
+    rlimit bytes{};
+    getrlimit(RLIMIT_FSIZE, &bytes);
+    bytes.rlim_cur = std::stoul(scene_argument());
+    setrlimit(RLIMIT_FSIZE, &bytes);
+    weftio::test::stage all("null");
+    return !all.run() ? 1 : sigxfsz_waits() ? 2 : 3;
+});
+
+/// The same, to which such a signal has been sent before.
+const scene small_files_and_a_signal("small_files_and_a_signal", [] {
+    sigset_t blocked;
+    sigemptyset(&blocked);
+    sigaddset(&blocked, SIGXFSZ);
+    sigprocmask(SIG_BLOCK, &blocked, nullptr);
+    raise(SIGXFSZ);
+    const rlimit bytes{1024, 1024};
+    setrlimit(RLIMIT_FSIZE, &bytes);
+    const std::string said = refusal({});
+    return !said.empty() ? 1 : sigxfsz_waits() ? 3 : 2;
+});
+
+TEST(Eal, StartsInAProcessWhoseFilesMustBeSmall)
+{
+    for (const char* bytes : {"0", "512", "1048576", "102400000", "536870911"})
+        ends_well("small_files", bytes, 3, 1);
+    ends_well("small_files_and_a_signal", "", 3, 1);
 }
 
 } // namespace

@@ -5,7 +5,7 @@
 #include <ctime>
 #include <pthread.h>
 
-namespace weftio::nic {
+namespace weftio::detail {
 
 /// While it lives, a write beyond the process's limit of a file's size, or into a pipe that nobody reads any more, only
 /// fails (EFBIG, EPIPE): their signals end a process that has no handler, and one that has is not meant. A signal that
@@ -39,4 +39,4 @@ class no_write_signals {
     sigset_t ours_, before_;
 };
 
-} // namespace weftio::nic
+} // namespace weftio::detail
