@@ -414,7 +414,13 @@ bool dpdk_port::link_up() const noexcept
 
 std::uint64_t dpdk_port::tx_dropped() const noexcept
 {
-    return driver_ == "net_tap" ? 0 : interface_->tx_dropped(); // what a tap interface sends is what the port receives
+    if (driver_ == "net_tap") // what its interface sends is what the port receives
+        return 0;
+    const std::uint64_t counted = interface_->tx_dropped();
+    std::uint64_t again = 0;
+    for (const auto& ring : packet_rings_)
+        again += ring->tried_again();
+    return counted - std::min(counted, again);
 }
 
 std::vector<wire> dpdk_port::wires() const

@@ -58,22 +58,30 @@ packet_ring::packet_ring(const packet_socket& socket, std::uint32_t frame_bytes,
     frames_ = both.bytes / 2 / frame_bytes_;
 }
 
-void packet_ring::send(unsigned frames) noexcept
+void packet_ring::send(unsigned frames, int why) noexcept
 {
-    int why = kick();
+    if (why != ENOBUFS)
+        why = kick();
     // A look at the interface's counter costs more than a frame: only behind the error of one that was dropped, and not
     // where the interface is only busy.
     bool drops = begin_ != nullptr && why == ENOBUFS;
-    std::uint64_t before = drops ? interface_.tx_dropped() : 0;
+    if (drops && drops_have_grown())
+        tried_again_.fetch_add(1, std::memory_order_relaxed);
     for (unsigned left = frames + 1; left != 0 && why != 0; --left) {
         why = kick();
         if (!drops || why != ENOBUFS)
             continue;
-        const std::uint64_t now = interface_.tx_dropped();
-        drops = now != std::exchange(before, now);
+        drops = drops_have_grown();
         if (drops)
             take_out_first();
     }
+}
+
+/// Since the last look.
+bool packet_ring::drops_have_grown() noexcept
+{
+    const std::uint64_t now = interface_.tx_dropped();
+    return now != std::exchange(drops_seen_, now);
 }
 
 /// Returns 0 or errno.

@@ -1,6 +1,7 @@
 // The ring in which net_af_packet leaves frames for Linux to send, which DPDK does not show.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -22,10 +23,14 @@ class packet_ring {
     /// because the peer of a veth takes less, Linux would even try again for ever, and send none behind it: it is taken
     /// out, and counts in the interface's tx_dropped.
     /// @param frames  that were put into the ring last
-    void send(unsigned frames) noexcept;
+    /// @param why     errno behind the driver's own sendto(), 0 if that went well
+    void send(unsigned frames, int why) noexcept;
+    /// How often the interface has counted a frame as dropped that Linux was then asked to send again. Any thread.
+    std::uint64_t tried_again() const noexcept { return tried_again_.load(std::memory_order_relaxed); }
 
  private:
     int kick() const noexcept;
+    bool drops_have_grown() noexcept;
     bool is_to_be_sent(std::size_t frame) const noexcept;
     void take_out_first() noexcept;
 
@@ -34,6 +39,8 @@ class packet_ring {
     std::byte* begin_ = nullptr; ///< nullptr: not found
     std::size_t frame_bytes_, frames_ = 0;
     std::size_t first_ = 0; ///< that was to be sent when it was last looked for
+    std::uint64_t drops_seen_ = 0;
+    std::atomic<std::uint64_t> tried_again_{0};
 };
 
 } // namespace weftio::nic

@@ -121,6 +121,20 @@ TEST_P(Interface, TellsWhatTheKernelDropsAfterwards)
     });
 }
 
+TEST_P(Interface, CountsAFrameThatTheKernelDropsOnce)
+{
+    in_own_network(missed, [] {
+        shell("ip link set v0 mtu 600");
+        sends some(GetParam());
+        for (unsigned dropped : {1u, 1u, 1u, 50u}) { // alone, and many in a burst
+            some.run(1514, dropped);
+            some.run(500, 3);
+        }
+        EXPECT_TRUE(eventually([&] { return some.port.counters().tx_dropped >= 53; }));
+        EXPECT_EQ(some.port.counters().tx_dropped, 53u);
+    });
+}
+
 TEST_P(Interface, GoesOnBehindWhatTheKernelDrops)
 {
     in_own_network(missed, [] {

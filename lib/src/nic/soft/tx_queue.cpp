@@ -4,6 +4,7 @@
 #include <rte_mbuf_dyn.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -279,9 +280,11 @@ std::uint16_t tx_queue::give(rte_mbuf** frames, std::uint16_t count) const
 {
     if (wire_.file)
         return wire_.file->write(frames, count);
+    if (wire_.ring)
+        errno = 0;
     const std::uint16_t taken = rte_eth_tx_burst(wire_.port, wire_.queue, frames, count);
     if (wire_.ring)
-        wire_.ring->send(taken);
+        wire_.ring->send(taken, errno);
     return taken;
 }
 
