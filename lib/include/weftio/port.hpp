@@ -71,7 +71,9 @@ struct port_counters {
     /// copied to where kernels read them (see eth_rxq_options::buffers).
     std::uint64_t held = 0;
     std::array<std::uint64_t, static_cast<std::size_t>(drop_reason::count_)> dropped{};
-    std::uint64_t driver_missed = 0;   ///< lost below us, as the driver reports it; not part of `received`
+    /// Lost below us, as the driver reports it; not part of `received`. On AF_XDP at least what the kernel's interface
+    /// dropped of what arrived since the port was opened: its rx_dropped and rx_missed_errors, of all its queues.
+    std::uint64_t driver_missed = 0;
     std::uint64_t copied_bytes = 0;    ///< payload that was copied on its way to a kernel
     std::uint64_t capture_damaged = 0; ///< 1 when a capture file ended inside a record
     /// Frames that the kernel's interface behind the port dropped instead of sending them since the port was opened:

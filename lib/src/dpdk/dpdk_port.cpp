@@ -460,7 +460,9 @@ std::uint64_t dpdk_port::missed() const noexcept
         return 0;
     for (const packet_socket& socket : packet_sockets_) // which their driver does not ask
         missed_by_sockets_.fetch_add(missed_since_asked(socket), std::memory_order_relaxed);
-    const std::uint64_t by_driver = rte_eth_stats_get(id_, &stats) == 0 ? stats.imissed + stats.rx_nombuf : 0;
+    std::uint64_t by_driver = rte_eth_stats_get(id_, &stats) == 0 ? stats.imissed + stats.rx_nombuf : 0;
+    if (driver_ == "net_af_xdp") // it counts some, and the interface may count these too
+        by_driver = std::max(by_driver, interface_->rx_dropped());
     return by_driver + missed_by_sockets_.load(std::memory_order_relaxed);
 }
 

@@ -21,13 +21,9 @@ struct file_closer {
     void operator()(std::FILE* file) const { std::fclose(file); }
 };
 
-/// The field "drop" of the sending side in a line of /proc/net/dev, behind the name and its colon.
-std::optional<std::uint64_t> dropped_in(const char* fields) noexcept
+std::uint64_t growth(std::uint64_t before, std::uint64_t now) noexcept
 {
-    std::uint64_t dropped = 0; // 8 fields of receiving, then bytes, packets, errors, drops
-    if (std::sscanf(fields, "%*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %*u %" SCNu64, &dropped) != 1)
-        return std::nullopt;
-    return dropped;
+    return now > before ? now - before : 0;
 }
 
 } // namespace
@@ -41,7 +37,7 @@ kernel_interface::kernel_interface(const std::string& name) noexcept
     ifreq request{};
     name.copy(request.ifr_name, IFNAMSIZ - 1);
     index_ = socket_ >= 0 && ::ioctl(socket_, SIOCGIFINDEX, &request) == 0 ? request.ifr_ifindex : 0;
-    dropped_before_ = all_tx_dropped().value_or(0);
+    before_ = all_drops().value_or(drops{});
 }
 
 kernel_interface::~kernel_interface()
@@ -73,11 +69,25 @@ kernel_interface::state kernel_interface::look() const noexcept
 
 std::uint64_t kernel_interface::tx_dropped() const noexcept
 {
-    const std::uint64_t all = all_tx_dropped().value_or(dropped_before_);
-    return all > dropped_before_ ? all - dropped_before_ : 0;
+    return growth(before_.sent, all_drops().value_or(before_).sent);
 }
 
-std::optional<std::uint64_t> kernel_interface::all_tx_dropped() const noexcept
+std::uint64_t kernel_interface::rx_dropped() const noexcept
+{
+    return growth(before_.received, all_drops().value_or(before_).received);
+}
+
+/// The fields "drop" of both sides in a line of /proc/net/dev, behind the name and its colon.
+std::optional<kernel_interface::drops> kernel_interface::drops_in(const char* fields) noexcept
+{
+    drops found; // of receiving, bytes, packets, errors, drops and 4 more, then the same of sending
+    if (std::sscanf(fields, "%*u %*u %*u %" SCNu64 " %*u %*u %*u %*u %*u %*u %*u %" SCNu64, &found.received,
+                    &found.sent) != 2)
+        return std::nullopt;
+    return found;
+}
+
+std::optional<kernel_interface::drops> kernel_interface::all_drops() const noexcept
 {
     ifreq request{};
     request.ifr_ifindex = index_;
@@ -93,7 +103,7 @@ std::optional<std::uint64_t> kernel_interface::all_tx_dropped() const noexcept
         const std::string_view text(line);
         const std::size_t begin = text.find_first_not_of(' '), colon = text.find(':');
         if (colon != std::string_view::npos && begin < colon && text.substr(begin, colon - begin) == name)
-            return dropped_in(line + colon + 1);
+            return drops_in(line + colon + 1);
     }
     return std::nullopt;
 }

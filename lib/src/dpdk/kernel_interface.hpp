@@ -28,14 +28,21 @@ class kernel_interface {
     state look() const noexcept;
     /// Frames that the kernel dropped since this was made instead of sending them (tx_dropped), of all programs.
     std::uint64_t tx_dropped() const noexcept;
+    /// Frames that arrived since this was made and were lost before anybody had them (rx_dropped and rx_missed_errors).
+    std::uint64_t rx_dropped() const noexcept;
 
  private:
-    std::optional<std::uint64_t> all_tx_dropped() const noexcept;
+    struct drops {
+        std::uint64_t received = 0, sent = 0;
+    };
+
+    static std::optional<drops> drops_in(const char* fields) noexcept;
+    std::optional<drops> all_drops() const noexcept;
 
     int socket_ = -1;
     int counters_ = -1; ///< /proc/net/dev of that network
     int index_ = 0;
-    std::uint64_t dropped_before_ = 0;
+    drops before_;
 };
 
 } // namespace weftio::nic

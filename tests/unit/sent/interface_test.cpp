@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "dpdk/kernel_interface.hpp"
 #include "own_network.hpp"
 #include "peer.hpp"
 #include "sends.hpp"
@@ -147,6 +148,29 @@ TEST_P(Interface, GoesOnBehindWhatTheKernelDrops)
             EXPECT_EQ(other.heard(500, 20), 20u) << "behind " << dropped;
         }
         EXPECT_EQ(some.queue.counters().sent, 3071u);
+    });
+}
+
+TEST_P(Interface, HasReceivedOrMissedAllThatArrived)
+{
+    in_own_network("packets that no ring has room for", [] {
+        constexpr unsigned said = 20000; // more than any driver has room for
+        const peer other;
+        const nic::kernel_interface others_end("v0");
+        port from = port::open(GetParam(), {.mode = engine_mode::inline_worker});
+        const flow none(from, {}, flow_action::drop());
+        for (unsigned frame = 0; frame < said; ++frame)
+            other.try_to_say(100);
+        port_counters seen;
+        EXPECT_TRUE(eventually([&] {
+            while (from.turn() != 0) {
+            }
+            seen = from.counters();
+            return seen.received + seen.driver_missed + others_end.tx_dropped() >= said;
+        })) << seen.received
+            << " received, " << seen.driver_missed << " missed";
+        EXPECT_GT(seen.driver_missed, 0u);
+        EXPECT_LE(seen.received + seen.driver_missed, said + 200); // Linux says something by itself
     });
 }
 
