@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdio>
 
+#include "file_clash.hpp"
 #include "options.hpp"
 #include "report/check.hpp"
 #include "report/output.hpp"
@@ -130,6 +131,8 @@ int main(int argc, char** argv)
     }
     if (wanted.log)
         weftio::log_to_stderr(*wanted.log);
+    if (!no_complaint(file_clash(wanted)))
+        return static_cast<int>(outcome::usage);
     stop_on_signals();
     try {
         return wanted.what == command::action::check ? check(wanted) : replay(wanted);

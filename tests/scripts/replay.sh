@@ -72,6 +72,20 @@ for option in --json --plot; do
     [[ ! -e unsent.pcap ]] || fail "$option: frames were sent"
 done
 
+echo "== no file that is read is written, and none twice"
+cp "$capture" own.pcap
+ln -s own.pcap link.pcap
+ln own.pcap hard.pcap
+for words in "own.pcap pcap:tx=own.pcap" "own.pcap pcap:tx=./link.pcap" "own.pcap pcap:tx=hard.pcap" "- pcap:tx=own.pcap" \
+    "--json hard.pcap own.pcap null" "--plot link.pcap own.pcap -x 100 null" "--check --json own.pcap own.pcap" \
+    "--json both --plot both own.pcap -x 100 null"; do
+    # shellcheck disable=SC2086
+    expect 1 "$replay" $words <own.pcap
+    [[ $(wc -l <err.txt) == 1 && ! -s out.txt ]] || fail "the reason is not said in one line: $words"
+    cmp -s "$capture" own.pcap || fail "a capture that was read is overwritten: $words"
+done
+[[ ! -e both ]] || fail "a file was made for two reports"
+
 echo "== a full device is an error, with the reason"
 full() { "$@" >/dev/full; }
 for words in "-x 100 $capture null" "--check $capture" "--help" "-q -x 100 --json /dev/full $capture null" \
