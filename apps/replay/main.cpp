@@ -97,7 +97,11 @@ int replay(command& wanted)
         !share_out_cores(wanted.session))
         return static_cast<int>(outcome::usage);
     bool terminal = !wanted.quiet && ::isatty(STDERR_FILENO);
-    screen shown({.terminal = terminal, .remarks = !wanted.quiet, .stats_s = wanted.stats_s});
+    const bool report_on_output = wanted.json == "-" || wanted.plot == "-"; // and so nothing else is
+    screen shown({.terminal = terminal,
+                  .remarks = !wanted.quiet,
+                  .stats_s = wanted.stats_s,
+                  .stats_on_error = report_on_output});
     auto look = [&](const progress& at) { shown.show(at); };
     std::vector<run_report> reports;
     if (wanted.second_port.empty())
@@ -110,7 +114,7 @@ int replay(command& wanted)
         written = no_complaint(write_file(wanted.json, to_json(reports))) && written;
     if (!wanted.plot.empty())
         written = no_complaint(write_file(wanted.plot, to_svg(reports[0]))) && written;
-    if (!wanted.quiet && wanted.json != "-" && shown.failure().empty())
+    if (!wanted.quiet && !report_on_output && shown.failure().empty())
         for (const run_report& report : reports)
             written = written && no_complaint(print_out(to_table(report)));
     for (const run_report& report : reports)

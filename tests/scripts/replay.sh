@@ -95,6 +95,13 @@ for words in "-x 100 $capture null" "--check $capture" "--help" "-q -x 100 --jso
     [[ $(grep -c "No space left on device" err.txt) == 1 ]] || fail "the reason is not said once: $words"
 done
 
+echo "== a report on standard output stands there alone"
+expect 0 "$replay" -x 100 --stats 0.01 --json - "$capture" null
+[[ $(value out.txt 'r["total"]["sent"]') == 236 ]] || fail "other lines are among the JSON"
+grep -q " frames " err.txt || fail "lines of --stats are lost"
+expect 0 "$replay" -x 100 --stats 0.01 --plot - "$capture" null
+python3 -c 'import sys, xml.dom.minidom; xml.dom.minidom.parse(sys.argv[1])' out.txt || fail "other lines are among the SVG"
+
 echo "== what went wrong is said once, without a table of zeros"
 expect 2 "$replay" -x 100 /etc/passwd null
 [[ ! -s out.txt && $(grep -c "neither pcap nor pcapng" err.txt) == 1 ]] || fail "a file that is no capture"

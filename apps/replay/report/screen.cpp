@@ -89,9 +89,20 @@ void screen::show(const progress& at)
         last_line_ = at;
     }
     if (stats_ns_ != 0 && failure_.empty() && at.elapsed_ns >= last_stats_.elapsed_ns + stats_ns_) {
-        failure_ = print_out(progress_text(at, last_stats_, std::string::npos) + '\n');
+        print_stats(at);
         last_stats_ = at;
     }
+}
+
+void screen::print_stats(const progress& at)
+{
+    const std::string line = progress_text(at, last_stats_, std::string::npos);
+    if (!options_.stats_on_error) {
+        failure_ = print_out(line + '\n');
+        return;
+    }
+    end();
+    say(line);
 }
 
 /// Once for each such frame.

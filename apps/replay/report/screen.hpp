@@ -17,13 +17,14 @@ std::size_t terminal_columns() noexcept;
 std::string progress_text(const progress& at, const progress& before, std::size_t columns);
 
 /// A line that is rewritten on a terminal's standard error, remarks on standard error about long waits, and lines on
-/// standard output every so often. One thread.
+/// standard output or standard error every so often. One thread.
 class screen {
  public:
     struct options {
-        bool terminal = false; ///< show the line that is rewritten
-        bool remarks = true;   ///< say when the next frame is long in coming
-        double stats_s = 0;    ///< seconds between two lines on standard output; 0: none
+        bool terminal = false;       ///< show the line that is rewritten
+        bool remarks = true;         ///< say when the next frame is long in coming
+        double stats_s = 0;          ///< seconds between two lines on standard output; 0: none
+        bool stats_on_error = false; ///< these go to standard error: a report has standard output
     };
     explicit screen(const options& wanted)
         : options_(wanted), stats_ns_(static_cast<std::uint64_t>(wanted.stats_s * 1e9))
@@ -38,6 +39,7 @@ class screen {
 
  private:
     void remark(const progress& at);
+    void print_stats(const progress& at);
 
     options options_;
     bool shown_ = false;
