@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <CLI/CLI.hpp>
 #include <cmath>
+#include <limits>
 
 namespace weftio::replay {
 
@@ -36,12 +38,15 @@ CLI::Validator above_zero()
             ""};
 }
 
-/// CLI11 takes -1 for the largest number there is.
+/// CLI11 takes -1, and whatever is too large, for the largest number there is.
 CLI::Validator whole_number()
 {
     return {[](std::string& text) {
-                bool good = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
-                return good ? "" : fmt::format("{} is not a whole number from 0 on", text);
+                constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+                std::uint64_t value = 0;
+                const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+                bool good = error == std::errc{} && end == text.data() + text.size();
+                return good ? "" : fmt::format("{} is not a whole number from 0 to {}", text, most);
             },
             ""};
 }
@@ -140,6 +145,15 @@ std::uint64_t duration_of(const char* option, const std::string& text)
     return text.empty() ? 0 : required(option, text, "2, 1.5s, 20ms, 100us or 7ns", parse_duration);
 }
 
+/// Of an option that bounds something where it is given.
+std::uint64_t bound_of(const char* option, const std::string& text)
+{
+    const std::uint64_t bound_ns = duration_of(option, text);
+    if (bound_ns == 0 && !text.empty())
+        refuse(fmt::format("{} {}: is no time at all; write one from 1ns on, or leave the option out", option, text));
+    return bound_ns;
+}
+
 /// An interface's bare name will do, as for tcpreplay; a word with a colon, a comma or of a port without either is a
 /// spec.
 std::string port_of(const std::string& text)
@@ -171,7 +185,7 @@ void take_names(words& from, command& to)
 
 plan_options timing_of(const words& from)
 {
-    plan_options timing{.multiplier = from.multiplier, .max_gap_ns = duration_of("--max-gap", from.max_gap)};
+    plan_options timing{.multiplier = from.multiplier, .max_gap_ns = bound_of("--max-gap", from.max_gap)};
     if (from.pps > 0)
         timing.by = pace::frames;
     else if (from.mbps > 0)
@@ -239,7 +253,7 @@ void take_words(words& from, command& to)
     session.feed = {.timing = timing_of(from),
                     .loops = from.loop,
                     .limit = from.limit,
-                    .duration_ns = duration_of("--duration", from.duration),
+                    .duration_ns = bound_of("--duration", from.duration),
                     .preload = from.preload,
                     .laps = from.preload && from.topspeed};
     session.filter = from.filter;

@@ -43,12 +43,21 @@ std::optional<std::uint64_t> parse_seconds(std::string_view text)
     return *seconds * 1'000'000'000 + fraction_ns;
 }
 
+/// strptime() takes the 31st of every month, and timegm() makes it a day of the next.
+bool has_that_day(std::tm date)
+{
+    const int day = date.tm_mday;
+    date.tm_hour = date.tm_min = date.tm_sec = 0; // a leap second ends a day
+    ::timegm(&date);
+    return date.tm_mday == day;
+}
+
 std::optional<std::uint64_t> parse_date(std::string_view text)
 {
     std::tm date{};
     std::string copy(text);
     const char* end = ::strptime(copy.c_str(), "%Y-%m-%dT%H:%M:%S", &date);
-    if (!end)
+    if (!end || !has_that_day(date))
         return std::nullopt;
     std::string_view rest(end);
     std::uint64_t fraction_ns = take_fraction(rest);

@@ -80,6 +80,10 @@ TEST(CommandLine, MistakesAreRefusedWithExitCode1)
         {"-p", "1", "-t", "a", "null"},
         {"-x", "2", "-M", "1", "a", "null"},
         {"--duration", "3 parsecs", "a", "null"},
+        {"--duration", "0", "a", "null"},
+        {"--duration", "0.1ns", "a", "null"},
+        {"--max-gap", "0s", "a", "null"},
+        {"--start-at", "2030-02-30T00:00:00", "a", "null"},
         {"--map", "10.0.0.0", "a", "null"},
         {"--dst-mac", "here", "a", "null"},
         {"--vlan-push", "4096", "a", "null"},
@@ -88,6 +92,8 @@ TEST(CommandLine, MistakesAreRefusedWithExitCode1)
         {"--loop", "-1", "a", "null"},
         {"--limit", "-1", "a", "null"},
         {"--limit", "1.5", "a", "null"},
+        {"--limit", "18446744073709551618", "a", "null"},
+        {"--loop", "18446744073709551616", "a", "null"},
         {"--loop", "2", "-", "null"},
         {"-", "-", "null"},
         {"-K", "--unique-ip", "a", "null"},
@@ -107,7 +113,7 @@ TEST(CommandLine, MistakesAreRefusedWithExitCode1)
     };
     for (const auto& words : wrong) {
         command made = parse(words);
-        EXPECT_EQ(made.what, command::action::say);
+        EXPECT_EQ(made.what, command::action::say) << testing::PrintToString(words);
         EXPECT_EQ(made.exit_code, 1);
         EXPECT_EQ(made.text.rfind("weftio-replay: ", 0), 0u);
     }
@@ -118,6 +124,15 @@ TEST(CommandLine, RefusalsNameTheOptionAndTheValue)
     std::string text = parse({"--duration", "3 parsecs", "a", "null"}).text;
     EXPECT_NE(text.find("--duration 3 parsecs"), std::string::npos) << text;
     EXPECT_NE(text.find("1.5s"), std::string::npos) << text;
+}
+
+TEST(CommandLine, NumbersMayBeAsLargeAsTheyGetAndLatenessNone)
+{
+    command made = parse({"--limit", "18446744073709551615", "--loop", "0", "--late-after", "0", "a", "null"});
+    ASSERT_EQ(made.what, command::action::replay) << made.text;
+    EXPECT_EQ(made.session.feed.limit, ~std::uint64_t{0});
+    EXPECT_EQ(made.session.feed.loops, 0u);
+    EXPECT_EQ(made.session.late_after_ns, 0u);
 }
 
 TEST(CommandLine, LogTakesALevel)
@@ -168,8 +183,10 @@ TEST(Time, IsSecondsADateOrADelay)
 {
     EXPECT_EQ(parse_time("1700000000.000000001", 0), 1'700'000'000'000'000'001u);
     EXPECT_EQ(parse_time("2023-11-14T22:13:20.5Z", 0), 1'700'000'000'500'000'000u);
+    EXPECT_EQ(parse_time("2024-02-29T00:00:00Z", 0), 1'709'164'800'000'000'000u);
     EXPECT_EQ(parse_time("+2.5", 1'000), 2'500'001'000u);
-    for (const char* wrong : {"", "+", "now", "2023-11-14", "2023-11-14T22:13:20 CET", "-5", "99999999999999999999"})
+    for (const char* wrong : {"", "+", "now", "2023-11-14", "2023-11-14T22:13:20 CET", "-5", "99999999999999999999",
+                              "2026-02-30T00:00:00", "2026-04-31T23:59:59", "2025-02-29T12:00:00Z"})
         EXPECT_FALSE(parse_time(wrong, 0)) << wrong;
 }
 
