@@ -25,6 +25,11 @@ void check(const eth_rxq_options& options)
         throw error(errc::invalid_argument,
                     fmt::format("weftio: eth_rxq: max_packet_bytes is {}; a slot has {} to {} bytes",
                                 options.max_packet_bytes, smallest_slot, largest_slot));
+    if (options.engine < -1)
+        throw error(
+            errc::invalid_argument,
+            fmt::format("weftio: eth_rxq: engine is {}; engines count from 0, and -1 leaves the choice to the port",
+                        options.engine));
 }
 
 /// The next odd number of cache lines: first lines of slots that are an even number apart share half the sets of a

@@ -27,6 +27,11 @@ void check(const eth_txq_options& options)
                     fmt::format("weftio: eth_txq: clock \"{}\" is not the port's; this port schedules by \"{}\", take "
                                 "timestamps from utc_now_ns()",
                                 options.clock, detail::utc_clock::name));
+    if (options.engine < -1)
+        throw error(
+            errc::invalid_argument,
+            fmt::format("weftio: eth_txq: engine is {}; engines count from 0, and -1 leaves the choice to the port",
+                        options.engine));
 }
 
 } // namespace

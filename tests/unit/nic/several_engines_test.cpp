@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstring>
 #include <deque>
+#include <limits>
 #include <map>
 #include <set>
 #include <thread>
@@ -94,6 +95,16 @@ TEST_F(TwoEngines, RefuseAThird)
         EXPECT_THAT(refusal.what(), testing::HasSubstr("there is no engine 2 at port net_ring_test"));
         EXPECT_THAT(refusal.what(), testing::HasSubstr(", which has 2, counted from 0"));
     }
+}
+
+TEST_F(TwoEngines, TakeNoOtherNumberBelowZeroForAnyOfThem)
+{
+    for (const int engine : {-2, std::numeric_limits<int>::min()})
+        for (const error& refusal : {error_of([&] { eth_rxq(port.get(), cpu, {.engine = engine}); }),
+                                     error_of([&] { eth_txq(port.get(), cpu, {.engine = engine}); })}) {
+            EXPECT_EQ(refusal.code(), errc::invalid_argument);
+            EXPECT_THAT(refusal.what(), testing::HasSubstr("engine is " + std::to_string(engine) + "; "));
+        }
 }
 
 TEST_F(TwoEngines, EachReceiveFromAPortQueue)
