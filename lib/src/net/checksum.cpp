@@ -93,15 +93,14 @@ checksum_verdict verify_checksums(std::span<const std::uint8_t> frame, const pac
 void fill_checksums(std::span<std::uint8_t> frame, bool l3, bool l4) noexcept
 {
     packet_headers headers = parse(frame, std::nullopt);
-    if (headers.l3 == l3_kind::none || headers.l3_end > frame.size())
-        return;
-    void* ip = &frame[headers.l3_offset];
     if (l3 && headers.l3 == l3_kind::ipv4) {
+        void* ip = &frame[headers.l3_offset];
         auto* header = static_cast<rte_ipv4_hdr*>(ip);
         header->hdr_checksum = 0;
         header->hdr_checksum = rte_ipv4_cksum(header);
     }
-    if (!l4 || headers.fragment || headers.source_routed || headers.l4 == l4_kind::none)
+    if (!l4 || headers.fragment || headers.source_routed || headers.l4 == l4_kind::none ||
+        headers.l3_end > frame.size())
         return;
     std::uint8_t* segment = &frame[headers.l4_offset];
     std::uint32_t length = l4_bytes(frame, headers);

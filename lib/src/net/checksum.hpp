@@ -25,9 +25,12 @@ struct checksum_verdict {
 /// @param headers  what parse() made of these bytes
 checksum_verdict verify_checksums(std::span<const std::uint8_t> frame, const packet_headers& headers) noexcept;
 
-/// Computes the IPv4 header checksum (`l3`) and the UDP or TCP one (`l4`) of a frame that is to be sent, in place. What
-/// a frame does not have is left as it is; so is the L4 of a fragment, and of IPv6 with segments left in a routing
-/// header. Any thread; never blocks.
+/// Computes the IPv4 header checksum (`l3`) and the UDP or TCP one (`l4`) of a frame that is to be sent, in place. Any
+/// thread; never blocks.
+///
+/// L3 takes an IPv4 header that is whole, whatever total length it gives. Left as they are: what a frame does not have,
+/// or has behind more than `max_vlan_tags` tags; L4 of a fragment, of an IP packet or a UDP datagram that does not end
+/// where its length says, and of IPv6 with segments left in a routing header.
 void fill_checksums(std::span<std::uint8_t> frame, bool l3, bool l4) noexcept;
 
 } // namespace weftio::nic

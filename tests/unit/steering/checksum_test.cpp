@@ -208,6 +208,23 @@ TEST(Checksum, FillsInWhatItIsAskedForAndNothingElse)
         }
 }
 
+TEST(Checksum, FillsInThatOfAnIpv4HeaderWhateverItsTotalLengthSays)
+{
+    const bytes frame = udp4();
+    for (const std::uint16_t total_bytes : std::array<std::uint16_t, 3>{0, 19, 65535}) {
+        const bytes wanted = with_total_length(frame, total_bytes);
+        bytes filled = without_checksums(wanted, true, false);
+        weftio::nic::fill_checksums(filled, true, true);
+        EXPECT_EQ(filled, wanted) << total_bytes;
+    }
+    bytes torn = frame; // options that are not there
+    torn[14] = 0x4f;
+    torn.resize(14 + 59);
+    const bytes before = torn;
+    weftio::nic::fill_checksums(torn, true, true);
+    EXPECT_EQ(torn, before);
+}
+
 TEST(Checksum, LeavesTheL4ChecksumOfFragmentsAlone)
 {
     for (const std::uint16_t fragment_field : std::array<std::uint16_t, 2>{0x2000, 0x0001}) {

@@ -30,7 +30,11 @@ struct weftio_dev_eth_txq {
 };
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_eth_txq) == 128, "host and device share this layout");
 
-/** Flags of an enqueue call. */
+/**
+ * Flags of an enqueue call. A checksum field is sent as it is where the NIC cannot fill it in: no IPv4 header, or no
+ * UDP or TCP header, that is whole behind at most four VLAN tags; of UDP and TCP also fragments, impossible lengths,
+ * and segments left in an IPv6 routing header (docs/formats.md, section "Entries").
+ */
 #define WEFTIO_DEV_SEND_NONE 0x0u
 #define WEFTIO_DEV_SEND_NOTIFY 0x1u      /**< tell the host's progress_engine when it has been sent */
 #define WEFTIO_DEV_SEND_L3_CHECKSUM 0x2u /**< the NIC computes the IPv4 header checksum */
