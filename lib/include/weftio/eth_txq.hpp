@@ -25,7 +25,8 @@ struct eth_txq_options {
     int engine = -1;
 };
 
-/// A queue's own account. Once it is idle: enqueued = sent + waited + failed + flushed.
+/// A queue's own account. Once it is idle: enqueued = sent + waited + failed + flushed. A queue that a wait holds is
+/// not: the wait is enqueued, and counts as waited when its time has come, or as flushed.
 ///
 /// A frame counts as sent when the link was up, the frame was no longer than the MTU allows (that of the kernel's
 /// interface, where one is behind the port) and the driver took it, or it was written to the capture file. What the
@@ -34,7 +35,7 @@ struct eth_txq_counters {
     std::uint64_t enqueued = 0; ///< entries that the NIC took up
     std::uint64_t sent = 0;     ///< frames that the port is done with
     std::uint64_t sent_bytes = 0;
-    std::uint64_t waited = 0; ///< waits and no-operations executed
+    std::uint64_t waited = 0; ///< waits that are over, or left to hardware, and no-operations
     /// Entries that could not be executed, also because the link was down, the port gone or a capture file full: of
     /// these the first, which is told. And doorbell records that claimed too much.
     std::uint64_t failed = 0;

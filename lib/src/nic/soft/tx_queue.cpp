@@ -121,8 +121,16 @@ std::uint32_t tx_queue::execute_plain(std::uint32_t most)
 bool tx_queue::held()
 {
     if (pacing_.holding() && detail::utc_now_ns() >= pacing_.deadline_ns())
-        pacing_.end();
+        end_wait();
     return pacing_.holding();
+}
+
+void tx_queue::end_wait() noexcept
+{
+    if (!pacing_.holding())
+        return;
+    pacing_.end();
+    waited.add(1);
 }
 
 /// Makes frames ready while a wait holds them, so that at its end they have only to be handed over. An entry that is
@@ -268,6 +276,8 @@ void tx_queue::finish(std::uint32_t index, const entry& entry, bool frame, std::
     if (staged_end_ == 0)
         handed_ = next_;
     enqueued.add(1);
+    if (!pacing_.holding()) // else it counts at its end
+        waited.add(1);
 }
 
 void tx_queue::stage(rte_mbuf* mbuf)
@@ -312,7 +322,7 @@ bool tx_queue::hand_over()
 unsigned tx_queue::complete()
 {
     const std::uint32_t before = completed_;
-    std::uint64_t frames = complete_plain(), others = 0, bytes = 0, now_ns = detail::utc_stamp_ns();
+    std::uint64_t frames = complete_plain(), bytes = 0, now_ns = detail::utc_stamp_ns();
     if ((completed_ & (ring_.entries.depth - 1)) == 0)
         frames += complete_plain(); // behind the end of the ring
     std::uint32_t last = completed_ - 1;
@@ -322,7 +332,6 @@ unsigned tx_queue::complete()
         reason = entry.reason;
         if (reason == refusal::none) {
             frames += entry.frame;
-            others += !entry.frame;
             bytes += entry.frame ? entry.bytes : 0;
             if (entry.event)
                 events_.put({.position = completed_, .reason = refusal::none, .time_ns = now_ns});
@@ -335,7 +344,6 @@ unsigned tx_queue::complete()
     if (completed_ != before) {
         sent.add(frames);
         sent_bytes.add(bytes);
-        waited.add(others);
         publish(last, reason, now_ns);
     }
     if (record_refused_ && completed_ == next_) {

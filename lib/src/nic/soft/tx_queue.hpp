@@ -29,7 +29,7 @@ class tx_queue {
     /// Deadline of the wait that holds the queue; 0 when none does.
     std::uint64_t deadline_ns() const noexcept { return pacing_.holding() ? pacing_.deadline_ns() : 0; }
     /// The deadline that held the queue has come.
-    void let_go() noexcept { pacing_.end(); }
+    void let_go() noexcept { end_wait(); }
     /// Whether the driver has not given back all that it took.
     bool waits_for_driver() const noexcept { return completed_ != handed_; }
     /// Whether nothing is to be done before the doorbell is rung again.
@@ -75,8 +75,9 @@ class tx_queue {
     /// How many frames lie ready behind the wait that holds the queue.
     unsigned prepared() const noexcept { return pacing_.holding() ? staged_end_ : 0u; }
 
-    /// enqueued = sent + waited + failed + flushed, once the queue is idle; all of them entries. The blocks of an entry
-    /// that was flushed, which nobody has read, count one by one.
+    /// enqueued = sent + waited + failed + flushed, once the queue is idle; all of them entries. A wait that holds is
+    /// enqueued, and nothing else yet. The blocks of an entry that was flushed, which nobody has read, count one by
+    /// one.
     detail::counter enqueued, sent, sent_bytes, waited, failed_entries, flushed, copied_bytes;
     const pacing& schedule() const noexcept { return pacing_; }
     send_events& events() noexcept { return events_; }
@@ -89,6 +90,8 @@ class tx_queue {
 
     void look();
     bool held();
+    void end_wait() noexcept;
+    void flush_wait();
     void prepare();
     void unprepare();
     unsigned execute(std::uint32_t most);

@@ -34,8 +34,7 @@ void tx_queue::refuse_record()
     failed_entries.add(1);
     enqueued.add(1);
     events_.put({.position = submitted_, .reason = refusal::wrong_doorbell, .time_ns = detail::utc_now_ns()});
-    if (pacing_.holding())
-        unprepare();
+    flush_wait();
     pacing_.leave();
     count_flushed(flush(next_));
 }
@@ -67,6 +66,15 @@ void tx_queue::count_flushed(std::uint64_t entries) noexcept
     enqueued.add(entries);
 }
 
+/// The wait that holds the queue, if any, will not come to its end.
+void tx_queue::flush_wait()
+{
+    if (!pacing_.holding())
+        return;
+    unprepare();
+    flushed.add(1);
+}
+
 void tx_queue::stop()
 {
     count_flushed(let_go_of_all());
@@ -77,8 +85,7 @@ void tx_queue::stop()
 std::uint64_t tx_queue::let_go_of_all()
 {
     look();
-    if (pacing_.holding())
-        unprepare();
+    flush_wait();
     pacing_.forget();
     std::uint16_t frame = 0;
     std::uint64_t entries = 0;
