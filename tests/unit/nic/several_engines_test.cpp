@@ -8,6 +8,7 @@
 #include <set>
 #include <thread>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <rte_dev.h>
 
@@ -33,9 +34,12 @@ TEST(EngineCount, HasToBeOneThatAPortCanHave)
 
 TEST(EngineCount, IsRefusedWhereTheDriverHasFewerQueues)
 {
-    const error refusal = error_of([] { port::open("pcap:builtin", {.engines = 2}); });
-    EXPECT_EQ(refusal.code(), errc::not_supported);
-    EXPECT_THAT(refusal.what(), testing::HasSubstr("engines is 2, and net_pcap has 1 receive and 1 send queues here"));
+    for (unsigned engines : {2u, port_options::most_engines}) {
+        const error refusal = error_of([&] { port::open("pcap:builtin", {.engines = engines}); });
+        EXPECT_EQ(refusal.code(), errc::not_supported);
+        EXPECT_THAT(refusal.what(), testing::HasSubstr(fmt::format(
+                                        "engines is {}, and net_pcap has 1 receive and 1 send queues here", engines)));
+    }
 }
 
 TEST(EngineCount, SaysToTheDriversOfAnInterfaceHowManyQueues)

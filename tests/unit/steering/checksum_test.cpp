@@ -225,6 +225,19 @@ TEST(Checksum, FillsInThatOfAnIpv4HeaderWhateverItsTotalLengthSays)
     EXPECT_EQ(torn, before);
 }
 
+TEST(Checksum, LeavesThatOfADatagramAloneWhoseLengthCannotBe)
+{
+    const std::size_t udp_length = 14 + 20 + 4;
+    for (const std::uint8_t length : std::array<std::uint8_t, 3>{0, 7, 255}) {
+        bytes frame = udp4();
+        frame[udp_length] = 0;
+        frame[udp_length + 1] = length;
+        bytes filled = frame;
+        weftio::nic::fill_checksums(filled, false, true);
+        EXPECT_EQ(filled, frame) << int{length};
+    }
+}
+
 TEST(Checksum, LeavesTheL4ChecksumOfFragmentsAlone)
 {
     for (const std::uint16_t fragment_field : std::array<std::uint16_t, 2>{0x2000, 0x0001}) {
