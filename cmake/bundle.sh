@@ -21,7 +21,7 @@ find "${folders[@]}" -maxdepth 1 -type f -perm -u+x ! -name '*.so*' \
 [ -f "$root/bin/gpu_test" ] && mv "$root/bin/gpu_test" "$root/bin/weftio-gpu-test"
 [ -f "$root/bin/gpu_bench" ] && mv "$root/bin/gpu_bench" "$root/bin/weftio-gpu-bench"
 if [ -n "${WEFTIO_BUNDLE_ONLY:-}" ]; then
-    find "$root/bin" -type f | grep -vE "/($WEFTIO_BUNDLE_ONLY)$" | xargs -r rm
+    find "$root/bin" -type f -regextype posix-extended ! -regex ".*/($WEFTIO_BUNDLE_ONLY)" -delete
 fi
 
 pmds=$(ls -d /usr/lib/x86_64-linux-gnu/dpdk/pmds-* | head -n 1)
