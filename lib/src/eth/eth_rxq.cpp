@@ -25,11 +25,6 @@ void check(const eth_rxq_options& options)
         throw error(errc::invalid_argument,
                     fmt::format("weftio: eth_rxq: max_packet_bytes is {}; a slot has {} to {} bytes",
                                 options.max_packet_bytes, smallest_slot, largest_slot));
-    if (options.engine < -1)
-        throw error(
-            errc::invalid_argument,
-            fmt::format("weftio: eth_rxq: engine is {}; engines count from 0, and -1 leaves the choice to the port",
-                        options.engine));
 }
 
 /// The next odd number of cache lines: first lines of slots that are an even number apart share half the sets of a
@@ -209,6 +204,7 @@ struct eth_rxq::state {
 eth_rxq::eth_rxq(const port& port, const device& device, eth_rxq_options options)
 {
     check(options);
+    nic::require_engine_or_any(port.backend(), "eth_rxq", options.engine);
     state_ = std::make_unique<state>(port, device, options);
 }
 
@@ -262,6 +258,7 @@ unsigned eth_rxq::engine() const noexcept
 
 void eth_rxq::move_to(unsigned engine)
 {
+    nic::require_engine(*state_->nic, "eth_rxq", engine);
     state_->queue->move_to(engine);
 }
 

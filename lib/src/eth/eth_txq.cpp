@@ -27,11 +27,6 @@ void check(const eth_txq_options& options)
                     fmt::format("weftio: eth_txq: clock \"{}\" is not the port's; this port schedules by \"{}\", take "
                                 "timestamps from utc_now_ns()",
                                 options.clock, detail::utc_clock::name));
-    if (options.engine < -1)
-        throw error(
-            errc::invalid_argument,
-            fmt::format("weftio: eth_txq: engine is {}; engines count from 0, and -1 leaves the choice to the port",
-                        options.engine));
 }
 
 } // namespace
@@ -56,6 +51,7 @@ struct eth_txq::state {
 eth_txq::eth_txq(const port& port, const device& device, eth_txq_options options)
 {
     check(options);
+    nic::require_engine_or_any(port.backend(), "eth_txq", options.engine);
     state_ = detail::make_shared_here<state>(port, device, options);
 }
 
@@ -101,6 +97,7 @@ unsigned eth_txq::engine() const noexcept
 
 void eth_txq::move_to(unsigned engine)
 {
+    nic::require_engine(*state_->nic, "eth_txq", engine);
     state_->queue->move_to(engine);
 }
 

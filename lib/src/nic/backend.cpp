@@ -15,4 +15,14 @@ void require_engine(const backend& port, std::string_view who, unsigned engine)
                                                         who, engine, port.spec(), port.engine_count()));
 }
 
+void require_engine_or_any(const backend& port, std::string_view who, int engine)
+{
+    if (engine < -1)
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: {}: engine is {}; engines count from 0, and -1 leaves the choice to the port",
+                                who, engine));
+    if (engine >= 0)
+        require_engine(port, who, static_cast<unsigned>(engine));
+}
+
 } // namespace weftio::nic

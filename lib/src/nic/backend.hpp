@@ -86,8 +86,8 @@ class queue {
     virtual ~queue() = default;
     virtual std::uint32_t number() const noexcept = 0; ///< at its port
     virtual unsigned engine() const noexcept = 0;
-    /// @throws weftio::error errc::invalid_argument, errc::in_use, errc::out_of_memory: as eth_rxq::move_to() and
-    ///         eth_txq::move_to() say
+    /// @pre engine < backend::engine_count()
+    /// @throws weftio::error errc::in_use, errc::out_of_memory: as eth_rxq::move_to() and eth_txq::move_to() say
     virtual void move_to(unsigned engine) = 0;
     virtual inline_turn turn() noexcept = 0;
     /// How many rings it has had before the present one. One that is closed has none any more, and more before it.
@@ -196,9 +196,8 @@ class backend {
     /// @throws weftio::error errc::not_reachable the NIC cannot see memory of that kind; errc::out_of_memory
     virtual std::unique_ptr<region> register_memory(std::shared_ptr<const detail::memory_block> block,
                                                     region_use use) = 0;
-    /// Makes a queue at that engine, or with -1 at the one that has the fewest.
-    /// @throws weftio::error errc::invalid_argument no such engine; errc::not_supported nothing can be sent;
-    ///         errc::out_of_memory
+    /// Makes a queue at that engine, or with -1 at the one that has the fewest. @pre -1 <= engine < engine_count()
+    /// @throws weftio::error errc::not_supported nothing can be sent; errc::out_of_memory
     virtual std::shared_ptr<receive_queue> make_receive_queue(const rx_ring& ring, int engine) = 0;
     virtual std::shared_ptr<send_queue> make_send_queue(const tx_ring& ring, int engine) = 0;
     /// @throws weftio::error errc::out_of_memory
@@ -210,5 +209,7 @@ class backend {
 
 /// @throws weftio::error errc::invalid_argument, in the name of `who`, when there is no engine of that number
 void require_engine(const backend& port, std::string_view who, unsigned engine);
+/// The same of an engine to begin at, which may also be -1.
+void require_engine_or_any(const backend& port, std::string_view who, int engine);
 
 } // namespace weftio::nic

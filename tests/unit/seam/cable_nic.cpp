@@ -52,7 +52,7 @@ struct cable_receive_queue final : nic::receive_queue {
 
     std::uint32_t number() const noexcept override { return own_number; }
     unsigned engine() const noexcept override { return 0; }
-    void move_to(unsigned engine) override;
+    void move_to(unsigned) override {} // there is one engine
     nic::inline_turn turn() noexcept override;
     std::uint32_t ring_number() const noexcept override { return rings; }
     void stop(std::uint32_t which) override;
@@ -75,7 +75,7 @@ struct cable_send_queue final : nic::send_queue {
 
     std::uint32_t number() const noexcept override { return own_number; }
     unsigned engine() const noexcept override { return 0; }
-    void move_to(unsigned engine) override;
+    void move_to(unsigned) override {} // there is one engine
     nic::inline_turn turn() noexcept override;
     std::uint32_t ring_number() const noexcept override { return rings; }
     void stop(std::uint32_t which) override;
@@ -264,11 +264,6 @@ cable_receive_queue::cable_receive_queue(std::shared_ptr<cable> of, const nic::r
     port->receivers[own_number] = this;
 }
 
-void cable_receive_queue::move_to(unsigned engine)
-{
-    nic::require_engine(*port, "eth_rxq", engine);
-}
-
 nic::inline_turn cable_receive_queue::turn() noexcept
 {
     return turn_of(*this);
@@ -333,11 +328,6 @@ cable_send_queue::cable_send_queue(std::shared_ptr<cable> of, const nic::tx_ring
     const std::scoped_lock lock(port->mutex);
     own_number = ++port->last_number;
     port->senders.push_back(this);
-}
-
-void cable_send_queue::move_to(unsigned engine)
-{
-    nic::require_engine(*port, "eth_txq", engine);
 }
 
 nic::inline_turn cable_send_queue::turn() noexcept

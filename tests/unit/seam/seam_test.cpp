@@ -191,6 +191,10 @@ TEST_P(EveryNic, RefusesAnEngineThatItHasNot)
     eth_rxq in(port_, cpu_);
     EXPECT_EQ(error_of([&] { in.move_to(7); }).code(), errc::invalid_argument);
     EXPECT_EQ(error_of([&] { out.move_to(7); }).code(), errc::invalid_argument);
+    for (const int engine : {7, -2}) {
+        EXPECT_EQ(error_of([&] { eth_rxq(port_, cpu_, {.engine = engine}); }).code(), errc::invalid_argument);
+        EXPECT_EQ(error_of([&] { eth_txq(port_, cpu_, {.engine = engine}); }).code(), errc::invalid_argument);
+    }
     EXPECT_NO_THROW(in.move_to(0));
     EXPECT_EQ(out.engine(), 0u);
 }

@@ -58,12 +58,6 @@ port_counters soft_port::counters()
     return counters;
 }
 
-void soft_port::require(std::string_view who, int engine) const
-{
-    if (engine >= 0)
-        require_engine(*this, who, static_cast<unsigned>(engine));
-}
-
 void soft_port::require_sending() const
 {
     if (!sends_)
@@ -80,14 +74,12 @@ std::unique_ptr<region> soft_port::register_memory(std::shared_ptr<const detail:
 
 std::shared_ptr<receive_queue> soft_port::make_receive_queue(const rx_ring& ring, int engine)
 {
-    require("eth_rxq", engine);
     return std::make_shared<soft_receive_queue>(shared_from_this(), ring, engine);
 }
 
 std::shared_ptr<send_queue> soft_port::make_send_queue(const tx_ring& ring, int engine)
 {
     require_sending();
-    require("eth_txq", engine);
     return std::make_shared<soft_send_queue>(shared_from_this(), ring, engine);
 }
 

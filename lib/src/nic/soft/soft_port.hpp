@@ -67,7 +67,6 @@ class soft_port final : public backend, public std::enable_shared_from_this<soft
 
  private:
     void require_sending() const;
-    void require(std::string_view who, int engine) const;
     bool unused(const detail::memory_block& block) noexcept;
     void free_what_came_back() noexcept;
 

@@ -58,7 +58,6 @@ void soft_receive_queue::restart(const rx_ring& ring)
 
 void soft_receive_queue::move_to(unsigned engine)
 {
-    require_engine(*port_, "eth_rxq", engine);
     const std::scoped_lock one_at_a_time(changing_);
     nic::engines& engines = port_->engines();
     auto try_once = [&] {

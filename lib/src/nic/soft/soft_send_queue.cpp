@@ -118,7 +118,6 @@ bool soft_send_queue::try_to_move(unsigned engine)
 
 void soft_send_queue::move_to(unsigned engine)
 {
-    require_engine(*port_, "eth_txq", engine);
     const std::scoped_lock one_at_a_time(changing_);
     if (engine == home_)
         return;
