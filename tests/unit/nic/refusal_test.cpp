@@ -44,7 +44,7 @@ const scratch_folder& folder()
     return instance;
 }
 
-std::vector<refusal> port_refusals()
+std::vector<refusal> spec_refusals()
 {
     std::string cooked = folder().write("cooked.pcap", pcap_file({}, {.link_type = 113}));
     std::string cooked_ng = folder().write("cooked.pcapng", pcapng_file({}, 113));
@@ -82,6 +82,12 @@ std::vector<refusal> port_refusals()
         {"unknown_driver", "net_nosuch0", errc::not_found, "net_nosuch0", "check the words"},
         {"unknown_argument", "net_null9,nosuch=1", errc::invalid_argument, "net_null9,nosuch=1", "check the words"},
         {"missing_pci", "0000:ff:1f.7", errc::not_found, "0000:ff:1f.7", "check the words"},
+    };
+}
+
+std::vector<refusal> option_refusals()
+{
+    return {
         {"mtu_of_a_driver_without", "loopback", errc::not_supported, "setting the MTU", "5000", {.mtu = 5000}},
         {"mtu_of_1", "null", errc::invalid_argument, "mtu is 1;", "68 to 16362", {.mtu = 1}},
         {"mtu_of_67", "null", errc::invalid_argument, "mtu is 67;", "68 to 16362", {.mtu = 67}},
@@ -116,7 +122,9 @@ TEST_P(PortRefusal, LeavesTheWayFreeForTheNextPort)
     EXPECT_EQ(port::open("null").driver(), "net_null");
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, PortRefusal, testing::ValuesIn(port_refusals()),
+INSTANTIATE_TEST_SUITE_P(Of, PortRefusal, testing::ValuesIn(spec_refusals()),
+                         [](const auto& param_info) { return std::string(param_info.param.name); });
+INSTANTIATE_TEST_SUITE_P(OfOptions, PortRefusal, testing::ValuesIn(option_refusals()),
                          [](const auto& param_info) { return std::string(param_info.param.name); });
 
 TEST(PortRefusals, OfADpdkPortThatIsOpenAlreadyNameIt)
