@@ -109,6 +109,7 @@ void port_claim::release() noexcept
     std::scoped_lock lock(all.mutex);
     std::erase(all.claims, this);
     taken_ = false;
+    notice_ = {}; // what becomes of the port from now on is not this claim's
 }
 
 } // namespace weftio::nic

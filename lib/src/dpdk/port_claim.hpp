@@ -47,7 +47,7 @@ class port_claim {
     /// Returns whether no other claim has the port. Throws std::bad_alloc.
     bool take(std::uint16_t port);
     void release() noexcept;
-    /// Whether somebody else has removed the port: its number and its name may be others' now.
+    /// Whether somebody else has removed the port: its number and its name may be others' now. False after release().
     bool removed() const noexcept { return notice_.came(); }
     /// The device of that name is unplugged. Any thread; what ports are on it hear of it. Never blocks for long.
     static void tell_of_unplugged(const char* device) noexcept;
