@@ -157,7 +157,7 @@ class bad : public neighbor {
         for (std::uint32_t at = 0; at < 64; ++at)
             weftio_dev_eth_txq_send_enqueue_weak(txq, nowhere, frame_bytes, at, WEFTIO_DEV_SEND_NONE);
         weftio_dev_eth_txq_commit_weak(txq, 64);
-        weftio_dev_send_doorbell(&txq->ring);
+        weftio_dev_send_doorbell(&txq->queue.ring);
         for (std::uint32_t attempt = 0; weftio_dev_eth_txq_status(txq) == WEFTIO_DEV_OK && !ends(); ++attempt)
             weftio_relax(attempt);
         queue_.reset();
@@ -196,7 +196,7 @@ class paced : public neighbor {
             next_ns = now_ns + interval_ns_;
         unsigned batch = 0;
         for (; batch < 64 && next_ns < now_ns + ahead_ns + interval_ns_ &&
-               weftio_dev_send_room(&txq->ring, count_ + 1) > count_;
+               weftio_dev_send_room(&txq->queue.ring, count_ + 1) > count_;
              ++batch, next_ns += interval_ns_) {
             weftio_dev_eth_txq_wait_time_enqueue_strong(txq, eth_txq::timestamp(next_ns), WEFTIO_DEV_SEND_NONE);
             for (std::uint32_t frame = 0; frame < count_; ++frame)
@@ -205,7 +205,7 @@ class paced : public neighbor {
         if (batch == 0)
             return;
         weftio_dev_eth_txq_commit_strong(txq);
-        weftio_dev_send_doorbell(&txq->ring);
+        weftio_dev_send_doorbell(&txq->queue.ring);
     }
 
     buf_arr frames_;

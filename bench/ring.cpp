@@ -161,20 +161,20 @@ BENCHMARK(receive_fiber_lanes)->ArgName("lanes")->Arg(32)->Arg(256)->UseManualTi
 struct send_ring {
     send_ring()
     {
-        txq.ring = {.segments = words.data(),
-                    .dbrec = &dbrec,
-                    .doorbell = &doorbell,
-                    .completion = &completion,
-                    .filled = filled.data(),
-                    .mask = depth - 1,
-                    .queue = queue,
-                    .reserved = 0,
-                    .ready = 0,
-                    .completed = 0,
-                    .lock = 0,
-                    .asked = 0,
-                    .reserved1 = 0};
-        txq.control = &control;
+        txq.queue.ring = {.segments = words.data(),
+                          .dbrec = &dbrec,
+                          .doorbell = &doorbell,
+                          .completion = &completion,
+                          .filled = filled.data(),
+                          .mask = depth - 1,
+                          .queue = queue,
+                          .reserved = 0,
+                          .ready = 0,
+                          .completed = 0,
+                          .lock = 0,
+                          .asked = 0,
+                          .reserved1 = 0};
+        txq.queue.control = &control;
         complete(0);
         buffers = {.base = reinterpret_cast<std::uint8_t*>(payload.data()),
                    .stride_bytes = frame_bytes,
@@ -220,7 +220,7 @@ void send_enqueue_strong(benchmark::State& state)
         weftio_dev_eth_txq_commit_strong(&ring.txq);
         ring.complete(index);
     }
-    if (ring.txq.ring.ready != index)
+    if (ring.txq.queue.ring.ready != index)
         state.SkipWithError("entries are missing");
     bench::report_packets_of_turns(state, burst);
 }
@@ -238,7 +238,7 @@ void send_enqueue_weak(benchmark::State& state)
         weftio_dev_eth_txq_commit_weak(&ring.txq, burst);
         ring.complete(index);
     }
-    if (ring.txq.ring.ready != index)
+    if (ring.txq.queue.ring.ready != index)
         state.SkipWithError("entries are missing");
     bench::report_packets_of_turns(state, burst);
 }

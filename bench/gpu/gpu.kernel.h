@@ -25,7 +25,7 @@ WEFTIO_KERNEL void frame_round_trips(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rx
                                      WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, weftio_u32 strong,
                                      weftio_u32 count, WEFTIO_GLOBAL weftio_u64* times_ns)
 {
-    for (weftio_u32 turn = 0; turn < count && !weftio_dev_aborted(rxq->control); ++turn) {
+    for (weftio_u32 turn = 0; turn < count && !weftio_dev_eth_rxq_aborted(rxq); ++turn) {
         weftio_u32 received, first;
         weftio_u64 begin_ns = weftio_dev_clock_ns(rxq->clock);
 
@@ -227,11 +227,11 @@ WEFTIO_KERNEL void store_lines(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, wef
     while (going) {
         for (weftio_u32 i = weftio_lane(); i < round; i += weftio_block_lanes())
             for (weftio_u32 segment = 0; segment < 4; ++segment)
-                weftio_dev_send_segment(&txq->ring, position + i, segment, i, segment, position, 0);
+                weftio_dev_send_segment(&txq->queue.ring, position + i, segment, i, segment, position, 0);
         position += round;
         total += round;
         if (weftio_lane() == 0)
             count_up(stored, total);
-        going = !weftio_block_sum_u32(weftio_lane() == 0 && weftio_dev_aborted(txq->control), scratch);
+        going = !weftio_block_sum_u32(weftio_lane() == 0 && weftio_dev_eth_txq_aborted(txq), scratch);
     }
 }

@@ -102,14 +102,14 @@ class played_txq : public played_queue<weftio_dev_eth_txq> {
           filled_(device.allocate(depth / 8, memory_kind::device))
     {
         weftio_dev_eth_txq made{};
-        made.ring.segments = kernel<weftio_u32>(0);
-        made.ring.completion = kernel<weftio_cqe>(end());
-        made.ring.dbrec = kernel<weftio_u32>(end() + 64);
-        made.ring.doorbell = kernel<weftio_u64>(end() + 128);
-        made.ring.filled = static_cast<weftio_u32*>(filled_.device_address());
-        made.ring.mask = depth - 1;
-        made.control = static_cast<weftio_dev_control*>(control_.device_address());
-        made.clock = device.clock();
+        made.queue.ring.segments = kernel<weftio_u32>(0);
+        made.queue.ring.completion = kernel<weftio_cqe>(end());
+        made.queue.ring.dbrec = kernel<weftio_u32>(end() + 64);
+        made.queue.ring.doorbell = kernel<weftio_u64>(end() + 128);
+        made.queue.ring.filled = static_cast<weftio_u32*>(filled_.device_address());
+        made.queue.ring.mask = depth - 1;
+        made.queue.control = static_cast<weftio_dev_control*>(control_.device_address());
+        made.queue.clock = device.clock();
         handle_.upload(&made, sizeof made);
         complete(0xffff);
     }

@@ -46,7 +46,7 @@ WEFTIO_KERNEL void pacing(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, WEFTIO_G
     weftio_s32 status = WEFTIO_DEV_OK;
 
     weftio_store_release_sys_u32(&schedule->running, 1);
-    for (weftio_u32 attempt = 0; !weftio_load_acquire_sys_u64(&schedule->start) && !weftio_dev_aborted(txq->control);
+    for (weftio_u32 attempt = 0; !weftio_load_acquire_sys_u64(&schedule->start) && !weftio_dev_eth_txq_aborted(txq);
          ++attempt)
         weftio_relax(attempt);
     weftio_u64 when = weftio_load_acquire_sys_u64(&schedule->start);

@@ -21,8 +21,8 @@ WEFTIO_KERNEL void send_wait_time(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
 {
     if (weftio_lane() == 0) {
         weftio_store_release_sys_u32(&schedule->running, 1);
-        for (weftio_u32 attempt = 0;
-             !weftio_load_acquire_sys_u64(&schedule->start) && !weftio_dev_aborted(txq->control); ++attempt)
+        for (weftio_u32 attempt = 0; !weftio_load_acquire_sys_u64(&schedule->start) && !weftio_dev_eth_txq_aborted(txq);
+             ++attempt)
             weftio_relax(attempt);
     }
     weftio_block_barrier();

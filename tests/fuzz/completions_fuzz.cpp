@@ -173,17 +173,17 @@ class send_side {
         strong_ = strong;
         std::memset(filled_.kernel(), 0, filled_.bytes());
         control_ = {};
-        txq_ = {.ring = {.segments = at<weftio_u32>(entries_.kernel(), 0),
-                         .dbrec = last<weftio_u32>(words_.kernel()),
-                         .doorbell = at<weftio_u64>(words_.kernel(), 0),
-                         .completion = last<weftio_cqe>(completion_.nic()),
-                         .filled = last<weftio_u32>(filled_.kernel(), depth),
-                         .mask = depth - 1,
-                         .reserved = start,
-                         .ready = start,
-                         .completed = start,
-                         .asked = start},
-                .control = &control_};
+        txq_ = {.queue = {.ring = {.segments = at<weftio_u32>(entries_.kernel(), 0),
+                                   .dbrec = last<weftio_u32>(words_.kernel()),
+                                   .doorbell = at<weftio_u64>(words_.kernel(), 0),
+                                   .completion = last<weftio_cqe>(completion_.nic()),
+                                   .filled = last<weftio_u32>(filled_.kernel(), depth),
+                                   .mask = depth - 1,
+                                   .reserved = start,
+                                   .ready = start,
+                                   .completed = start,
+                                   .asked = start},
+                          .control = &control_}};
         written() = {.publication = weftio_cqe_publication(start - 1, WEFTIO_CQE_OPCODE_REQUESTER, 0)};
     }
 
@@ -196,7 +196,7 @@ class send_side {
  private:
     weftio_cqe& written() { return *last<weftio_cqe>(completion_.kernel()); }
     bool failed() { return weftio_cqe_opcode(written().publication) == WEFTIO_CQE_OPCODE_REQUESTER_ERROR; }
-    std::uint32_t in_flight() const { return txq_.ring.reserved - weftio_dev_send_completed(&txq_.ring); }
+    std::uint32_t in_flight() const { return txq_.queue.ring.reserved - weftio_dev_send_completed(&txq_.queue.ring); }
 
     guarded entries_{guarded::page}, words_{guarded::page}, completion_{guarded::page}, filled_{guarded::page},
         frames_{guarded::page};
@@ -211,13 +211,14 @@ void send_side::complete(numbers& in)
     const std::uint8_t how = in.byte();
     const std::uint32_t opcode = how & 2 ? how >> 4 : WEFTIO_CQE_OPCODE_REQUESTER;
     written().timestamp_be = how & 4 ? in.next<std::uint64_t>() : weftio_swap64(1ull << 32);
-    written().publication = weftio_cqe_publication(how & 1 ? in.half() : txq_.ring.ready - 1, opcode, how >> 3 & 1);
+    written().publication =
+        weftio_cqe_publication(how & 1 ? in.half() : txq_.queue.ring.ready - 1, opcode, how >> 3 & 1);
 }
 
 void send_side::enqueue(numbers& in)
 {
     const std::uint8_t how = in.byte();
-    const std::uint32_t bytes = in.byte() & 127u, position = how & 8 ? in.word() : txq_.ring.ready + (how >> 4);
+    const std::uint32_t bytes = in.byte() & 127u, position = how & 8 ? in.word() : txq_.queue.ring.ready + (how >> 4);
     const weftio_dev_buf buffer{at<weftio_u8>(frames_.nic(), guarded::page - 100), 100, 0};
     const std::uint32_t in_flight_before = in_flight();
     std::int32_t status = 0;
@@ -247,19 +248,21 @@ void send_side::enqueue(numbers& in)
 void send_side::commit(numbers& in)
 {
     const std::uint8_t how = in.byte();
-    const std::uint32_t before = txq_.ring.ready, count = how >> 1;
+    const std::uint32_t before = txq_.queue.ring.ready, count = how >> 1;
     const std::int32_t status =
         strong_ ? weftio_dev_eth_txq_commit_strong(&txq_) : weftio_dev_eth_txq_commit_weak(&txq_, count);
     const std::int32_t wanted = failed() ? WEFTIO_DEV_QUEUE_ERROR : control_.abort ? WEFTIO_DEV_ABORTED : WEFTIO_DEV_OK;
     if (!strong_ && count > depth) {
-        expect(status == WEFTIO_DEV_INVALID_ARGUMENT && txq_.ring.ready == before,
+        expect(status == WEFTIO_DEV_INVALID_ARGUMENT && txq_.queue.ring.ready == before,
                "more than the ring has is not committed");
         return;
     }
     expect(status == wanted, "a commit tells how the queue stands");
-    expect(txq_.ring.ready == (strong_ ? txq_.ring.reserved : before + count), "what is filled is committed");
-    if (txq_.ring.ready != before)
-        expect(*txq_.ring.dbrec == weftio_swap32(txq_.ring.ready & 0xffff), "the record says what is committed");
+    expect(txq_.queue.ring.ready == (strong_ ? txq_.queue.ring.reserved : before + count),
+           "what is filled is committed");
+    if (txq_.queue.ring.ready != before)
+        expect(*txq_.queue.ring.dbrec == weftio_swap32(txq_.queue.ring.ready & 0xffff),
+               "the record says what is committed");
     if (how & 1)
         weftio_dev_eth_txq_push(&txq_);
 }
@@ -269,12 +272,12 @@ void send_side::ask(numbers& in)
     const std::uint8_t how = in.byte();
     const std::uint32_t count = how % (depth + 2), behind = in.half();
     const std::int32_t wanted = failed() ? WEFTIO_DEV_QUEUE_ERROR : control_.abort ? WEFTIO_DEV_ABORTED : WEFTIO_DEV_OK;
-    expect(txq_.ring.ready - weftio_dev_eth_txq_completed(&txq_) <= 0xffff,
+    expect(txq_.queue.ring.ready - weftio_dev_eth_txq_completed(&txq_) <= 0xffff,
            "nothing is completed that is not committed");
-    expect(weftio_dev_send_room(&txq_.ring, count) <= depth, "a ring has no more room than places");
+    expect(weftio_dev_send_room(&txq_.queue.ring, count) <= depth, "a ring has no more room than places");
 
     std::uint64_t when_ns = 77;
-    const std::int32_t polled = weftio_dev_eth_txq_poll_completion(&txq_, txq_.ring.ready - behind, &when_ns);
+    const std::int32_t polled = weftio_dev_eth_txq_poll_completion(&txq_, txq_.queue.ring.ready - behind, &when_ns);
     expect(polled == WEFTIO_DEV_OK || when_ns == 77, "no time is given of what is not completed");
     expect(polled != WEFTIO_DEV_OK || !failed(), "a queue in error completes nothing well");
 
@@ -284,7 +287,7 @@ void send_side::ask(numbers& in)
     else if (wanted != WEFTIO_DEV_OK)
         expect(status == wanted, "a wait ends with the queue");
     else if (status == WEFTIO_DEV_OK)
-        expect(count == 0 || txq_.ring.reserved - txq_.ring.completed + count <= depth,
+        expect(count == 0 || txq_.queue.ring.reserved - txq_.queue.ring.completed + count <= depth,
                "room that is promised is there");
     else
         expect(status == WEFTIO_DEV_TIMEOUT && in_flight() + count > depth, "a wait ends with its time");

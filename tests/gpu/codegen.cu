@@ -92,9 +92,9 @@ __global__ void acquire_together(const weftio_u32* words, const weftio_u32* payl
 __global__ void send(weftio_dev_eth_txq* txq, weftio_dev_buf_arr* frames, weftio_u32* payload)
 {
     *payload = 7;
-    weftio_dev_write_send(&txq->ring, 0, weftio_dev_buf_get(frames, 0), 64, WEFTIO_DEV_SEND_NONE);
-    weftio_dev_send_publish(&txq->ring, 1);
-    weftio_dev_send_doorbell(&txq->ring);
+    weftio_dev_write_send(&txq->queue.ring, 0, weftio_dev_buf_get(frames, 0), 64, WEFTIO_DEV_SEND_NONE);
+    weftio_dev_send_publish(&txq->queue.ring, 1);
+    weftio_dev_send_doorbell(&txq->queue.ring);
 }
 /*
  * Rule 3: the publication word, then the rest of the completion and the packet; and they are read before the slot goes

@@ -55,7 +55,7 @@ WEFTIO_KERNEL void stream_out(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
     weftio_u32 round;
 
     for (weftio_u32 done = 0; done < total; done += round) {
-        round = weftio_min_u32(weftio_min_u32(weftio_block_lanes(), total - done), txq->ring.mask + 1);
+        round = weftio_min_u32(weftio_min_u32(weftio_block_lanes(), total - done), txq->queue.ring.mask + 1);
         if (weftio_dev_eth_txq_wait_room_block(txq, round, 0) != WEFTIO_DEV_OK)
             return; /* the host wants an end, and counts what has come */
         write_frames(frames, done, round, bytes);
@@ -197,7 +197,7 @@ WEFTIO_KERNEL void look_until_stopped(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* r
     weftio_dev_eth_rxq_receive_thread(rxq, 1, 1000000, &count, &first);
     weftio_store_release_sys_u32(running, 1);
     if (silent)
-        while (!weftio_dev_aborted(rxq->control))
+        while (!weftio_dev_eth_rxq_aborted(rxq))
             weftio_relax(1 << 16);
     while (weftio_dev_eth_rxq_receive_thread(rxq, 1, 1000000, &count, &first) == WEFTIO_DEV_OK) {
     }

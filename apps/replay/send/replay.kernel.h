@@ -67,7 +67,7 @@ WEFTIO_FN struct replay_batch replay_next_batch(WEFTIO_GLOBAL struct weftio_dev_
         /* `closed` first: what was produced before it is seen after it. */
         weftio_u64 closed = weftio_load_acquire_sys_u64(&feed->closed);
         weftio_u64 ready = weftio_load_acquire_sys_u64(&feed->produced) - taken;
-        batch.ended = closed == 2 || (closed && !ready) || weftio_dev_aborted(txq->control);
+        batch.ended = closed == 2 || (closed && !ready) || weftio_dev_eth_txq_aborted(txq);
         if (batch.ended)
             return batch;
         batch.count = weftio_min_u32(weftio_min_u32(REPLAY_BATCH, feed->depth - slot),

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "weftio/device/clock.h"
-#include "weftio/device/control.h"
+#include "weftio/device/queue/control.h"
 
 namespace weftio {
 

@@ -4,10 +4,11 @@
 
 #include <atomic>
 #include <bit>
+#include <cstddef>
 
 #include "core/clock.hpp"
-#include "eth/txq_life.hpp"
 #include "nic/backend.hpp"
+#include "queue/send_life.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio {
@@ -34,7 +35,7 @@ void check(const eth_txq_options& options)
 struct eth_txq::state {
     state(const port& port, const device& device, const eth_txq_options& wanted)
         : nic(port.share()), where(device), options(wanted),
-          life(detail::make_shared_here<detail::eth_txq_life>(where, options)),
+          life(detail::make_shared_here<detail::send_life>(where, options.entries, options.horizon_ns)),
           queue(nic->make_send_queue(life->begin(), options.engine))
     {
         life->belong_to(queue.share(), queue->ring_number());
@@ -43,7 +44,7 @@ struct eth_txq::state {
     std::shared_ptr<nic::backend> nic;
     device where;
     eth_txq_options options;
-    std::shared_ptr<detail::eth_txq_life> life;
+    std::shared_ptr<detail::send_life> life;
     nic::open_queue<nic::send_queue> queue;
     std::atomic<bool> attached{false};
 };
@@ -72,7 +73,9 @@ eth_txq::~eth_txq()
 
 weftio_dev_eth_txq* eth_txq::handle() const noexcept
 {
-    return state_->life->handle();
+    static_assert(offsetof(weftio_dev_eth_txq, queue) == 0 &&
+                  sizeof(weftio_dev_eth_txq) == sizeof(weftio_dev_send_queue));
+    return reinterpret_cast<weftio_dev_eth_txq*>(state_->life->handle());
 }
 
 weftio_dev_control* eth_txq::control() const noexcept
@@ -123,7 +126,8 @@ bool eth_txq::failed() const
 
 void eth_txq::reset()
 {
-    auto next = detail::make_shared_here<detail::eth_txq_life>(state_->where, state_->options);
+    auto next =
+        detail::make_shared_here<detail::send_life>(state_->where, state_->options.entries, state_->options.horizon_ns);
     next->belong_to(state_->queue.share(), state_->queue->ring_number() + 1); // what can fail comes first
     state_->queue->restart(next->begin());
     state_->life = std::move(next);

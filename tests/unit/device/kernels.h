@@ -3,8 +3,8 @@
  */
 #pragma once
 
-#include "weftio/device/control.h"
 #include "weftio/device/platform.h"
+#include "weftio/device/queue/control.h"
 
 /** Number of this lane in the whole grid. */
 WEFTIO_FN weftio_u32 grid_lane(void)

@@ -121,10 +121,10 @@ WEFTIO_FN void sequence_ask(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, struct
     weftio_u64 when_ns = 0;
 
     results[4] = weftio_dev_eth_txq_completed(txq);
-    results[5] = (weftio_u32)weftio_dev_eth_txq_poll_completion(txq, txq->ring.ready - 1 - step.b % 80, &when_ns);
+    results[5] = (weftio_u32)weftio_dev_eth_txq_poll_completion(txq, txq->queue.ring.ready - 1 - step.b % 80, &when_ns);
     results[6] = (weftio_u32)when_ns;
-    results[7] = weftio_dev_send_room(&txq->ring, step.a % 70);
-    results[8] = weftio_dev_send_failed(&txq->ring);
+    results[7] = weftio_dev_send_room(&txq->queue.ring, step.a % 70);
+    results[8] = weftio_dev_send_failed(&txq->queue.ring);
     results[9] = (weftio_u32)weftio_dev_eth_txq_status(txq);
 }
 
@@ -132,8 +132,8 @@ WEFTIO_FN void sequence_ask(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, struct
 WEFTIO_FN void sequence_complete(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
                                  WEFTIO_GLOBAL struct sequence_send_ring* ring, struct sequence_step step)
 {
-    weftio_u32 completed = weftio_dev_send_completed(&txq->ring), done = step.a % (txq->ring.ready - completed + 1),
-               bad = !(step.c & 30u);
+    weftio_u32 completed = weftio_dev_send_completed(&txq->queue.ring),
+               done = step.a % (txq->queue.ring.ready - completed + 1), bad = !(step.c & 30u);
 
     weftio_u64 syndrome = WEFTIO_SYNDROME_LOCAL_LENGTH;
     ring->completion.timestamp_be =
@@ -208,7 +208,8 @@ WEFTIO_FN void sequence_alone(WEFTIO_GLOBAL struct sequence_world* world, struct
         results[0] = (weftio_u32)weftio_dev_eth_rxq_release(&world->receive,
                                                             world->receive.released + (step.c % 8 == 0), step.a % 40);
     else if (step.operation == SEQUENCE_ABORT)
-        weftio_store_relaxed_u32(step.c & 64u ? &world->receive.control->abort : &txq->control->abort, step.a & 1u);
+        weftio_store_relaxed_u32(step.c & 64u ? &world->receive.control->abort : &txq->queue.control->abort,
+                                 step.a & 1u);
 }
 
 /** What is left in a handle and in its trace. Counts of beats differ: a wait has as many turns as there is time for. */
@@ -247,8 +248,8 @@ WEFTIO_KERNEL void run_sequence(WEFTIO_GLOBAL struct sequence_world* world)
         weftio_block_barrier();
     }
     if (weftio_lane() == 0) {
-        sequence_end(&world->strong_control, &world->strong.ring, world->outcome.ends);
-        sequence_end(&world->weak_control, &world->weak.ring, world->outcome.ends + 8);
+        sequence_end(&world->strong_control, &world->strong.queue.ring, world->outcome.ends);
+        sequence_end(&world->weak_control, &world->weak.queue.ring, world->outcome.ends + 8);
         sequence_end(&world->receive_control, 0, world->outcome.ends + 16);
         world->outcome.ends[20] = world->receive.received;
         world->outcome.ends[21] = world->receive.released;

@@ -28,6 +28,6 @@ WEFTIO_KERNEL void send_and_receive(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq
     }
     if (weftio_lane() == 0)
         weftio_store_release_sys_u32(seen, all);
-    while (stays && !weftio_dev_aborted(rxq->control))
+    while (stays && !weftio_dev_eth_rxq_aborted(rxq))
         weftio_relax(1 << 16);
 }

@@ -50,11 +50,11 @@ WEFTIO_KERNEL void sleeps_in_commit(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq
     weftio_u32 received, first;
 
     weftio_dev_eth_rxq_receive_thread(rxq, 1, 1000, &received, &first);
-    weftio_dev_send_reserve(&txq->ring, 3, &first);
-    weftio_dev_eth_txq_lock(txq);
+    weftio_dev_send_reserve(&txq->queue.ring, 3, &first);
+    weftio_dev_send_queue_lock(&txq->queue);
     while (!weftio_load_acquire_sys_u32(let_go))
         weftio_relax(1 << 16);
-    weftio_dev_eth_txq_unlock(txq);
+    weftio_dev_send_queue_unlock(&txq->queue);
 }
 
 /* Sends for as long as the queue takes frames. */

@@ -6,7 +6,7 @@
 
 #include "device/opencl/discovery.hpp"
 #include "opencl_fixture.hpp"
-#include "weftio/device/control.h"
+#include "weftio/device/queue/control.h"
 
 namespace weftio::test {
 namespace {

@@ -35,9 +35,9 @@ TEST(OpenclSource, HoldsEveryHeaderOfTheDeviceLibrary)
 TEST(OpenclSource, DropsIncludesOfTheLibraryAndKeepsLineNumbers)
 {
     std::string unit = translation_unit(
-        "#pragma once\n  #include <weftio/device/ring.h>\n#include \"weftio/device/cqe.h\"\nlast", "k.h");
+        "#pragma once\n  #include <weftio/device/queue/send_ring.h>\n#include \"weftio/device/cqe.h\"\nlast", "k.h");
     EXPECT_THAT(unit, HasSubstr("#line 1 \"k.h\"\n\n\n\nlast\n"));
-    EXPECT_THAT(unit, HasSubstr("#line 1 \"weftio/device/ring.h\"\n"));
+    EXPECT_THAT(unit, HasSubstr("#line 1 \"weftio/device/queue/send_ring.h\"\n"));
     EXPECT_THAT(unit, Not(HasSubstr("#include")));
     EXPECT_THAT(unit, Not(HasSubstr("#pragma once")));
 }

@@ -23,22 +23,22 @@ class HardwarePacing : public testing::Test {
         wire.copies = nullptr;
         EXPECT_EQ(rte_mbuf_dyn_tx_timestamp_register(&wire.timestamp_offset, &wire.timestamp_flag), 0);
         completion.publication = weftio_cqe_publication(0xffff, WEFTIO_CQE_OPCODE_REQUESTER, 0);
-        txq.ring = {.segments = words.data(),
-                    .dbrec = &dbrec,
-                    .doorbell = &doorbell,
-                    .completion = &completion,
-                    .filled = filled.data(),
-                    .mask = depth - 1,
-                    .queue = 0,
-                    .reserved = 0,
-                    .ready = 0,
-                    .completed = 0,
-                    .lock = 0,
-                    .asked = 0,
-                    .reserved1 = 0};
-        txq.control = &kernel_control;
+        txq.queue.ring = {.segments = words.data(),
+                          .dbrec = &dbrec,
+                          .doorbell = &doorbell,
+                          .completion = &completion,
+                          .filled = filled.data(),
+                          .mask = depth - 1,
+                          .queue = 0,
+                          .reserved = 0,
+                          .ready = 0,
+                          .completed = 0,
+                          .lock = 0,
+                          .asked = 0,
+                          .reserved1 = 0};
+        txq.queue.control = &kernel_control;
         sender.emplace(wire, nic::soft(port.get()).keys(), pool);
-        txq.ring.queue = 1;
+        txq.queue.ring.queue = 1;
         sender->add(1, {.entries = {.words = words.data(), .depth = depth, .queue = 0},
                         .dbrec = &dbrec,
                         .doorbell = &doorbell,
@@ -97,8 +97,8 @@ TEST_F(HardwarePacing, StampsTheFirstFrameBehindAWait)
     send(3);
     EXPECT_EQ(run(), (std::vector<std::uint64_t>{0, now_ns + second, 0, now_ns + 3 * second}));
     EXPECT_EQ(sender->deadline_ns(), 0u);
-    EXPECT_EQ(sender->queue(txq.ring.queue).sent.value(), 4u);
-    EXPECT_EQ(sender->queue(txq.ring.queue).waited.value(), 3u);
+    EXPECT_EQ(sender->queue(txq.queue.ring.queue).sent.value(), 4u);
+    EXPECT_EQ(sender->queue(txq.queue.ring.queue).waited.value(), 3u);
 }
 
 TEST_F(HardwarePacing, KeepsTheLaterOfTwoWaitsOutOfOrder)
@@ -108,7 +108,7 @@ TEST_F(HardwarePacing, KeepsTheLaterOfTwoWaitsOutOfOrder)
     wait(now_ns + second);
     send(0);
     EXPECT_EQ(run(), (std::vector<std::uint64_t>{now_ns + 2 * second}));
-    EXPECT_EQ(sender->queue(txq.ring.queue).schedule().order_errors.value(), 1u);
+    EXPECT_EQ(sender->queue(txq.queue.ring.queue).schedule().order_errors.value(), 1u);
 }
 
 TEST_F(HardwarePacing, SendsWhatIsPastAtOnceAndCounts)
@@ -116,7 +116,7 @@ TEST_F(HardwarePacing, SendsWhatIsPastAtOnceAndCounts)
     wait(detail::utc_now_ns() - second);
     send(0);
     EXPECT_EQ(run(), (std::vector<std::uint64_t>{0}));
-    EXPECT_EQ(sender->queue(txq.ring.queue).schedule().past_errors.value(), 1u);
+    EXPECT_EQ(sender->queue(txq.queue.ring.queue).schedule().past_errors.value(), 1u);
 }
 
 TEST_F(HardwarePacing, RefusesWhatIsBeyondTheHorizon)
@@ -124,8 +124,8 @@ TEST_F(HardwarePacing, RefusesWhatIsBeyondTheHorizon)
     wait(detail::utc_now_ns() + 3600 * second);
     send(0);
     EXPECT_TRUE(run().empty());
-    EXPECT_EQ(sender->queue(txq.ring.queue).schedule().future_errors.value(), 1u);
-    EXPECT_TRUE(sender->queue(txq.ring.queue).failed());
+    EXPECT_EQ(sender->queue(txq.queue.ring.queue).schedule().future_errors.value(), 1u);
+    EXPECT_TRUE(sender->queue(txq.queue.ring.queue).failed());
 }
 
 } // namespace

@@ -36,7 +36,7 @@ class IdleQueues : public testing::Test {
         ASSERT_EQ(weftio_dev_eth_txq_send_enqueue_strong(txq, frames_[number], 60, WEFTIO_DEV_SEND_NONE),
                   WEFTIO_DEV_OK);
         ASSERT_EQ(weftio_dev_eth_txq_commit_strong(txq), WEFTIO_DEV_OK);
-        weftio_dev_send_doorbell(&txq->ring);
+        weftio_dev_send_doorbell(&txq->queue.ring);
     }
     /// Until each doorbell has been looked at, and the driver is done.
     std::vector<bytes> look_at_all()

@@ -238,7 +238,7 @@ TEST_F(TimedQueue, IsNotKeptFromItsDeadlineByALongBacklogOfAnother)
     for (std::uint32_t number = 0; number < 1000; ++number)
         send(other, number);
     weftio_dev_eth_txq_commit_strong(backlog);
-    weftio_dev_send_doorbell(&backlog->ring); // no push: in inline mode that would run the engine
+    weftio_dev_send_doorbell(&backlog->queue.ring); // no push: in inline mode that would run the engine
     nic::sender& sender = nic::soft(port.get()).sender();
     sender.turn(32, true); // what an engine thread does in one turn
     EXPECT_EQ(other.counters().enqueued, 32u);

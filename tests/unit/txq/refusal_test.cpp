@@ -271,9 +271,9 @@ TEST_F(WrongRecord, OrAnyOtherNonsenseIsSurvived)
     std::uint32_t random = 1;
     for (int round = 0; round < 2000; ++round) {
         random = random * 1664525 + 1013904223;
-        weftio_store_release_sys_u32(raw.handle()->ring.dbrec, random);
+        weftio_store_release_sys_u32(raw.handle()->queue.ring.dbrec, random);
         weftio_dev_eth_txq_push(raw.handle());
-        weftio_store_release_sys_u64(raw.handle()->ring.doorbell, random);
+        weftio_store_release_sys_u64(raw.handle()->queue.ring.doorbell, random);
         beside.append(good(static_cast<std::uint32_t>(round) % 64));
         beside.push();
         ASSERT_EQ(port.send_all().size(), 1u);

@@ -166,7 +166,7 @@ entry_words wait_entry(std::uint64_t value, std::uint32_t condition)
 
 std::uint32_t raw_queue::append(entry_words entry, std::optional<std::uint32_t> index)
 {
-    const weftio_dev_send_ring& ring = txq_->ring;
+    const weftio_dev_send_ring& ring = txq_->queue.ring;
     std::uint32_t position = next_;
     entry[0][0] |= weftio_swap32((index.value_or(position) & 0xffff) << 8);
     entry[0][1] |= weftio_swap32(ring.queue << 8);
@@ -183,8 +183,8 @@ void raw_queue::push()
 
 void raw_queue::claim(std::uint32_t ready)
 {
-    txq_->ring.reserved = txq_->ring.asked = ready;
-    weftio_dev_send_publish(&txq_->ring, ready);
+    txq_->queue.ring.reserved = txq_->queue.ring.asked = ready;
+    weftio_dev_send_publish(&txq_->queue.ring, ready);
     weftio_dev_eth_txq_push(txq_);
 }
 
@@ -199,7 +199,7 @@ testing::AssertionResult conserves(const eth_txq_counters& counters)
 
 void start_at(const port& port, const eth_txq& queue, std::uint32_t index)
 {
-    weftio_dev_send_ring& ring = queue.handle()->ring;
+    weftio_dev_send_ring& ring = queue.handle()->queue.ring;
     nic::soft(port).engine().between_turns([&] {
         nic::tx_queue& nic_side = nic::soft(port).sender().queue(queue.number());
         nic_side.stop();

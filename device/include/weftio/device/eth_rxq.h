@@ -13,8 +13,9 @@
 
 #include "weftio/device/buf.h"
 #include "weftio/device/clock.h"
-#include "weftio/device/control.h"
-#include "weftio/device/ring.h"
+#include "weftio/device/queue/completion.h"
+#include "weftio/device/queue/control.h"
+#include "weftio/device/queue/scope.h"
 
 /** Made by the host class `eth_rxq`. Kernels use it through the functions below only. */
 struct weftio_dev_eth_rxq {
@@ -53,33 +54,10 @@ struct weftio_dev_packet {
     weftio_u32 vlan_tci;
 };
 
-enum weftio_dev_scope { WEFTIO_DEV_SCOPE_THREAD, WEFTIO_DEV_SCOPE_WARP, WEFTIO_DEV_SCOPE_BLOCK };
-
-WEFTIO_FN weftio_u32 weftio_dev_scope_sum(enum weftio_dev_scope scope, weftio_u32 value,
-                                          WEFTIO_GLOBAL weftio_u32 *scratch)
+/** Whether the host asks the kernel to end, for loops of the kernel's own: 1 or 0. Never blocks; any lane. */
+WEFTIO_FN weftio_u32 weftio_dev_eth_rxq_aborted(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq)
 {
-    if (scope == WEFTIO_DEV_SCOPE_BLOCK)
-        return weftio_block_sum_u32(value, scratch);
-    return scope == WEFTIO_DEV_SCOPE_WARP ? weftio_warp_sum_u32(value) : value;
-}
-WEFTIO_FN void weftio_dev_scope_barrier(enum weftio_dev_scope scope)
-{
-    if (scope == WEFTIO_DEV_SCOPE_BLOCK)
-        weftio_block_barrier();
-    else if (scope == WEFTIO_DEV_SCOPE_WARP)
-        weftio_warp_barrier();
-}
-
-/** In inline mode the calling lane runs the engine itself; otherwise this does nothing. */
-WEFTIO_FN void weftio_dev_nic_turn(weftio_u64 turn, weftio_u64 context)
-{
-#if defined(__cplusplus) && !defined(__CUDACC__)
-    if (turn)
-        reinterpret_cast<void (*)(void *)>(turn)(reinterpret_cast<void *>(context));
-#else
-    (void)turn;
-    (void)context;
-#endif
+    return weftio_dev_aborted(rxq->control);
 }
 
 #define WEFTIO_DEV_STOP_TIMEOUT (1u << 20) /* above any count: a ring has at most 2^15 entries */

@@ -13,7 +13,7 @@
 #pragma once
 
 #include "weftio/device/clock.h"
-#include "weftio/device/control.h"
+#include "weftio/device/queue/control.h"
 
 /** What an item is. Others than these are refused where transitions are checked. */
 enum weftio_dev_semaphore_status {

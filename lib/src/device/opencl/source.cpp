@@ -15,10 +15,13 @@
     HEADER(platform_opencl, "weftio/device/platform/opencl.h")                                                         \
     HEADER(platform, "weftio/device/platform.h")                                                                       \
     HEADER(clock, "weftio/device/clock.h")                                                                             \
-    HEADER(control, "weftio/device/control.h")                                                                         \
     HEADER(cqe, "weftio/device/cqe.h")                                                                                 \
     HEADER(wqe, "weftio/device/wqe.h")                                                                                 \
-    HEADER(ring, "weftio/device/ring.h")                                                                               \
+    HEADER(queue_control, "weftio/device/queue/control.h")                                                             \
+    HEADER(queue_scope, "weftio/device/queue/scope.h")                                                                 \
+    HEADER(queue_completion, "weftio/device/queue/completion.h")                                                       \
+    HEADER(queue_send_ring, "weftio/device/queue/send_ring.h")                                                         \
+    HEADER(queue_send, "weftio/device/queue/send.h")                                                                   \
     HEADER(buf, "weftio/device/buf.h")                                                                                 \
     HEADER(eth_rxq, "weftio/device/eth_rxq.h")                                                                         \
     HEADER(eth_txq, "weftio/device/eth_txq.h")                                                                         \

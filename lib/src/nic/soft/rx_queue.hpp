@@ -18,7 +18,7 @@
 #include "nic/backend.hpp"
 #include "nic/soft/free_slots.hpp"
 #include "nic/soft/staging.hpp"
-#include "weftio/device/ring.h"
+#include "weftio/device/queue/completion.h"
 
 struct rte_mempool;
 

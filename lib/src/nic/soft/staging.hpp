@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "nic/backend.hpp"
-#include "weftio/device/ring.h"
+#include "weftio/device/queue/completion.h"
 
 namespace weftio::nic {
 

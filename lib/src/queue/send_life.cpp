@@ -1,4 +1,4 @@
-#include "eth/txq_life.hpp"
+#include "queue/send_life.hpp"
 
 namespace weftio::detail {
 
@@ -12,58 +12,57 @@ T* at(void* base, std::size_t offset)
 
 } // namespace
 
-eth_txq_life::eth_txq_life(const device& device, const eth_txq_options& options)
-    : where_(device), options_(options), layout_(options.entries),
+send_life::send_life(const device& device, std::uint32_t entries, std::uint64_t horizon_ns)
+    : where_(device), entries_(entries), horizon_ns_(horizon_ns), layout_(entries),
       ring_(device.allocate(layout_.bytes, memory_kind::cpu_device)),
-      filled_(device.allocate(options.entries / 8, memory_kind::device)),
+      filled_(device.allocate(entries / 8, memory_kind::device)),
       control_(device.allocate(sizeof(weftio_dev_control), memory_kind::cpu_device)),
-      handle_(device.allocate(sizeof(weftio_dev_eth_txq), memory_kind::device))
+      handle_(device.allocate(sizeof(weftio_dev_send_queue), memory_kind::device))
 {}
 
-nic::tx_ring eth_txq_life::begin() const
+nic::tx_ring send_life::begin() const
 {
     void* base = ring_.cpu_address();
-    for (std::uint32_t slot = 0; slot < options_.entries;
-         ++slot) // no entry carries the index that its slot would first have
+    for (std::uint32_t slot = 0; slot < entries_; ++slot) // no entry carries the index that its slot would first have
         *at<std::uint32_t>(base, std::size_t{slot} * WEFTIO_WQE_BLOCK_BYTES) =
-            weftio_swap32((slot + options_.entries) << 8 & 0xffff00u);
+            weftio_swap32((slot + entries_) << 8 & 0xffff00u);
     // A completion that says the entry before the first is done.
     weftio_store_release_sys_u32(&at<weftio_cqe>(base, layout_.completion)->publication,
                                  weftio_cqe_publication(0xffff, WEFTIO_CQE_OPCODE_REQUESTER, 0));
-    return {.entries = {.words = at<std::uint32_t>(base, 0), .depth = options_.entries, .queue = 0},
+    return {.entries = {.words = at<std::uint32_t>(base, 0), .depth = entries_, .queue = 0},
             .dbrec = at<std::uint32_t>(base, layout_.dbrec),
             .doorbell = at<std::uint64_t>(base, layout_.doorbell),
             .completion = at<weftio_cqe>(base, layout_.completion),
-            .horizon_ns = options_.horizon_ns};
+            .horizon_ns = horizon_ns_};
 }
 
-void eth_txq_life::belong_to(std::shared_ptr<nic::send_queue> queue, std::uint32_t ring_number)
+void send_life::belong_to(std::shared_ptr<nic::send_queue> queue, std::uint32_t ring_number)
 {
     queue_ = std::move(queue);
     ring_number_ = ring_number;
     fill_handle();
 }
 
-std::string eth_txq_life::describe() const
+std::string send_life::describe() const
 {
     return queue_->describe(ring_number_);
 }
 
-void eth_txq_life::quiesce()
+void send_life::quiesce()
 {
     queue_->stop(ring_number_);
 }
 
-void eth_txq_life::fill_handle()
+void send_life::fill_handle()
 {
     void* base = ring_.device_address();
-    weftio_dev_eth_txq made{};
+    weftio_dev_send_queue made{};
     made.ring.segments = at<std::uint32_t>(base, 0);
     made.ring.dbrec = at<std::uint32_t>(base, layout_.dbrec);
     made.ring.doorbell = at<std::uint64_t>(base, layout_.doorbell);
     made.ring.completion = at<weftio_cqe>(base, layout_.completion);
     made.ring.filled = static_cast<std::uint32_t*>(filled_.device_address());
-    made.ring.mask = options_.entries - 1;
+    made.ring.mask = entries_ - 1;
     made.ring.queue = queue_->number();
     made.control = static_cast<weftio_dev_control*>(control_.device_address());
     made.clock = where_.clock();

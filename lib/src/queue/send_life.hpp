@@ -1,4 +1,4 @@
-// The memory of a send queue.
+// The memory of a send queue, of whatever kind: its ring, its handle, and who still uses them.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,8 @@
 #include <string>
 
 #include "nic/backend.hpp"
-#include "weftio/eth_txq.hpp"
+#include "weftio/device.hpp"
+#include "weftio/device/queue/send.h"
 
 namespace weftio::detail {
 
@@ -22,9 +23,10 @@ struct ring_layout {
 };
 
 /// One life of a queue: its memory, which a kernel keeps while it runs, and whether the NIC still uses it.
-class eth_txq_life final : public lifeline {
+class send_life final : public lifeline {
  public:
-    eth_txq_life(const device& device, const eth_txq_options& options);
+    /// @param horizon_ns  see nic::tx_ring
+    send_life(const device& device, std::uint32_t entries, std::uint64_t horizon_ns);
 
     weftio_dev_control* control() const noexcept override
     {
@@ -39,13 +41,17 @@ class eth_txq_life final : public lifeline {
     /// Tells kernels where everything is: this is ring `ring_number` of `queue`. Throws what an upload to the device
     /// throws.
     void belong_to(std::shared_ptr<nic::send_queue> queue, std::uint32_t ring_number);
-    weftio_dev_eth_txq* handle() const noexcept { return static_cast<weftio_dev_eth_txq*>(handle_.device_address()); }
+    weftio_dev_send_queue* handle() const noexcept
+    {
+        return static_cast<weftio_dev_send_queue*>(handle_.device_address());
+    }
 
  private:
     void fill_handle();
 
     device where_;
-    eth_txq_options options_;
+    std::uint32_t entries_;
+    std::uint64_t horizon_ns_;
     ring_layout layout_;
     memory ring_, filled_, control_, handle_;
     std::shared_ptr<nic::send_queue> queue_;

@@ -1,0 +1,35 @@
+/**
+ * Who uses a queue together: a thread, a warp or a block. And the turn of a NIC that has no thread of its own.
+ */
+#pragma once
+
+#include "weftio/device/platform.h"
+
+enum weftio_dev_scope { WEFTIO_DEV_SCOPE_THREAD, WEFTIO_DEV_SCOPE_WARP, WEFTIO_DEV_SCOPE_BLOCK };
+
+WEFTIO_FN weftio_u32 weftio_dev_scope_sum(enum weftio_dev_scope scope, weftio_u32 value,
+                                          WEFTIO_GLOBAL weftio_u32 *scratch)
+{
+    if (scope == WEFTIO_DEV_SCOPE_BLOCK)
+        return weftio_block_sum_u32(value, scratch);
+    return scope == WEFTIO_DEV_SCOPE_WARP ? weftio_warp_sum_u32(value) : value;
+}
+WEFTIO_FN void weftio_dev_scope_barrier(enum weftio_dev_scope scope)
+{
+    if (scope == WEFTIO_DEV_SCOPE_BLOCK)
+        weftio_block_barrier();
+    else if (scope == WEFTIO_DEV_SCOPE_WARP)
+        weftio_warp_barrier();
+}
+
+/** In inline mode the calling lane runs the engine itself; otherwise this does nothing. */
+WEFTIO_FN void weftio_dev_nic_turn(weftio_u64 turn, weftio_u64 context)
+{
+#if defined(__cplusplus) && !defined(__CUDACC__)
+    if (turn)
+        reinterpret_cast<void (*)(void *)>(turn)(reinterpret_cast<void *>(context));
+#else
+    (void)turn;
+    (void)context;
+#endif
+}
