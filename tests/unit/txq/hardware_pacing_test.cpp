@@ -58,7 +58,7 @@ class HardwarePacing : public testing::Test {
     {
         EXPECT_EQ(weftio_dev_eth_txq_commit_strong(&txq), WEFTIO_DEV_OK);
         weftio_dev_eth_txq_push(&txq);
-        while (sender->turn(32, false) != 0) {
+        while (sender->turn({.entries = 32, .busy = false}) != 0) {
         }
         std::vector<std::uint64_t> stamps;
         while (rte_mbuf* mbuf = port.take_mbuf()) {
@@ -66,7 +66,7 @@ class HardwarePacing : public testing::Test {
             stamps.push_back(stamped ? *RTE_MBUF_DYNFIELD(mbuf, wire.timestamp_offset, rte_mbuf_timestamp_t*) : 0);
             rte_pktmbuf_free(mbuf);
         }
-        sender->turn(32, false);
+        sender->turn({.entries = 32, .busy = false});
         return stamps;
     }
 

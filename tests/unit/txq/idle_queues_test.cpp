@@ -4,13 +4,14 @@
 #include <vector>
 
 #include "nic/soft/soft_port.hpp"
+#include "nic/soft/work_list.hpp"
 #include "unit/txq/sending_port.hpp"
 
 namespace weftio::test {
 
 namespace {
 
-using nic::sender;
+using nic::work_list;
 
 class IdleQueues : public testing::Test {
  protected:
@@ -26,7 +27,7 @@ class IdleQueues : public testing::Test {
     void fall_asleep()
     {
         port_.run_dry();
-        for (std::uint32_t turn = 0; turn <= sender::turns_awake; ++turn)
+        for (std::uint32_t turn = 0; turn <= work_list::turns_awake; ++turn)
             ASSERT_EQ(port_.get().turn(), 0u);
     }
     /// Enqueues and rings; no push, which would run the engine at once.
@@ -41,7 +42,7 @@ class IdleQueues : public testing::Test {
     /// Until each doorbell has been looked at, and the driver is done.
     std::vector<bytes> look_at_all()
     {
-        for (std::uint32_t looked = 0; looked < queues; looked += sender::looks_of_a_busy_turn)
+        for (std::uint32_t looked = 0; looked < queues; looked += work_list::looks_of_a_busy_turn)
             port_.get().turn();
         auto taken = port_.take();
         port_.get().turn();
@@ -60,8 +61,8 @@ TEST_F(IdleQueues, AreNotAllLookedAtInATurn)
 {
     for (std::uint32_t number = 0; number < queues; ++number)
         ring(queues_[number], number);
-    EXPECT_EQ(port_.get().turn(), sender::looks_of_an_idle_turn);
-    EXPECT_EQ(port_.get().turn(), sender::looks_of_a_busy_turn);
+    EXPECT_EQ(port_.get().turn(), work_list::looks_of_an_idle_turn);
+    EXPECT_EQ(port_.get().turn(), work_list::looks_of_a_busy_turn);
     EXPECT_EQ(look_at_all().size(), queues);
 }
 

@@ -240,10 +240,10 @@ TEST_F(TimedQueue, IsNotKeptFromItsDeadlineByALongBacklogOfAnother)
     weftio_dev_eth_txq_commit_strong(backlog);
     weftio_dev_send_doorbell(&backlog->queue.ring); // no push: in inline mode that would run the engine
     nic::sender& sender = nic::soft(port.get()).sender();
-    sender.turn(32, true); // what an engine thread does in one turn
+    sender.turn({.entries = 32, .busy = true}); // what an engine thread does in one turn
     EXPECT_EQ(other.counters().enqueued, 32u);
     EXPECT_EQ(port.on_the_wire(), 32u);
-    sender.turn(32, true);
+    sender.turn({.entries = 32, .busy = true});
     EXPECT_EQ(other.counters().enqueued, 64u);
     EXPECT_EQ(port.send_all().size(), 1000u);
 }

@@ -15,7 +15,6 @@
 #include <system_error>
 
 #include "core/clock.hpp"
-#include "core/log.hpp"
 #include "core/process.hpp"
 #include "weftio/device/platform.h"
 #include "weftio/error.hpp"
@@ -57,8 +56,8 @@ void be_known_to_dpdk()
 
 } // namespace
 
-engine::engine(receiver& receiver, sender& sender, port_watch& watch, const port_options& options, std::string name)
-    : receiver_(receiver), sender_(sender), watch_(watch), name_(std::move(name)), idle_(options.idle),
+engine::engine(std::vector<unit*> units, const port_options& options, std::string name)
+    : units_(std::move(units)), name_(std::move(name)), idle_(options.idle),
       has_thread_(options.mode == engine_mode::thread)
 {
     if (!has_thread_)
@@ -160,14 +159,14 @@ unsigned engine::last_turn()
     return one_turn(sides::both);
 }
 
-unsigned engine::send_turn(std::uint32_t queue)
+unsigned engine::send_turn_behind(const std::function<void()>& before)
 {
     be_known_to_dpdk();
     std::scoped_lock lock(turns_);
     make_wanted_change();
     if (turns_stopped())
         return 0;
-    sender_.wake(queue);
+    before();
     return one_turn(sides::send);
 }
 
@@ -176,31 +175,14 @@ unsigned engine::one_turn(sides which)
     const std::uint32_t turns = turns_run_.load(std::memory_order_relaxed);
     if (turns % turns_between_looks == 0)
         detail::utc_clock::instance().discipline();
-    if (watch_.has_just_gone(busy_))
-        lose_port();
-    if (watch_.mtu_has_changed())
-        sender_.limit_mtu(watch_.mtu());
-    unsigned received = which == sides::both ? receiver_.turn() : 0;
-    const bool busy = busy_ || received != 0;
     const std::uint32_t most = has_thread_ ? entries_per_turn : std::numeric_limits<std::uint32_t>::max();
-    unsigned moved = received + (watch_.link_is_up() ? sender_.turn(most, busy)
-                                                     : sender_.turn_without_link(watch_.link_is_given_up()));
+    unsigned moved = 0;
+    for (unit* each : units_)
+        if (which == sides::both || each->sends())
+            moved += each->turn({.entries = most, .busy = busy_ || moved != 0});
     busy_ = moved != 0;
     turns_run_.store(turns + 1, std::memory_order_relaxed);
     return moved;
-}
-
-/// Nothing is left to wait for: what is on its way is flushed, and kernels find their queues in error.
-void engine::lose_port()
-{
-    sender_.lose_port();
-    receiver_.lose_port();
-    detail::log_or_lose(log_level::error, [&] {
-        return fmt::format("weftio: {}: the port has gone, its device or its interface was removed; what was to be "
-                           "sent is flushed; close the "
-                           "port, and open it again when the interface is back",
-                           name_);
-    });
 }
 
 void engine::run()
@@ -208,7 +190,8 @@ void engine::run()
     be_known_to_dpdk();
     prctl(PR_SET_TIMERSLACK, 1000UL);
     std::scoped_lock lock(turns_);
-    watch_.attend();
+    for (unit* each : units_)
+        each->attend();
     for (unsigned empty = 0; !ending_.load(std::memory_order_relaxed);) {
         make_wanted_change();
         if (one_turn(sides::both) > 0)
@@ -216,7 +199,8 @@ void engine::run()
         else
             idle(++empty);
     }
-    watch_.leave();
+    for (unit* each : units_)
+        each->leave();
 }
 
 void engine::carry_out(const std::function<void()>& make, pace pace)
@@ -251,8 +235,8 @@ void engine::make_wanted_change() noexcept
     wanted_change* change = wanted_.load(std::memory_order_acquire);
     if (!change)
         return;
-    if (watch_.has_just_been_removed())
-        lose_port();
+    for (unit* each : units_)
+        each->before_change();
     const std::uint64_t begin = rte_rdtsc();
     if (busy_ && begin < next_change_ && at_once_.load(std::memory_order_relaxed) == 0)
         return;
@@ -278,8 +262,10 @@ void engine::idle(unsigned empty_turns) const
 
 bool engine::deadline_is_near() const
 {
-    std::uint64_t deadline_ns = sender_.deadline_ns();
-    return deadline_ns != 0 && deadline_ns < detail::utc_now_ns() + wake_up_ns;
+    return std::any_of(units_.begin(), units_.end(), [](const unit* each) {
+        const std::uint64_t deadline_ns = each->deadline_ns();
+        return deadline_ns != 0 && deadline_ns < detail::utc_now_ns() + wake_up_ns;
+    });
 }
 
 } // namespace weftio::nic

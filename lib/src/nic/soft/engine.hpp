@@ -10,10 +10,9 @@
 #include <thread>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
-#include "dpdk/port_watch.hpp"
-#include "nic/soft/receiver.hpp"
-#include "nic/soft/sender.hpp"
+#include "nic/soft/unit.hpp"
 #include "weftio/port.hpp"
 
 namespace weftio::nic {
@@ -21,16 +20,21 @@ namespace weftio::nic {
 /// Runs turns, one at a time, and lets others change things between two of them.
 class engine {
  public:
+    /// @param units  in the order of their turns; must outlive this
     /// @throws weftio::error errc::invalid_argument, errc::permission_denied: the thread cannot be a real-time one
-    engine(receiver& receiver, sender& sender, port_watch& watch, const port_options& options, std::string name);
+    engine(std::vector<unit*> units, const port_options& options, std::string name);
     engine(const engine&) = delete;
     engine& operator=(const engine&) = delete;
     ~engine();
 
     /// Inline mode: one turn. Returns what it moved. One thread at a time.
     unsigned turn();
-    /// The same of the send side only, this queue included: what a push to it needs.
-    unsigned send_turn(std::uint32_t queue);
+    /// The same of what sends only, behind `before`: what a push needs, which wakes its queue.
+    template <class Before>
+    unsigned send_turn(Before&& before)
+    {
+        return send_turn_behind([&] { before(); });
+    }
     /// Whether a change waits for its share of a busy engine's time.
     enum class pace { fair, at_once };
     /// Runs `change` between two turns and returns what it returns, or throws what it throws. Any thread but one that
@@ -72,6 +76,7 @@ class engine {
         std::exception_ptr failure{};
     };
 
+    unsigned send_turn_behind(const std::function<void()>& before);
     void carry_out(const std::function<void()>& make, pace pace);
     void make_wanted_change() noexcept;
     unsigned one_turn(sides which);
@@ -81,11 +86,8 @@ class engine {
     void pin(int core) const;
     void make_realtime(int priority);
     void end() noexcept;
-    void lose_port();
 
-    receiver& receiver_;
-    sender& sender_;
-    port_watch& watch_;
+    const std::vector<unit*> units_;
     const std::string name_;
     idle_policy idle_;
     const bool has_thread_;

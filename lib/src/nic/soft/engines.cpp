@@ -7,24 +7,26 @@
 namespace weftio::nic {
 
 engines::room::room(const engine_supplies::port_queue& queue, const engine_supplies& supplies, const key_table& keys,
-                    send_pool& pool)
+                    send_pool& pool, const std::string& name)
     : sender(queue.wire, keys, pool),
       receiver({queue.wire.port, queue.wire.queue}, queue.pool, supplies.hold, supplies.capture),
-      watch(queue.wire.port, supplies.interface)
+      link(queue.wire.port, supplies.interface, name, receiver, sender)
 {}
 
 engines::engines(const engine_supplies& supplies, const key_table& keys, send_pool& pool, const port_options& options)
 {
+    auto name_of = [&](std::size_t number) {
+        return number == 0 ? supplies.name : fmt::format("{}.{}", supplies.name, number);
+    };
     for (const engine_supplies::port_queue& queue : supplies.queues)
-        rooms_.emplace_back(queue, supplies, keys, pool);
+        rooms_.emplace_back(queue, supplies, keys, pool, name_of(rooms_.size()));
     if (rooms_.size() > 1)
         for (room& room : rooms_)
             room.receiver.open_inbox();
     port_options each = options;
     for (room& room : rooms_) {
-        const std::size_t number = engines_.size();
-        engines_.emplace_back(room.receiver, room.sender, room.watch, each,
-                              number == 0 ? supplies.name : fmt::format("{}.{}", supplies.name, number));
+        engines_.emplace_back(std::vector<unit*>{&room.link, &room.receiver, &room.sender}, each,
+                              name_of(engines_.size()));
         each.core += each.core >= 0;
     }
     enter();
@@ -129,7 +131,7 @@ void engines::count(port_counters& counters)
 
 bool engines::gone() const noexcept
 {
-    return std::any_of(rooms_.begin(), rooms_.end(), [](const room& room) { return room.watch.gone(); });
+    return std::any_of(rooms_.begin(), rooms_.end(), [](const room& room) { return room.link.gone(); });
 }
 
 } // namespace weftio::nic

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "core/process.hpp"
-#include "dpdk/port_watch.hpp"
 #include "nic/soft/engine.hpp"
+#include "nic/soft/link.hpp"
 #include "nic/soft/receiver.hpp"
 #include "nic/soft/sender.hpp"
 #include "weftio/port.hpp"
@@ -121,11 +121,11 @@ class engines final : detail::moving {
     /// What an engine owns.
     struct room {
         room(const engine_supplies::port_queue& queue, const engine_supplies& supplies, const key_table& keys,
-             send_pool& pool);
+             send_pool& pool, const std::string& name);
 
         nic::sender sender;
         nic::receiver receiver;
-        port_watch watch;
+        nic::link link;
     };
 
     void carry_out_from(unsigned first, const std::function<void()>& change);

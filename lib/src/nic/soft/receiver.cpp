@@ -84,7 +84,7 @@ receiver::receiver(port_queue from, rx_pool* pool, bool hold, std::string captur
     timestamp_flag_ = flag >= 0 && timestamp_offset_ >= 0 ? std::uint64_t{1} << flag : 0;
 }
 
-unsigned receiver::turn()
+unsigned receiver::turn(const turn_budget&)
 {
     unsigned landed = 0;
     for (rx_queue* queue : landing_)

@@ -11,6 +11,7 @@
 #include "nic/soft/inbox.hpp"
 #include "nic/soft/rx_queue.hpp"
 #include "nic/soft/steering.hpp"
+#include "nic/soft/unit.hpp"
 #include "weftio/port.hpp"
 
 struct rte_mbuf;
@@ -20,7 +21,7 @@ namespace weftio::nic {
 class rx_pool;
 
 /// Everything but counters and exhausted() belongs to the engine: called by its thread, or between two of its turns.
-class receiver {
+class receiver final : public unit {
  public:
     struct port_queue {
         std::uint16_t port, queue;
@@ -36,7 +37,8 @@ class receiver {
     /// Takes what other engines have received for queues here; then receives one burst, steers it and writes
     /// completions, or hands packets to the engine of their queue. Returns how many it moved. Receives nothing while no
     /// rule wants a packet: until then they wait in the driver.
-    unsigned turn();
+    unsigned turn(const turn_budget& budget = {}) override;
+    bool sends() const noexcept override { return false; }
 
     /// The port is gone: nothing is received any more, but what has been goes on.
     void lose_port() noexcept { port_lost_ = true; }

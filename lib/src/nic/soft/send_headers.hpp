@@ -24,30 +24,6 @@
 
 namespace weftio::nic {
 
-/// What the engine remembers of an entry until it completes, in one word.
-struct alignas(8) sent_entry {
-    std::uint8_t blocks = 1;
-    bool event = false; ///< the host wants to be told
-    bool frame = false; ///< a frame, not a wait
-    refusal reason = refusal::none;
-    std::uint32_t bytes = 0; ///< of a frame
-
-    /// One block, a frame, sent, and nobody wants to be told: nearly all are.
-    bool is_plain() const noexcept
-    {
-        return static_cast<std::uint32_t>(std::bit_cast<std::uint64_t>(*this)) == plain_word();
-    }
-    /// Becomes that of a plain frame of `count` bytes.
-    void be_plain(std::uint32_t count) noexcept
-    {
-        const std::uint64_t word = std::uint64_t{count} << 32 | plain_word(); // else GCC stores byte by byte
-        std::memcpy(static_cast<void*>(this), &word, sizeof word);
-    }
-
- private:
-    static constexpr std::uint32_t plain_word() noexcept { return 1U | 1U << 16; }
-};
-
 /// One header a slot of a send ring. It has two references while a driver has the mbuf: the driver's, and the engine's,
 /// which is never given up. A driver that is done frees the mbuf, and the loss of its reference is the completion. From
 /// any thread. So no mbuf goes through the operations of a mempool.

@@ -22,7 +22,7 @@ class soft_send_queue::pausing {
     {
         engines().between_turns_at(queue_.home_, [&] { queue_.sender().resume(queue_.number_); });
         if (!engines().have_threads()) // what kernels have pushed meanwhile: they need not push again
-            engines().engine(queue_.home_).send_turn(queue_.number_);
+            queue_.turn_of_a_push();
     }
 
  private:
@@ -134,12 +134,13 @@ inline_turn soft_send_queue::turn() noexcept
 {
     if (!port_->is_inline())
         return {};
-    return {.turn =
-                [](void* queue) {
-                    auto* self = static_cast<soft_send_queue*>(queue);
-                    self->port_->engine(self->home_.load(std::memory_order_relaxed)).send_turn(self->number_);
-                },
-            .context = this};
+    return {.turn = [](void* queue) { static_cast<soft_send_queue*>(queue)->turn_of_a_push(); }, .context = this};
+}
+
+void soft_send_queue::turn_of_a_push() const
+{
+    const unsigned here = home_.load(std::memory_order_relaxed);
+    port_->engine(here).send_turn([&] { port_->sender(here).wake(number_); });
 }
 
 void soft_send_queue::stop(std::uint32_t ring)

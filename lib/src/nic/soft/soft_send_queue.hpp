@@ -35,6 +35,7 @@ class soft_send_queue final : public send_queue {
     class pausing;
 
     nic::sender& sender() const { return port_->sender(home_); } ///< between two turns of the queue's engine only
+    void turn_of_a_push() const;
     bool drain() const;
     bool try_to_move(unsigned engine);
     std::string words_of(const send_event& event) const;

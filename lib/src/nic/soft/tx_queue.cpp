@@ -28,8 +28,7 @@ bool asks_for_checksums(const entry& entry)
 } // namespace
 
 tx_queue::tx_queue(const tx_ring& ring, const wire& wire, const key_table& keys, std::unique_ptr<send_header[]> headers)
-    : ring_(ring), wire_(wire), keys_(keys), headers_(std::move(headers)), sent_(ring.entries.depth),
-      pacing_(ring.horizon_ns), events_(2 * ring.entries.depth)
+    : work_queue(ring), wire_(wire), keys_(keys), headers_(std::move(headers)), pacing_(ring.horizon_ns)
 {}
 
 unsigned tx_queue::turn(std::uint32_t most)
@@ -42,22 +41,6 @@ unsigned tx_queue::turn(std::uint32_t most)
     if (completed_ != handed_ || record_refused_)
         moved += complete();
     return moved;
-}
-
-/// The doorbell is a wake-up only; what counts is the record.
-void tx_queue::look()
-{
-    std::uint64_t doorbell = weftio_load_acquire_sys_u64(ring_.doorbell);
-    if (doorbell == doorbell_)
-        return;
-    doorbell_ = doorbell;
-    // Acquire, pairs with the commit's release: the entries are written.
-    auto committed = static_cast<std::uint16_t>(weftio_swap32(weftio_load_acquire_sys_u32(ring_.dbrec)));
-    auto more = static_cast<std::uint16_t>(committed - static_cast<std::uint16_t>(submitted_));
-    if (submitted_ - completed_ + more > ring_.entries.depth)
-        refuse_record();
-    else
-        submitted_ += more;
 }
 
 unsigned tx_queue::execute(std::uint32_t most)
@@ -101,7 +84,7 @@ std::uint32_t tx_queue::execute_plain(std::uint32_t most)
         *found; // copies, here and above: what is written below could be these, for all the compiler knows
     std::uint64_t start = plain_start(ring, first);
     send_header* head = &headers_[slot];
-    sent_entry* const sent = &sent_[slot];
+    executed_entry* const done_as = &executed_[slot];
     rte_mbuf** const staged = &staged_[staged_end_];
     std::uint32_t done = 0;
     for (plain_send frame; done < wanted; ++done, ++head, block += 16, start += next_plain_start) {
@@ -109,7 +92,7 @@ std::uint32_t tx_queue::execute_plain(std::uint32_t most)
             !region.holds(frame.address, frame.bytes))
             break;
         head->lend(region.cpu + (frame.address - region.device_base), frame.bytes);
-        sent[done].be_plain(frame.bytes);
+        done_as[done].be_plain(frame.bytes);
         staged[done] = &head->mbuf;
     }
     staged_end_ = static_cast<std::uint16_t>(staged_end_ + done);
@@ -171,7 +154,7 @@ bool tx_queue::execute_one(std::uint32_t index)
         reason = begin_wait();
     }
     if (reason != refusal::none)
-        fail(index, reason);
+        fail(index, reason, reason == refusal::too_long ? pieces_.bytes : 0);
     else
         finish(index, entry_, false, 0);
     return reason == refusal::none;
@@ -267,8 +250,8 @@ rte_mbuf* tx_queue::copied(const entry& entry, const frame_pieces& pieces, send_
 /// The entry has been executed. A frame comes back from the driver, anything else is done at once.
 void tx_queue::finish(std::uint32_t index, const entry& entry, bool frame, std::uint32_t bytes)
 {
-    sent_at(index) = {
-        .blocks = static_cast<std::uint8_t>(entry.blocks()), .event = entry.event, .frame = frame, .bytes = bytes};
+    executed(index) = {
+        .blocks = static_cast<std::uint8_t>(entry.blocks()), .event = entry.event, .counts = frame, .bytes = bytes};
     next_ = index + entry.blocks();
     if (frame)
         return;
@@ -318,50 +301,13 @@ bool tx_queue::hand_over()
     return true;
 }
 
-/// Completes, in order, what came back. One completion stands for all of them, but the first failure gets its own.
-unsigned tx_queue::complete()
-{
-    const std::uint32_t before = completed_;
-    std::uint64_t frames = complete_plain(), bytes = 0, now_ns = detail::utc_stamp_ns();
-    if ((completed_ & (ring_.entries.depth - 1)) == 0)
-        frames += complete_plain(); // behind the end of the ring
-    std::uint32_t last = completed_ - 1;
-    refusal reason = refusal::none;
-    while (completed_ != handed_ && (header(completed_).returned() || port_lost_)) {
-        const sent_entry& entry = sent_at(completed_);
-        reason = entry.reason;
-        if (reason == refusal::none) {
-            frames += entry.frame;
-            bytes += entry.frame ? entry.bytes : 0;
-            if (entry.event)
-                events_.put({.position = completed_, .reason = refusal::none, .time_ns = now_ns});
-        } else if (reason != refusal::flushed) {
-            publish(completed_, reason, now_ns);
-        }
-        last = completed_;
-        completed_ += entry.blocks;
-    }
-    if (completed_ != before) {
-        sent.add(frames);
-        sent_bytes.add(bytes);
-        publish(last, reason, now_ns);
-    }
-    if (record_refused_ && completed_ == next_) {
-        publish(completed_ - 1, refusal::wrong_doorbell, now_ns);
-        record_refused_ = false;
-    }
-    return completed_ - before;
-}
-
-/// The same, as far as it goes and at most to the end of the ring, for frames of which nobody has to be told. Returns
-/// how many.
 std::uint32_t tx_queue::complete_plain()
 {
     const std::uint32_t depth = ring_.entries.depth, slot = completed_ & (depth - 1);
     send_header* const first = &headers_[slot];
     send_header* const end = first + std::min(handed_ - completed_, depth - slot);
     std::uint64_t bytes = 0;
-    const sent_entry* entry = &sent_[slot];
+    const executed_entry* entry = &executed_[slot];
     send_header* head = first;
     for (; head != end; ++head, ++entry) {
         if (!head->returned() || !entry->is_plain())
@@ -374,17 +320,10 @@ std::uint32_t tx_queue::complete_plain()
     return done;
 }
 
-void tx_queue::publish(std::uint32_t index, refusal reason, std::uint64_t now_ns)
+void tx_queue::count_done(std::uint64_t entries, std::uint64_t bytes)
 {
-    weftio_cqe& cqe = *ring_.completion;
-    bool good = reason == refusal::none;
-    weftio_store_release_sys_u64(&cqe.timestamp_be,
-                                 weftio_swap64(good ? weftio_real_time_from_ns(now_ns) : syndrome_of(reason)));
-    cqe.sop_drop_qpn_be = weftio_swap32(ring_.entries.queue);
-    // Release: the entry and its buffer may be used again once this is seen.
-    weftio_store_release_sys_u32(
-        &cqe.publication,
-        weftio_cqe_publication(index, good ? WEFTIO_CQE_OPCODE_REQUESTER : WEFTIO_CQE_OPCODE_REQUESTER_ERROR, 0));
+    sent.add(entries);
+    sent_bytes.add(bytes);
 }
 
 } // namespace weftio::nic

@@ -1,4 +1,4 @@
-// A send queue as the NIC sees it: a doorbell to notice, entries to execute, a completion to write.
+// The send queue of Ethernet: frames, and waits between them.
 #pragma once
 
 #include <array>
@@ -10,42 +10,29 @@
 #include "nic/backend.hpp"
 #include "nic/soft/entry.hpp"
 #include "nic/soft/pacing.hpp"
-#include "nic/soft/send_events.hpp"
 #include "nic/soft/send_headers.hpp"
+#include "nic/soft/work_queue.hpp"
 
 namespace weftio::nic {
 
 class capture_writer;
 class key_table;
 
-/// Owned and driven by one engine. Counters and events may be read from anywhere.
-class tx_queue {
+class tx_queue final : public work_queue {
  public:
     tx_queue(const tx_ring& ring, const wire& wire, const key_table& keys, std::unique_ptr<send_header[]> headers);
 
     /// Executes at most `most` of the entries that are due, hands frames to the driver, completes what came back.
     /// Returns how much it moved.
-    unsigned turn(std::uint32_t most);
-    /// Deadline of the wait that holds the queue; 0 when none does.
-    std::uint64_t deadline_ns() const noexcept { return pacing_.holding() ? pacing_.deadline_ns() : 0; }
-    /// The deadline that held the queue has come.
-    void let_go() noexcept { end_wait(); }
-    /// Whether the driver has not given back all that it took.
-    bool waits_for_driver() const noexcept { return completed_ != handed_; }
-    /// Whether nothing is to be done before the doorbell is rung again.
-    bool idle() const noexcept
-    {
-        return next_ == submitted_ && completed_ == submitted_ && staged_end_ == 0 && !pacing_.holding() &&
-               !record_refused_;
-    }
-    /// Whether nothing is to be done before the doorbell is rung again or the deadline comes.
-    bool only_waits() const noexcept
+    unsigned turn(std::uint32_t most) override;
+    std::uint64_t deadline_ns() const noexcept override { return pacing_.holding() ? pacing_.deadline_ns() : 0; }
+    void let_go() noexcept override { end_wait(); }
+    bool idle() const noexcept override { return work_queue::idle() && staged_end_ == 0 && !pacing_.holding(); }
+    bool only_waits() const noexcept override
     {
         return pacing_.holding() && (prepared_ || next_ == submitted_) && completed_ == handed_ && staged_first_ == 0 &&
                !record_refused_;
     }
-    /// What the doorbell said when it was last looked at.
-    std::uint64_t doorbell_seen() const noexcept { return doorbell_; }
     /// Whether a frame on its way out lies in these bytes.
     bool uses(const std::byte* begin, std::size_t bytes) noexcept;
     /// Everything not yet handed over is flushed. Used when the queue ends or is reset.
@@ -59,7 +46,6 @@ class tx_queue {
     /// Starts again in a ring that has been made anew. @pre stop(), and nothing is with the driver
     /// @param index  of the first entry; not 0 in tests, where indices are to wrap
     void restart(const tx_ring& ring, std::uint32_t index = 0) noexcept;
-    const tx_ring& ring() const noexcept { return ring_; }
     bool all_returned() const noexcept;
     /// Whether the driver has given back all that it took, of a burst that it did not take whole too.
     bool settled() const noexcept
@@ -68,19 +54,13 @@ class tx_queue {
     }
     /// From now on frames are handed to this port queue. @pre settled()
     void go_through(const wire& wire) noexcept { wire_ = wire; }
-    /// Completes what the driver gave back, and does nothing else. Returns how much.
-    unsigned collect() { return complete(); }
     std::unique_ptr<send_header[]> take_headers() noexcept { return std::move(headers_); }
-    bool failed() const noexcept { return failed_; }
     /// How many frames lie ready behind the wait that holds the queue.
     unsigned prepared() const noexcept { return pacing_.holding() ? staged_end_ : 0u; }
 
-    /// enqueued = sent + waited + failed + flushed, once the queue is idle; all of them entries. A wait that holds is
-    /// enqueued, and nothing else yet. The blocks of an entry that was flushed, which nobody has read, count one by
-    /// one.
-    detail::counter enqueued, sent, sent_bytes, waited, failed_entries, flushed, copied_bytes;
+    /// enqueued = sent + waited + failed + flushed, once the queue is idle; all of them entries.
+    detail::counter sent, sent_bytes, waited, copied_bytes;
     const pacing& schedule() const noexcept { return pacing_; }
-    send_events& events() noexcept { return events_; }
 
  private:
     static constexpr std::uint16_t burst = 64;
@@ -88,7 +68,13 @@ class tx_queue {
     /// must be able to send meanwhile.
     static constexpr unsigned most_waiting_copies = 16;
 
-    void look();
+    bool returned(std::uint32_t index) const noexcept override { return header(index).returned() || port_lost_; }
+    std::uint32_t complete_plain() override;
+    void count_done(std::uint64_t entries, std::uint64_t bytes) override;
+    void settle(std::uint32_t index) noexcept override;
+    bool all_handed() const noexcept override { return staged_end_ == 0; }
+    void give_up_wait() override;
+
     bool held();
     void end_wait() noexcept;
     void flush_wait();
@@ -107,35 +93,16 @@ class tx_queue {
     std::uint16_t give(rte_mbuf** frames, std::uint16_t count) const;
     bool hand_over();
     void finish(std::uint32_t index, const entry& entry, bool frame, std::uint32_t bytes);
-    unsigned complete();
-    std::uint32_t complete_plain();
-    void publish(std::uint32_t index, refusal reason, std::uint64_t now_ns);
-    void fail(std::uint32_t index, refusal reason);
     std::uint32_t first_not_handed();
-    void refuse_record();
-    void bury(std::uint32_t index, refusal reason);
-    std::uint32_t flush(std::uint32_t from);
     std::uint64_t let_go_of_all();
-    void count_flushed(std::uint64_t entries) noexcept;
-    sent_entry& sent_at(std::uint32_t index) { return sent_[index & (ring_.entries.depth - 1)]; }
-    send_header& header(std::uint32_t index) { return headers_[index & (ring_.entries.depth - 1)]; }
+    send_header& header(std::uint32_t index) const noexcept { return headers_[index & (ring_.entries.depth - 1)]; }
 
-    tx_ring ring_;
     wire wire_;
     const key_table& keys_;
     std::unique_ptr<send_header[]> headers_;
-    std::vector<sent_entry> sent_;
     pacing pacing_;
-    send_events events_;
 
-    std::uint64_t doorbell_ = 0;  ///< as last seen
-    std::uint32_t submitted_ = 0; ///< behind the last entry that the record has named
-    std::uint32_t next_ = 0;      ///< the next entry to execute
-    std::uint32_t handed_ = 0;    ///< behind the last entry whose frames the driver has taken
-    std::uint32_t completed_ = 0; ///< behind the last entry that is done
-    bool failed_ = false;
     bool port_lost_ = false;
-    bool record_refused_ = false; ///< and no completion has said so yet
     bool prepared_ = false;       ///< no more can be made ready before the wait is over
     unsigned waiting_copies_ = 0; ///< of the frames that have been made ready
     std::uint64_t removals_ = 0;  ///< of keys, when the frames behind a wait were made ready

@@ -10,60 +10,16 @@
 
 namespace weftio::nic {
 
-/// The entry at `index` cannot be executed: the queue is in error, and what is behind is flushed.
-void tx_queue::fail(std::uint32_t index, refusal reason)
+void tx_queue::settle(std::uint32_t index) noexcept
 {
-    failed_ = true;
-    failed_entries.add(1);
-    enqueued.add(1);
-    events_.put({.position = index,
-                 .reason = reason,
-                 .time_ns = detail::utc_now_ns(),
-                 .detail = reason == refusal::too_long ? pieces_.bytes : 0});
-    bury(index, reason);
-    count_flushed(flush(index + 1));
-}
-
-/// No entry stands for a record that claims too much: the ring may be full. What has not been executed is flushed, and
-/// once the rest is done a completion says error.
-void tx_queue::refuse_record()
-{
-    if (failed_)
-        return;
-    failed_ = record_refused_ = true;
-    failed_entries.add(1);
-    enqueued.add(1);
-    events_.put({.position = submitted_, .reason = refusal::wrong_doorbell, .time_ns = detail::utc_now_ns()});
-    flush_wait();
-    pacing_.leave();
-    count_flushed(flush(next_));
-}
-
-/// The block at `index` is done without having been executed.
-void tx_queue::bury(std::uint32_t index, refusal reason)
-{
-    sent_entry& entry = sent_at(index);
-    entry.blocks = 1;
-    entry.reason = reason;
     if (!port_lost_) // else whoever holds it may still give it back
         header(index).settle();
 }
 
-/// So are all from `from` on. Those in front complete as they come back. Returns how many, which the caller counts.
-std::uint32_t tx_queue::flush(std::uint32_t from)
+void tx_queue::give_up_wait()
 {
-    for (std::uint32_t index = from; index != submitted_; ++index)
-        bury(index, refusal::flushed);
-    next_ = submitted_;
-    if (staged_end_ == 0)
-        handed_ = next_;
-    return submitted_ - from;
-}
-
-void tx_queue::count_flushed(std::uint64_t entries) noexcept
-{
-    flushed.add(entries);
-    enqueued.add(entries);
+    flush_wait();
+    pacing_.leave();
 }
 
 /// The wait that holds the queue, if any, will not come to its end.
@@ -89,9 +45,9 @@ std::uint64_t tx_queue::let_go_of_all()
     pacing_.forget();
     std::uint16_t frame = 0;
     std::uint64_t entries = 0;
-    for (std::uint32_t index = handed_; index != next_; index += sent_at(index).blocks)
-        if (sent_at(index).frame && sent_at(index).reason == refusal::none && frame++ >= staged_first_) {
-            sent_at(index).reason = refusal::flushed;
+    for (std::uint32_t index = handed_; index != next_; index += executed(index).blocks)
+        if (executed(index).counts && executed(index).reason == refusal::none && frame++ >= staged_first_) {
+            executed(index).reason = refusal::flushed;
             ++entries;
         }
     rte_pktmbuf_free_bulk(&staged_[staged_first_], static_cast<unsigned>(staged_end_ - staged_first_));
@@ -110,9 +66,9 @@ bool tx_queue::has_more()
 std::uint32_t tx_queue::first_not_handed()
 {
     std::uint32_t index = handed_;
-    for (std::uint16_t frames = 0; index != next_ && (frames < staged_first_ || !sent_at(index).frame);
-         index += sent_at(index).blocks)
-        frames = static_cast<std::uint16_t>(frames + sent_at(index).frame);
+    for (std::uint16_t frames = 0; index != next_ && (frames < staged_first_ || !executed(index).counts);
+         index += executed(index).blocks)
+        frames = static_cast<std::uint16_t>(frames + executed(index).counts);
     return index;
 }
 
@@ -135,9 +91,9 @@ void tx_queue::lose_port()
 {
     end(refusal::port_gone);
     stop(); // a queue in error, too
-    for (std::uint32_t index = completed_; index != handed_; index += sent_at(index).blocks)
-        if (sent_at(index).frame && sent_at(index).reason == refusal::none && !header(index).returned()) {
-            sent_at(index).reason = refusal::flushed; // the driver took it and is gone
+    for (std::uint32_t index = completed_; index != handed_; index += executed(index).blocks)
+        if (executed(index).counts && executed(index).reason == refusal::none && !header(index).returned()) {
+            executed(index).reason = refusal::flushed; // the driver took it and is gone
             flushed.add(1);
         }
     port_lost_ = true;
@@ -153,12 +109,7 @@ bool tx_queue::all_returned() const noexcept
 
 void tx_queue::restart(const tx_ring& ring, std::uint32_t index) noexcept
 {
-    std::uint32_t queue = ring_.entries.queue;
-    ring_ = ring;
-    ring_.entries.queue = queue;
-    doorbell_ = 0;
-    submitted_ = next_ = handed_ = completed_ = index;
-    failed_ = record_refused_ = false;
+    begin_again(ring, index);
     stamp_ns_ = 0;
 }
 
@@ -170,8 +121,8 @@ bool tx_queue::uses(const std::byte* begin, std::size_t bytes) noexcept
     };
     if (port_lost_) // what the driver took is completed, and may be held all the same
         return std::any_of(&headers_[0], &headers_[ring_.entries.depth], lies_there);
-    for (std::uint32_t index = completed_; index != next_; index += sent_at(index).blocks)
-        if (sent_at(index).frame && lies_there(header(index)))
+    for (std::uint32_t index = completed_; index != next_; index += executed(index).blocks)
+        if (executed(index).counts && lies_there(header(index)))
             return true;
     return false;
 }
