@@ -7,8 +7,8 @@
 
 #include <benchmark/benchmark.h>
 
+#include "memory/key_table.hpp"
 #include "nic/soft/entry.hpp"
-#include "nic/soft/key_table.hpp"
 #include "nic/soft/rx_queue.hpp"
 #include "rates.hpp"
 #include "weftio/device.hpp"
@@ -179,10 +179,7 @@ struct send_ring {
         buffers = {.base = reinterpret_cast<std::uint8_t*>(payload.data()),
                    .stride_bytes = frame_bytes,
                    .count = depth,
-                   .lkey_be = weftio_swap32(keys.add({.cpu = payload.data(),
-                                                      .device_base = reinterpret_cast<std::uint64_t>(payload.data()),
-                                                      .bytes = payload.size(),
-                                                      .rights = {}})),
+                   .lkey_be = weftio_swap32(add_payload()),
                    .buffer_bytes = frame_bytes,
                    .reserved = {}};
     }
@@ -205,7 +202,18 @@ struct send_ring {
     alignas(64) weftio_dev_control control{};
     alignas(64) weftio_dev_eth_txq txq{};
     weftio_dev_buf_arr buffers{};
-    nic::key_table keys;
+    nic::key_table table;
+    nic::nic_keys keys{"a bench's", table};
+
+ private:
+    std::uint32_t add_payload()
+    {
+        const std::uint32_t key = table.add({.cpu = payload.data(),
+                                             .device_base = reinterpret_cast<std::uint64_t>(payload.data()),
+                                             .bytes = payload.size()});
+        keys.grant(key, true);
+        return key;
+    }
 };
 
 void send_enqueue_strong(benchmark::State& state)

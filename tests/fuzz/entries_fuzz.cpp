@@ -126,6 +126,7 @@ class send_side {
     void raw_blocks(numbers& in);
     void fill(numbers& in);
     void append_good(guarded_queue& queue);
+    std::uint32_t add_key(std::size_t which);
     void change_key(std::uint8_t which);
     void reset(std::uint32_t index);
     unsigned turn(std::uint32_t most);
@@ -136,14 +137,15 @@ class send_side {
 
     port port_ = port::open("null", {.mode = engine_mode::inline_worker});
     nic::sender& sender_ = nic::soft(port_).sender();
-    nic::key_table& keys_ = nic::soft(port_).keys();
+    nic::nic_keys& keys_ = nic::soft(port_).keys();
+    nic::key_table& table_ = detail::undying<nic::key_table>();
     slow_wire wire_{nic::soft(port_).device().id()};
     guarded long_{2 * guarded::page}, short_{guarded::page}, lasting_{guarded::page};
     std::array<nic::key_entry, 3> regions_{
-        nic::key_entry{.cpu = long_.nic(), .device_base = 0x7000'0000'1000, .bytes = long_.bytes(), .rights = {}},
-        nic::key_entry{.cpu = short_.nic() + short_.bytes() - 100, .device_base = 0, .bytes = 100, .rights = {}},
-        nic::key_entry{.cpu = lasting_.nic(), .device_base = 1 << 20, .bytes = lasting_.bytes(), .rights = {}}};
-    std::array<std::uint32_t, 3> key_{keys_.add(regions_[0]), keys_.add(regions_[1]), keys_.add(regions_[2])};
+        nic::key_entry{.cpu = long_.nic(), .device_base = 0x7000'0000'1000, .bytes = long_.bytes()},
+        nic::key_entry{.cpu = short_.nic() + short_.bytes() - 100, .device_base = 0, .bytes = 100},
+        nic::key_entry{.cpu = lasting_.nic(), .device_base = 1 << 20, .bytes = lasting_.bytes()}};
+    std::array<std::uint32_t, 3> key_{add_key(0), add_key(1), add_key(2)};
     guarded_queue queue_{sender_}, neighbor_{sender_};
     std::uint64_t failures_told_ = 0;
 };
@@ -249,13 +251,22 @@ void send_side::append_good(guarded_queue& queue)
     queue.push();
 }
 
+std::uint32_t send_side::add_key(std::size_t which)
+{
+    const std::uint32_t key = table_.add(regions_[which]);
+    keys_.grant(key, true);
+    return key;
+}
+
 void send_side::change_key(std::uint8_t which)
 {
-    keys_.remove(key_[which]);
+    table_.withdraw(key_[which]);
+    keys_.forget(key_[which]);
+    table_.release(key_[which]);
     const nic::key_entry& region = regions_[which];
     expect(sender_.uses(region.cpu, region.bytes) || !wire_.keeps(region.cpu, region.bytes),
            "a region that the driver reads is said to be in use");
-    key_[which] = keys_.add(regions_[which]);
+    key_[which] = add_key(which);
 }
 
 void send_side::operate(numbers& in)

@@ -100,7 +100,7 @@ class port {
     /// Blocks until packets can arrive: some 10 to 100 ms; on an interface of which this process has had a port
     /// before until Linux has let go of that, at most 3 s.
     /// @throws weftio::error errc::invalid_argument, errc::not_found, errc::permission_denied, errc::in_use,
-    ///         errc::not_supported, errc::out_of_memory; the text says which value and what to do
+    ///         errc::not_supported, errc::out_of_memory, also for a 65th port; the text says which value and what to do
     static port open(std::string_view spec, port_options options = {});
 
     const std::string& spec() const noexcept;

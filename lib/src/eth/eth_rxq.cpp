@@ -4,7 +4,7 @@
 
 #include <bit>
 
-#include "nic/backend.hpp"
+#include "memory/named_region.hpp"
 #include "weftio/device/wqe.h"
 #include "weftio/error.hpp"
 
@@ -32,6 +32,12 @@ void check(const eth_rxq_options& options)
 constexpr std::uint32_t odd_lines(std::uint32_t bytes)
 {
     return ((bytes + 63) / 64 | 1) * 64;
+}
+
+/// What a kernel sees in a slot that has been copied the NIC does not have, and must not send.
+detail::region_use use_of_slots(const eth_rxq_options& options)
+{
+    return options.buffers == memory_kind::cpu_device ? detail::region_use::entries : detail::region_use::own;
 }
 
 /// What lies in front of the slots: completions, receive entries, the doorbell record on a line of its own.
@@ -73,7 +79,7 @@ class eth_rxq_life final : public detail::lifeline {
     /// throws.
     void belong_to(std::shared_ptr<nic::receive_queue> queue, std::uint32_t ring_number);
     /// The queue has another ring, or has gone: no entry may name the slots any more.
-    void end() noexcept { region_->revoke(); }
+    void end() noexcept { region_.revoke(); }
     weftio_dev_eth_rxq* handle() const noexcept { return static_cast<weftio_dev_eth_rxq*>(handle_.device_address()); }
 
  private:
@@ -91,7 +97,7 @@ class eth_rxq_life final : public detail::lifeline {
     memory landed_;       ///< where kernels read them, when that is elsewhere
     memory control_, handle_;
     nic::staging_target staged_;
-    std::unique_ptr<nic::region> region_; ///< of slots_: packets may be on their way out again, from where they lie
+    detail::named_region region_; ///< of slots_: packets may be on their way out again, from where they lie
     std::shared_ptr<nic::receive_queue> queue_;
     std::uint32_t ring_number_ = 0; ///< that of ring_, at the queue
 };
@@ -102,15 +108,15 @@ eth_rxq_life::eth_rxq_life(std::shared_ptr<nic::backend> nic, const device& devi
       ring_(device.allocate(layout_.bytes, memory_kind::cpu_device)),
       slots_(device.allocate(std::size_t{options.packets} * stride_bytes_, memory_kind::cpu_device)),
       control_(device.allocate(sizeof(weftio_dev_control), memory_kind::cpu_device)),
-      handle_(device.allocate(sizeof(weftio_dev_eth_rxq), memory_kind::device))
+      handle_(device.allocate(sizeof(weftio_dev_eth_rxq), memory_kind::device)),
+      region_(slots_.block(), use_of_slots(options))
 {
     if (options.buffers != memory_kind::cpu_device) {
         landed_ = device.allocate(slots_.bytes(), options.buffers);
         staged_ = {.copies = device.make_copy_queue(),
                    .slots = at<std::byte>(landed_.device_address(), nic::rx_ring::headroom_bytes)};
     }
-    // What a kernel sees in a slot of landed_ the NIC does not have, and must not send.
-    region_ = nic_->register_memory(slots_.block(), landed_ ? nic::region_use::own : nic::region_use::entries);
+    region_.register_with(*nic_);
 }
 
 nic::rx_ring eth_rxq_life::begin() const
@@ -152,7 +158,7 @@ void eth_rxq_life::fresh_ring() const
     for (std::uint32_t slot = 0; slot < options_.packets; ++slot) {
         completions[slot].publication = std::uint32_t{WEFTIO_CQE_NEVER_WRITTEN} << 24;
         entries[slot] = {.byte_count_be = weftio_swap32(slot_bytes_),
-                         .lkey_be = weftio_swap32(region_->lkey()),
+                         .lkey_be = weftio_swap32(region_.lkey()),
                          .address_be = weftio_swap64(base + std::uint64_t{slot} * stride_bytes_)};
     }
     weftio_dev_post_receive(at<std::uint32_t>(ring_.cpu_address(), layout_.dbrec), options_.packets);
@@ -170,7 +176,7 @@ void eth_rxq_life::fill_handle()
     made.slots = at<std::uint8_t>(seen(), nic::rx_ring::headroom_bytes);
     made.slot_bytes = slot_bytes_;
     made.stride_bytes = stride_bytes_;
-    made.lkey_be = weftio_swap32(region_->lkey());
+    made.lkey_be = weftio_swap32(region_.lkey());
     made.queue = queue_->number();
     const nic::inline_turn turn = queue_->turn();
     made.turn = reinterpret_cast<std::uint64_t>(turn.turn);

@@ -2,14 +2,19 @@
 
 #include <fmt/format.h>
 
-#include "nic/backend.hpp"
+#include <utility>
+
+#include "memory/named_region.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio {
 
 struct memory_region::state {
-    std::shared_ptr<const detail::memory_block> block;
-    std::unique_ptr<nic::region> region;
+    explicit state(std::shared_ptr<const detail::memory_block> block)
+        : region(std::move(block), detail::region_use::entries)
+    {}
+
+    detail::named_region region;
 };
 
 memory_region::memory_region(const port& port, const memory& memory)
@@ -17,7 +22,8 @@ memory_region::memory_region(const port& port, const memory& memory)
     if (!memory)
         throw error(errc::invalid_argument,
                     "weftio: memory_region: the memory is empty; register memory that has been allocated");
-    state_.reset(new state{memory.block(), port.backend().register_memory(memory.block(), nic::region_use::entries)});
+    state_ = std::make_unique<state>(memory.block());
+    state_->region.register_with(port.backend());
 }
 
 memory_region::memory_region(memory_region&&) noexcept = default;
@@ -26,17 +32,17 @@ memory_region::~memory_region() = default;
 
 std::uint32_t memory_region::lkey() const noexcept
 {
-    return state_->region->lkey();
+    return state_->region.lkey();
 }
 
 void* memory_region::device_address() const noexcept
 {
-    return state_->block->at.device;
+    return state_->region.block().at.device;
 }
 
 std::size_t memory_region::bytes() const noexcept
 {
-    return state_->block->bytes;
+    return state_->region.block().bytes;
 }
 
 namespace {

@@ -26,14 +26,15 @@ namespace weftio::nic {
 class region {
  public:
     virtual ~region() = default;
-    /// Names it in entries, in host byte order; 0: entries cannot name it.
-    virtual std::uint32_t lkey() const noexcept = 0;
-    /// The NIC refuses the key from now on.
+    /// The NIC refuses the key from now on, and uses nothing any more that it has found by it.
     virtual void revoke() noexcept = 0;
 };
 
-/// Whether entries may name a region, or only the NIC itself uses it.
-enum class region_use { entries, own };
+/// Memory that a NIC is told of.
+struct region_request {
+    std::shared_ptr<const detail::memory_block> block;
+    std::uint32_t key = 0; ///< names it in entries, in host byte order; 0: only the NIC itself uses it
+};
 
 /// Where packets go from their slots. Slot k there is slot k here.
 struct staging_target {
@@ -194,8 +195,7 @@ class backend {
     virtual unsigned turn(unsigned engine) = 0;
 
     /// @throws weftio::error errc::not_reachable the NIC cannot see memory of that kind; errc::out_of_memory
-    virtual std::unique_ptr<region> register_memory(std::shared_ptr<const detail::memory_block> block,
-                                                    region_use use) = 0;
+    virtual std::unique_ptr<region> register_memory(const region_request& wanted) = 0;
     /// Makes a queue at that engine, or with -1 at the one that has the fewest. @pre -1 <= engine < engine_count()
     /// @throws weftio::error errc::not_supported nothing can be sent; errc::out_of_memory
     virtual std::shared_ptr<receive_queue> make_receive_queue(const rx_ring& ring, int engine) = 0;

@@ -23,15 +23,13 @@ namespace {
 class cable;
 
 struct cable_region final : nic::region {
-    cable_region(std::shared_ptr<cable> of, std::shared_ptr<const detail::memory_block> held, nic::region_use use);
+    cable_region(std::shared_ptr<cable> of, const nic::region_request& wanted);
     ~cable_region() override { revoke(); }
 
-    std::uint32_t lkey() const noexcept override { return key; }
     void revoke() noexcept override;
 
     std::shared_ptr<cable> port;
-    std::shared_ptr<const detail::memory_block> block;
-    std::uint32_t key = 0;
+    nic::region_request own;
 };
 
 struct cable_rule final : nic::rule {
@@ -143,10 +141,9 @@ class cable final : public nic::backend, public std::enable_shared_from_this<cab
     }
     unsigned turn(unsigned) override { return turn(); }
 
-    std::unique_ptr<nic::region> register_memory(std::shared_ptr<const detail::memory_block> block,
-                                                 nic::region_use use) override
+    std::unique_ptr<nic::region> register_memory(const nic::region_request& wanted) override
     {
-        return std::make_unique<cable_region>(shared_from_this(), std::move(block), use);
+        return std::make_unique<cable_region>(shared_from_this(), wanted);
     }
     std::shared_ptr<nic::receive_queue> make_receive_queue(const nic::rx_ring& ring, int) override
     {
@@ -214,21 +211,18 @@ std::string words_of(const Queue& queue, const char* kind, std::uint32_t which)
                        which == queue.rings ? "" : ": reset or closed since");
 }
 
-cable_region::cable_region(std::shared_ptr<cable> of, std::shared_ptr<const detail::memory_block> held,
-                           nic::region_use use)
-    : port(std::move(of)), block(std::move(held))
+cable_region::cable_region(std::shared_ptr<cable> of, const nic::region_request& wanted)
+    : port(std::move(of)), own(wanted)
 {
-    if (use == nic::region_use::own)
-        return;
     const std::scoped_lock lock(port->mutex);
-    key = ++port->last_number << 8 | 0x5a;
-    port->keys[key] = block.get();
+    if (own.key != 0)
+        port->keys[own.key] = own.block.get();
 }
 
 void cable_region::revoke() noexcept
 {
     const std::scoped_lock lock(port->mutex);
-    port->keys.erase(key);
+    port->keys.erase(own.key);
 }
 
 cable_rule::cable_rule(std::shared_ptr<cable> of, nic::rule_request wanted)

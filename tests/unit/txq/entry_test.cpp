@@ -5,7 +5,7 @@
 #include <numeric>
 #include <random>
 
-#include "nic/soft/key_table.hpp"
+#include "memory/key_table.hpp"
 #include "sending_port.hpp"
 
 namespace weftio::test {
@@ -21,11 +21,9 @@ class Entry : public testing::Test {
     Entry() : memory(4096), words(depth * 16)
     {
         std::iota(memory.begin(), memory.end(), std::uint8_t{0});
-        key = keys.add({.cpu = reinterpret_cast<std::byte*>(memory.data()),
-                        .device_base = device_base,
-                        .bytes = memory.size(),
-                        .rights = {},
-                        .owner = 0});
+        key = table.add(
+            {.cpu = reinterpret_cast<std::byte*>(memory.data()), .device_base = device_base, .bytes = memory.size()});
+        keys.grant(key, true);
     }
 
     void write(std::uint32_t index, entry_words entry)
@@ -67,7 +65,8 @@ class Entry : public testing::Test {
 
     bytes memory;
     std::vector<std::uint32_t> words;
-    nic::key_table keys;
+    nic::key_table table;
+    nic::nic_keys keys{"a test's", table};
     std::uint32_t key = 0;
     nic::entry entry;
     nic::frame_pieces pieces;
@@ -185,11 +184,9 @@ TEST_F(Entry, TakesTwoToThe31BytesForACountOfZero)
 {
     EXPECT_EQ(take(send_entry({ethernet_segments(), memory_part(0, 0)})), refusal::outside_region);
     // A region larger than its memory, which is never touched.
-    std::uint32_t huge = keys.add({.cpu = reinterpret_cast<std::byte*>(memory.data()),
-                                   .device_base = 0x1000,
-                                   .bytes = std::uint64_t{1} << 32,
-                                   .rights = {},
-                                   .owner = 0});
+    std::uint32_t huge = table.add(
+        {.cpu = reinterpret_cast<std::byte*>(memory.data()), .device_base = 0x1000, .bytes = std::uint64_t{1} << 32});
+    keys.grant(huge, true);
     EXPECT_EQ(take(send_entry({ethernet_segments(), {pointer(0, huge, 0x1000)}})), refusal::too_long);
     EXPECT_EQ(take(send_entry({ethernet_segments(), {pointer(0x7fffffff, huge, 0x1000)}})), refusal::too_long);
 }

@@ -75,7 +75,7 @@ const refusal_case refusals[] = {
          return at.from_region(0, 60, key);
      },
      0x04, "no memory region has that key"},
-    {"KeyOfAnEarlierGeneration", [](const two_queues& at) { return at.from_region(0, 60, at.long_region.lkey() + 1); },
+    {"KeyOfAnEarlierGeneration", [](const two_queues& at) { return at.from_region(0, 60, at.long_region.lkey() ^ 1); },
      0x04, "no memory region has that key"},
     {"InFrontOfTheRegion", [](const two_queues& at) { return at.from_region(~std::uint64_t{0}, 60); }, 0x04,
      "outside the key's memory region"},

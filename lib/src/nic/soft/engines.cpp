@@ -6,14 +6,14 @@
 
 namespace weftio::nic {
 
-engines::room::room(const engine_supplies::port_queue& queue, const engine_supplies& supplies, const key_table& keys,
+engines::room::room(const engine_supplies::port_queue& queue, const engine_supplies& supplies, const nic_keys& keys,
                     send_pool& pool, const std::string& name)
     : sender(queue.wire, keys, pool),
       receiver({queue.wire.port, queue.wire.queue}, queue.pool, supplies.hold, supplies.capture),
       link(queue.wire.port, supplies.interface, name, receiver, sender)
 {}
 
-engines::engines(const engine_supplies& supplies, const key_table& keys, send_pool& pool, const port_options& options)
+engines::engines(const engine_supplies& supplies, const nic_keys& keys, send_pool& pool, const port_options& options)
 {
     auto name_of = [&](std::size_t number) {
         return number == 0 ? supplies.name : fmt::format("{}.{}", supplies.name, number);

@@ -38,13 +38,14 @@ struct engine_supplies {
 };
 
 /// Engines that share nothing in a turn: each has a port queue in both directions, a receiver and a sender. What
-/// several of them read in their turns (keys, rules, where queues are) changes only while all are between two turns.
+/// several of them read in their turns (rules, where queues are) changes only while all are between two turns; keys
+/// come at any time, and go only then.
 ///
 /// Queues have numbers of the port, whichever engine they are at.
 class engines final : detail::moving {
  public:
     /// @throws weftio::error as nic::engine
-    engines(const engine_supplies& supplies, const key_table& keys, send_pool& pool, const port_options& options);
+    engines(const engine_supplies& supplies, const nic_keys& keys, send_pool& pool, const port_options& options);
     ~engines() { leave(); }
 
     unsigned count() const noexcept { return static_cast<unsigned>(engines_.size()); }
@@ -120,7 +121,7 @@ class engines final : detail::moving {
  private:
     /// What an engine owns.
     struct room {
-        room(const engine_supplies::port_queue& queue, const engine_supplies& supplies, const key_table& keys,
+        room(const engine_supplies::port_queue& queue, const engine_supplies& supplies, const nic_keys& keys,
              send_pool& pool, const std::string& name);
 
         nic::sender sender;

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstring>
 
-#include "nic/soft/key_table.hpp"
+#include "memory/key_table.hpp"
 
 namespace weftio::nic {
 
@@ -34,7 +34,7 @@ std::uint32_t segments_for(std::uint32_t bytes) noexcept
 }
 
 /// Takes the pointer or inline segment at `at`, and moves `at` behind it.
-refusal take_segment(const entry& entry, const key_table& keys, std::size_t& at, frame_pieces& out) noexcept
+refusal take_segment(const entry& entry, const nic_keys& keys, std::size_t& at, frame_pieces& out) noexcept
 {
     auto data = segment_at<weftio_wqe_data_segment>(entry, at);
     std::uint32_t count = weftio_swap32(data.byte_count_be);
@@ -53,7 +53,7 @@ refusal take_segment(const entry& entry, const key_table& keys, std::size_t& at,
         if (!region)
             return refusal::unknown_key;
         bytes = region->at(weftio_swap64(data.address_be), length);
-        out.must_be_copied = out.must_be_copied || !region->lendable;
+        out.must_be_copied = out.must_be_copied || !keys.lends(key);
         if (!bytes)
             return refusal::outside_region;
         if (count == 0)
@@ -179,7 +179,7 @@ refusal fetch(const entry_ring& ring, std::uint32_t index, std::uint32_t availab
     return refusal::none;
 }
 
-refusal gather(const entry& entry, const key_table& keys, std::uint32_t mtu, frame_pieces& out) noexcept
+refusal gather(const entry& entry, const nic_keys& keys, std::uint32_t mtu, frame_pieces& out) noexcept
 {
     const std::uint32_t longest = mtu + ethernet_header_bytes;
     out.count = out.bytes = 0;

@@ -12,7 +12,7 @@
 
 namespace weftio::nic {
 
-class key_table;
+class nic_keys;
 
 /// Why an entry was refused, finer than a syndrome.
 enum class refusal : std::uint8_t {
@@ -105,7 +105,7 @@ struct frame_pieces {
 
 /// Finds and checks every byte of a SEND. @param mtu  of the port: a frame has an Ethernet header and at most two VLAN
 /// tags more
-refusal gather(const entry& entry, const key_table& keys, std::uint32_t mtu, frame_pieces& out) noexcept;
+refusal gather(const entry& entry, const nic_keys& keys, std::uint32_t mtu, frame_pieces& out) noexcept;
 
 /// Deadline of a WAIT on time as UTC nanoseconds.
 refusal read_wait(const entry& entry, std::uint64_t& deadline_ns) noexcept;

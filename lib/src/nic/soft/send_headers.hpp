@@ -88,7 +88,7 @@ class lent_headers {
 struct frame_memory {
     std::shared_ptr<const detail::memory_block> block;
     std::unique_ptr<dma_mapping> mapping; ///< nullptr: the device has not been told of it; ends before the block
-    bool lendable = true;                 ///< see key_entry
+    bool lendable = true;                 ///< see key_table::grant
 };
 
 /// A list of one element, because keeping it must need no memory.

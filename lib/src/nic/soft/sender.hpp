@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "nic/soft/key_table.hpp"
+#include "memory/key_table.hpp"
 #include "nic/soft/send_headers.hpp"
 #include "nic/soft/tx_queue.hpp"
 #include "nic/soft/unit.hpp"
@@ -16,7 +16,7 @@ namespace weftio::nic {
 /// Everything belongs to the engine: called by its thread, or between two of its turns.
 class sender final : public unit {
  public:
-    sender(const wire& wire, const key_table& keys, send_pool& pool) : wire_(wire), keys_(keys), pool_(pool) {}
+    sender(const wire& wire, const nic_keys& keys, send_pool& pool) : wire_(wire), keys_(keys), pool_(pool) {}
 
     /// One turn of every queue that has something to do, so many entries each that none keeps another from its
     /// deadline; and a look at the doorbells of some that have not. While the link is down nothing is handed over, and
@@ -82,7 +82,7 @@ class sender final : public unit {
     void wake_after_removals() noexcept;
 
     wire wire_;
-    const key_table& keys_;
+    const nic_keys& keys_;
     send_pool& pool_;
     work_list queues_;
     std::uint64_t removals_ = 0; ///< of keys, when queues behind a wait last had a turn for them

@@ -67,9 +67,9 @@ void soft_port::require_sending() const
                                 spec_));
 }
 
-std::unique_ptr<region> soft_port::register_memory(std::shared_ptr<const detail::memory_block> block, region_use use)
+std::unique_ptr<region> soft_port::register_memory(const region_request& wanted)
 {
-    return std::make_unique<soft_region>(shared_from_this(), std::move(block), use);
+    return std::make_unique<soft_region>(shared_from_this(), wanted);
 }
 
 std::shared_ptr<receive_queue> soft_port::make_receive_queue(const rx_ring& ring, int engine)
@@ -110,7 +110,7 @@ memory_place soft_port::take_up(std::shared_ptr<const detail::memory_block> bloc
 void soft_port::forget_key(std::uint32_t key) noexcept
 {
     if (may_end())
-        engines_.between_all_turns([&] { keys_.remove(key); });
+        engines_.between_all_turns([&] { keys_.forget(key); });
 }
 
 /// Between two turns of all engines.

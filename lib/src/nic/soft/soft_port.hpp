@@ -12,9 +12,9 @@
 #include "dpdk/dpdk_port.hpp"
 #include "dpdk/interface_lock.hpp"
 #include "dpdk/port_spec.hpp"
+#include "memory/key_table.hpp"
 #include "nic/backend.hpp"
 #include "nic/soft/engines.hpp"
-#include "nic/soft/key_table.hpp"
 #include "nic/soft/rx_pool.hpp"
 #include "nic/soft/telemetry.hpp"
 #include "weftio/port.hpp"
@@ -39,7 +39,7 @@ class soft_port final : public backend, public std::enable_shared_from_this<soft
     bool is_inline() const noexcept override { return !engines_.have_threads(); }
     unsigned turn() override { return engines_.turn(); }
     unsigned turn(unsigned engine) override { return engines_.engine(engine).turn(); }
-    std::unique_ptr<region> register_memory(std::shared_ptr<const detail::memory_block> block, region_use use) override;
+    std::unique_ptr<region> register_memory(const region_request& wanted) override;
     std::shared_ptr<receive_queue> make_receive_queue(const rx_ring& ring, int engine) override;
     std::shared_ptr<send_queue> make_send_queue(const tx_ring& ring, int engine) override;
     std::unique_ptr<rule> install(const rule_request& wanted) override;
@@ -53,7 +53,7 @@ class soft_port final : public backend, public std::enable_shared_from_this<soft
         return engines_.receiver(engine);
     }                                                                                     ///< between two turns only
     nic::sender& sender(unsigned engine = 0) noexcept { return engines_.sender(engine); } ///< between two turns only
-    key_table& keys() noexcept { return keys_; } ///< between two turns of all engines only
+    nic_keys& keys() noexcept { return keys_; }
     /// Memory that frames are to be sent from: tells the device of it, if it must be told. What it cannot be told of is
     /// copied when it is sent; a line in the log says why.
     memory_place take_up(std::shared_ptr<const detail::memory_block> block) const;
@@ -72,12 +72,12 @@ class soft_port final : public backend, public std::enable_shared_from_this<soft
 
     std::string spec_;
     const bool sends_;
+    nic_keys keys_{spec_};
     interface_lock lock_;
     const std::shared_ptr<const void> environment_; ///< needed until all that is DPDK's has gone
     send_pool send_pool_{spec_};
     slot_pools slots_; ///< that device_ borrows
     dpdk_port device_;
-    key_table keys_;
     nic::engines engines_;
     std::atomic<std::uint64_t> sequence_{0};
     telemetry_entry telemetry_{*this}; ///< last to come, first to go

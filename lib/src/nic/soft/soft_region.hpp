@@ -11,20 +11,18 @@ namespace weftio::nic {
 
 class soft_region final : public region {
  public:
-    /// @throws weftio::error errc::not_reachable the CPU cannot see it; errc::out_of_memory all keys are taken
-    soft_region(std::shared_ptr<soft_port> port, std::shared_ptr<const detail::memory_block> block, region_use use);
+    /// @throws weftio::error errc::not_reachable the CPU cannot see it; errc::out_of_memory
+    soft_region(std::shared_ptr<soft_port> port, const region_request& wanted);
     soft_region(const soft_region&) = delete;
     soft_region& operator=(const soft_region&) = delete;
     ~soft_region() override;
 
-    std::uint32_t lkey() const noexcept override { return key_; }
     void revoke() noexcept override;
 
  private:
     std::shared_ptr<soft_port> port_;
     memory_place place_;
-    std::uint32_t key_ = 0;
-    bool revoked_ = false;
+    std::uint32_t key_; ///< 0: none, or none any more
 };
 
 } // namespace weftio::nic

@@ -16,11 +16,11 @@
 namespace weftio::nic {
 
 class capture_writer;
-class key_table;
+class nic_keys;
 
 class tx_queue final : public work_queue {
  public:
-    tx_queue(const tx_ring& ring, const wire& wire, const key_table& keys, std::unique_ptr<send_header[]> headers);
+    tx_queue(const tx_ring& ring, const wire& wire, const nic_keys& keys, std::unique_ptr<send_header[]> headers);
 
     /// Executes at most `most` of the entries that are due, hands frames to the driver, completes what came back.
     /// Returns how much it moved.
@@ -98,7 +98,7 @@ class tx_queue final : public work_queue {
     send_header& header(std::uint32_t index) const noexcept { return headers_[index & (ring_.entries.depth - 1)]; }
 
     wire wire_;
-    const key_table& keys_;
+    const nic_keys& keys_;
     std::unique_ptr<send_header[]> headers_;
     pacing pacing_;
 

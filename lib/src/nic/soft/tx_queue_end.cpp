@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "core/clock.hpp"
-#include "nic/soft/key_table.hpp"
+#include "memory/key_table.hpp"
 #include "nic/soft/tx_queue.hpp"
 
 namespace weftio::nic {

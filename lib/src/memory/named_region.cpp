@@ -1,0 +1,49 @@
+#include "memory/named_region.hpp"
+
+#include <utility>
+
+#include "memory/key_table.hpp"
+
+namespace weftio::detail {
+
+namespace {
+
+nic::key_table& keys()
+{
+    return undying<nic::key_table>();
+}
+
+} // namespace
+
+named_region::named_region(std::shared_ptr<const memory_block> block, region_use use) : block_(std::move(block))
+{
+    if (use == region_use::entries)
+        key_ = keys().add({.cpu = static_cast<std::byte*>(block_->at.cpu),
+                           .device_base = reinterpret_cast<std::uint64_t>(block_->at.device),
+                           .bytes = block_->bytes});
+}
+
+named_region::~named_region()
+{
+    revoke();
+    nics_.clear();
+    if (withdrawn_ && maker_.may_end())
+        keys().release(key_);
+}
+
+void named_region::register_with(nic::backend& nic)
+{
+    nics_.reserve(nics_.size() + 1); // what can fail comes first
+    nics_.push_back(nic.register_memory({.block = block_, .key = key_}));
+}
+
+void named_region::revoke() noexcept
+{
+    if (key_ == 0 || withdrawn_ || !maker_.may_end())
+        return;
+    withdrawn_ = keys().withdraw(key_);
+    for (const auto& each : nics_)
+        each->revoke();
+}
+
+} // namespace weftio::detail

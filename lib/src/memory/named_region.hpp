@@ -1,0 +1,41 @@
+// Memory under a key, and the NICs that have been told of it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/process.hpp"
+#include "nic/backend.hpp"
+
+namespace weftio::detail {
+
+/// Whether entries may name memory, or only NICs themselves use it.
+enum class region_use { entries, own };
+
+/// The destructor waits for each NIC in turn, as nic::region says.
+class named_region {
+ public:
+    /// @throws weftio::error errc::out_of_memory all keys are taken
+    named_region(std::shared_ptr<const memory_block> block, region_use use);
+    named_region(const named_region&) = delete;
+    named_region& operator=(const named_region&) = delete;
+    ~named_region();
+
+    /// @throws weftio::error as nic::backend::register_memory
+    void register_with(nic::backend& nic);
+    /// In host byte order; 0: entries cannot name it.
+    std::uint32_t lkey() const noexcept { return key_; }
+    const memory_block& block() const noexcept { return *block_; }
+    /// No NIC takes the key any more.
+    void revoke() noexcept;
+
+ private:
+    const maker maker_{};
+    const std::shared_ptr<const memory_block> block_;
+    std::uint32_t key_ = 0;
+    bool withdrawn_ = false;
+    std::vector<std::unique_ptr<nic::region>> nics_;
+};
+
+} // namespace weftio::detail

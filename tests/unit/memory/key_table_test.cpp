@@ -1,0 +1,250 @@
+// Keys: what is handed out is honored, by the NICs that were granted it, and nothing else.
+#include "memory/key_table.hpp"
+
+#include <array>
+#include <limits>
+#include <memory>
+#include <set>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "weftio/error.hpp"
+
+namespace weftio::nic {
+namespace {
+
+constexpr std::uint64_t largest = std::numeric_limits<std::uint64_t>::max();
+
+class KeyTable : public testing::Test {
+ protected:
+    std::uint32_t add(std::uint64_t device_base, std::uint64_t bytes)
+    {
+        const std::uint32_t key = table.add({.cpu = memory.data(), .device_base = device_base, .bytes = bytes});
+        keys.grant(key, true);
+        return key;
+    }
+    void remove(std::uint32_t key)
+    {
+        ASSERT_TRUE(table.withdraw(key));
+        keys.forget(key);
+        table.release(key);
+    }
+    std::byte* translate(std::uint32_t key, std::uint64_t address, std::uint64_t bytes) const
+    {
+        const key_entry* found = keys.find(key);
+        return found ? found->at(address, bytes) : nullptr;
+    }
+
+    std::array<std::byte, 4096> memory{};
+    key_table table;
+    nic_keys keys{"one", table};
+};
+
+TEST_F(KeyTable, FindsWhatWasAddedAndNothingElse)
+{
+    std::uint32_t key = add(0x10000, 4096);
+    ASSERT_NE(keys.find(key), nullptr);
+    EXPECT_EQ(keys.find(key)->device_base, 0x10000u);
+    for (std::uint32_t other : {0u, 0x100u, key + 1, key + 0x100, key - 0x100, 0x00ffff00u, 0xffffffffu})
+        EXPECT_EQ(keys.find(other), nullptr) << std::hex << other;
+}
+
+TEST_F(KeyTable, NeverHandsOutTheKeyThatEndsAScatterList)
+{
+    for (int i = 0; i < 100; ++i)
+        EXPECT_GE(add(0, 1), 0x1000u);
+}
+
+TEST_F(KeyTable, RefusesTheKeyOfARegionThatIsGone)
+{
+    std::uint32_t key = add(0x10000, 4096);
+    remove(key);
+    EXPECT_EQ(keys.find(key), nullptr);
+    EXPECT_EQ(translate(key, 0x10000, 1), nullptr);
+}
+
+TEST_F(KeyTable, RefusesAKeyAsSoonAsItIsWithdrawn)
+{
+    std::uint32_t key = add(0x10000, 4096);
+    const key_entry* before = keys.find(key);
+    EXPECT_TRUE(table.withdraw(key));
+    EXPECT_EQ(keys.find(key), nullptr);
+    EXPECT_NE(add(0x20000, 1) >> 8, key >> 8) << "used again before it was released";
+    EXPECT_EQ(before->device_base, 0x10000u) << "who has found it may still be using it";
+}
+
+TEST_F(KeyTable, RefusesAnOldKeyWhoseIndexIsUsedAgain)
+{
+    std::uint32_t before = add(0x10000, 4096);
+    remove(before);
+    std::uint32_t after = add(0x10000, 4096);
+    EXPECT_EQ(after >> 8, before >> 8);
+    EXPECT_NE(after, before);
+    EXPECT_EQ(translate(before, 0x10000, 1), nullptr);
+    EXPECT_EQ(translate(after, 0x10000, 1), memory.data());
+}
+
+TEST_F(KeyTable, GivesAnIndexTwoHundredAndFiftySixGenerations)
+{
+    std::set<std::uint32_t> seen;
+    for (int generation = 0; generation < 256; ++generation) {
+        std::uint32_t key = add(0, 1);
+        EXPECT_TRUE(seen.insert(key).second) << generation;
+        remove(key);
+    }
+    EXPECT_FALSE(seen.insert(add(0, 1)).second) << "the variant comes round, and touches no index beside";
+}
+
+TEST_F(KeyTable, UsesTheIndexAgainLastThatWasFreedLast)
+{
+    std::uint32_t first = add(0, 1), second = add(0, 1);
+    remove(first);
+    remove(second);
+    EXPECT_EQ(add(0, 1) >> 8, first >> 8);
+    EXPECT_EQ(add(0, 1) >> 8, second >> 8);
+}
+
+TEST_F(KeyTable, IgnoresTheRemovalOfAKeyThatIsNotThere)
+{
+    std::uint32_t key = add(0x10000, 4096);
+    for (std::uint32_t other : {key + 1, 0u, 0xffffffffu})
+        EXPECT_FALSE(table.withdraw(other)) << std::hex << other;
+    EXPECT_NE(keys.find(key), nullptr);
+    remove(key);
+    EXPECT_FALSE(table.withdraw(key));
+    EXPECT_NE(add(0, 1), add(0, 1));
+}
+
+TEST_F(KeyTable, MovesNothingAsItGrows)
+{
+    const std::uint32_t first = add(0x10000, 4096);
+    const key_entry* before = keys.find(first);
+    for (std::uint64_t base = 0; base < 5000; ++base)
+        ASSERT_EQ(keys.find(add(base, 1))->device_base, base);
+    EXPECT_EQ(keys.find(first), before);
+    EXPECT_EQ(before->device_base, 0x10000u);
+}
+
+TEST_F(KeyTable, CountsWhatANicForgets)
+{
+    const std::uint64_t before = keys.removals();
+    const std::uint32_t key = add(0, 1);
+    EXPECT_EQ(keys.removals(), before);
+    remove(key);
+    EXPECT_EQ(keys.removals(), before + 1);
+}
+
+TEST(FullKeyTable, SaysSoAndGoesOnWhenOneIsFree)
+{
+    constexpr std::uint32_t few = 3000;
+    key_table table(key_table::first_index + few);
+    std::vector<std::uint32_t> keys;
+    while (keys.size() < few)
+        keys.push_back(table.add({}));
+    EXPECT_EQ(std::set<std::uint32_t>(keys.begin(), keys.end()).size(), few);
+    EXPECT_EQ(table.in_use(), few);
+    try {
+        table.add({});
+        ADD_FAILURE() << "one key too many";
+    } catch (const error& refused) {
+        EXPECT_EQ(refused.code(), errc::out_of_memory);
+        EXPECT_STREQ(refused.what(),
+                     "weftio: memory_region: all 3000 keys of this process are in use; free regions first");
+    }
+    EXPECT_EQ(table.in_use(), few);
+    table.withdraw(keys[1234]);
+    table.release(keys[1234]);
+    EXPECT_EQ(table.add({}), keys[1234] + 1);
+}
+
+class NicsOfATable : public KeyTable {
+ protected:
+    nic_keys other{"other", table};
+};
+
+TEST_F(NicsOfATable, FindOnlyWhatTheyWereGranted)
+{
+    const std::uint32_t key = add(0x10000, 4096), shared = add(0x20000, 4096), nobodys = table.add({});
+    other.grant(shared, false);
+    EXPECT_EQ(other.find(key), nullptr);
+    EXPECT_EQ(keys.find(nobodys), nullptr);
+    ASSERT_NE(other.find(shared), nullptr);
+    EXPECT_EQ(other.find(shared), keys.find(shared));
+    EXPECT_TRUE(keys.lends(shared));
+    EXPECT_FALSE(other.lends(shared));
+}
+
+TEST_F(NicsOfATable, ForgetAKeyEachForItself)
+{
+    const std::uint32_t shared = add(0x20000, 4096);
+    other.grant(shared, true);
+    keys.forget(shared);
+    EXPECT_EQ(keys.find(shared), nullptr);
+    EXPECT_NE(other.find(shared), nullptr);
+    EXPECT_EQ(other.removals(), 0u);
+    EXPECT_TRUE(table.withdraw(shared));
+    EXPECT_EQ(other.find(shared), nullptr);
+    other.forget(shared);
+    table.release(shared);
+    const std::uint32_t next = add(0, 1);
+    EXPECT_EQ(next >> 8, shared >> 8);
+    EXPECT_EQ(other.find(next), nullptr) << "of the region before";
+}
+
+TEST(NicsOfAKeyTable, AreSixtyFour)
+{
+    key_table table;
+    const std::uint32_t key = table.add({});
+    std::vector<std::unique_ptr<nic_keys>> nics;
+    for (unsigned each = 0; each < 64; ++each) {
+        nics.push_back(std::make_unique<nic_keys>("null", table));
+        EXPECT_EQ(nics.back()->find(key), nullptr) << each;
+        nics.back()->grant(key, each % 2 == 0);
+    }
+    for (unsigned each = 0; each < 64; ++each) {
+        ASSERT_NE(nics[each]->find(key), nullptr) << each;
+        EXPECT_EQ(nics[each]->lends(key), each % 2 == 0) << each;
+    }
+    try {
+        nic_keys("null", table);
+        ADD_FAILURE() << "one NIC too many";
+    } catch (const error& refused) {
+        EXPECT_EQ(refused.code(), errc::out_of_memory);
+        EXPECT_STREQ(refused.what(), "weftio: port null: this process has 64 ports open, which is the most; close one "
+                                     "first");
+    }
+    nics[17]->forget(key);
+    nics[17].reset();
+    nics[17] = std::make_unique<nic_keys>("null", table);
+    EXPECT_EQ(nics[17]->find(key), nullptr);
+    EXPECT_NE(nics[63]->find(key), nullptr);
+}
+
+TEST_F(KeyTable, TranslatesAddressesInsideTheRegionOnly)
+{
+    std::uint32_t key = add(0x10000, 4096);
+    EXPECT_EQ(translate(key, 0x10000, 4096), memory.data());
+    EXPECT_EQ(translate(key, 0x10fff, 1), memory.data() + 4095);
+    EXPECT_EQ(translate(key, 0x11000, 0), memory.data() + 4096);
+    EXPECT_EQ(translate(key, 0xffff, 1), nullptr);
+    EXPECT_EQ(translate(key, 0x10000, 4097), nullptr);
+    EXPECT_EQ(translate(key, 0x10001, 4096), nullptr);
+    EXPECT_EQ(translate(key, 0x11000, 1), nullptr);
+    EXPECT_EQ(translate(key, 0x11001, 0), nullptr);
+}
+
+TEST_F(KeyTable, IsNotFooledByLengthsThatOverflow)
+{
+    std::uint32_t key = add(0x10000, 4096), high = add(largest - 4095, 4096);
+    EXPECT_EQ(translate(key, 0x10000, largest), nullptr);
+    EXPECT_EQ(translate(key, 0x10800, largest - 0x7ff), nullptr);
+    EXPECT_EQ(translate(key, largest, 2), nullptr);
+    EXPECT_EQ(translate(high, largest, 1), memory.data() + 4095);
+    EXPECT_EQ(translate(high, largest, 2), nullptr);
+    EXPECT_EQ(translate(high, 0, 1), nullptr);
+    EXPECT_EQ(translate(high, largest - 4095, 4096), memory.data());
+}
+
+} // namespace
+} // namespace weftio::nic

@@ -1,0 +1,82 @@
+// Regions and ports: who is told of whom, and whom that keeps waiting.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "nic/soft/soft_port.hpp"
+#include "unit/device/fixture.hpp"
+#include "weftio/weftio.hpp"
+
+namespace weftio::test {
+namespace {
+
+class Region : public testing::Test {
+ protected:
+    device cpu = device::open("cpu");
+    port null = port::open("null", {.mode = engine_mode::inline_worker});
+    memory room = cpu.allocate(4096, memory_kind::cpu_device);
+    nic::key_table& table = detail::undying<nic::key_table>();
+};
+
+TEST_F(Region, IsMadeWithoutAnEngineStandingStillForIt)
+{
+    std::optional<memory_region> region;
+    nic::soft(null).engines().between_all_turns([&] { region.emplace(null, room); }); // which nothing else could stop
+    EXPECT_NE(nic::soft(null).keys().find(region->lkey()), nullptr);
+}
+
+TEST_F(Region, TakesItsKeyWithIt)
+{
+    const std::uint32_t before = table.in_use();
+    std::optional<memory_region> region(std::in_place, null, room);
+    const std::uint32_t key = region->lkey();
+    EXPECT_EQ(table.in_use(), before + 1);
+    EXPECT_EQ(nic::soft(null).keys().find(key)->bytes, room.bytes());
+    region.reset();
+    EXPECT_EQ(table.in_use(), before);
+    EXPECT_EQ(nic::soft(null).keys().find(key), nullptr);
+}
+
+TEST_F(Region, OfAReceiveQueueTakesItsKeyWithItInAReset)
+{
+    const std::uint32_t before = table.in_use();
+    {
+        eth_rxq queue(null, cpu, {.packets = 64});
+        for (int round = 0; round < 3; ++round)
+            queue.reset();
+        EXPECT_EQ(table.in_use(), before + 1);
+    }
+    EXPECT_EQ(table.in_use(), before);
+}
+
+TEST_F(Region, IsUnknownAtPortsThatItWasNotRegisteredWith)
+{
+    port other = port::open("null", {.mode = engine_mode::inline_worker});
+    memory_region region(null, room);
+    EXPECT_NE(nic::soft(null).keys().find(region.lkey()), nullptr);
+    EXPECT_EQ(nic::soft(other).keys().find(region.lkey()), nullptr);
+}
+
+TEST_F(Region, HasSixtyFourPortsAtMost)
+{
+    std::vector<std::unique_ptr<nic::nic_keys>> others;
+    for (;;)
+        try {
+            others.push_back(std::make_unique<nic::nic_keys>("other"));
+        } catch (const error&) {
+            break;
+        }
+    EXPECT_EQ(others.size(), 63u);
+    const error refused = error_of([] { port::open("null"); });
+    EXPECT_EQ(refused.code(), errc::out_of_memory);
+    EXPECT_STREQ(refused.what(),
+                 "weftio: port null: this process has 64 ports open, which is the most; close one first");
+    others.pop_back();
+    EXPECT_NO_THROW(port::open("null"));
+    EXPECT_NO_THROW(port::open("null")) << "one that closes gives its number back";
+}
+
+} // namespace
+} // namespace weftio::test
