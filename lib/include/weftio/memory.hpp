@@ -10,23 +10,32 @@
 
 namespace weftio {
 
-/// Registers memory with a port's NIC and names it by an mlx5-style key.
+/// Registers memory and names it by an mlx5-style key, which is the same at every NIC that is told of it.
 ///
-/// - Ownership: move-only; keeps the port and the memory alive. Adopted memory is its owner's and must outlive the
+/// - Ownership: move-only; keeps the ports and the memory alive. Adopted memory is its owner's and must outlive the
 ///   region.
-/// - Threads: any, one at a time, while the port runs. The destructor waits for frames that lie in the region and are
-///   on their way out, at most a second. After that the memory is kept, with a line in the log, until they come back,
-///   also when the port has closed. The NIC refuses the key from then on, also when a later region gets the same index:
-///   keys carry a generation.
+/// - Threads: any, one at a time, while the ports run: engines are not stopped for a region that is made, only between
+///   two turns for one that ends. The destructor waits for frames that lie in the region and are on their way out, at
+///   most a second for each port. After that the memory is kept, with a line in the log, until they come back, also
+///   when the port has closed. NICs refuse the key from then on, also when a later region gets the same index: keys
+///   carry a generation.
 class memory_region {
  public:
+    /// For the queues of one port, until register_with() says more.
     /// @throws weftio::error errc::not_reachable the memory is of a kind that the software NIC cannot see;
-    ///         errc::invalid_argument it is empty; errc::out_of_memory all keys are taken
+    ///         errc::invalid_argument it is empty; errc::out_of_memory all 2^24 keys of the process are taken
     memory_region(const port& port, const memory& memory);
+    /// Registered with no NIC: every port refuses the key until register_with().
+    /// @throws weftio::error errc::invalid_argument the memory is empty; errc::out_of_memory all keys are taken
+    explicit memory_region(const memory& memory);
     memory_region(memory_region&&) noexcept;
     memory_region& operator=(memory_region&&) noexcept;
     ~memory_region();
 
+    /// Tells the NIC of another port too; one that has been told already needs nothing more. What fails leaves the
+    /// region as it was. Does not block. @throws weftio::error errc::not_reachable the NIC cannot see the memory;
+    ///         errc::out_of_memory
+    void register_with(const port& port);
     std::uint32_t lkey() const noexcept; ///< host byte order
     void* device_address() const noexcept;
     std::size_t bytes() const noexcept;

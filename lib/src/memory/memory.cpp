@@ -17,18 +17,27 @@ struct memory_region::state {
     detail::named_region region;
 };
 
-memory_region::memory_region(const port& port, const memory& memory)
+memory_region::memory_region(const memory& memory)
 {
     if (!memory)
         throw error(errc::invalid_argument,
                     "weftio: memory_region: the memory is empty; register memory that has been allocated");
     state_ = std::make_unique<state>(memory.block());
-    state_->region.register_with(port.backend());
+}
+
+memory_region::memory_region(const port& port, const memory& memory) : memory_region(memory)
+{
+    register_with(port);
 }
 
 memory_region::memory_region(memory_region&&) noexcept = default;
 memory_region& memory_region::operator=(memory_region&&) noexcept = default;
 memory_region::~memory_region() = default;
+
+void memory_region::register_with(const port& port)
+{
+    state_->region.register_with(port.backend());
+}
 
 std::uint32_t memory_region::lkey() const noexcept
 {

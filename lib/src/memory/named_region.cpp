@@ -1,5 +1,6 @@
 #include "memory/named_region.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "memory/key_table.hpp"
@@ -33,8 +34,10 @@ named_region::~named_region()
 
 void named_region::register_with(nic::backend& nic)
 {
+    if (std::any_of(nics_.begin(), nics_.end(), [&](const at_nic& each) { return each.nic == &nic; }))
+        return;
     nics_.reserve(nics_.size() + 1); // what can fail comes first
-    nics_.push_back(nic.register_memory({.block = block_, .key = key_}));
+    nics_.push_back({&nic, nic.register_memory({.block = block_, .key = key_})});
 }
 
 void named_region::revoke() noexcept
@@ -43,7 +46,7 @@ void named_region::revoke() noexcept
         return;
     withdrawn_ = keys().withdraw(key_);
     for (const auto& each : nics_)
-        each->revoke();
+        each.region->revoke();
 }
 
 } // namespace weftio::detail

@@ -22,7 +22,7 @@ class named_region {
     named_region& operator=(const named_region&) = delete;
     ~named_region();
 
-    /// @throws weftio::error as nic::backend::register_memory
+    /// Nothing when the NIC has been told already. @throws weftio::error as nic::backend::register_memory
     void register_with(nic::backend& nic);
     /// In host byte order; 0: entries cannot name it.
     std::uint32_t lkey() const noexcept { return key_; }
@@ -35,7 +35,11 @@ class named_region {
     const std::shared_ptr<const memory_block> block_;
     std::uint32_t key_ = 0;
     bool withdrawn_ = false;
-    std::vector<std::unique_ptr<nic::region>> nics_;
+    struct at_nic {
+        const nic::backend* nic; ///< which the region there keeps
+        std::unique_ptr<nic::region> region;
+    };
+    std::vector<at_nic> nics_;
 };
 
 } // namespace weftio::detail

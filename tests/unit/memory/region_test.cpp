@@ -59,6 +59,48 @@ TEST_F(Region, IsUnknownAtPortsThatItWasNotRegisteredWith)
     EXPECT_EQ(nic::soft(other).keys().find(region.lkey()), nullptr);
 }
 
+TEST_F(Region, HasOneKeyAtSeveralPorts)
+{
+    port other = port::open("null", {.mode = engine_mode::inline_worker});
+    std::optional<memory_region> region(std::in_place, null, room);
+    const std::uint32_t key = region->lkey();
+    region->register_with(other);
+    EXPECT_EQ(region->lkey(), key);
+    EXPECT_NE(nic::soft(null).keys().find(key), nullptr);
+    EXPECT_EQ(nic::soft(other).keys().find(key), nic::soft(null).keys().find(key));
+    region->register_with(other); // again: nothing
+    const std::uint64_t before = nic::soft(other).keys().removals();
+    region.reset();
+    EXPECT_EQ(nic::soft(other).keys().removals(), before + 1);
+    EXPECT_EQ(nic::soft(null).keys().find(key), nullptr);
+    EXPECT_EQ(nic::soft(other).keys().find(key), nullptr);
+}
+
+TEST_F(Region, NeedsNoPort)
+{
+    std::optional<memory_region> region(std::in_place, room);
+    const std::uint32_t key = region->lkey();
+    EXPECT_NE(key, 0u);
+    EXPECT_EQ(region->bytes(), 4096u);
+    EXPECT_EQ(region->device_address(), room.device_address());
+    EXPECT_EQ(nic::soft(null).keys().find(key), nullptr);
+    region->register_with(null);
+    EXPECT_NE(nic::soft(null).keys().find(key), nullptr);
+    EXPECT_EQ(error_of([] { memory_region{memory{}}; }).code(), errc::invalid_argument);
+}
+
+TEST_F(Region, KeepsThePortsThatItWasRegisteredWith)
+{
+    const std::uint64_t before = table.in_use();
+    std::optional<memory_region> region(std::in_place, room);
+    {
+        port passing = port::open("null", {.mode = engine_mode::inline_worker});
+        region->register_with(passing);
+    }
+    region.reset();
+    EXPECT_EQ(table.in_use(), before);
+}
+
 TEST_F(Region, HasSixtyFourPortsAtMost)
 {
     std::vector<std::unique_ptr<nic::nic_keys>> others;
