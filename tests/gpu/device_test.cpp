@@ -39,7 +39,7 @@ TEST_F(GpuMemory, EveryKindIsSeenByWhomItSays)
 
 TEST_F(GpuMemory, KindThatNeedsAnotherDriverIsRefusedWithWhatToTake)
 {
-    auto refused = error_of([&] { gpu().allocate(4096, memory_kind::device_cpu); });
+    auto refused = error_of([&] { (void)gpu().allocate(4096, memory_kind::device_cpu); });
     EXPECT_EQ(refused.code(), errc::not_supported);
     EXPECT_THAT(refused.what(), testing::HasSubstr("cpu_device"));
 }
@@ -88,7 +88,7 @@ TEST_F(GpuAdoption, RefusesWhatItCannotUse)
     std::vector<std::byte> ordinary(4096);
     ASSERT_EQ(cuda().cuMemAlloc_v2(&on_device, 4096), detail::cuda::success);
     auto refusal = [&](void* address, std::size_t bytes) {
-        return error_of([&] { gpu().adopt(address, bytes); }).code();
+        return error_of([&] { (void)gpu().adopt(address, bytes); }).code();
     };
     EXPECT_EQ(refusal(nullptr, 1), errc::invalid_argument);
     EXPECT_EQ(refusal(ordinary.data(), 4096), errc::not_reachable);
@@ -104,7 +104,7 @@ TEST_F(GpuAdoption, RefusesManagedMemory)
         dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuMemAllocManaged"));
     ASSERT_TRUE(allocate);
     ASSERT_EQ(allocate(&managed, 4096, seen_by_all), detail::cuda::success);
-    auto refused = error_of([&] { gpu().adopt(reinterpret_cast<void*>(managed), 4096); });
+    auto refused = error_of([&] { (void)gpu().adopt(reinterpret_cast<void*>(managed), 4096); });
     EXPECT_EQ(refused.code(), errc::not_supported);
     EXPECT_THAT(refused.what(), testing::HasSubstr("managed"));
     EXPECT_EQ(cuda().cuMemFree_v2(managed), detail::cuda::success);
@@ -153,9 +153,10 @@ TEST_F(GpuKernel, GridThatCannotRunAtOnceIsRefused)
     eth_rxq queue(port, gpu());
     shared_words running(gpu(), 1);
     for (grid shape : {grid{1, 2048}, grid{1u << 20, 1024}})
-        EXPECT_EQ(
-            error_of([&] { gpu().launch(look_until_stopped_kernel, shape, queue, running.on_device(), 0u); }).code(),
-            errc::invalid_argument);
+        EXPECT_EQ(error_of([&] {
+                      (void)gpu().launch(look_until_stopped_kernel, shape, queue, running.on_device(), 0u);
+                  }).code(),
+                  errc::invalid_argument);
 }
 
 } // namespace

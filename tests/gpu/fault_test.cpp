@@ -32,7 +32,7 @@ std::string words_of(const std::function<void()>& call)
     running_kernel kernel = gpu.launch(touch_nothing_kernel, {}, lost, static_cast<weftio_u32*>(nullptr));
     fmt::print(stderr, "first: {}\n", words_of([&] { kernel.wait_for(patience); }));
     fmt::print(stderr, "again: {}\n",
-               words_of([&] { gpu.launch(touch_nothing_kernel, {}, lost, static_cast<weftio_u32*>(nullptr)); }));
+               words_of([&] { (void)gpu.launch(touch_nothing_kernel, {}, lost, static_cast<weftio_u32*>(nullptr)); }));
     fmt::print(stderr, "opened anew: {}\n", words_of([&] {
                    device::open(gpu_spec())
                        .launch(touch_nothing_kernel, {}, lost, static_cast<weftio_u32*>(nullptr))

@@ -71,7 +71,7 @@ class memory {
     void upload(const void* from, std::size_t bytes);
     /// A file descriptor of a dma-buf, for a NIC's driver; the caller closes it.
     /// @throws weftio::error errc::not_supported the memory is not a GPU's own
-    int export_dma_buf() const;
+    [[nodiscard]] int export_dma_buf() const;
     /// A number that no other allocation of the process ever has, for caches of registrations. @throws as
     /// export_dma_buf
     std::uint64_t buffer_id() const;
@@ -248,7 +248,7 @@ class device {
     /// @param alignment power of two, at most 2 MiB
     /// @throws weftio::error errc::not_supported the device has no memory of that kind; errc::out_of_memory;
     ///         errc::invalid_argument zero bytes, or a bad alignment
-    memory allocate(std::size_t bytes, memory_kind kind, std::size_t alignment = 4096) const;
+    [[nodiscard]] memory allocate(std::size_t bytes, memory_kind kind, std::size_t alignment = 4096) const;
 
     /// Finds out what kind of memory somebody else's pointer is, and lets it be used like our own: registered with a
     /// NIC, given to kernels. It stays theirs: it must outlive the result, which does not free it.
@@ -258,7 +258,7 @@ class device {
     /// that
     ///         takes none; errc::not_reachable the device cannot see it; errc::invalid_argument no address, or more
     ///         bytes than lie there
-    memory adopt(void* address, std::size_t bytes) const;
+    [[nodiscard]] memory adopt(void* address, std::size_t bytes) const;
 
     /// Starts `kernel` and returns at once. Arguments are scalars, device pointers, or host objects with a device
     /// handle (`eth_rxq`, ...) on this device, which must outlive the kernel. The abort flags of those objects are
@@ -269,8 +269,12 @@ class device {
     /// @throws weftio::error errc::invalid_argument a grid the device cannot run, or one whose blocks cannot all run at
     ///         once, or a queue or semaphore on another device; errc::device_error the kernel does not compile (with
     ///         the compiler's words) or cannot start
+    ///
+    /// Does not compile with a parameter that is not trivially copyable (a reference is not), a host object that is a
+    /// temporary, or an argument of another kind than its parameter. Who drops the result stops the kernel at once.
     template <class... Parameters, class... Arguments>
-    running_kernel launch(const kernel<Parameters...>& kernel, grid shape, Arguments&&... arguments) const;
+    [[nodiscard]] running_kernel launch(const kernel<Parameters...>& kernel, grid shape,
+                                        Arguments&&... arguments) const;
 
     const std::string& name() const noexcept; ///< for people: "cpu", "opencl: pthread-skylake-avx512"
     /// The clock that kernels without a timer of their own read; device address, nullptr where they have one.
@@ -318,6 +322,37 @@ decltype(auto) kernel_argument(T& object)
         return object;
 }
 
+/// Whether a kernel's parameter can be made of what launch() was given.
+template <class Parameter, class Argument>
+concept fits = requires(Argument& argument)
+{
+    static_cast<Parameter>(kernel_argument(argument));
+};
+
+/// Whether an argument lives longer than the line of the launch, if it has to.
+template <class Argument>
+constexpr bool stays = std::is_lvalue_reference_v<Argument> || !exported<std::remove_reference_t<Argument>>;
+
+/// What a launch is refused for, in words.
+template <class... Parameters>
+struct parameters_of {
+    static_assert((std::is_trivially_copyable_v<Parameters> && ...),
+                  "a kernel gets the bytes of its arguments: its parameters are trivially copyable, and no references");
+
+    template <class... Arguments>
+    static constexpr bool take()
+    {
+        static_assert(sizeof...(Parameters) == sizeof...(Arguments), "as many arguments as the kernel has parameters");
+        static_assert((stays<Arguments> && ...),
+                      "what a kernel uses outlives it: give the queue, semaphore or buf_arr a name, not a temporary");
+        if constexpr (sizeof...(Parameters) == sizeof...(Arguments))
+            static_assert((fits<Parameters, Arguments> && ...),
+                          "each argument is of its parameter's kind: a queue of that kind, a scalar, or the address of "
+                          "memory (device_address()), not the memory itself");
+        return true;
+    }
+};
+
 template <class T>
 void collect_control(T& object, std::vector<weftio_dev_control*>& controls)
 {
@@ -337,7 +372,7 @@ void collect_line(T& object, std::vector<std::shared_ptr<lifeline>>& lines)
 template <class... Parameters, class... Arguments>
 running_kernel device::launch(const kernel<Parameters...>& kernel, grid shape, Arguments&&... arguments) const
 {
-    static_assert(sizeof...(Parameters) == sizeof...(Arguments), "as many arguments as the kernel has parameters");
+    static_assert(detail::parameters_of<Parameters...>::template take<Arguments...>());
     std::tuple<Parameters...> values{static_cast<Parameters>(detail::kernel_argument(arguments))...};
     detail::launch_request request{.name = kernel.name,
                                    .source = kernel.source,

@@ -57,6 +57,7 @@ struct flow_action {
     rss_key key = rss_key::standard;
 
     static flow_action to(const eth_rxq& queue) { return {kind::queue, {&queue}, rss_key::standard}; }
+    static flow_action to(const eth_rxq&& queue) = delete; ///< a temporary: the queue would end before the first packet
     /// By Toeplitz hash over addresses, and ports where there are any; packets without an IP header go to the first
     /// queue.
     static flow_action rss(std::vector<const eth_rxq*> queues, rss_key key = rss_key::standard)
@@ -93,7 +94,8 @@ class flow {
     ///     - a port range that ends before it starts, ports with an `ip_protocol` other than UDP or TCP
     ///     - `tcp_flags` with an `ip_protocol` other than TCP
     ///     - a `vlan` in 4096..0xfffe
-    flow(const port& port, const flow_match& match, const flow_action& action, std::uint32_t priority = 0);
+    [[nodiscard]] flow(const port& port, const flow_match& match, const flow_action& action,
+                       std::uint32_t priority = 0);
     flow(flow&&) noexcept;
     flow& operator=(flow&&) noexcept;
     ~flow();

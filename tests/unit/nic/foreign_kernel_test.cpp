@@ -28,7 +28,7 @@ class ForeignKernel : public testing::Test {
     {
         shared_words words(where, 2);
         const error refusal =
-            error_of([&] { where.launch(kernel, {}, argument, std::uint64_t{1}, words.on_device()); });
+            error_of([&] { (void)where.launch(kernel, {}, argument, std::uint64_t{1}, words.on_device()); });
         EXPECT_EQ(refusal.code(), errc::invalid_argument);
         EXPECT_THAT(refusal.what(), testing::HasSubstr(std::string("kernel ") + kernel.name));
         EXPECT_THAT(refusal.what(), testing::HasSubstr("launched on device " + where.name() + ","));

@@ -20,7 +20,7 @@ TEST_F(MovedObject, IsRefusedAsAQueueOfAFlow)
     EXPECT_FALSE(first);
     EXPECT_TRUE(second);
     for (const flow_action& action : {to, rss}) {
-        const error refusal = error_of([&] { flow(port.get(), {}, action); });
+        const error refusal = error_of([&] { (void)flow(port.get(), {}, action); });
         EXPECT_EQ(refusal.code(), errc::invalid_argument);
         EXPECT_THAT(refusal.what(),
                     testing::HasSubstr("an eth_rxq that has been moved from; name the one that it was moved to"));
