@@ -1,0 +1,67 @@
+// Options that programs of bench/ share, and how they end.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <optional>
+#include <string>
+
+namespace weftio::bench {
+
+/// What every program of rounds takes.
+struct common_options {
+    unsigned rounds = 5;
+    std::string json;
+};
+
+inline void add_json(CLI::App& app, common_options& options)
+{
+    // Now, not behind minutes of measuring.
+    auto can_be_written = [](std::string path) {
+        return std::ofstream(path, std::ios::app) ? "" : path + " cannot be written; name a file that can be made";
+    };
+    app.add_option("--json", options.json, "write the rows to this file too")->check(can_be_written);
+}
+inline void add_rounds(CLI::App& app, common_options& options, unsigned least = 1)
+{
+    app.add_option("--rounds", options.rounds, "of everything, in turn")
+        ->check(CLI::Range(least, 1000u))
+        ->capture_default_str();
+}
+
+/// Reads the words of the command line. The exit status, if there is nothing left to do: help was asked for (0), or a
+/// word is wrong (2), which is said in one sentence.
+inline std::optional<int> read_words(CLI::App& app, int argc, char** argv)
+{
+    try {
+        app.parse(argc, argv);
+        return std::nullopt;
+    } catch (const CLI::Success& help) {
+        return app.exit(help);
+    } catch (const CLI::ParseError& words) {
+        std::string text = words.what();
+        for (std::size_t at = 0; (at = text.find('\n', at)) != std::string::npos;)
+            text[at] = ' ';
+        fmt::print(stderr, "weftio: {}: {}; --help lists what there is\n", program_invocation_short_name, text);
+        return 2;
+    }
+}
+
+/// Exit status of what `run` returns, or 1 with what it throws.
+template <class Run>
+int ending(Run&& run)
+{
+    try {
+        return run();
+    } catch (const std::exception& failure) {
+        fmt::print(stderr, "{}\n", failure.what());
+        return 1;
+    }
+}
+
+} // namespace weftio::bench

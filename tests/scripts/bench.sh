@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# Programs of bench/ say what they found in one shape, and refuse wrong words in one sentence. No figure is judged here.
+set -uo pipefail
+. "$(dirname "$0")/checks.bash"
+build=$(realpath "$1")
+cd "$(dirname "$0")/../.."
+[ -x "$build/bench/steering_bench" ] || skip "benchmarks: the build has none (WEFTIO_BENCH)"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# shape FILE: says what is not as bench/README.md has it; nothing when all is.
+shape() {
+    python3 - "$1" bench/goals.json <<'END'
+import json, sys
+
+document, goals = (json.load(open(path, encoding="utf-8")) for path in sys.argv[1:])
+assert document["schema"] == 1 and list(document) == ["schema", "program", "rows"] and document["rows"], "head"
+number = lambda value: type(value) in (int, float)
+for row in document["rows"]:
+    assert list(row) == "name value unit low high rounds peer ratio goal met machine".split(), row
+    assert all(number(row[key]) for key in ("value", "low", "high")) and row["low"] <= row["value"] <= row["high"], row
+    assert type(row["rounds"]) is int and row["rounds"] >= 1 and row["name"] and row["unit"] and row["machine"], row
+    assert (row["peer"] is None) == (row["ratio"] is None) and (row["ratio"] is None or number(row["ratio"])), row
+    assert row["peer"] is None or row["peer"] in [other["name"] for other in document["rows"]], row
+    goal = goals["goals"].get(document["program"], {}).get(row["name"], {}).get("goal")
+    assert row["goal"] == goal and type(row["met"]) is (bool if goal else type(None)), row
+END
+}
+
+# writes NAME WORDS...: the program ends well, and its JSON has the shape.
+writes() {
+    local name=$1 said status
+    shift
+    said=$("$build/bench/$name" "$@" --json "$work/$name.json" 2>&1)
+    status=$?
+    check "$name: exit status" 0 $status || echo "$said"
+    check "$name: rows are as bench/README.md says" "" "$(shape "$work/$name.json" 2>&1)"
+    check "$name: the table has as many rows" "$(grep -c '"name"' "$work/$name.json")" "$(grep -cE ' [0-9]+  (-|[0-9.]+ \()' <<<"$said")" || echo "$said"
+}
+
+# refuses PROGRAM: an option that there is not, in one sentence; help is there.
+refuses() {
+    local said status
+    said=$("$1" --no-such-option 2>&1)
+    status=$?
+    check "${1##*/}: a wrong option: exit status" 2 $status
+    check "${1##*/}: a wrong option is told in one line" 1 "$(wc -l <<<"$said")" || echo "$said"
+    said=$("$1" --help 2>&1)
+    status=$?
+    check "${1##*/}: --help: exit status" 0 $status
+    check_has "${1##*/}: --help" --json "$said"
+}
+
+writes steering_bench --only parse --rounds 2 --seconds 0.001
+for program in steering ring engine; do
+    refuses "$build/bench/${program}_bench"
+done
+check "goals are of rows of a shape that programs read" "" "$(python3 - bench/goals.json 2>&1 <<'END'
+import json, re, sys
+
+document = json.load(open(sys.argv[1], encoding="utf-8"))
+assert document["schema"] == 1
+for rows in document["goals"].values():
+    for name, row in rows.items():
+        assert list(row) == ["goal", "why"] and re.fullmatch(r"(value|ratio) [<>]= [0-9.]+", row["goal"]) and row["why"], name
+END
+)"
+finish
