@@ -27,6 +27,8 @@
 #include <thread>
 #include <vector>
 
+#include "common/arguments.hpp"
+#include "common/table.hpp"
 #include "machine.hpp"
 #include "weftio/weftio.hpp"
 
@@ -38,11 +40,10 @@ using clock = std::chrono::steady_clock;
 constexpr std::uint32_t entries = 4096, burst = 32, frame_bytes = 64;
 constexpr std::uint64_t patience_ns = 1'000'000'000;
 
-struct options {
+struct options : bench::common_options {
     std::string mode = "thread";
     std::vector<int> cores{0, 1}; ///< of the engine (inline: and the good kernel), of the kernels
     std::string only;             ///< rows whose name contains this
-    unsigned rounds = 7;
     double seconds = 0.5;
 };
 
@@ -229,16 +230,6 @@ class idle : public stranger {
     std::deque<eth_txq> queues_;
 };
 
-struct figures {
-    std::vector<double> rates;
-
-    double quantile(double of)
-    {
-        std::sort(rates.begin(), rates.end());
-        return rates[static_cast<std::size_t>(of * static_cast<double>(rates.size() - 1) + 0.5)];
-    }
-};
-
 struct row {
     const char* name;
     std::function<std::unique_ptr<neighbor>(const port&, const device&)> make;
@@ -265,26 +256,27 @@ const std::vector<row>& rows()
     return all;
 }
 
-/// One row: the good queue beside a stranger and beside the neighbor, in turn. The core is shared either way.
-void measure(const options& wanted, const port& port, const device& cpu, good_kernel& good, const row& row)
+/// The good queue beside a stranger and beside the neighbor, in turn. The core is shared either way.
+void measure(const options& wanted, const port& port, const device& cpu, good_kernel& good, const row& row,
+             bench::table& table)
 {
-    figures alone, beside, kept;
+    std::vector<double> alone, beside;
     for (unsigned round = 0; round < wanted.rounds; ++round) {
         {
             stranger other;
             other.start(wanted.cores[1]);
-            alone.rates.push_back(good.run(wanted.seconds));
+            alone.push_back(good.run(wanted.seconds) / 1e6);
             other.end();
         }
         const auto other = row.make(port, cpu);
         other->start(wanted.cores[1]);
         good.run(0.1); // what is on its way first, and until idle queues sleep
-        beside.rates.push_back(good.run(wanted.seconds));
+        beside.push_back(good.run(wanted.seconds) / 1e6);
         other->end();
-        kept.rates.push_back(beside.rates.back() / alone.rates.back());
     }
-    fmt::print("{:<12} {:10.3f} {:10.3f} {:8.3f} {:8.3f} {:8.3f}\n", row.name, alone.quantile(0.5) / 1e6,
-               beside.quantile(0.5) / 1e6, kept.quantile(0.5), kept.quantile(0), kept.quantile(1));
+    const std::string without = fmt::format("without {}", row.name);
+    table.add({.name = without, .unit = "Mpps", .values = alone});
+    table.add({.name = fmt::format("beside {}", row.name), .unit = "Mpps", .values = beside, .peer = without});
 }
 
 int measure(const options& wanted)
@@ -297,13 +289,13 @@ int measure(const options& wanted)
     device cpu = device::open("cpu");
     good_kernel good(port, cpu);
     good.run(wanted.seconds);
-    fmt::print("{} rounds of {} s, {}; Mpps, and the share that is kept: median, least, most\n", wanted.rounds,
-               wanted.seconds, wanted.mode);
-    fmt::print("{:<12} {:>10} {:>10} {:>8} {:>8} {:>8}\n", "beside", "alone", "beside", "kept", "least", "most");
+    bench::table table("neighbor_bench");
     for (const row& row : rows())
         if (std::string_view(row.name).find(wanted.only) != std::string_view::npos)
-            measure(wanted, port, cpu, good, row);
-    fmt::print("{} lost\n", good.lost());
+            measure(wanted, port, cpu, good, row, table);
+    fmt::print("{} s each way, {}; the ratio is the share that is kept; {} lost\n", wanted.seconds, wanted.mode,
+               good.lost());
+    table.finish(wanted.json);
     return good.lost() == 0 ? 0 : 1;
 }
 
@@ -312,24 +304,24 @@ int measure(const options& wanted)
 int main(int argc, char** argv)
 {
     options wanted;
+    wanted.rounds = 7;
     CLI::App app("What other queues of an engine cost their neighbor");
-    app.add_option("--mode", wanted.mode, "who runs the engine")
-        ->check(CLI::IsMember({"thread", "inline"}))
-        ->capture_default_str();
-    app.add_option("--cores", wanted.cores, "of the engine, of the kernels")
-        ->delimiter(',')
-        ->expected(2)
-        ->capture_default_str();
-    app.add_option("--only", wanted.only, "rows whose name contains this");
-    app.add_option("--rounds", wanted.rounds)->check(CLI::Range(5, 1000))->capture_default_str();
-    app.add_option("--seconds", wanted.seconds, "each way, each round")
-        ->check(CLI::PositiveNumber)
-        ->capture_default_str();
-    CLI11_PARSE(app, argc, argv);
-    try {
-        return measure(wanted);
-    } catch (const std::exception& failure) {
-        fmt::print(stderr, "{}\n", failure.what());
-        return 1;
-    }
+    auto add = [&app](const char* name, auto& value, const char* what) {
+        return app.add_option(name, value, what)->capture_default_str();
+    };
+    add("--mode", wanted.mode, "who runs the engine")->check(CLI::IsMember({"thread", "inline"}));
+    bench::add_cores(app, wanted.cores, "of the engine, of the kernels");
+    add("--seconds", wanted.seconds, "each way, each round")->check(CLI::PositiveNumber);
+    app.add_option("--only", wanted.only, "rows whose name contains this")->check([](const std::string& part) {
+        return std::ranges::any_of(
+                   rows(),
+                   [&](const row& row) { return std::string_view(row.name).find(part) != std::string_view::npos; })
+                   ? std::string()
+                   : part + " is in the name of no row";
+    });
+    bench::add_rounds(app, wanted);
+    bench::add_json(app, wanted);
+    if (auto status = bench::read_words(app, argc, argv))
+        return *status;
+    return bench::ending([&] { return measure(wanted); });
 }

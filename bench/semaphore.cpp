@@ -25,6 +25,8 @@
 #include <thread>
 #include <vector>
 
+#include "common/arguments.hpp"
+#include "common/table.hpp"
 #include "semaphore.kernel.h"
 #include "weftio/weftio.hpp"
 
@@ -39,13 +41,11 @@ using clock = std::chrono::steady_clock;
 
 constexpr std::chrono::minutes patience{5};
 
-struct options {
+struct options : bench::common_options {
     std::uint32_t items = 1024;      ///< of the semaphore, and slots of the ring
     std::uint32_t count = 2'000'000; ///< handed over in a round
     std::uint32_t round_trips = 100'000;
-    std::uint32_t rounds = 9;
     std::vector<int> cores{0, 1}; ///< of the sender, of the receiver
-    std::string json;
 };
 
 /// The calling thread, and the threads and kernels that it starts, run on one core until the end of the scope.
@@ -177,13 +177,6 @@ double through_ring(const options& wanted, const device&)
     return rate;
 }
 
-/// The middle one.
-double median(std::vector<double> values)
-{
-    std::ranges::nth_element(values, values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2));
-    return values[values.size() / 2];
-}
-
 /// Nanoseconds from sending an item to having it back: the middle of `trips`.
 double median_trip_ns(std::uint32_t trips, const std::function<void(std::uint32_t)>& trip)
 {
@@ -193,7 +186,7 @@ double median_trip_ns(std::uint32_t trips, const std::function<void(std::uint32_
         trip(index);
         taken.push_back(1e9 * seconds_since(start));
     }
-    return median(std::move(taken));
+    return bench::median(std::move(taken));
 }
 
 double semaphore_round_trip(const options& wanted, const device& device)
@@ -227,68 +220,53 @@ double ring_round_trip(const options& wanted, const device&)
 
 struct measurement {
     const char* name;
+    const char* peer;
+    const char* unit;
+    double in_unit; ///< of what `measure` returns
     double (*measure)(const options&, const device&);
-    std::vector<double> rounds{};
 };
 
-std::string json(const options& wanted, const std::vector<measurement>& all, double ratio)
-{
-    std::string text =
-        fmt::format("{{\n  \"benchmark\": \"semaphore\",\n  \"items\": {},\n  \"count\": {},\n  \"cores\": [{}],\n",
-                    wanted.items, wanted.count, fmt::join(wanted.cores, ", "));
-    for (const measurement& one : all)
-        text += fmt::format("  \"{}\": {{\"median\": {:.1f}, \"rounds\": [{:.1f}]}},\n", one.name, median(one.rounds),
-                            fmt::join(one.rounds, ", "));
-    return text + fmt::format("  \"ratio\": {:.3f}\n}}\n", ratio);
-}
+constexpr measurement all[] = {
+    {"rte_ring", "", "M/s", 1e-6, through_ring},
+    {"kernel to kernel", "rte_ring", "M/s", 1e-6, kernel_to_kernel},
+    {"kernel to CPU", "rte_ring", "M/s", 1e-6, kernel_to_cpu},
+    {"rte_ring round trip", "", "ns", 1, ring_round_trip},
+    {"semaphore round trip", "rte_ring round trip", "ns", 1, semaphore_round_trip},
+};
 
-void write(const std::string& path, const std::string& text)
-{
-    std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "w"), std::fclose);
-    if (!file || std::fputs(text.c_str(), file.get()) < 0)
-        throw std::runtime_error(fmt::format("semaphore_bench: cannot write {}; name a file that can be made", path));
-}
-
-void run(const options& wanted)
+int run(const options& wanted)
 {
     auto device = device::open("cpu");
-    std::vector<measurement> all{{"kernel_to_kernel_per_s", kernel_to_kernel},
-                                 {"kernel_to_cpu_per_s", kernel_to_cpu},
-                                 {"rte_ring_per_s", through_ring},
-                                 {"semaphore_round_trip_ns", semaphore_round_trip},
-                                 {"rte_ring_round_trip_ns", ring_round_trip}};
+    std::vector<std::vector<double>> values(std::size(all));
     for (std::uint32_t round = 0; round < wanted.rounds; ++round)
-        for (measurement& one : all)
-            one.rounds.push_back(one.measure(wanted, device));
-    const double ratio = median(all[0].rounds) / median(all[2].rounds);
-
-    fmt::print("{} rounds of {} items, {} in flight, cores {}\n", wanted.rounds, wanted.count, wanted.items,
+        for (std::size_t at = 0; at < std::size(all); ++at)
+            values[at].push_back(all[at].measure(wanted, device) * all[at].in_unit);
+    bench::table table("semaphore_bench");
+    for (std::size_t at = 0; at < std::size(all); ++at)
+        table.add({.name = all[at].name, .unit = all[at].unit, .values = values[at], .peer = all[at].peer});
+    fmt::print("{} items a round, {} in flight, cores {}\n", wanted.count, wanted.items,
                fmt::join(wanted.cores, " to "));
-    fmt::print("{:24} {:>14} {:>14} {:>14}\n", "", "median", "least", "most");
-    for (const measurement& one : all)
-        fmt::print("{:24} {:14.0f} {:14.0f} {:14.0f}\n", one.name, median(one.rounds), std::ranges::min(one.rounds),
-                   std::ranges::max(one.rounds));
-    fmt::print("kernel to kernel / rte_ring: {:.2f}\n", ratio);
-    if (!wanted.json.empty())
-        write(wanted.json, json(wanted, all, ratio));
+    table.finish(wanted.json);
+    return 0;
 }
 
 } // namespace
 
 int main(int argc, char** argv)
-try {
+{
     options wanted;
+    wanted.rounds = 9;
     CLI::App app{"How fast items go from core to core, through a semaphore and through DPDK's rte_ring."};
-    app.option_defaults()->always_capture_default();
-    app.add_option("--items", wanted.items, "items of the semaphore, a power of two, and of the ring");
-    app.add_option("--count", wanted.count, "items handed over in a round");
-    app.add_option("--round-trips", wanted.round_trips, "round trips in a round")->check(CLI::PositiveNumber);
-    app.add_option("--rounds", wanted.rounds, "rounds of each")->check(CLI::PositiveNumber);
-    app.add_option("--cores", wanted.cores, "of the sender, of the receiver")->delimiter(',')->expected(2);
-    app.add_option("--json", wanted.json, "write the result to this file");
-    CLI11_PARSE(app, argc, argv);
-    run(wanted);
-} catch (const std::exception& failure) {
-    fmt::print(stderr, "{}\n", failure.what());
-    return 1;
+    auto add = [&app](const char* name, auto& value, const char* what) {
+        return app.add_option(name, value, what)->capture_default_str();
+    };
+    add("--items", wanted.items, "items of the semaphore, a power of two, and of the ring");
+    add("--count", wanted.count, "items handed over in a round")->check(CLI::PositiveNumber);
+    add("--round-trips", wanted.round_trips, "round trips in a round")->check(CLI::PositiveNumber);
+    bench::add_cores(app, wanted.cores, "of the sender, of the receiver");
+    bench::add_rounds(app, wanted);
+    bench::add_json(app, wanted);
+    if (auto status = bench::read_words(app, argc, argv))
+        return *status;
+    return bench::ending([&] { return run(wanted); });
 }

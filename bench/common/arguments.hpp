@@ -2,14 +2,18 @@
 #pragma once
 
 #include <fmt/format.h>
+#include <sched.h>
 
 #include <cerrno>
 #include <CLI/CLI.hpp>
+#include <cstddef>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <fstream>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace weftio::bench {
 
@@ -31,6 +35,25 @@ inline void add_rounds(CLI::App& app, common_options& options, unsigned least = 
 {
     app.add_option("--rounds", options.rounds, "of everything, in turn")
         ->check(CLI::Range(least, 1000u))
+        ->capture_default_str();
+}
+
+/// A core for each of `cores`, of which this process may use as many as it likes.
+inline void add_cores(CLI::App& app, std::vector<int>& cores, const std::string& what)
+{
+    auto may_be_used = [](const std::string& core) -> std::string {
+        const int number = std::atoi(core.c_str());
+        cpu_set_t allowed;
+        CPU_ZERO(&allowed);
+        sched_getaffinity(0, sizeof allowed, &allowed);
+        if (number >= 0 && number < CPU_SETSIZE && CPU_ISSET(static_cast<std::size_t>(number), &allowed))
+            return {};
+        return fmt::format("this process may not run on core {}; name others", core);
+    };
+    app.add_option("--cores", cores, what)
+        ->delimiter(',')
+        ->expected(static_cast<int>(cores.size()))
+        ->check(may_be_used)
         ->capture_default_str();
 }
 

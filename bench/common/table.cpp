@@ -74,9 +74,8 @@ std::string goal_words(const summary& sum)
 
 double median(std::vector<double> values)
 {
-    auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
+    std::sort(values.begin(), values.end());
+    return (values[(values.size() - 1) / 2] + values[values.size() / 2]) / 2;
 }
 
 bool is_met(std::string_view text, double value, double ratio)

@@ -29,7 +29,7 @@ struct summary {
     bool met = false;
 };
 
-/// The middle one; of an even number the upper one. @pre not empty
+/// The middle one; of an even number the mean of the two. @pre not empty
 double median(std::vector<double> values);
 /// Whether `text` says so of a value and of a ratio to a peer. @throws std::runtime_error it is no goal
 bool is_met(std::string_view text, double value, double ratio);

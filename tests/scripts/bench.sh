@@ -52,9 +52,13 @@ refuses() {
 }
 
 writes steering_bench --only parse --rounds 2 --seconds 0.001
-for program in steering ring engine; do
+writes semaphore_bench --rounds 1 --count 1000 --round-trips 10
+for program in steering ring engine semaphore neighbor; do
     refuses "$build/bench/${program}_bench"
 done
+said=$("$build/bench/semaphore_bench" --cores 0,9999 2>&1)
+check "semaphore_bench: a core that there is not: exit status" 2 $?
+check_has "semaphore_bench: a core that there is not is named" "core 9999" "$said"
 check "goals are of rows of a shape that programs read" "" "$(python3 - bench/goals.json 2>&1 <<'END'
 import json, re, sys
 
