@@ -1,5 +1,5 @@
-// Packets a second through one port: forwarded, received, checked or sent by a kernel. One figure a run; bench/versus
-// runs it beside testpmd.
+// Packets a second through one port: forwarded, received, checked or sent by a kernel. bench/versus runs it beside
+// testpmd.
 //
 //   ./forward_bench                                        net_null, 64 bytes, inline: one core does all
 //   ./forward_bench --port net_null0,size=64,copy=1 --do check    the driver writes, and the kernel reads, every byte
@@ -18,6 +18,8 @@
 #include <thread>
 #include <vector>
 
+#include "common/arguments.hpp"
+#include "common/table.hpp"
 #include "forward.kernel.h"
 #include "machine.hpp"
 #include "weftio/weftio.hpp"
@@ -32,7 +34,7 @@ namespace {
 using namespace weftio;
 using clock = std::chrono::steady_clock;
 
-struct options {
+struct options : bench::common_options {
     std::string port = "net_null0,size=64";
     std::string device = "cpu";
     std::string work = "forward";
@@ -40,8 +42,15 @@ struct options {
     std::vector<int> cores{0, 1}; ///< of the kernel, of the engine
     std::uint32_t slots = 256, lanes = 1, idle_queues = 0, bytes = 64, prime = 0;
     std::uint64_t packets = 0; ///< 0: as many as come in `seconds`
-    bool touch = true, verify = false, json = false;
+    bool touch = true, verify = false, report = false;
     double seconds = 1;
+};
+
+/// What a run found.
+struct result {
+    std::string name;
+    double mpps, mpps_of_core; ///< a second of the clock, a second of processor time
+    double copied_bytes;       ///< a packet, on its way in
 };
 
 double processor_seconds()
@@ -66,7 +75,7 @@ class measurement {
             idle_.emplace_back(port_, device_, eth_txq_options{.entries = 64});
     }
 
-    void run()
+    result run()
     {
         if (options_.prime != 0)
             prime();
@@ -86,12 +95,20 @@ class measurement {
         kernel.stop();
         if (!kernel.wait_for(std::chrono::seconds(5)))
             throw error(errc::device_error, "forward_bench: the kernel did not end within 5 s");
-        report(static_cast<double>(packets) / seconds, static_cast<double>(packets) / used, resident);
+        const auto moved_now = static_cast<double>(packets);
+        report(moved_now / seconds, moved_now / used, resident);
         if (options_.work == "check" && wrong() != 0)
             throw error(errc::device_error,
                         fmt::format("forward_bench: {} packets did not have the bytes of a driver that writes "
                                     "zeros, as net_null does with copy=1",
                                     wrong()));
+        const port_counters counted = port_.counters();
+        return {.name = fmt::format("{} on {} ({}), {}, {} lanes on {}", options_.work, options_.port, port_.driver(),
+                                    options_.mode, options_.lanes, options_.device),
+                .mpps = moved_now / seconds / 1e6,
+                .mpps_of_core = moved_now / used / 1e6,
+                .copied_bytes = static_cast<double>(counted.copied_bytes) /
+                                static_cast<double>(std::max<std::uint64_t>(counted.received, 1))};
     }
 
  private:
@@ -148,20 +165,13 @@ class measurement {
     {
         port_counters counters = port_.counters();
         bool conserved = counters.received == counters.delivered + counters.held + counters.dropped_total();
-        if (options_.json)
+        if (options_.report)
             fmt::print("{{\"packets_per_s\":{:.0f},\"packets_per_core_s\":{:.0f},\"moved\":{},\"received\":{},"
                        "\"delivered\":{},"
                        "\"dropped\":{},\"copied_bytes\":{},\"sent\":{},"
                        "\"conserved\":{},\"resident_bytes\":{}}}\n",
                        rate, rate_of_core, moved(), counters.received, counters.delivered, counters.dropped_total(),
                        counters.copied_bytes, out_.counters().sent, conserved, resident);
-        else
-            fmt::print(
-                "{} on {} ({}), {}, {} lanes on {}: {:.2f} Mpps, {:.2f} a second of processor time; {} bytes copied on "
-                "the way in; {}\n",
-                options_.work, options_.port, port_.driver(), options_.mode, options_.lanes, options_.device,
-                rate / 1e6, rate_of_core / 1e6, counters.copied_bytes,
-                conserved ? "every packet accounted for" : "PACKETS ARE MISSING");
         if (!conserved)
             throw error(errc::device_error, "forward_bench: received is not delivered + held + dropped");
     }
@@ -177,48 +187,65 @@ class measurement {
     std::vector<eth_txq> idle_;
 };
 
+/// A port, queues and a kernel anew for every round.
+int measure(const options& wanted)
+{
+    bench::stay_on(wanted.cores.at(0));
+    std::vector<double> rates, rates_of_core, copied;
+    std::string name;
+    for (unsigned round = 0; round < wanted.rounds; ++round) {
+        const result found = measurement(wanted).run();
+        name = found.name;
+        rates.push_back(found.mpps);
+        rates_of_core.push_back(found.mpps_of_core);
+        copied.push_back(found.copied_bytes);
+    }
+    if (wanted.report)
+        return 0;
+    bench::table table("forward_bench");
+    table.add({.name = wanted.work, .unit = "Mpps", .values = rates});
+    table.add({.name = wanted.work + ", a second of processor time", .unit = "Mpps", .values = rates_of_core});
+    table.add({.name = wanted.work + ", copied a packet", .unit = "bytes", .values = copied});
+    fmt::print("{}; every packet accounted for\n", name);
+    table.finish(wanted.json);
+    return 0;
+}
+
+void add_options(CLI::App& app, options& wanted)
+{
+    auto add = [&app](const char* name, auto& value, const char* what) {
+        return app.add_option(name, value, what)->capture_default_str();
+    };
+    add("--port", wanted.port, "as port::open takes it");
+    add("--device", wanted.device, "cpu, opencl, cuda:0");
+    add("--do", wanted.work, "what the kernel does; receive: takes completions, check: reads every byte, which is 0")
+        ->check(CLI::IsMember({"forward", "receive", "check", "send"}));
+    add("--mode", wanted.mode, "inline: the kernel runs the engine; thread: the engine has a core")
+        ->check(CLI::IsMember({"inline", "thread"}));
+    bench::add_cores(app, wanted.cores, "of the kernel, of the engine");
+    add("--slots", wanted.slots, "of each ring");
+    add("--lanes", wanted.lanes, "of the kernel's block")->check(CLI::Range(1, 1024));
+    add("--bytes", wanted.bytes, "of a frame, for send")->check(CLI::Range(60, 1514));
+    add("--idle-queues", wanted.idle_queues, "send queues that nobody uses");
+    add("--packets", wanted.packets, "stop behind so many; 0: measure for --seconds");
+    add("--prime", wanted.prime, "frames to send first, for ports on which they come back");
+    add("--seconds", wanted.seconds, "measured, each round")->check(CLI::Range(0.01, 3600.0));
+    app.add_flag("!--no-touch", wanted.touch, "forward without looking at the packets");
+    app.add_flag("--verify", wanted.verify, "verify checksums");
+    app.add_flag("--report", wanted.report, "a line of JSON with all counters for each round, and no table");
+    bench::add_rounds(app, wanted);
+    bench::add_json(app, wanted);
+}
+
 } // namespace
 
 int main(int argc, char** argv)
 {
-    options options;
+    options wanted;
+    wanted.rounds = 1;
     CLI::App app{"Packets a second through one port, by a kernel."};
-    app.add_option("--port", options.port, "as port::open takes it")->capture_default_str();
-    app.add_option("--device", options.device, "cpu, opencl, cuda:0")->capture_default_str();
-    app.add_option("--do", options.work,
-                   "what the kernel does; receive: takes completions, check: reads every byte, which is 0")
-        ->check(CLI::IsMember({"forward", "receive", "check", "send"}))
-        ->capture_default_str();
-    app.add_option("--mode", options.mode, "inline: the kernel runs the engine; thread: the engine has a core")
-        ->check(CLI::IsMember({"inline", "thread"}))
-        ->capture_default_str();
-    app.add_option("--cores", options.cores, "of the kernel, of the engine")
-        ->delimiter(',')
-        ->expected(2)
-        ->capture_default_str();
-    app.add_option("--slots", options.slots, "of each ring")->capture_default_str();
-    app.add_option("--lanes", options.lanes, "of the kernel's block")
-        ->check(CLI::Range(1, 1024))
-        ->capture_default_str();
-    app.add_option("--bytes", options.bytes, "of a frame, for send")
-        ->check(CLI::Range(60, 1514))
-        ->capture_default_str();
-    app.add_option("--idle-queues", options.idle_queues, "send queues that nobody uses")->capture_default_str();
-    app.add_option("--packets", options.packets, "stop behind so many; 0: measure for --seconds")
-        ->capture_default_str();
-    app.add_option("--prime", options.prime, "frames to send first, for ports on which they come back")
-        ->capture_default_str();
-    app.add_option("--seconds", options.seconds, "measured")->check(CLI::Range(0.01, 3600.0))->capture_default_str();
-    app.add_flag("!--no-touch", options.touch, "forward without looking at the packets");
-    app.add_flag("--verify", options.verify, "verify checksums");
-    app.add_flag("--json", options.json, "one line of JSON");
-    CLI11_PARSE(app, argc, argv);
-    try {
-        bench::stay_on(options.cores.at(0));
-        measurement(options).run();
-        return 0;
-    } catch (const std::exception& failure) {
-        fmt::print(stderr, "{}\n", failure.what());
-        return 1;
-    }
+    add_options(app, wanted);
+    if (auto status = bench::read_words(app, argc, argv))
+        return *status;
+    return bench::ending([&] { return measure(wanted); });
 }

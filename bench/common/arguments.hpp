@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "weftio/error.hpp"
+
 namespace weftio::bench {
 
 /// What every program of rounds takes.
@@ -75,12 +77,15 @@ inline std::optional<int> read_words(CLI::App& app, int argc, char** argv)
     }
 }
 
-/// Exit status of what `run` returns, or 1 with what it throws.
+/// Exit status of what `run` returns. What it throws is said: 2 for a value that the library refuses, 1 for all else.
 template <class Run>
 int ending(Run&& run)
 {
     try {
         return run();
+    } catch (const weftio::error& failure) {
+        fmt::print(stderr, "{}\n", failure.what());
+        return failure.code() == errc::invalid_argument ? 2 : 1;
     } catch (const std::exception& failure) {
         fmt::print(stderr, "{}\n", failure.what());
         return 1;

@@ -16,7 +16,7 @@ run()
 {
     local packets=$1 json counted
     shift
-    json=$(valgrind --tool=callgrind --callgrind-out-file="$work/out" "$bench" --json --packets "$packets" "$@" 2>"$work/log") ||
+    json=$(valgrind --tool=callgrind --callgrind-out-file="$work/out" "$bench" --report --packets "$packets" "$@" 2>"$work/log") ||
         { cat "$work/log" >&2; return 1; }
     counted=$(sed -n 's/^summary: //p; s/^totals: //p' "$work/out" | tail -1)
     echo "$counted $(python3 -c 'import json, sys; print(json.loads(sys.argv[1])["moved"])' "$json")"

@@ -92,7 +92,7 @@ try weftio-replay -q -x 10 -i $nic /w/builtin.pcap
 try weftio-replay -q -x 10 -i $nic -I $other --split client /w/builtin.pcap
 if ! grep -q only-sending /proc/cmdline; then
     try simple_receive -n $nic --count 20 --seconds 30
-    try forward_bench --port $nic --mode thread --packets 20 --json
+    try forward_bench --port $nic --mode thread --packets 20 --report
     try close_nic $nic
     # These are unplugged while frames flow.
     try weftio-replay -q -p 500 --loop 0 --json /tmp/report -i $other /w/builtin.pcap
