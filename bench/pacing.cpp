@@ -10,15 +10,17 @@
 #include <bit>
 #include <chrono>
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <memory>
-#include <optional>
-#include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
+#include "common/arguments.hpp"
+#include "common/table.hpp"
 #include "pacing/distribution.hpp"
 #include "pacing/far_capture.hpp"
 #include "pacing/frame.hpp"
@@ -39,10 +41,10 @@ constexpr std::uint64_t lead_ns = 100'000'000;             // from now to the fi
 constexpr std::uint64_t furthest_ahead_ns = 1'000'000'000; // of the clock; a queue's horizon is 4 s
 constexpr std::uint64_t most_ahead = 1024, most_batch = 32;
 
-struct options {
+struct options : bench::common_options {
     std::uint64_t interval_ns = 100'000;
     std::uint32_t count = 50'000;
-    std::string port, far, device = "cpu", json;
+    std::string port, far, device = "cpu";
     int core = 1;
     bool tcpreplay = true;
 };
@@ -54,7 +56,6 @@ struct result {
     bench::machine_use machine;
     std::string trouble; ///< empty when every frame was sent
     std::string tcpreplay;
-    std::optional<double> drift_ratio; ///< tcpreplay's end drift over ours, on the far side
 };
 
 /// Frames that the kernel enqueues, and what the host hears of them.
@@ -170,8 +171,7 @@ void measure_weftio(const options& options, result& result)
     if (!capture)
         return;
     auto arrivals = capture->finish();
-    result.rows.push_back(
-        bench::summarize("far side, " + options.far, lateness(arrivals, paced.planned_ns(0), options.interval_ns)));
+    result.rows.push_back(bench::summarize("far side", lateness(arrivals, paced.planned_ns(0), options.interval_ns)));
     if (result.trouble.empty() && arrivals.size() != options.count)
         result.trouble = fmt::format("{} of {} frames arrived on {}; its capture lost {}", arrivals.size(),
                                      options.count, options.far, capture->lost());
@@ -191,66 +191,45 @@ void measure_tcpreplay(const options& options, result& result)
     auto arrivals = capture.finish();
     if (!result.tcpreplay.empty() || arrivals.empty())
         return;
-    row theirs = bench::summarize("tcpreplay, far side, from its first",
-                                  lateness(arrivals, arrivals.front().time_ns, options.interval_ns));
+    row theirs = bench::summarize("tcpreplay", lateness(arrivals, arrivals.front().time_ns, options.interval_ns));
     theirs.knows_early = false;
-    double ours_ns = std::max(1.0, std::abs(static_cast<double>(result.rows.back().end_drift_ns)));
-    result.drift_ratio = std::abs(static_cast<double>(theirs.end_drift_ns)) / ours_ns;
-    result.rows.push_back(theirs);
+    result.rows.insert(result.rows.end() - 1, theirs); // in front of what it is the peer of
+    result.rows.back().peer = theirs.name;
 }
 
 void print(const options& options, const result& result)
 {
     fmt::print("{} frames of {} bytes, one every {} ns, on {} ({}), from a kernel on {}\n", options.count, FRAME_BYTES,
                options.interval_ns, options.port, result.driver, options.device);
-    fmt::print("machine: {}\n\n{}\n", result.machine.text(), bench::row_heading());
-    for (const row& row : result.rows)
-        fmt::print("{}\n", bench::row_text(row));
-    fmt::print("\nwaits: {} in the past, {} beyond the horizon, {} out of order\n",
+    fmt::print("machine: {}\n", result.machine.text());
+    fmt::print("waits: {} in the past, {} beyond the horizon, {} out of order\n",
                result.counters.tx_pp_timestamp_past_errors, result.counters.tx_pp_timestamp_future_errors,
                result.counters.tx_pp_timestamp_order_errors);
     if (!result.tcpreplay.empty())
         fmt::print("tcpreplay: {}\n", result.tcpreplay);
-    if (result.drift_ratio)
-        fmt::print("tcpreplay drifts {:.0f} times as far\n", *result.drift_ratio);
-    if (!result.trouble.empty())
-        fmt::print("FAILED: {}\n", result.trouble);
 }
 
-std::string json(const options& options, const result& result)
+/// How late frames were, at each place where somebody looked. The far sides are compared by their last frames.
+bench::table figures(const result& result)
 {
-    const bench::machine_use& machine = result.machine;
-    std::string rows;
-    for (const row& row : result.rows)
-        rows += (rows.empty() ? "\n    " : ",\n    ") + bench::row_json(row);
-    const eth_txq_counters& counters = result.counters;
-    return fmt::format(R"({{
-  "interval_ns": {}, "count": {}, "frame_bytes": {},
-  "port": "{}", "driver": "{}", "device": "{}",
-  "machine": {{
-    "cores": {}, "engine_core": {}, "load": {:.2f}, "steal_percent": {:.3f}, "engine_core_steal_percent": {:.3f},
-    "engine_ran_ns": {}, "engine_waited_ns": {}, "engine_preempted": {}
-  }},
-  "late": [{}
-  ],
-  "past_errors": {}, "future_errors": {}, "order_errors": {},
-  "sent": {}, "complete": {}, "drift_ratio": {}
-}}
-)",
-                       options.interval_ns, options.count, FRAME_BYTES, options.port, result.driver, options.device,
-                       machine.cores, machine.engine_core, machine.load, machine.steal_percent,
-                       machine.engine_core_steal_percent, machine.engine_ran_ns, machine.engine_waited_ns,
-                       machine.engine_preempted, rows, counters.tx_pp_timestamp_past_errors,
-                       counters.tx_pp_timestamp_future_errors, counters.tx_pp_timestamp_order_errors, counters.sent,
-                       result.trouble.empty(),
-                       result.drift_ratio ? fmt::format("{:.1f}", *result.drift_ratio) : "null");
-}
-
-void write(const std::string& path, const std::string& text)
-{
-    std::FILE* file = std::fopen(path.c_str(), "w");
-    if (!file || std::fputs(text.c_str(), file) < 0 || std::fclose(file) != 0)
-        throw std::runtime_error(fmt::format("cannot write {}; name another file", path));
+    bench::table table("pacing_bench");
+    auto add = [&table](std::string name, const char* unit, double value, std::string peer = {}) {
+        table.add({.name = std::move(name), .unit = unit, .values = {value}, .peer = std::move(peer)});
+    };
+    for (const row& row : result.rows) {
+        if (row.frames == 0)
+            continue;
+        add(row.name + ", p50", "us", static_cast<double>(row.p50_ns) / 1e3);
+        add(row.name + ", p99", "us", static_cast<double>(row.p99_ns) / 1e3);
+        add(row.name + ", p99.9", "us", static_cast<double>(row.p999_ns) / 1e3);
+        add(row.name + ", max", "us", static_cast<double>(row.max_ns) / 1e3);
+        if (row.knows_early)
+            add(row.name + ", early", "frames", static_cast<double>(row.early));
+        if (row.knows_drift)
+            add(row.name + ", end drift", "us", std::abs(static_cast<double>(row.end_drift_ns)) / 1e3,
+                row.peer.empty() ? "" : row.peer + ", end drift");
+    }
+    return table;
 }
 
 /// Without a port: a veth pair that nobody else uses, or a port that takes frames and drops them.
@@ -278,8 +257,9 @@ int run(options options)
     if (options.tcpreplay)
         measure_tcpreplay(options, result);
     print(options, result);
-    if (!options.json.empty())
-        write(options.json, json(options, result));
+    figures(result).finish(options.json);
+    if (!result.trouble.empty())
+        fmt::print("FAILED: {}\n", result.trouble);
     bool early = std::ranges::any_of(result.rows, [](const row& row) { return row.knows_early && row.early != 0; });
     return result.trouble.empty() && !early ? 0 : 1;
 }
@@ -301,13 +281,9 @@ int main(int argc, char** argv)
     app.add_option("--far", options.far, "interface on the other side, to capture on")->needs("--port");
     app.add_option("--device", options.device, "where the kernel runs")->capture_default_str();
     app.add_option("--core", options.core, "core of the engine, -1 for any")->capture_default_str();
-    app.add_option("--json", options.json, "write the result to this file");
+    bench::add_json(app, options);
     app.add_flag("!--no-tcpreplay", options.tcpreplay, "do not run tcpreplay");
-    CLI11_PARSE(app, argc, argv);
-    try {
-        return run(std::move(options));
-    } catch (const std::exception& failure) {
-        fmt::print(stderr, "{}\n", failure.what());
-        return 1;
-    }
+    if (auto status = bench::read_words(app, argc, argv))
+        return *status;
+    return bench::ending([&] { return run(std::move(options)); });
 }

@@ -15,6 +15,8 @@
 #include <string>
 #include <thread>
 
+#include "common/arguments.hpp"
+#include "common/table.hpp"
 #include "soak/soak.kernel.h"
 #include "soak/watch.hpp"
 #include "weftio/weftio.hpp"
@@ -39,9 +41,18 @@ std::uint64_t interval_ns(double rate)
     return static_cast<std::uint64_t>(std::ceil(1e9 / rate));
 }
 
-struct options {
+struct options : bench::common_options {
     std::string work = "forward";
     double minutes = 1.0 / 6, rate = 0, load_percent = 80, growth_mib = 1;
+};
+
+/// How a soak went.
+struct outcome {
+    double best = 0, wanted = 0; ///< frames a second; 0: not measured
+    double seconds = 0, grown_mib = 0;
+    std::uint64_t packets = 0;
+    std::string missing; ///< what does not add up
+    bool good = false;
 };
 
 class soak {
@@ -71,6 +82,9 @@ class soak {
     double best_rate();
     bench::counters counters() const;
     std::string lost() const;
+    double watch_for(running_kernel& kernel, bench::soak_watch& watch);
+    void say(const outcome& found, const bench::soak_watch& watch) const;
+    bench::table figures(const outcome& found, const bench::soak_watch& watch) const;
 
     options options_;
     bool paces_;
@@ -241,54 +255,79 @@ std::string soak::lost() const
     return text;
 }
 
-bool soak::run()
+/// Until the time is over, the kernel ends or somebody interrupts: looks every second.
+double soak::watch_for(running_kernel& kernel, bench::soak_watch& watch)
 {
-    if (!paces_)
-        prime();
-    double best = options_.rate > 0 ? 0 : best_rate(),
-           wanted = options_.rate > 0 ? options_.rate : best * options_.load_percent / 100;
-    bench::soak_watch watch;
-    running_kernel kernel = launch(out_, wanted);
-    std::uint64_t before = out_.counters().sent;
-    auto begin = clock::now(),
-         end =
-             begin + std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>(options_.minutes * 60));
+    const auto lasts =
+        std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>(options_.minutes * 60));
+    const auto begin = clock::now(), end = begin + lasts;
     for (auto next = begin; clock::now() < end && !interrupted && kernel.alive();
          std::this_thread::sleep_until(std::min(next, end))) {
         watch.look(counters());
         next += std::chrono::seconds(1);
     }
-    double seconds = std::chrono::duration<double>(clock::now() - begin).count();
-    auto packets = out_.counters().sent - before;
+    return std::chrono::duration<double>(clock::now() - begin).count();
+}
+
+bool soak::run()
+{
+    if (!paces_)
+        prime();
+    outcome found;
+    found.best = options_.rate > 0 ? 0 : best_rate();
+    found.wanted = options_.rate > 0 ? options_.rate : found.best * options_.load_percent / 100;
+    bench::soak_watch watch;
+    running_kernel kernel = launch(out_, found.wanted);
+    std::uint64_t before = out_.counters().sent;
+    found.seconds = watch_for(kernel, watch);
+    found.packets = out_.counters().sent - before;
     enqueued_ += stop(kernel);
     settle();
     watch.look(counters());
-    std::string missing = lost();
-    double grown_mib = watch.growth_bytes() / 1048576;
-    bool good = missing.empty() && watch.went_back().empty() && grown_mib <= options_.growth_mib;
+    found.missing = lost();
+    found.grown_mib = watch.growth_bytes() / 1048576;
+    found.good = found.missing.empty() && watch.went_back().empty() && found.grown_mib <= options_.growth_mib;
+    say(found, watch);
+    figures(found, watch).finish(options_.json);
+    fmt::print("{}\n", found.good ? "passed" : "FAILED");
+    return found.good;
+}
 
+/// What is no figure.
+void soak::say(const outcome& found, const bench::soak_watch& watch) const
+{
     fmt::print("{:<22}{} on {} ({}), {}\n", "scenario", options_.work, port_.spec(), port_.driver(),
                paces_ ? "a wait and a frame each, engine in a thread of its own"
                       : fmt::format("{} frames go round, inline", primed));
-    fmt::print("{:<22}{:.1f} min{}\n", "time", seconds / 60, interrupted ? ", interrupted" : "");
-    fmt::print("{:<22}{}\n", "best rate", best > 0 ? fmt::format("{:.0f} a second", best) : "not measured");
-    fmt::print("{:<22}{:.0f} a second{}\n", "wanted rate", wanted,
-               best > 0 ? fmt::format(", {:g} % of the best", options_.load_percent) : "");
-    fmt::print("{:<22}{:.0f} a second, {:.1f} % of the wanted\n", "reached rate",
-               static_cast<double>(packets) / seconds, static_cast<double>(packets) / seconds / wanted * 100);
-    fmt::print("{:<22}{} frames, {}\n", "conservation", packets, missing.empty() ? "none lost" : "LOST: " + missing);
+    fmt::print("{:<22}{:.1f} min{}\n", "time", found.seconds / 60, interrupted ? ", interrupted" : "");
+    fmt::print("{:<22}{} frames, {}\n", "conservation", found.packets,
+               found.missing.empty() ? "none lost" : "LOST: " + found.missing);
     fmt::print("{:<22}{} looks at {} counters, {}\n", "monotonic", watch.looks(), counters().size(),
                watch.went_back().empty() ? "none went back" : "WENT BACK: " + watch.went_back());
-    fmt::print("{:<22}{:.1f} MiB; grown by {:.2f} MiB, {:.2f} MiB an hour; at most {:.0f} MiB\n", "memory",
-               static_cast<double>(watch.last_resident_bytes()) / 1048576, grown_mib,
-               watch.bytes_per_look() * 3600 / 1048576, options_.growth_mib);
-    if (paces_) {
-        schedule_error late = out_.schedule();
-        fmt::print("{:<22}p50 {} ns, p99 {} ns, max {} ns; {} waits were in the past\n", "late", late.p50_ns,
-                   late.p99_ns, late.max_ns, out_.counters().tx_pp_timestamp_past_errors);
-    }
-    fmt::print("{}\n", good ? "passed" : "FAILED");
-    return good;
+    fmt::print("{:<22}{:.1f} MiB; it may grow by {:.0f} MiB\n", "memory",
+               static_cast<double>(watch.last_resident_bytes()) / 1048576, options_.growth_mib);
+}
+
+bench::table soak::figures(const outcome& found, const bench::soak_watch& watch) const
+{
+    bench::table table("soak_bench");
+    auto add = [&](const char* name, const char* unit, double value, const char* peer = "") {
+        table.add({.name = name, .unit = unit, .values = {value}, .peer = peer});
+    };
+    if (found.best > 0)
+        add("best rate", "/s", found.best);
+    add("wanted rate", "/s", found.wanted, found.best > 0 ? "best rate" : "");
+    add("reached rate", "/s", static_cast<double>(found.packets) / found.seconds, "wanted rate");
+    add("memory grown", "MiB", found.grown_mib);
+    add("memory grown, slope", "MiB an hour", watch.bytes_per_look() * 3600 / 1048576);
+    if (!paces_)
+        return table;
+    const schedule_error late = out_.schedule();
+    add("late, p50", "ns", static_cast<double>(late.p50_ns));
+    add("late, p99", "ns", static_cast<double>(late.p99_ns));
+    add("late, max", "ns", static_cast<double>(late.max_ns));
+    add("waits in the past", "waits", static_cast<double>(out_.counters().tx_pp_timestamp_past_errors));
+    return table;
 }
 
 } // namespace
@@ -314,13 +353,10 @@ int main(int argc, char** argv)
         ->capture_default_str()
         ->excludes(rate);
     app.add_option("--growth", options.growth_mib, "MiB of memory it may grow by")->capture_default_str();
-    CLI11_PARSE(app, argc, argv);
+    bench::add_json(app, options);
+    if (auto status = bench::read_words(app, argc, argv))
+        return *status;
     for (int signal : {SIGINT, SIGTERM})
         std::signal(signal, [](int) { interrupted = 1; });
-    try {
-        return soak(options).run() ? 0 : 1;
-    } catch (const std::exception& failure) {
-        fmt::print(stderr, "{}\n", failure.what());
-        return 1;
-    }
+    return bench::ending([&] { return soak(options).run() ? 0 : 1; });
 }

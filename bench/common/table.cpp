@@ -28,7 +28,7 @@ constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
 
 bool less_is_better(std::string_view unit)
 {
-    constexpr std::array units{"ns", "us", "ms", "s", "bytes", "MiB", "MiB an hour"};
+    constexpr std::array units{"ns", "us", "ms", "s", "bytes", "MiB", "MiB an hour", "frames", "waits"};
     return std::find(units.begin(), units.end(), unit) != units.end();
 }
 

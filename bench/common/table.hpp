@@ -11,7 +11,7 @@ namespace weftio::bench {
 /// What was measured, once a round.
 struct figure {
     std::string name; ///< as goals.json has it
-    std::string unit; ///< of times and sizes (ns, us, ms, s, MiB) less is better, of all others more
+    std::string unit; ///< of times, sizes and mishaps (ns, us, MiB, frames, ...) less is better, of rates more
     std::vector<double> values;
     std::string peer{}; ///< the figure that it was measured beside, in turn, round by round; empty: none
 };

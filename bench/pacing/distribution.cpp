@@ -1,7 +1,5 @@
 #include "pacing/distribution.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -9,21 +7,6 @@
 namespace weftio::bench {
 
 namespace {
-
-std::string duration(double ns)
-{
-    if (std::abs(ns) < 1e3)
-        return fmt::format("{:.0f} ns", ns);
-    if (std::abs(ns) < 1e6)
-        return fmt::format("{:.2f} us", ns / 1e3);
-    return fmt::format("{:.2f} ms", ns / 1e6);
-}
-
-template <class Number>
-std::string duration(Number ns)
-{
-    return duration(static_cast<double>(ns));
-}
 
 /// The value that `share` of the sorted values do not exceed.
 std::uint64_t quantile(const std::vector<std::uint64_t>& sorted, double share)
@@ -54,29 +37,6 @@ row summarize(std::string name, std::vector<std::int64_t> late_ns)
     result.p999_ns = quantile(distances, 0.999);
     result.max_ns = distances.back();
     return result;
-}
-
-std::string row_heading()
-{
-    return fmt::format("{:36} {:>8} {:>7} {:>10} {:>10} {:>10} {:>10} {:>10}", "late by", "frames", "early", "p50",
-                       "p99", "p99.9", "max", "end drift");
-}
-
-std::string row_text(const row& row)
-{
-    return fmt::format("{:36} {:>8} {:>7} {:>10} {:>10} {:>10} {:>10} {:>10}", row.name, row.frames,
-                       row.knows_early ? std::to_string(row.early) : "-", duration(row.p50_ns), duration(row.p99_ns),
-                       duration(row.p999_ns), duration(row.max_ns), row.knows_drift ? duration(row.end_drift_ns) : "-");
-}
-
-std::string row_json(const row& row)
-{
-    std::string early = row.knows_early ? std::to_string(row.early) : "null";
-    std::string drift = row.knows_drift ? std::to_string(row.end_drift_ns) : "null";
-    return fmt::format(
-        R"({{"name": "{}", "frames": {}, "early": {}, "p50_ns": {}, "p99_ns": {}, "p999_ns": {}, "max_ns": {}, )"
-        R"("end_drift_ns": {}}})",
-        row.name, row.frames, early, row.p50_ns, row.p99_ns, row.p999_ns, row.max_ns, drift);
 }
 
 } // namespace weftio::bench

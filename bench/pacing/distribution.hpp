@@ -17,14 +17,10 @@ struct row {
     std::uint64_t p50_ns = 0, p99_ns = 0, p999_ns = 0, max_ns = 0;
     std::int64_t end_drift_ns = 0; ///< how late the last frame was
     bool knows_drift = true;
+    std::string peer{}; ///< the row that it is compared with
 };
 
 /// @param late_ns  of each frame in order, negative when it was early; all are of frames that came
 row summarize(std::string name, std::vector<std::int64_t> late_ns);
-
-/// For people: a line, or the line of headings above it.
-std::string row_heading();
-std::string row_text(const row& row);
-std::string row_json(const row& row);
 
 } // namespace weftio::bench

@@ -54,7 +54,7 @@ refuses() {
 writes steering_bench --only parse --rounds 2 --seconds 0.001
 writes forward_bench --rounds 1 --seconds 0.01
 writes semaphore_bench --rounds 1 --count 1000 --round-trips 10
-for program in steering ring engine semaphore neighbor forward gpu; do
+for program in steering ring engine semaphore neighbor forward gpu soak pacing; do
     refuses "$build/bench/${program}_bench"
 done
 said=$("$build/bench/semaphore_bench" --cores 0,9999 2>&1)
