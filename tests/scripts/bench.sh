@@ -57,6 +57,24 @@ writes semaphore_bench --rounds 1 --count 1000 --round-trips 10
 for program in steering ring engine semaphore neighbor forward gpu soak pacing; do
     refuses "$build/bench/${program}_bench"
 done
+refuses bench/versus
+refuses bench/replay
+python3 - "$work/python.json" >"$work/said" <<'END'
+import pathlib, sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, "bench")
+from table import Table
+
+table = Table("versus")
+table.add("forward null 64: testpmd macswap", "Mpps", [1, 2, 4])
+table.add("forward null 64: macswap, inline", "Mpps", [3, 2, 2], "forward null 64: testpmd macswap")
+table.finish(pathlib.Path(sys.argv[1]))
+END
+check "programs in Python: rows are as bench/README.md says" "" "$(shape "$work/python.json" 2>&1)"
+check_has "programs in Python: the ratio is the median of the pairs" "1.00 (0.500-3.00)" "$(cat "$work/said")"
+check_has "programs in Python: goals are counted" "1 of 1 goals met" "$(cat "$work/said")"
+
 said=$("$build/bench/semaphore_bench" --cores 0,9999 2>&1)
 check "semaphore_bench: a core that there is not: exit status" 2 $?
 check_has "semaphore_bench: a core that there is not is named" "core 9999" "$said"
