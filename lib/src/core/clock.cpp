@@ -16,13 +16,12 @@ namespace weftio::detail {
 namespace {
 
 constexpr double longest_slew = 500e-6;
-constexpr double believable_drift =
-    2000e-6; ///< a slope further off than this is a step or a slew of CLOCK_REALTIME, or a bad first guess
+constexpr double believable_drift = 2000e-6; ///< beyond it: a step or slew of CLOCK_REALTIME, or a bad first guess
 constexpr double same_slope = 100e-6;
-constexpr double settle_ns = 500e6; ///< an offset is worked off over this time
+constexpr double correction_ns = 500e6; ///< an offset is corrected over this time
 constexpr double look_ns = 20e6;
-constexpr double ahead_ns = 1e6;                     ///< a new rate is announced this long before it holds
-constexpr std::uint64_t calibration_ns = 10'000'000; ///< two looks, each right within 50 ns on a quiet machine: 10 ppm
+constexpr double ahead_ns = 1e6;                     ///< a new rate is published this long before it takes effect
+constexpr std::uint64_t calibration_ns = 10'000'000; ///< two samples, each within 50 ns on a quiet machine: 10 ppm
 
 std::uint64_t read_ns(clockid_t clock) noexcept
 {
@@ -35,7 +34,7 @@ struct sample {
     std::uint64_t ticks, real_ns, steady_ns, doubt;
 };
 
-/// The system's clocks and the counter at the same moment: the tightest of a few tries.
+/// Samples the system's clocks and the cycle counter together; of several attempts the one that took the fewest ticks.
 sample look(int attempts = 4) noexcept
 {
     sample best{0, 0, 0, ~std::uint64_t{0}};
@@ -113,7 +112,7 @@ std::uint64_t utc_clock::at(std::uint64_t ticks) const noexcept
         std::uint64_t base_ns = now.base_ns.load(std::memory_order_acquire);
         std::uint64_t scale_before = now.scale_before.load(std::memory_order_acquire);
         std::uint64_t scale = now.scale.load(std::memory_order_acquire);
-        if (before != sequence_.load(std::memory_order_relaxed)) // it may be written over again
+        if (before != sequence_.load(std::memory_order_relaxed)) // the writer may have reused this line
             continue;
         auto since = static_cast<std::int64_t>(ticks - base_ticks);
         auto passed = static_cast<__int128>(since) * static_cast<__int128>(since < 0 ? scale_before : scale);
@@ -151,15 +150,15 @@ void utc_clock::steer(std::uint64_t ticks, std::uint64_t real_ns, std::uint64_t 
     double steady = static_cast<double>(steady_ns - last_steady_ns_) / passed_ticks,
            steady_before = std::exchange(last_steady_, steady);
     if (std::abs(slope / natural_ - 1) < believable_drift)
-        natural_ += (slope - natural_) * std::min(1.0, passed_ns / 1e9); // learn over about a second
+        natural_ += (slope - natural_) * std::min(1.0, passed_ns / 1e9); // low-pass filter of about a second
     else if (std::abs(steady / natural_ - 1) >= believable_drift && std::abs(steady / steady_before - 1) < same_slope)
-        natural_ = steady; // no look twice equally bad: the first guess was disturbed
+        natural_ = steady; // two equal rates in a row are no disturbed sample: the first guess was wrong
     last_ticks_ = ticks;
     last_real_ns_ = real_ns;
     last_steady_ns_ = steady_ns;
 
     auto behind_ns = static_cast<double>(static_cast<std::int64_t>(real_ns - at(ticks)));
-    double slew = std::clamp(behind_ns / settle_ns, -longest_slew, longest_slew);
+    double slew = std::clamp(behind_ns / correction_ns, -longest_slew, longest_slew);
     publish(from, at(from), natural_ * (1 + slew));
 }
 

@@ -6,15 +6,15 @@
 
 namespace weftio::detail {
 
-/// Monotonic; never blocks. A plain load and store, not a locked addition: that is why only one thread may add.
-/// Relaxed throughout: two counters read together may differ by what happened in between.
+/// Monotonic; never blocks. add() is a plain load and store instead of a locked addition, so only one thread may call
+/// it. All accesses are relaxed: two counters read together may differ by what happened in between.
 class counter {
  public:
     counter() = default;
     counter(const counter&) = delete;
     counter& operator=(const counter&) = delete;
 
-    /// The writer's thread only.
+    /// Only the thread that owns the counter.
     void add(std::uint64_t amount) noexcept
     {
         value_.store(value_.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);

@@ -24,7 +24,8 @@
 
 namespace weftio::detail {
 
-/// What lies between two labels. By way of integers, because the compiler holds that two objects have no distance.
+/// The text between two labels. Computed on integers, because the compiler treats the difference of pointers into two
+/// objects as undefined.
 inline std::string_view text_between(const char* begin, const char* end)
 {
     return {begin,

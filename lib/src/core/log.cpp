@@ -27,10 +27,10 @@ struct log_state {
     std::atomic<bool> ended{false};
 };
 
-/// Whether this thread is in the sink, which may come here again through exit().
+/// Whether this thread is inside the sink, from which exit() may call the log again.
 thread_local bool in_sink = false;
 
-/// By the descriptor: while EAL starts, `stderr` leads back to the log.
+/// Writes to descriptor 2, not to `stderr`, which leads back to the log while EAL starts.
 log_sink standard_error(log_level least)
 {
     return [least](log_level level, std::string_view line) {
@@ -40,7 +40,8 @@ log_sink standard_error(log_level least)
     };
 }
 
-/// The sink of a program that has set none. A name that is no level is said once, and the warnings are shown.
+/// The sink that WEFTIO_LOG asks for, if the program has set none. For an unknown level it logs one warning and shows
+/// warnings.
 log_sink sink_of_environment()
 {
     const char* wish = std::getenv("WEFTIO_LOG");

@@ -38,7 +38,8 @@ process_state& state()
     return undying<process_state>();
 }
 
-/// Whether no other thread is in an undertaking, for want of which it waits a second, nor this one, which runs exit().
+/// Waits up to a second for the undertakings of other threads. Returns whether none is left, this thread, which runs
+/// exit(), included.
 bool undertakings_end(const process_state& process) noexcept
 {
     for (auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);

@@ -1,4 +1,4 @@
-// What ends with the process, and what a process must leave alone.
+// Which objects a process may destroy, and what stops before it exits.
 #pragma once
 
 #include <sys/types.h>
@@ -12,16 +12,18 @@ namespace weftio::detail {
 /// Remembers which process made an object.
 class maker {
  public:
-    /// Whether the calling thread may end the object. Not in a child of fork(): threads of the object are missing
-    /// there, locks are held for ever, and DPDK's memory is the parent's. While the process exits only the thread that
-    /// runs exit() may, and not if something of the library's does not stand still. Such an object is left as it is.
+    /// Whether the calling thread may destroy the object; otherwise the object is left alone. False in a child of
+    /// fork(), where the object's threads are missing, its locks may be held for ever and DPDK's memory is the
+    /// parent's. While the process exits, true only on the thread that runs exit(), and only if every `moving` object
+    /// stands still.
     bool may_end() const noexcept;
 
  private:
     const pid_t process_ = getpid();
 };
 
-/// While one exists, exit() waits before it takes the ground away, for a second. Opening and closing are such.
+/// While one exists, exit() waits up to a second before it tears the library down. Opening and closing objects hold
+/// one.
 class undertaking {
  public:
     undertaking() noexcept;
@@ -30,7 +32,7 @@ class undertaking {
     ~undertaking();
 };
 
-/// As std::make_shared; the object ends only where maker::may_end().
+/// Like std::make_shared, but the object is destroyed only if maker::may_end().
 template <class T, class... Arguments>
 std::shared_ptr<T> make_shared_here(Arguments&&... arguments)
 {
@@ -41,30 +43,30 @@ std::shared_ptr<T> make_shared_here(Arguments&&... arguments)
             }};
 }
 
-/// Something that moves by itself, and is stopped before the process ends.
+/// An object with threads of its own, which are stopped before the process ends.
 class moving {
  public:
     moving(const moving&) = delete;
     moving& operator=(const moving&) = delete;
 
-    /// Called once, when the process has begun to exit, by the thread that runs exit(). From then on it calls nothing
-    /// of the application's. Bounded. Returns whether it stands still.
+    /// Called once, by the thread that runs exit(), when exit() begins. Stops calling into the application. Bounded in
+    /// time. Returns whether the object stands still.
     virtual bool stand_still() noexcept = 0;
 
  protected:
     moving() = default;
     ~moving() = default;
-    /// To be called at the end of the constructor, and at the begin of the destructor; the latter waits for
-    /// stand_still().
+    /// Call enter() last in the constructor and leave() first in the destructor. leave() waits for a stand_still() in
+    /// progress.
     void enter();
     void leave() noexcept;
 };
 
-/// Whether exit() has come by: nothing may be opened any more.
+/// Whether exit() has begun: nothing may be opened any more.
 bool process_exits() noexcept;
 
-/// Runs `release` when the process exits, behind stand_still() of all that moves. Not where something does not stand
-/// still. Called once.
+/// Runs `release` when the process exits, after every `moving` object has stood still; not at all if one does not. Call
+/// it once.
 void release_at_exit(void (*release)() noexcept);
 
 } // namespace weftio::detail

@@ -1,20 +1,20 @@
-// What EAL learns of the program that it runs in: its name, and the drivers that came with it.
+// The program's name and its bundled drivers, for EAL.
 #pragma once
 
 #include <string>
 
 namespace weftio::detail {
 
-/// The program's name as EAL takes it for its run folder (--file-prefix): what `dpdk-telemetry.py -f NAME` asks for. At
-/// most 32 letters, digits, '-', '_' and '.'; others become '_'.
+/// The program's name as EAL's --file-prefix, which `dpdk-telemetry.py -f NAME` takes: at most 32 letters, digits, '-',
+/// '_' and '.'; other characters become '_'.
 std::string file_prefix();
 
-/// Loads the drivers that lie in the folder dpdk-pmds beside the EAL that runs, as in a bundle, whose EAL looks nowhere
-/// else (cmake/bundle.sh). Call it before rte_eal_init. Throws weftio::error errc::device_error when one cannot be
-/// loaded.
+/// Loads the drivers in the folder dpdk-pmds beside the loaded EAL. A bundle has its drivers there, and its EAL
+/// searches no other folder (cmake/bundle.sh). Call it before rte_eal_init. Throws weftio::error errc::device_error
+/// when one cannot be loaded.
 ///
-/// EAL's own way to load them (-d) refuses folders under one that everybody may write to, such as /tmp. Here the EAL
-/// itself and the program have come from that folder already.
+/// EAL's own option for this (-d) refuses folders inside a world-writable one, such as /tmp. That check protects
+/// nothing here: EAL and the program have been loaded from the same folder.
 void load_drivers_beside_eal();
 
 } // namespace weftio::detail

@@ -8,13 +8,13 @@
 
 namespace weftio::detail {
 
-/// While it lives, threads that the calling thread starts, itself or inside a library, begin with signals blocked: a
-/// handler of the application never runs on a thread of ours. Not blocked are signals that a thread raises by what it
-/// does, and a profiler's.
+/// While it lives, threads that the calling thread starts, also inside a library, begin with signals blocked, so that
+/// no signal handler of the application runs on a thread of the library. Signals that a thread raises by its own
+/// instructions, and SIGPROF, stay unblocked.
 ///
-/// Signals to the calling thread wait meanwhile; those to the process go to its other threads. What a write of a library
-/// raises ends with this: EAL can do without the file that the process's limit forbids, and the signal would end the
-/// process as soon as it is not blocked any more.
+/// Signals sent to the calling thread stay pending meanwhile; those sent to the process go to its other threads. The
+/// destructor discards a pending SIGXFSZ or SIGPIPE that a library's write has raised: EAL survives the write that the
+/// file size limit forbids, but the signal would end the process once it is unblocked.
 class signals_blocked {
  public:
     signals_blocked() noexcept

@@ -79,7 +79,7 @@ void nest(rte_tel_data* dict, const std::string& name, const std::function<void(
     rte_tel_data_start_dict(inner.get());
     fill(inner.get());
     if (rte_tel_data_add_dict_container(dict, name.c_str(), inner.get(), 0) == 0)
-        static_cast<void>(inner.release()); // the outer one owns it
+        static_cast<void>(inner.release()); // owned by `dict` now
 }
 
 void telemetry_page::row(std::uint64_t number, const std::function<void(rte_tel_data*)>& fill)

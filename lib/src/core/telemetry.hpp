@@ -1,4 +1,4 @@
-// Rows that dpdk-telemetry.py shows: one an object, under /weftio/KIND.
+// Rows that dpdk-telemetry.py shows: one for each object, under /weftio/KIND.
 #pragma once
 
 #include <cstdint>
@@ -13,37 +13,36 @@ namespace weftio::detail {
 /// Puts a number under `name`.
 void put(rte_tel_data* dict, const char* name, std::uint64_t value);
 
-/// Puts a dictionary of its own, filled by `fill`, under `name`; nothing when there is no memory for one.
+/// Puts a nested dictionary, filled by `fill`, under `name`; nothing if there is no memory for it.
 void nest(rte_tel_data* dict, const std::string& name, const std::function<void(rte_tel_data*)>& fill);
 
-/// Some of many rows, as replies of DPDK's telemetry end at 16 KiB: those numbered from `first` on, for so many
-/// numbers. Then "total", the number of rows, and, when some are left, "next": the first number of the next page.
+/// One page of many rows, because DPDK's telemetry replies end at 16 KiB: the rows numbered `first` to `first + numbers
+/// - 1`. Then "total", the number of all rows, and, if rows follow, "next", the first number of the next page.
 class telemetry_page {
  public:
-    static constexpr std::uint64_t numbers = 24; ///< of the longest rows there are, all digits used: 14 KiB
+    static constexpr std::uint64_t numbers = 24; ///< 24 of the longest rows, with all digits used, take 14 KiB
 
     telemetry_page(rte_tel_data* dict, std::uint64_t first) : dict_(dict), first_(first) {}
-    /// One more row; in any order.
+    /// Adds a row. Rows may come in any order.
     void row(std::uint64_t number, const std::function<void(rte_tel_data*)>& fill);
-    /// Writes "total" and "next", behind the last row.
+    /// Writes "total" and "next". Call it after the last row.
     void end();
 
  private:
     rte_tel_data* dict_;
     std::uint64_t first_, total_ = 0;
-    std::uint64_t next_ = UINT64_MAX; ///< of the rows behind this page the first
+    std::uint64_t next_ = UINT64_MAX; ///< the lowest number behind this page
 };
 
-/// The numbers of "3,24" or "3"; nothing of anything else, nullptr included, and of more than `most`.
+/// Parses "3,24" or "3". Returns nothing for any other text, for nullptr, and for more than `most` numbers.
 std::vector<std::uint64_t> telemetry_numbers(const char* parameters, std::size_t most);
 
-/// What there can be several of that belongs to no port.
+/// Objects with rows that belong to no port.
 enum class telemetry_kind { kernel, semaphore };
 
-/// A row from construction to destruction, under a number of its own that no later row of the process gets.
+/// A row from construction to destruction, under a number that no later row of the process gets.
 ///
-/// - Threads: any. `fill` puts values into a dictionary; it is called by DPDK's telemetry thread, never after the
-///   destructor.
+/// - Threads: any. `fill` puts values into a dictionary; DPDK's telemetry thread calls it, never after the destructor.
 class telemetry_row {
  public:
     telemetry_row(telemetry_kind kind, std::function<void(rte_tel_data*)> fill);

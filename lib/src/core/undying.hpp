@@ -6,8 +6,8 @@
 
 namespace weftio::detail {
 
-/// The only T, made when first asked for. It is never destroyed, so that static objects of the application, and
-/// threads, may use it until the end of the process. Allocates nothing beyond what T does.
+/// The only T of the process, made on first use and never destroyed, so that the application's static objects and
+/// threads may use it until the process ends. Allocates nothing beyond what T does.
 template <class T>
 T& undying()
 {

@@ -7,9 +7,10 @@
 
 namespace weftio::detail {
 
-/// While it lives, a write beyond the process's limit of a file's size, or into a pipe that nobody reads any more, only
-/// fails (EFBIG, EPIPE): their signals end a process that has no handler, and one that has is not meant. A signal that
-/// waited before goes on waiting. On the stack of one thread.
+/// While it lives, a write beyond the file size limit, or into a pipe without a reader, fails with EFBIG or EPIPE and
+/// raises no signal in this thread: SIGXFSZ and SIGPIPE would end a process without handlers, and a handler of the
+/// application is not for writes of the library. A signal that was pending before stays pending. Create and destroy it
+/// on one thread.
 class no_write_signals {
  public:
     no_write_signals() noexcept
@@ -27,7 +28,7 @@ class no_write_signals {
     no_write_signals& operator=(const no_write_signals&) = delete;
     ~no_write_signals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
-    /// To be called behind a write that has failed: takes back what it has raised.
+    /// Discards the signal that a failed write has raised. Call it after that write.
     void take() const noexcept
     {
         const timespec at_once{};

@@ -27,7 +27,7 @@
 #include <string_view>
 #include <utility>
 
-#include "core/bpf_words.hpp"
+#include "core/bpf_logs.hpp"
 #include "core/log.hpp"
 #include "core/process.hpp"
 #include "core/program.hpp"
@@ -308,7 +308,7 @@ void start(environment_state& state, bool pci, const std::vector<std::string>& e
     state.kept = std::move(made);
     state.process = getpid();
     release_at_exit(release_environment);
-    take_bpf_words();
+    redirect_bpf_logs();
     stay_loaded();
 }
 

@@ -1,4 +1,4 @@
-#include "core/bpf_words.hpp"
+#include "core/bpf_logs.hpp"
 
 #include <dlfcn.h>
 
@@ -13,7 +13,7 @@ namespace weftio::detail {
 
 namespace {
 
-// As libbpf.h and libxdp.h have them; the levels are enumerations.
+// Declared as in libbpf.h and libxdp.h, whose levels are enumerations.
 using print_function = int (*)(int level, const char* format, std::va_list arguments);
 using set_print = print_function (*)(print_function print);
 
@@ -34,11 +34,11 @@ try {
             log(says_error(line) ? log_level::warning : log_level::debug, line);
     }
     return bytes;
-} catch (...) { // the sink's own business
+} catch (...) { // libbpf cannot handle an exception of the sink
     return 0;
 }
 
-/// The driver's plug-in has loaded the library, out of sight of this one.
+/// Looks the function up in the loaded library: the driver's plug-in has loaded it without making its symbols global.
 void redirect(const char* library, const char* function)
 {
     void* loaded = dlopen(library, RTLD_NOW | RTLD_NOLOAD);
@@ -51,7 +51,7 @@ void redirect(const char* library, const char* function)
 
 } // namespace
 
-void take_bpf_words()
+void redirect_bpf_logs()
 {
     redirect("libbpf.so.1", "libbpf_set_print");
     redirect("libxdp.so.1", "libxdp_set_print");
