@@ -46,15 +46,16 @@ places used_by_pools()
     return used;
 }
 
-/// Drivers that any program may want at any time: those of rings and stacks, and the one that mbufs are kept with here.
+/// Mempool drivers that any program may need: those of rings and stacks, and the default driver of mbufs on this
+/// platform.
 bool is_general(std::string_view driver)
 {
     return driver.starts_with("ring_") || driver.ends_with("stack") || driver == rte_mbuf_best_mempool_ops();
 }
 
-/// DPDK 24.11's own drivers leave one of 16 places free; most are for processors with pools of their own. The last
-/// driver of a full table that no pool uses, and that is not general, gives its place up. Returns false when there is
-/// none.
+/// Replaces a driver in DPDK's full table of mempool drivers by ours: the last one that no pool uses and that is not
+/// general. Returns false if there is none. DPDK 24.11's own drivers take 15 of 16 places, most of them for processors
+/// with hardware pools.
 bool take_unused_place()
 {
     const places used = used_by_pools();
@@ -74,7 +75,7 @@ bool take_unused_place()
     return !before.empty();
 }
 
-/// By hand, not by DPDK's macro, so that a static library does not lose it.
+/// Registers at run time instead of by DPDK's constructor macro, which a static library would lose.
 void register_driver()
 {
     const bool full = rte_mempool_ops_table.num_ops >= RTE_MEMPOOL_MAX_OPS_IDX;

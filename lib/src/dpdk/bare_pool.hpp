@@ -1,4 +1,4 @@
-// Mempools without objects of their own: what is put into one is ours, and so is what comes out.
+// Objectless mempools: they hold no mbufs of their own and pass every get and put to a source of the library.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ struct rte_mempool;
 
 namespace weftio::nic {
 
-/// Where the mbufs of a bare pool come from, and where they go.
+/// The source of an objectless mempool's mbufs, which also takes them back.
 class mbuf_source {
  public:
     /// Hands out `count` mbufs, or none. Returns 0 or a negative errno.
@@ -23,12 +23,12 @@ class mbuf_source {
     ~mbuf_source() = default;
 };
 
-/// A packet pool that calls `source`, and tells drivers that its mbufs have `room_bytes`. The caller frees it; `source`
-/// must outlive it. `source` is its pool_config.
+/// Makes an objectless packet pool that calls `source`, and tells drivers that its mbufs have `room_bytes`. The caller
+/// frees the pool; `source` must outlive it and is its pool_config.
 ///
-/// The first call registers a mempool driver with DPDK, whose table has RTE_MEMPOOL_MAX_OPS_IDX places. In a full table
-/// it takes the place of a driver that no pool uses; pools of that driver cannot be made any more in this process.
-/// Throws weftio::error errc::out_of_memory.
+/// The first call registers a mempool driver with DPDK, whose table has RTE_MEMPOOL_MAX_OPS_IDX places. If the table is
+/// full, it replaces a driver that no pool uses; the process can then make no more pools of that driver. Throws
+/// weftio::error errc::out_of_memory.
 rte_mempool* make_bare_pool(const std::string& name, mbuf_source& source, std::uint16_t room_bytes);
 
 } // namespace weftio::nic

@@ -44,9 +44,9 @@ struct capture_head {
     std::uint32_t word(std::size_t at) const { return swapped ? __builtin_bswap32(words[at]) : words[at]; }
 };
 
-/// Walks a pcapng file block by block, its first 12 bytes in hand: type, length, and what the block begins with. Ends
-/// when `wants_more(type, first word of the block)` is false. Returns false at a block that the file ends inside, or
-/// that cannot be one.
+/// Walks a pcapng file block by block, reading the first 12 bytes of each: type, length, and the first word of its
+/// body. Stops when `wants_more(type, first word)` returns false. Returns false at a block that the file ends inside,
+/// or that is malformed.
 template <class WantsMore>
 bool walk_blocks(std::FILE* in, off_t file_bytes, WantsMore&& wants_more)
 {
@@ -67,7 +67,7 @@ bool walk_blocks(std::FILE* in, off_t file_bytes, WantsMore&& wants_more)
     return true;
 }
 
-/// Of the first interface; 1 when the file ends before it has one.
+/// Link type of the first interface; 1 (Ethernet) when the file ends before it has one.
 std::uint32_t pcapng_link_type(std::FILE* in, off_t file_bytes)
 {
     constexpr std::uint32_t interface_block = 1;
@@ -80,7 +80,8 @@ std::uint32_t pcapng_link_type(std::FILE* in, off_t file_bytes)
     return link_type;
 }
 
-/// What a file that cannot be a capture is, to say so; nothing for a regular one. Pipes would have to be read twice.
+/// Names the kind of a file that cannot be a capture, for the error text; nullptr for a regular file. A pipe is
+/// refused, because it would have to be read twice.
 const char* irregular(const struct stat& status)
 {
     if (S_ISREG(status.st_mode))

@@ -8,8 +8,8 @@
 
 namespace weftio::nic {
 
-/// A capture in use: any number of ports read it, or one writes it. A file is known by its device and inode, by
-/// whatever path it is named; of pipes and devices nothing is remembered.
+/// A capture in use: any number of ports read it, or one writes it. Files are compared by device and inode, so the path
+/// does not matter. Pipes and devices are not recorded.
 class capture_claim {
  public:
     enum class use { read, write };
@@ -19,7 +19,7 @@ class capture_claim {
     capture_claim& operator=(const capture_claim&) = delete;
     ~capture_claim() { release(); }
 
-    /// Throws weftio::error errc::in_use. @param spec  of the port, for the error
+    /// Throws weftio::error errc::in_use. @param spec  of the port, for the error text
     void take(std::string_view spec, const std::string& path, const struct stat& file, use wanted);
     void release() noexcept;
 

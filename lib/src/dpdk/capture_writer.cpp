@@ -19,13 +19,13 @@ namespace weftio::nic {
 
 namespace {
 
-constexpr std::uint16_t batch = 64; // two vectors a frame, and the kernel takes 1,024
+constexpr std::uint16_t batch = 64; // a frame takes two vectors, and the kernel accepts 1,024
 constexpr std::array<std::uint32_t, 6> file_head{0xa1b23c4d, 4 << 16 | 2, 0, 0, 65535, 1}; // nanoseconds, 2.4, Ethernet
 
-/// Head of a frame's record: seconds, nanoseconds, bytes in the file, bytes on the wire.
+/// Header of a frame's record: seconds, nanoseconds, bytes in the file, bytes on the wire.
 using record_head = std::array<std::uint32_t, 4>;
 
-/// Writes all vectors. Returns the bytes that the file took; when these are not all, errno says why.
+/// Writes all vectors. Returns the bytes that the file took; if some are missing, errno says why.
 std::size_t write_all(int descriptor, iovec* vectors, int count) noexcept
 {
     const detail::no_write_signals only_fails;
@@ -58,11 +58,11 @@ std::size_t write_all(int descriptor, iovec* vectors, int count) noexcept
     throw error(code, fmt::format("weftio: port {}: cannot write {}: {}", spec, path, std::strerror(why)));
 }
 
-/// Does not empty the file, and does not wait for the reader of a pipe.
+/// Opens the file without truncating it, and a pipe without waiting for its reader.
 int open_to_write(std::string_view spec, const std::string& path)
 {
     struct stat file {};
-    if (::stat(path.c_str(), &file) == 0 && S_ISBLK(file.st_mode)) // before anything of it is lost
+    if (::stat(path.c_str(), &file) == 0 && S_ISBLK(file.st_mode)) // refused before anything is overwritten
         throw error(errc::invalid_argument,
                     fmt::format("weftio: port {}: {} is a block device, whose contents would be lost; name a file",
                                 spec, path));
@@ -95,7 +95,7 @@ capture_writer::capture_writer(std::string_view spec, const std::string& path) :
     }
 }
 
-/// The file is emptied once it is known to be nobody else's.
+/// Truncates the file only after the claim: no other port uses it.
 void capture_writer::begin(std::string_view spec, const std::string& path)
 {
     struct stat file {};
@@ -124,7 +124,7 @@ std::uint16_t capture_writer::write(rte_mbuf** frames, std::uint16_t count) noex
     while (taken != count && failure_ == 0) {
         const std::uint16_t wanted = std::min<std::uint16_t>(count - taken, batch);
         for (std::uint16_t at = 0; at < wanted; ++at) {
-            const rte_mbuf& frame = *frames[taken + at]; // send queues make mbufs of one segment
+            const rte_mbuf& frame = *frames[taken + at]; // mbufs of send queues have one segment
             heads[at] = {static_cast<std::uint32_t>(now_ns / 1'000'000'000),
                          static_cast<std::uint32_t>(now_ns % 1'000'000'000), frame.data_len, frame.data_len};
             vectors[2 * at] = {&heads[at], sizeof heads[at]};
@@ -141,7 +141,7 @@ std::uint16_t capture_writer::write(rte_mbuf** frames, std::uint16_t count) noex
         taken = static_cast<std::uint16_t>(taken + whole);
         if (whole != wanted) {
             failure_ = why;
-            static_cast<void>(::ftruncate(descriptor_, end_)); // a pipe has no part of a frame to cut off
+            static_cast<void>(::ftruncate(descriptor_, end_)); // fails on a pipe, where nothing can be cut off
         }
     }
     return taken;

@@ -1,4 +1,4 @@
-#define ALLOW_EXPERIMENTAL_API // rte_dev_dma_map(), which DPDK has had since 2018
+#define ALLOW_EXPERIMENTAL_API // rte_dev_dma_map(), experimental since 2018
 #include "dpdk/dma_mapping.hpp"
 
 #include <fmt/format.h>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::uintptr_t large_page = 2 << 20;
 
-/// Pages that DPDK has been told of, and devices that they are mapped for. Pieces do not overlap.
+/// Pages registered with DPDK, and the devices that they are mapped for. Pieces do not overlap.
 struct piece {
     std::uintptr_t end = 0;
     unsigned users = 0;
@@ -39,7 +39,7 @@ void* address(std::uintptr_t at) noexcept
     return reinterpret_cast<void*>(at);
 }
 
-/// Devices of an application may have gone since.
+/// Whether the device still exists: the application may have removed a device of its own.
 bool is_there(const rte_device* device) noexcept
 {
     for (std::uint16_t port = 0; port < RTE_MAX_ETHPORTS; ++port) {
@@ -65,10 +65,10 @@ void forget(std::uintptr_t begin, piece& piece) noexcept
                                                  address(begin), what, rte_strerror(rte_errno)));
 }
 
-/// A piece for these pages, which no other has any of.
+/// Registers a new piece. @pre no other piece has any of these pages
 std::map<std::uintptr_t, piece>::iterator make_piece(std::uintptr_t begin, std::uintptr_t end)
 {
-    // The page size that DPDK is told is that of its own table; the IOMMU takes pages as they are.
+    // DPDK uses this page size for its own table only; the IOMMU maps pages of any size.
     const std::uintptr_t page =
         (begin | end) % large_page == 0 ? large_page : static_cast<std::uintptr_t>(getpagesize());
     auto made = pieces.insert({begin, {.end = end}}).first;
@@ -84,8 +84,8 @@ dma_mapping::dma_mapping(rte_device& device, const std::byte* begin, std::size_t
 {
     const auto page = static_cast<std::uintptr_t>(getpagesize());
     const auto first = reinterpret_cast<std::uintptr_t>(begin), end = first + bytes;
-    // A page that other memory has a part of is a piece of its own: it stays mapped as long as any of it is in use, and
-    // what lies beside it does not.
+    // A page shared with other memory is a piece of its own: it stays mapped while either uses it, and the pages beside
+    // it do not.
     std::uintptr_t inner_begin = (first + page - 1) / page * page, inner_end = end / page * page;
     std::scoped_lock lock(pieces_mutex);
     try {
@@ -107,7 +107,7 @@ dma_mapping::~dma_mapping()
     release();
 }
 
-/// Takes the pieces that have some of these pages, and makes those that are missing.
+/// Adds a user to each piece that overlaps these pages, and makes the missing pieces.
 void dma_mapping::cover(rte_device& device, std::uintptr_t begin, std::uintptr_t end)
 {
     while (begin < end) {
@@ -144,7 +144,7 @@ void forget_device(const rte_device& device) noexcept
         if (found == piece.devices.end())
             continue;
         if (piece.devices.size() == 1 &&
-            is_there(*found)) // devices behind one IOMMU share a mapping: the last one ends it
+            is_there(*found)) // devices behind one IOMMU share a mapping, so only the last one unmaps it
             rte_dev_dma_unmap(*found, address(begin), begin, piece.end - begin);
         piece.devices.erase(found);
     }

@@ -1,4 +1,4 @@
-// Memory that devices read by themselves: what they must be told of it.
+// Maps memory for devices that read it by DMA.
 #pragma once
 
 #include <cstddef>
@@ -9,16 +9,16 @@ struct rte_device;
 
 namespace weftio::nic {
 
-/// Lets a device read and write bytes at their virtual addresses, while this lives. For devices behind an IOMMU.
+/// While it lives, a device may read and write these bytes at their virtual addresses. For devices behind an IOMMU.
 ///
-/// Whole pages are mapped, and what is mapped already is shared: mappings of one arena cost the kernel one. DPDK
-/// registers some 100 pieces of memory, and vfio maps 256 (22.11).
+/// Maps whole pages, and shares existing mappings, so that all mappings of one arena cost the kernel one. DPDK can
+/// register some 100 pieces of memory, vfio can map 256 (22.11).
 ///
-/// - Ownership: the bytes must stay while this lives. The device may go earlier: see forget_device().
+/// - Ownership: the bytes must outlive this object. The device may be removed before: see forget_device().
 /// - Threads: any.
 class dma_mapping {
  public:
-    /// Throws weftio::error errc::not_supported, in DPDK's words, when the device cannot be told of these bytes.
+    /// Throws weftio::error errc::not_supported, with DPDK's reason, if the bytes cannot be mapped for the device.
     dma_mapping(rte_device& device, const std::byte* begin, std::size_t bytes);
     dma_mapping(const dma_mapping&) = delete;
     dma_mapping& operator=(const dma_mapping&) = delete;
@@ -28,10 +28,11 @@ class dma_mapping {
     void cover(rte_device& device, std::uintptr_t begin, std::uintptr_t end);
     void release() noexcept;
 
-    std::vector<std::uintptr_t> pieces_; ///< where they begin
+    std::vector<std::uintptr_t> pieces_; ///< start addresses
 };
 
-/// The device is closed and is about to go: it reads nothing any more, and its mappings end.
+/// Removes a device's mappings. Call it after the device is closed, so that it reads nothing any more, and before it is
+/// removed.
 void forget_device(const rte_device& device) noexcept;
 
 } // namespace weftio::nic

@@ -36,14 +36,15 @@ using namespace std::chrono_literals;
 constexpr std::uint16_t descriptors = 1024;
 constexpr std::uint16_t nic_tx_descriptors = 512;
 
-/// The driver that gives sent mbufs back in a burst, of however many frames, and not when it is asked.
+/// This driver returns sent mbufs only inside a burst call, also one of no frames, and not on
+/// rte_eth_tx_done_cleanup().
 constexpr std::string_view looks_in_bursts = "net_vmxnet3";
 
 static_assert(tagged_header_bytes == RTE_ETHER_HDR_LEN + 2 * RTE_VLAN_HLEN);
-/// Of a frame in a ring of AF_PACKET (TPACKET_V2), what lies before a received packet: header, address, padding.
+/// Bytes before the packet in a frame of an AF_PACKET ring (TPACKET_V2): header, address, padding.
 constexpr std::uint32_t ring_header_bytes = 66;
 
-/// How long such a frame is: net_af_packet's word "framesz", 2,048 without it.
+/// Length of a frame in the AF_PACKET ring: net_af_packet's argument "framesz", 2,048 without it.
 std::uint32_t ring_frame_bytes(const std::string& arguments)
 {
     constexpr std::string_view key = "framesz=";
@@ -54,7 +55,7 @@ std::uint32_t ring_frame_bytes(const std::string& arguments)
                : 2048;
 }
 
-/// Drivers start with 1500, whatever the interface has.
+/// The MTU to use. Drivers start with 1500, whatever the interface behind them has.
 std::uint16_t mtu_behind(const kernel_interface& interface, std::uint16_t of_driver, std::uint32_t most)
 {
     const std::uint32_t of_interface = interface.look().mtu;
@@ -83,7 +84,7 @@ errc code_of(int negative_errno)
         code_of(result),
         fmt::format("weftio: port {}: {} failed ({}; DPDK said: {}); check the words after the driver's name and "
                     "what the driver needs",
-                    spec, what, rte_strerror(-result), detail::driver_words()));
+                    spec, what, rte_strerror(-result), detail::driver_log()));
 }
 
 [[noreturn]] void refuse_for_want_of_memory(std::string_view spec, unsigned queues)
@@ -108,7 +109,7 @@ void require_queues(std::string_view spec, const rte_eth_dev_info& info, unsigne
                 spec, queues, info.driver_name, info.max_rx_queues, info.max_tx_queues, queues, queues));
 }
 
-/// A device that reads physical addresses, in an EAL that has none.
+/// Throws if the device needs physical addresses and EAL runs without them.
 void require_physical_addresses(std::string_view spec, const std::string& device)
 {
     const std::string behind_iommu = fmt::format("/sys/bus/pci/devices/{}/iommu_group", device);
@@ -123,8 +124,8 @@ void require_physical_addresses(std::string_view spec, const std::string& device
                                             : "reserve hugepages (echo 512 >/proc/sys/vm/nr_hugepages)"));
 }
 
-/// EAL says -EFAULT for a name that belongs to no driver, and -1, which looks like EPERM, for whatever a driver
-/// refused.
+/// The errno behind a result of rte_eal_hotplug_add(): EAL returns -EFAULT for a name without a driver, and -1, which
+/// looks like -EPERM, for whatever a driver refused.
 int meaning_of(int attach_result)
 {
     if (attach_result == -EFAULT)
@@ -139,7 +140,7 @@ dpdk_port::dpdk_port(std::string_view spec, const port_spec& parsed, const port_
 {
     if (struct stat file{}; !parsed.capture.empty() && ::stat(parsed.capture.c_str(), &file) == 0)
         read_.take(spec, parsed.capture, file, capture_claim::use::read);
-    detail::forget_driver_words();
+    detail::forget_driver_log();
     for (const port_candidate& candidate : parsed.candidates) {
         const auto begin = std::chrono::steady_clock::now();
         do {
@@ -171,7 +172,7 @@ dpdk_port::~dpdk_port()
     take_down();
 }
 
-/// Takes the device of that name if it is there, else makes it.
+/// Uses the device of that name if it exists, else makes it.
 void dpdk_port::probe(std::string_view spec, const port_candidate& candidate)
 {
     device_ = candidate.device;
@@ -189,7 +190,7 @@ void dpdk_port::probe(std::string_view spec, const port_candidate& candidate)
     claim(spec);
 }
 
-/// The sockets that come into being meanwhile are the driver's: another port must not make its own at the same time.
+/// Makes the device. One port at a time, because the sockets that appear meanwhile are taken to be this driver's.
 int dpdk_port::make_device(const std::string& arguments)
 {
     struct makers {
@@ -199,7 +200,7 @@ int dpdk_port::make_device(const std::string& arguments)
     const std::vector<packet_socket> before = packet_sockets();
     if (int result = add_device(bus_, device_, arguments); result != 0)
         return result;
-    ours_ = true; // from here on take_down() removes it, also when it is no network device
+    ours_ = true; // take_down() removes it from now on, also if it is no network device
     packet_sockets_.clear();
     if (ring_frame_bytes_ != 0)
         std::ranges::set_difference(packet_sockets(), before, std::back_inserter(packet_sockets_));
@@ -244,9 +245,9 @@ void dpdk_port::configure(std::string_view spec, const port_options& options)
     sends_on_time_ = (info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP) != 0;
     if (sends_on_time_) {
         configuration.txmode.offloads |= RTE_ETH_TX_OFFLOAD_SEND_ON_TIMESTAMP;
-        rte_mbuf_dyn_tx_timestamp_register(nullptr, nullptr); // mlx5 wants it before the port starts
+        rte_mbuf_dyn_tx_timestamp_register(nullptr, nullptr); // mlx5 needs it before the port starts
     }
-    if (dma_) // drivers that send chains as well give mbufs back when they are asked, others when their ring is full
+    if (dma_) // drivers with multi-segment sends return mbufs on request; others only once their ring is full
         configuration.txmode.offloads |= info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
     if (int result = rte_eth_dev_configure(id_, queue_count_, queue_count_, &configuration); result != 0)
         fail(spec, "configuring the device", result);
@@ -260,11 +261,12 @@ void dpdk_port::configure(std::string_view spec, const port_options& options)
     started_ = true;
     if (dma_ && driver_ != looks_in_bursts)
         lends_ = lends_ && rte_eth_tx_done_cleanup(id_, 0, 0) != -ENOTSUP;
-    rte_eth_promiscuous_enable(id_); // drivers without it receive everything already
+    rte_eth_promiscuous_enable(id_); // drivers without promiscuous mode receive everything anyway
     settings_.have_been_changed();
 }
 
-/// Where the device may read frames. Of what is not known, copies are sent: these lie in memory of DPDK's.
+/// Decides whether the device can read frames where they lie. Otherwise frames are copied to DPDK's memory, also where
+/// nothing is known of the device.
 void dpdk_port::find_reach(const rte_eth_dev_info& info) noexcept
 {
     constexpr std::array<std::string_view, 2> stand_before_others{"net_bonding", "net_failsafe"};
@@ -274,11 +276,11 @@ void dpdk_port::find_reach(const rte_eth_dev_info& info) noexcept
         return;
     }
     dma_ = info.device;
-    lends_ = rte_eal_iova_mode() == RTE_IOVA_VA; // else physical addresses, and pages are scattered
+    lends_ = rte_eal_iova_mode() == RTE_IOVA_VA; // with physical addresses, consecutive pages may be scattered
 }
 
-/// Copies count as sent once the driver has them. Drivers that cannot be asked get the time that a ring of frames
-/// takes.
+/// Waits until the driver has sent the copies it holds, since they already count as sent. Drivers without
+/// rte_eth_tx_done_cleanup() get 100 ms, in which a full ring is sent.
 void dpdk_port::wait_for_copies() const noexcept
 {
     const auto end = std::chrono::steady_clock::now() + (lends_ ? 1000ms : 100ms);
@@ -305,10 +307,10 @@ void dpdk_port::make_queues(std::string_view spec)
     }
 }
 
-/// DPDK 22.11's af_xdp never deletes its UMEM, whose socket keeps the interface's queue, nor all of its BPF objects:
-/// what comes into being here is remembered. Once they are closed the kernel lets go of the queue in its own time, and
-/// another port may ask for it too early. That is not tried again with the same device: a driver that has failed goes
-/// on in its fill ring where it was, and the kernel begins at the start.
+/// Makes the driver's receive queue. For af_xdp it records the objects that appear: DPDK 22.11 never deletes its UMEM,
+/// whose socket holds the interface's queue, nor all of its BPF objects. After they are closed, the kernel releases the
+/// queue asynchronously, so the next port may find it busy. The retry uses a new device: after a failure the driver
+/// continues in its fill ring where it was, while the kernel starts from the beginning.
 int dpdk_port::make_receive_queue(std::uint16_t queue, std::uint16_t entries)
 {
     rte_mempool* pool = pools_.received(queue);
@@ -319,16 +321,16 @@ int dpdk_port::make_receive_queue(std::uint16_t queue, std::uint16_t entries)
         return make();
     struct xdp_ports {
         std::mutex one_at_a_time;
-        std::set<std::uint32_t> known; // interfaces, by index, that such a port of this process has been on
+        std::set<std::uint32_t> known; // indices of interfaces on which this process has had an AF_XDP port
     };
     auto& [one_at_a_time, known] = detail::undying<xdp_ports>();
     std::scoped_lock lock(one_at_a_time);
     rte_eth_dev_info info{};
     if (int result = rte_eth_dev_info_get(id_, &info); result != 0)
         return result;
-    constexpr std::size_t most_made = 64; // some six are
+    constexpr std::size_t most_made = 64; // about six objects appear
     const xdp_objects before = xdp_objects_open();
-    xdp_objects now; // with memory for all: once the driver has made some, want of memory must not lose them
+    xdp_objects now; // reserved before the driver makes objects, so that out-of-memory cannot lose them
     now.reserve(before.size() + most_made);
     xdp_objects_.reserve(xdp_objects_.size() + now.capacity());
     const int result = make();
@@ -355,11 +357,11 @@ void dpdk_port::take_down() noexcept
         std::uint16_t other = 0;
         if (!removed)
             remove_device();
-        else if (rte_eth_dev_get_port_by_name(device_.c_str(), &other) != 0) // its name is nobody else's
-            nic::remove_device(bus_, device_);                               // what rte_eth_dev_close() has left
+        else if (rte_eth_dev_get_port_by_name(device_.c_str(), &other) != 0) // no other device has taken the name
+            nic::remove_device(bus_, device_);                               // removes what rte_eth_dev_close() leaves
         if (!removed || rte_eth_dev_get_port_by_name(device_.c_str(), &other) != 0)
             free_rings_of(device_);
-        if (const rte_device* device = std::exchange(dma_, nullptr)) // which is there no more
+        if (const rte_device* device = std::exchange(dma_, nullptr)) // removed already
             forget_device(*device);
         close_descriptors(std::exchange(xdp_objects_, {}));
     }
@@ -371,13 +373,13 @@ void dpdk_port::remove_device() noexcept
 {
     empty_rings_of(device_);
     if (const rte_device* device = std::exchange(dma_, nullptr)) {
-        rte_eth_dev_close(id_); // from here on it reads and writes nothing
+        rte_eth_dev_close(id_); // the device does no DMA from now on
         forget_device(*device);
     }
     const int result = nic::remove_device(bus_, device_);
     if (result == 0)
         return;
-    rte_eth_dev_close(id_); // so that its driver holds none of the pools
+    rte_eth_dev_close(id_); // makes the driver release the pools
     detail::log_or_lose(log_level::warning, [&] {
         return fmt::format("weftio: device {} is closed and could not be removed ({}); its name stays taken", device_,
                            rte_strerror(-result));
@@ -414,7 +416,7 @@ bool dpdk_port::link_up() const noexcept
 
 std::uint64_t dpdk_port::tx_dropped() const noexcept
 {
-    if (driver_ == "net_tap") // what its interface sends is what the port receives
+    if (driver_ == "net_tap") // frames that the interface sends are the ones that the port receives
         return 0;
     const std::uint64_t counted = interface_->tx_dropped();
     std::uint64_t again = 0;
@@ -426,7 +428,7 @@ std::uint64_t dpdk_port::tx_dropped() const noexcept
 std::vector<wire> dpdk_port::wires() const
 {
     std::uint16_t mtu = 0;
-    if (int result = rte_eth_dev_get_mtu(id_, &mtu); result != 0) // without it no frame is known to be too long
+    if (int result = rte_eth_dev_get_mtu(id_, &mtu); result != 0) // without the MTU no frame can be refused as too long
         fail(device_, "asking the device for its MTU", result);
     nic::wire wire{.port = id_,
                    .queue = 0,
@@ -458,10 +460,10 @@ std::uint64_t dpdk_port::missed() const noexcept
     rte_eth_stats stats{};
     if (claim_.removed())
         return 0;
-    for (const packet_socket& socket : packet_sockets_) // which their driver does not ask
+    for (const packet_socket& socket : packet_sockets_) // their driver does not read this counter
         missed_by_sockets_.fetch_add(missed_since_asked(socket), std::memory_order_relaxed);
     std::uint64_t by_driver = rte_eth_stats_get(id_, &stats) == 0 ? stats.imissed + stats.rx_nombuf : 0;
-    if (driver_ == "net_af_xdp") // it counts some, and the interface may count these too
+    if (driver_ == "net_af_xdp") // the driver counts some of the interface's drops, so take the larger count
         by_driver = std::max(by_driver, interface_->rx_dropped());
     return by_driver + missed_by_sockets_.load(std::memory_order_relaxed);
 }

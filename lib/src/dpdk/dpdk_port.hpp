@@ -26,7 +26,7 @@ struct rte_eth_dev_info;
 
 namespace weftio::nic {
 
-/// Finds or makes the DPDK device, configures and starts it, and takes it down in the destructor.
+/// Finds or makes the DPDK device, configures and starts it; the destructor stops and removes it.
 class dpdk_port {
  public:
     /// Throws weftio::error as port::open does.
@@ -37,23 +37,26 @@ class dpdk_port {
     ~dpdk_port();
 
     std::uint16_t id() const noexcept { return id_; }
-    bool removed() const noexcept { return claim_.removed(); } ///< by somebody else: its number may be another's
+    bool removed() const noexcept
+    {
+        return claim_.removed();
+    } ///< somebody else removed the device; another port may have its number
     const std::string& driver() const noexcept { return driver_; }
     std::array<std::uint8_t, 6> mac() const noexcept;
     std::uint16_t mtu() const noexcept;
-    /// A received packet that is so long may have been cut by the driver.
+    /// A received packet of this length may have been truncated by the driver.
     std::uint32_t cut_bytes() const noexcept;
-    /// As port_counters::driver_missed. Any thread.
+    /// See port_counters::driver_missed. Any thread.
     std::uint64_t missed() const noexcept;
-    /// As port::link_up().
+    /// See port::link_up().
     bool link_up() const noexcept;
-    /// As port_counters::tx_dropped.
+    /// See port_counters::tx_dropped.
     std::uint64_t tx_dropped() const noexcept;
-    /// Of each port queue, what a send queue needs to know of it.
+    /// For each port queue, what a send queue needs to know of it.
     std::vector<wire> wires() const;
-    /// Whether the device may read frames where they lie, once it has been told of the memory.
+    /// Whether the device can read frames where they lie, once their memory is mapped for it.
     bool lends() const noexcept { return lends_; }
-    /// The device that has to be told of memory; nullptr when none has.
+    /// The device for which memory has to be mapped; nullptr if it does no DMA.
     rte_device* reads_by_itself() const noexcept { return dma_; }
 
  private:
@@ -69,27 +72,27 @@ class dpdk_port {
     void remove_device() noexcept;
 
     interface_settings settings_;
-    std::uint16_t id_ = UINT16_MAX; ///< of no port, until there is one
+    std::uint16_t id_ = UINT16_MAX; ///< invalid until the device exists
     port_claim claim_;
     std::uint16_t queue_count_ = 1; ///< in each direction
     const char* bus_ = "vdev";
-    bool ours_ = false; ///< we made the device, so we remove it
+    bool ours_ = false; ///< the port made the device, so it removes it
     bool started_ = false;
-    bool comes_back_ = false; ///< what was not to be had is on its way back from a port before
+    bool comes_back_ = false; ///< a closed AF_XDP port may still hold the queue: retry
     std::string device_, driver_;
-    bool sends_on_time_ = false; ///< the driver keeps timestamps of mbufs
-    rte_device* dma_ = nullptr;  ///< a device on a bus, which reads memory by itself
+    bool sends_on_time_ = false; ///< the driver sends mbufs at their timestamps
+    rte_device* dma_ = nullptr;  ///< set if the device reads memory by DMA
     bool lends_ = true;
     packet_pools pools_;
-    nic::xdp_objects xdp_objects_;              ///< that came with the driver's queues
-    std::uint32_t ring_frame_bytes_ = 0;        ///< of net_af_packet, a packet and what lies before it; else 0
-    std::uint32_t most_mtu_ = 0;                ///< that the driver and copies_ can take
-    std::vector<packet_socket> packet_sockets_; ///< of net_af_packet, one a queue
-    capture_claim read_;                        ///< of the capture that the driver reads
-    mutable std::atomic<std::uint64_t> missed_by_sockets_{0}; ///< as far as they have been asked
-    std::unique_ptr<capture_writer> file_;                    ///< takes what is sent, if the port writes a capture
-    std::unique_ptr<kernel_interface> interface_;             ///< behind the port, if there is one
-    std::vector<std::unique_ptr<packet_ring>> packet_rings_;  ///< as packet_sockets_
+    nic::xdp_objects xdp_objects_;                            ///< made by the driver's receive queues
+    std::uint32_t ring_frame_bytes_ = 0;                      ///< net_af_packet: a packet and its header; else 0
+    std::uint32_t most_mtu_ = 0;                              ///< largest that the driver and copies_ can take
+    std::vector<packet_socket> packet_sockets_;               ///< net_af_packet: one for each queue
+    capture_claim read_;                                      ///< the capture that the driver reads
+    mutable std::atomic<std::uint64_t> missed_by_sockets_{0}; ///< sum of what packet_sockets_ have reported
+    std::unique_ptr<capture_writer> file_;                    ///< takes sent frames if the port writes a capture
+    std::unique_ptr<kernel_interface> interface_;             ///< interface behind the port, if it has one
+    std::vector<std::unique_ptr<packet_ring>> packet_rings_;  ///< net_af_packet: one for each queue
 };
 
 } // namespace weftio::nic

@@ -38,9 +38,9 @@ namespace weftio::detail {
 
 namespace {
 
-constexpr std::size_t words_kept = 4;
+constexpr std::size_t lines_kept = 4;
 
-struct last_words {
+struct last_lines {
     std::mutex mutex;
     std::deque<std::string> lines;
 };
@@ -54,17 +54,17 @@ try {
     auto level = rte_log_cur_msg_loglevel();
     bool grave = level > 0 && level <= static_cast<int>(RTE_LOG_WARNING);
     if (grave) {
-        last_words& last = undying<last_words>();
+        last_lines& last = undying<last_lines>();
         std::scoped_lock lock(last.mutex);
         last.lines.emplace_back(line);
-        if (last.lines.size() > words_kept)
+        if (last.lines.size() > lines_kept)
             last.lines.pop_front();
     }
     log(grave ? log_level::warning : log_level::info, fmt::format("dpdk: {}", line));
-} catch (...) { // neither want of memory nor the sink's trouble may run through DPDK's functions
+} catch (...) { // no memory, or an exception of the sink: neither may unwind through DPDK
 }
 
-/// DPDK logs to a FILE; this one leads to the log sink. Unbuffered, so each write is one log line.
+/// A FILE for DPDK's log that writes to the log sink. Line-buffered, so each write is one log line.
 std::FILE* log_stream()
 {
     cookie_io_functions_t functions{};
@@ -78,13 +78,13 @@ std::FILE* log_stream()
     return stream;
 }
 
-/// Whether there are some that EAL can have: each is a file of its own, as long as the page.
+/// Whether EAL can get hugepages: 64 are free, and RLIMIT_FSIZE allows a file as long as one, since each is a file.
 bool hugepages_free()
 {
     rlimit file{};
     if (getrlimit(RLIMIT_FSIZE, &file) != 0)
         file.rlim_cur = RLIM_INFINITY;
-    // Not a directory_iterator, which ends the program when it finds no memory (libstdc++ 12).
+    // Not a directory_iterator, which terminates the program when out of memory (libstdc++ 12).
     std::unique_ptr<DIR, int (*)(DIR*)> all(opendir("/sys/kernel/mm/hugepages"), closedir);
     while (const dirent* entry = all ? readdir(all.get()) : nullptr) {
         unsigned long free = 0, kilobytes = 0;
@@ -97,7 +97,7 @@ bool hugepages_free()
     return false;
 }
 
-/// "0@(0,1,5)": one logical core that may run wherever this process may.
+/// "0@(0,1,5)": one logical core that may run on every core that this process may use.
 std::string any_core(const cpu_set_t& allowed)
 {
     std::string cores;
@@ -107,7 +107,7 @@ std::string any_core(const cpu_set_t& allowed)
     return fmt::format("0@({})", cores);
 }
 
-/// Without hugepages. EAL reserves them when it starts, and gets no more: 2 GB cost it a second.
+/// Memory for EAL without hugepages. EAL reserves it at its start and cannot grow it; 2 GB take a second.
 unsigned megabytes_for(unsigned queues)
 {
     constexpr unsigned least = 512, of_a_queue = 48; // two pools of packets
@@ -118,9 +118,9 @@ std::vector<std::string> eal_arguments(bool pci, const std::vector<std::string>&
                                        const cpu_set_t& allowed)
 {
     std::vector<std::string> arguments{"weftio", "--lcores", any_core(allowed), "--file-prefix", file_prefix()};
-    if (!pci) // else EAL looks whether there is an IOMMU
+    if (!pci) // with PCI, EAL checks for an IOMMU
         arguments.insert(arguments.end(), {"--iova-mode=va", "--no-pci"});
-    // Both ways leave no file behind; EAL refuses --in-memory together with --no-huge.
+    // Neither option leaves a file behind. EAL refuses --in-memory together with --no-huge.
     std::vector<std::string> memory{"--in-memory"};
     if (!hugepages_free())
         memory = {"--no-huge", "--no-shconf", "-m", std::to_string(megabytes_for(queues))};
@@ -129,16 +129,17 @@ std::vector<std::string> eal_arguments(bool pci, const std::vector<std::string>&
     return arguments;
 }
 
-/// The code of this library stays when a plug-in that has it is closed with dlclose(): DPDK calls it for logs and
-/// telemetry, and threads of DPDK's own never end.
+/// Keeps this library's code loaded after dlclose() of a plug-in that contains it: DPDK calls it for logs and
+/// telemetry, and DPDK's own threads never end.
 void stay_loaded()
 {
     Dl_info self{};
     if (dladdr(reinterpret_cast<void*>(&stay_loaded), &self) != 0 && self.dli_fname)
-        dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE); // refuses a program, which stays anyway
+        dlopen(self.dli_fname,
+               RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE); // fails for a program, which stays loaded anyway
 }
 
-/// Words that make EAL end the process.
+/// Refuses arguments with which EAL would end the process.
 void refuse_help(const std::vector<std::string>& extra)
 {
     for (const std::string& word : extra)
@@ -150,7 +151,8 @@ void refuse_help(const std::vector<std::string>& extra)
                             word));
 }
 
-/// Where what a thread prints goes to the log, and what others print to `real`. Never destroyed: a thread may be in it.
+/// Sends what one thread prints to the log, and what others print to `real`. Never destroyed, because a thread may be
+/// inside.
 struct printed_to_log {
     pthread_t thread;
     std::FILE* real;
@@ -169,7 +171,8 @@ struct printed_streams {
     printed_to_log out, errors;
 };
 
-/// A stream in place of `real` for what the calling thread prints, or `real` when there can be none.
+/// A stream that replaces `real` and sends what the calling thread prints to the log; `real` itself if there can be
+/// none.
 std::FILE* stream_to_log(printed_to_log& printed, std::FILE* real)
 {
     printed = {pthread_self(), real};
@@ -184,7 +187,8 @@ std::FILE* stream_to_log(printed_to_log& printed, std::FILE* real)
     return stream;
 }
 
-/// rte_eal_init(), which answers words that it does not like with its usage, and says beside its log why it fails.
+/// rte_eal_init() with its prints redirected to the log: it prints its usage for arguments that it refuses, and some
+/// errors besides its log.
 int init_without_printing(int count, char** words)
 {
     auto& printed = undying<printed_streams>();
@@ -200,10 +204,10 @@ int init_without_printing(int count, char** words)
     return result;
 }
 
-/// EAL that finds no descriptor ends the process, or cannot be started again: it is not started.
+/// Throws if file descriptors are short: EAL would end the process, or could not be started again.
 void require_descriptors()
 {
-    constexpr std::size_t wanted = 12; // it takes some 5
+    constexpr std::size_t wanted = 12; // EAL takes about 5
     std::array<int, wanted> tried{};
     std::size_t got = 0;
     int why = 0;
@@ -218,7 +222,8 @@ void require_descriptors()
                                 wanted, got, std::strerror(why)));
 }
 
-/// Whether EAL runs, started by the application or by another copy of this library: then it has lists of memory.
+/// Whether EAL runs already, started by the application or by another copy of this library. Only a started EAL has
+/// lists of memory segments.
 bool eal_runs()
 {
     bool any = false;
@@ -231,7 +236,7 @@ bool eal_runs()
     return any;
 }
 
-/// EAL, from its start until nobody needs it.
+/// Owns EAL, from its start to its cleanup.
 class environment {
  public:
     environment() = default;
@@ -248,7 +253,7 @@ class environment {
         cpu_set_t allowed;
         CPU_ZERO(&allowed);
         sched_getaffinity(0, sizeof allowed, &allowed);
-        if (rte_log_get_stream() == stderr) // else it is the application's
+        if (rte_log_get_stream() == stderr) // another stream is the application's
             if (std::FILE* stream = log_stream())
                 rte_openlog_stream(stream);
         load_drivers_beside_eal();
@@ -263,24 +268,24 @@ class environment {
             throw error(
                 errc::device_error,
                 fmt::format("weftio: DPDK's EAL did not start ({}; it said: {}); see `dpdk` in docs/troubleshooting.md",
-                            rte_strerror(rte_errno), driver_words()));
+                            rte_strerror(rte_errno), driver_log()));
     }
 
  private:
-    std::vector<std::string> arguments_; // EAL keeps pointers into them
+    std::vector<std::string> arguments_; // EAL keeps pointers into these strings
     bool runs_ = false;
     const maker maker_{};
 };
 
 struct environment_state {
     std::mutex mutex;
-    std::shared_ptr<environment> kept; ///< until the process exits; empty: EAL has not started
-    std::string failure;               ///< of its start: there is no second
+    std::shared_ptr<environment> kept; ///< released at exit; empty: EAL has not started
+    std::string failure;               ///< why the start failed; EAL cannot be started twice
     std::atomic<bool> adopted{false};
-    std::atomic<pid_t> process{0}; ///< in which it has started
+    std::atomic<pid_t> process{0}; ///< process in which EAL has started
 };
 
-/// The last port ends EAL where one is left.
+/// Gives up the process's share of EAL; the last port, if one is left, cleans EAL up.
 void release_environment() noexcept
 {
     environment_state& state = undying<environment_state>();
@@ -300,8 +305,8 @@ void start(environment_state& state, bool pci, const std::vector<std::string>& e
         try {
             made->start(pci, extra, queues);
         } catch (const error&) {
-            if (rte_lcore_count() != 0) // else it has not even begun
-                state.failure = driver_words();
+            if (rte_lcore_count() != 0) // 0: EAL has not begun, so a later start may succeed
+                state.failure = driver_log();
             throw;
         }
     }
@@ -340,11 +345,11 @@ std::shared_ptr<const void> start_environment(bool pci, const std::vector<std::s
     return state.kept;
 }
 
-std::string driver_words()
+std::string driver_log()
 {
     if (undying<environment_state>().adopted)
         return "see the application's own log of DPDK";
-    last_words& last = undying<last_words>();
+    last_lines& last = undying<last_lines>();
     std::scoped_lock lock(last.mutex);
     std::string joined;
     for (const auto& line : last.lines)
@@ -352,9 +357,9 @@ std::string driver_words()
     return joined.empty() ? "nothing" : joined;
 }
 
-void forget_driver_words()
+void forget_driver_log()
 {
-    last_words& last = undying<last_words>();
+    last_lines& last = undying<last_lines>();
     std::scoped_lock lock(last.mutex);
     last.lines.clear();
 }

@@ -21,7 +21,7 @@ template <class Do>
 void for_each_ring_of(const std::string& device, Do&& what) noexcept
 {
     for (unsigned number = 0; number < 16; ++number) {
-        char name[RTE_RING_NAMESIZE]; // a std::string would need memory
+        char name[RTE_RING_NAMESIZE]; // no std::string, which may throw
         std::snprintf(name, sizeof name, "ETH_RXTX%u_%s", number, device.c_str());
         if (rte_ring* ring = rte_ring_lookup(name))
             what(ring);

@@ -10,14 +10,14 @@
 #include <cstring>
 #include <utility>
 
-#include "dpdk/soon.hpp"
+#include "dpdk/bounded_retry.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio::nic {
 
 namespace {
 
-/// A socket of that name; -1, and errno says why, when there can be none.
+/// Binds a socket to that name. Returns -1 and sets errno on failure.
 int named_socket(const std::string& name) noexcept
 {
     sockaddr_un address{};
@@ -39,7 +39,7 @@ interface_lock::interface_lock(std::string_view spec, const std::string& interfa
 {
     const std::string name = fmt::format("weftio/interface/{}", interface);
     int reason = 0;
-    soon([&] {
+    bounded_retry([&] {
         socket_ = named_socket(name);
         reason = errno;
         return socket_ >= 0 || reason != EADDRINUSE;

@@ -16,7 +16,7 @@ namespace weftio::nic {
 
 namespace {
 
-/// Names the interface of that index in `request`, if it is still there.
+/// Fills in the name of the interface with that index. Returns whether it still exists.
 bool find(int socket, int index, ifreq& request) noexcept
 {
     request.ifr_ifindex = index;
@@ -69,7 +69,7 @@ interface_settings::values interface_settings::look() const noexcept
     ifreq request{};
     if (!find(socket_, index_, request))
         return {};
-    ifreq flags = request, mtu = request; // each call overwrites what it is not asked for
+    ifreq flags = request, mtu = request; // an ioctl overwrites the other fields of its request
     if (::ioctl(socket_, SIOCGIFFLAGS, &flags) != 0 || ::ioctl(socket_, SIOCGIFMTU, &mtu) != 0)
         return {};
     return {.known = true, .promiscuous = (flags.ifr_flags & IFF_PROMISC) != 0, .mtu = mtu.ifr_mtu};

@@ -1,4 +1,4 @@
-// What a port changes at the kernel's interface behind it, and changes back.
+// Restores what a port changes at the kernel's interface behind it.
 #pragma once
 
 #include <cstdint>
@@ -6,21 +6,22 @@
 
 namespace weftio::nic {
 
-/// Remembers the MTU and the promiscuous mode of an interface in the network of the thread that makes this. Not for
-/// several threads.
+/// Remembers the MTU and the promiscuous mode of an interface in the network namespace of the constructing thread. Not
+/// thread-safe.
 class interface_settings {
  public:
-    /// @param name  empty, or of no interface: nothing is remembered
+    /// @param name  empty, or of no interface: nothing is remembered or restored
     explicit interface_settings(const std::string& name) noexcept;
     interface_settings(const interface_settings&) = delete;
     interface_settings& operator=(const interface_settings&) = delete;
     ~interface_settings();
 
-    /// The port has changed what it changes: what restore() finds different then, somebody else has set.
+    /// Call it after the port's own changes: a value that restore() finds different from now on was set by somebody
+    /// else.
     void have_been_changed() noexcept { changed_ = look(); }
-    /// The port is about to let go of the interface; its driver may change something again.
+    /// Call it before the port releases the interface, since the driver may change settings again when it closes.
     void are_let_go() noexcept { at_end_ = look(); }
-    /// Gives the interface what it had, as far as nobody else has changed it meanwhile. Nothing, where it is gone.
+    /// Restores each setting that nobody else has changed meanwhile. Does nothing if the interface is gone.
     void restore() noexcept;
 
  private:

@@ -58,7 +58,7 @@ kernel_interface::state kernel_interface::look() const noexcept
         seen.there = errno != ENODEV;
         return seen;
     }
-    ifreq answer = request; // each call overwrites what it is not asked for
+    ifreq answer = request; // an ioctl overwrites the other fields of its request
     if (::ioctl(socket_, SIOCGIFFLAGS, &answer) == 0)
         seen.up = (answer.ifr_flags & IFF_UP) != 0 && (answer.ifr_flags & IFF_RUNNING) != 0;
     answer = request;
@@ -77,10 +77,10 @@ std::uint64_t kernel_interface::rx_dropped() const noexcept
     return growth(before_.received, all_drops().value_or(before_).received);
 }
 
-/// The fields "drop" of both sides in a line of /proc/net/dev, behind the name and its colon.
+/// Parses both "drop" fields of a line of /proc/net/dev, from behind the name and its colon.
 std::optional<kernel_interface::drops> kernel_interface::drops_in(const char* fields) noexcept
 {
-    drops found; // of receiving, bytes, packets, errors, drops and 4 more, then the same of sending
+    drops found; // receive: bytes, packets, errors, drops and 4 more; then the same for transmit
     if (std::sscanf(fields, "%*u %*u %*u %" SCNu64 " %*u %*u %*u %*u %*u %*u %*u %" SCNu64, &found.received,
                     &found.sent) != 2)
         return std::nullopt;
@@ -95,7 +95,7 @@ std::optional<kernel_interface::drops> kernel_interface::all_drops() const noexc
         return std::nullopt;
     char path[32];
     std::snprintf(path, sizeof path, "/proc/self/fd/%d", counters_);
-    const int again = ::open(path, O_RDONLY | O_CLOEXEC); // a reading position of its own
+    const int again = ::open(path, O_RDONLY | O_CLOEXEC); // another open file, with its own offset
     std::unique_ptr<std::FILE, file_closer> file(again >= 0 ? ::fdopen(again, "r") : nullptr);
     const std::string_view name(request.ifr_name, ::strnlen(request.ifr_name, IFNAMSIZ));
     char line[512];

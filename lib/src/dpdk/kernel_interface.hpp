@@ -1,4 +1,4 @@
-// What the kernel says of the network interface behind a port.
+// The kernel's state and counters of the network interface behind a port.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 
 namespace weftio::nic {
 
-/// An interface in the network of the thread that makes this. It is known by its index: its name may change.
+/// An interface in the network namespace of the constructing thread, known by its index, since its name may change.
 ///
-/// - Threads: any. Nothing here waits for the kernel's lock of network settings.
+/// - Threads: any. Nothing here takes the kernel's lock of network settings (RTNL).
 class kernel_interface {
  public:
     struct state {
@@ -18,7 +18,7 @@ class kernel_interface {
         std::uint32_t mtu = 0; ///< 0: unknown
     };
 
-    /// @param name  empty, or of no interface: state() says that all is well, counters stay 0
+    /// @param name  empty, or of no interface: state() reports an interface that is up, counters stay 0
     explicit kernel_interface(const std::string& name) noexcept;
     kernel_interface(const kernel_interface&) = delete;
     kernel_interface& operator=(const kernel_interface&) = delete;
@@ -26,9 +26,10 @@ class kernel_interface {
 
     bool known() const noexcept { return index_ != 0; }
     state look() const noexcept;
-    /// Frames that the kernel dropped since this was made instead of sending them (tx_dropped), of all programs.
+    /// Frames of all programs that the kernel has dropped instead of sending since construction (tx_dropped).
     std::uint64_t tx_dropped() const noexcept;
-    /// Frames that arrived since this was made and were lost before anybody had them (rx_dropped and rx_missed_errors).
+    /// Frames that have arrived since construction and were lost before any program received them (rx_dropped and
+    /// rx_missed_errors).
     std::uint64_t rx_dropped() const noexcept;
 
  private:
@@ -40,7 +41,7 @@ class kernel_interface {
     std::optional<drops> all_drops() const noexcept;
 
     int socket_ = -1;
-    int counters_ = -1; ///< /proc/net/dev of that network
+    int counters_ = -1; ///< /proc/net/dev of that network namespace
     int index_ = 0;
     drops before_;
 };

@@ -8,7 +8,7 @@ namespace weftio::nic {
 
 namespace {
 
-/// What is left at the end of the process may be read until then.
+/// Leftovers that still exist at exit are never freed, because their holders may read them until the process ends.
 struct all_leftovers {
     std::mutex mutex;
     leftover_place list;

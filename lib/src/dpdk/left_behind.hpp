@@ -1,4 +1,4 @@
-// What somebody may still read when its port has gone.
+// Memory that others may still read after its port has closed.
 #pragma once
 
 #include <list>
@@ -6,23 +6,24 @@
 
 namespace weftio::nic {
 
-/// Memory whose port has closed. A driver, or whoever received our mbufs, may hold some of it. Its destructor frees it.
+/// Memory of a closed port, parts of which a driver, or a receiver of its mbufs, may still hold. The destructor frees
+/// it.
 class leftover {
  public:
     leftover() = default;
     leftover(const leftover&) = delete;
     leftover& operator=(const leftover&) = delete;
     virtual ~leftover() = default;
-    /// Whether nobody holds any of it.
+    /// Whether all of it has been given back.
     virtual bool returned() const noexcept = 0;
 };
 
-/// One element. A list, because moving its element to another needs no memory.
+/// A list of one element, because splicing it into another list allocates nothing.
 using leftover_place = std::list<std::unique_ptr<leftover>>;
 
-/// Keeps it until it has returned, if need be as long as the process lives. Any thread.
+/// Keeps the memory until all of it has been given back, if need be as long as the process lives. Any thread.
 void leave_behind(leftover_place&& one) noexcept;
-/// Frees what has returned. Any thread.
+/// Frees the leftovers that have been given back. Any thread.
 void free_returned_leftovers() noexcept;
 
 } // namespace weftio::nic

@@ -21,29 +21,31 @@ namespace weftio::nic {
 
 namespace {
 
-constexpr unsigned pool_mbufs = 8191; // 2^n - 1 suits the ring below; 18 MiB, or without hugepages, a page each, 32
-constexpr unsigned few_mbufs = 2047;  // for drivers that hold none between two bursts
-constexpr unsigned long_mbufs = 511;  // the same, for frames of up to 16 KiB
+constexpr unsigned pool_mbufs =
+    8191; // 2^n - 1 fits DPDK's ring; takes 18 MiB, or 32 without hugepages, where each mbuf takes a page
+constexpr unsigned few_mbufs = 2047; // for drivers that hold no mbufs between bursts
+constexpr unsigned long_mbufs = 511; // the same, for frames of up to 16 KiB
 constexpr unsigned pool_cache = 256;
-constexpr unsigned copy_mbufs = 511; // frames that cannot be sent from where they lie
-// A NIC's driver may keep as many sent mbufs as its ring has entries: there must be more copies.
+constexpr unsigned copy_mbufs = 511; // for frames that cannot be sent from where they lie
+// More than a NIC driver's ring has entries, because the driver may keep a full ring of sent mbufs.
 constexpr unsigned nic_copy_mbufs = 1023;
 constexpr const char* counts_buffers = "net_af_xdp";
 
-/// For names of pools, which outlive the number of a port that is removed.
+/// A number for the names of pools. The port number would not do: pools can outlive the port, whose number is then
+/// reused.
 unsigned next_pool_number()
 {
     static std::atomic<unsigned> last{0};
     unsigned number = 0;
     do
         number = last.fetch_add(1);
-    while (rte_mempool_lookup(fmt::format("weftio_rx_{}", number).c_str())); // another copy of this library has it
+    while (rte_mempool_lookup(fmt::format("weftio_rx_{}", number).c_str())); // taken by another copy of this library
     return number;
 }
 
-/// A pool for AF_XDP: an object is a page, all told. Linux lets such a socket fill only as many different buffers as
-/// its memory has pages, and then nothing arrives any more (seen on 6.18 with DPDK 22.11). nullptr, and rte_errno,
-/// without memory.
+/// Makes a pool for AF_XDP in which each object, header included, takes a page. Linux lets an AF_XDP socket fill only
+/// as many different buffers as its memory has pages; beyond that nothing arrives any more (seen on 6.18 with DPDK
+/// 22.11). Returns nullptr, and sets rte_errno, without memory.
 rte_mempool* make_paged_pool(const std::string& name, unsigned mbufs, int socket)
 {
     const unsigned object_bytes = static_cast<unsigned>(sysconf(_SC_PAGESIZE)) - RTE_CACHE_LINE_SIZE;
@@ -64,13 +66,13 @@ rte_mempool* make_paged_pool(const std::string& name, unsigned mbufs, int socket
     return pool;
 }
 
-/// Of pools for one queue, so many mbufs each, a pool for all: 2^n - 1 suits its ring, and these are.
+/// The size of one pool for all queues, from that of a pool for one. Both are 2^n - 1, which fits DPDK's ring.
 unsigned of_all(unsigned mbufs_each, unsigned queues)
 {
     return (mbufs_each + 1) * std::bit_ceil(queues) - 1;
 }
 
-/// A pool of a port that has closed, some of whose mbufs somebody holds.
+/// A closed port's pool, some of whose mbufs are still held.
 class lent_pool final : public leftover {
  public:
     explicit lent_pool(rte_mempool* pool) noexcept : pool_(pool) {}
@@ -96,7 +98,7 @@ try {
     leftover_place place;
     place.push_back(std::make_unique<lent_pool>(pool));
     leave_behind(std::move(place));
-} catch (const std::bad_alloc&) { // then nobody frees it
+} catch (const std::bad_alloc&) { // the pool leaks
 }
 
 } // namespace
@@ -128,7 +130,8 @@ void packet_pools::let_go(const std::string& device) noexcept
 {
     lent_.clear();
     lender_.end();
-    if (driver_ == counts_buffers) // closed without giving back what lay in its rings, and nobody else has any
+    if (driver_ ==
+        counts_buffers) // the closed driver never gives back the mbufs of its rings, and nobody else holds any
         rte_mempool_free(std::exchange(own_, nullptr));
     free_or_leave(device, std::exchange(own_, nullptr));
     free_or_leave(device, std::exchange(copies_, nullptr));

@@ -1,4 +1,4 @@
-// The mbufs of a port: what its driver fills, and what is sent instead of frames that cannot be lent.
+// The mbuf pools of a port: mbufs that its driver fills, and copies of frames that cannot be sent from where they lie.
 #pragma once
 
 #include <cstdint>
@@ -10,31 +10,31 @@ struct rte_mempool;
 
 namespace weftio::nic {
 
-constexpr std::uint16_t copy_bytes = 16384;       ///< the longest frame there is
-constexpr std::uint16_t tagged_header_bytes = 22; ///< before its packet: Ethernet and two VLAN tags
-constexpr std::uint16_t least_mtu = 68, most_mtu = copy_bytes - tagged_header_bytes; ///< the first is that of IPv4
+constexpr std::uint16_t copy_bytes = 16384;       ///< longest frame that Weftio sends
+constexpr std::uint16_t tagged_header_bytes = 22; ///< Ethernet header and two VLAN tags
+constexpr std::uint16_t least_mtu = 68, most_mtu = copy_bytes - tagged_header_bytes; ///< the least is that of IPv4
 
-/// Lends memory of kernels to a driver, as mbufs: receiving without copying.
+/// Lends a driver memory that kernels read, as mbufs, so that nothing is copied on receive.
 class slot_lender {
  public:
     virtual ~slot_lender() = default;
-    /// Whether `driver` may borrow.
+    /// Whether slots may be lent to `driver`.
     virtual bool suits(const std::string& driver) const noexcept = 0;
-    /// What the driver's receive queue `queue` takes mbufs from. `name` is a name of its own; when nothing can be lent
-    /// the mbufs come from `own`, whose packets hold `room_bytes`. Throws weftio::error errc::out_of_memory.
+    /// The pool from which the driver's receive queue `queue` takes mbufs. `name` is unique. While nothing can be lent,
+    /// the pool takes mbufs from `own`, whose mbufs hold `room_bytes`. Throws weftio::error errc::out_of_memory.
     virtual rte_mempool* lend(unsigned queue, const std::string& name, rte_mempool* own, std::uint16_t room_bytes) = 0;
-    /// The driver has gone, and with it its queues.
+    /// Call it when the driver and its queues are gone.
     virtual void end() noexcept = 0;
 };
 
-/// Not for several threads.
+/// Not thread-safe.
 class packet_pools {
  public:
     struct need {
         int socket = 0;
         unsigned queues = 1;
-        std::uint32_t frame_bytes = 0; ///< the longest that the driver writes into one mbuf, 0: as DPDK's default
-        bool on_bus = false;           ///< the driver may keep a ring full of sent mbufs
+        std::uint32_t frame_bytes = 0; ///< most bytes that the driver writes into one mbuf; 0: DPDK's default
+        bool on_bus = false;           ///< a NIC: its driver may keep a full ring of sent mbufs
     };
 
     explicit packet_pools(slot_lender& lender) noexcept : lender_(lender) {}
@@ -42,19 +42,19 @@ class packet_pools {
     packet_pools& operator=(const packet_pools&) = delete;
     ~packet_pools() { let_go({}); }
 
-    /// False, and rte_errno, without memory; throws what slot_lender::lend throws.
+    /// Makes all pools. Returns false, and sets rte_errno, without memory; throws what slot_lender::lend throws.
     bool make(const std::string& driver, const need& need);
-    /// What the driver's receive queue `queue` is to be made with.
+    /// The pool for the driver's receive queue `queue`.
     rte_mempool* received(unsigned queue) const noexcept { return lent_.empty() ? own_ : lent_[queue]; }
-    /// Mbufs for frames that cannot be sent from where they lie; each holds copy_bytes.
+    /// The pool of mbufs for frames that cannot be sent from where they lie; each holds copy_bytes.
     rte_mempool* copies() const noexcept { return copies_; }
-    /// Frees them, or leaves them behind: whoever frees an mbuf whose pool is gone crashes.
+    /// Frees each pool, or leaves it behind while mbufs are held: freeing an mbuf of a freed pool would crash.
     void let_go(const std::string& device) noexcept;
 
  private:
     slot_lender& lender_;
     std::string driver_;
-    std::vector<rte_mempool*> lent_; ///< one a queue, if the driver borrows
+    std::vector<rte_mempool*> lent_; ///< one for each queue, if slots are lent to the driver
     rte_mempool *own_ = nullptr, *copies_ = nullptr;
 };
 

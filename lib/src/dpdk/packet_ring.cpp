@@ -23,7 +23,7 @@ struct piece {
     std::size_t bytes = 0;
 };
 
-/// Where the rings of a socket lie in this process.
+/// Finds where the rings of a socket are mapped in this process.
 piece mapping_of(const packet_socket& socket) noexcept
 {
     char name[40], line[512];
@@ -37,7 +37,7 @@ piece mapping_of(const packet_socket& socket) noexcept
     return {};
 }
 
-/// As DPDK makes it, the kernel skips what it cannot read as a frame.
+/// Whether the kernel skips malformed frames (PACKET_LOSS), as DPDK sets it.
 bool skips_what_is_wrong(int socket) noexcept
 {
     int skips = 0;
@@ -51,7 +51,7 @@ packet_ring::packet_ring(const packet_socket& socket, std::uint32_t frame_bytes,
                          const kernel_interface& interface) noexcept
     : socket_(socket.descriptor), interface_(interface), frame_bytes_(frame_bytes)
 {
-    const piece both = mapping_of(socket); // the receiving one, then one of the same size
+    const piece both = mapping_of(socket); // the receive ring, then a send ring of the same size
     if (!skips_what_is_wrong(socket_) || both.bytes < 2 * frame_bytes_)
         return;
     begin_ = both.begin + both.bytes / 2;
@@ -62,8 +62,8 @@ void packet_ring::send(unsigned frames, int why) noexcept
 {
     if (why != ENOBUFS)
         why = kick();
-    // A look at the interface's counter costs more than a frame: only behind the error of one that was dropped, and not
-    // where the interface is only busy.
+    // Reading the interface's counter costs more than sending a frame. So it is read only after ENOBUFS, which a
+    // dropped frame causes, and not while the interface is merely busy.
     bool drops = begin_ != nullptr && why == ENOBUFS;
     if (drops && drops_have_grown())
         tried_again_.fetch_add(1, std::memory_order_relaxed);
@@ -77,14 +77,14 @@ void packet_ring::send(unsigned frames, int why) noexcept
     }
 }
 
-/// Since the last look.
+/// Whether the interface's tx_dropped has grown since the last call.
 bool packet_ring::drops_have_grown() noexcept
 {
     const std::uint64_t now = interface_.tx_dropped();
     return now != std::exchange(drops_seen_, now);
 }
 
-/// Returns 0 or errno.
+/// Starts sending from the ring. Returns 0 or errno.
 int packet_ring::kick() const noexcept
 {
     return ::sendto(socket_, nullptr, 0, MSG_DONTWAIT, nullptr, 0) < 0 ? errno : 0;
@@ -96,12 +96,13 @@ bool packet_ring::is_to_be_sent(std::size_t frame) const noexcept
     return (__atomic_load_n(&head->tp_status, __ATOMIC_ACQUIRE) & TP_STATUS_SEND_REQUEST) != 0;
 }
 
-/// The kernel goes from frame to frame by itself: one that has become empty would stop it. It skips one without bytes.
+/// Takes the first frame to be sent out of the ring by setting its length to 0. The kernel walks the ring frame by
+/// frame and skips a frame of length 0; a free frame would stop it.
 void packet_ring::take_out_first() noexcept
 {
     auto before = [this](std::size_t frame) { return (frame != 0 ? frame : frames_) - 1; };
     auto next = [this](std::size_t frame) { return frame + 1 != frames_ ? frame + 1 : 0; };
-    std::size_t left = frames_; // of a full ring, first_ is where it was
+    std::size_t left = frames_; // in a full ring first_ stays
     while (left != 0 && (!is_to_be_sent(first_) || is_to_be_sent(before(first_)))) {
         first_ = next(first_);
         --left;

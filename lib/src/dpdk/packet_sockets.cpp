@@ -28,7 +28,7 @@ std::vector<packet_socket> packet_sockets()
     std::vector<packet_socket> found;
     std::unique_ptr<DIR, int (*)(DIR*)> all(::opendir("/proc/self/fd"), ::closedir);
     while (const dirent* entry = all ? ::readdir(all.get()) : nullptr) {
-        const int descriptor = std::atoi(entry->d_name); // "." and ".." are 0, which is none of ours
+        const int descriptor = std::atoi(entry->d_name); // "." and ".." give 0, which is no socket of the driver
         struct stat status {};
         if (descriptor > 0 && is_bound_packet_socket(descriptor) && ::fstat(descriptor, &status) == 0)
             found.push_back({status.st_ino, descriptor});

@@ -1,4 +1,4 @@
-// The sockets inside net_af_packet, which DPDK does not show.
+// Finds net_af_packet's sockets, which DPDK does not expose.
 #pragma once
 
 #include <compare>
@@ -8,16 +8,17 @@
 namespace weftio::nic {
 
 struct packet_socket {
-    std::uint64_t inode = 0; ///< grows from socket to socket
+    std::uint64_t inode = 0; ///< later sockets have larger numbers
     int descriptor = -1;
 
     auto operator<=>(const packet_socket&) const = default;
 };
 
-/// Packet sockets of this process that are bound to an interface, in the order of their making. Throws std::bad_alloc.
+/// The packet sockets of this process that are bound to an interface, oldest first. Throws std::bad_alloc.
 std::vector<packet_socket> packet_sockets();
 
-/// Packets that the socket's ring had no room for, since it was made or somebody asked: asking sets it to 0.
+/// Packets lost because the socket's ring was full, since the last call or since the socket was made. The call resets
+/// the count.
 std::uint64_t missed_since_asked(const packet_socket& socket) noexcept;
 
 } // namespace weftio::nic

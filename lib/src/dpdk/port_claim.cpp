@@ -1,4 +1,4 @@
-#define ALLOW_EXPERIMENTAL_API // rte_dev_event_callback_register(), which DPDK has had since 2018
+#define ALLOW_EXPERIMENTAL_API // rte_dev_event_callback_register(), experimental since 2018
 #include "dpdk/port_claim.hpp"
 
 #include <rte_dev.h>
@@ -19,12 +19,12 @@ namespace weftio::nic {
 
 namespace {
 
-/// By port number. DPDK (22.11) keeps what is registered with a port when that is removed, and calls it for the next
-/// one with the number: so it gets nothing that could end.
+/// Indexed by port number, and never destroyed: DPDK (22.11) keeps a port's callbacks after its removal and calls them
+/// for the next port with its number.
 using all_removals = std::array<removals, RTE_MAX_ETHPORTS>;
 
-/// Behind this the driver's memory is freed: threads that are in the driver have to leave it. Waits for them, though
-/// not for one that removes the port itself.
+/// DPDK's callback for a removed port. DPDK frees the driver's memory when it returns, so it waits until the attending
+/// threads have left the driver, 500 ms at most, for one of them may be the thread that removes the port.
 int hear(std::uint16_t port, rte_eth_event_type, void*, void*)
 {
     removals& here = detail::undying<all_removals>()[port];
@@ -40,7 +40,8 @@ struct all_claims {
     std::vector<const port_claim*> claims;
 };
 
-/// vfio lets a device go when the process closes it, and asks for that every ten seconds.
+/// DPDK's callback for an unplugged device. vfio asks every ten seconds for the device, which it releases once the
+/// process has closed it.
 void hear_of_device(const char* device, rte_dev_event_type event, void*)
 {
     if (event == RTE_DEV_EVENT_REMOVE)
@@ -60,7 +61,7 @@ void removal_notice::begin(std::uint16_t port) noexcept
     removals_ = &detail::undying<all_removals>()[port];
     seen_ = removals_->count.load(std::memory_order_acquire);
     unplugged_seen_ = removals_->unplugged.load(std::memory_order_acquire);
-    rte_eth_dev_callback_register(port, RTE_ETH_EVENT_DESTROY, hear, nullptr); // once, however often
+    rte_eth_dev_callback_register(port, RTE_ETH_EVENT_DESTROY, hear, nullptr); // DPDK keeps one registration
 }
 
 void removal_notice::attend() noexcept
@@ -88,7 +89,7 @@ bool port_claim::take(std::uint16_t port)
     device_ = std::move(device);
     taken_ = true;
     notice_.begin(port);
-    rte_dev_event_callback_register(nullptr, hear_of_device, nullptr); // once, however often
+    rte_dev_event_callback_register(nullptr, hear_of_device, nullptr); // DPDK keeps one registration
     return true;
 }
 
@@ -109,7 +110,7 @@ void port_claim::release() noexcept
     std::scoped_lock lock(all.mutex);
     std::erase(all.claims, this);
     taken_ = false;
-    notice_ = {}; // what becomes of the port from now on is not this claim's
+    notice_ = {}; // later removals do not concern this claim
 }
 
 } // namespace weftio::nic

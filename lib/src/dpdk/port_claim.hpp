@@ -1,4 +1,4 @@
-// DPDK's ports by more than their numbers, which become others' when a port is removed.
+// Tells a DPDK port from a later one with the same number, which DPDK reuses after a removal.
 #pragma once
 
 #include <atomic>
@@ -7,36 +7,36 @@
 
 namespace weftio::nic {
 
-/// Of ports with one number.
+/// Events of all ports that have had one number.
 struct removals {
     std::atomic<std::uint32_t> count{0};
-    std::atomic<std::uint32_t> attending{0}; ///< threads that call the driver again and again, and look here in between
-    std::atomic<std::uint32_t> unplugged{0}; ///< devices of theirs that were, or wait for the port to close
+    std::atomic<std::uint32_t> attending{0}; ///< threads that poll the driver, and check `count` in between
+    std::atomic<std::uint32_t> unplugged{0}; ///< how often a device was unplugged or asked to be closed
 };
 
-/// Hears that a DPDK port is removed, by whomever.
+/// Learns that a DPDK port has been removed, by whomever.
 class removal_notice {
  public:
     void begin(std::uint16_t port) noexcept;
-    /// Whether the port is no longer the one of begin(). Any thread; costs a load.
+    /// Whether the port of begin() has been removed. Any thread; costs a load.
     bool came() const noexcept { return removals_ && removals_->count.load(std::memory_order_acquire) != seen_; }
-    /// Whether the device has been unplugged, or waits for that until the port is closed. Any thread; costs a load.
+    /// Whether the device has been unplugged, or waits for the port to close. Any thread; costs a load.
     bool unplugged() const noexcept
     {
         return removals_ && removals_->unplugged.load(std::memory_order_acquire) != unplugged_seen_;
     }
-    /// From now on a removal waits, half a second at most, until this leaves: it has seen that came(), and calls the
-    /// driver no more. @pre begin(). One thread, as leave()
+    /// Makes a removal wait up to half a second until leave(), which is to be called once came() is true and the driver
+    /// is no longer called. @pre begin(). One thread calls attend() and leave()
     void attend() noexcept;
     void leave() noexcept;
 
  private:
-    removals* removals_ = nullptr; ///< never destroyed
+    removals* removals_ = nullptr; ///< points to a static object
     std::uint32_t seen_ = 0, unplugged_seen_ = 0;
     bool attends_ = false;
 };
 
-/// A DPDK port that belongs to a Weftio port, until either ends.
+/// A DPDK port that is reserved for one Weftio port, until either ends.
 class port_claim {
  public:
     port_claim() = default;
@@ -44,17 +44,18 @@ class port_claim {
     port_claim& operator=(const port_claim&) = delete;
     ~port_claim() { release(); }
 
-    /// Returns whether no other claim has the port. Throws std::bad_alloc.
+    /// Claims the port. Returns false if another claim has it. Throws std::bad_alloc.
     bool take(std::uint16_t port);
     void release() noexcept;
-    /// Whether somebody else has removed the port: its number and its name may be others' now. False after release().
+    /// Whether somebody else has removed the port, whose number and name may then belong to another. False after
+    /// release().
     bool removed() const noexcept { return notice_.came(); }
-    /// The device of that name is unplugged. Any thread; what ports are on it hear of it. Never blocks for long.
+    /// Reports that the device of that name is unplugged to the ports on it. Any thread. Blocks for a short lock only.
     static void tell_of_unplugged(const char* device) noexcept;
 
  private:
     std::uint16_t port_ = 0;
-    std::string device_; ///< which may have other ports too
+    std::string device_; ///< may have other ports too
     bool taken_ = false;
     removal_notice notice_;
 };

@@ -17,10 +17,10 @@
 #include <linux/if_packet.h>
 #include <vector>
 
+#include "dpdk/bounded_retry.hpp"
 #include "dpdk/capture.hpp"
 #include "dpdk/capture_writer.hpp"
 #include "dpdk/kernel_interface.hpp"
-#include "dpdk/soon.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio::nic {
@@ -32,8 +32,7 @@ constexpr std::string_view known_forms =
     "a PCI address, or DPDK devargs such as "
     "net_null0,size=64";
 
-/// DPDK wants every virtual device to have a name of its own. Short, because net_ring puts more in front of it and has
-/// 28 characters for all.
+/// A unique name for a virtual device. Short, because net_ring puts a prefix before it and has 28 characters in all.
 std::string device_name(std::string_view driver)
 {
     static std::atomic<unsigned> made{0};
@@ -51,7 +50,7 @@ std::string interface_names()
     return names.empty() ? "none" : names;
 }
 
-/// A name or a path as a devargs value; DPDK splits on commas and cannot quote.
+/// Returns `value`, a name or path, if it can be a devargs value: DPDK splits these at commas and cannot quote.
 const std::string& plain(std::string_view spec, const std::string& value)
 {
     if (value.find_first_of(",=[]") != std::string::npos)
@@ -88,7 +87,7 @@ void require_raw_sockets(std::string_view spec)
     close(socket);
 }
 
-/// Of a frame in the rings of AF_PACKET, so that packets of `mtu` bytes fit with their headers: a power of two that
+/// Length of a frame in AF_PACKET's rings so that packets of `mtu` bytes fit with their headers: a power of two that
 /// divides a block. One of 16 KiB holds the longest frame that Weftio sends.
 std::uint32_t ring_frame_for(std::uint32_t mtu)
 {
@@ -98,9 +97,8 @@ std::uint32_t ring_frame_for(std::uint32_t mtu)
 
 port_spec interface_spec(std::string_view spec, const std::string& name, unsigned queues, std::uint32_t mtu)
 {
-    constexpr std::uint32_t most_of_xdp = 3500; // a frame lies in a page, with headers before it
-    constexpr std::uint32_t most_of_packet =
-        16256; // more has lo alone, and whoever needs that much is not served anyway
+    constexpr std::uint32_t most_of_xdp = 3500;     // a frame and its headers lie in one page
+    constexpr std::uint32_t most_of_packet = 16256; // only lo has more, and no mode serves packets that long
     constexpr std::uint32_t ring_bytes = 4 * 1024 * 1024, fewest_frames = 512;
     require_interface(spec, plain(spec, name));
     require_raw_sockets(spec);
@@ -128,7 +126,7 @@ port_spec tap_spec(std::string_view spec, const std::string& name)
         throw error(errc::invalid_argument,
                     fmt::format("weftio: port {}: a tap interface's name has 1 to {} characters", spec, IFNAMSIZ - 1));
     const std::string interface = plain(spec, name);
-    if (!soon([&] { return if_nametoindex(interface.c_str()) == 0; }))
+    if (!bounded_retry([&] { return if_nametoindex(interface.c_str()) == 0; }))
         throw error(
             errc::in_use,
             fmt::format("weftio: port {}: interface {} exists already; choose another name, or open it with iface:{}",
@@ -146,7 +144,7 @@ struct capture_names {
     std::string rx, tx;
 };
 
-/// "rx=FILE,tx=FILE", or one of the two; any other words are the name of a file to read.
+/// Parses "rx=FILE,tx=FILE" or one of the two; any other text is the name of a file to read.
 capture_names names_of(std::string_view words)
 {
     const std::string_view first = words.substr(0, words.find(','));
@@ -168,7 +166,7 @@ port_spec capture_spec(std::string_view spec, std::string_view words)
                     fmt::format("weftio: port {}: no file named; write pcap:FILE or pcap:rx=FILE,tx=FILE", spec));
     if (rx == "builtin")
         rx = builtin_capture_path();
-    std::string arguments = "tx_pcap=/dev/null"; // the driver wants one of the two; capture_writer writes the file
+    std::string arguments = "tx_pcap=/dev/null"; // the driver needs rx_ or tx_pcap; capture_writer writes the file
     if (!rx.empty()) {
         require_capture(spec, rx);
         arguments = "rx_pcap=" + plain(spec, rx);
@@ -182,7 +180,7 @@ port_spec capture_spec(std::string_view spec, std::string_view words)
             .sends = !tx.empty()};
 }
 
-/// "3b:00.0" or "0000:3b:00.0", and arguments behind a comma.
+/// Matches "3b:00.0" or "0000:3b:00.0", also with arguments behind a comma.
 bool is_pci_address(std::string_view text)
 {
     const std::string_view address = text.substr(0, text.find(','));
@@ -207,7 +205,7 @@ std::vector<std::string> values_of(std::string_view key, std::string_view argume
     return values;
 }
 
-/// net_null makes frames of the size it was told, also in buffers that are shorter.
+/// Refuses a size with which net_null would write beyond its buffers.
 void require_room_for_frames(std::string_view spec, std::string_view arguments)
 {
     for (const std::string& size : values_of("size=", arguments))
@@ -228,7 +226,7 @@ port_spec devargs_spec(std::string_view spec)
     const std::vector<std::string> interfaces = values_of("iface=", arguments);
     if (name.starts_with("net_null"))
         require_room_for_frames(spec, arguments);
-    if (name.starts_with("net_pcap")) // without one of these words the driver drops what is sent, and calls it sent
+    if (name.starts_with("net_pcap")) // without these arguments the driver drops frames and reports them as sent
         result.sends = arguments.find("tx_") != std::string::npos || !interfaces.empty();
     if ((name.starts_with("net_af_packet") || name.starts_with("net_af_xdp")) && !interfaces.empty()) {
         result.interface = interfaces.front();
@@ -249,8 +247,8 @@ bool is_a_device(std::string_view spec)
     return spec == "cpu" || spec == "opencl" || spec.starts_with("opencl:") || spec.starts_with("cuda:");
 }
 
-/// A word that DPDK knows nothing of: the names of its devices have more than letters and digits. EAL's words would
-/// help nobody. The application may have made a port of that name.
+/// Refuses a single word that names neither a DPDK port nor a device: names of devices have more than letters and
+/// digits, and EAL's own error would not help. The application may have made a port of that name.
 void refuse_plain_word(std::string_view spec)
 {
     std::uint16_t port = 0;

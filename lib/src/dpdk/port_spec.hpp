@@ -1,4 +1,4 @@
-// The words that open a port, and what they mean to DPDK.
+// Parses the spec of a port into DPDK's terms.
 #pragma once
 
 #include <cstdint>
@@ -19,18 +19,18 @@ struct port_candidate {
 
 struct port_spec {
     std::vector<port_candidate> candidates;
-    std::string interface; ///< kernel interface it takes over, if any
-    std::string capture;   ///< capture file it reads, if any
-    std::string written{}; ///< capture file that it writes, if any
-    bool sends = true;     ///< frames can be sent on it; a capture that is only read takes none
-    bool existing = false; ///< a DPDK port of that name is there already
+    std::string interface; ///< kernel interface behind the port, if any
+    std::string capture;   ///< capture file that the port reads, if any
+    std::string written{}; ///< capture file that the port writes, if any
+    bool sends = true;     ///< false for a capture that is only read
+    bool existing = false; ///< a DPDK port of that name exists already
     bool needs_raw_sockets = false;
 };
 
-/// Reads a spec, for a port with so many queues in each direction and that MTU (0: as it is), and checks what can be
-/// checked without DPDK: files, interfaces, permissions. Blocks for half a second at most, for a tap interface that a
-/// program before may leave. Throws weftio::error errc::invalid_argument, errc::not_found, errc::permission_denied,
-/// errc::not_supported, errc::in_use.
+/// Parses a spec for a port with `queues` queues in each direction and that MTU (0: the interface's), and checks what
+/// can be checked without DPDK: files, interfaces, permissions. Blocks for up to half a second if a tap interface
+/// exists that an ended program may still release. Throws weftio::error errc::invalid_argument, errc::not_found,
+/// errc::permission_denied, errc::not_supported, errc::in_use.
 port_spec parse_port_spec(std::string_view spec, unsigned queues = 1, std::uint32_t mtu = 0);
 
 } // namespace weftio::nic

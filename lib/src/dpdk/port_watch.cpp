@@ -31,7 +31,7 @@ port_watch::port_watch(std::uint16_t port, const std::string& interface) noexcep
 bool port_watch::has_just_gone(bool busy) noexcept
 {
     constexpr unsigned turns_between_looks =
-        64; // of a busy engine; others may have to wait for a core before each turn
+        64; // for a busy engine; an idle one may wait for a core before each iteration
     if (has_just_been_removed())
         return true;
     if (gone() || (++turns_ % turns_between_looks != 0 && busy) || !is_time() || is_there())

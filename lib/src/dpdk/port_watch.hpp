@@ -1,4 +1,4 @@
-// Notices that a port's device, or the kernel's interface behind it, has been taken away, or is down.
+// Detects that a port's device, or the kernel interface behind it, is removed or down.
 #pragma once
 
 #include <array>
@@ -12,25 +12,25 @@
 
 namespace weftio::nic {
 
-/// Drivers do not say it: af_packet and af_xdp take no more frames and wait, or take frames and lose them.
+/// Drivers do not report it: af_packet and af_xdp then take no frames, or take frames and lose them.
 class port_watch {
  public:
-    /// @param interface  that the port is on, in the network of the calling thread; empty: none
+    /// @param interface  interface behind the port, in the network namespace of the calling thread; empty: none
     port_watch(std::uint16_t port, const std::string& interface) noexcept;
-    /// Called every turn, looks at the device each time and at its interface every 20 ms at most. Returns true once:
-    /// when it is gone. The engine's thread.
-    /// @param busy  the turn before moved something; then the time is looked at every 64th turn only
+    /// Called in every iteration. Checks for removal each time, and the interface every 20 ms at most. Returns true
+    /// once, when the device is gone. The engine's thread.
+    /// @param busy  the last iteration moved something; the clock is then read in every 64th iteration only
     bool has_just_gone(bool busy) noexcept;
-    /// Whether frames could leave at the last look. Always, where no interface is behind the port. The engine's thread,
-    /// like the next two.
+    /// Whether frames could leave at the last check; always true without an interface behind the port. The engine's
+    /// thread, like the next two functions.
     bool link_is_up() const noexcept { return up_; }
-    /// Whether they could not for longer than a link takes that only flaps.
+    /// Whether the link has been down for longer than a flap.
     bool link_is_given_up() const noexcept { return !up_ && looked_ns_ - down_since_ns_ > longest_flap_ns; }
-    /// Returns true once when the interface has another MTU than before, or has one at all.
+    /// Returns true once after each change of the interface's MTU; the first reading counts as one.
     bool mtu_has_changed() noexcept { return mtu_changed_ && std::exchange(mtu_changed_, false); }
     std::uint32_t mtu() const noexcept { return mtu_; }
-    /// The same, of the device alone; costs a load. For before a change between two turns, which may ask the driver for
-    /// things.
+    /// Like has_just_gone(), but for a removal of the DPDK port only, which costs a load. For use before a change
+    /// between two iterations, which may call the driver.
     bool has_just_been_removed() noexcept
     {
         if (!removal_.came())
@@ -38,22 +38,22 @@ class port_watch {
         removal_.leave();
         return !gone_.exchange(true, std::memory_order_acq_rel);
     }
-    /// Whoever removes the device waits for this engine, which calls the driver in each turn, from attend() on until it
-    /// has seen the removal, or leaves.
+    /// Makes a removal of the device wait for this engine, which calls the driver in each iteration, until the engine
+    /// has seen the removal or calls leave().
     void attend() noexcept { removal_.attend(); }
     void leave() noexcept { removal_.leave(); }
     /// Any thread.
     bool gone() const noexcept { return gone_.load(std::memory_order_acquire); }
 
  private:
-    static constexpr std::uint64_t longest_flap_ns = 2'000'000'000; ///< Linux may tell of a carrier a second late
+    static constexpr std::uint64_t longest_flap_ns = 2'000'000'000; ///< Linux may report a carrier a second late
 
     bool is_time() noexcept;
     bool is_there() noexcept;
 
     std::uint16_t port_;
     removal_notice removal_;
-    std::array<char, 96> path_{}; ///< of a NIC in sysfs, which it leaves when it is unplugged; empty: not on PCI
+    std::array<char, 96> path_{}; ///< the NIC in sysfs, gone once it is unplugged; empty: not on PCI
     kernel_interface interface_;
     unsigned turns_ = 0;
     std::uint64_t looked_ns_ = 0, down_since_ns_ = 0;

@@ -1,4 +1,4 @@
-// How frames leave through a queue of a DPDK port.
+// A queue of a DPDK port, as a send queue uses it.
 #pragma once
 
 #include <cstdint>
@@ -10,16 +10,16 @@ namespace weftio::nic {
 class capture_writer;
 class packet_ring;
 
-/// What a queue needs of the port it sends through.
+/// What a send queue needs to know of the port queue that it sends through.
 struct wire {
     std::uint16_t port = 0, queue = 0;
-    std::uint32_t mtu = 0, most_mtu = 0; ///< now, and the most that the driver can take
-    capture_writer* file = nullptr;      ///< takes the frames instead of the driver, if there is one
-    packet_ring* ring = nullptr;         ///< of net_af_packet
+    std::uint32_t mtu = 0, most_mtu = 0; ///< the current MTU, and the largest that the driver can take
+    capture_writer* file = nullptr;      ///< takes the frames instead of the driver, if the port writes a capture
+    packet_ring* ring = nullptr;         ///< net_af_packet only
     rte_mempool* copies = nullptr;       ///< see packet_pools
-    bool bounces = true;                 ///< the device reads the memory of headers
-    bool empty_bursts = false; ///< the driver looks at what it has sent in a burst only, also in one of no frame
-    int timestamp_offset = -1; ///< hardware sends on time: where an mbuf says when
+    bool bounces = true;                 ///< the device can read send headers, so short copies are sent from there
+    bool empty_bursts = false; ///< the driver returns sent mbufs only inside a burst call, also one of no frames
+    int timestamp_offset = -1; ///< where an mbuf holds its send time, if the driver sends at timestamps; else -1
     std::uint64_t timestamp_flag = 0;
 };
 

@@ -23,7 +23,7 @@ bool is_xdp_socket(int descriptor)
     return getsockopt(descriptor, SOL_SOCKET, SO_DOMAIN, &domain, &bytes) == 0 && domain == AF_XDP;
 }
 
-/// An object of that name; an empty one for names that are too long.
+/// Makes an object of that name; an empty one if the name is too long.
 xdp_object named(std::string_view name) noexcept
 {
     xdp_object object;
@@ -32,7 +32,7 @@ xdp_object named(std::string_view name) noexcept
     return object;
 }
 
-/// The line of a BPF descriptor's fdinfo that begins with `key`: "map_id:\t7".
+/// Reads the line of a BPF descriptor's fdinfo that begins with `key`, such as "map_id:\t7".
 xdp_object bpf_object(int descriptor, std::string_view key) noexcept
 {
     char path[64], text[1024];
@@ -46,7 +46,7 @@ xdp_object bpf_object(int descriptor, std::string_view key) noexcept
     return at == info.npos ? xdp_object() : named(info.substr(at, info.find('\n', at) - at));
 }
 
-/// The object behind a descriptor; an empty one when it is of another kind.
+/// Returns the object behind a descriptor; an empty one for other kinds.
 xdp_object object_of(int descriptor, std::string_view target) noexcept
 {
     if (target.starts_with("socket:"))
@@ -62,7 +62,7 @@ void for_each(Visit&& visit) noexcept
 {
     std::unique_ptr<DIR, int (*)(DIR*)> all(opendir("/proc/self/fd"), closedir);
     while (const dirent* entry = all ? readdir(all.get()) : nullptr) {
-        char target[64] = ""; // all that is looked for is shorter
+        char target[64] = ""; // longer targets are no such object
         if (readlinkat(dirfd(all.get()), entry->d_name, target, sizeof target - 1) < 0)
             continue; // "." and ".."
         int descriptor = std::atoi(entry->d_name);

@@ -1,4 +1,4 @@
-// What an AF_XDP port leaves open behind its driver's back.
+// Finds and closes what DPDK's af_xdp driver leaves open.
 #pragma once
 
 #include <array>
@@ -7,7 +7,7 @@
 
 namespace weftio::nic {
 
-/// The name of one, by which all descriptors for it are known: "socket:[4711]", "map_id:\t7".
+/// Names an object; all descriptors for one object have the same name: "socket:[4711]", "map_id:\t7".
 struct xdp_object {
     std::array<char, 48> name{};
 
@@ -15,12 +15,12 @@ struct xdp_object {
 };
 using xdp_objects = std::vector<xdp_object>;
 
-/// AF_XDP sockets, BPF maps and BPF programs that this process has open, as many as `into` has capacity for. Needs no
-/// memory. A name is there once for each descriptor.
+/// Lists the AF_XDP sockets, BPF maps and BPF programs that this process has open, up to the capacity of `into`.
+/// Allocates nothing. A name appears once for each descriptor.
 void list_xdp_objects(xdp_objects& into) noexcept;
-/// All of them. Throws std::bad_alloc.
+/// Lists all of them. Throws std::bad_alloc.
 xdp_objects xdp_objects_open();
-/// Closes every descriptor of this process for one of them. Needs no memory.
+/// Closes every descriptor of this process for one of the objects. Allocates nothing.
 void close_descriptors(const xdp_objects& objects) noexcept;
 
 } // namespace weftio::nic

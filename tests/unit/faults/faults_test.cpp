@@ -41,7 +41,7 @@ std::uint64_t let_each_fail(const std::function<void()>& life, calls kind, how h
         [&](log_level level, std::string_view) { warnings += level != log_level::debug && level != log_level::info; });
     life(); // what is made once a process is made now
     life();
-    detail::forget_driver_words();
+    detail::forget_driver_log();
     const auto held = [with_blocks] { return holdings::now(with_blocks ? blocks_alive() : 0); };
     const holdings before = held();
     std::uint64_t number = 0;
@@ -54,7 +54,7 @@ std::uint64_t let_each_fail(const std::function<void()>& life, calls kind, how h
             reached = fault.reached();
             name = fault.name();
         }
-        detail::forget_driver_words();
+        detail::forget_driver_log();
         EXPECT_TRUE(kind != calls::removal || !reached || warnings != 0) << "the device stays without a word";
         EXPECT_TRUE(eventually([&] { return no_more(held(), before); })) // detached threads end in their own time
             << testing::PrintToString(held()) << "; before: " << testing::PrintToString(before) << "; call " << number

@@ -1,4 +1,4 @@
-// Patience with Linux.
+// A bounded retry.
 #pragma once
 
 #include <chrono>
@@ -6,10 +6,10 @@
 
 namespace weftio::nic {
 
-/// Whether `condition` comes true within half a second. For what a program had that has just been ended: Linux takes
-/// its memory apart first, for some 50 ms, and lets go of its interfaces and sockets then. Blocks so long.
+/// Polls `condition` for up to half a second. Returns whether it became true. For resources of a program that has just
+/// ended: Linux tears down its memory first, for some 50 ms, and releases its interfaces and sockets after that.
 template <class Condition>
-bool soon(Condition&& condition)
+bool bounded_retry(Condition&& condition)
 {
     constexpr std::chrono::milliseconds patience{500}, pause{5};
     for (const auto begin = std::chrono::steady_clock::now(); !condition(); std::this_thread::sleep_for(pause))
