@@ -59,7 +59,7 @@ bool is_a_port(std::string_view spec)
                             spec.empty() ? "\"\"" : spec));
 }
 
-/// Whether `text` has the shape of `form`, in which every `h` stands for a hexadecimal digit.
+/// Whether `text` matches `form`, in which every `h` stands for a hexadecimal digit.
 bool has_form(std::string_view text, std::string_view form)
 {
     return std::ranges::equal(text, form, [](char character, char wanted) {
@@ -72,16 +72,16 @@ bool is_pci_address(std::string_view spec)
     return (has_form(spec, "hhhh:hh:hh.h") || has_form(spec, "hh:hh.h")) && spec.back() <= '7';
 }
 
-/// Logs from a destructor, where nothing may be thrown.
+/// Logs from a destructor, which must not throw.
 void report(std::string_view text) noexcept
 {
     try {
         detail::log(log_level::error, text);
-    } catch (...) { // the sink's own business
+    } catch (...) { // an exception of the sink
     }
 }
 
-/// The N behind `prefix`, or -1 when `spec` does not begin with it.
+/// Parses the number behind `prefix`. Returns -1 if `spec` does not begin with `prefix`.
 int number_behind(std::string_view prefix, std::string_view spec)
 {
     if (!spec.starts_with(prefix))
@@ -94,11 +94,11 @@ int number_behind(std::string_view prefix, std::string_view spec)
     return number;
 }
 
-/// Lets the host and a watchdog ask after one kernel: back ends want one thread at a time. Long waits are taken in
-/// slices.
+/// Lets the host and a watchdog wait for one kernel, although back ends serve one thread at a time: long waits are
+/// split into slices.
 class shared_running final : public detail::running_backend {
  public:
-    /// Before the kernel starts: once it runs nothing may fail any more.
+    /// Constructed before the kernel starts, because nothing may fail once it runs.
     explicit shared_running(const detail::launch_request& request)
         : row_(detail::telemetry_kind::kernel,
                [this, name = std::string(request.name), shape = request.shape,
@@ -150,8 +150,8 @@ class shared_running final : public detail::running_backend {
     }
 
     mutable std::mutex mutex_;
-    std::shared_ptr<running_backend> kernel_; ///< empty until it is started
-    detail::telemetry_row row_;               ///< last to come, first to go
+    std::shared_ptr<running_backend> kernel_; ///< empty until the kernel is started
+    detail::telemetry_row row_;               ///< last member: destroyed first, so that no page reads a dead object
 };
 
 std::shared_ptr<detail::device_backend> open_opencl_backend([[maybe_unused]] std::string_view spec,
@@ -180,7 +180,7 @@ std::shared_ptr<detail::device_backend> open_backend(std::string_view spec)
     refuse_spec(spec);
 }
 
-/// A kernel sees the memory of its own device only.
+/// Refuses arguments on another device: a kernel reaches the memory of its own device only.
 void require_reach(const detail::launch_request& request, const detail::device_backend& device,
                    const detail::lifeline& line)
 {
@@ -196,7 +196,7 @@ void require_reach(const detail::launch_request& request, const detail::device_b
 
 } // namespace
 
-// backends: what most of them share
+// Back ends: functions that most of them share.
 
 std::pair<detail::device_backend::allocation, memory_kind> detail::device_backend::adopt(void* address, std::size_t)
 {
@@ -288,7 +288,7 @@ void running_kernel::stop() noexcept
 {
     if (watchdog_)
         watchdog_->dismiss();
-    if (!alive()) // its queues may be gone
+    if (!alive()) // once it has ended, its queues may be gone
         return;
     for (weftio_dev_control* control : controls_)
         weftio_store_release_sys_u32(&control->abort, 1);
@@ -374,7 +374,7 @@ device device::open(std::string_view spec)
         throw error(
             errc::invalid_argument,
             fmt::format("weftio: device: byte {} of the spec is 0; write cpu, opencl, opencl:N or cuda:N", zero));
-    const detail::signals_blocked for_its_threads; // those of an OpenCL platform too
+    const detail::signals_blocked for_its_threads; // also for threads that an OpenCL platform starts
     return device(open_backend(spec));
 }
 

@@ -80,13 +80,13 @@ watchdog::watchdog(std::string name, std::shared_ptr<running_backend> kernel,
       beats_(beats_at_launch), started_(!kernel_->starts_late())
 {
     constexpr std::chrono::milliseconds longest =
-        std::chrono::hours(24 * 365); // in ns, and added to now, it must not overflow
+        std::chrono::hours(24 * 365); // so that now + period does not overflow
     options_.period = std::min(options_.period, longest);
 }
 
 void watchdog::start()
 {
-    std::scoped_lock lock(mutex_); // the thread's first look waits: what it reports may destroy thread_
+    std::scoped_lock lock(mutex_); // holds back the first report, whose callback may destroy thread_
     try {
         thread_ = std::thread([this] { run(); });
     } catch (const std::system_error& refusal) {
@@ -102,7 +102,7 @@ void watchdog::start()
 watchdog::~watchdog()
 {
     dismiss();
-    if (thread_.get_id() == std::this_thread::get_id()) // report() touches nothing behind its callback
+    if (thread_.get_id() == std::this_thread::get_id()) // called by the callback of report()
         thread_.detach();
     else if (thread_.joinable())
         thread_.join();
@@ -115,7 +115,7 @@ void watchdog::dismiss() noexcept
     dismissed_changed_.notify_all();
 }
 
-/// Returns false when it was dismissed meanwhile.
+/// Sleeps for `bound`. Returns false if the watchdog was dismissed.
 bool watchdog::sleep(std::chrono::milliseconds bound)
 {
     std::unique_lock lock(mutex_);
@@ -126,7 +126,7 @@ bool watchdog::kernel_ended() const
 {
     try {
         return kernel_->wait_for({});
-    } catch (...) { // a fault is an end; whoever waits for the kernel hears of it
+    } catch (...) { // a fault is an end too; wait_for() reports it to the host
         return true;
     }
 }
@@ -136,7 +136,7 @@ std::chrono::milliseconds watchdog::bound() const
     return started_ ? options_.period : std::max(options_.period, options_.start);
 }
 
-/// What is wrong with the kernel.
+/// Describes the failure for the report.
 std::string watchdog::finding(bool ended) const
 {
     if (ended)
@@ -180,18 +180,18 @@ void watchdog::report(bool ended)
     kernel_report report{.ended = ended, .text = {}, .queues = {}};
     try {
         describe(report);
-    } catch (const std::bad_alloc&) { // told without words
+    } catch (const std::bad_alloc&) { // reported without a text
     }
     log_or_lose(log_level::error, [&] { return std::string_view(report.text); });
     try {
-        if (const auto on_report = std::move(options_.on_report)) // which may end this object
+        if (const auto on_report = std::move(options_.on_report)) // the callback may destroy this object
             on_report(report);
     } catch (const std::exception& thrown) {
         log_or_lose(log_level::error, [&] {
             return fmt::format("weftio: the callback of a watch threw an exception ({}); catch it there",
                                thrown.what());
         });
-    } catch (...) { // nobody could catch it here
+    } catch (...) { // an unknown exception cannot be described
     }
 }
 

@@ -1,4 +1,4 @@
-// Notices kernels that no longer beat.
+// Detects kernels that have stopped making progress.
 #pragma once
 
 #include <condition_variable>
@@ -15,14 +15,14 @@
 namespace weftio::detail {
 
 std::vector<queue_trace> traces_of(const std::vector<std::shared_ptr<lifeline>>& lines);
-/// A line for each queue.
+/// Formats traces, a line for each queue.
 std::string text_of(const std::vector<queue_trace>& traces);
 
-/// Of all queues together.
+/// Sum of the beats of all queues.
 std::uint64_t beats_of(const std::vector<std::shared_ptr<lifeline>>& lines) noexcept;
 
-/// A thread beside one kernel, from start() on. The destructor ends it; run by the thread's own callback, it lets the
-/// thread end behind it.
+/// Watches one kernel from a thread of its own, from start() on. The destructor ends the thread; called by the thread's
+/// own callback, it detaches the thread, which then ends.
 class watchdog {
  public:
     watchdog(std::string name, std::shared_ptr<running_backend> kernel, std::vector<std::shared_ptr<lifeline>> lines,
@@ -31,9 +31,10 @@ class watchdog {
     watchdog& operator=(const watchdog&) = delete;
     ~watchdog();
 
-    /// Call it once, when the object has its owner: the first report may come before it returns, and end both.
+    /// Call it once, after the object has its owner: the first report may come before start() returns, and destroy
+    /// both.
     void start();
-    /// The host has asked the kernel to end: nothing is to be reported any more.
+    /// Ends reporting, because the host has asked the kernel to end.
     void dismiss() noexcept;
 
  private:
@@ -49,8 +50,8 @@ class watchdog {
     std::shared_ptr<running_backend> kernel_;
     std::vector<std::shared_ptr<lifeline>> lines_;
     watch_options options_;
-    std::uint64_t beats_;  ///< as last seen
-    bool started_ = false; ///< the kernel: there was a sign of life, or the kernel needs no time to start
+    std::uint64_t beats_;  ///< at the last check
+    bool started_ = false; ///< the kernel has left a beat, or its device starts kernels at once
     std::mutex mutex_;
     std::condition_variable dismissed_changed_;
     bool dismissed_ = false;

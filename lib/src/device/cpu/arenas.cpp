@@ -14,14 +14,14 @@ namespace weftio::detail::cpu {
 namespace {
 
 constexpr std::size_t page = 4096, huge_page = 2 << 20;
-constexpr std::size_t most_ahead = 64 << 20; ///< an arena is as large as all before it, up to this
+constexpr std::size_t most_ahead = 64 << 20; ///< an arena is as large as all earlier ones together, up to this
 
 constexpr std::size_t round_up(std::size_t bytes, std::size_t to)
 {
     return (bytes + to - 1) / to * to;
 }
 
-/// AddressSanitizer sees bytes that nobody has as if they were freed ones.
+/// Makes AddressSanitizer report accesses to free bytes.
 void hide([[maybe_unused]] const std::byte* begin, [[maybe_unused]] std::size_t bytes)
 {
 #if defined(WEFTIO_ASAN)
@@ -69,7 +69,7 @@ try {
     return {};
 }
 
-/// The first free range that it fits into.
+/// Takes the first free range that is large enough.
 bool arenas::place(arena& arena, std::size_t bytes, std::size_t alignment, std::size_t& offset)
 {
     for (auto range = arena.free.begin(); range != arena.free.end(); ++range) {
@@ -95,7 +95,7 @@ bool arenas::add_arena(std::size_t bytes)
     void* memory = nullptr;
     if (posix_memalign(&memory, huge_page, size) != 0)
         return false;
-    madvise(memory, size, MADV_HUGEPAGE); // one fault instead of 512, and as much less to look up
+    madvise(memory, size, MADV_HUGEPAGE); // one page fault and TLB entry instead of 512
     arenas_.push_back({.begin = static_cast<std::byte*>(memory), .bytes = size});
     arenas_.back().free.emplace(0, size);
     hide(arenas_.back().begin, size);
@@ -111,7 +111,7 @@ void arenas::release(void* address) noexcept
         return !std::less<>()(at, each.begin) && std::less<>()(at, each.begin + each.bytes);
     };
     auto found = std::find_if(arenas_.begin(), arenas_.end(), holds);
-    auto used = found->used.extract(static_cast<std::size_t>(at - found->begin)); // its node serves the free range
+    auto used = found->used.extract(static_cast<std::size_t>(at - found->begin)); // node reused for the free range
     hide(at, used.mapped());
     if (found->used.empty()) {
         total_bytes_ -= found->bytes;

@@ -1,4 +1,4 @@
-// Memory of the CPU device that NICs read: blocks in few large pieces, so that a NIC is told of many at once.
+// Memory of the CPU device that NICs read: blocks in a few large arenas, each of which a NIC maps once.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace weftio::detail::cpu {
 
-/// - Ownership: frees everything at its end.
+/// - Ownership: the destructor frees all blocks.
 /// - Threads: any.
 class arenas {
  public:
@@ -23,7 +23,7 @@ class arenas {
     arenas& operator=(const arenas&) = delete;
     ~arenas();
 
-    /// Whole pages, not zeroed. @param alignment  power of two, at most 2 MiB
+    /// Allocates whole pages, not zeroed. @param alignment  power of two, at most 2 MiB
     block allocate(std::size_t bytes, std::size_t alignment) noexcept;
     void release(void* address) noexcept;
 
@@ -31,7 +31,7 @@ class arenas {
     struct arena {
         std::byte* begin;
         std::size_t bytes;
-        std::map<std::size_t, std::size_t> free{}, used{}; ///< bytes by offset; free ranges do not touch
+        std::map<std::size_t, std::size_t> free{}, used{}; ///< sizes by offset; adjacent free ranges are merged
     };
 
     static bool place(arena& arena, std::size_t bytes, std::size_t alignment, std::size_t& offset);

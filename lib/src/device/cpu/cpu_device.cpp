@@ -81,12 +81,12 @@ class cpu_device final : public device_backend {
     const std::optional<std::uint64_t> shuffle_seed_;
     stack_pool stacks_;
     arenas arenas_;
-    std::mutex mutex_;          ///< of what follows
-    bool keeps_memory_ = false; ///< a kernel was left behind and may still use any of it
-    std::vector<void*> kept_;   ///< released since
+    std::mutex mutex_;          ///< guards the members below
+    bool keeps_memory_ = false; ///< a kernel was left behind and may still use any memory
+    std::vector<void*> kept_;   ///< memory released since then, never freed
 };
 
-/// What NICs read lies in arenas, whose pages nothing else has a part of.
+/// Memory that NICs read lies in arenas, which share no page with other memory.
 device_backend::allocation cpu_device::allocate(std::size_t bytes, std::size_t alignment, memory_kind kind)
 {
     constexpr std::size_t cache_line = 64;
@@ -112,13 +112,13 @@ void cpu_device::release(const allocation& allocation, memory_kind) noexcept
     std::scoped_lock lock(mutex_);
     if (!allocation.arena.empty()) {
         if (!keeps_memory_)
-            arenas_.release(allocation.device); // else they have it to the end
+            arenas_.release(allocation.device); // otherwise a kernel left behind may use it until the process ends
     } else if (!keeps_memory_) {
         std::free(allocation.device);
     } else {
         try {
             kept_.push_back(allocation.device);
-        } catch (const std::bad_alloc&) { // then nobody frees it
+        } catch (const std::bad_alloc&) { // not recorded: the memory leaks
         }
     }
 }

@@ -7,7 +7,7 @@ namespace weftio::detail::cpu {
 
 namespace {
 
-/// Takes a stack back for its pool, in the form that Boost.Context wants.
+/// Boost.Context's allocator interface to the pool that gets the stack back.
 struct returning {
     stack_pool* stacks;
 
@@ -21,7 +21,7 @@ fiber::fiber(stack_pool& stacks, std::function<void()> body)
 {
     own_stack_.bytes = stack_.size;
     own_stack_.bottom = static_cast<char*>(stack_.sp) - stack_.size;
-    own_flow_.switch_to(); // making a fiber runs its first instructions
+    own_flow_.switch_to(); // constructing a fiber runs its first instructions
     own_ = boost::context::fiber(std::allocator_arg, boost::context::preallocated(stack_.sp, stack_.size, stack_),
                                  returning{&stacks},
                                  [this](boost::context::fiber&& caller) { return enter(std::move(caller)); });
@@ -42,7 +42,7 @@ bool fiber::resume()
     if (own_)
         return true;
     caller_flow_
-        .switch_to(); // an ended body has not switched, so that its last frames return in the flow that entered them
+        .switch_to(); // the body has ended without a switch: its last frames return in the flow that entered them
     return false;
 }
 

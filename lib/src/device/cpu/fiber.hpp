@@ -1,4 +1,4 @@
-// A function that can stop in the middle and go on later, in the same thread.
+// A function that can suspend and resume, in one thread.
 #pragma once
 
 #include <functional>
@@ -12,12 +12,11 @@ namespace weftio::detail::cpu {
 
 /// A Boost.Context fiber that AddressSanitizer and ThreadSanitizer can follow.
 ///
-/// - Ownership: stays where it was made; holds one stack of `stacks` until its body has ended, which must be before it
-///   dies.
-/// - Threads: the one that made it.
+/// - Ownership: not movable; holds a stack of `stacks` until its body has ended, which must be before the destructor.
+/// - Threads: the constructing thread.
 class fiber {
  public:
-    /// Runs nothing yet. `body` must not throw.
+    /// Makes a suspended fiber. `body` must not throw.
     /// @throws std::bad_alloc no stack
     fiber(stack_pool& stacks, std::function<void()> body);
     fiber(const fiber&) = delete;
@@ -26,7 +25,7 @@ class fiber {
 
     /// Runs the body until it suspends or ends. Returns whether it can be resumed again.
     bool resume();
-    /// For the body: returns when resume() is called the next time.
+    /// Called by the body: returns at the next resume().
     void suspend();
 
  private:

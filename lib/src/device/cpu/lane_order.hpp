@@ -1,4 +1,4 @@
-// In which order the lanes of a block get their turn.
+// The order in which the lanes of a block run.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace weftio::detail::cpu {
 
-/// The seed that this build and environment ask for: none unless built with WEFTIO_SHUFFLE_LANES; then the number in
-/// WEFTIO_SHUFFLE_SEED, or a random one.
+/// The seed for shuffling: none unless built with WEFTIO_SHUFFLE_LANES; then the number in WEFTIO_SHUFFLE_SEED, or a
+/// random one.
 /// @throws weftio::error errc::invalid_argument WEFTIO_SHUFFLE_SEED is not a number
 std::optional<std::uint64_t> shuffle_seed();
 
@@ -19,7 +19,7 @@ class lane_order {
  public:
     lane_order(std::optional<std::uint64_t> seed, std::uint32_t block) noexcept;
 
-    /// Puts `lanes` in the order of the next round.
+    /// Arranges `lanes` for the next round.
     void arrange(std::span<std::uint32_t> lanes) noexcept;
 
  private:

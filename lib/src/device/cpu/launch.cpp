@@ -40,7 +40,7 @@ void launch_state::run_block(std::uint32_t block) noexcept
         ended_.notify_all();
 }
 
-/// Returns what went wrong, or nothing.
+/// Runs all lanes of a block. Returns the fault, or an empty text.
 std::string launch_state::run_lanes(const weftio_cpu_lane& first)
 {
     if (first.block_lanes > 1) {
@@ -56,7 +56,8 @@ std::string launch_state::run_lanes(const weftio_cpu_lane& first)
     return {};
 }
 
-/// Keeps the first fault and asks the other blocks to end: those of several lanes directly, all through their queues.
+/// Keeps the first fault and ends the other blocks: directly if they have several lanes, and all of them by the abort
+/// flags of their queues.
 void launch_state::fail(std::uint32_t block, std::string_view what) noexcept
 {
     std::scoped_lock lock(mutex_);
@@ -66,7 +67,7 @@ void launch_state::fail(std::uint32_t block, std::string_view what) noexcept
             fault_ = fmt::format("weftio: kernel {} on the CPU, block {}: {}", name_, block, what);
             if (shuffle_seed_ && shape_.lanes > 1)
                 fault_ += fmt::format(" (lanes shuffled: WEFTIO_SHUFFLE_SEED={} repeats it)", *shuffle_seed_);
-        } catch (const std::bad_alloc&) { // a fault without words
+        } catch (const std::bad_alloc&) { // a fault without a text
         }
     failed_ = true;
     for (weftio_dev_control* control : controls_)

@@ -1,4 +1,4 @@
-// What AddressSanitizer and ThreadSanitizer must be told about fibers. Without them everything here is empty.
+// Tells AddressSanitizer and ThreadSanitizer about fibers. Empty without them.
 #pragma once
 
 #include <cstddef>
@@ -34,21 +34,21 @@ inline constexpr bool sanitized = true;
 inline constexpr bool sanitized = false;
 #endif
 
-/// A stack, as AddressSanitizer knows it. Around every jump: the side that leaves calls leave(), the side that arrives
-/// arrive().
+/// A stack for AddressSanitizer. Around every switch, the side that leaves calls leave() and the side that arrives
+/// calls arrive().
 struct asan_stack {
     const void* bottom = nullptr;
     std::size_t bytes = 0;
     void* fake = nullptr;
 
-    /// From this stack to `other`. `last`: nothing will come back to this one.
+    /// Leaves this stack for `other`. @param last  this stack is never entered again
     void leave([[maybe_unused]] const asan_stack& other, [[maybe_unused]] bool last = false)
     {
 #if defined(WEFTIO_ASAN)
         __sanitizer_start_switch_fiber(last ? nullptr : &fake, other.bottom, other.bytes);
 #endif
     }
-    /// Back on this stack, or on it for the first time. Learns where `other`, which was left, lies.
+    /// Arrives on this stack, also for the first time. Learns the bounds of `other`, which was left.
     void arrive([[maybe_unused]] asan_stack& other)
     {
 #if defined(WEFTIO_ASAN)
@@ -57,7 +57,7 @@ struct asan_stack {
     }
 };
 
-/// Forgets what earlier users left poisoned on a stack.
+/// Clears the poison that earlier users have left on a stack.
 inline void asan_renew([[maybe_unused]] void* bottom, [[maybe_unused]] std::size_t bytes)
 {
 #if defined(WEFTIO_ASAN)
@@ -65,10 +65,10 @@ inline void asan_renew([[maybe_unused]] void* bottom, [[maybe_unused]] std::size
 #endif
 }
 
-/// A flow of execution, as ThreadSanitizer knows it. A switch orders what was done before it with what is done after.
+/// A flow of execution for ThreadSanitizer. A switch orders everything before it with everything after it.
 class tsan_flow {
  public:
-    /// The one that runs now.
+    /// The running flow.
     static tsan_flow current()
     {
 #if defined(WEFTIO_TSAN)

@@ -37,7 +37,7 @@ std::string block_scheduler::run(const std::function<void()>& body) noexcept
     kernel_ = &body;
     try {
         run_rounds();
-    } catch (...) { // no stack for a lane
+    } catch (...) { // a lane got no stack
         note_fault(
             [&] { return fmt::format("lane {} could not start: {}", current_, describe(std::current_exception())); });
     }
@@ -51,7 +51,7 @@ void block_scheduler::note_fault(Text&& text) noexcept
 try {
     fault_ = text();
 } catch (const std::bad_alloc&) {
-    fault_ = "out of memory"; // so short that it needs none
+    fault_ = "out of memory"; // short enough for std::string to allocate nothing
 }
 
 void block_scheduler::run_rounds()
@@ -62,7 +62,7 @@ void block_scheduler::run_rounds()
     }
 }
 
-/// Gives every lane that does not wait one turn. Returns whether there was any.
+/// Runs each lane that does not wait once. Returns whether there was any.
 bool block_scheduler::run_round()
 {
     bool progress = false;
@@ -104,7 +104,7 @@ void block_scheduler::end_lane(std::uint32_t number)
     }
 }
 
-/// Ends the lanes that are left: those that have begun are unwound, the others never run.
+/// Ends the remaining lanes: started ones are unwound, the others never run.
 void block_scheduler::cancel_lanes()
 {
     canceling_ = true;
@@ -151,7 +151,7 @@ weftio_u32 block_scheduler::meet(group& all, place& at, weftio_u32 value)
     at.total += value;
     ++at.arrived;
     open_if_complete(all, at);
-    suspend(); // also when it is open already, so that the last to come is not always the first to go on
+    suspend(); // also if the place has just opened, so that the last lane to arrive is not always the first to continue
     return me.result;
 }
 
@@ -169,7 +169,7 @@ void block_scheduler::open_if_complete(group& all, place& at)
     at.total = 0;
 }
 
-/// Leaves the lane that runs. Whoever resumes it has seen to it that it waits for nothing, or unwinds it.
+/// Suspends the running lane. run_lane() resumes it once it waits for nothing, or to unwind it.
 void block_scheduler::suspend()
 {
     lanes_[current_].body->suspend();

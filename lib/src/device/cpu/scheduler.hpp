@@ -16,17 +16,17 @@
 
 namespace weftio::detail::cpu {
 
-/// Runs the lanes of one block in turn: each until it waits, yields or ends.
+/// Runs the lanes of one block one after another, each until it waits, yields or ends.
 ///
 /// Lanes meet at four kinds of places: a barrier or a sum, of their warp or of their block. A place opens when every
-/// lane of the warp or block that has not ended has come to it. When no lane can go on the block is deadlocked, which
-/// is a fault.
+/// lane of the warp or block that has not ended has arrived. If no lane can continue, the block is deadlocked, which is
+/// a fault.
 ///
 /// - Threads: the block's own.
 class block_scheduler final : public weftio_cpu_scheduler {
  public:
-    /// @param first  what lane 0 finds in weftio_cpu_this_lane; the other lanes differ in their number only
-    /// @param ended_from_outside  once true, run() ends every lane at its next barrier, sum or yield
+    /// @param first  weftio_cpu_this_lane of lane 0; other lanes differ in their number only
+    /// @param ended_from_outside  once true, every lane ends at its next barrier, sum or yield
     block_scheduler(const weftio_cpu_lane& first, stack_pool& stacks, lane_order order,
                     const std::atomic<bool>& ended_from_outside);
 
@@ -40,11 +40,11 @@ class block_scheduler final : public weftio_cpu_scheduler {
 
  private:
     struct place {
-        const char* name; ///< for people
+        const char* name; ///< for messages
         std::uint32_t arrived = 0;
         weftio_u32 total = 0;
     };
-    /// The lanes of a warp, or all.
+    /// The lanes of a warp or of the block.
     struct group {
         group(scope over, std::uint32_t first, std::uint32_t count);
 
@@ -57,7 +57,7 @@ class block_scheduler final : public weftio_cpu_scheduler {
     struct lane {
         std::optional<fiber> body{};
         const place* waits_at = nullptr;
-        weftio_u32 result = 0; ///< of the last place that opened
+        weftio_u32 result = 0; ///< of the last place that opened for this lane
         bool ended = false;
     };
 
@@ -89,10 +89,10 @@ class block_scheduler final : public weftio_cpu_scheduler {
     std::string fault_;
 };
 
-/// "3, 5-9, 12": numbers in ascending order, the runs among them shortened; what is too long ends in "...".
+/// Formats ascending numbers as "3, 5-9, 12"; a list that is too long ends in "...".
 std::string lane_list(const std::vector<std::uint32_t>& lanes);
 
-/// What somebody threw, in words.
+/// A text for an exception.
 std::string describe(const std::exception_ptr& thrown);
 
 } // namespace weftio::detail::cpu

@@ -8,7 +8,7 @@ namespace weftio::detail::cpu {
 stack_pool::~stack_pool()
 {
     for (auto& stack : free_) {
-        asan_renew(static_cast<char*>(stack.sp) - stack.size, stack.size); // whoever gets these addresses next
+        asan_renew(static_cast<char*>(stack.sp) - stack.size, stack.size); // these addresses will be reused
         source_.deallocate(stack);
     }
 }
@@ -19,14 +19,14 @@ boost::context::stack_context stack_pool::take()
     if (free_.empty()) {
         if (made_ == limit)
             throw std::bad_alloc();
-        if (free_.capacity() == made_) // room for every stack there is, so that give() needs no memory
+        if (free_.capacity() == made_) // capacity for every stack, so that give() allocates nothing
             free_.reserve(std::max<std::size_t>(64, 2 * made_));
         free_.push_back(source_.allocate());
         ++made_;
     }
     boost::context::stack_context stack = free_.back();
     free_.pop_back();
-    /* The frames that a lane ends in never return, so their red zones are still there. */
+    /* A lane's last frames never return, so AddressSanitizer's red zones remain on the stack. */
     asan_renew(static_cast<char*>(stack.sp) - stack.size, stack.size);
     return stack;
 }

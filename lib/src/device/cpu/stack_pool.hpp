@@ -11,13 +11,13 @@
 
 namespace weftio::detail::cpu {
 
-/// Stacks with a guard page below, kept for the next launch when a lane ends.
+/// Stacks with a guard page below. A lane's stack is kept for the next launch.
 ///
 /// - Threads: any.
 class stack_pool {
  public:
     static constexpr std::size_t stack_bytes = sanitized ? 512 * 1024 : 128 * 1024;
-    /// Stacks at a time. Each is two mappings, and Linux grants a process 65530.
+    /// Most stacks at a time. Each takes two mappings, and Linux allows a process 65530.
     static constexpr std::size_t limit = 16384;
 
     stack_pool() = default;

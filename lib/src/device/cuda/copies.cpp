@@ -47,7 +47,7 @@ void copies::mark(std::uint32_t number) noexcept
 
 std::uint32_t copies::landed() const noexcept
 {
-    // Acquire, pairs with the stream's write, which comes after its copies.
+    // Acquire, pairs with the stream's write of the batch number, which is ordered after the batch's copies.
     return weftio_load_acquire_sys_u32(static_cast<const std::uint32_t*>(landed_.cpu));
 }
 
@@ -58,7 +58,7 @@ bool copies::works() noexcept
     return !failed_;
 }
 
-/// Once is enough: nothing lands any more, so packets run out of slots and are counted as out_of_buffer.
+/// Logs the failure once. No copy lands any more, so packets run out of slots and count as out_of_buffer.
 void copies::failed(result status) noexcept
 {
     if (status == success || failed_)
@@ -68,7 +68,7 @@ void copies::failed(result status) noexcept
         log(log_level::error, fmt::format("weftio: {}: copying packets to the GPU failed: {}; its queues get no more "
                                           "packets, restart the process",
                                           owner_->name(), cuda_.words(status)));
-    } catch (...) { // the sink's own business
+    } catch (...) { // an exception of the sink
     }
 }
 

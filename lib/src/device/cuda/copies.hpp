@@ -1,4 +1,4 @@
-// Copies to a GPU beside its kernels.
+// Copies to a GPU while its kernels run.
 #pragma once
 
 #include <memory>
@@ -7,8 +7,8 @@
 
 namespace weftio::detail::cuda {
 
-/// A stream of its own. Behind each batch it writes the batch's number to a word in pinned memory, so that to ask costs
-/// a load.
+/// Copies in a stream of its own. Behind each batch the stream writes the batch's number to pinned memory, so that
+/// landed() costs a load.
 class copies final : public copy_queue {
  public:
     /// @pre the context of `owner` is current. Throws weftio::error.
@@ -22,7 +22,7 @@ class copies final : public copy_queue {
     std::uint32_t landed() const noexcept override;
 
  private:
-    /// Takes the context in whatever thread the engine is. Returns whether the GPU still works.
+    /// Makes the context current in the engine's present thread. Returns whether the GPU still works.
     bool works() noexcept;
     void failed(result status) noexcept;
 

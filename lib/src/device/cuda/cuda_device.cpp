@@ -73,7 +73,7 @@ class running final : public running_backend {
     std::shared_ptr<cuda_device> owner_;
     stream stream_;
     std::uint32_t blocks_;
-    std::vector<std::shared_ptr<lifeline>> lines_; ///< memory of queues, until the kernel has ended
+    std::vector<std::shared_ptr<lifeline>> lines_; ///< keep the memory of queues until the kernel has ended
     std::mutex mutex_;
     bool ended_ = false;
     result failure_ = success;
@@ -116,7 +116,7 @@ device_backend::allocation cuda_device::allocate(std::size_t bytes, std::size_t 
                                 "for what both touch, memory_kind::device for the rest",
                                 name_));
     if (alignment > natural_alignment && kind == memory_kind::device)
-        bytes = (bytes + alignment - 1) / alignment * alignment; // cuMemAlloc aligns blocks of that size so
+        bytes = (bytes + alignment - 1) / alignment * alignment; // makes cuMemAlloc align the block
     use();
     allocation made;
     if (kind == memory_kind::device) {
@@ -250,7 +250,7 @@ function cuda_device::find(const launch_request& request)
     return known->second;
 }
 
-/// Kernels wait for each other and for the NIC, so all blocks must be able to run at once.
+/// Refuses a grid whose blocks cannot all run at once: kernels wait for each other and for the NIC.
 void cuda_device::check_shape(const launch_request& request, function kernel)
 {
     int most_lanes = 0, a_multiprocessor = 0;

@@ -13,7 +13,7 @@
 namespace weftio::detail::cuda {
 
 /// The primary context of one GPU. Nothing here waits for running kernels: streams are non-blocking, modules are loaded
-/// when the device is opened, and memory given back while a kernel runs is freed when none does.
+/// when the device is opened, and memory released while a kernel runs is freed when none runs any more.
 class cuda_device final : public device_backend {
  public:
     explicit cuda_device(device_number number);
@@ -36,10 +36,10 @@ class cuda_device final : public device_backend {
                                             std::shared_ptr<device_backend> self) override;
     const weftio_dev_clock* clock() const noexcept override { return nullptr; }
 
-    /// A launched kernel has ended: `blocks` may run again, and what was given back meanwhile is freed when it was the
-    /// last.
+    /// Called when a launched kernel has ended: its `blocks` are available again, and if it was the last, memory
+    /// released meanwhile is freed.
     void ended(std::uint32_t blocks) noexcept;
-    /// A kernel has failed: the context is lost, and so is every other kernel in it.
+    /// Called when a kernel has failed: the context is lost, and with it every other kernel of the device.
     void lost() noexcept;
     void use() const { cuda_.check(cuda_.cuCtxSetCurrent(context_), "taking the context"); }
     const driver& api() const noexcept { return cuda_; }
@@ -64,7 +64,7 @@ class cuda_device final : public device_backend {
     int multiprocessors_ = 0;
     context context_ = nullptr;
     stream copies_ = nullptr;
-    std::mutex mutex_; ///< guards all below
+    std::mutex mutex_; ///< guards the members below
     std::map<const char*, image> images_;
     std::uint32_t running_blocks_ = 0, running_kernels_ = 0;
     bool lost_ = false;

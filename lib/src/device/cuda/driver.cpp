@@ -22,7 +22,7 @@ void find(void* library, const char* name, Function& entry)
 
 driver opened()
 {
-    // Kernels that run for ever would stop a module that is loaded when it is first used.
+    // Lazy loading of a module would wait for persistent kernels, which never end.
     setenv("CUDA_MODULE_LOADING", "EAGER", 0);
     void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!library)

@@ -7,7 +7,7 @@
 
 namespace weftio::detail::cuda {
 
-// The part of the driver's ABI that is used here, as NVIDIA's public documentation of the driver API gives it.
+// The used part of the driver's ABI, from NVIDIA's public documentation of the driver API.
 using result = int;
 using device_number = int;
 using device_pointer = unsigned long long;
@@ -53,7 +53,7 @@ struct copy_2d {
 };
 static_assert(sizeof(copy_2d) == 128);
 
-/// Entry points, all of them found or the driver is not used.
+/// Entry points. If one is missing, the driver is not used.
 struct driver {
     result (*cuInit)(unsigned);
     result (*cuDriverGetVersion)(int*);
@@ -92,12 +92,12 @@ struct driver {
 
     /// "CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)"
     std::string words(result failure) const;
-    /// Throws weftio::error errc::device_error when `status` is not success. `what` names the call in people's words.
+    /// Throws weftio::error errc::device_error if `status` is not success. `what` describes the call for the text.
     void check(result status, const char* what) const;
 };
 
-/// The driver, opened and initialized on the first call. Throws weftio::error errc::not_found with what to install when
-/// there is none, errc::device_error when it does not start.
+/// The driver, opened and initialized on the first call. Throws weftio::error errc::not_found, with what to install, if
+/// there is none, errc::device_error if it does not start.
 const driver& the_driver();
 
 } // namespace weftio::detail::cuda

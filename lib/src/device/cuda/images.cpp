@@ -8,7 +8,7 @@ namespace weftio::detail {
 
 namespace {
 
-/// Filled by static initializers of other files, so it has to make itself on first use.
+/// Constructed on first use, because static initializers of other files fill it.
 std::vector<std::string_view>& known()
 {
     static std::vector<std::string_view> images;

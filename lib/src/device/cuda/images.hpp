@@ -1,4 +1,4 @@
-// Every CUDA image of the program, so that a device can load them before a kernel runs.
+// All CUDA images of the program, which a device loads before any kernel runs.
 #pragma once
 
 #include <string_view>

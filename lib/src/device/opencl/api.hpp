@@ -1,4 +1,4 @@
-// The OpenCL headers, set up the one way this back end uses them: version 3.0, errors as cl::Error.
+// The OpenCL headers with this back end's settings: version 3.0, errors as cl::Error.
 #pragma once
 
 #ifndef CL_TARGET_OPENCL_VERSION

@@ -32,8 +32,8 @@ namespace weftio::detail::opencl {
 
 namespace {
 
-constexpr const char* mark_variable = "WEFTIO_SET_POCL_METHOD"; // programs that this one starts see both
-constexpr int patience_ms = 310'000;                            // the program ends itself before
+constexpr const char* mark_variable = "WEFTIO_SET_POCL_METHOD"; // inherited by child programs together with the method
+constexpr int patience_ms = 310'000;                            // longer than the canary's own limits
 
 class descriptor {
  public:
@@ -60,7 +60,7 @@ class descriptor {
                     what, std::strerror(reason)));
 }
 
-/// Fails the OpenCL device with the call's name.
+/// Throws errc::not_supported, naming the call, if `result` is negative.
 int worked(int result, const char* what)
 {
     if (result < 0)
@@ -68,7 +68,7 @@ int worked(int result, const char* what)
     return result;
 }
 
-/// The program as a file that can be run; above the descriptors that it is given as its own.
+/// Writes the program to an executable file in memory. The descriptor is above 2, because those are the program's own.
 int program_file()
 {
     const descriptor file(worked(memfd_create("weftio-opencl-canary", MFD_CLOEXEC), "memfd_create"));
@@ -79,14 +79,14 @@ int program_file()
     return worked(fcntl(file.number(), F_DUPFD_CLOEXEC, 3), "fcntl");
 }
 
-/// The library that this process has, wherever that lies.
+/// Path of the OpenCL library that this process has loaded.
 std::string opencl_library()
 {
     Dl_info found{};
     const bool known = dladdr(reinterpret_cast<void*>(&clGetPlatformIDs), &found) != 0 && found.dli_fname;
     const std::string path = known ? found.dli_fname : "";
     return path.find("OpenCL") == std::string::npos ? "libOpenCL.so.1"
-                                                    : path; // linked statically, or called by way of a stub
+                                                    : path; // otherwise linked statically, or called through a stub
 }
 
 std::vector<std::string> words_for(unsigned index, build_method method)
@@ -120,7 +120,7 @@ std::vector<char*> pointers_to(std::vector<std::string>& words)
     return pointers;
 }
 
-/// Starts the program with `output` as its standard output and the two others closed off.
+/// Starts the program with `output` as its stdout, and /dev/null as stdin and stderr.
 pid_t start(unsigned index, build_method method, int output)
 {
     const descriptor program(program_file());
@@ -140,7 +140,7 @@ pid_t start(unsigned index, build_method method, int output)
     return child;
 }
 
-/// Everything that comes out of a pipe until its writers are gone.
+/// Reads a pipe until all its writers have closed it.
 std::string read_all(int from)
 {
     std::string text;
@@ -164,8 +164,8 @@ std::string read_all(int from)
                             why));
 }
 
-/// Whether a process that ended so was ended by somebody else than its driver. Unknown, thus not, when the application
-/// ignores SIGCHLD.
+/// Whether something else than the driver ended the process. False, because unknown, if the application ignores
+/// SIGCHLD.
 bool was_ended(int status)
 {
     constexpr std::array others{SIGXFSZ, SIGXCPU, SIGKILL, SIGTERM, SIGINT, SIGHUP, SIGQUIT};
@@ -202,7 +202,7 @@ bool set_cbs()
 
 std::vector<std::string> canary_environment(build_method method)
 {
-    // PoCL's cache need not hold what its compiler makes now.
+    // Without PoCL's cache, which may hold kernels that another compiler has made.
     std::vector<std::string> variables{"POCL_KERNEL_CACHE=0"};
     for (char** each = environ; each && *each; ++each)
         if (!sets(*each, "POCL_KERNEL_CACHE") && !sets(*each, method_variable) && !sets(*each, mark_variable))
@@ -216,7 +216,7 @@ std::vector<std::string> canary_environment(build_method method)
 std::string canary_source(build_method method)
 {
     return fmt::format("{}\n{}{}", device_headers().front().text, text_before(method),
-                       canary_text()); // platform/opencl.h
+                       canary_text()); // the first header is platform/opencl.h
 }
 
 std::span<const canary_kernel> canary_kernels() noexcept

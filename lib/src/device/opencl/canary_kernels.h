@@ -1,24 +1,23 @@
 /**
- * Legal kernels that drivers have been seen to compile wrong: barriers behind conditions that are the same for all
- * lanes.
+ * Legal kernels that some drivers miscompile: their barriers stand behind conditions that are the same for all lanes.
  *
- * A driver that runs all of them right is trusted with loops of that kind. Run by one block of CANARY_LANES lanes; what
- * it leaves in its world must not depend on the device.
+ * A driver that runs all of them right is trusted with such loops. Each runs in one block of CANARY_LANES lanes; its
+ * result must not depend on the device.
  */
 #pragma once
 
-#ifndef __OPENCL_C_VERSION__ /* there it is in front of this text already */
+#ifndef __OPENCL_C_VERSION__ /* OpenCL: inserted before this text */
 #include "weftio/device/platform.h"
 #endif
 
 #define CANARY_LANES 8u
 
 struct canary_world {
-    weftio_u32 state;    /**< what the conditions are made of */
-    weftio_u32 shared;   /**< from lane 0 to all */
-    weftio_u32 count;    /**< of lane 0's parts */
-    weftio_u32 trace;    /**< which parts lane 0 ran */
-    weftio_u32 finished; /**< lanes that came to their end */
+    weftio_u32 state;    /**< input of the conditions */
+    weftio_u32 shared;   /**< a value from lane 0 to all lanes */
+    weftio_u32 count;    /**< number of parts that lane 0 ran */
+    weftio_u32 trace;    /**< digest of the parts that lane 0 ran */
+    weftio_u32 finished; /**< lanes that reached the end */
     weftio_u32 sum[CANARY_LANES];
     weftio_u32 cell[CANARY_LANES];
 };
@@ -29,7 +28,7 @@ WEFTIO_FN void canary_work(WEFTIO_GLOBAL struct canary_world* world, weftio_u32 
     world->sum[weftio_lane()] = world->sum[weftio_lane()] * 31u + x + part;
 }
 
-/** Lane 0's part. A macro: compiled into the place where it stands, as a user's code is. */
+/** Lane 0's part. A macro, so that it is compiled in place, like a user's code. */
 #define CANARY_LANE_0(PART)                                                                                            \
     if (weftio_lane() == 0) {                                                                                          \
         world->trace = world->trace * 33u + x + (PART);                                                                \
@@ -47,7 +46,7 @@ WEFTIO_FN weftio_u32 canary_next(WEFTIO_GLOBAL struct canary_world* world, wefti
     return x ^ x >> 15;
 }
 
-/** Every lane reads what its neighbor has written. */
+/** Every lane reads its neighbor's value. */
 WEFTIO_FN void canary_neighbor(WEFTIO_GLOBAL struct canary_world* world, weftio_u32 x)
 {
     world->cell[weftio_lane()] = x;
@@ -171,7 +170,7 @@ WEFTIO_KERNEL void canary_calls(WEFTIO_GLOBAL struct canary_world* world)
     canary_finish(world, x);
 }
 
-/** The counts begin as a constant that all lanes have, and become each lane's own behind the barrier. */
+/** The counts are the same constant in all lanes before the barrier, and differ by lane after it. */
 WEFTIO_KERNEL void canary_count(WEFTIO_GLOBAL struct canary_world* world)
 {
     weftio_u32 x = world->state, at = 0, same = 0;

@@ -1,6 +1,5 @@
-// A program of its own that runs kernels on an OpenCL device and says whether they did what they should: a driver that
-// compiles them wrong may crash, or never end. It is part of the library's bytes (canary.cpp), which runs it from
-// memory.
+// Runs kernels on an OpenCL device and checks their results, in a process of its own: a driver that compiles them wrong
+// may crash, or never end. The library embeds this program and runs it from memory (canary.cpp).
 //
 //   canary LIBRARY DEVICE OPTIONS SOURCE LANES WORDS STATE [KERNEL DIGEST]...
 //
@@ -57,7 +56,7 @@ static cl_uint digest(const cl_uint* words, size_t count)
     return sum;
 }
 
-/** Time of the processor, so that a busy machine condemns nobody. */
+/** Limits CPU time, not wall-clock time, so that a busy machine fails no driver. */
 static void allow_cpu(long seconds)
 {
     struct itimerval bound = {.it_value = {.tv_sec = seconds}};
@@ -100,7 +99,7 @@ static int all_run_right(cl_device_id device, const struct job* job, char** kern
     return 1;
 }
 
-/** An application may have blocked or ignored what ends this program when a kernel does not. */
+/** Sets all limits. Unblocks their signals, which the application may have blocked or ignored. */
 static void bound_everything(void)
 {
     sigset_t none;
@@ -128,5 +127,5 @@ int main(int count, char** words)
     int right = device && all_run_right(device, &job, words + 8);
     if (right && write(STDOUT_FILENO, "right", 5) != 5)
         _exit(1);
-    _exit(!right); // a driver's destructors are of no interest
+    _exit(!right); // without running the driver's destructors
 }

@@ -1,4 +1,4 @@
-// What the canary has said is kept: for the process, and for later ones in a file.
+// Keeps the canary's verdicts: for the process, and for later ones in a file.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -33,7 +33,7 @@ std::string variable(const char* name)
     return value ? value : "";
 }
 
-/// FNV-1a
+/// FNV-1a.
 std::uint64_t hash_of(std::string_view text)
 {
     std::uint64_t hash = 0xcbf29ce484222325u;
@@ -42,7 +42,7 @@ std::uint64_t hash_of(std::string_view text)
     return hash;
 }
 
-/// Everything that the answer depends on, in one line.
+/// Everything that the verdict depends on, in one line.
 std::string question(const found_device& device)
 {
     std::string text =
@@ -51,12 +51,12 @@ std::string question(const found_device& device)
     text += fmt::format(" | {}", method_of_user());
     for (const char* name : {"POCL_FULL_REPLICATION_THRESHOLD", "POCL_EXTRA_BUILD_FLAGS"})
         text += fmt::format(" | {}", variable(name));
-    for (const named_method& each : methods) // another version of the library knows others
+    for (const named_method& each : methods) // another version of the library may know other methods
         text += fmt::format(" | {}", each.name);
     return text;
 }
 
-/// Empty where there is no folder for such files.
+/// The file for a question; empty if there is no cache folder.
 std::filesystem::path file_of(const std::string& question)
 {
     std::filesystem::path folder = variable("XDG_CACHE_HOME");
@@ -72,7 +72,7 @@ bool is_an_answer(std::string_view text)
     return text == none || std::ranges::any_of(methods, [&](const named_method& each) { return each.name == text; });
 }
 
-/// The second line of the file, if the first is the question.
+/// Returns the second line of the file if the first is the question.
 std::string recall(const std::filesystem::path& path, const std::string& question)
 {
     std::ifstream file(path);
@@ -82,7 +82,7 @@ std::string recall(const std::filesystem::path& path, const std::string& questio
     return {};
 }
 
-/// Best effort: whoever cannot write asks again next time.
+/// Best effort: a process that cannot write tests again next time.
 void remember(const std::filesystem::path& path, const std::string& question, std::string_view answer)
 {
     std::error_code ignored;
@@ -95,10 +95,10 @@ void remember(const std::filesystem::path& path, const std::string& question, st
             return;
         }
     }
-    std::filesystem::rename(fresh, path, ignored); // readers see a whole file or none
+    std::filesystem::rename(fresh, path, ignored); // atomic: readers see a whole file or none
 }
 
-/// The name of the first method that works.
+/// Runs the canary with each method. Returns the name of the first that works.
 std::string_view ask(const found_device& device, unsigned index)
 {
     const bool may_set_method = device.facts.pocl && method_of_user().empty();

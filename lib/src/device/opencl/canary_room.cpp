@@ -1,4 +1,4 @@
-// A driver writes what it compiles to files: where it cannot, nobody learns how well it compiles.
+// Checks that the driver can write its files: without them a wrong canary says nothing about the compiler.
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
@@ -19,7 +19,7 @@ namespace weftio::detail::opencl {
 
 namespace {
 
-constexpr std::size_t needed_bytes = std::size_t{4} << 20; // more than all files of the canary together
+constexpr std::size_t needed_bytes = std::size_t{4} << 20; // more than all files that the canary causes
 
 std::filesystem::path existing_part(std::filesystem::path folder)
 {
@@ -29,7 +29,7 @@ std::filesystem::path existing_part(std::filesystem::path folder)
     return folder;
 }
 
-/// 0, or why `bytes` cannot be written to the file.
+/// Writes `bytes` zeros to the file. Returns 0 or errno.
 int write_zeros(int file, std::size_t bytes)
 {
     const std::vector<char> zeros(std::size_t{64} << 10);

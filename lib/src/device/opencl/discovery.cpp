@@ -18,7 +18,7 @@ namespace weftio::detail::opencl {
 
 namespace {
 
-/// A fact that older devices do not know the question for: `unknown` then.
+/// Queries a fact; returns `unknown` if the device is too old for the query.
 template <class T>
 T fact_or(const cl::Device& device, cl_device_info question, T unknown)
 {
@@ -37,7 +37,7 @@ bool speaks_opencl_c_3(const cl::Device& device)
     return std::ranges::any_of(languages, [](const auto& language) { return CL_VERSION_MAJOR(language.version) >= 3; });
 }
 
-/// What PoCL will do with small blocks, by its own reading of the environment.
+/// The largest block that PoCL 3 compiles by replicating work-items, with its reading of the environment.
 unsigned deadly_lanes(const cl::Device& device)
 {
     const char* method = std::getenv("POCL_WORK_GROUP_METHOD");
@@ -102,7 +102,7 @@ std::string list_of(const std::vector<found_device>& devices)
     return fmt::format("{}", fmt::join(names, ", "));
 }
 
-/// Why a folder cannot be written, or made; 0 when it can.
+/// Returns errno if the folder cannot be made or written, else 0.
 int obstacle(std::filesystem::path folder)
 {
     std::error_code ignored;

@@ -13,7 +13,7 @@ namespace weftio::detail::opencl {
 
 namespace {
 
-/// Between two values of the clock. Shorter ones cost more of a core than they give to waits of tens of microseconds.
+/// The clock's step. A shorter step costs more CPU time than it improves waits of tens of microseconds.
 constexpr std::timespec tick_interval{.tv_sec = 0, .tv_nsec = 20'000};
 
 std::string counted(std::uint32_t count, std::string_view noun)
@@ -34,7 +34,7 @@ void occupancy::enter(std::uint32_t blocks, std::string_view kernel)
         refuse(blocks, kernel);
     if (!ticker_.joinable())
         ticker_ = std::jthread([this](std::stop_token stop) { tick(std::move(stop)); });
-    advance(); // a kernel never sees a value older than its launch
+    advance(); // so that a kernel never reads a time before its launch
     running_ += blocks;
     changed_.notify_all();
 }
@@ -63,7 +63,7 @@ void occupancy::refuse(std::uint32_t blocks, std::string_view kernel) const
 void occupancy::tick(std::stop_token stop)
 {
     prctl(PR_SET_NAME, "weftio-clock");
-    prctl(PR_SET_TIMERSLACK, 1UL); // the default of 50 us would more than triple the interval
+    prctl(PR_SET_TIMERSLACK, 1UL); // the default slack of 50 us would more than triple the interval
     std::unique_lock lock(mutex_);
     while (changed_.wait(lock, stop, [this] { return running_ != 0; }) && !stop.stop_requested()) {
         advance();
@@ -75,7 +75,7 @@ void occupancy::tick(std::stop_token stop)
 
 void occupancy::advance() noexcept
 {
-    auto since = std::chrono::steady_clock::now().time_since_epoch(); // CLOCK_MONOTONIC
+    auto since = std::chrono::steady_clock::now().time_since_epoch(); // steady_clock is CLOCK_MONOTONIC
     auto now_ns = std::chrono::duration_cast<std::chrono::nanoseconds>(since).count();
     weftio_store_release_sys_u64(&clock_->now_ns, static_cast<weftio_u64>(now_ns));
 }

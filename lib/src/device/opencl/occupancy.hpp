@@ -1,4 +1,4 @@
-// How much of a device is taken, and the clock that ticks while any of it is.
+// Counts the occupied compute units of a device, and runs its clock while there are any.
 #pragma once
 
 #include <atomic>
@@ -14,15 +14,15 @@
 
 namespace weftio::detail::opencl {
 
-/// Counts the blocks that run and keeps `weftio_dev_clock` while there are any.
+/// Counts the running blocks and advances `weftio_dev_clock` while there are any.
 ///
-/// Work-groups of a persistent kernel never make room for others, so blocks that do not all fit would wait for ever:
-/// enter() refuses them. One compute unit runs one block for sure; that is the bound. PoCL 3.1 has a thread for each
-/// compute unit, shared by all kernels whatever their queues: two kernels of one block run at the same time on two
+/// Persistent kernels never free a compute unit for a waiting work-group, so blocks that do not all fit would wait for
+/// ever: enter() refuses them. One compute unit certainly runs one block; that is the limit. PoCL 3.1 has a thread for
+/// each compute unit, shared by all kernels whatever their queues: two kernels of one block run at the same time on two
 /// units, a third starts when one of them has ended. POCL_MAX_PTHREAD_COUNT sets the number of units, also above the
 /// number of cores.
 ///
-/// - Ownership: `clock` must live as long as a block runs, and until the destructor has returned.
+/// - Ownership: `clock` must outlive all running blocks and the destructor.
 /// - Threads: any. leave() is called from the OpenCL driver's callback thread.
 class occupancy {
  public:
@@ -30,12 +30,12 @@ class occupancy {
     occupancy(const occupancy&) = delete;
     occupancy& operator=(const occupancy&) = delete;
 
-    /// Takes `blocks` compute units, and starts the clock when they are the first.
+    /// Takes `blocks` compute units. The first ones start the clock.
     /// @throws weftio::error errc::invalid_argument they do not fit beside those that run
     void enter(std::uint32_t blocks, std::string_view kernel);
-    /// Gives them back; the clock stops with the last. Does not wait for its thread.
+    /// Frees `blocks` compute units; the clock stops with the last. Does not wait for the clock's thread.
     void leave(std::uint32_t blocks) noexcept;
-    /// Notes that a kernel was given up on while it runs: from now on its memory must stay.
+    /// Records that a running kernel was left behind: its memory must stay from now on.
     void leave_behind() noexcept { left_behind_ = true; }
     bool left_behind() const noexcept { return left_behind_; }
 

@@ -10,7 +10,7 @@ namespace weftio::detail::opencl {
 
 namespace {
 
-/// The start of a compiler's log: the first errors say it all, the rest follows from them.
+/// The start of a compiler's log; later errors mostly follow from the first ones.
 std::string_view first_lines(std::string_view log)
 {
     constexpr int lines = 12;
@@ -21,7 +21,7 @@ std::string_view first_lines(std::string_view log)
     return log.substr(0, log.find_last_not_of('\n') + 1);
 }
 
-/// What to call the source in messages.
+/// The name of the source in the compiler's messages.
 const char* file_of(const launch_request& request)
 {
     return *request.file ? request.file : request.name;
@@ -67,7 +67,7 @@ device_backend::allocation opencl_device::allocate(std::size_t bytes, std::size_
 
 void opencl_device::release(const allocation& allocation, memory_kind) noexcept
 {
-    if (!occupancy_.left_behind()) // else a kernel that nobody could stop may still use it
+    if (!occupancy_.left_behind()) // a kernel left behind may still use the memory
         memory_.release(allocation.device);
 }
 
@@ -158,7 +158,8 @@ void opencl_device::set_arguments(cl::Kernel& kernel, const launch_request& requ
                                 parameters, request.arguments.size()));
     for (cl_uint position = 0; position < parameters; ++position)
         set_argument(kernel, request, position);
-    // Handles point to further memory that no argument names: rings, records, slots.
+    // OpenCL must know all memory that the kernel uses: handles point to rings, records and slots that no argument
+    // names.
     kernel.setSVMPointers(memory_.pieces());
 }
 

@@ -15,9 +15,9 @@
 
 namespace weftio::detail::opencl {
 
-/// All three memory kinds are fine-grained shared memory here; the CPU is only kept from seeing kind `device`.
+/// All three memory kinds are fine-grained shared memory; kind `device` merely has no CPU address.
 ///
-/// - Ownership: memory and running kernels hold it by shared_ptr.
+/// - Ownership: memory and running kernels hold the device by shared_ptr.
 /// - Threads: any. Memory may be freed while kernels run that do not use it.
 class opencl_device final : public device_backend {
  public:
@@ -42,14 +42,14 @@ class opencl_device final : public device_backend {
 
     const device_facts facts_;
     const std::string name_;
-    const build_method method_; ///< for kernels of several lanes; those of one have no barriers
+    const build_method method_; ///< for kernels of several lanes; kernels of one lane have no barriers
     const cl::Device device_;
     const cl::Context context_;
     svm_pool memory_;
-    weftio_dev_clock* const clock_; ///< in `memory_`
+    weftio_dev_clock* const clock_; ///< allocated in `memory_`
     occupancy occupancy_;           ///< after `memory_`: its thread writes the clock
     std::mutex programs_mutex_;
-    /// By whether blocks have one lane (platform/opencl.h is another then) and the source of the kernel's header.
+    /// Keyed by whether blocks have one lane (platform/opencl.h differs then) and by the source of the kernel's header.
     std::map<std::pair<bool, std::string>, cl::Program> programs_;
 };
 

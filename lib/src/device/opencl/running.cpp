@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::chrono::seconds patience{5};
 
-/// What the driver's callback needs. It may outlive everything but a running kernel's device.
+/// State of the driver's callback. It may outlive everything but the device of a running kernel.
 struct watch {
     std::shared_ptr<outcome> result;
     occupancy& taken;
@@ -23,12 +23,11 @@ struct watch {
 void CL_CALLBACK kernel_ended(cl_event, cl_int status, void* context)
 {
     std::unique_ptr<watch> ended(static_cast<watch*>(context));
-    ended->taken.leave(ended->blocks); // first: whoever hears of the end may destroy the device
+    ended->taken.leave(ended->blocks); // before set(): whoever learns of the end may destroy the device
     ended->result->set(status);
 }
 
-/// What a kernel that nobody waits for any more goes on using. Reachable for ever, so that leak checkers see it is
-/// meant.
+/// Everything that a kernel left behind goes on using. Reachable for ever, so that leak checkers do not report it.
 struct left_behind {
     cl::Kernel kernel;
     cl::CommandQueue queue;
@@ -56,7 +55,7 @@ void outcome::set(cl_int status) noexcept
 
 std::optional<cl_int> outcome::wait_for(std::chrono::nanoseconds bound)
 {
-    std::chrono::nanoseconds longest = std::chrono::hours(24 * 365); // now + bound must not overflow
+    std::chrono::nanoseconds longest = std::chrono::hours(24 * 365); // so that now + bound does not overflow
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, std::min(bound, longest), [this] { return status_.has_value(); });
     return status_;
@@ -91,7 +90,7 @@ void running::start(const launch_request& request)
     started_ = true;
     try {
         event_.setCallback(CL_COMPLETE, kernel_ended, context.get());
-        static_cast<void>(context.release()); // the callback's now
+        static_cast<void>(context.release()); // owned by the callback now
         queue_.flush();
     } catch (...) {
         call_off(request, context == nullptr);
@@ -99,8 +98,7 @@ void running::start(const launch_request& request)
     }
 }
 
-/// The launch has failed, and the kernel may run: asks it to end and waits until it has, so that nothing is left
-/// behind.
+/// Ends a kernel whose launch has failed although it may be running: raises the abort flags and waits for its end.
 void running::call_off(const launch_request& request, bool end_is_told) noexcept
 {
     for (weftio_dev_control* control : request.controls)

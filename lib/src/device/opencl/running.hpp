@@ -13,11 +13,12 @@
 
 namespace weftio::detail::opencl {
 
-/// How a kernel ended. Written once, by the driver's callback.
+/// The result of a kernel, set once by the driver's callback.
 class outcome {
  public:
     void set(cl_int status) noexcept;
-    /// The event status, or nothing when `bound` passes first. Blocks without using the CPU.
+    /// Waits up to `bound`. Returns the event status, or nothing if the kernel still runs. Blocks without using the
+    /// CPU.
     std::optional<cl_int> wait_for(std::chrono::nanoseconds bound);
 
  private:
@@ -26,21 +27,22 @@ class outcome {
     std::optional<cl_int> status_;
 };
 
-/// A launched kernel; made before it starts, so that nothing runs that nobody watches.
+/// A launched kernel. Constructed before the kernel starts, so that every running kernel has an owner.
 ///
-/// - Ownership: keeps the device alive. When it goes while the kernel runs, the kernel and the device stay for good.
+/// - Ownership: keeps the device alive. If it is destroyed while the kernel runs, the kernel and the device stay for
+///   good.
 /// - Threads: any, one at a time.
 class running final : public running_backend {
  public:
-    /// `taken` belongs to `device`.
+    /// @param taken  a part of `device`
     running(const launch_request& request, cl::Kernel kernel, cl::CommandQueue queue,
             std::shared_ptr<device_backend> device, occupancy& taken);
     ~running() override;
 
-    /// Starts it and returns. Its blocks leave the occupancy when it ends.
+    /// Starts the kernel and returns. The kernel's blocks leave `taken` when it ends.
     /// @throws weftio::error errc::invalid_argument the blocks do not fit beside those that run
-    /// @throws cl::Error the driver refuses; then nothing runs: a kernel that had begun was asked to end, and has,
-    /// within 5 s
+    /// @throws cl::Error the driver refuses; a kernel that had begun was asked to end, and has ended unless it took
+    ///         more than 5 s
     void start(const launch_request& request);
     bool wait_for(std::chrono::nanoseconds bound) override;
     bool starts_late() const noexcept override { return true; }
@@ -50,10 +52,10 @@ class running final : public running_backend {
 
     const std::string name_;
     cl::Kernel kernel_;
-    cl::CommandQueue queue_; ///< its own, so that no other kernel waits behind it
+    cl::CommandQueue queue_; ///< its own queue, so that no other kernel waits behind it
     cl::Event event_;
     std::shared_ptr<device_backend> device_;
-    std::vector<std::shared_ptr<lifeline>> lines_; ///< memory of queues, until the kernel has ended
+    std::vector<std::shared_ptr<lifeline>> lines_; ///< keep the memory of queues until the kernel has ended
     occupancy& taken_;
     std::shared_ptr<outcome> outcome_ = std::make_shared<outcome>();
     bool started_ = false;

@@ -5,12 +5,12 @@
 #include <fmt/format.h>
 
 #include "core/embed.hpp"
-#include "weftio/device/eth_txq.h" // dependencies, so that an edit of a header rebuilds this file
+#include "weftio/device/eth_txq.h" // so that an edit of a header rebuilds this file
 #include "weftio/device/semaphore.h"
 #include "weftio/device/wqe.h"
 
-/// The device library in dependency order. A header of device/include/weftio/device that kernels may include is one
-/// line here.
+/// The headers of the device library in dependency order. A new header of device/include/weftio/device that kernels may
+/// include needs a line here.
 #define WEFTIO_DEVICE_HEADERS(HEADER)                                                                                  \
     HEADER(platform_opencl, "weftio/device/platform/opencl.h")                                                         \
     HEADER(platform, "weftio/device/platform.h")                                                                       \
@@ -36,7 +36,7 @@ namespace {
 
 WEFTIO_DEVICE_HEADERS(WEFTIO_EMBED_HEADER)
 
-/// Whether a line only makes sense to a compiler that has the files: all of it is in the text already.
+/// Whether a line is dropped from the text: an include of the library, whose text is already there, or a #pragma once.
 bool is_dropped(std::string_view line)
 {
     line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
@@ -52,7 +52,7 @@ void append_file(std::string& unit, std::string_view text, std::string_view file
         std::string_view line = text.substr(0, end);
         if (!is_dropped(line))
             unit += line;
-        unit += '\n'; // a dropped line stays as an empty one: line numbers hold
+        unit += '\n'; // a dropped line stays as an empty one, to keep line numbers
         text.remove_prefix(std::min(end + 1, text.size()));
     }
 }

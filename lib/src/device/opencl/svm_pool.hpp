@@ -13,7 +13,7 @@ namespace weftio::detail::opencl {
 
 /// Fine-grained shared virtual memory of one context.
 ///
-/// - Ownership: frees what is left on destruction.
+/// - Ownership: the destructor frees all memory that was not released.
 /// - Threads: any.
 class svm_pool {
  public:
@@ -22,27 +22,28 @@ class svm_pool {
     svm_pool(const svm_pool&) = delete;
     svm_pool& operator=(const svm_pool&) = delete;
 
-    /// Zeroed. OpenCL promises no alignment above that of its largest type, so this aligns inside a larger piece.
+    /// Allocates zeroed memory. Aligns it inside a larger piece, because OpenCL guarantees no alignment above that of
+    /// its largest type.
     /// @throws weftio::error errc::out_of_memory
     void* allocate(std::size_t bytes, std::size_t alignment);
-    /// Frees what allocate() returned. Blocks on nothing: no kernel may use it any more.
+    /// Frees memory of allocate(). Never blocks. @pre no kernel uses the memory
     void release(void* address) noexcept;
-    /// Whether `address` lies in something that allocate() returned.
+    /// Whether `address` lies in memory of allocate().
     bool contains(const void* address) const;
-    /// Every piece as OpenCL knows it.
+    /// Addresses of all pieces, for OpenCL.
     std::vector<void*> pieces() const;
 
  private:
     struct piece {
         void* start;
-        std::size_t bytes; ///< from the address that was handed out
+        std::size_t bytes; ///< counted from the returned address
     };
 
     const cl::Context context_;
     const std::string device_;
     const std::size_t max_bytes_;
     mutable std::mutex mutex_;
-    std::map<const std::byte*, piece> pieces_; ///< by the address that was handed out
+    std::map<const std::byte*, piece> pieces_; ///< by the returned address
 };
 
 } // namespace weftio::detail::opencl
