@@ -9,6 +9,7 @@
 
 #include "memory/key_table.hpp"
 #include "nic/soft/entry.hpp"
+#include "nic/soft/queue_keys.hpp"
 #include "nic/soft/rx_queue.hpp"
 #include "rates.hpp"
 #include "weftio/device.hpp"
@@ -265,7 +266,8 @@ void send_fetch_and_gather(benchmark::State& state)
     for (auto _ : state) {
         for (std::uint32_t index = 0; index < depth; ++index) {
             bool good = fetch(entries, index, depth, entry) == nic::refusal::none &&
-                        gather(entry, ring.keys, 1500, pieces) == nic::refusal::none && pieces.bytes == frame_bytes;
+                        gather(entry, {ring.keys, {}}, 1500, pieces) == nic::refusal::none &&
+                        pieces.bytes == frame_bytes;
             if (!good) {
                 state.SkipWithError("an entry was refused");
                 return;

@@ -6,6 +6,7 @@
 
 #include "weftio/device.hpp"
 #include "weftio/device/eth_rxq.h"
+#include "weftio/memory.hpp"
 #include "weftio/port.hpp"
 
 namespace weftio {
@@ -24,6 +25,8 @@ struct eth_rxq_options {
     /// one of these. Packets that the port receives for another engine are handed over, which costs more than what its
     /// own port queue brings.
     int engine = -1;
+    /// Of the slots: send queues of this one may send packets from where they lie.
+    protection_domain domain{};
 };
 
 /// A queue's own account: offered = delivered + the drops, all of them packets that steering sent here.

@@ -9,6 +9,7 @@
 
 #include "weftio/device.hpp"
 #include "weftio/device/eth_txq.h"
+#include "weftio/memory.hpp"
 #include "weftio/port.hpp"
 
 namespace weftio {
@@ -23,6 +24,8 @@ struct eth_txq_options {
     /// The engine of the port that sends for the queue, from 0 on; -1: the one with the fewest send queues, the first
     /// one of these.
     int engine = -1;
+    /// Entries may name regions of this one only.
+    protection_domain domain{};
 };
 
 /// A queue's own account. Once it is idle: enqueued = sent + waited + failed + flushed. A queue that a wait holds is

@@ -10,6 +10,48 @@
 
 namespace weftio {
 
+/// What NICs may do with memory, beyond reading what is sent from it. Values are those of libibverbs.
+enum class access : std::uint8_t {
+    none = 0,
+    local_write = 1,   ///< write there what arrives
+    remote_write = 2,  ///< write for a peer; needs local_write
+    remote_read = 4,   ///< read for a peer
+    remote_atomic = 8, ///< read and change for a peer; needs local_write
+};
+constexpr access operator|(access a, access b) noexcept
+{
+    return static_cast<access>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
+}
+constexpr access operator&(access a, access b) noexcept
+{
+    return static_cast<access>(static_cast<unsigned>(a) & static_cast<unsigned>(b));
+}
+
+/// Keeps apart what does not belong together: a queue sends from regions of its own domain only. An entry that names
+/// another one's is refused like a wrong key.
+///
+/// - Ownership: a number that is cheap to copy; nothing has to be closed.
+/// - Threads: any.
+class protection_domain {
+ public:
+    /// That of the process, to which everything belongs that names no other.
+    constexpr protection_domain() noexcept = default;
+    /// A new one: no other has been, or will be, equal to it in this process.
+    static protection_domain make() noexcept;
+
+    friend constexpr bool operator==(protection_domain, protection_domain) noexcept = default;
+
+ private:
+    constexpr explicit protection_domain(std::uint64_t number) noexcept : number_(number) {}
+
+    std::uint64_t number_ = 0;
+};
+
+struct region_options {
+    access rights = access::local_write;
+    protection_domain domain{};
+};
+
 /// Registers memory and names it by an mlx5-style key, which is the same at every NIC that is told of it.
 ///
 /// - Ownership: move-only; keeps the ports and the memory alive. Adopted memory is its owner's and must outlive the
@@ -23,11 +65,12 @@ class memory_region {
  public:
     /// For the queues of one port, until register_with() says more.
     /// @throws weftio::error errc::not_reachable the memory is of a kind that the software NIC cannot see;
-    ///         errc::invalid_argument it is empty; errc::out_of_memory all 2^24 keys of the process are taken
-    memory_region(const port& port, const memory& memory);
+    ///         errc::invalid_argument it is empty, or rights to write or change for a peer come without local_write;
+    ///         errc::out_of_memory all 2^24 keys of the process are taken
+    memory_region(const port& port, const memory& memory, region_options options = {});
     /// Registered with no NIC: every port refuses the key until register_with().
-    /// @throws weftio::error errc::invalid_argument the memory is empty; errc::out_of_memory all keys are taken
-    explicit memory_region(const memory& memory);
+    /// @throws weftio::error errc::invalid_argument, errc::out_of_memory: as above
+    explicit memory_region(const memory& memory, region_options options = {});
     memory_region(memory_region&&) noexcept;
     memory_region& operator=(memory_region&&) noexcept;
     ~memory_region();
@@ -49,6 +92,7 @@ struct buf_arr_options {
     std::uint32_t count = 0;
     std::uint32_t buffer_bytes = 0; ///< room of one buffer
     std::uint32_t stride_bytes = 0; ///< from buffer to buffer; 0: buffer_bytes, rounded up to a multiple of 64
+    protection_domain domain{};     ///< queues of this one may send from the buffers
 };
 
 /// Equal buffers side by side, allocated and registered, for kernels to build packets in.

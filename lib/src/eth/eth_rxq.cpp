@@ -109,7 +109,7 @@ eth_rxq_life::eth_rxq_life(std::shared_ptr<nic::backend> nic, const device& devi
       slots_(device.allocate(std::size_t{options.packets} * stride_bytes_, memory_kind::cpu_device)),
       control_(device.allocate(sizeof(weftio_dev_control), memory_kind::cpu_device)),
       handle_(device.allocate(sizeof(weftio_dev_eth_rxq), memory_kind::device)),
-      region_(slots_.block(), use_of_slots(options))
+      region_(slots_.block(), use_of_slots(options), {.domain = options.domain})
 {
     if (options.buffers != memory_kind::cpu_device) {
         landed_ = device.allocate(slots_.bytes(), options.buffers);

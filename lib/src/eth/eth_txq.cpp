@@ -34,11 +34,17 @@ void check(const eth_txq_options& options)
 
 struct eth_txq::state {
     state(const port& port, const device& device, const eth_txq_options& wanted)
-        : nic(port.share()), where(device), options(wanted),
-          life(detail::make_shared_here<detail::send_life>(where, options.entries, options.horizon_ns)),
+        : nic(port.share()), where(device), options(wanted), life(make_life()),
           queue(nic->make_send_queue(life->begin(), options.engine))
     {
         life->belong_to(queue.share(), queue->ring_number());
+    }
+
+    std::shared_ptr<detail::send_life> make_life() const
+    {
+        return detail::make_shared_here<detail::send_life>(
+            where, detail::send_ring_options{
+                       .entries = options.entries, .horizon_ns = options.horizon_ns, .domain = options.domain});
     }
 
     std::shared_ptr<nic::backend> nic;
@@ -126,8 +132,7 @@ bool eth_txq::failed() const
 
 void eth_txq::reset()
 {
-    auto next =
-        detail::make_shared_here<detail::send_life>(state_->where, state_->options.entries, state_->options.horizon_ns);
+    auto next = state_->make_life();
     next->belong_to(state_->queue.share(), state_->queue->ring_number() + 1); // what can fail comes first
     state_->queue->restart(next->begin());
     state_->life = std::move(next);

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "core/undying.hpp"
+#include "weftio/memory.hpp"
 
 namespace weftio::nic {
 
@@ -18,6 +19,8 @@ struct key_entry {
     std::byte* cpu = nullptr;      ///< where the CPU finds the bytes; nullptr: nowhere
     std::uint64_t device_base = 0; ///< the address that entries use
     std::uint64_t bytes = 0;
+    protection_domain domain{}; ///< whose queues may name it
+    access rights = access::local_write;
 
     /// Whether all of `count` bytes at device address `address` are inside.
     bool holds(std::uint64_t address, std::uint64_t count) const noexcept

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <utility>
 
 #include "memory/named_region.hpp"
@@ -9,23 +10,53 @@
 
 namespace weftio {
 
+protection_domain protection_domain::make() noexcept
+{
+    static std::atomic<std::uint64_t> made{0};
+    return protection_domain(made.fetch_add(1, std::memory_order_relaxed) + 1);
+}
+
+namespace {
+
+void check(access rights)
+{
+    constexpr access all = access::local_write | access::remote_write | access::remote_read | access::remote_atomic;
+    constexpr access changing = access::remote_write | access::remote_atomic;
+    const auto bits = static_cast<unsigned>(rights);
+    if ((rights & all) != rights)
+        throw error(
+            errc::invalid_argument,
+            fmt::format("weftio: memory_region: rights are {:#x}, with bits that mean nothing; combine values of "
+                        "weftio::access",
+                        bits));
+    if ((rights & changing) != access::none && (rights & access::local_write) == access::none)
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: memory_region: rights are {:#x}: a peer may change the memory and the NIC may "
+                                "not, which is what does it for the peer; add access::local_write",
+                                bits));
+}
+
+} // namespace
+
 struct memory_region::state {
-    explicit state(std::shared_ptr<const detail::memory_block> block)
-        : region(std::move(block), detail::region_use::entries)
+    state(std::shared_ptr<const detail::memory_block> block, const region_options& options)
+        : region(std::move(block), detail::region_use::entries, options)
     {}
 
     detail::named_region region;
 };
 
-memory_region::memory_region(const memory& memory)
+memory_region::memory_region(const memory& memory, region_options options)
 {
     if (!memory)
         throw error(errc::invalid_argument,
                     "weftio: memory_region: the memory is empty; register memory that has been allocated");
-    state_ = std::make_unique<state>(memory.block());
+    check(options.rights);
+    state_ = std::make_unique<state>(memory.block(), options);
 }
 
-memory_region::memory_region(const port& port, const memory& memory) : memory_region(memory)
+memory_region::memory_region(const port& port, const memory& memory, region_options options)
+    : memory_region(memory, options)
 {
     register_with(port);
 }
@@ -83,7 +114,8 @@ struct buf_arr::state {
     state(const port& port, const device& device, const buf_arr_options& wanted)
         : options(checked(wanted)),
           buffers(device.allocate(std::size_t{options.count} * options.stride_bytes, memory_kind::cpu_device)),
-          region(port, buffers), handle(device.allocate(sizeof(weftio_dev_buf_arr), memory_kind::device))
+          region(port, buffers, {.domain = options.domain}),
+          handle(device.allocate(sizeof(weftio_dev_buf_arr), memory_kind::device))
     {
         weftio_dev_buf_arr made{};
         made.base = static_cast<std::uint8_t*>(buffers.device_address());

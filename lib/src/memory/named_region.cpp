@@ -16,12 +16,15 @@ nic::key_table& keys()
 
 } // namespace
 
-named_region::named_region(std::shared_ptr<const memory_block> block, region_use use) : block_(std::move(block))
+named_region::named_region(std::shared_ptr<const memory_block> block, region_use use, const region_options& options)
+    : block_(std::move(block)), domain_(options.domain)
 {
     if (use == region_use::entries)
         key_ = keys().add({.cpu = static_cast<std::byte*>(block_->at.cpu),
                            .device_base = reinterpret_cast<std::uint64_t>(block_->at.device),
-                           .bytes = block_->bytes});
+                           .bytes = block_->bytes,
+                           .domain = options.domain,
+                           .rights = options.rights});
 }
 
 named_region::~named_region()
@@ -37,7 +40,7 @@ void named_region::register_with(nic::backend& nic)
     if (std::any_of(nics_.begin(), nics_.end(), [&](const at_nic& each) { return each.nic == &nic; }))
         return;
     nics_.reserve(nics_.size() + 1); // what can fail comes first
-    nics_.push_back({&nic, nic.register_memory({.block = block_, .key = key_})});
+    nics_.push_back({&nic, nic.register_memory({.block = block_, .key = key_, .domain = domain_})});
 }
 
 void named_region::revoke() noexcept

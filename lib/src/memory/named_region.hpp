@@ -7,6 +7,7 @@
 
 #include "core/process.hpp"
 #include "nic/backend.hpp"
+#include "weftio/memory.hpp"
 
 namespace weftio::detail {
 
@@ -17,7 +18,7 @@ enum class region_use { entries, own };
 class named_region {
  public:
     /// @throws weftio::error errc::out_of_memory all keys are taken
-    named_region(std::shared_ptr<const memory_block> block, region_use use);
+    named_region(std::shared_ptr<const memory_block> block, region_use use, const region_options& options);
     named_region(const named_region&) = delete;
     named_region& operator=(const named_region&) = delete;
     ~named_region();
@@ -33,6 +34,7 @@ class named_region {
  private:
     const maker maker_{};
     const std::shared_ptr<const memory_block> block_;
+    const protection_domain domain_;
     std::uint32_t key_ = 0;
     bool withdrawn_ = false;
     struct at_nic {

@@ -17,6 +17,7 @@
 #include "weftio/eth_rxq.hpp"
 #include "weftio/eth_txq.hpp"
 #include "weftio/flow.hpp"
+#include "weftio/memory.hpp"
 #include "weftio/port.hpp"
 
 namespace weftio::nic {
@@ -33,7 +34,8 @@ class region {
 /// Memory that a NIC is told of.
 struct region_request {
     std::shared_ptr<const detail::memory_block> block;
-    std::uint32_t key = 0; ///< names it in entries, in host byte order; 0: only the NIC itself uses it
+    std::uint32_t key = 0;      ///< names it in entries, in host byte order; 0: only the NIC itself uses it
+    protection_domain domain{}; ///< whose queues may name it
 };
 
 /// Where packets go from their slots. Slot k there is slot k here.
@@ -73,6 +75,7 @@ struct tx_ring {
     const std::uint64_t* doorbell = nullptr; ///< written by the kernel: a change means "look"
     weftio_cqe* completion = nullptr;        ///< the collapsed one
     std::uint64_t horizon_ns = 0;
+    protection_domain domain{}; ///< that of the regions which entries may name
 };
 
 /// What a CPU kernel calls from inside its own calls, when nobody else drives the NIC.

@@ -12,10 +12,10 @@ T* at(void* base, std::size_t offset)
 
 } // namespace
 
-send_life::send_life(const device& device, std::uint32_t entries, std::uint64_t horizon_ns)
-    : where_(device), entries_(entries), horizon_ns_(horizon_ns), layout_(entries),
+send_life::send_life(const device& device, const send_ring_options& options)
+    : where_(device), options_(options), layout_(options.entries),
       ring_(device.allocate(layout_.bytes, memory_kind::cpu_device)),
-      filled_(device.allocate(entries / 8, memory_kind::device)),
+      filled_(device.allocate(options.entries / 8, memory_kind::device)),
       control_(device.allocate(sizeof(weftio_dev_control), memory_kind::cpu_device)),
       handle_(device.allocate(sizeof(weftio_dev_send_queue), memory_kind::device))
 {}
@@ -23,17 +23,19 @@ send_life::send_life(const device& device, std::uint32_t entries, std::uint64_t 
 nic::tx_ring send_life::begin() const
 {
     void* base = ring_.cpu_address();
-    for (std::uint32_t slot = 0; slot < entries_; ++slot) // no entry carries the index that its slot would first have
+    for (std::uint32_t slot = 0; slot < options_.entries;
+         ++slot) // no entry carries the index that its slot would first have
         *at<std::uint32_t>(base, std::size_t{slot} * WEFTIO_WQE_BLOCK_BYTES) =
-            weftio_swap32((slot + entries_) << 8 & 0xffff00u);
+            weftio_swap32((slot + options_.entries) << 8 & 0xffff00u);
     // A completion that says the entry before the first is done.
     weftio_store_release_sys_u32(&at<weftio_cqe>(base, layout_.completion)->publication,
                                  weftio_cqe_publication(0xffff, WEFTIO_CQE_OPCODE_REQUESTER, 0));
-    return {.entries = {.words = at<std::uint32_t>(base, 0), .depth = entries_, .queue = 0},
+    return {.entries = {.words = at<std::uint32_t>(base, 0), .depth = options_.entries, .queue = 0},
             .dbrec = at<std::uint32_t>(base, layout_.dbrec),
             .doorbell = at<std::uint64_t>(base, layout_.doorbell),
             .completion = at<weftio_cqe>(base, layout_.completion),
-            .horizon_ns = horizon_ns_};
+            .horizon_ns = options_.horizon_ns,
+            .domain = options_.domain};
 }
 
 void send_life::belong_to(std::shared_ptr<nic::send_queue> queue, std::uint32_t ring_number)
@@ -62,7 +64,7 @@ void send_life::fill_handle()
     made.ring.doorbell = at<std::uint64_t>(base, layout_.doorbell);
     made.ring.completion = at<weftio_cqe>(base, layout_.completion);
     made.ring.filled = static_cast<std::uint32_t*>(filled_.device_address());
-    made.ring.mask = entries_ - 1;
+    made.ring.mask = options_.entries - 1;
     made.ring.queue = queue_->number();
     made.control = static_cast<weftio_dev_control*>(control_.device_address());
     made.clock = where_.clock();

@@ -9,6 +9,7 @@
 #include "nic/backend.hpp"
 #include "weftio/device.hpp"
 #include "weftio/device/queue/send.h"
+#include "weftio/memory.hpp"
 
 namespace weftio::detail {
 
@@ -22,11 +23,17 @@ struct ring_layout {
     {}
 };
 
+/// As nic::tx_ring says of each.
+struct send_ring_options {
+    std::uint32_t entries = 0;
+    std::uint64_t horizon_ns = 0;
+    protection_domain domain{};
+};
+
 /// One life of a queue: its memory, which a kernel keeps while it runs, and whether the NIC still uses it.
 class send_life final : public lifeline {
  public:
-    /// @param horizon_ns  see nic::tx_ring
-    send_life(const device& device, std::uint32_t entries, std::uint64_t horizon_ns);
+    send_life(const device& device, const send_ring_options& options);
 
     weftio_dev_control* control() const noexcept override
     {
@@ -50,8 +57,7 @@ class send_life final : public lifeline {
     void fill_handle();
 
     device where_;
-    std::uint32_t entries_;
-    std::uint64_t horizon_ns_;
+    send_ring_options options_;
     ring_layout layout_;
     memory ring_, filled_, control_, handle_;
     std::shared_ptr<nic::send_queue> queue_;

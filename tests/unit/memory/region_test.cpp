@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "nic/soft/soft_port.hpp"
@@ -99,6 +100,49 @@ TEST_F(Region, KeepsThePortsThatItWasRegisteredWith)
     }
     region.reset();
     EXPECT_EQ(table.in_use(), before);
+}
+
+TEST_F(Region, HasTheRightsAndTheDomainThatItWasGiven)
+{
+    const protection_domain domain = protection_domain::make();
+    const memory_region plain(null, room),
+        other(null, room, {.rights = access::local_write | access::remote_atomic, .domain = domain});
+    const nic::key_entry *first = nic::soft(null).keys().find(plain.lkey()),
+                         *second = nic::soft(null).keys().find(other.lkey());
+    EXPECT_EQ(first->rights, access::local_write);
+    EXPECT_EQ(first->domain, protection_domain());
+    EXPECT_EQ(second->rights & access::remote_atomic, access::remote_atomic);
+    EXPECT_EQ(second->rights & access::remote_write, access::none);
+    EXPECT_EQ(second->domain, domain);
+}
+
+TEST_F(Region, IsRefusedRightsThatContradictEachOther)
+{
+    const std::uint32_t before = table.in_use();
+    for (const access rights :
+         {access::remote_write, access::remote_atomic, access::remote_read | access::remote_write})
+        for (const bool with_port : {false, true}) {
+            const error refused = error_of([&] {
+                with_port ? memory_region(null, room, {.rights = rights}) : memory_region(room, {.rights = rights});
+            });
+            EXPECT_EQ(refused.code(), errc::invalid_argument);
+            EXPECT_NE(std::string(refused.what()).find("add access::local_write"), std::string::npos) << refused.what();
+        }
+    EXPECT_EQ(error_of([&] { memory_region(room, {.rights = static_cast<access>(0x10)}); }).code(),
+              errc::invalid_argument);
+    EXPECT_EQ(table.in_use(), before);
+    for (const access rights : {access::none, access::remote_read, access::local_write | access::remote_write,
+                                access::local_write | access::remote_atomic})
+        EXPECT_NO_THROW(memory_region(null, room, {.rights = rights}));
+}
+
+TEST(ProtectionDomain, IsEqualToItsCopiesOnly)
+{
+    const protection_domain one = protection_domain::make(), other = protection_domain::make(), copy = one;
+    EXPECT_EQ(one, copy);
+    EXPECT_NE(one, other);
+    EXPECT_NE(one, protection_domain());
+    EXPECT_EQ(protection_domain(), protection_domain());
 }
 
 TEST_F(Region, HasSixtyFourPortsAtMost)

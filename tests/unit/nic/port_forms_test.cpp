@@ -298,7 +298,7 @@ TEST(InterfacePort, ByDevargsLeavesNothingBehind)
 
 TEST(TapPort, LeavesNothingBehind)
 {
-    if (access("/dev/net/tun", R_OK | W_OK) != 0)
+    if (::access("/dev/net/tun", R_OK | W_OK) != 0)
         GTEST_SKIP() << "missed: tap ports; /dev/net/tun is not there or not ours";
     in_own_network("ports on interfaces", [] { expect_nothing_left_behind("tap:weftap0"); });
 }

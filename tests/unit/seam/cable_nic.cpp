@@ -181,7 +181,7 @@ class cable final : public nic::backend, public std::enable_shared_from_this<cab
     }
 
     std::mutex mutex; ///< of all that follows, and of all that queues, rules and regions have
-    std::map<std::uint32_t, const detail::memory_block*> keys;
+    std::map<std::uint32_t, const nic::region_request*> keys;
     std::map<std::uint32_t, cable_receive_queue*> receivers;
     std::vector<cable_send_queue*> senders;
     std::vector<cable_rule*> rules; ///< in the order of decision
@@ -216,7 +216,7 @@ cable_region::cable_region(std::shared_ptr<cable> of, const nic::region_request&
 {
     const std::scoped_lock lock(port->mutex);
     if (own.key != 0)
-        port->keys[own.key] = own.block.get();
+        port->keys[own.key] = &own;
 }
 
 void cable_region::revoke() noexcept
@@ -422,9 +422,9 @@ std::uint8_t cable_send_queue::execute(const std::uint32_t* entry)
     std::memcpy(&data, entry + 8, sizeof data);
     const std::uint32_t bytes = weftio_swap32(data.byte_count_be);
     const auto found = port->keys.find(weftio_swap32(data.lkey_be));
-    if (found == port->keys.end())
+    if (found == port->keys.end() || found->second->domain != ring.domain)
         return WEFTIO_SYNDROME_LOCAL_PROTECTION;
-    const detail::memory_block& block = *found->second;
+    const detail::memory_block& block = *found->second->block;
     const std::uint64_t offset = weftio_swap64(data.address_be) - reinterpret_cast<std::uint64_t>(block.at.device);
     if (bytes < 14 || offset > block.bytes || bytes > block.bytes - offset)
         return WEFTIO_SYNDROME_LOCAL_PROTECTION;

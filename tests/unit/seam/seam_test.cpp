@@ -166,6 +166,29 @@ TEST_P(EveryNic, RefusesTheKeyOfARegionThatIsGone)
     EXPECT_EQ(all.hits().packets, 1u);
 }
 
+TEST_P(EveryNic, RefusesTheKeyOfAnotherDomain)
+{
+    const protection_domain domain = protection_domain::make();
+    const memory own = cpu_.allocate(4096, memory_kind::cpu_device);
+    const memory_region ours(port_, own), theirs(port_, own, {.domain = domain});
+    eth_txq their_queue(port_, cpu_, {.entries = 128, .domain = domain});
+    flow all(port_, {}, flow_action::drop());
+    const auto send_by_key = [&](const eth_txq& queue, const memory_region& region) {
+        auto kernel = cpu_.launch(sends_by_key_kernel, {.blocks = 1, .lanes = 1}, queue,
+                                  static_cast<weftio_u8*>(own.device_address()), region.lkey());
+        EXPECT_TRUE(kernel.wait_for(patience));
+    };
+    send_by_key(out, ours);
+    send_by_key(their_queue, theirs);
+    ASSERT_TRUE(eventually_here([&] { return out.counters().sent == 1 && their_queue.counters().sent == 1; }));
+    send_by_key(out, theirs);
+    send_by_key(their_queue, ours);
+    ASSERT_TRUE(eventually_here([&] { return out.failed() && their_queue.failed(); }));
+    EXPECT_EQ(out.counters().sent, 1u);
+    EXPECT_EQ(their_queue.counters().sent, 1u);
+    EXPECT_TRUE(eventually_here([&] { return all.hits().packets == 2; }));
+}
+
 TEST_P(EveryNic, GoesOnBehindAReset)
 {
     eth_rxq in(port_, cpu_, {.packets = 256});

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <random>
 
-#include "memory/key_table.hpp"
+#include "nic/soft/queue_keys.hpp"
 #include "sending_port.hpp"
 
 namespace weftio::test {
@@ -37,7 +37,7 @@ class Entry : public testing::Test {
     {
         return nic::fetch({words.data(), depth, queue}, index, available, entry);
     }
-    refusal gather() { return nic::gather(entry, keys, mtu, pieces); }
+    refusal gather() { return nic::gather(entry, {keys, {}}, mtu, pieces); }
     refusal take(entry_words written)
     {
         write(0, std::move(written));

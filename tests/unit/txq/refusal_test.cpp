@@ -17,6 +17,7 @@ struct two_queues {
     numbered_buffers frames{port.get(), cpu, 64};
     memory long_memory = cpu.allocate(8192, memory_kind::cpu_device);
     memory_region long_region{port.get(), long_memory};
+    memory_region foreign_region{port.get(), long_memory, {.domain = protection_domain::make()}};
     raw_queue raw{queue}, beside{neighbor};
     std::vector<send_failure> failures;
     progress_engine progress;
@@ -77,6 +78,15 @@ const refusal_case refusals[] = {
      0x04, "no memory region has that key"},
     {"KeyOfAnEarlierGeneration", [](const two_queues& at) { return at.from_region(0, 60, at.long_region.lkey() ^ 1); },
      0x04, "no memory region has that key"},
+    {"KeyOfAnotherDomain", [](const two_queues& at) { return at.from_region(0, 60, at.foreign_region.lkey()); }, 0x04,
+     "the key's memory region is of another protection domain than the queue"},
+    {"KeyOfAnotherDomainInPieces",
+     [](const two_queues& at) {
+         entry_words entry = at.from_region(0, 60);
+         entry.push_back(at.from_region(60, 60, at.foreign_region.lkey())[2]);
+         return resized(entry, 4);
+     },
+     0x04, "the key's memory region is of another protection domain than the queue"},
     {"InFrontOfTheRegion", [](const two_queues& at) { return at.from_region(~std::uint64_t{0}, 60); }, 0x04,
      "outside the key's memory region"},
     {"AcrossTheEndOfTheRegion", [](const two_queues& at) { return at.from_region(8192 - 59, 60); }, 0x04,

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstring>
 
-#include "memory/key_table.hpp"
+#include "nic/soft/queue_keys.hpp"
 
 namespace weftio::nic {
 
@@ -34,7 +34,7 @@ std::uint32_t segments_for(std::uint32_t bytes) noexcept
 }
 
 /// Takes the pointer or inline segment at `at`, and moves `at` behind it.
-refusal take_segment(const entry& entry, const nic_keys& keys, std::size_t& at, frame_pieces& out) noexcept
+refusal take_segment(const entry& entry, const queue_keys& keys, std::size_t& at, frame_pieces& out) noexcept
 {
     auto data = segment_at<weftio_wqe_data_segment>(entry, at);
     std::uint32_t count = weftio_swap32(data.byte_count_be);
@@ -52,6 +52,8 @@ refusal take_segment(const entry& entry, const nic_keys& keys, std::size_t& at, 
         const key_entry* region = keys.find(key);
         if (!region)
             return refusal::unknown_key;
+        if (!keys.may_use(*region))
+            return refusal::other_domain;
         bytes = region->at(weftio_swap64(data.address_be), length);
         out.must_be_copied = out.must_be_copied || !keys.lends(key);
         if (!bytes)
@@ -112,6 +114,7 @@ std::uint8_t syndrome_of(refusal reason) noexcept
         case refusal::none: return WEFTIO_SYNDROME_NONE;
         case refusal::too_long: return WEFTIO_SYNDROME_LOCAL_LENGTH;
         case refusal::unknown_key:
+        case refusal::other_domain:
         case refusal::outside_region: return WEFTIO_SYNDROME_LOCAL_PROTECTION;
         case refusal::port_gone:
         case refusal::link_down:
@@ -135,6 +138,7 @@ const char* to_string(refusal reason) noexcept
         case refusal::no_payload: return "a frame of no bytes";
         case refusal::too_long: return "the frame is longer than the port's MTU allows";
         case refusal::unknown_key: return "no memory region has that key";
+        case refusal::other_domain: return "the key's memory region is of another protection domain than the queue";
         case refusal::outside_region: return "the address is outside the key's memory region";
         case refusal::wrong_wait: return "a wait with a condition or value that does not exist";
         case refusal::too_far_ahead: return "a wait beyond the queue's horizon";
@@ -179,7 +183,7 @@ refusal fetch(const entry_ring& ring, std::uint32_t index, std::uint32_t availab
     return refusal::none;
 }
 
-refusal gather(const entry& entry, const nic_keys& keys, std::uint32_t mtu, frame_pieces& out) noexcept
+refusal gather(const entry& entry, const queue_keys& keys, std::uint32_t mtu, frame_pieces& out) noexcept
 {
     const std::uint32_t longest = mtu + ethernet_header_bytes;
     out.count = out.bytes = 0;

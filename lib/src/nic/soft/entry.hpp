@@ -12,7 +12,7 @@
 
 namespace weftio::nic {
 
-class nic_keys;
+class queue_keys;
 
 /// Why an entry was refused, finer than a syndrome.
 enum class refusal : std::uint8_t {
@@ -25,6 +25,7 @@ enum class refusal : std::uint8_t {
     no_payload,    ///< a frame of no bytes
     too_long,      ///< longer than the port's MTU allows
     unknown_key,   ///< no region has that key, or it is of an earlier region
+    other_domain,  ///< the key is of another protection domain than the queue
     outside_region,
     wrong_wait,     ///< condition, nanoseconds of a second or more
     too_far_ahead,  ///< waits beyond the horizon
@@ -105,7 +106,7 @@ struct frame_pieces {
 
 /// Finds and checks every byte of a SEND. @param mtu  of the port: a frame has an Ethernet header and at most two VLAN
 /// tags more
-refusal gather(const entry& entry, const nic_keys& keys, std::uint32_t mtu, frame_pieces& out) noexcept;
+refusal gather(const entry& entry, const queue_keys& keys, std::uint32_t mtu, frame_pieces& out) noexcept;
 
 /// Deadline of a WAIT on time as UTC nanoseconds.
 refusal read_wait(const entry& entry, std::uint64_t& deadline_ns) noexcept;

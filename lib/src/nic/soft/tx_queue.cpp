@@ -11,7 +11,6 @@
 #include "core/clock.hpp"
 #include "dpdk/capture_writer.hpp"
 #include "dpdk/packet_ring.hpp"
-#include "memory/key_table.hpp"
 #include "net/checksum.hpp"
 
 namespace weftio::nic {
@@ -28,7 +27,7 @@ bool asks_for_checksums(const entry& entry)
 } // namespace
 
 tx_queue::tx_queue(const tx_ring& ring, const wire& wire, const nic_keys& keys, std::unique_ptr<send_header[]> headers)
-    : work_queue(ring), wire_(wire), keys_(keys), headers_(std::move(headers)), pacing_(ring.horizon_ns)
+    : work_queue(ring), wire_(wire), keys_(keys, ring.domain), headers_(std::move(headers)), pacing_(ring.horizon_ns)
 {}
 
 unsigned tx_queue::turn(std::uint32_t most)
@@ -78,7 +77,7 @@ std::uint32_t tx_queue::execute_plain(std::uint32_t most)
     const std::uint32_t* block = &ring.words[std::size_t{slot} * 16];
     const std::uint32_t key = weftio_swap32(weftio_load_relaxed_u32(block + 9));
     const key_entry* found = keys_.find(key);
-    if (!found || !keys_.lends(key))
+    if (!found || !keys_.may_use(*found) || !keys_.lends(key))
         return 0;
     const key_entry region =
         *found; // copies, here and above: what is written below could be these, for all the compiler knows

@@ -10,13 +10,13 @@
 #include "nic/backend.hpp"
 #include "nic/soft/entry.hpp"
 #include "nic/soft/pacing.hpp"
+#include "nic/soft/queue_keys.hpp"
 #include "nic/soft/send_headers.hpp"
 #include "nic/soft/work_queue.hpp"
 
 namespace weftio::nic {
 
 class capture_writer;
-class nic_keys;
 
 class tx_queue final : public work_queue {
  public:
@@ -98,7 +98,7 @@ class tx_queue final : public work_queue {
     send_header& header(std::uint32_t index) const noexcept { return headers_[index & (ring_.entries.depth - 1)]; }
 
     wire wire_;
-    const nic_keys& keys_;
+    const queue_keys keys_;
     std::unique_ptr<send_header[]> headers_;
     pacing pacing_;
 
