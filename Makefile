@@ -2,7 +2,7 @@
 #
 #   make demo      installs what is missing, builds what the demo needs, shows packets arriving in a kernel
 #   make test      builds everything, runs every test, ends with "N passed, N failed, N skipped"
-#   make bench     runs the benchmarks, the last beside dpdk-testpmd
+#   make bench     runs the benchmarks, the last beside dpdk-testpmd and tcpreplay, ends with "N of M goals met"
 #   make format    rewrites our sources the way .clang-format says
 #   make tidy      clang-tidy over our sources
 #   make install   PREFIX=/usr/local
@@ -37,8 +37,7 @@ bench:
 	@cmake/install-dependencies.sh test
 	@cmake --preset default
 	@cmake --build $(BUILD)
-	@for program in $(BUILD)/bench/*_bench; do echo "== $$program" && $$program || exit 1; done
-	@bench/versus --build $(BUILD) --json $(BUILD)/versus.json
+	@bench/figures --build $(BUILD) --json $(BUILD)/figures.json
 
 tool = $(firstword $(foreach name,$(1)-14 $(1),$(shell command -v $(name))))
 

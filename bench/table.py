@@ -45,7 +45,8 @@ def is_met(goal, value, ratio):
 def machine():
     with open("/proc/cpuinfo", encoding="utf-8") as file:
         model = next((line.split(":")[1].strip() for line in file if line.startswith("model name")), "unknown processor")
-    return f"{os.cpu_count()} cores, {model}, Linux {os.uname().release}, {time.strftime('%Y-%m-%d', time.gmtime())}, load {os.getloadavg()[0]:.2f}"
+    today = time.strftime("%Y-%m-%d", time.gmtime())
+    return f"{os.cpu_count()} cores, {model}, Linux {os.uname().release}, {today}, load {os.getloadavg()[0]:.2f}"
 
 
 def digits(value):

@@ -35,7 +35,8 @@ writes() {
     status=$?
     check "$name: exit status" 0 $status || echo "$said"
     check "$name: rows are as bench/README.md says" "" "$(shape "$work/$name.json" 2>&1)"
-    check "$name: the table has as many rows" "$(grep -c '"name"' "$work/$name.json")" "$(grep -cE ' [0-9]+  (-|[0-9.]+ \()' <<<"$said")" || echo "$said"
+    check "$name: the table has as many rows" "$(grep -c '"name"' "$work/$name.json")" \
+        "$(grep -cE ' [0-9]+  (-|[0-9.]+ \()' <<<"$said")" || echo "$said"
 }
 
 # refuses PROGRAM: an option that there is not, in one sentence; help is there.
@@ -59,6 +60,7 @@ for program in steering ring engine semaphore neighbor forward gpu soak pacing; 
 done
 refuses bench/versus
 refuses bench/replay
+refuses bench/figures
 python3 - "$work/python.json" >"$work/said" <<'END'
 import pathlib, sys
 
@@ -74,6 +76,36 @@ END
 check "programs in Python: rows are as bench/README.md says" "" "$(shape "$work/python.json" 2>&1)"
 check_has "programs in Python: the ratio is the median of the pairs" "1.00 (0.500-3.00)" "$(cat "$work/said")"
 check_has "programs in Python: goals are counted" "1 of 1 goals met" "$(cat "$work/said")"
+
+said=$(bench/figures --build "$build" --only steering_bench --words="--only parse --rounds 1 --seconds 0.001" \
+    --json "$work/all.json" 2>&1)
+check "figures: exit status" 0 $? || echo "$said"
+check "figures: rows of programs" 2 "$(grep -c '"program": "steering_bench"' "$work/all.json")"
+check "figures: the last line tells of the goals" 1 \
+    "$(tail -1 <<<"$said" | grep -cE '^0 of [0-9]+ goals met; not measured: .*neighbor_bench: beside bad entries')" || echo "$said"
+
+# Made-up figures for everything that README.md can show: each of its cells is written, and nothing else is touched.
+python3 - "$work/made-up.json" <<'END'
+import importlib.machinery, json, re, sys, types
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, "bench")
+figures = types.ModuleType("figures")
+importlib.machinery.SourceFileLoader("figures", "bench/figures").exec_module(figures)
+names = {name for template in figures.README.values() for name in re.findall("{([^}]*)}", template)}
+names |= {"gpu_bench|a flag"}
+rest = (7654.3, "ns", 1, 9999, 1, None, None, None, None, "here")
+rows = [dict(zip(figures.KEYS, (row, *rest)), program=program) for program, row in (name.split("|") for name in names)]
+json.dump({"schema": 1, "rows": rows}, open(sys.argv[1], "w"))
+END
+cp README.md docs/gpu.md "$work"
+check "README.md: written from a file" "" "$(bench/figures --readme "$work/made-up.json" --into "$work/README.md" 2>&1)"
+named=$(sed -n '/^README = {/,/^}/p' bench/figures | grep -c '^    "[^{]')
+check "README.md: each row that figures names is written" "$named" "$(grep -c 7654 "$work/README.md")"
+check "README.md: nothing else is" "$named" "$(diff README.md "$work/README.md" | grep -c '^>')"
+check "docs/gpu.md: written from a file" "" "$(bench/figures --gpu "$work/made-up.json" --into "$work/gpu.md" 2>&1)"
+check "docs/gpu.md: the table has the rows of the file" "| a flag | 7,654 | 1.0 | 9,999 | ns |" \
+    "$(sed -n '/figures: written/,/end of figures/p' "$work/gpu.md" | grep flag)"
 
 said=$("$build/bench/semaphore_bench" --cores 0,9999 2>&1)
 check "semaphore_bench: a core that there is not: exit status" 2 $?
