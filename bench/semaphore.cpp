@@ -260,7 +260,11 @@ int main(int argc, char** argv)
     auto add = [&app](const char* name, auto& value, const char* what) {
         return app.add_option(name, value, what)->capture_default_str();
     };
-    add("--items", wanted.items, "items of the semaphore, a power of two, and of the ring");
+    add("--items", wanted.items, "items of the semaphore, a power of two, and of the ring")
+        ->check([](const std::string& words) {
+            const auto items = std::strtoul(words.c_str(), nullptr, 10);
+            return std::has_single_bit(items) && items <= 1u << 20 ? "" : words + " is no power of two in 1..1048576";
+        });
     add("--count", wanted.count, "items handed over in a round")->check(CLI::PositiveNumber);
     add("--round-trips", wanted.round_trips, "round trips in a round")->check(CLI::PositiveNumber);
     bench::add_cores(app, wanted.cores, "of the sender, of the receiver");

@@ -110,6 +110,8 @@ check "docs/gpu.md: the table has the rows of the file" "| a flag | 7,654 | 1.0 
 said=$("$build/bench/semaphore_bench" --cores 0,9999 2>&1)
 check "semaphore_bench: a core that there is not: exit status" 2 $?
 check_has "semaphore_bench: a core that there is not is named" "core 9999" "$said"
+said=$("$build/bench/semaphore_bench" --items 0 2>&1)
+check "semaphore_bench: no items: exit status" 2 $? || echo "$said"
 check "goals are of rows of a shape that programs read" "" "$(python3 - bench/goals.json 2>&1 <<'END'
 import json, re, sys
 
