@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <sched.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <CLI/CLI.hpp>
 #include <cstddef>
@@ -40,22 +41,36 @@ inline void add_rounds(CLI::App& app, common_options& options, unsigned least = 
         ->capture_default_str();
 }
 
-/// A core for each of `cores`, of which this process may use as many as it likes.
+/// Those that this process may use.
+inline std::vector<int> usable_cores()
+{
+    cpu_set_t allowed;
+    CPU_ZERO(&allowed);
+    sched_getaffinity(0, sizeof allowed, &allowed);
+    std::vector<int> cores;
+    for (int core = 0; core < CPU_SETSIZE; ++core)
+        if (CPU_ISSET(static_cast<std::size_t>(core), &allowed))
+            cores.push_back(core);
+    return cores;
+}
+
+/// A core for each of `cores`. Where these may not be used, the first ones that may are the default.
 inline void add_cores(CLI::App& app, std::vector<int>& cores, const std::string& what)
 {
-    auto may_be_used = [](const std::string& core) -> std::string {
-        const int number = std::atoi(core.c_str());
-        cpu_set_t allowed;
-        CPU_ZERO(&allowed);
-        sched_getaffinity(0, sizeof allowed, &allowed);
-        if (number >= 0 && number < CPU_SETSIZE && CPU_ISSET(static_cast<std::size_t>(number), &allowed))
+    const std::vector<int> usable = usable_cores();
+    auto may_be_used = [usable](int core) { return std::find(usable.begin(), usable.end(), core) != usable.end(); };
+    if (!usable.empty() && !std::all_of(cores.begin(), cores.end(), may_be_used))
+        for (std::size_t at = 0; at < cores.size(); ++at)
+            cores[at] = usable[std::min(at, usable.size() - 1)];
+    auto check = [may_be_used](const std::string& core) -> std::string {
+        if (may_be_used(std::atoi(core.c_str())))
             return {};
         return fmt::format("this process may not run on core {}; name others", core);
     };
     app.add_option("--cores", cores, what)
         ->delimiter(',')
         ->expected(static_cast<int>(cores.size()))
-        ->check(may_be_used)
+        ->check(check)
         ->capture_default_str();
 }
 

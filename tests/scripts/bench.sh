@@ -110,6 +110,9 @@ check "docs/gpu.md: the table has the rows of the file" "| a flag | 7,654 | 1.0 
 said=$("$build/bench/semaphore_bench" --cores 0,9999 2>&1)
 check "semaphore_bench: a core that there is not: exit status" 2 $?
 check_has "semaphore_bench: a core that there is not is named" "core 9999" "$said"
+last=$(python3 -c 'import os; print(max(os.sched_getaffinity(0)))')
+said=$(taskset -c "$last" "$build/bench/semaphore_bench" --rounds 1 --count 100 --round-trips 10 2>&1)
+check_has "semaphore_bench: takes cores that it may use" "cores $last to $last" "$said"
 said=$("$build/bench/semaphore_bench" --items 0 2>&1)
 check "semaphore_bench: no items: exit status" 2 $? || echo "$said"
 check "goals are of rows of a shape that programs read" "" "$(python3 - bench/goals.json 2>&1 <<'END'
