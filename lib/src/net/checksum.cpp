@@ -10,9 +10,9 @@
 namespace weftio::nic {
 namespace {
 
-constexpr std::uint16_t good_sum = 0xffff; // of anything that holds its own checksum (RFC 1071)
+constexpr std::uint16_t good_sum = 0xffff; // the sum of any data that includes its own checksum (RFC 1071)
 
-/// What a UDP datagram, or a TCP segment, of these headers is long; 0 when its length field cannot be true.
+/// Length of the UDP datagram or TCP segment; 0 if its length field is impossible.
 std::uint32_t l4_bytes(std::span<const std::uint8_t> frame, const packet_headers& headers) noexcept
 {
     const std::uint32_t room = headers.l3_end - headers.l4_offset;
@@ -30,7 +30,7 @@ std::uint16_t folded(std::uint32_t sum) noexcept
     return static_cast<std::uint16_t>(sum);
 }
 
-/// The pseudo header added up: RFC 768, RFC 9293, RFC 8200 section 8.1.
+/// Sum of the pseudo header: RFC 768, RFC 9293, RFC 8200 section 8.1.
 std::uint16_t pseudo_sum(const packet_headers& headers, std::uint32_t length) noexcept
 {
     const std::size_t address_bytes = headers.l3 == l3_kind::ipv4 ? 4 : 16;
@@ -41,7 +41,7 @@ std::uint16_t pseudo_sum(const packet_headers& headers, std::uint32_t length) no
     return folded(sum);
 }
 
-/// Pseudo header and datagram added up.
+/// Sum of the pseudo header and the datagram.
 std::uint16_t l4_sum(std::span<const std::uint8_t> frame, const packet_headers& headers, std::uint32_t length) noexcept
 {
     return folded(std::uint32_t{pseudo_sum(headers, length)} + rte_raw_cksum(&frame[headers.l4_offset], length));
@@ -52,8 +52,8 @@ std::size_t checksum_offset(const packet_headers& headers) noexcept
     return headers.l4 == l4_kind::udp ? 6 : 16;
 }
 
-/// Whether the field holds the sum of the pseudo header alone: Linux leaves it so for a NIC that is to finish it, and
-/// where a veth pair stands for the NIC, nobody does.
+/// Whether the checksum field holds the sum of the pseudo header alone. Linux leaves it so for a NIC to finish; on a
+/// veth pair no NIC does.
 bool is_partial(std::span<const std::uint8_t> frame, const packet_headers& headers, std::uint32_t length) noexcept
 {
     std::uint16_t field = 0;
@@ -67,7 +67,7 @@ bool l4_good(std::span<const std::uint8_t> frame, const packet_headers& headers)
         return false;
     const std::uint8_t* header = &frame[headers.l4_offset];
     if (headers.l4 == l4_kind::udp && header[6] == 0 && header[7] == 0)
-        return false; // IPv4: sent without a checksum; IPv6: illegal
+        return false; // no checksum: allowed in IPv4, illegal in IPv6
     const std::uint32_t length = l4_bytes(frame, headers);
     return length != 0 && (l4_sum(frame, headers, length) == good_sum || is_partial(frame, headers, length));
 }
@@ -111,7 +111,7 @@ void fill_checksums(std::span<std::uint8_t> frame, bool l3, bool l4) noexcept
     std::uint16_t sum = l4_sum(frame, headers, length);
     auto checksum = static_cast<std::uint16_t>(~sum);
     if (checksum == 0 && headers.l4 == l4_kind::udp)
-        checksum = 0xffff; // 0 would mean "none" (RFC 768)
+        checksum = 0xffff; // 0 means "no checksum" (RFC 768)
     std::memcpy(segment + at, &checksum, sizeof checksum);
 }
 

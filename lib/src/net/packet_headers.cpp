@@ -35,7 +35,8 @@ bool is_vlan(std::uint16_t type) noexcept
     return type == 0x8100 || type == 0x88a8 || type == 0x9100;
 }
 
-/// Ethernet and tags. IEEE 802.1Q: a tag is its type, which the header before it ends with, and two bytes of TCI.
+/// Reads the Ethernet header and VLAN tags. IEEE 802.1Q: a tag is its type, which ends the header before it, and two
+/// bytes of TCI.
 bool read_link(bytes frame, packet_headers& headers) noexcept
 {
     std::size_t at = mac_addresses_bytes;
@@ -81,8 +82,7 @@ bool is_extension(std::uint8_t next) noexcept
            next == IPPROTO_AH || next == IPPROTO_MH;
 }
 
-/// Length of the extension header `next` at `at`, of which eight bytes are there: RFC 8200, section 4; AH: RFC 4302,
-/// 2.2.
+/// Length of the extension header `next` at `at`. @pre eight bytes are there. RFC 8200, section 4; AH: RFC 4302, 2.2.
 std::size_t extension_bytes(bytes packet, std::size_t at, std::uint8_t next) noexcept
 {
     if (next == IPPROTO_FRAGMENT)
@@ -90,7 +90,7 @@ std::size_t extension_bytes(bytes packet, std::size_t at, std::uint8_t next) noe
     return next == IPPROTO_AH ? (packet[at + 1] + 2u) * 4u : (packet[at + 1] + 1u) * extension_unit_bytes;
 }
 
-/// Walks from `next` at `at` to the first header that is no extension. `packet` ends where the IP packet does.
+/// Walks from header `next` at `at` to the first header that is no extension. `packet` ends with the IP packet.
 void read_extensions(bytes packet, std::uint8_t next, std::size_t at, packet_headers& headers) noexcept
 {
     for (unsigned count = 0; is_extension(next) && !headers.later_fragment; ++count) {
@@ -109,7 +109,7 @@ void read_extensions(bytes packet, std::uint8_t next, std::size_t at, packet_hea
         next = packet[at];
         at += length;
     }
-    headers.has_protocol = !is_extension(next); // in a later fragment the chain may go on, out of sight
+    headers.has_protocol = !is_extension(next); // in a later fragment the rest of the chain is missing
     headers.protocol = headers.has_protocol ? next : std::uint8_t{0};
     headers.l4_offset = headers.has_protocol ? static_cast<std::uint16_t>(at) : std::uint16_t{0};
 }
@@ -129,7 +129,7 @@ bool read_ipv6(bytes frame, packet_headers& headers) noexcept
     return true;
 }
 
-/// RFC 768, RFC 9293. `packet` ends where the IP packet does.
+/// RFC 768, RFC 9293. `packet` ends with the IP packet.
 void read_l4(bytes packet, packet_headers& headers) noexcept
 {
     const std::size_t at = headers.l4_offset;

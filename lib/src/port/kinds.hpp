@@ -1,4 +1,4 @@
-// Which NIC a port's spec names.
+// Finds the kind of NIC that a port's spec names.
 #pragma once
 
 #include <memory>
@@ -8,14 +8,15 @@
 
 namespace weftio::nic {
 
-/// A kind of NIC.
+/// A kind of NIC and the specs that name it.
 struct kind {
-    std::string_view prefix; ///< of the specs that it opens
-    /// Throws what weftio::port::open says. The options have been checked, but for what only this kind can tell.
+    std::string_view prefix; ///< prefix of its specs
+    /// Throws what weftio::port::open throws. The caller has checked the options, except for limits that only this kind
+    /// knows.
     std::shared_ptr<backend> (*open)(std::string_view spec, const port_options& options);
 };
 
-/// From now on `kind` opens every spec that begins so, before those added earlier. Any thread.
+/// Makes `kind` open every spec with its prefix, in preference to kinds added earlier. Any thread.
 void add_kind(const kind& kind);
 
 /// Opens what `spec` names: the software NIC, unless a kind was added for it.

@@ -45,7 +45,7 @@ void require_one_of(std::string_view spec, std::string_view option, Enum value, 
         refuse(spec, option, number, fmt::format("name one of {}", names));
 }
 
-/// Values that no port can have, before anything is opened.
+/// Refuses option values that no port can have, before anything is opened.
 void require_possible(std::string_view spec, const port_options& options)
 {
     if (options.engines < 1 || options.engines > port_options::most_engines)
@@ -66,7 +66,7 @@ port port::open(std::string_view spec, port_options options)
 {
     require_possible(spec, options);
     const detail::undertaking undertaking;
-    const detail::signals_blocked for_its_threads; // those of EAL and of drivers too
+    const detail::signals_blocked for_its_threads; // also for threads of EAL and of drivers
     return port(nic::open_backend(spec, options));
 }
 

@@ -62,9 +62,9 @@ const char* to_string(semaphore_status status) noexcept
     return "unknown";
 }
 
-/// One life of a semaphore: its memory, which a kernel keeps while it runs.
+/// The memory of a semaphore between two resets; a running kernel keeps it alive.
 struct semaphore::state final : detail::lifeline {
-    /// @param custom_info  of the life before; none: it is allocated
+    /// @param custom_info  custom info of the state before reset(); empty: it is allocated
     state(const device& device, const semaphore_options& options, std::shared_ptr<memory> custom_info = {});
     ~state() override;
 
@@ -72,7 +72,7 @@ struct semaphore::state final : detail::lifeline {
     const detail::device_backend& backend() const noexcept override { return where.backend(); }
     std::string describe() const override;
     void fill_row(rte_tel_data* dict) const;
-    void quiesce() override {} // no NIC looks at it, and the abort flag ends the waits
+    void quiesce() override {} // no NIC uses it, and the abort flag ends the waits
 
     void make_handle();
     using status_counts = std::array<std::uint32_t, WEFTIO_DEV_SEMAPHORE_ERROR + 1>;
@@ -85,10 +85,10 @@ struct semaphore::state final : detail::lifeline {
     std::uint32_t stride_bytes;
     bool cpu_access;
     memory items, control_line, handle, illegal;
-    std::shared_ptr<memory> custom_info; ///< empty where items have none
-    weftio_dev_semaphore view{};         ///< the handle with the addresses of the CPU, for what it can see
+    std::shared_ptr<memory> custom_info; ///< empty if items have none
+    weftio_dev_semaphore view{};         ///< the handle, with CPU addresses of all memory that the CPU can see
     std::uint32_t oldest = 0;
-    std::optional<detail::telemetry_row> row; ///< once the rest is there; first to go
+    std::optional<detail::telemetry_row> row; ///< last member, destroyed first: it reads the others
 };
 
 semaphore::state::state(const device& device, const semaphore_options& wanted, std::shared_ptr<memory> kept)
@@ -96,7 +96,7 @@ semaphore::state::state(const device& device, const semaphore_options& wanted, s
       stride_bytes((wanted.custom_info_bytes + cache_line - 1) / cache_line * cache_line),
       cpu_access(wanted.cpu_access.value_or(wanted.kind != memory_kind::device)),
       items(device.allocate(std::size_t{wanted.items} * sizeof(weftio_dev_semaphore_item),
-                            wanted.kind)), // zeroed: all FREE
+                            wanted.kind)), // zeroed, so all items are FREE
       control_line(device.allocate(sizeof(weftio_dev_control), memory_kind::cpu_device)),
       handle(device.allocate(sizeof(weftio_dev_semaphore), memory_kind::cpu_device)),
       illegal(device.allocate(sizeof(weftio_dev_semaphore_illegal), memory_kind::cpu_device)),
@@ -153,8 +153,8 @@ void semaphore::state::fill_row(rte_tel_data* dict) const
     detail::put(dict, "illegal_transitions", illegal_seen().count);
 }
 
-/// "semaphore of 64 items: 60 FREE, 3 READY, 1 HOLD, 0 DONE, 0 ERROR"; without the counts where the CPU cannot see
-/// them.
+/// Formats "semaphore of 64 items: 60 FREE, 3 READY, 1 HOLD, 0 DONE, 0 ERROR", without the counts if the CPU cannot see
+/// the items.
 std::string semaphore::state::describe() const
 {
     std::string text = fmt::format("semaphore of {} items", options.items);
@@ -171,7 +171,7 @@ semaphore::state::~state()
 {
     try {
         log_illegal();
-    } catch (...) { // the sink's own business
+    } catch (...) { // an exception of the sink
     }
 }
 
