@@ -19,11 +19,11 @@
 
 namespace weftio {
 
-/// Where memory lies and who sees it: the three kinds of the guide.
+/// Where memory lies and who can access it: the three kinds of the guide.
 enum class memory_kind {
-    device,     ///< on the device, seen by the device only
-    device_cpu, ///< on the device, seen by the CPU too
-    cpu_device, ///< on the CPU, seen by the device too; the one that a software NIC can always reach
+    device,     ///< on the device; only the device can access it
+    device_cpu, ///< on the device; the CPU can access it too
+    cpu_device, ///< on the CPU; the device can access it too; a software NIC can always reach it
 };
 
 const char* to_string(memory_kind kind) noexcept;
@@ -39,9 +39,9 @@ struct launch_request;
 
 /// A block of memory that a device can use.
 ///
-/// - Ownership: move-only; keeps its device alive. Its destruction frees the bytes, unless they were adopted. Bytes
-///   that a memory_region names stay until the region ends. Bytes in which frames lie that have been sent and are still
-///   with a driver stay until these come back. Kernels may not use it afterwards.
+/// - Ownership: move-only; keeps its device alive. The destructor frees the bytes, unless they were adopted. Bytes that
+///   a memory_region names stay until the region ends; bytes with frames that a driver is still sending stay until the
+///   driver has given them back. Kernels must not use the memory afterwards.
 /// - Threads: any, one at a time.
 class memory {
  public:
@@ -58,7 +58,7 @@ class memory {
     }
     ~memory() = default;
 
-    /// Address for the CPU, or nullptr when the kind is `memory_kind::device` and the CPU cannot see it.
+    /// Address for the CPU; nullptr if the kind is `memory_kind::device` and the CPU cannot access it.
     void* cpu_address() const noexcept { return cpu_; }
     /// Address for kernels.
     void* device_address() const noexcept { return device_; }
@@ -66,16 +66,17 @@ class memory {
     memory_kind kind() const noexcept { return kind_; }
     explicit operator bool() const noexcept { return device_ != nullptr; }
 
-    /// Copies `bytes` bytes from the host to the start of the memory, whatever its kind. Blocks until they are there,
-    /// but for no running kernel. @throws weftio::error errc::invalid_argument more than there is room for
+    /// Copies `bytes` bytes from the host to the start of the memory, whatever its kind. Blocks until the copy has
+    /// finished, but never for a running kernel.
+    /// @throws weftio::error errc::invalid_argument `bytes` is larger than the memory
     void upload(const void* from, std::size_t bytes);
-    /// A file descriptor of a dma-buf, for a NIC's driver; the caller closes it.
+    /// Exports the memory as a dma-buf for a NIC's driver. Returns a file descriptor, which the caller closes.
     /// @throws weftio::error errc::not_supported the memory is not a GPU's own
     [[nodiscard]] int export_dma_buf() const;
-    /// A number that no other allocation of the process ever has, for caches of registrations. @throws as
-    /// export_dma_buf
+    /// A number that no other allocation of the process ever has, for caches of registrations.
+    /// @throws what export_dma_buf() throws
     std::uint64_t buffer_id() const;
-    /// For NICs: the bytes stay while anybody has this.
+    /// For NICs: keeps the bytes alive while the pointer is held.
     const std::shared_ptr<const detail::memory_block>& block() const noexcept { return block_; }
 
  private:
@@ -96,24 +97,24 @@ struct grid {
     std::uint32_t lanes = 1;
 };
 
-/// A kernel in every form a device may want. Make one with WEFTIO_DEFINE_KERNEL (weftio/kernel.hpp).
+/// A kernel in each form that devices need. Make one with WEFTIO_DEFINE_KERNEL (weftio/kernel.hpp).
 template <class... Parameters>
 struct kernel {
     const char* name;                ///< the function's name
-    void (*function)(Parameters...); ///< as compiled for the CPU
-    std::string_view source;         ///< the header that holds it, as text
-    std::string_view cuda_image;     ///< fatbin, empty when the build had no nvcc
-    const char* file = "";           ///< the header's name, for the messages of compilers
+    void (*function)(Parameters...); ///< compiled for the CPU
+    std::string_view source;         ///< text of the header that defines it
+    std::string_view cuda_image;     ///< fatbin; empty if the build had no nvcc
+    const char* file = "";           ///< name of the header, for compiler messages
 };
 
-/// A host object that a kernel can be given: it has a device handle.
+/// A host object with a device handle, which can be an argument of a kernel.
 template <class T>
 concept exported = requires(const T& object)
 {
     object.handle();
 };
 
-/// One by which the kernel can be stopped too: a queue.
+/// A host object through which the kernel can be stopped too: a queue or a semaphore.
 template <class T>
 concept stoppable = exported<T> && requires(const T& object)
 {
@@ -124,23 +125,23 @@ concept stoppable = exported<T> && requires(const T& object)
 
 namespace detail {
 
-/// What a kernel holds of a queue while it runs: its memory stays, also when the queue is reset or destroyed meanwhile.
+/// The reference by which a running kernel keeps a queue's memory alive, also if the queue is reset or destroyed
+/// meanwhile.
 class lifeline {
  public:
     virtual ~lifeline() = default;
     virtual weftio_dev_control* control() const noexcept = 0;
-    /// Whose kernels may use it.
+    /// The device whose kernels may use the memory.
     virtual const device_backend& backend() const noexcept = 0;
-    /// "eth_rxq 0 on pcap:builtin: 1024 posted, 36 delivered, 0 out_of_buffer"
+    /// A line such as "eth_rxq 0 on pcap:builtin: 1024 posted, 36 delivered, 0 out_of_buffer".
     virtual std::string describe() const = 0;
-    /// The NIC leaves the ring alone from now on: what it has not completed is flushed. Blocks as long as one engine
-    /// turn.
+    /// Makes the NIC stop using the ring: what it has not completed is flushed. Blocks for up to one engine iteration.
     virtual void quiesce() = 0;
 };
 
 } // namespace detail
 
-/// A queue that the kernel's life cycle looks after: watched, described, stopped on the side of the NIC.
+/// A host object with a lifeline: its queue is watched, described, and stopped at the NIC with the kernel.
 template <class T>
 concept watchable = stoppable<T> && requires(const T& object)
 {
@@ -151,71 +152,71 @@ concept watchable = stoppable<T> && requires(const T& object)
 
 /// What a kernel last did on one of its queues.
 struct queue_trace {
-    std::string queue;         ///< which, and how the NIC stands with it
-    std::uint32_t beats = 0;   ///< calls and turns of waits so far
-    std::uint32_t block = 0;   ///< that was there last
-    const char* function = ""; ///< "receive", "commit", ...; "none" when the kernel never touched the queue
+    std::string queue;         ///< the queue and its state at the NIC
+    std::uint32_t beats = 0;   ///< calls, and iterations of waits, so far
+    std::uint32_t block = 0;   ///< block that used the queue last
+    const char* function = ""; ///< "receive", "commit", ...; "none" if no kernel has used the queue
     std::uint32_t index = 0;
     std::int32_t status = 0; ///< enum weftio_dev_status
 };
 
-/// What became of a kernel that is watched.
+/// A watchdog's report on a kernel.
 struct kernel_report {
-    bool ended = false; ///< it returned, or failed, without having been asked to; otherwise it stopped beating
-    std::string text;   ///< one sentence for the kernel, a line for each queue
+    bool ended = false; ///< it returned or failed without having been asked to; false: it stopped making progress
+    std::string text;   ///< one sentence on the kernel, and a line for each queue
     std::vector<queue_trace> queues;
 };
 
 struct watch_options {
-    /// A kernel that shows no sign of life for so long has stopped beating. More than a year counts as a year.
+    /// A kernel that leaves no beat for this long is reported. More than a year counts as a year.
     std::chrono::milliseconds period{500};
-    /// OpenCL compiles when a kernel is launched, so there `period` runs from the first sign of life on, and a kernel
-    /// that shows none for so long (or for `period`, if that is longer) is reported. Elsewhere a kernel runs as soon as
-    /// it is launched.
+    /// OpenCL compiles a kernel at its launch, so `period` counts from the kernel's first beat there, and a kernel
+    /// without a first beat is reported after `start`, or after `period` if that is longer. Other devices start a
+    /// kernel at once.
     std::chrono::milliseconds start{60'000};
-    /// Called once, from the watch's own thread, after the queues have been stopped. It must not touch the
-    /// running_kernel.
+    /// Called once, on the watchdog's thread, after the queues have been stopped. It must not use the running_kernel.
     std::function<void(const kernel_report&)> on_report{};
 };
 
 /// A launched kernel.
 ///
-/// - Ownership: move-only. The destructor stops the kernel and waits for it, at most 5 s; one that still runs then is
-///   reported to the log and left behind, together with the memory its device shares. A fault that wait_for() has not
-///   thrown is logged.
+/// - Ownership: move-only. The destructor stops the kernel and waits up to 5 s for it; a kernel that still runs then is
+///   logged and left behind, together with the memory that its device shares. The destructor logs a fault that
+///   wait_for() has not thrown.
 /// - Threads: any, one at a time.
 class running_kernel {
  public:
     running_kernel() = default;
     running_kernel(running_kernel&&) noexcept = default;
-    /// Ends the kernel held before as the destructor does.
+    /// Ends the kernel held so far like the destructor.
     running_kernel& operator=(running_kernel&& other) noexcept;
     ~running_kernel();
 
-    /// Raises the abort flag of every queue the kernel was given, until the next launch with that queue: waits on them
-    /// return WEFTIO_DEV_ABORTED, also those of other kernels that share the queue. Nothing happens when the kernel has
-    /// ended, so its queues may be gone by then. Does not block.
+    /// Raises the abort flag of every queue that the kernel was given. The flag stays up until the next launch with
+    /// that queue: waits on the queue return WEFTIO_DEV_ABORTED, also in other kernels that share it. Does nothing once
+    /// the kernel has ended, so its queues may be destroyed by then. Never blocks.
     void stop() noexcept;
-    /// Waits until every block of the kernel has ended, at most `bound`: any value, one that is not above 0 looks and
-    /// returns. Returns whether they have.
+    /// Waits up to `bound` until every block of the kernel has ended; a `bound` of 0 or less checks without waiting.
+    /// Returns whether the kernel has ended.
     /// @throws weftio::error errc::device_error the kernel ended with a fault; each call says so
     bool wait_for(std::chrono::nanoseconds bound);
-    /// Whether it has not ended yet; a fault is an end. Does not block.
+    /// Whether the kernel still runs; a fault ends it. Never blocks.
     bool alive() const noexcept;
 
-    /// Looks after the kernel in a thread of its own until it ends. Receiving, committing entries, pushing and every
-    /// turn of a wait leave a beat, as do 1 in 64 waits for an item of a semaphore that is there already. The other
-    /// device functions leave none: a kernel that works on one burst for longer than a period, or only looks whether an
-    /// entry is done, seems to hang.
-    /// A kernel from whose queues no beat comes for a period is noticed within two (see watch_options::start for the
-    /// first one): abort flags go up, the NIC leaves its queues alone (posted = completed + flushed), and the report
-    /// says which block did what last on which queue. A kernel that returns without having been asked to is reported
-    /// too. The queues are usable again after their reset(). @throws weftio::error errc::invalid_argument a period
-    /// below 1 ms, or no queue that could beat
+    /// Watches the kernel from a thread of its own until it ends. Receiving, committing, pushing and each iteration of
+    /// a wait leave a beat, as does 1 in 64 waits for a semaphore's item that is there already. Other device functions
+    /// leave none: a kernel that works on one burst for longer than a period, or only polls for completions, seems to
+    /// hang.
+    ///
+    /// A kernel whose queues get no beat for a period is detected within two periods (see watch_options::start for the
+    /// first beat): the watchdog raises the abort flags, makes the NIC stop using its queues (posted = completed +
+    /// flushed), and reports which block last did what on which queue. It also reports a kernel that returns without
+    /// having been asked to end. reset() makes the queues usable again.
+    /// @throws weftio::error errc::invalid_argument a period below 1 ms, or no queue that could leave beats
     void watch(watch_options options);
-    /// The state of its queues, a line each, at any time. Does not block.
+    /// The state of the kernel's queues, a line for each, at any time. Never blocks.
     std::string dump() const;
-    /// The same, taken apart.
+    /// The same as a struct for each queue.
     std::vector<queue_trace> traces() const;
 
  private:
@@ -232,7 +233,7 @@ class running_kernel {
     bool fault_thrown_ = false;
 };
 
-/// A place where kernels run.
+/// A device that runs kernels.
 ///
 /// - Ownership: a cheap handle; copies name the same device, and everything made from it keeps it alive.
 /// - Threads: any.
@@ -250,8 +251,8 @@ class device {
     ///         errc::invalid_argument zero bytes, or a bad alignment
     [[nodiscard]] memory allocate(std::size_t bytes, memory_kind kind, std::size_t alignment = 4096) const;
 
-    /// Finds out what kind of memory somebody else's pointer is, and lets it be used like our own: registered with a
-    /// NIC, given to kernels. It stays theirs: it must outlive the result, which does not free it.
+    /// Makes memory that the caller owns usable like the library's own, after finding out its kind: registered with a
+    /// NIC, given to kernels. The result does not free the memory, which must outlive it.
     ///
     /// CPU: any memory. CUDA: what cudaMalloc, cudaMallocHost or cudaHostRegister made. OpenCL: none.
     /// @throws weftio::error errc::not_supported managed memory, whose pages move while a NIC writes them, or a device
@@ -276,12 +277,12 @@ class device {
     [[nodiscard]] running_kernel launch(const kernel<Parameters...>& kernel, grid shape,
                                         Arguments&&... arguments) const;
 
-    const std::string& name() const noexcept; ///< for people: "cpu", "opencl: pthread-skylake-avx512"
-    /// The clock that kernels without a timer of their own read; device address, nullptr where they have one.
+    const std::string& name() const noexcept; ///< for messages: "cpu", "opencl: pthread-skylake-avx512"
+    /// Device address of the clock for kernels without a timer of their own; nullptr if they have one.
     const weftio_dev_clock* clock() const noexcept;
 
-    /// For queues: what takes packets to the device. @throws weftio::error errc::not_supported the CPU writes its
-    /// memory itself
+    /// For queues: makes the copy queue that carries packets to the device.
+    /// @throws weftio::error errc::not_supported the CPU writes the device's memory itself
     std::shared_ptr<detail::copy_queue> make_copy_queue() const;
     detail::device_backend& backend() const noexcept { return *backend_; }
 
@@ -294,7 +295,7 @@ class device {
 
 namespace detail {
 
-/// A launch without types: what the OpenCL and CUDA back ends need, plus a call for the CPU.
+/// A launch without its types, for the OpenCL and CUDA back ends, and with a call for the CPU.
 struct launch_request {
     struct argument {
         const void* value;
@@ -305,7 +306,7 @@ struct launch_request {
     std::string_view source;
     std::string_view cuda_image;
     grid shape;
-    std::vector<argument> arguments;           ///< valid during the call only
+    std::vector<argument> arguments;           ///< valid only during device_backend::launch()
     std::function<void()> call;                ///< runs one lane on the CPU; owns copies of the arguments
     std::vector<weftio_dev_control*> controls; ///< of the arguments; a back end raises `abort` when a block faults
     std::vector<std::shared_ptr<lifeline>>

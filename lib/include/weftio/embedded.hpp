@@ -1,21 +1,21 @@
-// What weftio-embed makes of a kernel header, and WEFTIO_DEFINE_KERNEL takes. Nothing here is for programs.
+// The form in which weftio-embed passes a kernel header to WEFTIO_DEFINE_KERNEL. Not for use in programs.
 #pragma once
 
 #include <cstddef>
 
 namespace weftio::detail {
 
-/// A kernel as devices that are not the CPU want it. Lives as long as the program.
+/// A kernel for devices other than the CPU. Lives as long as the program.
 struct embedded_kernel {
-    const char* text; ///< the header with headers of its own, ends with 0
+    const char* text; ///< text of the header, with the program's own headers inserted; ends with 0
     std::size_t text_bytes;
     const void* cuda_image;       ///< fatbin
-    std::size_t cuda_image_bytes; ///< 0: there was no nvcc
+    std::size_t cuda_image_bytes; ///< 0: the build had no nvcc
 };
 
 } // namespace weftio::detail
 
-/// The name under which kernel NAME is found. It is what the linker says when a kernel was forgotten.
+/// The symbol of kernel NAME. The linker names it when the build has forgotten the kernel.
 #define WEFTIO_EMBEDDED_NAME(NAME) NAME##_needs_weftio_add_kernels
 
 #define WEFTIO_DECLARE_EMBEDDED(NAME)                                                                                  \

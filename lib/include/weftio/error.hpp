@@ -1,4 +1,4 @@
-// What set-up throws.
+// The exception of set-up calls.
 #pragma once
 
 #include <string>
@@ -8,26 +8,26 @@ namespace weftio {
 
 /// Why a call failed. Every `weftio::error` carries one of these as its `code()`.
 enum class errc {
-    invalid_argument = 1, ///< a value no call of this kind can accept
+    invalid_argument = 1, ///< a value that no call of this kind accepts
     not_found,            ///< no such file, interface, device or driver
-    permission_denied,    ///< the process may not do it
-    in_use,               ///< somebody else holds it
-    not_supported,        ///< this device, port or driver cannot
+    permission_denied,    ///< the process lacks a permission
+    in_use,               ///< another port, process or object holds it
+    not_supported,        ///< the device, port or driver cannot do it
     not_reachable,        ///< the NIC, or the CPU, cannot reach memory of that kind
     out_of_memory,
-    closed,       ///< the object it needs has been closed
-    device_error, ///< the device reported a failure of its own
+    closed,       ///< a needed object has been closed
+    device_error, ///< the device reported a failure
 };
 
 const std::error_category& error_category() noexcept;
 std::error_code make_error_code(errc value) noexcept;
 
-/// Thrown by set-up calls, never by the data path. `what()` is one sentence: what failed, with which value, why, what
-/// to do.
+/// Thrown by set-up calls, never by the data path. `what()` is one sentence: what failed, with which value, why, and
+/// what to do.
 class error : public std::system_error {
  public:
     error(errc code, std::string text);
-    /// The sentence, without the category's own words behind it.
+    /// The sentence alone, without the text of the error category.
     const char* what() const noexcept override { return text_.c_str(); }
 
  private:

@@ -14,35 +14,35 @@ namespace weftio {
 struct eth_rxq_options {
     std::uint32_t packets = 1024;          ///< slots: a power of two in 64..32768
     std::uint32_t max_packet_bytes = 2048; ///< bytes of a slot, 64..16384, rounded up to a multiple of 64
-    /// Where kernels read packets. `cpu_device`: where the driver or the engine has put them. `device`, on a GPU: a
-    /// copy engine takes them to the GPU's own memory in bursts, and a completion is published when its packet has
-    /// landed; they cannot be sent from there.
+    /// Memory in which kernels read packets. `cpu_device`: host memory, which the driver or the engine writes.
+    /// `device`, on a GPU: the GPU's own memory, to which a copy engine carries packets in bursts; a completion is
+    /// published when its packet has arrived there. Such packets cannot be sent from where they lie.
     memory_kind buffers = memory_kind::cpu_device;
-    /// Verify IPv4, UDP and TCP checksums in software where the driver has not: the flags of a packet say what was
-    /// found good.
+    /// Verify IPv4, UDP and TCP checksums in software if the driver has not; a packet's flags tell which were found
+    /// good.
     bool verify_checksums = true;
-    /// The engine of the port that fills the queue, from 0 on; -1: the one with the fewest receive queues, the first
-    /// one of these. Packets that the port receives for another engine are handed over, which costs more than what its
-    /// own port queue brings.
+    /// The engine of the port that fills the queue, counted from 0; -1: the first of those with the fewest receive
+    /// queues. Packets that another engine receives are handed over, which costs more than receiving them here.
     int engine = -1;
     /// Of the slots: send queues of this one may send packets from where they lie.
     protection_domain domain{};
 };
 
-/// A queue's own account: offered = delivered + the drops, all of them packets that steering sent here.
+/// Counters of one queue: offered = delivered + drops, over the packets that steering sent here.
 struct eth_rxq_counters {
     std::uint64_t delivered = 0;
     std::uint64_t delivered_bytes = 0;
     std::uint64_t out_of_buffer = 0;
     std::uint64_t too_long = 0;
-    std::uint64_t flushed = 0; ///< slots that were posted and not filled when the queue was stopped or reset
+    std::uint64_t flushed = 0; ///< slots posted but not filled when the queue was stopped or reset
 };
 
 /// A ring of receive slots that a kernel owns.
 ///
-/// - Ownership: move-only; keeps its `port` and `device` alive. Flows that point here do not keep it: see flow.
+/// - Ownership: move-only; keeps its `port` and `device` alive. Flows that point here do not keep the queue alive: see
+///   flow.
 /// - Threads: create, move and destroy from one thread at a time, while no kernel holds the handle.
-/// - Nothing arrives before a `flow` sends packets here.
+/// - A queue receives nothing until a `flow` sends packets to it.
 class eth_rxq {
  public:
     /// @throws weftio::error
@@ -55,31 +55,31 @@ class eth_rxq {
     eth_rxq(eth_rxq&&) noexcept;
     eth_rxq& operator=(eth_rxq&&) noexcept;
     ~eth_rxq();
-    /// False once it has been moved from; then only assignment and the destructor may be called.
+    /// False after a move from the object; then only assignment and the destructor may be called.
     explicit operator bool() const noexcept { return state_ != nullptr; }
 
-    /// What a kernel is given; pass the queue itself to device::launch.
+    /// The argument for a kernel; pass the queue itself to device::launch.
     weftio_dev_eth_rxq* handle() const noexcept;
     weftio_dev_control* control() const noexcept;
     std::uint32_t packets() const noexcept;
     eth_rxq_counters counters() const;
-    /// Starts again at index 0 with fresh memory: flows go on, counters too. A kernel that still runs keeps the old
-    /// memory, and its slots are no longer the NIC's. Blocks as long as one turn of the port's engines.
+    /// Starts again at index 0 with fresh memory; flows and counters continue. A running kernel keeps the old memory,
+    /// whose slots the NIC no longer fills. Blocks for up to one iteration of the port's engines.
     /// @throws weftio::error errc::out_of_memory
     void reset();
-    /// For device::launch: what a kernel holds of the queue.
+    /// For device::launch: the reference that a running kernel holds.
     std::shared_ptr<detail::lifeline> line() const noexcept;
-    /// The engine that fills it now. Any thread.
+    /// The engine that fills the queue now. Any thread.
     unsigned engine() const noexcept;
-    /// Lets another engine of the port fill the queue, while packets arrive and kernels receive: none is lost, doubled
-    /// or out of order. The port's own spread of flows over its engines stays as it is, so packets of flows that it
-    /// brings elsewhere are handed over. Blocks as long as one turn of the port's engines, while the other engine has
-    /// no room for what is on its way up to 1 s. Any thread, also with a reset() in another, which one waits for; in
-    /// inline mode none that is in a kernel. @throws weftio::error errc::invalid_argument no such engine; errc::in_use
-    /// it had no room for 1 s: the queue stays where
-    ///         it is
+    /// Moves the queue to another engine of the port, while packets arrive and kernels receive: no packet is lost,
+    /// doubled or reordered. The port's distribution of flows over its engines does not change, so packets that it
+    /// brings to another engine are handed over. Blocks for one iteration of the port's engines, or up to 1 s while the
+    /// new engine has no room for packets in transit. Any thread, also during a reset() in another, for which it waits;
+    /// in inline mode no thread that runs a kernel.
+    /// @throws weftio::error errc::invalid_argument no such engine; errc::in_use the new engine had no room for 1 s, and the
+    ///         queue stays where it is
     void move_to(unsigned engine);
-    /// Number of the queue at its port; flows name it.
+    /// Number of the queue at its port, by which rules refer to it.
     std::uint32_t number() const noexcept;
     const std::shared_ptr<nic::backend>& port_backend() const noexcept;
 

@@ -16,7 +16,7 @@ namespace weftio {
 
 struct ipv4_prefix {
     std::array<std::uint8_t, 4> address{};
-    std::uint8_t length = 32; ///< leading bits that count
+    std::uint8_t length = 32; ///< number of leading bits to compare
 };
 struct ipv6_prefix {
     std::array<std::uint8_t, 16> address{};
@@ -28,11 +28,11 @@ struct port_range {
 };
 struct tcp_flags_match {
     std::uint8_t value = 0;
-    std::uint8_t mask = 0xff; ///< bits that count
+    std::uint8_t mask = 0xff; ///< bits to compare
 };
 
-/// What a packet must be; fields left out match everything. Ports and TCP flags match only packets that carry that
-/// header: not the later fragments of a datagram.
+/// Conditions on a packet; fields left out match everything. Ports and TCP flags match only packets that contain the L4
+/// header, so not the later fragments of a datagram.
 struct flow_match {
     std::optional<std::uint16_t> ether_type{}; ///< after all VLAN tags
     std::optional<std::uint16_t> vlan{};       ///< id of the outermost tag, stripped or not; 0xffff: untagged
@@ -46,11 +46,12 @@ struct flow_match {
     std::optional<tcp_flags_match> tcp_flags{};
 };
 
-/// The Toeplitz key of Microsoft's RSS specification, or one that sends both directions of a connection to one queue.
+/// The standard Toeplitz key of Microsoft's RSS specification, or a symmetric one, which gives both directions of a
+/// connection to one queue.
 enum class rss_key { standard, symmetric };
 
-/// Where packets go. Names queues by the objects that stand for them: those stay where they are until a flow has been
-/// made of it, and may be moved afterwards.
+/// What happens to matching packets. Points to the queue objects, which must not be moved or destroyed before a flow
+/// has been made of the action; afterwards they may be moved.
 struct flow_action {
     enum class kind { queue, rss, drop } what = kind::drop;
     std::vector<const eth_rxq*> queues{};
@@ -58,8 +59,8 @@ struct flow_action {
 
     static flow_action to(const eth_rxq& queue) { return {kind::queue, {&queue}, rss_key::standard}; }
     static flow_action to(const eth_rxq&& queue) = delete; ///< a temporary: the queue would end before the first packet
-    /// By Toeplitz hash over addresses, and ports where there are any; packets without an IP header go to the first
-    /// queue.
+    /// Distributes packets by Toeplitz hash over the addresses, and ports if there are any; packets without an IP
+    /// header go to the first queue.
     static flow_action rss(std::vector<const eth_rxq*> queues, rss_key key = rss_key::standard)
     {
         return {kind::rss, std::move(queues), key};
@@ -72,17 +73,17 @@ struct flow_hits {
     std::uint64_t bytes = 0;
 };
 
-/// Who carries a rule out.
+/// Who executes a rule.
 enum class flow_place {
     driver,  ///< the port's own hardware or driver, through rte_flow
     software ///< the engine
 };
 
-/// A rule of a port: packets that match are given to queues, or dropped. The matching rule of the lowest `priority`
-/// number decides; among equals the one made first.
+/// A rule of a port: sends matching packets to queues, or drops them. Of several matching rules the one with the lowest
+/// `priority` number decides; of equal ones the oldest.
 ///
-/// - Ownership: move-only; the rule ends with the object. Keeps the port alive; a queue that ends first leaves the rule
-///   dropping what it matches, counted as `queue_closed`.
+/// - Ownership: move-only; the rule ends with the object. Keeps the port alive. If a queue is destroyed first, the rule
+///   drops what it would send there and counts it as `queue_closed`.
 /// - Threads: any, one at a time, while the port runs.
 class flow {
  public:

@@ -1,4 +1,4 @@
-// One kernel source, in every form a device may want.
+// Defines a kernel in each form that devices need, from one source.
 #pragma once
 
 #include <string_view>
@@ -10,9 +10,9 @@
 /// include.
 ///
 /// The build adds FILE to the program: weftio_add_kernels() of CMake, weftio-embed of Meson and Makefiles
-/// (docs/guide.md, "Your own project"). Without, the linker says that `NAME_needs_weftio_add_kernels` is undefined.
-/// Nothing is looked for at run time. Use it once a function and translation unit, at namespace scope of a source file;
-/// several may define the same kernel. Kernels of one program have different names.
+/// (docs/guide.md, "Your own project"). Otherwise the linker reports `NAME_needs_weftio_add_kernels` as undefined.
+/// Nothing is searched at run time. Use the macro once for each function in a translation unit, at namespace scope of a
+/// source file; several translation units may define the same kernel. Kernels of one program have different names.
 #define WEFTIO_DEFINE_KERNEL(NAME, FILE)                                                                               \
     WEFTIO_DECLARE_EMBEDDED(NAME);                                                                                     \
     [[maybe_unused]] static const weftio::kernel NAME##_kernel =                                                       \
@@ -20,8 +20,8 @@
 
 namespace weftio::detail {
 
-/// Notes a fatbin of the program: CUDA devices load all of them when they are opened, before a kernel could be in the
-/// way.
+/// Registers a fatbin of the program. A CUDA device loads all of them when it is opened, because loading would wait for
+/// running kernels.
 void register_cuda_image(std::string_view image);
 
 template <class... Parameters>
