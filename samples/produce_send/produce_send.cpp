@@ -29,7 +29,7 @@ struct options {
     bool wait_for_link = false;
 };
 
-/// Ethernet, IPv4 and UDP headers of every frame, from 192.168.1.1:2090 to port 2090 of the destination.
+/// Writes the Ethernet, IPv4 and UDP headers of all frames, from 192.168.1.1:2090 to port 2090 of the destination.
 void write_headers(std::uint8_t* to, const weftio::port& port, const options& wanted)
 {
     constexpr std::uint8_t ip_bytes = FRAME_BYTES - 14, udp_bytes = ip_bytes - 20;
@@ -48,7 +48,7 @@ void write_headers(std::uint8_t* to, const weftio::port& port, const options& wa
 
 int run(const options& wanted)
 {
-    // 1. Where kernels run, and where frames go.
+    // 1. Open the device that runs kernels, and the port that frames leave through.
     auto device = weftio::device::open(wanted.device);
     auto port = weftio::port::open(wanted.port);
     while (wanted.wait_for_link && !interrupted && !port.link_up())
@@ -56,13 +56,13 @@ int run(const options& wanted)
     fmt::print("Sending {} datagrams on {} ({}) with a kernel on {}\n", wanted.count, port.spec(), port.driver(),
                device.name());
 
-    // 2. A queue that the kernel owns, a buffer for every entry of it, and what all frames have in common.
+    // 2. Make a queue for the kernel to own, a buffer for each of its entries, and the headers of all frames.
     weftio::eth_txq queue(port, device);
     weftio::buf_arr frames(port, device, {.count = queue.entries(), .buffer_bytes = FRAME_BYTES});
     auto headers = device.allocate(64, weftio::memory_kind::cpu_device);
     write_headers(static_cast<std::uint8_t*>(headers.cpu_address()), port, wanted);
 
-    // 3. The host hears of failures.
+    // 3. Have failures reported to the host.
     bool failed = false;
     weftio::progress_engine progress;
     progress.attach(queue, {.on_sent = {}, .on_error = [&](const weftio::send_failure& failure) {
@@ -70,11 +70,11 @@ int run(const options& wanted)
                                 failed = true;
                             }});
 
-    // 4. The kernel.
+    // 4. Launch the kernel.
     auto kernel = device.launch(produce_send_kernel, {.lanes = wanted.lanes}, queue, frames, headers.device_address(),
                                 wanted.count);
 
-    // 5. Wait for it, and for what it has pushed.
+    // 5. Wait until the kernel has ended and all its frames have been sent.
     while (!interrupted && !failed && (kernel.alive() || queue.counters().sent < wanted.count)) {
         progress.progress();
         std::this_thread::sleep_for(std::chrono::milliseconds(1));

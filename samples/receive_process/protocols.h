@@ -1,4 +1,4 @@
-/* Which protocols a packet has: part of the kernels of receive_process. */
+/* Finds the protocols of a packet: part of the kernels of receive_process. */
 #pragma once
 
 #include "weftio/device/eth_rxq.h"
@@ -18,7 +18,7 @@ WEFTIO_FN weftio_u32 transport_bit(weftio_u32 number)
                           : 0;
 }
 
-/* Only the first fragment of a datagram has the header of its transport. */
+/* Finds protocols over IPv4. Only the first fragment of a datagram has a transport header. */
 WEFTIO_FN weftio_u32 ipv4_bits(const WEFTIO_GLOBAL weftio_u8* header, weftio_u32 bytes)
 {
     return 1u << IP | (bytes >= 20 && (be16(header + 6) & 0x1fff) == 0 ? transport_bit(header[9]) : 0);
@@ -36,7 +36,7 @@ WEFTIO_FN weftio_u32 ipv6_bits(const WEFTIO_GLOBAL weftio_u8* header, weftio_u32
     return 1u << IPV6 | transport_bit(next);
 }
 
-/* A bit for every protocol of a packet. */
+/* Returns a bit for each protocol of a packet. */
 WEFTIO_FN weftio_u32 protocol_bits(const struct weftio_dev_packet* packet)
 {
     weftio_u32 at = 12, type = be16(packet->address + at);

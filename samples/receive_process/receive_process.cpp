@@ -1,5 +1,5 @@
-// receive_process: one kernel receives packets, a second one looks into them, the CPU prints how many of each protocol
-// came.
+// receive_process: one kernel receives packets, a second one parses them, the CPU prints how many of each protocol
+// arrived.
 //
 //   ./receive_process                            replays the built-in capture, on the CPU
 //   ./receive_process -n iface:veth0 -g opencl   from an interface, through OpenCL
@@ -30,7 +30,7 @@ struct options {
     double seconds = 0;
 };
 
-/// Lets packets come until enough have been seen, and shows what came every second on a terminal.
+/// Waits until enough packets have arrived, and shows the totals every second on a terminal.
 void watch(const options& wanted, weftio::port& port, weftio::eth_rxq& queue, weftio::semaphore& to_cpu, totals& sum)
 {
     weftio::flow everything(port, {}, weftio::flow_action::to(queue));
@@ -42,7 +42,7 @@ void watch(const options& wanted, weftio::port& port, weftio::eth_rxq& queue, we
     for (auto next_print = clock::now() + 1s; !enough(); collect(to_cpu, sum)) {
         if (isatty(STDOUT_FILENO) && clock::now() >= next_print) {
             print(sum);
-            fmt::print("\033[{}A", PROTOCOLS + 1); // the next one takes its place
+            fmt::print("\033[{}A", PROTOCOLS + 1); // the next table overwrites this one
             next_print += 1s;
         }
         std::this_thread::sleep_for(1ms);
@@ -51,26 +51,26 @@ void watch(const options& wanted, weftio::port& port, weftio::eth_rxq& queue, we
 
 int run(const options& wanted)
 {
-    // 1. Where kernels run, and where packets come from.
+    // 1. Open the device that runs kernels, and the port that packets arrive on.
     auto device = weftio::device::open(wanted.device);
     auto port = weftio::port::open(wanted.port);
 
-    // 2. A queue that the kernels own; from kernel to kernel a semaphore in memory of the device, to the CPU one that
-    //    it sees.
+    // 2. Make a queue for the kernels to own; a semaphore between them in device memory, and one that the CPU can
+    //    access.
     weftio::eth_rxq queue(port, device, {.packets = PACKETS});
     weftio::semaphore to_process(device, {.items = PACKETS, .kind = weftio::memory_kind::device});
     weftio::semaphore to_cpu(device, {.items = PACKETS, .custom_info_bytes = sizeof(statistics)});
 
-    // 3. The kernels.
+    // 3. Launch the kernels.
     auto receiving = device.launch(receive_kernel, {.lanes = wanted.lanes}, queue, to_process);
     auto processing = device.launch(process_kernel, {.lanes = wanted.lanes}, queue, to_process, to_cpu);
 
-    // 4. Packets come for as long as a flow sends them to the queue.
+    // 4. Send packets to the queue: they arrive while the flow exists.
     fmt::print("Receiving on {} ({}) with two kernels on {}\n", port.spec(), port.driver(), device.name());
     totals sum;
     watch(wanted, port, queue, to_cpu, sum);
 
-    // 5. Wait for what is on its way; the destructors stop the kernels.
+    // 5. Wait for delivered packets to be counted; the destructors stop the kernels.
     for (auto end = clock::now() + 5s; sum.frames[ETH] < queue.counters().delivered && clock::now() < end;
          collect(to_cpu, sum))
         std::this_thread::sleep_for(1ms);

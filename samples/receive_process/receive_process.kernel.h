@@ -7,13 +7,14 @@
 
 #define PACKETS 1024 /* slots of the queue, and items of both semaphores */
 
-/* Custom info for the CPU, which zeroes it again: what a batch of packets held. */
+/* Custom info for the CPU, which resets it to 0: counts of a batch of packets. */
 struct statistics {
     weftio_u32 frames[PROTOCOLS], bytes[PROTOCOLS];
 };
 
 /*
- * Hands every batch that arrives to `process`. An item is free by then: each that is not holds at least one other slot.
+ * Hands every batch to `process`. The next item is always free: there are as many items as slots, and each busy item
+ * holds at least one slot.
  */
 WEFTIO_KERNEL void receive(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq,
                            WEFTIO_GLOBAL struct weftio_dev_semaphore* to_process)
@@ -27,7 +28,7 @@ WEFTIO_KERNEL void receive(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq,
     } while (status == WEFTIO_DEV_OK);
 }
 
-/* Adds up one lane's share of a batch. */
+/* Counts one lane's share of a batch. */
 WEFTIO_FN void add_share(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, weftio_u32 first, weftio_u32 count,
                          WEFTIO_GLOBAL struct statistics* sum)
 {
@@ -35,7 +36,7 @@ WEFTIO_FN void add_share(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, wef
     struct weftio_dev_packet packet;
     for (weftio_u32 i = weftio_lane(); i < count; i += weftio_block_lanes()) {
         if (weftio_dev_eth_rxq_packet(rxq, first + i, &packet) != WEFTIO_DEV_OK)
-            continue; /* cannot be: the packet is ours until released */
+            continue; /* impossible: the packet belongs to the kernel until it is released */
         weftio_u32 bits = protocol_bits(&packet);
         for (weftio_u32 protocol = 0; protocol < PROTOCOLS; ++protocol) {
             mine.frames[protocol] += bits >> protocol & 1;
@@ -48,7 +49,7 @@ WEFTIO_FN void add_share(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, wef
     }
 }
 
-/* Counts what is in a batch, tells the CPU, and gives the slots back to the NIC. */
+/* Counts the protocols of a batch, reports them to the CPU, and releases the slots. */
 WEFTIO_KERNEL void process(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq,
                            WEFTIO_GLOBAL struct weftio_dev_semaphore* to_process,
                            WEFTIO_GLOBAL struct weftio_dev_semaphore* to_cpu)
@@ -66,11 +67,11 @@ WEFTIO_KERNEL void process(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq,
             batch_count = count;
             batch_first = first;
         }
-        weftio_block_barrier(); /* every lane sees what lane 0 found */
+        weftio_block_barrier(); /* makes lane 0's result visible to all lanes */
         if (status != WEFTIO_DEV_OK)
             return;
         add_share(rxq, batch_first, batch_count, (WEFTIO_GLOBAL struct statistics*)info);
-        weftio_block_barrier(); /* no lane looks at a packet any more */
+        weftio_block_barrier(); /* all lanes are done with the packets */
         if (weftio_lane() == 0) {
             weftio_dev_semaphore_set_status(to_cpu, item, WEFTIO_DEV_SEMAPHORE_READY);
             weftio_dev_semaphore_set_status(to_process, item, WEFTIO_DEV_SEMAPHORE_FREE);

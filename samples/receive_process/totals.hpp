@@ -1,4 +1,4 @@
-// What receive_process has counted in all, and how it shows that.
+// The totals of receive_process, and their table.
 #pragma once
 
 #include "receive_process.kernel.h"
@@ -14,7 +14,7 @@ struct totals {
     std::uint64_t frames[PROTOCOLS]{}, bytes[PROTOCOLS]{};
 };
 
-/// Takes what the kernels have reported since the last call.
+/// Adds the counts that the kernels have reported since the last call.
 inline void collect(weftio::semaphore& to_cpu, totals& sum)
 {
     to_cpu.for_each_ready([&](auto, auto, auto, void* info) {

@@ -1,4 +1,4 @@
-// send_wait_time: a kernel schedules 8 bursts of 32 frames of 1 kB, one burst every so many nanoseconds, and returns.
+// send_wait_time: a kernel schedules 8 bursts of 32 frames of 1 kB, at an interval in nanoseconds, and returns.
 //
 //   ./send_wait_time -n iface:veth0 -t 5000000            watch with "tcpdump -i veth1 -tt ether proto 0x88b5"
 //   ./send_wait_time -n pcap:tx=out.pcap -t 50000 -g opencl
@@ -42,7 +42,7 @@ void fill(std::uint8_t* frame, const weftio::port& port, const std::string& dest
 
 int run(const options& wanted)
 {
-    // 1. Where kernels run, and where frames go.
+    // 1. Open the device that runs kernels, and the port that frames leave through.
     auto device = weftio::device::open(wanted.device);
     auto port = weftio::port::open(wanted.port);
     while (wanted.wait_for_link && !interrupted && !port.link_up())
@@ -50,13 +50,13 @@ int run(const options& wanted)
     fmt::print("Sending {} bursts of {} frames on {} ({}) with a kernel on {}\n", BURSTS, FRAMES, port.spec(),
                port.driver(), device.name());
 
-    // 2. A queue that the kernel owns, and frames.
+    // 2. Make a queue for the kernel to own, and the frames.
     weftio::eth_txq queue(port, device);
     weftio::buf_arr frames(port, device, {.count = BURSTS * FRAMES, .buffer_bytes = FRAME_BYTES});
     for (std::uint32_t number = 0; number < BURSTS * FRAMES; ++number)
         fill(static_cast<std::uint8_t*>(frames.cpu_address(number)), port, wanted.mac, number);
 
-    // 3. The host hears of failures, and of every frame sent.
+    // 3. Have failures and sent frames reported to the host.
     std::uint32_t sent = 0;
     bool failed = false;
     weftio::progress_engine progress;
@@ -66,7 +66,7 @@ int run(const options& wanted)
     };
     progress.attach(queue, {.on_sent = [&](auto&&) { ++sent; }, .on_error = report});
 
-    // 4. The kernel: it is told when to start, and has returned long before.
+    // 4. Launch the kernel and set the start time; the kernel returns long before it.
     auto memory = device.allocate(sizeof(schedule), weftio::memory_kind::cpu_device);
     auto* when = static_cast<schedule*>(memory.cpu_address());
     auto kernel = device.launch(send_wait_time_kernel, {.lanes = wanted.lanes}, queue, frames, memory.device_address(),
@@ -76,7 +76,7 @@ int run(const options& wanted)
     weftio_store_release_sys_u64(&when->start, weftio::eth_txq::timestamp(weftio::utc_now_ns() + lead_ns));
     kernel.wait_for(std::chrono::seconds(5));
 
-    // 5. Wait for the frames.
+    // 5. Wait until all frames have been sent.
     while (!interrupted && !failed && sent < BURSTS * FRAMES) {
         progress.progress();
         std::this_thread::sleep_for(std::chrono::milliseconds(1));

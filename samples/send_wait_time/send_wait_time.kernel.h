@@ -7,14 +7,14 @@
 #define FRAMES 32 /* in a burst */
 #define FRAME_BYTES 1024
 
-/* The kernel says that it runs, the CPU says when to start: compiling a kernel may take longer than any lead. */
+/* The kernel reports that it runs, then the CPU sets the start: compiling a kernel may take longer than any lead. */
 struct schedule {
     weftio_u32 running;
     weftio_u32 spare;
-    weftio_u64 start; /* value of the first barrier, 0 until it is known */
+    weftio_u64 start; /* value of the first wait; 0 until the CPU has set it */
 };
 
-/* Enqueues every burst behind a barrier of its own, then returns: the NIC keeps the times. */
+/* Enqueues every burst behind a wait of its own, then returns: the NIC keeps the times. */
 WEFTIO_KERNEL void send_wait_time(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
                                   WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames,
                                   WEFTIO_GLOBAL struct schedule* schedule, weftio_u64 interval_ns)
@@ -28,7 +28,7 @@ WEFTIO_KERNEL void send_wait_time(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
     weftio_block_barrier();
     weftio_u64 start = schedule->start;
     if (!start)
-        return; /* the host wants an end */
+        return; /* the host has stopped the kernel */
 
     for (weftio_u32 burst = 0; burst < BURSTS; ++burst) {
         if (weftio_lane() == 0)

@@ -43,23 +43,23 @@ void print_conservation(const weftio::port_counters& counters)
 int run(const std::string& port_spec, const std::string& device_spec, std::uint32_t lanes, std::uint32_t count,
         double seconds)
 {
-    // 1. Where kernels run, and where packets come from.
+    // 1. Open the device that runs kernels, and the port that packets arrive on.
     auto device = weftio::device::open(device_spec);
     auto port = weftio::port::open(port_spec);
     fmt::print("Receiving UDP on {} ({}) with a kernel on {}\n", port.spec(), port.driver(), device.name());
 
-    // 2. A queue that the kernel owns, and memory for its report.
+    // 2. Make a queue for the kernel to own, and memory for its report.
     weftio::eth_rxq queue(port, device, {.packets = REPORT_LINES});
     auto memory = device.allocate(sizeof(report), weftio::memory_kind::cpu_device);
     auto* lines = static_cast<report*>(memory.cpu_address());
 
-    // 3. The kernel.
+    // 3. Launch the kernel.
     auto kernel = device.launch(simple_receive_kernel, {.blocks = 1, .lanes = lanes}, queue, memory.device_address());
 
-    // 4. Packets start to come when a flow sends them to the queue.
+    // 4. Send packets to the queue with a flow.
     weftio::flow udp(port, {.ip_protocol = 17}, weftio::flow_action::to(queue));
 
-    // 5. Print until enough has been seen.
+    // 5. Print until enough packets have arrived.
     auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds > 0 ? seconds : 1e9);
     std::uint32_t printed = 0;
     while (!interrupted && kernel.alive() && !port.gone() && std::chrono::steady_clock::now() < end &&

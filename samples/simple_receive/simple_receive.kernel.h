@@ -3,7 +3,7 @@
 
 #include "weftio/device/eth_rxq.h"
 
-#define REPORT_LINES 1024 /* as many as the queue has slots, so that a line is free when its slot is */
+#define REPORT_LINES 1024 /* one for each slot of the queue, so a line is free when its slot is */
 
 struct report_line {
     weftio_u64 timestamp_ns;
@@ -14,8 +14,8 @@ struct report_line {
 
 /* Lines for the CPU to print: line i belongs to packet i of the queue. */
 struct report {
-    weftio_u32 written; /* by the kernel */
-    weftio_u32 read;    /* by the CPU */
+    weftio_u32 written; /* lines written by the kernel */
+    weftio_u32 read;    /* lines printed by the CPU */
     weftio_u32 spare[14];
     struct report_line lines[REPORT_LINES];
 };
@@ -32,7 +32,7 @@ WEFTIO_KERNEL void simple_receive(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, 
             WEFTIO_GLOBAL struct report_line* line = &report->lines[(first + i) % REPORT_LINES];
             struct weftio_dev_packet packet;
             if (weftio_dev_eth_rxq_packet(rxq, first + i, &packet) != WEFTIO_DEV_OK)
-                continue; /* cannot be: the packet is ours until released */
+                continue; /* impossible: the packet belongs to the kernel until it is released */
             line->timestamp_ns = packet.timestamp_ns;
             line->lane = weftio_lane();
             line->bytes = packet.bytes;
@@ -42,7 +42,7 @@ WEFTIO_KERNEL void simple_receive(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, 
         weftio_block_barrier();
         if (weftio_lane() == 0) {
             weftio_store_release_sys_u32(&report->written, first + count);
-            /* A slot goes back to the NIC once the CPU has printed its line. */
+            /* Releases a slot once the CPU has printed its line. */
             weftio_u32 read = weftio_load_acquire_sys_u32(&report->read);
             weftio_dev_eth_rxq_release(rxq, released, read - released);
             released = read;
