@@ -19,15 +19,15 @@ namespace fs = std::filesystem;
 
 /// One file on the command line.
 struct use {
-    std::string path; ///< `-` is standard input or output
-    std::string word; ///< what names it there, for the error
+    std::string path; ///< `-`: standard input or output
+    std::string word; ///< the option that names it, for the error text
 };
 
 struct uses {
     std::vector<use> read, written;
 };
 
-/// Of a file that is there its device and inode; of one that is not, those of its folder, and its name.
+/// Identifies a file: an existing one by device and inode, another by its folder's device and inode and its name.
 struct identity {
     dev_t device = 0;
     ino_t inode = 0;
@@ -49,10 +49,10 @@ std::optional<identity> identity_of_descriptor(int descriptor)
     return ::fstat(descriptor, &about) == 0 ? identity_of(about) : std::nullopt;
 }
 
-/// Where a link that leads to nothing yet points: that is the file which writing makes.
+/// Follows a dangling symbolic link: writing would create its target.
 fs::path followed(fs::path path)
 {
-    constexpr int most_links = 40; // as many as Linux follows
+    constexpr int most_links = 40; // Linux's own limit
     std::error_code error;
     for (int links = 0; links < most_links && fs::is_symlink(fs::symlink_status(path, error)); ++links)
         path = path.parent_path() / fs::read_symlink(path, error);
@@ -76,7 +76,7 @@ std::optional<identity> identity_of(const use& file, int standard)
     return file.path == "-" ? identity_of_descriptor(standard) : identity_of_path(file.path);
 }
 
-/// The capture files of a port: of the words `pcap:...` and `net_pcap...` their values behind rx and tx.
+/// Adds the capture files of a port: the values of rx and tx in the arguments of `pcap:...` and `net_pcap...`.
 void add_captures(const std::string& port, uses& to)
 {
     const bool devargs = port.starts_with("net_pcap");

@@ -1,4 +1,4 @@
-// weftio-replay: captures replayed exactly when they happened.
+// weftio-replay: replays captures with their original timing.
 //
 //   weftio-replay capture.pcapng iface:veth0
 //   weftio-replay --check *.pcap
@@ -23,7 +23,7 @@ using namespace weftio::replay;
 std::atomic<bool> stop{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "set by a signal handler");
 
-/// Without SA_RESTART: a read from a pipe ends at once.
+/// Without SA_RESTART, so that a signal interrupts a read from a pipe.
 void stop_on_signals()
 {
     struct sigaction action {};
@@ -32,7 +32,7 @@ void stop_on_signals()
         ::sigaction(signal, &action, nullptr);
 }
 
-/// A core for the engine, if it is to have one. Returns false, and has said why, when it cannot be had.
+/// Reserves a core for the engine if one is wanted. Returns false, after printing why, if none is available.
 bool share_out_cores(session_options& options)
 {
     if (options.realtime != 0 && !spare_core()) {
@@ -48,7 +48,7 @@ bool share_out_cores(session_options& options)
     return true;
 }
 
-/// Prints what is not empty; whether there was nothing.
+/// Prints `error` unless it is empty. Returns whether it was empty.
 bool no_complaint(const std::string& error)
 {
     if (!error.empty())
@@ -72,7 +72,7 @@ int check(const command& wanted)
     return static_cast<int>(written ? result_of(verdicts) : outcome::usage);
 }
 
-/// --strict: what is wrong with the files; pipes are not looked at, they can be read once.
+/// For --strict: checks the files. Skips pipes, which can be read only once.
 outcome look_through(const command& wanted)
 {
     std::vector<verdict> verdicts;
@@ -97,7 +97,7 @@ int replay(command& wanted)
         !share_out_cores(wanted.session))
         return static_cast<int>(outcome::usage);
     bool terminal = !wanted.quiet && ::isatty(STDERR_FILENO);
-    const bool report_on_output = wanted.json == "-" || wanted.plot == "-"; // and so nothing else is
+    const bool report_on_output = wanted.json == "-" || wanted.plot == "-"; // standard output then holds nothing else
     screen shown({.terminal = terminal,
                   .remarks = !wanted.quiet,
                   .stats_s = wanted.stats_s,

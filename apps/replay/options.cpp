@@ -13,8 +13,8 @@ namespace weftio::replay {
 
 namespace {
 
-/// What CLI11 fills in; checked and turned into a command afterwards.
-struct words {
+/// Raw options as CLI11 parses them; checked and converted to a command afterwards.
+struct raw_options {
     std::vector<std::string> names, maps, port_maps;
     std::string port, device = "cpu", start_at, max_gap, duration, dst_mac, src_mac, vlan, late_after, json, plot, ttl,
                       filter, second_port, split, log, realtime;
@@ -38,7 +38,7 @@ CLI::Validator above_zero()
             ""};
 }
 
-/// CLI11 takes -1, and whatever is too large, for the largest number there is.
+/// Refuses what CLI11 would turn into the largest number: -1, and numbers that are too large.
 CLI::Validator whole_number()
 {
     return {[](std::string& text) {
@@ -61,7 +61,7 @@ CLI::Validator core_of_this_machine()
             ""};
 }
 
-void add_files_and_timing(CLI::App& app, words& to)
+void add_files_and_timing(CLI::App& app, raw_options& to)
 {
     app.add_option("names", to.names);
     app.add_flag("--check", to.check);
@@ -80,7 +80,7 @@ void add_files_and_timing(CLI::App& app, words& to)
     app.add_option("--filter", to.filter);
 }
 
-void add_edits_and_report(CLI::App& app, words& to)
+void add_edits_and_report(CLI::App& app, raw_options& to)
 {
     app.add_option("--dst-mac,--enet-dmac", to.dst_mac);
     app.add_option("--src-mac,--enet-smac", to.src_mac);
@@ -106,7 +106,7 @@ void add_edits_and_report(CLI::App& app, words& to)
     app.add_option("--lanes", to.lanes)->check(CLI::Range(1, 1024));
     app.add_option("--mtu", to.mtu)->check(CLI::Range(68, 65535));
     app.add_option("--core", to.core)->check(core_of_this_machine());
-    // Text, as CLI11 from 2.4 on checks a number that was not given, too.
+    // A string option, because CLI11 from 2.4 on also checks a number that was not given.
     app.add_flag("--realtime{50}", to.realtime)->check(CLI::Range(1, 99));
     app.add_flag("--busy", to.busy);
     app.add_option("--log", to.log);
@@ -119,7 +119,7 @@ void add_edits_and_report(CLI::App& app, words& to)
     throw CLI::ValidationError(why);
 }
 
-/// The value of `text`, or a refusal that names the option.
+/// Parses `text`, or throws an error that names the option.
 template <class Parse>
 auto required(const char* option, const std::string& text, const char* form, Parse parse)
 {
@@ -145,7 +145,7 @@ std::uint64_t duration_of(const char* option, const std::string& text)
     return text.empty() ? 0 : required(option, text, "2, 1.5s, 20ms, 100us or 7ns", parse_duration);
 }
 
-/// Of an option that bounds something where it is given.
+/// Parses the value of an option that sets a limit; 0 if it is not given.
 std::uint64_t bound_of(const char* option, const std::string& text)
 {
     const std::uint64_t bound_ns = duration_of(option, text);
@@ -154,8 +154,8 @@ std::uint64_t bound_of(const char* option, const std::string& text)
     return bound_ns;
 }
 
-/// An interface's bare name will do, as for tcpreplay; a word with a colon, a comma or of a port without either is a
-/// spec.
+/// Accepts the name of an interface instead of a spec, as tcpreplay does; text with a colon or a comma, and port names
+/// without either, is a spec.
 std::string port_of(const std::string& text)
 {
     bool spec = text.find_first_of(":,") != std::string::npos || text == "null" || text == "loopback" ||
@@ -163,7 +163,7 @@ std::string port_of(const std::string& text)
     return spec ? text : "iface:" + text;
 }
 
-void take_names(words& from, command& to)
+void take_names(raw_options& from, command& to)
 {
     std::vector<std::string>& names = from.names;
     if (to.what == command::action::replay && from.port.empty() && names.size() >= 2) {
@@ -183,7 +183,7 @@ void take_names(words& from, command& to)
     to.session.files = names;
 }
 
-plan_options timing_of(const words& from)
+plan_options timing_of(const raw_options& from)
 {
     plan_options timing{.multiplier = from.multiplier, .max_gap_ns = bound_of("--max-gap", from.max_gap)};
     if (from.pps > 0)
@@ -205,7 +205,7 @@ log_level level_of(const std::string& text)
     }
 }
 
-edit_options edits_of(const words& from)
+edit_options edits_of(const raw_options& from)
 {
     edit_options edits{.vlan_pop = from.vlan_pop,
                        .unique_ip = from.unique_ip,
@@ -228,8 +228,8 @@ edit_options edits_of(const words& from)
     return edits;
 }
 
-/// Two ports: what has a meaning for one only is refused.
-void take_split(const words& from, command& to)
+/// With two ports, refuses options that only make sense for one.
+void take_split(const raw_options& from, command& to)
 {
     if (from.split.empty() && from.second_port.empty())
         return;
@@ -243,7 +243,7 @@ void take_split(const words& from, command& to)
     to.second_port = port_of(from.second_port);
 }
 
-void take_words(words& from, command& to)
+void take_options(raw_options& from, command& to)
 {
     to.what = from.check ? command::action::check : command::action::replay;
     take_names(from, to);
@@ -268,7 +268,7 @@ void take_words(words& from, command& to)
     session.mtu = from.mtu;
     session.core = from.core;
     if (!from.realtime.empty())
-        CLI::detail::lexical_cast(from.realtime, session.realtime); // which its check has understood
+        CLI::detail::lexical_cast(from.realtime, session.realtime); // cannot fail: the option's check has parsed it
     session.lanes = from.lanes;
     session.busy = from.busy;
     session.skipping_is_planned = from.skip;
@@ -301,7 +301,7 @@ command parse_command_line(int argc, const char* const* argv)
 {
     CLI::App app;
     app.set_help_flag();
-    words given;
+    raw_options given;
     add_files_and_timing(app, given);
     add_edits_and_report(app, given);
     command made;
@@ -311,7 +311,7 @@ command parse_command_line(int argc, const char* const* argv)
             return say(std::string(help_text()), 0);
         if (given.version)
             return say("weftio-replay " WEFTIO_VERSION "\n", 0);
-        take_words(given, made);
+        take_options(given, made);
     } catch (const CLI::ExtrasError&) {
         return say(fmt::format("weftio-replay: no such option: {}; see weftio-replay --help\n",
                                fmt::join(app.remaining(), " ")),

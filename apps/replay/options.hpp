@@ -16,26 +16,26 @@ namespace weftio::replay {
 struct command {
     enum class action { replay, check, say } what = action::replay;
     session_options session;
-    std::string text;          ///< say: what to print
-    int exit_code = 0;         ///< say: then end with this
-    double stats_s = 0;        ///< a line every so many seconds; 0: none
-    std::string second_port{}; ///< of a split run; empty: none
+    std::string text;          ///< say: the text to print
+    int exit_code = 0;         ///< say: the exit status
+    double stats_s = 0;        ///< seconds between two lines; 0: no lines
+    std::string second_port{}; ///< second port of a split run; empty: none
     bool quiet = false, strict = false;
-    std::optional<log_level> log; ///< of the library, on standard error from this level on; none: as WEFTIO_LOG says
-    std::string json, plot;       ///< files to write, `-` is standard output; empty: none
+    std::optional<log_level> log; ///< least level of library lines on stderr; none: as WEFTIO_LOG says
+    std::string json, plot;       ///< files to write; `-`: standard output; empty: none
 };
 
-/// Never prints and never ends the program: help and mistakes come back as `say`.
+/// Parses the command line. Never prints and never ends the program: help and errors are returned as `say`.
 command parse_command_line(int argc, const char* const* argv);
 
-/// Nanoseconds of "1.5", "1.5s", "20ms", "100us" or "7ns"; without a unit seconds.
+/// Parses "1.5", "1.5s", "20ms", "100us" or "7ns" to nanoseconds; without a unit the number counts seconds.
 std::optional<std::uint64_t> parse_duration(std::string_view text);
-/// UTC nanoseconds of "1700000000.25", "2026-11-21T09:30:00.5Z", or "+5" (seconds from `now_ns`).
+/// Parses "1700000000.25", "2026-11-21T09:30:00.5Z", or "+5" (seconds from `now_ns`) to UTC nanoseconds.
 std::optional<std::uint64_t> parse_time(std::string_view text, std::uint64_t now_ns);
-/// Tag control information of "100" or "100:3" (identifier and priority).
+/// Parses "100" or "100:3" (identifier and priority) to tag control information.
 std::optional<std::uint16_t> parse_vlan(std::string_view text);
 
-/// The help: fits a screen.
+/// The help text, which fits a screen.
 std::string_view help_text() noexcept;
 
 } // namespace weftio::replay

@@ -23,9 +23,9 @@ constexpr auto turn = std::chrono::microseconds(500);
 class session {
  public:
     session(const session_options& options, std::atomic<bool>& stop);
-    /// Everything before the first frame can go.
+    /// Does everything that must precede the first frame.
     void prepare();
-    /// @param anchor_ns  UTC of the start of the plan; 0: as soon as it can
+    /// @param anchor_ns  UTC of the start of the plan; 0: as soon as possible
     run_report run(std::uint64_t anchor_ns, const std::function<void(const progress&)>& look);
 
  private:
@@ -46,7 +46,7 @@ class session {
     frame_filter filter_;
     device device_;
     port port_;
-    std::optional<flow> takes_what_comes_; ///< ends before the port
+    std::optional<flow> takes_what_comes_; ///< destroyed before the port
     port_watch watch_;
     conveyor conveyor_;
     editor editor_;
@@ -67,7 +67,7 @@ port_options port_settings(const session_options& options)
             .mtu = options.mtu};
 }
 
-/// A loopback hands everything back to the port itself: nobody would take it, and it would soon be full.
+/// A flow that drops what a loopback port receives from itself. Otherwise the port would soon be full.
 std::optional<flow> taker_of(const port& port)
 {
     if (port.driver() != "net_ring")
@@ -75,7 +75,7 @@ std::optional<flow> taker_of(const port& port)
     return flow(port, {}, flow_action::drop());
 }
 
-/// Room for everything at once: reads the files to their end, and starts them over.
+/// Makes the arena large enough for all frames: reads the files to their end, and rewinds them.
 void make_room_for_all(playlist& files, const session_options& options, const std::atomic<bool>& stop,
                        conveyor_options& settings)
 {
@@ -85,7 +85,7 @@ void make_room_for_all(playlist& files, const session_options& options, const st
     while (!stop.load(std::memory_order_relaxed) && (options.feed.limit == 0 || frames < options.feed.limit) &&
            files.next(item)) {
         settings.arena_bytes +=
-            (item.captured.bytes.size() + 18 + 63) / 64 * 64; // an Ethernet header and a tag may come on top
+            (item.captured.bytes.size() + 18 + 63) / 64 * 64; // the editor may add an Ethernet header and a tag
         ++frames;
     }
     if (frames > most_frames || !files.rewind())
@@ -174,10 +174,10 @@ void session::send(const std::function<void(const progress&)>& look)
         fail(error.what());
     }
     read_notifications();
-    feeder_.settle(end_ns_, !failure_.empty());
+    feeder_.close_accounts(end_ns_, !failure_.empty());
 }
 
-/// The plan has been read to its end, the kernel has enqueued all of it, and the port is done with it.
+/// Whether the plan has been read to its end, the kernel has enqueued all of it, and the port is done with it.
 bool session::everything_sent() const
 {
     if (!feeder_.finished() || conveyor_.kernel_alive())
@@ -211,7 +211,7 @@ progress session::now() const
             .timed = timed()};
 }
 
-/// Of a timed plan by its time, else by frames; at top speed a duration may end it sooner.
+/// Fraction of the plan that is done: by time if it is timed, else by frames; at top speed also by the duration.
 double session::share_done(std::uint64_t elapsed_ns, std::uint64_t sent) const
 {
     auto ratio = [](std::uint64_t part, std::uint64_t whole) {
@@ -246,7 +246,7 @@ run_report session::report() const
     made.late_after_ns = options_.late_after_ns;
     made.handover = conveyor_.queue().schedule();
     auto counters = conveyor_.queue().counters();
-    made.hardware_pacing = counters.waited != 0 && made.handover.count == 0; // the engine never had to keep a time
+    made.hardware_pacing = counters.waited != 0 && made.handover.count == 0; // the engine kept no time itself
     made.out_of_order = feeder_.out_of_order();
     made.truncated = editor_.truncated();
     made.converted = editor_.converted();
@@ -309,7 +309,7 @@ std::vector<run_report> replay_split(const session_options& options, const std::
             });
             if (!reports[at].failure.empty())
                 stops[1 - at] = true;
-            std::lock_guard guard(shared); // what was sent since the last look counts until the other ends
+            std::lock_guard guard(shared); // frames sent since the last check count until the other port ends
             latest[at].sent = reports[at].total.frames.sent;
             latest[at].sent_bytes = reports[at].total.frames.sent_bytes;
             latest[at].share = 1;

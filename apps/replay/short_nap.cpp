@@ -1,15 +1,15 @@
-// Where the processor does not say how fast its cycle counter runs (many Xeons, every AMD, most virtual machines),
-// DPDK's EAL measures it when it starts, over a nanosleep() of exactly 100 ms: half of the time from the start of
-// weftio-replay to its first frame. It takes the time that really passed and rounds to 10 MHz, so 10 ms do as well.
-// Timing does not depend on it: Weftio's clock measures the counter itself.
+// Shortens DPDK's start. If the processor does not report the frequency of its cycle counter (many Xeons, every AMD,
+// most virtual machines), EAL measures it at its start over a nanosleep() of exactly 100 ms: half of the time from the
+// start of weftio-replay to its first frame. EAL uses the time that really passed and rounds to 10 MHz, so 10 ms
+// suffice. Weftio's timing does not depend on it, because its clock measures the counter itself.
 #include <ctime>
 
 #include <atomic>
 #include <cerrno>
 
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // which have a nanosleep of their own
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // the sanitizers have a nanosleep of their own
 
-/// The C library's, for everything in this program: but the first sleep of 100 ms takes 10.
+/// Replaces the C library's nanosleep() in this program: the first sleep of 100 ms takes 10.
 extern "C" int nanosleep(const timespec* wanted, timespec* left)
 {
     static std::atomic<bool> shortened{false};

@@ -1,4 +1,4 @@
-// Numbers, durations and times as people write them.
+// Parses numbers, durations and times as people write them.
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -10,7 +10,7 @@ namespace weftio::replay {
 
 namespace {
 
-/// A number without sign at the start of `text`, which loses it.
+/// Parses an unsigned number at the start of `text`, and removes it.
 std::optional<std::uint64_t> take_number(std::string_view& text)
 {
     std::uint64_t value = 0;
@@ -21,7 +21,7 @@ std::optional<std::uint64_t> take_number(std::string_view& text)
     return value;
 }
 
-/// ".25" as nanoseconds; digits behind the ninth are dropped.
+/// Parses ".25" to nanoseconds; digits behind the ninth are dropped.
 std::uint64_t take_fraction(std::string_view& text)
 {
     std::uint64_t ns = 0, digit_ns = 100'000'000;
@@ -43,11 +43,12 @@ std::optional<std::uint64_t> parse_seconds(std::string_view text)
     return *seconds * 1'000'000'000 + fraction_ns;
 }
 
-/// strptime() takes the 31st of every month, and timegm() makes it a day of the next.
+/// Refuses days that a month does not have: strptime() accepts the 31st of every month, and timegm() carries it into
+/// the next.
 bool has_that_day(std::tm date)
 {
     const int day = date.tm_mday;
-    date.tm_hour = date.tm_min = date.tm_sec = 0; // a leap second ends a day
+    date.tm_hour = date.tm_min = date.tm_sec = 0; // excludes the time, since a leap second would move the day
     ::timegm(&date);
     return date.tm_mday == day;
 }

@@ -56,7 +56,7 @@ class bzip2_source final : public byte_source {
             throw std::bad_alloc();
     }
 
-    /// Keeps input and output where they are.
+    /// Restarts the decompressor without moving its input and output pointers.
     void restart()
     {
         ::BZ2_bzDecompressEnd(&stream_);
@@ -68,7 +68,7 @@ class bzip2_source final : public byte_source {
     {
         if (stream_.avail_in > 0)
             return true;
-        if (in_stream_ && more_output_) { // what is left inside comes out without new input
+        if (in_stream_ && more_output_) { // the decompressor still holds output
             more_output_ = false;
             return true;
         }

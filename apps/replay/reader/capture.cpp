@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t section_header_type = 0x0a0d0d0a;
 
-/// What is neither pcap nor pcapng.
+/// A file that is neither pcap nor pcapng.
 class unknown_reader final : public capture_reader {
  public:
     explicit unknown_reader(input from) : capture_reader(std::move(from)) { look(); }

@@ -1,4 +1,4 @@
-// Captures, frame by frame.
+// Reads captures frame by frame.
 #pragma once
 
 #include <cstdint>
@@ -12,55 +12,56 @@
 namespace weftio::replay {
 
 inline constexpr std::uint32_t link_type_ethernet = 1;
-/// No frame of a link type that can be sent is longer: the bound of libpcap and Wireshark.
+/// The limit of libpcap and Wireshark for link types that can be sent.
 inline constexpr std::uint32_t longest_frame = 262144;
 
-/// One captured frame. `bytes` are the reader's and valid until its next call.
+/// One captured frame. `bytes` belong to the reader and are valid until its next call.
 struct frame {
-    std::span<const std::byte> bytes; ///< what was captured; nothing when that is more than `longest_frame`
-    std::uint32_t captured_bytes = 0; ///< as the record says
-    std::uint32_t original_bytes = 0; ///< on the wire
-    std::int64_t time_ns = 0;         ///< since 1970, clamped to what 64 bits hold
-    bool has_time = true;             ///< pcapng's simple packets have none
-    bool time_clamped = false;        ///< the record's time is beyond what 64 bits hold: before 1677 or after 2262
-    std::uint32_t interface = 0;      ///< in its section
+    std::span<const std::byte> bytes; ///< the captured bytes; empty if there are more than `longest_frame`
+    std::uint32_t captured_bytes = 0; ///< length in the record
+    std::uint32_t original_bytes = 0; ///< length on the wire
+    std::int64_t time_ns = 0;         ///< since 1970, clamped to 64 bits
+    bool has_time = true;             ///< false for pcapng's simple packets
+    bool time_clamped = false;        ///< the record's time does not fit 64 bits: before 1677 or after 2262
+    std::uint32_t interface = 0;      ///< number of the interface in its section
     std::uint32_t link_type = 0;
-    std::uint64_t offset = 0; ///< of the record in the file, after decompression
+    std::uint64_t offset = 0; ///< offset of the record in the decompressed file
 };
 
-/// Where a file stops making sense, and why.
+/// Where a file is damaged, and how.
 struct damage {
     std::uint64_t offset = 0;
     std::string reason;
 };
 
-/// Reads frames one after the other. No length in the file is trusted: whatever it says, memory stays bounded and every
-/// file ends in an end or in damage. One thread at a time.
+/// Reads frames one after the other. Trusts no length in the file: memory stays bounded, and every file ends in an end
+/// or in damage. One thread at a time.
 class capture_reader {
  public:
     virtual ~capture_reader() = default;
-    /// The next frame. Returns false at the end and at damage; then also ever after. Blocks while the source does.
+    /// Reads the next frame. Returns false at the end or at damage, and at every call after that. Blocks while the
+    /// source does.
     virtual bool next(frame& to) = 0;
-    /// Starts over. Returns false where the source cannot.
+    /// Goes back to the first frame. Returns false if the source cannot.
     virtual bool rewind() = 0;
     virtual const char* format() const noexcept = 0;
-    /// Which part of the file has been read, 0 to 1; nothing where that is unknown.
+    /// Fraction of the file that has been read, 0 to 1; nothing if unknown.
     std::optional<double> share() const { return in_.share(); }
 
     const std::optional<damage>& damaged() const noexcept { return damage_; }
 
  protected:
     explicit capture_reader(input from) : in_(std::move(from)) {}
-    /// Notes the damage; false, so that readers can return it.
+    /// Records the damage. Returns false, so that readers can return the result.
     bool fail(std::uint64_t offset, std::string reason);
-    /// Notes that the file ends inside `what`, or why it could not be read further.
+    /// Records that the file ends inside `what`, or why it could not be read further.
     bool fail_truncated(std::uint64_t offset, const char* what, std::uint64_t wanted, std::uint64_t got);
 
     input in_;
     std::optional<damage> damage_;
 };
 
-/// A reader for whatever `from` turns out to hold; something unknown is a reader that is damaged at offset 0.
+/// Makes a reader for the format of `from`; for an unknown format one that is damaged at offset 0.
 std::unique_ptr<capture_reader> make_reader(input from);
 std::unique_ptr<capture_reader> make_pcap_reader(input from);
 std::unique_ptr<capture_reader> make_pcapng_reader(input from);

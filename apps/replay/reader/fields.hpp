@@ -1,4 +1,4 @@
-// Fields of either byte order.
+// Reads fields of either byte order.
 #pragma once
 
 #include <bit>
@@ -9,7 +9,7 @@
 
 namespace weftio::replay {
 
-/// For `fields`: numbers in network byte order, and in that of 802.11.
+/// For `fields`: network byte order, and that of 802.11.
 inline constexpr bool big_endian = std::endian::native == std::endian::little, little_endian = !big_endian;
 
 /// Reads numbers out of bytes. @pre the bytes read lie inside

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int poll_ms = 20;
 
-/// A descriptor whose first bytes can be looked at before they are read.
+/// A descriptor whose first bytes can be read ahead.
 class file_source final : public byte_source {
  public:
     file_source(const std::string& path, const std::atomic<bool>* stop) : stop_(stop), owned_(path != "-")
@@ -81,7 +81,7 @@ class file_source final : public byte_source {
         return std::min(1.0, static_cast<double>(at) / static_cast<double>(about.st_size));
     }
 
-    /// The first bytes, at most four; read() gives them again.
+    /// Returns the first bytes, at most four; read() returns them again.
     std::uint32_t magic()
     {
         while (head_count_ < head_.size()) {
@@ -116,7 +116,7 @@ class file_source final : public byte_source {
         return ::poll(&wanted, 1, poll_ms) > 0;
     }
 
-    /// Files have no waits to be cut short.
+    /// Whether to stop waiting. False for regular files, which never wait.
     bool stopped() const { return stop_ && !regular_ && stop_->load(std::memory_order_relaxed); }
 
     void close() const

@@ -1,4 +1,4 @@
-// A window that moves over a byte source.
+// A window over a byte source.
 #pragma once
 
 #include <cstddef>
@@ -11,24 +11,24 @@
 
 namespace weftio::replay {
 
-/// Looks ahead in a stream. Holds 256 KiB, more only when more is asked for. One thread at a time.
+/// Reads ahead in a stream. Buffers 256 KiB, more only if more is requested. One thread at a time.
 class input {
  public:
     explicit input(std::unique_ptr<byte_source> source);
 
-    /// The next `bytes` bytes, fewer where the stream ends. Valid until the next call of any kind.
+    /// The next `bytes` bytes, fewer at the end of the stream. Valid until the next call of any kind.
     std::span<const std::byte> peek(std::size_t bytes);
-    /// Moves on. @pre not more than the last peek() gave
+    /// Consumes bytes. @pre at most as many as the last peek() returned
     void consume(std::size_t bytes) noexcept;
-    /// Moves on by at most `bytes`, by seeking where that is possible; returns by how much.
+    /// Skips at most `bytes` bytes, by seeking if possible. Returns how many.
     std::uint64_t skip(std::uint64_t bytes);
-    /// Bytes passed so far; of a compressed file, after decompression.
+    /// Bytes consumed so far; after decompression, if the file is compressed.
     std::uint64_t offset() const noexcept { return offset_; }
-    /// Why the stream ended before its end, empty when it did not.
+    /// Why the stream ended early; empty if it did not.
     const std::string& failure() const noexcept { return source_->failure(); }
-    /// Which part of the source has been read into the window, 0 to 1; nothing where that is unknown.
+    /// Fraction of the source read into the window, 0 to 1; nothing if unknown.
     std::optional<double> share() const { return source_->share(); }
-    /// Goes back to the first byte. Returns false where that cannot be done.
+    /// Goes back to the first byte. Returns false if the source cannot.
     bool rewind();
 
  private:

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t header_bytes = 24, record_header_bytes = 16, modified_header_bytes = 24;
 
-/// Longest record that a file of this link type can have; those above `longest_frame` are USB and buses, never sent.
+/// Longest record of a file of this link type; types above `longest_frame` are USB and buses, which are never sent.
 std::uint32_t longest_record(std::uint32_t link_type)
 {
     switch (link_type) {
@@ -51,7 +51,7 @@ class pcap_reader final : public capture_reader {
     std::size_t record_header_ = record_header_bytes;
     std::uint16_t major_ = 0, minor_ = 0;
     std::uint32_t link_type_ = 0;
-    std::uint64_t pending_ = 0; ///< bytes of the frame given out last
+    std::uint64_t pending_ = 0; ///< bytes of the frame returned last
 };
 
 void pcap_reader::read_header()
@@ -68,14 +68,14 @@ void pcap_reader::read_header()
     record_header_ = header.u32(0) == 0xa1b2cd34 ? modified_header_bytes : record_header_bytes;
     major_ = header.u16(4);
     minor_ = header.u16(6);
-    link_type_ = header.u32(20) & 0x03ffffff; // the rest says whether frames end with an FCS
+    link_type_ = header.u32(20) & 0x03ffffff; // the other bits tell whether frames end with an FCS
     if (!((major_ == 2 && minor_ <= 4) || major_ == 543))
         fail(4, fmt::format("version {}.{} is unknown; 2.0 to 2.4 are known", major_, minor_));
     else
         in_.consume(header_bytes);
 }
 
-/// Before version 2.3 the two lengths were the other way round, and 2.3 was written both ways.
+/// Swaps the two lengths for versions below 2.3, which had them in the other order; version 2.3 was written both ways.
 void pcap_reader::order_lengths(std::uint32_t& captured, std::uint32_t& original) const
 {
     if (major_ == 543 || minor_ < 3 || (minor_ == 3 && captured > original))
@@ -112,7 +112,7 @@ bool pcap_reader::next(frame& to)
     return true;
 }
 
-/// What is too long to be sent is passed over at once, so that it costs no memory.
+/// Reads the frame's bytes. Skips them if the frame is too long to be sent, to save memory.
 bool pcap_reader::read_body(std::uint64_t start, std::uint32_t captured, frame& to)
 {
     std::uint64_t got = 0;

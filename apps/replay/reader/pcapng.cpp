@@ -17,7 +17,7 @@ constexpr std::uint32_t section_header = 0x0a0d0d0a, interface_description = 1, 
                         enhanced_packet = 6;
 constexpr std::uint32_t magic = 0x1a2b3c4d;
 constexpr std::uint32_t head_bytes = 8, trailer_bytes = 4, packet_bytes = 20;
-constexpr std::uint32_t longest_block = 16 * 1024 * 1024; ///< libpcap's and Wireshark's bound
+constexpr std::uint32_t longest_block = 16 * 1024 * 1024; ///< limit of libpcap and Wireshark
 constexpr std::size_t most_interfaces = 1u << 20;
 constexpr std::uint16_t option_end = 0, option_tsresol = 9, option_tsoffset = 14;
 
@@ -51,8 +51,8 @@ class pcapng_reader final : public capture_reader {
 
     bool swapped_ = false, in_section_ = false;
     std::uint64_t start_ = 0;   ///< offset of the block
-    std::uint32_t length_ = 0;  ///< of the block
-    std::uint32_t pending_ = 0; ///< bytes of the block given out last
+    std::uint32_t length_ = 0;  ///< length of the block
+    std::uint32_t pending_ = 0; ///< bytes of the block returned last
     std::vector<interface_of_section> interfaces_;
 };
 
@@ -78,7 +78,7 @@ bool pcapng_reader::next(frame& to)
     return false;
 }
 
-/// Reads the block at hand. A packet's bytes stay in the window until the next call, so it is passed only then.
+/// Reads the current block. A packet's bytes stay in the window until the next call, which consumes them.
 pcapng_reader::block pcapng_reader::read_block(frame& to)
 {
     start_ = in_.offset();
@@ -174,7 +174,7 @@ pcapng_reader::block pcapng_reader::skip_block()
     return damage_ ? block::none : block::other;
 }
 
-/// Its own length is not needed, so whatever it says is fine; interfaces are numbered afresh.
+/// Reads a section header. Ignores the section length; interface numbers start again at 0.
 bool pcapng_reader::read_section(const fields& body)
 {
     std::uint16_t major = body.u16(12), minor = body.u16(14);
@@ -240,7 +240,7 @@ bool pcapng_reader::read_packet(std::uint32_t type, std::span<const std::byte> b
     return fill(to, bytes, head_bytes + packet_bytes, body.u32(20));
 }
 
-/// "Simple Packet Block": of the first interface, without a time; its captured length follows from the snap length.
+/// "Simple Packet Block": on the first interface, without a time; the snap length limits its captured length.
 bool pcapng_reader::read_simple_packet(std::span<const std::byte> bytes, frame& to)
 {
     if (interfaces_.empty())

@@ -46,7 +46,7 @@ bool playlist::next_in_sequence(item& to)
     return false;
 }
 
-/// As few files as people merge, a look at each front is as good as a heap.
+/// Takes the oldest frame of all files. A linear search is as fast as a heap for the few files that people merge.
 bool playlist::next_by_time(item& to)
 {
     if (given_)
@@ -73,14 +73,14 @@ bool playlist::read(std::size_t file)
     std::int64_t before_ns = from.front.time_ns;
     from.has_front = from.reader->next(from.front);
     if (from.has_front && !from.front.has_time)
-        from.front.time_ns = before_ns;                             // goes with the frame before it
-    bool stopped = stop_ && stop_->load(std::memory_order_relaxed); // looks like the end of the file
+        from.front.time_ns = before_ns;                             // without a time: sent with the frame before it
+    bool stopped = stop_ && stop_->load(std::memory_order_relaxed); // a stopped read looks like the end of the file
     if (from.reader->damaged() && !from.damaged && !stopped)
         from.damaged = from.reader->damaged();
     return from.has_front;
 }
 
-/// A file that went away in mid-run ends the pass, as damage.
+/// Opens a file. One that has disappeared during the run counts as damaged.
 bool playlist::open(std::size_t file)
 {
     if (files_[file].reader)

@@ -17,29 +17,29 @@ enum class order {
     by_time,     ///< always the oldest frame of all files
 };
 
-/// Frames of several files. Holds 256 KiB for every file that is open: one in sequence, all by time. One thread at a
-/// time.
+/// Reads the frames of several files. Buffers 256 KiB for every open file: one in sequence, all by time. One thread at
+/// a time.
 class playlist {
  public:
     struct item {
         frame captured;
         std::size_t file = 0;
-        bool begins_file = false; ///< first frame of a pass, or in sequence of a file
+        bool begins_file = false; ///< first frame of a pass; in sequence, of a file
     };
 
     /// Opens every file once, so that a missing one is found before anything is sent. @throws open_error
     playlist(std::vector<std::string> paths, order by, const std::atomic<bool>* stop = nullptr);
 
-    /// The next frame; its bytes are valid until the next call. Returns false when all files have ended.
+    /// Reads the next frame, whose bytes are valid until the next call. Returns false when all files have ended.
     bool next(item& to);
-    /// Starts another pass over all files. Returns false when one is a pipe, or has gone.
+    /// Starts another pass over all files. Returns false if one is a pipe or has disappeared.
     bool rewind();
 
-    /// Which part of this pass has been read, 0 to 1; nothing where a file is a pipe.
+    /// Fraction of this pass that has been read, 0 to 1; nothing if a file is a pipe.
     std::optional<double> share() const;
 
     const std::vector<std::string>& paths() const noexcept { return paths_; }
-    /// What is wrong with file `file`, as far as it has been read.
+    /// The damage of file `file`, as far as it has been read.
     const std::optional<damage>& damaged(std::size_t file) const { return files_[file].damaged; }
     bool any_damaged() const noexcept;
 
@@ -61,7 +61,7 @@ class playlist {
     order order_;
     const std::atomic<bool>* stop_;
     std::vector<source> files_;
-    std::size_t at_ = 0; ///< in sequence: the file being read; by time: the one whose front was given out
+    std::size_t at_ = 0; ///< in sequence: the current file; by time: the file whose front was returned last
     bool begins_ = true, given_ = false;
 };
 

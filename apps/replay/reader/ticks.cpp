@@ -23,7 +23,7 @@ wide decimal_ns(std::uint64_t count, unsigned power)
 {
     if (power <= 9)
         return wide{count} * ten_to(9 - power);
-    return power - 9 > 19 ? 0 : wide{count} / ten_to(power - 9); // beyond, 64 bits of ticks are less than a nanosecond
+    return power - 9 > 19 ? 0 : wide{count} / ten_to(power - 9); // above: 2^64 ticks are less than a nanosecond
 }
 
 } // namespace

@@ -52,7 +52,7 @@ class zstd_source final : public byte_source {
     {
         if (in_.pos < in_.size)
             return true;
-        if (more_output_ && in_frame_) { // what is left inside comes out without new input
+        if (more_output_ && in_frame_) { // the decompressor still holds output
             more_output_ = false;
             return true;
         }

@@ -92,7 +92,7 @@ verdict check_file(const std::string& path, const std::atomic<bool>* stop)
     bool any_time = false;
     while (!(stop && stop->load(std::memory_order_relaxed)) && reader->next(captured))
         count(made, captured, latest_ns, any_time);
-    if (!(stop && stop->load(std::memory_order_relaxed))) // a read that was stopped looks like the end of the file
+    if (!(stop && stop->load(std::memory_order_relaxed))) // a stopped read looks like the end of the file
         made.damaged = reader->damaged();
     return made;
 }

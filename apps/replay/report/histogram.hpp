@@ -1,4 +1,4 @@
-// How long something took, as a distribution.
+// Distributions of durations.
 #pragma once
 
 #include <cstddef>
@@ -7,13 +7,13 @@
 
 namespace weftio::replay {
 
-/// Distribution of nanoseconds: 32 steps an octave, so a quantile is within 3 %. One thread at a time.
+/// Distribution of nanoseconds with 32 steps per octave, so that a quantile is within 3 %. One thread at a time.
 class histogram {
  public:
     void record(std::uint64_t value_ns);
     std::uint64_t count() const noexcept { return count_; }
     std::uint64_t max_ns() const noexcept { return max_; }
-    /// The value that `share` (0 to 1) of the records do not exceed; 0 without records.
+    /// The value that a fraction `share` (0 to 1) of the records does not exceed; 0 without records.
     std::uint64_t quantile_ns(double share) const noexcept;
     void add(const histogram& other);
 

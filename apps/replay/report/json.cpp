@@ -34,7 +34,7 @@ void json_writer::value(std::string_view name, std::string_view text)
     put(name, quoted(text));
 }
 
-/// Every digit that matters; JSON has no infinity.
+/// Writes every significant digit; JSON has no infinity.
 void json_writer::value(std::string_view name, double number)
 {
     put(name, std::isfinite(number) ? fmt::format("{}", number) : "null");

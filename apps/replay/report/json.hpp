@@ -9,7 +9,7 @@
 
 namespace weftio::replay {
 
-/// Appends values to a text, indented by two. Calls nest as the text does; nothing checks that they do.
+/// Appends values to a text, indented by two. The caller nests the calls correctly; nothing checks it.
 class json_writer {
  public:
     void begin_object(std::string_view name = {}) { open(name, '{'); }

@@ -1,4 +1,4 @@
-// What is learnt of frames that were sent: how late each was, and how that went over time.
+// Records how late each sent frame was, also over time.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +16,11 @@ struct timing {
     std::uint64_t first_planned_ns = 0, first_sent_ns = 0, last_planned_ns = 0, last_sent_ns = 0; ///< UTC
 
     void observe(std::uint64_t planned_ns, std::uint64_t sent_ns, std::uint64_t late_after_ns);
-    /// How far the last frame was from its time, which counts from the anchor of the run as that of the first does.
+    /// Schedule error of the last frame. All planned times count from the anchor of the run.
     std::int64_t drift_ns() const noexcept;
 };
 
-/// Schedule error over time in a bounded number of columns: when they are full, two become one.
+/// Schedule error over time in a bounded number of columns: when they are full, pairs of columns are merged.
 class error_series {
  public:
     struct column {

@@ -1,4 +1,4 @@
-// Text on its way out of the program, with the reason where it does not get there.
+// Writes text to standard output, standard error and files, and reports failures.
 #pragma once
 
 #include <string>
@@ -6,13 +6,13 @@
 
 namespace weftio::replay {
 
-/// Prints a line to standard error. Where that fails nobody can be told.
+/// Prints a line to standard error. A failure cannot be reported.
 void say(std::string_view line) noexcept;
-/// Writes `text` to standard output, and flushes. Returns an error for the user, empty when there was none.
+/// Writes `text` to standard output and flushes. Returns an error for the user; empty on success.
 std::string print_out(std::string_view text);
-/// Writes a file; `-` is standard output. Returns an error for the user, empty when there was none.
+/// Writes a file (`-`: standard output). Returns an error for the user; empty on success.
 std::string write_file(const std::string& path, std::string_view text);
-/// Whether write_file() could open `path`: the error for the user, empty when it could. Asked before hours of sending.
+/// Checks that write_file() can open `path`, before hours of sending. Returns an error for the user; empty on success.
 std::string try_file(const std::string& path);
 
 } // namespace weftio::replay

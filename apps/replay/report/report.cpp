@@ -84,7 +84,7 @@ void put_handover(json_writer& json, const schedule_error& handover)
     json.end_object();
 }
 
-/// Two lines on how the plan was kept; nothing for a run without one.
+/// Two lines on the schedule error; nothing for an untimed run.
 std::string times_text(const run_report& report)
 {
     const timing& times = report.total.times;
@@ -99,7 +99,7 @@ std::string times_text(const run_report& report)
            fmt::format("late      {} by more than {}\n", frames_text(times.late), duration_text(report.late_after_ns));
 }
 
-/// Lines on frames that are not what they were on the wire, or not when.
+/// Lines on frames that differ from those on the wire, or whose times do.
 std::string oddities_text(const run_report& report)
 {
     const file_account& frames = report.total.frames;

@@ -1,4 +1,4 @@
-// What a run came to, for people and for programs.
+// The result of a run, for people and for programs.
 #pragma once
 
 #include <array>
@@ -14,13 +14,13 @@
 
 namespace weftio::replay {
 
-/// Exit codes of the program: the first that applies of 1, 4, 2, 3, 0.
+/// Exit codes of the program. Of several, the first of 1, 4, 2, 3, 0 applies.
 enum class outcome {
     as_planned = 0,
     usage = 1,
     damaged = 2,     ///< a file is damaged; what was readable was sent
     not_sent = 3,    ///< frames of the plan, or of the files, were not sent
-    port_failed = 4, ///< the port or the device
+    port_failed = 4, ///< the port or the device failed
 };
 
 struct file_report {
@@ -33,17 +33,17 @@ struct file_report {
 struct run_report {
     std::string port, driver, device, clock;
     bool timed = true;
-    bool hardware_pacing = false; ///< the driver keeps the times itself
+    bool hardware_pacing = false; ///< the driver keeps the times in hardware
     std::vector<file_report> files;
-    file_report total; ///< of all files
+    file_report total; ///< sum of all files
     error_series series;
     std::uint64_t late_after_ns = 0;
-    schedule_error handover; ///< of the queue: when frames were handed to the driver, minus the time planned
+    schedule_error handover; ///< handover to the driver minus planned time, from the queue
     std::uint64_t out_of_order = 0, truncated = 0, converted = 0, loops = 0, lost_notifications = 0;
-    std::uint64_t tx_dropped = 0;                ///< by the kernel's interface, after they counted as sent
+    std::uint64_t tx_dropped = 0; ///< frames dropped by the kernel's interface after they counted as sent
     std::uint64_t planned_ns = 0, actual_ns = 0; ///< from the first frame to the last
     bool interrupted = false, skipping_is_planned = false, endless = false;
-    std::string failure; ///< of the port or the device, empty when there was none
+    std::string failure; ///< failure of the port or the device; empty if there was none
 
     std::uint64_t not_sent() const noexcept { return total.frames.planned - total.frames.sent; }
     outcome result() const noexcept;
@@ -51,16 +51,17 @@ struct run_report {
 
 /// Adds up `files` into `total`.
 void add_up(run_report& report);
-/// The final table, several lines, without what went wrong; nothing when nothing was planned and that is why.
+/// The final table, several lines, without failures; empty if a failure kept the run from planning anything.
 std::string to_table(const run_report& report);
-/// What went wrong, a line each, for standard error; nothing when nothing did.
+/// Failures for standard error, a line each; empty if there were none.
 std::string to_complaints(const run_report& report);
 std::string to_json(const run_report& report);
-/// The worst of several runs at once, by the order of `outcome`.
+/// The worst outcome of several runs at once, by the order of `outcome`.
 outcome worst_of(const std::vector<run_report>& reports) noexcept;
-/// Several runs at once: the worst exit code, and each in the array `ports`. Of one run as above.
+/// JSON of several runs at once: the worst exit code, and each run in the array `ports`. A single run has no such
+/// array.
 std::string to_json(const std::vector<run_report>& reports);
-/// The schedule error over time: the range and the mean of each column, on a logarithmic scale.
+/// A diagram of the schedule error over time: range and mean of each column, on a logarithmic scale.
 std::string to_svg(const run_report& report);
 
 } // namespace weftio::replay

@@ -17,10 +17,10 @@ namespace {
 
 constexpr std::uint64_t ns_per_s = 1'000'000'000;
 constexpr std::chrono::milliseconds refresh(200);
-constexpr std::uint64_t shown_wait_ns = 2 * ns_per_s;   ///< the line says that the next frame is long in coming
-constexpr std::uint64_t remark_wait_ns = 60 * ns_per_s; ///< a remark does
+constexpr std::uint64_t shown_wait_ns = 2 * ns_per_s;   ///< from here on, the line shows the wait for the next frame
+constexpr std::uint64_t remark_wait_ns = 60 * ns_per_s; ///< from here on, a remark does too
 
-/// With tenths of a second at most.
+/// A duration with at most tenths of a second.
 std::string coarse_text(std::uint64_t ns)
 {
     return ns < 120 * ns_per_s ? fmt::format("{:.1f} s", static_cast<double>(ns) / 1e9) : duration_text(ns);
@@ -31,7 +31,7 @@ std::string signed_difference(std::uint64_t actual_ns, std::uint64_t planned_ns)
     return signed_duration_text(static_cast<std::int64_t>(actual_ns - planned_ns));
 }
 
-/// What people look for first comes first.
+/// Parts of the line, the most important first.
 std::vector<std::string> parts_of(const progress& at, const progress& before)
 {
     std::vector<std::string> parts;
@@ -82,7 +82,7 @@ void screen::show(const progress& at)
     if (options_.remarks)
         remark(at);
     if (auto now = std::chrono::steady_clock::now(); options_.terminal && now >= shown_at_ + refresh) {
-        // The last column stays free: a cursor behind it is on the next line on some terminals.
+        // Leaves the last column free: on some terminals a cursor behind it is on the next line.
         std::fputs(fmt::format("\r{}\x1b[K", progress_text(at, last_line_, terminal_columns() - 1)).c_str(), stderr);
         shown_ = true;
         shown_at_ = now;
@@ -105,7 +105,7 @@ void screen::print_stats(const progress& at)
     say(line);
 }
 
-/// Once for each such frame.
+/// Prints a remark on a long wait, once for each frame.
 void screen::remark(const progress& at)
 {
     if (at.next_in_ns < remark_wait_ns || at.next_ns == remarked_ns_)

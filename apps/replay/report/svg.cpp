@@ -12,7 +12,7 @@ namespace {
 
 constexpr double width = 960, height = 440, left = 70, right = 40, top = 60, bottom = 50;
 
-/// Where things go on the page: time across, error up, from 100 ns in decades.
+/// Scales of the diagram: time to the right, error upwards, in decades from 100 ns.
 struct axes {
     double seconds = 1;
     int decades = 2;
@@ -25,7 +25,7 @@ struct axes {
     }
 };
 
-/// The line of "late" is inside, too.
+/// Axes that include the line of "late".
 axes fit(const run_report& report)
 {
     const error_series& series = report.series;
@@ -38,7 +38,7 @@ axes fit(const run_report& report)
     return made;
 }
 
-/// 1, 2 or 5 times a power of ten, so that at most eight fit.
+/// A grid step of 1, 2 or 5 times a power of ten, with at most eight steps.
 double step_s(double seconds)
 {
     double power = std::pow(10, std::floor(std::log10(seconds / 8)));
@@ -59,14 +59,14 @@ std::string grid(const axes& on)
                            duration_text(static_cast<std::uint64_t>(ns)));
     }
     const double step = step_s(on.seconds);
-    const auto steps = static_cast<unsigned>(on.seconds / step + 1e-9); // 0.3 / 0.1 is less than 3
+    const auto steps = static_cast<unsigned>(on.seconds / step + 1e-9); // because 0.3 / 0.1 is less than 3
     for (unsigned at = 0; at <= steps; ++at)
         svg += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{:.4g} s</text>\n", on.x(at * step),
                            height - bottom + 18, at * step);
     return svg;
 }
 
-/// `text` as XML; what is not text becomes U+FFFD.
+/// Escapes `text` for XML; invalid characters become U+FFFD.
 std::string escaped(std::string_view text)
 {
     std::string out;
@@ -84,7 +84,7 @@ std::string escaped(std::string_view text)
     return out;
 }
 
-/// What was sent where: the names of up to three files, without their folders.
+/// Names the files and the port: up to three files, without their folders.
 std::string subject(const run_report& report)
 {
     std::string text;
@@ -97,8 +97,8 @@ std::string subject(const run_report& report)
     return escaped(fmt::format("{} on {} ({})", text, report.port, report.driver));
 }
 
-/// The bound of "late", and how many frames are above it: under the curve, so that it hides nothing, and named in the
-/// corner.
+/// The line of "late", with the number of frames above it. Drawn under the curve, which it must not hide, and explained
+/// in the corner.
 std::string late_line(const run_report& report, const axes& on)
 {
     constexpr std::uint64_t scale_begin_ns = 100;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t ns_per_s = 1'000'000'000;
 
-/// Three digits and a prefix: 1.23 M, 12.3 k, 123.
+/// Formats three digits and a prefix: 1.23 M, 12.3 k, 123.
 std::string scaled(double value, const char* unit)
 {
     constexpr std::array prefixes{"", "k", "M", "G", "T"};
@@ -23,7 +23,7 @@ std::string scaled(double value, const char* unit)
     return fmt::format("{:.{}f} {}{}", value, digits, prefixes[prefix], unit);
 }
 
-/// Two units of those that people count long times in: "2 h 5 min".
+/// Formats a long time in two units: "2 h 5 min".
 std::string long_duration_text(std::uint64_t seconds)
 {
     struct unit {
@@ -58,7 +58,7 @@ std::string frames_text(std::uint64_t number)
     return grouped(number) + (number == 1 ? " frame" : " frames");
 }
 
-/// The bounds are where rounding would show 1000 of a unit.
+/// The thresholds are where rounding would show 1000 of a unit.
 std::string duration_text(std::uint64_t ns)
 {
     auto of = [ns](std::uint64_t unit_ns, int digits, const char* name) {

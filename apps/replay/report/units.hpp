@@ -1,4 +1,4 @@
-// Numbers for people: the unit follows the size.
+// Formats numbers for people, in a unit that fits their size.
 #pragma once
 
 #include <cstdint>

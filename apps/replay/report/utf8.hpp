@@ -1,4 +1,4 @@
-// UTF-8 (RFC 3629): file names may be any bytes, JSON and SVG may not.
+// UTF-8 (RFC 3629): file names may have any bytes, JSON and SVG may not.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace weftio::replay {
 
-/// Length of the sequence at `at`, 0 when there is none.
+/// Length of the UTF-8 sequence at `at`; 0 if there is none.
 inline std::size_t utf8_bytes(std::string_view text, std::size_t at) noexcept
 {
     auto byte = [&](std::size_t i) { return at + i < text.size() ? static_cast<unsigned char>(text[at + i]) : 0u; };

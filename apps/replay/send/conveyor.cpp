@@ -42,7 +42,7 @@ std::uint8_t* conveyor::reserve(std::uint32_t bytes) noexcept
 {
     std::uint64_t wanted = (bytes + unit_bytes - 1) / unit_bytes, depth = options_.arena_bytes / unit_bytes;
     std::uint64_t at = arena_end_;
-    if (at % depth + wanted > depth) // frames do not continue at the start
+    if (at % depth + wanted > depth) // a frame must not wrap to the start
         at += depth - at % depth;
     if (at + wanted - arena_begin_ > depth)
         return nullptr;
@@ -68,7 +68,7 @@ void conveyor::put(std::uint32_t place, std::uint32_t bytes, std::uint64_t offse
 {
     std::uint64_t slot = put_ % options_.records;
     std::uint64_t planned_ns = options_.timed ? anchor_ns_ + offset_ns : 0;
-    bool waits = options_.timed && planned_ns != last_planned_ns_; // frames of one time need one wait
+    bool waits = options_.timed && planned_ns != last_planned_ns_; // frames with the same time need one wait
     last_planned_ns_ = planned_ns;
     records_[slot] = {.time = waits ? eth_txq::timestamp(planned_ns) : 0,
                       .place = place,
@@ -109,7 +109,7 @@ void conveyor::end() noexcept
     weftio_store_release_sys_u64(&feed_->closed, 2);
 }
 
-/// Notifications come in the order of positions, so the search goes forward only.
+/// Notifications arrive in the order of positions, so the search only moves forward.
 std::optional<conveyor::remark> conveyor::notified(std::uint32_t position) noexcept
 {
     std::optional<remark> found;
@@ -120,7 +120,7 @@ std::optional<conveyor::remark> conveyor::notified(std::uint32_t position) noexc
         if (here.entry == position)
             found = here;
     }
-    notified_.store(at, std::memory_order_release); // the feeder may use the slots again
+    notified_.store(at, std::memory_order_release); // the feeder may reuse the slots
     return found;
 }
 

@@ -1,4 +1,4 @@
-// Which thread runs where, and what stands between a real-time thread and its core.
+// Places threads on cores, and finds what limits a real-time thread.
 #pragma once
 
 #include <optional>
@@ -6,15 +6,15 @@
 
 namespace weftio::replay {
 
-/// The last core that this thread may use; nothing when that is its only one.
+/// The last core that this thread may use; nothing if it is the only one.
 std::optional<int> spare_core();
 
-/// Leaves `core` to the engine. Threads started later inherit this; a process that may run nowhere else shares the
-/// core.
+/// Keeps this thread, and threads that it starts later, off `core`, which the engine uses. If the process may use no
+/// other core, it shares it.
 void stay_off(int core);
 
-/// What Linux takes from threads of real-time priority that never sleep, and how to change it; empty when that is
-/// nothing. @param settings  the folder of sched_rt_runtime_us
+/// The time that Linux takes from real-time threads that never sleep, and how to change it; empty if none. @param
+/// settings  the folder of sched_rt_runtime_us
 std::string realtime_limit(const std::string& settings = "/proc/sys/kernel");
 
 } // namespace weftio::replay

@@ -42,7 +42,7 @@ void map_address(const ip_packet& packet, std::uint8_t* at, const std::vector<ad
         }
 }
 
-/// The last four bytes of an address, moved by `step`.
+/// Adds `step` to the last four bytes of an address.
 void move_address(const ip_packet& packet, std::uint8_t* at, std::uint32_t step)
 {
     std::array<std::uint8_t, 16> address{};
@@ -184,7 +184,7 @@ std::optional<skip_reason> editor::apply_to_ethernet(const frame& from, std::uin
     return std::nullopt;
 }
 
-/// As much of the frame as fits, with other MACs and tags; returns how much that is.
+/// Copies as much of the frame as fits, with other MACs and tags. Returns the bytes written.
 std::uint32_t editor::copy(const frame& from, std::uint8_t* to) const
 {
     const auto* begin = reinterpret_cast<const std::uint8_t*>(from.bytes.data());
@@ -234,7 +234,7 @@ void editor::edit_headers(std::uint8_t* frame, std::uint32_t bytes, std::uint64_
     map_address(*packet, packet->source(), options_.maps);
     map_address(*packet, packet->destination(), options_.maps);
     if (options_.unique_ip && pass != 0) {
-        // Towards each other's far side, so that both directions of a flow stay one flow.
+        // In opposite directions, so that both directions of a flow stay one flow.
         auto step = static_cast<std::uint32_t>(pass);
         bool up = std::memcmp(packet->source(), packet->destination(), packet->address_bytes()) > 0;
         move_address(*packet, packet->source(), up ? step : 0u - step);

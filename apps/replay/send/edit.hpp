@@ -1,4 +1,4 @@
-// Changes to frames on their way out.
+// Edits frames before they are sent.
 #pragma once
 
 #include <array>
@@ -15,19 +15,19 @@ namespace weftio::replay {
 struct ip_packet;
 using mac_address = std::array<std::uint8_t, 6>;
 
-/// Addresses in `from/from_bits` get the first `to_bits` bits of `to`. IPv4 uses the first 4 bytes.
+/// Replaces the first `to_bits` bits of addresses in `from/from_bits` by those of `to`. IPv4 uses the first 4 bytes.
 struct address_map {
     std::array<std::uint8_t, 16> from{}, to{};
     unsigned from_bits = 0, to_bits = 0;
     unsigned bytes = 4; ///< 4 or 16
 };
 
-/// TCP and UDP ports from `first` to `last` become `to`.
+/// Replaces TCP and UDP ports from `first` to `last` by `to`.
 struct port_map {
     std::uint16_t first = 0, last = 0, to = 0;
 };
 
-/// A TTL or hop limit: `by` is it, or what is added to it; the sum stays within 1 to 255.
+/// A new TTL or hop limit: `by`, or the old one plus `by`, limited to 1 to 255.
 struct ttl_change {
     int by = 0;
     bool relative = false;
@@ -35,10 +35,10 @@ struct ttl_change {
 
 /// Why a frame of a capture was not sent.
 enum class skip_reason {
-    link_type, ///< no Ethernet frame can be made of it
+    link_type, ///< cannot be converted to an Ethernet frame
     runt,      ///< shorter than an Ethernet header
     oversize,  ///< longer than the port's MTU allows
-    filter,    ///< left out by --filter, as planned
+    filter,    ///< left out by --filter
     count_
 };
 const char* to_string(skip_reason reason) noexcept;
@@ -46,12 +46,12 @@ const char* to_string(skip_reason reason) noexcept;
 struct edit_options {
     std::optional<mac_address> destination_mac{}, source_mac{};
     std::optional<std::uint16_t> vlan_push{}; ///< tag control: priority << 13 | identifier
-    bool vlan_pop = false;                    ///< takes the outermost tag away, before a push
+    bool vlan_pop = false;                    ///< removes the outermost tag, before a push
     std::vector<address_map> maps{};
     std::vector<port_map> ports{};
     std::optional<ttl_change> ttl{};
     std::optional<std::uint8_t> dscp{}; ///< 0 to 63
-    bool unique_ip = false;             ///< other addresses in every pass, as tcpreplay
+    bool unique_ip = false;             ///< changes addresses in every pass, like tcpreplay
     bool fix_checksums = false;         ///< IPv4, TCP, UDP, ICMP, ICMPv6
     bool truncate = false;              ///< cut frames to the MTU instead of skipping them
 };
@@ -75,15 +75,15 @@ class editor {
     /// @param mtu  longest packet of the port; frames have 14 bytes more, 22 when tagged
     editor(edit_options options, std::uint32_t mtu) : options_(std::move(options)), mtu_(mtu) {}
 
-    /// Most bytes that apply() writes.
+    /// The most bytes that apply() writes.
     std::uint32_t room_bytes() const noexcept { return mtu_ + 22 < 60 ? 60 : mtu_ + 22; }
     /// Writes the frame to `to`, which has room_bytes(), padded with zeros to 60 bytes as a NIC would.
     /// @param pass  0 in the first loop, 1 in the second
     /// @param[out] bytes  written, padding included
-    /// @return why it is not to be sent
+    /// @return why the frame must not be sent; nothing if it may
     std::optional<skip_reason> apply(const frame& from, std::uint64_t pass, std::uint8_t* to, std::uint32_t& bytes);
     std::uint64_t truncated() const noexcept { return truncated_; }
-    /// Frames that were made Ethernet ones.
+    /// Number of frames converted to Ethernet.
     std::uint64_t converted() const noexcept { return maker_.converted(); }
 
  private:

@@ -10,7 +10,7 @@ namespace weftio::replay {
 
 namespace {
 
-/// The kernel is given frames this far ahead: more than the host ever stalls, less than the queue's horizon.
+/// Frames are published this far ahead: longer than the host ever stalls, shorter than the queue's horizon.
 constexpr std::uint64_t ahead_ns = 500'000'000;
 constexpr unsigned frames_a_turn = 256;
 constexpr std::uint64_t endless = std::numeric_limits<std::int64_t>::max();
@@ -83,10 +83,10 @@ void feeder::run(const std::atomic<bool>& stop)
             std::this_thread::sleep_for(pause);
     }
     to_.close();
-    finished_.store(last == step::end && left == 0, std::memory_order_release); // else it was stopped
+    finished_.store(last == step::end && left == 0, std::memory_order_release); // false: the run was stopped
 }
 
-/// Untimed runs have no plan that a duration could cut.
+/// Whether an untimed run has reached its duration, which cannot limit a plan there.
 bool feeder::out_of_time() const
 {
     return options_.timing.by == pace::top_speed && options_.duration_ns != 0 &&
@@ -130,7 +130,8 @@ feeder::step feeder::feed_stored()
     return step::put;
 }
 
-/// The next frame that passes the filter, and whether it is for this port. One that was found before is found again.
+/// Finds the next frame that passes the filter, and whether it is for this port. Returns the same frame until it is
+/// consumed.
 feeder::found feeder::find_item()
 {
     while (!has_item_) {
@@ -150,7 +151,7 @@ feeder::found feeder::find_item()
     return mine_ ? found::mine : found::others;
 }
 
-/// Frames for the other port are edited too, so that both ports have one plan.
+/// Reads and puts the next frame for this port. Edits and plans frames for the other port too, so that both ports have one plan.
 feeder::step feeder::feed_read()
 {
     for (found item = find_item(); item != found::none; item = find_item()) {
@@ -181,7 +182,7 @@ feeder::step feeder::feed_read()
     return step::end;
 }
 
-/// Starts the next loop, unless that was the last, or there is nothing in one.
+/// Starts the next loop. Returns false after the last one, or if a loop has no frames.
 bool feeder::next_pass()
 {
     if (!any_in_pass_ || (options_.loops != 0 && pass_ + 1 >= options_.loops))
@@ -210,7 +211,7 @@ void feeder::note(const playlist::item& of) noexcept
     file.clamped += of.captured.time_clamped;
 }
 
-/// Which part of the plan has been put: by what was read, or by the bound that ends it first. 0 while nobody knows.
+/// Fraction of the plan that has been put, by the frames read or by the limit that ends the plan first; 0 if unknown.
 double feeder::share_planned(bool all) const
 {
     if (all)
@@ -241,7 +242,7 @@ void feeder::skip(std::size_t file, skip_reason reason)
     ++accounts_[file].skipped[static_cast<std::size_t>(reason)];
 }
 
-/// The kernel goes round the ring by itself; all there is to do is to say how far.
+/// Lets the kernel repeat the records by itself; the host only tells how many frames to send.
 void feeder::run_laps(const std::atomic<bool>& stop)
 {
     std::uint64_t laps = stored_.empty() ? 0 : options_.loops == 0 ? endless / stored_.size() : options_.loops;
@@ -261,10 +262,10 @@ void feeder::run_laps(const std::atomic<bool>& stop)
     finished_.store(true, std::memory_order_release);
 }
 
-void feeder::settle(std::uint64_t end_ns, bool failed)
+void feeder::close_accounts(std::uint64_t end_ns, bool failed)
 {
     if (options_.laps)
-        settle_laps();
+        account_laps();
     to_.reclaim([this](const conveyor::remark& done) { account(done); });
     to_.for_each_unsent([this, end_ns, failed](const conveyor::remark& waiting) {
         bool was_due = waiting.planned_ns != 0 ? waiting.planned_ns <= end_ns : failed;
@@ -272,7 +273,7 @@ void feeder::settle(std::uint64_t end_ns, bool failed)
         accounts_[waiting.file].planned_bytes -= was_due ? 0 : waiting.bytes;
     });
     if (options_.preload)
-        for (file_account& file : accounts_) { // read once, and so in every pass
+        for (file_account& file : accounts_) { // read once, but sent in every pass
             for (std::uint64_t& count : file.skipped)
                 count *= pass_ + 1;
             file.cut *= pass_ + 1;
@@ -280,8 +281,8 @@ void feeder::settle(std::uint64_t end_ns, bool failed)
         }
 }
 
-/// Whole laps and a part of one; a plan without end is what was taken of it.
-void feeder::settle_laps()
+/// Accounts for whole laps and a part of one. An endless plan ends with the frames sent.
+void feeder::account_laps()
 {
     std::uint64_t sent = to_.queue().counters().sent;
     bool cut = options_.loops == 0 || options_.duration_ns != 0;

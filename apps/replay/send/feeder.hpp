@@ -1,4 +1,4 @@
-// The thread that reads, plans and edits frames, and keeps the conveyor full.
+// Reads, plans and edits frames, and keeps the conveyor full.
 #pragma once
 
 #include <array>
@@ -20,51 +20,50 @@ struct feed_options {
     plan_options timing{};
     std::uint64_t loops = 1;       ///< 0: without end
     std::uint64_t limit = 0;       ///< frames; 0: all
-    std::uint64_t duration_ns = 0; ///< of the plan, from the anchor; 0: all
-    bool preload = false;          ///< read everything once, before the first frame goes
-    split_options split{};         ///< with a rule: frames of `own` are sent, the others only take their time
+    std::uint64_t duration_ns = 0; ///< length of the plan from the anchor; 0: all
+    bool preload = false;          ///< read all frames before the first is sent
+    split_options split{};         ///< with a rule, only frames for `own` are sent; the others are planned only
     side own = side::first;
-    bool laps = false; ///< preloaded and untimed: the kernel goes round by itself
+    bool laps = false; ///< preloaded and untimed: the kernel repeats the frames by itself
 };
 
-/// What was to be sent of a file, and what was.
+/// Planned and sent frames of a file.
 struct file_account {
     std::uint64_t planned = 0, planned_bytes = 0; ///< frames put on the conveyor
     std::uint64_t sent = 0, sent_bytes = 0;
     std::array<std::uint64_t, static_cast<std::size_t>(skip_reason::count_)> skipped{};
-    std::uint64_t cut = 0;                             ///< planned frames that the capture has only a part of
-    std::uint64_t clamped = 0;                         ///< planned frames whose time 64 bits of nanoseconds do not hold
-    std::uint64_t first_seen_ns = 0, last_seen_ns = 0; ///< UTC; untimed runs: when sent frames were taken back
+    std::uint64_t cut = 0;     ///< planned frames that the capture has truncated
+    std::uint64_t clamped = 0; ///< planned frames whose time does not fit 64 bits of nanoseconds
+    std::uint64_t first_seen_ns = 0, last_seen_ns = 0; ///< UTC; untimed runs: when the feeder noticed sent frames
 
-    /// Frames that could not be sent; those that the user left out are not among them.
+    /// Frames that could not be sent, without those that the user left out.
     std::uint64_t skipped_total() const noexcept;
 };
 
 /// Feeds a conveyor from a playlist.
 ///
-/// - Threads: run() in one of its own; the accounts are read after it has returned.
+/// - Threads: run() has a thread of its own; read the accounts after it has returned.
 class feeder {
  public:
     feeder(conveyor& to, playlist& from, frame_filter& filter, editor& edits, const feed_options& options);
 
-    /// Reads all frames into the arena, which must be large enough for them. Returns false where it is not, or once
-    /// stopped.
+    /// Reads all frames into the arena. Returns false if they do not fit, or after a stop.
     bool preload(const std::atomic<bool>& stop);
-    /// Feeds until the end of the plan, or until `stop`. Blocks; sleeps while there is nothing to do.
+    /// Feeds until the end of the plan or until `stop`. Blocks; sleeps while there is nothing to do.
     void run(const std::atomic<bool>& stop);
-    /// Accounts for what was sent since. What was to go after `end_ns` (UTC) is taken out of the plan; so is, unless
-    /// the port `failed`, what an untimed run had not sent. After run().
-    void settle(std::uint64_t end_ns, bool failed);
+    /// Completes the accounts after run(). Counts frames sent since, and removes unsent frames from the plan: those
+    /// planned after `end_ns` (UTC), and in an untimed run all, unless the port `failed`.
+    void close_accounts(std::uint64_t end_ns, bool failed);
 
     const std::vector<file_account>& accounts() const noexcept { return accounts_; }
     std::uint64_t out_of_order() const noexcept { return plan_.out_of_order(); }
     std::uint64_t loops_begun() const noexcept { return pass_ + 1; }
-    /// Frames of the whole plan, once it has been read to its end; of an endless one, what was planned so far.
+    /// Frames planned so far; once the plan has been read to its end, frames of the whole plan.
     std::uint64_t planned() const noexcept { return planned_; }
-    /// What the plan comes to, as far as can be told; 0 while that is unknown. From any thread.
+    /// Estimated frames of the whole plan; 0 while unknown. Any thread.
     std::uint64_t expected_frames() const noexcept { return expected_frames_.load(std::memory_order_relaxed); }
     std::uint64_t expected_ns() const noexcept { return expected_ns_.load(std::memory_order_relaxed); }
-    /// When the next frame goes that the kernel has not been given yet, UTC; 0: there is none. From any thread.
+    /// Planned UTC of the next unpublished frame; 0 if there is none. Any thread.
     std::uint64_t next_ns() const noexcept { return next_ns_.load(std::memory_order_relaxed); }
     bool finished() const noexcept { return finished_.load(std::memory_order_acquire); }
 
@@ -95,7 +94,7 @@ class feeder {
     void look_ahead(bool all);
     void skip(std::size_t file, skip_reason reason);
     void run_laps(const std::atomic<bool>& stop);
-    void settle_laps();
+    void account_laps();
 
     conveyor& to_;
     playlist& from_;
@@ -111,7 +110,7 @@ class feeder {
     bool has_item_ = false, mine_ = true;
     bool any_in_pass_ = false;
     std::uint64_t pass_ = 0, planned_ = 0, last_offset_ns_ = 0, others_ = 0;
-    std::chrono::steady_clock::time_point end_{}; ///< of an untimed run with a duration
+    std::chrono::steady_clock::time_point end_{}; ///< end of an untimed run with a duration
     std::atomic<std::uint64_t> expected_frames_{0}, expected_ns_{0}, next_ns_{0};
     std::atomic<bool> finished_{false};
 };

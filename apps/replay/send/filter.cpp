@@ -14,7 +14,7 @@ struct frame_filter::program {
 
 namespace {
 
-/// libpcap numbers three of the types that files have otherwise in memory.
+/// libpcap uses other numbers in memory than in files for three link types.
 int number_in_memory(std::uint32_t type)
 {
     switch (static_cast<link_type>(type)) {

@@ -1,4 +1,4 @@
-// Which frames are sent: expressions of pcap-filter(7).
+// Selects frames by expressions of pcap-filter(7).
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,13 @@ namespace weftio::replay {
 class frame_filter {
  public:
     /// @param expression  empty: all frames pass
-    /// @throws open_error  it is not an expression of pcap-filter(7), by libpcap's word
+    /// @throws open_error  libpcap does not accept the expression
     explicit frame_filter(std::string expression);
     frame_filter(const frame_filter&) = delete;
     frame_filter& operator=(const frame_filter&) = delete;
     ~frame_filter();
 
-    /// Whether the frame passes, as it is in the capture. None does of a link type that the expression makes no sense
-    /// for.
+    /// Whether the frame, as captured, passes. No frame passes if the expression does not apply to its link type.
     bool passes(const frame& captured);
 
  private:
@@ -29,7 +28,7 @@ class frame_filter {
     std::unique_ptr<program> compile(std::uint32_t link_type, std::string& error) const;
 
     std::string expression_;
-    std::map<std::uint32_t, std::unique_ptr<program>> programs_; ///< by link type; empty where it makes no sense
+    std::map<std::uint32_t, std::unique_ptr<program>> programs_; ///< by link type; empty if it does not apply
 };
 
 } // namespace weftio::replay

@@ -27,7 +27,8 @@ std::uint16_t type_of_ip(std::span<const std::byte> packet)
     return version == 4 ? type_ipv4 : version == 6 ? type_ipv6 : std::uint16_t{0};
 }
 
-/// Destination of an IP packet that says itself to whom it goes; what is not multicast keeps the address it has.
+/// Takes the destination MAC of a multicast or broadcast IP packet from its IP address; other packets keep the address
+/// that they have.
 void address_by_ip(ethernet_parts& parts)
 {
     fields packet(parts.payload, big_endian);
@@ -58,14 +59,14 @@ parts_or raw_ip(std::span<const std::byte> bytes)
     return parts;
 }
 
-/// Four bytes of address family, which the packet behind them tells as well: families are numbered differently
-/// everywhere.
+/// Skips four bytes of address family, whose numbers differ between systems; the IP version of the packet tells the
+/// same.
 parts_or loopback(std::span<const std::byte> bytes)
 {
     return bytes.size() <= 4 ? parts_or(not_convertible::runt) : raw_ip(bytes.subspan(4));
 }
 
-/// LINKTYPE_LINUX_SLL and LINKTYPE_LINUX_SLL2, which have the same fields in other places.
+/// LINKTYPE_LINUX_SLL and LINKTYPE_LINUX_SLL2, which have the same fields at different offsets.
 parts_or cooked(std::span<const std::byte> bytes, bool second)
 {
     constexpr std::uint16_t frad = 770, ipgre = 778, radiotap = 803, netlink = 824;

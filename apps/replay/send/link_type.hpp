@@ -1,4 +1,4 @@
-// Ethernet frames made of captures from other kinds of link.
+// Converts frames of other link types to Ethernet.
 #pragma once
 
 #include <cstddef>
@@ -12,9 +12,9 @@ namespace weftio::replay {
 
 /// Numbers of https://www.tcpdump.org/linktypes.html.
 enum class link_type : std::uint32_t {
-    bsd_loopback = 0, ///< address family in the byte order of the machine that captured
+    bsd_loopback = 0, ///< address family in the capturing machine's byte order
     ethernet = 1,
-    raw_bsd = 12, ///< raw IP, as some systems wrote it
+    raw_bsd = 12, ///< raw IP, as some systems write it
     raw_openbsd = 14,
     raw = 101,
     ieee_802_11 = 105,
@@ -26,20 +26,21 @@ enum class link_type : std::uint32_t {
     linux_cooked_2 = 276,
 };
 
-/// What a frame is that no Ethernet frame can be made of.
+/// Why a frame cannot be converted to Ethernet.
 enum class not_convertible {
-    link_type, ///< of another kind of link, or no data (802.11 management, encrypted or fragmented data, netlink)
+    link_type, ///< unsupported link type, or no data (802.11 management, encrypted or fragmented data, netlink)
     runt,      ///< shorter than its headers
 };
 
-/// Makes Ethernet frames. One thread at a time.
+/// Converts frames to Ethernet. One thread at a time.
 ///
-/// Addresses that the link does not know are 02:00:00:00:00:01 (source) and 02:00:00:00:00:02 (destination), or follow
-/// from an IP destination that is multicast or broadcast.
+/// Addresses that the link type lacks are 02:00:00:00:00:01 (source) and 02:00:00:00:00:02 (destination), or follow
+/// from a multicast or broadcast IP destination.
 class ethernet_maker {
  public:
-    /// Turns `captured` into an Ethernet frame; its bytes are valid until the next call. Ethernet stays as it is.
-    /// @return why it could not, nothing when it could
+    /// Converts `captured` to an Ethernet frame, whose bytes are valid until the next call. Leaves Ethernet frames as
+    /// they are.
+    /// @return why the frame cannot be converted; nothing on success
     std::optional<not_convertible> convert(frame& captured);
     std::uint64_t converted() const noexcept { return converted_; }
 

@@ -36,7 +36,7 @@ std::uint64_t sum_of(const std::uint8_t* at, std::uint32_t bytes)
     return bytes ? sum + (std::uint64_t{*at} << 8) : sum;
 }
 
-/// Offset of the checksum in the transport header, 0 for protocols without.
+/// Offset of the checksum in the transport header; 0 for protocols without one.
 std::uint32_t checksum_at(const ip_packet& packet)
 {
     switch (packet.protocol) {
@@ -94,7 +94,7 @@ std::optional<ip_packet> find_ipv6(ip_packet packet)
     return packet;
 }
 
-/// Takes `removed` out of the checksum at `at` and puts `added` in.
+/// Updates the checksum at `at`: subtracts `removed`, adds `added` (RFC 1624).
 void adjust(std::uint8_t* at, std::uint64_t removed, std::uint64_t added, bool zero_is_none)
 {
     std::uint32_t value = folded((~word(at) & 0xffff) + (~folded(removed) & 0xffff) + std::uint64_t{folded(added)});
@@ -108,18 +108,18 @@ std::uint64_t pseudo_header(const ip_packet& packet, std::uint32_t bytes)
     return sum_of(packet.source(), 2 * packet.address_bytes()) + bytes + packet.protocol;
 }
 
-/// Carries a change of what the transport checksum covers into it, where the frame has one.
+/// Updates the transport checksum, if the frame has one, after a change of bytes that it covers.
 void adjust_transport(const ip_packet& packet, std::uint64_t removed, std::uint64_t added)
 {
     std::uint32_t field = checksum_at(packet);
     if (field == 0 || packet.protocol == icmp || !packet.first_fragment || packet.bytes - packet.payload < field + 2)
         return;
     std::uint8_t* checksum = packet.frame + packet.payload + field;
-    if (packet.protocol != udp || word(checksum) != 0) // UDP: 0 says that there is none
+    if (packet.protocol != udp || word(checksum) != 0) // UDP: 0 means that there is none
         adjust(checksum, removed, added, packet.protocol == udp);
 }
 
-/// Writes over a byte of the IPv4 header, which is part of the word at the even offset before it.
+/// Replaces a byte of the IPv4 header and updates the checksum, which covers the 16-bit word at the even offset.
 void replace_byte(const ip_packet& packet, std::uint32_t at, std::uint8_t value)
 {
     std::uint8_t* header = packet.frame + packet.network;
@@ -173,7 +173,7 @@ void replace_dscp(const ip_packet& packet, std::uint8_t dscp)
     std::uint8_t* header = packet.frame + packet.network;
     if (packet.version == 4)
         return replace_byte(packet, 1, static_cast<std::uint8_t>(dscp << 2 | (header[1] & 3)));
-    header[0] = static_cast<std::uint8_t>((header[0] & 0xf0) | dscp >> 2); // the traffic class starts in mid-byte
+    header[0] = static_cast<std::uint8_t>((header[0] & 0xf0) | dscp >> 2); // the traffic class straddles bytes
     header[1] = static_cast<std::uint8_t>((dscp & 3) << 6 | (header[1] & 0x3f));
 }
 

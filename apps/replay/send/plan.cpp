@@ -8,7 +8,7 @@ namespace weftio::replay {
 namespace {
 
 constexpr std::uint64_t end_of_time_ns = std::numeric_limits<std::int64_t>::max();
-constexpr std::uint64_t clock_step_ns = 1'000'000'000; ///< further back than this, a clock was set
+constexpr std::uint64_t clock_step_ns = 1'000'000'000; ///< a step back of more than this means that the clock was set
 constexpr long double ns_per_s = 1e9L;
 
 /// @pre 0 <= value
@@ -18,7 +18,7 @@ std::uint64_t rounded(long double value)
                                                              : static_cast<std::uint64_t>(value + 0.5L);
 }
 
-/// later - earlier, which 64 signed bits may not hold. @pre later >= earlier
+/// later - earlier, which may not fit 64 signed bits. @pre later >= earlier
 std::uint64_t difference(std::int64_t later, std::int64_t earlier)
 {
     return static_cast<std::uint64_t>(later) - static_cast<std::uint64_t>(earlier);

@@ -1,21 +1,21 @@
-// Whether the interface behind a port is still there.
+// Checks that the interface behind a port still exists.
 #pragma once
 
 #include <string>
 
 namespace weftio::replay {
 
-/// Looks at a kernel interface. Drivers take frames for one that has gone without a word, so somebody has to look.
+/// Checks a kernel interface. Drivers silently accept frames for an interface that has disappeared.
 class port_watch {
  public:
-    /// @param spec  of a port: `iface:NAME`, or devargs with `iface=NAME`; anything else is never missed
+    /// @param spec  spec of the port: `iface:NAME`, or devargs with `iface=NAME`; other ports are never reported
     explicit port_watch(const std::string& spec);
     port_watch(const port_watch&) = delete;
     port_watch& operator=(const port_watch&) = delete;
     ~port_watch();
 
-    /// What is wrong with it, empty when nothing is. Never blocks. One that is down is no trouble: the send queue waits
-    /// for it, and fails when that takes too long.
+    /// An error for the user; empty if there is none. Never blocks. An interface that is down is no error: the send
+    /// queue waits for it, and fails if that takes too long.
     std::string trouble() const;
 
  private:

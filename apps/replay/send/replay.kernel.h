@@ -5,33 +5,33 @@
 
 #define REPLAY_BATCH 64 /* records between two commits */
 #define REPLAY_PATIENT                                                                                                 \
-    0x100000u /* for weftio_relax: what is waited for is a thousand times as far away as a wake-up takes */
+    0x100000u /* for weftio_relax, to sleep at once: the wait is a thousand times longer than a wake-up */
 
-/* One frame: where its bytes lie, and when it goes. */
+/* One frame: where its bytes are, and when it is sent. */
 struct replay_record {
-    weftio_u64 time;  /* value of the wait in front of it, 0: none */
-    weftio_u32 place; /* of its bytes in the arena, counted in 64 bytes */
+    weftio_u64 time;  /* value of the wait entry before the frame; 0: none */
+    weftio_u32 place; /* of its bytes in the arena, in units of 64 bytes */
     weftio_u32 bytes;
     weftio_u32 entry; /* timed runs: free-running position of its first entry */
-    weftio_u32 flags; /* of the send */
+    weftio_u32 flags; /* of the send entry */
 };
 
-/* What the host and the kernel say to each other; a line each. */
+/* Shared by the host and the kernel; each side writes a cache line of its own. */
 struct replay_feed {
-    weftio_u64 produced; /* host: records that may be taken, counted from the first */
-    weftio_u64 closed;   /* host: 1: no more will come, 2: take no more */
-    weftio_u32 depth;    /* records in the ring; untimed runs may go round it without the host */
+    weftio_u64 produced; /* host: number of records published so far */
+    weftio_u64 closed;   /* host: 1: no more records follow, 2: take no more records */
+    weftio_u32 depth;    /* records in the ring, which untimed runs may repeat without the host */
     weftio_u32 timed;    /* 1: records have times and positions */
     weftio_u32 lkey_be;  /* key of the arena */
     weftio_u32 host_reserved[9];
     weftio_u64 running; /* kernel: 1 once it has started */
-    weftio_u64 taken;   /* kernel: records enqueued, when it has ended */
+    weftio_u64 taken;   /* kernel: number of records enqueued, written at its end */
     weftio_u64 kernel_reserved[6];
 };
 WEFTIO_STATIC_ASSERT(sizeof(struct replay_record) == 24, "host and device share this layout");
 WEFTIO_STATIC_ASSERT(sizeof(struct replay_feed) == 128, "host and device share this layout");
 
-/* A run of records that lie side by side, and the entries they need. */
+/* Consecutive records, and the number of entries that they need. */
 struct replay_batch {
     weftio_u32 count;
     weftio_u32 entries;
@@ -40,8 +40,8 @@ struct replay_batch {
 };
 
 /*
- * Waits for room in the queue. Frames with times lie in it many milliseconds ahead, so that nobody has to spin for the
- * next ones: the core that this would take is one that the host's threads, or the engine's, could use.
+ * Waits for room in the queue. Sleeps in a timed run, whose entries are queued many milliseconds ahead: a spinning
+ * kernel would take a core that the host's threads or the engine could use.
  */
 WEFTIO_FN weftio_s32 replay_wait_room(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, weftio_u32 entries,
                                       weftio_u32 timed)
@@ -64,7 +64,7 @@ WEFTIO_FN struct replay_batch replay_next_batch(WEFTIO_GLOBAL struct weftio_dev_
     weftio_u32 mask;
 
     for (weftio_u32 attempt = 0; !batch.count; ++attempt) {
-        /* `closed` first: what was produced before it is seen after it. */
+        /* Loads `closed` before `produced`, so that no record published before closing is missed. */
         weftio_u64 closed = weftio_load_acquire_sys_u64(&feed->closed);
         weftio_u64 ready = weftio_load_acquire_sys_u64(&feed->produced) - taken;
         batch.ended = closed == 2 || (closed && !ready) || weftio_dev_eth_txq_aborted(txq);
@@ -85,7 +85,7 @@ WEFTIO_FN struct replay_batch replay_next_batch(WEFTIO_GLOBAL struct weftio_dev_
     return batch;
 }
 
-/* One record at `position`: a wait where it has a time, and the frame. */
+/* Enqueues one record at `position`: a wait if it has a time, then the frame. */
 WEFTIO_FN void replay_enqueue(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
                               const WEFTIO_GLOBAL struct replay_record* record, weftio_u32 position,
                               WEFTIO_GLOBAL weftio_u8* arena, weftio_u32 lkey_be)
@@ -100,7 +100,7 @@ WEFTIO_FN void replay_enqueue(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
     weftio_dev_eth_txq_send_enqueue_weak(txq, frame, record->bytes, position, record->flags);
 }
 
-/* Turns records into entries until the host says that there are no more. One block; its lanes share each batch. */
+/* Turns records into entries until the host closes the ring. One block, whose lanes share each batch. */
 WEFTIO_KERNEL void replay(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
                           const WEFTIO_GLOBAL struct replay_record* records, WEFTIO_GLOBAL struct replay_feed* feed,
                           WEFTIO_GLOBAL weftio_u8* arena)
@@ -115,7 +115,7 @@ WEFTIO_KERNEL void replay(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
         if (weftio_lane() == 0)
             batch = replay_next_batch(txq, records, feed, taken, slot);
         weftio_block_barrier();
-        struct replay_batch mine = batch; /* lane 0 writes the next one while others are still here */
+        struct replay_batch mine = batch; /* a copy, since lane 0 may write the next batch meanwhile */
         if (mine.ended)
             break;
         for (weftio_u32 i = weftio_lane(); i < mine.count; i += weftio_block_lanes()) {

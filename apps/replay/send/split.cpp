@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t most_pairs = 1u << 20;
 
-/// SYN alone is a client's, SYN with ACK a server's; nothing for anything else.
+/// A SYN without ACK is a client's, a SYN with ACK a server's; nothing for other packets.
 std::optional<bool> sent_by_client(const ip_packet& packet)
 {
     constexpr std::uint8_t tcp = 6, syn = 0x02, ack = 0x10;
@@ -66,7 +66,7 @@ std::size_t splitter::hash::operator()(const pair_of_addresses& addresses) const
 side splitter::side_of(const frame& captured)
 {
     using rule = split_options::rule;
-    constexpr std::size_t headers = 256; // nobody's addresses and ports are further in
+    constexpr std::size_t headers = 256; // addresses and ports lie within these bytes
     frame ethernet = captured;
     if (options_.by == rule::none || maker_.convert(ethernet))
         return to_side(options_.by != rule::server);

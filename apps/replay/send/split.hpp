@@ -1,4 +1,4 @@
-// Which of two ports a frame goes through, as tcpprep(1) sorts them.
+// Chooses one of two ports for each frame, like tcpprep(1).
 #pragma once
 
 #include <array>
@@ -17,11 +17,11 @@ enum class side { first, second };
 
 struct split_options {
     enum class rule {
-        none,   ///< everything goes through the first port
-        client, ///< clients through the first, servers through the second; what is neither through the first
-        server, ///< the same; what is neither through the second
-        cidr,   ///< what comes from one of the networks through the first
-        port,   ///< what goes to a TCP or UDP port below 1024 through the first
+        none,   ///< all frames through the first port
+        client, ///< clients through the first, servers through the second, others through the first
+        server, ///< the same, but others through the second
+        cidr,   ///< frames from one of the networks through the first
+        port,   ///< frames to a TCP or UDP port below 1024 through the first
     } by = rule::none;
     struct network {
         std::array<std::uint8_t, 16> address{};
@@ -33,8 +33,8 @@ struct split_options {
 /// Reads "client", "server", "port" or "cidr=10.0.0.0/8,fd00::/8"; nothing when it is not.
 std::optional<split_options> parse_split(std::string_view text);
 
-/// Sorts frames one after the other. The client of two addresses is the one that sends first, unless a TCP SYN says
-/// otherwise. Remembers a million pairs; what comes after those is neither. One thread at a time.
+/// Sorts frames one after the other. Of two addresses, the client is the one that sends first, unless a TCP SYN tells
+/// otherwise. Remembers a million pairs; frames of later pairs count as neither. One thread at a time.
 class splitter {
  public:
     explicit splitter(split_options options) : options_(std::move(options)) {}

@@ -15,7 +15,7 @@ constexpr std::uint8_t to_ds = 0x01, from_ds = 0x02, more_fragments = 0x04, encr
                        has_ht_control = 0x80; // second
 constexpr std::size_t short_header = 24;
 
-/// Puts LLC/SNAP (RFC 1042, 802.1H) away, so that what follows has its Ethernet type.
+/// Removes LLC/SNAP (RFC 1042, 802.1H), so that the payload gets its Ethernet type.
 void take_snap(ethernet_parts& parts)
 {
     constexpr std::array<std::uint8_t, 5> snap{0xaa, 0xaa, 0x03, 0, 0};
@@ -27,7 +27,7 @@ void take_snap(ethernet_parts& parts)
     parts.payload = parts.payload.subspan(8);
 }
 
-/// Which of the four addresses are those of the ends (9.3.2.1, "Address field contents").
+/// Takes the source and destination from the four addresses (9.3.2.1, "Address field contents").
 void take_addresses(const fields& header, std::uint8_t flags, ethernet_parts& parts)
 {
     constexpr std::size_t first = 4, second = 10, third = 16, fourth = 24;
@@ -74,8 +74,8 @@ parts_or from_802_11(std::span<const std::byte> bytes)
     return data_frame(bytes, false);
 }
 
-/// https://www.radiotap.org: bit 0 is a time stamp of 8 aligned bytes, bit 1 the flags; bit 31 announces another bit
-/// mask.
+/// https://www.radiotap.org: bit 0 is a timestamp of 8 aligned bytes, bit 1 the flags; bit 31 announces another
+/// bitmask.
 parts_or from_radiotap(std::span<const std::byte> bytes, bool whole)
 {
     constexpr std::uint8_t has_fcs = 0x10, is_padded = 0x20, is_bad = 0x40;

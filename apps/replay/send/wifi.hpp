@@ -1,4 +1,4 @@
-// Data frames of IEEE 802.11.
+// Converts data frames of IEEE 802.11.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace weftio::replay {
 
-/// What an Ethernet frame is made of.
+/// The parts of an Ethernet frame.
 struct ethernet_parts {
     std::array<std::uint8_t, 6> destination{0x02, 0, 0, 0, 0, 2}, source{0x02, 0, 0, 0, 0, 1};
     std::uint16_t type = 0; ///< 0: `payload` starts with an LLC header
@@ -19,10 +19,10 @@ struct ethernet_parts {
 };
 using parts_or = std::variant<ethernet_parts, not_convertible>;
 
-/// A data frame without its FCS. Anything but unencrypted data that is whole is `not_convertible::link_type`.
+/// Converts a data frame without its FCS. Anything but complete, unencrypted data is `not_convertible::link_type`.
 parts_or from_802_11(std::span<const std::byte> bytes);
-/// The same behind a radiotap header, which says whether an FCS follows.
-/// @param whole  the capture has the frame to its end, FCS included
+/// Converts a data frame behind a radiotap header, which tells whether an FCS follows.
+/// @param whole  the frame was captured completely, FCS included
 parts_or from_radiotap(std::span<const std::byte> bytes, bool whole);
 
 } // namespace weftio::replay
