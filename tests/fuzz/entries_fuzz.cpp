@@ -158,7 +158,7 @@ named_region send_side::region_at(std::size_t which) const
 /// The whole send side turns, and the host reads what it is told.
 unsigned send_side::turn(std::uint32_t most)
 {
-    unsigned moved = sender_.turn(most, false);
+    unsigned moved = sender_.turn({.entries = most});
     for (nic::send_event event; queue_.nic().events().get(event);)
         if (event.reason != nic::refusal::none) {
             expect(std::strcmp(to_string(event.reason), "unknown") != 0, "a failure has words");
