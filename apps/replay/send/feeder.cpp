@@ -151,7 +151,8 @@ feeder::found feeder::find_item()
     return mine_ ? found::mine : found::others;
 }
 
-/// Reads and puts the next frame for this port. Edits and plans frames for the other port too, so that both ports have one plan.
+/// Reads and puts the next frame for this port. Edits and plans frames for the other port too, so that both ports have
+/// one plan.
 feeder::step feeder::feed_read()
 {
     for (found item = find_item(); item != found::none; item = find_item()) {

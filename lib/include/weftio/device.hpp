@@ -241,8 +241,7 @@ class device {
  public:
     /// Opens `cpu`, `opencl` (the first usable OpenCL device), `opencl:N`, `cuda:N` or a GPU's PCI address.
     /// @throws weftio::error errc::invalid_argument a spec of no known form; errc::not_found no such device or no
-    /// driver;
-    ///         errc::not_supported the device lacks something needed (said in the text)
+    ///         driver; errc::not_supported the device lacks something needed, which the text names
     static device open(std::string_view spec);
 
     /// Allocates zeroed memory.
@@ -256,9 +255,8 @@ class device {
     ///
     /// CPU: any memory. CUDA: what cudaMalloc, cudaMallocHost or cudaHostRegister made. OpenCL: none.
     /// @throws weftio::error errc::not_supported managed memory, whose pages move while a NIC writes them, or a device
-    /// that
-    ///         takes none; errc::not_reachable the device cannot see it; errc::invalid_argument no address, or more
-    ///         bytes than lie there
+    ///         that adopts none; errc::not_reachable the device cannot access it; errc::invalid_argument `address` is
+    ///         null, or `bytes` is 0 or more than lie there
     [[nodiscard]] memory adopt(void* address, std::size_t bytes) const;
 
     /// Starts `kernel` and returns at once. Arguments are scalars, device pointers, or host objects with a device

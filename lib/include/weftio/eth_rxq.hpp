@@ -76,8 +76,8 @@ class eth_rxq {
     /// brings to another engine are handed over. Blocks for one iteration of the port's engines, or up to 1 s while the
     /// new engine has no room for packets in transit. Any thread, also during a reset() in another, for which it waits;
     /// in inline mode no thread that runs a kernel.
-    /// @throws weftio::error errc::invalid_argument no such engine; errc::in_use the new engine had no room for 1 s, and the
-    ///         queue stays where it is
+    /// @throws weftio::error errc::invalid_argument no such engine; errc::in_use the new engine had no room for 1 s,
+    ///         and the queue stays where it is
     void move_to(unsigned engine);
     /// Number of the queue at its port, by which rules refer to it.
     std::uint32_t number() const noexcept;

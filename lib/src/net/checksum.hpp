@@ -28,8 +28,8 @@ checksum_verdict verify_checksums(std::span<const std::uint8_t> frame, const pac
 /// thread; never blocks.
 ///
 /// L3 needs a complete IPv4 header, whatever its total length field says. Unchanged are: checksums of headers that the
-/// frame does not have, or has behind more than `max_vlan_tags` tags; the L4 checksum of a fragment, of an IP packet or a
-/// UDP datagram with an impossible length field, and of IPv6 with segments left in a routing header.
+/// frame does not have, or has behind more than `max_vlan_tags` tags; the L4 checksum of a fragment, of an IP packet or
+/// a UDP datagram with an impossible length field, and of IPv6 with segments left in a routing header.
 void fill_checksums(std::span<std::uint8_t> frame, bool l3, bool l4) noexcept;
 
 } // namespace weftio::nic
