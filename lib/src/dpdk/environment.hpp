@@ -17,7 +17,7 @@ namespace weftio::detail {
 /// for help, errc::not_supported in a child of the process in which EAL runs, errc::closed when the process exits.
 ///
 /// @param queues  queues of the first port: without hugepages EAL's memory is fixed at its start, some 50 MB for each
-/// queue and 512 MB at least
+///                queue and 512 MB at least
 std::shared_ptr<const void> start_environment(bool pci, const std::vector<std::string>& extra_arguments,
                                               unsigned queues = 1);
 
