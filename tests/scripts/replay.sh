@@ -229,7 +229,11 @@ kill -INT $pid
 status=0
 wait $pid || status=$?
 echo "ended after $(($(now) - begin)) ms with status $status"
-[[ $status == 0 && $(value stopped.json 'r["interrupted"] and r["total"]["sent"] > 10') == True ]] || fail "stopping a run without end"
+# On a busy machine it may be behind its plan when it is stopped: then what was due and did not leave is told, by status 3.
+stopped_well() { # STATUS
+    [[ $(value stopped.json "r['interrupted'] and r['total']['sent'] > 10 and $1 == (3 if r['total']['not_sent'] else 0)") == True ]]
+}
+stopped_well $status || fail "stopping a run without end: exit status $status, $(value stopped.json 'r["total"]')"
 (cat "$capture"; sleep 60) | "$replay" --json stopped.json - null >/dev/null &
 sleep 1.5
 kill -INT $!
@@ -238,14 +242,16 @@ wait $! || status=$?
 [[ $status == 3 ]] || fail "stopping a run that waits for a pipe: $status"
 
 echo "== a kernel that waits for frames to go leaves its core to others"
-"$replay" -q --loop 0 --pps 50000 "$capture" null &
+"$replay" -q --loop 0 --pps 50000 --json stopped.json "$capture" null &
 pid=$!
 sleep 2
 for thread in /proc/$pid/task/*; do
     [[ $(cat "$thread/comm") == weftio/b0 ]] && read -r used_ns _ <"$thread/schedstat"
 done
 kill -INT $pid
-wait $pid || fail "exit status $? of a run without end"
+status=0
+wait $pid || status=$?
+stopped_well $status || fail "exit status $status of a run without end, $(value stopped.json 'r["total"]')"
 echo "used $((used_ns / 1000000)) ms of 2 s"
 [[ $used_ns -lt 1000000000 ]] || fail "it spins"
 
