@@ -2,15 +2,14 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "weftio/device.hpp"
 #include "weftio/device/eth_txq.h"
 #include "weftio/memory.hpp"
 #include "weftio/port.hpp"
+#include "weftio/progress.hpp"
 
 namespace weftio {
 
@@ -109,56 +108,12 @@ class eth_txq {
     void reset();
     /// For device::launch: what a kernel holds of the queue.
     std::shared_ptr<detail::lifeline> line() const noexcept;
+    /// For progress_engine::attach.
+    std::shared_ptr<detail::reported_queue> reports() const noexcept;
 
  private:
-    friend class progress_engine;
     struct state;
     std::shared_ptr<state> state_;
-};
-
-/// An entry that was sent with WEFTIO_DEV_SEND_NOTIFY.
-struct send_notification {
-    std::uint32_t queue = 0;
-    std::uint32_t position = 0; ///< free-running index
-    std::uint64_t time_ns = 0;  ///< UTC, when the port was done with it
-};
-
-/// An entry that could not be executed.
-struct send_failure {
-    std::uint32_t queue = 0;
-    std::uint32_t position = 0;
-    std::uint8_t syndrome = 0; ///< enum weftio_syndrome
-    std::string text;          ///< queue, position, reason
-    std::uint64_t time_ns = 0;
-};
-
-/// Brings what happens on send queues to the host, in a thread that the application owns.
-///
-/// - Ownership: a queue that ends while it is attached sends no more, and its last events can still be had; it is let
-///   go in the next progress().
-/// - Threads: one at a time. Callbacks run inside progress(); they must not attach().
-class progress_engine {
- public:
-    struct callbacks {
-        std::function<void(const send_notification&)> on_sent{};
-        std::function<void(const send_failure&)> on_error{};
-    };
-
-    progress_engine();
-    progress_engine(progress_engine&&) noexcept;
-    progress_engine& operator=(progress_engine&&) noexcept;
-    ~progress_engine();
-
-    /// A queue belongs to one progress engine. @throws weftio::error errc::in_use it is attached already
-    void attach(const eth_txq& queue, callbacks callbacks);
-    /// Calls back for everything that has happened since the last call, queue by queue, in the order of positions.
-    /// Returns how much that was. Does not block, but to let a queue go that has ended: until its port has given back
-    /// its frames, at most 1 s.
-    unsigned progress();
-
- private:
-    struct attachment;
-    std::vector<attachment> attached_;
 };
 
 } // namespace weftio

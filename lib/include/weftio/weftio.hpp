@@ -11,4 +11,5 @@
 #include "weftio/log.hpp"
 #include "weftio/memory.hpp"
 #include "weftio/port.hpp"
+#include "weftio/progress.hpp"
 #include "weftio/semaphore.hpp"

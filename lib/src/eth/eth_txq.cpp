@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <atomic>
 #include <bit>
 #include <cstddef>
 
 #include "core/clock.hpp"
 #include "nic/backend.hpp"
+#include "queue/reported_queue.hpp"
 #include "queue/send_life.hpp"
 #include "weftio/error.hpp"
 
@@ -32,7 +32,7 @@ void check(const eth_txq_options& options)
 
 } // namespace
 
-struct eth_txq::state {
+struct eth_txq::state final : detail::reported_queue {
     state(const port& port, const device& device, const eth_txq_options& wanted)
         : nic(port.share()), where(device), options(wanted), life(make_life()),
           queue(nic->make_send_queue(life->begin(), options.engine))
@@ -47,12 +47,14 @@ struct eth_txq::state {
                        .entries = options.entries, .horizon_ns = options.horizon_ns, .domain = options.domain});
     }
 
+    const char* kind() const noexcept override { return "eth_txq"; }
+    nic::send_queue& reports() noexcept override { return *queue.share(); }
+
     std::shared_ptr<nic::backend> nic;
     device where;
     eth_txq_options options;
     std::shared_ptr<detail::send_life> life;
-    nic::open_queue<nic::send_queue> queue;
-    std::atomic<bool> attached{false};
+    nic::open_queue<nic::eth_send_queue> queue;
 };
 
 eth_txq::eth_txq(const port& port, const device& device, eth_txq_options options)
@@ -143,66 +145,9 @@ std::shared_ptr<detail::lifeline> eth_txq::line() const noexcept
     return state_->life;
 }
 
-struct progress_engine::attachment {
-    struct hold {
-        std::shared_ptr<eth_txq::state> queue;
-        ~hold()
-        {
-            if (queue)
-                queue->attached.store(false);
-        }
-    };
-
-    std::unique_ptr<hold> held;
-    callbacks call;
-
-    unsigned report();
-};
-
-progress_engine::progress_engine() = default;
-progress_engine::progress_engine(progress_engine&&) noexcept = default;
-progress_engine& progress_engine::operator=(progress_engine&&) noexcept = default;
-progress_engine::~progress_engine() = default;
-
-void progress_engine::attach(const eth_txq& queue, callbacks callbacks)
+std::shared_ptr<detail::reported_queue> eth_txq::reports() const noexcept
 {
-    auto held = std::make_unique<attachment::hold>();
-    if (queue.state_->attached.exchange(true))
-        throw error(errc::in_use,
-                    fmt::format("weftio: eth_txq {}: already attached to a progress_engine; a queue belongs to one",
-                                queue.number()));
-    held->queue = queue.state_;
-    attached_.push_back({std::move(held), std::move(callbacks)});
-}
-
-unsigned progress_engine::attachment::report()
-{
-    unsigned seen = 0;
-    nic::send_queue& queue = *held->queue->queue.share();
-    for (nic::send_outcome each; queue.next(each); ++seen) {
-        if (each.syndrome == 0) {
-            if (call.on_sent)
-                call.on_sent({.queue = queue.number(), .position = each.position, .time_ns = each.time_ns});
-        } else if (call.on_error) {
-            call.on_error({.queue = queue.number(),
-                           .position = each.position,
-                           .syndrome = each.syndrome,
-                           .text = std::move(each.text),
-                           .time_ns = each.time_ns});
-        }
-    }
-    return seen;
-}
-
-unsigned progress_engine::progress()
-{
-    unsigned seen = 0;
-    for (auto each = attached_.begin(); each != attached_.end();) {
-        bool queue_is_gone = each->held->queue.use_count() == 1;
-        seen += each->report();
-        each = queue_is_gone ? attached_.erase(each) : std::next(each);
-    }
-    return seen;
+    return state_;
 }
 
 } // namespace weftio

@@ -35,7 +35,7 @@ named_region::~named_region()
         keys().release(key_);
 }
 
-void named_region::register_with(nic::backend& nic)
+void named_region::register_with(nic::memory_user& nic)
 {
     if (std::any_of(nics_.begin(), nics_.end(), [&](const at_nic& each) { return each.nic == &nic; }))
         return;

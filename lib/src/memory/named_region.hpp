@@ -23,8 +23,8 @@ class named_region {
     named_region& operator=(const named_region&) = delete;
     ~named_region();
 
-    /// Nothing when the NIC has been told already. @throws weftio::error as nic::backend::register_memory
-    void register_with(nic::backend& nic);
+    /// Nothing when the NIC has been told already. @throws weftio::error as nic::memory_user::register_memory
+    void register_with(nic::memory_user& nic);
     /// In host byte order; 0: entries cannot name it.
     std::uint32_t lkey() const noexcept { return key_; }
     const memory_block& block() const noexcept { return *block_; }
@@ -38,7 +38,7 @@ class named_region {
     std::uint32_t key_ = 0;
     bool withdrawn_ = false;
     struct at_nic {
-        const nic::backend* nic; ///< which the region there keeps
+        const nic::memory_user* nic; ///< which the region there keeps
         std::unique_ptr<nic::region> region;
     };
     std::vector<at_nic> nics_;

@@ -38,6 +38,14 @@ struct region_request {
     protection_domain domain{}; ///< whose queues may name it
 };
 
+/// Whoever is told of memory: a port's NIC, a DMA engine.
+class memory_user {
+ public:
+    virtual ~memory_user() = default;
+    /// @throws weftio::error errc::not_reachable it cannot see memory of that kind; errc::out_of_memory
+    virtual std::unique_ptr<region> register_memory(const region_request& wanted) = 0;
+};
+
 /// Where packets go from their slots. Slot k there is slot k here.
 struct staging_target {
     std::shared_ptr<detail::copy_queue> copies; ///< empty: nowhere, kernels read the slots themselves
@@ -89,10 +97,6 @@ class queue {
  public:
     virtual ~queue() = default;
     virtual std::uint32_t number() const noexcept = 0; ///< at its port
-    virtual unsigned engine() const noexcept = 0;
-    /// @pre engine < backend::engine_count()
-    /// @throws weftio::error errc::in_use, errc::out_of_memory: as eth_rxq::move_to() and eth_txq::move_to() say
-    virtual void move_to(unsigned engine) = 0;
     virtual inline_turn turn() noexcept = 0;
     /// How many rings it has had before the present one. One that is closed has none any more, and more before it.
     virtual std::uint32_t ring_number() const noexcept = 0;
@@ -104,7 +108,19 @@ class queue {
     virtual void close() noexcept = 0;
 };
 
-class receive_queue : public queue {
+/// A queue of a port that has engines.
+class movable {
+ public:
+    virtual unsigned engine() const noexcept = 0;
+    /// @pre engine < backend::engine_count()
+    /// @throws weftio::error errc::in_use, errc::out_of_memory: as eth_rxq::move_to() and eth_txq::move_to() say
+    virtual void move_to(unsigned engine) = 0;
+
+ protected:
+    ~movable() = default;
+};
+
+class receive_queue : public queue, public movable {
  public:
     virtual eth_rxq_counters counters() const = 0;
     /// Goes on in `ring`, which is as deep as the one before, from index 0. @throws weftio::error errc::out_of_memory
@@ -121,8 +137,6 @@ struct send_outcome {
 
 class send_queue : public queue {
  public:
-    virtual eth_txq_counters counters() const = 0;
-    virtual schedule_error schedule() const = 0;
     virtual bool failed() const = 0;
     /// Nothing more is handed to the port; what has not been is flushed.
     virtual void stop_sending() = 0;
@@ -131,6 +145,12 @@ class send_queue : public queue {
     virtual void restart(const tx_ring& ring) = 0;
     /// Takes the next outcome. One thread at a time. Returns whether there was one.
     virtual bool next(send_outcome& outcome) = 0;
+};
+
+class eth_send_queue : public send_queue, public movable {
+ public:
+    virtual eth_txq_counters counters() const = 0;
+    virtual schedule_error schedule() const = 0;
 };
 
 /// Closes a queue at the end of its scope.
@@ -175,9 +195,8 @@ struct rule_request {
 };
 
 /// What a weftio::port stands for. Any thread. What is made here keeps it alive.
-class backend {
+class backend : public memory_user {
  public:
-    virtual ~backend() = default;
     /// Whether this process may still end what belongs to the port.
     bool may_end() const noexcept { return maker_.may_end(); }
 
@@ -197,12 +216,10 @@ class backend {
     /// @pre engine < engine_count()
     virtual unsigned turn(unsigned engine) = 0;
 
-    /// @throws weftio::error errc::not_reachable the NIC cannot see memory of that kind; errc::out_of_memory
-    virtual std::unique_ptr<region> register_memory(const region_request& wanted) = 0;
     /// Makes a queue at that engine, or with -1 at the one that has the fewest. @pre -1 <= engine < engine_count()
     /// @throws weftio::error errc::not_supported nothing can be sent; errc::out_of_memory
     virtual std::shared_ptr<receive_queue> make_receive_queue(const rx_ring& ring, int engine) = 0;
-    virtual std::shared_ptr<send_queue> make_send_queue(const tx_ring& ring, int engine) = 0;
+    virtual std::shared_ptr<eth_send_queue> make_send_queue(const tx_ring& ring, int engine) = 0;
     /// @throws weftio::error errc::out_of_memory
     virtual std::unique_ptr<rule> install(const rule_request& wanted) = 0;
 

@@ -68,7 +68,7 @@ struct cable_receive_queue final : nic::receive_queue {
     eth_rxq_counters counts;
 };
 
-struct cable_send_queue final : nic::send_queue {
+struct cable_send_queue final : nic::eth_send_queue {
     cable_send_queue(std::shared_ptr<cable> of, const nic::tx_ring& at);
 
     std::uint32_t number() const noexcept override { return own_number; }
@@ -149,7 +149,7 @@ class cable final : public nic::backend, public std::enable_shared_from_this<cab
     {
         return std::make_shared<cable_receive_queue>(shared_from_this(), ring);
     }
-    std::shared_ptr<nic::send_queue> make_send_queue(const nic::tx_ring& ring, int) override
+    std::shared_ptr<nic::eth_send_queue> make_send_queue(const nic::tx_ring& ring, int) override
     {
         return std::make_shared<cable_send_queue>(shared_from_this(), ring);
     }

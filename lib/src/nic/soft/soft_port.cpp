@@ -77,7 +77,7 @@ std::shared_ptr<receive_queue> soft_port::make_receive_queue(const rx_ring& ring
     return std::make_shared<soft_receive_queue>(shared_from_this(), ring, engine);
 }
 
-std::shared_ptr<send_queue> soft_port::make_send_queue(const tx_ring& ring, int engine)
+std::shared_ptr<eth_send_queue> soft_port::make_send_queue(const tx_ring& ring, int engine)
 {
     require_sending();
     return std::make_shared<soft_send_queue>(shared_from_this(), ring, engine);

@@ -41,7 +41,7 @@ class soft_port final : public backend, public std::enable_shared_from_this<soft
     unsigned turn(unsigned engine) override { return engines_.engine(engine).turn(); }
     std::unique_ptr<region> register_memory(const region_request& wanted) override;
     std::shared_ptr<receive_queue> make_receive_queue(const rx_ring& ring, int engine) override;
-    std::shared_ptr<send_queue> make_send_queue(const tx_ring& ring, int engine) override;
+    std::shared_ptr<eth_send_queue> make_send_queue(const tx_ring& ring, int engine) override;
     std::unique_ptr<rule> install(const rule_request& wanted) override;
 
     const dpdk_port& device() const noexcept { return device_; }

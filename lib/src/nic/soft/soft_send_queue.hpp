@@ -10,7 +10,7 @@
 
 namespace weftio::nic {
 
-class soft_send_queue final : public send_queue {
+class soft_send_queue final : public eth_send_queue {
  public:
     /// @param engine  -1: the one with the fewest send queues, the first one of these
     /// @throws weftio::error errc::out_of_memory

@@ -1,0 +1,66 @@
+// What happens on send queues, brought to the host.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace weftio {
+
+namespace detail {
+class reported_queue;
+}
+
+/// An entry that was executed and had asked for this: WEFTIO_DEV_SEND_NOTIFY.
+struct send_notification {
+    std::uint32_t queue = 0;
+    std::uint32_t position = 0; ///< free-running index
+    std::uint64_t time_ns = 0;  ///< UTC, when the port was done with it, or the copy
+};
+
+/// An entry that could not be executed.
+struct send_failure {
+    std::uint32_t queue = 0;
+    std::uint32_t position = 0;
+    std::uint8_t syndrome = 0; ///< enum weftio_syndrome
+    std::string text;          ///< queue, position, reason
+    std::uint64_t time_ns = 0;
+};
+
+/// Brings what happens on send queues, an eth_txq or a dma_queue, to the host, in a thread that the application owns.
+///
+/// - Ownership: a queue that ends while it is attached executes no more, and its last events can still be had; it is
+///   let go in the next progress().
+/// - Threads: one at a time. Callbacks run inside progress(); they must not attach().
+class progress_engine {
+ public:
+    struct callbacks {
+        std::function<void(const send_notification&)> on_sent{};
+        std::function<void(const send_failure&)> on_error{};
+    };
+
+    progress_engine();
+    progress_engine(progress_engine&&) noexcept;
+    progress_engine& operator=(progress_engine&&) noexcept;
+    ~progress_engine();
+
+    /// A queue belongs to one progress engine. @throws weftio::error errc::in_use it is attached already
+    template <class Queue>
+    requires requires(const Queue& queue) { queue.reports(); }
+    void attach(const Queue& queue, callbacks callbacks) { attach(queue.reports(), std::move(callbacks)); }
+    /// Calls back for everything that has happened since the last call, queue by queue, in the order of positions.
+    /// Returns how much that was. Does not block, but to let a queue go that has ended: until its port has given back
+    /// its frames, at most 1 s.
+    unsigned progress();
+
+ private:
+    void attach(std::shared_ptr<detail::reported_queue> queue, callbacks callbacks);
+
+    struct attachment;
+    std::vector<attachment> attached_;
+};
+
+} // namespace weftio

@@ -1,0 +1,29 @@
+// A send queue whose events a progress_engine brings to the host.
+#pragma once
+
+#include <atomic>
+
+#include "core/process.hpp"
+#include "nic/backend.hpp"
+
+namespace weftio::detail {
+
+class reported_queue {
+ public:
+    reported_queue() = default;
+    reported_queue(const reported_queue&) = delete;
+    reported_queue& operator=(const reported_queue&) = delete;
+    virtual ~reported_queue() = default;
+
+    virtual const char* kind() const noexcept = 0; ///< "eth_txq", for messages
+    virtual nic::send_queue& reports() noexcept = 0;
+    /// Whether this process may still end what belongs to the queue.
+    bool may_end() const noexcept { return maker_.may_end(); }
+
+    std::atomic<bool> attached{false}; ///< to a progress_engine
+
+ private:
+    const maker maker_{};
+};
+
+} // namespace weftio::detail
