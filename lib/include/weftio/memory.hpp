@@ -10,6 +10,8 @@
 
 namespace weftio {
 
+class dma_engine;
+
 /// What NICs may do with memory, beyond reading what is sent from it. Values are those of libibverbs.
 enum class access : std::uint8_t {
     none = 0,
@@ -68,7 +70,9 @@ class memory_region {
     ///         errc::invalid_argument it is empty, or rights to write or change for a peer come without local_write;
     ///         errc::out_of_memory all 2^24 keys of the process are taken
     memory_region(const port& port, const memory& memory, region_options options = {});
-    /// Registered with no NIC: every port refuses the key until register_with().
+    /// For the queues of one DMA engine, likewise.
+    memory_region(const dma_engine& engine, const memory& memory, region_options options = {});
+    /// Registered with no NIC: every port and engine refuses the key until register_with().
     /// @throws weftio::error errc::invalid_argument, errc::out_of_memory: as above
     explicit memory_region(const memory& memory, region_options options = {});
     memory_region(memory_region&&) noexcept;
@@ -79,9 +83,13 @@ class memory_region {
     /// region as it was. Does not block. @throws weftio::error errc::not_reachable the NIC cannot see the memory;
     ///         errc::out_of_memory
     void register_with(const port& port);
+    void register_with(const dma_engine& engine);
     std::uint32_t lkey() const noexcept; ///< host byte order
     void* device_address() const noexcept;
     std::size_t bytes() const noexcept;
+    /// `bytes` bytes from `offset` on as a buffer that kernels and the host name in entries; 0: up to the end, and at most
+    /// 2^32 - 1. @throws weftio::error errc::invalid_argument they are not within the region
+    weftio_dev_buf buffer(std::size_t offset = 0, std::size_t bytes = 0) const;
 
  private:
     struct state;
@@ -104,6 +112,8 @@ class buf_arr {
     /// @throws weftio::error errc::invalid_argument no buffers, buffers of 0 bytes, or a stride shorter than a buffer;
     ///         errc::out_of_memory
     buf_arr(const port& port, const device& device, buf_arr_options options);
+    /// The same for the queues of a DMA engine.
+    buf_arr(const dma_engine& engine, const device& device, buf_arr_options options);
     buf_arr(buf_arr&&) noexcept;
     buf_arr& operator=(buf_arr&&) noexcept;
     ~buf_arr();

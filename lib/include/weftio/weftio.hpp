@@ -3,6 +3,7 @@
 
 #include "weftio/clock.hpp"
 #include "weftio/device.hpp"
+#include "weftio/dma.hpp"
 #include "weftio/error.hpp"
 #include "weftio/eth_rxq.hpp"
 #include "weftio/eth_txq.hpp"

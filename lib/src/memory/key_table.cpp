@@ -11,13 +11,13 @@ namespace weftio::nic {
 
 namespace {
 
-unsigned number_for(std::string_view port, key_table& table)
+unsigned number_for(std::string_view who, key_table& table)
 {
     if (const std::optional<unsigned> number = table.take_nic())
         return *number;
     throw error(errc::out_of_memory,
-                fmt::format("weftio: port {}: this process has {} ports open, which is the most; close one first", port,
-                            key_table::most_nics));
+                fmt::format("weftio: {}: this process has {} ports and DMA engines, which is the most; close one first",
+                            who, key_table::most_nics));
 }
 
 } // namespace
@@ -106,6 +106,6 @@ void key_table::forget(std::uint32_t key, unsigned nic) noexcept
     at.lends.fetch_and(~(std::uint64_t{1} << nic), std::memory_order_relaxed);
 }
 
-nic_keys::nic_keys(std::string_view port, key_table& table) : table_(table), number_(number_for(port, table)) {}
+nic_keys::nic_keys(std::string_view who, key_table& table) : table_(table), number_(number_for(who, table)) {}
 
 } // namespace weftio::nic

@@ -119,9 +119,9 @@ class key_table {
 /// The keys that one NIC finds.
 class nic_keys {
  public:
-    /// @param port  its spec, for the error
+    /// @param who  "port null", for the error
     /// @throws weftio::error errc::out_of_memory there are 64 NICs already
-    explicit nic_keys(std::string_view port, key_table& table = detail::undying<key_table>());
+    explicit nic_keys(std::string_view who, key_table& table = detail::undying<key_table>());
     nic_keys(const nic_keys&) = delete;
     nic_keys& operator=(const nic_keys&) = delete;
     ~nic_keys() { table_.give_back_nic(number_); }

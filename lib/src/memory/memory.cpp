@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <utility>
 
 #include "memory/named_region.hpp"
+#include "nic/dma_backend.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio {
@@ -61,6 +63,12 @@ memory_region::memory_region(const port& port, const memory& memory, region_opti
     register_with(port);
 }
 
+memory_region::memory_region(const dma_engine& engine, const memory& memory, region_options options)
+    : memory_region(memory, options)
+{
+    register_with(engine);
+}
+
 memory_region::memory_region(memory_region&&) noexcept = default;
 memory_region& memory_region::operator=(memory_region&&) noexcept = default;
 memory_region::~memory_region() = default;
@@ -68,6 +76,11 @@ memory_region::~memory_region() = default;
 void memory_region::register_with(const port& port)
 {
     state_->region.register_with(port.backend());
+}
+
+void memory_region::register_with(const dma_engine& engine)
+{
+    state_->region.register_with(engine.backend());
 }
 
 std::uint32_t memory_region::lkey() const noexcept
@@ -83,6 +96,20 @@ void* memory_region::device_address() const noexcept
 std::size_t memory_region::bytes() const noexcept
 {
     return state_->region.block().bytes;
+}
+
+weftio_dev_buf memory_region::buffer(std::size_t offset, std::size_t count) const
+{
+    if (offset > bytes() || count > bytes() - offset || count > UINT32_MAX)
+        throw error(
+            errc::invalid_argument,
+            fmt::format("weftio: memory_region: {} bytes from byte {} on are no buffer: the region has {}, and a "
+                        "buffer at most {}",
+                        count, offset, bytes(), UINT32_MAX));
+    const std::size_t rest = std::min<std::size_t>(bytes() - offset, UINT32_MAX);
+    return {.address = static_cast<weftio_u8*>(device_address()) + offset,
+            .bytes = static_cast<weftio_u32>(count == 0 ? rest : count),
+            .lkey_be = weftio_swap32(lkey())};
 }
 
 namespace {
@@ -111,10 +138,11 @@ buf_arr_options checked(buf_arr_options options)
 } // namespace
 
 struct buf_arr::state {
-    state(const port& port, const device& device, const buf_arr_options& wanted)
+    template <class At>
+    state(const At& at, const device& device, const buf_arr_options& wanted)
         : options(checked(wanted)),
           buffers(device.allocate(std::size_t{options.count} * options.stride_bytes, memory_kind::cpu_device)),
-          region(port, buffers, {.domain = options.domain}),
+          region(at, buffers, {.domain = options.domain}),
           handle(device.allocate(sizeof(weftio_dev_buf_arr), memory_kind::device))
     {
         weftio_dev_buf_arr made{};
@@ -134,6 +162,10 @@ struct buf_arr::state {
 
 buf_arr::buf_arr(const port& port, const device& device, buf_arr_options options)
     : state_(std::make_unique<state>(port, device, options))
+{}
+
+buf_arr::buf_arr(const dma_engine& engine, const device& device, buf_arr_options options)
+    : state_(std::make_unique<state>(engine, device, options))
 {}
 
 buf_arr::buf_arr(buf_arr&&) noexcept = default;

@@ -175,6 +175,36 @@ TEST(FaultOfASecondWay, LeavesNothingBehind)
         EXPECT_GT(let_each_fail(take_the_second_way, calls::allocation, how, true), 8u);
 }
 
+/// A DMA engine's life: copies, an end in error, a second one.
+void copy_and_reset()
+{
+    const dma_engine engine;
+    const device cpu = device::open("cpu");
+    dma_queue queue(engine, cpu, {.entries = 64});
+    const buf_arr buffers(engine, cpu, {.count = 2, .buffer_bytes = 4096});
+    progress_engine progress;
+    progress.attach(queue, {.on_error = [](const send_failure&) {}});
+    for (std::uint32_t key : {buffers.lkey(), 0u}) {
+        const weftio_dev_buf to = weftio_dev_buf_get(buffers.handle(), 1);
+        weftio_dev_dma_memcpy(queue.handle(), {to.address, to.bytes, weftio_swap32(key)}, 0, to, 0, 4096, 0);
+        weftio_dev_dma_commit_wait(queue.handle(), 0);
+    }
+    EXPECT_TRUE(queue.failed());
+    progress.progress();
+    queue.reset();
+}
+
+TEST(DmaFault, OfAnyAllocationOrCallLeavesNothingBehind)
+{
+#ifdef WEFTIO_TEST_SANITIZED
+    GTEST_SKIP() << "missed: calls that fail and belong to the sanitizer here; a plain build has it";
+#endif
+    const auto environment = detail::start_environment(false, {}); // of no use to the engine: pools are counted
+    EXPECT_GT(let_each_fail(copy_and_reset, calls::allocation, how::once, true), 20u);
+    EXPECT_GT(let_each_fail(copy_and_reset, calls::allocation, how::for_good, true), 20u);
+    let_each_fail(copy_and_reset, calls::system, how::once, true);
+}
+
 class InterfaceFault : public testing::TestWithParam<calls> {};
 
 TEST_P(InterfaceFault, LeavesTheInterfaceUsable)

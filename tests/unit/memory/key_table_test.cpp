@@ -207,12 +207,12 @@ TEST(NicsOfAKeyTable, AreSixtyFour)
         EXPECT_EQ(nics[each]->lends(key), each % 2 == 0) << each;
     }
     try {
-        nic_keys("null", table);
+        nic_keys("port null", table);
         ADD_FAILURE() << "one NIC too many";
     } catch (const error& refused) {
         EXPECT_EQ(refused.code(), errc::out_of_memory);
-        EXPECT_STREQ(refused.what(), "weftio: port null: this process has 64 ports open, which is the most; close one "
-                                     "first");
+        EXPECT_STREQ(refused.what(), "weftio: port null: this process has 64 ports and DMA engines, which is the most; "
+                                     "close one first");
     }
     nics[17]->forget(key);
     nics[17].reset();

@@ -158,7 +158,7 @@ TEST_F(Region, HasSixtyFourPortsAtMost)
     const error refused = error_of([] { port::open("null"); });
     EXPECT_EQ(refused.code(), errc::out_of_memory);
     EXPECT_STREQ(refused.what(),
-                 "weftio: port null: this process has 64 ports open, which is the most; close one first");
+                 "weftio: port null: this process has 64 ports and DMA engines, which is the most; close one first");
     others.pop_back();
     EXPECT_NO_THROW(port::open("null"));
     EXPECT_NO_THROW(port::open("null")) << "one that closes gives its number back";

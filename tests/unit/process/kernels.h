@@ -1,6 +1,7 @@
 /* Kernels of programs that end while they run. */
 #pragma once
 
+#include "weftio/device/dma.h"
 #include "weftio/device/eth_txq.h"
 
 /* Receives for as long as the queue lives. */
@@ -23,6 +24,17 @@ WEFTIO_KERNEL void sends_for_ever(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
             weftio_dev_eth_txq_send_enqueue_strong(txq, weftio_dev_buf_get(frames, frame), 64, WEFTIO_DEV_SEND_NONE);
         weftio_dev_eth_txq_commit_strong(txq);
         weftio_dev_eth_txq_push(txq);
+    }
+}
+
+/* Has memory copied for as long as the queue takes copies. */
+WEFTIO_KERNEL void copies_for_ever(WEFTIO_GLOBAL struct weftio_dev_dma* dma,
+                                   WEFTIO_GLOBAL struct weftio_dev_buf_arr* buffers)
+{
+    while (weftio_dev_dma_wait_room(dma, 2, 0) == WEFTIO_DEV_OK) {
+        weftio_dev_dma_memcpy(dma, weftio_dev_buf_get(buffers, 0), 0, weftio_dev_buf_get(buffers, 1), 0, 4096, 0);
+        weftio_dev_dma_fill(dma, 7, weftio_dev_buf_get(buffers, 0), 0, 4096, 0);
+        weftio_dev_dma_commit(dma);
     }
 }
 

@@ -18,7 +18,9 @@
 #define WEFTIO_OPCODE_NOP 0x00u
 #define WEFTIO_OPCODE_SEND 0x0au
 #define WEFTIO_OPCODE_WAIT 0x0fu
+#define WEFTIO_OPCODE_MMO 0x2fu
 
+#define WEFTIO_MMO_DMA 1u             /**< opcode modifier of MMO: a copy */
 #define WEFTIO_WAIT_ON_TIME 2u        /**< opcode modifier of WAIT */
 #define WEFTIO_WAIT_CYCLIC_SMALLER 5u /**< go on once the value is smaller than now */
 

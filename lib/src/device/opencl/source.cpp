@@ -25,6 +25,7 @@
     HEADER(buf, "weftio/device/buf.h")                                                                                 \
     HEADER(eth_rxq, "weftio/device/eth_rxq.h")                                                                         \
     HEADER(eth_txq, "weftio/device/eth_txq.h")                                                                         \
+    HEADER(dma, "weftio/device/dma.h")                                                                                 \
     HEADER(semaphore, "weftio/device/semaphore.h")
 
 namespace weftio::detail::opencl {

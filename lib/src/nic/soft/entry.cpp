@@ -115,6 +115,7 @@ std::uint8_t syndrome_of(refusal reason) noexcept
         case refusal::too_long: return WEFTIO_SYNDROME_LOCAL_LENGTH;
         case refusal::unknown_key:
         case refusal::other_domain:
+        case refusal::no_right:
         case refusal::outside_region: return WEFTIO_SYNDROME_LOCAL_PROTECTION;
         case refusal::port_gone:
         case refusal::link_down:
@@ -139,6 +140,7 @@ const char* to_string(refusal reason) noexcept
         case refusal::too_long: return "the frame is longer than the port's MTU allows";
         case refusal::unknown_key: return "no memory region has that key";
         case refusal::other_domain: return "the key's memory region is of another protection domain than the queue";
+        case refusal::no_right: return "the key's memory region lacks access::local_write";
         case refusal::outside_region: return "the address is outside the key's memory region";
         case refusal::wrong_wait: return "a wait with a condition or value that does not exist";
         case refusal::too_far_ahead: return "a wait beyond the queue's horizon";
@@ -151,7 +153,7 @@ const char* to_string(refusal reason) noexcept
     return "unknown";
 }
 
-refusal fetch(const entry_ring& ring, std::uint32_t index, std::uint32_t available, entry& out) noexcept
+refusal fetch_any(const entry_ring& ring, std::uint32_t index, std::uint32_t available, entry& out) noexcept
 {
     const std::uint32_t mask = ring.depth * words_per_block - 1;
     auto word = [&](std::uint32_t at) { return load_once(&ring.words[(index * words_per_block + at) & mask]); };
@@ -171,13 +173,20 @@ refusal fetch(const entry_ring& ring, std::uint32_t index, std::uint32_t availab
         out.words[at] = word(at);
     out.opcode = (head & 0xff) | (head >> 24) << 8;
     out.event = (out.words[2] >> 24 & 0x0c) == WEFTIO_CE_ALWAYS_AND_EVENT;
+    return refusal::none;
+}
+
+refusal fetch(const entry_ring& ring, std::uint32_t index, std::uint32_t available, entry& out) noexcept
+{
+    if (refusal reason = fetch_any(ring, index, available, out); reason != refusal::none)
+        return reason;
     if (out.opcode == WEFTIO_OPCODE_NOP)
         return refusal::none;
     if (out.opcode == wait_on_time)
-        return segments == 3 ? refusal::none : refusal::wrong_size;
+        return out.segments == 3 ? refusal::none : refusal::wrong_size;
     if (out.opcode != WEFTIO_OPCODE_SEND)
         return refusal::unknown_opcode;
-    if (segments < 2)
+    if (out.segments < 2)
         return refusal::wrong_size;
     out.cs_flags = segment_at<weftio_wqe_ethernet_segment>(out, 1).cs_flags;
     return refusal::none;

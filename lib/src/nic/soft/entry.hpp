@@ -26,6 +26,7 @@ enum class refusal : std::uint8_t {
     too_long,      ///< longer than the port's MTU allows
     unknown_key,   ///< no region has that key, or it is of an earlier region
     other_domain,  ///< the key is of another protection domain than the queue
+    no_right,      ///< the region may not be written
     outside_region,
     wrong_wait,     ///< condition, nanoseconds of a second or more
     too_far_ahead,  ///< waits beyond the horizon
@@ -86,7 +87,11 @@ inline constexpr std::uint64_t next_plain_start = std::uint64_t{1} << 40;
     return other == 0;
 }
 
-/// Copies the entry at `index`, at most `available` blocks of it. Returns why it cannot be executed, or refusal::none.
+/// Copies the entry at `index`, at most `available` blocks of it, whatever its opcode. Returns why it cannot be executed,
+/// or refusal::none.
+refusal fetch_any(const entry_ring& ring, std::uint32_t index, std::uint32_t available, entry& out) noexcept;
+
+/// The same of an entry of an Ethernet queue: opcodes that it has not are refused.
 refusal fetch(const entry_ring& ring, std::uint32_t index, std::uint32_t available, entry& out) noexcept;
 
 /// A piece of a frame.

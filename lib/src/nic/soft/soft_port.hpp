@@ -72,7 +72,7 @@ class soft_port final : public backend, public std::enable_shared_from_this<soft
 
     std::string spec_;
     const bool sends_;
-    nic_keys keys_{spec_};
+    nic_keys keys_{"port " + spec_};
     interface_lock lock_;
     const std::shared_ptr<const void> environment_; ///< needed until all that is DPDK's has gone
     send_pool send_pool_{spec_};

@@ -1,0 +1,118 @@
+#include <fmt/format.h>
+
+#include <bit>
+
+#include "nic/dma_backend.hpp"
+#include "queue/reported_queue.hpp"
+#include "queue/send_life.hpp"
+#include "weftio/dma.hpp"
+#include "weftio/error.hpp"
+
+namespace weftio {
+
+namespace {
+
+constexpr std::uint32_t fewest_entries = 64, most_entries = 32768;
+
+void check(const dma_queue_options& options)
+{
+    if (!std::has_single_bit(options.entries) || options.entries < fewest_entries || options.entries > most_entries)
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: dma_queue: entries is {}; it must be a power of two from {} to {}",
+                                options.entries, fewest_entries, most_entries));
+}
+
+} // namespace
+
+struct dma_queue::state final : detail::reported_queue {
+    state(const dma_engine& engine, const device& device, const dma_queue_options& wanted)
+        : where(device), options(wanted), life(make_life()), queue(engine.backend().make_queue(life->begin()))
+    {
+        life->belong_to(queue.share(), queue->ring_number());
+    }
+
+    std::shared_ptr<detail::send_life> make_life() const
+    {
+        return detail::make_shared_here<detail::send_life>(
+            where, detail::send_ring_options{.entries = options.entries, .domain = options.domain});
+    }
+    const char* kind() const noexcept override { return "dma_queue"; }
+    nic::send_queue& reports() noexcept override { return *queue.share(); }
+
+    device where;
+    dma_queue_options options;
+    std::shared_ptr<detail::send_life> life;
+    nic::open_queue<nic::copy_queue> queue;
+};
+
+dma_queue::dma_queue(const dma_engine& engine, const device& device, dma_queue_options options)
+{
+    check(options);
+    state_ = detail::make_shared_here<state>(engine, device, options);
+}
+
+dma_queue::dma_queue(dma_queue&&) noexcept = default;
+
+dma_queue& dma_queue::operator=(dma_queue&& other) noexcept
+{
+    dma_queue before(std::move(other));
+    state_.swap(before.state_);
+    return *this;
+}
+
+dma_queue::~dma_queue()
+{
+    if (state_ && state_->may_end())
+        state_->queue->stop_sending(); // a progress_engine may keep the rest
+}
+
+weftio_dev_dma* dma_queue::handle() const noexcept
+{
+    static_assert(sizeof(weftio_dev_dma) == sizeof(weftio_dev_send_queue));
+    return reinterpret_cast<weftio_dev_dma*>(state_->life->handle());
+}
+
+weftio_dev_control* dma_queue::control() const noexcept
+{
+    return state_->life->control();
+}
+
+std::uint32_t dma_queue::entries() const noexcept
+{
+    return state_->options.entries;
+}
+
+std::uint32_t dma_queue::number() const noexcept
+{
+    return state_->queue->number();
+}
+
+dma_counters dma_queue::counters() const
+{
+    return state_->queue->counters();
+}
+
+bool dma_queue::failed() const
+{
+    return state_->queue->failed();
+}
+
+void dma_queue::reset()
+{
+    auto next = state_->make_life();
+    next->belong_to(state_->queue.share(), state_->queue->ring_number() + 1); // what can fail comes first
+    state_->queue->restart(next->begin());
+    state_->life = std::move(next);
+}
+
+std::shared_ptr<detail::lifeline> dma_queue::line() const noexcept
+{
+    return state_->life;
+}
+
+std::shared_ptr<detail::reported_queue> dma_queue::reports() const noexcept
+{
+    return state_;
+}
+
+} // namespace weftio

@@ -1,0 +1,30 @@
+// What a DMA engine must be able to do. dma/ knows nothing else of one.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "nic/backend.hpp"
+#include "weftio/dma.hpp"
+
+namespace weftio::nic {
+
+class copy_queue : public send_queue {
+ public:
+    virtual dma_counters counters() const = 0;
+};
+
+/// What a weftio::dma_engine stands for. Any thread. What is made here keeps it alive.
+class dma_backend : public memory_user {
+ public:
+    virtual bool is_inline() const noexcept = 0;
+    /// Inline mode: one turn. Returns what it moved.
+    virtual unsigned turn() = 0;
+    /// @throws weftio::error errc::out_of_memory
+    virtual std::shared_ptr<copy_queue> make_queue(const tx_ring& ring) = 0;
+};
+
+/// The engine that copies with the CPU. @throws weftio::error as the constructor of weftio::dma_engine
+std::shared_ptr<dma_backend> make_soft_dma(const dma_engine_options& options);
+
+} // namespace weftio::nic

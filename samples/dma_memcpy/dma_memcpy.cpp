@@ -1,0 +1,101 @@
+// dma_memcpy: a kernel has memory copied by a DMA engine while it goes on. No port, no NIC.
+//
+//   ./dma_memcpy --bytes 65536 --count 1000
+//   ./dma_memcpy -g opencl --lanes 64
+#include "dma_memcpy.kernel.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <CLI/CLI.hpp>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <thread>
+
+#include "weftio/weftio.hpp"
+
+WEFTIO_DEFINE_KERNEL(dma_memcpy, "dma_memcpy.kernel.h");
+
+namespace {
+
+volatile std::sig_atomic_t interrupted = 0;
+
+struct options {
+    std::string device = "cpu";
+    std::uint32_t lanes = 32, bytes = 4096, count = 1000;
+};
+
+/// How many pieces have arrived whole.
+std::uint32_t whole_pieces(const weftio::buf_arr& from, const weftio::buf_arr& to, std::uint32_t bytes)
+{
+    std::uint32_t whole = 0;
+    for (std::uint32_t piece = 0; piece < from.count(); ++piece)
+        whole += std::memcmp(from.cpu_address(piece), to.cpu_address(piece), bytes) == 0;
+    return whole;
+}
+
+int run(const options& wanted)
+{
+    // 1. Open the device that runs the kernel, and start the engine that copies.
+    auto device = weftio::device::open(wanted.device);
+    weftio::dma_engine engine;
+    fmt::print("Copying {} pieces of {} bytes for a kernel on {}\n", wanted.count, wanted.bytes, device.name());
+
+    // 2. Make a queue for the kernel to own, and buffers on both sides; those to copy from have something in them.
+    weftio::dma_queue queue(engine, device);
+    weftio::buf_arr from(engine, device, {.count = wanted.count, .buffer_bytes = wanted.bytes});
+    weftio::buf_arr to(engine, device, {.count = wanted.count, .buffer_bytes = wanted.bytes});
+    for (std::uint32_t piece = 0; piece < wanted.count; ++piece)
+        std::memset(from.cpu_address(piece), static_cast<int>(piece % 255 + 1), wanted.bytes);
+    auto status = device.allocate(sizeof(std::uint32_t), weftio::memory_kind::cpu_device);
+
+    // 3. Have failures reported to the host.
+    weftio::progress_engine progress;
+    progress.attach(queue, {.on_sent = {}, .on_error = [](const weftio::send_failure& failure) {
+                                fmt::print(stderr, "{}\n", failure.text);
+                            }});
+
+    // 4. Launch the kernel, and wait until it has seen its copies done.
+    const auto begin = std::chrono::steady_clock::now();
+    auto kernel = device.launch(dma_memcpy_kernel, {.lanes = wanted.lanes}, queue, from, to, status.device_address());
+    while (!interrupted && kernel.alive()) {
+        progress.progress();
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+    kernel.stop();
+    kernel.wait_for(std::chrono::seconds(5));
+
+    const auto counters = queue.counters();
+    const std::uint32_t whole = whole_pieces(from, to, wanted.bytes);
+    fmt::print("copied {}, failed {}, flushed {}; {} of {} arrived whole, {:.2f} GB/s with launch\n", counters.copied,
+               counters.failed, counters.flushed, whole, wanted.count,
+               static_cast<double>(counters.copied_bytes) / seconds.count() / 1e9);
+    return whole == wanted.count ? 0 : 3;
+}
+
+} // namespace
+
+int main(int argc, char** argv)
+{
+    CLI::App app{"A kernel has memory copied by a DMA engine, and waits until the copies are done."};
+    options wanted;
+    app.option_defaults()->always_capture_default();
+    app.add_option("-g,--device", wanted.device, "where the kernel runs: cpu, opencl, opencl:N, cuda:N");
+    app.add_option("--lanes", wanted.lanes, "lanes of the kernel's one block")->check(CLI::Range(1, 1024));
+    app.add_option("--bytes", wanted.bytes, "length of a piece")->check(CLI::Range(1u, 1u << 30));
+    app.add_option("--count", wanted.count, "how many pieces")->check(CLI::PositiveNumber);
+    app.set_version_flag("-V,--version", "dma_memcpy " WEFTIO_VERSION);
+    for (int signal : {SIGINT, SIGTERM})
+        std::signal(signal, [](int) { interrupted = 1; });
+    try {
+        app.parse(argc, argv);
+        return run(wanted);
+    } catch (const CLI::ParseError& words) {
+        return app.exit(words) == 0 ? 0 : 1;
+    } catch (const weftio::error& error) {
+        fmt::print(stderr, "{}\n", error.what());
+        return 4;
+    }
+}
