@@ -1,0 +1,170 @@
+// How fast a DMA queue copies, beside memcpy() in the same run: long copies by their bytes, small ones by their number.
+//
+//   ./dma_bench                         7 rounds: copies of 64 MiB, and small ones of 64 bytes
+//   ./dma_bench --cores 2,4 --small 1000000 --json out.json
+//
+// Rounds take turns, so that whatever else the machine does hits all of them; what counts are medians of pairs. The CPU
+// device only: who commits runs on one core, the engine on another.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include <chrono>
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <cstring>
+#include <iterator>
+#include <stdexcept>
+#include <vector>
+
+#include "common/arguments.hpp"
+#include "common/table.hpp"
+#include "weftio/weftio.hpp"
+
+namespace {
+
+using namespace weftio;
+using clock = std::chrono::steady_clock;
+
+constexpr std::size_t long_bytes = std::size_t{64} << 20;
+constexpr std::uint32_t small_bytes = 64, small_span = 1 << 16; ///< small copies stay within so many bytes
+
+struct options : bench::common_options {
+    std::uint32_t long_copies = 4, small_copies = 2'000'000; ///< in a round
+    std::vector<int> cores{0, 1};                            ///< of who commits, of the engine
+};
+
+/// What is copied, on both sides, and the queue that does it.
+struct setting {
+    explicit setting(const options& wanted) : engine({.idle = idle_policy::yield, .core = wanted.cores[1]})
+    {
+        std::memset(from.cpu_address(), 1, long_bytes);
+        std::memset(to.cpu_address(), 2, long_bytes);
+    }
+
+    dma_engine engine;
+    device cpu = device::open("cpu");
+    dma_queue queue{engine, cpu, {.entries = 4096}};
+    memory from = cpu.allocate(long_bytes, memory_kind::cpu_device),
+           to = cpu.allocate(long_bytes, memory_kind::cpu_device);
+    memory_region source{engine, from}, destination{engine, to};
+};
+
+double seconds_since(clock::time_point start)
+{
+    return std::chrono::duration<double>(clock::now() - start).count();
+}
+
+void require(std::int32_t status, const char* what)
+{
+    if (status != WEFTIO_DEV_OK)
+        throw std::runtime_error(fmt::format("dma_bench: {} ended with status {}", what, status));
+}
+
+// Each of these returns what `unit` says, a second.
+
+double long_by_dma(const options& wanted, setting& where)
+{
+    const auto start = clock::now();
+    for (std::uint32_t copy = 0; copy < wanted.long_copies; ++copy)
+        require(weftio_dev_dma_memcpy(where.queue.handle(), where.source.buffer(), 0, where.destination.buffer(), 0,
+                                      long_bytes, WEFTIO_DEV_SEND_NONE),
+                "a long copy");
+    require(weftio_dev_dma_commit_wait(where.queue.handle(), 0), "the wait for long copies");
+    return static_cast<double>(wanted.long_copies * long_bytes) / seconds_since(start);
+}
+
+double long_by_memcpy(const options& wanted, setting& where)
+{
+    const auto start = clock::now();
+    for (std::uint32_t copy = 0; copy < wanted.long_copies; ++copy) {
+        std::memcpy(where.to.cpu_address(), where.from.cpu_address(), long_bytes);
+        asm volatile("" ::: "memory"); // each of them counts
+    }
+    return static_cast<double>(wanted.long_copies * long_bytes) / seconds_since(start);
+}
+
+double small_by_dma(const options& wanted, setting& where)
+{
+    constexpr std::uint32_t batch = 64;
+    const weftio_dev_buf from = where.source.buffer(), to = where.destination.buffer();
+    weftio_dev_dma* dma = where.queue.handle();
+    weftio_u32 position = 0, mask = 0;
+    weftio_dev_dma_get_info(dma, &position, &mask);
+    const auto start = clock::now();
+    for (std::uint32_t copy = 0; copy < wanted.small_copies; copy += batch) {
+        require(weftio_dev_dma_wait_room(dma, batch, 0), "the wait for room");
+        for (std::uint32_t each = 0; each < batch; ++each) {
+            const std::uint64_t at = std::uint64_t{copy + each} * small_bytes % small_span;
+            require(weftio_dev_dma_memcpy_weak(dma, from, at, to, at, small_bytes, position++, WEFTIO_DEV_SEND_NONE),
+                    "a small copy");
+        }
+        require(weftio_dev_dma_commit_weak(dma, batch), "the commit of small copies");
+    }
+    require(weftio_dev_dma_wait(dma, position - 1, 0), "the wait for small copies");
+    return wanted.small_copies / seconds_since(start);
+}
+
+struct measurement {
+    const char* name;
+    const char* peer;
+    const char* unit;
+    double in_unit; ///< of what `measure` returns
+    double (*measure)(const options&, setting&);
+};
+
+constexpr measurement all[] = {
+    {"memcpy 64 MiB", "", "GB/s", 1e-9, long_by_memcpy},
+    {"dma 64 MiB", "memcpy 64 MiB", "GB/s", 1e-9, long_by_dma},
+    {"dma 64 bytes", "", "M/s", 1e-6, small_by_dma},
+};
+
+void run_on(int core)
+{
+    cpu_set_t wanted;
+    CPU_ZERO(&wanted);
+    CPU_SET(core, &wanted);
+    if (pthread_setaffinity_np(pthread_self(), sizeof wanted, &wanted) != 0)
+        throw std::runtime_error(fmt::format("dma_bench: this process may not run on core {}; name others", core));
+}
+
+int run(options wanted)
+{
+    wanted.small_copies = (wanted.small_copies + 63) / 64 * 64;
+    setting where(wanted);
+    std::vector<std::vector<double>> values(std::size(all));
+    for (std::uint32_t round = 0; round < wanted.rounds; ++round)
+        for (std::size_t at = 0; at < std::size(all); ++at) {
+            run_on(wanted.cores[all[at].measure == long_by_memcpy]); // memcpy where the engine would copy
+            values[at].push_back(all[at].measure(wanted, where) * all[at].in_unit);
+        }
+    bench::table table("dma_bench");
+    for (std::size_t at = 0; at < std::size(all); ++at)
+        table.add({.name = all[at].name, .unit = all[at].unit, .values = values[at], .peer = all[at].peer});
+    fmt::print("{} long copies and {} small ones a round, cores {}\n", wanted.long_copies, wanted.small_copies,
+               fmt::join(wanted.cores, " to "));
+    table.finish(wanted.json);
+    return 0;
+}
+
+} // namespace
+
+int main(int argc, char** argv)
+{
+    options wanted;
+    wanted.rounds = 7;
+    CLI::App app{"How fast a DMA queue copies, long and small pieces, beside memcpy()."};
+    app.add_option("--long", wanted.long_copies, "copies of 64 MiB in a round")
+        ->check(CLI::Range(1u, 1000u))
+        ->capture_default_str();
+    app.add_option("--small", wanted.small_copies, "copies of 64 bytes in a round")
+        ->check(CLI::Range(64u, 1u << 30))
+        ->capture_default_str();
+    bench::add_cores(app, wanted.cores, "of who commits, of the engine");
+    bench::add_rounds(app, wanted);
+    bench::add_json(app, wanted);
+    if (auto status = bench::read_words(app, argc, argv))
+        return *status;
+    return bench::ending([&] { return run(wanted); });
+}
