@@ -8,9 +8,9 @@
 #include <benchmark/benchmark.h>
 
 #include "memory/key_table.hpp"
-#include "nic/soft/entry.hpp"
-#include "nic/soft/queue_keys.hpp"
-#include "nic/soft/rx_queue.hpp"
+#include "nic/soft/receive/rx_queue.hpp"
+#include "nic/soft/send/entry.hpp"
+#include "nic/soft/send/queue_keys.hpp"
 #include "rates.hpp"
 #include "weftio/device.hpp"
 #include "weftio/device/eth_rxq.h"

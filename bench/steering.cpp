@@ -9,7 +9,7 @@
 
 #include "../tests/unit/steering/frames.hpp"
 #include "net/checksum.hpp"
-#include "nic/soft/steering.hpp"
+#include "nic/soft/receive/steering.hpp"
 
 namespace {
 

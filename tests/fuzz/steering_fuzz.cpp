@@ -13,7 +13,7 @@
 #include "expect.hpp"
 #include "guarded.hpp"
 #include "net/checksum.hpp"
-#include "nic/soft/steering.hpp"
+#include "nic/soft/receive/steering.hpp"
 #include "raw_entry.hpp"
 
 namespace weftio::fuzz {

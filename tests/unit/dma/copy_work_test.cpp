@@ -6,7 +6,7 @@
 
 #include "core/undying.hpp"
 #include "dma_fixture.hpp"
-#include "nic/soft/soft_dma.hpp"
+#include "nic/soft/dma/soft_dma.hpp"
 
 namespace weftio::test {
 

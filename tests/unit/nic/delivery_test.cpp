@@ -1,6 +1,6 @@
 // What of a frame reaches a kernel: its bytes, its length, its time, its flags.
 #include "injected_port.hpp"
-#include "nic/soft/steering.hpp"
+#include "nic/soft/receive/steering.hpp"
 
 namespace weftio::test {
 namespace {

@@ -1,5 +1,5 @@
 // Free slots: which goes next.
-#include "nic/soft/free_slots.hpp"
+#include "nic/soft/receive/free_slots.hpp"
 
 #include <vector>
 

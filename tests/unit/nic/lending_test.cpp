@@ -4,7 +4,7 @@
 
 #include "capture_files.hpp"
 #include "injected_port.hpp"
-#include "nic/soft/rx_pool.hpp"
+#include "nic/soft/receive/rx_pool.hpp"
 #include "nic/soft/soft_port.hpp"
 
 namespace weftio::test {

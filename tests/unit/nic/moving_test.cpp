@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 
 #include "injected_port.hpp"
-#include "nic/soft/inbox.hpp"
+#include "nic/soft/receive/inbox.hpp"
 
 namespace weftio::test {
 namespace {

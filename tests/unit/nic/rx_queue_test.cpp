@@ -1,5 +1,5 @@
 // The NIC's side of a ring against a kernel that may write anything.
-#include "nic/soft/rx_queue.hpp"
+#include "nic/soft/receive/rx_queue.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
 // Mbufs that are given back: those of a send queue, those of others.
-#include "nic/soft/send_headers.hpp"
+#include "nic/soft/send/send_headers.hpp"
 
 #include <array>
 #include <atomic>

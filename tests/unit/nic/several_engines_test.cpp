@@ -12,7 +12,7 @@
 #include <rte_dev.h>
 
 #include "injected_port.hpp"
-#include "nic/soft/inbox.hpp"
+#include "nic/soft/receive/inbox.hpp"
 #include "nic/soft/soft_port.hpp"
 
 namespace weftio::test {

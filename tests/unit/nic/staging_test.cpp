@@ -5,7 +5,7 @@
 
 #include <gmock/gmock.h>
 
-#include "nic/soft/staging.hpp"
+#include "nic/soft/receive/staging.hpp"
 
 namespace weftio::nic {
 namespace {

@@ -6,7 +6,7 @@
 #include <arpa/inet.h>
 
 #include "frames.hpp"
-#include "nic/soft/steering.hpp"
+#include "nic/soft/receive/steering.hpp"
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "nic/soft/steering.hpp"
+#include "nic/soft/receive/steering.hpp"
 
 #include <algorithm>
 #include <map>

@@ -1,12 +1,12 @@
 // Deadlines of queues, against a plain model; and how long an engine may wait for one on the spot.
-#include "nic/soft/deadlines.hpp"
+#include "nic/soft/engine/deadlines.hpp"
 
 #include <gtest/gtest.h>
 
 #include <map>
 #include <random>
 
-#include "nic/soft/spin.hpp"
+#include "nic/soft/engine/spin.hpp"
 
 namespace weftio::test {
 namespace {

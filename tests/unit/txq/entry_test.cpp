@@ -1,11 +1,11 @@
 // Entries as the engine reads them: what is taken, what is refused, and that nothing in them is trusted.
-#include "nic/soft/entry.hpp"
+#include "nic/soft/send/entry.hpp"
 
 #include <cstring>
 #include <numeric>
 #include <random>
 
-#include "nic/soft/queue_keys.hpp"
+#include "nic/soft/send/queue_keys.hpp"
 #include "sending_port.hpp"
 
 namespace weftio::test {

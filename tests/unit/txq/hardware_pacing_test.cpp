@@ -2,7 +2,7 @@
 #include <rte_mbuf_dyn.h>
 
 #include "core/clock.hpp"
-#include "nic/soft/sender.hpp"
+#include "nic/soft/send/sender.hpp"
 #include "nic/soft/soft_port.hpp"
 #include "sending_port.hpp"
 

@@ -3,8 +3,8 @@
 
 #include <vector>
 
+#include "nic/soft/send/work_list.hpp"
 #include "nic/soft/soft_port.hpp"
-#include "nic/soft/work_list.hpp"
 #include "unit/txq/sending_port.hpp"
 
 namespace weftio::test {

@@ -1,6 +1,6 @@
 // Deadlines: kept, counted, and reported. The arithmetic with a played clock, the queues with bounds that only patience
 // sets.
-#include "nic/soft/pacing.hpp"
+#include "nic/soft/send/pacing.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "core/process.hpp"
-#include "nic/soft/engine.hpp"
+#include "nic/soft/engine/engine.hpp"
 #include "nic/soft/link.hpp"
-#include "nic/soft/receiver.hpp"
-#include "nic/soft/sender.hpp"
+#include "nic/soft/receive/receiver.hpp"
+#include "nic/soft/send/sender.hpp"
 #include "weftio/port.hpp"
 
 namespace weftio::nic {

@@ -4,9 +4,9 @@
 #include <string>
 
 #include "dpdk/port_watch.hpp"
-#include "nic/soft/receiver.hpp"
-#include "nic/soft/sender.hpp"
-#include "nic/soft/unit.hpp"
+#include "nic/soft/engine/unit.hpp"
+#include "nic/soft/receive/receiver.hpp"
+#include "nic/soft/send/sender.hpp"
 
 namespace weftio::nic {
 

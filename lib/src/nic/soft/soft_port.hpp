@@ -15,7 +15,7 @@
 #include "memory/key_table.hpp"
 #include "nic/backend.hpp"
 #include "nic/soft/engines.hpp"
-#include "nic/soft/rx_pool.hpp"
+#include "nic/soft/receive/rx_pool.hpp"
 #include "nic/soft/telemetry.hpp"
 #include "weftio/port.hpp"
 

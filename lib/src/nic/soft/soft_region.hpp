@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "nic/soft/send_headers.hpp"
+#include "nic/soft/send/send_headers.hpp"
 #include "nic/soft/soft_port.hpp"
 
 namespace weftio::nic {

@@ -4,8 +4,8 @@
 #include <memory>
 #include <vector>
 
+#include "nic/soft/receive/steering.hpp"
 #include "nic/soft/soft_port.hpp"
-#include "nic/soft/steering.hpp"
 
 namespace weftio::nic {
 

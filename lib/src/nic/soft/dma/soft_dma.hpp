@@ -1,0 +1,50 @@
+// The DMA engine that copies with the CPU: an engine whose one unit is a list of copy queues.
+#pragma once
+
+#include <memory>
+
+#include "core/process.hpp"
+#include "memory/key_table.hpp"
+#include "nic/dma_backend.hpp"
+#include "nic/soft/dma/copy_work.hpp"
+#include "nic/soft/engine/engine.hpp"
+#include "nic/soft/engine/unit.hpp"
+#include "nic/soft/send/work_list.hpp"
+
+namespace weftio::nic {
+
+/// Copy queues side by side.
+class copier final : public unit {
+ public:
+    unsigned turn(const turn_budget& budget) override;
+    /// Between two turns.
+    work_list& queues() noexcept { return queues_; }
+
+ private:
+    work_list queues_;
+};
+
+class soft_dma final : public dma_backend, public std::enable_shared_from_this<soft_dma>, detail::moving {
+ public:
+    explicit soft_dma(const dma_engine_options& options);
+    ~soft_dma() { leave(); }
+
+    std::unique_ptr<region> register_memory(const region_request& wanted) override;
+    bool is_inline() const noexcept override { return !engine_.has_thread(); }
+    unsigned turn() override { return engine_.turn(); }
+    std::shared_ptr<copy_queue> make_queue(const tx_ring& ring) override;
+    bool stand_still() noexcept override { return engine_.stop_turns(); }
+
+    bool may_end() const noexcept { return maker_.may_end(); }
+    nic_keys& keys() noexcept { return keys_; }
+    work_list& queues() noexcept { return copier_.queues(); } ///< between two turns only
+    nic::engine& engine() noexcept { return engine_; }
+
+ private:
+    const detail::maker maker_{};
+    nic_keys keys_{"dma_engine"};
+    copier copier_;
+    nic::engine engine_; ///< ends first
+};
+
+} // namespace weftio::nic

@@ -1,0 +1,119 @@
+#include "nic/soft/dma/soft_dma_queue.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+namespace weftio::nic {
+
+soft_copy_queue::soft_copy_queue(std::shared_ptr<soft_dma> dma, const tx_ring& ring) : dma_(std::move(dma))
+{
+    dma_->engine().between_turns([&] {
+        work_list& queues = dma_->queues();
+        number_ = 1;
+        while (queues.find(number_))
+            ++number_;
+        queues.reserve(number_); // what can fail comes first
+        tx_ring numbered = ring;
+        numbered.entries.queue = number_;
+        auto made = std::make_unique<copy_work>(numbered, dma_->keys());
+        queue_ = made.get();
+        queues.put(number_, std::move(made));
+    });
+}
+
+void soft_copy_queue::close() noexcept
+{
+    if (!dma_->may_end())
+        return;
+    stop_sending();
+    dma_->engine().between_turns([&] {
+        dma_->queues().take(number_);
+        queue_ = nullptr;
+        ++ring_number_;
+    });
+}
+
+void soft_copy_queue::stop_sending()
+{
+    dma_->engine().between_turns([&] { queue_->stop(); });
+}
+
+void soft_copy_queue::restart(const tx_ring& ring)
+{
+    const std::scoped_lock one_at_a_time(changing_);
+    dma_->engine().between_turns([&] {
+        queue_->stop();
+        dma_->queues().rouse(number_);
+        queue_->restart(ring);
+        ++ring_number_;
+    });
+}
+
+inline_turn soft_copy_queue::turn() noexcept
+{
+    if (!dma_->is_inline())
+        return {};
+    return {.turn =
+                [](void* context) {
+                    auto* queue = static_cast<soft_copy_queue*>(context);
+                    queue->dma_->engine().send_turn([&] { queue->dma_->queues().wake(queue->number_); });
+                },
+            .context = this};
+}
+
+void soft_copy_queue::stop(std::uint32_t ring)
+{
+    dma_->engine().between_turns([&] {
+        if (ring == ring_number_)
+            queue_->stop();
+    });
+}
+
+std::string soft_copy_queue::describe(std::uint32_t ring) const
+{
+    std::string text = fmt::format("dma_queue {}", number_);
+    dma_->engine().between_turns([&] {
+        if (ring == ring_number_)
+            text += fmt::format(": {} enqueued, {} copied, {} failed, {} flushed{}", queue_->enqueued.value(),
+                                queue_->copied.value(), queue_->failed_entries.value(), queue_->flushed.value(),
+                                queue_->failed() ? ", in error" : "");
+        else
+            text += ": reset or closed since";
+    });
+    return text;
+}
+
+dma_counters soft_copy_queue::counters() const
+{
+    return {.enqueued = queue_->enqueued.value(),
+            .copied = queue_->copied.value(),
+            .copied_bytes = queue_->copied_bytes.value(),
+            .skipped = queue_->skipped.value(),
+            .failed = queue_->failed_entries.value(),
+            .flushed = queue_->flushed.value(),
+            .lost_events = queue_->events().lost.value()};
+}
+
+bool soft_copy_queue::failed() const
+{
+    bool failed = false;
+    dma_->engine().between_turns([&] { failed = queue_->failed(); });
+    return failed;
+}
+
+bool soft_copy_queue::next(send_outcome& outcome)
+{
+    send_event event;
+    if (!queue_->events().get(event))
+        return false;
+    outcome = {.position = event.position, .syndrome = 0, .text = {}, .time_ns = event.time_ns};
+    if (event.reason != refusal::none) {
+        outcome.syndrome = syndrome_of(event.reason);
+        outcome.text = fmt::format("weftio: dma_queue {}: entry at position {} failed: {}", number_, event.position,
+                                   to_string(event.reason));
+    }
+    return true;
+}
+
+} // namespace weftio::nic

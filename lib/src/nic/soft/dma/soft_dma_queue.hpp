@@ -1,0 +1,37 @@
+// A queue of a DMA engine that copies with the CPU.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "nic/soft/dma/soft_dma.hpp"
+
+namespace weftio::nic {
+
+class soft_copy_queue final : public copy_queue {
+ public:
+    soft_copy_queue(std::shared_ptr<soft_dma> dma, const tx_ring& ring);
+
+    std::uint32_t number() const noexcept override { return number_; }
+    inline_turn turn() noexcept override;
+    std::uint32_t ring_number() const noexcept override { return ring_number_; }
+    void stop(std::uint32_t ring) override;
+    std::string describe(std::uint32_t ring) const override;
+    void close() noexcept override;
+    dma_counters counters() const override;
+    bool failed() const override;
+    void stop_sending() override;
+    void restart(const tx_ring& ring) override;
+    bool next(send_outcome& outcome) override;
+
+ private:
+    const std::shared_ptr<soft_dma> dma_;
+    std::uint32_t number_ = 0;
+    std::mutex changing_;           ///< held by who restarts the queue
+    copy_work* queue_ = nullptr;    ///< stays where it is until close()
+    std::uint32_t ring_number_ = 0; ///< changes between two turns only
+};
+
+} // namespace weftio::nic

@@ -1,0 +1,271 @@
+#include "nic/soft/engine/engine.hpp"
+
+#include <fmt/format.h>
+#include <pthread.h>
+#include <rte_cycles.h>
+#include <rte_lcore.h>
+#include <rte_pause.h>
+#include <sched.h>
+#include <sys/prctl.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <limits>
+#include <system_error>
+
+#include "core/clock.hpp"
+#include "core/process.hpp"
+#include "weftio/device/platform.h"
+#include "weftio/error.hpp"
+
+namespace weftio::nic {
+
+namespace {
+
+/// A sleep may take this much longer than asked: with a deadline closer than this the engine stays awake.
+constexpr std::uint64_t wake_up_ns = 200'000;
+/// Entries of one queue in one turn of a thread: as many as packets are received in one, so that a kernel that forwards
+/// can keep pace. In inline mode a push is executed whole.
+constexpr std::uint32_t entries_per_turn = 64;
+/// While there are packets to move, a change that took a time is followed by so many times as long without one, at most
+/// 1 ms.
+constexpr std::uint64_t turns_to_changes = 255;
+/// Turns between two looks whether the clock is to be compared: microseconds, or a millisecond of an engine that
+/// sleeps.
+constexpr std::uint32_t turns_between_looks = 64;
+
+/// Makes the calling thread known to DPDK until it ends: mempool caches and lock-free driver paths know a thread by its
+/// lcore. Works without, slower. A thread that DPDK knows already stays as it is.
+void be_known_to_dpdk()
+{
+    thread_local struct known {
+        const detail::maker maker{};
+        const bool by_us = rte_lcore_id() == LCORE_ID_ANY && rte_thread_register() == 0;
+        known() = default;
+        known(const known&) = delete;
+        known& operator=(const known&) = delete;
+        ~known()
+        {
+            if (by_us && maker.may_end())
+                rte_thread_unregister();
+        }
+    } known;
+    static_cast<void>(known);
+}
+
+} // namespace
+
+engine::engine(std::vector<unit*> units, const port_options& options, std::string name)
+    : units_(std::move(units)), name_(std::move(name)), idle_(options.idle),
+      has_thread_(options.mode == engine_mode::thread)
+{
+    if (!has_thread_)
+        return;
+    try {
+        thread_ = std::thread([this] { run(); });
+    } catch (const std::system_error& refusal) {
+        throw error(
+            errc::device_error,
+            fmt::format(
+                "weftio: engine {}: no thread to run it ({}); raise the limit (ulimit -u, or the pids limit of the "
+                "container), or open the port with .mode = engine_mode::inline_worker",
+                name_, refusal.what()));
+    }
+    pthread_setname_np(thread_.native_handle(), name_.substr(0, 15).c_str());
+    try {
+        if (options.core >= 0)
+            pin(options.core);
+        if (options.realtime != 0)
+            make_realtime(options.realtime);
+    } catch (...) {
+        end(); // the destructor of an object that was never made does not run
+        throw;
+    }
+}
+
+engine::~engine()
+{
+    end();
+}
+
+void engine::end() noexcept
+{
+    ending_.store(true, std::memory_order_relaxed);
+    if (thread_.joinable())
+        thread_.join();
+}
+
+bool engine::stop_turns() noexcept
+{
+    ending_.store(true, std::memory_order_relaxed);
+    if (thread_.get_id() == std::this_thread::get_id())
+        return false;
+    for (auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1); !turns_.try_lock();) {
+        if (std::chrono::steady_clock::now() > end)
+            return false;
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+    turns_.unlock();
+    if (thread_.joinable()) // it has left its turns
+        thread_.join();
+    return true;
+}
+
+void engine::pin(int core) const
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(static_cast<std::size_t>(core), &set);
+    if (int result = pthread_setaffinity_np(const_cast<std::thread&>(thread_).native_handle(), sizeof set, &set))
+        throw error(result == EINVAL ? errc::invalid_argument : errc::device_error,
+                    fmt::format("weftio: engine {}: cannot run on core {} ({}): it does not exist, is offline, or this "
+                                "process may not use it; name one that \"lscpu -e\" lists as online, or -1 for any",
+                                name_, core, std::strerror(result)));
+}
+
+void engine::make_realtime(int priority)
+{
+    sched_param wanted{};
+    wanted.sched_priority = priority;
+    int result = pthread_setschedparam(thread_.native_handle(), SCHED_FIFO, &wanted);
+    if (result == 0)
+        return;
+    if (result == EPERM)
+        throw error(
+            errc::permission_denied,
+            fmt::format("weftio: engine: real-time priority {} is refused, for want of CAP_SYS_NICE; run as root, or "
+                        "give the program the "
+                        "rights with \"setcap cap_net_raw,cap_net_admin,cap_sys_nice+ep PROGRAM\"",
+                        priority));
+    throw error(errc::invalid_argument, fmt::format("weftio: engine: real-time priority {}: {}; name one from {} to {}",
+                                                    priority, std::strerror(result), sched_get_priority_min(SCHED_FIFO),
+                                                    sched_get_priority_max(SCHED_FIFO)));
+}
+
+unsigned engine::turn()
+{
+    be_known_to_dpdk();
+    std::scoped_lock lock(turns_);
+    make_wanted_change();
+    return turns_stopped() ? 0 : one_turn(sides::both);
+}
+
+unsigned engine::last_turn()
+{
+    be_known_to_dpdk();
+    std::scoped_lock lock(turns_);
+    make_wanted_change();
+    return one_turn(sides::both);
+}
+
+unsigned engine::send_turn_behind(const std::function<void()>& before)
+{
+    be_known_to_dpdk();
+    std::scoped_lock lock(turns_);
+    make_wanted_change();
+    if (turns_stopped())
+        return 0;
+    before();
+    return one_turn(sides::send);
+}
+
+unsigned engine::one_turn(sides which)
+{
+    const std::uint32_t turns = turns_run_.load(std::memory_order_relaxed);
+    if (turns % turns_between_looks == 0)
+        detail::utc_clock::instance().discipline();
+    const std::uint32_t most = has_thread_ ? entries_per_turn : std::numeric_limits<std::uint32_t>::max();
+    unsigned moved = 0;
+    for (unit* each : units_)
+        if (which == sides::both || each->sends())
+            moved += each->turn({.entries = most, .busy = busy_ || moved != 0});
+    busy_ = moved != 0;
+    turns_run_.store(turns + 1, std::memory_order_relaxed);
+    return moved;
+}
+
+void engine::run()
+{
+    be_known_to_dpdk();
+    prctl(PR_SET_TIMERSLACK, 1000UL);
+    std::scoped_lock lock(turns_);
+    for (unit* each : units_)
+        each->attend();
+    for (unsigned empty = 0; !ending_.load(std::memory_order_relaxed);) {
+        make_wanted_change();
+        if (one_turn(sides::both) > 0)
+            empty = 0;
+        else
+            idle(++empty);
+    }
+    for (unit* each : units_)
+        each->leave();
+}
+
+void engine::carry_out(const std::function<void()>& make, pace pace)
+{
+    constexpr unsigned looks_before_own = 64;
+    at_once_.fetch_add(pace == pace::at_once, std::memory_order_relaxed);
+    std::scoped_lock one_at_a_time(changers_);
+    wanted_change change{make};
+    wanted_.store(&change, std::memory_order_release);
+    // Acquire, pairs with make_wanted_change(): what the change did is seen.
+    std::uint32_t turns = turns_run_.load(std::memory_order_relaxed);
+    for (unsigned looks = 1; wanted_.load(std::memory_order_acquire); ++looks) {
+        weftio_relax(looks);
+        if (looks % looks_before_own != 0)
+            continue;
+        // A worker between two of its turns is not to find the lock taken: while there are turns, the next one does it.
+        const std::uint32_t before = std::exchange(turns, turns_run_.load(std::memory_order_relaxed));
+        if (turns == before && turns_.try_lock()) {
+            busy_ = false; // whatever the last turn was: none has come since, so nobody is slowed
+            make_wanted_change();
+            turns_.unlock();
+        }
+    }
+    at_once_.fetch_sub(pace == pace::at_once, std::memory_order_relaxed);
+    if (change.failure)
+        std::rethrow_exception(change.failure);
+}
+
+/// @pre `turns_` is held
+void engine::make_wanted_change() noexcept
+{
+    wanted_change* change = wanted_.load(std::memory_order_acquire);
+    if (!change)
+        return;
+    for (unit* each : units_)
+        each->before_change();
+    const std::uint64_t begin = rte_rdtsc();
+    if (busy_ && begin < next_change_ && at_once_.load(std::memory_order_relaxed) == 0)
+        return;
+    try {
+        change->make();
+    } catch (...) {
+        change->failure = std::current_exception();
+    }
+    const std::uint64_t end = rte_rdtsc();
+    next_change_ = end + std::min((end - begin) * turns_to_changes, rte_get_tsc_hz() / 1000);
+    wanted_.store(nullptr, std::memory_order_release);
+}
+
+void engine::idle(unsigned empty_turns) const
+{
+    if (idle_ == idle_policy::busy || empty_turns < 256 || deadline_is_near())
+        rte_pause();
+    else if (idle_ == idle_policy::yield || empty_turns < 2048)
+        std::this_thread::yield();
+    else
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+}
+
+bool engine::deadline_is_near() const
+{
+    return std::any_of(units_.begin(), units_.end(), [](const unit* each) {
+        const std::uint64_t deadline_ns = each->deadline_ns();
+        return deadline_ns != 0 && deadline_ns < detail::utc_now_ns() + wake_up_ns;
+    });
+}
+
+} // namespace weftio::nic

@@ -1,0 +1,372 @@
+#include "nic/soft/receive/receiver.hpp"
+
+#include <fmt/format.h>
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+#include <rte_mbuf_dyn.h>
+
+#include <algorithm>
+
+#include "core/clock.hpp"
+#include "core/log.hpp"
+#include "dpdk/capture.hpp"
+#include "net/checksum.hpp"
+#include "nic/soft/receive/rx_pool.hpp"
+
+namespace weftio::nic {
+
+namespace {
+
+std::optional<std::uint16_t> stripped_tci(const rte_mbuf& mbuf)
+{
+    if (mbuf.ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED)
+        return mbuf.vlan_tci;
+    return std::nullopt;
+}
+
+std::uint8_t header_types(const packet_headers& headers)
+{
+    unsigned types = headers.l3 == l3_kind::ipv6   ? WEFTIO_CQE_L3_IPV6
+                     : headers.l3 == l3_kind::ipv4 ? WEFTIO_CQE_L3_IPV4
+                                                   : 0;
+    types |= headers.l4 == l4_kind::udp ? WEFTIO_CQE_L4_UDP : headers.l4 == l4_kind::tcp ? WEFTIO_CQE_L4_TCP : 0;
+    types |= headers.fragment ? WEFTIO_CQE_FRAGMENT : 0;
+    return static_cast<std::uint8_t>(types);
+}
+
+/// A driver's receive time as UTC nanoseconds. DPDK leaves the unit to the driver, and net_pcap up to 22.11 counts
+/// microseconds: a number that as nanoseconds would be before 1973 is taken for these.
+std::uint64_t utc_ns(std::uint64_t driver_time)
+{
+    constexpr std::uint64_t year_1973_ns = 100'000'000'000'000'000;
+    return driver_time < year_1973_ns ? driver_time * 1000 : driver_time;
+}
+
+received_frame as_frame(const rte_mbuf& mbuf)
+{
+    return {.start = {rte_pktmbuf_mtod(&mbuf, const std::uint8_t*), mbuf.data_len},
+            .bytes = mbuf.pkt_len,
+            .stripped_tci = stripped_tci(mbuf)};
+}
+
+/// What the driver found good already.
+std::uint8_t driver_verdict(const rte_mbuf& mbuf)
+{
+    unsigned ok = WEFTIO_CQE_L2_OK;
+    if ((mbuf.ol_flags & RTE_MBUF_F_RX_IP_CKSUM_MASK) == RTE_MBUF_F_RX_IP_CKSUM_GOOD)
+        ok |= WEFTIO_CQE_L3_OK;
+    if ((mbuf.ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK) == RTE_MBUF_F_RX_L4_CKSUM_GOOD)
+        ok |= WEFTIO_CQE_L4_OK;
+    return static_cast<std::uint8_t>(ok);
+}
+
+/// Once for each queue: who sees the counter wonders why.
+void tell_of_too_long(const rx_queue& queue, std::uint32_t bytes) noexcept
+{
+    if (queue.too_long.value() == 0)
+        detail::log_or_lose(log_level::warning, [&] {
+            return fmt::format("weftio: eth_rxq {}: a packet of {} bytes or more does not fit, is dropped, and counts "
+                               "as too_long, as others "
+                               "will; where the sender's offloads make packets longer than its MTU, say \"ethtool -K "
+                               "PEER tx off tso off gso "
+                               "off\" there, else raise eth_rxq_options::max_packet_bytes or the MTU",
+                               queue.ring().number, bytes);
+        });
+}
+
+} // namespace
+
+receiver::receiver(port_queue from, rx_pool* pool, bool hold, std::string capture)
+    : from_(from), pool_(pool), hold_(hold), capture_(std::move(capture))
+{
+    timestamp_offset_ = rte_mbuf_dynfield_lookup(RTE_MBUF_DYNFIELD_TIMESTAMP_NAME, nullptr);
+    int flag = rte_mbuf_dynflag_lookup(RTE_MBUF_DYNFLAG_RX_TIMESTAMP_NAME, nullptr);
+    timestamp_flag_ = flag >= 0 && timestamp_offset_ >= 0 ? std::uint64_t{1} << flag : 0;
+}
+
+unsigned receiver::turn(const turn_budget&)
+{
+    unsigned landed = 0;
+    for (rx_queue* queue : landing_)
+        landed += queue->land();
+    if (landed != 0)
+        delivered_.add(landed);
+    if ((inbox_ && !take_in(landed)) || steering_.size() == 0)
+        return landed;
+    if (next_ == count_ && !port_lost_)
+        fill_burst();
+    std::uint16_t before = next_;
+    do
+        deliver_plain();
+    while (next_ < count_ && take(*mbufs_[next_]));
+    return landed + static_cast<unsigned>(next_ - before);
+}
+
+/// Delivers what other engines have handed over, all that is there: a queue may have come here with packets that the
+/// port queue here must not overtake. Returns false when one must wait for a slot, and all behind it.
+bool receiver::take_in(unsigned& moved)
+{
+    for (std::size_t waiting = inbox_->waiting();;) {
+        for (; handed_next_ != handed_count_; ++handed_next_, ++moved) {
+            const handed_packet& packet = handed_[handed_next_];
+            packet_headers headers;
+            if (packet.mbuf && packet.where.parsed) {
+                const received_frame frame = as_frame(*packet.mbuf);
+                headers = parse(frame.start, frame.stripped_tci);
+            }
+            if (packet.mbuf && !settle(*packet.mbuf, {packet.where, headers, packet.real_time}))
+                return false;
+        }
+        handed_next_ = 0;
+        handed_count_ = inbox_->take(handed_.data(), std::min<std::size_t>(waiting, burst));
+        waiting -= handed_count_;
+        if (handed_count_ == 0)
+            return true;
+    }
+}
+
+void receiver::fill_burst()
+{
+    next_ = count_ = 0;
+    std::uint16_t most = burst;
+    if (rx_queue* taker = hold_ && pool_ ? taker_of_all() : nullptr; taker && taker == pool_->lender())
+        most = static_cast<std::uint16_t>(
+            std::min<std::uint32_t>(burst, taker->reclaim())); // so that none has to be copied later
+    if (most == 0)
+        return;
+    count_ = rte_eth_rx_burst(from_.port, from_.queue, mbufs_.data(), most);
+    if (count_ == 0) {
+        if (!capture_.empty() && !exhausted())
+            end_of_capture();
+        return;
+    }
+    burst_real_time_ = weftio_real_time_from_ns(detail::utc_stamp_ns());
+    received_.add(count_);
+}
+
+rx_queue* receiver::taker_of_all() const
+{
+    std::uint32_t slot = steering_.taker_of_all();
+    rx_queue* queue = slot < queues_.size() ? queues_[slot].get() : nullptr;
+    return queue && !queue->stopped() ? queue : nullptr;
+}
+
+/// Sees to it that the packet lies in a slot of the queue; the mbuf is gone then. Returns false when no slot is free.
+bool receiver::place(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slot)
+{
+    const rx_lender lender = queue.lender();
+    slot = static_cast<std::uint32_t>(lender.slot(&mbuf));
+    return lender.has_filled(mbuf) || place_by_copy(queue, mbuf, slot);
+}
+
+bool receiver::place_by_copy(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slot) noexcept
+{
+    const bool own = queue.lender().has_lent(&mbuf) && mbuf.nb_segs == 1; // but the driver has moved its beginning
+    if (!own && !queue.has_room())
+        return false;
+    slot = own ? static_cast<std::uint32_t>(queue.lender().slot(&mbuf)) : queue.take_slot();
+    queue.copy(slot, mbuf);
+    copied_bytes_.add(mbuf.pkt_len);
+    if (!own)
+        rte_pktmbuf_free(&mbuf);
+    return true;
+}
+
+/// Copies packets that are for `queue`, from mbufs_[at] on as far as it goes, and adds them to `out`. Returns how many.
+std::uint32_t receiver::add_copied(rx_queue& queue, completions& out, std::uint32_t at) noexcept
+{
+    const std::uint64_t before = out.bytes();
+    const std::uint32_t added = out.add_copied(&mbufs_[at], count_ - at);
+    copied_bytes_.add(out.bytes() - before);
+    if (added != 0)
+        return added;
+    const std::uint32_t bytes = mbufs_[at]->pkt_len;
+    std::uint32_t slot = 0;
+    if (!place_by_copy(queue, *mbufs_[at], slot))
+        return 0;
+    out.add(slot, bytes);
+    return 1;
+}
+
+/// No slot of `queue`, which all packets are for, is free: drops those that want one, from mbufs_[at] on as far as it
+/// goes. Returns how many. An engine that is given more than its kernel takes spends little on what it drops.
+std::uint32_t receiver::turn_away(rx_queue& queue, std::uint32_t at) noexcept
+{
+    const rx_lender lender = queue.lender();
+    std::uint64_t bytes = 0;
+    std::uint32_t end = at;
+    for (; end < count_ && lender.is_plain(*mbufs_[end]) && !lender.has_lent(mbufs_[end]); ++end)
+        bytes += mbufs_[end]->pkt_len;
+    rte_pktmbuf_free_bulk(&mbufs_[at], end - at);
+    queue.out_of_buffer.add(end - at);
+    dropped_[static_cast<std::size_t>(drop_reason::out_of_buffer)].add(end - at);
+    steering_.count_all(end - at, bytes);
+    received_bytes_.add(bytes);
+    return end - at;
+}
+
+/// Delivers packets, as far as it goes, about which nothing has to be found out: one queue gets all and wants no
+/// checksum verified.
+void receiver::deliver_plain()
+{
+    rx_queue* queue = next_ < count_ && !decided_ ? taker_of_all() : nullptr;
+    if (!queue || queue->ring().verify_checksums)
+        return;
+    const rx_lender lender = queue->lender();
+    const weftio_cqe model = queue->model({.real_time = burst_real_time_, .hds_ip_ext = WEFTIO_CQE_L2_OK});
+    completions out(*queue, model);
+    std::uint32_t at = next_;
+    while (at < count_ && lender.is_plain(*mbufs_[at])) {
+        std::uint32_t added = out.add_filled(&mbufs_[at], count_ - at);
+        if (added == 0)
+            added = add_copied(*queue, out, at);
+        if (added == 0 && !hold_ && !queue->has_room())
+            added = turn_away(*queue, at);
+        if (added == 0)
+            break;
+        at += added;
+    }
+    next_ = static_cast<std::uint16_t>(at);
+    steering_.count_all(out.count(), out.bytes());
+    delivered_.add(out.published());
+    received_bytes_.add(out.bytes());
+}
+
+/// Delivers, drops or hands over the next packet. Returns false when it must wait for a slot, or for room in an inbox.
+bool receiver::take(rte_mbuf& mbuf)
+{
+    if (!decided_)
+        steer(mbuf);
+    const std::uint32_t slot = decision_.target.slot;
+    const bool is_elsewhere = slot < elsewhere_.size() && elsewhere_[slot].inbox;
+    if (is_elsewhere ? !hand_over(mbuf) : !settle(mbuf, {decision_, headers_, burst_real_time_}))
+        return false;
+    ++next_;
+    decided_ = false;
+    return true;
+}
+
+/// Delivers or drops a packet. Returns false when it must wait for a slot.
+bool receiver::settle(rte_mbuf& mbuf, const arrival& arrival)
+{
+    drop_reason reason = arrival.where.reason;
+    const std::uint32_t bytes = mbuf.pkt_len;
+    if (!arrival.where.dropped() && !deliver(mbuf, arrival, reason))
+        return false;
+    if (reason != drop_reason::count_)
+        drop(mbuf, reason);
+    else
+        received_bytes_.add(bytes);
+    return true;
+}
+
+void receiver::drop(rte_mbuf& mbuf, drop_reason reason)
+{
+    received_bytes_.add(mbuf.pkt_len);
+    dropped_[static_cast<std::size_t>(reason)].add(1);
+    rte_pktmbuf_free(&mbuf);
+}
+
+/// The next packet is for a queue of another engine. Returns false when it must wait until that one's inbox has room.
+bool receiver::hand_over(rte_mbuf& mbuf)
+{
+    const other_place& to = elsewhere_[decision_.target.slot];
+    rte_mbuf* given = to.inbox->has_room() ? to_hand_over(mbuf) : nullptr;
+    const std::uint32_t copied = given && given != &mbuf ? given->pkt_len : 0;
+    if (given && to.inbox->put({given, burst_real_time_, decision_})) {
+        copied_bytes_.add(copied);
+        if (copied != 0)
+            rte_pktmbuf_free(&mbuf);
+        return true;
+    }
+    if (copied != 0)
+        rte_pktmbuf_free(given);
+    if (hold_)
+        return false;
+    to.queue->turned_away.fetch_add(1, std::memory_order_relaxed);
+    drop(mbuf, drop_reason::out_of_buffer);
+    return true;
+}
+
+/// The packet, in memory that any thread may give back: a copy of one that lies in a slot of a queue. nullptr without
+/// an mbuf for it.
+rte_mbuf* receiver::to_hand_over(rte_mbuf& mbuf)
+{
+    return pool_ && mbuf.pool == pool_->mempool() ? rte_pktmbuf_copy(&mbuf, pool_->own(), 0, UINT32_MAX) : &mbuf;
+}
+
+/// Decides once for each packet, so that a packet that waits is one hit of its rule.
+void receiver::steer(const rte_mbuf& mbuf)
+{
+    decided_ = true;
+    if (mbuf.pkt_len < RTE_ETHER_HDR_LEN) {
+        decision_ = {.reason = drop_reason::runt};
+        return;
+    }
+    decision_ = steering_.decide(as_frame(mbuf), &headers_);
+}
+
+/// Returns false when the packet must wait for a slot; otherwise it is in one, or `reason` says why not.
+bool receiver::deliver(rte_mbuf& mbuf, const arrival& arrival, drop_reason& reason)
+{
+    // The queue may have gone while the packet waited for it.
+    const std::uint32_t slot = arrival.where.target.slot;
+    rx_queue* queue = slot < queues_.size() ? queues_[slot].get() : nullptr;
+    if (!queue || queue->stopped()) {
+        reason = drop_reason::queue_closed;
+    } else if (!queue->fits(mbuf.pkt_len)) {
+        tell_of_too_long(*queue, mbuf.pkt_len);
+        queue->too_long.add(1);
+        reason = drop_reason::too_long;
+    } else if (!finish(*queue, mbuf, arrival)) {
+        if (hold_)
+            return false;
+        queue->out_of_buffer.add(1);
+        reason = drop_reason::out_of_buffer;
+    }
+    return true;
+}
+
+bool receiver::finish(rx_queue& queue, rte_mbuf& mbuf, const arrival& arrival)
+{
+    rx_facts facts{.real_time = arrival.real_time,
+                   .rss_hash = arrival.where.rss_hash,
+                   .has_rss_hash = arrival.where.has_hash,
+                   .hds_ip_ext = driver_verdict(mbuf),
+                   .l4_hdr_type_etc = 0,
+                   .vlan_tci = 0};
+    if (mbuf.ol_flags & timestamp_flag_)
+        facts.real_time =
+            weftio_real_time_from_ns(utc_ns(*RTE_MBUF_DYNFIELD(&mbuf, timestamp_offset_, const rte_mbuf_timestamp_t*)));
+    auto tci = stripped_tci(mbuf);
+    std::uint32_t slot = 0, bytes = mbuf.pkt_len;
+    if (!place(queue, mbuf, slot))
+        return false;
+    std::span<const std::uint8_t> frame{reinterpret_cast<const std::uint8_t*>(queue.slot(slot)), bytes};
+    if (!arrival.where.parsed && queue.ring().verify_checksums)
+        arrival.headers = parse(frame, tci);
+    if (arrival.where.parsed || queue.ring().verify_checksums)
+        facts.l4_hdr_type_etc = header_types(arrival.headers);
+    if (queue.ring().verify_checksums) {
+        auto verdict = verify_checksums(frame, arrival.headers);
+        facts.hds_ip_ext |= static_cast<std::uint8_t>((verdict.l3_good ? WEFTIO_CQE_L3_OK : 0) |
+                                                      (verdict.l4_good ? WEFTIO_CQE_L4_OK : 0));
+    }
+    if (tci) {
+        facts.l4_hdr_type_etc |= WEFTIO_CQE_VLAN_STRIPPED;
+        facts.vlan_tci = *tci;
+    }
+    completions out(queue, queue.model(facts));
+    out.add(slot, bytes);
+    delivered_.add(out.published());
+    return true;
+}
+
+void receiver::end_of_capture()
+{
+    if (capture_is_damaged(capture_))
+        damaged_.add(1);
+    exhausted_.store(true, std::memory_order_release);
+}
+
+} // namespace weftio::nic

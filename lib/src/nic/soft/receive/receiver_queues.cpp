@@ -1,0 +1,187 @@
+// The queues of a receiver: how they come, go, and move, and what is counted.
+#include <rte_mbuf.h>
+
+#include <algorithm>
+
+#include "nic/soft/receive/receiver.hpp"
+#include "nic/soft/receive/rx_pool.hpp"
+
+namespace weftio::nic {
+
+/// Shows what other engines have handed over, oldest first. @pre every engine is between two turns
+template <class Look>
+void receiver::for_each_handed(Look&& look)
+{
+    if (!inbox_)
+        return;
+    std::for_each(handed_.begin() + static_cast<std::ptrdiff_t>(handed_next_),
+                  handed_.begin() + static_cast<std::ptrdiff_t>(handed_count_), look);
+    inbox_->for_each(look);
+}
+
+receiver::~receiver()
+{
+    while (next_ < count_)
+        rte_pktmbuf_free(mbufs_[next_++]);
+    for_each_handed([](handed_packet& packet) { rte_pktmbuf_free(packet.mbuf); });
+}
+
+std::uint32_t receiver::free_number() const noexcept
+{
+    std::uint32_t number = 0;
+    while ((number < queues_.size() && queues_[number]) || (number < elsewhere_.size() && elsewhere_[number].inbox))
+        ++number;
+    return number;
+}
+
+std::size_t receiver::in_use() const noexcept
+{
+    return queues_.size() - static_cast<std::size_t>(std::count(queues_.begin(), queues_.end(), nullptr));
+}
+
+void receiver::reserve(std::uint32_t number)
+{
+    if (number >= queues_.size())
+        queues_.resize(number + 1);
+    if (inbox_ && number >= elsewhere_.size())
+        elsewhere_.resize(number + 1);
+    landing_.reserve(queues_.size());
+}
+
+void receiver::add(std::uint32_t number, rx_ring ring)
+{
+    ring.number = number;
+    take_up(number, std::make_unique<rx_queue>(ring));
+}
+
+void receiver::remove(std::uint32_t number) noexcept
+{
+    close_ways_to(number);
+    abandon_staged(*queues_[number]);
+    give_up(number);
+}
+
+/// What is being copied on for a queue whose life ends never arrives.
+void receiver::abandon_staged(const rx_queue& queue) noexcept
+{
+    dropped_[static_cast<std::size_t>(drop_reason::queue_closed)].add(queue.staged());
+}
+
+void receiver::take_up(std::uint32_t number, std::unique_ptr<rx_queue> queue) noexcept
+{
+    queues_[number] = std::move(queue);
+    if (inbox_)
+        elsewhere_[number] = {};
+    if (queues_[number]->lands())
+        landing_.push_back(queues_[number].get());
+    choose_lender();
+}
+
+std::unique_ptr<rx_queue> receiver::give_up(std::uint32_t number) noexcept
+{
+    move_out(*queues_[number]);
+    std::erase(landing_, queues_[number].get());
+    auto gone = std::move(queues_[number]);
+    choose_lender();
+    return gone;
+}
+
+bool receiver::hand_on(std::uint32_t number, receiver& target) noexcept
+{
+    std::size_t wanted = 0;
+    for_each_handed([&](handed_packet& packet) { wanted += packet.mbuf && packet.where.target.slot == number; });
+    if (wanted > target.inbox_->room())
+        return false;
+    for_each_handed([&](handed_packet& packet) {
+        if (packet.mbuf && packet.where.target.slot == number && target.inbox_->put(packet))
+            packet.mbuf = nullptr;
+    });
+    return true;
+}
+
+void receiver::forget(std::uint32_t number) noexcept
+{
+    close_ways_to(number);
+    elsewhere_[number] = {};
+}
+
+/// What is on its way to that queue is to be dropped, also when the number is another queue's soon.
+void receiver::close_ways_to(std::uint32_t number) noexcept
+{
+    steering_.forget_queue(number);
+    if (decided_ && decision_.target.slot == number)
+        decision_.target.slot = rx_target::closed;
+    for_each_handed([&](handed_packet& packet) {
+        if (packet.where.target.slot == number)
+            packet.where.target.slot = rx_target::closed;
+    });
+}
+
+void receiver::restart(std::uint32_t number, const rx_ring& ring)
+{
+    rx_queue& queue = *queues_[number];
+    std::unique_ptr<staging> staging = rx_queue::staging_for(ring); // what can fail comes first
+    queue.stop();
+    abandon_staged(queue);
+    move_out(queue);
+    queue.restart(ring, std::move(staging));
+    choose_lender();
+}
+
+/// The first queue whose slots are long enough lends them to the driver.
+void receiver::choose_lender() noexcept
+{
+    if (!pool_)
+        return;
+    auto suits = [this](const auto& queue) { return queue && pool_->is_long_enough(queue->ring().slot_bytes); };
+    auto found = std::find_if(queues_.begin(), queues_.end(), suits);
+    rx_queue* lender = found != queues_.end() ? found->get() : nullptr;
+    if (rx_queue* before = pool_->lender(); before && before != lender)
+        move_out(*before);
+    if (lender && !lender->make_headers(pool_->mempool()))
+        lender = nullptr;
+    pool_->lend_from(lender);
+}
+
+/// Packets in hand that lie in slots of `queue` move to memory of the port's own: the slots are about to go.
+void receiver::move_out(const rx_queue& queue) noexcept
+{
+    std::uint16_t kept = next_;
+    for (std::uint16_t at = next_; at < count_; ++at) {
+        rte_mbuf* mbuf = mbufs_[at];
+        if (!queue.lender().has_lent(mbuf)) {
+            mbufs_[kept++] = mbuf;
+        } else if (rte_mbuf* copy = rte_pktmbuf_copy(mbuf, pool_->own(), 0, UINT32_MAX)) {
+            mbufs_[kept++] = copy;
+            rte_pktmbuf_free(mbuf);
+        } else {
+            drop(*mbuf, drop_reason::queue_closed);
+            decided_ = decided_ && at != next_; // the decision was about this one
+        }
+    }
+    count_ = kept;
+}
+
+/// Counted where they are, not worked out from other counters: a packet that was lost shows as one that is nowhere.
+std::uint64_t receiver::held()
+{
+    std::uint64_t held = static_cast<std::uint64_t>(count_ - next_);
+    for_each_handed([&](const handed_packet& packet) { held += packet.mbuf != nullptr; });
+    for (const rx_queue* queue : landing_)
+        held += queue->staged();
+    return held;
+}
+
+void receiver::count(port_counters& counters)
+{
+    counters.held += held();
+    counters.delivered += delivered_.value();
+    for (std::size_t reason = 0; reason < dropped_.size(); ++reason)
+        counters.dropped[reason] += dropped_[reason].value();
+    counters.received += received_.value();
+    counters.received_bytes += received_bytes_.value();
+    counters.copied_bytes += copied_bytes_.value();
+    counters.capture_damaged += damaged_.value();
+}
+
+} // namespace weftio::nic

@@ -1,0 +1,42 @@
+#include "nic/soft/receive/staging.hpp"
+
+#include <algorithm>
+
+namespace weftio::nic {
+
+staging::landing staging::turn()
+{
+    landing published;
+    for (std::uint32_t landed = target_.copies->landed(); landed_ != landed && landed_ != started_; ++landed_)
+        for (const std::uint32_t end = end_of_batch_[landed_ % most_under_way]; first_ != end; ++first_) {
+            const packet& first = packet_at(first_);
+            // Release: bytes 0..59 of the completion first; the packet itself has landed before the batch was said to
+            // have.
+            weftio_store_release_sys_u32(first.where, first.publication);
+            ++published.packets;
+            published.bytes += first.bytes;
+        }
+    if (copied_ != end_ && started_ - landed_ < most_under_way)
+        start_copies();
+    return published;
+}
+
+/// One batch of all that waits: a copy for each run of slots side by side, as wide as its longest packet.
+void staging::start_copies()
+{
+    while (copied_ != end_) {
+        const packet& first = packet_at(copied_);
+        std::uint32_t bytes = first.bytes, last_slot = first.slot;
+        while (++copied_ != end_ && packet_at(copied_).slot == last_slot + 1) {
+            bytes = std::max(bytes, packet_at(copied_).bytes);
+            ++last_slot;
+        }
+        const std::size_t offset = std::size_t{first.slot} * stride_bytes_;
+        target_.copies->copy(target_.slots + offset, slots_ + offset,
+                             {.bytes = bytes, .count = last_slot - first.slot + 1, .stride = stride_bytes_});
+    }
+    end_of_batch_[started_ % most_under_way] = end_;
+    target_.copies->mark(++started_);
+}
+
+} // namespace weftio::nic

@@ -1,0 +1,222 @@
+#include "nic/soft/send/entry.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "nic/soft/send/queue_keys.hpp"
+
+namespace weftio::nic {
+
+namespace {
+
+constexpr std::uint32_t words_per_segment = 4, words_per_block = 16;
+constexpr std::uint32_t wait_on_time = WEFTIO_OPCODE_WAIT | WEFTIO_WAIT_ON_TIME << 8;
+constexpr std::uint32_t ethernet_header_bytes = 14, vlan_tag_bytes = 4, most_vlan_tags = 2;
+
+/// Plain loads may be repeated by the compiler; these may not, and a kernel that writes meanwhile is no data race.
+std::uint32_t load_once(const std::uint32_t* word) noexcept
+{
+    return weftio_load_relaxed_u32(word);
+}
+
+template <class Segment>
+Segment segment_at(const entry& entry, std::size_t segment) noexcept
+{
+    Segment result;
+    std::memcpy(&result, &entry.words[segment * words_per_segment], sizeof result);
+    return result;
+}
+
+std::uint32_t segments_for(std::uint32_t bytes) noexcept
+{
+    return (bytes + 15) / 16;
+}
+
+/// Takes the pointer or inline segment at `at`, and moves `at` behind it.
+refusal take_segment(const entry& entry, const queue_keys& keys, std::size_t& at, frame_pieces& out) noexcept
+{
+    auto data = segment_at<weftio_wqe_data_segment>(entry, at);
+    std::uint32_t count = weftio_swap32(data.byte_count_be);
+    const std::byte* bytes = nullptr;
+    if (count & WEFTIO_INLINE_SEGMENT) {
+        count &= ~WEFTIO_INLINE_SEGMENT;
+        if (count > (entry.segments - at) * 16 - 4)
+            return refusal::wrong_size;
+        bytes = reinterpret_cast<const std::byte*>(&entry.words[at * words_per_segment + 1]);
+        at += segments_for(count + 4);
+        out.must_be_copied = true;
+    } else {
+        std::uint64_t length = count == 0 ? std::uint64_t{1} << 31 : count;
+        std::uint32_t key = weftio_swap32(data.lkey_be);
+        const key_entry* region = keys.find(key);
+        if (!region)
+            return refusal::unknown_key;
+        if (!keys.may_use(*region))
+            return refusal::other_domain;
+        bytes = region->at(weftio_swap64(data.address_be), length);
+        out.must_be_copied = out.must_be_copied || !keys.lends(key);
+        if (!bytes)
+            return refusal::outside_region;
+        if (count == 0)
+            return refusal::too_long;
+        at += 1;
+    }
+    if (count == 0)
+        return refusal::no_payload;
+    out.pieces[out.count++] = {bytes, count};
+    out.bytes += count;
+    return refusal::none;
+}
+
+/// Takes the Ethernet segment and the header bytes inlined in it.
+refusal take_ethernet(const entry& entry, std::size_t& at, frame_pieces& out) noexcept
+{
+    auto ethernet = segment_at<weftio_wqe_ethernet_segment>(entry, at);
+    std::uint32_t inlined = weftio_swap16(ethernet.inline_header_bytes_be);
+    if (inlined & 0x8000u)
+        return refusal::wrong_segment; // VLAN insertion shares these bits
+    std::uint32_t more = inlined > 2 ? segments_for(inlined - 2) : 0;
+    if (at + 1 + more > entry.segments)
+        return refusal::wrong_size;
+    if (inlined != 0) {
+        out.pieces[out.count++] = {reinterpret_cast<const std::byte*>(&entry.words[at * words_per_segment]) + 14,
+                                   inlined};
+        out.bytes += inlined;
+        out.must_be_copied = true;
+    }
+    at += 1 + more;
+    return refusal::none;
+}
+
+std::uint32_t byte_at(const frame_pieces& frame, std::uint32_t offset) noexcept
+{
+    for (std::uint32_t piece = 0; piece < frame.count; offset -= frame.pieces[piece++].count)
+        if (offset < frame.pieces[piece].count)
+            return static_cast<std::uint32_t>(frame.pieces[piece].bytes[offset]);
+    return 0;
+}
+
+std::uint32_t vlan_tags(const frame_pieces& frame) noexcept
+{
+    std::uint32_t tags = 0;
+    for (std::uint32_t at = 12; tags < most_vlan_tags; ++tags, at += vlan_tag_bytes)
+        if (std::uint32_t type = byte_at(frame, at) << 8 | byte_at(frame, at + 1); type != 0x8100 && type != 0x88a8)
+            break;
+    return tags;
+}
+
+} // namespace
+
+std::uint8_t syndrome_of(refusal reason) noexcept
+{
+    switch (reason) {
+        case refusal::none: return WEFTIO_SYNDROME_NONE;
+        case refusal::too_long: return WEFTIO_SYNDROME_LOCAL_LENGTH;
+        case refusal::unknown_key:
+        case refusal::other_domain:
+        case refusal::no_right:
+        case refusal::outside_region: return WEFTIO_SYNDROME_LOCAL_PROTECTION;
+        case refusal::port_gone:
+        case refusal::link_down:
+        case refusal::file_failed:
+        case refusal::flushed: return WEFTIO_SYNDROME_FLUSHED;
+        default: return WEFTIO_SYNDROME_LOCAL_QP_OPERATION;
+    }
+}
+
+const char* to_string(refusal reason) noexcept
+{
+    switch (reason) {
+        case refusal::none: return "no error";
+        case refusal::unknown_opcode: return "unknown opcode";
+        case refusal::wrong_index:
+            return "the entry carries another index: written to a wrong position, or committed before it was written";
+        case refusal::wrong_queue: return "the entry carries another queue's number";
+        case refusal::wrong_size:
+            return "the entry's size does not fit its segments, or reaches beyond what was committed";
+        case refusal::wrong_segment: return "a segment that this opcode does not take";
+        case refusal::no_payload: return "a frame of no bytes";
+        case refusal::too_long: return "the frame is longer than the port's MTU allows";
+        case refusal::unknown_key: return "no memory region has that key";
+        case refusal::other_domain: return "the key's memory region is of another protection domain than the queue";
+        case refusal::no_right: return "the key's memory region lacks access::local_write";
+        case refusal::outside_region: return "the address is outside the key's memory region";
+        case refusal::wrong_wait: return "a wait with a condition or value that does not exist";
+        case refusal::too_far_ahead: return "a wait beyond the queue's horizon";
+        case refusal::wrong_doorbell: return "the doorbell record claims more entries than the ring holds";
+        case refusal::port_gone: return "the port has gone: its device or its interface was removed";
+        case refusal::link_down: return "the link is down";
+        case refusal::file_failed: return "the capture file cannot be written";
+        case refusal::flushed: return "flushed: an earlier entry failed";
+    }
+    return "unknown";
+}
+
+refusal fetch_any(const entry_ring& ring, std::uint32_t index, std::uint32_t available, entry& out) noexcept
+{
+    const std::uint32_t mask = ring.depth * words_per_block - 1;
+    auto word = [&](std::uint32_t at) { return load_once(&ring.words[(index * words_per_block + at) & mask]); };
+    for (std::uint32_t at = 0; at < words_per_segment; ++at)
+        out.words[at] = word(at);
+    std::uint32_t head = weftio_swap32(out.words[0]), queue_ds = weftio_swap32(out.words[1]);
+    out.segments = 1; // what a refused entry counts as
+    if ((head >> 8 & 0xffff) != (index & 0xffff))
+        return refusal::wrong_index;
+    if (queue_ds >> 8 != ring.queue)
+        return refusal::wrong_queue;
+    std::uint32_t segments = queue_ds & 0x3f;
+    if (segments == 0 || segments > entry::most_segments || (segments + 3) / 4 > available)
+        return refusal::wrong_size;
+    out.segments = segments;
+    for (std::uint32_t at = words_per_segment; at < segments * words_per_segment; ++at)
+        out.words[at] = word(at);
+    out.opcode = (head & 0xff) | (head >> 24) << 8;
+    out.event = (out.words[2] >> 24 & 0x0c) == WEFTIO_CE_ALWAYS_AND_EVENT;
+    return refusal::none;
+}
+
+refusal fetch(const entry_ring& ring, std::uint32_t index, std::uint32_t available, entry& out) noexcept
+{
+    if (refusal reason = fetch_any(ring, index, available, out); reason != refusal::none)
+        return reason;
+    if (out.opcode == WEFTIO_OPCODE_NOP)
+        return refusal::none;
+    if (out.opcode == wait_on_time)
+        return out.segments == 3 ? refusal::none : refusal::wrong_size;
+    if (out.opcode != WEFTIO_OPCODE_SEND)
+        return refusal::unknown_opcode;
+    if (out.segments < 2)
+        return refusal::wrong_size;
+    out.cs_flags = segment_at<weftio_wqe_ethernet_segment>(out, 1).cs_flags;
+    return refusal::none;
+}
+
+refusal gather(const entry& entry, const queue_keys& keys, std::uint32_t mtu, frame_pieces& out) noexcept
+{
+    const std::uint32_t longest = mtu + ethernet_header_bytes;
+    out.count = out.bytes = 0;
+    out.must_be_copied = false;
+    std::size_t at = 1;
+    refusal reason = take_ethernet(entry, at, out);
+    while (reason == refusal::none && at < entry.segments && out.bytes <= longest + most_vlan_tags * vlan_tag_bytes)
+        reason = take_segment(entry, keys, at, out);
+    if (reason != refusal::none)
+        return reason;
+    if (out.bytes > longest && out.bytes > longest + vlan_tags(out) * vlan_tag_bytes)
+        return refusal::too_long;
+    return out.bytes == 0 ? refusal::no_payload : refusal::none;
+}
+
+refusal read_wait(const entry& entry, std::uint64_t& deadline_ns) noexcept
+{
+    auto wait = segment_at<weftio_wqe_wait_segment>(entry, 1);
+    std::uint64_t value = weftio_swap64(wait.value_be);
+    if ((weftio_swap32(wait.operation_be) & 0x1f) != WEFTIO_WAIT_CYCLIC_SMALLER ||
+        (value & 0xffffffffu) >= 1'000'000'000u)
+        return refusal::wrong_wait;
+    deadline_ns = weftio_real_time_to_ns(value);
+    return refusal::none;
+}
+
+} // namespace weftio::nic

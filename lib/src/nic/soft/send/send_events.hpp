@@ -1,0 +1,57 @@
+// What the engine tells the host about sends: notifications asked for, and failures.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "core/counter.hpp"
+#include "nic/soft/send/entry.hpp"
+
+namespace weftio::nic {
+
+struct send_event {
+    std::uint32_t position = 0; ///< free-running index of the entry
+    refusal reason = refusal::none;
+    std::uint64_t time_ns = 0; ///< UTC: when the port was done with the frame, or the failure was found
+    std::uint32_t detail = 0;  ///< too_long: bytes of the frame; file_failed: errno
+};
+
+/// From the engine's thread to one reader. Never blocks; an event that finds it full is counted and lost. Notifications
+/// leave an eighth free for failures, of which a queue has one until it is reset.
+class send_events {
+ public:
+    /// @param capacity  power of two
+    explicit send_events(std::uint32_t capacity) : events_(new send_event[capacity]), mask_(capacity - 1) {}
+
+    void put(const send_event& event) noexcept
+    {
+        std::uint32_t at = written_.load(std::memory_order_relaxed);
+        std::uint32_t spare = event.reason == refusal::none ? (mask_ + 1) / 8 : 0;
+        if (at - read_.load(std::memory_order_acquire) + spare > mask_) {
+            lost.add(1);
+            return;
+        }
+        events_[at & mask_] = event;
+        written_.store(at + 1, std::memory_order_release);
+    }
+    bool get(send_event& event) noexcept
+    {
+        std::uint32_t at = read_.load(std::memory_order_relaxed);
+        if (at == written_.load(std::memory_order_acquire))
+            return false;
+        event = events_[at & mask_];
+        read_.store(at + 1, std::memory_order_release);
+        return true;
+    }
+
+    detail::counter lost;
+
+ private:
+    std::unique_ptr<send_event[]> events_;
+    std::uint32_t mask_;
+    alignas(64) std::atomic<std::uint32_t> written_{0};
+    alignas(64) std::atomic<std::uint32_t> read_{0};
+};
+
+} // namespace weftio::nic

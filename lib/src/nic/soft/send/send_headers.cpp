@@ -1,0 +1,116 @@
+#include "nic/soft/send/send_headers.hpp"
+
+#include <fmt/format.h>
+
+#include <functional>
+#include <utility>
+
+#include "core/log.hpp"
+
+namespace weftio::nic {
+
+namespace {
+
+/// Takes headers that a driver has put back without a look at their references.
+class returned_headers final : public mbuf_source {
+ public:
+    int get(rte_mbuf**, unsigned) noexcept override { return -ENOBUFS; }
+    void put(rte_mbuf* const* mbufs, unsigned count) noexcept override
+    {
+        for (unsigned at = 0; at < count; ++at)
+            reinterpret_cast<send_header*>(mbufs[at])->settle(); // which the mbuf begins
+    }
+};
+
+returned_headers returned;
+
+} // namespace
+
+mbuf_source* const lent_headers::source = &returned;
+
+send_pool::lent::~lent()
+{
+    rte_mempool_free(pool);
+}
+
+bool send_pool::lent::returned() const noexcept
+{
+    return std::all_of(headers.begin(), headers.end(), [](const kept_headers& kept) { return kept.lent() == 0; });
+}
+
+send_pool::send_pool(std::string port) : port_(std::move(port))
+{
+    auto made = std::make_unique<lent>();
+    lent_ = made.get();
+    place_.push_back(std::move(made));
+}
+
+send_pool::~send_pool()
+{
+    forget_returned();
+    take_out([&](const detail::memory_block& block) { return !uses(block.begin(), block.bytes); });
+    std::size_t frames = 0, bytes = 0;
+    for (const kept_headers& kept : lent_->headers) {
+        frames += kept.lent();
+        bytes += kept.depth * sizeof(send_header);
+    }
+    for (const frame_memory& memory : lent_->memory)
+        bytes += memory.block->bytes;
+    if (frames == 0)
+        return;
+    detail::log_or_lose(log_level::warning, [&] {
+        return fmt::format(
+            "weftio: port {} is closed, and {} frames that it has sent are still with a driver or a receiver; "
+            "{} bytes that these may read are kept until they come back",
+            port_, frames, bytes);
+    });
+    leave_behind(std::move(place_));
+}
+
+std::unique_ptr<send_header[]> send_pool::make(std::uint32_t depth)
+{
+    static std::atomic<unsigned> made{0};
+    if (!lent_->pool)
+        lent_->pool = make_bare_pool(fmt::format("weftio_tx_{}", made.fetch_add(1)), *lent_headers::source, UINT16_MAX);
+    forget_returned();
+    lent_->headers.reserve(lent_->headers.size() + queues_ + 1);
+    std::unique_ptr<send_header[]> headers(new send_header[depth]);
+    for (std::uint32_t slot = 0; slot < depth; ++slot) {
+        rte_mbuf& mbuf = headers[slot].mbuf;
+        mbuf = {};
+        mbuf.pool = lent_->pool;
+        mbuf.nb_segs = 1;
+        mbuf.port = RTE_MBUF_PORT_INVALID;
+        headers[slot].settle();
+    }
+    ++queues_;
+    return headers;
+}
+
+void send_pool::take(std::unique_ptr<send_header[]> headers, std::uint32_t depth) noexcept
+{
+    --queues_;
+    lent_->headers.push_back({std::move(headers), depth});
+    forget_returned();
+}
+
+void send_pool::forget_returned() noexcept
+{
+    std::erase_if(lent_->headers, [](const kept_headers& kept) { return kept.lent() == 0; });
+}
+
+bool send_pool::uses(const std::byte* begin, std::size_t bytes) const noexcept
+{
+    auto inside = [&](const std::byte* frame) {
+        return !std::less<>()(frame, begin) && std::less<>()(frame, begin + bytes);
+    };
+    return std::any_of(lent_->headers.begin(), lent_->headers.end(),
+                       [&](const kept_headers& kept) { return kept.lent(inside) != 0; });
+}
+
+void send_pool::keep(memory_place memory) noexcept
+{
+    lent_->memory.splice(lent_->memory.end(), memory);
+}
+
+} // namespace weftio::nic

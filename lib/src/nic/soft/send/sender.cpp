@@ -1,0 +1,139 @@
+#include "nic/soft/send/sender.hpp"
+
+#include <rte_ethdev.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "dpdk/capture_writer.hpp"
+
+namespace weftio::nic {
+
+unsigned sender::turn(const turn_budget& budget)
+{
+    if (link_ != link_state::up)
+        return turn_without_link();
+    queues_.look_at_doorbells(budget.busy);
+    wake_after_removals();
+    queues_.keep_deadlines(budget.busy);
+    const work_list::outcome all = queues_.turn(budget.entries);
+    if (wire_.file && wire_.file->failure() != 0)
+        refuse(refusal::file_failed, static_cast<std::uint32_t>(wire_.file->failure()));
+    // Drivers with a ring of their own look at what they have sent when they are given more: with nothing to give, they
+    // are asked.
+    if (all.moved == 0 && all.waits_for_others)
+        ask_driver();
+    return all.moved;
+}
+
+/// What lies ready behind a wait may lie in memory whose key has gone.
+void sender::wake_after_removals() noexcept
+{
+    if (removals_ == keys_.removals())
+        return;
+    removals_ = keys_.removals();
+    queues_.wake_those_that_wait();
+}
+
+unsigned sender::turn_without_link()
+{
+    if (link_ == link_state::given_up)
+        refuse(refusal::link_down, 0);
+    unsigned moved = 0;
+    for_each([&](tx_queue& queue) { moved += queue.failed() ? queue.turn(0) : queue.collect(); });
+    return moved;
+}
+
+/// What is to be sent cannot be.
+void sender::refuse(refusal reason, std::uint32_t detail)
+{
+    for_each([&](tx_queue& queue) {
+        if (!queue.failed() && queue.has_more())
+            queue.end(reason, detail);
+    });
+}
+
+void sender::limit_mtu(std::uint32_t mtu) noexcept
+{
+    wire_.mtu = std::min(mtu, wire_.most_mtu);
+    for_each([&](tx_queue& queue) { queue.go_through(wire_); }); // the same port queue, at any time
+}
+
+/// Drivers that free at once have no such function, and need it not.
+void sender::ask_driver() const noexcept
+{
+    if (port_lost_)
+        return;
+    if (wire_.empty_bursts)
+        rte_eth_tx_burst(wire_.port, wire_.queue, nullptr, 0);
+    else
+        rte_eth_tx_done_cleanup(wire_.port, wire_.queue, 0);
+}
+
+void sender::add(std::uint32_t number, tx_ring ring)
+{
+    reserve(number);
+    ring.entries.queue = number;
+    take_up(number, std::make_unique<tx_queue>(ring, wire_, keys_, pool_.make(ring.entries.depth)));
+}
+
+void sender::take_up(std::uint32_t number, std::unique_ptr<tx_queue> queue) noexcept
+{
+    queue->go_through(wire_);
+    queues_.put(number, std::move(queue));
+    if (port_lost_)
+        this->queue(number).lose_port();
+}
+
+std::unique_ptr<tx_queue> sender::give_up(std::uint32_t number) noexcept
+{
+    return std::unique_ptr<tx_queue>(static_cast<tx_queue*>(queues_.take(number).release()));
+}
+
+void sender::lose_port()
+{
+    port_lost_ = true;
+    for_each([](tx_queue& queue) { queue.lose_port(); });
+}
+
+void sender::restart(std::uint32_t number, const tx_ring& ring) noexcept
+{
+    queues_.rouse(number);
+    queue(number).restart(ring);
+}
+
+void sender::remove(std::uint32_t number)
+{
+    queue(number).stop();
+    collect(number);
+    const std::unique_ptr<tx_queue> gone = give_up(number);
+    pool_.take(gone->take_headers(), gone->ring().entries.depth);
+}
+
+bool sender::drained(std::uint32_t number)
+{
+    collect(number);
+    return queue(number).all_returned();
+}
+
+bool sender::settled(std::uint32_t number)
+{
+    collect(number);
+    return queue(number).settled();
+}
+
+void sender::collect(std::uint32_t number)
+{
+    ask_driver();
+    queue(number).collect();
+}
+
+bool sender::uses(const std::byte* begin, std::size_t bytes) const
+{
+    ask_driver();
+    bool used = pool_.uses(begin, bytes);
+    for_each([&](tx_queue& queue) { used = used || queue.uses(begin, bytes); });
+    return used;
+}
+
+} // namespace weftio::nic

@@ -1,0 +1,328 @@
+#include "nic/soft/send/tx_queue.hpp"
+
+#include <rte_ethdev.h>
+#include <rte_mbuf_dyn.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "core/clock.hpp"
+#include "dpdk/capture_writer.hpp"
+#include "dpdk/packet_ring.hpp"
+#include "net/checksum.hpp"
+
+namespace weftio::nic {
+
+namespace {
+
+constexpr std::uint32_t shortest_frame = 60; ///< without FCS: the NIC pads
+
+bool asks_for_checksums(const entry& entry)
+{
+    return (entry.cs_flags & (WEFTIO_ETH_L3_CHECKSUM | WEFTIO_ETH_L4_CHECKSUM)) != 0;
+}
+
+} // namespace
+
+tx_queue::tx_queue(const tx_ring& ring, const wire& wire, const nic_keys& keys, std::unique_ptr<send_header[]> headers)
+    : work_queue(ring), wire_(wire), keys_(keys, ring.domain), headers_(std::move(headers)), pacing_(ring.horizon_ns)
+{}
+
+unsigned tx_queue::turn(std::uint32_t most)
+{
+    look();
+    unsigned moved = 0;
+    if (next_ != submitted_ || staged_first_ != staged_end_ ||
+        pacing_.holding()) // a wait ends also when nothing is behind it
+        moved = execute(most);
+    if (completed_ != handed_ || record_refused_)
+        moved += complete();
+    return moved;
+}
+
+unsigned tx_queue::execute(std::uint32_t most)
+{
+    std::uint32_t before = next_;
+    if (pacing_.holding())
+        prepare();
+    if (held() || !hand_over())
+        return next_ - before;
+    if (failed_)
+        count_flushed(flush(next_));
+    while (most != 0 && next_ != submitted_ && !pacing_.holding()) {
+        std::uint32_t plain = execute_plain(most);
+        if (plain == 0 && !execute_one(next_))
+            break;
+        most -= std::max(plain, 1u);
+    }
+    if (pacing_.holding())
+        prepare();
+    else
+        hand_over();
+    return next_ - before;
+}
+
+/// Executes, as far as it goes and at most to the end of the ring, entries with one key that are sent from where they
+/// lie and ask for nothing else: nearly all are.
+std::uint32_t tx_queue::execute_plain(std::uint32_t most)
+{
+    if (stamp_ns_ != 0 || (staged_end_ == burst && !hand_over()))
+        return 0;
+    const entry_ring ring = ring_.entries;
+    const std::uint32_t slot = next_ & (ring.depth - 1), span = wire_.mtu + RTE_ETHER_HDR_LEN - shortest_frame;
+    const std::uint32_t first = next_, available = submitted_ - first;
+    const std::uint32_t wanted = std::min({most, available, std::uint32_t{burst} - staged_end_, ring.depth - slot});
+    const std::uint32_t* block = &ring.words[std::size_t{slot} * 16];
+    const std::uint32_t key = weftio_swap32(weftio_load_relaxed_u32(block + 9));
+    const key_entry* found = keys_.find(key);
+    if (!found || !keys_.may_use(*found) || !keys_.lends(key))
+        return 0;
+    const key_entry region =
+        *found; // copies, here and above: what is written below could be these, for all the compiler knows
+    std::uint64_t start = plain_start(ring, first);
+    send_header* head = &headers_[slot];
+    executed_entry* const done_as = &executed_[slot];
+    rte_mbuf** const staged = &staged_[staged_end_];
+    std::uint32_t done = 0;
+    for (plain_send frame; done < wanted; ++done, ++head, block += 16, start += next_plain_start) {
+        if (!read_plain_send(block, start, frame) || frame.bytes - shortest_frame > span || frame.key != key ||
+            !region.holds(frame.address, frame.bytes))
+            break;
+        head->lend(region.cpu + (frame.address - region.device_base), frame.bytes);
+        done_as[done].be_plain(frame.bytes);
+        staged[done] = &head->mbuf;
+    }
+    staged_end_ = static_cast<std::uint16_t>(staged_end_ + done);
+    next_ = first + done;
+    return done;
+}
+
+/// Whether a wait holds the queue.
+bool tx_queue::held()
+{
+    if (pacing_.holding() && detail::utc_now_ns() >= pacing_.deadline_ns())
+        end_wait();
+    return pacing_.holding();
+}
+
+void tx_queue::end_wait() noexcept
+{
+    if (!pacing_.holding())
+        return;
+    pacing_.end();
+    waited.add(1);
+}
+
+/// Makes frames ready while a wait holds them, so that at its end they have only to be handed over. An entry that is
+/// refused is left alone: it fails when its turn comes.
+void tx_queue::prepare()
+{
+    if (removals_ != keys_.removals())
+        unprepare();
+    while (!prepared_ && next_ != submitted_)
+        prepared_ = staged_end_ == burst || fetch(ring_.entries, next_, submitted_ - next_, entry_) != refusal::none ||
+                    entry_.opcode != WEFTIO_OPCODE_SEND || gather(entry_, keys_, wire_.mtu, pieces_) != refusal::none ||
+                    !send(entry_, next_);
+}
+
+/// Forgets what has been made ready. @pre the staged frames, if any, are those behind a wait that holds
+void tx_queue::unprepare()
+{
+    if (staged_end_ != 0) {
+        rte_pktmbuf_free_bulk(staged_.data(), staged_end_);
+        staged_end_ = 0;
+        next_ = handed_;
+    }
+    prepared_ = false;
+    waiting_copies_ = 0;
+    removals_ = keys_.removals();
+}
+
+bool tx_queue::execute_one(std::uint32_t index)
+{
+    refusal reason = fetch(ring_.entries, index, submitted_ - index, entry_);
+    if (reason == refusal::none && entry_.opcode == WEFTIO_OPCODE_SEND) {
+        reason = gather(entry_, keys_, wire_.mtu, pieces_);
+        if (reason == refusal::none)
+            return send(entry_, index);
+    } else if (reason == refusal::none && entry_.opcode != WEFTIO_OPCODE_NOP) {
+        if (!hand_over()) // what is in front of the wait goes first
+            return false;
+        reason = begin_wait();
+    }
+    if (reason != refusal::none)
+        fail(index, reason, reason == refusal::too_long ? pieces_.bytes : 0);
+    else
+        finish(index, entry_, false, 0);
+    return reason == refusal::none;
+}
+
+refusal tx_queue::begin_wait()
+{
+    std::uint64_t deadline_ns = 0;
+    if (refusal reason = read_wait(entry_, deadline_ns); reason != refusal::none)
+        return reason;
+    if (!pacing_.begin(deadline_ns, detail::utc_now_ns()))
+        return refusal::too_far_ahead;
+    unprepare();
+    if (wire_.timestamp_flag != 0 && pacing_.holding()) {
+        stamp_ns_ = std::max(stamp_ns_, deadline_ns);
+        pacing_.leave();
+    }
+    return refusal::none;
+}
+
+/// Hardware pacing: the first frame behind a wait says when, and those behind it cannot overtake.
+void tx_queue::stamp(rte_mbuf& mbuf)
+{
+    if (stamp_ns_ == 0)
+        return;
+    *RTE_MBUF_DYNFIELD(&mbuf, wire_.timestamp_offset, rte_mbuf_timestamp_t*) = stamp_ns_;
+    mbuf.ol_flags |= wire_.timestamp_flag;
+    stamp_ns_ = 0;
+}
+
+/// Sends from where the frame lies when that is one piece and nothing has to be written; otherwise from a copy.
+bool tx_queue::send(const entry& entry, std::uint32_t index)
+{
+    send_header& head = header(index);
+    if (staged_end_ == burst && !hand_over())
+        return false;
+    bool plain = pieces_.count == 1 && !asks_for_checksums(entry);
+    rte_mbuf* mbuf = &head.mbuf;
+    if (plain && !pieces_.must_be_copied && pieces_.bytes >= shortest_frame)
+        head.lend(pieces_.pieces[0].bytes, pieces_.bytes);
+    else
+        mbuf = copied(entry, pieces_, head);
+    if (!mbuf)
+        return false; // no copy to be had now; some are with the driver
+    stamp(*mbuf);
+    finish(index, entry, true, pieces_.bytes);
+    stage(mbuf);
+    return true;
+}
+
+/// nullptr when there is none to be had now.
+rte_mbuf* tx_queue::new_copy()
+{
+    if (pacing_.holding() &&
+        (waiting_copies_ == most_waiting_copies || rte_mempool_avail_count(wire_.copies) <= wire_.copies->size / 2))
+        return nullptr;
+    rte_mbuf* mbuf = rte_pktmbuf_alloc(wire_.copies);
+    waiting_copies_ += mbuf && pacing_.holding();
+    return mbuf;
+}
+
+/// Gathers a frame into memory of its own: the slot's bounce buffer for a small one, an mbuf of the copy pool else.
+rte_mbuf* tx_queue::copied(const entry& entry, const frame_pieces& pieces, send_header& head)
+{
+    std::uint32_t bytes = std::max(pieces.bytes, shortest_frame);
+    bool small = wire_.bounces && bytes <= send_header::bounce_bytes;
+    if (small)
+        head.lend(head.bounce.data(), bytes);
+    rte_mbuf* mbuf = small ? &head.mbuf : new_copy();
+    if (!mbuf)
+        return nullptr;
+    auto* to = small ? reinterpret_cast<std::uint8_t*>(head.bounce.data())
+                     : reinterpret_cast<std::uint8_t*>(rte_pktmbuf_append(mbuf, static_cast<std::uint16_t>(bytes)));
+    if (!to) {
+        rte_pktmbuf_free(mbuf);
+        return nullptr;
+    }
+    std::uint8_t* end = to;
+    for (std::uint32_t piece = 0; piece < pieces.count; ++piece) {
+        std::memcpy(end, pieces.pieces[piece].bytes, pieces.pieces[piece].count);
+        end += pieces.pieces[piece].count;
+    }
+    std::memset(end, 0, bytes - pieces.bytes);
+    if (asks_for_checksums(entry))
+        fill_checksums({to, pieces.bytes}, (entry.cs_flags & WEFTIO_ETH_L3_CHECKSUM) != 0,
+                       (entry.cs_flags & WEFTIO_ETH_L4_CHECKSUM) != 0);
+    if (!small)
+        head.settle(); // the kernel's buffer is free as soon as it is copied
+    copied_bytes.add(pieces.bytes);
+    return mbuf;
+}
+
+/// The entry has been executed. A frame comes back from the driver, anything else is done at once.
+void tx_queue::finish(std::uint32_t index, const entry& entry, bool frame, std::uint32_t bytes)
+{
+    executed(index) = {
+        .blocks = static_cast<std::uint8_t>(entry.blocks()), .event = entry.event, .counts = frame, .bytes = bytes};
+    next_ = index + entry.blocks();
+    if (frame)
+        return;
+    header(index).settle();
+    if (staged_end_ == 0)
+        handed_ = next_;
+    enqueued.add(1);
+    if (!pacing_.holding()) // else it counts at its end
+        waited.add(1);
+}
+
+void tx_queue::stage(rte_mbuf* mbuf)
+{
+    staged_[staged_end_++] = mbuf;
+}
+
+/// Returns how many were taken, the first ones.
+std::uint16_t tx_queue::give(rte_mbuf** frames, std::uint16_t count) const
+{
+    if (wire_.file)
+        return wire_.file->write(frames, count);
+    if (wire_.ring)
+        errno = 0;
+    const std::uint16_t taken = rte_eth_tx_burst(wire_.port, wire_.queue, frames, count);
+    if (wire_.ring)
+        wire_.ring->send(taken, errno);
+    return taken;
+}
+
+/// Gives the staged frames to the driver. Returns whether it took them all; the rest is tried again next turn.
+bool tx_queue::hand_over()
+{
+    if (staged_first_ == staged_end_)
+        return true;
+    const bool first_behind_a_wait =
+        pacing_.wants_hand_over(); // else nobody asks for the time, and a look at the clock costs a packet
+    std::uint64_t now_ns = first_behind_a_wait ? detail::utc_now_ns() : 0;
+    std::uint16_t taken = give(&staged_[staged_first_], static_cast<std::uint16_t>(staged_end_ - staged_first_));
+    if (taken != 0 && first_behind_a_wait)
+        pacing_.handed_over(now_ns);
+    enqueued.add(taken);
+    staged_first_ = static_cast<std::uint16_t>(staged_first_ + taken);
+    if (staged_first_ != staged_end_)
+        return false;
+    staged_first_ = staged_end_ = 0;
+    handed_ = next_;
+    return true;
+}
+
+std::uint32_t tx_queue::complete_plain()
+{
+    const std::uint32_t depth = ring_.entries.depth, slot = completed_ & (depth - 1);
+    send_header* const first = &headers_[slot];
+    send_header* const end = first + std::min(handed_ - completed_, depth - slot);
+    std::uint64_t bytes = 0;
+    const executed_entry* entry = &executed_[slot];
+    send_header* head = first;
+    for (; head != end; ++head, ++entry) {
+        if (!head->returned() || !entry->is_plain())
+            break;
+        bytes += entry->bytes;
+    }
+    const auto done = static_cast<std::uint32_t>(head - first);
+    completed_ += done;
+    sent_bytes.add(bytes);
+    return done;
+}
+
+void tx_queue::count_done(std::uint64_t entries, std::uint64_t bytes)
+{
+    sent.add(entries);
+    sent_bytes.add(bytes);
+}
+
+} // namespace weftio::nic

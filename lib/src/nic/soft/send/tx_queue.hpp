@@ -1,0 +1,117 @@
+// The send queue of Ethernet: frames, and waits between them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+
+#include "core/counter.hpp"
+#include "dpdk/wire.hpp"
+#include "nic/backend.hpp"
+#include "nic/soft/send/entry.hpp"
+#include "nic/soft/send/pacing.hpp"
+#include "nic/soft/send/queue_keys.hpp"
+#include "nic/soft/send/send_headers.hpp"
+#include "nic/soft/send/work_queue.hpp"
+
+namespace weftio::nic {
+
+class capture_writer;
+
+class tx_queue final : public work_queue {
+ public:
+    tx_queue(const tx_ring& ring, const wire& wire, const nic_keys& keys, std::unique_ptr<send_header[]> headers);
+
+    /// Executes at most `most` of the entries that are due, hands frames to the driver, completes what came back.
+    /// Returns how much it moved.
+    unsigned turn(std::uint32_t most) override;
+    std::uint64_t deadline_ns() const noexcept override { return pacing_.holding() ? pacing_.deadline_ns() : 0; }
+    void let_go() noexcept override { end_wait(); }
+    bool idle() const noexcept override { return work_queue::idle() && staged_end_ == 0 && !pacing_.holding(); }
+    bool only_waits() const noexcept override
+    {
+        return pacing_.holding() && (prepared_ || next_ == submitted_) && completed_ == handed_ && staged_first_ == 0 &&
+               !record_refused_;
+    }
+    /// Whether a frame on its way out lies in these bytes.
+    bool uses(const std::byte* begin, std::size_t bytes) noexcept;
+    /// Everything not yet handed over is flushed. Used when the queue ends or is reset.
+    void stop();
+    /// Nothing can be sent any more: as stop(), and told as a failure of the first entry that was not handed over.
+    void end(refusal reason, std::uint32_t detail = 0);
+    /// Looks at the doorbell. Returns whether something is to be sent.
+    bool has_more();
+    /// The port is gone: as end(), and what the driver took and has not given back is flushed too.
+    void lose_port();
+    /// Starts again in a ring that has been made anew. @pre stop(), and nothing is with the driver
+    /// @param index  of the first entry; not 0 in tests, where indices are to wrap
+    void restart(const tx_ring& ring, std::uint32_t index = 0) noexcept;
+    bool all_returned() const noexcept;
+    /// Whether the driver has given back all that it took, of a burst that it did not take whole too.
+    bool settled() const noexcept
+    {
+        return completed_ == handed_ && (staged_end_ == 0 || (staged_first_ == 0 && pacing_.holding()));
+    }
+    /// From now on frames are handed to this port queue. @pre settled()
+    void go_through(const wire& wire) noexcept { wire_ = wire; }
+    std::unique_ptr<send_header[]> take_headers() noexcept { return std::move(headers_); }
+    /// How many frames lie ready behind the wait that holds the queue.
+    unsigned prepared() const noexcept { return pacing_.holding() ? staged_end_ : 0u; }
+
+    /// enqueued = sent + waited + failed + flushed, once the queue is idle; all of them entries.
+    detail::counter sent, sent_bytes, waited, copied_bytes;
+    const pacing& schedule() const noexcept { return pacing_; }
+
+ private:
+    static constexpr std::uint16_t burst = 64;
+    /// Of the port's mbufs for copies, frames that wait for a deadline take so many a queue, and half in all: others
+    /// must be able to send meanwhile.
+    static constexpr unsigned most_waiting_copies = 16;
+
+    bool returned(std::uint32_t index) const noexcept override { return header(index).returned() || port_lost_; }
+    std::uint32_t complete_plain() override;
+    void count_done(std::uint64_t entries, std::uint64_t bytes) override;
+    void settle(std::uint32_t index) noexcept override;
+    bool all_handed() const noexcept override { return staged_end_ == 0; }
+    void give_up_wait() override;
+
+    bool held();
+    void end_wait() noexcept;
+    void flush_wait();
+    void prepare();
+    void unprepare();
+    unsigned execute(std::uint32_t most);
+    std::uint32_t execute_plain(std::uint32_t most);
+    /// Returns false when the entry has to be tried again later.
+    bool execute_one(std::uint32_t index);
+    bool send(const entry& entry, std::uint32_t index);
+    rte_mbuf* copied(const entry& entry, const frame_pieces& pieces, send_header& header);
+    rte_mbuf* new_copy();
+    refusal begin_wait();
+    void stamp(rte_mbuf& mbuf);
+    void stage(rte_mbuf* mbuf);
+    std::uint16_t give(rte_mbuf** frames, std::uint16_t count) const;
+    bool hand_over();
+    void finish(std::uint32_t index, const entry& entry, bool frame, std::uint32_t bytes);
+    std::uint32_t first_not_handed();
+    std::uint64_t let_go_of_all();
+    send_header& header(std::uint32_t index) const noexcept { return headers_[index & (ring_.entries.depth - 1)]; }
+
+    wire wire_;
+    const queue_keys keys_;
+    std::unique_ptr<send_header[]> headers_;
+    pacing pacing_;
+
+    bool port_lost_ = false;
+    bool prepared_ = false;       ///< no more can be made ready before the wait is over
+    unsigned waiting_copies_ = 0; ///< of the frames that have been made ready
+    std::uint64_t removals_ = 0;  ///< of keys, when the frames behind a wait were made ready
+    std::uint64_t stamp_ns_ = 0;  ///< hardware pacing: when the next frame goes; 0: at once
+
+    std::array<rte_mbuf*, burst> staged_{}; ///< staged_first_ .. staged_end_ are to be handed over
+    std::uint16_t staged_first_ = 0, staged_end_ = 0;
+    entry entry_;
+    frame_pieces pieces_;
+};
+
+} // namespace weftio::nic
