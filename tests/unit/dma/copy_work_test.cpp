@@ -15,7 +15,8 @@ namespace {
 /// A long copy at an engine whose turns are those that a thread would run.
 class LongCopy : public testing::Test {
  protected:
-    static constexpr std::uint64_t part = nic::copy_work::bytes_per_turn;
+    static constexpr std::uint32_t entries = 64; ///< of a turn
+    static constexpr std::uint64_t part = entries * nic::copy_work::bytes_of_an_entry;
 
     LongCopy()
     {
@@ -27,7 +28,7 @@ class LongCopy : public testing::Test {
             weftio_dev_send_doorbell(&each->handle()->queue.ring);
         }
     }
-    void turn() { soft.queues().turn(64); }
+    void turn() { soft.queues().turn(entries); }
 
     dma_engine engine{{.mode = engine_mode::inline_worker}};
     nic::soft_dma& soft = dynamic_cast<nic::soft_dma&>(engine.backend());

@@ -2,6 +2,8 @@
 #include "dma_fixture.hpp"
 
 #include <array>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 
 #include <gmock/gmock.h>
@@ -20,6 +22,17 @@ const auto modes = testing::Values(engine_mode::thread, engine_mode::inline_work
 std::string name_of(const testing::TestParamInfo<engine_mode>& info)
 {
     return info.param == engine_mode::thread ? "Thread" : "Inline";
+}
+
+/// Names of the threads of this process.
+std::vector<std::string> names_of_threads()
+{
+    std::vector<std::string> names;
+    for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+        std::ifstream name(task.path() / "comm");
+        std::getline(name, names.emplace_back());
+    }
+    return names;
 }
 
 } // namespace
@@ -235,6 +248,30 @@ TEST_P(Dma, ARingOfAnythingTouchesNothingElse)
 }
 
 INSTANTIATE_TEST_SUITE_P(In, Dma, modes, name_of);
+
+/// An entry may name bytes that overlap, though no function of ours writes one: all others stay as they are.
+TEST_P(Dma, BytesThatOverlapHurtNobody)
+{
+    constexpr std::size_t shift = 100, count = bytes / 2;
+    ASSERT_EQ(copy(one, 0, one, shift, count), WEFTIO_DEV_OK);
+    ASSERT_EQ(copy(other, shift, other, 0, count), WEFTIO_DEV_OK);
+    ASSERT_EQ(done(), WEFTIO_DEV_OK);
+    std::memmove(&one.model[shift], &one.model[0], count); // what an engine does at once it does as memmove()
+    std::memmove(&other.model[0], &other.model[shift], count);
+    EXPECT_TRUE(one.as_modelled());
+    EXPECT_TRUE(other.as_modelled());
+}
+
+TEST(DmaEngine, StartsNoEal)
+{
+    dma_engine engine;
+    device cpu = device::open("cpu");
+    dma_queue queue(engine, cpu);
+    modelled_memory one(engine, cpu, 4096);
+    EXPECT_THAT(names_of_threads(), testing::Contains(testing::StartsWith("weftio/dma")));
+    EXPECT_THAT(names_of_threads(), testing::Not(testing::Contains(testing::StartsWith("eal-"))));
+    EXPECT_THAT(names_of_threads(), testing::Not(testing::Contains(testing::StartsWith("rte"))));
+}
 
 TEST(DmaEngine, RefusesValuesThatItCannotHave)
 {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <limits>
 
 namespace weftio::nic {
 
@@ -83,8 +82,7 @@ unsigned copy_work::turn(std::uint32_t most)
 {
     look();
     const std::uint32_t before = next_;
-    const bool all_at_once = most == std::numeric_limits<std::uint32_t>::max(); // a push in inline mode
-    std::uint64_t budget = all_at_once ? std::numeric_limits<std::uint64_t>::max() : bytes_per_turn;
+    std::uint64_t budget = std::uint64_t{most} * bytes_of_an_entry;
     if (failed_ && next_ != submitted_)
         count_flushed(flush(next_));
     for (; most != 0 && budget != 0 && next_ != submitted_; --most)
@@ -139,7 +137,7 @@ void copy_work::carry_on(std::uint64_t& budget) noexcept
 {
     const std::uint64_t bytes = std::min(budget, request_.bytes - done_);
     if (request_.from)
-        std::memcpy(request_.to + done_, request_.from + done_, bytes);
+        std::memmove(request_.to + done_, request_.from + done_, bytes); // an entry may name bytes that overlap
     else
         fill(request_.to + done_, bytes, request_.pattern, done_);
     budget -= bytes;

@@ -23,9 +23,9 @@ refusal read_copy(const entry& entry, const queue_keys& keys, copy_request& out)
 
 class copy_work final : public work_queue {
  public:
-    /// Copied at most in one turn of an engine thread: a queue with long copies must not hold up its neighbors for
-    /// longer than some 20 us.
-    static constexpr std::uint64_t bytes_per_turn = 128 * 1024;
+    /// A turn of so many entries copies so many times as many bytes at most, in long copies too: 128 KiB in one of 64,
+    /// so that a queue with long copies does not hold up its neighbors.
+    static constexpr std::uint64_t bytes_of_an_entry = 2048;
 
     copy_work(const tx_ring& ring, const nic_keys& keys) : work_queue(ring), keys_(keys, ring.domain) {}
 
