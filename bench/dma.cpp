@@ -7,8 +7,6 @@
 // device only: who commits runs on one core, the engine on another.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <pthread.h>
-#include <sched.h>
 
 #include <chrono>
 #include <CLI/CLI.hpp>
@@ -19,6 +17,7 @@
 #include <vector>
 
 #include "common/arguments.hpp"
+#include "common/on_core.hpp"
 #include "common/table.hpp"
 #include "weftio/weftio.hpp"
 
@@ -120,15 +119,6 @@ constexpr measurement all[] = {
     {"dma 64 bytes", "", "M/s", 1e-6, small_by_dma},
 };
 
-void run_on(int core)
-{
-    cpu_set_t wanted;
-    CPU_ZERO(&wanted);
-    CPU_SET(core, &wanted);
-    if (pthread_setaffinity_np(pthread_self(), sizeof wanted, &wanted) != 0)
-        throw std::runtime_error(fmt::format("dma_bench: this process may not run on core {}; name others", core));
-}
-
 int run(options wanted)
 {
     wanted.small_copies = (wanted.small_copies + 63) / 64 * 64;
@@ -136,7 +126,7 @@ int run(options wanted)
     std::vector<std::vector<double>> values(std::size(all));
     for (std::uint32_t round = 0; round < wanted.rounds; ++round)
         for (std::size_t at = 0; at < std::size(all); ++at) {
-            run_on(wanted.cores[all[at].measure == long_by_memcpy]); // memcpy where the engine would copy
+            bench::on_core here(wanted.cores[all[at].measure == long_by_memcpy]); // memcpy where the engine would copy
             values[at].push_back(all[at].measure(wanted, where) * all[at].in_unit);
         }
     bench::table table("dma_bench");

@@ -7,9 +7,7 @@
 // the same way (weftio_relax). The CPU device only: a kernel is a thread there.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <pthread.h>
 #include <rte_ring.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <bit>
@@ -26,6 +24,7 @@
 #include <vector>
 
 #include "common/arguments.hpp"
+#include "common/on_core.hpp"
 #include "common/table.hpp"
 #include "semaphore.kernel.h"
 #include "weftio/weftio.hpp"
@@ -46,26 +45,6 @@ struct options : bench::common_options {
     std::uint32_t count = 2'000'000; ///< handed over in a round
     std::uint32_t round_trips = 100'000;
     std::vector<int> cores{0, 1}; ///< of the sender, of the receiver
-};
-
-/// The calling thread, and the threads and kernels that it starts, run on one core until the end of the scope.
-class on_core {
- public:
-    explicit on_core(int core)
-    {
-        cpu_set_t wanted;
-        CPU_ZERO(&wanted);
-        CPU_SET(core, &wanted);
-        pthread_getaffinity_np(pthread_self(), sizeof before_, &before_);
-        if (pthread_setaffinity_np(pthread_self(), sizeof wanted, &wanted) != 0)
-            throw std::runtime_error(
-                fmt::format("semaphore_bench: this process may not run on core {}; name others with --cores", core));
-    }
-    on_core(const on_core&) = delete;
-    ~on_core() { pthread_setaffinity_np(pthread_self(), sizeof before_, &before_); }
-
- private:
-    cpu_set_t before_;
 };
 
 /// An rte_ring for one producer and one consumer that holds `items` items, in memory of its own: it needs no EAL.
@@ -116,7 +95,7 @@ void expect_all(const options& wanted, std::uint32_t right, const char* way)
 template <class Kernel, class... Arguments>
 running_kernel launch_on(int core, const device& device, const Kernel& kernel, Arguments&&... arguments)
 {
-    on_core here(core);
+    bench::on_core here(core);
     return device.launch(kernel, {}, arguments...);
 }
 
@@ -138,7 +117,7 @@ double kernel_to_kernel(const options& wanted, const device& device)
 double kernel_to_cpu(const options& wanted, const device& device)
 {
     semaphore between(device, {.items = wanted.items, .check_transitions = false});
-    on_core here(wanted.cores[1]);
+    bench::on_core here(wanted.cores[1]);
     auto start = clock::now();
     auto sending = launch_on(wanted.cores[0], device, hand_over_kernel, between, wanted.count);
     std::uint32_t seen = 0, right = 0;
@@ -161,12 +140,12 @@ double through_ring(const options& wanted, const device&)
     std::uint32_t right = 0;
     auto start = clock::now();
     std::thread taking([&] {
-        on_core here(wanted.cores[1]);
+        bench::on_core here(wanted.cores[1]);
         for (std::uint32_t item = 0; item < wanted.count; ++item)
             right += between.receive() == item;
     });
     std::thread sending([&] {
-        on_core here(wanted.cores[0]);
+        bench::on_core here(wanted.cores[0]);
         for (std::uint32_t item = 0; item < wanted.count; ++item)
             between.send(item);
     });
@@ -194,7 +173,7 @@ double semaphore_round_trip(const options& wanted, const device& device)
     const semaphore_options shape{.items = wanted.items, .check_transitions = false};
     semaphore there(device, shape), back(device, shape);
     auto echoing = launch_on(wanted.cores[0], device, echo_kernel, there, back, wanted.round_trips);
-    on_core here(wanted.cores[1]);
+    bench::on_core here(wanted.cores[1]);
     return median_trip_ns(wanted.round_trips, [&](std::uint32_t index) {
         std::uint32_t count = 0, first = 0; // on the CPU device, a handle is good for the host's threads too
         weftio_dev_semaphore_set_packet_info(there.handle(), index, WEFTIO_DEV_SEMAPHORE_READY, 1, index);
@@ -207,11 +186,11 @@ double ring_round_trip(const options& wanted, const device&)
 {
     ring there(wanted.items), back(wanted.items);
     std::jthread echoing([&] {
-        on_core here(wanted.cores[0]);
+        bench::on_core here(wanted.cores[0]);
         for (std::uint32_t index = 0; index < wanted.round_trips; ++index)
             back.send(there.receive());
     });
-    on_core here(wanted.cores[1]);
+    bench::on_core here(wanted.cores[1]);
     return median_trip_ns(wanted.round_trips, [&](std::uint32_t index) {
         there.send(index);
         back.receive();
