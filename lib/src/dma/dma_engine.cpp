@@ -1,8 +1,7 @@
-#include <fmt/format.h>
-
 #include "core/process.hpp"
 #include "core/signals.hpp"
 #include "nic/dma_backend.hpp"
+#include "nic/engine_options.hpp"
 #include "weftio/dma.hpp"
 #include "weftio/error.hpp"
 
@@ -10,20 +9,9 @@ namespace weftio {
 
 namespace {
 
-[[noreturn]] void refuse(const char* option, long long value, const char* hint)
-{
-    throw error(errc::invalid_argument, fmt::format("weftio: dma_engine: {} is {}; {}", option, value, hint));
-}
-
 std::shared_ptr<nic::dma_backend> open(const dma_engine_options& options)
 {
-    if (options.core < -1)
-        refuse("core", options.core, "name a core, counted from 0, or -1 for any");
-    if (const auto mode = static_cast<int>(options.mode);
-        mode < 0 || mode > static_cast<int>(engine_mode::inline_worker))
-        refuse("mode", mode, "name one of engine_mode::thread, engine_mode::inline_worker");
-    if (const auto idle = static_cast<int>(options.idle); idle < 0 || idle > static_cast<int>(idle_policy::busy))
-        refuse("idle", idle, "name one of idle_policy::sleep, idle_policy::yield, idle_policy::busy");
+    nic::require_engine_options("dma_engine", options.core, options.mode, options.idle);
     const detail::undertaking undertaking;
     const detail::signals_blocked for_its_thread;
     return nic::make_soft_dma(options);

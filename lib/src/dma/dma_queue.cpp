@@ -1,28 +1,9 @@
-#include <fmt/format.h>
-
-#include <bit>
-
 #include "nic/dma_backend.hpp"
 #include "queue/reported_queue.hpp"
 #include "queue/send_life.hpp"
 #include "weftio/dma.hpp"
-#include "weftio/error.hpp"
 
 namespace weftio {
-
-namespace {
-
-constexpr std::uint32_t fewest_entries = 64, most_entries = 32768;
-
-void check(const dma_queue_options& options)
-{
-    if (!std::has_single_bit(options.entries) || options.entries < fewest_entries || options.entries > most_entries)
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: dma_queue: entries is {}; it must be a power of two from {} to {}",
-                                options.entries, fewest_entries, most_entries));
-}
-
-} // namespace
 
 struct dma_queue::state final : detail::reported_queue {
     state(const dma_engine& engine, const device& device, const dma_queue_options& wanted)
@@ -42,12 +23,12 @@ struct dma_queue::state final : detail::reported_queue {
     device where;
     dma_queue_options options;
     std::shared_ptr<detail::send_life> life;
-    nic::open_queue<nic::copy_queue> queue;
+    nic::open_queue<nic::dma_send_queue> queue;
 };
 
 dma_queue::dma_queue(const dma_engine& engine, const device& device, dma_queue_options options)
 {
-    check(options);
+    detail::require_send_entries("dma_queue", options.entries);
     state_ = detail::make_shared_here<state>(engine, device, options);
 }
 

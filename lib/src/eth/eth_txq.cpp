@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <bit>
 #include <cstddef>
 
 #include "core/clock.hpp"
@@ -15,14 +14,9 @@ namespace weftio {
 
 namespace {
 
-constexpr std::uint32_t fewest_entries = 64, most_entries = 32768;
-
 void check(const eth_txq_options& options)
 {
-    if (!std::has_single_bit(options.entries) || options.entries < fewest_entries || options.entries > most_entries)
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: eth_txq: entries is {}; it must be a power of two from {} to {}",
-                                options.entries, fewest_entries, most_entries));
+    detail::require_send_entries("eth_txq", options.entries);
     if (options.clock != detail::utc_clock::name)
         throw error(errc::invalid_argument,
                     fmt::format("weftio: eth_txq: clock \"{}\" is not the port's; this port schedules by \"{}\", take "

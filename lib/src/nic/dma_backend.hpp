@@ -9,7 +9,7 @@
 
 namespace weftio::nic {
 
-class copy_queue : public send_queue {
+class dma_send_queue : public send_queue {
  public:
     virtual dma_counters counters() const = 0;
 };
@@ -21,7 +21,7 @@ class dma_backend : public memory_user {
     /// Inline mode: one turn. Returns what it moved.
     virtual unsigned turn() = 0;
     /// @throws weftio::error errc::out_of_memory
-    virtual std::shared_ptr<copy_queue> make_queue(const tx_ring& ring) = 0;
+    virtual std::shared_ptr<dma_send_queue> make_queue(const tx_ring& ring) = 0;
 };
 
 /// The engine that copies with the CPU. @throws weftio::error as the constructor of weftio::dma_engine

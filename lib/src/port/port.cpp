@@ -6,6 +6,7 @@
 
 #include "core/signals.hpp"
 #include "nic/backend.hpp"
+#include "nic/engine_options.hpp"
 #include "port/kinds.hpp"
 #include "weftio/error.hpp"
 
@@ -32,32 +33,16 @@ std::uint64_t port_counters::dropped_total() const noexcept
 
 namespace {
 
-[[noreturn]] void refuse(std::string_view spec, std::string_view option, long long value, std::string_view hint)
-{
-    throw error(errc::invalid_argument, fmt::format("weftio: port {}: {} is {}; {}", spec, option, value, hint));
-}
-
-template <class Enum>
-void require_one_of(std::string_view spec, std::string_view option, Enum value, Enum last, std::string_view names)
-{
-    const auto number = static_cast<int>(value);
-    if (number < 0 || number > static_cast<int>(last))
-        refuse(spec, option, number, fmt::format("name one of {}", names));
-}
-
 /// Refuses option values that no port can have, before anything is opened.
 void require_possible(std::string_view spec, const port_options& options)
 {
+    const std::string who = fmt::format("port {}", spec);
     if (options.engines < 1 || options.engines > port_options::most_engines)
-        refuse(spec, "engines", options.engines, fmt::format("a port has 1 to {}", port_options::most_engines));
-    if (options.core < -1)
-        refuse(spec, "core", options.core, "name a core, counted from 0, or -1 for any");
-    require_one_of(spec, "mode", options.mode, engine_mode::inline_worker,
-                   "engine_mode::thread, engine_mode::inline_worker");
-    require_one_of(spec, "idle", options.idle, idle_policy::busy,
-                   "idle_policy::sleep, idle_policy::yield, idle_policy::busy");
-    require_one_of(spec, "hold_when_full", options.hold_when_full, port_options::hold::off,
-                   "hold::automatic, hold::on, hold::off");
+        nic::refuse_option(who, "engines", options.engines,
+                           fmt::format("a port has 1 to {}", port_options::most_engines));
+    nic::require_engine_options(who, options.core, options.mode, options.idle);
+    nic::require_one_of(who, "hold_when_full", options.hold_when_full, port_options::hold::off,
+                        "hold::automatic, hold::on, hold::off");
 }
 
 } // namespace

@@ -1,8 +1,16 @@
 #include "queue/send_life.hpp"
 
+#include <fmt/format.h>
+
+#include <bit>
+
+#include "weftio/error.hpp"
+
 namespace weftio::detail {
 
 namespace {
+
+constexpr std::uint32_t fewest_entries = 64, most_entries = 32768;
 
 template <class T>
 T* at(void* base, std::size_t offset)
@@ -11,6 +19,14 @@ T* at(void* base, std::size_t offset)
 }
 
 } // namespace
+
+void require_send_entries(std::string_view who, std::uint32_t entries)
+{
+    if (!std::has_single_bit(entries) || entries < fewest_entries || entries > most_entries)
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: {}: entries is {}; it must be a power of two from {} to {}", who, entries,
+                                fewest_entries, most_entries));
+}
 
 send_life::send_life(const device& device, const send_ring_options& options)
     : where_(device), options_(options), layout_(options.entries),

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "nic/backend.hpp"
 #include "weftio/device.hpp"
@@ -29,6 +30,10 @@ struct send_ring_options {
     std::uint64_t horizon_ns = 0;
     protection_domain domain{};
 };
+
+/// @param who  what an error begins with, "eth_txq"
+/// @throws weftio::error errc::invalid_argument `entries` is not a power of two in 64..32768
+void require_send_entries(std::string_view who, std::uint32_t entries);
 
 /// One life of a queue: its memory, which a kernel keeps while it runs, and whether the NIC still uses it.
 class send_life final : public lifeline {

@@ -224,16 +224,8 @@ std::string soft_send_queue::words_of(const send_event& event) const
 
 bool soft_send_queue::next(send_outcome& outcome)
 {
-    send_event event;
-    if (!queue_->events().get(event))
-        return false;
-    outcome = {.position = event.position, .syndrome = 0, .text = {}, .time_ns = event.time_ns};
-    if (event.reason != refusal::none) {
-        outcome.syndrome = syndrome_of(event.reason);
-        outcome.text = fmt::format("weftio: eth_txq {}: entry at position {} failed: {}", number_, event.position,
-                                   words_of(event));
-    }
-    return true;
+    return next_outcome(queue_->events(), "eth_txq", number_, outcome,
+                        [&](const send_event& event) { return words_of(event); });
 }
 
 } // namespace weftio::nic

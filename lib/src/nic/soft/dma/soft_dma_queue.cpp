@@ -6,7 +6,7 @@
 
 namespace weftio::nic {
 
-soft_copy_queue::soft_copy_queue(std::shared_ptr<soft_dma> dma, const tx_ring& ring) : dma_(std::move(dma))
+soft_dma_queue::soft_dma_queue(std::shared_ptr<soft_dma> dma, const tx_ring& ring) : dma_(std::move(dma))
 {
     dma_->engine().between_turns([&] {
         work_list& queues = dma_->queues();
@@ -22,7 +22,7 @@ soft_copy_queue::soft_copy_queue(std::shared_ptr<soft_dma> dma, const tx_ring& r
     });
 }
 
-void soft_copy_queue::close() noexcept
+void soft_dma_queue::close() noexcept
 {
     if (!dma_->may_end())
         return;
@@ -34,12 +34,12 @@ void soft_copy_queue::close() noexcept
     });
 }
 
-void soft_copy_queue::stop_sending()
+void soft_dma_queue::stop_sending()
 {
     dma_->engine().between_turns([&] { queue_->stop(); });
 }
 
-void soft_copy_queue::restart(const tx_ring& ring)
+void soft_dma_queue::restart(const tx_ring& ring)
 {
     const std::scoped_lock one_at_a_time(changing_);
     dma_->engine().between_turns([&] {
@@ -50,19 +50,19 @@ void soft_copy_queue::restart(const tx_ring& ring)
     });
 }
 
-inline_turn soft_copy_queue::turn() noexcept
+inline_turn soft_dma_queue::turn() noexcept
 {
     if (!dma_->is_inline())
         return {};
     return {.turn =
                 [](void* context) {
-                    auto* queue = static_cast<soft_copy_queue*>(context);
+                    auto* queue = static_cast<soft_dma_queue*>(context);
                     queue->dma_->engine().send_turn([&] { queue->dma_->queues().wake(queue->number_); });
                 },
             .context = this};
 }
 
-void soft_copy_queue::stop(std::uint32_t ring)
+void soft_dma_queue::stop(std::uint32_t ring)
 {
     dma_->engine().between_turns([&] {
         if (ring == ring_number_)
@@ -70,7 +70,7 @@ void soft_copy_queue::stop(std::uint32_t ring)
     });
 }
 
-std::string soft_copy_queue::describe(std::uint32_t ring) const
+std::string soft_dma_queue::describe(std::uint32_t ring) const
 {
     std::string text = fmt::format("dma_queue {}", number_);
     dma_->engine().between_turns([&] {
@@ -84,7 +84,7 @@ std::string soft_copy_queue::describe(std::uint32_t ring) const
     return text;
 }
 
-dma_counters soft_copy_queue::counters() const
+dma_counters soft_dma_queue::counters() const
 {
     return {.enqueued = queue_->enqueued.value(),
             .copied = queue_->copied.value(),
@@ -95,25 +95,17 @@ dma_counters soft_copy_queue::counters() const
             .lost_events = queue_->events().lost.value()};
 }
 
-bool soft_copy_queue::failed() const
+bool soft_dma_queue::failed() const
 {
     bool failed = false;
     dma_->engine().between_turns([&] { failed = queue_->failed(); });
     return failed;
 }
 
-bool soft_copy_queue::next(send_outcome& outcome)
+bool soft_dma_queue::next(send_outcome& outcome)
 {
-    send_event event;
-    if (!queue_->events().get(event))
-        return false;
-    outcome = {.position = event.position, .syndrome = 0, .text = {}, .time_ns = event.time_ns};
-    if (event.reason != refusal::none) {
-        outcome.syndrome = syndrome_of(event.reason);
-        outcome.text = fmt::format("weftio: dma_queue {}: entry at position {} failed: {}", number_, event.position,
-                                   to_string(event.reason));
-    }
-    return true;
+    return next_outcome(queue_->events(), "dma_queue", number_, outcome,
+                        [](const send_event& event) { return to_string(event.reason); });
 }
 
 } // namespace weftio::nic

@@ -10,9 +10,9 @@
 
 namespace weftio::nic {
 
-class soft_copy_queue final : public copy_queue {
+class soft_dma_queue final : public dma_send_queue {
  public:
-    soft_copy_queue(std::shared_ptr<soft_dma> dma, const tx_ring& ring);
+    soft_dma_queue(std::shared_ptr<soft_dma> dma, const tx_ring& ring);
 
     std::uint32_t number() const noexcept override { return number_; }
     inline_turn turn() noexcept override;
