@@ -2,23 +2,30 @@
 //
 //   ./dma_bench                         7 rounds: copies of 64 MiB, and small ones of 64 bytes
 //   ./dma_bench --cores 2,4 --small 1000000 --json out.json
+//   ./dma_bench -g cuda:0               also memory of a GPU, beside cuMemcpyAsync() calls one behind the other
 //
-// Rounds take turns, so that whatever else the machine does hits all of them; what counts are medians of pairs. The CPU
-// device only: who commits runs on one core, the engine on another.
+// Rounds take turns, so that whatever else the machine does hits all of them; what counts are medians of pairs. Who
+// commits runs on one core, the engine on another.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <chrono>
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <iterator>
+#include <memory>
+#include <optional>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "common/arguments.hpp"
 #include "common/on_core.hpp"
 #include "common/table.hpp"
+#include "device/backend.hpp"
 #include "weftio/weftio.hpp"
 
 namespace {
@@ -32,6 +39,7 @@ constexpr std::uint32_t small_bytes = 64, small_span = 1 << 16; ///< small copie
 struct options : bench::common_options {
     std::uint32_t long_copies = 4, small_copies = 2'000'000; ///< in a round
     std::vector<int> cores{0, 1};                            ///< of who commits, of the engine
+    std::string gpu;                                         ///< empty: none
 };
 
 /// What is copied, on both sides, and the queue that does it.
@@ -105,32 +113,107 @@ double small_by_dma(const options& wanted, setting& where)
     return wanted.small_copies / seconds_since(start);
 }
 
-struct measurement {
-    const char* name;
-    const char* peer;
-    const char* unit;
-    double in_unit; ///< of what `measure` returns
-    double (*measure)(const options&, setting&);
+/// Memory of a GPU, and pinned memory that it reaches.
+struct gpu_setting {
+    gpu_setting(const options& wanted, setting& beside) : cpu_side(beside), gpu(device::open(wanted.gpu)) {}
+
+    setting& cpu_side;
+    device gpu;
+    memory pinned = gpu.allocate(long_bytes, memory_kind::cpu_device),
+           near = gpu.allocate(long_bytes, memory_kind::device), other = gpu.allocate(long_bytes, memory_kind::device);
+    memory_region at_host{cpu_side.engine, pinned}, at_gpu{cpu_side.engine, near}, beside{cpu_side.engine, other};
+    std::shared_ptr<detail::copy_queue> stream = gpu.make_copy_queue();
+    std::uint32_t batches = 0;
 };
 
-constexpr measurement all[] = {
-    {"memcpy 64 MiB", "", "GB/s", 1e-9, long_by_memcpy},
-    {"dma 64 MiB", "memcpy 64 MiB", "GB/s", 1e-9, long_by_dma},
-    {"dma 64 bytes", "", "M/s", 1e-6, small_by_dma},
+/// `count` copies of `bytes` bytes by the queue.
+double by_queue(gpu_setting& where, const memory_region& from, const memory_region& to, std::size_t bytes,
+                std::uint32_t count)
+{
+    dma_queue& queue = where.cpu_side.queue;
+    const auto start = clock::now();
+    for (std::uint32_t copy = 0; copy < count; ++copy) {
+        require(weftio_dev_dma_wait_room(queue.handle(), 1, 0), "the wait for room");
+        require(weftio_dev_dma_memcpy(queue.handle(), from.buffer(), 0, to.buffer(), 0, bytes, WEFTIO_DEV_SEND_NONE),
+                "a copy to or from a GPU");
+        if (copy % 16 == 15)
+            weftio_dev_dma_commit(queue.handle());
+    }
+    require(weftio_dev_dma_commit_wait(queue.handle(), 0), "the wait for copies to or from a GPU");
+    return seconds_since(start);
+}
+
+/// The same by calls of cuMemcpyAsync(), one behind the other.
+double by_stream(gpu_setting& where, const memory& from, const memory& to, std::size_t bytes, std::uint32_t count)
+{
+    const auto start = clock::now();
+    for (std::uint32_t copy = 0; copy < count; ++copy)
+        where.stream->copy(to.device_address(), from.device_address(), {.bytes = bytes, .count = 1, .stride = bytes});
+    where.stream->mark(++where.batches);
+    while (where.stream->landed() != where.batches)
+        weftio_relax(0);
+    return seconds_since(start);
+}
+
+struct measurement {
+    std::string name, peer;
+    const char* unit;
+    double in_unit;                  ///< of what `measure` returns
+    std::function<double()> measure; ///< a second
+    bool on_the_engines_core = false;
 };
+
+std::vector<measurement> with_the_cpu(const options& wanted, setting& where)
+{
+    return {{"memcpy 64 MiB", "", "GB/s", 1e-9, [&] { return long_by_memcpy(wanted, where); }, true},
+            {"dma 64 MiB", "memcpy 64 MiB", "GB/s", 1e-9, [&] { return long_by_dma(wanted, where); }},
+            {"dma 64 bytes", "", "M/s", 1e-6, [&] { return small_by_dma(wanted, where); }}};
+}
+
+std::vector<measurement> with_a_gpu(gpu_setting& where)
+{
+    struct way {
+        const char* name;
+        const memory &from, &to;
+        const memory_region &source, &destination;
+    };
+    const way ways[] = {{"to the GPU", where.pinned, where.near, where.at_host, where.at_gpu},
+                        {"from the GPU", where.near, where.pinned, where.at_gpu, where.at_host},
+                        {"within the GPU", where.near, where.other, where.at_gpu, where.beside}};
+    std::vector<measurement> all;
+    auto add = [&](const std::string& what, const way& way, std::size_t bytes, std::uint32_t count, const char* unit,
+                   double in_unit) {
+        const std::string peer = fmt::format("cuMemcpyAsync {} {}", what, way.name);
+        all.push_back({peer, "", unit, in_unit, [&where, way, bytes, count] {
+                           return count / by_stream(where, way.from, way.to, bytes, count);
+                       }});
+        all.push_back({fmt::format("dma {} {}", what, way.name), peer, unit, in_unit, [&where, way, bytes, count] {
+                           return count / by_queue(where, way.source, way.destination, bytes, count);
+                       }});
+    };
+    for (const way& each : ways) {
+        add("64 MiB", each, long_bytes, 32, "GB/s", 1e-9 * static_cast<double>(long_bytes));
+        add("64 bytes", each, small_bytes, 20'000, "M/s", 1e-6);
+    }
+    return all;
+}
 
 int run(options wanted)
 {
     wanted.small_copies = (wanted.small_copies + 63) / 64 * 64;
     setting where(wanted);
-    std::vector<std::vector<double>> values(std::size(all));
+    std::optional<gpu_setting> gpu;
+    std::vector<measurement> all = with_the_cpu(wanted, where);
+    if (!wanted.gpu.empty())
+        std::ranges::move(with_a_gpu(gpu.emplace(wanted, where)), std::back_inserter(all));
+    std::vector<std::vector<double>> values(all.size());
     for (std::uint32_t round = 0; round < wanted.rounds; ++round)
-        for (std::size_t at = 0; at < std::size(all); ++at) {
-            bench::on_core here(wanted.cores[all[at].measure == long_by_memcpy]); // memcpy where the engine would copy
-            values[at].push_back(all[at].measure(wanted, where) * all[at].in_unit);
+        for (std::size_t at = 0; at < all.size(); ++at) {
+            bench::on_core here(wanted.cores[all[at].on_the_engines_core]); // memcpy where the engine would copy
+            values[at].push_back(all[at].measure() * all[at].in_unit);
         }
     bench::table table("dma_bench");
-    for (std::size_t at = 0; at < std::size(all); ++at)
+    for (std::size_t at = 0; at < all.size(); ++at)
         table.add({.name = all[at].name, .unit = all[at].unit, .values = values[at], .peer = all[at].peer});
     fmt::print("{} long copies and {} small ones a round, cores {}\n", wanted.long_copies, wanted.small_copies,
                fmt::join(wanted.cores, " to "));
@@ -151,6 +234,7 @@ int main(int argc, char** argv)
     app.add_option("--small", wanted.small_copies, "copies of 64 bytes in a round")
         ->check(CLI::Range(64u, 1u << 30))
         ->capture_default_str();
+    app.add_option("-g,--gpu", wanted.gpu, "a GPU whose memory is copied too: cuda:N");
     bench::add_cores(app, wanted.cores, "of who commits, of the engine");
     bench::add_rounds(app, wanted);
     bench::add_json(app, wanted);

@@ -1,6 +1,7 @@
 /* Kernels of weftio-gpu-test. Frame n is made of words that follow from n alone. */
 #pragma once
 
+#include "weftio/device/dma.h"
 #include "weftio/device/eth_txq.h"
 #include "weftio/device/semaphore.h"
 
@@ -45,6 +46,28 @@ WEFTIO_FN void write_frames(const WEFTIO_GLOBAL struct weftio_dev_buf_arr* frame
 
     for (weftio_u32 i = weftio_lane(); i < count * units; i += weftio_block_lanes())
         write_unit(weftio_dev_buf_addr(frames, first + i / units), first + i / units, i % units);
+}
+
+/*
+ * Lane `i` of all has bytes i * share .. of `from` copied to the same place of `to`, waits, and compares. results[0] is
+ * the first status that is not OK, negated; results[1] counts lanes that found their bytes there.
+ */
+WEFTIO_KERNEL void copy_shares(WEFTIO_GLOBAL struct weftio_dev_dma* dma, struct weftio_dev_buf from,
+                               struct weftio_dev_buf to, weftio_u32 share, WEFTIO_GLOBAL weftio_u32* results)
+{
+    weftio_u32 lane = weftio_block() * weftio_block_lanes() + weftio_lane(), position = 0, right = 1;
+    weftio_s32 status =
+        weftio_dev_dma_memcpy_position(dma, from, lane * share, to, lane * share, share, WEFTIO_DEV_SEND_NONE, &position);
+
+    if (status == WEFTIO_DEV_OK)
+        status = weftio_dev_dma_commit(dma);
+    if (status == WEFTIO_DEV_OK)
+        status = weftio_dev_dma_wait(dma, position, 0);
+    if (status != WEFTIO_DEV_OK)
+        weftio_store_relaxed_u32(&results[0], (weftio_u32)-status);
+    for (weftio_u32 byte = lane * share; byte < (lane + 1) * share; ++byte)
+        right &= from.address[byte] == to.address[byte];
+    weftio_fetch_add_relaxed_u32(&results[1], right);
 }
 
 /* Frames 0 .. total - 1, weakly, in order. One block. */

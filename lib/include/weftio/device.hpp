@@ -214,7 +214,8 @@ class running_kernel {
     /// having been asked to end. reset() makes the queues usable again.
     /// @throws weftio::error errc::invalid_argument a period below 1 ms, or no queue that could leave beats
     void watch(watch_options options);
-    /// The state of the kernel's queues, a line for each, at any time. Never blocks.
+    /// The state of the kernel's queues, a line for each, at any time, also while the kernel hangs. Blocks as long as a
+    /// turn of the queues' engines.
     std::string dump() const;
     /// The same as a struct for each queue.
     std::vector<queue_trace> traces() const;
@@ -253,10 +254,10 @@ class device {
     /// Makes memory that the caller owns usable like the library's own, after finding out its kind: registered with a
     /// NIC, given to kernels. The result does not free the memory, which must outlive it.
     ///
-    /// CPU: any memory. CUDA: what cudaMalloc, cudaMallocHost or cudaHostRegister made. OpenCL: none.
+    /// CPU: any memory that can be read; with a region's access::local_write it must be writable too. CUDA: what cudaMalloc, cudaMallocHost or cudaHostRegister made. OpenCL: none.
     /// @throws weftio::error errc::not_supported managed memory, whose pages move while a NIC writes them, or a device
-    ///         that adopts none; errc::not_reachable the device cannot access it; errc::invalid_argument `address` is
-    ///         null, or `bytes` is 0 or more than lie there
+    ///         that adopts none; errc::not_reachable the device cannot access it, or some of it; errc::invalid_argument
+    ///         `address` is null, or `bytes` is 0 or, on a GPU, more than the allocation has
     [[nodiscard]] memory adopt(void* address, std::size_t bytes) const;
 
     /// Starts `kernel` and returns at once. Arguments are scalars, device pointers, or host objects with a device

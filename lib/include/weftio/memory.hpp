@@ -61,19 +61,20 @@ struct region_options {
 /// - Threads: any, one at a time, while the ports run: engines are not stopped for a region that is made, only between
 ///   two turns for one that ends. The destructor waits for frames that lie in the region and are on their way out, at
 ///   most a second for each port. After that the memory is kept, with a line in the log, until they come back, also
-///   when the port has closed. NICs refuse the key from then on, also when a later region gets the same index: keys
-///   carry a generation.
+///   when the port has closed. NICs refuse the key from then on, and no later region has it until 2^24 others have
+///   ended: an index rests, and comes back as another generation.
 class memory_region {
  public:
     /// For the queues of one port, until register_with() says more.
-    /// @throws weftio::error errc::not_reachable the memory is of a kind that the software NIC cannot see;
+    /// @throws weftio::error errc::not_reachable the memory is of a kind that the software NIC cannot see, or cannot be
+    ///         written (adopted, and read-only) though `rights` say so;
     ///         errc::invalid_argument it is empty, or rights to write or change for a peer come without local_write;
     ///         errc::out_of_memory all 2^24 keys of the process are taken
     memory_region(const port& port, const memory& memory, region_options options = {});
     /// For the queues of one DMA engine, likewise.
     memory_region(const dma_engine& engine, const memory& memory, region_options options = {});
     /// Registered with no NIC: every port and engine refuses the key until register_with().
-    /// @throws weftio::error errc::invalid_argument, errc::out_of_memory: as above
+    /// @throws weftio::error errc::not_reachable, errc::invalid_argument, errc::out_of_memory: as above
     explicit memory_region(const memory& memory, region_options options = {});
     memory_region(memory_region&&) noexcept;
     memory_region& operator=(memory_region&&) noexcept;

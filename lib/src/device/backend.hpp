@@ -31,8 +31,8 @@ class running_backend {
     const maker maker_{};
 };
 
-/// Copies to a device's memory, in order, while kernels run. One thread at a time. The destructor waits for copies in
-/// flight.
+/// Copies to and from a device's memory, in order, while kernels run. One thread at a time. The destructor waits for
+/// copies in flight.
 class copy_queue {
  public:
     /// Rows of `bytes` bytes each, `stride` apart in the source and in the destination.
@@ -41,13 +41,17 @@ class copy_queue {
     };
 
     virtual ~copy_queue() = default;
-    /// Starts a copy and returns. The caller keeps `from` unchanged until a later mark() has landed. A failed device
-    /// copies nothing.
+    /// Starts a copy between memory of this device, of another one of its kind, or of the host, and returns. The caller
+    /// keeps `from` unchanged until a later mark() has landed. A failed device copies nothing.
     virtual void copy(void* to, const void* from, const rows& rows) noexcept = 0;
+    /// Starts to write the four bytes of `pattern`, as they lie in memory, again and again, and returns.
+    virtual void fill(void* to, std::uint32_t pattern, std::size_t bytes) noexcept = 0;
     /// Ends batch `number`, which holds all copies started since the last mark; numbers count up from 1.
     virtual void mark(std::uint32_t number) noexcept = 0;
     /// The last batch whose copies are visible to kernels; 0 if none is.
     virtual std::uint32_t landed() const noexcept = 0;
+    /// Whether the device has failed: what has not landed never will.
+    virtual bool failed() const noexcept = 0;
 };
 
 class device_backend {
@@ -56,6 +60,7 @@ class device_backend {
         void* cpu = nullptr;
         void* device = nullptr;
         std::span<const std::byte> arena{}; ///< the whole pages of the device around it; empty if unknown
+        bool writable = true;               ///< false: adopted, and read-only
     };
 
     virtual ~device_backend() = default;

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <rte_telemetry.h>
 
+#include "core/cancellation.hpp"
 #include "core/log.hpp"
 #include "core/signals.hpp"
 #include "core/telemetry.hpp"
@@ -308,6 +309,7 @@ bool running_kernel::wait_for(std::chrono::nanoseconds bound)
 
 bool running_kernel::alive() const noexcept
 {
+    const detail::not_cancelled here;
     try {
         return backend_ && !backend_->wait_for({});
     } catch (...) { // it ended with a fault

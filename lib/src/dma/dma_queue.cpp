@@ -1,7 +1,10 @@
+#include <fmt/format.h>
+
 #include "nic/dma_backend.hpp"
 #include "queue/reported_queue.hpp"
 #include "queue/send_life.hpp"
 #include "weftio/dma.hpp"
+#include "weftio/error.hpp"
 
 namespace weftio {
 
@@ -56,6 +59,55 @@ weftio_dev_dma* dma_queue::handle() const noexcept
 weftio_dev_control* dma_queue::control() const noexcept
 {
     return state_->life->control();
+}
+
+namespace {
+
+void require_in(const char* side, const weftio_dev_buf& buffer, std::uint64_t offset, std::uint64_t bytes)
+{
+    if (!weftio_dev_dma_fits(buffer, offset, bytes))
+        throw error(
+            errc::invalid_argument,
+            fmt::format("weftio: dma_queue: {} bytes from offset {} of the {} on: it has {} bytes, and one entry "
+                        "takes 1 to {}",
+                        bytes, offset, side, buffer.bytes, WEFTIO_DEV_DMA_MOST_BYTES));
+}
+
+} // namespace
+
+/// @param enqueue  of a handle and a position: what a function of weftio/device/dma.h returns
+template <class Enqueue>
+std::optional<std::uint32_t> dma_queue::submit_by(Enqueue&& enqueue)
+{
+    if (state_->where.name() != "cpu")
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: dma_queue {}: submit() is for queues of device cpu, and this one is owned by "
+                                "kernels on {}; make another for the host",
+                                number(), state_->where.name()));
+    weftio_u32 position = 0;
+    if (enqueue(handle(), &position) != WEFTIO_DEV_OK)
+        return std::nullopt;
+    weftio_dev_dma_commit(handle());
+    return position;
+}
+
+std::optional<std::uint32_t> dma_queue::submit(const dma_copy& copy, std::uint32_t flags)
+{
+    require_in("source", copy.source, copy.source_offset, copy.bytes);
+    require_in("destination", copy.destination, copy.destination_offset, copy.bytes);
+    return submit_by([&](weftio_dev_dma* dma, weftio_u32* position) {
+        return weftio_dev_dma_memcpy_position(dma, copy.source, copy.source_offset, copy.destination,
+                                              copy.destination_offset, copy.bytes, flags, position);
+    });
+}
+
+std::optional<std::uint32_t> dma_queue::submit(const dma_fill& fill, std::uint32_t flags)
+{
+    require_in("destination", fill.destination, fill.destination_offset, fill.bytes);
+    return submit_by([&](weftio_dev_dma* dma, weftio_u32* position) {
+        return weftio_dev_dma_fill_position(dma, fill.pattern, fill.destination, fill.destination_offset, fill.bytes,
+                                            flags, position);
+    });
 }
 
 std::uint32_t dma_queue::entries() const noexcept

@@ -30,8 +30,10 @@ key_table::~key_table()
 
 std::uint32_t key_table::take_index()
 {
-    if (first_free_ != none_)
+    if (free_ > rest_ || (free_ != 0 && next_ == end_)) {
+        --free_;
         return std::exchange(first_free_, place(first_free_ << 8)->next_free);
+    }
     if (next_ == end_)
         throw error(errc::out_of_memory,
                     fmt::format("weftio: memory_region: all {} keys of this process are in use; free regions first",
@@ -67,6 +69,7 @@ void key_table::release(std::uint32_t key) noexcept
     gone.next_free = none_;
     (first_free_ == none_ ? first_free_ : place(last_free_ << 8)->next_free) = key >> 8;
     last_free_ = key >> 8;
+    ++free_;
     --in_use_;
 }
 

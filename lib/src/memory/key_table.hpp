@@ -12,12 +12,17 @@
 #include "core/undying.hpp"
 #include "weftio/memory.hpp"
 
+namespace weftio::detail {
+class device_backend;
+}
+
 namespace weftio::nic {
 
 /// What a key stands for. Does not change while there is such a key.
 struct key_entry {
-    std::byte* cpu = nullptr;      ///< where the CPU finds the bytes; nullptr: nowhere
-    std::uint64_t device_base = 0; ///< the address that entries use
+    std::byte* cpu = nullptr;                       ///< where the CPU finds the bytes; nullptr: nowhere
+    const detail::device_backend* device = nullptr; ///< whose they are
+    std::uint64_t device_base = 0;                  ///< the address that entries use
     std::uint64_t bytes = 0;
     protection_domain domain{}; ///< whose queues may name it
     access rights = access::local_write;
@@ -28,7 +33,7 @@ struct key_entry {
         std::uint64_t offset = address - device_base; // below the base: more than any region has
         return offset <= bytes && count <= bytes - offset;
     }
-    /// CPU address of these bytes; nullptr when any of them is outside.
+    /// CPU address of these bytes; nullptr when any of them is outside. @pre the CPU finds them
     std::byte* at(std::uint64_t address, std::uint64_t count) const noexcept
     {
         return holds(address, count) ? cpu + (address - device_base) : nullptr;
@@ -45,9 +50,15 @@ class key_table {
  public:
     static constexpr std::uint32_t all_indices = 1u << 24, first_index = 16; ///< below: mlx5 reserves key 0x100
     static constexpr unsigned most_nics = 64;
+    /// So many indices are free before one is used again, if there are others: a dead key has come round when 256 times
+    /// as many regions have ended.
+    static constexpr std::uint32_t rest_before_reuse = 1u << 16;
 
-    /// @param end  behind the last index; fewer than all in tests
-    explicit key_table(std::uint32_t end = all_indices) noexcept : end_(end) {}
+    /// @param end   behind the last index; fewer than all in tests
+    /// @param rest  in place of rest_before_reuse
+    explicit key_table(std::uint32_t end = all_indices, std::uint32_t rest = rest_before_reuse) noexcept
+        : end_(end), rest_(rest)
+    {}
     key_table(const key_table&) = delete;
     key_table& operator=(const key_table&) = delete;
     ~key_table();
@@ -108,10 +119,10 @@ class key_table {
     std::uint32_t take_index();
 
     std::array<std::atomic<slot*>, all_indices / chunk_slots> chunks_{}; ///< stay where they are
-    const std::uint32_t end_;
+    const std::uint32_t end_, rest_;
     mutable std::mutex changing_; ///< guards what follows, and slots that have no key
     std::uint32_t next_ = first_index;
-    std::uint32_t in_use_ = 0;
+    std::uint32_t in_use_ = 0, free_ = 0;
     std::uint32_t first_free_ = none_, last_free_ = none_; ///< oldest first: a variant comes round as late as possible
     std::uint64_t nics_ = 0;                               ///< numbers that are taken
 };

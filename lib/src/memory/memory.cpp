@@ -54,6 +54,12 @@ memory_region::memory_region(const memory& memory, region_options options)
         throw error(errc::invalid_argument,
                     "weftio: memory_region: the memory is empty; register memory that has been allocated");
     check(options.rights);
+    if (!memory.block()->at.writable && (options.rights & access::local_write) != access::none)
+        throw error(errc::not_reachable,
+                    fmt::format("weftio: memory_region: the {} bytes at {} are read-only, and rights have "
+                                "access::local_write; register them with access::none, or take memory that can be "
+                                "written",
+                                memory.bytes(), memory.device_address()));
     state_ = std::make_unique<state>(memory.block(), options);
 }
 

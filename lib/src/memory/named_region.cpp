@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/cancellation.hpp"
 #include "memory/key_table.hpp"
 
 namespace weftio::detail {
@@ -21,6 +22,7 @@ named_region::named_region(std::shared_ptr<const memory_block> block, region_use
 {
     if (use == region_use::entries)
         key_ = keys().add({.cpu = static_cast<std::byte*>(block_->at.cpu),
+                           .device = block_->owner.get(),
                            .device_base = reinterpret_cast<std::uint64_t>(block_->at.device),
                            .bytes = block_->bytes,
                            .domain = options.domain,
@@ -29,6 +31,7 @@ named_region::named_region(std::shared_ptr<const memory_block> block, region_use
 
 named_region::~named_region()
 {
+    const not_cancelled until_nics_have_let_go;
     revoke();
     nics_.clear();
     if (withdrawn_ && maker_.may_end())

@@ -54,6 +54,15 @@ TEST_F(LongCopy, DoesNotHoldUpANeighbor)
     EXPECT_TRUE(to->as_modelled());
 }
 
+/// What lies in rings of others must not make a call of an inline worker long.
+TEST_F(LongCopy, IsNotDoneAtOnceByAWorkerEither)
+{
+    EXPECT_NE(engine.turn(), 0u);
+    EXPECT_EQ(neighbor.counters().copied, 1u);
+    EXPECT_EQ(queue.counters().copied, 0u);
+    EXPECT_EQ(weftio_dev_dma_wait(queue.handle(), 1, 0), WEFTIO_DEV_OK); // each look is a turn
+}
+
 TEST_F(LongCopy, FailsWhenItsRegionEndsMeanwhile)
 {
     turn();

@@ -122,6 +122,54 @@ TEST_P(Dma, TellsTheHostOfWhatItAskedFor)
     EXPECT_EQ(told, (std::vector<std::uint32_t>{1, 3}));
 }
 
+TEST_P(Dma, TheHostSubmitsAndIsToldWhenItIsDone)
+{
+    std::vector<std::uint32_t> told, submitted;
+    progress_engine progress;
+    progress.attach(queue, {.on_sent = [&](const send_notification& done) { told.push_back(done.position); }});
+    for (std::uint64_t at = 0; at < 3000; at += 100) {
+        const auto copied = queue.submit(
+            dma_copy{.source = one.buffer(), .source_offset = at, .destination = other.buffer(), .bytes = at + 1});
+        ASSERT_TRUE(copied);
+        submitted.push_back(*copied);
+        std::memcpy(&other.model[0], &one.model[at], at + 1);
+    }
+    const auto filled = queue.submit(dma_fill{.pattern = 0x01010101, .destination = one.buffer(), .bytes = 7});
+    ASSERT_TRUE(filled);
+    submitted.push_back(*filled);
+    std::memset(&one.model[0], 1, 7);
+    EXPECT_TRUE(eventually([&] {
+        progress.progress();
+        return told.size() == submitted.size();
+    }));
+    EXPECT_EQ(told, submitted);
+    EXPECT_TRUE(one.as_modelled() && other.as_modelled());
+}
+
+TEST(DmaSubmit, SaysWhenThereIsNoRoomAndWhatIsWrong)
+{
+    const device cpu = device::open("cpu");
+    const dma_engine engine({.mode = engine_mode::inline_worker});
+    dma_queue queue(engine, cpu, {.entries = 64});
+    const modelled_memory one(engine, cpu, 4096);
+    EXPECT_THAT(error_of([&] {
+                    (void)queue.submit(dma_fill{.destination = one.buffer(), .destination_offset = 4090, .bytes = 7});
+                }).what(),
+                HasSubstr("7 bytes from offset 4090 of the destination on: it has 4096 bytes"));
+    EXPECT_THAT(error_of([&] {
+                    (void)queue.submit(dma_copy{.source = one.buffer(), .destination = one.buffer(), .bytes = 0});
+                }).what(),
+                HasSubstr("0 bytes from offset 0 of the source on"));
+    for (int entry = 0; entry < 64; ++entry) // enqueued, and not committed
+        ASSERT_EQ(weftio_dev_dma_fill(queue.handle(), 0, one.buffer(), 0, 1, 0), WEFTIO_DEV_OK);
+    EXPECT_FALSE(queue.submit(dma_fill{.destination = one.buffer(), .bytes = 1}));
+    ASSERT_EQ(weftio_dev_dma_commit_wait(queue.handle(), 0), WEFTIO_DEV_OK);
+    EXPECT_EQ(queue.submit(dma_fill{.destination = one.buffer(), .bytes = 1}), 64u);
+    dma_queue of_kernels(engine, device::open("opencl"));
+    EXPECT_THAT(error_of([&] { (void)of_kernels.submit(dma_fill{.destination = one.buffer(), .bytes = 1}); }).what(),
+                HasSubstr("submit() is for queues of device cpu, and this one is owned by kernels on opencl"));
+}
+
 /// One entry that has to be refused, written by hand over one that is right.
 struct forbidden {
     const char* name;

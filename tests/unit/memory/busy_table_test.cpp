@@ -80,7 +80,7 @@ class BusyKeyTable : public testing::Test {
         table.release(key);
     }
 
-    key_table table;
+    key_table table{key_table::all_indices, 0}; // an index is used again at once
     std::deque<played_nic> nics;
     std::array<std::atomic<std::uint32_t>, places> known{};
     std::atomic<std::uint64_t> found_some{0};

@@ -37,7 +37,7 @@ class KeyTable : public testing::Test {
     }
 
     std::array<std::byte, 4096> memory{};
-    key_table table;
+    key_table table{key_table::all_indices, 0}; // an index is used again at once
     nic_keys keys{"one", table};
 };
 
@@ -103,6 +103,31 @@ TEST_F(KeyTable, UsesTheIndexAgainLastThatWasFreedLast)
     remove(second);
     EXPECT_EQ(add(0, 1) >> 8, first >> 8);
     EXPECT_EQ(add(0, 1) >> 8, second >> 8);
+}
+
+TEST_F(KeyTable, LetsAnIndexRest)
+{
+    key_table resting; // as the process has it
+    std::set<std::uint32_t> seen;
+    for (std::uint32_t region = 0; region < 2 * key_table::rest_before_reuse; ++region) {
+        const std::uint32_t key = resting.add({.cpu = memory.data(), .device_base = 0, .bytes = 1});
+        ASSERT_TRUE(seen.insert(key).second) << region;
+        ASSERT_TRUE(resting.withdraw(key));
+        resting.release(key);
+    }
+    std::set<std::uint32_t> indices;
+    for (std::uint32_t key : seen)
+        indices.insert(key >> 8);
+    EXPECT_EQ(indices.size(), key_table::rest_before_reuse + 1);
+}
+
+TEST_F(KeyTable, UsesWhatRestsWhenThereIsNothingElse)
+{
+    key_table small(key_table::first_index + 1);
+    const std::uint32_t key = small.add({.cpu = memory.data(), .device_base = 0, .bytes = 1});
+    ASSERT_TRUE(small.withdraw(key));
+    small.release(key);
+    EXPECT_EQ(small.add({.cpu = memory.data(), .device_base = 0, .bytes = 1}), key + 1);
 }
 
 TEST_F(KeyTable, IgnoresTheRemovalOfAKeyThatIsNotThere)

@@ -1,10 +1,15 @@
 // Regions and ports: who is told of whom, and whom that keeps waiting.
-#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
+
+#include <gmock/gmock.h>
 
 #include "nic/soft/soft_port.hpp"
 #include "unit/device/fixture.hpp"
@@ -20,6 +25,36 @@ class Region : public testing::Test {
     memory room = cpu.allocate(4096, memory_kind::cpu_device);
     nic::key_table& table = detail::undying<nic::key_table>();
 };
+
+TEST_F(Region, OfAdoptedMemoryHasNoRightThatTheMemoryLacks)
+{
+    static const char message[] = "sent from where it lies, and never written";
+    const memory constant = cpu.adopt(const_cast<char*>(message), sizeof message);
+    EXPECT_THAT(error_of([&] { memory_region(null, constant); }).what(),
+                testing::HasSubstr("are read-only, and rights have access::local_write; register them with"));
+    const memory_region may_be_sent(null, constant, {.rights = access::none});
+    EXPECT_NE(may_be_sent.lkey(), 0u);
+}
+
+TEST(AdoptedMemory, CanBeReadAllOfIt)
+{
+    const device cpu = device::open("cpu");
+    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    auto* pages =
+        static_cast<std::byte*>(mmap(nullptr, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    ASSERT_EQ(mprotect(pages + 2 * page, page, PROT_NONE), 0);
+    ASSERT_EQ(mprotect(pages + page, page, PROT_READ), 0); // two mappings side by side
+    EXPECT_EQ(cpu.adopt(pages, 2 * page).bytes(), 2 * page);
+    for (auto [address, bytes] : {std::pair<std::byte*, std::size_t>{pages, 2 * page + 1},
+                                  {pages + 2 * page, 1},
+                                  {pages, std::numeric_limits<std::size_t>::max()},
+                                  {reinterpret_cast<std::byte*>(8), 8}}) {
+        const error refused = error_of([&] { (void)cpu.adopt(address, bytes); });
+        EXPECT_EQ(refused.code(), errc::not_reachable);
+        EXPECT_THAT(refused.what(), testing::HasSubstr("this process cannot read them"));
+    }
+    munmap(pages, 3 * page);
+}
 
 TEST_F(Region, IsMadeWithoutAnEngineStandingStillForIt)
 {

@@ -98,6 +98,8 @@ TEST_F(ByteCount, TellsOfPacketsThatFindAFullOrAClosedQueue)
 class waiting_copies final : public detail::copy_queue {
  public:
     void copy(void*, const void*, const rows&) noexcept override {}
+    void fill(void*, std::uint32_t, std::size_t) noexcept override {}
+    bool failed() const noexcept override { return false; }
     void mark(std::uint32_t number) noexcept override { marked_ = number; }
     std::uint32_t landed() const noexcept override { return landed_; }
     void land() { landed_ = marked_; }

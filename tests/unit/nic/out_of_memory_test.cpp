@@ -70,6 +70,8 @@ TEST(OutOfMemory, AtAnyPointOfMakingAReceiveQueueLeavesNoKeyAndNoQueue)
 class no_copies final : public detail::copy_queue {
  public:
     void copy(void*, const void*, const rows&) noexcept override {}
+    void fill(void*, std::uint32_t, std::size_t) noexcept override {}
+    bool failed() const noexcept override { return false; }
     void mark(std::uint32_t) noexcept override {}
     std::uint32_t landed() const noexcept override { return 0; }
 };

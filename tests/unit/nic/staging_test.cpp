@@ -6,39 +6,12 @@
 #include <gmock/gmock.h>
 
 #include "nic/soft/receive/staging.hpp"
+#include "unit/device/slow_copies.hpp"
 
 namespace weftio::nic {
 namespace {
 
-/// Notes what is asked for and does it when the test says so.
-class slow_copies final : public detail::copy_queue {
- public:
-    struct wanted {
-        void* to;
-        const void* from;
-        rows shape;
-    };
-    void copy(void* to, const void* from, const rows& rows) noexcept override { copies.push_back({to, from, rows}); }
-    void mark(std::uint32_t number) noexcept override { marks.push_back(number); }
-    std::uint32_t landed() const noexcept override { return landed_; }
-
-    /// Does everything asked for so far.
-    void land()
-    {
-        for (const wanted& each : copies)
-            for (std::size_t row = 0; row < each.shape.count; ++row)
-                std::memcpy(static_cast<std::byte*>(each.to) + row * each.shape.stride,
-                            static_cast<const std::byte*>(each.from) + row * each.shape.stride, each.shape.bytes);
-        copies.clear();
-        landed_ = marks.back();
-    }
-
-    std::vector<wanted> copies;
-    std::vector<std::uint32_t> marks;
-
- private:
-    std::uint32_t landed_ = 0;
-};
+using test::slow_copies;
 
 class Staging : public testing::Test {
  protected:

@@ -108,12 +108,12 @@ WEFTIO_FN weftio_s32 weftio_dev_dma_memcpy(WEFTIO_GLOBAL struct weftio_dev_dma *
 }
 
 /**
- * Enqueues a fill: the bytes of `pattern`, as they lie in memory, again and again, from the start of the destination on.
- * As weftio_dev_dma_memcpy otherwise.
+ * Enqueues a fill, and tells where: the bytes of `pattern`, as they lie in memory, again and again, from the start of the
+ * destination on. As weftio_dev_dma_memcpy_position otherwise.
  */
-WEFTIO_FN weftio_s32 weftio_dev_dma_fill(WEFTIO_GLOBAL struct weftio_dev_dma *dma, weftio_u32 pattern,
-                                         struct weftio_dev_buf destination, weftio_u64 destination_offset,
-                                         weftio_u64 bytes, weftio_u32 flags)
+WEFTIO_FN weftio_s32 weftio_dev_dma_fill_position(WEFTIO_GLOBAL struct weftio_dev_dma *dma, weftio_u32 pattern,
+                                                  struct weftio_dev_buf destination, weftio_u64 destination_offset,
+                                                  weftio_u64 bytes, weftio_u32 flags, weftio_u32 *position)
 {
     weftio_u32 index;
 
@@ -123,7 +123,18 @@ WEFTIO_FN weftio_s32 weftio_dev_dma_fill(WEFTIO_GLOBAL struct weftio_dev_dma *dm
         return WEFTIO_DEV_FULL;
     weftio_dev_write_fill(&dma->queue.ring, index, pattern, destination, destination_offset, bytes, flags);
     weftio_dev_send_fill(&dma->queue.ring, index, 1);
+    *position = index;
     return WEFTIO_DEV_OK;
+}
+
+/** As weftio_dev_dma_fill_position, for who need not know where. */
+WEFTIO_FN weftio_s32 weftio_dev_dma_fill(WEFTIO_GLOBAL struct weftio_dev_dma *dma, weftio_u32 pattern,
+                                         struct weftio_dev_buf destination, weftio_u64 destination_offset,
+                                         weftio_u64 bytes, weftio_u32 flags)
+{
+    weftio_u32 position;
+
+    return weftio_dev_dma_fill_position(dma, pattern, destination, destination_offset, bytes, flags, &position);
 }
 
 /** As weftio_dev_send_queue_get_info: where the next entry goes, and the mask of positions, for weak mode. */

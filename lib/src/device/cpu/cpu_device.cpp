@@ -17,6 +17,7 @@
 #include "device/cpu/arenas.hpp"
 #include "device/cpu/lane_order.hpp"
 #include "device/cpu/launch.hpp"
+#include "device/cpu/mappings.hpp"
 #include "device/cpu/stack_pool.hpp"
 #include "weftio/error.hpp"
 
@@ -66,9 +67,10 @@ class cpu_device final : public device_backend {
     }
     allocation allocate(std::size_t bytes, std::size_t alignment, memory_kind kind) override;
     void release(const allocation& allocation, memory_kind kind) noexcept override;
-    std::pair<allocation, memory_kind> adopt(void* address, std::size_t) override
+    std::pair<allocation, memory_kind> adopt(void* address, std::size_t bytes) override
     {
-        return {{address, address}, memory_kind::cpu_device};
+        return {{.cpu = address, .device = address, .writable = may_be_written(address, bytes)},
+                memory_kind::cpu_device};
     }
     std::shared_ptr<running_backend> launch(const launch_request& request,
                                             std::shared_ptr<device_backend> self) override;

@@ -2,10 +2,21 @@
 
 #include <fmt/format.h>
 
+#include <bit>
+
 #include "core/log.hpp"
 #include "weftio/device/platform.h"
 
 namespace weftio::detail::cuda {
+
+namespace {
+
+device_pointer address(const void* pointer) noexcept
+{
+    return reinterpret_cast<device_pointer>(pointer);
+}
+
+} // namespace
 
 copies::copies(std::shared_ptr<cuda_device> owner) : owner_(std::move(owner)), cuda_(owner_->api())
 {
@@ -28,21 +39,47 @@ void copies::copy(void* to, const void* from, const rows& rows) noexcept
 {
     if (!works())
         return;
+    if (rows.count == 1) {
+        look_at(cuda_.cuMemcpyAsync(address(to), address(from), rows.bytes, stream_));
+        return;
+    }
     copy_2d wanted{};
-    wanted.from_type = memory_type_host;
-    wanted.from_host = from;
-    wanted.to_type = memory_type_device;
-    wanted.to_device = reinterpret_cast<device_pointer>(to);
+    wanted.from_type = wanted.to_type = memory_type_unified;
+    wanted.from_device = address(from);
+    wanted.to_device = address(to);
     wanted.from_pitch = wanted.to_pitch = rows.stride;
     wanted.bytes = rows.bytes;
     wanted.rows = rows.count;
-    failed(cuda_.cuMemcpy2DAsync_v2(&wanted, stream_));
+    look_at(cuda_.cuMemcpy2DAsync_v2(&wanted, stream_));
+}
+
+/// Whole words lie at addresses that are multiples of four; up to three bytes in front of them and behind them are
+/// written one by one.
+void copies::fill(void* to, std::uint32_t pattern, std::size_t bytes) noexcept
+{
+    if (!works())
+        return;
+    device_pointer at = address(to);
+    auto next_byte = [&] {
+        look_at(cuda_.cuMemsetD8Async(at++, static_cast<unsigned char>(pattern), 1, stream_));
+        pattern = std::rotr(pattern, 8);
+        --bytes;
+    };
+    while (bytes != 0 && at % 4 != 0)
+        next_byte();
+    if (const std::size_t words = bytes / 4; words != 0) {
+        look_at(cuda_.cuMemsetD32Async(at, pattern, words, stream_));
+        at += words * 4;
+        bytes %= 4;
+    }
+    while (bytes != 0)
+        next_byte();
 }
 
 void copies::mark(std::uint32_t number) noexcept
 {
     if (works())
-        failed(cuda_.cuStreamWriteValue32_v2(stream_, reinterpret_cast<device_pointer>(landed_.device), number, 0));
+        look_at(cuda_.cuStreamWriteValue32_v2(stream_, reinterpret_cast<device_pointer>(landed_.device), number, 0));
 }
 
 std::uint32_t copies::landed() const noexcept
@@ -54,20 +91,22 @@ std::uint32_t copies::landed() const noexcept
 bool copies::works() noexcept
 {
     if (!failed_)
-        failed(cuda_.cuCtxSetCurrent(owner_->primary()));
+        look_at(cuda_.cuCtxSetCurrent(owner_->primary()));
     return !failed_;
 }
 
-/// Logs the failure once. No copy lands any more, so packets run out of slots and count as out_of_buffer.
-void copies::failed(result status) noexcept
+/// Logs the first failure. No copy lands any more: packets run out of slots and count as out_of_buffer, entries of DMA
+/// queues fail.
+void copies::look_at(result status) noexcept
 {
     if (status == success || failed_)
         return;
     failed_ = true;
     try {
-        log(log_level::error, fmt::format("weftio: {}: copying packets to the GPU failed: {}; its queues get no more "
-                                          "packets, restart the process",
-                                          owner_->name(), cuda_.words(status)));
+        log(log_level::error,
+            fmt::format("weftio: {}: copying to or from the GPU failed: {}; its receive queues get no "
+                        "more packets, and DMA queues that use it fail; restart the process",
+                        owner_->name(), cuda_.words(status)));
     } catch (...) { // an exception of the sink
     }
 }

@@ -32,7 +32,7 @@ enum pointer_attribute : int {
     range_bytes = 12
 };
 enum function_attribute : int { max_threads_per_block = 0 };
-inline constexpr unsigned memory_type_host = 1, memory_type_device = 2;
+inline constexpr unsigned memory_type_host = 1, memory_type_unified = 4;
 inline constexpr int dma_buf_handle = 1;
 
 /// CUDA_MEMCPY2D of the driver's ABI.
@@ -70,6 +70,8 @@ struct driver {
     result (*cuMemHostAlloc)(void**, std::size_t, unsigned);
     result (*cuMemFreeHost)(void*);
     result (*cuMemsetD8Async)(device_pointer, unsigned char, std::size_t, stream);
+    result (*cuMemsetD32Async)(device_pointer, unsigned, std::size_t, stream);
+    result (*cuMemcpyAsync)(device_pointer, device_pointer, std::size_t, stream);
     result (*cuMemcpyHtoDAsync_v2)(device_pointer, const void*, std::size_t, stream);
     result (*cuMemcpy2DAsync_v2)(const copy_2d*, stream);
     result (*cuStreamWriteValue32_v2)(stream, device_pointer, std::uint32_t, unsigned);

@@ -1,5 +1,5 @@
 /**
- * A send queue inside a kernel, whatever it sends: frames (eth_txq.h), and later more.
+ * A send queue inside a kernel, whatever it sends: frames (eth_txq.h) or copies of memory (dma.h).
  *
  * Life of an entry: *enqueue* writes it, which each kind of queue does in its own way; *commit* publishes entries;
  * *push* makes the NIC look; the NIC executes them in order and completes. *Strong* functions find the position

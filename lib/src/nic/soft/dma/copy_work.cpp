@@ -1,7 +1,11 @@
 #include "nic/soft/dma/copy_work.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
+#include <utility>
+
+#include "core/clock.hpp"
 
 namespace weftio::nic {
 
@@ -24,8 +28,14 @@ std::uint64_t bytes_of(const weftio_wqe_data_segment& pointer) noexcept
     return count == 0 ? std::uint64_t{1} << 31 : count;
 }
 
+/// The bytes of a pointer segment.
+struct place {
+    std::byte* bytes = nullptr;
+    const detail::device_backend* device = nullptr; ///< whose copy engine reaches them; nullptr: the CPU does
+};
+
 /// Finds the bytes of a pointer segment, which the engine is to read or to write.
-refusal find(const weftio_wqe_data_segment& pointer, const queue_keys& keys, access needed, std::byte*& bytes) noexcept
+refusal find(const weftio_wqe_data_segment& pointer, const queue_keys& keys, access needed, place& out) noexcept
 {
     const key_entry* region = keys.find(weftio_swap32(pointer.lkey_be));
     if (!region)
@@ -34,8 +44,14 @@ refusal find(const weftio_wqe_data_segment& pointer, const queue_keys& keys, acc
         return refusal::other_domain;
     if ((region->rights & needed) != needed)
         return refusal::no_right;
-    bytes = region->at(weftio_swap64(pointer.address_be), bytes_of(pointer));
-    return bytes ? refusal::none : refusal::outside_region;
+    const std::uint64_t address = weftio_swap64(pointer.address_be);
+    if (!region->holds(address, bytes_of(pointer)))
+        return refusal::outside_region;
+    if (region->cpu)
+        out = {region->at(address, bytes_of(pointer)), nullptr};
+    else
+        out = {reinterpret_cast<std::byte*>(address), region->device};
+    return refusal::none;
 }
 
 /// Four bytes again and again. @param at  how many have been filled before
@@ -52,7 +68,7 @@ void fill(std::byte* to, std::uint64_t bytes, std::uint32_t pattern, std::uint64
 
 } // namespace
 
-refusal read_copy(const entry& entry, const queue_keys& keys, copy_request& out) noexcept
+refusal read_copy(const entry& entry, const queue_keys& keys, const copy_lanes& lanes, copy_request& out) noexcept
 {
     if (entry.segments != segments_of_a_copy)
         return refusal::wrong_size;
@@ -60,56 +76,55 @@ refusal read_copy(const entry& entry, const queue_keys& keys, copy_request& out)
     const std::uint32_t count = weftio_swap32(from.byte_count_be);
     if (weftio_swap32(to.byte_count_be) & WEFTIO_INLINE_SEGMENT)
         return refusal::wrong_segment;
-    if (refusal reason = find(to, keys, access::local_write, out.to); reason != refusal::none)
+    place there, here;
+    if (refusal reason = find(to, keys, access::local_write, there); reason != refusal::none)
         return reason;
-    out.bytes = bytes_of(to);
-    out.from = nullptr;
-    if (count == (WEFTIO_INLINE_SEGMENT | 4u)) {
-        out.pattern = from.lkey_be; // the four bytes behind the count
-        return refusal::none;
+    const bool fills = count == (WEFTIO_INLINE_SEGMENT | 4u);
+    if (!fills) {
+        if (count & WEFTIO_INLINE_SEGMENT)
+            return refusal::wrong_segment;
+        if (bytes_of(from) != bytes_of(to))
+            return refusal::wrong_size;
+        if (refusal reason = find(from, keys, access::none, here); reason != refusal::none)
+            return reason;
     }
-    if (count & WEFTIO_INLINE_SEGMENT)
-        return refusal::wrong_segment;
-    if (bytes_of(from) != out.bytes)
-        return refusal::wrong_size;
-    std::byte* bytes = nullptr;
-    const refusal reason = find(from, keys, access::none, bytes);
-    out.from = bytes;
-    return reason;
+    const detail::device_backend* device = there.device ? there.device : here.device;
+    out = {.bytes = bytes_of(to),
+           .to = there.bytes,
+           .from = here.bytes,
+           .pattern = from.lkey_be, // of a fill: the four bytes behind the count
+           .lane = device ? lanes.find(device) : nullptr};
+    return refusal::none;
 }
 
 unsigned copy_work::turn(std::uint32_t most)
 {
     look();
+    look_after_lane();
     const std::uint32_t before = next_;
-    std::uint64_t budget = std::uint64_t{most} * bytes_of_an_entry;
+    const std::uint64_t done_before = under_way_ ? done_ : 0;
     if (failed_ && next_ != submitted_)
         count_flushed(flush(next_));
-    for (; most != 0 && budget != 0 && next_ != submitted_; --most)
-        if (!execute(budget))
+    budget left{.bytes = most * bytes_of_an_entry, .bytes_by_lane = most * bytes_by_lane};
+    for (; most != 0 && next_ != submitted_; --most)
+        if (!execute(left))
             break;
-    const unsigned moved = next_ - before + under_way_;
+    const unsigned moved = next_ - before + (under_way_ && done_ != done_before);
     if (completed_ != handed_ || record_refused_)
         complete();
     return moved;
 }
 
 /// Executes the entry at next_, or a part of it. Returns whether the next one may follow.
-bool copy_work::execute(std::uint64_t& budget)
+bool copy_work::execute(budget& left)
 {
     if (!under_way_ && !begin())
         return false;
     if (!under_way_)
-        return true;                     // there was nothing to copy
-    if (removals_ != keys_.removals()) { // what was found may have gone
-        if (refusal reason = read_copy(entry_, keys_, request_); reason != refusal::none) {
-            under_way_ = false;
-            fail(next_, reason);
-            return false;
-        }
-        removals_ = keys_.removals();
-    }
-    carry_on(budget);
+        return true; // there was nothing to copy
+    if (!still_may() || !has_way(left))
+        return false;
+    carry_on(left);
     return !under_way_;
 }
 
@@ -122,7 +137,7 @@ bool copy_work::begin()
         return true;
     }
     if (reason == refusal::none)
-        reason = entry_.opcode == dma_copy ? read_copy(entry_, keys_, request_) : refusal::unknown_opcode;
+        reason = entry_.opcode == dma_copy ? read_copy(entry_, keys_, lanes_, request_) : refusal::unknown_opcode;
     if (reason != refusal::none) {
         fail(next_, reason);
         return false;
@@ -133,13 +148,49 @@ bool copy_work::begin()
     return true;
 }
 
-void copy_work::carry_on(std::uint64_t& budget) noexcept
+/// Whether the memory of the entry under way is still there; else it fails.
+bool copy_work::still_may()
 {
+    if (removals_ == keys_.removals())
+        return true;
+    const refusal reason = read_copy(entry_, keys_, lanes_, request_);
+    removals_ = keys_.removals();
+    if (reason == refusal::none)
+        return true;
+    const std::uint32_t index = next_;
+    fail(index, reason);
+    let_go_of_part(index);
+    return false;
+}
+
+/// Whether the entry under way can go on now: in order, and by a lane that takes more.
+bool copy_work::has_way(const budget& left)
+{
+    if (request_.lane != lane_) {
+        if (completed_ != handed_)
+            complete();
+        if (completed_ != handed_)
+            return false;
+        lane_ = request_.lane;
+    }
+    return lane_ ? left.bytes_by_lane != 0 && !lane_->full() : left.bytes != 0;
+}
+
+void copy_work::carry_on(budget& left) noexcept
+{
+    std::uint64_t& budget = lane_ ? left.bytes_by_lane : left.bytes;
     const std::uint64_t bytes = std::min(budget, request_.bytes - done_);
-    if (request_.from)
-        std::memmove(request_.to + done_, request_.from + done_, bytes); // an entry may name bytes that overlap
+    std::byte* const to = request_.to + done_;
+    if (lane_ && request_.from)
+        lane_->copy(to, request_.from + done_, bytes);
+    else if (lane_)
+        lane_->fill(to, std::rotr(request_.pattern, static_cast<int>(done_ % 4 * 8)), bytes);
+    else if (request_.from)
+        std::memmove(to, request_.from + done_, bytes); // an entry may name bytes that overlap
     else
-        fill(request_.to + done_, bytes, request_.pattern, done_);
+        fill(to, bytes, request_.pattern, done_);
+    if (lane_)
+        last_batch_ = lane_->batch();
     budget -= bytes;
     done_ += bytes;
     if (done_ == request_.bytes)
@@ -149,6 +200,7 @@ void copy_work::carry_on(std::uint64_t& budget) noexcept
 void copy_work::finish(bool copy)
 {
     under_way_ = false;
+    batch_of(next_) = copy && lane_ ? last_batch_ : 0;
     executed(next_) = {.blocks = static_cast<std::uint8_t>(entry_.blocks()),
                        .event = entry_.event,
                        .counts = copy,
@@ -157,6 +209,53 @@ void copy_work::finish(bool copy)
     enqueued.add(1);
     if (!copy)
         skipped.add(1);
+}
+
+/// The entry at `index`, which was under way, has ended otherwise. It completes when no lane works at it any more.
+void copy_work::let_go_of_part(std::uint32_t index) noexcept
+{
+    if (std::exchange(under_way_, false) && lane_ && done_ != 0)
+        batch_of(index) = last_batch_;
+}
+
+bool copy_work::returned(std::uint32_t index) const noexcept
+{
+    const std::uint64_t batch = batches_[index & (ring_.entries.depth - 1)];
+    return batch == 0 || lane_->landed(batch);
+}
+
+void copy_work::look_after_lane()
+{
+    if (!lane_ || !lane_->failed())
+        return;
+    complete();
+    if (completed_ != handed_ || (under_way_ && done_ != 0))
+        lose_lane();
+    lane_ = nullptr;
+}
+
+/// The lane copies nothing more. Of what it has not done the first entry has failed, and the others are flushed.
+void copy_work::lose_lane()
+{
+    refusal reason = refusal::device_failed;
+    for (std::uint32_t index = completed_; index != handed_; index += executed(index).blocks) {
+        batch_of(index) = 0;
+        if (!executed(index).counts || executed(index).reason != refusal::none)
+            continue;
+        executed(index).reason = std::exchange(reason, refusal::flushed);
+        if (executed(index).reason == refusal::flushed) {
+            flushed.add(1);
+            continue;
+        }
+        failed_ = true;
+        failed_entries.add(1);
+        events_.put({.position = index, .reason = refusal::device_failed, .time_ns = detail::utc_now_ns()});
+    }
+    if (reason == refusal::device_failed && under_way_ && done_ != 0)
+        fail(next_, reason);
+    else
+        count_flushed(flush(next_));
+    under_way_ = false;
 }
 
 void copy_work::count_done(std::uint64_t entries, std::uint64_t bytes)
@@ -168,15 +267,19 @@ void copy_work::count_done(std::uint64_t entries, std::uint64_t bytes)
 void copy_work::stop()
 {
     look();
-    under_way_ = false;
+    look_after_lane();
     failed_ = true;
-    count_flushed(flush(next_));
+    const std::uint32_t index = next_;
+    count_flushed(flush(index));
+    let_go_of_part(index);
     complete();
 }
 
 void copy_work::restart(const tx_ring& ring) noexcept
 {
     begin_again(ring, 0);
+    std::ranges::fill(batches_, 0);
+    lane_ = nullptr;
 }
 
 } // namespace weftio::nic

@@ -1,10 +1,12 @@
-// The send queue of DMA: copies and fills, which the CPU does on the spot.
+// The send queue of DMA: copies and fills, which the CPU does on the spot, or a device's copy engine meanwhile.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "core/counter.hpp"
+#include "nic/soft/dma/copy_lane.hpp"
 #include "nic/soft/send/queue_keys.hpp"
 #include "nic/soft/send/work_queue.hpp"
 
@@ -16,42 +18,64 @@ struct copy_request {
     std::byte* to = nullptr;
     const std::byte* from = nullptr; ///< nullptr: a fill
     std::uint32_t pattern = 0;       ///< of a fill, in memory order
+    copy_lane* lane = nullptr;       ///< whose device copies; nullptr: the CPU sees both ends, and copies
 };
 
 /// Reads an entry and finds its memory. Returns why it cannot be executed, or refusal::none.
-refusal read_copy(const entry& entry, const queue_keys& keys, copy_request& out) noexcept;
+refusal read_copy(const entry& entry, const queue_keys& keys, const copy_lanes& lanes, copy_request& out) noexcept;
 
+/// Entries are executed in order. Those of one lane follow each other without waiting, as the lane keeps their order;
+/// what another lane or the CPU copies waits until they have landed.
 class copy_work final : public work_queue {
  public:
-    /// A turn of so many entries copies so many times as many bytes at most, in long copies too: 128 KiB in one of 64,
-    /// so that a queue with long copies does not hold up its neighbors.
-    static constexpr std::uint64_t bytes_of_an_entry = 2048;
+    /// A turn of so many entries copies so many times as many bytes at most, in long copies too: 128 KiB in one of 64
+    /// where the CPU copies, so that a queue with long copies does not hold up its neighbors, and 16 MiB by a lane.
+    static constexpr std::uint64_t bytes_of_an_entry = 2048, bytes_by_lane = 256 * 1024;
 
-    copy_work(const tx_ring& ring, const nic_keys& keys) : work_queue(ring), keys_(keys, ring.domain) {}
+    /// @param lanes  of the engine; must outlive this
+    copy_work(const tx_ring& ring, const nic_keys& keys, const copy_lanes& lanes)
+        : work_queue(ring), keys_(keys, ring.domain), lanes_(lanes), batches_(ring.entries.depth)
+    {}
 
     unsigned turn(std::uint32_t most) override;
-    /// What has not been copied is flushed, the copy under way too.
+    /// What has not been copied is flushed, the copy under way too. What lanes have begun they end.
     void stop();
-    /// Starts again in a ring that has been made anew. @pre stop()
+    /// Starts again in a ring that has been made anew. @pre stop(), and nothing waits_for_others()
     void restart(const tx_ring& ring) noexcept;
 
     /// enqueued = copied + skipped + failed + flushed, once the queue is idle; all of them entries.
     detail::counter copied, copied_bytes, skipped;
 
  private:
-    bool returned(std::uint32_t) const noexcept override { return true; }
+    /// What is left of a turn.
+    struct budget {
+        std::uint64_t bytes, bytes_by_lane;
+    };
+
+    bool returned(std::uint32_t index) const noexcept override;
+    void settle(std::uint32_t index) noexcept override { batch_of(index) = 0; }
     void count_done(std::uint64_t entries, std::uint64_t bytes) override;
-    bool execute(std::uint64_t& budget);
+    bool execute(budget& left);
     bool begin();
-    void carry_on(std::uint64_t& budget) noexcept;
+    bool still_may();
+    bool has_way(const budget& left);
+    void carry_on(budget& left) noexcept;
     void finish(bool copy);
+    void let_go_of_part(std::uint32_t index) noexcept;
+    void look_after_lane();
+    void lose_lane();
+    std::uint64_t& batch_of(std::uint32_t index) noexcept { return batches_[index & (ring_.entries.depth - 1)]; }
 
     const queue_keys keys_;
+    const copy_lanes& lanes_;
     entry entry_; ///< the one at next_, while it is under way
     copy_request request_;
-    std::uint64_t done_ = 0; ///< bytes of it
+    std::uint64_t done_ = 0; ///< bytes of it that were copied, or begun by a lane
     bool under_way_ = false;
-    std::uint64_t removals_ = 0; ///< of keys, when its memory was found
+    std::uint64_t removals_ = 0;         ///< of keys, when its memory was found
+    std::vector<std::uint64_t> batches_; ///< by slot: of lane_, that holds the last part of the entry; 0: it is done
+    copy_lane* lane_ = nullptr;          ///< that has all that is handed over and not completed
+    std::uint64_t last_batch_ = 0;       ///< of it, with something of this queue
 };
 
 } // namespace weftio::nic

@@ -1,11 +1,11 @@
 #include "nic/soft/dma/soft_dma.hpp"
 
-#include <fmt/format.h>
-
+#include <algorithm>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "nic/soft/dma/soft_dma_queue.hpp"
-#include "weftio/error.hpp"
 
 namespace weftio::nic {
 
@@ -18,10 +18,7 @@ class dma_region final : public region {
         : dma_(std::move(dma)), block_(wanted.block), key_(wanted.key)
     {
         if (!block_->at.cpu)
-            throw error(errc::not_reachable,
-                        fmt::format("weftio: memory_region: a DMA engine cannot see memory of kind \"{}\", which the "
-                                    "CPU cannot; allocate memory_kind::cpu_device",
-                                    to_string(block_->kind)));
+            dma_->reach(block_->owner);
         dma_->keys().grant(key_, false);
     }
     dma_region(const dma_region&) = delete;
@@ -30,8 +27,11 @@ class dma_region final : public region {
 
     void revoke() noexcept override
     {
-        if (const std::uint32_t key = std::exchange(key_, 0); key != 0 && dma_->may_end())
-            dma_->engine().between_turns([&] { dma_->keys().forget(key); });
+        const std::uint32_t key = std::exchange(key_, 0);
+        if (key == 0 || !dma_->may_end())
+            return;
+        dma_->engine().between_turns([&] { dma_->keys().forget(key); });
+        dma_->wait_for_lanes();
     }
 
  private:
@@ -48,15 +48,48 @@ port_options of_engine(const dma_engine_options& options)
 
 } // namespace
 
+/// In inline mode too: what lies in the rings of others must not make a call long.
 unsigned copier::turn(const turn_budget& budget)
 {
     queues_.look_at_doorbells(budget.busy);
-    return queues_.turn(budget.entries).moved;
+    const unsigned moved = queues_.turn(std::min(budget.entries, entries_of_a_turn)).moved;
+    lanes_.end_batches();
+    return moved;
 }
 
 soft_dma::soft_dma(const dma_engine_options& options) : engine_({&copier_}, of_engine(options), "weftio/dma")
 {
     enter();
+}
+
+void soft_dma::reach(const std::shared_ptr<detail::device_backend>& device)
+{
+    const std::scoped_lock one_at_a_time(reaching_);
+    bool reached = false;
+    engine_.between_turns([&] { reached = lanes().find(device.get()) != nullptr; });
+    if (reached)
+        return;
+    auto copies = device->make_copy_queue(device); // takes its time
+    engine_.between_turns([&] { copier_.lanes().add(device, std::move(copies)); });
+}
+
+void soft_dma::wait_for_lanes() noexcept
+{
+    std::size_t count = 0;
+    engine_.between_turns([&] { count = lanes().count(); });
+    for (std::size_t number = 0; number != count; ++number) {
+        bool done = false;
+        std::uint64_t last = 0;
+        engine_.between_turns([&] { last = lanes().at(number).ended(); });
+        while (!done) {
+            engine_.between_turns([&] {
+                copy_lane& lane = lanes().at(number);
+                done = lane.landed(last) || lane.failed();
+            });
+            if (!done)
+                std::this_thread::sleep_for(std::chrono::microseconds(20));
+        }
+    }
 }
 
 std::unique_ptr<region> soft_dma::register_memory(const region_request& wanted)

@@ -1,7 +1,9 @@
-// The DMA engine that copies with the CPU: an engine whose one unit is a list of copy queues.
+// The DMA engine that copies with the CPU, and with the copy engines of devices whose memory the CPU does not see: an
+// engine whose one unit is a list of copy queues.
 #pragma once
 
 #include <memory>
+#include <mutex>
 
 #include "core/process.hpp"
 #include "memory/key_table.hpp"
@@ -16,11 +18,16 @@ namespace weftio::nic {
 /// Copy queues side by side.
 class copier final : public unit {
  public:
+    /// Of one queue.
+    static constexpr std::uint32_t entries_of_a_turn = 64;
+
     unsigned turn(const turn_budget& budget) override;
     /// Between two turns.
     work_list& queues() noexcept { return queues_; }
+    copy_lanes& lanes() noexcept { return lanes_; }
 
  private:
+    copy_lanes lanes_;
     work_list queues_;
 };
 
@@ -37,11 +44,18 @@ class soft_dma final : public dma_backend, public std::enable_shared_from_this<s
 
     bool may_end() const noexcept { return maker_.may_end(); }
     nic_keys& keys() noexcept { return keys_; }
-    work_list& queues() noexcept { return copier_.queues(); } ///< between two turns only
+    work_list& queues() noexcept { return copier_.queues(); }      ///< between two turns only
+    const copy_lanes& lanes() noexcept { return copier_.lanes(); } ///< between two turns only
+    void end_batches() noexcept { copier_.lanes().end_batches(); } ///< likewise
+    /// The CPU does not see this device's memory: its copy engine is to be used. Throws what make_copy_queue() throws.
+    void reach(const std::shared_ptr<detail::device_backend>& device);
+    /// Waits until what copy engines have begun can be seen.
+    void wait_for_lanes() noexcept;
     nic::engine& engine() noexcept { return engine_; }
 
  private:
     const detail::maker maker_{};
+    std::mutex reaching_;
     nic_keys keys_{"dma_engine"};
     copier copier_;
     nic::engine engine_; ///< ends first

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
+#include <thread>
 #include <utility>
 
 namespace weftio::nic {
@@ -16,7 +18,7 @@ soft_dma_queue::soft_dma_queue(std::shared_ptr<soft_dma> dma, const tx_ring& rin
         queues.reserve(number_); // what can fail comes first
         tx_ring numbered = ring;
         numbered.entries.queue = number_;
-        auto made = std::make_unique<copy_work>(numbered, dma_->keys());
+        auto made = std::make_unique<copy_work>(numbered, dma_->keys(), dma_->lanes());
         queue_ = made.get();
         queues.put(number_, std::move(made));
     });
@@ -27,6 +29,7 @@ void soft_dma_queue::close() noexcept
     if (!dma_->may_end())
         return;
     stop_sending();
+    drain();
     dma_->engine().between_turns([&] {
         dma_->queues().take(number_);
         queue_ = nullptr;
@@ -39,11 +42,26 @@ void soft_dma_queue::stop_sending()
     dma_->engine().between_turns([&] { queue_->stop(); });
 }
 
+/// Waits for what copy engines have begun, a second at most.
+void soft_dma_queue::drain()
+{
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+    auto drained = [&] {
+        return dma_->engine().between_turns([&] {
+            queue_->collect();
+            return !queue_->waits_for_others();
+        });
+    };
+    while (!drained() && std::chrono::steady_clock::now() < end)
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+}
+
 void soft_dma_queue::restart(const tx_ring& ring)
 {
     const std::scoped_lock one_at_a_time(changing_);
+    stop_sending();
+    drain();
     dma_->engine().between_turns([&] {
-        queue_->stop();
         dma_->queues().rouse(number_);
         queue_->restart(ring);
         ++ring_number_;

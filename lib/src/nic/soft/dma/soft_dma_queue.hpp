@@ -27,6 +27,8 @@ class soft_dma_queue final : public dma_send_queue {
     bool next(send_outcome& outcome) override;
 
  private:
+    void drain();
+
     const std::shared_ptr<soft_dma> dma_;
     std::uint32_t number_ = 0;
     std::mutex changing_;           ///< held by who restarts the queue

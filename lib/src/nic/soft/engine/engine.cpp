@@ -14,6 +14,7 @@
 #include <limits>
 #include <system_error>
 
+#include "core/cancellation.hpp"
 #include "core/clock.hpp"
 #include "core/process.hpp"
 #include "weftio/device/platform.h"
@@ -69,7 +70,8 @@ engine::engine(std::vector<unit*> units, const port_options& options, std::strin
             errc::device_error,
             fmt::format(
                 "weftio: engine {}: no thread to run it ({}); raise the limit (ulimit -u, or the pids limit of the "
-                "container), or open the port with .mode = engine_mode::inline_worker",
+                "container, or ulimit -v, as a thread has a stack), or take .mode = engine_mode::inline_worker, "
+                "without a thread",
                 name_, refusal.what()));
     }
     pthread_setname_np(thread_.native_handle(), name_.substr(0, 15).c_str());
@@ -91,6 +93,7 @@ engine::~engine()
 
 void engine::end() noexcept
 {
+    const detail::not_cancelled until_it_has_ended;
     ending_.store(true, std::memory_order_relaxed);
     if (thread_.joinable())
         thread_.join();
@@ -206,6 +209,7 @@ void engine::run()
 void engine::carry_out(const std::function<void()>& make, pace pace)
 {
     constexpr unsigned looks_before_own = 64;
+    const detail::not_cancelled until_it_is_made;
     at_once_.fetch_add(pace == pace::at_once, std::memory_order_relaxed);
     std::scoped_lock one_at_a_time(changers_);
     wanted_change change{make};

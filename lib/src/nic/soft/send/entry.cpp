@@ -120,6 +120,7 @@ std::uint8_t syndrome_of(refusal reason) noexcept
         case refusal::port_gone:
         case refusal::link_down:
         case refusal::file_failed:
+        case refusal::device_failed:
         case refusal::flushed: return WEFTIO_SYNDROME_FLUSHED;
         default: return WEFTIO_SYNDROME_LOCAL_QP_OPERATION;
     }
@@ -148,6 +149,7 @@ const char* to_string(refusal reason) noexcept
         case refusal::port_gone: return "the port has gone: its device or its interface was removed";
         case refusal::link_down: return "the link is down";
         case refusal::file_failed: return "the capture file cannot be written";
+        case refusal::device_failed: return "the device whose memory was to be copied has failed; restart the process";
         case refusal::flushed: return "flushed: an earlier entry failed";
     }
     return "unknown";

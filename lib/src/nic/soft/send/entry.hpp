@@ -34,6 +34,7 @@ enum class refusal : std::uint8_t {
     port_gone,      ///< the device or its interface was taken away
     link_down,      ///< the interface has been down, or without a carrier, for too long
     file_failed,    ///< the capture file cannot be written
+    device_failed,  ///< the device whose copy engine was to copy has failed
     flushed,        ///< the queue was in error already
 };
 

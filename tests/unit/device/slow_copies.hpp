@@ -1,0 +1,81 @@
+// A device's copy engine that does nothing until the test says so.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <vector>
+
+#include "device/backend.hpp"
+
+namespace weftio::test {
+
+class slow_copies final : public detail::copy_queue {
+ public:
+    struct wanted {
+        void* to;
+        const void* from; ///< nullptr: a fill
+        rows shape;
+        std::uint32_t pattern = 0;
+    };
+    void copy(void* to, const void* from, const rows& rows) noexcept override
+    {
+        if (before_copy)
+            before_copy();
+        copies.push_back({to, from, rows});
+    }
+    void fill(void* to, std::uint32_t pattern, std::size_t bytes) noexcept override
+    {
+        copies.push_back({to, nullptr, {.bytes = bytes, .count = 1, .stride = bytes}, pattern});
+    }
+    void mark(std::uint32_t number) noexcept override
+    {
+        marks.push_back(number);
+        ends_.push_back(copies.size());
+    }
+    std::uint32_t landed() const noexcept override { return landed_; }
+    bool failed() const noexcept override { return failed_; }
+
+    /// Does everything asked for so far.
+    void land()
+    {
+        while (!ends_.empty())
+            land_one();
+    }
+    /// Does the oldest batch.
+    void land_one()
+    {
+        const std::size_t count = ends_.front();
+        for (std::size_t at = 0; at < count; ++at)
+            execute(copies[at]);
+        copies.erase(copies.begin(), copies.begin() + static_cast<std::ptrdiff_t>(count));
+        landed_ = marks[marks.size() - ends_.size()];
+        ends_.erase(ends_.begin());
+        for (std::size_t& end : ends_)
+            end -= count;
+    }
+    bool batches_under_way() const { return !ends_.empty(); }
+    /// Nothing more is done.
+    void fail() { failed_ = true; }
+
+    std::function<void()> before_copy; ///< empty: nothing
+    std::vector<wanted> copies;
+    std::vector<std::uint32_t> marks;
+
+ private:
+    static void execute(const wanted& each)
+    {
+        for (std::size_t row = 0; each.from && row < each.shape.count; ++row)
+            std::memcpy(static_cast<std::byte*>(each.to) + row * each.shape.stride,
+                        static_cast<const std::byte*>(each.from) + row * each.shape.stride, each.shape.bytes);
+        for (std::size_t at = 0; !each.from && at < each.shape.bytes; ++at)
+            static_cast<std::byte*>(each.to)[at] = reinterpret_cast<const std::byte*>(&each.pattern)[at % 4];
+    }
+
+    std::vector<std::size_t> ends_; ///< of batches that have not landed, in `copies`
+    std::uint32_t landed_ = 0;
+    bool failed_ = false;
+};
+
+} // namespace weftio::test
