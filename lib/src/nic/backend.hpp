@@ -1,4 +1,5 @@
-// What a NIC must be able to do. The objects that users make (port/, memory/, eth/, flow/) know nothing else of one.
+// The seam between the objects that users make and a NIC: what a NIC must be able to do. port/, memory/, eth/ and flow/
+// know a NIC by this header alone.
 #pragma once
 
 #include <array>
@@ -22,93 +23,105 @@
 
 namespace weftio::nic {
 
-/// Memory that a NIC has been told of. The destructor takes it from the NIC, and waits for frames that lie there and are
-/// on their way out, at most a second; then the memory is kept until they have come back.
+/// Memory that is registered with a NIC. The destructor takes the memory from the NIC. It blocks while frames that lie
+/// in the memory are on their way out, at most 1 s; after that the NIC keeps the memory until the frames have come
+/// back.
 class region {
  public:
     virtual ~region() = default;
-    /// The NIC refuses the key from now on, and uses nothing any more that it has found by it.
+    /// The NIC refuses the key from now on, and uses no address that it has found by the key.
     virtual void revoke() noexcept = 0;
 };
 
-/// Memory that a NIC is told of.
+/// A request to register memory with a NIC.
 struct region_request {
     std::shared_ptr<const detail::memory_block> block;
-    std::uint32_t key = 0;      ///< names it in entries, in host byte order; 0: only the NIC itself uses it
-    protection_domain domain{}; ///< whose queues may name it
+    /// The key by which entries name the memory, in host byte order; 0: only the NIC uses the memory.
+    std::uint32_t key = 0;
+    /// Queues of this domain may name the memory.
+    protection_domain domain{};
 };
 
-/// Whoever is told of memory: a port's NIC, a DMA engine.
+/// Something with which memory is registered: the NIC of a port, or a DMA engine.
 class memory_user {
  public:
     virtual ~memory_user() = default;
-    /// @throws weftio::error errc::not_reachable it cannot see memory of that kind; errc::out_of_memory
+    /// @throws weftio::error errc::not_reachable it cannot read and write memory of that kind; errc::out_of_memory
     virtual std::unique_ptr<region> register_memory(const region_request& wanted) = 0;
 };
 
-/// Where packets go from their slots. Slot k there is slot k here.
+/// The device memory to which staging copies packets. The packet in slot k of the ring goes to slot k of this memory.
 struct staging_target {
-    std::shared_ptr<detail::copy_queue> copies; ///< empty: nowhere, kernels read the slots themselves
-    std::byte* slots = nullptr;                 ///< address for the device
+    std::shared_ptr<detail::copy_queue> copies; ///< nullptr: no staging, kernels read the slots of the ring
+    std::byte* slots = nullptr;                 ///< device address of slot 0
 };
 
-/// Memory of a receive ring, in CPU addresses. Its owner keeps it until the queue is closed or has another ring.
+/// Memory of a receive ring, as CPU addresses. Its owner keeps it until the queue is closed or has another ring.
 struct rx_ring {
     weftio_cqe* completions = nullptr;
-    const std::uint32_t* dbrec = nullptr; ///< written by the kernel: entries posted in all, low 16 bits, big-endian
-    std::byte* slots = nullptr;     ///< where the packet of slot 0 begins; `headroom_bytes` before it belong to it too
+    /// Doorbell record, which the kernel writes: entries posted so far, low 16 bits, big-endian.
+    const std::uint32_t* dbrec = nullptr;
+    /// Where the packet of slot 0 begins; the `headroom_bytes` before that address belong to slot 0 too.
+    std::byte* slots = nullptr;
     std::uint32_t depth = 0;        ///< power of two, at most 32768
-    std::uint32_t stride_bytes = 0; ///< from slot to slot
-    std::uint32_t slot_bytes = 0;   ///< the longest packet
-    std::uint32_t cut_bytes = UINT32_MAX; ///< the driver may have cut a packet that is so long; the NIC fills it in
-    std::uint32_t number = 0;             ///< of the queue; the NIC fills it in
+    std::uint32_t stride_bytes = 0; ///< from the start of one slot to the start of the next
+    std::uint32_t slot_bytes = 0;   ///< length of the longest packet that a slot holds
+    /// The driver may have cut packets of this length or more; the NIC fills this field in.
+    std::uint32_t cut_bytes = UINT32_MAX;
+    std::uint32_t number = 0; ///< number of the queue; the NIC fills this field in
     bool verify_checksums = true;
-    staging_target staged{}; ///< where packets are copied before the kernel hears of them
+    staging_target staged{}; ///< staging: packets are copied there before their completions are published
 
-    /// What a driver wants in front of a packet, for a VLAN tag that it puts back.
+    /// Room that a driver needs in front of a packet to put a stripped VLAN tag back.
     static constexpr std::uint32_t headroom_bytes = 128;
 };
 
-/// A ring of entries, in CPU addresses.
+/// A ring of entries, as CPU addresses (docs/formats.md, "Entries").
 struct entry_ring {
     const std::uint32_t* words = nullptr; ///< depth x 16, written by the kernel
     std::uint32_t depth = 0;
-    std::uint32_t queue = 0; ///< its number, which the NIC fills in
+    std::uint32_t queue = 0; ///< number of the queue; the NIC fills this field in
 };
 
-/// Memory of a send ring, in CPU addresses. Its owner keeps it until the queue is closed or has another ring.
+/// Memory of a send ring, as CPU addresses. Its owner keeps it until the queue is closed or has another ring.
 struct tx_ring {
     entry_ring entries;
-    const std::uint32_t* dbrec = nullptr; ///< written by the kernel: entries committed in all, low 16 bits, big-endian
-    const std::uint64_t* doorbell = nullptr; ///< written by the kernel: a change means "look"
-    weftio_cqe* completion = nullptr;        ///< the collapsed one
+    /// Doorbell record, which the kernel writes: blocks committed so far, low 16 bits, big-endian.
+    const std::uint32_t* dbrec = nullptr;
+    const std::uint64_t* doorbell = nullptr; ///< the kernel writes it; any change wakes the NIC
+    weftio_cqe* completion = nullptr;        ///< the collapsed completion, which the NIC overwrites
     std::uint64_t horizon_ns = 0;
-    protection_domain domain{}; ///< that of the regions which entries may name
+    protection_domain domain{}; ///< entries may name regions of this domain only
 };
 
-/// What a CPU kernel calls from inside its own calls, when nobody else drives the NIC.
+/// The function by which a CPU kernel runs the NIC in inline mode, from its receive and push calls.
 struct inline_turn {
-    void (*turn)(void*) = nullptr; ///< nullptr: the NIC is driven
-    void* context = nullptr;       ///< a queue, which the kernel keeps
+    void (*turn)(void*) = nullptr; ///< nullptr: the NIC has a thread
+    void* context = nullptr;       ///< argument of `turn`: the queue, which the kernel keeps alive
 };
 
-/// What queues of both directions can do. Any thread, but for what says otherwise. Blocks as long as one turn.
+/// What queues of both directions can do. Any thread may call these functions, unless a function says otherwise. They
+/// block at most as long as one turn of the engine.
 class queue {
  public:
     virtual ~queue() = default;
-    virtual std::uint32_t number() const noexcept = 0; ///< at its port
+    /// Unique among the queues of its kind at the port or DMA engine.
+    virtual std::uint32_t number() const noexcept = 0;
     virtual inline_turn turn() noexcept = 0;
-    /// How many rings it has had before the present one. One that is closed has none any more, and more before it.
+    /// The number of rings that the queue had before its present ring. After close() the queue has no present ring, and
+    /// this counts all rings that it had.
     virtual std::uint32_t ring_number() const noexcept = 0;
-    /// The ring of that number is given up: what it has not completed is flushed. Nothing, when it has gone.
+    /// Gives the ring of that number up: flushes what the ring has not completed. Does nothing when the queue has
+    /// another ring by now, or none.
     virtual void stop(std::uint32_t ring) = 0;
-    /// "eth_rxq 0 on null: 64 slots, 3 delivered, ...", and whether that ring has gone.
+    /// One line of text about the ring of that number, such as "eth_rxq 0 on null: 64 slots, 3 delivered, ...". The
+    /// text says so when the queue has another ring by now, or none.
     virtual std::string describe(std::uint32_t ring) const = 0;
-    /// The NIC forgets the queue. Once; afterwards only turn(), stop() and describe() may be called.
+    /// Removes the queue from the NIC. Call it once; afterwards only turn(), stop() and describe() may be called.
     virtual void close() noexcept = 0;
 };
 
-/// A queue of a port that has engines.
+/// A queue that can move from one engine of its port to another.
 class movable {
  public:
     virtual unsigned engine() const noexcept = 0;
@@ -123,27 +136,29 @@ class movable {
 class receive_queue : public queue, public movable {
  public:
     virtual eth_rxq_counters counters() const = 0;
-    /// Goes on in `ring`, which is as deep as the one before, from index 0. @throws weftio::error errc::out_of_memory
+    /// Gives the queue a new ring, of the same depth as the present one, and starts again at index 0.
+    /// @throws weftio::error errc::out_of_memory
     virtual void restart(const rx_ring& ring) = 0;
 };
 
-/// What the host is told of an entry.
+/// What the host learns of one entry: a notification that it asked for, or a failure.
 struct send_outcome {
     std::uint32_t position = 0;
-    std::uint8_t syndrome = 0; ///< 0: it was sent
-    std::string text;          ///< of a failure
+    std::uint8_t syndrome = 0; ///< 0: the entry succeeded
+    std::string text;          ///< why the entry failed; empty when it succeeded
     std::uint64_t time_ns = 0;
 };
 
 class send_queue : public queue {
  public:
     virtual bool failed() const = 0;
-    /// Nothing more is handed to the port; what has not been is flushed.
+    /// Stops the queue: flushes all entries that have not been handed over.
     virtual void stop_sending() = 0;
-    /// Goes on in `ring`, which is as deep as the one before, from position 0, when the port has given back what it
-    /// holds: blocks at most 1 s. @throws weftio::error errc::in_use, errc::closed: as eth_txq::reset() says
+    /// Gives the queue a new ring, of the same depth as the present one, and starts again at position 0. Blocks until
+    /// all that was handed over has come back, at most 1 s.
+    /// @throws weftio::error errc::in_use, errc::closed: see eth_txq::reset()
     virtual void restart(const tx_ring& ring) = 0;
-    /// Takes the next outcome. One thread at a time. Returns whether there was one.
+    /// Takes the next outcome, oldest first. Returns false when there is none. One thread at a time.
     virtual bool next(send_outcome& outcome) = 0;
 };
 
@@ -153,7 +168,7 @@ class eth_send_queue : public send_queue, public movable {
     virtual schedule_error schedule() const = 0;
 };
 
-/// Closes a queue at the end of its scope.
+/// Owns a queue and closes it in the destructor.
 template <class Queue>
 class open_queue {
  public:
@@ -162,7 +177,7 @@ class open_queue {
     open_queue& operator=(const open_queue&) = delete;
     ~open_queue() { close(); }
 
-    /// At once; nothing the second time.
+    /// Closes the queue now. Does nothing when called again.
     void close() noexcept
     {
         if (std::exchange(open_, false))
@@ -177,7 +192,7 @@ class open_queue {
     bool open_ = true;
 };
 
-/// A rule in force, until its destructor.
+/// An installed rule. The destructor removes it.
 class rule {
  public:
     virtual ~rule() = default;
@@ -185,22 +200,22 @@ class rule {
     virtual flow_place where() const noexcept = 0;
 };
 
-/// A rule that has been checked (flow/validate.hpp).
+/// A rule to install. flow/validate.hpp has checked it.
 struct rule_request {
     flow_match match;
     enum flow_action::kind action = flow_action::kind::drop;
-    std::vector<std::uint32_t> queues; ///< numbers: one for `queue`, 1 to 128 for `rss`, none for `drop`
+    std::vector<std::uint32_t> queues; ///< queue numbers: one for `queue`, 1 to 128 for `rss`, none for `drop`
     rss_key key = rss_key::standard;
     std::uint32_t priority = 0;
 };
 
-/// What a weftio::port stands for. Any thread. What is made here keeps it alive.
+/// The NIC of one weftio::port. Any thread may call it. Queues, regions and rules that it makes keep it alive.
 class backend : public memory_user {
  public:
-    /// Whether this process may still end what belongs to the port.
+    /// Whether the calling thread may destroy what belongs to the port; see detail::maker::may_end().
     bool may_end() const noexcept { return maker_.may_end(); }
 
-    /// As weftio::port says of each.
+    /// The functions up to engine_count() do what weftio::port says of the function of the same name.
     virtual const std::string& spec() const noexcept = 0;
     virtual const std::string& driver() const noexcept = 0;
     virtual std::array<std::uint8_t, 6> mac() const noexcept = 0;
@@ -210,14 +225,14 @@ class backend : public memory_user {
     virtual bool exhausted() const noexcept = 0;
     virtual bool gone() const noexcept = 0;
     virtual unsigned engine_count() const noexcept = 0;
-    /// Inline mode: nobody but turn() drives it.
+    /// Whether the port is in inline mode: it has no thread, and only turn() runs its engines.
     virtual bool is_inline() const noexcept = 0;
     virtual unsigned turn() = 0;
     /// @pre engine < engine_count()
     virtual unsigned turn(unsigned engine) = 0;
 
-    /// Makes a queue at that engine, or with -1 at the one that has the fewest. @pre -1 <= engine < engine_count()
-    /// @throws weftio::error errc::not_supported nothing can be sent; errc::out_of_memory
+    /// Makes a queue at `engine`; -1 chooses the engine with the fewest queues. @pre -1 <= engine < engine_count()
+    /// @throws weftio::error errc::not_supported the port cannot send (make_send_queue); errc::out_of_memory
     virtual std::shared_ptr<receive_queue> make_receive_queue(const rx_ring& ring, int engine) = 0;
     virtual std::shared_ptr<eth_send_queue> make_send_queue(const tx_ring& ring, int engine) = 0;
     /// @throws weftio::error errc::out_of_memory
@@ -227,9 +242,10 @@ class backend : public memory_user {
     const detail::maker maker_{};
 };
 
-/// @throws weftio::error errc::invalid_argument, in the name of `who`, when there is no engine of that number
+/// Checks the number of an engine. @param who  the object whose option it is, for the error text
+/// @throws weftio::error errc::invalid_argument the port has no engine of that number
 void require_engine(const backend& port, std::string_view who, unsigned engine);
-/// The same of an engine to begin at, which may also be -1.
+/// Checks the number of the engine where a queue is made: as require_engine(), but -1 (any engine) is allowed.
 void require_engine_or_any(const backend& port, std::string_view who, int engine);
 
 } // namespace weftio::nic

@@ -1,4 +1,5 @@
-// What a DMA engine must be able to do. dma/ knows nothing else of one.
+// The seam between dma/ and a DMA engine: what a DMA engine must be able to do. dma/ knows an engine by this header
+// alone.
 #pragma once
 
 #include <memory>
@@ -14,17 +15,17 @@ class dma_send_queue : public send_queue {
     virtual dma_counters counters() const = 0;
 };
 
-/// What a weftio::dma_engine stands for. Any thread. What is made here keeps it alive.
+/// The engine of one weftio::dma_engine. Any thread may call it. Queues and regions that it makes keep it alive.
 class dma_backend : public memory_user {
  public:
     virtual bool is_inline() const noexcept = 0;
-    /// Inline mode: one turn. Returns what it moved.
+    /// Inline mode: runs one turn. Returns how much the turn moved.
     virtual unsigned turn() = 0;
     /// @throws weftio::error errc::out_of_memory
     virtual std::shared_ptr<dma_send_queue> make_queue(const tx_ring& ring) = 0;
 };
 
-/// The engine that copies with the CPU. @throws weftio::error as the constructor of weftio::dma_engine
+/// Makes the DMA engine that copies with the CPU. @throws weftio::error see the constructor of weftio::dma_engine
 std::shared_ptr<dma_backend> make_soft_dma(const dma_engine_options& options);
 
 } // namespace weftio::nic

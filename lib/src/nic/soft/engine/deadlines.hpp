@@ -7,10 +7,11 @@
 
 namespace weftio::nic {
 
-/// A binary heap that knows where each queue stands in it, so that one queue's deadline can change or go.
+/// A binary heap that stores where each queue stands in it, so that the deadline of one queue can be changed or
+/// removed.
 class deadlines {
  public:
-    /// Makes room for queues 1 .. `queues`: set() allocates nothing. Throws std::bad_alloc.
+    /// Makes room for queues 1 .. `queues`, so that set() allocates nothing. Throws std::bad_alloc.
     void reserve(std::uint32_t queues)
     {
         heap_.reserve(queues);
@@ -21,7 +22,7 @@ class deadlines {
     /// @pre not empty()
     std::uint64_t first_ns() const noexcept { return heap_.front().ns; }
     std::uint32_t first_queue() const noexcept { return heap_.front().queue; }
-    /// The queue's deadline is `ns` now; 0: it has none. @pre reserve()
+    /// Sets the deadline of `queue` to `ns`; 0 removes the deadline. @pre reserve() has made room for `queue`
     void set(std::uint32_t queue, std::uint64_t ns) noexcept
     {
         std::uint32_t at = where_[queue];
@@ -78,7 +79,7 @@ class deadlines {
     }
 
     std::vector<element> heap_;
-    std::vector<std::uint32_t> where_; ///< of each queue number, its index in heap_
+    std::vector<std::uint32_t> where_; ///< index in heap_ by queue number
 };
 
 } // namespace weftio::nic

@@ -24,20 +24,21 @@ namespace weftio::nic {
 
 namespace {
 
-/// A sleep may take this much longer than asked: with a deadline closer than this the engine stays awake.
+/// A sleep may take this much longer than asked. So the engine stays awake while a deadline is closer than this.
 constexpr std::uint64_t wake_up_ns = 200'000;
-/// Entries of one queue in one turn of a thread: as many as packets are received in one, so that a kernel that forwards
-/// can keep pace. In inline mode a push is executed whole.
+/// Entries that a thread executes for one queue in one turn. It equals the receive burst, so that a kernel that
+/// forwards packets keeps pace. In inline mode a push executes all its entries.
 constexpr std::uint32_t entries_per_turn = 64;
-/// While there are packets to move, a change that took a time is followed by so many times as long without one, at most
-/// 1 ms.
+/// While there are packets to move, an engine makes no change for this many times the duration of the last change, at
+/// most for 1 ms.
 constexpr std::uint64_t turns_to_changes = 255;
-/// Turns between two looks whether the clock is to be compared: microseconds, or a millisecond of an engine that
-/// sleeps.
+/// Turns between two checks whether the clock must be disciplined. They take microseconds, or 1 ms when the engine
+/// sleeps between turns.
 constexpr std::uint32_t turns_between_looks = 64;
 
-/// Makes the calling thread known to DPDK until it ends: mempool caches and lock-free driver paths know a thread by its
-/// lcore. Works without, slower. A thread that DPDK knows already stays as it is.
+/// Registers the calling thread with DPDK until the thread ends, because mempool caches and lock-free driver paths
+/// identify a thread by its lcore. When registration fails, DPDK works without them, only slower. A thread that DPDK
+/// knows already stays as it is.
 void be_known_to_dpdk()
 {
     thread_local struct known {
@@ -81,7 +82,7 @@ engine::engine(std::vector<unit*> units, const port_options& options, std::strin
         if (options.realtime != 0)
             make_realtime(options.realtime);
     } catch (...) {
-        end(); // the destructor of an object that was never made does not run
+        end(); // the destructor does not run when the constructor throws
         throw;
     }
 }
@@ -110,7 +111,7 @@ bool engine::stop_turns() noexcept
         std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
     turns_.unlock();
-    if (thread_.joinable()) // it has left its turns
+    if (thread_.joinable()) // the thread runs no more turns, so join() returns soon
         thread_.join();
     return true;
 }
@@ -173,6 +174,8 @@ unsigned engine::send_turn_behind(const std::function<void()>& before)
     return one_turn(sides::send);
 }
 
+/// Step 1 of the path of a packet and of an entry (docs/architecture.md): gives each unit its turn, in the order link,
+/// receiver, sender.
 unsigned engine::one_turn(sides which)
 {
     const std::uint32_t turns = turns_run_.load(std::memory_order_relaxed);
@@ -214,16 +217,17 @@ void engine::carry_out(const std::function<void()>& make, pace pace)
     std::scoped_lock one_at_a_time(changers_);
     wanted_change change{make};
     wanted_.store(&change, std::memory_order_release);
-    // Acquire, pairs with make_wanted_change(): what the change did is seen.
+    // Acquire, pairs with the release in make_wanted_change(): this thread sees what the change did.
     std::uint32_t turns = turns_run_.load(std::memory_order_relaxed);
     for (unsigned looks = 1; wanted_.load(std::memory_order_acquire); ++looks) {
         weftio_relax(looks);
         if (looks % looks_before_own != 0)
             continue;
-        // A worker between two of its turns is not to find the lock taken: while there are turns, the next one does it.
+        // A worker between two of its turns must not find `turns_` locked: while turns go on, the next turn makes the
+        // change.
         const std::uint32_t before = std::exchange(turns, turns_run_.load(std::memory_order_relaxed));
         if (turns == before && turns_.try_lock()) {
-            busy_ = false; // whatever the last turn was: none has come since, so nobody is slowed
+            busy_ = false; // no turn has come since the last check, so the change slows nobody
             make_wanted_change();
             turns_.unlock();
         }
@@ -233,7 +237,7 @@ void engine::carry_out(const std::function<void()>& make, pace pace)
         std::rethrow_exception(change.failure);
 }
 
-/// @pre `turns_` is held
+/// Makes the waiting change, if there is one and its time has come. @pre the calling thread holds `turns_`
 void engine::make_wanted_change() noexcept
 {
     wanted_change* change = wanted_.load(std::memory_order_acquire);

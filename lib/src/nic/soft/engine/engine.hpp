@@ -1,4 +1,4 @@
-// Who drives the software NIC: a thread of its own, or a worker from its own calls.
+// The engine: the loop that runs the software NIC, in a thread of its own or inside the calls of a kernel.
 #pragma once
 
 #include <atomic>
@@ -17,34 +17,38 @@
 
 namespace weftio::nic {
 
-/// Runs turns, one at a time, and lets others change things between two of them.
+/// Runs turns, one at a time. Lets other threads make changes between two turns.
 class engine {
  public:
-    /// @param units  in the order of their turns; must outlive this
-    /// @throws weftio::error errc::invalid_argument, errc::permission_denied: the thread cannot be a real-time one
+    /// @param units  in the order of their turns; must outlive the engine
+    /// @throws weftio::error errc::invalid_argument the core or the real-time priority does not exist;
+    /// errc::permission_denied the thread may not be a real-time one; errc::device_error no thread could be started
     engine(std::vector<unit*> units, const port_options& options, std::string name);
     engine(const engine&) = delete;
     engine& operator=(const engine&) = delete;
     ~engine();
 
-    /// Inline mode: one turn. Returns what it moved. One thread at a time.
+    /// Inline mode: runs one turn of all units. Returns how much the turn moved. One thread at a time.
     unsigned turn();
-    /// The same of what sends only, behind `before`: what a push needs, which wakes its queue.
+    /// Inline mode: calls `before`, which wakes the pushed queue, then runs one turn of the units that send. A push
+    /// calls it.
     template <class Before>
     unsigned send_turn(Before&& before)
     {
         return send_turn_behind([&] { before(); });
     }
-    /// Whether a change waits for its share of a busy engine's time.
+    /// fair: the change waits for its share of the time of a busy engine. at_once: the next turn boundary makes it.
     enum class pace { fair, at_once };
-    /// Runs `change` between two turns and returns what it returns, or throws what it throws. Any thread but one that
-    /// runs turns.
+    /// Runs `change` between two turns. Returns what `change` returns, or throws what it throws. Any thread may call
+    /// it, except the thread that runs the turns.
     ///
-    /// Whoever runs turns runs the change too, and so waits for nobody: neither for a thread that has no core, nor for
-    /// a wake-up. Where nobody does, the calling thread runs it. Blocks as long as one turn takes; while there are
-    /// packets to move, changes get a 256th of the time, so that no queue that is reset all the time slows its
-    /// neighbors, and this blocks up to 1 ms. One that comes `at_once`, because another engine stands still for it,
-    /// waits for the end of the turn alone.
+    /// The thread that runs the turns runs the change too. So the engine waits neither for a thread that has no core
+    /// nor for a wake-up. When no thread runs turns, the calling thread runs the change.
+    ///
+    /// Blocks as long as one turn takes. While there are packets to move, changes get 1/256 of the time, so that
+    /// resetting a queue again and again does not slow its neighbors, and a `fair` change blocks up to 1 ms. An
+    /// `at_once` change waits for the end of the current turn only: another engine stands still until the change is
+    /// made.
     template <class Change>
     decltype(auto) between_turns(Change&& change, pace pace = pace::fair)
     {
@@ -62,11 +66,12 @@ class engine {
         }
     }
     bool has_thread() const noexcept { return has_thread_; }
-    /// For good: nobody runs turns any more but who calls last_turn(). Returns whether that has come about, for want of
-    /// which it waits a second. Not from a turn of this engine's own, for which that never comes.
+    /// Stops turns for good; afterwards only last_turn() runs a turn. Blocks until the current turn has ended, at most
+    /// 1 s. Returns whether turns have stopped; always false when called from a turn of this engine.
     bool stop_turns() noexcept;
     bool turns_stopped() const noexcept { return ending_.load(std::memory_order_relaxed); }
-    /// A turn for who tears down what is left. @pre stop_turns(), or inline mode
+    /// Runs one turn after turns have stopped, for teardown. Returns how much the turn moved.
+    /// @pre stop_turns(), or inline mode
     unsigned last_turn();
 
  private:
@@ -92,13 +97,14 @@ class engine {
     idle_policy idle_;
     const bool has_thread_;
     std::mutex changers_; ///< one change at a time
-    // Lines of their own: one is looked at by whoever waits for a change, the other written in every turn.
-    alignas(64) std::atomic<wanted_change*> wanted_{nullptr}; ///< until it has been made
-    std::atomic<unsigned> at_once_{0}; ///< changes that want to be made, or to come next, at once
-    alignas(64) std::mutex turns_;     ///< held by whoever runs turns or a change
+    // Two cache lines: threads that wait for a change poll the first; every turn writes the second.
+    alignas(64) std::atomic<wanted_change*> wanted_{nullptr}; ///< the change to make; nullptr once it has been made
+    std::atomic<unsigned> at_once_{0};                        ///< number of `at_once` changes that are waiting
+    alignas(64) std::mutex turns_;                            ///< held by the thread that runs a turn or a change
     std::atomic<std::uint32_t> turns_run_{0};
-    bool busy_ = false;             ///< the last turn has moved something; guarded by turns_, as is the next
-    std::uint64_t next_change_ = 0; ///< while busy: in ticks
+    bool busy_ = false; ///< the last turn has moved something; guarded by turns_
+    /// Earliest time of the next change while the engine is busy, in TSC ticks; guarded by turns_.
+    std::uint64_t next_change_ = 0;
     std::atomic<bool> ending_{false};
     std::thread thread_;
 };

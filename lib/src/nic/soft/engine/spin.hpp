@@ -1,4 +1,4 @@
-// Whether an engine waits on the spot for a deadline that is near.
+// Decides whether an engine spins until a deadline that is near.
 #pragma once
 
 #include <algorithm>
@@ -6,24 +6,25 @@
 
 namespace weftio::nic {
 
-/// A turn may begin just before a deadline and end long after it, so close to one the engine spins: the frames then go
-/// tens of nanoseconds late. Others wait meanwhile. So there is one spin a turn at most, and beside queues or packets
-/// that are busy all spins together get a share of the time.
+/// A turn may begin just before a deadline and end long after it. So the engine spins when a deadline is close, and the
+/// frames behind that deadline leave tens of nanoseconds late. While it spins, other queues wait. So a turn has at most
+/// one spin, and while other queues or packets are busy, all spins together get a limited share of the time.
 class spin {
  public:
-    /// The share that spins get of a busy engine's time: 1 / this.
+    /// Spins get 1 / `share` of the time of a busy engine.
     static constexpr std::uint64_t share = 32;
-    /// Two turns ahead of a deadline is near, within these bounds.
+    /// A deadline is near when it is at most two turns away; these bounds limit that distance.
     static constexpr std::uint64_t shortest_ns = 2000, longest_ns = 20000;
 
-    /// A turn begins; the last one ended its spin, or began, at the time that ended() was told.
+    /// Reports that a turn begins. The time since the previous turn began, or since its spin ended, is the length of
+    /// that turn.
     void turn_began(std::uint64_t now_ns) noexcept
     {
         turn_ns_ = now_ns > ended_ns_ ? now_ns - ended_ns_ : 0;
         credit_ns_ = std::min(credit_ns_ + turn_ns_ / share, longest_ns);
         ended_ns_ = now_ns;
     }
-    /// Whether to spin until `deadline_ns`. @param busy  others have something to do
+    /// Whether to spin until `deadline_ns`. @param busy  other queues or packets have work
     bool begins(std::uint64_t deadline_ns, std::uint64_t now_ns, bool busy) noexcept
     {
         const std::uint64_t takes_ns = deadline_ns - now_ns;
@@ -35,8 +36,9 @@ class spin {
     void ended(std::uint64_t now_ns) noexcept { ended_ns_ = now_ns; }
 
  private:
-    std::uint64_t turn_ns_ = 0;  ///< how long the last turn took, without its spin
-    std::uint64_t ended_ns_ = 0; ///< when it began, or its spin ended
+    std::uint64_t turn_ns_ = 0;  ///< length of the last turn, without its spin
+    std::uint64_t ended_ns_ = 0; ///< when the last turn began, or when its spin ended
+    /// time that spins may still take while others are busy
     std::uint64_t credit_ns_ = 0;
 };
 

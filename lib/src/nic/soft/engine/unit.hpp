@@ -1,4 +1,4 @@
-// One part of what an engine does: receiving, sending, a transport.
+// A unit: one part of what an engine does, such as receiving or sending.
 #pragma once
 
 #include <cstdint>
@@ -6,24 +6,25 @@
 
 namespace weftio::nic {
 
-/// What a unit may do in a turn.
+/// Limits of one turn of a unit.
 struct turn_budget {
-    std::uint32_t entries = std::numeric_limits<std::uint32_t>::max(); ///< of one queue
-    bool busy = false; ///< the engine has moved something, in this turn or in the one before
+    std::uint32_t entries = std::numeric_limits<std::uint32_t>::max(); ///< most entries to execute, for each queue
+    bool busy = false; ///< the engine has moved something in this turn or in the turn before
 };
 
-/// Owned by one engine: everything is called by whoever runs its turns, or between two of them.
+/// A unit belongs to one engine. The thread that runs the turns of that engine calls everything here, or a change
+/// between two turns does.
 class unit {
  public:
-    /// Does what there is to do, and never waits. Returns how much it moved.
+    /// Does the work that is ready. Never blocks. Returns how much it moved.
     virtual unsigned turn(const turn_budget& budget) = 0;
-    /// Whether it has a turn when a kernel pushes in inline mode: it has to do with sending.
+    /// Whether the unit has a turn when a kernel pushes in inline mode: true for units that send.
     virtual bool sends() const noexcept { return true; }
-    /// When it wants a turn at the latest, in UTC; 0: it does not matter.
+    /// UTC time at which the unit needs a turn at the latest; 0: none.
     virtual std::uint64_t deadline_ns() const noexcept { return 0; }
-    /// A change is about to be made between two turns.
+    /// Called before a change between two turns is made.
     virtual void before_change() {}
-    /// The engine's thread begins, and ends, to run turns.
+    /// attend(): the thread of the engine starts to run turns. leave(): it has run its last turn.
     virtual void attend() noexcept {}
     virtual void leave() noexcept {}
 
