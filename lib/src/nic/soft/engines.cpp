@@ -51,7 +51,8 @@ unsigned engines::turn()
     return moved;
 }
 
-/// The first waits as long as a change of its own would, the others are not to keep it waiting.
+/// Stops the engines `first` .. count() - 1 between two turns, one after the other, and then runs `change`. The first
+/// engine waits for its fair share of time; the others stop at once, because the first stands still meanwhile.
 void engines::carry_out_from(unsigned first, const std::function<void()>& change)
 {
     if (first == count())

@@ -1,4 +1,4 @@
-// The engines of a port, and where its queues are.
+// The engines of a port, and the map from queues to engines.
 #pragma once
 
 #include <atomic>
@@ -20,31 +20,34 @@
 
 namespace weftio::nic {
 
-/// The engine that a queue is at. Changes only while every engine of the port is between two turns; any thread may
-/// look.
+/// Number of the engine that a queue is at. It changes only while every engine of the port is between two turns. Any
+/// thread may read it.
 using home = std::atomic<unsigned>;
 
-/// What a port gives its engines.
+/// What a port hands to the engines that it makes.
 struct engine_supplies {
     struct port_queue {
         nic::wire wire;
-        rx_pool* pool = nullptr; ///< see receiver
+        rx_pool* pool = nullptr; ///< pool that lends slots to the driver; nullptr when the driver cannot borrow them
     };
-    std::vector<port_queue> queues; ///< one for each engine
+    std::vector<port_queue> queues; ///< one port queue for each engine
+    /// A packet waits when its queue is full, instead of being dropped.
     bool hold = false;
+    /// Capture file behind the port; empty when there is none.
     std::string capture;
-    std::string interface; ///< see port_watch
+    std::string interface; ///< network interface behind the port; empty when there is none (see port_watch)
     std::string name;
 };
 
-/// Engines that share nothing in a turn: each has a port queue in both directions, a receiver and a sender. What
-/// several of them read in their turns (rules, where queues are) changes only while all are between two turns; keys
-/// come at any time, and go only then.
+/// Engines that share nothing during a turn: each has a port queue in both directions, a receiver and a sender.
 ///
-/// Queues have numbers of the port, whichever engine they are at.
+/// Some state is read by several engines during their turns: rules, and which engine a queue is at. This state changes
+/// only while all engines are between two turns. Keys are added at any time, and are removed only between turns.
+///
+/// The number of a queue is unique at the port, whichever engine the queue is at.
 class engines final : detail::moving {
  public:
-    /// @throws weftio::error as nic::engine
+    /// @throws weftio::error see the constructor of nic::engine
     engines(const engine_supplies& supplies, const nic_keys& keys, send_pool& pool, const port_options& options);
     ~engines() { leave(); }
 
@@ -54,19 +57,22 @@ class engines final : detail::moving {
     nic::sender& sender(unsigned engine) noexcept { return rooms_[engine].sender; }       ///< between two turns only
     bool have_threads() const noexcept { return engines_.front().has_thread(); }
     bool stand_still() noexcept override;
-    /// Inline mode: one turn of each. Returns what they moved.
+    /// Inline mode: runs one turn of each engine. Returns how much they moved.
     unsigned turn();
 
-    /// As engine::between_turns, of all of them: runs `change` while none is in a turn, and throws what it throws.
+    /// Runs `change` while no engine of the port is in a turn. Throws what `change` throws. Blocks as
+    /// engine::between_turns does, for each engine.
     template <class Change>
     void between_all_turns(Change&& change)
     {
         if (count() == 1)
             return engines_.front().between_turns(change);
         std::scoped_lock one_at_a_time(everyone_);
-        carry_out_from(0, [&] { change(); }); // a reference alone: needs no memory, so destructors may change things
+        // Captures one reference, so std::function allocates nothing: destructors may call this.
+        carry_out_from(0, [&] { change(); });
     }
-    /// As engine::between_turns, of the engine of a queue, wherever that goes meanwhile.
+    /// Runs `change` between two turns of the engine that the queue is at, also when the queue moves meanwhile. Blocks
+    /// as engine::between_turns does.
     template <class Change>
     void between_turns_at(const home& home, Change&& change)
     {
@@ -81,8 +87,8 @@ class engines final : detail::moving {
             });
         }
     }
-    /// Runs `try_once`, which brings about what is wanted and returns whether it has come, again and again until it
-    /// returns true, at most for `bound`; in inline mode this thread runs the turns in between. Returns whether it has.
+    /// Calls `try_once` again and again until it returns true, at most for `bound`. In inline mode the calling thread
+    /// runs turns between the calls. Returns whether `try_once` returned true.
     template <class TryOnce>
     bool keep_trying(TryOnce&& try_once, std::chrono::nanoseconds bound)
     {
@@ -97,29 +103,32 @@ class engines final : detail::moving {
         return true;
     }
 
-    /// Between all turns: takes up a queue at `engine`. Returns its number, the lowest free one. The ring's memory must
-    /// stay until it is removed.
+    /// Adds a receive queue at `engine`. Returns its number, the lowest free one. The memory of the ring must stay
+    /// until remove_rx().
+    /// @pre every engine is between two turns
     std::uint32_t add_rx(unsigned engine, const rx_ring& ring);
     void remove_rx(unsigned engine, std::uint32_t number) noexcept;
     std::uint32_t add_tx(unsigned engine, const tx_ring& ring);
-    /// Between all turns: takes a queue, with what is on its way to it, from one engine to another. Returns false, and
-    /// changes nothing, when the other's inbox has no room for that now.
+    /// Moves a receive queue, with the packets that are on their way to it, to another engine. Returns false, and
+    /// changes nothing, when the inbox of that engine has no room for these packets now.
+    /// @pre every engine is between two turns
     bool move_rx(std::uint32_t number, unsigned from, unsigned to);
-    /// Between all turns: likewise. @pre sender(from).settled(number)
+    /// Moves a send queue to another engine. @pre every engine is between two turns; sender(from).settled(number)
     void move_tx(std::uint32_t number, unsigned from, unsigned to);
-    /// Between all turns: the engine with the fewest queues, the first one of these.
+    /// The engine with the fewest queues; the lowest number if several have as few.
+    /// @pre every engine is between two turns
     unsigned emptiest_rx() const noexcept;
     unsigned emptiest_tx() const noexcept;
 
-    /// Counts what all engines have received, and where it is, between two turns of all: takes as long as
-    /// between_all_turns().
+    /// Adds to `counters` what all engines have received and where those packets are. Blocks as between_all_turns()
+    /// does.
     void count(port_counters& counters);
-    /// Any thread, like what follows.
-    bool exhausted() const noexcept { return rooms_.front().receiver.exhausted(); } // a capture file has one reader
+    /// exhausted() and gone() may be called by any thread. A capture file has one reader, the first engine.
+    bool exhausted() const noexcept { return rooms_.front().receiver.exhausted(); }
     bool gone() const noexcept;
 
  private:
-    /// What an engine owns.
+    /// The units of one engine.
     struct room {
         room(const engine_supplies::port_queue& queue, const engine_supplies& supplies, const nic_keys& keys,
              send_pool& pool, const std::string& name);
@@ -133,8 +142,8 @@ class engines final : detail::moving {
     void last_turns();
 
     std::deque<room> rooms_;
-    std::mutex everyone_;             ///< one change of all at a time
-    std::deque<nic::engine> engines_; ///< end before the first room does: each may have packets for every other
+    std::mutex everyone_;             ///< held while all engines stand between two turns
+    std::deque<nic::engine> engines_; ///< destroyed before the rooms: each engine may have packets for every room
 };
 
 } // namespace weftio::nic

@@ -24,7 +24,7 @@ void link::before_change()
         lose_port();
 }
 
-/// Nothing is left to wait for: what is on its way is flushed, and kernels find their queues in error.
+/// The port is gone: flushes all queues and puts them in error, so that no kernel waits for the port.
 void link::lose_port()
 {
     sender_.lose_port();

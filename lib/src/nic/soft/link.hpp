@@ -1,4 +1,4 @@
-// What becomes of an engine's port, and who has to know: the first unit of its engine.
+// The first unit of an engine: it watches the port, and tells the receiver and the sender when the port changes.
 #pragma once
 
 #include <string>
@@ -10,18 +10,18 @@
 
 namespace weftio::nic {
 
-/// Looks whether the device or its interface is still there, up, and as wide as before.
+/// Checks whether the device and its interface are still there, whether the link is up, and which MTU it has.
 class link final : public unit {
  public:
     /// @param interface  see port_watch
-    /// @param name       of the engine, for the log
+    /// @param name       name of the engine, for the log
     link(std::uint16_t port, const std::string& interface, std::string name, receiver& receiver, sender& sender)
         : watch_(port, interface), name_(std::move(name)), receiver_(receiver), sender_(sender)
     {}
 
-    /// Moves nothing.
+    /// Returns 0: a link moves nothing.
     unsigned turn(const turn_budget& budget) override;
-    /// What changes may ask the driver for things.
+    /// Detects a removed device before a change, because a change may call the driver.
     void before_change() override;
     void attend() noexcept override { watch_.attend(); }
     void leave() noexcept override { watch_.leave(); }

@@ -113,7 +113,7 @@ void soft_port::forget_key(std::uint32_t key) noexcept
         engines_.between_all_turns([&] { keys_.forget(key); });
 }
 
-/// Between two turns of all engines.
+/// @pre every engine is between two turns
 bool soft_port::unused(const detail::memory_block& block) noexcept
 {
     for (unsigned each = 0; each != engines_.count(); ++each)
@@ -124,18 +124,19 @@ bool soft_port::unused(const detail::memory_block& block) noexcept
 
 void soft_port::free_what_came_back() noexcept
 {
-    memory_place free; // after the change: giving back may take long
+    memory_place free; // freed after the change, because freeing may take long
     engines_.between_all_turns(
         [&] { free = send_pool_.take_out([&](const detail::memory_block& block) { return unused(block); }); });
 }
 
 void soft_port::let_go(memory_place memory) noexcept
 {
-    if (!may_end()) // the port does not end either
+    if (!may_end()) // the port is not destroyed either
         return send_pool_.keep(std::move(memory));
     free_what_came_back();
     const detail::memory_block& block = *memory.front().block;
-    unsigned unused = 0; // engines, the first ones: what one is seen not to use, none hands to its driver any more
+    // Engines 0 .. unused - 1 do not use the memory, and will never hand a frame in it to a driver again.
+    unsigned unused = 0;
     auto ask = [&] {
         while (unused != engines_.count() &&
                engine(unused).between_turns([&] { return !sender(unused).uses(block.begin(), block.bytes); }))

@@ -1,4 +1,4 @@
-// A DPDK port with engines behind it.
+// The software NIC of one port: a DPDK device and the engines that drive it.
 #pragma once
 
 #include <array>
@@ -21,8 +21,8 @@
 
 namespace weftio::nic {
 
-/// The software NIC. Members end in reverse order: engines, then queues and rules, then the device, then what its driver
-/// may have held.
+/// The software NIC. Members are destroyed in reverse order: engines first, then queues and rules, then the device,
+/// then the memory that its driver may have held.
 class soft_port final : public backend, public std::enable_shared_from_this<soft_port> {
  public:
     soft_port(std::string spec, const port_spec& parsed, const port_options& options);
@@ -54,15 +54,15 @@ class soft_port final : public backend, public std::enable_shared_from_this<soft
     }                                                                                     ///< between two turns only
     nic::sender& sender(unsigned engine = 0) noexcept { return engines_.sender(engine); } ///< between two turns only
     nic_keys& keys() noexcept { return keys_; }
-    /// Memory that frames are to be sent from: tells the device of it, if it must be told. What it cannot be told of is
-    /// copied when it is sent; a line in the log says why.
+    /// Prepares memory for frames that are sent from it. Maps the memory for the device when the device reads by
+    /// itself. When that fails, frames in this memory are copied when they are sent, and a log line says why.
     memory_place take_up(std::shared_ptr<const detail::memory_block> block) const;
-    /// The NIC refuses `key` from now on.
+    /// Makes the NIC refuse `key` from now on.
     void forget_key(std::uint32_t key) noexcept;
-    /// Lets memory of the NIC's go once no frame lies in it that is on its way out. Waits for that, at most a second;
-    /// then the memory is kept, with a line in the log, until the frames have come back.
+    /// Frees `memory` once no frame that is on its way out lies in it. Blocks until then, at most 1 s; after that the
+    /// memory is kept until the frames have come back, and a log line says so.
     void let_go(memory_place memory) noexcept;
-    /// A number that grows: makes rules of equal priority keep the order of their making.
+    /// Returns a number that grows with each call. Rules of equal priority are decided in the order of these numbers.
     std::uint64_t next_sequence() noexcept { return sequence_.fetch_add(1, std::memory_order_relaxed); }
 
  private:
@@ -74,22 +74,22 @@ class soft_port final : public backend, public std::enable_shared_from_this<soft
     const bool sends_;
     nic_keys keys_{"port " + spec_};
     interface_lock lock_;
-    const std::shared_ptr<const void> environment_; ///< needed until all that is DPDK's has gone
+    const std::shared_ptr<const void> environment_; ///< DPDK must run until the members below are destroyed
     send_pool send_pool_{spec_};
-    slot_pools slots_; ///< that device_ borrows
+    slot_pools slots_; ///< device_ borrows mbufs from these pools
     dpdk_port device_;
     nic::engines engines_;
     std::atomic<std::uint64_t> sequence_{0};
-    telemetry_entry telemetry_{*this}; ///< last to come, first to go
+    telemetry_entry telemetry_{*this}; ///< declared last: telemetry shows the port only while all other members exist
 };
 
-/// The software NIC behind a port, which must be one: for tests and benches.
+/// The software NIC behind `port`, for tests and benches. Throws std::bad_cast when another NIC is behind it.
 inline soft_port& soft(const port& port)
 {
     return dynamic_cast<soft_port&>(port.backend());
 }
 
-/// Every spec that names no other kind of NIC. Throws what weftio::port::open says.
+/// Opens the software NIC for a spec that names no other kind of NIC. Throws what weftio::port::open() says.
 std::shared_ptr<backend> open_soft_port(std::string_view spec, const port_options& options);
 
 } // namespace weftio::nic

@@ -39,7 +39,7 @@ void soft_receive_queue::close() noexcept
 
 eth_rxq_counters soft_receive_queue::counters() const
 {
-    // Not between two turns: a program that polls its counters would keep the engine waiting.
+    // Reads the counters while the engine runs: a program that polls them must not keep the engine waiting.
     return {.delivered = queue_->delivered.value(),
             .delivered_bytes = queue_->delivered_bytes.value(),
             .out_of_buffer = queue_->all_out_of_buffer(),

@@ -1,4 +1,4 @@
-// A receive queue of the software NIC's, wherever its engine is.
+// A receive queue of the software NIC, as the objects of eth/ see it: it finds the engine that the queue is at.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace weftio::nic {
 
 class soft_receive_queue final : public receive_queue {
  public:
-    /// @param engine  -1: the one with the fewest receive queues, the first one of these
+    /// @param engine  -1: the engine with the fewest receive queues, the lowest number if several have as few
     /// @throws weftio::error errc::out_of_memory
     soft_receive_queue(std::shared_ptr<soft_port> port, const rx_ring& ring, int engine);
 
@@ -33,9 +33,9 @@ class soft_receive_queue final : public receive_queue {
     const std::shared_ptr<soft_port> port_;
     home home_{0};
     std::uint32_t number_ = 0;
-    std::mutex changing_;           ///< held by who restarts or moves the queue
-    rx_queue* queue_ = nullptr;     ///< stays where it is until close()
-    std::uint32_t ring_number_ = 0; ///< changes between all turns only
+    std::mutex changing_;           ///< held while the queue is restarted or moved
+    rx_queue* queue_ = nullptr;     ///< constant until close(), which makes it nullptr
+    std::uint32_t ring_number_ = 0; ///< changes only while every engine is between two turns
 };
 
 } // namespace weftio::nic

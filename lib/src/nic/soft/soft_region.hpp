@@ -1,4 +1,4 @@
-// A region of the software NIC's: memory that its device and its entries may use.
+// A region of the software NIC: memory that its device may read and that its entries may name.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace weftio::nic {
 
 class soft_region final : public region {
  public:
-    /// @throws weftio::error errc::not_reachable the CPU cannot see it; errc::out_of_memory
+    /// @throws weftio::error errc::not_reachable the CPU cannot read and write the memory; errc::out_of_memory
     soft_region(std::shared_ptr<soft_port> port, const region_request& wanted);
     soft_region(const soft_region&) = delete;
     soft_region& operator=(const soft_region&) = delete;
@@ -22,7 +22,7 @@ class soft_region final : public region {
  private:
     std::shared_ptr<soft_port> port_;
     memory_place place_;
-    std::uint32_t key_; ///< 0: none, or none any more
+    std::uint32_t key_; ///< 0: the region has no key, or the key was revoked
 };
 
 } // namespace weftio::nic

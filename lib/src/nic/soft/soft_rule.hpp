@@ -1,4 +1,4 @@
-// A rule that the engines of the software NIC carry out.
+// A rule of the software NIC: every engine of the port applies it.
 #pragma once
 
 #include <memory>
@@ -20,10 +20,10 @@ class soft_rule final : public rule {
     flow_place where() const noexcept override { return flow_place::software; }
 
  private:
-    void remove() noexcept; ///< between all turns
+    void remove() noexcept; ///< @pre every engine is between two turns
 
     std::shared_ptr<soft_port> port_;
-    std::vector<std::shared_ptr<steering_rule>> rules_; ///< the same for each engine, which counts its own hits
+    std::vector<std::shared_ptr<steering_rule>> rules_; ///< one copy for each engine, with the hits of that engine
 };
 
 } // namespace weftio::nic

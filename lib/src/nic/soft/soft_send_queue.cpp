@@ -9,7 +9,8 @@
 
 namespace weftio::nic {
 
-/// While it lives the queue executes nothing, unless it gets to another engine.
+/// Pauses the queue in the constructor and resumes it in the destructor. A queue that has moved to another engine
+/// meanwhile is not paused there.
 class soft_send_queue::pausing {
  public:
     explicit pausing(const soft_send_queue& queue) : queue_(queue)
@@ -21,7 +22,7 @@ class soft_send_queue::pausing {
     ~pausing()
     {
         engines().between_turns_at(queue_.home_, [&] { queue_.sender().resume(queue_.number_); });
-        if (!engines().have_threads()) // what kernels have pushed meanwhile: they need not push again
+        if (!engines().have_threads()) // executes what kernels have pushed during the pause; they do not push it again
             queue_.turn_of_a_push();
     }
 
@@ -61,7 +62,7 @@ void soft_send_queue::stop_sending()
     port_->engines().between_turns_at(home_, [&] { queue_->stop(); });
 }
 
-/// Whether the port has given back what it took, after a second at most.
+/// Blocks until the port has given back all frames of the queue, at most 1 s. Returns whether it has.
 bool soft_send_queue::drain() const
 {
     nic::engines& engines = port_->engines();
@@ -98,7 +99,7 @@ void soft_send_queue::restart(const tx_ring& ring)
     });
 }
 
-/// Returns whether it has moved: not while the port holds frames of it.
+/// Moves the queue if the port holds no frame of it. Returns whether it has moved.
 bool soft_send_queue::try_to_move(unsigned engine)
 {
     nic::engines& engines = port_->engines();
@@ -107,7 +108,8 @@ bool soft_send_queue::try_to_move(unsigned engine)
     if (!settled)
         return false;
     engines.between_all_turns([&] {
-        settled = sender().settled(number_); // a wait may have ended since, and its frames have gone
+        // Checked again: a wait may have ended since, and its frames may be with the driver.
+        settled = sender().settled(number_);
         if (settled) {
             engines.move_tx(number_, home_, engine);
             home_ = engine;
@@ -198,7 +200,7 @@ bool soft_send_queue::failed() const
     return failed;
 }
 
-/// The reason, with the values that belong to it.
+/// The text of a failure: the reason and the values that belong to it.
 std::string soft_send_queue::words_of(const send_event& event) const
 {
     constexpr unsigned ethernet_bytes = 14;

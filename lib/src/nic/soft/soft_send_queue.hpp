@@ -1,4 +1,4 @@
-// A send queue of the software NIC's, wherever its engine is.
+// An Ethernet send queue of the software NIC, as the objects of eth/ see it: it finds the engine that the queue is at.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace weftio::nic {
 
 class soft_send_queue final : public eth_send_queue {
  public:
-    /// @param engine  -1: the one with the fewest send queues, the first one of these
+    /// @param engine  -1: the engine with the fewest send queues, the lowest number if several have as few
     /// @throws weftio::error errc::out_of_memory
     soft_send_queue(std::shared_ptr<soft_port> port, const tx_ring& ring, int engine);
 
@@ -34,7 +34,8 @@ class soft_send_queue final : public eth_send_queue {
  private:
     class pausing;
 
-    nic::sender& sender() const { return port_->sender(home_); } ///< between two turns of the queue's engine only
+    /// Call it only between two turns of the engine that the queue is at.
+    nic::sender& sender() const { return port_->sender(home_); }
     void turn_of_a_push() const;
     bool drain() const;
     bool try_to_move(unsigned engine);
@@ -43,9 +44,9 @@ class soft_send_queue final : public eth_send_queue {
     const std::shared_ptr<soft_port> port_;
     home home_{0};
     std::uint32_t number_ = 0;
-    std::mutex changing_;           ///< held by who restarts or moves the queue
-    tx_queue* queue_ = nullptr;     ///< stays where it is until close()
-    std::uint32_t ring_number_ = 0; ///< changes between two turns only
+    std::mutex changing_;           ///< held while the queue is restarted or moved
+    tx_queue* queue_ = nullptr;     ///< constant until close(), which makes it nullptr
+    std::uint32_t ring_number_ = 0; ///< changes only between two turns of the engine that the queue is at
 };
 
 } // namespace weftio::nic

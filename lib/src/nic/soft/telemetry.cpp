@@ -43,8 +43,8 @@ void fill_port(soft_port& port, rte_tel_data* dict)
             counters.dropped[reason]);
 }
 
-/// Runs `look` between two turns of each engine, one after the other. A queue that moves meanwhile may be shown twice,
-/// or not at all.
+/// Runs `look` between two turns of each engine, one engine after the other. A queue that moves meanwhile may be shown
+/// twice, or not at all.
 template <class Look>
 void in_every_engine(soft_port& port, Look&& look)
 {
@@ -99,7 +99,8 @@ void fill_tx(soft_port& port, telemetry_page& page)
 void fill_flows(soft_port& port, telemetry_page& page)
 {
     port.engines().between_all_turns([&] {
-        std::vector<std::vector<std::shared_ptr<const steering_rule>>> rules; // each engine has the same
+        // The rules of each engine: the same list, with hits of their own.
+        std::vector<std::vector<std::shared_ptr<const steering_rule>>> rules;
         for (unsigned engine = 0; engine < port.engines().count(); ++engine)
             rules.push_back(port.receiver(engine).rules().all());
         for (std::size_t number = 0; number < rules[0].size(); ++number)
@@ -129,7 +130,7 @@ try {
     return -1;
 }
 
-/// The port of that DPDK number, or nullptr.
+/// Finds the port with DPDK number `id`; nullptr when there is none.
 soft_port* numbered(const std::vector<soft_port*>& ports, std::uint64_t id)
 {
     auto found = std::find_if(ports.begin(), ports.end(), [&](const soft_port* port) {
@@ -153,7 +154,7 @@ try {
     return -1;
 }
 
-/// Of what a port has many: a page, from the number on that the second parameter names.
+/// Shows one page of a port's queues or rules. The first parameter is the port; the second is the first number to show.
 template <void (*Fill)(soft_port&, telemetry_page&)>
 int show_rows(const char*, const char* parameters, rte_tel_data* data) noexcept
 try {

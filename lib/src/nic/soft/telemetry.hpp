@@ -5,7 +5,7 @@ namespace weftio::nic {
 
 class soft_port;
 
-/// A port in what telemetry shows, from construction to destruction. Any thread.
+/// Lists a port in telemetry from construction to destruction. Any thread may construct and destroy it.
 class telemetry_entry {
  public:
     explicit telemetry_entry(soft_port& port);
