@@ -1,4 +1,4 @@
-// The slots of a receive queue that nobody has.
+// The free slots of a receive queue.
 #pragma once
 
 #include <algorithm>
@@ -7,18 +7,19 @@
 
 namespace weftio::nic {
 
-/// Those given back last go first, because their lines are the likeliest to be in a cache still.
+/// A stack of slot numbers. The slot that came back last is filled first, because its cache lines are the likeliest to
+/// be in a cache still.
 class free_slots {
  public:
-    /// None of them is free.
+    /// Starts with no free slot.
     explicit free_slots(std::uint32_t depth) : slots_(depth) {}
 
     std::uint32_t count() const noexcept { return count_; }
-    /// All of them, the next one first.
+    /// The free slots, count() of them, in the order in which they are filled.
     const std::uint16_t* next() const noexcept { return slots_.data() + (slots_.size() - count_); }
-    /// The next ones are free no more. @pre there are as many
+    /// Removes the next `count` slots. @pre count <= count()
     void take(std::uint32_t count) noexcept { count_ -= count; }
-    /// Gives these back: they go before the others, in this order. @pre no more than were taken
+    /// Adds slots in front of the others, in the given order. @pre no more than were taken
     void put(const std::uint16_t* slots, std::uint32_t count) noexcept
     {
         count_ += count;
@@ -27,7 +28,7 @@ class free_slots {
     void clear() noexcept { count_ = 0; }
 
  private:
-    std::vector<std::uint16_t> slots_; ///< the last `count_`
+    std::vector<std::uint16_t> slots_; ///< the free slots are the last count_ elements
     std::uint32_t count_ = 0;
 };
 

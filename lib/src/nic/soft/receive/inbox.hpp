@@ -1,4 +1,4 @@
-// Packets on their way from the engine that received them to the engine of their queue.
+// The inbox of an engine: packets that other engines have received for its queues.
 #pragma once
 
 #include <atomic>
@@ -12,17 +12,17 @@ struct rte_mbuf;
 
 namespace weftio::nic {
 
-/// A packet that has been steered, and its rule's hit counted.
+/// A packet that has been steered. The hit of its rule has been counted.
 struct handed_packet {
-    rte_mbuf* mbuf = nullptr;    ///< nullptr: it has been handed on
-    std::uint64_t real_time = 0; ///< of its arrival, as in a completion
+    rte_mbuf* mbuf = nullptr;    ///< nullptr: the packet has moved to the inbox of another engine
+    std::uint64_t real_time = 0; ///< receive time, in the format of a completion
     decision where{};
 };
 
-/// From the engines of a port to one of them. Never blocks; the packets of each that puts some keep their order.
+/// A bounded queue from all engines of a port to one of them. Never blocks. Packets from one engine keep their order.
 ///
-/// Not rte_ring: there an engine that has written waits for those whose places are before its own, and one of them may
-/// have lost its core in the middle.
+/// rte_ring does not serve here: an engine that has written an element waits there for the engines that reserved places
+/// before it, and such an engine may have lost its core in the middle.
 class inbox {
  public:
     static constexpr std::size_t capacity = 1024; ///< a power of two
@@ -33,20 +33,20 @@ class inbox {
             cells_[at].turn.store(at, std::memory_order_relaxed);
     }
 
-    /// Any engine. Returns false when it is full.
+    /// Adds a packet. Any engine may call it. Returns false when the inbox is full.
     bool put(const handed_packet& packet) noexcept
     {
         std::size_t at = written_.load(std::memory_order_relaxed);
         for (;;) {
-            // Acquire, pairs with take(): what lay there has been read.
+            // Acquire, pairs with the release in take(): the packet that lay in this cell has been read.
             const std::size_t turn = cells_[at % capacity].turn.load(std::memory_order_acquire);
             if (turn == at) {
                 if (written_.compare_exchange_weak(at, at + 1, std::memory_order_relaxed))
                     break;
-                continue; // another engine was first: `at` is the place behind now
+                continue; // another engine took the place; `at` is now the place behind it
             }
             const std::size_t now = written_.load(std::memory_order_relaxed);
-            if (now == at) // nobody else has taken the place: it is not free
+            if (now == at) // no other engine has taken the place, so the cell is still occupied
                 return false;
             at = now;
         }
@@ -54,15 +54,16 @@ class inbox {
         cells_[at % capacity].turn.store(at + 1, std::memory_order_release);
         return true;
     }
-    /// Any engine: whether there is room for one more, at this moment.
+    /// Whether one more packet has room at this moment. Any engine may call it.
     bool has_room() const noexcept { return room() != 0; }
-    /// As many as are free at this moment.
+    /// The number of free places at this moment.
     std::size_t room() const noexcept
     {
         return capacity - (written_.load(std::memory_order_relaxed) - read_.load(std::memory_order_relaxed));
     }
 
-    /// The engine whose inbox it is: takes at most `most`, oldest first. Returns how many.
+    /// Takes at most `most` packets, oldest first. Only the engine that owns the inbox calls it. Returns how many it
+    /// took.
     std::size_t take(handed_packet* packets, std::size_t most) noexcept
     {
         const std::size_t first = read_.load(std::memory_order_relaxed);
@@ -77,12 +78,12 @@ class inbox {
         read_.store(at, std::memory_order_relaxed);
         return at - first;
     }
-    /// As many as have been put in until now.
+    /// The number of packets in the inbox at this moment.
     std::size_t waiting() const noexcept
     {
         return written_.load(std::memory_order_relaxed) - read_.load(std::memory_order_relaxed);
     }
-    /// Shows each packet to `look`, oldest first. @pre every engine is between two turns
+    /// Calls `look` for each packet, oldest first. @pre every engine is between two turns
     template <class Look>
     void for_each(Look&& look)
     {
@@ -93,7 +94,8 @@ class inbox {
 
  private:
     struct cell {
-        std::atomic<std::size_t> turn; ///< at: free for the packet of that index; at + 1: it is there
+        /// `at`: the cell is free for the packet of index `at`; `at + 1`: that packet is in the cell.
+        std::atomic<std::size_t> turn;
         handed_packet packet;
     };
 

@@ -34,8 +34,8 @@ std::uint8_t header_types(const packet_headers& headers)
     return static_cast<std::uint8_t>(types);
 }
 
-/// A driver's receive time as UTC nanoseconds. DPDK leaves the unit to the driver, and net_pcap up to 22.11 counts
-/// microseconds: a number that as nanoseconds would be before 1973 is taken for these.
+/// Converts the receive time of a driver to UTC nanoseconds. DPDK leaves the unit to the driver, and net_pcap up to
+/// 22.11 counts microseconds. A value that would be before 1973 in nanoseconds is therefore taken as microseconds.
 std::uint64_t utc_ns(std::uint64_t driver_time)
 {
     constexpr std::uint64_t year_1973_ns = 100'000'000'000'000'000;
@@ -49,7 +49,7 @@ received_frame as_frame(const rte_mbuf& mbuf)
             .stripped_tci = stripped_tci(mbuf)};
 }
 
-/// What the driver found good already.
+/// The checksums that the driver has found good, as bits of byte 28 of a completion (docs/formats.md, "Completions").
 std::uint8_t driver_verdict(const rte_mbuf& mbuf)
 {
     unsigned ok = WEFTIO_CQE_L2_OK;
@@ -60,7 +60,7 @@ std::uint8_t driver_verdict(const rte_mbuf& mbuf)
     return static_cast<std::uint8_t>(ok);
 }
 
-/// Once for each queue: who sees the counter wonders why.
+/// Logs the first packet of a queue that is too long, so that the log explains the counter `too_long`.
 void tell_of_too_long(const rx_queue& queue, std::uint32_t bytes) noexcept
 {
     if (queue.too_long.value() == 0)
@@ -84,6 +84,7 @@ receiver::receiver(port_queue from, rx_pool* pool, bool hold, std::string captur
     timestamp_flag_ = flag >= 0 && timestamp_offset_ >= 0 ? std::uint64_t{1} << flag : 0;
 }
 
+/// Receive steps 2 to 5 of docs/architecture.md, for one burst.
 unsigned receiver::turn(const turn_budget&)
 {
     unsigned landed = 0;
@@ -102,8 +103,9 @@ unsigned receiver::turn(const turn_budget&)
     return landed + static_cast<unsigned>(next_ - before);
 }
 
-/// Delivers what other engines have handed over, all that is there: a queue may have come here with packets that the
-/// port queue here must not overtake. Returns false when one must wait for a slot, and all behind it.
+/// Delivers all packets that other engines have handed over when it is called. They come before packets of the port
+/// queue, because a queue that has moved here must keep the order of its packets. Returns false when a packet must wait
+/// for a free slot; the packets behind it wait too.
 bool receiver::take_in(unsigned& moved)
 {
     for (std::size_t waiting = inbox_->waiting();;) {
@@ -125,13 +127,15 @@ bool receiver::take_in(unsigned& moved)
     }
 }
 
+/// Receive step 2: takes up to 64 packets from the driver. A driver that borrows slots (rx_pool) has written them where
+/// the kernel reads them: zero copy.
 void receiver::fill_burst()
 {
     next_ = count_ = 0;
     std::uint16_t most = burst;
+    // Takes no more packets than there are free slots, so that none must be copied later.
     if (rx_queue* taker = hold_ && pool_ ? taker_of_all() : nullptr; taker && taker == pool_->lender())
-        most = static_cast<std::uint16_t>(
-            std::min<std::uint32_t>(burst, taker->reclaim())); // so that none has to be copied later
+        most = static_cast<std::uint16_t>(std::min<std::uint32_t>(burst, taker->reclaim()));
     if (most == 0)
         return;
     count_ = rte_eth_rx_burst(from_.port, from_.queue, mbufs_.data(), most);
@@ -144,6 +148,8 @@ void receiver::fill_burst()
     received_.add(count_);
 }
 
+/// The queue of this engine that gets every packet, because the first rule says so; nullptr when packets must be looked
+/// at.
 rx_queue* receiver::taker_of_all() const
 {
     std::uint32_t slot = steering_.taker_of_all();
@@ -151,7 +157,9 @@ rx_queue* receiver::taker_of_all() const
     return queue && !queue->stopped() ? queue : nullptr;
 }
 
-/// Sees to it that the packet lies in a slot of the queue; the mbuf is gone then. Returns false when no slot is free.
+/// Receive step 4: places the packet in a slot of the queue. The packet lies there already when the driver has borrowed
+/// the slot (zero copy); otherwise it is copied. Returns false, and leaves the mbuf with the caller, when no slot is
+/// free.
 bool receiver::place(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slot)
 {
     const rx_lender lender = queue.lender();
@@ -159,9 +167,11 @@ bool receiver::place(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slot)
     return lender.has_filled(mbuf) || place_by_copy(queue, mbuf, slot);
 }
 
+/// Receive step 4 with a copy: copies the packet into a slot. Returns false when no slot is free.
 bool receiver::place_by_copy(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slot) noexcept
 {
-    const bool own = queue.lender().has_lent(&mbuf) && mbuf.nb_segs == 1; // but the driver has moved its beginning
+    // The slot is the packet's own, but the driver has moved the start of the packet.
+    const bool own = queue.lender().has_lent(&mbuf) && mbuf.nb_segs == 1;
     if (!own && !queue.has_room())
         return false;
     slot = own ? static_cast<std::uint32_t>(queue.lender().slot(&mbuf)) : queue.take_slot();
@@ -172,7 +182,8 @@ bool receiver::place_by_copy(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slo
     return true;
 }
 
-/// Copies packets that are for `queue`, from mbufs_[at] on as far as it goes, and adds them to `out`. Returns how many.
+/// Copies packets for `queue` into free slots, from mbufs_[at] on, and adds them to `out`. Stops at the first packet
+/// that cannot be added. Returns how many it has added.
 std::uint32_t receiver::add_copied(rx_queue& queue, completions& out, std::uint32_t at) noexcept
 {
     const std::uint64_t before = out.bytes();
@@ -188,8 +199,9 @@ std::uint32_t receiver::add_copied(rx_queue& queue, completions& out, std::uint3
     return 1;
 }
 
-/// No slot of `queue`, which all packets are for, is free: drops those that want one, from mbufs_[at] on as far as it
-/// goes. Returns how many. An engine that is given more than its kernel takes spends little on what it drops.
+/// Drops packets because no slot of `queue` is free, from mbufs_[at] on. All packets of the burst are for `queue`.
+/// Stops at a packet that lies in a slot of its own or is not plain. Returns how many it has dropped. An engine that
+/// receives more than its kernel takes spends little time on what it drops.
 std::uint32_t receiver::turn_away(rx_queue& queue, std::uint32_t at) noexcept
 {
     const rx_lender lender = queue.lender();
@@ -205,8 +217,8 @@ std::uint32_t receiver::turn_away(rx_queue& queue, std::uint32_t at) noexcept
     return end - at;
 }
 
-/// Delivers packets, as far as it goes, about which nothing has to be found out: one queue gets all and wants no
-/// checksum verified.
+/// Receive step 3, the short way: delivers packets without looking at them, while one queue gets all packets and
+/// verifies no checksum. Stops at the first packet that needs the long way, take().
 void receiver::deliver_plain()
 {
     rx_queue* queue = next_ < count_ && !decided_ ? taker_of_all() : nullptr;
@@ -232,7 +244,8 @@ void receiver::deliver_plain()
     received_bytes_.add(out.bytes());
 }
 
-/// Delivers, drops or hands over the next packet. Returns false when it must wait for a slot, or for room in an inbox.
+/// Receive step 3, the long way: steers the next packet, and delivers, drops or hands it over. Returns false when the
+/// packet must wait for a free slot, or for room in an inbox.
 bool receiver::take(rte_mbuf& mbuf)
 {
     if (!decided_)
@@ -246,7 +259,7 @@ bool receiver::take(rte_mbuf& mbuf)
     return true;
 }
 
-/// Delivers or drops a packet. Returns false when it must wait for a slot.
+/// Delivers or drops a packet that has been steered. Returns false when it must wait for a free slot.
 bool receiver::settle(rte_mbuf& mbuf, const arrival& arrival)
 {
     drop_reason reason = arrival.where.reason;
@@ -267,7 +280,8 @@ void receiver::drop(rte_mbuf& mbuf, drop_reason reason)
     rte_pktmbuf_free(&mbuf);
 }
 
-/// The next packet is for a queue of another engine. Returns false when it must wait until that one's inbox has room.
+/// Receive step 3 for a queue at another engine: puts the packet into the inbox of that engine. Returns false when the
+/// packet must wait until the inbox has room. When `hold_` is false, the packet is dropped instead.
 bool receiver::hand_over(rte_mbuf& mbuf)
 {
     const other_place& to = elsewhere_[decision_.target.slot];
@@ -288,14 +302,15 @@ bool receiver::hand_over(rte_mbuf& mbuf)
     return true;
 }
 
-/// The packet, in memory that any thread may give back: a copy of one that lies in a slot of a queue. nullptr without
-/// an mbuf for it.
+/// Returns an mbuf of the packet that any thread may free: `mbuf` itself, or a copy when `mbuf` lies in a slot of a
+/// queue. Returns nullptr when no mbuf is free for the copy.
 rte_mbuf* receiver::to_hand_over(rte_mbuf& mbuf)
 {
     return pool_ && mbuf.pool == pool_->mempool() ? rte_pktmbuf_copy(&mbuf, pool_->own(), 0, UINT32_MAX) : &mbuf;
 }
 
-/// Decides once for each packet, so that a packet that waits is one hit of its rule.
+/// Decides which queue gets the packet. Called once for each packet, so that a packet that waits counts as one hit of
+/// its rule.
 void receiver::steer(const rte_mbuf& mbuf)
 {
     decided_ = true;
@@ -306,10 +321,11 @@ void receiver::steer(const rte_mbuf& mbuf)
     decision_ = steering_.decide(as_frame(mbuf), &headers_);
 }
 
-/// Returns false when the packet must wait for a slot; otherwise it is in one, or `reason` says why not.
+/// Delivers a packet, or sets `reason` to why it must be dropped. Returns false when the packet must wait for a free
+/// slot.
 bool receiver::deliver(rte_mbuf& mbuf, const arrival& arrival, drop_reason& reason)
 {
-    // The queue may have gone while the packet waited for it.
+    // The queue may have been closed while the packet waited.
     const std::uint32_t slot = arrival.where.target.slot;
     rx_queue* queue = slot < queues_.size() ? queues_[slot].get() : nullptr;
     if (!queue || queue->stopped()) {
@@ -327,6 +343,8 @@ bool receiver::deliver(rte_mbuf& mbuf, const arrival& arrival, drop_reason& reas
     return true;
 }
 
+/// Receive steps 4 and 5 for one packet: places it in a slot, then writes its completion (docs/formats.md,
+/// "Completions"). Returns false when no slot is free.
 bool receiver::finish(rx_queue& queue, rte_mbuf& mbuf, const arrival& arrival)
 {
     rx_facts facts{.real_time = arrival.real_time,

@@ -1,4 +1,5 @@
-// The receive side of an engine: packets from one DPDK port queue to the rings of kernels.
+// The receive side of an engine: it takes packets from one DPDK port queue and writes them to the rings of kernels.
+// Steps 2 to 5 of the path of a packet in docs/architecture.md.
 #pragma once
 
 #include <array>
@@ -20,77 +21,82 @@ namespace weftio::nic {
 
 class rx_pool;
 
-/// Everything but counters and exhausted() belongs to the engine: called by its thread, or between two of its turns.
+/// The engine owns a receiver: the engine's thread calls it, or a change between two turns does. Any thread may call
+/// exhausted().
 class receiver final : public unit {
  public:
     struct port_queue {
         std::uint16_t port, queue;
     };
-    /// @param pool     what the driver takes mbufs from, if that can lend slots of queues; else nullptr
-    /// @param hold     wait when a queue is full instead of dropping
-    /// @param capture  file behind the port, empty when it is none: a poll that finds nothing is its end
+    /// @param pool     pool that lends slots to the driver; nullptr when the driver cannot borrow them
+    /// @param hold     a packet waits when its queue is full, instead of being dropped
+    /// @param capture  capture file behind the port, or empty; an empty burst is the end of the file
     receiver(port_queue from, rx_pool* pool, bool hold, std::string capture);
     receiver(const receiver&) = delete;
     receiver& operator=(const receiver&) = delete;
     ~receiver();
 
-    /// Takes what other engines have received for queues here; then receives one burst, steers it and writes
-    /// completions, or hands packets to the engine of their queue. Returns how many it moved. Receives nothing while no
-    /// rule wants a packet: until then they wait in the driver.
+    /// Receive steps 2 to 5. First delivers the packets that other engines have handed over for queues of this engine.
+    /// Then receives one burst, steers it, and writes completions or hands packets to the engines of their queues.
+    /// Returns how many packets it moved. Receives nothing while no rule is installed: until then packets wait in the
+    /// driver.
     unsigned turn(const turn_budget& budget = {}) override;
     bool sends() const noexcept override { return false; }
 
-    /// The port is gone: nothing is received any more, but what has been goes on.
+    /// The port is gone: receives nothing more, and goes on delivering the packets that it has.
     void lose_port() noexcept { port_lost_ = true; }
 
-    /// For a port with several engines, before the first turn: others may have packets for queues here.
+    /// Makes the inbox, into which other engines put packets for queues of this engine. Call it before the first turn,
+    /// on a port with several engines only.
     void open_inbox() { inbox_ = std::make_unique<inbox>(); }
-    /// The lowest number that no queue of the port has, as far as it was told to this engine. All have been told the
-    /// same.
+    /// The lowest number that no queue of the port has. Every engine of the port knows all numbers, so all give the
+    /// same answer.
     std::uint32_t free_number() const noexcept;
-    /// Makes room for a queue of that number, here or elsewhere; what follows allocates no more than the queue.
+    /// Makes room for a queue of that number, at this engine or another. Afterwards add(), refer() and take_up()
+    /// allocate nothing but the queue.
     void reserve(std::uint32_t number);
-    /// Takes up a queue. The ring's memory must stay until remove(). @pre reserve()
+    /// Makes a queue. The memory of the ring must stay until remove(). @pre reserve()
     void add(std::uint32_t number, rx_ring ring);
     void remove(std::uint32_t number) noexcept;
-    /// That queue is at the engine of `owner`. @pre reserve()
+    /// Records that the queue is at the engine of `owner`. @pre reserve()
     void refer(std::uint32_t number, receiver& owner) noexcept
     {
         elsewhere_[number] = {owner.inbox_.get(), &owner.queue(number)};
     }
-    /// The queue goes to another engine, without being touched by a turn in between: what other engines have handed
-    /// over for it goes to the inbox of `target`, or nothing does and this returns false, when that has no room; then
-    /// it leaves here and is taken up there.
+    /// First step of moving a queue to the engine of `target`: moves the packets that other engines have handed over
+    /// for the queue to the inbox of `target`. Returns false, and moves nothing, when that inbox has no room. give_up()
+    /// here and take_up() at `target` follow, with no turn in between.
     bool hand_on(std::uint32_t number, receiver& target) noexcept;
     std::unique_ptr<rx_queue> give_up(std::uint32_t number) noexcept;
     void take_up(std::uint32_t number, std::unique_ptr<rx_queue> queue) noexcept;
-    /// That queue, which was elsewhere, has gone.
+    /// A queue of another engine is gone: drops the packets that are on their way to it.
     void forget(std::uint32_t number) noexcept;
-    /// The queue's life ends and another begins, in a ring that has been made anew.
+    /// Restarts the queue in a new ring, of the same depth as the present one.
     void restart(std::uint32_t number, const rx_ring& ring);
     const rx_queue& queue(std::uint32_t number) const { return *queues_[number]; }
     rx_queue& queue(std::uint32_t number) { return *queues_[number]; }
     steering& rules() noexcept { return steering_; }
-    /// Numbers in use are below this; find() says which of them are.
+    /// All numbers in use are below this one; find() says which of them are in use.
     std::uint32_t queues() const noexcept { return static_cast<std::uint32_t>(queues_.size()); }
     const rx_queue* find(std::uint32_t number) const noexcept { return queues_[number].get(); }
-    /// How many there are.
+    /// The number of queues at this engine.
     std::size_t in_use() const noexcept;
 
-    /// Adds what it has received, and where that is now. @pre every engine is between two turns
+    /// Adds to `counters` the packets that this engine has received, and where they are.
+    /// @pre every engine is between two turns
     void count(port_counters& counters);
-    /// Any thread.
+    /// Whether the capture file has been read to its end. Any thread.
     bool exhausted() const noexcept { return exhausted_.load(std::memory_order_acquire); }
 
  private:
     static constexpr std::uint16_t burst = 64;
 
-    /// Of a queue at another engine.
+    /// Where a queue of another engine is found.
     struct other_place {
-        nic::inbox* inbox = nullptr; ///< nullptr: no such queue
+        nic::inbox* inbox = nullptr; ///< inbox of that engine; nullptr: no other engine has a queue of this number
         rx_queue* queue = nullptr;
     };
-    /// What is known of a packet besides its bytes.
+    /// What is known about a packet besides its bytes.
     struct arrival {
         const decision& where;
         packet_headers& headers;
@@ -131,19 +137,19 @@ class receiver final : public unit {
     std::uint64_t timestamp_flag_ = 0;
     steering steering_;
     std::vector<std::unique_ptr<rx_queue>> queues_;
-    std::vector<rx_queue*> landing_;     ///< those whose packets are copied on
-    std::vector<other_place> elsewhere_; ///< by number; empty while the port has one engine
+    std::vector<rx_queue*> landing_;     ///< the queues whose packets go through staging
+    std::vector<other_place> elsewhere_; ///< queues of other engines, by number; empty while the port has one engine
     std::unique_ptr<nic::inbox> inbox_;
 
-    std::array<rte_mbuf*, burst> mbufs_{}; ///< the burst in hand: next_ .. count_ are still to be taken
+    std::array<rte_mbuf*, burst> mbufs_{}; ///< the current burst; packets next_ .. count_ - 1 are still to be taken
     std::uint16_t next_ = 0, count_ = 0;
-    std::uint64_t burst_real_time_ = 0; ///< as in a completion
-    decision decision_{};               ///< of mbufs_[next_], when decided_
+    std::uint64_t burst_real_time_ = 0; ///< receive time of the burst, in the format of a completion
+    decision decision_{};               ///< the decision about mbufs_[next_]; valid when decided_
     packet_headers headers_{};
     bool decided_ = false;
 
     std::array<handed_packet, burst>
-        handed_{}; ///< from the inbox: handed_next_ .. handed_count_ are still to be delivered
+        handed_{}; ///< packets taken from the inbox; handed_next_ .. handed_count_ - 1 are still to be delivered
     std::size_t handed_next_ = 0, handed_count_ = 0;
 
     detail::counter received_, received_bytes_, delivered_, copied_bytes_, damaged_;

@@ -1,4 +1,4 @@
-// The queues of a receiver: how they come, go, and move, and what is counted.
+// The queues of a receiver: how they are made, moved and removed, and what is counted.
 #include <rte_mbuf.h>
 
 #include <algorithm>
@@ -8,7 +8,8 @@
 
 namespace weftio::nic {
 
-/// Shows what other engines have handed over, oldest first. @pre every engine is between two turns
+/// Calls `look` for each packet that other engines have handed over, oldest first.
+/// @pre every engine is between two turns
 template <class Look>
 void receiver::for_each_handed(Look&& look)
 {
@@ -61,7 +62,7 @@ void receiver::remove(std::uint32_t number) noexcept
     give_up(number);
 }
 
-/// What is being copied on for a queue whose life ends never arrives.
+/// Counts the packets in staging as dropped: they never reach a queue that ends.
 void receiver::abandon_staged(const rx_queue& queue) noexcept
 {
     dropped_[static_cast<std::size_t>(drop_reason::queue_closed)].add(queue.staged());
@@ -105,7 +106,7 @@ void receiver::forget(std::uint32_t number) noexcept
     elsewhere_[number] = {};
 }
 
-/// What is on its way to that queue is to be dropped, also when the number is another queue's soon.
+/// Marks all packets on their way to that queue as to be dropped, also when another queue gets the number soon.
 void receiver::close_ways_to(std::uint32_t number) noexcept
 {
     steering_.forget_queue(number);
@@ -120,7 +121,7 @@ void receiver::close_ways_to(std::uint32_t number) noexcept
 void receiver::restart(std::uint32_t number, const rx_ring& ring)
 {
     rx_queue& queue = *queues_[number];
-    std::unique_ptr<staging> staging = rx_queue::staging_for(ring); // what can fail comes first
+    std::unique_ptr<staging> staging = rx_queue::staging_for(ring); // allocates, so it comes before anything changes
     queue.stop();
     abandon_staged(queue);
     move_out(queue);
@@ -128,7 +129,7 @@ void receiver::restart(std::uint32_t number, const rx_ring& ring)
     choose_lender();
 }
 
-/// The first queue whose slots are long enough lends them to the driver.
+/// Chooses the lender: the first queue whose slots are long enough for the driver.
 void receiver::choose_lender() noexcept
 {
     if (!pool_)
@@ -143,7 +144,8 @@ void receiver::choose_lender() noexcept
     pool_->lend_from(lender);
 }
 
-/// Packets in hand that lie in slots of `queue` move to memory of the port's own: the slots are about to go.
+/// Copies packets of the current burst that lie in slots of `queue` to the port's own memory, because the slots are
+/// about to be freed.
 void receiver::move_out(const rx_queue& queue) noexcept
 {
     std::uint16_t kept = next_;
@@ -156,13 +158,14 @@ void receiver::move_out(const rx_queue& queue) noexcept
             rte_pktmbuf_free(mbuf);
         } else {
             drop(*mbuf, drop_reason::queue_closed);
-            decided_ = decided_ && at != next_; // the decision was about this one
+            decided_ = decided_ && at != next_; // decision_ was about the dropped packet
         }
     }
     count_ = kept;
 }
 
-/// Counted where they are, not worked out from other counters: a packet that was lost shows as one that is nowhere.
+/// Counts packets where they lie, and does not derive the number from other counters: so a lost packet shows as a
+/// difference.
 std::uint64_t receiver::held()
 {
     std::uint64_t held = static_cast<std::uint64_t>(count_ - next_);

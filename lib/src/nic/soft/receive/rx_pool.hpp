@@ -1,4 +1,5 @@
-// Where a driver gets mbufs from: the slots of a receive queue while some are free, a pool of the port's own otherwise.
+// The pool from which a driver takes mbufs: slots of a receive queue while some are free, else mbufs of the port
+// itself.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +15,20 @@ namespace weftio::nic {
 
 class rx_queue;
 
-/// Lets a driver fill the slots of a kernel's queue itself: receiving without copying.
+/// Receive step 2, zero copy: lends the free slots of a receive queue to the driver as mbufs. The driver writes packets
+/// into the slots, and the kernel reads them there.
 ///
-/// For drivers that take an mbuf when a packet has come, and hold none between two bursts. Others fill rings of mbufs
-/// ahead, which may be of a queue that is gone when the packet comes.
+/// It suits drivers that take an mbuf when a packet has come, and hold none between two bursts. Other drivers fill
+/// rings with mbufs in advance; a queue whose slots lie there may be closed before a packet comes.
 ///
-/// - Ownership: must outlive the driver's receive queue. `own` is the caller's.
-/// - Threads: the engine's, or between two turns.
+/// - Ownership: a pool must outlive the receive queue of the driver. `own` belongs to the caller.
+/// - Threads: only the engine calls a pool, in a turn or between two turns.
 class rx_pool final : public mbuf_source {
  public:
-    /// Throws weftio::error errc::out_of_memory. @param queue  of the driver: a name of its own  @param own  its mbufs
-    /// hold at least so many bytes behind the headroom  @param room_bytes  what drivers may fill of an mbuf
+    /// @param queue       name of the driver's queue, for the name of the pool
+    /// @param own         pool of the port's own mbufs, each with at least `room_bytes` behind the headroom
+    /// @param room_bytes  the most bytes that the driver writes to an mbuf
+    /// @throws weftio::error errc::out_of_memory
     rx_pool(std::string_view queue, rte_mempool* own, std::uint16_t room_bytes);
     rx_pool(const rx_pool&) = delete;
     rx_pool& operator=(const rx_pool&) = delete;
@@ -32,14 +36,16 @@ class rx_pool final : public mbuf_source {
 
     rte_mempool* mempool() const noexcept { return pool_; }
     rte_mempool* own() const noexcept { return own_; }
-    /// From now on packets go to slots of `queue`; of none if nullptr. @pre of the queue before, no slot is with the
-    /// driver
+    /// Sets the lender: the queue whose slots get() lends; nullptr: none.
+    /// @pre the driver holds no slot of the lender before
     void lend_from(rx_queue* queue) noexcept { lender_ = queue; }
     rx_queue* lender() const noexcept { return lender_; }
-    /// Whether the slots of a queue hold what a driver believes an mbuf of this pool to hold.
+    /// Whether slots of this length hold as much as the driver writes to an mbuf of this pool.
     bool is_long_enough(std::uint32_t slot_bytes) const noexcept { return slot_bytes >= room_bytes_; }
 
+    /// Receive step 2: the driver takes mbufs. They are slots while the lender has free ones, else mbufs of `own`.
     int get(rte_mbuf** mbufs, unsigned count) noexcept override;
+    /// The driver gives mbufs of this pool back: their slots are free again.
     void put(rte_mbuf* const* mbufs, unsigned count) noexcept override;
 
  private:
@@ -48,18 +54,18 @@ class rx_pool final : public mbuf_source {
     rx_queue* lender_ = nullptr;
 };
 
-/// The slots of a port's receive queues, for its driver.
+/// The pools of a port, one for each receive queue of its driver.
 class slot_pools final : public slot_lender {
  public:
     /// Whether `driver` is known to hold no mbufs between two bursts.
     bool suits(const std::string& driver) const noexcept override;
     rte_mempool* lend(unsigned queue, const std::string& name, rte_mempool* own, std::uint16_t room_bytes) override;
     void end() noexcept override { pools_.clear(); }
-    /// nullptr when the driver borrows nothing.
+    /// The pool of that queue of the driver; nullptr when the driver borrows nothing.
     rx_pool* of_queue(unsigned queue) const noexcept { return queue < pools_.size() ? pools_[queue].get() : nullptr; }
 
  private:
-    std::vector<std::unique_ptr<rx_pool>> pools_; ///< one a queue of the driver
+    std::vector<std::unique_ptr<rx_pool>> pools_; ///< one for each receive queue of the driver
 };
 
 } // namespace weftio::nic

@@ -1,4 +1,4 @@
-// A receive queue as the NIC sees it: slots to fill, completions to write, a doorbell record to believe.
+// A receive queue as the NIC sees it: slots to fill, completions to write, a doorbell record to read.
 #pragma once
 
 #include <rte_ether.h>
@@ -24,45 +24,48 @@ struct rte_mempool;
 
 namespace weftio::nic {
 
-/// What the engine knows about a packet besides its bytes.
+/// What the engine knows about a packet besides its bytes. All fields but the hash have the format of a completion
+/// (docs/formats.md, "Completions").
 struct rx_facts {
-    std::uint64_t real_time = 0; ///< of its arrival, as in the completion
+    std::uint64_t real_time = 0; ///< bytes 48..55: receive time
     std::uint32_t rss_hash = 0;
     bool has_rss_hash = false;
-    std::uint8_t hds_ip_ext = 0;      ///< as in the completion
-    std::uint8_t l4_hdr_type_etc = 0; ///< as in the completion
+    std::uint8_t hds_ip_ext = 0;      ///< byte 28
+    std::uint8_t l4_hdr_type_etc = 0; ///< byte 29
     std::uint16_t vlan_tci = 0;
 };
 
-/// The mbufs that stand for the slots of a queue, one each, side by side.
+/// The mbufs that stand for the slots of a queue: one for each slot, in one array. By them a driver fills slots itself.
 struct rx_lender {
     const rte_mbuf* headers = nullptr;
-    std::uint32_t depth = 0;         ///< 0: it lends nothing
-    std::uint32_t longest_bytes = 0; ///< as rx_queue::fits()
+    std::uint32_t depth = 0;         ///< 0: the queue lends no slots
+    std::uint32_t longest_bytes = 0; ///< longest packet that fits a slot, see rx_queue::fits()
 
-    /// The slot of an mbuf of this queue; `depth` or more for any other mbuf.
+    /// The slot that `mbuf` stands for; `depth` or more when it is no mbuf of this queue.
     std::size_t slot(const rte_mbuf* mbuf) const
     {
         return (reinterpret_cast<std::uintptr_t>(mbuf) - reinterpret_cast<std::uintptr_t>(headers)) / sizeof(rte_mbuf);
     }
     bool has_lent(const rte_mbuf* mbuf) const { return slot(mbuf) < depth; }
-    /// Whether the packet lies where a kernel looks for it.
+    /// Whether the packet lies in a slot, at the place where the kernel reads it: zero copy.
     bool has_filled(const rte_mbuf& mbuf) const
     {
         return has_lent(&mbuf) && mbuf.nb_segs == 1 && mbuf.data_off == rx_ring::headroom_bytes;
     }
-    /// Whether the packet lies in one piece outside the slots.
+    /// Whether the packet lies outside the slots, in one segment.
     bool is_elsewhere(const rte_mbuf& mbuf) const { return !has_lent(&mbuf) && mbuf.nb_segs == 1; }
-    /// Whether the driver says nothing of the packet but its length, and that is one of a frame that fits a slot.
+    /// Whether the driver tells the length of the packet and nothing else, and the length is that of a frame that fits
+    /// a slot.
     bool is_plain(const rte_mbuf& mbuf) const
     {
         return mbuf.ol_flags == 0 && mbuf.pkt_len - RTE_ETHER_HDR_LEN <= longest_bytes - RTE_ETHER_HDR_LEN;
     }
 };
 
-/// Owned and driven by one engine. Counters may be read from anywhere.
+/// One engine owns and drives the queue. Any thread may read the counters.
 ///
-/// Slots are filled in any order: a completion names its slot, and the kernel gives completions back in order.
+/// Slots are filled in any order, because a completion names its slot. The kernel releases packets in the order of
+/// completions.
 class rx_queue {
  public:
     explicit rx_queue(const rx_ring& ring);
@@ -70,15 +73,17 @@ class rx_queue {
     rx_queue& operator=(const rx_queue&) = delete;
     ~rx_queue();
 
-    /// Whether a packet of so many bytes fits a slot and is whole.
+    /// Whether a packet of this length fits a slot and was not cut by the driver.
     bool fits(std::uint32_t bytes) const { return bytes <= longest_bytes_; }
-    /// Whether a slot is free. Reads the doorbell record only when none is known to be.
+    /// Whether a slot is free. Reads the doorbell record only when no slot is known to be free.
     bool has_room() { return free_.count() != 0 || reclaim() != 0; }
-    /// Reads the doorbell record. Returns how many slots are free.
+    /// Receive step 7: reads the doorbell record (docs/formats.md, "Doorbells") and takes up the slots that the kernel
+    /// has released. Returns how many slots are free.
     std::uint32_t reclaim();
-    /// Reads the doorbell record when fewer than `wanted` are known to be free. Returns how many are.
+    /// Returns how many slots are free. Reads the doorbell record only when fewer than `wanted` are known to be free.
     std::uint32_t free_at_least(std::uint32_t wanted) { return free_.count() < wanted ? reclaim() : free_.count(); }
-    /// Takes a free slot, which nobody else looks at before its completion. @pre has_room()
+    /// Takes a free slot. Neither a driver nor the kernel reads or writes the slot before its completion.
+    /// @pre has_room()
     std::uint32_t take_slot()
     {
         const std::uint16_t slot = *free_.next();
@@ -86,13 +91,13 @@ class rx_queue {
         return slot;
     }
     std::byte* slot(std::uint32_t number) const { return ring_.slots + std::size_t{number} * ring_.stride_bytes; }
-    /// Copies a packet into a slot. @pre fits()
+    /// Receive step 4 with a copy: copies all segments of a packet into a slot. @pre fits()
     std::span<std::uint8_t> copy(std::uint32_t slot, const rte_mbuf& mbuf);
-    /// A completion with these facts, of no packet yet.
+    /// A completion with these facts, without the length and the slot of a packet.
     weftio_cqe model(const rx_facts& facts) const;
-    /// Whether packets are copied on.
+    /// Whether the packets of this queue go through staging.
     bool lands() const { return staging_ != nullptr; }
-    /// Where they are: publishes what has landed. Returns how many. Called every turn. @pre lands()
+    /// Publishes the packets that staging has landed. Returns how many. Called every turn. @pre lands()
     unsigned land()
     {
         const staging::landing landed = staging_->turn();
@@ -100,36 +105,37 @@ class rx_queue {
         delivered_bytes.add(landed.bytes);
         return landed.packets;
     }
-    /// Packets that are being copied on: neither delivered nor lost.
+    /// The number of packets in staging: neither delivered nor lost.
     std::uint32_t staged() const { return staging_ ? staging_->held() : 0; }
 
-    /// Makes an mbuf of each slot, of that pool, so that a driver can fill slots itself. Returns false without memory
-    /// for them.
+    /// Makes an mbuf for each slot, so that a driver can fill slots itself. `pool` is the pool of these mbufs. Returns
+    /// false when memory is short.
     bool make_headers(rte_mempool* pool) noexcept;
-    /// Hands out free slots as mbufs, at most `most`. Returns how many.
+    /// Receive step 2, zero copy: lends at most `most` free slots as mbufs. Returns how many.
     unsigned lend(rte_mbuf** mbufs, unsigned most);
-    /// Takes a slot back unfilled.
+    /// Takes back a slot that the driver has not filled.
     void take_back(const rte_mbuf* mbuf)
     {
         const auto slot = static_cast<std::uint16_t>(lender().slot(mbuf));
         free_.put(&slot, 1);
     }
-    /// Tells its own mbufs from others.
+    /// The mbufs of the slots, by which a packet in a slot is recognized.
     rx_lender lender() const { return {headers_.get(), headers_ ? ring_.depth : 0, longest_bytes_}; }
 
     const rx_ring& ring() const { return ring_; }
-    /// The kernel is given up: nothing is delivered any more, what was posted and is not filled is flushed.
+    /// Stops the queue: delivers nothing more, and counts posted slots that are not filled as flushed.
     void stop();
     bool stopped() const { return stopped_; }
-    /// What a ring needs whose packets are copied on; nullptr for others. Throws std::bad_alloc.
+    /// Makes the staging of a ring; nullptr for a ring without staging. Throws std::bad_alloc.
     static std::unique_ptr<staging> staging_for(const rx_ring& ring);
-    /// Starts again at index 0, in a ring that has been made anew and is as deep. @pre no driver has a slot
-    /// @param staging  for that ring
+    /// Starts again at index 0 in a fresh ring of the same depth. @pre no driver has a slot
+    /// @param staging  staging of that ring
     void restart(const rx_ring& ring, std::unique_ptr<nic::staging> staging) noexcept;
 
-    /// What a kernel posted is delivered, free, or, once the queue was stopped, flushed.
+    /// Every slot that a kernel has posted is delivered, free, or, once the queue is stopped, flushed.
     detail::counter delivered, delivered_bytes, out_of_buffer, too_long, flushed;
-    /// Packets that found the inbox of the queue's engine full, counted by those that received them: out of buffer too.
+    /// Packets that found the inbox of this queue's engine full. The engines that received them count here; these
+    /// packets are out of buffer too.
     std::atomic<std::uint64_t> turned_away{0};
     std::uint64_t all_out_of_buffer() const noexcept
     {
@@ -142,21 +148,21 @@ class rx_queue {
 
     rx_ring ring_;
     std::uint32_t longest_bytes_ = 0;
-    std::uint32_t filled_ = 0; ///< free-running index of the next completion
-    std::uint32_t posted_ = 0; ///< entries that the record was seen to claim, free-running
+    std::uint32_t filled_ = 0; ///< index of the next completion, free-running
+    std::uint32_t posted_ = 0; ///< entries that the doorbell record has posted, as last read, free-running
     free_slots free_;
-    std::vector<std::uint16_t>
-        slot_of_; ///< by index: the slot that the entry posts, then the one that the completion names
-    std::unique_ptr<rte_mbuf[]> headers_; ///< by slot; the kernel cannot reach them
+    /// By index: the slot that the entry posts, and later the slot that the completion names.
+    std::vector<std::uint16_t> slot_of_;
+    std::unique_ptr<rte_mbuf[]> headers_; ///< mbufs by slot, in memory that no kernel can write
     std::unique_ptr<nic::staging> staging_;
     bool stopped_ = false;
 };
 
-/// Publishes the next completions of a queue, all with the same facts, and counts them at its end. Where packets are
-/// copied on, land() publishes.
+/// Receive step 5: writes the next completions of a queue, all with the same facts (docs/formats.md, "Completions"),
+/// and counts them in the destructor. For a queue with staging, rx_queue::land() publishes and counts them.
 class completions {
  public:
-    /// @param model  what they have in common
+    /// @param model  the bytes that the completions have in common
     completions(rx_queue& queue, const weftio_cqe& model)
         : queue_(queue), model_(model), cqes_(queue.ring_.completions), slot_of_(queue.slot_of_.data()),
           mask_(queue.ring_.depth - 1), log_depth_(static_cast<std::uint32_t>(std::countr_zero(queue.ring_.depth))),
@@ -166,13 +172,13 @@ class completions {
     completions& operator=(const completions&) = delete;
     ~completions()
     {
-        if (staging_) // land() counts
+        if (staging_) // rx_queue::land() counts
             return;
         queue_.delivered.add(count());
         queue_.delivered_bytes.add(bytes_);
     }
 
-    /// The packet lies in that slot.
+    /// Adds a completion for the packet of `bytes` bytes in `slot`.
     void add(std::uint32_t slot, std::uint32_t bytes) noexcept
     {
         weftio_cqe& cqe = cqes_[index_ & mask_];
@@ -187,21 +193,22 @@ class completions {
         bytes_ += bytes;
         queue_.filled_ = ++index_;
     }
-    /// Adds packets, as far as it goes and at most to the end of the ring, that lie in slots of the queue and are
-    /// plain. Returns how many.
+    /// Adds plain packets that the driver has written into slots (zero copy). Stops at the first other packet and at
+    /// the end of the ring. Returns how many it has added.
     std::uint32_t add_filled(rte_mbuf* const* mbufs, std::uint32_t count) noexcept;
-    /// The same for plain packets that lie elsewhere, in one piece each, while slots are free, some at a time: copies
-    /// them there and frees their mbufs, which `mbufs` names no more.
+    /// Copies plain packets of one segment each into free slots and adds them. Frees their mbufs and overwrites
+    /// `mbufs`. Stops at the first other packet, at the end of the ring, when no slot is free, and after 64 packets.
+    /// Returns how many it has added.
     std::uint32_t add_copied(rte_mbuf** mbufs, std::uint32_t count) noexcept;
     std::uint32_t count() const { return index_ - first_; }
-    /// How many of them a kernel can see by now.
+    /// How many of them a kernel can see already.
     std::uint32_t published() const { return staging_ ? 0 : count(); }
     std::uint64_t bytes() const { return bytes_; }
 
  private:
     template <bool Staged, class Next>
     std::uint32_t add_plain(std::uint32_t count, Next&& next) noexcept;
-    /// Bytes 0..55 of a completion, in registers: from memory they would be read again for each.
+    /// Bytes 0..55 of a completion, held in registers: from memory they would be read again for each completion.
     struct common_part {
         rte_v128u64_t first, second, third;
         std::uint64_t rest;
@@ -218,8 +225,8 @@ class completions {
     };
     static void fill(weftio_cqe& cqe, const common_part& model, std::uint32_t bytes) noexcept
     {
-        // One half of the line after the other, which the compiler may not mix: where stores to both alternate, a line
-        // goes to another core a third slower (measured on EPYC).
+        // Writes one half of the cache line after the other, and keeps the compiler from mixing them: when stores to
+        // both halves alternate, a line reaches another core a third slower (measured on EPYC).
         auto* to = reinterpret_cast<std::byte*>(&cqe);
         std::memcpy(to, &model.first, 16);
         std::memcpy(to + 16, &model.second, 16);
@@ -233,7 +240,7 @@ class completions {
     {
         if constexpr (Staged)
             staging_->add(&cqe.publication, publication, slot, bytes);
-        else // Release: payload and bytes 0..59 first.
+        else // Release, pairs with the acquire load in weftio_dev_eth_rxq_receive_*: payload and bytes 0..59 first.
             weftio_store_release_sys_u32(&cqe.publication, publication);
     }
 

@@ -1,5 +1,5 @@
-// Packets that a kernel reads in memory of its device, which the engine cannot write: they are received beside it and
-// copied there.
+// Staging: the way of a packet to device memory that the engine cannot write. The packet is received in host memory,
+// and a copy engine carries it to the device.
 #pragma once
 
 #include <array>
@@ -12,35 +12,36 @@
 
 namespace weftio::nic {
 
-/// Holds completions back until their packets have landed. Owned and driven by one engine.
+/// Receive step 5 for device memory: holds completions back until their packets have landed. One engine owns and drives
+/// it.
 ///
-/// A copy takes microseconds to start, however small. So while one is under way, what arrives is gathered for the next:
-/// the busier the queue, the larger the copies.
+/// Starting a copy takes microseconds, however few bytes it has. So packets that arrive while copies are under way are
+/// gathered for the next batch: the busier the queue, the larger the copies.
 class staging {
  public:
-    /// For a ring of `depth` slots, a power of two: so many packets can be on their way.
+    /// @param depth  depth of the ring, a power of two: at most so many packets are in staging at once
     staging(const staging_target& target, const std::byte* slots, std::uint32_t stride_bytes, std::uint32_t depth)
         : target_(target), slots_(slots), stride_bytes_(stride_bytes), packets_(depth)
     {}
 
-    /// A packet of `bytes` bytes is in `slot`; `publication` is to be stored at `where` when it has landed. @pre held()
-    /// < depth
+    /// Adds the packet of `bytes` bytes in `slot`. When the packet has landed, turn() stores `publication` at `where`.
+    /// @pre held() < depth
     void add(std::uint32_t* where, std::uint32_t publication, std::uint32_t slot, std::uint32_t bytes) noexcept
     {
         packet_at(end_++) = {where, publication, slot, bytes};
     }
-    /// Packets that were published.
+    /// What one turn has published.
     struct landing {
         std::uint32_t packets = 0;
         std::uint64_t bytes = 0;
     };
-    /// Publishes what has landed, and starts the next copy. Never blocks.
+    /// Publishes the completions of packets that have landed, and starts the next batch. Never blocks.
     landing turn();
-    /// Packets that have not landed.
+    /// The number of packets that have not landed.
     std::uint32_t held() const noexcept { return end_ - first_; }
 
  private:
-    static constexpr std::uint32_t most_under_way = 2; ///< so that one can start when another ends
+    static constexpr std::uint32_t most_under_way = 2; ///< two, so that one batch can start when another ends
 
     struct packet {
         std::uint32_t* where;
@@ -53,10 +54,10 @@ class staging {
     const std::byte* slots_;
     std::uint32_t stride_bytes_;
     std::vector<packet>
-        packets_; ///< by free-running index: first_ .. copied_ are being copied, copied_ .. end_ are not yet
+        packets_; ///< by free-running index: packets first_ .. copied_ - 1 are being copied, copied_ .. end_ - 1 wait
     std::uint32_t first_ = 0, copied_ = 0, end_ = 0;
-    std::array<std::uint32_t, most_under_way> end_of_batch_{}; ///< index behind each batch that is being copied
-    std::uint32_t started_ = 0, landed_ = 0;                   ///< batches
+    std::array<std::uint32_t, most_under_way> end_of_batch_{}; ///< index behind the last packet of each batch under way
+    std::uint32_t started_ = 0, landed_ = 0;                   ///< number of batches, free-running
 };
 
 } // namespace weftio::nic

@@ -14,7 +14,7 @@
 namespace weftio::nic {
 namespace {
 
-/// Fields of a packet that a rule may need: bits of flat_headers::fields.
+/// Fields that a packet has or a rule needs: bits of flat_headers::fields and flat_match::needed.
 enum field : std::uint8_t {
     field_ethernet = 1,
     field_ipv4 = 2,
@@ -24,7 +24,7 @@ enum field : std::uint8_t {
     field_tcp = 32,
 };
 
-/// The last of the words that rules compare, in parts.
+/// The parts of the last word that rules compare.
 struct small_fields {
     std::uint16_t ether_type = 0;
     std::uint16_t vlan_id = 0;
@@ -47,7 +47,7 @@ Words to_words(const address& source, const address& destination, const small_fi
     return words;
 }
 
-/// A rule's wishes while they are gathered: bits of `value` under `mask`.
+/// The values or the masks of a rule while they are gathered.
 struct wish {
     address source{};
     address destination{};
@@ -104,7 +104,7 @@ bool within(std::uint16_t port, const port_range& range) noexcept
     return port >= range.first && port <= range.last;
 }
 
-/// Toeplitz keys as words in host order, which rte_softrss_be() wants.
+/// A Toeplitz key as words in host order, as rte_softrss_be() takes it.
 using toeplitz_key = std::array<std::uint32_t, 10>;
 constexpr toeplitz_key standard_key = {0x6d5a56da, 0x255b0ec2, 0x4167253d, 0x43a38fb0, 0xd0ca2bcb,
                                        0xae7b30b4, 0x77cb2da3, 0x8030f20c, 0x6a42b73b, 0xbeac01fa};
@@ -198,7 +198,7 @@ bool steering::matches(const flat_match& rule, const flat_headers& packet) noexc
 
 void steering::add(std::shared_ptr<steering_rule> rule)
 {
-    assert((rule->action == flow_action::kind::drop) == rule->targets.empty()); // as validate() has made sure
+    assert((rule->action == flow_action::kind::drop) == rule->targets.empty()); // flow/validate.hpp has checked it
     outcome added{.rule = rule,
                   .indirection = make_indirection(*rule),
                   .action = rule->action,

@@ -1,4 +1,4 @@
-// The rule table of a port: which queue gets a packet.
+// The rule table of an engine: it decides which queue gets a packet.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 
 namespace weftio::nic {
 
-/// A receive queue, as the engine numbers them.
+/// A receive queue, by its number at the port.
 struct rx_target {
     static constexpr std::uint32_t closed = 0xffffffff;
 
@@ -24,24 +24,24 @@ struct rx_target {
     bool operator==(const rx_target&) const = default;
 };
 
-/// A rule as its maker fills it in, checked before (flow/validate.hpp). The table copies all but the counters when the
-/// rule is added and ignores later changes. Lower `priority` decides first, then lower `sequence`, then the one added
-/// first.
+/// A steering rule. flow/validate.hpp has checked it. The table copies all members but the counters when the rule is
+/// added, and ignores later changes. The rule with the lower `priority` decides first, then the one with the lower
+/// `sequence`, then the one that was added first.
 struct steering_rule {
     flow_match match{};
     enum flow_action::kind action = flow_action::kind::drop;
-    std::vector<std::uint32_t> targets{}; ///< slots: one for `queue`, 1..128 for `rss`, none for `drop`
+    std::vector<std::uint32_t> targets{}; ///< queue numbers: one for `queue`, 1..128 for `rss`, none for `drop`
     rss_key key = rss_key::standard;
     std::uint32_t priority = 0;
     std::uint64_t sequence = 0;
-    detail::counter packets{}; ///< hits, also those that end as queue_closed; the engine writes, any thread reads
+    detail::counter packets{}; ///< hits, including those dropped as queue_closed; the engine writes, any thread reads
     detail::counter bytes{};
 };
 
-/// A frame on its way in.
+/// A received frame, as the rules see it.
 struct received_frame {
-    std::span<const std::uint8_t> start; ///< the first contiguous segment, which must hold the headers (see parse())
-    std::uint32_t bytes = 0;             ///< of the whole frame, for the counters
+    std::span<const std::uint8_t> start; ///< the first segment, which must hold the headers (see parse())
+    std::uint32_t bytes = 0;             ///< length of the whole frame, for the counters
     std::optional<std::uint16_t> stripped_tci{};
 };
 
@@ -49,65 +49,70 @@ struct decision {
     rx_target target{};                       ///< valid unless dropped()
     drop_reason reason = drop_reason::count_; ///< no_match, dropped_by_flow or queue_closed, when dropped()
     std::uint32_t rss_hash = 0;
-    bool has_hash = false; ///< an rss rule decided, and there was an IP header
-    bool parsed = false;   ///< the caller's packet_headers were filled; a rule that wants every packet looks at none
+    bool has_hash = false; ///< an rss rule decided, and the frame has an IP header
+    bool parsed = false; ///< the caller's packet_headers were filled; a rule that matches every packet reads no header
 
     bool dropped() const noexcept { return reason != drop_reason::count_; }
 };
 
-/// Toeplitz hash over addresses and, for whole UDP and TCP packets, ports; 0 without an IP header. Equals what a NIC
-/// computes with the same key: Microsoft's "Verifying the RSS Hash Calculation".
+/// The Toeplitz hash over the addresses and, for unfragmented UDP and TCP packets, the ports; 0 without an IP header.
+/// It equals what a NIC computes with the same key (Microsoft, "Verifying the RSS Hash Calculation").
 std::uint32_t rss_hash(const packet_headers& headers, rss_key key) noexcept;
 
-/// Entries of the table between a hash and the queues of a rule, as in mlx5: entry i names queue i % queues, and a
-/// packet takes entry hash % 128.
+/// Size of the table from a hash to the queues of an rss rule, as in mlx5: entry i names queue i % queues, and a packet
+/// takes entry hash % 128.
 inline constexpr std::size_t indirection_entries = 128;
 
-/// The rules of a port. Nothing is locked: the engine calls everything, changes only between two of its turns.
+/// The rules of a port, as one engine applies them. There is no lock: only the engine calls decide() and count_all(),
+/// and changes are made between two of its turns.
 class steering {
  public:
-    /// Takes effect with the next decide(). Allocates; on std::bad_alloc nothing has changed.
+    /// Adds a rule, which takes effect with the next decide(). Allocates; on std::bad_alloc nothing has changed.
     void add(std::shared_ptr<steering_rule> rule);
-    /// Returns whether the rule was in the table.
+    /// Removes a rule. Returns whether it was in the table.
     bool remove(const steering_rule* rule) noexcept;
-    /// Rules that name `slot` go on matching, and what they would send there is dropped as queue_closed. The number may
-    /// be given to a new queue afterwards.
+    /// A queue is closed: rules that name `slot` go on matching, and their packets for it are dropped as queue_closed.
+    /// A new queue may get the number afterwards.
     void forget_queue(std::uint32_t slot) noexcept;
     std::size_t size() const noexcept { return matches_.size(); }
-    /// The rules, in the order of decision.
+    /// The rules, in the order in which they decide.
     std::vector<std::shared_ptr<const steering_rule>> all() const;
 
-    /// Finds the first rule that matches, counts its hit, and says where the frame goes. Never blocks or allocates.
-    /// @param[out] headers  filled when decision::parsed; may be nullptr
+    /// Receive step 3: finds the first rule that matches, counts its hit, and says which queue gets the frame. Never
+    /// blocks or allocates.
+    /// @param[out] headers  filled when decision::parsed is true; may be nullptr
     decision decide(const received_frame& frame, packet_headers* headers) noexcept;
-    /// The queue that gets every packet, whatever it is, because the first rule says so; rx_target::closed when packets
-    /// have to be looked at.
+    /// The queue that gets every packet, because the first rule says so; rx_target::closed when packets must be looked
+    /// at.
     std::uint32_t taker_of_all() const noexcept;
-    /// For packets that went there without decide(): hits of that rule. @pre taker_of_all() names a queue
+    /// Counts hits of the first rule for packets that were delivered without decide().
+    /// @pre taker_of_all() names a queue
     void count_all(std::uint64_t packets, std::uint64_t bytes) noexcept;
 
  private:
-    /// What rules compare, side by side: source, destination, then small fields, so that a match is five masked words.
+    /// What rules compare: source address, destination address, then small fields, so that a match is five masked
+    /// words.
     using match_words = std::array<std::uint64_t, 5>;
 
-    /// A packet, or the wishes of a rule, in comparable form.
+    /// The headers of a packet in comparable form.
     struct flat_headers {
         match_words words{};
         std::uint16_t source_port = 0;
         std::uint16_t destination_port = 0;
-        std::uint8_t fields = 0; ///< which are present: see steering.cpp
+        std::uint8_t fields = 0; ///< fields that the packet has: bits of `field` in steering.cpp
     };
     struct flat_match {
         match_words value{};
         match_words mask{};
         port_range source_port{0, 0xffff};
         port_range destination_port{0, 0xffff};
-        std::uint8_t needed = 0; ///< fields that a packet must have
-        bool everything = false; ///< no field is set
+        std::uint8_t needed = 0; ///< fields that a packet must have to match
+        bool everything = false; ///< the rule names no field, so every packet matches
     };
     struct outcome {
         std::shared_ptr<steering_rule> rule;
-        std::vector<std::uint32_t> indirection; ///< one entry, or indirection_entries for rss, or none for drop
+        /// Queue numbers: one for queue, indirection_entries for rss, none for drop.
+        std::vector<std::uint32_t> indirection;
         enum flow_action::kind action = flow_action::kind::drop;
         rss_key key = rss_key::standard;
         std::uint32_t priority = 0;
@@ -119,7 +124,7 @@ class steering {
     static bool matches(const flat_match& rule, const flat_headers& packet) noexcept;
     static decision apply(const outcome& outcome, const received_frame& frame, const packet_headers* headers) noexcept;
 
-    std::vector<flat_match> matches_; ///< in the order of decision; outcomes_ runs beside it
+    std::vector<flat_match> matches_; ///< in the order in which rules decide; outcomes_[i] belongs to matches_[i]
     std::vector<outcome> outcomes_;
 };
 
