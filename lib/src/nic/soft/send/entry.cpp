@@ -14,7 +14,8 @@ constexpr std::uint32_t words_per_segment = 4, words_per_block = 16;
 constexpr std::uint32_t wait_on_time = WEFTIO_OPCODE_WAIT | WEFTIO_WAIT_ON_TIME << 8;
 constexpr std::uint32_t ethernet_header_bytes = 14, vlan_tag_bytes = 4, most_vlan_tags = 2;
 
-/// Plain loads may be repeated by the compiler; these may not, and a kernel that writes meanwhile is no data race.
+/// Loads a word exactly once. The compiler may repeat a plain load; it must not repeat this one. A kernel that writes
+/// the word meanwhile is no data race.
 std::uint32_t load_once(const std::uint32_t* word) noexcept
 {
     return weftio_load_relaxed_u32(word);
@@ -33,7 +34,7 @@ std::uint32_t segments_for(std::uint32_t bytes) noexcept
     return (bytes + 15) / 16;
 }
 
-/// Takes the pointer or inline segment at `at`, and moves `at` behind it.
+/// Takes the pointer segment or inline segment at index `at`, and moves `at` behind it.
 refusal take_segment(const entry& entry, const queue_keys& keys, std::size_t& at, frame_pieces& out) noexcept
 {
     auto data = segment_at<weftio_wqe_data_segment>(entry, at);
@@ -69,7 +70,7 @@ refusal take_segment(const entry& entry, const queue_keys& keys, std::size_t& at
     return refusal::none;
 }
 
-/// Takes the Ethernet segment and the header bytes inlined in it.
+/// Takes the Ethernet segment and the header bytes that are inlined in it, and moves `at` behind them.
 refusal take_ethernet(const entry& entry, std::size_t& at, frame_pieces& out) noexcept
 {
     auto ethernet = segment_at<weftio_wqe_ethernet_segment>(entry, at);
@@ -162,7 +163,7 @@ refusal fetch_any(const entry_ring& ring, std::uint32_t index, std::uint32_t ava
     for (std::uint32_t at = 0; at < words_per_segment; ++at)
         out.words[at] = word(at);
     std::uint32_t head = weftio_swap32(out.words[0]), queue_ds = weftio_swap32(out.words[1]);
-    out.segments = 1; // what a refused entry counts as
+    out.segments = 1; // a refused entry counts as one segment
     if ((head >> 8 & 0xffff) != (index & 0xffff))
         return refusal::wrong_index;
     if (queue_ds >> 8 != ring.queue)

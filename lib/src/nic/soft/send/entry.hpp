@@ -1,4 +1,4 @@
-// One send entry, read once from a ring that a kernel may change at any time, and checked.
+// One send entry, read once from a ring that a kernel may change at any time, and checked (docs/formats.md, "Entries").
 #pragma once
 
 #include <array>
@@ -14,56 +14,57 @@ namespace weftio::nic {
 
 class queue_keys;
 
-/// Why an entry was refused, finer than a syndrome.
+/// Why an entry was refused, in more detail than a syndrome.
 enum class refusal : std::uint8_t {
     none,
     unknown_opcode,
-    wrong_index, ///< the entry says it is another one: written to the wrong position, or not written
+    wrong_index, ///< the entry carries another index: it was written to the wrong position, or not written
     wrong_queue,
-    wrong_size,    ///< segments do not add up
+    wrong_size,    ///< the size does not fit the segments
     wrong_segment, ///< a segment that this opcode does not take
     no_payload,    ///< a frame of no bytes
     too_long,      ///< longer than the port's MTU allows
-    unknown_key,   ///< no region has that key, or it is of an earlier region
-    other_domain,  ///< the key is of another protection domain than the queue
+    unknown_key,   ///< no region has that key; it may be that of an earlier region
+    other_domain,  ///< the region of the key is of another protection domain than the queue
     no_right,      ///< the region may not be written
     outside_region,
-    wrong_wait,     ///< condition, nanoseconds of a second or more
+    wrong_wait,     ///< unknown condition, or 1,000,000,000 nanoseconds or more in the lower half
     too_far_ahead,  ///< waits beyond the horizon
     wrong_doorbell, ///< the record claims more entries than the ring holds
-    port_gone,      ///< the device or its interface was taken away
+    port_gone,      ///< the device or its interface was removed
     link_down,      ///< the interface has been down, or without a carrier, for too long
     file_failed,    ///< the capture file cannot be written
     device_failed,  ///< the device whose copy engine was to copy has failed
-    flushed,        ///< the queue was in error already
+    flushed,        ///< an earlier entry failed, or the queue was stopped
 };
 
-/// The syndrome that hardware would report.
+/// The syndrome of a refusal in a completion, as hardware would report it (docs/formats.md, "Completions").
 std::uint8_t syndrome_of(refusal reason) noexcept;
 const char* to_string(refusal reason) noexcept;
 
-/// A copy of one entry, and what it asks for.
+/// A copy of one entry, and its decoded fields.
 struct entry {
     static constexpr std::size_t most_segments = 60;
 
     std::array<std::uint32_t, most_segments * 4> words{};
     std::uint32_t segments = 0; ///< 1 .. most_segments
-    std::uint32_t opcode = 0;   ///< with the modifier in bits 15:8
-    bool event = false;         ///< the host wants to be told
+    std::uint32_t opcode = 0;   ///< opcode in bits 7:0, modifier in bits 15:8
+    bool event = false;         ///< the host wants a notification
     std::uint8_t cs_flags = 0;
 
     std::uint32_t blocks() const noexcept { return (segments + 3) / 4; }
 };
 
-/// What nearly all entries are: a SEND of one piece of memory, as it is, of which the host need not be told.
+/// A plain send: a SEND of one piece of memory, with no checksum to fill in and no notification. Nearly all entries are
+/// plain sends.
 struct plain_send {
     std::uint64_t address = 0;
     std::uint32_t bytes = 0;
     std::uint32_t key = 0;
 };
 
-/// The first two words of the entry `index` as a number, if it is one of these. That of the next is `next_plain_start`
-/// more, up to the end of the ring, where the index may begin again.
+/// The first two words that a plain send at `index` has, as one number. The number of the next entry is
+/// `next_plain_start` more, up to the end of the ring, where the 16-bit index may wrap.
 inline std::uint64_t plain_start(const entry_ring& ring, std::uint32_t index) noexcept
 {
     constexpr std::uint64_t segments = 3;
@@ -72,8 +73,8 @@ inline std::uint64_t plain_start(const entry_ring& ring, std::uint32_t index) no
 }
 inline constexpr std::uint64_t next_plain_start = std::uint64_t{1} << 40;
 
-/// Reads the entry at `block` once, if it is one of these, word for word as weftio_dev_write_send makes them. Returns
-/// whether it was; fetch() tells what else it is.
+/// Send step 4: reads the entry at `block` once. Returns whether it is a plain send, word for word as
+/// weftio_dev_write_send writes it. fetch() decodes any other entry.
 [[gnu::always_inline]] inline bool read_plain_send(const std::uint32_t* block, std::uint64_t start,
                                                    plain_send& out) noexcept
 {
@@ -82,17 +83,18 @@ inline constexpr std::uint64_t next_plain_start = std::uint64_t{1} << 40;
     const std::uint64_t other =
         (weftio_swap64(two_words[0]) ^ start) | (two_words[1] ^ mode) | two_words[2] | two_words[3];
     const std::uint64_t count_key = weftio_swap64(weftio_load_acquire_sys_u64(&two_words[4]));
-    out.bytes = static_cast<std::uint32_t>(count_key >> 32); // as an inline segment: more than any frame has
+    // An inline segment has bit 31 set: more bytes than any frame has.
+    out.bytes = static_cast<std::uint32_t>(count_key >> 32);
     out.key = static_cast<std::uint32_t>(count_key);
     out.address = weftio_swap64(weftio_load_acquire_sys_u64(&two_words[5]));
     return other == 0;
 }
 
-/// Copies the entry at `index`, at most `available` blocks of it, whatever its opcode. Returns why it cannot be executed,
-/// or refusal::none.
+/// Send step 4: copies the entry at `index`, at most `available` blocks of it, whatever its opcode. Returns why the
+/// entry cannot be executed, or refusal::none.
 refusal fetch_any(const entry_ring& ring, std::uint32_t index, std::uint32_t available, entry& out) noexcept;
 
-/// The same of an entry of an Ethernet queue: opcodes that it has not are refused.
+/// As fetch_any(), for an Ethernet queue: refuses opcodes that such a queue does not execute.
 refusal fetch(const entry_ring& ring, std::uint32_t index, std::uint32_t available, entry& out) noexcept;
 
 /// A piece of a frame.
@@ -101,20 +103,23 @@ struct frame_piece {
     std::uint32_t count;
 };
 
-/// The bytes of a SEND, in order: inlined header, then segments, inline ones pointing into the copy.
+/// The bytes of a SEND, in order: the inlined header, then the segments. Inline pieces point into the copy of the
+/// entry.
 struct frame_pieces {
     std::array<frame_piece, entry::most_segments> pieces;
     std::uint32_t count = 0;
     std::uint32_t bytes = 0;
-    bool must_be_copied =
-        false; ///< some of it lies in the copy, which does not last, or where the device does not read
+    /// Whether the frame must be copied: a piece lies in the copy of the entry, which does not last, or in memory that
+    /// the device does not read.
+    bool must_be_copied = false;
 };
 
-/// Finds and checks every byte of a SEND. @param mtu  of the port: a frame has an Ethernet header and at most two VLAN
-/// tags more
+/// Send step 4: finds and checks every byte of a SEND. Returns why it cannot be sent, or refusal::none.
+/// @param mtu  MTU of the port; a frame may be longer by its Ethernet header and at most two VLAN tags
 refusal gather(const entry& entry, const queue_keys& keys, std::uint32_t mtu, frame_pieces& out) noexcept;
 
-/// Deadline of a WAIT on time as UTC nanoseconds.
+/// Reads the deadline of a WAIT on time, as UTC nanoseconds (docs/formats.md, "Waiting"). Returns why the wait is
+/// malformed, or refusal::none.
 refusal read_wait(const entry& entry, std::uint64_t& deadline_ns) noexcept;
 
 } // namespace weftio::nic

@@ -62,7 +62,8 @@ void pacing::handed_over(std::uint64_t now_ns) noexcept
     if (!unreported_)
         return;
     unreported_ = false;
-    error.record(now_ns > deadline_ns_ ? now_ns - deadline_ns_ : 0); // another core's clock may be a hair behind
+    // The clock as read on another core may be slightly behind.
+    error.record(now_ns > deadline_ns_ ? now_ns - deadline_ns_ : 0);
 }
 
 } // namespace weftio::nic

@@ -1,4 +1,4 @@
-// When the frames behind a wait go, and how well that was kept.
+// Pacing: until when a wait holds a queue, and how late the frames behind it left.
 #pragma once
 
 #include <array>
@@ -8,13 +8,14 @@
 
 namespace weftio::nic {
 
-/// Distribution of how late something was, in nanoseconds: 32 steps an octave, so a quantile is within 3 %. One writer.
+/// Distribution of lateness in nanoseconds. It has 32 steps for each octave, so a quantile is within 3 %. One thread
+/// writes.
 class lateness {
  public:
     void record(std::uint64_t late_ns) noexcept;
     std::uint64_t count() const noexcept { return count_.value(); }
     std::uint64_t max_ns() const noexcept { return max_.value(); }
-    /// The value that `share` (0..1) of the records do not exceed; 0 without records. Any thread.
+    /// The value that a share (0..1) of the records does not exceed; 0 without records. Any thread.
     std::uint64_t quantile_ns(double share) const noexcept;
 
  private:
@@ -28,25 +29,26 @@ class lateness {
     detail::counter count_, max_;
 };
 
-/// The deadlines of one queue: what a wait entry does. The engine's thread; counters from anywhere.
+/// The deadlines of one queue: what a wait entry does (docs/formats.md, "Waiting"). The thread of the engine calls it;
+/// any thread may read the counters.
 class pacing {
  public:
     explicit pacing(std::uint64_t horizon_ns) : horizon_ns_(horizon_ns) {}
 
-    /// A wait entry is reached. Returns false when its deadline is beyond the horizon; otherwise the queue holds until
-    /// then, or not at all when it is in the past.
+    /// Begins a wait. Returns false when the deadline is beyond the horizon. Otherwise the wait holds the queue until
+    /// the deadline; a deadline in the past does not hold it.
     bool begin(std::uint64_t deadline_ns, std::uint64_t now_ns) noexcept;
     bool holding() const noexcept { return holding_; }
     std::uint64_t deadline_ns() const noexcept { return deadline_ns_; }
-    /// The clock has reached the deadline.
+    /// Ends the wait: the clock has reached the deadline.
     void end() noexcept { holding_ = false; }
-    /// Whether the next frames to be handed to the port are the first behind a wait.
+    /// Whether the next frames to be handed over are the first behind a wait.
     bool wants_hand_over() const noexcept { return unreported_; }
-    /// They are handed to it now.
+    /// Records how late the frames behind a wait are: they are handed over now.
     void handed_over(std::uint64_t now_ns) noexcept;
-    /// Somebody else keeps this deadline: hardware.
+    /// Leaves the deadline to hardware pacing, or gives the wait up.
     void leave() noexcept { holding_ = unreported_ = false; }
-    /// The queue starts again.
+    /// Forgets all deadlines, because the queue starts again.
     void forget() noexcept
     {
         leave();
@@ -54,13 +56,13 @@ class pacing {
     }
 
     detail::counter past_errors, future_errors, order_errors; ///< tx_pp_timestamp_*_errors
-    lateness error;                                           ///< hand-over minus deadline
+    lateness error;                                           ///< time of hand-over minus deadline
 
  private:
     std::uint64_t horizon_ns_;
     std::uint64_t deadline_ns_ = 0;
     bool holding_ = false;
-    bool unreported_ = false; ///< a deadline has been reached, its frames have not been handed over
+    bool unreported_ = false; ///< a wait has begun, and the frames behind it have not been handed over
 };
 
 } // namespace weftio::nic

@@ -1,4 +1,4 @@
-// The keys that a queue may name.
+// The keys that the entries of one queue may name.
 #pragma once
 
 #include "memory/key_table.hpp"
@@ -6,16 +6,16 @@
 
 namespace weftio::nic {
 
-/// A queue's look at those of its NIC, which must outlive it.
+/// The keys of a NIC, as one queue sees them. The NIC must outlive it.
 class queue_keys {
  public:
     queue_keys(const nic_keys& nic, protection_domain domain) noexcept : nic_(nic), domain_(domain) {}
 
-    /// As nic_keys says of each.
+    /// find(), lends() and removals() do what nic_keys says of them.
     const key_entry* find(std::uint32_t key) const noexcept { return nic_.find(key); }
     bool lends(std::uint32_t key) const noexcept { return nic_.lends(key); }
     std::uint64_t removals() const noexcept { return nic_.removals(); }
-    /// Whether the region is one of the queue's domain.
+    /// Whether the region belongs to the protection domain of the queue.
     bool may_use(const key_entry& region) const noexcept { return region.domain == domain_; }
 
  private:

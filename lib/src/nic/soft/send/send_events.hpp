@@ -1,4 +1,5 @@
-// What the engine tells the host about sends: notifications asked for, and failures.
+// What the engine tells the host about entries: failures, and notifications that entries ask for. Step 7 of the path of
+// an entry in docs/architecture.md.
 #pragma once
 
 #include <fmt/format.h>
@@ -17,12 +18,13 @@ namespace weftio::nic {
 struct send_event {
     std::uint32_t position = 0; ///< free-running index of the entry
     refusal reason = refusal::none;
-    std::uint64_t time_ns = 0; ///< UTC: when the port was done with the frame, or the failure was found
+    std::uint64_t time_ns = 0; ///< UTC time at which the entry was done, or at which its failure was found
     std::uint32_t detail = 0;  ///< too_long: bytes of the frame; file_failed: errno
 };
 
-/// From the engine's thread to one reader. Never blocks; an event that finds it full is counted and lost. Notifications
-/// leave an eighth free for failures, of which a queue has one until it is reset.
+/// A bounded queue of events from the thread of the engine to one reader. Never blocks. An event that finds the queue
+/// full is lost and counted. Notifications leave one eighth of the queue free for failures, of which a send queue has
+/// one until it is reset.
 class send_events {
  public:
     /// @param capacity  power of two
@@ -58,8 +60,8 @@ class send_events {
     alignas(64) std::atomic<std::uint32_t> read_{0};
 };
 
-/// Takes the next event as the host is told of it. @param words_of  of a failed event: why, with the values that belong
-/// to it
+/// Send step 7: takes the next event and puts it into words for the host. Returns false when there is none.
+/// @param words_of  returns why an event failed, with the values that belong to it
 template <class Words>
 bool next_outcome(send_events& events, std::string_view kind, std::uint32_t number, send_outcome& outcome,
                   Words&& words_of)

@@ -11,14 +11,14 @@ namespace weftio::nic {
 
 namespace {
 
-/// Takes headers that a driver has put back without a look at their references.
+/// Takes headers that a driver has returned to their pool without checking references.
 class returned_headers final : public mbuf_source {
  public:
     int get(rte_mbuf**, unsigned) noexcept override { return -ENOBUFS; }
     void put(rte_mbuf* const* mbufs, unsigned count) noexcept override
     {
         for (unsigned at = 0; at < count; ++at)
-            reinterpret_cast<send_header*>(mbufs[at])->settle(); // which the mbuf begins
+            reinterpret_cast<send_header*>(mbufs[at])->settle(); // the mbuf is the first member of its header
     }
 };
 

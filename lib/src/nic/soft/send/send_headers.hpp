@@ -1,4 +1,4 @@
-// Mbuf headers for frames that lie in memory of a kernel: sending without copying.
+// Mbuf headers for frames that lie in memory of a kernel. They make sending zero copy.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -24,32 +24,34 @@
 
 namespace weftio::nic {
 
-/// One header a slot of a send ring. It has two references while a driver has the mbuf: the driver's, and the engine's,
-/// which is never given up. A driver that is done frees the mbuf, and the loss of its reference is the completion. From
-/// any thread. So no mbuf goes through the operations of a mempool.
+/// The mbuf header of one slot of a send ring. It has two references while a driver holds the mbuf: the driver's
+/// reference and the engine's, which the engine never gives up. A driver that is done frees the mbuf, from any thread:
+/// the loss of its reference is the sign that the frame is done. So no mbuf goes through the operations of a mempool.
 struct alignas(64) send_header {
     static constexpr std::size_t bounce_bytes = 128;
 
     rte_mbuf mbuf;
-    std::array<std::byte, bounce_bytes> bounce{}; ///< bytes that came inside the entry, and padding
+    std::array<std::byte, bounce_bytes> bounce{}; ///< a small frame that had to be copied, with its padding
 
-    /// Makes the mbuf that of a frame of `count` bytes that lies there. The driver gets it next.
+    /// Send step 4, zero copy: makes the mbuf point at a frame of `count` bytes, and gives it the reference of the
+    /// driver.
     void lend(const std::byte* frame, std::uint32_t count) noexcept
     {
         mbuf.buf_addr = const_cast<std::byte*>(frame);
         mbuf.buf_iova = reinterpret_cast<rte_iova_t>(frame);
         mbuf.buf_len = static_cast<std::uint16_t>(count);
         mbuf.ol_flags = 0;
-        // Stores are what an entry costs most: fields side by side share one.
+        // Stores are the main cost of an entry, so neighboring fields share one store.
         static_assert(std::endian::native == std::endian::little &&
                       offsetof(rte_mbuf, refcnt) == offsetof(rte_mbuf, data_off) + 2 &&
                       offsetof(rte_mbuf, data_len) == offsetof(rte_mbuf, pkt_len) + 4);
         store<offsetof(rte_mbuf, data_off)>(std::uint32_t{2} << 16);
-        store<offsetof(rte_mbuf, pkt_len)>(std::uint64_t{count} << 32 | count); // vlan_tci too
+        // `pkt_len` and `data_len` share one store; `vlan_tci` becomes 0.
+        store<offsetof(rte_mbuf, pkt_len)>(std::uint64_t{count} << 32 | count);
     }
-    /// No driver has it, or none any more. Release: its last read of the frame is over.
+    /// Takes the reference of the driver back: no driver holds the mbuf. Release: the last read of the frame is over.
     void settle() noexcept { references().store(1, std::memory_order_release); }
-    /// Whether no driver has it. Acquire, pairs with the release of the driver's reference.
+    /// Whether no driver holds the mbuf. Acquire, pairs with the release by which the driver drops its reference.
     bool returned() const noexcept
     {
         return const_cast<send_header*>(this)->references().load(std::memory_order_acquire) == 1;
@@ -64,60 +66,62 @@ struct alignas(64) send_header {
     std::atomic_ref<std::uint16_t> references() noexcept { return std::atomic_ref<std::uint16_t>(mbuf.refcnt); }
 };
 
-/// Tells headers of send queues, as they come back as received packets, from other mbufs.
+/// Recognizes headers of send queues among received mbufs: frames that this program has sent to itself.
 class lent_headers {
  public:
-    /// Gives back a frame that this program has sent and received, without a locked instruction: two references are the
-    /// queue's and the caller's, and nobody else can make a third. Returns false for any other mbuf, which is to be
-    /// freed.
+    /// Gives back a frame that this program has sent and received, without a locked instruction. The two references
+    /// belong to the queue and the caller, and no other code can make a third. Returns false for any other mbuf, which
+    /// the caller must free.
     bool give_back(rte_mbuf& mbuf) const noexcept
     {
         if (mbuf.pool->pool_config != source_ || mbuf.nb_segs != 1 || rte_mbuf_refcnt_read(&mbuf) != 2)
             return false;
-        reinterpret_cast<send_header&>(mbuf).settle(); // which the mbuf begins
+        reinterpret_cast<send_header&>(mbuf).settle(); // the mbuf is the first member of its header
         return true;
     }
 
  private:
     friend class send_pool;
-    static mbuf_source* const source; ///< of every send pool, and of no other
+    static mbuf_source* const source; ///< the source of every send pool, and of no other pool
     const void* const source_ = source;
 };
 
-/// Memory that frames lie in, as a port uses it.
+/// Memory that frames are sent from, as one port uses it.
 struct frame_memory {
     std::shared_ptr<const detail::memory_block> block;
-    std::unique_ptr<dma_mapping> mapping; ///< nullptr: the device has not been told of it; ends before the block
-    bool lendable = true;                 ///< see key_table::grant
+    std::unique_ptr<dma_mapping> mapping; ///< mapping for the device; nullptr: none. Destroyed before the block.
+    bool lendable = true;                 ///< whether frames are sent from here without copying; see key_table::grant()
 };
 
-/// A list of one element, because keeping it must need no memory.
+/// A list of one element: moving it to another list needs no memory.
 using memory_place = std::list<frame_memory>;
 
-/// The pool that headers are said to be of. Drivers that put mbufs back without a look at their references find it too.
+/// The mempool that the headers name as theirs. A driver that returns mbufs to their pool without checking references
+/// returns them here.
 ///
-/// Must outlive the port's device, whose driver may hold mbufs to its end. What somebody holds even then is left
-/// behind: the pool, headers, and kept memory that their frames lie in. Called between two turns of all engines of the
-/// port.
+/// It must outlive the device of the port, whose driver may hold mbufs until the device is closed. When mbufs are held
+/// even after that, the pool, the headers and the memory of their frames become leftovers. Call it while every engine
+/// of the port is between two turns.
 class send_pool {
  public:
-    /// @param port  its spec, for the log
+    /// @param port  spec of the port, for the log
     explicit send_pool(std::string port = "");
     send_pool(const send_pool&) = delete;
     send_pool& operator=(const send_pool&) = delete;
     ~send_pool();
 
-    /// Headers for a ring of `depth` slots. Throws weftio::error errc::out_of_memory.
+    /// Makes the headers for a ring of `depth` slots. Throws weftio::error errc::out_of_memory.
     std::unique_ptr<send_header[]> make(std::uint32_t depth);
-    /// A queue has ended: keeps its headers if somebody still holds one. Needs no memory.
+    /// Takes the headers of a queue that was removed, and keeps them while a driver or receiver holds one. Needs no
+    /// memory.
     void take(std::unique_ptr<send_header[]> headers, std::uint32_t depth) noexcept;
-    /// Whether a frame of a queue that has ended lies in these bytes and has not come back. Between two turns of any
-    /// engine.
+    /// Whether a frame of a removed queue lies in these bytes and has not come back.
+    /// @pre an engine of the port is between two turns
     bool uses(const std::byte* begin, std::size_t bytes) const noexcept;
 
-    /// Keeps memory that frames lie in which have not come back.
+    /// Keeps memory whose frames have not come back.
     void keep(memory_place memory) noexcept;
-    /// Takes kept memory out for which `unused(block)`; the caller frees it.
+    /// Removes the kept memory for which `unused(block)` is true, and returns it; the caller frees it.
     template <class Unused>
     memory_place take_out(Unused&& unused) noexcept
     {
@@ -153,15 +157,15 @@ class send_pool {
         ~lent() override;
         bool returned() const noexcept override;
 
-        rte_mempool* pool = nullptr;       ///< made with the first headers
-        std::vector<kept_headers> headers; ///< has room for those of every queue there is
+        rte_mempool* pool = nullptr;       ///< made when the first headers are made
+        std::vector<kept_headers> headers; ///< has room for the headers of all queues, so that take() needs no memory
         memory_place memory;
     };
     void forget_returned() noexcept;
 
     std::string port_;
-    leftover_place place_; ///< of one
-    lent* lent_;           ///< that one
+    leftover_place place_; ///< list whose one element is *lent_
+    lent* lent_;           ///< the element of place_
     std::size_t queues_ = 0;
 };
 

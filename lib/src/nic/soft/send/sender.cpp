@@ -9,6 +9,7 @@
 
 namespace weftio::nic {
 
+/// Send step 2: wakes the queues whose doorbell has changed or whose deadline has come, and gives each queue its turn.
 unsigned sender::turn(const turn_budget& budget)
 {
     if (link_ != link_state::up)
@@ -19,14 +20,14 @@ unsigned sender::turn(const turn_budget& budget)
     const work_list::outcome all = queues_.turn(budget.entries);
     if (wire_.file && wire_.file->failure() != 0)
         refuse(refusal::file_failed, static_cast<std::uint32_t>(wire_.file->failure()));
-    // Drivers with a ring of their own look at what they have sent when they are given more: with nothing to give, they
-    // are asked.
+    // A driver with a ring of its own frees sent frames when it is given more. With nothing to give, the engine asks
+    // it.
     if (all.moved == 0 && all.waits_for_others)
         ask_driver();
     return all.moved;
 }
 
-/// What lies ready behind a wait may lie in memory whose key has gone.
+/// Wakes waiting queues after a key was removed: frames that they have prepared may lie in memory of that key.
 void sender::wake_after_removals() noexcept
 {
     if (removals_ == keys_.removals())
@@ -44,7 +45,7 @@ unsigned sender::turn_without_link()
     return moved;
 }
 
-/// What is to be sent cannot be.
+/// Ends all queues that have something to send, because nothing can be sent.
 void sender::refuse(refusal reason, std::uint32_t detail)
 {
     for_each([&](tx_queue& queue) {
@@ -56,10 +57,11 @@ void sender::refuse(refusal reason, std::uint32_t detail)
 void sender::limit_mtu(std::uint32_t mtu) noexcept
 {
     wire_.mtu = std::min(mtu, wire_.most_mtu);
-    for_each([&](tx_queue& queue) { queue.go_through(wire_); }); // the same port queue, at any time
+    // The port queue stays the same, so the queues need not be settled.
+    for_each([&](tx_queue& queue) { queue.go_through(wire_); });
 }
 
-/// Drivers that free at once have no such function, and need it not.
+/// Asks the driver to free the frames that it has sent. Drivers that free at once lack such a function and need none.
 void sender::ask_driver() const noexcept
 {
     if (port_lost_)

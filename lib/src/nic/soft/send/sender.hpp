@@ -1,4 +1,5 @@
-// The send side of an engine: its send queues, side by side, none waiting for another.
+// The send side of an engine: its Ethernet send queues, none of which waits for another. Steps 2 to 6 of the path of an
+// entry in docs/architecture.md.
 #pragma once
 
 #include <cstdint>
@@ -13,58 +14,62 @@
 
 namespace weftio::nic {
 
-/// Everything belongs to the engine: called by its thread, or between two of its turns.
+/// The engine owns a sender: the engine's thread calls it, or a change between two turns does.
 class sender final : public unit {
  public:
     sender(const wire& wire, const nic_keys& keys, send_pool& pool) : wire_(wire), keys_(keys), pool_(pool) {}
 
-    /// One turn of every queue that has something to do, so many entries each that none keeps another from its
-    /// deadline; and a look at the doorbells of some that have not. While the link is down nothing is handed over, and
-    /// what comes back is completed.
+    /// Send steps 2 to 6. Polls the doorbells of some idle queues. Then gives every queue with work a turn of at most
+    /// `budget.entries` entries, so that no queue keeps another from its deadline. While the link is down, hands no
+    /// frame to the driver and only completes frames that come back.
     unsigned turn(const turn_budget& budget) override;
-    /// `given_up`: it has been down for so long that what is to be sent fails.
+    /// `given_up`: the link has been down for so long that entries fail.
     enum class link_state { up, down, given_up };
     void set_link(link_state state) noexcept { link_ = state; }
-    /// Frames of packets longer than that are refused from now on; the driver may allow less.
+    /// Sets the MTU of the port: longer packets are refused from now on. The driver may allow less.
     void limit_mtu(std::uint32_t mtu) noexcept;
-    /// Sees to it that the next turn is one of this queue too, if there is such a queue.
+    /// Wakes the queue, so that it has a turn in the next turn of the sender. Does nothing when no queue has the
+    /// number.
     void wake(std::uint32_t number) noexcept { queues_.wake(number); }
     std::uint64_t deadline_ns() const noexcept override { return queues_.deadline_ns(); }
 
-    /// Takes up a queue, whose number is not in use and at least 1. The ring's memory must stay until remove(). Throws
-    /// weftio::error errc::out_of_memory.
+    /// Makes a queue. No queue has the number, which is at least 1. The memory of the ring must stay until remove().
+    /// Throws weftio::error errc::out_of_memory.
     void add(std::uint32_t number, tx_ring ring);
-    /// The port is gone: what queues have, and will get, is flushed.
+    /// The port is gone: flushes all entries of all queues, now and from now on.
     void lose_port();
     tx_queue& queue(std::uint32_t number) noexcept { return *find(number); }
-    /// Numbers in use are 1 .. this; find() says which of them are.
+    /// All numbers in use are in 1 .. queues(); find() says which of them are in use.
     std::uint32_t queues() const noexcept { return queues_.queues(); }
     tx_queue* find(std::uint32_t number) const noexcept
     {
-        return static_cast<tx_queue*>(queues_.find(number)); // there are no others
+        return static_cast<tx_queue*>(queues_.find(number)); // every queue of a sender is a tx_queue
     }
-    /// How many there are.
+    /// The number of queues at this engine.
     std::size_t in_use() const noexcept { return queues_.in_use(); }
-    /// As tx_queue::restart.
+    /// Restarts a queue in a new ring: see tx_queue::restart().
     void restart(std::uint32_t number, const tx_ring& ring) noexcept;
-    /// Flushes what the driver has not taken and lets the queue go. Headers that the driver still holds go to the pool,
-    /// which keeps them.
+    /// Removes a queue: flushes the entries that the driver has not taken. The pool keeps the mbuf headers that the
+    /// driver still holds.
     void remove(std::uint32_t number);
-    /// The queue executes nothing more until resume(), but sends what is half sent and completes what comes back.
+    /// Pauses the queue: until resume() it executes no entry, but hands over frames that are staged and completes
+    /// frames that come back.
     void pause(std::uint32_t number) noexcept { queues_.pause(number); }
     void resume(std::uint32_t number) noexcept { queues_.resume(number); }
-    /// Of a queue that pauses: asks the driver as drained() does. Returns whether it holds nothing of the queue any
-    /// more.
+    /// Asks the driver for the frames of a paused queue that it is done with. Returns whether the driver holds no frame
+    /// of the queue.
     bool settled(std::uint32_t number);
-    /// The queue goes to another sender. @pre settled(); there reserve()
+    /// Moves a queue to another sender: give_up() here, take_up() there.
+    /// @pre settled(number); reserve(number) at the other sender
     std::unique_ptr<tx_queue> give_up(std::uint32_t number) noexcept;
     void take_up(std::uint32_t number, std::unique_ptr<tx_queue> queue) noexcept;
-    /// Makes room for a queue of that number.
+    /// Makes room for a queue of that number, so that take_up() allocates nothing.
     void reserve(std::uint32_t number) { queues_.reserve(number); }
-    /// Asks the driver for what it has finished with. Returns whether it holds nothing of the queue any more.
+    /// Asks the driver for the frames of a queue that it is done with. Returns whether the driver holds no frame of the
+    /// queue.
     bool drained(std::uint32_t number);
-    /// Asks the driver likewise. Returns whether a frame that is on its way out lies in these bytes: of any queue here,
-    /// or of any queue of the port that has ended.
+    /// Asks the driver for all frames that it is done with. Returns whether a frame that is on its way out lies in
+    /// these bytes: a frame of any queue here, or of any queue of the port that was removed.
     bool uses(const std::byte* begin, std::size_t bytes) const;
 
  private:
@@ -85,7 +90,7 @@ class sender final : public unit {
     const nic_keys& keys_;
     send_pool& pool_;
     work_list queues_;
-    std::uint64_t removals_ = 0; ///< of keys, when queues behind a wait last had a turn for them
+    std::uint64_t removals_ = 0; ///< number of key removals when waiting queues were last woken for them
     link_state link_ = link_state::up;
     bool port_lost_ = false;
 };

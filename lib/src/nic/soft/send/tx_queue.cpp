@@ -17,7 +17,7 @@ namespace weftio::nic {
 
 namespace {
 
-constexpr std::uint32_t shortest_frame = 60; ///< without FCS: the NIC pads
+constexpr std::uint32_t shortest_frame = 60; ///< without FCS; the NIC pads shorter frames
 
 bool asks_for_checksums(const entry& entry)
 {
@@ -34,8 +34,8 @@ unsigned tx_queue::turn(std::uint32_t most)
 {
     look();
     unsigned moved = 0;
-    if (next_ != submitted_ || staged_first_ != staged_end_ ||
-        pacing_.holding()) // a wait ends also when nothing is behind it
+    // A wait must end also when no entry is behind it.
+    if (next_ != submitted_ || staged_first_ != staged_end_ || pacing_.holding())
         moved = execute(most);
     if (completed_ != handed_ || record_refused_)
         moved += complete();
@@ -64,8 +64,9 @@ unsigned tx_queue::execute(std::uint32_t most)
     return next_ - before;
 }
 
-/// Executes, as far as it goes and at most to the end of the ring, entries with one key that are sent from where they
-/// lie and ask for nothing else: nearly all are.
+/// Send step 4, zero copy: executes plain entries (read_plain_send()), which name one piece of memory, all with the
+/// same key. Each mbuf points at the frame where it lies. Stops at the first entry that needs execute_one(), and at the
+/// end of the ring. Returns how many it has executed. Nearly all entries are plain.
 std::uint32_t tx_queue::execute_plain(std::uint32_t most)
 {
     if (stamp_ns_ != 0 || (staged_end_ == burst && !hand_over()))
@@ -79,8 +80,8 @@ std::uint32_t tx_queue::execute_plain(std::uint32_t most)
     const key_entry* found = keys_.find(key);
     if (!found || !keys_.may_use(*found) || !keys_.lends(key))
         return 0;
-    const key_entry region =
-        *found; // copies, here and above: what is written below could be these, for all the compiler knows
+    // Copies of the ring and the region: the compiler must assume that the stores below may change the originals.
+    const key_entry region = *found;
     std::uint64_t start = plain_start(ring, first);
     send_header* head = &headers_[slot];
     executed_entry* const done_as = &executed_[slot];
@@ -99,7 +100,7 @@ std::uint32_t tx_queue::execute_plain(std::uint32_t most)
     return done;
 }
 
-/// Whether a wait holds the queue.
+/// Whether a wait holds the queue. Ends the wait when its deadline has come.
 bool tx_queue::held()
 {
     if (pacing_.holding() && detail::utc_now_ns() >= pacing_.deadline_ns())
@@ -115,8 +116,8 @@ void tx_queue::end_wait() noexcept
     waited.add(1);
 }
 
-/// Makes frames ready while a wait holds them, so that at its end they have only to be handed over. An entry that is
-/// refused is left alone: it fails when its turn comes.
+/// Prepares frames while a wait holds them, so that they only have to be handed over when it ends. An entry that is
+/// refused is left alone here: it fails when its turn comes.
 void tx_queue::prepare()
 {
     if (removals_ != keys_.removals())
@@ -127,7 +128,7 @@ void tx_queue::prepare()
                     !send(entry_, next_);
 }
 
-/// Forgets what has been made ready. @pre the staged frames, if any, are those behind a wait that holds
+/// Undoes prepare(). @pre the staged frames, if any, are those behind the wait that holds the queue
 void tx_queue::unprepare()
 {
     if (staged_end_ != 0) {
@@ -140,6 +141,8 @@ void tx_queue::unprepare()
     removals_ = keys_.removals();
 }
 
+/// Send step 4: executes any entry: fetch() copies it, then gather() and send(), or begin_wait(). An entry that is
+/// refused fails.
 bool tx_queue::execute_one(std::uint32_t index)
 {
     refusal reason = fetch(ring_.entries, index, submitted_ - index, entry_);
@@ -148,7 +151,7 @@ bool tx_queue::execute_one(std::uint32_t index)
         if (reason == refusal::none)
             return send(entry_, index);
     } else if (reason == refusal::none && entry_.opcode != WEFTIO_OPCODE_NOP) {
-        if (!hand_over()) // what is in front of the wait goes first
+        if (!hand_over()) // the frames in front of the wait go first
             return false;
         reason = begin_wait();
     }
@@ -159,6 +162,8 @@ bool tx_queue::execute_one(std::uint32_t index)
     return reason == refusal::none;
 }
 
+/// Send step 4 for a wait (docs/formats.md, "Waiting"): holds the queue until the deadline, or leaves the deadline to
+/// hardware pacing.
 refusal tx_queue::begin_wait()
 {
     std::uint64_t deadline_ns = 0;
@@ -174,7 +179,8 @@ refusal tx_queue::begin_wait()
     return refusal::none;
 }
 
-/// Hardware pacing: the first frame behind a wait says when, and those behind it cannot overtake.
+/// Hardware pacing: writes the deadline of the wait into the first frame behind it. The frames behind that one cannot
+/// overtake it.
 void tx_queue::stamp(rte_mbuf& mbuf)
 {
     if (stamp_ns_ == 0)
@@ -184,7 +190,8 @@ void tx_queue::stamp(rte_mbuf& mbuf)
     stamp_ns_ = 0;
 }
 
-/// Sends from where the frame lies when that is one piece and nothing has to be written; otherwise from a copy.
+/// Send step 4: stages the frame. Zero copy when the frame is one piece of memory and nothing must be written to it;
+/// otherwise the frame is copied. Returns false when the entry must be tried again later.
 bool tx_queue::send(const entry& entry, std::uint32_t index)
 {
     send_header& head = header(index);
@@ -197,14 +204,14 @@ bool tx_queue::send(const entry& entry, std::uint32_t index)
     else
         mbuf = copied(entry, pieces_, head);
     if (!mbuf)
-        return false; // no copy to be had now; some are with the driver
+        return false; // no copy mbuf is free: drivers hold them
     stamp(*mbuf);
     finish(index, entry, true, pieces_.bytes);
     stage(mbuf);
     return true;
 }
 
-/// nullptr when there is none to be had now.
+/// Takes an mbuf for a copy; nullptr when none is free now.
 rte_mbuf* tx_queue::new_copy()
 {
     if (pacing_.holding() &&
@@ -215,7 +222,9 @@ rte_mbuf* tx_queue::new_copy()
     return mbuf;
 }
 
-/// Gathers a frame into memory of its own: the slot's bounce buffer for a small one, an mbuf of the copy pool else.
+/// Copies a frame into memory of its own: the bounce buffer of the entry's header for a small frame, else an mbuf of
+/// the copy pool. Pads the frame and fills in its checksums (docs/formats.md, "Entries"). Returns nullptr when no mbuf
+/// is free now.
 rte_mbuf* tx_queue::copied(const entry& entry, const frame_pieces& pieces, send_header& head)
 {
     std::uint32_t bytes = std::max(pieces.bytes, shortest_frame);
@@ -241,12 +250,12 @@ rte_mbuf* tx_queue::copied(const entry& entry, const frame_pieces& pieces, send_
         fill_checksums({to, pieces.bytes}, (entry.cs_flags & WEFTIO_ETH_L3_CHECKSUM) != 0,
                        (entry.cs_flags & WEFTIO_ETH_L4_CHECKSUM) != 0);
     if (!small)
-        head.settle(); // the kernel's buffer is free as soon as it is copied
+        head.settle(); // the copy leaves the kernel's buffer free, so the entry is done
     copied_bytes.add(pieces.bytes);
     return mbuf;
 }
 
-/// The entry has been executed. A frame comes back from the driver, anything else is done at once.
+/// Records that the entry was executed. A frame is done when the driver gives it back; any other entry is done at once.
 void tx_queue::finish(std::uint32_t index, const entry& entry, bool frame, std::uint32_t bytes)
 {
     executed(index) = {
@@ -258,7 +267,7 @@ void tx_queue::finish(std::uint32_t index, const entry& entry, bool frame, std::
     if (staged_end_ == 0)
         handed_ = next_;
     enqueued.add(1);
-    if (!pacing_.holding()) // else it counts at its end
+    if (!pacing_.holding()) // a wait that holds the queue counts when it ends
         waited.add(1);
 }
 
@@ -267,7 +276,7 @@ void tx_queue::stage(rte_mbuf* mbuf)
     staged_[staged_end_++] = mbuf;
 }
 
-/// Returns how many were taken, the first ones.
+/// Send step 5: gives frames to the driver, or to the capture file. Returns how many it took, from the first frame on.
 std::uint16_t tx_queue::give(rte_mbuf** frames, std::uint16_t count) const
 {
     if (wire_.file)
@@ -280,13 +289,13 @@ std::uint16_t tx_queue::give(rte_mbuf** frames, std::uint16_t count) const
     return taken;
 }
 
-/// Gives the staged frames to the driver. Returns whether it took them all; the rest is tried again next turn.
+/// Send step 5: hands the staged frames over. Returns whether all were taken; the rest is tried again next turn.
 bool tx_queue::hand_over()
 {
     if (staged_first_ == staged_end_)
         return true;
-    const bool first_behind_a_wait =
-        pacing_.wants_hand_over(); // else nobody asks for the time, and a look at the clock costs a packet
+    // Reads the clock only for the first frames behind a wait: reading it costs as much as a packet.
+    const bool first_behind_a_wait = pacing_.wants_hand_over();
     std::uint64_t now_ns = first_behind_a_wait ? detail::utc_now_ns() : 0;
     std::uint16_t taken = give(&staged_[staged_first_], static_cast<std::uint16_t>(staged_end_ - staged_first_));
     if (taken != 0 && first_behind_a_wait)
@@ -300,6 +309,7 @@ bool tx_queue::hand_over()
     return true;
 }
 
+/// Send step 6 for plain entries: a frame is done when the driver has given its mbuf back.
 std::uint32_t tx_queue::complete_plain()
 {
     const std::uint32_t depth = ring_.entries.depth, slot = completed_ & (depth - 1);

@@ -1,4 +1,4 @@
-// The send queue of Ethernet: frames, and waits between them.
+// The Ethernet send queue: it executes entries that send frames, and entries that wait between them.
 #pragma once
 
 #include <array>
@@ -22,8 +22,8 @@ class tx_queue final : public work_queue {
  public:
     tx_queue(const tx_ring& ring, const wire& wire, const nic_keys& keys, std::unique_ptr<send_header[]> headers);
 
-    /// Executes at most `most` of the entries that are due, hands frames to the driver, completes what came back.
-    /// Returns how much it moved.
+    /// Send steps 3 to 6: executes at most `most` of the committed entries, hands frames to the driver, completes
+    /// frames that came back. Returns how much it moved.
     unsigned turn(std::uint32_t most) override;
     std::uint64_t deadline_ns() const noexcept override { return pacing_.holding() ? pacing_.deadline_ns() : 0; }
     void let_go() noexcept override { end_wait(); }
@@ -33,39 +33,41 @@ class tx_queue final : public work_queue {
         return pacing_.holding() && (prepared_ || next_ == submitted_) && completed_ == handed_ && staged_first_ == 0 &&
                !record_refused_;
     }
-    /// Whether a frame on its way out lies in these bytes.
+    /// Whether a frame that is on its way out lies in these bytes.
     bool uses(const std::byte* begin, std::size_t bytes) noexcept;
-    /// Everything not yet handed over is flushed. Used when the queue ends or is reset.
+    /// Stops the queue: flushes all entries that have not been handed over. Called when the queue is closed or reset.
     void stop();
-    /// Nothing can be sent any more: as stop(), and told as a failure of the first entry that was not handed over.
+    /// Stops the queue because nothing can be sent any more. The first entry that was not handed over fails with
+    /// `reason`; the others are flushed.
     void end(refusal reason, std::uint32_t detail = 0);
-    /// Looks at the doorbell. Returns whether something is to be sent.
+    /// Reads the doorbell. Returns whether the queue has something to send.
     bool has_more();
-    /// The port is gone: as end(), and what the driver took and has not given back is flushed too.
+    /// The port is gone: ends the queue, and also flushes the frames that the driver took and has not given back.
     void lose_port();
-    /// Starts again in a ring that has been made anew. @pre stop(), and nothing is with the driver
-    /// @param index  of the first entry; not 0 in tests, where indices are to wrap
+    /// Starts again in a fresh ring of the same depth. @pre stop(), and the driver holds no frame
+    /// @param index  index of the first entry; tests pass one near the end of the range, so that indices wrap
     void restart(const tx_ring& ring, std::uint32_t index = 0) noexcept;
+    /// Whether every submitted entry is done and the driver holds no frame.
     bool all_returned() const noexcept;
-    /// Whether the driver has given back all that it took, of a burst that it did not take whole too.
+    /// Whether the driver has given back all frames that it took, and no burst is handed over in part.
     bool settled() const noexcept
     {
         return completed_ == handed_ && (staged_end_ == 0 || (staged_first_ == 0 && pacing_.holding()));
     }
-    /// From now on frames are handed to this port queue. @pre settled()
+    /// Sets the port queue to which frames are handed. @pre settled()
     void go_through(const wire& wire) noexcept { wire_ = wire; }
     std::unique_ptr<send_header[]> take_headers() noexcept { return std::move(headers_); }
-    /// How many frames lie ready behind the wait that holds the queue.
+    /// The number of frames that lie ready behind the wait that holds the queue.
     unsigned prepared() const noexcept { return pacing_.holding() ? staged_end_ : 0u; }
 
-    /// enqueued = sent + waited + failed + flushed, once the queue is idle; all of them entries.
+    /// Counters of entries: enqueued = sent + waited + failed + flushed, once the queue is idle.
     detail::counter sent, sent_bytes, waited, copied_bytes;
     const pacing& schedule() const noexcept { return pacing_; }
 
  private:
     static constexpr std::uint16_t burst = 64;
-    /// Of the port's mbufs for copies, frames that wait for a deadline take so many a queue, and half in all: others
-    /// must be able to send meanwhile.
+    /// Frames that wait for a deadline use at most this many copy mbufs for each queue, and half of the pool in total,
+    /// so that other queues can send meanwhile.
     static constexpr unsigned most_waiting_copies = 16;
 
     bool returned(std::uint32_t index) const noexcept override { return header(index).returned() || port_lost_; }
@@ -82,7 +84,7 @@ class tx_queue final : public work_queue {
     void unprepare();
     unsigned execute(std::uint32_t most);
     std::uint32_t execute_plain(std::uint32_t most);
-    /// Returns false when the entry has to be tried again later.
+    /// Send step 4 for any entry. Returns false when the entry must be tried again later.
     bool execute_one(std::uint32_t index);
     bool send(const entry& entry, std::uint32_t index);
     rte_mbuf* copied(const entry& entry, const frame_pieces& pieces, send_header& header);
@@ -103,12 +105,12 @@ class tx_queue final : public work_queue {
     pacing pacing_;
 
     bool port_lost_ = false;
-    bool prepared_ = false;       ///< no more can be made ready before the wait is over
-    unsigned waiting_copies_ = 0; ///< of the frames that have been made ready
-    std::uint64_t removals_ = 0;  ///< of keys, when the frames behind a wait were made ready
-    std::uint64_t stamp_ns_ = 0;  ///< hardware pacing: when the next frame goes; 0: at once
+    bool prepared_ = false;       ///< no more frames can be prepared before the wait ends
+    unsigned waiting_copies_ = 0; ///< copy mbufs that prepared frames use
+    std::uint64_t removals_ = 0;  ///< number of key removals when the frames behind the wait were prepared
+    std::uint64_t stamp_ns_ = 0;  ///< hardware pacing: UTC time at which the next frame leaves; 0: at once
 
-    std::array<rte_mbuf*, burst> staged_{}; ///< staged_first_ .. staged_end_ are to be handed over
+    std::array<rte_mbuf*, burst> staged_{}; ///< frames staged_first_ .. staged_end_ - 1 are to be handed over
     std::uint16_t staged_first_ = 0, staged_end_ = 0;
     entry entry_;
     frame_pieces pieces_;

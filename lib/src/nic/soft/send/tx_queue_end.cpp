@@ -1,4 +1,4 @@
-// How a send queue fails, ends and starts again.
+// How an Ethernet send queue fails, ends and starts again.
 #include <rte_mbuf.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace weftio::nic {
 
 void tx_queue::settle(std::uint32_t index) noexcept
 {
-    if (!port_lost_) // else whoever holds it may still give it back
+    if (!port_lost_) // after the port is lost, a driver or receiver may still give the mbuf back
         header(index).settle();
 }
 
@@ -22,7 +22,7 @@ void tx_queue::give_up_wait()
     pacing_.leave();
 }
 
-/// The wait that holds the queue, if any, will not come to its end.
+/// Counts the wait that holds the queue, if there is one, as flushed, and undoes prepare().
 void tx_queue::flush_wait()
 {
     if (!pacing_.holding())
@@ -37,7 +37,8 @@ void tx_queue::stop()
     complete();
 }
 
-/// Nothing that has not been handed over will be. Returns how many entries that were, which the caller counts.
+/// Flushes all entries that have not been handed over, and puts the queue in error. Returns how many entries these are;
+/// the caller counts them.
 std::uint64_t tx_queue::let_go_of_all()
 {
     look();
@@ -62,7 +63,7 @@ bool tx_queue::has_more()
     return next_ != submitted_ || staged_first_ != staged_end_;
 }
 
-/// Of a burst that the driver did not take whole, the first frame that is left.
+/// Index of the first frame that was not handed over, when the driver has taken a part of a burst.
 std::uint32_t tx_queue::first_not_handed()
 {
     std::uint32_t index = handed_;
@@ -78,7 +79,7 @@ void tx_queue::end(refusal reason, std::uint32_t detail)
         return;
     const std::uint32_t first = staged_first_ == 0 ? handed_ : first_not_handed();
     const std::uint64_t entries = let_go_of_all();
-    if (entries != 0) { // the first is the one that is told
+    if (entries != 0) { // the first entry fails and is reported; the others are flushed
         failed_entries.add(1);
         enqueued.add(1);
         count_flushed(entries - 1);
@@ -90,10 +91,10 @@ void tx_queue::end(refusal reason, std::uint32_t detail)
 void tx_queue::lose_port()
 {
     end(refusal::port_gone);
-    stop(); // a queue in error, too
+    stop(); // end() does nothing to a queue in error; stop() flushes it
     for (std::uint32_t index = completed_; index != handed_; index += executed(index).blocks)
         if (executed(index).counts && executed(index).reason == refusal::none && !header(index).returned()) {
-            executed(index).reason = refusal::flushed; // the driver took it and is gone
+            executed(index).reason = refusal::flushed; // the driver took the frame and is gone
             flushed.add(1);
         }
     port_lost_ = true;
@@ -119,7 +120,7 @@ bool tx_queue::uses(const std::byte* begin, std::size_t bytes) noexcept
         auto* frame = static_cast<const std::byte*>(head.mbuf.buf_addr);
         return !head.returned() && !std::less<>()(frame, begin) && std::less<>()(frame, begin + bytes);
     };
-    if (port_lost_) // what the driver took is completed, and may be held all the same
+    if (port_lost_) // entries that the driver took are completed, and the driver may still hold their frames
         return std::any_of(&headers_[0], &headers_[ring_.entries.depth], lies_there);
     for (std::uint32_t index = completed_; index != next_; index += executed(index).blocks)
         if (executed(index).counts && lies_there(header(index)))

@@ -27,7 +27,8 @@ void work_list::keep_deadlines(bool busy) noexcept
     if (deadlines_.empty())
         return;
     auto& clock = detail::utc_clock::instance();
-    std::uint64_t now_ns = clock.stamp_ns(); // a little early: nothing goes before its time
+    // This reading may be a little early, never late: nothing leaves before its deadline.
+    std::uint64_t now_ns = clock.stamp_ns();
     spin_.turn_began(now_ns);
     if (now_ns < deadlines_.first_ns() && spin_.begins(deadlines_.first_ns(), now_ns, busy)) {
         for (; now_ns < deadlines_.first_ns(); now_ns = clock.now_ns())
@@ -41,7 +42,7 @@ void work_list::keep_deadlines(bool busy) noexcept
         places_[number - 1].queue->let_go();
         wake(number);
     }
-    // Turns begin with the last one of awake_.
+    // turn() begins at the end of awake_, so the earliest deadline must be last.
     std::reverse(awake_.begin() + static_cast<std::ptrdiff_t>(before), awake_.end());
 }
 
@@ -68,7 +69,7 @@ void work_list::wake_those_that_wait() noexcept
             wake(number);
 }
 
-/// Whether a queue that has had its turn needs no more of them before its doorbell is rung, or its deadline comes.
+/// Whether a queue needs no turn before its doorbell is rung or its deadline comes. Called after its turn.
 bool work_list::rests(awake& each, unsigned moved) noexcept
 {
     const work_queue& queue = *places_[each.number - 1].queue;
@@ -102,7 +103,7 @@ void work_list::reserve(std::uint32_t number)
 {
     if (number > places_.size())
         places_.resize(number);
-    awake_.reserve(places_.size()); // a queue that wakes or sleeps allocates nothing
+    awake_.reserve(places_.size()); // so that queues wake and sleep without allocating
     asleep_.reserve(places_.size());
     deadlines_.reserve(queues());
 }

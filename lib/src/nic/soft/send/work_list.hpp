@@ -1,4 +1,4 @@
-// Send queues side by side, none waiting for another: which have a turn, which sleep, which wait for a deadline.
+// The send queues of an engine: which have a turn, which sleep, which wait for a deadline. No queue waits for another.
 #pragma once
 
 #include <cstdint>
@@ -12,51 +12,52 @@
 
 namespace weftio::nic {
 
-/// Belongs to one engine, as a unit does.
+/// One engine owns a list and drives it, as it does a unit.
 class work_list {
  public:
-    /// Of queues with nothing to do, so many have their doorbell looked at in a turn: 4,096 of them must not make a
-    /// busy one slow. More behind a turn that moved nothing, which may be one of an engine that sleeps in between.
+    /// Idle doorbells polled in a turn: few in a busy turn, because 4,096 idle queues must not slow a busy one. More
+    /// after a turn that moved nothing, because such an engine may sleep between turns.
     static constexpr std::uint32_t looks_of_a_busy_turn = 4, looks_of_an_idle_turn = 64;
-    /// A queue that had nothing to do for so many turns has only its doorbell looked at.
+    /// After this many turns without work a queue sleeps: only its doorbell is polled.
     static constexpr std::uint32_t turns_awake = 256;
 
-    /// Wakes queues whose doorbell has been rung, of some that sleep.
+    /// Send step 2: polls the doorbells of some sleeping queues and wakes those that were rung.
     void look_at_doorbells(bool busy) noexcept;
-    /// Queues whose deadline has come have a turn now, the earliest first. Close to one it is waited for on the spot, so
-    /// that nothing comes in between.
+    /// Send step 2: ends the waits whose deadline has come, and gives their queues the first turns, earliest deadline
+    /// first. Spins when the next deadline is close, so that nothing comes in between.
     void keep_deadlines(bool busy) noexcept;
-    /// What the turns of all queues came to.
+    /// Sum of the turns of all queues.
     struct outcome {
         unsigned moved = 0;
-        bool waits_for_others = false; ///< see work_queue
+        bool waits_for_others = false; ///< see work_queue::waits_for_others()
     };
-    /// A turn of every queue that is awake, `most` entries each.
+    /// Send step 2: gives every queue that is awake a turn of at most `most` entries.
     outcome turn(std::uint32_t most);
-    /// Sees to it that the next turn is one of this queue too, if there is such a queue.
+    /// Wakes the queue, so that the next turn() gives it a turn. Does nothing when no queue has the number.
     void wake(std::uint32_t number) noexcept;
-    /// Wakes those that sleep until a deadline.
+    /// Wakes the queues that sleep until a deadline.
     void wake_those_that_wait() noexcept;
-    /// The earliest deadline that holds a queue; 0 when none does.
+    /// The earliest deadline of all queues, UTC; 0 when no queue has one.
     std::uint64_t deadline_ns() const noexcept { return deadlines_.empty() ? 0 : deadlines_.first_ns(); }
 
-    /// Makes room for a queue of that number.
+    /// Makes room for a queue of that number, so that other functions allocate nothing.
     void reserve(std::uint32_t number);
-    /// @pre reserve(); no queue has that number, which is at least 1
+    /// Adds a queue. @pre reserve(); no queue has that number, which is at least 1
     void put(std::uint32_t number, std::unique_ptr<work_queue> queue) noexcept;
+    /// Removes a queue and returns it.
     std::unique_ptr<work_queue> take(std::uint32_t number) noexcept;
-    /// The queue has a turn next, and no deadline.
+    /// Wakes the queue and removes its deadline.
     void rouse(std::uint32_t number) noexcept;
-    /// The queue executes nothing more until resume(), but goes on with what it has begun.
+    /// Pauses the queue: until resume() it starts no entry, and goes on with what it has started.
     void pause(std::uint32_t number) noexcept { places_[number - 1].paused = true; }
     void resume(std::uint32_t number) noexcept { places_[number - 1].paused = false; }
-    /// Numbers in use are 1 .. this; find() says which of them are.
+    /// All numbers in use are in 1 .. queues(); find() says which of them are in use.
     std::uint32_t queues() const noexcept { return static_cast<std::uint32_t>(places_.size()); }
     work_queue* find(std::uint32_t number) const noexcept
     {
         return number <= places_.size() ? places_[number - 1].queue.get() : nullptr;
     }
-    /// How many there are.
+    /// The number of queues.
     std::size_t in_use() const noexcept { return awake_.size() + asleep_.size(); }
 
  private:
@@ -64,14 +65,14 @@ class work_list {
 
     struct place {
         std::unique_ptr<work_queue> queue;
-        std::uint32_t asleep = nowhere; ///< where in asleep_
+        std::uint32_t asleep = nowhere; ///< index in asleep_; nowhere: the queue is awake
         bool paused = false;
     };
     struct awake {
         std::uint32_t number;
         std::uint32_t idle_turns;
     };
-    /// All that has to be looked at of a queue with nothing to do, or nothing before its deadline.
+    /// What the engine reads to poll a sleeping queue: one that has no work, or none before its deadline.
     struct asleep {
         const std::uint64_t* doorbell;
         std::uint64_t seen;
@@ -81,10 +82,10 @@ class work_list {
     bool rests(awake& each, unsigned moved) noexcept;
     void lay_down(std::size_t awake) noexcept;
 
-    std::vector<place> places_; ///< number 1 first
+    std::vector<place> places_; ///< by number - 1
     std::vector<awake> awake_;
     std::vector<asleep> asleep_;
-    std::size_t looked_ = 0; ///< at this one of asleep_ last
+    std::size_t looked_ = 0; ///< index in asleep_ of the doorbell that was polled last
     deadlines deadlines_;
     spin spin_;
 };

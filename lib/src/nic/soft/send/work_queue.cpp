@@ -8,14 +8,15 @@ work_queue::work_queue(const tx_ring& ring)
     : ring_(ring), executed_(ring.entries.depth), events_(2 * ring.entries.depth)
 {}
 
-/// The doorbell is a wake-up only; what counts is the record.
+/// Send step 3: reads the doorbell record when the doorbell has changed (docs/formats.md, "Doorbells"). The doorbell
+/// only wakes the NIC; the record says what was committed. A record that claims more than the ring holds is refused.
 void work_queue::look()
 {
     std::uint64_t doorbell = weftio_load_acquire_sys_u64(ring_.doorbell);
     if (doorbell == doorbell_)
         return;
     doorbell_ = doorbell;
-    // Acquire, pairs with the commit's release: the entries are written.
+    // Acquire, pairs with the release of the commit: the entries are written.
     auto committed = static_cast<std::uint16_t>(weftio_swap32(weftio_load_acquire_sys_u32(ring_.dbrec)));
     auto more = static_cast<std::uint16_t>(committed - static_cast<std::uint16_t>(submitted_));
     if (submitted_ - completed_ + more > ring_.entries.depth)
@@ -24,7 +25,8 @@ void work_queue::look()
         submitted_ += more;
 }
 
-/// The entry at `index` cannot be executed: the queue is in error, and what is behind is flushed.
+/// Send step 4, for a bad entry: the entry at `index` cannot be executed. Puts the queue in error and flushes the
+/// entries behind it.
 void work_queue::fail(std::uint32_t index, refusal reason, std::uint32_t detail)
 {
     failed_ = true;
@@ -35,8 +37,8 @@ void work_queue::fail(std::uint32_t index, refusal reason, std::uint32_t detail)
     count_flushed(flush(index + 1));
 }
 
-/// No entry stands for a record that claims too much: the ring may be full. What has not been executed is flushed, and
-/// once the rest is done a completion says error.
+/// Refuses a doorbell record that claims too much. The ring may be full, so no entry can carry the failure. Flushes
+/// what has not been executed; once the entries before it are done, a completion reports the error.
 void work_queue::refuse_record()
 {
     if (failed_)
@@ -49,7 +51,7 @@ void work_queue::refuse_record()
     count_flushed(flush(next_));
 }
 
-/// The block at `index` is done without having been executed.
+/// Marks the block at `index` as done without executing it.
 void work_queue::bury(std::uint32_t index, refusal reason)
 {
     executed_entry& entry = executed(index);
@@ -58,7 +60,8 @@ void work_queue::bury(std::uint32_t index, refusal reason)
     settle(index);
 }
 
-/// Buries all from `from` on. Those in front complete as they come back. Returns how many, which the caller counts.
+/// Flushes the blocks [from, submitted). Entries in front of them complete as they come back. Returns how many blocks
+/// it has flushed; the caller counts them.
 std::uint32_t work_queue::flush(std::uint32_t from)
 {
     for (std::uint32_t index = from; index != submitted_; ++index)
@@ -75,13 +78,14 @@ void work_queue::count_flushed(std::uint64_t entries) noexcept
     enqueued.add(entries);
 }
 
-/// Completes, in order, what came back. One completion stands for all of them, but the first failure gets its own.
+/// Send step 6: completes, in order, the entries that came back. One completion stands for all of them, but the first
+/// failure gets a completion of its own.
 unsigned work_queue::complete()
 {
     const std::uint32_t before = completed_;
     std::uint64_t done = complete_plain(), bytes = 0, now_ns = detail::utc_stamp_ns();
     if ((completed_ & (ring_.entries.depth - 1)) == 0)
-        done += complete_plain(); // behind the end of the ring
+        done += complete_plain(); // goes on at the start of the ring
     std::uint32_t last = completed_ - 1;
     refusal reason = refusal::none;
     while (completed_ != handed_ && returned(completed_)) {
@@ -109,6 +113,7 @@ unsigned work_queue::complete()
     return completed_ - before;
 }
 
+/// Send step 6: writes the collapsed completion, which names the entry at `index` (docs/formats.md, "Completions").
 void work_queue::publish(std::uint32_t index, refusal reason, std::uint64_t now_ns)
 {
     weftio_cqe& cqe = *ring_.completion;
@@ -116,13 +121,13 @@ void work_queue::publish(std::uint32_t index, refusal reason, std::uint64_t now_
     weftio_store_release_sys_u64(&cqe.timestamp_be,
                                  weftio_swap64(good ? weftio_real_time_from_ns(now_ns) : syndrome_of(reason)));
     cqe.sop_drop_qpn_be = weftio_swap32(ring_.entries.queue);
-    // Release: the entry and its buffer may be used again once this is seen.
+    // Release: a kernel that sees this may use the entry and its buffer again.
     weftio_store_release_sys_u32(
         &cqe.publication,
         weftio_cqe_publication(index, good ? WEFTIO_CQE_OPCODE_REQUESTER : WEFTIO_CQE_OPCODE_REQUESTER_ERROR, 0));
 }
 
-/// @param index  of the first entry of the ring
+/// Starts again in a fresh ring. @param index  index of its first entry
 void work_queue::begin_again(const tx_ring& ring, std::uint32_t index) noexcept
 {
     std::uint32_t queue = ring_.entries.queue;

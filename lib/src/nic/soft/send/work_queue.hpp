@@ -1,4 +1,4 @@
-// A send queue of any kind as the NIC sees it: a doorbell to notice, entries to execute in order, a completion to write.
+// A send queue of any kind as the NIC sees it: a doorbell to poll, entries to execute in order, a completion to write.
 #pragma once
 
 #include <bit>
@@ -13,23 +13,24 @@
 
 namespace weftio::nic {
 
-/// What the engine remembers of an entry until it completes, in one word.
+/// What the engine remembers of an executed entry until it completes, in one 64-bit word.
 struct alignas(8) executed_entry {
     std::uint8_t blocks = 1;
-    bool event = false;  ///< the host wants to be told
-    bool counts = false; ///< a frame, or what else the queue is for; not a wait
+    bool event = false;  ///< the host wants a notification
+    bool counts = false; ///< it counts as done work: a frame or a copy, not a wait or a NOP
     refusal reason = refusal::none;
-    std::uint32_t bytes = 0; ///< of what counts
+    std::uint32_t bytes = 0; ///< length of the frame or copy
 
-    /// One block, it counts, it was done, and nobody wants to be told: nearly all are.
+    /// Whether the entry is plain: one block, counts, succeeded, wants no notification. Nearly all entries are.
     bool is_plain() const noexcept
     {
         return static_cast<std::uint32_t>(std::bit_cast<std::uint64_t>(*this)) == plain_word();
     }
-    /// Becomes a plain one of `count` bytes.
+    /// Makes this a plain entry of `count` bytes.
     void be_plain(std::uint32_t count) noexcept
     {
-        const std::uint64_t word = std::uint64_t{count} << 32 | plain_word(); // else GCC stores byte by byte
+        // One store; assigning the members makes GCC store byte by byte.
+        const std::uint64_t word = std::uint64_t{count} << 32 | plain_word();
         std::memcpy(static_cast<void*>(this), &word, sizeof word);
     }
 
@@ -37,54 +38,56 @@ struct alignas(8) executed_entry {
     static constexpr std::uint32_t plain_word() noexcept { return 1U | 1U << 16; }
 };
 
-/// Owned and driven by one engine. Counters and events may be read from anywhere.
+/// One engine owns and drives the queue. Any thread may read counters; one thread at a time may take events.
 ///
-/// submitted >= next >= handed >= completed: named by the record, executed, taken by whoever does the work (a driver, a
-/// copy engine), done. What is executed at once is handed at once.
+/// Indices: submitted >= next >= handed >= completed. The doorbell record has named the entries before `submitted`; the
+/// engine has executed those before `next`; a driver or a copy engine has taken those before `handed`; those before
+/// `completed` are done. An entry that the engine does itself is handed over when it is executed.
 class work_queue {
  public:
     work_queue(const work_queue&) = delete;
     work_queue& operator=(const work_queue&) = delete;
     virtual ~work_queue() = default;
 
-    /// Executes at most `most` of the entries that are due, completes what came back. Returns how much it moved.
+    /// Executes at most `most` of the committed entries, and completes those that came back. Returns how much it moved.
     virtual unsigned turn(std::uint32_t most) = 0;
-    /// Deadline of the wait that holds the queue, UTC; 0 when none does.
+    /// Deadline of the wait that holds the queue, UTC; 0 when no wait holds it.
     virtual std::uint64_t deadline_ns() const noexcept { return 0; }
-    /// The deadline that held the queue has come.
+    /// Ends the wait that holds the queue: its deadline has come.
     virtual void let_go() noexcept {}
-    /// Whether nothing is to be done before the doorbell is rung again.
+    /// Whether the queue has no work before its doorbell is rung again.
     virtual bool idle() const noexcept { return next_ == submitted_ && completed_ == submitted_ && !record_refused_; }
-    /// Whether nothing is to be done before the doorbell is rung again or the deadline comes.
+    /// Whether the queue has no work before its doorbell is rung again or its deadline comes.
     virtual bool only_waits() const noexcept { return false; }
-    /// Whether somebody has not given back all that was handed over.
+    /// Whether a driver or a copy engine still holds an entry that was handed over.
     bool waits_for_others() const noexcept { return completed_ != handed_; }
-    /// Completes what came back, and does nothing else. Returns how much.
+    /// Completes the entries that came back. Returns how much it moved.
     unsigned collect() { return complete(); }
-    /// What the doorbell said when it was last looked at.
+    /// The value of the doorbell when it was last read.
     std::uint64_t doorbell_seen() const noexcept { return doorbell_; }
     const tx_ring& ring() const noexcept { return ring_; }
     bool failed() const noexcept { return failed_; }
 
-    /// Entries. What holds the queue is enqueued, and nothing else yet. The blocks of an entry that was flushed, which
-    /// nobody has read, count one by one.
+    /// Counters of entries. A wait that holds the queue has counted as enqueued, and as nothing else yet. A flushed
+    /// entry that the engine has never read counts once for each of its blocks.
     detail::counter enqueued, failed_entries, flushed;
     send_events& events() noexcept { return events_; }
 
  protected:
     explicit work_queue(const tx_ring& ring);
 
-    /// Whether the entry at `index`, which was handed over, is done. Often called.
+    /// Whether the entry at `index`, which was handed over, is done. Called often.
     virtual bool returned(std::uint32_t index) const noexcept = 0;
-    /// Completes plain entries that are done, as far as that goes and at most to the end of the ring. Returns how many.
+    /// Completes plain entries that are done, at most to the end of the ring. Stops at the first other entry. Returns
+    /// how many.
     virtual std::uint32_t complete_plain() { return 0; }
-    /// So many entries that count, of so many bytes, are done.
+    /// Counts `entries` entries and `bytes` bytes as done.
     virtual void count_done(std::uint64_t entries, std::uint64_t bytes) = 0;
-    /// Nobody works at the entry at `index`, nor will.
+    /// Marks the entry at `index` as done: no driver holds it, and none will get it.
     virtual void settle(std::uint32_t) noexcept {}
-    /// Whether all that has been executed is handed over.
+    /// Whether all executed entries have been handed over.
     virtual bool all_handed() const noexcept { return true; }
-    /// The wait that holds the queue, if any, will not come to its end.
+    /// Gives up the wait that holds the queue, if there is one: it will not come to its end.
     virtual void give_up_wait() {}
 
     void look();
@@ -103,13 +106,13 @@ class work_queue {
     tx_ring ring_;
     std::vector<executed_entry> executed_;
     send_events events_;
-    std::uint64_t doorbell_ = 0;  ///< as last seen
-    std::uint32_t submitted_ = 0; ///< behind the last entry that the record has named
-    std::uint32_t next_ = 0;      ///< the next entry to execute
-    std::uint32_t handed_ = 0;    ///< behind the last entry that has been handed over
-    std::uint32_t completed_ = 0; ///< behind the last entry that is done
+    std::uint64_t doorbell_ = 0;  ///< value when it was last read
+    std::uint32_t submitted_ = 0; ///< index behind the last entry that the doorbell record has named
+    std::uint32_t next_ = 0;      ///< index of the next entry to execute
+    std::uint32_t handed_ = 0;    ///< index behind the last entry that has been handed over
+    std::uint32_t completed_ = 0; ///< index behind the last entry that is done
     bool failed_ = false;
-    bool record_refused_ = false; ///< and no completion has said so yet
+    bool record_refused_ = false; ///< the doorbell record was refused, and no completion has said so yet
 
  private:
     void refuse_record();
