@@ -50,7 +50,8 @@ std::uint32_t key_table::add(const key_entry& entry)
     slot& made = *place(index << 8);
     const std::uint32_t key = index << 8 | made.variant;
     made.entry = entry;
-    made.key.store(key, std::memory_order_release); // what it stands for is written
+    // Release, pairs with the acquire in find(): the entry of the key is written.
+    made.key.store(key, std::memory_order_release);
     ++in_use_;
     return key;
 }
@@ -99,7 +100,8 @@ void key_table::grant(std::uint32_t key, unsigned nic, bool lendable) noexcept
 {
     slot& at = *place(key);
     at.lends.fetch_or(std::uint64_t{lendable} << nic, std::memory_order_relaxed);
-    at.nics.fetch_or(std::uint64_t{1} << nic, std::memory_order_release); // key and entry are written
+    // Release, pairs with the acquire in find(): the key and its entry are written.
+    at.nics.fetch_or(std::uint64_t{1} << nic, std::memory_order_release);
 }
 
 void key_table::forget(std::uint32_t key, unsigned nic) noexcept

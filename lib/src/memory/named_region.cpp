@@ -42,7 +42,7 @@ void named_region::register_with(nic::memory_user& nic)
 {
     if (std::any_of(nics_.begin(), nics_.end(), [&](const at_nic& each) { return each.nic == &nic; }))
         return;
-    nics_.reserve(nics_.size() + 1); // what can fail comes first
+    nics_.reserve(nics_.size() + 1); // allocates, so it comes before anything changes
     nics_.push_back({&nic, nic.register_memory({.block = block_, .key = key_, .domain = domain_})});
 }
 

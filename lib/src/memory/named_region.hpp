@@ -1,4 +1,4 @@
-// Memory under a key, and the NICs that have been told of it.
+// A region: memory under a key, and the NICs that it is registered with.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace weftio::detail {
 
-/// Whether entries may name memory, or only NICs themselves use it.
+/// entries: entries may name the memory by a key. own: only NICs themselves use it, and it has no key.
 enum class region_use { entries, own };
 
-/// The destructor waits for each NIC in turn, as nic::region says.
+/// Memory under a key. The destructor takes it from each NIC in turn, and blocks as the destructor of nic::region does.
 class named_region {
  public:
     /// @throws weftio::error errc::out_of_memory all keys are taken
@@ -23,12 +23,13 @@ class named_region {
     named_region& operator=(const named_region&) = delete;
     ~named_region();
 
-    /// Nothing when the NIC has been told already. @throws weftio::error as nic::memory_user::register_memory
+    /// Registers the memory with a NIC. Does nothing when it is registered there already.
+    /// @throws weftio::error see nic::memory_user::register_memory()
     void register_with(nic::memory_user& nic);
-    /// In host byte order; 0: entries cannot name it.
+    /// The key, in host byte order; 0: entries cannot name the memory.
     std::uint32_t lkey() const noexcept { return key_; }
     const memory_block& block() const noexcept { return *block_; }
-    /// No NIC takes the key any more.
+    /// Withdraws the key: every NIC refuses it from now on.
     void revoke() noexcept;
 
  private:
@@ -38,7 +39,7 @@ class named_region {
     std::uint32_t key_ = 0;
     bool withdrawn_ = false;
     struct at_nic {
-        const nic::memory_user* nic; ///< which the region there keeps
+        const nic::memory_user* nic; ///< `region` keeps the NIC alive
         std::unique_ptr<nic::region> region;
     };
     std::vector<at_nic> nics_;
