@@ -27,20 +27,22 @@ void check(const eth_rxq_options& options)
                                 options.max_packet_bytes, smallest_slot, largest_slot));
 }
 
-/// The next odd number of cache lines: first lines of slots that are an even number apart share half the sets of a
-/// cache, or fewer, while the others lie idle.
+/// Rounds up to an odd number of cache lines. When slots are an even number of lines apart, their first lines share
+/// half the sets of a cache, or fewer, while the other sets lie idle.
 constexpr std::uint32_t odd_lines(std::uint32_t bytes)
 {
     return ((bytes + 63) / 64 | 1) * 64;
 }
 
-/// What a kernel sees in a slot that has been copied the NIC does not have, and must not send.
+/// Whether entries may name the slots. When packets go through staging, kernels see copies of the slots that the NIC
+/// does not have, so entries must not name them.
 detail::region_use use_of_slots(const eth_rxq_options& options)
 {
     return options.buffers == memory_kind::cpu_device ? detail::region_use::entries : detail::region_use::own;
 }
 
-/// What lies in front of the slots: completions, receive entries, the doorbell record on a line of its own.
+/// Offsets in the memory of a receive ring: completions, receive entries, then the doorbell record on a cache line of
+/// its own (docs/formats.md).
 struct ring_layout {
     std::size_t entries, dbrec, bytes;
 
@@ -60,7 +62,8 @@ T* at(void* base, std::size_t offset)
 
 namespace {
 
-/// One life of a queue: its memory, which a kernel keeps while it runs, and whether the NIC still uses it.
+/// One life of a receive queue, from one reset to the next: the memory of its ring and slots, which a running kernel
+/// keeps alive (a lifeline).
 class eth_rxq_life final : public detail::lifeline {
  public:
     eth_rxq_life(std::shared_ptr<nic::backend> nic, const device& device, const eth_rxq_options& options);
@@ -73,17 +76,17 @@ class eth_rxq_life final : public detail::lifeline {
     std::string describe() const override;
     void quiesce() override;
 
-    /// All slots posted: what the NIC needs.
+    /// Initializes the ring: all slots are posted. Returns what the NIC needs of it.
     nic::rx_ring begin() const;
-    /// Tells kernels where everything is: this is ring `ring_number` of `queue`. Throws what an upload to the device
-    /// throws.
+    /// Fills the handle that kernels read. @param ring_number  number of this ring at `queue`
+    /// Throws what an upload to the device throws.
     void belong_to(std::shared_ptr<nic::receive_queue> queue, std::uint32_t ring_number);
-    /// The queue has another ring, or has gone: no entry may name the slots any more.
+    /// Ends this life, because the queue has another ring or is closed: no entry may name the slots any more.
     void end() noexcept { region_.revoke(); }
     weftio_dev_eth_rxq* handle() const noexcept { return static_cast<weftio_dev_eth_rxq*>(handle_.device_address()); }
 
  private:
-    /// The slots as kernels see them.
+    /// Device address of the memory in which kernels read packets.
     void* seen() const noexcept { return landed_ ? landed_.device_address() : slots_.device_address(); }
     void fresh_ring() const;
     void fill_handle();
@@ -93,13 +96,13 @@ class eth_rxq_life final : public detail::lifeline {
     eth_rxq_options options_;
     std::uint32_t slot_bytes_, stride_bytes_;
     ring_layout layout_;
-    memory ring_, slots_; ///< slots as the NIC fills them
-    memory landed_;       ///< where kernels read them, when that is elsewhere
+    memory ring_, slots_; ///< the slots that the NIC fills
+    memory landed_;       ///< copies of the slots in device memory, when packets go through staging
     memory control_, handle_;
     nic::staging_target staged_;
-    detail::named_region region_; ///< of slots_: packets may be on their way out again, from where they lie
+    detail::named_region region_; ///< region of slots_, because kernels may send packets from their slots
     std::shared_ptr<nic::receive_queue> queue_;
-    std::uint32_t ring_number_ = 0; ///< that of ring_, at the queue
+    std::uint32_t ring_number_ = 0; ///< number of ring_ at queue_
 };
 
 eth_rxq_life::eth_rxq_life(std::shared_ptr<nic::backend> nic, const device& device, const eth_rxq_options& options)
@@ -149,7 +152,8 @@ void eth_rxq_life::quiesce()
     queue_->stop(ring_number_);
 }
 
-/// Completions never written, entry k posted for slot k, and the record says so.
+/// Initializes the ring: no completion is written, entry k posts slot k, and the doorbell record posts all entries
+/// (docs/formats.md, "Completions" and "Entries").
 void eth_rxq_life::fresh_ring() const
 {
     auto* completions = at<weftio_cqe>(ring_.cpu_address(), 0);
@@ -241,7 +245,8 @@ eth_rxq_counters eth_rxq::counters() const
 void eth_rxq::reset()
 {
     auto next = detail::make_shared_here<eth_rxq_life>(state_->nic, state_->where, state_->options);
-    next->belong_to(state_->queue.share(), state_->queue->ring_number() + 1); // what can fail comes first
+    // Belong_to() may throw, so it comes before anything changes.
+    next->belong_to(state_->queue.share(), state_->queue->ring_number() + 1);
     state_->queue->restart(next->begin());
     state_->life->end();
     state_->life = std::move(next);

@@ -70,7 +70,7 @@ eth_txq& eth_txq::operator=(eth_txq&& other) noexcept
 eth_txq::~eth_txq()
 {
     if (state_ && state_->nic->may_end())
-        state_->queue->stop_sending(); // a progress_engine may keep the rest
+        state_->queue->stop_sending(); // a progress_engine that has attached the queue keeps the rest alive
 }
 
 weftio_dev_eth_txq* eth_txq::handle() const noexcept
@@ -129,7 +129,8 @@ bool eth_txq::failed() const
 void eth_txq::reset()
 {
     auto next = state_->make_life();
-    next->belong_to(state_->queue.share(), state_->queue->ring_number() + 1); // what can fail comes first
+    // Belong_to() may throw, so it comes before anything changes.
+    next->belong_to(state_->queue.share(), state_->queue->ring_number() + 1);
     state_->queue->restart(next->begin());
     state_->life = std::move(next);
 }

@@ -42,6 +42,7 @@ void progress_engine::attach(std::shared_ptr<detail::reported_queue> queue, call
     attached_.push_back({std::move(held), std::move(callbacks)});
 }
 
+/// Send step 7 of docs/architecture.md, on the host: calls back for each event of the queue.
 unsigned progress_engine::attachment::report()
 {
     unsigned seen = 0;

@@ -1,4 +1,4 @@
-// A send queue whose events a progress_engine brings to the host.
+// A send queue whose events a progress_engine reports to the host.
 #pragma once
 
 #include <atomic>
@@ -17,10 +17,10 @@ class reported_queue {
 
     virtual const char* kind() const noexcept = 0; ///< "eth_txq", for messages
     virtual nic::send_queue& reports() noexcept = 0;
-    /// Whether this process may still end what belongs to the queue.
+    /// Whether the calling thread may destroy what belongs to the queue; see maker::may_end().
     bool may_end() const noexcept { return maker_.may_end(); }
 
-    std::atomic<bool> attached{false}; ///< to a progress_engine
+    std::atomic<bool> attached{false}; ///< a progress_engine reports the events of this queue
 
  private:
     const maker maker_{};

@@ -39,11 +39,12 @@ send_life::send_life(const device& device, const send_ring_options& options)
 nic::tx_ring send_life::begin() const
 {
     void* base = ring_.cpu_address();
-    for (std::uint32_t slot = 0; slot < options_.entries;
-         ++slot) // no entry carries the index that its slot would first have
+    // Each entry carries an index that its slot never has in the first pass, so that an entry that is not written is
+    // refused (docs/formats.md, "Entries").
+    for (std::uint32_t slot = 0; slot < options_.entries; ++slot)
         *at<std::uint32_t>(base, std::size_t{slot} * WEFTIO_WQE_BLOCK_BYTES) =
             weftio_swap32((slot + options_.entries) << 8 & 0xffff00u);
-    // A completion that says the entry before the first is done.
+    // The first completion names entry 0xffff: nothing is done yet (docs/formats.md, "Completions").
     weftio_store_release_sys_u32(&at<weftio_cqe>(base, layout_.completion)->publication,
                                  weftio_cqe_publication(0xffff, WEFTIO_CQE_OPCODE_REQUESTER, 0));
     return {.entries = {.words = at<std::uint32_t>(base, 0), .depth = options_.entries, .queue = 0},

@@ -1,4 +1,4 @@
-// The memory of a send queue, of whatever kind: its ring, its handle, and who still uses them.
+// The memory of a send queue of any kind: its ring and its handle, and which ring of the queue they are.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,8 @@
 
 namespace weftio::detail {
 
-/// What the NIC sees: entries, then completion, doorbell record and doorbell on lines of their own.
+/// Offsets in the memory of a send ring: the entries, then completion, doorbell record and doorbell, each on a cache
+/// line of its own (docs/formats.md).
 struct ring_layout {
     std::size_t completion, dbrec, doorbell, bytes;
 
@@ -24,18 +25,19 @@ struct ring_layout {
     {}
 };
 
-/// As nic::tx_ring says of each.
+/// Options of a send ring; nic::tx_ring describes each.
 struct send_ring_options {
     std::uint32_t entries = 0;
     std::uint64_t horizon_ns = 0;
     protection_domain domain{};
 };
 
-/// @param who  what an error begins with, "eth_txq"
+/// Checks the number of entries of a ring. @param who  kind of the queue, for the error text: "eth_txq"
 /// @throws weftio::error errc::invalid_argument `entries` is not a power of two in 64..32768
 void require_send_entries(std::string_view who, std::uint32_t entries);
 
-/// One life of a queue: its memory, which a kernel keeps while it runs, and whether the NIC still uses it.
+/// One life of a send queue, from one reset to the next: the memory of its ring, which a running kernel keeps alive (a
+/// lifeline).
 class send_life final : public lifeline {
  public:
     send_life(const device& device, const send_ring_options& options);
@@ -48,10 +50,10 @@ class send_life final : public lifeline {
     std::string describe() const override;
     void quiesce() override;
 
-    /// Nothing written, nothing completed: what the NIC needs.
+    /// Initializes the ring: no entry is written, none is completed. Returns what the NIC needs of it.
     nic::tx_ring begin() const;
-    /// Tells kernels where everything is: this is ring `ring_number` of `queue`. Throws what an upload to the device
-    /// throws.
+    /// Fills the handle that kernels read. @param ring_number  number of this ring at `queue`
+    /// Throws what an upload to the device throws.
     void belong_to(std::shared_ptr<nic::send_queue> queue, std::uint32_t ring_number);
     weftio_dev_send_queue* handle() const noexcept
     {
@@ -66,7 +68,7 @@ class send_life final : public lifeline {
     ring_layout layout_;
     memory ring_, filled_, control_, handle_;
     std::shared_ptr<nic::send_queue> queue_;
-    std::uint32_t ring_number_ = 0; ///< that of ring_, at the queue
+    std::uint32_t ring_number_ = 0; ///< number of ring_ at queue_
 };
 
 } // namespace weftio::detail
