@@ -47,7 +47,7 @@ dma_queue& dma_queue::operator=(dma_queue&& other) noexcept
 dma_queue::~dma_queue()
 {
     if (state_ && state_->may_end())
-        state_->queue->stop_sending(); // a progress_engine may keep the rest
+        state_->queue->stop_sending(); // a progress_engine that has attached the queue keeps the rest alive
 }
 
 weftio_dev_dma* dma_queue::handle() const noexcept
@@ -133,7 +133,8 @@ bool dma_queue::failed() const
 void dma_queue::reset()
 {
     auto next = state_->make_life();
-    next->belong_to(state_->queue.share(), state_->queue->ring_number() + 1); // what can fail comes first
+    // Belong_to() may throw, so it comes before anything changes.
+    next->belong_to(state_->queue.share(), state_->queue->ring_number() + 1);
     state_->queue->restart(next->begin());
     state_->life = std::move(next);
 }

@@ -40,7 +40,7 @@ class dma_region final : public region {
     std::uint32_t key_;
 };
 
-/// What an engine of a port is made with.
+/// Converts the options to those of the engine of a port.
 port_options of_engine(const dma_engine_options& options)
 {
     return {.mode = options.mode, .idle = options.idle, .core = options.core, .realtime = options.realtime};

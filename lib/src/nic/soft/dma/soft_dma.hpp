@@ -15,14 +15,14 @@
 
 namespace weftio::nic {
 
-/// Copy queues side by side.
+/// The one unit of a DMA engine: it gives the copy queues their turns (send step 2).
 class copier final : public unit {
  public:
     /// Of one queue.
     static constexpr std::uint32_t entries_of_a_turn = 64;
 
     unsigned turn(const turn_budget& budget) override;
-    /// Between two turns.
+    /// @pre the engine is between two turns
     work_list& queues() noexcept { return queues_; }
     copy_lanes& lanes() noexcept { return lanes_; }
 
@@ -58,7 +58,7 @@ class soft_dma final : public dma_backend, public std::enable_shared_from_this<s
     std::mutex reaching_;
     nic_keys keys_{"dma_engine"};
     copier copier_;
-    nic::engine engine_; ///< ends first
+    nic::engine engine_; ///< declared last, so that it stops before the other members are destroyed
 };
 
 } // namespace weftio::nic

@@ -15,7 +15,7 @@ soft_dma_queue::soft_dma_queue(std::shared_ptr<soft_dma> dma, const tx_ring& rin
         number_ = 1;
         while (queues.find(number_))
             ++number_;
-        queues.reserve(number_); // what can fail comes first
+        queues.reserve(number_); // allocates, so it comes before anything changes
         tx_ring numbered = ring;
         numbered.entries.queue = number_;
         auto made = std::make_unique<copy_work>(numbered, dma_->keys(), dma_->lanes());

@@ -1,4 +1,4 @@
-// A queue of a DMA engine that copies with the CPU.
+// A queue of the DMA engine that copies with the CPU, as the objects of dma/ see it.
 #pragma once
 
 #include <cstdint>
@@ -31,9 +31,9 @@ class soft_dma_queue final : public dma_send_queue {
 
     const std::shared_ptr<soft_dma> dma_;
     std::uint32_t number_ = 0;
-    std::mutex changing_;           ///< held by who restarts the queue
-    copy_work* queue_ = nullptr;    ///< stays where it is until close()
-    std::uint32_t ring_number_ = 0; ///< changes between two turns only
+    std::mutex changing_;           ///< held while the queue is restarted
+    copy_work* queue_ = nullptr;    ///< constant until close(), which makes it nullptr
+    std::uint32_t ring_number_ = 0; ///< changes only between two turns of the engine
 };
 
 } // namespace weftio::nic
