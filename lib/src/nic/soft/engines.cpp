@@ -65,7 +65,7 @@ std::uint32_t engines::add_rx(unsigned engine, const rx_ring& ring)
 {
     const std::uint32_t number = rooms_[engine].receiver.free_number();
     for (room& room : rooms_)
-        room.receiver.reserve(number); // what can fail comes first
+        room.receiver.reserve(number); // allocates, so it comes before anything changes
     nic::receiver& owner = rooms_[engine].receiver;
     owner.add(number, ring);
     for (room& room : rooms_)
@@ -106,7 +106,7 @@ bool engines::move_rx(std::uint32_t number, unsigned from, unsigned to)
 
 void engines::move_tx(std::uint32_t number, unsigned from, unsigned to)
 {
-    rooms_[to].sender.reserve(number); // what can fail comes first
+    rooms_[to].sender.reserve(number); // allocates, so it comes before anything changes
     rooms_[to].sender.take_up(number, rooms_[from].sender.give_up(number));
 }
 
