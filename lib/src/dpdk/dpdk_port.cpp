@@ -133,6 +133,13 @@ int meaning_of(int attach_result)
     return attach_result == -1 ? -EINVAL : attach_result;
 }
 
+/// The text of a failure to open the port, without the part that names the port.
+std::string_view cause(std::string_view spec, std::string_view text)
+{
+    const std::string named = fmt::format("weftio: port {}: ", spec);
+    return text.starts_with(named) ? text.substr(named.size()) : text;
+}
+
 } // namespace
 
 dpdk_port::dpdk_port(std::string_view spec, const port_spec& parsed, const port_options& options, slot_lender& lender)
@@ -143,6 +150,7 @@ dpdk_port::dpdk_port(std::string_view spec, const port_spec& parsed, const port_
     detail::forget_driver_log();
     for (const port_candidate& candidate : parsed.candidates) {
         const auto begin = std::chrono::steady_clock::now();
+        std::string why;
         do {
             try {
                 probe(spec, candidate);
@@ -153,8 +161,9 @@ dpdk_port::dpdk_port(std::string_view spec, const port_spec& parsed, const port_
                 for (const packet_socket& socket : packet_sockets_)
                     packet_rings_.push_back(std::make_unique<packet_ring>(socket, ring_frame_bytes_, *interface_));
                 return;
-            } catch (...) {
+            } catch (const std::exception& reason) {
                 take_down();
+                why = cause(spec, reason.what());
                 comes_back_ = comes_back_ && std::chrono::steady_clock::now() - begin < 3s;
                 if (comes_back_)
                     std::this_thread::sleep_for(10ms);
@@ -162,8 +171,8 @@ dpdk_port::dpdk_port(std::string_view spec, const port_spec& parsed, const port_
                     throw;
             }
         } while (std::exchange(comes_back_, false));
-        detail::log(log_level::warning, fmt::format("weftio: port {}: {} is not to be had; trying {}", spec,
-                                                    candidate.device, (&candidate)[1].device));
+        detail::log(log_level::warning, fmt::format("weftio: port {}: {} is unavailable: {}; falling back to {}", spec,
+                                                    candidate.device, why, (&candidate)[1].device));
     }
 }
 

@@ -158,7 +158,7 @@ TEST(InterfacePort, OpensAgainOnAfXdp)
     in_own_network("ports on interfaces", [] {
         auto driver_now = [] { return port::open("iface:v1", {.mode = engine_mode::inline_worker}).driver(); };
         if (driver_now() != "net_af_xdp")
-            GTEST_SKIP() << "missed: af_xdp opened again; it is not to be had here";
+            GTEST_SKIP() << "missed: af_xdp opened again; it is unavailable here";
         holdings before = holdings::now();
         for (int time = 0; time < 20; ++time)
             ASSERT_EQ(driver_now(), "net_af_xdp") << time;
@@ -200,7 +200,7 @@ TEST(InterfacePort, WaitsForAQueueThatTheKernelStillHasOfThePortBefore)
     in_own_network("an af_xdp queue that comes back late", [] {
         auto driver_now = [] { return port::open("iface:v1", {.mode = engine_mode::inline_worker}).driver(); };
         if (driver_now() != "net_af_xdp")
-            GTEST_SKIP() << "missed: an af_xdp queue that comes back late; af_xdp is not to be had here";
+            GTEST_SKIP() << "missed: an af_xdp queue that comes back late; af_xdp is unavailable here";
         auto holder = std::make_unique<xdp_socket>();
         ASSERT_TRUE(eventually([&] { return holder->take(); }));
         std::jthread later([&] {
@@ -208,6 +208,28 @@ TEST(InterfacePort, WaitsForAQueueThatTheKernelStillHasOfThePortBefore)
             holder.reset();
         });
         EXPECT_EQ(driver_now(), "net_af_xdp");
+    });
+}
+
+TEST(InterfacePort, SaysWhyItFallsBackToAfPacket)
+{
+    in_own_network("ports on interfaces", [] {
+        auto driver_now = [] { return port::open("iface:v1", {.mode = engine_mode::inline_worker}).driver(); };
+        if (driver_now() != "net_af_xdp")
+            GTEST_SKIP() << "missed: why a port falls back from af_xdp; it is unavailable here";
+        const xdp_socket holder;
+        ASSERT_TRUE(eventually([&] { return holder.take(); }));
+        std::vector<std::string> lines;
+        set_log_sink([&](log_level, std::string_view line) { lines.emplace_back(line); });
+        EXPECT_EQ(driver_now(), "net_af_packet");
+        set_log_sink({});
+        const auto told = std::find_if(lines.begin(), lines.end(), [](const std::string& line) {
+            return line.find("falling back to net_af_packet") != std::string::npos;
+        });
+        ASSERT_NE(told, lines.end());
+        EXPECT_TRUE(told->starts_with("weftio: port iface:v1: net_af_xdp")) << *told;
+        EXPECT_NE(told->find(" failed ("), std::string::npos) << *told; // why, as an error would say it
+        EXPECT_EQ(told->rfind("weftio: "), 0u) << *told;
     });
 }
 
@@ -245,7 +267,7 @@ TEST(InterfacePort, DeliversMoreThanItsPoolHoldsToAThreadThatDpdkDoesNotKnow)
         port far = port::open("net_af_packet7,iface=v0", {.mode = engine_mode::inline_worker});
         port near = port::open("iface:v1", {.mode = engine_mode::inline_worker});
         if (near.driver() != "net_af_xdp")
-            GTEST_SKIP() << "missed: a long stream through af_xdp; it is not to be had here";
+            GTEST_SKIP() << "missed: a long stream through af_xdp; it is unavailable here";
         std::uint32_t came = 0;
         std::thread([&] { came = cross(far, near, 40'000); }).join();
         EXPECT_EQ(came, 40'000u);
