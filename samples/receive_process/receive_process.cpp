@@ -80,8 +80,8 @@ int run(const options& wanted)
                all.delivered, all.dropped_total(), queue.counters().out_of_buffer, queue.counters().too_long);
     if (port.gone())
         throw weftio::error(weftio::errc::closed,
-                            fmt::format("receive_process: port {} has gone: its device or its interface was "
-                                        "taken away; start again when it is back",
+                            fmt::format("receive_process: port {} is unavailable: its device or its interface was "
+                                        "removed; start again when it is back",
                                         port.spec()));
     return all.capture_damaged ? 2 : 0;
 }

@@ -79,8 +79,8 @@ int run(const std::string& port_spec, const std::string& device_spec, std::uint3
     print_conservation(port.counters());
     if (port.gone())
         throw weftio::error(weftio::errc::closed,
-                            fmt::format("simple_receive: port {} has gone: its device or its interface was "
-                                        "taken away; start again when it is back",
+                            fmt::format("simple_receive: port {} is unavailable: its device or its interface was "
+                                        "removed; start again when it is back",
                                         port.spec()));
     return port.counters().capture_damaged ? 2 : 0;
 }

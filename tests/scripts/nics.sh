@@ -225,7 +225,7 @@ check_unplugging() {
     else
         echo "not checked: $1: said to be sent $sent, crossed the cable $crossed"
     fi
-    check_has "$1: who receives is told" "has gone" "$(words_of 'simple_receive -n [^ ]*$')"
+    check_has "$1: who receives is told" "is unavailable" "$(words_of 'simple_receive -n [^ ]*$')"
     check "$1: and what was received was delivered or dropped" yes "$(conserved 'simple_receive -n [^ ]*$')"
 }
 for each in "${cases[@]}"; do
