@@ -56,8 +56,8 @@ WEFTIO_KERNEL void copy_shares(WEFTIO_GLOBAL struct weftio_dev_dma* dma, struct 
                                struct weftio_dev_buf to, weftio_u32 share, WEFTIO_GLOBAL weftio_u32* results)
 {
     weftio_u32 lane = weftio_block() * weftio_block_lanes() + weftio_lane(), position = 0, right = 1;
-    weftio_s32 status =
-        weftio_dev_dma_memcpy_position(dma, from, lane * share, to, lane * share, share, WEFTIO_DEV_SEND_NONE, &position);
+    weftio_s32 status = weftio_dev_dma_memcpy_position(dma, from, lane * share, to, lane * share, share,
+                                                       WEFTIO_DEV_SEND_NONE, &position);
 
     if (status == WEFTIO_DEV_OK)
         status = weftio_dev_dma_commit(dma);
