@@ -126,8 +126,9 @@ class port {
     bool gone() const noexcept;
     /// Number of engines.
     unsigned engines() const noexcept;
-    /// Inline mode: runs each engine once and returns the number of packets and entries that they moved. Any thread;
-    /// threads that drive the same engine wait for each other.
+    /// Inline mode: runs each engine once. Returns 0 when there was nothing to do, else how much was: packets that came,
+    /// entries that were begun, and entries that completed, so that a frame counts twice. Any thread; threads that drive
+    /// the same engine wait for each other.
     /// @throws weftio::error errc::invalid_argument the port has engine threads
     unsigned turn();
     /// Like turn(), for one engine.
