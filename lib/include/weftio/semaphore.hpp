@@ -28,7 +28,7 @@ const char* to_string(semaphore_status status) noexcept;
 #endif
 
 struct semaphore_options {
-    std::uint32_t items = 1024;                 ///< a power of two in 1..2^20
+    std::uint32_t items = 1024;                 ///< 1..2^20; indices of a power of two wrap of themselves
     memory_kind kind = memory_kind::cpu_device; ///< memory of status and packet info, 16 bytes for each item
     std::uint32_t custom_info_bytes = 0;        ///< bytes for each item, 0..2^20; each item's begin on a cache line
     memory_kind custom_info_kind = memory_kind::cpu_device;
@@ -68,7 +68,7 @@ struct semaphore_illegal {
 class semaphore {
  public:
     /// @throws weftio::error
-    ///     - `errc::invalid_argument` `items` is not a power of two in 1..2^20, or `custom_info_bytes` is above 2^20
+    ///     - `errc::invalid_argument` `items` is not in 1..2^20, or `custom_info_bytes` is above 2^20
     ///     - `errc::not_reachable`    `cpu_access` is true and a kind is memory_kind::device, which only kernels see
     ///     - `errc::not_supported`    the device has no memory of that kind
     ///     - `errc::out_of_memory`
@@ -131,7 +131,7 @@ std::uint32_t semaphore::for_each_ready(Visitor&& visit)
     std::uint32_t& index = oldest();
     std::uint32_t visited = 0, count = 0, first = 0;
 
-    for (; visited <= items.mask; ++visited, ++index) {
+    for (; visited != items.count; ++visited, index = weftio_dev_semaphore_next(&items, index)) {
         if (weftio_dev_semaphore_get_packet_info_status(&items, index, WEFTIO_DEV_SEMAPHORE_READY, &count, &first) !=
             WEFTIO_DEV_OK)
             break;

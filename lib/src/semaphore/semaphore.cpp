@@ -35,10 +35,9 @@ void check_reach(const semaphore_options& options, memory_kind kind, const char*
 
 void check(const semaphore_options& options)
 {
-    if (!std::has_single_bit(options.items) || options.items > most_items)
+    if (options.items == 0 || options.items > most_items)
         throw error(errc::invalid_argument,
-                    fmt::format("weftio: semaphore: items is {}; it must be a power of two from 1 to {}", options.items,
-                                most_items));
+                    fmt::format("weftio: semaphore: items is {}; a semaphore has 1 to {}", options.items, most_items));
     if (options.custom_info_bytes > most_custom_info_bytes)
         throw error(errc::invalid_argument,
                     fmt::format("weftio: semaphore: custom_info_bytes is {}; an item has at most {}",
@@ -113,7 +112,9 @@ void semaphore::state::make_handle()
 {
     auto* made = new (handle.cpu_address()) weftio_dev_semaphore{};
     made->clock = where.clock();
-    made->mask = options.items - 1;
+    made->mask = std::has_single_bit(options.items) ? options.items - 1 : UINT32_MAX;
+    made->count = options.items;
+    made->end = static_cast<std::uint32_t>((std::uint64_t{1} << 32) / options.items * options.items);
     made->custom_info_stride_bytes = stride_bytes;
     view = *made;
 

@@ -59,9 +59,35 @@ TEST_P(HostSemaphore, HoldsOneItemAndAMillion)
     }
 }
 
+TEST_P(HostSemaphore, HoldsAnyNumberOfItems)
+{
+    for (std::uint32_t count : {3u, 100u, (1u << 20) - 1}) {
+        semaphore items(where(), {.items = count, .custom_info_bytes = 1});
+        EXPECT_EQ(items.items(), count);
+        items.set_status(count - 1, hold);
+        EXPECT_EQ(items.get_status(2 * count - 1), hold);
+        EXPECT_EQ(items.get_status(count), free);
+        EXPECT_EQ(items.get_custom_info(0), items.get_custom_info(5 * count));
+        EXPECT_NE(items.get_custom_info(0), items.get_custom_info(count - 1));
+    }
+}
+
+TEST(SemaphoreIndices, GoOnWithTheNextItemWhereTheyWrap)
+{
+    const device cpu = device::open("cpu"); // where the host may use a handle
+    for (std::uint32_t count : {1u, 3u, 4u, 100u, 1u << 20}) {
+        const semaphore items(cpu, {.items = count});
+        const auto last = static_cast<std::uint32_t>((std::uint64_t{1} << 32) / count * count - 1);
+        EXPECT_EQ(weftio_dev_semaphore_slot(items.handle(), last), count - 1);
+        EXPECT_EQ(weftio_dev_semaphore_next(items.handle(), last), 0u);
+        EXPECT_EQ(weftio_dev_semaphore_next(items.handle(), last - 1), last);
+        EXPECT_EQ(weftio_dev_semaphore_next(items.handle(), 0), 1u);
+    }
+}
+
 TEST_P(HostSemaphore, RefusesSizesThatItCannotHave)
 {
-    for (std::uint32_t items : {0u, 3u, 1000u, 1u << 21}) {
+    for (std::uint32_t items : {0u, (1u << 20) + 1, UINT32_MAX}) {
         error refused = error_of([&] { semaphore(where(), {.items = items}); });
         EXPECT_EQ(refused.code(), errc::invalid_argument);
         EXPECT_THAT(refused.what(), HasSubstr("items is " + std::to_string(items)));

@@ -110,6 +110,12 @@ TEST_P(Pipeline, CrossesThroughOneItem)
     expect_all_cross({1, 1}, options(1), 3000);
 }
 
+TEST_P(Pipeline, CrossesThroughAnyNumberOfItems)
+{
+    for (std::uint32_t count : {3u, 100u})
+        expect_all_cross({1, 1}, options(count), 3000);
+}
+
 TEST_P(Pipeline, CrossesInMemoryOfEveryKind)
 {
     for (memory_kind kind : {memory_kind::device, memory_kind::device_cpu, memory_kind::cpu_device})

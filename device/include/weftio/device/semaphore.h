@@ -5,7 +5,8 @@
  * whoever *consumes* waits for READY, reads, and sets it FREE, or DONE where the producer wants to look at what came
  * back. HOLD says that an item is being filled or worked on, ERROR that the work went wrong.
  *
- * Indices run freely: item = index & mask. An item has one owner at a time, who alone may write it: setting a status
+ * Indices run freely and wrap at 2^32: item = index % items. Where `items` is no power of two, 2^32 is no multiple of it:
+ * count on with weftio_dev_semaphore_next(), or within 0 .. items - 1, which also takes no division. An item has one owner at a time, who alone may write it: setting a status
  * hands it over, and what was written before is visible to whoever sees that status. Items of different indices are
  * independent, so any lanes and blocks may work on different ones at once; every function is called by one lane for
  * itself.
@@ -51,9 +52,11 @@ struct weftio_dev_semaphore {
     WEFTIO_GLOBAL struct weftio_dev_control *control;
     const WEFTIO_GLOBAL struct weftio_dev_clock *clock;
     WEFTIO_GLOBAL struct weftio_dev_semaphore_illegal *illegal; /**< 0: transitions are not checked */
-    weftio_u32 mask;
+    weftio_u32 mask; /**< items - 1, if that is a power of two less 1; else all bits */
     weftio_u32 custom_info_stride_bytes;
-    weftio_u64 reserved[2];
+    weftio_u32 count;
+    weftio_u32 end; /**< behind the last index: the highest multiple of count below 2^32; 0: 2^32 */
+    weftio_u32 reserved[2];
 };
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_semaphore) == 64, "host and device share this layout");
 
@@ -74,10 +77,26 @@ WEFTIO_FN weftio_u32 weftio_dev_semaphore_is_legal(weftio_u32 from, weftio_u32 t
            (WEFTIO_DEV_SEMAPHORE_LEGAL >> (from * 5 + to) & 1);
 }
 
+/** Which item `index` is: 0 .. items - 1. Never blocks; divides only where `items` is no power of two. */
+WEFTIO_FN weftio_u32 weftio_dev_semaphore_slot(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore,
+                                               weftio_u32 index)
+{
+    weftio_u32 slot = index & semaphore->mask;
+
+    return slot < semaphore->count ? slot : slot % semaphore->count;
+}
+
+/** The index behind `index`, whose item follows: index + 1, or 0 where no more rounds fit. Never blocks. */
+WEFTIO_FN weftio_u32 weftio_dev_semaphore_next(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore,
+                                               weftio_u32 index)
+{
+    return index + 1 == semaphore->end ? 0 : index + 1;
+}
+
 WEFTIO_FN WEFTIO_GLOBAL struct weftio_dev_semaphore_item *
 weftio_dev_semaphore_item_at(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore, weftio_u32 index)
 {
-    return &semaphore->items[index & semaphore->mask];
+    return &semaphore->items[weftio_dev_semaphore_slot(semaphore, index)];
 }
 
 /** Status of item `index`. Never blocks. What was written before that status was set may be read afterwards. */
@@ -150,10 +169,10 @@ WEFTIO_FN weftio_s32 weftio_dev_semaphore_set_packet_info(const WEFTIO_GLOBAL st
                                                           weftio_u32 index, weftio_u32 status, weftio_u32 count,
                                                           weftio_u32 first)
 {
-    WEFTIO_GLOBAL struct weftio_dev_semaphore_item *item = weftio_dev_semaphore_item_at(semaphore, index);
-
     if (weftio_dev_semaphore_refuses(semaphore, index, status))
         return WEFTIO_DEV_INVALID_ARGUMENT;
+    WEFTIO_GLOBAL struct weftio_dev_semaphore_item *item = weftio_dev_semaphore_item_at(semaphore, index);
+
     weftio_store_relaxed_u32(&item->count, count);
     weftio_store_relaxed_u32(&item->first, first);
     weftio_dev_semaphore_publish(semaphore, index, status);
@@ -186,7 +205,8 @@ weftio_dev_semaphore_get_custom_info_addr(const WEFTIO_GLOBAL struct weftio_dev_
 {
     if (!semaphore->custom_info)
         return 0;
-    return semaphore->custom_info + (weftio_u64)(index & semaphore->mask) * semaphore->custom_info_stride_bytes;
+    return semaphore->custom_info +
+           (weftio_u64)weftio_dev_semaphore_slot(semaphore, index) * semaphore->custom_info_stride_bytes;
 }
 
 /** One look of a wait; WEFTIO_DEV_NOT_FOUND: go on. The bound starts to run at the first look that finds nothing. */
