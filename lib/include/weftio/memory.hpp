@@ -88,6 +88,9 @@ class memory_region {
     std::uint32_t lkey() const noexcept; ///< host byte order
     void* device_address() const noexcept;
     std::size_t bytes() const noexcept;
+    access rights() const noexcept;
+    /// For queues and arrays that lie in it: keeps the bytes alive while the pointer is held.
+    const std::shared_ptr<const detail::memory_block>& block() const noexcept;
     /// `bytes` bytes from `offset` on as a buffer that kernels and the host name in entries; 0: up to the end, and at most
     /// 2^32 - 1. @throws weftio::error errc::invalid_argument they are not within the region
     weftio_dev_buf buffer(std::size_t offset = 0, std::size_t bytes = 0) const;
@@ -102,19 +105,28 @@ struct buf_arr_options {
     std::uint32_t buffer_bytes = 0; ///< room of one buffer
     std::uint32_t stride_bytes = 0; ///< from buffer to buffer; 0: buffer_bytes, rounded up to a multiple of 64
     protection_domain domain{};     ///< queues of this one may send from the buffers
+    std::size_t offset_bytes = 0;   ///< of buffer 0 in the caller's region; any byte
 };
 
-/// Equal buffers side by side, allocated and registered, for kernels to build packets in.
+/// Equal buffers side by side, for kernels to build packets in.
 ///
-/// - Ownership: move-only; owns its memory; keeps the port and the device alive.
+/// - Ownership: move-only; keeps its device alive. Owns and registers its memory, and keeps the port or engine alive; or
+///   lies in a region of the caller's, whose key the buffers have: it keeps the bytes (adopted ones are their owner's),
+///   and NICs refuse the buffers once the region has ended.
 /// - Threads: create, move and destroy from one thread at a time, while no kernel holds the handle.
 class buf_arr {
  public:
-    /// @throws weftio::error errc::invalid_argument no buffers, buffers of 0 bytes, or a stride shorter than a buffer;
-    ///         errc::out_of_memory
+    /// @throws weftio::error errc::invalid_argument no buffers, buffers of 0 bytes, a stride shorter than a buffer, or
+    ///         an offset without a region of the caller's; errc::out_of_memory
     buf_arr(const port& port, const device& device, buf_arr_options options);
     /// The same for the queues of a DMA engine.
     buf_arr(const dma_engine& engine, const device& device, buf_arr_options options);
+    /// Buffers in memory of the caller's: buffer k begins at byte `offset_bytes + k * stride_bytes` of the region.
+    /// Allocates no memory but the handle; nothing in the region changes. Arrays may overlap, and receive slots too.
+    /// @throws weftio::error errc::invalid_argument as above, or the last buffer reaches behind the region, or `domain`
+    ///         is set, which the region has; errc::not_reachable the region's memory is another device's;
+    ///         errc::out_of_memory
+    buf_arr(const memory_region& region, const device& device, buf_arr_options options);
     buf_arr(buf_arr&&) noexcept;
     buf_arr& operator=(buf_arr&&) noexcept;
     ~buf_arr();
@@ -122,7 +134,7 @@ class buf_arr {
     weftio_dev_buf_arr* handle() const noexcept;
     std::uint32_t count() const noexcept;
     std::uint32_t lkey() const noexcept; ///< host byte order
-    /// Buffer `index`, for the CPU. @pre index < count()
+    /// Buffer `index`, for the CPU; nullptr in a region that the CPU cannot see. @pre index < count()
     void* cpu_address(std::uint32_t index) const noexcept;
 
  private:

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 #include <utility>
 
 #include "memory/named_region.hpp"
@@ -42,10 +43,11 @@ void check(access rights)
 
 struct memory_region::state {
     state(std::shared_ptr<const detail::memory_block> block, const region_options& options)
-        : region(std::move(block), detail::region_use::entries, options)
+        : region(std::move(block), detail::region_use::entries, options), rights(options.rights)
     {}
 
     detail::named_region region;
+    access rights;
 };
 
 memory_region::memory_region(const memory& memory, region_options options)
@@ -104,6 +106,16 @@ std::size_t memory_region::bytes() const noexcept
     return state_->region.block().bytes;
 }
 
+access memory_region::rights() const noexcept
+{
+    return state_->rights;
+}
+
+const std::shared_ptr<const detail::memory_block>& memory_region::block() const noexcept
+{
+    return state_->region.share();
+}
+
 weftio_dev_buf memory_region::buffer(std::size_t offset, std::size_t count) const
 {
     if (offset > bytes() || count > bytes() - offset || count > UINT32_MAX)
@@ -141,28 +153,67 @@ buf_arr_options checked(buf_arr_options options)
     return options;
 }
 
+buf_arr_options in_own_memory(const buf_arr_options& options)
+{
+    if (options.offset_bytes != 0)
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: buf_arr: offset_bytes is {}, and the array allocates its own memory; leave it "
+                                "0, or make the array in a memory_region",
+                                options.offset_bytes));
+    return options;
+}
+
+buf_arr_options in_region(const memory_region& region, const device& device, const buf_arr_options& options)
+{
+    if (options.domain != protection_domain{})
+        throw error(errc::invalid_argument, "weftio: buf_arr: domain is set, and buffers in a memory_region have the "
+                                            "region's; set region_options::domain in its place");
+    detail::require_within("buf_arr", region, device,
+                           {.count = options.count,
+                            .bytes = options.buffer_bytes,
+                            .stride_bytes = options.stride_bytes,
+                            .offset_bytes = options.offset_bytes});
+    return options;
+}
+
 } // namespace
 
+/// Where the buffers lie, and by which key entries name them.
 struct buf_arr::state {
+    /// In memory of its own.
     template <class At>
     state(const At& at, const device& device, const buf_arr_options& wanted)
-        : options(checked(wanted)),
-          buffers(device.allocate(std::size_t{options.count} * options.stride_bytes, memory_kind::cpu_device)),
-          region(at, buffers, {.domain = options.domain}),
+        : options(in_own_memory(checked(wanted))),
+          own(std::in_place, at,
+              device.allocate(std::size_t{options.count} * options.stride_bytes, memory_kind::cpu_device),
+              region_options{.domain = options.domain}),
+          block(own->block()), lkey(own->lkey()),
           handle(device.allocate(sizeof(weftio_dev_buf_arr), memory_kind::device))
     {
+        fill_handle();
+    }
+    /// In the caller's.
+    state(const memory_region& region, const device& device, const buf_arr_options& wanted)
+        : options(in_region(region, device, checked(wanted))), block(region.block()), lkey(region.lkey()),
+          handle(device.allocate(sizeof(weftio_dev_buf_arr), memory_kind::device))
+    {
+        fill_handle();
+    }
+    void fill_handle()
+    {
         weftio_dev_buf_arr made{};
-        made.base = static_cast<std::uint8_t*>(buffers.device_address());
+        made.base = static_cast<std::uint8_t*>(block->at.device) + options.offset_bytes;
         made.stride_bytes = options.stride_bytes;
         made.count = options.count;
-        made.lkey_be = weftio_swap32(region.lkey());
+        made.lkey_be = weftio_swap32(lkey);
         made.buffer_bytes = options.buffer_bytes;
         handle.upload(&made, sizeof made);
     }
 
     buf_arr_options options;
-    memory buffers;
-    memory_region region;
+    std::optional<memory_region> own;
+    std::shared_ptr<const detail::memory_block> block;
+    std::uint32_t lkey;
     memory handle;
 };
 
@@ -172,6 +223,10 @@ buf_arr::buf_arr(const port& port, const device& device, buf_arr_options options
 
 buf_arr::buf_arr(const dma_engine& engine, const device& device, buf_arr_options options)
     : state_(std::make_unique<state>(engine, device, options))
+{}
+
+buf_arr::buf_arr(const memory_region& region, const device& device, buf_arr_options options)
+    : state_(std::make_unique<state>(region, device, options))
 {}
 
 buf_arr::buf_arr(buf_arr&&) noexcept = default;
@@ -190,12 +245,14 @@ std::uint32_t buf_arr::count() const noexcept
 
 std::uint32_t buf_arr::lkey() const noexcept
 {
-    return state_->region.lkey();
+    return state_->lkey;
 }
 
 void* buf_arr::cpu_address(std::uint32_t index) const noexcept
 {
-    return static_cast<std::byte*>(state_->buffers.cpu_address()) + std::size_t{index} * state_->options.stride_bytes;
+    auto* const base = static_cast<std::byte*>(state_->block->at.cpu);
+    const buf_arr_options& options = state_->options;
+    return base ? base + options.offset_bytes + std::size_t{index} * options.stride_bytes : nullptr;
 }
 
 } // namespace weftio

@@ -1,10 +1,13 @@
 #include "memory/named_region.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "core/cancellation.hpp"
 #include "memory/key_table.hpp"
+#include "weftio/error.hpp"
 
 namespace weftio::detail {
 
@@ -16,6 +19,23 @@ nic::key_table& keys()
 }
 
 } // namespace
+
+void require_within(std::string_view who, const memory_region& region, const device& device, const pieces& wanted)
+{
+    const device_backend& owner = *region.block()->owner;
+    if (!device.backend().shares_memory_with(owner))
+        throw error(errc::not_reachable,
+                    fmt::format("weftio: {}: the region's memory is of device {}, which kernels of device {} cannot "
+                                "use; allocate it on the device that {} is made for",
+                                who, owner.name(), device.name(), who));
+    const std::uint64_t behind = (wanted.count - 1) * wanted.stride_bytes + wanted.bytes; // each factor has 32 bits
+    if (wanted.offset_bytes > region.bytes() || behind > region.bytes() - wanted.offset_bytes)
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: {}: {} times {} bytes, {} from each to the next, from byte {} on do not lie "
+                                "within the region of {} bytes; make it longer, or ask for fewer",
+                                who, wanted.count, wanted.bytes, wanted.stride_bytes, wanted.offset_bytes,
+                                region.bytes()));
+}
 
 named_region::named_region(std::shared_ptr<const memory_block> block, region_use use, const region_options& options)
     : block_(std::move(block)), domain_(options.domain)

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "core/process.hpp"
@@ -10,6 +11,15 @@
 #include "weftio/memory.hpp"
 
 namespace weftio::detail {
+
+/// Pieces of equal length in a region.
+struct pieces {
+    std::uint64_t count, bytes, stride_bytes, offset_bytes;
+};
+/// @param who  what the error begins with, "buf_arr"
+/// @throws weftio::error errc::invalid_argument a piece is not within the region; errc::not_reachable the region's
+///         memory is another device's
+void require_within(std::string_view who, const memory_region& region, const device& device, const pieces& wanted);
 
 /// entries: entries may name the memory by a key. own: only NICs themselves use it, and it has no key.
 enum class region_use { entries, own };
@@ -29,6 +39,7 @@ class named_region {
     /// The key, in host byte order; 0: entries cannot name the memory.
     std::uint32_t lkey() const noexcept { return key_; }
     const memory_block& block() const noexcept { return *block_; }
+    const std::shared_ptr<const memory_block>& share() const noexcept { return block_; }
     /// Withdraws the key: every NIC refuses it from now on.
     void revoke() noexcept;
 
