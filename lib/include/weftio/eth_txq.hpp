@@ -25,6 +25,10 @@ struct eth_txq_options {
     int engine = -1;
     /// Entries may name regions of this one only.
     protection_domain domain{};
+    /// Flags that every enqueue call has beside its own: WEFTIO_DEV_SEND_L3_CHECKSUM, WEFTIO_DEV_SEND_L4_CHECKSUM or
+    /// both. Weftio's enqueue functions write them into the entries; entries that a kernel writes itself say it
+    /// themselves.
+    std::uint32_t checksums = WEFTIO_DEV_SEND_NONE;
 };
 
 /// A queue's own account. Once it is idle: enqueued = sent + waited + failed + flushed. A queue that a wait holds is
@@ -67,7 +71,8 @@ struct schedule_error {
 class eth_txq {
  public:
     /// @throws weftio::error
-    ///     - `errc::invalid_argument` `entries` is not a power of two in 64..32768, or `clock` is not the port's
+    ///     - `errc::invalid_argument` `entries` is not a power of two in 64..32768, or `clock` is not the port's,
+    ///       or `checksums` has other bits
     ///     - `errc::invalid_argument` the port has no engine of that number
     ///     - `errc::not_supported`    nothing can be sent on the port: a capture file that is only read
     ///     - `errc::out_of_memory`

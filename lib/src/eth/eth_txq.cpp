@@ -22,6 +22,12 @@ void check(const eth_txq_options& options)
                     fmt::format("weftio: eth_txq: clock \"{}\" is not the port's; this port schedules by \"{}\", take "
                                 "timestamps from utc_now_ns()",
                                 options.clock, detail::utc_clock::name));
+    constexpr std::uint32_t known = WEFTIO_DEV_SEND_L3_CHECKSUM | WEFTIO_DEV_SEND_L4_CHECKSUM;
+    if ((options.checksums & ~known) != 0)
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: eth_txq: checksums is {:#x}, with bits that are no checksum's; combine "
+                                "WEFTIO_DEV_SEND_L3_CHECKSUM and WEFTIO_DEV_SEND_L4_CHECKSUM",
+                                options.checksums));
 }
 
 } // namespace
@@ -37,8 +43,10 @@ struct eth_txq::state final : detail::reported_queue {
     std::shared_ptr<detail::send_life> make_life() const
     {
         return detail::make_shared_here<detail::send_life>(
-            where, detail::send_ring_options{
-                       .entries = options.entries, .horizon_ns = options.horizon_ns, .domain = options.domain});
+            where, detail::send_ring_options{.entries = options.entries,
+                                             .horizon_ns = options.horizon_ns,
+                                             .domain = options.domain,
+                                             .checksums = weftio_dev_checksum_flags(options.checksums)});
     }
 
     const char* kind() const noexcept override { return "eth_txq"; }

@@ -30,6 +30,7 @@ struct send_ring_options {
     std::uint32_t entries = 0;
     std::uint64_t horizon_ns = 0;
     protection_domain domain{};
+    std::uint32_t checksums = 0; ///< WEFTIO_ETH_*_CHECKSUM, in each entry that sends a frame
 };
 
 /// Checks the number of entries of a ring. @param who  kind of the queue, for the error text: "eth_txq"

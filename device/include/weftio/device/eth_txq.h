@@ -18,10 +18,12 @@
 struct weftio_dev_eth_txq {
     struct weftio_dev_send_queue queue;
 };
-WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_eth_txq) == 128, "host and device share this layout");
+WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_eth_txq) == 128,
+                     "host and device share this layout");
 
 /**
- * Flags of an enqueue call, beside WEFTIO_DEV_SEND_NONE and WEFTIO_DEV_SEND_NOTIFY. A checksum field is sent as it is
+ * Flags of an enqueue call, beside WEFTIO_DEV_SEND_NONE and WEFTIO_DEV_SEND_NOTIFY; eth_txq_options::checksums asks for
+ * them in every call. A checksum field is sent as it is
  * where the NIC cannot fill it in: no IPv4 header, or no UDP or TCP header, that is whole behind at most four VLAN tags;
  * of UDP and TCP also fragments, impossible lengths, and segments left in an IPv6 routing header (docs/formats.md,
  * section "Entries").
@@ -46,7 +48,7 @@ WEFTIO_FN void weftio_dev_write_send(const WEFTIO_GLOBAL struct weftio_dev_send_
     WEFTIO_GLOBAL weftio_u32 *block = weftio_dev_send_block(ring, index);
     weftio_u64 address_be = weftio_swap64((weftio_u64)buffer.address);
 
-    weftio_store_x4(block + 4, 0, weftio_dev_checksum_flags(flags), 0, 0);
+    weftio_store_x4(block + 4, 0, ring->checksums | weftio_dev_checksum_flags(flags), 0, 0);
     weftio_store_x4(block + 8, weftio_swap32(bytes), buffer.lkey_be, (weftio_u32)address_be,
                     (weftio_u32)(address_be >> 32));
     weftio_dev_write_control(block, index, WEFTIO_OPCODE_SEND, ring->queue << 8 | 3, flags);
@@ -161,7 +163,8 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_send_inline_enqueue_strong(WEFTIO_GLOBAL
         return WEFTIO_DEV_INVALID_ARGUMENT;
     if (!weftio_dev_send_reserve(&txq->queue.ring, blocks, &index))
         return WEFTIO_DEV_FULL;
-    weftio_dev_send_segment(&txq->queue.ring, index, 1, 0, weftio_dev_checksum_flags(flags), 0, 0);
+    weftio_dev_send_segment(&txq->queue.ring, index, 1, 0, txq->queue.ring.checksums | weftio_dev_checksum_flags(flags),
+                            0, 0);
     weftio_dev_send_segment(&txq->queue.ring, index, 2, weftio_swap32(WEFTIO_INLINE_SEGMENT | bytes),
                             weftio_dev_gather(frame, 0, bytes), weftio_dev_gather(frame, 4, bytes),
                             weftio_dev_gather(frame, 8, bytes));

@@ -29,7 +29,7 @@ struct weftio_dev_send_ring {
     weftio_u32 completed; /**< what was known last; may lag behind the completion */
     weftio_u32 lock;      /**< held while a strong commit scans, and while a push rings */
     weftio_u32 asked;     /**< `reserved`, and what lanes have asked for that are still being let in or refused */
-    weftio_u32 reserved1;
+    weftio_u32 checksums; /**< WEFTIO_ETH_*_CHECKSUM: in every entry that sends a frame, beside its own */
 };
 
 /**
