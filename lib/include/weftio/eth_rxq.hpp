@@ -1,6 +1,7 @@
 // A ring of receive slots that a kernel owns.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
@@ -12,8 +13,11 @@
 namespace weftio {
 
 struct eth_rxq_options {
-    std::uint32_t packets = 1024;          ///< slots: a power of two in 64..32768
-    std::uint32_t max_packet_bytes = 2048; ///< bytes of a slot, 64..16384, rounded up to a multiple of 64
+    /// Slots: a power of two in 64..65536. Of 65,536 one is always held back, and 65,535 packets at most wait: the
+    /// doorbell record has 16 bits, in which 65,536 posted slots would look like none.
+    std::uint32_t packets = 1024;
+    /// The longest packet, 64..16384 bytes. Slots of the queue's own are rounded up to a multiple of 64.
+    std::uint32_t max_packet_bytes = 2048;
     /// Memory in which kernels read packets. `cpu_device`: host memory, which the driver or the engine writes.
     /// `device`, on a GPU: the GPU's own memory, to which a copy engine carries packets in bursts; a completion is
     /// published when its packet has arrived there. Such packets cannot be sent from where they lie.
@@ -26,6 +30,21 @@ struct eth_rxq_options {
     int engine = -1;
     /// Of the slots: send queues of this one may send packets from where they lie.
     protection_domain domain{};
+    /// Slots in memory of the caller's: slot k begins at byte `offset_bytes + k * stride_bytes` of this region, whose
+    /// bytes the queue keeps (adopted ones are their owner's). Its memory's kind takes the place of `buffers`, its key
+    /// that of the queue's own: register it with the port, if packets shall be sent from where they lie. Packets are
+    /// copied there, once: no driver fills such slots itself. nullptr: the queue allocates its slots. Looked at by the
+    /// constructor only.
+    const memory_region* region = nullptr;
+    std::size_t offset_bytes = 0; ///< of slot 0 in `region`; any byte
+    /// From slot to slot in `region`, at least max_packet_bytes + zeroed_bytes. 0: that, rounded up to a multiple of 64.
+    std::uint32_t stride_bytes = 0;
+    /// Packet n of the queue lies in slot n % packets: packets follow each other in memory as they arrived, and a slot
+    /// is filled again when all others have been. Costs a copy for each packet, as `region` does.
+    bool consecutive = false;
+    /// So many bytes behind each packet are 0, up to 4096, for kernels that read whole words. Costs the software NIC its
+    /// shortest way for packets, as verify_checksums does.
+    std::uint32_t zeroed_bytes = 0;
 };
 
 /// Counters of one queue: offered = delivered + drops, over the packets that steering sent here.
@@ -46,9 +65,12 @@ struct eth_rxq_counters {
 class eth_rxq {
  public:
     /// @throws weftio::error
-    ///     - `errc::invalid_argument` `packets` is not a power of two in 64..32768, or `max_packet_bytes` is not in
-    ///       64..16384
+    ///     - `errc::invalid_argument` `packets` is not a power of two in 64..65536, `max_packet_bytes` is not in
+    ///       64..16384, or `zeroed_bytes` is above 4096
+    ///     - `errc::invalid_argument` `region` is too small for the slots, has no access::local_write, or is left out
+    ///       while an offset or a stride is not; `stride_bytes` is too short; `domain` or `buffers` is set beside it
     ///     - `errc::invalid_argument` the port has no engine of that number
+    ///     - `errc::not_reachable`    the memory of `region` is another device's
     ///     - `errc::not_supported`    the device has no memory of kind `buffers`, or no copy engine that would fill it
     ///     - `errc::out_of_memory`
     eth_rxq(const port& port, const device& device, eth_rxq_options options = {});

@@ -12,8 +12,8 @@ namespace weftio {
 
 namespace {
 
-constexpr std::uint32_t fewest_packets = 64, most_packets = 32768;
-constexpr std::uint32_t smallest_slot = 64, largest_slot = 16384;
+constexpr std::uint32_t fewest_packets = 64, most_packets = 65536;
+constexpr std::uint32_t smallest_slot = 64, largest_slot = 16384, most_zeroed = 4096;
 
 void check(const eth_rxq_options& options)
 {
@@ -25,6 +25,15 @@ void check(const eth_rxq_options& options)
         throw error(errc::invalid_argument,
                     fmt::format("weftio: eth_rxq: max_packet_bytes is {}; a slot has {} to {} bytes",
                                 options.max_packet_bytes, smallest_slot, largest_slot));
+    if (options.zeroed_bytes > most_zeroed)
+        throw error(errc::invalid_argument, fmt::format("weftio: eth_rxq: zeroed_bytes is {}; at most {} bytes behind "
+                                                        "a packet are made 0",
+                                                        options.zeroed_bytes, most_zeroed));
+    if (!options.region && (options.offset_bytes != 0 || options.stride_bytes != 0))
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: eth_rxq: offset_bytes is {} and stride_bytes {}, and the queue allocates its "
+                                "own slots; leave both 0, or set region",
+                                options.offset_bytes, options.stride_bytes));
 }
 
 /// Rounds up to an odd number of cache lines. When slots are an even number of lines apart, their first lines share
@@ -34,11 +43,83 @@ constexpr std::uint32_t odd_lines(std::uint32_t bytes)
     return ((bytes + 63) / 64 | 1) * 64;
 }
 
-/// Whether entries may name the slots. When packets go through staging, kernels see copies of the slots that the NIC
-/// does not have, so entries must not name them.
-detail::region_use use_of_slots(const eth_rxq_options& options)
+constexpr std::uint32_t whole_lines(std::uint32_t bytes)
 {
-    return options.buffers == memory_kind::cpu_device ? detail::region_use::entries : detail::region_use::own;
+    return (bytes + 63) / 64 * 64;
+}
+
+/// Bytes of a device from some byte on.
+struct place {
+    std::shared_ptr<const detail::memory_block> block;
+    std::size_t offset = 0;
+
+    std::byte* cpu() const { return static_cast<std::byte*>(block->at.cpu) + offset; }
+    std::byte* device() const { return static_cast<std::byte*>(block->at.device) + offset; }
+};
+
+/// What all lives of a queue have: the size of its slots, and where the caller wants them.
+struct slot_plan {
+    std::uint32_t packets, slot_bytes, stride_bytes;
+    std::size_t headroom_bytes; ///< before each slot
+    memory_kind kind;
+    place callers{};        ///< empty: the queue allocates them
+    std::uint32_t lkey = 0; ///< of the caller's
+    bool consecutive;
+    std::uint32_t zeroed_bytes;
+
+    std::size_t bytes() const { return std::size_t{packets} * stride_bytes; }
+};
+
+slot_plan plan_of_own(const eth_rxq_options& options)
+{
+    constexpr std::size_t headroom = nic::rx_ring::headroom_bytes;
+    const std::uint32_t slot_bytes = whole_lines(options.max_packet_bytes);
+    return {.packets = options.packets,
+            .slot_bytes = slot_bytes,
+            .stride_bytes = odd_lines(static_cast<std::uint32_t>(headroom) + slot_bytes + options.zeroed_bytes),
+            .headroom_bytes = headroom,
+            .kind = options.buffers,
+            .consecutive = options.consecutive,
+            .zeroed_bytes = options.zeroed_bytes};
+}
+
+void check_callers(const eth_rxq_options& options, std::uint32_t room, std::uint32_t stride)
+{
+    if (stride < room)
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: eth_rxq: stride_bytes is {}, shorter than a slot of {} bytes "
+                                "(max_packet_bytes + zeroed_bytes); leave it 0 for the natural one",
+                                stride, room));
+    if ((options.region->rights() & access::local_write) == access::none)
+        throw error(errc::invalid_argument, "weftio: eth_rxq: the region has no access::local_write, and packets are "
+                                            "written there; add it to region_options::rights");
+    if (options.buffers != memory_kind::cpu_device || options.domain != protection_domain{})
+        throw error(errc::invalid_argument, "weftio: eth_rxq: buffers or domain is set beside region, whose own count; "
+                                            "leave them out");
+}
+
+slot_plan plan_of_callers(const eth_rxq_options& options, const device& device)
+{
+    const std::uint32_t room = options.max_packet_bytes + options.zeroed_bytes;
+    const std::uint32_t stride = options.stride_bytes ? options.stride_bytes : whole_lines(room);
+    check_callers(options, room, stride);
+    detail::require_within(
+        "eth_rxq", *options.region, device,
+        {.count = options.packets, .bytes = room, .stride_bytes = stride, .offset_bytes = options.offset_bytes});
+    return {.packets = options.packets,
+            .slot_bytes = options.max_packet_bytes,
+            .stride_bytes = stride,
+            .headroom_bytes = 0,
+            .kind = options.region->block()->kind,
+            .callers = {options.region->block(), options.offset_bytes},
+            .lkey = options.region->lkey(),
+            .consecutive = options.consecutive,
+            .zeroed_bytes = options.zeroed_bytes};
+}
+
+slot_plan plan_of(const eth_rxq_options& options, const device& device)
+{
+    return options.region ? plan_of_callers(options, device) : plan_of_own(options);
 }
 
 /// Offsets in the memory of a receive ring: completions, receive entries, then the doorbell record on a cache line of
@@ -66,7 +147,8 @@ namespace {
 /// keeps alive (a lifeline).
 class eth_rxq_life final : public detail::lifeline {
  public:
-    eth_rxq_life(std::shared_ptr<nic::backend> nic, const device& device, const eth_rxq_options& options);
+    eth_rxq_life(std::shared_ptr<nic::backend> nic, const device& device, const slot_plan& plan,
+                 const eth_rxq_options& options);
 
     weftio_dev_control* control() const noexcept override
     {
@@ -86,40 +168,62 @@ class eth_rxq_life final : public detail::lifeline {
     weftio_dev_eth_rxq* handle() const noexcept { return static_cast<weftio_dev_eth_rxq*>(handle_.device_address()); }
 
  private:
-    /// Device address of the memory in which kernels read packets.
-    void* seen() const noexcept { return landed_ ? landed_.device_address() : slots_.device_address(); }
+    place own(memory_kind kind) const;
+    place filled_by_nic() const;
+    detail::region_use use_of_slots() const;
+    /// Names the slots in entries, in host byte order; 0: they cannot be sent from.
+    std::uint32_t lkey() const noexcept { return plan_.callers.block ? plan_.lkey : region_.lkey(); }
+    /// Of 65,536: the doorbell record, which has 16 bits, could not tell that many from none.
+    std::uint32_t held_back() const noexcept { return plan_.packets > UINT16_MAX ? 1 : 0; }
     void fresh_ring() const;
     void fill_handle();
 
     const std::shared_ptr<nic::backend> nic_;
     device where_;
-    eth_rxq_options options_;
-    std::uint32_t slot_bytes_, stride_bytes_;
+    const slot_plan plan_;
+    const bool verify_checksums_;
     ring_layout layout_;
-    memory ring_, slots_; ///< the slots that the NIC fills
-    memory landed_;       ///< copies of the slots in device memory, when packets go through staging
-    memory control_, handle_;
+    memory ring_, control_, handle_;
+    const place filled_;          ///< slots as the NIC fills them
+    detail::named_region region_; ///< of filled_: packets may be on their way out again, from where they lie
+    place seen_;                  ///< slots as kernels see them; elsewhere if packets are copied on
     nic::staging_target staged_;
-    detail::named_region region_; ///< region of slots_, because kernels may send packets from their slots
     std::shared_ptr<nic::receive_queue> queue_;
     std::uint32_t ring_number_ = 0; ///< number of ring_ at queue_
 };
 
-eth_rxq_life::eth_rxq_life(std::shared_ptr<nic::backend> nic, const device& device, const eth_rxq_options& options)
-    : nic_(std::move(nic)), where_(device), options_(options), slot_bytes_((options.max_packet_bytes + 63) / 64 * 64),
-      stride_bytes_(odd_lines(nic::rx_ring::headroom_bytes + slot_bytes_)), layout_(options.packets),
-      ring_(device.allocate(layout_.bytes, memory_kind::cpu_device)),
-      slots_(device.allocate(std::size_t{options.packets} * stride_bytes_, memory_kind::cpu_device)),
+eth_rxq_life::eth_rxq_life(std::shared_ptr<nic::backend> nic, const device& device, const slot_plan& plan,
+                           const eth_rxq_options& options)
+    : nic_(std::move(nic)), where_(device), plan_(plan), verify_checksums_(options.verify_checksums),
+      layout_(plan.packets), ring_(device.allocate(layout_.bytes, memory_kind::cpu_device)),
       control_(device.allocate(sizeof(weftio_dev_control), memory_kind::cpu_device)),
-      handle_(device.allocate(sizeof(weftio_dev_eth_rxq), memory_kind::device)),
-      region_(slots_.block(), use_of_slots(options), {.domain = options.domain})
+      handle_(device.allocate(sizeof(weftio_dev_eth_rxq), memory_kind::device)), filled_(filled_by_nic()),
+      region_(filled_.block, use_of_slots(), {.domain = options.domain}), seen_(filled_)
 {
-    if (options.buffers != memory_kind::cpu_device) {
-        landed_ = device.allocate(slots_.bytes(), options.buffers);
-        staged_ = {.copies = device.make_copy_queue(),
-                   .slots = at<std::byte>(landed_.device_address(), nic::rx_ring::headroom_bytes)};
+    if (plan_.kind != memory_kind::cpu_device) {
+        seen_ = plan_.callers.block ? plan_.callers : own(plan_.kind);
+        staged_ = {.copies = device.make_copy_queue(), .slots = seen_.device()};
     }
     region_.register_with(*nic_);
+}
+
+place eth_rxq_life::own(memory_kind kind) const
+{
+    return {where_.allocate(plan_.bytes(), kind).block(), plan_.headroom_bytes};
+}
+
+place eth_rxq_life::filled_by_nic() const
+{
+    const bool is_callers = plan_.callers.block && plan_.kind == memory_kind::cpu_device;
+    return is_callers ? plan_.callers : own(memory_kind::cpu_device);
+}
+
+/// What a kernel sees in a slot that has been copied the NIC does not have, and must not send; the caller's slots have
+/// the caller's key.
+detail::region_use eth_rxq_life::use_of_slots() const
+{
+    const bool has_own_key = plan_.kind == memory_kind::cpu_device && !plan_.callers.block;
+    return has_own_key ? detail::region_use::entries : detail::region_use::own;
 }
 
 nic::rx_ring eth_rxq_life::begin() const
@@ -127,11 +231,14 @@ nic::rx_ring eth_rxq_life::begin() const
     fresh_ring();
     return {.completions = at<weftio_cqe>(ring_.cpu_address(), 0),
             .dbrec = at<std::uint32_t>(ring_.cpu_address(), layout_.dbrec),
-            .slots = static_cast<std::byte*>(slots_.cpu_address()) + nic::rx_ring::headroom_bytes,
-            .depth = options_.packets,
-            .stride_bytes = stride_bytes_,
-            .slot_bytes = slot_bytes_,
-            .verify_checksums = options_.verify_checksums,
+            .slots = filled_.cpu(),
+            .depth = plan_.packets,
+            .stride_bytes = plan_.stride_bytes,
+            .slot_bytes = plan_.slot_bytes,
+            .verify_checksums = verify_checksums_,
+            .lendable = plan_.headroom_bytes == nic::rx_ring::headroom_bytes && !plan_.consecutive,
+            .consecutive = plan_.consecutive,
+            .zeroed_bytes = plan_.zeroed_bytes,
             .staged = staged_};
 }
 
@@ -158,29 +265,30 @@ void eth_rxq_life::fresh_ring() const
 {
     auto* completions = at<weftio_cqe>(ring_.cpu_address(), 0);
     auto* entries = at<weftio_wqe_data_segment>(ring_.cpu_address(), layout_.entries);
-    auto base = reinterpret_cast<std::uint64_t>(at<std::byte>(seen(), nic::rx_ring::headroom_bytes));
-    for (std::uint32_t slot = 0; slot < options_.packets; ++slot) {
+    auto base = reinterpret_cast<std::uint64_t>(seen_.device());
+    for (std::uint32_t slot = 0; slot < plan_.packets; ++slot) {
         completions[slot].publication = std::uint32_t{WEFTIO_CQE_NEVER_WRITTEN} << 24;
-        entries[slot] = {.byte_count_be = weftio_swap32(slot_bytes_),
-                         .lkey_be = weftio_swap32(region_.lkey()),
-                         .address_be = weftio_swap64(base + std::uint64_t{slot} * stride_bytes_)};
+        entries[slot] = {.byte_count_be = weftio_swap32(plan_.slot_bytes),
+                         .lkey_be = weftio_swap32(lkey()),
+                         .address_be = weftio_swap64(base + std::uint64_t{slot} * plan_.stride_bytes)};
     }
-    weftio_dev_post_receive(at<std::uint32_t>(ring_.cpu_address(), layout_.dbrec), options_.packets);
+    weftio_dev_post_receive(at<std::uint32_t>(ring_.cpu_address(), layout_.dbrec), plan_.packets - held_back());
 }
 
 void eth_rxq_life::fill_handle()
 {
     weftio_dev_eth_rxq made{};
     made.completions = {.entries = at<weftio_cqe>(ring_.device_address(), 0),
-                        .mask = options_.packets - 1,
-                        .log_depth = static_cast<std::uint32_t>(std::countr_zero(options_.packets))};
+                        .mask = plan_.packets - 1,
+                        .log_depth = static_cast<std::uint32_t>(std::countr_zero(plan_.packets))};
     made.dbrec = at<std::uint32_t>(ring_.device_address(), layout_.dbrec);
     made.control = static_cast<weftio_dev_control*>(control_.device_address());
     made.clock = where_.clock();
-    made.slots = at<std::uint8_t>(seen(), nic::rx_ring::headroom_bytes);
-    made.slot_bytes = slot_bytes_;
-    made.stride_bytes = stride_bytes_;
-    made.lkey_be = weftio_swap32(region_.lkey());
+    made.slots = reinterpret_cast<std::uint8_t*>(seen_.device());
+    made.slot_bytes = plan_.slot_bytes;
+    made.stride_bytes = plan_.stride_bytes;
+    made.lkey_be = weftio_swap32(lkey());
+    made.held_back = held_back();
     made.queue = queue_->number();
     const nic::inline_turn turn = queue_->turn();
     made.turn = reinterpret_cast<std::uint64_t>(turn.turn);
@@ -192,8 +300,7 @@ void eth_rxq_life::fill_handle()
 
 struct eth_rxq::state {
     state(const port& port, const device& device, const eth_rxq_options& wanted)
-        : nic(port.share()), where(device), options(wanted),
-          life(detail::make_shared_here<eth_rxq_life>(nic, where, options)),
+        : nic(port.share()), where(device), options(wanted), plan(plan_of(wanted, device)), life(make_life()),
           queue(nic->make_receive_queue(life->begin(), options.engine))
     {
         life->belong_to(queue.share(), queue->ring_number());
@@ -204,9 +311,15 @@ struct eth_rxq::state {
         life->end();
     }
 
+    std::shared_ptr<eth_rxq_life> make_life() const
+    {
+        return detail::make_shared_here<eth_rxq_life>(nic, where, plan, options);
+    }
+
     std::shared_ptr<nic::backend> nic;
     device where;
-    eth_rxq_options options;
+    eth_rxq_options options; ///< whose region may have ended
+    slot_plan plan;
     std::shared_ptr<eth_rxq_life> life;
     nic::open_queue<nic::receive_queue> queue;
 };
@@ -244,9 +357,8 @@ eth_rxq_counters eth_rxq::counters() const
 
 void eth_rxq::reset()
 {
-    auto next = detail::make_shared_here<eth_rxq_life>(state_->nic, state_->where, state_->options);
-    // Belong_to() may throw, so it comes before anything changes.
-    next->belong_to(state_->queue.share(), state_->queue->ring_number() + 1);
+    auto next = state_->make_life();
+    next->belong_to(state_->queue.share(), state_->queue->ring_number() + 1); // what can fail comes first
     state_->queue->restart(next->begin());
     state_->life->end();
     state_->life = std::move(next);

@@ -59,18 +59,19 @@ struct staging_target {
 /// Memory of a receive ring, as CPU addresses. Its owner keeps it until the queue is closed or has another ring.
 struct rx_ring {
     weftio_cqe* completions = nullptr;
-    /// Doorbell record, which the kernel writes: entries posted so far, low 16 bits, big-endian.
-    const std::uint32_t* dbrec = nullptr;
-    /// Where the packet of slot 0 begins; the `headroom_bytes` before that address belong to slot 0 too.
+    const std::uint32_t* dbrec = nullptr; ///< written by the kernel: entries posted in all, low 16 bits, big-endian
+    /// Where the packet of slot 0 begins; of lendable slots, `headroom_bytes` before it belong to it too.
     std::byte* slots = nullptr;
-    std::uint32_t depth = 0;        ///< power of two, at most 32768
-    std::uint32_t stride_bytes = 0; ///< from the start of one slot to the start of the next
-    std::uint32_t slot_bytes = 0;   ///< length of the longest packet that a slot holds
-    /// The driver may have cut packets of this length or more; the NIC fills this field in.
-    std::uint32_t cut_bytes = UINT32_MAX;
-    std::uint32_t number = 0; ///< number of the queue; the NIC fills this field in
+    std::uint32_t depth = 0;              ///< power of two, at most 65536
+    std::uint32_t stride_bytes = 0;       ///< from slot to slot
+    std::uint32_t slot_bytes = 0;         ///< the longest packet
+    std::uint32_t cut_bytes = UINT32_MAX; ///< the driver may have cut a packet that is so long; the NIC fills it in
+    std::uint32_t number = 0;             ///< of the queue; the NIC fills it in
     bool verify_checksums = true;
-    staging_target staged{}; ///< staging: packets are copied there before their completions are published
+    bool lendable = true;           ///< false: no headroom lies before slots, or packets go to them in order
+    bool consecutive = false;       ///< packet n goes to slot n % depth
+    std::uint32_t zeroed_bytes = 0; ///< behind each packet, beyond slot_bytes too
+    staging_target staged{};        ///< where packets are copied before the kernel hears of them
 
     /// Room that a driver needs in front of a packet to put a stripped VLAN tag back.
     static constexpr std::uint32_t headroom_bytes = 128;

@@ -139,9 +139,9 @@ TEST(QueueRefusals, NameTheValueAndTheRange)
 {
     device cpu = device::open("cpu");
     port null = port::open("null");
-    for (std::uint32_t packets : {0u, 1u, 32u, 63u, 100u, 1000u, 65536u, 0x80000000u, 0xffffffffu})
+    for (std::uint32_t packets : {0u, 1u, 32u, 63u, 100u, 1000u, 65535u, 131072u, 0x80000000u, 0xffffffffu})
         expect_refusal(error_of([&] { eth_rxq(null, cpu, {.packets = packets}); }),
-                       {"", "", errc::invalid_argument, fmt::format("packets is {}", packets), "64 to 32768"});
+                       {"", "", errc::invalid_argument, fmt::format("packets is {}", packets), "64 to 65536"});
     for (std::uint32_t max_bytes : {0u, 63u, 16385u, 0xffffffffu})
         expect_refusal(
             error_of([&] { eth_rxq(null, cpu, {.max_packet_bytes = max_bytes}); }),

@@ -15,7 +15,7 @@ using test::slow_copies;
 
 class Staging : public testing::Test {
  protected:
-    static constexpr std::uint32_t slots = 16, stride = 64;
+    static constexpr std::uint32_t slots = 16, stride = 64, zeroed = 4;
 
     void add(std::uint32_t slot, std::uint32_t bytes)
     {
@@ -29,7 +29,11 @@ class Staging : public testing::Test {
     std::array<std::byte, slots * stride> here_{}, there_{};
     std::array<std::uint32_t, slots> published_{};
     std::uint32_t added_ = 0;
-    staging staging_{{.copies = copies_, .slots = there_.data()}, here_.data(), stride, slots};
+    staging staging_{rx_ring{.slots = here_.data(),
+                             .depth = slots,
+                             .stride_bytes = stride,
+                             .zeroed_bytes = zeroed,
+                             .staged = {.copies = copies_, .slots = there_.data()}}};
 };
 
 TEST_F(Staging, PublishesInOrderAndOnlyWhatHasLanded)
@@ -56,7 +60,7 @@ TEST_F(Staging, CopiesNeighborsTogetherAsWideAsTheLongest)
     staging_.turn();
     ASSERT_EQ(copies_->copies.size(), 3u);
     EXPECT_EQ(copies_->copies[0].shape.count, 3u);
-    EXPECT_EQ(copies_->copies[0].shape.bytes, 42u);
+    EXPECT_EQ(copies_->copies[0].shape.bytes, 42u + zeroed) << "what is made 0 behind a packet goes along";
     EXPECT_EQ(copies_->copies[1].shape.count, 1u);
     EXPECT_EQ(copies_->marks, std::vector<std::uint32_t>{1});
 }
@@ -85,7 +89,7 @@ TEST_F(Staging, GoesOnBehindTheEndOfItsRing)
         added_ = 0;
         published_.fill(0);
         for (std::uint32_t slot = 0; slot < 13; ++slot)
-            add(slot, 64);
+            add(slot, stride - zeroed);
         staging_.turn();
         EXPECT_EQ(copies_->copies.size(), 1u);
         copies_->land();

@@ -304,7 +304,9 @@ bool cable_receive_queue::put(const std::vector<std::uint8_t>& frame)
         return false;
     }
     const std::uint32_t slot = filled & (ring.depth - 1);
-    std::memcpy(ring.slots + std::size_t{slot} * ring.stride_bytes, frame.data(), frame.size());
+    std::byte* const begin = ring.slots + std::size_t{slot} * ring.stride_bytes;
+    std::memcpy(begin, frame.data(), frame.size());
+    std::memset(begin + frame.size(), 0, ring.zeroed_bytes);
     weftio_cqe& completion = ring.completions[slot];
     completion.byte_count_be = weftio_swap32(static_cast<std::uint32_t>(frame.size()));
     completion.hds_ip_ext = WEFTIO_CQE_L2_OK;

@@ -1,9 +1,12 @@
 // What users make does the same on every NIC behind nic/backend.hpp.
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include <gmock/gmock.h>
 
 #include "cable_nic.hpp"
 #include "seam_kernels.h"
@@ -138,6 +141,54 @@ TEST_P(EveryNic, CountsWhatItDrops)
     const port_counters seen = counters_when_idle();
     EXPECT_EQ(seen.dropped[static_cast<std::size_t>(drop_reason::out_of_buffer)], 36u);
     EXPECT_EQ(seen.dropped[static_cast<std::size_t>(drop_reason::queue_closed)], 10u);
+}
+
+TEST_P(EveryNic, FillsTheCallersSlotsOneBehindTheOtherWithZerosBehindPackets)
+{
+    constexpr std::uint32_t packets = 64, stride = 100, offset = 33, zeroed = 20;
+    const memory own = cpu_.allocate(offset + packets * stride, memory_kind::cpu_device);
+    const memory_region region(own);
+    eth_rxq in(port_, cpu_,
+               {.packets = packets,
+                .max_packet_bytes = 80,
+                .region = &region,
+                .offset_bytes = offset,
+                .stride_bytes = stride,
+                .consecutive = true,
+                .zeroed_bytes = zeroed});
+    flow all(port_, {}, flow_action::to(in));
+    for (std::uint32_t round = 0; round < 3; ++round) {
+        std::memset(own.cpu_address(), 0xff, own.bytes());
+        send(40); // not a divisor of 64
+        ASSERT_TRUE(eventually_here([&] { return in.counters().delivered == (round + 1) * 40; }));
+        for (std::uint32_t frame = 0; frame < 40; ++frame) {
+            const auto* at = static_cast<const std::uint8_t*>(own.cpu_address()) + offset +
+                             std::size_t{(round * 40 + frame) % packets} * stride;
+            ASSERT_EQ(at[14], frame) << round;
+            EXPECT_THAT(std::vector(at + 64, at + 64 + zeroed), testing::Each(0)) << frame;
+        }
+        weftio_u32 count = 0, first = 0;
+        ASSERT_EQ(weftio_dev_eth_rxq_receive_thread(in.handle(), 40, 0, &count, &first), WEFTIO_DEV_OK);
+        ASSERT_EQ(weftio_dev_eth_rxq_release(in.handle(), first, count), WEFTIO_DEV_OK);
+    }
+    EXPECT_EQ(*static_cast<const std::uint8_t*>(own.cpu_address()), 0xff) << "in front of the slots";
+}
+
+TEST_P(EveryNic, HasAllButOneOfSixtyFiveThousandSlots)
+{
+    constexpr std::uint32_t packets = 65536;
+    const eth_rxq in(port_, cpu_, {.packets = packets, .max_packet_bytes = 64});
+    flow all(port_, {}, flow_action::to(in));
+    send(packets + 10);
+    ASSERT_TRUE(eventually_here([&] { return all.hits().packets == packets + 10; }));
+    EXPECT_EQ(in.counters().delivered, packets - 1);
+    weftio_u32 count = 0, first = 0;
+    ASSERT_EQ(weftio_dev_eth_rxq_receive_thread(in.handle(), packets - 1, 0, &count, &first), WEFTIO_DEV_OK);
+    EXPECT_EQ(count, packets - 1);
+    ASSERT_EQ(weftio_dev_eth_rxq_release(in.handle(), first, 5), WEFTIO_DEV_OK);
+    send(10);
+    ASSERT_TRUE(eventually_here([&] { return all.hits().packets == packets + 20; }));
+    EXPECT_EQ(in.counters().delivered, packets + 4);
 }
 
 TEST_P(EveryNic, RefusesTheKeyOfARegionThatIsGone)

@@ -34,7 +34,8 @@ struct weftio_dev_eth_rxq {
     weftio_u64 turn_context;        /**< its argument */
     weftio_u32 slot_bytes;          /**< the longest packet */
     weftio_u32 beats;               /**< as in the trace */
-    weftio_u64 reserved2[4];
+    weftio_u32 held_back;           /**< slots that are never posted: 1 of 65,536, as the record counts to 65,535 */
+    weftio_u32 reserved2[7];
 };
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_eth_rxq) == 128, "host and device share this layout");
 
@@ -60,7 +61,7 @@ WEFTIO_FN weftio_u32 weftio_dev_eth_rxq_aborted(const WEFTIO_GLOBAL struct wefti
     return weftio_dev_aborted(rxq->control);
 }
 
-#define WEFTIO_DEV_STOP_TIMEOUT (1u << 20) /* above any count: a ring has at most 2^15 entries */
+#define WEFTIO_DEV_STOP_TIMEOUT (1u << 20) /* above any count: a ring has at most 2^16 entries */
 #define WEFTIO_DEV_STOP_ABORT (1u << 21)
 
 /** Lane 0's view of whether the time is up. The bound starts to run at the first call. */
@@ -250,6 +251,6 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_release(WEFTIO_GLOBAL struct weftio_dev_
     if (count > weftio_load_relaxed_u32(&rxq->received) - released)
         return WEFTIO_DEV_INVALID_ARGUMENT;
     weftio_store_relaxed_u32(&rxq->released, released + count);
-    weftio_dev_post_receive(rxq->dbrec, released + count + rxq->completions.mask + 1);
+    weftio_dev_post_receive(rxq->dbrec, released + count + rxq->completions.mask + 1 - rxq->held_back);
     return WEFTIO_DEV_OK;
 }

@@ -7,8 +7,7 @@
 
 namespace weftio::nic {
 
-/// A stack of slot numbers. The slot that came back last is filled first, because its cache lines are the likeliest to
-/// be in a cache still.
+/// Those given back by put() go first, because their lines are the likeliest to be in a cache still.
 class free_slots {
  public:
     /// Starts with no free slot.
@@ -24,6 +23,14 @@ class free_slots {
     {
         count_ += count;
         std::copy_n(slots, count, slots_.data() + (slots_.size() - count_));
+    }
+    /// Gives these back: they go behind the others. @pre no more than were taken
+    void put_behind(const std::uint16_t* slots, std::uint32_t count) noexcept
+    {
+        const auto end = slots_.end();
+        std::copy(end - count_, end, end - count_ - count);
+        std::copy_n(slots, count, end - count);
+        count_ += count;
     }
     void clear() noexcept { count_ = 0; }
 

@@ -222,7 +222,7 @@ std::uint32_t receiver::turn_away(rx_queue& queue, std::uint32_t at) noexcept
 void receiver::deliver_plain()
 {
     rx_queue* queue = next_ < count_ && !decided_ ? taker_of_all() : nullptr;
-    if (!queue || queue->ring().verify_checksums)
+    if (!queue || !queue->takes_plain())
         return;
     const rx_lender lender = queue->lender();
     const weftio_cqe model = queue->model({.real_time = burst_real_time_, .hds_ip_ext = WEFTIO_CQE_L2_OK});
@@ -360,6 +360,8 @@ bool receiver::finish(rx_queue& queue, rte_mbuf& mbuf, const arrival& arrival)
     std::uint32_t slot = 0, bytes = mbuf.pkt_len;
     if (!place(queue, mbuf, slot))
         return false;
+    if (queue.ring().zeroed_bytes != 0)
+        queue.zero_behind(slot, bytes);
     std::span<const std::uint8_t> frame{reinterpret_cast<const std::uint8_t*>(queue.slot(slot)), bytes};
     if (!arrival.where.parsed && queue.ring().verify_checksums)
         arrival.headers = parse(frame, tci);

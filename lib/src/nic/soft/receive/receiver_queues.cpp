@@ -134,7 +134,9 @@ void receiver::choose_lender() noexcept
 {
     if (!pool_)
         return;
-    auto suits = [this](const auto& queue) { return queue && pool_->is_long_enough(queue->ring().slot_bytes); };
+    auto suits = [this](const auto& queue) {
+        return queue && queue->ring().lendable && pool_->is_long_enough(queue->ring().slot_bytes);
+    };
     auto found = std::find_if(queues_.begin(), queues_.end(), suits);
     rx_queue* lender = found != queues_.end() ? found->get() : nullptr;
     if (rx_queue* before = pool_->lender(); before && before != lender)

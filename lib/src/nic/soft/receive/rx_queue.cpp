@@ -55,7 +55,7 @@ std::unique_ptr<staging> rx_queue::staging_for(const rx_ring& ring)
 {
     if (!ring.staged.copies)
         return nullptr;
-    return std::make_unique<staging>(ring.staged, ring.slots, ring.stride_bytes, ring.depth);
+    return std::make_unique<staging>(ring);
 }
 
 /// Starts at index 0. The first entries of the kernel post the slots in order.
@@ -80,10 +80,14 @@ std::uint32_t rx_queue::reclaim()
     const std::uint32_t first = posted_ & (ring_.depth - 1),
                         to_the_end = std::min<std::uint32_t>(more, ring_.depth - first);
     const std::uint16_t* const slots = slot_of_.data();
-    // Frees slots in the order of the ring, so that neighboring slots are filled in order and a copy engine can take
-    // them together.
-    free_.put(slots, more - to_the_end);
-    free_.put(slots + first, to_the_end);
+    // In the order of the ring: so neighbors are filled in order, and a copy engine can take them together.
+    if (ring_.consecutive) {
+        free_.put_behind(slots + first, to_the_end);
+        free_.put_behind(slots, more - to_the_end);
+    } else {
+        free_.put(slots, more - to_the_end);
+        free_.put(slots + first, to_the_end);
+    }
     posted_ += more;
     return free_.count();
 }

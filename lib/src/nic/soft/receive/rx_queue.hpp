@@ -93,7 +93,14 @@ class rx_queue {
     std::byte* slot(std::uint32_t number) const { return ring_.slots + std::size_t{number} * ring_.stride_bytes; }
     /// Receive step 4 with a copy: copies all segments of a packet into a slot. @pre fits()
     std::span<std::uint8_t> copy(std::uint32_t slot, const rte_mbuf& mbuf);
-    /// A completion with these facts, without the length and the slot of a packet.
+    /// Makes the bytes 0 that the kernel wants so behind the packet of a slot.
+    void zero_behind(std::uint32_t slot, std::uint32_t bytes) const
+    {
+        std::memset(this->slot(slot) + bytes, 0, ring_.zeroed_bytes);
+    }
+    /// Whether packets may be delivered with nothing found out about them, and nothing done to them.
+    bool takes_plain() const { return !ring_.verify_checksums && ring_.zeroed_bytes == 0; }
+    /// A completion with these facts, of no packet yet.
     weftio_cqe model(const rx_facts& facts) const;
     /// Whether the packets of this queue go through staging.
     bool lands() const { return staging_ != nullptr; }

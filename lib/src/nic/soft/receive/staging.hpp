@@ -19,9 +19,10 @@ namespace weftio::nic {
 /// gathered for the next batch: the busier the queue, the larger the copies.
 class staging {
  public:
-    /// @param depth  depth of the ring, a power of two: at most so many packets are in staging at once
-    staging(const staging_target& target, const std::byte* slots, std::uint32_t stride_bytes, std::uint32_t depth)
-        : target_(target), slots_(slots), stride_bytes_(stride_bytes), packets_(depth)
+    /// For all slots of the ring, if need be at once.
+    explicit staging(const rx_ring& ring)
+        : target_(ring.staged), slots_(ring.slots), stride_bytes_(ring.stride_bytes), zeroed_bytes_(ring.zeroed_bytes),
+          packets_(ring.depth)
     {}
 
     /// Adds the packet of `bytes` bytes in `slot`. When the packet has landed, turn() stores `publication` at `where`.
@@ -52,7 +53,7 @@ class staging {
 
     staging_target target_;
     const std::byte* slots_;
-    std::uint32_t stride_bytes_;
+    std::uint32_t stride_bytes_, zeroed_bytes_;
     std::vector<packet>
         packets_; ///< by free-running index: packets first_ .. copied_ - 1 are being copied, copied_ .. end_ - 1 wait
     std::uint32_t first_ = 0, copied_ = 0, end_ = 0;
