@@ -51,6 +51,7 @@ class played_rxq : public played_queue<weftio_dev_eth_rxq> {
         made.control = static_cast<weftio_dev_control*>(control_.device_address());
         made.clock = device.clock();
         made.stride_bytes = stride;
+        made.abi = WEFTIO_DEV_ABI_ETH_RXQ;
         handle_.upload(&made, sizeof made);
         weftio_dev_post_receive(dbrec(), depth);
     }
@@ -110,6 +111,7 @@ class played_txq : public played_queue<weftio_dev_eth_txq> {
         made.queue.ring.mask = depth - 1;
         made.queue.control = static_cast<weftio_dev_control*>(control_.device_address());
         made.queue.clock = device.clock();
+        made.queue.abi = WEFTIO_DEV_ABI_ETH_TXQ;
         handle_.upload(&made, sizeof made);
         complete(0xffff);
     }

@@ -15,7 +15,14 @@
 #include <vector>
 
 #include "weftio/device/clock.h"
+#include "weftio/device/handle.h"
 #include "weftio/device/queue/control.h"
+
+struct weftio_dev_buf_arr;
+struct weftio_dev_eth_rxq;
+struct weftio_dev_eth_txq;
+struct weftio_dev_dma;
+struct weftio_dev_semaphore;
 
 namespace weftio {
 
@@ -267,7 +274,9 @@ class device {
     /// CPU: at most 1024 blocks of 1024 lanes, and 16384 lanes in all unless a block has 1; a lane has 128 KiB of
     /// stack. A lane that spins without weftio_relax keeps the other lanes of its block from running.
     /// @throws weftio::error errc::invalid_argument a grid the device cannot run, or one whose blocks cannot all run at
-    ///         once, or a queue or semaphore on another device; errc::device_error the kernel does not compile (with
+    ///         once, or a queue or semaphore on another device, or a device handle (a weftio_dev_eth_rxq*, ...) whose
+    ///         last word is not that of weftio/device/handle.h: it is of another kind or version, or never was a
+    ///         handle; a null handle is the kernel's business; errc::device_error the kernel does not compile (with
     ///         the compiler's words) or cannot start
     ///
     /// Does not compile with a parameter that is not trivially copyable (a reference is not), a host object that is a
@@ -294,12 +303,27 @@ class device {
 
 namespace detail {
 
+/// The last word of handles of a kind, as the headers know it that this is compiled with; 0: no handle.
+template <class T>
+inline constexpr std::uint32_t abi_of = 0;
+template <>
+inline constexpr std::uint32_t abi_of<weftio_dev_buf_arr> = WEFTIO_DEV_ABI_BUF_ARR;
+template <>
+inline constexpr std::uint32_t abi_of<weftio_dev_eth_rxq> = WEFTIO_DEV_ABI_ETH_RXQ;
+template <>
+inline constexpr std::uint32_t abi_of<weftio_dev_eth_txq> = WEFTIO_DEV_ABI_ETH_TXQ;
+template <>
+inline constexpr std::uint32_t abi_of<weftio_dev_dma> = WEFTIO_DEV_ABI_DMA;
+template <>
+inline constexpr std::uint32_t abi_of<weftio_dev_semaphore> = WEFTIO_DEV_ABI_SEMAPHORE;
+
 /// A launch without its types, for the OpenCL and CUDA back ends, and with a call for the CPU.
 struct launch_request {
     struct argument {
         const void* value;
         std::size_t bytes;
         bool pointer;
+        std::uint32_t abi; ///< of a pointer to a handle: the last word that this shall have; else 0
     };
     const char* name;
     std::string_view source;
@@ -388,7 +412,8 @@ running_kernel device::launch(const kernel<Parameters...>& kernel, grid shape, A
     std::apply(
         [&](auto&... value) {
             (request.arguments.push_back(
-                 {&value, sizeof(decltype(value)), std::is_pointer_v<std::remove_reference_t<decltype(value)>>}),
+                 {&value, sizeof(decltype(value)), std::is_pointer_v<std::remove_reference_t<decltype(value)>>,
+                  detail::abi_of<std::remove_cv_t<std::remove_pointer_t<std::decay_t<decltype(value)>>>>}),
              ...);
         },
         values);

@@ -75,6 +75,8 @@ class device_backend {
     virtual std::pair<allocation, memory_kind> adopt(void* address, std::size_t bytes);
     /// Copies from the host into memory of any kind; blocks until the copy has finished.
     virtual void upload(const allocation& to, const void* from, std::size_t bytes);
+    /// Copies from memory of any kind, at a device address, to the host; blocks until the copy has finished.
+    virtual void download(void* to, const void* from, std::size_t bytes);
     /// Makes a copy queue. Throws weftio::error errc::not_supported if the CPU can write the device's memory itself.
     virtual std::shared_ptr<copy_queue> make_copy_queue(std::shared_ptr<device_backend> self);
     /// Exports device memory as a dma-buf; throws weftio::error errc::not_supported if the device has none.

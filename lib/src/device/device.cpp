@@ -195,6 +195,25 @@ void require_reach(const detail::launch_request& request, const detail::device_b
                 device.name() == line.backend().name() ? "another" : "device", line.backend().name()));
 }
 
+/// Refuses handles that the kernel would read in another way than they were written.
+void require_handle(const detail::launch_request& request, detail::device_backend& device, std::size_t position)
+{
+    const detail::launch_request::argument& argument = request.arguments[position];
+    const auto* handle = argument.abi != 0 ? *static_cast<const std::byte* const*>(argument.value) : nullptr;
+    if (!handle)
+        return;
+    std::uint32_t abi = 0;
+    const std::size_t handle_bytes = argument.abi & 0xffff;
+    device.download(&abi, handle + handle_bytes - sizeof abi, sizeof abi);
+    if (abi != argument.abi)
+        throw error(
+            errc::invalid_argument,
+            fmt::format("weftio: kernel {}: argument {} is no handle that it can use: its last word is {:#010x} and "
+                        "{:#010x} is expected (kind, version, bytes: weftio/device/handle.h); pass the queue, "
+                        "semaphore or buf_arr itself, and compile with the headers of the library that is linked",
+                        request.name, position + 1, abi, argument.abi));
+}
+
 } // namespace
 
 // Back ends: functions that most of them share.
@@ -209,6 +228,11 @@ std::pair<detail::device_backend::allocation, memory_kind> detail::device_backen
 void detail::device_backend::upload(const allocation& to, const void* from, std::size_t bytes)
 {
     std::memcpy(to.device, from, bytes);
+}
+
+void detail::device_backend::download(void* to, const void* from, std::size_t bytes)
+{
+    std::memcpy(to, from, bytes);
 }
 
 std::shared_ptr<detail::copy_queue> detail::device_backend::make_copy_queue(std::shared_ptr<device_backend>)
@@ -412,6 +436,8 @@ running_kernel device::launch_erased(const detail::launch_request& request) cons
                         request.name, request.shape.blocks, request.shape.lanes));
     for (const auto& line : request.lines)
         require_reach(request, *backend_, *line);
+    for (std::size_t position = 0; position < request.arguments.size(); ++position)
+        require_handle(request, *backend_, position);
     for (weftio_dev_control* control : request.controls)
         weftio_store_release_sys_u32(&control->abort, 0);
     const detail::signals_blocked for_its_threads;

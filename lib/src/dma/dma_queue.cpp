@@ -18,7 +18,8 @@ struct dma_queue::state final : detail::reported_queue {
     std::shared_ptr<detail::send_life> make_life() const
     {
         return detail::make_shared_here<detail::send_life>(
-            where, detail::send_ring_options{.entries = options.entries, .domain = options.domain});
+            where,
+            detail::send_ring_options{.entries = options.entries, .domain = options.domain, .abi = WEFTIO_DEV_ABI_DMA});
     }
     const char* kind() const noexcept override { return "dma_queue"; }
     nic::send_queue& reports() noexcept override { return *queue.share(); }

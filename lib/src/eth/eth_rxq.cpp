@@ -289,6 +289,7 @@ void eth_rxq_life::fill_handle()
     made.stride_bytes = plan_.stride_bytes;
     made.lkey_be = weftio_swap32(lkey());
     made.held_back = held_back();
+    made.abi = WEFTIO_DEV_ABI_ETH_RXQ;
     made.queue = queue_->number();
     const nic::inline_turn turn = queue_->turn();
     made.turn = reinterpret_cast<std::uint64_t>(turn.turn);

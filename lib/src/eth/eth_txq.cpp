@@ -46,6 +46,7 @@ struct eth_txq::state final : detail::reported_queue {
             where, detail::send_ring_options{.entries = options.entries,
                                              .horizon_ns = options.horizon_ns,
                                              .domain = options.domain,
+                                             .abi = WEFTIO_DEV_ABI_ETH_TXQ,
                                              .checksums = weftio_dev_checksum_flags(options.checksums)});
     }
 

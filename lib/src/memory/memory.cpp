@@ -207,6 +207,7 @@ struct buf_arr::state {
         made.count = options.count;
         made.lkey_be = weftio_swap32(lkey);
         made.buffer_bytes = options.buffer_bytes;
+        made.abi = WEFTIO_DEV_ABI_BUF_ARR;
         handle.upload(&made, sizeof made);
     }
 

@@ -84,6 +84,7 @@ void send_life::fill_handle()
     made.ring.mask = options_.entries - 1;
     made.ring.queue = queue_->number();
     made.ring.checksums = options_.checksums;
+    made.abi = options_.abi;
     made.control = static_cast<weftio_dev_control*>(control_.device_address());
     made.clock = where_.clock();
     const nic::inline_turn turn = queue_->turn();

@@ -30,6 +30,7 @@ struct send_ring_options {
     std::uint32_t entries = 0;
     std::uint64_t horizon_ns = 0;
     protection_domain domain{};
+    std::uint32_t abi = 0;       ///< of the handle: what kind of queue it is
     std::uint32_t checksums = 0; ///< WEFTIO_ETH_*_CHECKSUM, in each entry that sends a frame
 };
 

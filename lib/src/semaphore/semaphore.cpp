@@ -115,6 +115,7 @@ void semaphore::state::make_handle()
     made->mask = std::has_single_bit(options.items) ? options.items - 1 : UINT32_MAX;
     made->count = options.items;
     made->end = static_cast<std::uint32_t>((std::uint64_t{1} << 32) / options.items * options.items);
+    made->abi = WEFTIO_DEV_ABI_SEMAPHORE;
     made->custom_info_stride_bytes = stride_bytes;
     view = *made;
 

@@ -29,6 +29,7 @@ class played_nic {
         rxq.slots = slots();
         rxq.stride_bytes = rxq.slot_bytes = stride_bytes;
         rxq.received = rxq.released = start;
+        rxq.abi = WEFTIO_DEV_ABI_ETH_RXQ;
         weftio_dev_post_receive(rxq.dbrec, start + depth);
     }
 

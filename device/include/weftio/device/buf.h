@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "weftio/device/platform.h"
+#include "weftio/device/handle.h"
 
 /** Made by the host class `buf_arr`; read-only for kernels. */
 struct weftio_dev_buf_arr {
@@ -12,9 +12,11 @@ struct weftio_dev_buf_arr {
     weftio_u32 count;
     weftio_u32 lkey_be; /**< key of the region, as an entry wants it */
     weftio_u32 buffer_bytes;
-    weftio_u32 reserved[9];
+    weftio_u32 reserved[8];
+    weftio_u32 abi; /**< WEFTIO_DEV_ABI_BUF_ARR */
 };
-WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_buf_arr) == 64, "host and device share this layout");
+WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_buf_arr) == (WEFTIO_DEV_ABI_BUF_ARR & 0xffffu),
+                     "host and device share this layout");
 
 /** A buffer by value: what an enqueue function needs to know. */
 struct weftio_dev_buf {
@@ -23,12 +25,17 @@ struct weftio_dev_buf {
     weftio_u32 lkey_be;
 };
 
-/** Buffer `index`, counted round the array so that a free-running index may be passed. Never blocks; any lane. */
+/**
+ * Buffer `index`, counted round the array so that a free-running index may be passed. Never blocks; any lane. With
+ * WEFTIO_DEV_CHECKS, of what is no buffer array: one of 0 bytes, which every enqueue function refuses.
+ */
 WEFTIO_FN struct weftio_dev_buf weftio_dev_buf_get(const WEFTIO_GLOBAL struct weftio_dev_buf_arr *array,
                                                    weftio_u64 index)
 {
-    struct weftio_dev_buf buffer;
+    struct weftio_dev_buf buffer = {0, 0, 0};
 
+    if (!weftio_dev_is_handle(array->abi, WEFTIO_DEV_ABI_BUF_ARR))
+        return buffer;
     buffer.address = array->base + (index % array->count) * array->stride_bytes;
     buffer.bytes = array->buffer_bytes;
     buffer.lkey_be = array->lkey_be;

@@ -15,7 +15,8 @@
 struct weftio_dev_dma {
     struct weftio_dev_send_queue queue;
 };
-WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_dma) == 128, "host and device share this layout");
+WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_dma) == (WEFTIO_DEV_ABI_DMA & 0xffffu),
+                     "host and device share this layout");
 
 /** The most bytes that one entry copies or fills. */
 #define WEFTIO_DEV_DMA_MOST_BYTES 0x80000000u
@@ -75,7 +76,8 @@ WEFTIO_FN void weftio_dev_write_fill(const WEFTIO_GLOBAL struct weftio_dev_send_
  * @param flags          WEFTIO_DEV_SEND_NONE or WEFTIO_DEV_SEND_NOTIFY
  * @param[out] position  free-running index of the entry, for weftio_dev_dma_wait(); unchanged on error
  * @return WEFTIO_DEV_OK; WEFTIO_DEV_FULL no free position (nothing is enqueued); WEFTIO_DEV_INVALID_ARGUMENT `bytes` is
- *         0, too many, or reaches beyond a buffer
+ *         0, too many, or reaches beyond a buffer; with WEFTIO_DEV_CHECKS (handle.h) also: `dma` is no DMA queue, or
+ *         another version's
  */
 WEFTIO_FN weftio_s32 weftio_dev_dma_memcpy_position(WEFTIO_GLOBAL struct weftio_dev_dma *dma,
                                                     struct weftio_dev_buf source, weftio_u64 source_offset,
@@ -84,6 +86,8 @@ WEFTIO_FN weftio_s32 weftio_dev_dma_memcpy_position(WEFTIO_GLOBAL struct weftio_
 {
     weftio_u32 index;
 
+    if (!weftio_dev_is_handle(dma->queue.abi, WEFTIO_DEV_ABI_DMA))
+        return WEFTIO_DEV_INVALID_ARGUMENT;
     if (!weftio_dev_dma_fits(source, source_offset, bytes) ||
         !weftio_dev_dma_fits(destination, destination_offset, bytes))
         return WEFTIO_DEV_INVALID_ARGUMENT;
@@ -117,6 +121,8 @@ WEFTIO_FN weftio_s32 weftio_dev_dma_fill_position(WEFTIO_GLOBAL struct weftio_de
 {
     weftio_u32 index;
 
+    if (!weftio_dev_is_handle(dma->queue.abi, WEFTIO_DEV_ABI_DMA))
+        return WEFTIO_DEV_INVALID_ARGUMENT;
     if (!weftio_dev_dma_fits(destination, destination_offset, bytes))
         return WEFTIO_DEV_INVALID_ARGUMENT;
     if (!weftio_dev_send_reserve(&dma->queue.ring, 1, &index))
@@ -157,6 +163,8 @@ WEFTIO_FN weftio_s32 weftio_dev_dma_memcpy_weak(WEFTIO_GLOBAL struct weftio_dev_
                                                 weftio_u64 destination_offset, weftio_u64 bytes, weftio_u32 position,
                                                 weftio_u32 flags)
 {
+    if (!weftio_dev_is_handle(dma->queue.abi, WEFTIO_DEV_ABI_DMA))
+        return WEFTIO_DEV_INVALID_ARGUMENT;
     if (!weftio_dev_dma_fits(source, source_offset, bytes) ||
         !weftio_dev_dma_fits(destination, destination_offset, bytes) ||
         !weftio_dev_weak_fits(&dma->queue.ring, position))

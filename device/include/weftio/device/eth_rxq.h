@@ -13,6 +13,7 @@
 
 #include "weftio/device/buf.h"
 #include "weftio/device/clock.h"
+#include "weftio/device/handle.h"
 #include "weftio/device/queue/completion.h"
 #include "weftio/device/queue/control.h"
 #include "weftio/device/queue/scope.h"
@@ -35,9 +36,11 @@ struct weftio_dev_eth_rxq {
     weftio_u32 slot_bytes;          /**< the longest packet */
     weftio_u32 beats;               /**< as in the trace */
     weftio_u32 held_back;           /**< slots that are never posted: 1 of 65,536, as the record counts to 65,535 */
-    weftio_u32 reserved2[7];
+    weftio_u32 reserved2[6];
+    weftio_u32 abi; /**< WEFTIO_DEV_ABI_ETH_RXQ */
 };
-WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_eth_rxq) == 128, "host and device share this layout");
+WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_eth_rxq) == (WEFTIO_DEV_ABI_ETH_RXQ & 0xffffu),
+                     "host and device share this layout");
 
 /** Flags of a packet. */
 #define WEFTIO_DEV_PACKET_L3_CHECKSUM_GOOD 0x01u
@@ -82,6 +85,13 @@ WEFTIO_FN void weftio_dev_receive_done(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *
     weftio_dev_beat(rxq->control, &rxq->beats, WEFTIO_DEV_FUNCTION_RECEIVE, next, status);
 }
 
+/** What a receive call answers that was given something else than a receive queue. */
+WEFTIO_FN weftio_s32 weftio_dev_receive_refused(weftio_u32 *count)
+{
+    *count = 0;
+    return WEFTIO_DEV_INVALID_ARGUMENT;
+}
+
 /**
  * The receive of every scope: `lane` of `lanes` polls its share, the scope adds up, lane 0 decides when to stop.
  *
@@ -99,6 +109,8 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_receive(WEFTIO_GLOBAL struct weftio_dev_
     weftio_u64 deadline_ns = 0;
     weftio_u32 found = 0, stop = 0;
 
+    if (!weftio_dev_is_handle(rxq->abi, WEFTIO_DEV_ABI_ETH_RXQ))
+        return weftio_dev_receive_refused(count);
     for (weftio_u32 attempt = 0;; ++attempt) {
         if (lane == 0 && rxq->turn && !weftio_dev_completion_ready(&rxq->completions, start + limit - 1))
             weftio_dev_nic_turn(rxq->turn, rxq->turn_context);
@@ -148,7 +160,8 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_receive(WEFTIO_GLOBAL struct weftio_dev_
  * @param timeout_ns   0: no time bound; with `max_packets` 0 too the call ends with the abort flag only
  * @param[out] count   packets received, also when the status is not OK
  * @param[out] first   index of the first
- * @return WEFTIO_DEV_OK, or WEFTIO_DEV_ABORTED when the host asked the kernel to end (`count` may still not be 0)
+ * @return WEFTIO_DEV_OK, or WEFTIO_DEV_ABORTED when the host asked the kernel to end (`count` may still not be 0);
+ *         WEFTIO_DEV_INVALID_ARGUMENT with WEFTIO_DEV_CHECKS (handle.h): `rxq` is no receive queue, or another version's
  */
 WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_receive_thread(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq,
                                                        weftio_u32 max_packets, weftio_u64 timeout_ns, weftio_u32 *count,
@@ -211,13 +224,15 @@ WEFTIO_FN weftio_u32 weftio_dev_packet_flags(const WEFTIO_GLOBAL struct weftio_c
  * @pre `index` has not been released: the slot of a released packet may be overwritten at any time
  * @param[out] packet  unchanged on error
  * @return WEFTIO_DEV_OK, or WEFTIO_DEV_NOT_FOUND when no receive call has handed `index` out, or its completion has
- *         been overwritten since
+ *         been overwritten since; WEFTIO_DEV_INVALID_ARGUMENT as weftio_dev_eth_rxq_receive_thread
  */
 WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_packet(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, weftio_u32 index,
                                                struct weftio_dev_packet *packet)
 {
     const WEFTIO_GLOBAL struct weftio_cqe *cqe = weftio_dev_completion_at(&rxq->completions, index);
 
+    if (!weftio_dev_is_handle(rxq->abi, WEFTIO_DEV_ABI_ETH_RXQ))
+        return WEFTIO_DEV_INVALID_ARGUMENT;
     /* The owner bit only tells odd passes from even ones: `index` must be among the last that were handed out, too. */
     weftio_u32 age = weftio_load_relaxed_u32(&rxq->received) - 1 - index;
     /* Acquire, pairs with the NIC's release of the publication word: payload and bytes 0..59 are visible afterwards. */
@@ -246,6 +261,8 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_release(WEFTIO_GLOBAL struct weftio_dev_
 {
     weftio_u32 released = weftio_load_relaxed_u32(&rxq->released);
 
+    if (!weftio_dev_is_handle(rxq->abi, WEFTIO_DEV_ABI_ETH_RXQ))
+        return WEFTIO_DEV_INVALID_ARGUMENT;
     if (first != released)
         return WEFTIO_DEV_OUT_OF_ORDER;
     if (count > weftio_load_relaxed_u32(&rxq->received) - released)

@@ -18,7 +18,7 @@
 struct weftio_dev_eth_txq {
     struct weftio_dev_send_queue queue;
 };
-WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_eth_txq) == 128,
+WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_eth_txq) == (WEFTIO_DEV_ABI_ETH_TXQ & 0xffffu),
                      "host and device share this layout");
 
 /**
@@ -92,7 +92,8 @@ WEFTIO_FN struct weftio_dev_buf weftio_dev_eth_rxq_buf(const WEFTIO_GLOBAL struc
  * @param[out] position   free-running index of the entry, for weftio_dev_eth_txq_poll_completion() and
  *                        weftio_dev_eth_txq_wait_completed(); unchanged on error
  * @return WEFTIO_DEV_OK; WEFTIO_DEV_FULL no free position (nothing is enqueued); WEFTIO_DEV_INVALID_ARGUMENT `bytes` is
- *         0 or more than the buffer has
+ *         0 or more than the buffer has; with WEFTIO_DEV_CHECKS (handle.h) also: `txq` is no Ethernet send queue, or
+ *         another version's
  */
 WEFTIO_FN weftio_s32 weftio_dev_eth_txq_send_enqueue_strong_position(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq,
                                                                      struct weftio_dev_buf buffer, weftio_u32 bytes,
@@ -100,6 +101,8 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_send_enqueue_strong_position(WEFTIO_GLOB
 {
     weftio_u32 index;
 
+    if (!weftio_dev_is_handle(txq->queue.abi, WEFTIO_DEV_ABI_ETH_TXQ))
+        return WEFTIO_DEV_INVALID_ARGUMENT;
     if (bytes == 0 || bytes > buffer.bytes)
         return WEFTIO_DEV_INVALID_ARGUMENT;
     if (!weftio_dev_send_reserve(&txq->queue.ring, 1, &index))
@@ -130,6 +133,8 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_wait_time_enqueue_strong(WEFTIO_GLOBAL s
 {
     weftio_u32 index;
 
+    if (!weftio_dev_is_handle(txq->queue.abi, WEFTIO_DEV_ABI_ETH_TXQ))
+        return WEFTIO_DEV_INVALID_ARGUMENT;
     if (!weftio_dev_send_reserve(&txq->queue.ring, 1, &index))
         return WEFTIO_DEV_FULL;
     weftio_dev_write_wait(&txq->queue.ring, index, value, flags);
@@ -159,6 +164,8 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_send_inline_enqueue_strong(WEFTIO_GLOBAL
 {
     weftio_u32 index, segments = 2 + (4 + bytes + 15) / 16, blocks = (segments + 3) / 4;
 
+    if (!weftio_dev_is_handle(txq->queue.abi, WEFTIO_DEV_ABI_ETH_TXQ))
+        return WEFTIO_DEV_INVALID_ARGUMENT;
     if (bytes == 0 || bytes > WEFTIO_DEV_INLINE_BYTES)
         return WEFTIO_DEV_INVALID_ARGUMENT;
     if (!weftio_dev_send_reserve(&txq->queue.ring, blocks, &index))
@@ -191,6 +198,8 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_send_enqueue_weak(WEFTIO_GLOBAL struct w
                                                           struct weftio_dev_buf buffer, weftio_u32 bytes,
                                                           weftio_u32 position, weftio_u32 flags)
 {
+    if (!weftio_dev_is_handle(txq->queue.abi, WEFTIO_DEV_ABI_ETH_TXQ))
+        return WEFTIO_DEV_INVALID_ARGUMENT;
     if (bytes == 0 || bytes > buffer.bytes || !weftio_dev_weak_fits(&txq->queue.ring, position))
         return WEFTIO_DEV_INVALID_ARGUMENT;
     weftio_dev_write_send(&txq->queue.ring, position, buffer, bytes, flags);
@@ -203,6 +212,8 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_send_enqueue_weak(WEFTIO_GLOBAL struct w
 WEFTIO_FN weftio_s32 weftio_dev_eth_txq_wait_time_enqueue_weak(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq,
                                                                weftio_u64 value, weftio_u32 position, weftio_u32 flags)
 {
+    if (!weftio_dev_is_handle(txq->queue.abi, WEFTIO_DEV_ABI_ETH_TXQ))
+        return WEFTIO_DEV_INVALID_ARGUMENT;
     if (!weftio_dev_weak_fits(&txq->queue.ring, position))
         return WEFTIO_DEV_INVALID_ARGUMENT;
     weftio_dev_write_wait(&txq->queue.ring, position, value, flags);

@@ -14,6 +14,7 @@
 #pragma once
 
 #include "weftio/device/clock.h"
+#include "weftio/device/handle.h"
 #include "weftio/device/queue/control.h"
 
 /** What an item is. Others than these are refused where transitions are checked. */
@@ -56,9 +57,11 @@ struct weftio_dev_semaphore {
     weftio_u32 custom_info_stride_bytes;
     weftio_u32 count;
     weftio_u32 end; /**< behind the last index: the highest multiple of count below 2^32; 0: 2^32 */
-    weftio_u32 reserved[2];
+    weftio_u32 reserved;
+    weftio_u32 abi; /**< WEFTIO_DEV_ABI_SEMAPHORE */
 };
-WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_semaphore) == 64, "host and device share this layout");
+WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_semaphore) == (WEFTIO_DEV_ABI_SEMAPHORE & 0xffffu),
+                     "host and device share this layout");
 
 #define WEFTIO_DEV_SEMAPHORE_BIT(FROM, TO) (1u << (WEFTIO_DEV_SEMAPHORE_##FROM * 5 + WEFTIO_DEV_SEMAPHORE_##TO))
 #define WEFTIO_DEV_SEMAPHORE_LEGAL                                                                                     \
@@ -153,12 +156,14 @@ WEFTIO_FN weftio_u32 weftio_dev_semaphore_refuses(const WEFTIO_GLOBAL struct wef
  *
  * @pre the caller owns the item
  * @return WEFTIO_DEV_OK; WEFTIO_DEV_INVALID_ARGUMENT transitions are checked and this one is illegal: the item is
- *         unchanged, and the host class can tell
+ *         unchanged, and the host class can tell. With WEFTIO_DEV_CHECKS (handle.h) the same of what is no semaphore, or
+ *         another version's, here and in the functions below
  */
 WEFTIO_FN weftio_s32 weftio_dev_semaphore_set_status(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore,
                                                      weftio_u32 index, weftio_u32 status)
 {
-    if (weftio_dev_semaphore_refuses(semaphore, index, status))
+    if (!weftio_dev_is_handle(semaphore->abi, WEFTIO_DEV_ABI_SEMAPHORE) ||
+        weftio_dev_semaphore_refuses(semaphore, index, status))
         return WEFTIO_DEV_INVALID_ARGUMENT;
     weftio_dev_semaphore_publish(semaphore, index, status);
     return WEFTIO_DEV_OK;
@@ -169,7 +174,8 @@ WEFTIO_FN weftio_s32 weftio_dev_semaphore_set_packet_info(const WEFTIO_GLOBAL st
                                                           weftio_u32 index, weftio_u32 status, weftio_u32 count,
                                                           weftio_u32 first)
 {
-    if (weftio_dev_semaphore_refuses(semaphore, index, status))
+    if (!weftio_dev_is_handle(semaphore->abi, WEFTIO_DEV_ABI_SEMAPHORE) ||
+        weftio_dev_semaphore_refuses(semaphore, index, status))
         return WEFTIO_DEV_INVALID_ARGUMENT;
     WEFTIO_GLOBAL struct weftio_dev_semaphore_item *item = weftio_dev_semaphore_item_at(semaphore, index);
 
@@ -190,6 +196,8 @@ WEFTIO_FN weftio_s32
 weftio_dev_semaphore_get_packet_info_status(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore,
                                             weftio_u32 index, weftio_u32 status, weftio_u32 *count, weftio_u32 *first)
 {
+    if (!weftio_dev_is_handle(semaphore->abi, WEFTIO_DEV_ABI_SEMAPHORE))
+        return WEFTIO_DEV_INVALID_ARGUMENT;
     const WEFTIO_GLOBAL struct weftio_dev_semaphore_item *item = weftio_dev_semaphore_item_at(semaphore, index);
 
     if (weftio_dev_semaphore_get_status(semaphore, index) != status)
@@ -240,6 +248,8 @@ WEFTIO_FN weftio_s32 weftio_dev_semaphore_wait_status(const WEFTIO_GLOBAL struct
 {
     weftio_u64 deadline_ns = 0;
 
+    if (!weftio_dev_is_handle(semaphore->abi, WEFTIO_DEV_ABI_SEMAPHORE))
+        return WEFTIO_DEV_INVALID_ARGUMENT;
     for (weftio_u32 attempt = 0;; ++attempt) {
         weftio_s32 result = weftio_dev_semaphore_look(semaphore, index, status, timeout_ns, &deadline_ns);
 

@@ -200,6 +200,13 @@ void cuda_device::upload(const allocation& to, const void* from, std::size_t byt
     cuda_.check(cuda_.cuStreamSynchronize(copies_), "copying to the GPU");
 }
 
+void cuda_device::download(void* to, const void* from, std::size_t bytes)
+{
+    use();
+    cuda_.check(cuda_.cuMemcpyDtoHAsync_v2(to, pointer(from), bytes, copies_), "copying from the GPU");
+    cuda_.check(cuda_.cuStreamSynchronize(copies_), "copying from the GPU");
+}
+
 std::shared_ptr<copy_queue> cuda_device::make_copy_queue(std::shared_ptr<device_backend> self)
 {
     use();

@@ -47,6 +47,7 @@ driver opened()
     WEFTIO_FIND(cuMemsetD8Async);
     WEFTIO_FIND(cuMemsetD32Async);
     WEFTIO_FIND(cuMemcpyAsync);
+    WEFTIO_FIND(cuMemcpyDtoHAsync_v2);
     WEFTIO_FIND(cuMemcpyHtoDAsync_v2);
     WEFTIO_FIND(cuMemcpy2DAsync_v2);
     WEFTIO_FIND(cuStreamWriteValue32_v2);

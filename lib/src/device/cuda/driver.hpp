@@ -72,6 +72,7 @@ struct driver {
     result (*cuMemsetD8Async)(device_pointer, unsigned char, std::size_t, stream);
     result (*cuMemsetD32Async)(device_pointer, unsigned, std::size_t, stream);
     result (*cuMemcpyAsync)(device_pointer, device_pointer, std::size_t, stream);
+    result (*cuMemcpyDtoHAsync_v2)(void*, device_pointer, std::size_t, stream);
     result (*cuMemcpyHtoDAsync_v2)(device_pointer, const void*, std::size_t, stream);
     result (*cuMemcpy2DAsync_v2)(const copy_2d*, stream);
     result (*cuStreamWriteValue32_v2)(stream, device_pointer, std::uint32_t, unsigned);

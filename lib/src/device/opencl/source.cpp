@@ -14,6 +14,7 @@
 #define WEFTIO_DEVICE_HEADERS(HEADER)                                                                                  \
     HEADER(platform_opencl, "weftio/device/platform/opencl.h")                                                         \
     HEADER(platform, "weftio/device/platform.h")                                                                       \
+    HEADER(handle, "weftio/device/handle.h")                                                                           \
     HEADER(clock, "weftio/device/clock.h")                                                                             \
     HEADER(cqe, "weftio/device/cqe.h")                                                                                 \
     HEADER(wqe, "weftio/device/wqe.h")                                                                                 \
@@ -69,6 +70,8 @@ const std::vector<embedded_header>& device_headers()
 std::string translation_unit(std::string_view kernel, std::string_view file, std::string_view before)
 {
     std::string unit;
+    if (kernel.find("#define WEFTIO_DEV_CHECKS") != std::string_view::npos) // which its header says before its includes
+        unit += "#define WEFTIO_DEV_CHECKS\n";
     for (const embedded_header& header : device_headers())
         append_file(unit, header.text, header.file);
     unit += before;

@@ -23,7 +23,11 @@ typedef std::uint32_t weftio_u32;
 typedef std::int32_t weftio_s32;
 typedef std::uint64_t weftio_u64;
 
+#if defined(WEFTIO_DEV_CHECKS) /* handle.h: other sources of the program have these functions without checks */
+#define WEFTIO_FN static inline
+#else
 #define WEFTIO_FN inline
+#endif
 #define WEFTIO_KERNEL inline
 #define WEFTIO_GLOBAL
 #define WEFTIO_SHARED static thread_local

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "weftio/device/clock.h"
+#include "weftio/device/handle.h"
 #include "weftio/device/queue/control.h"
 #include "weftio/device/queue/scope.h"
 #include "weftio/device/queue/send_ring.h"
@@ -22,9 +23,17 @@ struct weftio_dev_send_queue {
     weftio_u64 turn_context;
     weftio_u32 scratch; /**< for platforms whose block sum needs memory */
     weftio_u32 beats;   /**< as in the trace */
-    weftio_u64 reserved2[2];
+    weftio_u32 reserved2[3];
+    weftio_u32 abi; /**< WEFTIO_DEV_ABI_*, of the kind of queue */
 };
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_send_queue) == 128, "host and device share this layout");
+
+/** Whether the handle is that of a send queue, of whatever kind: as weftio_dev_is_handle. */
+WEFTIO_FN weftio_u32 weftio_dev_is_send_queue(const WEFTIO_GLOBAL struct weftio_dev_send_queue *queue)
+{
+    return weftio_dev_is_handle(queue->abi, WEFTIO_DEV_ABI_ETH_TXQ) ||
+           weftio_dev_is_handle(queue->abi, WEFTIO_DEV_ABI_DMA);
+}
 
 /** Flags of every enqueue call. Each kind of queue has more, from 0x2 on. */
 #define WEFTIO_DEV_SEND_NONE 0x0u
@@ -143,10 +152,13 @@ WEFTIO_FN void weftio_dev_send_queue_unlock(WEFTIO_GLOBAL struct weftio_dev_send
  *
  * @return WEFTIO_DEV_OK; WEFTIO_DEV_QUEUE_ERROR the queue is in error and what was enqueued will be flushed;
  *         WEFTIO_DEV_ABORTED the host asked the kernel to end (what was enqueued before is published all the same,
- *         unless another block is at it)
+ *         unless another block is at it); WEFTIO_DEV_INVALID_ARGUMENT with WEFTIO_DEV_CHECKS (handle.h), here and in the
+ *         functions below: `queue` is no send queue, or another version's
  */
 WEFTIO_FN weftio_s32 weftio_dev_send_queue_commit_strong(WEFTIO_GLOBAL struct weftio_dev_send_queue *queue)
 {
+    if (!weftio_dev_is_send_queue(queue))
+        return WEFTIO_DEV_INVALID_ARGUMENT;
     if (!weftio_dev_send_queue_lock(queue))
         return WEFTIO_DEV_ABORTED;
     weftio_u32 ready = weftio_load_relaxed_u32(&queue->ring.ready);
@@ -169,6 +181,8 @@ WEFTIO_FN weftio_s32 weftio_dev_send_queue_commit_strong(WEFTIO_GLOBAL struct we
 WEFTIO_FN weftio_s32 weftio_dev_send_queue_commit_weak(WEFTIO_GLOBAL struct weftio_dev_send_queue *queue,
                                                        weftio_u32 count)
 {
+    if (!weftio_dev_is_send_queue(queue))
+        return WEFTIO_DEV_INVALID_ARGUMENT;
     struct weftio_dev_send_signs signs = weftio_dev_send_queue_signs(queue);
 
     if (count > queue->ring.mask + 1)
@@ -211,6 +225,8 @@ WEFTIO_FN void weftio_dev_send_queue_push(WEFTIO_GLOBAL struct weftio_dev_send_q
 WEFTIO_FN weftio_s32 weftio_dev_send_queue_poll_completion(WEFTIO_GLOBAL struct weftio_dev_send_queue *queue,
                                                            weftio_u32 position, weftio_u64 *completed_ns)
 {
+    if (!weftio_dev_is_send_queue(queue))
+        return WEFTIO_DEV_INVALID_ARGUMENT;
     weftio_u32 completed = weftio_dev_send_completed(&queue->ring);
 
     if (completed - position - 1 >= 0x80000000u)
@@ -254,7 +270,7 @@ WEFTIO_FN weftio_s32 weftio_dev_send_queue_wait_room(WEFTIO_GLOBAL struct weftio
 {
     weftio_u64 start_ns = 0;
 
-    if (count > queue->ring.mask + 1)
+    if (!weftio_dev_is_send_queue(queue) || count > queue->ring.mask + 1)
         return WEFTIO_DEV_INVALID_ARGUMENT;
     for (weftio_u32 attempt = 0;; ++attempt) {
         weftio_s32 status = weftio_dev_send_queue_status(queue);
@@ -281,6 +297,8 @@ WEFTIO_FN weftio_s32 weftio_dev_send_queue_wait_completed(WEFTIO_GLOBAL struct w
 {
     weftio_u64 start_ns = 0, completed_ns;
 
+    if (!weftio_dev_is_send_queue(queue))
+        return WEFTIO_DEV_INVALID_ARGUMENT;
     for (weftio_u32 attempt = 0;; ++attempt) {
         weftio_s32 status = weftio_dev_send_queue_status(queue);
         if (status == WEFTIO_DEV_OK)

@@ -1,0 +1,144 @@
+// Handles that are something else than a kernel takes them for.
+#include "checked_kernels.h" // first: it asks for checks
+
+#include <cstring>
+
+#include "fixture.hpp"
+
+WEFTIO_DEFINE_KERNEL(tries_handles, "checked_kernels.h");
+
+namespace weftio::test {
+namespace {
+
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr std::size_t answers = 11;
+constexpr weftio_u32 invalid = static_cast<weftio_u32>(WEFTIO_DEV_INVALID_ARGUMENT);
+
+inline void takes_all(weftio_dev_eth_rxq*, weftio_dev_eth_txq*, weftio_dev_dma*, weftio_dev_semaphore*,
+                      const weftio_dev_buf_arr*)
+{}
+
+class Handles : public OnEachDevice {
+ protected:
+    void SetUp() override
+    {
+        OnEachDevice::SetUp();
+        if (IsSkipped())
+            return;
+        rxq.emplace(port_, where());
+        txq.emplace(port_, where());
+        dma.emplace(engine, where());
+        items.emplace(where(), semaphore_options{.items = 4, .check_transitions = false});
+        array.emplace(port_, where(), buf_arr_options{.count = 2, .buffer_bytes = 64});
+    }
+    handles right() const { return {rxq->handle(), txq->handle(), dma->handle(), items->handle(), array->handle()}; }
+    /// A handle like this one, whose last word is this.
+    template <class Handle>
+    Handle* copy(const Handle* from, weftio_u32 abi)
+    {
+        copies.push_back(where().allocate(sizeof(Handle), memory_kind::cpu_device));
+        std::memcpy(copies.back().cpu_address(), from, sizeof(Handle));
+        std::memcpy(static_cast<std::byte*>(copies.back().cpu_address()) + sizeof(Handle) - sizeof abi, &abi,
+                    sizeof abi);
+        return static_cast<Handle*>(copies.back().device_address());
+    }
+    std::vector<weftio_u32> tried(const handles& given)
+    {
+        memory hidden = where().allocate(sizeof given, memory_kind::cpu_device);
+        hidden.upload(&given, sizeof given);
+        const shared_words said(where(), answers);
+        running_kernel kernel = where().launch(tries_handles_kernel, {.blocks = 1, .lanes = 1},
+                                               static_cast<handles*>(hidden.device_address()), said.on_device());
+        EXPECT_TRUE(kernel.wait_for(patience));
+        return said.all();
+    }
+
+    dma_engine engine;
+    std::optional<eth_rxq> rxq;
+    std::optional<eth_txq> txq;
+    std::optional<dma_queue> dma;
+    std::optional<semaphore> items;
+    std::optional<buf_arr> array;
+    std::vector<memory> copies;
+};
+
+TEST_P(Handles, AreTakenByAKernelThatChecks)
+{
+    std::vector<weftio_u32> said = tried(right());
+    EXPECT_THAT(said, ElementsAre(0, static_cast<weftio_u32>(WEFTIO_DEV_NOT_FOUND), 0, 0, 0,
+                                  static_cast<weftio_u32>(WEFTIO_DEV_NOT_FOUND), 0, 0, 0, 0, 64));
+}
+
+TEST_P(Handles, OfAnotherKindAreRefusedByAKernelThatChecks)
+{
+    const handles all = right();
+    std::vector<weftio_u32> said =
+        tried({reinterpret_cast<weftio_dev_eth_rxq*>(all.txq), reinterpret_cast<weftio_dev_eth_txq*>(all.rxq),
+               reinterpret_cast<weftio_dev_dma*>(all.txq), reinterpret_cast<weftio_dev_semaphore*>(all.array),
+               reinterpret_cast<weftio_dev_buf_arr*>(all.semaphore)});
+    EXPECT_THAT(std::vector(said.begin(), said.begin() + 9), Each(invalid));
+    EXPECT_EQ(said[9], 0u) << "packets received";
+    EXPECT_EQ(said[10], 0u) << "bytes of a buffer";
+}
+
+TEST_P(Handles, OfAnotherVersionAreRefusedByAKernelThatChecks)
+{
+    constexpr weftio_u32 next_version = 0x10000;
+    const handles all = right();
+    std::vector<weftio_u32> said = tried(
+        {copy(all.rxq, WEFTIO_DEV_ABI_ETH_RXQ + next_version), copy(all.txq, WEFTIO_DEV_ABI_ETH_TXQ + next_version),
+         copy(all.dma, WEFTIO_DEV_ABI_DMA + next_version), copy(all.semaphore, WEFTIO_DEV_ABI_SEMAPHORE + next_version),
+         copy(all.array, WEFTIO_DEV_ABI_BUF_ARR + next_version)});
+    EXPECT_THAT(std::vector(said.begin(), said.begin() + 9), Each(invalid));
+}
+
+TEST_P(Handles, OfAnotherKindOrVersionAreRefusedAtLaunch)
+{
+    const kernel<weftio_dev_eth_rxq*, weftio_dev_eth_txq*, weftio_dev_dma*, weftio_dev_semaphore*,
+                 const weftio_dev_buf_arr*>
+        takes{.name = "takes_all",
+              .function = takes_all,
+              .source = "#include \"weftio/device/dma.h\"\n#include \"weftio/device/eth_txq.h\"\n"
+                        "WEFTIO_KERNEL void takes_all(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* a,\n"
+                        "    WEFTIO_GLOBAL struct weftio_dev_eth_txq* b, WEFTIO_GLOBAL struct weftio_dev_dma* c,\n"
+                        "    WEFTIO_GLOBAL struct weftio_dev_semaphore* d,\n"
+                        "    const WEFTIO_GLOBAL struct weftio_dev_buf_arr* e) {}\n",
+              .cuda_image = {},
+              .file = "takes_all.h"};
+    const auto launch = [&](const handles& given) {
+        running_kernel kernel = where().launch(takes, {.blocks = 1, .lanes = 1}, given.rxq, given.txq, given.dma,
+                                               given.semaphore, given.array);
+        EXPECT_TRUE(kernel.wait_for(patience));
+    };
+    const handles all = right();
+    EXPECT_NO_THROW(launch(all));
+    EXPECT_NO_THROW(launch({})) << "no handle is the kernel's business";
+    const auto refused = [&](const char* argument, const handles& given) {
+        const error thrown = error_of([&] { launch(given); });
+        EXPECT_EQ(thrown.code(), errc::invalid_argument) << argument;
+        EXPECT_THAT(thrown.what(), HasSubstr(std::string("takes_all: ") + argument));
+    };
+    handles wrong = all;
+    wrong.rxq = reinterpret_cast<weftio_dev_eth_rxq*>(all.txq);
+    refused("argument 1", wrong);
+    wrong = all;
+    wrong.txq = copy(all.txq, 0);
+    refused("argument 2", wrong);
+    wrong = all;
+    wrong.dma = copy(all.dma, WEFTIO_DEV_ABI_DMA + 0x10000);
+    refused("argument 3", wrong);
+    wrong = all;
+    wrong.semaphore = copy(all.semaphore, WEFTIO_DEV_ABI_SEMAPHORE + 64);
+    refused("argument 4", wrong);
+    wrong = all;
+    wrong.array = copy(all.array, WEFTIO_DEV_ABI_BUF_ARR + 0x10000);
+    refused("argument 5", wrong);
+}
+
+INSTANTIATE_TEST_SUITE_P(On, Handles, testing::Values("cpu", "opencl"));
+
+} // namespace
+} // namespace weftio::test
