@@ -56,7 +56,7 @@ writes steering_bench --only parse --rounds 2 --seconds 0.001
 writes forward_bench --rounds 1 --seconds 0.01
 writes dma_bench --rounds 1 --long 1 --small 1000
 writes semaphore_bench --rounds 1 --count 1000 --round-trips 10
-for program in steering ring engine dma semaphore neighbor forward gpu soak pacing; do
+for program in steering roce ring engine dma semaphore neighbor forward gpu soak pacing; do
     refuses "$build/bench/${program}_bench"
 done
 refuses bench/versus
