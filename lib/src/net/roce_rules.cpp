@@ -1,0 +1,42 @@
+#include "net/roce_rules.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace weftio::nic {
+namespace {
+
+constexpr std::array<std::uint32_t, 32> rnr_waits_of_10_us{
+    65536, 1,   2,   3,   4,    6,    8,    12,   16,   24,   32,   48,    64,    96,    128,   192,
+    256,   384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768, 49152};
+
+/// IPv6, UDP, BTH, RETH with an immediate, and the ICRC: the most that comes with a payload.
+constexpr std::uint32_t longest_headers_bytes = 40 + 8 + 12 + 16 + 4 + 4;
+
+} // namespace
+
+std::uint64_t rnr_wait_ns(std::uint8_t timer_code) noexcept
+{
+    return std::uint64_t{rnr_waits_of_10_us[timer_code & 0x1f]} * 10'000;
+}
+
+std::uint32_t path_mtu_of(std::uint32_t port_mtu) noexcept
+{
+    for (std::uint32_t mtu = largest_path_mtu; mtu >= smallest_path_mtu; mtu /= 2) {
+        if (port_mtu >= mtu + longest_headers_bytes)
+            return mtu;
+    }
+    return 0;
+}
+
+roce_segment segment_of(std::uint32_t bytes, std::uint32_t path_mtu, std::uint32_t index) noexcept
+{
+    const std::uint32_t offset = index * path_mtu;
+    const bool begins = index == 0, ends = bytes - offset <= path_mtu;
+    return {.position = begins ? (ends ? roce_position::only : roce_position::first)
+                               : (ends ? roce_position::last : roce_position::middle),
+            .offset = offset,
+            .bytes = std::min(bytes - offset, path_mtu)};
+}
+
+} // namespace weftio::nic
