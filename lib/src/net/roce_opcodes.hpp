@@ -103,8 +103,8 @@ struct roce_shape {
     {
         return known() && !is_response() && operation != roce_operation::congestion;
     }
-    /// Asks of an opcode that takes payload whether there must be some.
-    constexpr bool needs_payload() const noexcept { return takes_payload && position != roce_position::only; }
+    /// First, middle and last packets are never empty.
+    constexpr bool needs_payload() const noexcept { return position != roce_position::only; }
 };
 
 /// One table entry for each value that byte 0 can have. Any thread; never blocks.

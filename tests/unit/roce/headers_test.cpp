@@ -162,10 +162,25 @@ TEST(RoceHeaders, OfCongestionAreThoseOfConnectX)
     EXPECT_EQ(bytes(frame.begin() + 42, frame.begin() + 70), hex("8100ffff400000d200000000" + std::string(32, '0')));
 }
 
+/// With every value of one field, so that sums with each number of carries are among them.
 TEST(RoceHeaders, HaveTheChecksumOfIpv4)
 {
+    roce_path path = over_ipv4();
+    for (unsigned value = 0; value <= 0xffff; ++value) {
+        path.identification = static_cast<std::uint16_t>(value);
+        const bytes frame = a_write(path);
+        ASSERT_TRUE(verify_checksums(frame, parse(frame, {})).l3_good) << value;
+    }
+}
+
+TEST(RoceHeaders, AreReadOverThoseOfAnotherPacket)
+{
+    roce_packet packet;
+    ASSERT_EQ(parse_roce(built(over_ipv6(), filled(roce_opcode::rc_compare_swap), {}), packet), roce_refusal::none);
     const bytes frame = a_write();
-    EXPECT_TRUE(verify_checksums(frame, parse(frame, {})).l3_good);
+    ASSERT_EQ(parse_roce(frame, packet), roce_refusal::none);
+    EXPECT_EQ(packet.path, over_ipv4());
+    EXPECT_EQ(packet.headers, filled(roce_opcode::rc_write_only_immediate));
 }
 
 TEST(RoceHeaders, ArePutInFrontOfAPayloadThatComesInPieces)
