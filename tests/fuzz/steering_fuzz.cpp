@@ -11,7 +11,7 @@
 
 #include "dpdk_reading.hpp"
 #include "expect.hpp"
-#include "guarded.hpp"
+#include "frame_memory.hpp"
 #include "net/checksum.hpp"
 #include "nic/soft/receive/steering.hpp"
 #include "raw_entry.hpp"
@@ -23,33 +23,6 @@ namespace {
 using nic::packet_headers, nic::l3_kind, nic::l4_kind;
 
 constexpr std::size_t ethernet_bytes = 14, udp_bytes = 8, tcp_bytes = 20;
-
-/// Room for a frame; the NIC's view cannot be written.
-class frame_memory {
- public:
-    bytes against_the_end(bytes frame)
-    {
-        const std::size_t at = memory_.bytes() - frame.size();
-        std::copy(frame.begin(), frame.end(), kernel() + at);
-        return {nic() + at, frame.size()};
-    }
-    bytes against_the_begin(bytes frame)
-    {
-        std::copy(frame.begin(), frame.end(), kernel());
-        return {nic(), frame.size()};
-    }
-    std::span<std::uint8_t> to_write(bytes frame)
-    {
-        against_the_end(frame);
-        return {kernel() + memory_.bytes() - frame.size(), frame.size()};
-    }
-
- private:
-    std::uint8_t* kernel() { return reinterpret_cast<std::uint8_t*>(memory_.kernel()); }
-    const std::uint8_t* nic() { return reinterpret_cast<const std::uint8_t*>(memory_.nic()); }
-
-    guarded memory_{guarded::page};
-};
 
 bool same(const packet_headers& a, const packet_headers& b)
 {
