@@ -77,7 +77,9 @@ class Lane : public testing::Test {
 
  protected:
     static constexpr std::size_t bytes = 4096;
-    static constexpr std::uint32_t entries = 64; ///< of a turn
+    static constexpr std::uint32_t entries = 64, few = 4; ///< of a turn
+    /// The most that a turn of few entries fills or copies within a device.
+    static constexpr std::size_t part = few * nic::copy_work::bytes_by_lane * nic::copy_work::bytes_within_per_byte;
 
     void copy(const weftio_dev_buf& from, const weftio_dev_buf& to, std::size_t count = bytes) const
     {
@@ -91,14 +93,12 @@ class Lane : public testing::Test {
     }
     void commit() const { commit(queue); }
     /// As a thread of the engine runs them.
-    void turn()
+    void turn(std::uint32_t most = entries)
     {
-        soft.engine().between_turns([&] { copier_turn(); });
-    }
-    void copier_turn()
-    {
-        soft.queues().turn(entries);
-        soft.end_batches();
+        soft.engine().between_turns([&] {
+            soft.queues().turn(most);
+            soft.end_batches();
+        });
     }
     std::uint64_t copied() const { return queue.counters().copied; }
     void expect_all_counted() const
@@ -203,8 +203,8 @@ TEST_F(Lane, GathersWhatComesWhileBatchesAreUnderWay)
 
 TEST_F(Lane, LongCopiesAreDoneInParts)
 {
-    constexpr std::size_t part = nic::copy_work::bytes_by_lane * entries;
-    far_memory one(engine, gpu, 2 * part + 100), other(engine, gpu, 2 * part + 100);
+    far_memory one(engine, gpu, 2 * part + 100);
+    far_memory other(engine, gpu, 2 * part + 100);
     for (std::size_t at = 0; at < one.model.size(); ++at)
         one.model[at] = std::byte{static_cast<std::uint8_t>(1 + at % 4)};
     dma_queue neighbor(engine, cpu, {.entries = 64});
@@ -214,21 +214,34 @@ TEST_F(Lane, LongCopiesAreDoneInParts)
     ASSERT_EQ(weftio_dev_dma_memcpy(neighbor.handle(), here.buffer(), 0, there.buffer(), 0, 100, 0), WEFTIO_DEV_OK);
     commit();
     commit(neighbor);
-    turn();
+    turn(few);
     EXPECT_EQ(copies.copies.size(), 3u); // three bytes, a part, and the neighbor's
     copies.land();
-    turn();
+    turn(few);
     EXPECT_EQ(neighbor.counters().copied, 1u);
     EXPECT_EQ(copied(), 1u);
     for (int more = 0; more < 8; ++more) {
         if (copies.batches_under_way())
             copies.land();
-        turn();
+        turn(few);
     }
     EXPECT_EQ(copied(), 3u);
     EXPECT_TRUE(one.as_modelled());
     other.model = one.model;
     EXPECT_TRUE(other.as_modelled());
+}
+
+/// What crosses a bus takes longer.
+TEST_F(Lane, PartsThatCrossABusAreShorter)
+{
+    far_memory one(engine, gpu, part);
+    modelled_memory other(engine, cpu, part);
+    copy(one.buffer(), other.buffer(), part);
+    commit();
+    turn(few);
+    ASSERT_EQ(copies.copies.size(), 1u);
+    EXPECT_EQ(copies.copies[0].shape.bytes, part / nic::copy_work::bytes_within_per_byte);
+    copies.fail(); // the regions end before the fixture does
 }
 
 /// Whoever ends a region may free its bytes next.
@@ -288,15 +301,14 @@ TEST_F(Lane, ADeviceThatFailsFailsWhatHasNotLanded)
 
 TEST_F(Lane, ADeviceThatFailsAmidACopyFailsIt)
 {
-    constexpr std::size_t part = nic::copy_work::bytes_by_lane * entries;
     far_memory one(engine, gpu, 2 * part);
     ASSERT_EQ(weftio_dev_dma_fill(queue.handle(), 0, one.buffer(), 0, 2 * part, 0), WEFTIO_DEV_OK);
     copy(here.buffer(), there.buffer());
     commit();
-    turn();
+    turn(few);
     copies.fail();
-    turn();
-    turn();
+    turn(few);
+    turn(few);
     EXPECT_EQ(queue.counters().failed, 1u);
     EXPECT_EQ(queue.counters().flushed, 1u);
     expect_all_counted();
@@ -306,20 +318,19 @@ TEST_F(Lane, ADeviceThatFailsAmidACopyFailsIt)
 /// A part of a copy that will not go on is under way: its completion, which says that the bytes are left alone, waits.
 TEST_F(Lane, ACopyThatFailsHalfDoneCompletesWhenItsPartHasLanded)
 {
-    constexpr std::size_t part = nic::copy_work::bytes_by_lane * entries;
     far_memory one(engine, gpu, 2 * part);
     auto gone = std::make_unique<far_memory>(engine, gpu, 2 * part);
     copy(gone->buffer(), one.buffer(), 2 * part);
     commit();
-    turn();
+    turn(few);
     std::future<void> ended = std::async(std::launch::async, [&] { gone->end(); });
     while (soft.keys().removals() == 0)
         std::this_thread::yield();
-    turn();
+    turn(few);
     EXPECT_EQ(queue.counters().failed, 1u);
     EXPECT_EQ(weftio_dev_dma_poll_completion(queue.handle(), 0, nullptr), WEFTIO_DEV_NOT_FOUND);
     copies.land();
-    turn();
+    turn(few);
     EXPECT_EQ(weftio_dev_dma_poll_completion(queue.handle(), 0, nullptr), WEFTIO_DEV_QUEUE_ERROR);
     ended.get();
 }

@@ -93,7 +93,8 @@ refusal read_copy(const entry& entry, const queue_keys& keys, const copy_lanes& 
            .to = there.bytes,
            .from = here.bytes,
            .pattern = from.lkey_be, // of a fill: the four bytes behind the count
-           .lane = device ? lanes.find(device) : nullptr};
+           .lane = device ? lanes.find(device) : nullptr,
+           .within = there.device && (fills || there.device == here.device)};
     return refusal::none;
 }
 
@@ -179,7 +180,8 @@ bool copy_work::has_way(const budget& left)
 void copy_work::carry_on(budget& left) noexcept
 {
     std::uint64_t& budget = lane_ ? left.bytes_by_lane : left.bytes;
-    const std::uint64_t bytes = std::min(budget, request_.bytes - done_);
+    const std::uint64_t per_byte = request_.within ? bytes_within_per_byte : 1;
+    const std::uint64_t bytes = std::min(budget * per_byte, request_.bytes - done_);
     std::byte* const to = request_.to + done_;
     if (lane_ && request_.from)
         lane_->copy(to, request_.from + done_, bytes);
@@ -191,7 +193,7 @@ void copy_work::carry_on(budget& left) noexcept
         fill(to, bytes, request_.pattern, done_);
     if (lane_)
         last_batch_ = lane_->batch();
-    budget -= bytes;
+    budget -= (bytes + per_byte - 1) / per_byte;
     done_ += bytes;
     if (done_ == request_.bytes)
         finish(true);
