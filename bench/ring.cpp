@@ -174,7 +174,7 @@ struct send_ring {
                           .completed = 0,
                           .lock = 0,
                           .asked = 0,
-                          .reserved1 = 0};
+                          .checksums = 0};
         txq.queue.control = &control;
         complete(0);
         buffers = {.base = reinterpret_cast<std::uint8_t*>(payload.data()),
@@ -182,7 +182,8 @@ struct send_ring {
                    .count = depth,
                    .lkey_be = weftio_swap32(add_payload()),
                    .buffer_bytes = frame_bytes,
-                   .reserved = {}};
+                   .reserved = {},
+                   .abi = WEFTIO_DEV_ABI_BUF_ARR};
     }
     send_ring(const send_ring&) = delete;
 

@@ -37,7 +37,7 @@ inline void prepare(sequence_world& world, std::span<const sequence_step> steps,
                           .completed = start,
                           .lock = 0,
                           .asked = start,
-                          .reserved1 = 0};
+                          .checksums = 0};
         txq.queue.control = &control;
         txq.queue.clock = clock;
         ring.completion.publication = weftio_cqe_publication(start - 1, WEFTIO_CQE_OPCODE_REQUESTER, 0);

@@ -64,7 +64,7 @@ class opencl_fixture : public testing::Test {
         request.source = source;
         request.file = "test_kernel.h";
         request.shape = shape;
-        (request.arguments.push_back({&arguments, sizeof arguments, std::is_pointer_v<Arguments>}), ...);
+        (request.arguments.push_back({&arguments, sizeof arguments, std::is_pointer_v<Arguments>, 0}), ...);
         return device_->launch(request, device_);
     }
 

@@ -35,7 +35,7 @@ class HardwarePacing : public testing::Test {
                           .completed = 0,
                           .lock = 0,
                           .asked = 0,
-                          .reserved1 = 0};
+                          .checksums = 0};
         txq.queue.control = &kernel_control;
         sender.emplace(wire, nic::soft(port.get()).keys(), pool);
         txq.queue.ring.queue = 1;
