@@ -86,8 +86,13 @@ TEST_F(GpuSend, EntryThatCannotBeExecutedFailsItsQueueAlone)
     eth_txq bad(port, gpu()), good(port, gpu());
     buf_arr frames(port, gpu(), {.count = 64, .buffer_bytes = 64});
     shared_verdict sent(gpu());
-    weftio_dev_buf_arr unknown{
-        static_cast<std::uint8_t*>(frames.cpu_address(0)), 64, 64, weftio_swap32(0xbad000), 64, {}};
+    weftio_dev_buf_arr unknown{static_cast<std::uint8_t*>(frames.cpu_address(0)),
+                               64,
+                               64,
+                               weftio_swap32(0xbad000),
+                               64,
+                               {},
+                               WEFTIO_DEV_ABI_BUF_ARR};
     memory handle = gpu().allocate(sizeof unknown, memory_kind::device);
     handle.upload(&unknown, sizeof unknown);
     gpu().launch(scatter_out_kernel, {}, bad, handle.device_address(), sent.on_device(), 1u).wait_for(patience);
