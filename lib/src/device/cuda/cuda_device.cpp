@@ -202,6 +202,8 @@ void cuda_device::upload(const allocation& to, const void* from, std::size_t byt
 
 void cuda_device::download(void* to, const void* from, std::size_t bytes)
 {
+    const std::lock_guard lock(mutex_);
+    require_context();
     use();
     cuda_.check(cuda_.cuMemcpyDtoHAsync_v2(to, pointer(from), bytes, copies_), "copying from the GPU");
     cuda_.check(cuda_.cuStreamSynchronize(copies_), "copying from the GPU");
@@ -279,14 +281,20 @@ void cuda_device::check_shape(const launch_request& request, function kernel)
                                 name_, blocks, lanes, request.name, room, running_blocks_));
 }
 
-std::shared_ptr<running_backend> cuda_device::launch(const launch_request& request,
-                                                     std::shared_ptr<device_backend> self)
+/// @pre mutex_ is held
+void cuda_device::require_context() const
 {
-    std::lock_guard lock(mutex_);
     if (lost_)
         throw error(errc::device_error,
                     fmt::format("weftio: {}: a kernel failed before and the GPU's context is lost; restart the process",
                                 name_));
+}
+
+std::shared_ptr<running_backend> cuda_device::launch(const launch_request& request,
+                                                     std::shared_ptr<device_backend> self)
+{
+    std::lock_guard lock(mutex_);
+    require_context();
     use();
     function kernel = find(request);
     check_shape(request, kernel);
