@@ -61,8 +61,8 @@ struct region_options {
 /// - Threads: any, one at a time, while the ports run: engines are not stopped for a region that is made, only between
 ///   two turns for one that ends. The destructor waits for frames that lie in the region and are on their way out, at
 ///   most a second for each port. After that the memory is kept, with a line in the log, until they come back, also
-///   when the port has closed. NICs refuse the key from then on, and no later region has it until 2^24 others have
-///   ended: an index rests, and comes back as another generation.
+///   when the port has closed. NICs refuse the key from then on, and no later region has it until 131,072 others
+///   have ended: an index rests, and comes back as another generation.
 class memory_region {
  public:
     /// For the queues of one port, until register_with() says more.

@@ -55,7 +55,7 @@ class key_table {
     static constexpr unsigned most_nics = 64;
     /// An index is used again when so many others are free, or no fresh one is left: a key of a removed region repeats
     /// only after 256 times as many regions have been removed.
-    static constexpr std::uint32_t rest_before_reuse = 1u << 16;
+    static constexpr std::uint32_t rest_before_reuse = 512; // half a chunk: a program with few regions needs no second
 
     /// @param end   index behind the last one; tests pass a small one
     /// @param rest  in place of rest_before_reuse
