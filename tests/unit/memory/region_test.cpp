@@ -45,11 +45,11 @@ TEST(AdoptedMemory, CanBeReadAllOfIt)
     ASSERT_EQ(mprotect(pages + 2 * page, page, PROT_NONE), 0);
     ASSERT_EQ(mprotect(pages + page, page, PROT_READ), 0); // two mappings side by side
     EXPECT_EQ(cpu.adopt(pages, 2 * page).bytes(), 2 * page);
-    for (auto [address, bytes] : {std::pair<std::byte*, std::size_t>{pages, 2 * page + 1},
-                                  {pages + 2 * page, 1},
-                                  {pages, std::numeric_limits<std::size_t>::max()},
-                                  {reinterpret_cast<std::byte*>(8), 8}}) {
-        const error refused = error_of([&] { (void)cpu.adopt(address, bytes); });
+    for (const auto& range : {std::pair<std::byte*, std::size_t>{pages, 2 * page + 1},
+                              {pages + 2 * page, 1},
+                              {pages, std::numeric_limits<std::size_t>::max()},
+                              {reinterpret_cast<std::byte*>(8), 8}}) {
+        const error refused = error_of([&] { (void)cpu.adopt(range.first, range.second); });
         EXPECT_EQ(refused.code(), errc::not_reachable);
         EXPECT_THAT(refused.what(), testing::HasSubstr("this process cannot read them"));
     }
