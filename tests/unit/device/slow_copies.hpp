@@ -1,6 +1,7 @@
 // A device's copy engine that does nothing until the test says so.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -75,7 +76,7 @@ class slow_copies final : public detail::copy_queue {
 
     std::vector<std::size_t> ends_; ///< of batches that have not landed, in `copies`
     std::uint32_t landed_ = 0;
-    bool failed_ = false;
+    std::atomic<bool> failed_ = false; ///< the test says so while an engine's thread looks
 };
 
 } // namespace weftio::test
