@@ -177,13 +177,13 @@ struct send_ring {
                           .checksums = 0};
         txq.queue.control = &control;
         complete(0);
-        buffers = {.base = reinterpret_cast<std::uint8_t*>(payload.data()),
+        buffers = {.abi = WEFTIO_DEV_ABI_BUF_ARR,
+                   .lkey_be = weftio_swap32(add_payload()),
+                   .base = reinterpret_cast<std::uint8_t*>(payload.data()),
                    .stride_bytes = frame_bytes,
                    .count = depth,
-                   .lkey_be = weftio_swap32(add_payload()),
                    .buffer_bytes = frame_bytes,
-                   .reserved = {},
-                   .abi = WEFTIO_DEV_ABI_BUF_ARR};
+                   .reserved = {}};
     }
     send_ring(const send_ring&) = delete;
 

@@ -261,7 +261,8 @@ class device {
     /// Makes memory that the caller owns usable like the library's own, after finding out its kind: registered with a
     /// NIC, given to kernels. The result does not free the memory, which must outlive it.
     ///
-    /// CPU: any memory that can be read; with a region's access::local_write it must be writable too. CUDA: what cudaMalloc, cudaMallocHost or cudaHostRegister made. OpenCL: none.
+    /// CPU: any memory that can be read; with a region's access::local_write it must be writable too. CUDA: what
+    /// cudaMalloc, cudaMallocHost or cudaHostRegister made. OpenCL: none.
     /// @throws weftio::error errc::not_supported managed memory, whose pages move while a NIC writes them, or a device
     ///         that adopts none; errc::not_reachable the device cannot access it, or some of it; errc::invalid_argument
     ///         `address` is null, or `bytes` is 0 or, on a GPU, more than the allocation has
@@ -275,7 +276,7 @@ class device {
     /// stack. A lane that spins without weftio_relax keeps the other lanes of its block from running.
     /// @throws weftio::error errc::invalid_argument a grid the device cannot run, or one whose blocks cannot all run at
     ///         once, or a queue or semaphore on another device, or a device handle (a weftio_dev_eth_rxq*, ...) whose
-    ///         last word is not that of weftio/device/handle.h: it is of another kind or version, or never was a
+    ///         first word is not that of weftio/device/handle.h: it is of another kind or version, or never was a
     ///         handle; a null handle is the kernel's business; errc::device_error the kernel does not compile (with
     ///         the compiler's words) or cannot start
     ///
@@ -303,7 +304,7 @@ class device {
 
 namespace detail {
 
-/// The last word of handles of a kind, as the headers know it that this is compiled with; 0: no handle.
+/// The first word of handles of a kind, as the headers know it that this is compiled with; 0: no handle.
 template <class T>
 inline constexpr std::uint32_t abi_of = 0;
 template <>
@@ -323,7 +324,7 @@ struct launch_request {
         const void* value;
         std::size_t bytes;
         bool pointer;
-        std::uint32_t abi; ///< of a pointer to a handle: the last word that this shall have; else 0
+        std::uint32_t abi; ///< of a pointer to a handle: the first word that this shall have; else 0
     };
     const char* name;
     std::string_view source;

@@ -14,11 +14,22 @@
 /// Nothing is searched at run time. Use the macro once for each function in a translation unit, at namespace scope of a
 /// source file; several translation units may define the same kernel. Kernels of one program have different names.
 #define WEFTIO_DEFINE_KERNEL(NAME, FILE)                                                                               \
+    static_assert(WEFTIO_DEV_HAS_CHECKS || !WEFTIO_ASKS_FOR_CHECKS(WEFTIO_DEV_CHECKS),                                 \
+                  "include " FILE ", which defines WEFTIO_DEV_CHECKS, before other headers of Weftio");                \
     WEFTIO_DECLARE_EMBEDDED(NAME);                                                                                     \
     [[maybe_unused]] static const weftio::kernel NAME##_kernel =                                                       \
         weftio::detail::make_kernel(#NAME, &NAME, WEFTIO_EMBEDDED_NAME(NAME), FILE)
 
+/// Whether its argument, WEFTIO_DEV_CHECKS, is a macro where this is used: then another text is left of it.
+#define WEFTIO_ASKS_FOR_CHECKS(CHECKS) (!weftio::detail::is_same_text(WEFTIO_TEXT_OF(CHECKS), "WEFTIO_DEV_CHECKS"))
+#define WEFTIO_TEXT_OF(EXPANDED) #EXPANDED
+
 namespace weftio::detail {
+
+constexpr bool is_same_text(std::string_view a, std::string_view b)
+{
+    return a == b;
+}
 
 /// Registers a fatbin of the program. A CUDA device loads all of them when it is opened, because loading would wait for
 /// running kernels.

@@ -199,16 +199,15 @@ void require_reach(const detail::launch_request& request, const detail::device_b
 void require_handle(const detail::launch_request& request, detail::device_backend& device, std::size_t position)
 {
     const detail::launch_request::argument& argument = request.arguments[position];
-    const auto* handle = argument.abi != 0 ? *static_cast<const std::byte* const*>(argument.value) : nullptr;
+    const void* handle = argument.abi != 0 ? *static_cast<const void* const*>(argument.value) : nullptr;
     if (!handle)
         return;
     std::uint32_t abi = 0;
-    const std::size_t handle_bytes = argument.abi & 0xffff;
-    device.download(&abi, handle + handle_bytes - sizeof abi, sizeof abi);
+    device.download(&abi, handle, sizeof abi);
     if (abi != argument.abi)
         throw error(
             errc::invalid_argument,
-            fmt::format("weftio: kernel {}: argument {} is no handle that it can use: its last word is {:#010x} and "
+            fmt::format("weftio: kernel {}: argument {} is no handle that it can use: its first word is {:#010x} and "
                         "{:#010x} is expected (kind, version, bytes: weftio/device/handle.h); pass the queue, "
                         "semaphore or buf_arr itself, and compile with the headers of the library that is linked",
                         request.name, position + 1, abi, argument.abi));

@@ -16,23 +16,59 @@ struct handles {
     WEFTIO_GLOBAL struct weftio_dev_buf_arr* array;
 };
 
-/* answers[]: what each function said. None of the calls waits, or changes anything. */
+/* answers[]: what the functions that return a status said, an item's status, whether an end is wanted, and whether there
+   is what is asked for. None of the calls waits, or changes anything. */
+#define STATUSES 17
+#define FILL 8 /* of them */
+#define ITEM_STATUSES 1
+#define ABORTS 2
+#define THERE 10
+#define ANSWERS (STATUSES + ITEM_STATUSES + ABORTS + THERE)
 WEFTIO_KERNEL void tries_handles(WEFTIO_GLOBAL struct handles* given, WEFTIO_GLOBAL weftio_u32* answers)
 {
+    WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq = given->rxq;
+    WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq = given->txq;
+    WEFTIO_GLOBAL struct weftio_dev_dma* dma = given->dma;
+    WEFTIO_GLOBAL struct weftio_dev_semaphore* semaphore = given->semaphore;
     struct weftio_dev_packet packet;
     struct weftio_dev_buf buf = weftio_dev_buf_get(given->array, 0);
-    weftio_u32 count = 7, first;
+    weftio_u32 count = 7, first, position = 7, mask = 7, dma_position = 7, dma_mask = 7, at = 0;
     weftio_u64 time;
 
-    answers[0] = (weftio_u32)weftio_dev_eth_rxq_receive_thread(given->rxq, 1, 1, &count, &first);
-    answers[1] = (weftio_u32)weftio_dev_eth_rxq_packet(given->rxq, 0, &packet);
-    answers[2] = (weftio_u32)weftio_dev_eth_rxq_release(given->rxq, 0, 0);
-    answers[3] = (weftio_u32)weftio_dev_eth_txq_send_enqueue_strong(given->txq, buf, 64, WEFTIO_DEV_SEND_NONE);
-    answers[4] = (weftio_u32)weftio_dev_eth_txq_commit_weak(given->txq, 0);
-    answers[5] = (weftio_u32)weftio_dev_eth_txq_poll_completion(given->txq, 0, &time);
-    answers[6] = (weftio_u32)weftio_dev_dma_fill(given->dma, 1, buf, 0, 4, WEFTIO_DEV_SEND_NONE);
-    answers[7] = (weftio_u32)weftio_dev_semaphore_set_status(given->semaphore, 0, WEFTIO_DEV_SEMAPHORE_FREE);
-    answers[8] = (weftio_u32)weftio_dev_semaphore_wait_status(given->semaphore, 0, WEFTIO_DEV_SEMAPHORE_FREE, 0);
-    answers[9] = count;
-    answers[10] = buf.bytes;
+    answers[at++] = (weftio_u32)weftio_dev_eth_rxq_receive_thread(rxq, 1, 1, &count, &first);
+    answers[at++] = (weftio_u32)weftio_dev_eth_rxq_packet(rxq, 0, &packet);
+    answers[at++] = (weftio_u32)weftio_dev_eth_rxq_release(rxq, 0, 0);
+    answers[at++] = (weftio_u32)weftio_dev_eth_txq_send_enqueue_strong(txq, buf, 64, WEFTIO_DEV_SEND_NONE);
+    answers[at++] = (weftio_u32)weftio_dev_eth_txq_status(txq);
+    answers[at++] = (weftio_u32)weftio_dev_eth_txq_commit_weak(txq, 0);
+    answers[at++] = (weftio_u32)weftio_dev_eth_txq_poll_completion(txq, 0, &time);
+    answers[at++] = (weftio_u32)weftio_dev_eth_txq_wait_room(txq, 1, 1);
+    answers[at++] = (weftio_u32)weftio_dev_dma_fill(dma, 1, buf, 0, 4, WEFTIO_DEV_SEND_NONE);
+    answers[at++] = (weftio_u32)weftio_dev_dma_status(dma);
+    answers[at++] = (weftio_u32)weftio_dev_dma_commit_weak(dma, 0);
+    answers[at++] = (weftio_u32)weftio_dev_dma_poll_completion(dma, 0, &time);
+    answers[at++] = (weftio_u32)weftio_dev_dma_wait_room(dma, 1, 1);
+    answers[at++] = (weftio_u32)weftio_dev_semaphore_set_status(semaphore, 0, WEFTIO_DEV_SEMAPHORE_FREE);
+    answers[at++] = (weftio_u32)weftio_dev_semaphore_set_packet_info(semaphore, 0, WEFTIO_DEV_SEMAPHORE_FREE, 1, 1);
+    answers[at++] = (weftio_u32)weftio_dev_semaphore_wait_status(semaphore, 0, WEFTIO_DEV_SEMAPHORE_FREE, 0);
+    answers[at++] = (weftio_u32)weftio_dev_semaphore_get_packet_info_status(semaphore, 0, WEFTIO_DEV_SEMAPHORE_FREE,
+                                                                            &count, &first);
+    answers[at++] = weftio_dev_semaphore_get_status(semaphore, 0);
+
+    answers[at++] = weftio_dev_eth_rxq_aborted(rxq);
+    answers[at++] = weftio_dev_eth_txq_aborted(txq);
+
+    weftio_dev_eth_txq_get_info(txq, &position, &mask);
+    weftio_dev_dma_get_info(dma, &dma_position, &dma_mask);
+    weftio_dev_eth_txq_push(txq);
+    answers[at++] = mask != 0;
+    answers[at++] = dma_mask != 0;
+    answers[at++] = count != 0;
+    answers[at++] = buf.bytes != 0;
+    answers[at++] = weftio_dev_buf_addr(given->array, 1) != 0;
+    answers[at++] = weftio_dev_eth_rxq_address(rxq, 0) != 0;
+    answers[at++] = weftio_dev_eth_rxq_buf(rxq, 0).bytes != 0;
+    answers[at++] = weftio_dev_semaphore_next(semaphore, 0) != 0;
+    answers[at++] = weftio_dev_semaphore_get_custom_info_addr(semaphore, 0) != 0;
+    answers[at++] = weftio_dev_eth_txq_unmask(txq, 5) != 0;
 }

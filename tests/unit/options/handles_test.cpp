@@ -1,6 +1,9 @@
 // Handles that are something else than a kernel takes them for.
 #include "checked_kernels.h" // first: it asks for checks
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <cstring>
 
 #include "fixture.hpp"
@@ -13,9 +16,6 @@ namespace {
 using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-constexpr std::size_t answers = 11;
-constexpr weftio_u32 invalid = static_cast<weftio_u32>(WEFTIO_DEV_INVALID_ARGUMENT);
 
 inline void takes_all(weftio_dev_eth_rxq*, weftio_dev_eth_txq*, weftio_dev_dma*, weftio_dev_semaphore*,
                       const weftio_dev_buf_arr*)
@@ -31,29 +31,42 @@ class Handles : public OnEachDevice {
         rxq.emplace(port_, where());
         txq.emplace(port_, where());
         dma.emplace(engine, where());
-        items.emplace(where(), semaphore_options{.items = 4, .check_transitions = false});
+        items.emplace(where(), semaphore_options{.items = 4, .custom_info_bytes = 8, .check_transitions = false});
         array.emplace(port_, where(), buf_arr_options{.count = 2, .buffer_bytes = 64});
     }
     handles right() const { return {rxq->handle(), txq->handle(), dma->handle(), items->handle(), array->handle()}; }
-    /// A handle like this one, whose last word is this.
+    /// A handle like this one, whose first word is this.
     template <class Handle>
     Handle* copy(const Handle* from, weftio_u32 abi)
     {
         copies.push_back(where().allocate(sizeof(Handle), memory_kind::cpu_device));
         std::memcpy(copies.back().cpu_address(), from, sizeof(Handle));
-        std::memcpy(static_cast<std::byte*>(copies.back().cpu_address()) + sizeof(Handle) - sizeof abi, &abi,
-                    sizeof abi);
+        std::memcpy(copies.back().cpu_address(), &abi, sizeof abi);
         return static_cast<Handle*>(copies.back().device_address());
     }
     std::vector<weftio_u32> tried(const handles& given)
     {
         memory hidden = where().allocate(sizeof given, memory_kind::cpu_device);
         hidden.upload(&given, sizeof given);
-        const shared_words said(where(), answers);
+        const shared_words said(where(), ANSWERS);
         running_kernel kernel = where().launch(tries_handles_kernel, {.blocks = 1, .lanes = 1},
                                                static_cast<handles*>(hidden.device_address()), said.on_device());
         EXPECT_TRUE(kernel.wait_for(patience));
         return said.all();
+    }
+
+    static std::vector<weftio_u32> first_of(const std::vector<weftio_u32>& said, std::size_t count,
+                                            std::size_t from = 0)
+    {
+        const auto begin = said.begin() + static_cast<std::ptrdiff_t>(from);
+        return {begin, begin + static_cast<std::ptrdiff_t>(count)};
+    }
+    static void expect_all_refused(const std::vector<weftio_u32>& said)
+    {
+        EXPECT_THAT(first_of(said, STATUSES), Each(static_cast<weftio_u32>(WEFTIO_DEV_INVALID_ARGUMENT)));
+        EXPECT_EQ(said[STATUSES], WEFTIO_DEV_SEMAPHORE_ERROR);
+        EXPECT_THAT(first_of(said, ABORTS, STATUSES + ITEM_STATUSES), Each(1u)) << "an end is wanted";
+        EXPECT_THAT(first_of(said, THERE, ANSWERS - THERE), Each(0u)) << "nothing is there";
     }
 
     dma_engine engine;
@@ -67,9 +80,13 @@ class Handles : public OnEachDevice {
 
 TEST_P(Handles, AreTakenByAKernelThatChecks)
 {
+    constexpr auto not_found = static_cast<weftio_u32>(WEFTIO_DEV_NOT_FOUND);
     std::vector<weftio_u32> said = tried(right());
-    EXPECT_THAT(said, ElementsAre(0, static_cast<weftio_u32>(WEFTIO_DEV_NOT_FOUND), 0, 0, 0,
-                                  static_cast<weftio_u32>(WEFTIO_DEV_NOT_FOUND), 0, 0, 0, 0, 64));
+    EXPECT_THAT(first_of(said, STATUSES),
+                ElementsAre(0, not_found, 0, 0, 0, 0, not_found, 0, 0, 0, 0, not_found, 0, 0, 0, 0, 0));
+    EXPECT_EQ(said[STATUSES], WEFTIO_DEV_SEMAPHORE_FREE);
+    EXPECT_THAT(first_of(said, ABORTS, STATUSES + ITEM_STATUSES), Each(0u));
+    EXPECT_THAT(first_of(said, THERE, ANSWERS - THERE), Each(1u));
 }
 
 TEST_P(Handles, OfAnotherKindAreRefusedByAKernelThatChecks)
@@ -77,11 +94,12 @@ TEST_P(Handles, OfAnotherKindAreRefusedByAKernelThatChecks)
     const handles all = right();
     std::vector<weftio_u32> said =
         tried({reinterpret_cast<weftio_dev_eth_rxq*>(all.txq), reinterpret_cast<weftio_dev_eth_txq*>(all.rxq),
-               reinterpret_cast<weftio_dev_dma*>(all.txq), reinterpret_cast<weftio_dev_semaphore*>(all.array),
+               reinterpret_cast<weftio_dev_dma*>(all.rxq), reinterpret_cast<weftio_dev_semaphore*>(all.array),
                reinterpret_cast<weftio_dev_buf_arr*>(all.semaphore)});
-    EXPECT_THAT(std::vector(said.begin(), said.begin() + 9), Each(invalid));
-    EXPECT_EQ(said[9], 0u) << "packets received";
-    EXPECT_EQ(said[10], 0u) << "bytes of a buffer";
+    expect_all_refused(said);
+    handles mixed = all;
+    mixed.dma = reinterpret_cast<weftio_dev_dma*>(all.txq);
+    EXPECT_EQ(tried(mixed)[FILL], static_cast<weftio_u32>(WEFTIO_DEV_INVALID_ARGUMENT)) << "no copies for a port";
 }
 
 TEST_P(Handles, OfAnotherVersionAreRefusedByAKernelThatChecks)
@@ -92,22 +110,26 @@ TEST_P(Handles, OfAnotherVersionAreRefusedByAKernelThatChecks)
         {copy(all.rxq, WEFTIO_DEV_ABI_ETH_RXQ + next_version), copy(all.txq, WEFTIO_DEV_ABI_ETH_TXQ + next_version),
          copy(all.dma, WEFTIO_DEV_ABI_DMA + next_version), copy(all.semaphore, WEFTIO_DEV_ABI_SEMAPHORE + next_version),
          copy(all.array, WEFTIO_DEV_ABI_BUF_ARR + next_version)});
-    EXPECT_THAT(std::vector(said.begin(), said.begin() + 9), Each(invalid));
+    expect_all_refused(said);
+}
+
+kernel<weftio_dev_eth_rxq*, weftio_dev_eth_txq*, weftio_dev_dma*, weftio_dev_semaphore*, const weftio_dev_buf_arr*>
+takes_all_kernel()
+{
+    return {.name = "takes_all",
+            .function = takes_all,
+            .source = "#include \"weftio/device/dma.h\"\n#include \"weftio/device/eth_txq.h\"\n"
+                      "WEFTIO_KERNEL void takes_all(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* a,\n"
+                      "    WEFTIO_GLOBAL struct weftio_dev_eth_txq* b, WEFTIO_GLOBAL struct weftio_dev_dma* c,\n"
+                      "    WEFTIO_GLOBAL struct weftio_dev_semaphore* d,\n"
+                      "    const WEFTIO_GLOBAL struct weftio_dev_buf_arr* e) {}\n",
+            .cuda_image = {},
+            .file = "takes_all.h"};
 }
 
 TEST_P(Handles, OfAnotherKindOrVersionAreRefusedAtLaunch)
 {
-    const kernel<weftio_dev_eth_rxq*, weftio_dev_eth_txq*, weftio_dev_dma*, weftio_dev_semaphore*,
-                 const weftio_dev_buf_arr*>
-        takes{.name = "takes_all",
-              .function = takes_all,
-              .source = "#include \"weftio/device/dma.h\"\n#include \"weftio/device/eth_txq.h\"\n"
-                        "WEFTIO_KERNEL void takes_all(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* a,\n"
-                        "    WEFTIO_GLOBAL struct weftio_dev_eth_txq* b, WEFTIO_GLOBAL struct weftio_dev_dma* c,\n"
-                        "    WEFTIO_GLOBAL struct weftio_dev_semaphore* d,\n"
-                        "    const WEFTIO_GLOBAL struct weftio_dev_buf_arr* e) {}\n",
-              .cuda_image = {},
-              .file = "takes_all.h"};
+    const auto takes = takes_all_kernel();
     const auto launch = [&](const handles& given) {
         running_kernel kernel = where().launch(takes, {.blocks = 1, .lanes = 1}, given.rxq, given.txq, given.dma,
                                                given.semaphore, given.array);
@@ -136,6 +158,39 @@ TEST_P(Handles, OfAnotherKindOrVersionAreRefusedAtLaunch)
     wrong = all;
     wrong.array = copy(all.array, WEFTIO_DEV_ABI_BUF_ARR + 0x10000);
     refused("argument 5", wrong);
+}
+
+/// Four bytes, and behind them memory that may not be touched.
+class last_word {
+ public:
+    last_word() { mprotect(page() + bytes(), bytes(), PROT_NONE); }
+    ~last_word() { munmap(pages_, 2 * bytes()); }
+    last_word(const last_word&) = delete;
+    last_word& operator=(const last_word&) = delete;
+    template <class Handle>
+    Handle* as() const
+    {
+        return reinterpret_cast<Handle*>(page() + bytes() - sizeof(weftio_u32));
+    }
+
+ private:
+    static std::size_t bytes() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
+    std::byte* page() const { return static_cast<std::byte*>(pages_); }
+
+    void* pages_ = mmap(nullptr, 2 * bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+};
+
+TEST_P(Handles, AreLookedAtInTheirFirstWordAlone)
+{
+    if (GetParam() != std::string("cpu"))
+        GTEST_SKIP() << "missed: memory that may not be touched; kernels of this device do not see it";
+    const last_word none;
+    const handles wrong{none.as<weftio_dev_eth_rxq>(), none.as<weftio_dev_eth_txq>(), none.as<weftio_dev_dma>(),
+                        none.as<weftio_dev_semaphore>(), none.as<weftio_dev_buf_arr>()};
+    expect_all_refused(tried(wrong));
+    EXPECT_THROW((void)where().launch(takes_all_kernel(), {.blocks = 1, .lanes = 1}, wrong.rxq, wrong.txq, wrong.dma,
+                                      wrong.semaphore, wrong.array),
+                 error);
 }
 
 INSTANTIATE_TEST_SUITE_P(On, Handles, testing::Values("cpu", "opencl"));

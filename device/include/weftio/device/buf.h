@@ -7,13 +7,13 @@
 
 /** Made by the host class `buf_arr`; read-only for kernels. */
 struct weftio_dev_buf_arr {
+    weftio_u32 abi;     /**< WEFTIO_DEV_ABI_BUF_ARR */
+    weftio_u32 lkey_be; /**< key of the region, as an entry wants it */
     WEFTIO_GLOBAL weftio_u8 *base;
     weftio_u64 stride_bytes;
     weftio_u32 count;
-    weftio_u32 lkey_be; /**< key of the region, as an entry wants it */
     weftio_u32 buffer_bytes;
     weftio_u32 reserved[8];
-    weftio_u32 abi; /**< WEFTIO_DEV_ABI_BUF_ARR */
 };
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_buf_arr) == (WEFTIO_DEV_ABI_BUF_ARR & 0xffffu),
                      "host and device share this layout");
@@ -42,9 +42,11 @@ WEFTIO_FN struct weftio_dev_buf weftio_dev_buf_get(const WEFTIO_GLOBAL struct we
     return buffer;
 }
 
-/** Address of buffer `index`; as weftio_dev_buf_get. */
+/** Address of buffer `index`; as weftio_dev_buf_get. With WEFTIO_DEV_CHECKS, of what is no buffer array: 0. */
 WEFTIO_FN WEFTIO_GLOBAL weftio_u8 *weftio_dev_buf_addr(const WEFTIO_GLOBAL struct weftio_dev_buf_arr *array,
                                                        weftio_u64 index)
 {
+    if (!weftio_dev_is_handle(array->abi, WEFTIO_DEV_ABI_BUF_ARR))
+        return 0;
     return array->base + (index % array->count) * array->stride_bytes;
 }

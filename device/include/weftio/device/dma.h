@@ -214,15 +214,16 @@ WEFTIO_FN weftio_s32 weftio_dev_dma_wait(WEFTIO_GLOBAL struct weftio_dev_dma *dm
  * Commits, and waits until everything that was committed is done, bounded by `timeout_ns` (0: by the abort flag only).
  * One lane of a scope; what other blocks commit meanwhile may be waited for too.
  *
- * @return WEFTIO_DEV_OK; WEFTIO_DEV_TIMEOUT; WEFTIO_DEV_ABORTED; WEFTIO_DEV_QUEUE_ERROR
+ * @return WEFTIO_DEV_OK; WEFTIO_DEV_TIMEOUT; WEFTIO_DEV_ABORTED; WEFTIO_DEV_QUEUE_ERROR; WEFTIO_DEV_INVALID_ARGUMENT
+ *         as weftio_dev_send_queue_commit_strong
  */
 WEFTIO_FN weftio_s32 weftio_dev_dma_commit_wait(WEFTIO_GLOBAL struct weftio_dev_dma *dma, weftio_u64 timeout_ns)
 {
     weftio_s32 status = weftio_dev_dma_commit(dma);
-    weftio_u32 ready = weftio_load_relaxed_u32(&dma->queue.ring.ready);
 
     if (status != WEFTIO_DEV_OK)
         return status;
+    weftio_u32 ready = weftio_load_relaxed_u32(&dma->queue.ring.ready);
     if (weftio_dev_send_completed(&dma->queue.ring) == ready) /* also when nothing has ever been committed */
         return weftio_dev_send_queue_status(&dma->queue);
     return weftio_dev_dma_wait(dma, ready - 1, timeout_ns);

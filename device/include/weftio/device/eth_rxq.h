@@ -20,6 +20,8 @@
 
 /** Made by the host class `eth_rxq`. Kernels use it through the functions below only. */
 struct weftio_dev_eth_rxq {
+    weftio_u32 abi;       /**< WEFTIO_DEV_ABI_ETH_RXQ */
+    weftio_u32 held_back; /**< slots that are never posted: 1 of 65,536, as the record counts to 65,535 */
     struct weftio_dev_completion_ring completions;
     WEFTIO_GLOBAL weftio_u32 *dbrec; /**< receive doorbell record: entries posted in all */
     WEFTIO_GLOBAL struct weftio_dev_control *control;
@@ -35,9 +37,7 @@ struct weftio_dev_eth_rxq {
     weftio_u64 turn_context;        /**< its argument */
     weftio_u32 slot_bytes;          /**< the longest packet */
     weftio_u32 beats;               /**< as in the trace */
-    weftio_u32 held_back;           /**< slots that are never posted: 1 of 65,536, as the record counts to 65,535 */
-    weftio_u32 reserved2[6];
-    weftio_u32 abi; /**< WEFTIO_DEV_ABI_ETH_RXQ */
+    weftio_u32 reserved[6];
 };
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_eth_rxq) == (WEFTIO_DEV_ABI_ETH_RXQ & 0xffffu),
                      "host and device share this layout");
@@ -58,10 +58,19 @@ struct weftio_dev_packet {
     weftio_u32 vlan_tci;
 };
 
-/** Whether the host asks the kernel to end, for loops of the kernel's own: 1 or 0. Never blocks; any lane. */
+/** Whether the handle is that of a receive queue: as weftio_dev_is_handle. */
+WEFTIO_FN weftio_u32 weftio_dev_is_eth_rxq(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq)
+{
+    return weftio_dev_is_handle(rxq->abi, WEFTIO_DEV_ABI_ETH_RXQ);
+}
+
+/**
+ * Whether the host asks the kernel to end, for loops of the kernel's own: 1 or 0. Never blocks; any lane. With
+ * WEFTIO_DEV_CHECKS also 1 of what is no receive queue.
+ */
 WEFTIO_FN weftio_u32 weftio_dev_eth_rxq_aborted(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq)
 {
-    return weftio_dev_aborted(rxq->control);
+    return !weftio_dev_is_eth_rxq(rxq) || weftio_dev_aborted(rxq->control);
 }
 
 #define WEFTIO_DEV_STOP_TIMEOUT (1u << 20) /* above any count: a ring has at most 2^16 entries */
@@ -102,6 +111,8 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_receive(WEFTIO_GLOBAL struct weftio_dev_
                                                 weftio_u64 timeout_ns, weftio_u32 *count, weftio_u32 *first,
                                                 enum weftio_dev_scope scope, weftio_u32 lane, weftio_u32 lanes)
 {
+    if (!weftio_dev_is_eth_rxq(rxq))
+        return weftio_dev_receive_refused(count);
     weftio_u32 start = weftio_load_relaxed_u32(&rxq->received);
     weftio_u32 depth = rxq->completions.mask + 1;
     weftio_u32 limit = max_packets ? weftio_min_u32(max_packets, depth) : depth;
@@ -109,8 +120,6 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_receive(WEFTIO_GLOBAL struct weftio_dev_
     weftio_u64 deadline_ns = 0;
     weftio_u32 found = 0, stop = 0;
 
-    if (!weftio_dev_is_handle(rxq->abi, WEFTIO_DEV_ABI_ETH_RXQ))
-        return weftio_dev_receive_refused(count);
     for (weftio_u32 attempt = 0;; ++attempt) {
         if (lane == 0 && rxq->turn && !weftio_dev_completion_ready(&rxq->completions, start + limit - 1))
             weftio_dev_nic_turn(rxq->turn, rxq->turn_context);
@@ -201,11 +210,13 @@ WEFTIO_FN WEFTIO_GLOBAL weftio_u8 *weftio_dev_eth_rxq_slot(const WEFTIO_GLOBAL s
 
 /**
  * Where packet `index` lies. Never blocks; any lane may ask. @pre a receive call handed `index` out, and it is not
- * released
+ * released. With WEFTIO_DEV_CHECKS, of what is no receive queue: 0
  */
 WEFTIO_FN WEFTIO_GLOBAL weftio_u8 *weftio_dev_eth_rxq_address(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq,
                                                               weftio_u32 index)
 {
+    if (!weftio_dev_is_eth_rxq(rxq))
+        return 0;
     return weftio_dev_eth_rxq_slot(
         rxq, weftio_load_relaxed_u32(&weftio_dev_completion_at(&rxq->completions, index)->publication));
 }
@@ -229,10 +240,9 @@ WEFTIO_FN weftio_u32 weftio_dev_packet_flags(const WEFTIO_GLOBAL struct weftio_c
 WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_packet(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, weftio_u32 index,
                                                struct weftio_dev_packet *packet)
 {
-    const WEFTIO_GLOBAL struct weftio_cqe *cqe = weftio_dev_completion_at(&rxq->completions, index);
-
-    if (!weftio_dev_is_handle(rxq->abi, WEFTIO_DEV_ABI_ETH_RXQ))
+    if (!weftio_dev_is_eth_rxq(rxq))
         return WEFTIO_DEV_INVALID_ARGUMENT;
+    const WEFTIO_GLOBAL struct weftio_cqe *cqe = weftio_dev_completion_at(&rxq->completions, index);
     /* The owner bit only tells odd passes from even ones: `index` must be among the last that were handed out, too. */
     weftio_u32 age = weftio_load_relaxed_u32(&rxq->received) - 1 - index;
     /* Acquire, pairs with the NIC's release of the publication word: payload and bytes 0..59 are visible afterwards. */
@@ -254,15 +264,15 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_packet(const WEFTIO_GLOBAL struct weftio
  *
  * @param first  index of the oldest packet held
  * @return WEFTIO_DEV_OK; WEFTIO_DEV_OUT_OF_ORDER `first` is not the oldest; WEFTIO_DEV_INVALID_ARGUMENT more than are
- *         held. On error nothing is released.
+ *         held; the same as weftio_dev_eth_rxq_receive_thread. On error nothing is released.
  */
 WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_release(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, weftio_u32 first,
                                                 weftio_u32 count)
 {
+    if (!weftio_dev_is_eth_rxq(rxq))
+        return WEFTIO_DEV_INVALID_ARGUMENT;
     weftio_u32 released = weftio_load_relaxed_u32(&rxq->released);
 
-    if (!weftio_dev_is_handle(rxq->abi, WEFTIO_DEV_ABI_ETH_RXQ))
-        return WEFTIO_DEV_INVALID_ARGUMENT;
     if (first != released)
         return WEFTIO_DEV_OUT_OF_ORDER;
     if (count > weftio_load_relaxed_u32(&rxq->received) - released)

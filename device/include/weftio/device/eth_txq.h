@@ -69,13 +69,15 @@ WEFTIO_FN void weftio_dev_write_wait(const WEFTIO_GLOBAL struct weftio_dev_send_
 
 /**
  * The received packet `index` as a buffer, to be sent from where it lies. Do not release it before the send has
- * completed.
+ * completed. With WEFTIO_DEV_CHECKS, of what is no receive queue: one of 0 bytes, which every enqueue function refuses.
  */
 WEFTIO_FN struct weftio_dev_buf weftio_dev_eth_rxq_buf(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq,
                                                        weftio_u32 index)
 {
-    struct weftio_dev_buf buffer;
+    struct weftio_dev_buf buffer = {0, 0, 0};
 
+    if (!weftio_dev_is_eth_rxq(rxq))
+        return buffer;
     buffer.address = weftio_dev_eth_rxq_address(rxq, index);
     buffer.bytes = rxq->slot_bytes;
     buffer.lkey_be = rxq->lkey_be;

@@ -1,10 +1,21 @@
 /**
- * What every handle ends with: a word that says what it is and how it is laid out.
+ * What every handle begins with: a word that says what it is and how it is laid out.
  *
- * The host writes it, device::launch compares it with the headers that the kernel was compiled with, and so do the
- * functions of a kernel that is compiled with WEFTIO_DEV_CHECKS, which return WEFTIO_DEV_INVALID_ARGUMENT: for handles
- * that reach a kernel on another way, inside a structure of the application's own. The header of the kernel says
- * `#define WEFTIO_DEV_CHECKS` before its includes, and is the first header of its source file that includes this one.
+ * The host writes it, and device::launch compares it with the headers that the kernel was compiled with. Handles that
+ * reach a kernel in another way, inside a structure of the application's own, are checked by a kernel that is compiled
+ * with WEFTIO_DEV_CHECKS: every function then looks at the word before anything else, and refuses what is not its kind
+ * of handle, or another version's. A function that returns a status returns WEFTIO_DEV_INVALID_ARGUMENT; one that asks
+ * whether the host wants an end says yes, so that loops end; one that returns an address or a count returns 0; push does
+ * nothing. Functions that all send queues have (commit, push, wait_room, ...) take a send queue of any kind. A handle
+ * whose object has been destroyed is not noticed.
+ *
+ * The header of the kernel says `#define WEFTIO_DEV_CHECKS` before its includes, and is the first header of its source
+ * file that includes this one:
+ *
+ *     #include "my.kernel.h"      // #define WEFTIO_DEV_CHECKS, then weftio/device/...
+ *     #include <weftio/weftio.hpp>
+ *
+ * WEFTIO_DEFINE_KERNEL does not compile otherwise.
  */
 #pragma once
 
@@ -13,7 +24,7 @@
 /** Changes with the layout of any handle. */
 #define WEFTIO_DEV_ABI_VERSION 1u
 
-/** The last word of a handle. Never 0. */
+/** The first word of a handle. Never 0. */
 #define WEFTIO_DEV_ABI(KIND, BYTES) ((KIND) << 24 | WEFTIO_DEV_ABI_VERSION << 16 | (BYTES))
 #define WEFTIO_DEV_ABI_BUF_ARR WEFTIO_DEV_ABI(1u, 64u)
 #define WEFTIO_DEV_ABI_ETH_RXQ WEFTIO_DEV_ABI(2u, 128u)
@@ -21,10 +32,16 @@
 #define WEFTIO_DEV_ABI_DMA WEFTIO_DEV_ABI(4u, 128u)
 #define WEFTIO_DEV_ABI_SEMAPHORE WEFTIO_DEV_ABI(5u, 64u)
 
+#if defined(WEFTIO_DEV_CHECKS)
+#define WEFTIO_DEV_HAS_CHECKS 1
+#else
+#define WEFTIO_DEV_HAS_CHECKS 0
+#endif
+
 /** Whether `abi`, of a handle, is `wanted`: 1 or 0. Without WEFTIO_DEV_CHECKS it is always, and nothing is read. */
 WEFTIO_FN weftio_u32 weftio_dev_is_handle(weftio_u32 abi, weftio_u32 wanted)
 {
-#if defined(WEFTIO_DEV_CHECKS)
+#if WEFTIO_DEV_HAS_CHECKS
     return abi == wanted;
 #else
     (void)abi;

@@ -5,11 +5,14 @@
  * whoever *consumes* waits for READY, reads, and sets it FREE, or DONE where the producer wants to look at what came
  * back. HOLD says that an item is being filled or worked on, ERROR that the work went wrong.
  *
- * Indices run freely and wrap at 2^32: item = index % items. Where `items` is no power of two, 2^32 is no multiple of it:
- * count on with weftio_dev_semaphore_next(), or within 0 .. items - 1, which also takes no division. An item has one owner at a time, who alone may write it: setting a status
- * hands it over, and what was written before is visible to whoever sees that status. Items of different indices are
- * independent, so any lanes and blocks may work on different ones at once; every function is called by one lane for
- * itself.
+ * Indices run freely and wrap at 2^32: item = index % items. Where `items` is no power of two, 2^32 is no multiple of
+ * it: count on with weftio_dev_semaphore_next(), or within 0 .. items - 1, which also takes no division. An item has one
+ * owner at a time, who alone may write it: setting a status hands it over, and what was written before is visible to
+ * whoever sees that status. Items of different indices are independent, so any lanes and blocks may work on different
+ * ones at once; every function is called by one lane for itself.
+ *
+ * With WEFTIO_DEV_CHECKS (handle.h), of what is no semaphore, or another version's: functions that return a status of
+ * their own return WEFTIO_DEV_INVALID_ARGUMENT, an item's status is WEFTIO_DEV_SEMAPHORE_ERROR, an address is 0.
  */
 #pragma once
 
@@ -48,17 +51,17 @@ WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_semaphore_illegal) == 64, "host an
 
 /** Made by the host class `semaphore`; read-only for kernels, who use it through the functions below only. */
 struct weftio_dev_semaphore {
+    weftio_u32 abi;  /**< WEFTIO_DEV_ABI_SEMAPHORE */
+    weftio_u32 mask; /**< items - 1, if that is a power of two less 1; else all bits */
     WEFTIO_GLOBAL struct weftio_dev_semaphore_item *items;
     WEFTIO_GLOBAL weftio_u8 *custom_info; /**< of item 0; 0 where items have none */
     WEFTIO_GLOBAL struct weftio_dev_control *control;
     const WEFTIO_GLOBAL struct weftio_dev_clock *clock;
     WEFTIO_GLOBAL struct weftio_dev_semaphore_illegal *illegal; /**< 0: transitions are not checked */
-    weftio_u32 mask; /**< items - 1, if that is a power of two less 1; else all bits */
     weftio_u32 custom_info_stride_bytes;
     weftio_u32 count;
     weftio_u32 end; /**< behind the last index: the highest multiple of count below 2^32; 0: 2^32 */
     weftio_u32 reserved;
-    weftio_u32 abi; /**< WEFTIO_DEV_ABI_SEMAPHORE */
 };
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_semaphore) == (WEFTIO_DEV_ABI_SEMAPHORE & 0xffffu),
                      "host and device share this layout");
@@ -84,6 +87,8 @@ WEFTIO_FN weftio_u32 weftio_dev_semaphore_is_legal(weftio_u32 from, weftio_u32 t
 WEFTIO_FN weftio_u32 weftio_dev_semaphore_slot(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore,
                                                weftio_u32 index)
 {
+    if (!weftio_dev_is_handle(semaphore->abi, WEFTIO_DEV_ABI_SEMAPHORE))
+        return 0;
     weftio_u32 slot = index & semaphore->mask;
 
     return slot < semaphore->count ? slot : slot % semaphore->count;
@@ -93,6 +98,8 @@ WEFTIO_FN weftio_u32 weftio_dev_semaphore_slot(const WEFTIO_GLOBAL struct weftio
 WEFTIO_FN weftio_u32 weftio_dev_semaphore_next(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore,
                                                weftio_u32 index)
 {
+    if (!weftio_dev_is_handle(semaphore->abi, WEFTIO_DEV_ABI_SEMAPHORE))
+        return 0;
     return index + 1 == semaphore->end ? 0 : index + 1;
 }
 
@@ -106,6 +113,8 @@ weftio_dev_semaphore_item_at(const WEFTIO_GLOBAL struct weftio_dev_semaphore *se
 WEFTIO_FN weftio_u32 weftio_dev_semaphore_get_status(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore,
                                                      weftio_u32 index)
 {
+    if (!weftio_dev_is_handle(semaphore->abi, WEFTIO_DEV_ABI_SEMAPHORE))
+        return WEFTIO_DEV_SEMAPHORE_ERROR;
     /*
      * Acquire, pairs with the release in weftio_dev_semaphore_publish: packet info and custom info are visible
      * afterwards.
@@ -156,8 +165,7 @@ WEFTIO_FN weftio_u32 weftio_dev_semaphore_refuses(const WEFTIO_GLOBAL struct wef
  *
  * @pre the caller owns the item
  * @return WEFTIO_DEV_OK; WEFTIO_DEV_INVALID_ARGUMENT transitions are checked and this one is illegal: the item is
- *         unchanged, and the host class can tell. With WEFTIO_DEV_CHECKS (handle.h) the same of what is no semaphore, or
- *         another version's, here and in the functions below
+ *         unchanged, and the host class can tell
  */
 WEFTIO_FN weftio_s32 weftio_dev_semaphore_set_status(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore,
                                                      weftio_u32 index, weftio_u32 status)
@@ -211,7 +219,7 @@ weftio_dev_semaphore_get_packet_info_status(const WEFTIO_GLOBAL struct weftio_de
 WEFTIO_FN WEFTIO_GLOBAL void *
 weftio_dev_semaphore_get_custom_info_addr(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore, weftio_u32 index)
 {
-    if (!semaphore->custom_info)
+    if (!weftio_dev_is_handle(semaphore->abi, WEFTIO_DEV_ABI_SEMAPHORE) || !semaphore->custom_info)
         return 0;
     return semaphore->custom_info +
            (weftio_u64)weftio_dev_semaphore_slot(semaphore, index) * semaphore->custom_info_stride_bytes;

@@ -16,15 +16,15 @@
 
 /** The part of a handle that all kinds of send queues have. */
 struct weftio_dev_send_queue {
+    weftio_u32 abi;     /**< WEFTIO_DEV_ABI_*, of the kind of queue */
+    weftio_u32 scratch; /**< for platforms whose block sum needs memory */
     struct weftio_dev_send_ring ring;
     WEFTIO_GLOBAL struct weftio_dev_control *control;
     const WEFTIO_GLOBAL struct weftio_dev_clock *clock;
     weftio_u64 turn; /**< inline mode on a CPU: function that runs the engine once, else 0 */
     weftio_u64 turn_context;
-    weftio_u32 scratch; /**< for platforms whose block sum needs memory */
-    weftio_u32 beats;   /**< as in the trace */
-    weftio_u32 reserved2[3];
-    weftio_u32 abi; /**< WEFTIO_DEV_ABI_*, of the kind of queue */
+    weftio_u32 beats; /**< as in the trace */
+    weftio_u32 reserved[3];
 };
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_send_queue) == 128, "host and device share this layout");
 
@@ -59,14 +59,16 @@ WEFTIO_FN void weftio_dev_write_control(WEFTIO_GLOBAL weftio_u32 *block, weftio_
 WEFTIO_FN void weftio_dev_send_queue_get_info(const WEFTIO_GLOBAL struct weftio_dev_send_queue *queue,
                                               weftio_u32 *position, weftio_u32 *mask)
 {
-    *position = weftio_load_relaxed_u32(&queue->ring.reserved);
-    *mask = queue->ring.mask;
+    const weftio_u32 is_queue = weftio_dev_is_send_queue(queue);
+
+    *position = is_queue ? weftio_load_relaxed_u32(&queue->ring.reserved) : 0;
+    *mask = is_queue ? queue->ring.mask : 0;
 }
 
 /** Free-running index behind the last entry that the NIC is done with, executed or failed. Never blocks; any lane. */
 WEFTIO_FN weftio_u32 weftio_dev_send_queue_completed(const WEFTIO_GLOBAL struct weftio_dev_send_queue *queue)
 {
-    return weftio_dev_send_completed(&queue->ring);
+    return weftio_dev_is_send_queue(queue) ? weftio_dev_send_completed(&queue->ring) : 0;
 }
 
 /**
@@ -76,6 +78,8 @@ WEFTIO_FN weftio_u32 weftio_dev_send_queue_completed(const WEFTIO_GLOBAL struct 
 WEFTIO_FN weftio_u32 weftio_dev_send_queue_unmask(const WEFTIO_GLOBAL struct weftio_dev_send_queue *queue,
                                                   weftio_u32 masked)
 {
+    if (!weftio_dev_is_send_queue(queue))
+        return 0;
     weftio_u32 ready = weftio_load_relaxed_u32(&queue->ring.ready);
 
     return ready + ((masked - ready) & queue->ring.mask);
@@ -110,16 +114,24 @@ WEFTIO_FN weftio_s32 weftio_dev_send_status(struct weftio_dev_send_signs signs)
     return signs.abort ? WEFTIO_DEV_ABORTED : WEFTIO_DEV_OK;
 }
 
-/** WEFTIO_DEV_QUEUE_ERROR, WEFTIO_DEV_ABORTED or WEFTIO_DEV_OK. Never blocks; any lane. */
+/**
+ * WEFTIO_DEV_QUEUE_ERROR, WEFTIO_DEV_ABORTED or WEFTIO_DEV_OK; WEFTIO_DEV_INVALID_ARGUMENT as
+ * weftio_dev_send_queue_commit_strong. Never blocks; any lane.
+ */
 WEFTIO_FN weftio_s32 weftio_dev_send_queue_status(const WEFTIO_GLOBAL struct weftio_dev_send_queue *queue)
 {
+    if (!weftio_dev_is_send_queue(queue))
+        return WEFTIO_DEV_INVALID_ARGUMENT;
     return weftio_dev_send_status(weftio_dev_send_queue_signs(queue));
 }
 
-/** Whether the host asks the kernel to end: 1 or 0. Never blocks; any lane. */
+/**
+ * Whether the host asks the kernel to end: 1 or 0. Never blocks; any lane. With WEFTIO_DEV_CHECKS also 1 of what is no
+ * send queue.
+ */
 WEFTIO_FN weftio_u32 weftio_dev_send_queue_aborted(const WEFTIO_GLOBAL struct weftio_dev_send_queue *queue)
 {
-    return weftio_dev_aborted(queue->control);
+    return !weftio_dev_is_send_queue(queue) || weftio_dev_aborted(queue->control);
 }
 
 /**
@@ -153,7 +165,7 @@ WEFTIO_FN void weftio_dev_send_queue_unlock(WEFTIO_GLOBAL struct weftio_dev_send
  * @return WEFTIO_DEV_OK; WEFTIO_DEV_QUEUE_ERROR the queue is in error and what was enqueued will be flushed;
  *         WEFTIO_DEV_ABORTED the host asked the kernel to end (what was enqueued before is published all the same,
  *         unless another block is at it); WEFTIO_DEV_INVALID_ARGUMENT with WEFTIO_DEV_CHECKS (handle.h), here and in the
- *         functions below: `queue` is no send queue, or another version's
+ *         functions beside it: `queue` is no send queue, or another version's
  */
 WEFTIO_FN weftio_s32 weftio_dev_send_queue_commit_strong(WEFTIO_GLOBAL struct weftio_dev_send_queue *queue)
 {
@@ -199,10 +211,13 @@ WEFTIO_FN weftio_s32 weftio_dev_send_queue_commit_weak(WEFTIO_GLOBAL struct weft
 
 /**
  * Makes the NIC look at what has been committed. One lane of a scope; several blocks may push at once. Waits while
- * another block is in the same few instructions; in inline mode the NIC runs inside this call.
+ * another block is in the same few instructions; in inline mode the NIC runs inside this call. With WEFTIO_DEV_CHECKS
+ * what is no send queue is left alone.
  */
 WEFTIO_FN void weftio_dev_send_queue_push(WEFTIO_GLOBAL struct weftio_dev_send_queue *queue)
 {
+    if (!weftio_dev_is_send_queue(queue))
+        return;
     weftio_u32 locked = weftio_dev_send_queue_lock(queue);
 
     weftio_dev_send_doorbell(&queue->ring);
