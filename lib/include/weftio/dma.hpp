@@ -85,9 +85,9 @@ struct dma_counters {
     std::uint64_t copied_bytes = 0;
     std::uint64_t skipped = 0; ///< no-operations
     std::uint64_t failed = 0;  ///< entries that could not be executed, and doorbell records that claimed too much
-    std::uint64_t flushed =
-        0; ///< entries behind one that failed, or that were stopped; 64-byte blocks count one by one
-    std::uint64_t lost_events = 0; ///< notifications that found nobody reading
+    /// Entries behind one that failed, or that were stopped; 64-byte blocks count one by one.
+    std::uint64_t flushed = 0;
+    std::uint64_t lost_events = 0; ///< notifications that found no room (progress_engine)
 };
 
 /// A ring of copies that a kernel owns.
@@ -116,10 +116,15 @@ class dma_queue {
 
     /// Enqueues a copy, or a fill, and lets the engine begin. From the host: the queue is one of device "cpu", and no
     /// kernel uses it in weak mode. Does not block, but in inline mode, where the engine has its turn inside. Any thread.
-    /// @param flags  WEFTIO_DEV_SEND_NOTIFY: a progress_engine that the queue is attached to tells when it is done
+    /// Source and destination of a copy must not overlap.
+    ///
+    /// Of a queue that fails, the progress_engine names the entry that failed; the entries behind it are flushed, and
+    /// none of them is told one by one. counters() counts them.
+    /// @param flags  WEFTIO_DEV_SEND_NOTIFY: a progress_engine that the queue is attached to tells when it is done;
+    ///               WEFTIO_DEV_SEND_NONE: nothing is told but a failure
     /// @return the position, as progress_engine and weftio_dev_dma_wait() have it; nothing: the ring is full
     /// @throws weftio::error errc::invalid_argument the queue is one of another device; `bytes` is 0, too many, or
-    ///         reaches beyond a buffer
+    ///         reaches beyond a buffer; `flags` are others; errc::device_error an entry has failed: see reset()
     [[nodiscard]] std::optional<std::uint32_t> submit(const dma_copy& copy,
                                                       std::uint32_t flags = WEFTIO_DEV_SEND_NOTIFY);
     [[nodiscard]] std::optional<std::uint32_t> submit(const dma_fill& fill,
@@ -132,7 +137,8 @@ class dma_queue {
     dma_counters counters() const;
     /// Whether an entry has failed: later ones are flushed until reset(). Blocks as long as one turn.
     bool failed() const;
-    /// Brings the queue back after an error, at position 0 with fresh memory and another handle(); counters go on. A
+    /// Brings the queue back after an error, at position 0 with fresh memory and another handle(); counters go on, and
+    /// a progress_engine stays attached: what it names from then on are positions that begin at 0 again. A
     /// kernel that still runs keeps the old memory, which the engine no longer reads. Blocks as long as one turn, and
     /// as a copy engine works at what it has begun.
     /// @throws weftio::error errc::out_of_memory
@@ -144,7 +150,7 @@ class dma_queue {
 
  private:
     template <class Enqueue>
-    std::optional<std::uint32_t> submit_by(Enqueue&& enqueue);
+    std::optional<std::uint32_t> submit_by(std::uint32_t flags, Enqueue&& enqueue);
 
     struct state;
     std::shared_ptr<state> state_;

@@ -45,13 +45,13 @@ struct eth_txq_counters {
     /// Entries that could not be executed, also because the link was down, the port gone or a capture file full: of
     /// these the first, which is told. And doorbell records that claimed too much.
     std::uint64_t failed = 0;
-    std::uint64_t flushed =
-        0; ///< entries behind one that failed, or that were stopped; their 64-byte blocks count one by one
+    /// Entries behind one that failed, or that were stopped; their 64-byte blocks count one by one.
+    std::uint64_t flushed = 0;
     std::uint64_t copied_bytes = 0;                  ///< payload that was copied on its way out
     std::uint64_t tx_pp_timestamp_past_errors = 0;   ///< waits whose time had passed: sent at once
     std::uint64_t tx_pp_timestamp_future_errors = 0; ///< waits beyond the horizon: failed
     std::uint64_t tx_pp_timestamp_order_errors = 0;  ///< waits earlier than the one before
-    std::uint64_t lost_events = 0;                   ///< notifications that found nobody reading
+    std::uint64_t lost_events = 0;                   ///< notifications that found no room (progress_engine)
 };
 
 /// How late frames behind a wait were handed to the port, in nanoseconds. Never negative: nothing is early.

@@ -32,6 +32,9 @@ struct send_failure {
 
 /// Brings what happens on send queues, an eth_txq or a dma_queue, to the host, in a thread that the application owns.
 ///
+/// Twice as many events as the queue has entries are kept until progress() takes them. Notifications leave an eighth of
+/// that free for failures; one that finds no room is lost, and counted (`lost_events` of the queue's counters).
+///
 /// - Ownership: a queue that ends while it is attached executes no more, and its last events can still be had; it is
 ///   let go in the next progress().
 /// - Threads: one at a time. Callbacks run inside progress(); they must not attach().

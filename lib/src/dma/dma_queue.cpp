@@ -78,13 +78,23 @@ void require_in(const char* side, const weftio_dev_buf& buffer, std::uint64_t of
 
 /// @param enqueue  of a handle and a position: what a function of weftio/device/dma.h returns
 template <class Enqueue>
-std::optional<std::uint32_t> dma_queue::submit_by(Enqueue&& enqueue)
+std::optional<std::uint32_t> dma_queue::submit_by(std::uint32_t flags, Enqueue&& enqueue)
 {
+    if ((flags & ~WEFTIO_DEV_SEND_NOTIFY) != 0)
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: dma_queue {}: submit() takes no flags {:#x}; pass WEFTIO_DEV_SEND_NOTIFY or "
+                                "WEFTIO_DEV_SEND_NONE",
+                                number(), flags & ~WEFTIO_DEV_SEND_NOTIFY));
     if (state_->where.name() != "cpu")
         throw error(errc::invalid_argument,
                     fmt::format("weftio: dma_queue {}: submit() is for queues of device cpu, and this one is owned by "
                                 "kernels on {}; make another for the host",
                                 number(), state_->where.name()));
+    if (weftio_dev_dma_status(handle()) == WEFTIO_DEV_QUEUE_ERROR)
+        throw error(errc::device_error,
+                    fmt::format("weftio: dma_queue {}: an entry has failed, and what is submitted behind it would be "
+                                "flushed; progress_engine tells which and why, reset() brings the queue back",
+                                number()));
     weftio_u32 position = 0;
     if (enqueue(handle(), &position) != WEFTIO_DEV_OK)
         return std::nullopt;
@@ -96,7 +106,7 @@ std::optional<std::uint32_t> dma_queue::submit(const dma_copy& copy, std::uint32
 {
     require_in("source", copy.source, copy.source_offset, copy.bytes);
     require_in("destination", copy.destination, copy.destination_offset, copy.bytes);
-    return submit_by([&](weftio_dev_dma* dma, weftio_u32* position) {
+    return submit_by(flags, [&](weftio_dev_dma* dma, weftio_u32* position) {
         return weftio_dev_dma_memcpy_position(dma, copy.source, copy.source_offset, copy.destination,
                                               copy.destination_offset, copy.bytes, flags, position);
     });
@@ -105,7 +115,7 @@ std::optional<std::uint32_t> dma_queue::submit(const dma_copy& copy, std::uint32
 std::optional<std::uint32_t> dma_queue::submit(const dma_fill& fill, std::uint32_t flags)
 {
     require_in("destination", fill.destination, fill.destination_offset, fill.bytes);
-    return submit_by([&](weftio_dev_dma* dma, weftio_u32* position) {
+    return submit_by(flags, [&](weftio_dev_dma* dma, weftio_u32* position) {
         return weftio_dev_dma_fill_position(dma, fill.pattern, fill.destination, fill.destination_offset, fill.bytes,
                                             flags, position);
     });

@@ -160,6 +160,8 @@ TEST(DmaSubmit, SaysWhenThereIsNoRoomAndWhatIsWrong)
                     (void)queue.submit(dma_copy{.source = one.buffer(), .destination = one.buffer(), .bytes = 0});
                 }).what(),
                 HasSubstr("0 bytes from offset 0 of the source on"));
+    EXPECT_THAT(error_of([&] { (void)queue.submit(dma_fill{.destination = one.buffer(), .bytes = 1}, 0x6); }).what(),
+                HasSubstr("submit() takes no flags 0x6"));
     for (int entry = 0; entry < 64; ++entry) // enqueued, and not committed
         ASSERT_EQ(weftio_dev_dma_fill(queue.handle(), 0, one.buffer(), 0, 1, 0), WEFTIO_DEV_OK);
     EXPECT_FALSE(queue.submit(dma_fill{.destination = one.buffer(), .bytes = 1}));
@@ -168,6 +170,34 @@ TEST(DmaSubmit, SaysWhenThereIsNoRoomAndWhatIsWrong)
     dma_queue of_kernels(engine, device::open("opencl"));
     EXPECT_THAT(error_of([&] { (void)of_kernels.submit(dma_fill{.destination = one.buffer(), .bytes = 1}); }).what(),
                 HasSubstr("submit() is for queues of device cpu, and this one is owned by kernels on opencl"));
+}
+
+TEST_P(Dma, SubmitSaysThatTheQueueHasFailedUntilItIsReset)
+{
+    std::vector<std::uint32_t> told, failed;
+    progress_engine progress;
+    progress.attach(queue, {.on_sent = [&](const send_notification& done) { told.push_back(done.position); },
+                            .on_error = [&](const send_failure& wrong) { failed.push_back(wrong.position); }});
+    const dma_fill right{.pattern = 1, .destination = one.buffer(), .bytes = 4};
+    dma_fill wrong = right;
+    wrong.destination.lkey_be = ~wrong.destination.lkey_be;
+    EXPECT_EQ(queue.submit(wrong), 0u);
+    ASSERT_TRUE(eventually([&] {
+        progress.progress();
+        return queue.failed() && failed.size() == 1;
+    }));
+    const error thrown = error_of([&] { (void)queue.submit(right); });
+    EXPECT_EQ(thrown.code(), errc::device_error);
+    EXPECT_THAT(thrown.what(), HasSubstr(fmt::format("dma_queue {}: an entry has failed", queue.number())));
+    queue.reset();
+    EXPECT_EQ(queue.submit(right), 0u);
+    EXPECT_TRUE(eventually([&] {
+        progress.progress();
+        return told.size() == 1;
+    }));
+    EXPECT_EQ(told, std::vector<std::uint32_t>{0});
+    EXPECT_EQ(failed, std::vector<std::uint32_t>{0});
+    EXPECT_EQ(queue.counters().flushed, 0u) << "nothing was enqueued behind the entry that failed";
 }
 
 /// One entry that has to be refused, written by hand over one that is right.

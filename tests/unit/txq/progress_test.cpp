@@ -83,7 +83,10 @@ TEST_F(Progress, TellsAFailureBehindWhatWasSentBefore)
     EXPECT_GT(failed[0].time_ns, 0u);
     EXPECT_EQ(
         failed[0].text,
-        fmt::format("weftio: eth_txq {}: entry at position 1 failed: no memory region has that key", queue.number()));
+        fmt::format(
+            "weftio: eth_txq {}: entry at position 1 failed: no memory region has that key, or none that this NIC was "
+            "told of (memory_region::register_with)",
+            queue.number()));
 }
 
 TEST_F(Progress, KeepsRoomForAFailureWhenNobodyHasReadNotifications)

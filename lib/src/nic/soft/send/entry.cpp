@@ -140,7 +140,8 @@ const char* to_string(refusal reason) noexcept
         case refusal::wrong_segment: return "a segment that this opcode does not take";
         case refusal::no_payload: return "a frame of no bytes";
         case refusal::too_long: return "the frame is longer than the port's MTU allows";
-        case refusal::unknown_key: return "no memory region has that key";
+        case refusal::unknown_key:
+            return "no memory region has that key, or none that this NIC was told of (memory_region::register_with)";
         case refusal::other_domain: return "the key's memory region is of another protection domain than the queue";
         case refusal::no_right: return "the key's memory region lacks access::local_write";
         case refusal::outside_region: return "the address is outside the key's memory region";
