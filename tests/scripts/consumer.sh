@@ -103,10 +103,16 @@ check_has "CMake sees a change of a kernel's own header" "Kernels of echo.kernel
 check_has "Meson sees it" "echo.kernel.cpp" "$(meson compile -v -C "$work/guide/by-meson" 2>&1)"
 
 packets=$(tcpdump -r "$source/lib/src/dpdk/builtin.pcap" 2>/dev/null | wc -l)
+# What 4 bytes at a time of every packet add up to; a pcap file has 24 bytes in front, and each packet 16.
+sum=$(od -An -v -tu1 -w1 "$source/lib/src/dpdk/builtin.pcap" | awk '
+    NR > 24 && head < 16 { if (head >= 8 && head < 12) left += $1 * 256 ^ (head - 8); ++head; at = 0; next }
+    NR > 24 { sum = (sum + $1 * 256 ^ (at++ % 4)) % 2 ^ 32; if (!--left) head = 0 }
+    END { printf "%08x", sum }')
 for how in by-cmake by-meson; do
     for device in $devices; do
         cd "$work/guide/$how" || exit 1
         check_has "pipeline, $how, on $device" "$packets packets, " "$(./pipeline pcap:builtin $device 2>&1)"
+        check_has "keep, $how, on $device" "$packets packets, sum of words $sum, copied $packets" "$(./keep pcap:builtin $device 2>&1)"
         check_has "timed, $how, on $device" "sent 10, 0 of them early" "$(./timed pcap:tx=timed.pcap $device 2>&1)"
         check "timed, $how, on $device: its capture" "$(seq 0 9)" "$(od -An -v -tu1 -w80 -j24 timed.pcap | awk '{print $31}')"
         check_has "reuse, $how, on $device" "sent 200 frames" "$(./reuse pcap:tx=reuse.pcap $device 2>&1)"

@@ -68,7 +68,8 @@ class eth_rxq {
     ///     - `errc::invalid_argument` `packets` is not a power of two in 64..65536, `max_packet_bytes` is not in
     ///       64..16384, or `zeroed_bytes` is above 4096
     ///     - `errc::invalid_argument` `region` is too small for the slots, has no access::local_write, or is left out
-    ///       while an offset or a stride is not; `stride_bytes` is too short; `domain` or `buffers` is set beside it
+    ///       while an offset or a stride is not; `stride_bytes` is too short; `domain` or `buffers` is set beside it (the
+    ///       region has both)
     ///     - `errc::invalid_argument` the port has no engine of that number
     ///     - `errc::not_reachable`    the memory of `region` is another device's
     ///     - `errc::not_supported`    the device has no memory of kind `buffers`, or no copy engine that would fill it

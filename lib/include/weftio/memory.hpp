@@ -92,7 +92,8 @@ class memory_region {
     /// For queues and arrays that lie in it: keeps the bytes alive while the pointer is held.
     const std::shared_ptr<const detail::memory_block>& block() const noexcept;
     /// `bytes` bytes from `offset` on as a buffer that kernels and the host name in entries; 0: up to the end, and at most
-    /// 2^32 - 1. @throws weftio::error errc::invalid_argument they are not within the region
+    /// 2^32 - 1. For the host, and for CPU and CUDA kernels; OpenCL takes no structure with a pointer by value, so a
+    /// kernel for all devices is given a buf_arr over the region. @throws weftio::error errc::invalid_argument they are not within the region
     weftio_dev_buf buffer(std::size_t offset = 0, std::size_t bytes = 0) const;
 
  private:

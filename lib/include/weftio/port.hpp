@@ -24,8 +24,10 @@ enum class idle_policy {
 
 /// Who runs the engines.
 enum class engine_mode {
-    thread,        ///< a thread for each engine
-    inline_worker, ///< receive and push calls of a CPU kernel, or port::turn()
+    thread, ///< a thread for each engine
+    /// Receive and push calls of a CPU kernel, or port::turn(). Kernels on other devices drive no engine: beside them
+    /// the application calls port::turn().
+    inline_worker,
 };
 
 struct port_options {

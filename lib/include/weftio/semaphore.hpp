@@ -28,7 +28,9 @@ const char* to_string(semaphore_status status) noexcept;
 #endif
 
 struct semaphore_options {
-    std::uint32_t items = 1024;                 ///< 1..2^20; indices of a power of two wrap of themselves
+    /// 1..2^20. Indices count freely and wrap at 2^32; unless `items` is a power of two, count on by
+    /// weftio_dev_semaphore_next(), which wraps where a round ends.
+    std::uint32_t items = 1024;
     memory_kind kind = memory_kind::cpu_device; ///< memory of status and packet info, 16 bytes for each item
     std::uint32_t custom_info_bytes = 0;        ///< bytes for each item, 0..2^20; each item's begin on a cache line
     memory_kind custom_info_kind = memory_kind::cpu_device;
