@@ -11,65 +11,14 @@
 #include <gmock/gmock.h>
 
 #include "dma_fixture.hpp"
-#include "memory/named_region.hpp"
 #include "nic/soft/dma/soft_dma.hpp"
-#include "unit/device/slow_copies.hpp"
+#include "unit/device/far_device.hpp"
 
 namespace weftio::test {
 
 using testing::HasSubstr;
 
 namespace {
-
-/// A device whose memory the CPU does not see, but for the test.
-class far_device final : public detail::device_backend {
- public:
-    const std::string& name() const noexcept override { return name_; }
-    allocation allocate(std::size_t, std::size_t, memory_kind) override { return {}; }
-    void release(const allocation&, memory_kind) noexcept override {}
-    std::shared_ptr<detail::copy_queue> make_copy_queue(std::shared_ptr<device_backend>) override { return copies; }
-    std::shared_ptr<detail::running_backend> launch(const detail::launch_request&,
-                                                    std::shared_ptr<device_backend>) override
-    {
-        return nullptr;
-    }
-    const weftio_dev_clock* clock() const noexcept override { return nullptr; }
-
-    const std::shared_ptr<slow_copies> copies = std::make_shared<slow_copies>();
-
- private:
-    std::string name_ = "far";
-};
-
-/// Memory there, and what a model has there.
-class far_memory {
- public:
-    far_memory(const dma_engine& engine, const std::shared_ptr<far_device>& device, std::size_t bytes)
-        : model(bytes), bytes_(bytes), block_(std::make_shared<detail::memory_block>(device))
-    {
-        block_->at.device = bytes_.data();
-        block_->bytes = bytes;
-        block_->kind = memory_kind::device;
-        block_->adopted = true;
-        region_.emplace(block_, detail::region_use::entries, region_options{});
-        region_->register_with(engine.backend());
-    }
-    weftio_dev_buf buffer() const
-    {
-        return {reinterpret_cast<weftio_u8*>(block_->at.device), static_cast<weftio_u32>(bytes_.size()),
-                weftio_swap32(region_->lkey())};
-    }
-    bool as_modelled() const { return bytes_ == model; }
-    /// The region ends.
-    void end() { region_.reset(); }
-
-    std::vector<std::byte> model;
-
- private:
-    std::vector<std::byte> bytes_;
-    std::shared_ptr<detail::memory_block> block_;
-    std::optional<detail::named_region> region_;
-};
 
 class Lane : public testing::Test {
  public:

@@ -10,11 +10,11 @@
  * whose object has been destroyed is not noticed.
  *
  * The header of the kernel says `#define WEFTIO_DEV_CHECKS` before its includes, and is the first header of its source
- * file that includes this one:
+ * file that includes this one: first
  *
- *     #include "my.kernel.h"      // #define WEFTIO_DEV_CHECKS, then weftio/device/...
- *     #include <weftio/weftio.hpp>
+ *     #include "my.kernel.h" // #define WEFTIO_DEV_CHECKS, then weftio/device/...
  *
+ * then weftio/weftio.hpp.
  * WEFTIO_DEFINE_KERNEL does not compile otherwise.
  */
 #pragma once

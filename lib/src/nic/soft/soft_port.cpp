@@ -107,6 +107,51 @@ memory_place soft_port::take_up(std::shared_ptr<const detail::memory_block> bloc
     return place;
 }
 
+void soft_port::pull_from(const std::shared_ptr<detail::device_backend>& device)
+{
+    const std::scoped_lock one_at_a_time(pulling_);
+    for (unsigned each = 0; each != engines_.count(); ++each) {
+        bool reached = false;
+        engine(each).between_turns([&] { reached = sender(each).pulls().find(device.get()) != nullptr; });
+        if (reached)
+            continue;
+        auto copies = device->make_copy_queue(device); // takes its time, as the allocation does
+        auto block = std::make_shared<detail::memory_block>(device);
+        block->bytes = std::size_t{pull_lane::slots} * pull_lane::slot_bytes;
+        block->kind = memory_kind::cpu_device;
+        block->at = device->allocate(block->bytes, 64, block->kind);
+        memory_place memory = take_up(std::move(block));
+        engines_.between_all_turns([&] {
+            sender(each).pulls().add(device,
+                                     std::make_unique<pull_lane>(std::move(copies), std::move(memory), send_pool_));
+        });
+    }
+}
+
+void soft_port::let_go_of_device(memory_place memory) noexcept
+{
+    if (!may_end()) // the port is not destroyed either
+        return send_pool_.keep(std::move(memory));
+    const detail::memory_block& block = *memory.front().block;
+    bool done = true;
+    for (unsigned each = 0; each != engines_.count(); ++each) {
+        pull_lane* lane = nullptr;
+        std::uint64_t last = 0;
+        engine(each).between_turns([&] {
+            lane = sender(each).pulls().find(block.owner.get());
+            last = lane->ended();
+        });
+        auto ask = [&] { return engine(each).between_turns([&] { return lane->landed(last) || lane->failed(); }); };
+        done = engines_.keep_trying(ask, std::chrono::seconds(1)) && done;
+    }
+    if (!done)
+        detail::log_or_lose(log_level::error, [&] {
+            return fmt::format("weftio: port {}: memory of {} bytes at {} of {} is taken away, and its copy engine has "
+                               "not brought all frames that lie in it to the host for 1 s; end send queues before it",
+                               spec_, block.bytes, block.at.device, block.owner->name());
+        });
+}
+
 void soft_port::forget_key(std::uint32_t key) noexcept
 {
     if (may_end())

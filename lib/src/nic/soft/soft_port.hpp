@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -57,6 +58,11 @@ class soft_port final : public backend, public std::enable_shared_from_this<soft
     /// Prepares memory for frames that are sent from it. Maps the memory for the device when the device reads by
     /// itself. When that fails, frames in this memory are copied when they are sent, and a log line says why.
     memory_place take_up(std::shared_ptr<const detail::memory_block> block) const;
+    /// Prepares all engines for frames in this device's memory, which the CPU does not see. Throws what
+    /// device_backend::make_copy_queue() throws.
+    void pull_from(const std::shared_ptr<detail::device_backend>& device);
+    /// As let_go(), for memory that the CPU does not see: waits until what copy engines have begun has landed.
+    void let_go_of_device(memory_place memory) noexcept;
     /// Makes the NIC refuse `key` from now on.
     void forget_key(std::uint32_t key) noexcept;
     /// Frees `memory` once no frame that is on its way out lies in it. Blocks until then, at most 1 s; after that the
@@ -71,6 +77,7 @@ class soft_port final : public backend, public std::enable_shared_from_this<soft
     void free_what_came_back() noexcept;
 
     std::string spec_;
+    std::mutex pulling_; ///< one pull_from() at a time
     const bool sends_;
     nic_keys keys_{"port " + spec_};
     interface_lock lock_;

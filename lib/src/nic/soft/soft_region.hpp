@@ -11,7 +11,8 @@ namespace weftio::nic {
 
 class soft_region final : public region {
  public:
-    /// @throws weftio::error errc::not_reachable the CPU cannot read and write the memory; errc::out_of_memory
+    /// @throws weftio::error errc::not_supported the CPU does not see the memory, and its device has no copy engine;
+    ///         errc::out_of_memory
     soft_region(std::shared_ptr<soft_port> port, const region_request& wanted);
     soft_region(const soft_region&) = delete;
     soft_region& operator=(const soft_region&) = delete;

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/counter.hpp"
-#include "nic/soft/dma/copy_lane.hpp"
+#include "nic/soft/send/copy_lane.hpp"
 #include "nic/soft/send/queue_keys.hpp"
 #include "nic/soft/send/work_queue.hpp"
 

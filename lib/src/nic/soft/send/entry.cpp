@@ -40,6 +40,7 @@ refusal take_segment(const entry& entry, const queue_keys& keys, std::size_t& at
     auto data = segment_at<weftio_wqe_data_segment>(entry, at);
     std::uint32_t count = weftio_swap32(data.byte_count_be);
     const std::byte* bytes = nullptr;
+    bool far = false;
     if (count & WEFTIO_INLINE_SEGMENT) {
         count &= ~WEFTIO_INLINE_SEGMENT;
         if (count > (entry.segments - at) * 16 - 4)
@@ -55,17 +56,23 @@ refusal take_segment(const entry& entry, const queue_keys& keys, std::size_t& at
             return refusal::unknown_key;
         if (!keys.may_use(*region))
             return refusal::other_domain;
-        bytes = region->at(weftio_swap64(data.address_be), length);
-        out.must_be_copied = out.must_be_copied || !keys.lends(key);
-        if (!bytes)
+        const std::uint64_t address = weftio_swap64(data.address_be);
+        if (!region->holds(address, length))
             return refusal::outside_region;
         if (count == 0)
             return refusal::too_long;
+        far = !region->cpu;
+        bytes = far ? reinterpret_cast<const std::byte*>(address) : region->at(address, length);
+        if (far && out.device && out.device != region->device)
+            return refusal::two_devices;
+        if (far)
+            out.device = region->device;
+        out.must_be_copied = out.must_be_copied || !keys.lends(key);
         at += 1;
     }
     if (count == 0)
         return refusal::no_payload;
-    out.pieces[out.count++] = {bytes, count};
+    out.pieces[out.count++] = {bytes, count, far};
     out.bytes += count;
     return refusal::none;
 }
@@ -90,11 +97,12 @@ refusal take_ethernet(const entry& entry, std::size_t& at, frame_pieces& out) no
     return refusal::none;
 }
 
+/// 0: there is none, or the CPU does not see it.
 std::uint32_t byte_at(const frame_pieces& frame, std::uint32_t offset) noexcept
 {
     for (std::uint32_t piece = 0; piece < frame.count; offset -= frame.pieces[piece++].count)
         if (offset < frame.pieces[piece].count)
-            return static_cast<std::uint32_t>(frame.pieces[piece].bytes[offset]);
+            return frame.pieces[piece].far ? 0 : static_cast<std::uint32_t>(frame.pieces[piece].bytes[offset]);
     return 0;
 }
 
@@ -117,7 +125,8 @@ std::uint8_t syndrome_of(refusal reason) noexcept
         case refusal::unknown_key:
         case refusal::other_domain:
         case refusal::no_right:
-        case refusal::outside_region: return WEFTIO_SYNDROME_LOCAL_PROTECTION;
+        case refusal::outside_region:
+        case refusal::two_devices: return WEFTIO_SYNDROME_LOCAL_PROTECTION;
         case refusal::port_gone:
         case refusal::link_down:
         case refusal::file_failed:
@@ -145,13 +154,17 @@ const char* to_string(refusal reason) noexcept
         case refusal::other_domain: return "the key's memory region is of another protection domain than the queue";
         case refusal::no_right: return "the key's memory region lacks access::local_write";
         case refusal::outside_region: return "the address is outside the key's memory region";
+        case refusal::two_devices:
+            return "pieces of the frame lie in memory of several devices, and one copy engine brings a frame to the "
+                   "host";
         case refusal::wrong_wait: return "a wait with a condition or value that does not exist";
         case refusal::too_far_ahead: return "a wait beyond the queue's horizon";
         case refusal::wrong_doorbell: return "the doorbell record claims more entries than the ring holds";
         case refusal::port_gone: return "the port has gone: its device or its interface was removed";
         case refusal::link_down: return "the link is down";
         case refusal::file_failed: return "the capture file cannot be written";
-        case refusal::device_failed: return "the device whose memory was to be copied has failed; restart the process";
+        case refusal::device_failed:
+            return "the device whose memory was to be copied, or sent from, has failed; restart the process";
         case refusal::flushed: return "flushed: an earlier entry failed";
     }
     return "unknown";
@@ -201,6 +214,7 @@ refusal gather(const entry& entry, const queue_keys& keys, std::uint32_t mtu, fr
     const std::uint32_t longest = mtu + ethernet_header_bytes;
     out.count = out.bytes = 0;
     out.must_be_copied = false;
+    out.device = nullptr;
     std::size_t at = 1;
     refusal reason = take_ethernet(entry, at, out);
     while (reason == refusal::none && at < entry.segments && out.bytes <= longest + most_vlan_tags * vlan_tag_bytes)

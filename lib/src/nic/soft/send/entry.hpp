@@ -28,6 +28,7 @@ enum class refusal : std::uint8_t {
     other_domain,  ///< the region of the key is of another protection domain than the queue
     no_right,      ///< the region may not be written
     outside_region,
+    two_devices,    ///< pieces of the frame lie in memory of several devices that the CPU does not see
     wrong_wait,     ///< unknown condition, or 1,000,000,000 nanoseconds or more in the lower half
     too_far_ahead,  ///< waits beyond the horizon
     wrong_doorbell, ///< the record claims more entries than the ring holds
@@ -101,6 +102,7 @@ refusal fetch(const entry_ring& ring, std::uint32_t index, std::uint32_t availab
 struct frame_piece {
     const std::byte* bytes;
     std::uint32_t count;
+    bool far = false; ///< `bytes` is an address of frame_pieces::device
 };
 
 /// The bytes of a SEND, in order: the inlined header, then the segments. Inline pieces point into the copy of the
@@ -112,10 +114,13 @@ struct frame_pieces {
     /// Whether the frame must be copied: a piece lies in the copy of the entry, which does not last, or in memory that
     /// the device does not read.
     bool must_be_copied = false;
+    /// The device in whose memory pieces lie that the CPU does not see; nullptr: there are none.
+    const detail::device_backend* device = nullptr;
 };
 
 /// Send step 4: finds and checks every byte of a SEND. Returns why it cannot be sent, or refusal::none.
-/// @param mtu  MTU of the port; a frame may be longer by its Ethernet header and at most two VLAN tags
+/// @param mtu  MTU of the port; a frame may be longer by its Ethernet header and at most two VLAN tags, which the CPU
+///             must see
 refusal gather(const entry& entry, const queue_keys& keys, std::uint32_t mtu, frame_pieces& out) noexcept;
 
 /// Reads the deadline of a WAIT on time, as UTC nanoseconds (docs/formats.md, "Waiting"). Returns why the wait is

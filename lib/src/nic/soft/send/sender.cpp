@@ -18,6 +18,7 @@ unsigned sender::turn(const turn_budget& budget)
     wake_after_removals();
     queues_.keep_deadlines(budget.busy);
     const work_list::outcome all = queues_.turn(budget.entries);
+    pulls_.end_batches();
     if (wire_.file && wire_.file->failure() != 0)
         refuse(refusal::file_failed, static_cast<std::uint32_t>(wire_.file->failure()));
     // A driver with a ring of its own frees sent frames when it is given more. With nothing to give, the engine asks
@@ -58,7 +59,7 @@ void sender::limit_mtu(std::uint32_t mtu) noexcept
 {
     wire_.mtu = std::min(mtu, wire_.most_mtu);
     // The port queue stays the same, so the queues need not be settled.
-    for_each([&](tx_queue& queue) { queue.go_through(wire_); });
+    for_each([&](tx_queue& queue) { queue.go_through(wire_, pulls_); });
 }
 
 /// Asks the driver to free the frames that it has sent. Drivers that free at once lack such a function and need none.
@@ -76,12 +77,12 @@ void sender::add(std::uint32_t number, tx_ring ring)
 {
     reserve(number);
     ring.entries.queue = number;
-    take_up(number, std::make_unique<tx_queue>(ring, wire_, keys_, pool_.make(ring.entries.depth)));
+    take_up(number, std::make_unique<tx_queue>(ring, wire_, pulls_, keys_, pool_.make(ring.entries.depth)));
 }
 
 void sender::take_up(std::uint32_t number, std::unique_ptr<tx_queue> queue) noexcept
 {
-    queue->go_through(wire_);
+    queue->go_through(wire_, pulls_);
     queues_.put(number, std::move(queue));
     if (port_lost_)
         this->queue(number).lose_port();

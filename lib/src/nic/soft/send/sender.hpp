@@ -8,6 +8,7 @@
 
 #include "memory/key_table.hpp"
 #include "nic/soft/engine/unit.hpp"
+#include "nic/soft/send/pull_lane.hpp"
 #include "nic/soft/send/send_headers.hpp"
 #include "nic/soft/send/tx_queue.hpp"
 #include "nic/soft/send/work_list.hpp"
@@ -39,6 +40,8 @@ class sender final : public unit {
     /// The port is gone: flushes all entries of all queues, now and from now on.
     void lose_port();
     tx_queue& queue(std::uint32_t number) noexcept { return *find(number); }
+    /// The copy engines of devices from whose memory frames are sent.
+    pull_lanes& pulls() noexcept { return pulls_; }
     /// All numbers in use are in 1 .. queues(); find() says which of them are in use.
     std::uint32_t queues() const noexcept { return queues_.queues(); }
     tx_queue* find(std::uint32_t number) const noexcept
@@ -89,6 +92,7 @@ class sender final : public unit {
     wire wire_;
     const nic_keys& keys_;
     send_pool& pool_;
+    pull_lanes pulls_;
     work_list queues_;
     std::uint64_t removals_ = 0; ///< number of key removals when waiting queues were last woken for them
     link_state link_ = link_state::up;

@@ -17,8 +17,6 @@ namespace weftio::nic {
 
 namespace {
 
-constexpr std::uint32_t shortest_frame = 60; ///< without FCS; the NIC pads shorter frames
-
 bool asks_for_checksums(const entry& entry)
 {
     return (entry.cs_flags & (WEFTIO_ETH_L3_CHECKSUM | WEFTIO_ETH_L4_CHECKSUM)) != 0;
@@ -26,13 +24,16 @@ bool asks_for_checksums(const entry& entry)
 
 } // namespace
 
-tx_queue::tx_queue(const tx_ring& ring, const wire& wire, const nic_keys& keys, std::unique_ptr<send_header[]> headers)
-    : work_queue(ring), wire_(wire), keys_(keys, ring.domain), headers_(std::move(headers)), pacing_(ring.horizon_ns)
+tx_queue::tx_queue(const tx_ring& ring, const wire& wire, const pull_lanes& pulls, const nic_keys& keys,
+                   std::unique_ptr<send_header[]> headers)
+    : work_queue(ring), wire_(wire), pulls_(&pulls), keys_(keys, ring.domain), headers_(std::move(headers)),
+      pacing_(ring.horizon_ns)
 {}
 
 unsigned tx_queue::turn(std::uint32_t most)
 {
     look();
+    look_after_lane();
     unsigned moved = 0;
     // A wait must end also when no entry is behind it.
     if (next_ != submitted_ || staged_first_ != staged_end_ || pacing_.holding())
@@ -134,6 +135,7 @@ void tx_queue::unprepare()
     if (staged_end_ != 0) {
         rte_pktmbuf_free_bulk(staged_.data(), staged_end_);
         staged_end_ = 0;
+        pulling_ = nullptr;
         next_ = handed_;
     }
     prepared_ = false;
@@ -199,23 +201,30 @@ bool tx_queue::send(const entry& entry, std::uint32_t index)
         return false;
     bool plain = pieces_.count == 1 && !asks_for_checksums(entry);
     rte_mbuf* mbuf = &head.mbuf;
-    if (plain && !pieces_.must_be_copied && pieces_.bytes >= shortest_frame)
+    if (pieces_.device)
+        mbuf = pulled(entry, pieces_, head);
+    else if (plain && !pieces_.must_be_copied && pieces_.bytes >= shortest_frame)
         head.lend(pieces_.pieces[0].bytes, pieces_.bytes);
     else
         mbuf = copied(entry, pieces_, head);
     if (!mbuf)
-        return false; // no copy mbuf is free: drivers hold them
+        return false; // no copy mbuf, or slot, is free: drivers hold them
     stamp(*mbuf);
     finish(index, entry, true, pieces_.bytes);
     stage(mbuf);
     return true;
 }
 
+/// Whether one more frame may use something while it waits of which so many of all are free.
+bool tx_queue::may_wait(std::uint32_t free, std::uint32_t all) const noexcept
+{
+    return waiting_copies_ != most_waiting_copies && free > all / 2;
+}
+
 /// Takes an mbuf for a copy; nullptr when none is free now.
 rte_mbuf* tx_queue::new_copy()
 {
-    if (pacing_.holding() &&
-        (waiting_copies_ == most_waiting_copies || rte_mempool_avail_count(wire_.copies) <= wire_.copies->size / 2))
+    if (pacing_.holding() && !may_wait(rte_mempool_avail_count(wire_.copies), wire_.copies->size))
         return nullptr;
     rte_mbuf* mbuf = rte_pktmbuf_alloc(wire_.copies);
     waiting_copies_ += mbuf && pacing_.holding();
@@ -294,10 +303,13 @@ bool tx_queue::hand_over()
 {
     if (staged_first_ == staged_end_)
         return true;
+    const std::uint16_t end = pulling_ ? whole_frames() : staged_end_;
+    if (end == staged_first_)
+        return false;
     // Reads the clock only for the first frames behind a wait: reading it costs as much as a packet.
     const bool first_behind_a_wait = pacing_.wants_hand_over();
     std::uint64_t now_ns = first_behind_a_wait ? detail::utc_now_ns() : 0;
-    std::uint16_t taken = give(&staged_[staged_first_], static_cast<std::uint16_t>(staged_end_ - staged_first_));
+    std::uint16_t taken = give(&staged_[staged_first_], static_cast<std::uint16_t>(end - staged_first_));
     if (taken != 0 && first_behind_a_wait)
         pacing_.handed_over(now_ns);
     enqueued.add(taken);
@@ -305,6 +317,7 @@ bool tx_queue::hand_over()
     if (staged_first_ != staged_end_)
         return false;
     staged_first_ = staged_end_ = 0;
+    pulling_ = nullptr;
     handed_ = next_;
     return true;
 }

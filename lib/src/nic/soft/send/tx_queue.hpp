@@ -10,6 +10,7 @@
 #include "nic/backend.hpp"
 #include "nic/soft/send/entry.hpp"
 #include "nic/soft/send/pacing.hpp"
+#include "nic/soft/send/pull_lane.hpp"
 #include "nic/soft/send/queue_keys.hpp"
 #include "nic/soft/send/send_headers.hpp"
 #include "nic/soft/send/work_queue.hpp"
@@ -20,7 +21,8 @@ class capture_writer;
 
 class tx_queue final : public work_queue {
  public:
-    tx_queue(const tx_ring& ring, const wire& wire, const nic_keys& keys, std::unique_ptr<send_header[]> headers);
+    tx_queue(const tx_ring& ring, const wire& wire, const pull_lanes& pulls, const nic_keys& keys,
+             std::unique_ptr<send_header[]> headers);
 
     /// Send steps 3 to 6: executes at most `most` of the committed entries, hands frames to the driver, completes
     /// frames that came back. Returns how much it moved.
@@ -54,8 +56,8 @@ class tx_queue final : public work_queue {
     {
         return completed_ == handed_ && (staged_end_ == 0 || (staged_first_ == 0 && pacing_.holding()));
     }
-    /// Sets the port queue to which frames are handed. @pre settled()
-    void go_through(const wire& wire) noexcept { wire_ = wire; }
+    /// Sets the port queue to which frames are handed, and the copy engines of its sender. @pre settled()
+    void go_through(const wire& wire, const pull_lanes& pulls) noexcept;
     std::unique_ptr<send_header[]> take_headers() noexcept { return std::move(headers_); }
     /// The number of frames that lie ready behind the wait that holds the queue.
     unsigned prepared() const noexcept { return pacing_.holding() ? staged_end_ : 0u; }
@@ -66,8 +68,9 @@ class tx_queue final : public work_queue {
 
  private:
     static constexpr std::uint16_t burst = 64;
-    /// Frames that wait for a deadline use at most this many copy mbufs for each queue, and half of the pool in total,
-    /// so that other queues can send meanwhile.
+    static constexpr std::uint32_t shortest_frame = 60; ///< without FCS; the NIC pads shorter frames
+    /// Frames that wait for a deadline use at most this many copy mbufs or slots for each queue, and half of the pool in
+    /// total, so that other queues can send meanwhile.
     static constexpr unsigned most_waiting_copies = 16;
 
     bool returned(std::uint32_t index) const noexcept override { return header(index).returned() || port_lost_; }
@@ -87,6 +90,10 @@ class tx_queue final : public work_queue {
     /// Send step 4 for any entry. Returns false when the entry must be tried again later.
     bool execute_one(std::uint32_t index);
     bool send(const entry& entry, std::uint32_t index);
+    rte_mbuf* pulled(const entry& entry, const frame_pieces& pieces, send_header& header);
+    bool may_wait(std::uint32_t free, std::uint32_t all) const noexcept;
+    std::uint16_t whole_frames() noexcept;
+    void look_after_lane();
     rte_mbuf* copied(const entry& entry, const frame_pieces& pieces, send_header& header);
     rte_mbuf* new_copy();
     refusal begin_wait();
@@ -100,13 +107,15 @@ class tx_queue final : public work_queue {
     send_header& header(std::uint32_t index) const noexcept { return headers_[index & (ring_.entries.depth - 1)]; }
 
     wire wire_;
+    const pull_lanes* pulls_;
+    pull_lane* pulling_ = nullptr; ///< brings some of the staged frames; nullptr: all of them are whole
     const queue_keys keys_;
     std::unique_ptr<send_header[]> headers_;
     pacing pacing_;
 
     bool port_lost_ = false;
     bool prepared_ = false;       ///< no more frames can be prepared before the wait ends
-    unsigned waiting_copies_ = 0; ///< copy mbufs that prepared frames use
+    unsigned waiting_copies_ = 0; ///< copy mbufs, and slots of pull_lanes, that prepared frames use
     std::uint64_t removals_ = 0;  ///< number of key removals when the frames behind the wait were prepared
     std::uint64_t stamp_ns_ = 0;  ///< hardware pacing: UTC time at which the next frame leaves; 0: at once
 

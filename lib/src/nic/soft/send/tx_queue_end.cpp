@@ -53,6 +53,7 @@ std::uint64_t tx_queue::let_go_of_all()
         }
     rte_pktmbuf_free_bulk(&staged_[staged_first_], static_cast<unsigned>(staged_end_ - staged_first_));
     staged_first_ = staged_end_ = 0;
+    pulling_ = nullptr;
     failed_ = true;
     return entries + flush(next_);
 }

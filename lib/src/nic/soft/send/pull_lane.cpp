@@ -1,0 +1,94 @@
+#include "nic/soft/send/pull_lane.hpp"
+
+#include <rte_mbuf_dyn.h>
+
+#include <cstring>
+#include <functional>
+#include <utility>
+
+#include "net/checksum.hpp"
+#include "weftio/device/wqe.h"
+
+namespace weftio::nic {
+
+pull_lane::pull_lane(std::shared_ptr<detail::copy_queue> copies, memory_place memory, send_pool& pool)
+    : memory_(std::move(memory)), pool_(pool), slots_(slots), headers_(pool.make(slots)), lane_(std::move(copies))
+{}
+
+/// Drivers may hold frames until the port's device is closed.
+pull_lane::~pull_lane()
+{
+    pool_.take(std::move(headers_), slots);
+    pool_.keep(std::move(memory_));
+}
+
+bool pull_lane::is_free(std::uint32_t number) noexcept
+{
+    return headers_[number].returned() && (slots_[number].batch == 0 || lane_.landed(slots_[number].batch));
+}
+
+std::uint32_t pull_lane::free_slots() noexcept
+{
+    std::uint32_t count = 0;
+    for (std::uint32_t number = 0; number != slots; ++number)
+        count += is_free(number);
+    return count;
+}
+
+rte_mbuf* pull_lane::begin(std::uint32_t bytes) noexcept
+{
+    for (std::uint32_t looked = 0; looked != slots; ++looked) {
+        const std::uint32_t number = next_;
+        next_ = (next_ + 1) % slots;
+        if (!is_free(number))
+            continue;
+        headers_[number].lend(memory_.front().block->begin() + std::size_t{number} * slot_bytes, bytes);
+        return &headers_[number].mbuf;
+    }
+    return nullptr;
+}
+
+bool pull_lane::is_here(const rte_mbuf& frame) const noexcept
+{
+    const auto* head = reinterpret_cast<const send_header*>(&frame); // the mbuf is the first member of its header
+    return !std::less<>()(head, &headers_[0]) && std::less<>()(head, &headers_[0] + slots);
+}
+
+pull_lane::slot& pull_lane::slot_of(const rte_mbuf& frame) noexcept
+{
+    return slots_[static_cast<std::size_t>(reinterpret_cast<const send_header*>(&frame) - &headers_[0])];
+}
+
+void pull_lane::end(const rte_mbuf& frame, std::uint32_t bytes, std::uint8_t cs_flags) noexcept
+{
+    slot_of(frame) = {.batch = lane_.batch(), .bytes = bytes, .cs_flags = cs_flags};
+}
+
+rte_mbuf* pull_lane::whole(rte_mbuf* frame, const wire& wire) noexcept
+{
+    if (!is_here(*frame))
+        return frame;
+    slot& slot = slot_of(*frame);
+    if (slot.batch != 0) {
+        if (!lane_.landed(slot.batch))
+            return nullptr;
+        slot.batch = 0;
+        fill_checksums({reinterpret_cast<std::uint8_t*>(bytes_of(*frame)), slot.bytes},
+                       (slot.cs_flags & WEFTIO_ETH_L3_CHECKSUM) != 0, (slot.cs_flags & WEFTIO_ETH_L4_CHECKSUM) != 0);
+    }
+    if (memory_.front().lendable)
+        return frame;
+    rte_mbuf* const copy = rte_pktmbuf_alloc(wire.copies);
+    if (!copy)
+        return nullptr;
+    std::memcpy(rte_pktmbuf_append(copy, frame->data_len), frame->buf_addr, frame->data_len);
+    if ((frame->ol_flags & wire.timestamp_flag) != 0) {
+        *RTE_MBUF_DYNFIELD(copy, wire.timestamp_offset, rte_mbuf_timestamp_t*) =
+            *RTE_MBUF_DYNFIELD(frame, wire.timestamp_offset, rte_mbuf_timestamp_t*);
+        copy->ol_flags |= wire.timestamp_flag;
+    }
+    rte_pktmbuf_free(frame);
+    return copy;
+}
+
+} // namespace weftio::nic

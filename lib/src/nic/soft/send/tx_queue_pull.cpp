@@ -1,0 +1,63 @@
+// Frames in memory that the CPU does not see, on their way through an Ethernet send queue.
+#include <algorithm>
+#include <cstring>
+
+#include "nic/soft/send/tx_queue.hpp"
+
+namespace weftio::nic {
+
+/// Send step 4 for a frame of which the CPU does not see all pieces: lets the copy engine of their device bring them to
+/// a slot of host memory. The entry is done when the driver has the frame. Returns nullptr when no slot is free now.
+rte_mbuf* tx_queue::pulled(const entry& entry, const frame_pieces& pieces, send_header& head)
+{
+    const std::uint32_t bytes = std::max(pieces.bytes, shortest_frame);
+    pull_lane* const lane = pulls_->find(pieces.device);
+    if (pulling_ && pulling_ != lane)
+        return nullptr; // the frames of the other device go first
+    if (pacing_.holding() && !may_wait(lane->free_slots(), pull_lane::slots))
+        return nullptr;
+    rte_mbuf* const mbuf = lane->begin(bytes);
+    if (!mbuf)
+        return nullptr;
+    std::byte* end = pull_lane::bytes_of(*mbuf);
+    for (const frame_piece *piece = &pieces.pieces[0], *last = piece + pieces.count; piece != last; ++piece) {
+        if (piece->far)
+            lane->bring(end, piece->bytes, piece->count);
+        else
+            std::memcpy(end, piece->bytes, piece->count);
+        end += piece->count;
+    }
+    std::memset(end, 0, bytes - pieces.bytes);
+    lane->end(*mbuf, pieces.bytes, entry.cs_flags);
+    pulling_ = lane;
+    waiting_copies_ += pacing_.holding();
+    head.settle(); // the frame has left the kernel's memory when the driver is given it
+    copied_bytes.add(pieces.bytes);
+    return mbuf;
+}
+
+/// The end of the staged frames that can be given to the driver: all bytes of them are there.
+std::uint16_t tx_queue::whole_frames() noexcept
+{
+    std::uint16_t at = staged_first_;
+    for (rte_mbuf* whole; at != staged_end_ && (whole = pulling_->whole(staged_[at], wire_)) != nullptr; ++at)
+        staged_[at] = whole;
+    return at;
+}
+
+/// A lane that has failed brings no more frames.
+void tx_queue::look_after_lane()
+{
+    if (pulling_ && pulling_->failed() && !failed_)
+        end(refusal::device_failed);
+}
+
+void tx_queue::go_through(const wire& wire, const pull_lanes& pulls) noexcept
+{
+    if (pulls_ != &pulls && pulling_)
+        unprepare(); // the lanes of one sender are no other's
+    wire_ = wire;
+    pulls_ = &pulls;
+}
+
+} // namespace weftio::nic

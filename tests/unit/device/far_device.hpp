@@ -1,0 +1,76 @@
+// A device whose memory the CPU does not see, but for the test, and whose copy engine the test drives.
+#pragma once
+
+#include <cstddef>
+#include <cstdlib>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "memory/named_region.hpp"
+#include "unit/device/slow_copies.hpp"
+#include "weftio/memory.hpp"
+
+namespace weftio::test {
+
+class far_device final : public detail::device_backend {
+ public:
+    const std::string& name() const noexcept override { return name_; }
+    /// Of the host's memory, as copy engines and NICs both see it.
+    allocation allocate(std::size_t bytes, std::size_t alignment, memory_kind) override
+    {
+        void* const made = std::aligned_alloc(alignment, bytes);
+        return {.cpu = made, .device = made};
+    }
+    void release(const allocation& allocation, memory_kind) noexcept override { std::free(allocation.cpu); }
+    std::shared_ptr<detail::copy_queue> make_copy_queue(std::shared_ptr<device_backend>) override { return copies; }
+    std::shared_ptr<detail::running_backend> launch(const detail::launch_request&,
+                                                    std::shared_ptr<device_backend>) override
+    {
+        return nullptr;
+    }
+    const weftio_dev_clock* clock() const noexcept override { return nullptr; }
+
+    const std::shared_ptr<slow_copies> copies = std::make_shared<slow_copies>();
+
+ private:
+    std::string name_ = "far";
+};
+
+/// Memory there, and what a model has there.
+class far_memory {
+ public:
+    /// @param user  a port or a DMA engine
+    template <class User>
+    far_memory(const User& user, const std::shared_ptr<far_device>& device, std::size_t bytes)
+        : model(bytes), bytes_(bytes), block_(std::make_shared<detail::memory_block>(device))
+    {
+        block_->at.device = bytes_.data();
+        block_->bytes = bytes;
+        block_->kind = memory_kind::device;
+        block_->adopted = true;
+        region_.emplace(block_, detail::region_use::entries, region_options{});
+        region_->register_with(user.backend());
+    }
+    weftio_dev_buf buffer() const
+    {
+        return {reinterpret_cast<weftio_u8*>(block_->at.device), static_cast<weftio_u32>(bytes_.size()),
+                weftio_swap32(region_->lkey())};
+    }
+    std::uint32_t lkey() const { return region_->lkey(); }
+    /// The bytes, as a kernel would write them.
+    std::byte* bytes() { return bytes_.data(); }
+    bool as_modelled() const { return bytes_ == model; }
+    /// The region ends.
+    void end() { region_.reset(); }
+
+    std::vector<std::byte> model;
+
+ private:
+    std::vector<std::byte> bytes_;
+    std::shared_ptr<detail::memory_block> block_;
+    std::optional<detail::named_region> region_;
+};
+
+} // namespace weftio::test

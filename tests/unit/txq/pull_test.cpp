@@ -1,0 +1,286 @@
+// Frames in memory that the CPU does not see: a device's copy engine brings them to the host, when the test says so.
+#include <algorithm>
+#include <cstring>
+#include <future>
+#include <random>
+#include <thread>
+
+#include <gmock/gmock.h>
+
+#include "nic/soft/soft_port.hpp"
+#include "sending_port.hpp"
+#include "unit/device/far_device.hpp"
+
+namespace weftio::test {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::uint64_t ms = 1'000'000;
+
+class Pull : public testing::Test {
+ protected:
+    Pull()
+    {
+        std::minstd_rand random(3);
+        for (std::size_t at = 0; at < room; ++at) {
+            there.bytes()[at] = static_cast<std::byte>(random() >> 7);
+            static_cast<std::byte*>(here.cpu_address())[at] = static_cast<std::byte>(random() >> 7);
+        }
+        progress.attach(
+            queue, {.on_sent = {}, .on_error = [this](const send_failure& failure) { failures.push_back(failure); }});
+    }
+    ~Pull() override { copies.fail(); } // what is still under way must not be waited for
+
+    segment far_piece(std::uint32_t bytes, std::size_t at) { return piece(there, bytes, at); }
+    static segment piece(far_memory& memory, std::uint32_t bytes, std::size_t at)
+    {
+        return pointer(bytes, memory.lkey(), reinterpret_cast<std::uint64_t>(memory.bytes() + at));
+    }
+    segment near_piece(std::uint32_t bytes, std::size_t at) const
+    {
+        return pointer(bytes, region.lkey(), reinterpret_cast<std::uint64_t>(here.device_address()) + at);
+    }
+    bytes there_at(std::size_t at, std::size_t count) { return copy_of(there.bytes() + at, count); }
+    static bytes copy_of(const void* from, std::size_t count)
+    {
+        bytes copied(count);
+        std::memcpy(copied.data(), from, count);
+        return copied;
+    }
+    void push(const std::vector<entry_words>& entries)
+    {
+        for (const entry_words& entry : entries)
+            raw.append(entry);
+        raw.push();
+        port.run_dry();
+    }
+    std::vector<bytes> land()
+    {
+        copies.land();
+        std::vector<bytes> sent = port.send_all();
+        progress.progress();
+        return sent;
+    }
+
+    static constexpr std::size_t room = 65536;
+    device cpu = device::open("cpu");
+    sending_port port;
+    std::shared_ptr<far_device> gpu = std::make_shared<far_device>();
+    slow_copies& copies = *gpu->copies;
+    far_memory there{port.get(), gpu, room};
+    memory here = cpu.allocate(room, memory_kind::cpu_device);
+    memory_region region{port.get(), here};
+    eth_txq queue{port.get(), cpu, {.entries = 1024}};
+    raw_queue raw{queue};
+    std::vector<send_failure> failures;
+    progress_engine progress;
+};
+
+TEST_F(Pull, SendsAFrameOnceItHasBeenBrought)
+{
+    push({send_entry({ethernet_segments(), {far_piece(100, 5)}})});
+    EXPECT_EQ(port.on_the_wire(), 0u);
+    EXPECT_EQ(weftio_dev_eth_txq_completed(queue.handle()), 0u) << "the kernel may not write there yet";
+    EXPECT_EQ(land(), std::vector{there_at(5, 100)});
+    EXPECT_EQ(weftio_dev_eth_txq_completed(queue.handle()), 1u);
+    EXPECT_EQ(queue.counters().copied_bytes, 100u);
+    EXPECT_TRUE(conserves(queue.counters()));
+}
+
+/// Pieces of all kinds, brought at random times, beside frames that lie in the host's memory.
+TEST_F(Pull, SendsWhatAModelSendsInOrder)
+{
+    std::minstd_rand random(5);
+    std::vector<bytes> expected, sent;
+    auto take = [&] {
+        for (bytes& frame : port.send_all())
+            sent.push_back(std::move(frame));
+    };
+    for (unsigned step = 0; step < 2000; ++step) {
+        entry_words parts;
+        bytes frame;
+        for (std::size_t piece = 1 + random() % 4; piece != 0; --piece) {
+            const auto count = static_cast<std::uint32_t>(1 + random() % 300);
+            const std::size_t at = random() % (room - count);
+            const bool far = random() % 3 != 0;
+            parts.push_back(far ? far_piece(count, at) : near_piece(count, at));
+            const bytes content =
+                far ? there_at(at, count) : copy_of(static_cast<std::byte*>(here.cpu_address()) + at, count);
+            frame.insert(frame.end(), content.begin(), content.end());
+        }
+        frame.resize(std::max<std::size_t>(frame.size(), 60));
+        expected.push_back(std::move(frame));
+        raw.append(send_entry({ethernet_segments(), parts}));
+        if (random() % 8 != 0 && step % 100 != 99)
+            continue;
+        raw.push();
+        port.run_dry();
+        while (random() % 3 != 0 && copies.batches_under_way()) {
+            copies.land_one();
+            take();
+        }
+        take();
+        if (step % 100 == 99)
+            while (sent.size() != expected.size()) {
+                copies.land();
+                take();
+            }
+    }
+    EXPECT_EQ(sent, expected);
+    EXPECT_EQ(queue.counters().sent, expected.size());
+    EXPECT_TRUE(conserves(queue.counters()));
+}
+
+TEST_F(Pull, FillsInChecksumsWhenTheBytesAreThere)
+{
+    bytes frame = frames::udp4();
+    bytes spoiled = frame;
+    frames::set(spoiled, 14 + 10, 0xdead);
+    frames::set(spoiled, 14 + 20 + 6, 0xbeef);
+    std::memcpy(there.bytes(), spoiled.data(), spoiled.size());
+    push({send_entry({ethernet_segments({}, WEFTIO_ETH_L3_CHECKSUM | WEFTIO_ETH_L4_CHECKSUM),
+                      {far_piece(static_cast<std::uint32_t>(spoiled.size()), 0)}})});
+    frame.resize(60);
+    EXPECT_EQ(land(), std::vector{frame});
+}
+
+TEST_F(Pull, ANeighborsFramesDoNotWait)
+{
+    eth_txq neighbor(port.get(), cpu, {.entries = 64});
+    raw_queue its(neighbor);
+    push({send_entry({ethernet_segments(), {far_piece(60, 0)}})});
+    its.append(send_entry({ethernet_segments(), {near_piece(60, 0)}}));
+    its.push();
+    EXPECT_EQ(port.send_all(), std::vector{copy_of(here.cpu_address(), 60)});
+    EXPECT_EQ(land(), std::vector{there_at(0, 60)});
+}
+
+TEST_F(Pull, BringsFramesBehindAWaitAheadOfTheirTime)
+{
+    const std::uint64_t deadline_ns = utc_now_ns() + 20 * ms;
+    push({wait_entry(eth_txq::timestamp(deadline_ns)), send_entry({ethernet_segments(), {far_piece(80, 9)}})});
+    EXPECT_EQ(copies.copies.size(), 1u);
+    std::vector<bytes> sent;
+    ASSERT_TRUE(eventually([&] { return !(sent = land()).empty(); }));
+    EXPECT_GE(utc_now_ns(), deadline_ns);
+    EXPECT_EQ(sent, std::vector{there_at(9, 80)});
+    EXPECT_EQ(copies.copies.size(), 0u) << "once";
+    EXPECT_TRUE(conserves(queue.counters()));
+}
+
+TEST_F(Pull, AFrameBehindAWaitWhoseRegionEndsFails)
+{
+    push({wait_entry(eth_txq::timestamp(utc_now_ns() + 200 * ms)),
+          send_entry({ethernet_segments(), {far_piece(80, 9)}})});
+    copies.land();
+    there.end();
+    ASSERT_TRUE(eventually([&] {
+        EXPECT_THAT(port.send_all(), testing::IsEmpty());
+        progress.progress();
+        return !failures.empty();
+    }));
+    EXPECT_THAT(failures.at(0).text, HasSubstr("no memory region has that key"));
+    EXPECT_TRUE(conserves(queue.counters()));
+}
+
+TEST_F(Pull, ADeviceThatFailsFailsTheQueueAndNoOther)
+{
+    eth_txq neighbor(port.get(), cpu, {.entries = 64});
+    raw_queue its(neighbor);
+    push({send_entry({ethernet_segments(), {near_piece(70, 0)}}), send_entry({ethernet_segments(), {far_piece(60, 0)}}),
+          send_entry({ethernet_segments(), {far_piece(60, 1)}})});
+    copies.fail();
+    EXPECT_EQ(port.send_all().size(), 1u) << "the frame in front, which needs no device";
+    progress.progress();
+    ASSERT_EQ(failures.size(), 1u);
+    EXPECT_EQ(failures[0].position, 1u);
+    EXPECT_THAT(failures[0].text, HasSubstr("the device whose memory was to be copied, or sent from, has failed"));
+    its.append(send_entry({ethernet_segments(), {near_piece(60, 0)}}));
+    its.push();
+    EXPECT_EQ(port.send_all().size(), 1u);
+    EXPECT_EQ(queue.counters().flushed, 1u);
+    EXPECT_TRUE(conserves(queue.counters()));
+}
+
+TEST_F(Pull, MoreFramesThanSlotsGoWhenTheDriverGivesSomeBack)
+{
+    constexpr std::uint32_t count = 900; // more than three times the slots
+    for (std::uint32_t number = 0; number < count; ++number)
+        raw.append(send_entry({ethernet_segments(), {far_piece(64, number)}}));
+    raw.push();
+    std::vector<rte_mbuf*> held; // the driver keeps them
+    std::vector<bytes> sent;
+    for (unsigned turn = 0; turn < 40; ++turn) {
+        port.run_dry();
+        copies.land();
+        while (rte_mbuf* frame = port.take_mbuf())
+            held.push_back(frame);
+    }
+    EXPECT_EQ(held.size(), nic::pull_lane::slots);
+    for (rte_mbuf* frame : held) {
+        sent.push_back(copy_of(rte_pktmbuf_mtod(frame, const void*), frame->data_len));
+        rte_pktmbuf_free(frame);
+    }
+    while (sent.size() < count) {
+        copies.land();
+        for (bytes& frame : port.send_all())
+            sent.push_back(std::move(frame));
+    }
+    for (std::uint32_t number = 0; number < count; ++number)
+        ASSERT_EQ(sent[number], there_at(number, 64)) << number;
+    EXPECT_TRUE(conserves(queue.counters()));
+}
+
+TEST_F(Pull, PiecesOfTwoDevicesAreRefused)
+{
+    const auto other = std::make_shared<far_device>();
+    {
+        far_memory beside(port.get(), other, 4096);
+        push({send_entry({ethernet_segments(), {far_piece(60, 0), piece(beside, 60, 0)}})});
+        progress.progress();
+    }
+    ASSERT_EQ(failures.size(), 1u);
+    EXPECT_THAT(failures[0].text, HasSubstr("pieces of the frame lie in memory of several devices"));
+    other->copies->fail();
+}
+
+TEST_F(Pull, WhatIsNoMemoryOfTheRegionIsRefused)
+{
+    push({send_entry({ethernet_segments(), {far_piece(100, room - 99)}})});
+    progress.progress();
+    ASSERT_EQ(failures.size(), 1u);
+    EXPECT_THAT(failures[0].text, HasSubstr("the address is outside the key's memory region"));
+    EXPECT_EQ(copies.copies.size(), 0u);
+}
+
+/// Until then the copy engine reads it. In a thread: the destructor blocks.
+TEST_F(Pull, ARegionEndsWhenItsFramesHaveBeenBrought)
+{
+    push({send_entry({ethernet_segments(), {far_piece(60, 0)}})});
+    std::future<void> ending = std::async(std::launch::async, [&] { there.end(); });
+    EXPECT_EQ(ending.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
+    nic::soft(port.get()).engine().between_turns([&] { copies.land(); });
+    EXPECT_EQ(ending.wait_for(std::chrono::seconds(60)), std::future_status::ready);
+    EXPECT_EQ(port.send_all(), std::vector{there_at(0, 60)});
+}
+
+TEST_F(Pull, AStoppedQueueGivesItsSlotsBack)
+{
+    for (unsigned round = 0; round < 20; ++round) {
+        push({send_entry({ethernet_segments(), {far_piece(60, round)}}),
+              send_entry({ethernet_segments(), {far_piece(61, round)}})});
+        queue.reset();
+        raw = raw_queue(queue);
+    }
+    EXPECT_TRUE(conserves(queue.counters()));
+    copies.land();
+    push({send_entry({ethernet_segments(), {far_piece(60, 77)}})});
+    EXPECT_EQ(land(), std::vector{there_at(77, 60)});
+    auto& lanes = nic::soft(port.get()).sender().pulls();
+    port.run_dry();
+    EXPECT_EQ(lanes.find(gpu.get())->free_slots(), nic::pull_lane::slots);
+}
+
+} // namespace
+} // namespace weftio::test
