@@ -180,7 +180,7 @@ WEFTIO_KERNEL void post_weak(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
     weftio_block_barrier();
     while (weftio_dev_eth_txq_wait_room_block(txq, round, 0) == WEFTIO_DEV_OK) {
         for (weftio_u32 i = weftio_lane(); i < round; i += weftio_block_lanes())
-            weftio_dev_eth_txq_send_enqueue_weak(txq, frame, 64, position + i, WEFTIO_DEV_SEND_NONE);
+            weftio_dev_eth_txq_send_enqueue_weak(txq, frame, frame.bytes, position + i, WEFTIO_DEV_SEND_NONE);
         weftio_block_barrier();
         if (weftio_lane() == 0) {
             weftio_dev_eth_txq_commit_weak(txq, round);

@@ -51,11 +51,14 @@ double posted_millions(const device& device, const settings& settings, Launch&& 
     return millions_a_second(settings, [&] { return tallies.sum(); });
 }
 
-double sent_mpps(const device& device, const settings& settings, std::uint32_t lanes)
+double sent_mpps(const device& device, const settings& settings, std::uint32_t lanes, std::uint32_t bytes = 64,
+                 memory_kind from = memory_kind::cpu_device)
 {
     auto port = port::open("null", busy_port());
     eth_txq tx(port, device, {.entries = 8192});
-    buf_arr frames(port, device, {.count = 8192, .buffer_bytes = 64});
+    memory room = device.allocate(std::size_t{8192} * bytes, from);
+    memory_region region(port, room);
+    buf_arr frames(region, device, {.count = 8192, .buffer_bytes = bytes});
     tallies tallies(device);
     auto kernel = device.launch(post_weak_kernel, {.blocks = 1, .lanes = lanes}, tx, frames, 1u, tallies.counts());
     return millions_a_second(settings, [&] { return tx.counters().sent; });
@@ -85,6 +88,10 @@ std::vector<sample> send_rates(const device& device, const settings& settings)
     for (std::uint32_t lanes : {1u, 256u, 1024u})
         samples.push_back(
             {fmt::format("sent by the engine, weak, {} lanes", lanes), "Mpps", sent_mpps(device, settings, lanes)});
+    if (device.name().starts_with("cuda"))
+        for (std::uint32_t bytes : {64u, 1472u})
+            samples.push_back({fmt::format("sent from the GPU's memory, {} B, 256 lanes", bytes), "Mpps",
+                               sent_mpps(device, settings, 256, bytes, memory_kind::device)});
     return samples;
 }
 

@@ -12,6 +12,7 @@
 #include "nic/soft/soft_port.hpp"
 #include "raw_entry.hpp"
 #include "slow_wire.hpp"
+#include "unit/device/slow_copies.hpp"
 
 namespace weftio::fuzz {
 
@@ -22,6 +23,7 @@ constexpr std::uint32_t longest_frame = 1540; ///< tried here: a little more tha
 constexpr std::uint64_t horizon_ns = 4'000'000'000;
 constexpr auto whole = ~std::uint32_t{0};
 constexpr std::size_t lasting = 2; ///< the region of good frames, whose key never changes
+constexpr std::size_t far = 3;     ///< the region that the CPU does not see
 
 template <class T>
 T* at(std::byte* base, std::size_t offset)
@@ -114,6 +116,16 @@ bool conserves(const nic::tx_queue& queue)
 /// A port of net_null, regions, a queue that gets the input and a neighbor that gets one good frame a time.
 class send_side {
  public:
+    send_side()
+    {
+        nic::memory_place memory(1);
+        auto block = std::make_shared<detail::memory_block>(nullptr);
+        block->at.cpu = slots_.data();
+        block->bytes = slots_.size();
+        memory.front().block = std::move(block);
+        sender_.pulls().add(
+            device_, std::make_unique<nic::pull_lane>(copies_, std::move(memory), detail::undying<nic::send_pool>()));
+    }
     void execute(numbers in);
     std::uint64_t executed() const { return queue_.nic().enqueued.value() - queue_.nic().flushed.value(); }
     void lose_port();
@@ -135,17 +147,27 @@ class send_side {
     void check_completion(const guarded_queue& queue) const;
     named_region region_at(std::size_t which) const;
 
+    std::vector<std::byte> slots_ =
+        std::vector<std::byte>(std::size_t{nic::pull_lane::slots} * nic::pull_lane::slot_bytes);
     port port_ = port::open("null", {.mode = engine_mode::inline_worker});
     nic::sender& sender_ = nic::soft(port_).sender();
     nic::nic_keys& keys_ = nic::soft(port_).keys();
     nic::key_table& table_ = detail::undying<nic::key_table>();
     slow_wire wire_{nic::soft(port_).device().id()};
-    guarded long_{2 * guarded::page}, short_{guarded::page}, lasting_{guarded::page};
-    std::array<nic::key_entry, 3> regions_{
+    /// Stands for a device; nobody looks at it.
+    const std::shared_ptr<detail::device_backend> device_{std::shared_ptr<void>(),
+                                                          reinterpret_cast<detail::device_backend*>(this)};
+    const std::shared_ptr<test::slow_copies> copies_ = std::make_shared<test::slow_copies>();
+    bool slow_ = false; ///< copies land only when the input says so
+    guarded long_{2 * guarded::page}, short_{guarded::page}, lasting_{guarded::page}, far_{guarded::page};
+    std::array<nic::key_entry, 4> regions_{
         nic::key_entry{.cpu = long_.nic(), .device_base = 0x7000'0000'1000, .bytes = long_.bytes()},
         nic::key_entry{.cpu = short_.nic() + short_.bytes() - 100, .device_base = 0, .bytes = 100},
-        nic::key_entry{.cpu = lasting_.nic(), .device_base = 1 << 20, .bytes = lasting_.bytes()}};
-    std::array<std::uint32_t, 3> key_{add_key(0), add_key(1), add_key(2)};
+        nic::key_entry{.cpu = lasting_.nic(), .device_base = 1 << 20, .bytes = lasting_.bytes()},
+        nic::key_entry{.device = device_.get(),
+                       .device_base = reinterpret_cast<std::uint64_t>(far_.nic()),
+                       .bytes = far_.bytes()}};
+    std::array<std::uint32_t, 4> key_{add_key(0), add_key(1), add_key(lasting), add_key(far)};
     guarded_queue queue_{sender_}, neighbor_{sender_};
     std::uint64_t failures_told_ = 0;
 };
@@ -158,6 +180,8 @@ named_region send_side::region_at(std::size_t which) const
 /// The whole send side turns, and the host reads what it is told.
 unsigned send_side::turn(std::uint32_t most)
 {
+    if (!slow_)
+        copies_->land();
     unsigned moved = sender_.turn({.entries = most});
     for (nic::send_event event; queue_.nic().events().get(event);)
         if (event.reason != nic::refusal::none) {
@@ -192,7 +216,7 @@ void send_side::send(numbers& in)
     for (std::uint32_t piece = 0; piece < pieces; ++piece) {
         const std::uint8_t kind = in.byte();
         const std::uint32_t wanted = 1 + in.half() % (longest_frame / pieces);
-        named_region region = region_at(kind >> 2 & 1);
+        named_region region = region_at(kind >= 0xe0 ? far : kind >> 2 & 1);
         auto count = static_cast<std::uint32_t>(std::min<std::uint64_t>(wanted, region.bytes));
         if (kind & 0x10)
             entry.inlined(count % 200, kind);
@@ -254,7 +278,7 @@ void send_side::append_good(guarded_queue& queue)
 std::uint32_t send_side::add_key(std::size_t which)
 {
     const std::uint32_t key = table_.add(regions_[which]);
-    keys_.grant(key, true);
+    keys_.grant(key, which != far);
     return key;
 }
 
@@ -283,8 +307,15 @@ void send_side::operate(numbers& in)
             append(entry, WEFTIO_OPCODE_NOP, in);
             break;
         }
-        case 5: wire_.set(in.byte(), operation & 0x10); break;
-        case 6: wire_.release(in.byte()); break;
+        case 5:
+            wire_.set(in.byte(), operation & 0x10);
+            slow_ = (operation & 0xe0) == 0xe0;
+            break;
+        case 6:
+            wire_.release(in.byte());
+            if (copies_->batches_under_way())
+                copies_->land_one();
+            break;
         case 7: change_key(operation >> 4 & 1); break;
         case 8:
             if (operation & 0x10)
@@ -309,6 +340,7 @@ void send_side::settle()
     nic::tx_queue& nic = queue_.nic();
     wire_.set(~std::uint64_t{0}, false);
     wire_.release_all();
+    slow_ = false;
     while (turn(whole) != 0 || (sender_.deadline_ns() != 0 && !holding())) {
     }
     expect(nic.all_returned() || holding(), "a queue that no wait holds comes to its end");
@@ -342,6 +374,7 @@ void send_side::reset(std::uint32_t index)
     sender_.take_up(queue_.number(), sender_.give_up(queue_.number()));
     nic.stop();
     wire_.set(~std::uint64_t{0}, false);
+    slow_ = false;
     expect(sender_.drained(queue_.number()), "a queue is drained once the driver has given back its frames");
     turn(whole);
     expect(nic.all_returned() && conserves(nic), "enqueued = sent + waited + failed + flushed, stopped");

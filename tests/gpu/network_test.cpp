@@ -22,19 +22,22 @@ std::uint32_t stream_packets()
 
 struct stream {
     std::uint32_t lanes, bytes;
-    memory_kind buffers = memory_kind::cpu_device;
+    memory_kind buffers = memory_kind::cpu_device; ///< where packets arrive
+    memory_kind frames = memory_kind::cpu_device;  ///< where they are sent from
 };
 
 class GpuStream : public gpu_fixture, public testing::WithParamInterface<stream> {};
 
 TEST_P(GpuStream, ArrivesWholeInOrderAndOnce)
 {
-    auto [lanes, bytes, buffers] = GetParam();
+    auto [lanes, bytes, buffers, from] = GetParam();
     std::uint32_t total = lanes >= 256 ? stream_packets() : std::min(stream_packets(), 20'000 * lanes);
     port port = loopback();
     eth_rxq rx(port, gpu(), {.packets = 4096, .buffers = buffers, .verify_checksums = false});
     eth_txq tx(port, gpu(), {.entries = 4096});
-    buf_arr frames(port, gpu(), {.count = 4096, .buffer_bytes = bytes});
+    memory room = gpu().allocate(std::size_t{4096} * bytes, from);
+    memory_region region(port, room);
+    buf_arr frames(region, gpu(), {.count = 4096, .buffer_bytes = bytes, .stride_bytes = bytes});
     flow all(port, {}, flow_action::to(rx));
     shared_verdict sent(gpu()), received(gpu());
     running_kernel in = gpu().launch(stream_in_kernel, {1, lanes}, rx, received.on_device(), total, bytes);
@@ -54,10 +57,13 @@ TEST_P(GpuStream, ArrivesWholeInOrderAndOnce)
 INSTANTIATE_TEST_SUITE_P(Lanes, GpuStream,
                          testing::Values(stream{1, 64}, stream{32, 64}, stream{256, 64}, stream{1024, 64},
                                          stream{32, 1472}, stream{1024, 1472}, stream{256, 64, memory_kind::device},
-                                         stream{1024, 1472, memory_kind::device}),
+                                         stream{1024, 1472, memory_kind::device},
+                                         stream{256, 64, memory_kind::cpu_device, memory_kind::device},
+                                         stream{1024, 1472, memory_kind::device, memory_kind::device}),
                          [](const auto& info) {
                              return std::to_string(info.param.lanes) + "of" + std::to_string(info.param.bytes) +
-                                    (info.param.buffers == memory_kind::device ? "staged" : "");
+                                    (info.param.buffers == memory_kind::device ? "staged" : "") +
+                                    (info.param.frames == memory_kind::device ? "pulled" : "");
                          });
 
 using GpuSend = gpu_fixture;
@@ -86,13 +92,13 @@ TEST_F(GpuSend, EntryThatCannotBeExecutedFailsItsQueueAlone)
     eth_txq bad(port, gpu()), good(port, gpu());
     buf_arr frames(port, gpu(), {.count = 64, .buffer_bytes = 64});
     shared_verdict sent(gpu());
-    weftio_dev_buf_arr unknown{static_cast<std::uint8_t*>(frames.cpu_address(0)),
-                               64,
-                               64,
-                               weftio_swap32(0xbad000),
-                               64,
-                               {},
-                               WEFTIO_DEV_ABI_BUF_ARR};
+    weftio_dev_buf_arr unknown{.abi = WEFTIO_DEV_ABI_BUF_ARR,
+                               .lkey_be = weftio_swap32(0xbad000),
+                               .base = static_cast<std::uint8_t*>(frames.cpu_address(0)),
+                               .stride_bytes = 64,
+                               .count = 64,
+                               .buffer_bytes = 64,
+                               .reserved = {}};
     memory handle = gpu().allocate(sizeof unknown, memory_kind::device);
     handle.upload(&unknown, sizeof unknown);
     gpu().launch(scatter_out_kernel, {}, bad, handle.device_address(), sent.on_device(), 1u).wait_for(patience);

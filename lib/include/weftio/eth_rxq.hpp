@@ -20,7 +20,8 @@ struct eth_rxq_options {
     std::uint32_t max_packet_bytes = 2048;
     /// Memory in which kernels read packets. `cpu_device`: host memory, which the driver or the engine writes.
     /// `device`, on a GPU: the GPU's own memory, to which a copy engine carries packets in bursts; a completion is
-    /// published when its packet has arrived there. Such packets cannot be sent from where they lie.
+    /// published when its packet has arrived there. Such packets can be sent from where they lie only if they lie in a
+    /// `region` of the caller's that is registered with the port; a copy engine brings them back to the host.
     memory_kind buffers = memory_kind::cpu_device;
     /// Verify IPv4, UDP and TCP checksums in software if the driver has not; a packet's flags tell which were found
     /// good.

@@ -65,9 +65,11 @@ struct region_options {
 ///   have ended: an index rests, and comes back as another generation.
 class memory_region {
  public:
-    /// For the queues of one port, until register_with() says more.
-    /// @throws weftio::error errc::not_reachable the memory is of a kind that the software NIC cannot see, or cannot be
-    ///         written (adopted, and read-only) though `rights` say so;
+    /// For the queues of one port, until register_with() says more. Frames in memory that the CPU does not see, a GPU's
+    /// own, are brought to the host by its copy engine when they are sent; the first such region of a port allocates
+    /// 4 MiB of pinned memory for each engine.
+    /// @throws weftio::error errc::not_reachable the memory cannot be written (adopted, and read-only) though `rights`
+    ///         say so; errc::not_supported the CPU does not see the memory, and its device has no copy engine;
     ///         errc::invalid_argument it is empty, or rights to write or change for a peer come without local_write;
     ///         errc::out_of_memory all 2^24 keys of the process are taken
     memory_region(const port& port, const memory& memory, region_options options = {});

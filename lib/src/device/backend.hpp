@@ -35,9 +35,9 @@ class running_backend {
 /// copies in flight.
 class copy_queue {
  public:
-    /// Rows of `bytes` bytes each, `stride` apart in the source and in the destination.
+    /// Rows of `bytes` bytes each, `from_stride` apart in the source and `to_stride` in the destination.
     struct rows {
-        std::size_t bytes, count, stride;
+        std::size_t bytes, count, to_stride, from_stride;
     };
 
     virtual ~copy_queue() = default;

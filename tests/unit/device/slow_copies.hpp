@@ -28,7 +28,8 @@ class slow_copies final : public detail::copy_queue {
     }
     void fill(void* to, std::uint32_t pattern, std::size_t bytes) noexcept override
     {
-        copies.push_back({to, nullptr, {.bytes = bytes, .count = 1, .stride = bytes}, pattern});
+        copies.push_back(
+            {to, nullptr, {.bytes = bytes, .count = 1, .to_stride = bytes, .from_stride = bytes}, pattern});
     }
     void mark(std::uint32_t number) noexcept override
     {
@@ -68,8 +69,8 @@ class slow_copies final : public detail::copy_queue {
     static void execute(const wanted& each)
     {
         for (std::size_t row = 0; each.from && row < each.shape.count; ++row)
-            std::memcpy(static_cast<std::byte*>(each.to) + row * each.shape.stride,
-                        static_cast<const std::byte*>(each.from) + row * each.shape.stride, each.shape.bytes);
+            std::memcpy(static_cast<std::byte*>(each.to) + row * each.shape.to_stride,
+                        static_cast<const std::byte*>(each.from) + row * each.shape.from_stride, each.shape.bytes);
         for (std::size_t at = 0; !each.from && at < each.shape.bytes; ++at)
             static_cast<std::byte*>(each.to)[at] = reinterpret_cast<const std::byte*>(&each.pattern)[at % 4];
     }

@@ -82,7 +82,7 @@ TEST_F(Pull, SendsAFrameOnceItHasBeenBrought)
     push({send_entry({ethernet_segments(), {far_piece(100, 5)}})});
     EXPECT_EQ(port.on_the_wire(), 0u);
     EXPECT_EQ(weftio_dev_eth_txq_completed(queue.handle()), 0u) << "the kernel may not write there yet";
-    EXPECT_EQ(land(), std::vector{there_at(5, 100)});
+    EXPECT_EQ(land(), std::vector<bytes>{there_at(5, 100)});
     EXPECT_EQ(weftio_dev_eth_txq_completed(queue.handle()), 1u);
     EXPECT_EQ(queue.counters().copied_bytes, 100u);
     EXPECT_TRUE(conserves(queue.counters()));
@@ -132,6 +132,27 @@ TEST_F(Pull, SendsWhatAModelSendsInOrder)
     EXPECT_TRUE(conserves(queue.counters()));
 }
 
+/// A copy takes as long to start as many frames.
+TEST_F(Pull, FramesAtEqualDistancesShareACopy)
+{
+    std::vector<entry_words> entries;
+    std::vector<bytes> expected;
+    auto add = [&](std::size_t at, std::uint32_t count) {
+        entries.push_back(send_entry({ethernet_segments(), {far_piece(count, at)}}));
+        expected.push_back(there_at(at, count));
+    };
+    for (std::size_t number = 0; number < 20; ++number)
+        add(5 + number * 100, 70);
+    for (std::size_t number = 0; number < 3; ++number)
+        add(number * 100, 71); // longer
+    add(1000, 71);             // farther
+    add(900, 71);              // backwards
+    add(950, 71);              // not as far as it is long
+    push(entries);
+    EXPECT_EQ(copies.copies.size(), 5u);
+    EXPECT_EQ(land(), expected);
+}
+
 TEST_F(Pull, FillsInChecksumsWhenTheBytesAreThere)
 {
     bytes frame = frames::udp4();
@@ -142,7 +163,7 @@ TEST_F(Pull, FillsInChecksumsWhenTheBytesAreThere)
     push({send_entry({ethernet_segments({}, WEFTIO_ETH_L3_CHECKSUM | WEFTIO_ETH_L4_CHECKSUM),
                       {far_piece(static_cast<std::uint32_t>(spoiled.size()), 0)}})});
     frame.resize(60);
-    EXPECT_EQ(land(), std::vector{frame});
+    EXPECT_EQ(land(), std::vector<bytes>{frame});
 }
 
 TEST_F(Pull, ANeighborsFramesDoNotWait)
@@ -152,8 +173,8 @@ TEST_F(Pull, ANeighborsFramesDoNotWait)
     push({send_entry({ethernet_segments(), {far_piece(60, 0)}})});
     its.append(send_entry({ethernet_segments(), {near_piece(60, 0)}}));
     its.push();
-    EXPECT_EQ(port.send_all(), std::vector{copy_of(here.cpu_address(), 60)});
-    EXPECT_EQ(land(), std::vector{there_at(0, 60)});
+    EXPECT_EQ(port.send_all(), std::vector<bytes>{copy_of(here.cpu_address(), 60)});
+    EXPECT_EQ(land(), std::vector<bytes>{there_at(0, 60)});
 }
 
 TEST_F(Pull, BringsFramesBehindAWaitAheadOfTheirTime)
@@ -164,7 +185,7 @@ TEST_F(Pull, BringsFramesBehindAWaitAheadOfTheirTime)
     std::vector<bytes> sent;
     ASSERT_TRUE(eventually([&] { return !(sent = land()).empty(); }));
     EXPECT_GE(utc_now_ns(), deadline_ns);
-    EXPECT_EQ(sent, std::vector{there_at(9, 80)});
+    EXPECT_EQ(sent, std::vector<bytes>{there_at(9, 80)});
     EXPECT_EQ(copies.copies.size(), 0u) << "once";
     EXPECT_TRUE(conserves(queue.counters()));
 }
@@ -232,6 +253,21 @@ TEST_F(Pull, MoreFramesThanSlotsGoWhenTheDriverGivesSomeBack)
     EXPECT_TRUE(conserves(queue.counters()));
 }
 
+TEST_F(Pull, FramesThatWaitLeaveSlotsToOthers)
+{
+    std::vector<entry_words> entries{wait_entry(eth_txq::timestamp(utc_now_ns() + 30 * ms))};
+    for (std::size_t number = 0; number < 40; ++number)
+        entries.push_back(send_entry({ethernet_segments(), {far_piece(64, number)}}));
+    push(entries);
+    EXPECT_EQ(nic::soft(port.get()).sender().pulls().find(gpu.get())->free_slots(), nic::pull_lane::slots - 16);
+    std::vector<bytes> sent;
+    EXPECT_TRUE(eventually([&] {
+        for (bytes& frame : land())
+            sent.push_back(std::move(frame));
+        return sent.size() == 40;
+    }));
+}
+
 TEST_F(Pull, PiecesOfTwoDevicesAreRefused)
 {
     const auto other = std::make_shared<far_device>();
@@ -262,7 +298,7 @@ TEST_F(Pull, ARegionEndsWhenItsFramesHaveBeenBrought)
     EXPECT_EQ(ending.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
     nic::soft(port.get()).engine().between_turns([&] { copies.land(); });
     EXPECT_EQ(ending.wait_for(std::chrono::seconds(60)), std::future_status::ready);
-    EXPECT_EQ(port.send_all(), std::vector{there_at(0, 60)});
+    EXPECT_EQ(port.send_all(), std::vector<bytes>{there_at(0, 60)});
 }
 
 TEST_F(Pull, AStoppedQueueGivesItsSlotsBack)
@@ -276,10 +312,27 @@ TEST_F(Pull, AStoppedQueueGivesItsSlotsBack)
     EXPECT_TRUE(conserves(queue.counters()));
     copies.land();
     push({send_entry({ethernet_segments(), {far_piece(60, 77)}})});
-    EXPECT_EQ(land(), std::vector{there_at(77, 60)});
+    EXPECT_EQ(land(), std::vector<bytes>{there_at(77, 60)});
     auto& lanes = nic::soft(port.get()).sender().pulls();
     port.run_dry();
     EXPECT_EQ(lanes.find(gpu.get())->free_slots(), nic::pull_lane::slots);
+}
+
+/// What is under way to a slot would destroy what the CPU has written there since.
+TEST_F(Pull, ASlotIsTakenAgainWhenNothingIsUnderWayToIt)
+{
+    for (std::uint32_t slot = 0; slot < nic::pull_lane::slots; ++slot) {
+        push({send_entry({ethernet_segments(), {far_piece(60, slot)}})});
+        queue.reset();
+        raw = raw_queue(queue);
+    }
+    push({send_entry({ethernet_segments(), {near_piece(40, 7), far_piece(40, 7)}})});
+    bytes expected = copy_of(static_cast<std::byte*>(here.cpu_address()) + 7, 40), rest = there_at(7, 40);
+    expected.insert(expected.end(), rest.begin(), rest.end());
+    std::vector<bytes> sent = land();
+    if (sent.empty())
+        sent = land();
+    EXPECT_EQ(sent, std::vector<bytes>{expected});
 }
 
 } // namespace

@@ -47,7 +47,8 @@ void copies::copy(void* to, const void* from, const rows& rows) noexcept
     wanted.from_type = wanted.to_type = memory_type_unified;
     wanted.from_device = address(from);
     wanted.to_device = address(to);
-    wanted.from_pitch = wanted.to_pitch = rows.stride;
+    wanted.from_pitch = rows.from_stride;
+    wanted.to_pitch = rows.to_stride;
     wanted.bytes = rows.bytes;
     wanted.rows = rows.count;
     look_at(cuda_.cuMemcpy2DAsync_v2(&wanted, stream_));
@@ -105,7 +106,7 @@ void copies::look_at(result status) noexcept
     try {
         log(log_level::error,
             fmt::format("weftio: {}: copying to or from the GPU failed: {}; its receive queues get no "
-                        "more packets, and DMA queues that use it fail; restart the process",
+                        "more packets, and send and DMA queues that use its memory fail; restart the process",
                         owner_->name(), cuda_.words(status)));
     } catch (...) { // an exception of the sink
     }

@@ -33,9 +33,11 @@ void staging::start_copies()
             ++last_slot;
         }
         const std::size_t offset = std::size_t{first.slot} * stride_bytes_;
-        target_.copies->copy(
-            target_.slots + offset, slots_ + offset,
-            {.bytes = bytes + zeroed_bytes_, .count = last_slot - first.slot + 1, .stride = stride_bytes_});
+        target_.copies->copy(target_.slots + offset, slots_ + offset,
+                             {.bytes = bytes + zeroed_bytes_,
+                              .count = last_slot - first.slot + 1,
+                              .to_stride = stride_bytes_,
+                              .from_stride = stride_bytes_});
     }
     end_of_batch_[started_ % most_under_way] = end_;
     target_.copies->mark(++started_);

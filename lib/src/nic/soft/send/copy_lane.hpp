@@ -18,7 +18,11 @@ class copy_lane {
 
     void copy(std::byte* to, const std::byte* from, std::size_t bytes) noexcept
     {
-        copies_->copy(to, from, {.bytes = bytes, .count = 1, .stride = bytes});
+        copy(to, from, {.bytes = bytes, .count = 1, .to_stride = bytes, .from_stride = bytes});
+    }
+    void copy(std::byte* to, const std::byte* from, const detail::copy_queue::rows& rows) noexcept
+    {
+        copies_->copy(to, from, rows);
         begun_ = true;
     }
     void fill(std::byte* to, std::uint32_t pattern, std::size_t bytes) noexcept

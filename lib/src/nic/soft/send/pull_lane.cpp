@@ -48,6 +48,43 @@ rte_mbuf* pull_lane::begin(std::uint32_t bytes) noexcept
     return nullptr;
 }
 
+void pull_lane::bring(std::byte* to, const std::byte* from, std::size_t bytes) noexcept
+{
+    if (!joins(to, from, bytes)) {
+        start_run();
+        run_ = {to, from, {.bytes = bytes, .count = 0, .to_stride = slot_bytes, .from_stride = 0}};
+    }
+    if (run_.shape.count == 1)
+        run_.shape.from_stride = static_cast<std::size_t>(from - run_.from);
+    ++run_.shape.count;
+}
+
+/// Whether these bytes are the next row of the run.
+bool pull_lane::joins(const std::byte* to, const std::byte* from, std::size_t bytes) const noexcept
+{
+    constexpr std::uintptr_t most_stride = 1 << 20;
+    const auto& shape = run_.shape;
+    if (shape.count == 0 || shape.bytes != bytes || to != run_.to + shape.count * slot_bytes)
+        return false;
+    const std::uintptr_t apart = reinterpret_cast<std::uintptr_t>(from) - reinterpret_cast<std::uintptr_t>(run_.from);
+    return shape.count == 1 ? apart >= bytes && apart <= most_stride : apart == shape.count * shape.from_stride;
+}
+
+void pull_lane::start_run() noexcept
+{
+    if (run_.shape.count == 1)
+        lane_.copy(run_.to, run_.from, run_.shape.bytes);
+    else if (run_.shape.count != 0)
+        lane_.copy(run_.to, run_.from, run_.shape);
+    run_ = {};
+}
+
+void pull_lane::end_batch() noexcept
+{
+    start_run();
+    lane_.end_batch();
+}
+
 bool pull_lane::is_here(const rte_mbuf& frame) const noexcept
 {
     const auto* head = reinterpret_cast<const send_header*>(&frame); // the mbuf is the first member of its header

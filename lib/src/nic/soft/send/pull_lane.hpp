@@ -31,12 +31,13 @@ class pull_lane {
     rte_mbuf* begin(std::uint32_t bytes) noexcept;
     /// The first byte of the frame.
     static std::byte* bytes_of(const rte_mbuf& frame) noexcept { return static_cast<std::byte*>(frame.buf_addr); }
-    /// Starts to bring bytes of the device's memory into the frame, at `to`.
-    void bring(std::byte* to, const std::byte* from, std::size_t bytes) noexcept { lane_.copy(to, from, bytes); }
+    /// Has bytes of the device's memory brought into the frame, at `to`. Frames of equal length that follow each other
+    /// in slots, and lie at equal distances there, share one copy: a copy takes as long to start as many frames.
+    void bring(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
     /// All bytes of the frame have been brought or written. @param cs_flags  of its entry: filled in when it is whole
     void end(const rte_mbuf& frame, std::uint32_t bytes, std::uint8_t cs_flags) noexcept;
     /// What turns do at their end: copies that have begun become a batch.
-    void end_batch() noexcept { lane_.end_batch(); }
+    void end_batch() noexcept;
 
     /// Returns what the driver is to be given of a frame that was begun here, or of any other: its mbuf, once all bytes
     /// are there. Where the driver cannot read the slot that is a copy of it, and the slot is free again. nullptr: not
@@ -55,6 +56,14 @@ class pull_lane {
         std::uint32_t bytes = 0; ///< of the frame, without its padding
         std::uint8_t cs_flags = 0;
     };
+    /// Bytes of frames, one in each row.
+    struct run {
+        std::byte* to = nullptr;
+        const std::byte* from = nullptr;
+        detail::copy_queue::rows shape{};
+    };
+    bool joins(const std::byte* to, const std::byte* from, std::size_t bytes) const noexcept;
+    void start_run() noexcept;
     bool is_here(const rte_mbuf& frame) const noexcept;
     slot& slot_of(const rte_mbuf& frame) noexcept;
     bool is_free(std::uint32_t number) noexcept;
@@ -64,6 +73,7 @@ class pull_lane {
     std::vector<slot> slots_;
     std::unique_ptr<send_header[]> headers_;
     std::uint32_t next_ = 0; ///< slot to look at first
+    run run_{};              ///< that has not been started
     copy_lane lane_;         ///< declared last: its copies end before the memory goes
 };
 
