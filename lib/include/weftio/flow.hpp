@@ -68,14 +68,15 @@ struct flow_action {
     static flow_action drop() { return {}; }
 };
 
+/// The packets that a rule has decided about.
 struct flow_hits {
     std::uint64_t packets = 0;
-    std::uint64_t bytes = 0;
+    std::uint64_t bytes = 0; ///< of frames; a driver that executes the rule may count the four bytes of each CRC too
 };
 
 /// Who executes a rule.
 enum class flow_place {
-    driver,  ///< the port's own hardware or driver, through rte_flow
+    driver,  ///< the port's own hardware or driver, through rte_flow; the engine executes what the driver passes on
     software ///< the engine
 };
 
@@ -85,6 +86,15 @@ enum class flow_place {
 /// - Ownership: move-only; the rule ends with the object. Keeps the port alive. If a queue is destroyed first, the rule
 ///   drops what it would send there and counts it as `queue_closed`.
 /// - Threads: any, one at a time, while the port runs.
+/// - Offload: the driver executes the rule, which saves the engine's time, while all of this holds (see where()):
+///     - the rule drops; other actions are executed by the engine
+///     - the driver takes the pattern, the drop and a count of packets and bytes. It is asked once. It is not asked for
+///       `vlan` 0xffff, for a port range whose length is no power of two or that begins at no multiple of it, and for
+///       ports and TCP flags that are compared with 0 only
+///     - no rule that decides earlier might match the same packet. The rule goes to the engine when such a rule is
+///       made, and back to the driver when that rule ends
+///   What the driver drops never reaches the port: hits() counts it, port_counters does not. Drivers read headers their
+///   own way: they may drop a matching packet whose lengths are wrong, which the engine would not match.
 class flow {
  public:
     /// @throws weftio::error errc::invalid_argument
@@ -95,13 +105,21 @@ class flow {
     ///     - a port range that ends before it starts, ports with an `ip_protocol` other than UDP or TCP
     ///     - `tcp_flags` with an `ip_protocol` other than TCP
     ///     - a `vlan` in 4096..0xfffe
+    /// @throws weftio::error errc::device_error the driver fails to end a rule that it executes and that would drop
+    ///         packets of this one
     [[nodiscard]] flow(const port& port, const flow_match& match, const flow_action& action,
                        std::uint32_t priority = 0);
     flow(flow&&) noexcept;
     flow& operator=(flow&&) noexcept;
     ~flow();
 
+    /// Any thread. Never blocks while the engine executes the rule. Otherwise asks the driver: blocks for as long as
+    /// the driver takes, and while another rule of the port is made. Some drivers answer with a count that is up to a
+    /// second old. When a rule goes from the driver to the engine, packets that the driver drops after its last answer
+    /// are not counted; nor when the device is removed.
     flow_hits hits() const;
+    /// Who executes the rule now; it changes only when rules of the port are made or end. Any thread; never blocks.
+    /// WEFTIO_LOG=debug shows why the driver does not execute a rule.
     flow_place where() const noexcept;
 
  private:

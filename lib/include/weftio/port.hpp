@@ -55,7 +55,7 @@ struct port_options {
 /// reason.
 enum class drop_reason {
     no_match,        ///< no flow rule matched
-    dropped_by_flow, ///< a rule dropped it
+    dropped_by_flow, ///< a rule dropped it; what the driver drops for a rule is not received (see flow)
     out_of_buffer,   ///< no free slot: the kernel has not released enough
     too_long,        ///< longer than a slot
     runt,            ///< shorter than an Ethernet header

@@ -278,10 +278,8 @@ void dpdk_port::configure(std::string_view spec, const port_options& options)
 /// nothing is known of the device.
 void dpdk_port::find_reach(const rte_eth_dev_info& info) noexcept
 {
-    constexpr std::array<std::string_view, 2> stand_before_others{"net_bonding", "net_failsafe"};
     if (std::string_view(rte_bus_name(rte_dev_bus(info.device))) == "vdev") {
-        lends_ =
-            std::find(stand_before_others.begin(), stand_before_others.end(), driver_) == stand_before_others.end();
+        lends_ = !stands_before_others();
         return;
     }
     dma_ = info.device;
@@ -393,6 +391,11 @@ void dpdk_port::remove_device() noexcept
         return fmt::format("weftio: device {} is closed and could not be removed ({}); its name stays taken", device_,
                            rte_strerror(-result));
     });
+}
+
+bool dpdk_port::stands_before_others() const noexcept
+{
+    return driver_ == "net_bonding" || driver_ == "net_failsafe";
 }
 
 std::array<std::uint8_t, 6> dpdk_port::mac() const noexcept

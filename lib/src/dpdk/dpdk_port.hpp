@@ -56,6 +56,8 @@ class dpdk_port {
     std::vector<wire> wires() const;
     /// Whether the device can read frames where they lie, once their memory is mapped for it.
     bool lends() const noexcept { return lends_; }
+    /// Whether the driver passes everything on to drivers of other devices.
+    bool stands_before_others() const noexcept;
     /// The device for which memory has to be mapped; nullptr if it does no DMA.
     rte_device* reads_by_itself() const noexcept { return dma_; }
 

@@ -191,6 +191,13 @@ unsigned fake_driver::made() const
     return made_;
 }
 
+void fake_driver::forget_counts()
+{
+    std::scoped_lock lock(mutex_);
+    for (const auto& rule : rules_)
+        rule->packets = rule->bytes = 0;
+}
+
 int fake_driver::validate(const rte_flow_item* items, const rte_flow_action* actions, rte_flow_error* error)
 {
     for (; items->type != RTE_FLOW_ITEM_TYPE_END; ++items) {

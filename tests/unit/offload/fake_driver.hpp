@@ -44,6 +44,7 @@ class fake_driver {
     std::size_t rules() const;
     std::uint64_t dropped() const;
     unsigned made() const; ///< rules, since the beginning
+    void forget_counts();
 
     abilities can{};
 

@@ -1,57 +1,21 @@
 // Telemetry of many queues, as dpdk-telemetry.py asks for it: a reply has 16 KiB at most, and all of them are shown.
 #include <gtest/gtest.h>
 #include <rte_eal.h>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
 #include <deque>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "ask.hpp"
 #include "unit/device/fixture.hpp"
 #include "weftio/weftio.hpp"
 
 namespace weftio::test {
 namespace {
-
-/// A telemetry socket on which this process listens.
-std::optional<sockaddr_un> telemetry_socket()
-{
-    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-        sockaddr_un address{};
-        socklen_t bytes = sizeof address;
-        const int descriptor = std::stoi(entry.path().filename());
-        if (getsockname(descriptor, reinterpret_cast<sockaddr*>(&address), &bytes) == 0 &&
-            address.sun_family == AF_UNIX &&
-            std::string_view(address.sun_path).find("dpdk_telemetry") != std::string_view::npos)
-            return address;
-    }
-    return std::nullopt;
-}
-
-/// The reply to one command.
-std::string ask(const std::string& command)
-{
-    const std::optional<sockaddr_un> address = telemetry_socket();
-    const int connection = socket(AF_UNIX, SOCK_SEQPACKET, 0);
-    const timeval bound{.tv_sec = 60, .tv_usec = 0};
-    setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &bound, sizeof bound);
-    std::string reply(1 << 17, '\0');
-    if (address && connect(connection, reinterpret_cast<const sockaddr*>(&*address), sizeof *address) == 0 &&
-        recv(connection, reply.data(), reply.size(), 0) > 0 && send(connection, command.data(), command.size(), 0) > 0)
-        reply.resize(static_cast<std::size_t>(std::max<ssize_t>(0, recv(connection, reply.data(), reply.size(), 0))));
-    else
-        reply.clear();
-    close(connection);
-    return reply;
-}
 
 /// The number under `name`, as in `"total":300`.
 std::optional<unsigned> number_of(std::string_view reply, const std::string& name)

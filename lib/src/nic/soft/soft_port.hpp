@@ -16,6 +16,7 @@
 #include "memory/key_table.hpp"
 #include "nic/backend.hpp"
 #include "nic/soft/engines.hpp"
+#include "nic/soft/offloads.hpp"
 #include "nic/soft/receive/rx_pool.hpp"
 #include "nic/soft/telemetry.hpp"
 #include "weftio/port.hpp"
@@ -55,6 +56,7 @@ class soft_port final : public backend, public std::enable_shared_from_this<soft
     }                                                                                     ///< between two turns only
     nic::sender& sender(unsigned engine = 0) noexcept { return engines_.sender(engine); } ///< between two turns only
     nic_keys& keys() noexcept { return keys_; }
+    nic::offloads& offloads() noexcept { return offloads_; }
     /// Prepares memory for frames that are sent from it. Maps the memory for the device when the device reads by
     /// itself. When that fails, frames in this memory are copied when they are sent, and a log line says why.
     memory_place take_up(std::shared_ptr<const detail::memory_block> block) const;
@@ -86,6 +88,7 @@ class soft_port final : public backend, public std::enable_shared_from_this<soft
     slot_pools slots_; ///< device_ borrows mbufs from these pools
     dpdk_port device_;
     nic::engines engines_;
+    nic::offloads offloads_{device_, spec_};
     std::atomic<std::uint64_t> sequence_{0};
     telemetry_entry telemetry_{*this}; ///< declared last: telemetry shows the port only while all other members exist
 };

@@ -14,6 +14,11 @@ soft_rule::soft_rule(std::shared_ptr<soft_port> port, const rule_request& wanted
         each->priority = wanted.priority;
         each->sequence = sequence;
     }
+    port_->offloads().add(rules_.front(), [&] { install(); });
+}
+
+void soft_rule::install()
+{
     port_->engines().between_all_turns([&] {
         try {
             for (unsigned engine = 0; engine < rules_.size(); ++engine)
@@ -28,7 +33,7 @@ soft_rule::soft_rule(std::shared_ptr<soft_port> port, const rule_request& wanted
 soft_rule::~soft_rule()
 {
     if (port_->may_end())
-        port_->engines().between_all_turns([&] { remove(); });
+        port_->offloads().remove(rules_.front().get(), [&] { port_->engines().between_all_turns([&] { remove(); }); });
 }
 
 void soft_rule::remove() noexcept
@@ -39,12 +44,20 @@ void soft_rule::remove() noexcept
 
 flow_hits soft_rule::hits() const
 {
-    flow_hits hits;
+    const driver_share& driver = rules_.front()->driver;
+    if (driver.executes.load(std::memory_order_acquire))
+        port_->offloads().ask_driver(rules_.front().get());
+    flow_hits hits{.packets = driver.packets, .bytes = driver.bytes};
     for (const auto& each : rules_) {
         hits.packets += each->packets.value();
         hits.bytes += each->bytes.value();
     }
     return hits;
+}
+
+flow_place soft_rule::where() const noexcept
+{
+    return rules_.front()->driver.executes ? flow_place::driver : flow_place::software;
 }
 
 } // namespace weftio::nic

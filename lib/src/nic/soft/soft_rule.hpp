@@ -1,4 +1,4 @@
-// A rule of the software NIC: every engine of the port applies it.
+// A rule of the software NIC: every engine of the port applies it, and the driver of the port if it can.
 #pragma once
 
 #include <memory>
@@ -17,9 +17,10 @@ class soft_rule final : public rule {
     ~soft_rule() override;
 
     flow_hits hits() const override;
-    flow_place where() const noexcept override { return flow_place::software; }
+    flow_place where() const noexcept override;
 
  private:
+    void install();
     void remove() noexcept; ///< @pre every engine is between two turns
 
     std::shared_ptr<soft_port> port_;

@@ -98,6 +98,7 @@ void fill_tx(soft_port& port, telemetry_page& page)
 
 void fill_flows(soft_port& port, telemetry_page& page)
 {
+    port.offloads().ask_driver(); // not between turns: the driver may take long
     port.engines().between_all_turns([&] {
         // The rules of each engine: the same list, with hits of their own.
         std::vector<std::vector<std::shared_ptr<const steering_rule>>> rules;
@@ -105,7 +106,8 @@ void fill_flows(soft_port& port, telemetry_page& page)
             rules.push_back(port.receiver(engine).rules().all());
         for (std::size_t number = 0; number < rules[0].size(); ++number)
             page.row(number, [&](rte_tel_data* inner) {
-                std::uint64_t packets = 0, bytes = 0;
+                const driver_share& driver = rules[0][number]->driver;
+                std::uint64_t packets = driver.packets, bytes = driver.bytes;
                 for (const auto& of_engine : rules) {
                     packets += of_engine[number]->packets.value();
                     bytes += of_engine[number]->bytes.value();
@@ -113,6 +115,7 @@ void fill_flows(soft_port& port, telemetry_page& page)
                 put(inner, "priority", rules[0][number]->priority);
                 put(inner, "packets", packets);
                 put(inner, "bytes", bytes);
+                put(inner, "executed_by_driver", driver.executes);
             });
     });
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -24,6 +25,13 @@ struct rx_target {
     bool operator==(const rx_target&) const = default;
 };
 
+/// What the driver of the port has done for a rule (see offloads, which writes it). Any thread may read it.
+struct driver_share {
+    std::atomic<bool> executes{false}; ///< the driver executes the rule now
+    std::atomic<std::uint64_t> packets{0};
+    std::atomic<std::uint64_t> bytes{0};
+};
+
 /// A steering rule. flow/validate.hpp has checked it. The table copies all members but the counters when the rule is
 /// added, and ignores later changes. The rule with the lower `priority` decides first, then the one with the lower
 /// `sequence`, then the one that was added first.
@@ -36,6 +44,7 @@ struct steering_rule {
     std::uint64_t sequence = 0;
     detail::counter packets{}; ///< hits, including those dropped as queue_closed; the engine writes, any thread reads
     detail::counter bytes{};
+    driver_share driver{}; ///< in the copy of the first engine only
 };
 
 /// A received frame, as the rules see it.

@@ -1,0 +1,93 @@
+// The rules of a port that its driver executes.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "dpdk/dpdk_port.hpp"
+#include "dpdk/driver_rule.hpp"
+#include "nic/soft/receive/steering.hpp"
+
+namespace weftio::nic {
+
+/// Knows all rules of a port, and has its driver execute those that it can.
+///
+/// The engines execute every rule, also one that the driver executes: they do not see what the driver drops, and decide
+/// about the packets that the driver passes on. So a driver may recognize fewer packets than a rule matches, and a rule
+/// goes from the driver to the engines by ending it in the driver alone.
+///
+/// The driver executes a rule only while no earlier rule may match the same packet. So it never decides about a packet
+/// for which an earlier rule is there, and the order of rules in the driver is of no account.
+class offloads {
+ public:
+    /// @param device  must outlive this
+    /// @param name    of the port, for the log
+    offloads(const dpdk_port& device, std::string name) : device_(device), name_(std::move(name)) {}
+
+    /// Makes a rule. `install` adds it to the engines: the driver has given up all rules that would take its packets
+    /// before, and is offered the rule afterwards. Throws what `install` throws.
+    /// @throws weftio::error errc::device_error the driver does not give up such a rule; errc::out_of_memory
+    template <class Install>
+    void add(const std::shared_ptr<steering_rule>& rule, Install&& install)
+    {
+        std::scoped_lock lock(mutex_);
+        enter(rule);
+        try {
+            make_way_for(*rule);
+            install();
+        } catch (...) {
+            leave(rule.get());
+            throw;
+        }
+        offer_all();
+    }
+    /// Ends a rule. `take_out` removes it from the engines; afterwards the driver is offered the rules that it kept
+    /// from the driver.
+    template <class TakeOut>
+    void remove(const steering_rule* rule, TakeOut&& take_out) noexcept
+    {
+        std::scoped_lock lock(mutex_);
+        end_in_driver(rule);
+        take_out();
+        leave(rule);
+    }
+    /// Asks the driver for its counts of `rule`, or of all rules when nullptr, and writes them to the rules. Any thread
+    /// but one between two turns. Blocks as long as the driver takes, and while another thread makes or ends a rule.
+    void ask_driver(const steering_rule* rule = nullptr) noexcept;
+
+ private:
+    struct entry {
+        std::shared_ptr<steering_rule> rule;
+        std::size_t before = 0; ///< number of earlier rules that may match the same packets
+        bool refused = false;   ///< the driver has refused the rule
+        driver_rule driver{};
+    };
+    /// A rule that has ended, but not in the driver.
+    struct leftover {
+        std::shared_ptr<steering_rule> rule;
+        driver_rule driver;
+    };
+
+    void enter(const std::shared_ptr<steering_rule>& rule);
+    void leave(const steering_rule* rule) noexcept;
+    void make_way_for(const steering_rule& rule);
+    void end_in_driver(const steering_rule* rule) noexcept;
+    void offer_all() noexcept;
+    void offer(entry& each);
+    std::string ask_to_execute(entry& each);
+    const char* end(driver_rule& driver) const noexcept;
+    static void publish(const entry& each) noexcept;
+
+    const dpdk_port& device_;
+    const std::string name_;
+    std::mutex mutex_;           ///< taken before the engines stop between turns
+    std::vector<entry> entries_; ///< in the order in which rules decide
+    std::vector<leftover> leftovers_;
+    std::set<std::string> told_; ///< reasons in the log
+};
+
+} // namespace weftio::nic
