@@ -1,0 +1,83 @@
+// Messages in flight: what a requester remembers of each entry between its first packet and its completion.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "net/roce_rules.hpp"
+#include "roce/send_entries.hpp"
+
+namespace weftio::roce {
+
+/// One message. Everything else about it is read again from its entry.
+struct message {
+    std::uint32_t entry = 0;       ///< index of the entry
+    std::uint32_t fingerprint = 0; ///< of the entry when it was first read
+    std::uint32_t bytes = 0;
+    std::uint32_t first_psn = 0;
+    std::uint32_t packets = 0;        ///< sequence numbers that it takes; 0: a NOP
+    std::uint32_t packets_before = 0; ///< request packets of all messages before it, free-running; a READ is one
+    std::uint32_t reads_before = 0;   ///< READs and atomics before it, free-running
+    roce_operation operation = roce_operation::none;
+    status refused = status::success; ///< else it ends the queue once it is the oldest
+
+    /// Whether an answer of its own ends it, and no ACK.
+    bool is_answered() const noexcept
+    {
+        return operation == roce_operation::read_request || operation == roce_operation::compare_swap ||
+               operation == roce_operation::fetch_add;
+    }
+    std::uint32_t request_packets() const noexcept { return is_answered() ? 1 : packets; }
+};
+static_assert(sizeof(message) <= 32, "a queue has 128 of them");
+
+/// Messages by number, free-running: those in [first, end) are in flight.
+class message_ring {
+ public:
+    static constexpr std::uint32_t most = 128;
+
+    message_ring() : ring_(most) {}
+
+    std::uint32_t first() const noexcept { return first_; }
+    std::uint32_t end() const noexcept { return end_; }
+    bool empty() const noexcept { return first_ == end_; }
+    bool full() const noexcept { return end_ - first_ == most; }
+    message& oldest() noexcept { return ring_[first_ % most]; }
+    const message& oldest() const noexcept { return ring_[first_ % most]; }
+    /// @pre first <= number < end
+    message& at(std::uint32_t number) noexcept { return ring_[number % most]; }
+    void pop() noexcept { ++first_; }
+    /// Adds a message behind the others; fills in what it follows from. @pre !full()
+    void add(message more) noexcept
+    {
+        more.first_psn = next_psn_;
+        more.packets_before = packets_;
+        more.reads_before = reads_;
+        next_psn_ = nic::psn_add(next_psn_, more.packets);
+        packets_ += more.request_packets();
+        reads_ += more.is_answered();
+        ring_[end_++ % most] = more;
+    }
+
+    /// Where counting stands before message `number`, which may be end().
+    std::uint32_t packets_before(std::uint32_t number) noexcept
+    {
+        return number == end_ ? packets_ : at(number).packets_before;
+    }
+    std::uint32_t reads_before(std::uint32_t number) noexcept
+    {
+        return number == end_ ? reads_ : at(number).reads_before;
+    }
+    std::uint32_t psn_before(std::uint32_t number) noexcept
+    {
+        return number == end_ ? next_psn_ : at(number).first_psn;
+    }
+    void begin_at(std::uint32_t psn) noexcept { next_psn_ = psn & nic::psn_mask; }
+
+ private:
+    std::vector<message> ring_;
+    std::uint32_t first_ = 0, end_ = 0;
+    std::uint32_t next_psn_ = 0, packets_ = 0, reads_ = 0;
+};
+
+} // namespace weftio::roce

@@ -1,0 +1,84 @@
+// How long a requester waits, how often it tries again, and how much it dares to have in flight.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "net/roce_rules.hpp"
+
+namespace weftio::roce {
+
+/// Times come from the caller, in nanoseconds of any clock that does not go back. 0 stands for "never".
+class patience {
+ public:
+    /// @param timeout  code: 4.096 us x 2^timeout, 0 for ever
+    /// @param retries  0..7;  @param rnr_retries  0..7, of which 7 is for ever
+    patience(std::uint8_t timeout, std::uint8_t retries, std::uint8_t rnr_retries, std::uint32_t window) noexcept
+        : timeout_ns_(nic::ack_timeout_ns(timeout)), most_retries_(retries), most_rnr_retries_(rnr_retries),
+          most_window_(window), window_(window)
+    {}
+
+    /// Packets that may be in flight.
+    std::uint32_t window() const noexcept { return window_; }
+    /// Whether something was repeated and nothing acknowledged since.
+    bool repeating() const noexcept { return retries_ != 0 || rnr_retries_ != 0 || gap_seen_; }
+
+    /// Something went out, and an answer is awaited.
+    void expect_answer(std::uint64_t now) noexcept
+    {
+        if (answer_by_ == 0 && timeout_ns_ != 0)
+            answer_by_ = now + timeout_ns_;
+    }
+    /// So many packets were acknowledged.
+    void progress(std::uint32_t packets, bool more_in_flight, std::uint64_t now) noexcept
+    {
+        retries_ = rnr_retries_ = 0;
+        gap_seen_ = false;
+        window_ = std::min(most_window_, window_ + packets);
+        answer_by_ = 0;
+        if (more_in_flight)
+            expect_answer(now);
+    }
+    bool timed_out(std::uint64_t now) const noexcept { return answer_by_ != 0 && now >= answer_by_; }
+    /// Something was lost, and is repeated at once. @return false: it was repeated often enough
+    bool retry() noexcept
+    {
+        window_ = std::max(window_ / 2, 1u);
+        answer_by_ = 0;
+        return retries_++ < most_retries_;
+    }
+    /// Answers show a gap. @return false: they have shown it before, and it was repeated already
+    bool see_gap() noexcept { return !std::exchange(gap_seen_, true); }
+
+    /// The peer was not ready. @return false: often enough
+    bool wait_for_receiver(std::uint8_t timer_code, std::uint64_t now) noexcept
+    {
+        answer_by_ = 0;
+        resume_at_ = now + nic::rnr_wait_ns(timer_code);
+        if (most_rnr_retries_ == 7) {
+            rnr_retries_ = 1;
+            return true;
+        }
+        return rnr_retries_++ < most_rnr_retries_;
+    }
+    bool waits(std::uint64_t now) noexcept
+    {
+        if (resume_at_ != 0 && now >= resume_at_)
+            resume_at_ = 0;
+        return resume_at_ != 0;
+    }
+    /// When something is to be done at the latest; 0: never.
+    std::uint64_t deadline() const noexcept { return resume_at_ != 0 ? resume_at_ : answer_by_; }
+
+ private:
+    std::uint64_t timeout_ns_;
+    std::uint64_t answer_by_ = 0; ///< an answer is awaited until then
+    std::uint64_t resume_at_ = 0; ///< the peer was not ready, and nothing is sent before
+    std::uint8_t most_retries_, most_rnr_retries_;
+    std::uint8_t retries_ = 0, rnr_retries_ = 0; ///< since the last progress
+    bool gap_seen_ = false;
+    std::uint32_t most_window_, window_;
+};
+
+} // namespace weftio::roce

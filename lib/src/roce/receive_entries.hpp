@@ -1,0 +1,39 @@
+// Receive entries of a queue, or those it shares with others, as a responder sees them.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "roce/transport.hpp"
+
+namespace weftio::roce {
+
+/// What filled a receive entry.
+enum class filled_by : std::uint8_t { send, send_immediate, send_invalidate, write_immediate };
+
+struct receive_completion {
+    status result = status::success;
+    filled_by by = filled_by::send;
+    std::uint32_t bytes = 0;            ///< of the whole message; 0 after an error
+    std::uint32_t immediate_or_key = 0; ///< immediate, or the key that was invalidated
+    bool solicited = false;
+};
+
+/// At most one entry is current: from take() to complete(). Called by one thread; never blocks.
+class receive_entries {
+ public:
+    /// Makes the oldest posted entry the current one. @return false: none is posted
+    virtual bool take() = 0;
+    /// Writes bytes of a message, `offset` bytes behind its begin, to the memory of the current entry.
+    /// @return success, local_length (the entry has no room for them) or local_protection; nothing was written then
+    virtual status place(std::uint32_t offset, std::span<const std::uint8_t> bytes) = 0;
+    /// Completes the current entry.
+    virtual void complete(const receive_completion& completion) = 0;
+    /// Credits for the peer: the syndrome of an ACK, nic::no_credits when entries are not counted.
+    virtual std::uint8_t credits() const noexcept { return nic::no_credits; }
+
+ protected:
+    ~receive_entries() = default;
+};
+
+} // namespace weftio::roce

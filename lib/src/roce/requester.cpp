@@ -1,0 +1,273 @@
+#include "roce/requester.hpp"
+
+#include <algorithm>
+
+namespace weftio::roce {
+
+using namespace nic;
+
+namespace {
+
+constexpr unsigned packets_without_request = 64;
+/// Sequence numbers that one READ request takes, and that may be in flight: half of all must stay behind (IBTA 9.7.3.1).
+constexpr std::uint32_t most_of_a_read = 1u << 22, most_psns = (1u << 23) - 1;
+
+} // namespace
+
+requester::requester(const requester_settings& settings, send_entries& entries, std::uint32_t first_entry)
+    : settings_(settings), entries_(entries), patience_(settings.timeout, settings.retry_count, settings.rnr_retry,
+                                                        std::clamp(settings.window, 1u, message_ring::most)),
+      next_entry_(first_entry), acknowledged_(settings.first_psn & psn_mask), sent_(acknowledged_)
+{
+    messages_.begin_at(acknowledged_);
+}
+
+unsigned requester::send(packet_sink& sink, unsigned most, std::uint64_t now)
+{
+    look_at_clock(now);
+    unsigned count = 0;
+    while (count < most && !failed_ && !patience_.waits(now)) {
+        const std::uint64_t before = packets.value();
+        if (!step(sink, now))
+            break;
+        count += packets.value() != before;
+    }
+    return count;
+}
+
+/// Request step 1: what is overdue is repeated (IBTA 9.7.6.1.3).
+void requester::look_at_clock(std::uint64_t now)
+{
+    if (failed_ || !patience_.timed_out(now))
+        return;
+    local_ack_timeout_err.add(1);
+    repeat_or_give_up(status::retries_exceeded, patience_.retry());
+}
+
+/// @return false: nothing more can be done now
+bool requester::step(packet_sink& sink, std::uint64_t now)
+{
+    if (!load())
+        return false;
+    const message& next = messages_.at(cursor_);
+    if (next.packets == 0) {
+        ++cursor_;
+        loaded_ = false;
+        retire();
+        return true;
+    }
+    if (!may_send())
+        return false;
+    return next.operation == roce_operation::read_request ? send_read(sink, now) : send_packet(sink, now);
+}
+
+/// Request step 2: the entry of the message at the cursor: a new one, or one that is read again for a repeat.
+bool requester::load()
+{
+    if (cursor_ == messages_.end())
+        return admit();
+    if (messages_.at(cursor_).refused != status::success)
+        return false;
+    return loaded_ || reload();
+}
+
+bool requester::admit()
+{
+    if (messages_.full())
+        return false;
+    status refused = status::success;
+    if (entries_.read(next_entry_, request_, refused) == entry_state::none)
+        return false;
+    entries_read.add(1);
+    message more{.entry = next_entry_,
+                 .fingerprint = request_.fingerprint,
+                 .bytes = request_.bytes,
+                 .operation = request_.operation};
+    if (more.bytes > largest_message_bytes && refused == status::success)
+        refused = status::local_length;
+    if (more.is_answered() && !reliable())
+        refused = status::local_operation;
+    if (refused != status::success)
+        more.operation = roce_operation::none;
+    if (more.operation != roce_operation::none)
+        more.packets = packets_of(more.bytes, settings_.peer.path_mtu);
+    next_entry_ += request_.blocks;
+    messages_.add(more);
+    loaded_ = true;
+    if (refused == status::success)
+        return true;
+    refuse(refused);
+    return false;
+}
+
+bool requester::reload()
+{
+    const message& again = messages_.at(cursor_);
+    status refused = status::success;
+    const entry_state found = entries_.read(again.entry, request_, refused);
+    const bool same = found == entry_state::ready && request_.fingerprint == again.fingerprint &&
+                      request_.bytes == again.bytes && request_.operation == again.operation;
+    if (!same || refused != status::success) {
+        refuse(same ? refused : status::local_operation);
+        return false;
+    }
+    loaded_ = true;
+    return true;
+}
+
+/// The message at the cursor cannot be sent. It fails when those before it have ended.
+void requester::refuse(status why)
+{
+    messages_.at(cursor_).refused = why;
+    loaded_ = false;
+    if (cursor_ == messages_.first())
+        return fail(why);
+    patience_.see_gap(); // those before it may not have asked for an ACK: they are repeated, and do
+    go_back();
+}
+
+/// Request packets between what is acknowledged and the cursor. A READ is one, from when it is asked for to its last answer.
+std::uint32_t requester::in_flight() noexcept
+{
+    if (messages_.empty())
+        return 0;
+    const message& oldest = messages_.oldest();
+    const std::uint32_t done = offset_in(oldest, acknowledged_);
+    const std::uint32_t whole = messages_.packets_before(cursor_) - oldest.packets_before;
+    if (cursor_ == messages_.end() || !messages_.at(cursor_).is_answered())
+        return whole + packet_ - (oldest.is_answered() ? 0 : done);
+    const bool asked = packet_ != (cursor_ == messages_.first() ? done : 0);
+    return whole + asked - (oldest.is_answered() ? 0 : done);
+}
+
+std::uint32_t requester::reads_in_flight() noexcept
+{
+    return messages_.reads_before(cursor_) - messages_.reads_before(messages_.first());
+}
+
+/// Request step 3: the window, the limit of READs and atomics, fences.
+bool requester::may_send() noexcept
+{
+    if (!reliable())
+        return true;
+    if (in_flight() >= patience_.window())
+        return false;
+    const std::uint32_t reads = reads_in_flight();
+    if (request_.fence && reads != 0)
+        return false;
+    return !messages_.at(cursor_).is_answered() || reads < std::max<std::uint32_t>(settings_.most_reads, 1);
+}
+
+/// An ACK is asked for where nothing else would bring one: at the end of a push, on every 64th packet, and where the
+/// requester must stop without it.
+bool requester::asks_for_ack(const roce_segment& part) noexcept
+{
+    const message& next = messages_.at(cursor_);
+    const bool ends = part.position == roce_position::last || part.position == roce_position::only;
+    return reliable() && (next.is_answered() || (ends && (!request_.more || patience_.repeating())) ||
+                          without_request_ + 1 >= packets_without_request || in_flight() + 1 >= patience_.window() ||
+                          (ends && messages_.full()));
+}
+
+/// Request step 4: one packet of a SEND, WRITE or atomic.
+bool requester::send_packet(packet_sink& sink, std::uint64_t now)
+{
+    const message& next = messages_.at(cursor_);
+    const bool atomic = next.is_answered();
+    const roce_segment part = atomic ? roce_segment{} : segment_of(next.bytes, settings_.peer.path_mtu, packet_);
+    const bool ends = part.position == roce_position::last || part.position == roce_position::only;
+    const auto opcode = opcode_of(settings_.peer.service, next.operation, part.position,
+                                  ends && !atomic ? request_.extra : roce_extra::none);
+    pieces_.count = 0;
+    status found = opcode ? status::success : status::local_operation;
+    if (found == status::success && part.bytes != 0)
+        found = entries_.gather(next.entry, part.offset, part.bytes, pieces_);
+    if (found != status::success) {
+        refuse(found);
+        return false;
+    }
+    roce_headers headers{.bth = bth_to(settings_.peer, *opcode, cursor_psn()),
+                         .address = request_.remote_address,
+                         .remote_key = request_.remote_key,
+                         .dma_bytes = next.bytes,
+                         .swap_or_add = request_.swap_or_add,
+                         .compare = request_.compare,
+                         .immediate = request_.immediate_or_key,
+                         .invalidate_key = request_.immediate_or_key};
+    headers.bth.ack_request = asks_for_ack(part);
+    headers.bth.solicited = ends && request_.solicited;
+    if (!sink.send(headers, pieces_.all()))
+        return false;
+    without_request_ = headers.bth.ack_request ? 0 : without_request_ + 1;
+    sent_one(1, now);
+    return true;
+}
+
+/// Request step 4: a READ, from its first packet that has not come (IBTA 9.7.5.1.4). A long one is asked for in parts.
+bool requester::send_read(packet_sink& sink, std::uint64_t now)
+{
+    const message& next = messages_.at(cursor_);
+    const std::uint32_t count = std::min(next.packets - packet_, most_of_a_read), psn = cursor_psn();
+    if (((psn + count - acknowledged_) & psn_mask) > most_psns)
+        return false;
+    const std::uint32_t mtu = settings_.peer.path_mtu, from = packet_ * mtu;
+    const std::uint32_t bytes = packet_ + count == next.packets ? next.bytes - from : count * mtu;
+    roce_headers headers{.bth = bth_to(settings_.peer, roce_opcode::rc_read_request, psn),
+                         .address = request_.remote_address + from,
+                         .remote_key = request_.remote_key,
+                         .dma_bytes = bytes};
+    headers.bth.ack_request = true;
+    headers.bth.solicited = request_.solicited;
+    if (!sink.send(headers, {}))
+        return false;
+    without_request_ = 0;
+    sent_one(count, now);
+    return true;
+}
+
+/// Moves the cursor on.
+void requester::sent_one(std::uint32_t psns, std::uint64_t now)
+{
+    packets.add(1);
+    packet_ += psns;
+    const std::uint32_t psn = cursor_psn();
+    if (psn_distance(sent_, psn) > 0)
+        sent_ = psn;
+    else
+        repeated.add(1);
+    if (packet_ == messages_.at(cursor_).packets) {
+        ++cursor_;
+        packet_ = 0;
+        loaded_ = false;
+    }
+    if (reliable())
+        return patience_.expect_answer(now);
+    acknowledged_ = psn; // UC: what has been sent is done (IBTA 9.8.3)
+    retire();
+}
+
+void requester::stop()
+{
+    end_all(status::flushed);
+}
+
+void requester::fail(status why)
+{
+    end_all(why);
+}
+
+/// Ends the queue: the oldest message with its reason, the others as flushed.
+void requester::end_all(status of_oldest)
+{
+    failed_ = true;
+    for (status why = of_oldest; !messages_.empty(); why = status::flushed) {
+        (why == status::flushed ? flushed : failed_entries).add(1);
+        const std::uint32_t entry = messages_.oldest().entry;
+        messages_.pop();
+        entries_.complete(entry, why, 0);
+    }
+    cursor_ = messages_.end();
+    packet_ = 0;
+}
+
+} // namespace weftio::roce

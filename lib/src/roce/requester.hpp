@@ -1,0 +1,106 @@
+// The sending side of a connection: makes packets of entries, and completes entries when the peer has answered.
+#pragma once
+
+#include <cstdint>
+
+#include "core/counter.hpp"
+#include "roce/message_ring.hpp"
+#include "roce/patience.hpp"
+#include "roce/send_entries.hpp"
+#include "roce/transport.hpp"
+
+namespace weftio::roce {
+
+struct requester_settings {
+    connection peer;
+    std::uint32_t first_psn = 0;
+    std::uint8_t most_reads = 16; ///< READs and atomics in flight (max_rd_atomic)
+    std::uint8_t timeout = 14;    ///< code of the time to wait for an answer; 0: for ever
+    std::uint8_t retry_count = 7; ///< 0..7 repeats without an answer
+    std::uint8_t rnr_retry = 7;   ///< 0..7 repeats while the peer is not ready; 7: for ever
+    std::uint32_t window = 128;   ///< packets in flight, 1 to 128
+};
+
+/// One engine drives it; any thread may read the counters. Entries read = completed + failed + flushed + in flight.
+///
+/// Sequence numbers: acknowledged <= cursor <= sent. The peer has answered everything before `acknowledged`; what is sent
+/// next has the number of the cursor; `sent` is behind the highest that was ever sent. A repeat moves the cursor back to
+/// `acknowledged` (go-back-N), an ACK that comes late moves it forward again.
+class requester {
+ public:
+    /// @param entries  must outlive this;  @param first_entry  index of the first entry
+    requester(const requester_settings& settings, send_entries& entries, std::uint32_t first_entry = 0);
+
+    /// Sends what may be sent, at most `most` packets, and repeats what is overdue. @return how many packets
+    unsigned send(packet_sink& sink, unsigned most, std::uint64_t now_ns);
+    /// Takes one answer of the peer. @pre its ICRC is right
+    void receive(const roce_packet& packet, std::uint64_t now_ns);
+    /// When send() must be called at the latest; 0: an answer or a new entry comes first.
+    std::uint64_t deadline_ns() const noexcept { return failed_ ? 0 : patience_.deadline(); }
+    /// Completes everything in flight as flushed, and sends nothing more.
+    void stop();
+
+    bool failed() const noexcept { return failed_; }
+    /// Whether nothing is in flight.
+    bool idle() const noexcept { return messages_.empty(); }
+    /// Index of the entry that is read next. The owner flushes what is there after a failure.
+    std::uint32_t next_entry() const noexcept { return next_entry_; }
+
+    detail::counter entries_read, completed, failed_entries, flushed;
+    detail::counter packets, repeated;                     ///< sent; of these, sent before
+    detail::counter answers, stale_answers, wrong_answers; ///< received; behind what is answered; that fit nothing
+    detail::counter packet_seq_err, implied_nak_seq_err, local_ack_timeout_err, rnr_naks; ///< reasons of repeats
+
+ private:
+    bool step(packet_sink& sink, std::uint64_t now);
+    bool load();
+    bool admit();
+    bool reload();
+    bool may_send() noexcept;
+    bool send_packet(packet_sink& sink, std::uint64_t now);
+    bool send_read(packet_sink& sink, std::uint64_t now);
+    void sent_one(std::uint32_t psns, std::uint64_t now);
+    bool asks_for_ack(const nic::roce_segment& part) noexcept;
+    void refuse(status why);
+    void look_at_clock(std::uint64_t now);
+
+    void take_acknowledge(const roce_headers& headers, std::uint64_t now);
+    void take_nak(const roce_headers& headers, std::uint64_t now);
+    void take_not_ready(const roce_headers& headers, std::uint64_t now);
+    void take_read_response(const roce_packet& packet, const roce_shape& shape, std::uint64_t now);
+    void take_atomic(const roce_headers& headers, std::uint64_t now);
+    bool answers_oldest(std::uint32_t psn, std::uint64_t now);
+    void take_data(piece bytes, std::uint32_t offset, std::uint32_t psn, std::uint64_t now);
+    void repeat_for_gap();
+    void repeat_or_give_up(status reason_to_give_up, bool again);
+
+    bool acknowledge_to(std::uint32_t psn, std::uint64_t now);
+    void retire();
+    void go_back() noexcept;
+    void fail(status why);
+    void end_all(status of_oldest);
+
+    std::uint32_t offset_in(const message& one, std::uint32_t psn) const noexcept
+    {
+        return (psn - one.first_psn) & nic::psn_mask;
+    }
+    std::uint32_t cursor_psn() noexcept { return nic::psn_add(messages_.psn_before(cursor_), packet_); }
+    std::uint32_t in_flight() noexcept;
+    std::uint32_t reads_in_flight() noexcept;
+    bool reliable() const noexcept { return settings_.peer.service == roce_service::rc; }
+
+    const requester_settings settings_;
+    send_entries& entries_;
+    message_ring messages_;
+    patience patience_;
+    std::uint32_t next_entry_;
+    std::uint32_t cursor_ = 0, packet_ = 0; ///< what is sent next: number of a message, and which of its packets
+    std::uint32_t acknowledged_, sent_;     ///< sequence numbers, see above
+    unsigned without_request_ = 0;          ///< packets since one asked for an ACK
+    bool loaded_ = false;                   ///< request_ is that of the message at the cursor
+    bool failed_ = false;
+    send_request request_;
+    pieces pieces_;
+};
+
+} // namespace weftio::roce

@@ -1,0 +1,199 @@
+// What a requester makes of the answers of its peer.
+#include "roce/requester.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace weftio::roce {
+
+using namespace nic;
+
+/// Request step 5: an answer stands for a request that was sent and has not been answered (IBTA 9.7.6.1.1). One from
+/// before is late, one from behind is nonsense.
+void requester::receive(const roce_packet& packet, std::uint64_t now)
+{
+    answers.add(1);
+    const roce_headers& headers = packet.headers;
+    const roce_shape& shape = shape_of(headers.bth.opcode);
+    const bool fits = !failed_ && reliable() && shape.is_response() && shape.service == roce_service::rc;
+    if (!fits || psn_distance(sent_, headers.bth.psn) >= 0)
+        return wrong_answers.add(1);
+    if (psn_distance(acknowledged_, headers.bth.psn) < 0)
+        return stale_answers.add(1);
+    switch (shape.operation) {
+        case roce_operation::acknowledge: return take_acknowledge(headers, now);
+        case roce_operation::read_response: return take_read_response(packet, shape, now);
+        default: return take_atomic(headers, now);
+    }
+}
+
+void requester::take_acknowledge(const roce_headers& headers, std::uint64_t now)
+{
+    switch (kind_of(headers.syndrome)) {
+        case aeth_kind::acknowledge:
+            if (!acknowledge_to(psn_add(headers.bth.psn, 1), now))
+                repeat_for_gap();
+            return;
+        case aeth_kind::rnr_nak: return take_not_ready(headers, now);
+        case aeth_kind::nak: return take_nak(headers, now);
+        case aeth_kind::reserved: return wrong_answers.add(1);
+    }
+}
+
+/// Request step 6: everything before `psn` has arrived. A READ or an atomic ends by its own answer only: one that has
+/// none yet stops this. @return whether `psn` was reached
+bool requester::acknowledge_to(std::uint32_t psn, std::uint64_t now)
+{
+    const std::uint32_t before = acknowledged_;
+    while (!failed_ && acknowledged_ != psn && !messages_.empty() && !messages_.oldest().is_answered()) {
+        const message& oldest = messages_.oldest();
+        acknowledged_ = offset_in(oldest, psn) >= oldest.packets ? psn_add(oldest.first_psn, oldest.packets) : psn;
+        retire();
+    }
+    if (acknowledged_ != before && !failed_)
+        patience_.progress((acknowledged_ - before) & psn_mask, in_flight() != 0, now);
+    return acknowledged_ == psn;
+}
+
+/// Request step 7: completes the messages that are done, in their order, and takes the cursor along.
+void requester::retire()
+{
+    while (!messages_.empty() && messages_.oldest().refused == status::success &&
+           offset_in(messages_.oldest(), acknowledged_) >= messages_.oldest().packets) {
+        const message done = messages_.oldest();
+        messages_.pop();
+        completed.add(1);
+        entries_.complete(done.entry, status::success, done.bytes);
+    }
+    const auto behind = static_cast<std::int32_t>(messages_.first() - cursor_);
+    if (behind > 0) {
+        cursor_ = messages_.first();
+        packet_ = 0;
+        loaded_ = false;
+    }
+    if (messages_.empty())
+        return;
+    if (messages_.oldest().refused != status::success)
+        return fail(messages_.oldest().refused);
+    if (cursor_ == messages_.first())
+        packet_ = std::max(packet_, offset_in(messages_.oldest(), acknowledged_));
+}
+
+/// Everything from the oldest packet without an answer on is sent again.
+void requester::go_back() noexcept
+{
+    cursor_ = messages_.first();
+    packet_ = messages_.empty() ? 0 : offset_in(messages_.oldest(), acknowledged_);
+    loaded_ = false;
+    without_request_ = 0;
+}
+
+void requester::repeat_or_give_up(status reason_to_give_up, bool again)
+{
+    if (again)
+        go_back();
+    else
+        fail(reason_to_give_up);
+}
+
+/// A later answer came first: that of a READ or an atomic was lost (IBTA 9.7.5.2.8, implied NAK). It is asked for again
+/// once; if that is lost too, the clock finds out.
+void requester::repeat_for_gap()
+{
+    if (failed_ || !patience_.see_gap())
+        return;
+    implied_nak_seq_err.add(1);
+    repeat_or_give_up(status::retries_exceeded, patience_.retry());
+}
+
+/// Request step 8: a NAK acknowledges what is before it (IBTA 9.7.5.2.8). A gap is filled; else the queue ends.
+void requester::take_nak(const roce_headers& headers, std::uint64_t now)
+{
+    const bool reached = acknowledge_to(headers.bth.psn, now);
+    if (failed_)
+        return;
+    const std::uint8_t code = value_of(headers.syndrome);
+    if (code == static_cast<std::uint8_t>(roce_nak::sequence_error)) {
+        if (!reached)
+            return repeat_for_gap();
+        if (in_flight() == 0)
+            return stale_answers.add(1); // nothing was sent since it was repeated
+        packet_seq_err.add(1);
+        return repeat_or_give_up(status::retries_exceeded, patience_.retry());
+    }
+    switch (static_cast<roce_nak>(code)) {
+        case roce_nak::invalid_request: return fail(status::remote_invalid);
+        case roce_nak::remote_access: return fail(status::remote_access);
+        default: return fail(status::remote_operation);
+    }
+}
+
+/// Request step 8: the peer has no receive entry. Its time is kept, and everything from there on repeated.
+void requester::take_not_ready(const roce_headers& headers, std::uint64_t now)
+{
+    if (!acknowledge_to(headers.bth.psn, now))
+        return repeat_for_gap();
+    if (failed_ || in_flight() == 0)
+        return stale_answers.add(1);
+    rnr_naks.add(1);
+    repeat_or_give_up(status::not_ready_exceeded, patience_.wait_for_receiver(value_of(headers.syndrome), now));
+}
+
+/// Whether `psn` is the next answer that the oldest message waits for. An answer acknowledges all requests before its own.
+bool requester::answers_oldest(std::uint32_t psn, std::uint64_t now)
+{
+    if (!acknowledge_to(psn, now)) {
+        repeat_for_gap();
+        return false;
+    }
+    return !failed_ && !messages_.empty();
+}
+
+/// Request step 9: a packet of a READ. Its place follows from its number, so first and middle are alike, and last and only.
+void requester::take_read_response(const roce_packet& packet, const roce_shape& shape, std::uint64_t now)
+{
+    const std::uint32_t psn = packet.headers.bth.psn;
+    if (shape.has_aeth && kind_of(packet.headers.syndrome) != aeth_kind::acknowledge)
+        return wrong_answers.add(1);
+    if (!answers_oldest(psn, now))
+        return;
+    const message& oldest = messages_.oldest();
+    if (oldest.operation != roce_operation::read_request)
+        return fail(status::bad_response);
+    const std::uint32_t index = offset_in(oldest, psn);
+    const roce_segment part = segment_of(oldest.bytes, settings_.peer.path_mtu, index);
+    if (packet.payload.size() != part.bytes || (index + 1 == oldest.packets && !shape.ends()))
+        return fail(status::bad_response);
+    take_data(packet.payload, part.offset, psn, now);
+}
+
+void requester::take_atomic(const roce_headers& headers, std::uint64_t now)
+{
+    if (kind_of(headers.syndrome) != aeth_kind::acknowledge)
+        return wrong_answers.add(1);
+    if (!answers_oldest(headers.bth.psn, now))
+        return;
+    const message& oldest = messages_.oldest();
+    if (!oldest.is_answered() || oldest.operation == roce_operation::read_request)
+        return fail(status::bad_response);
+    std::uint8_t original[sizeof headers.original];
+    std::memcpy(original, &headers.original, sizeof original);
+    take_data(original, 0, headers.bth.psn, now);
+}
+
+/// Writes a part of an answer to the memory of the oldest message.
+void requester::take_data(piece bytes, std::uint32_t offset, std::uint32_t psn, std::uint64_t now)
+{
+    const message& oldest = messages_.oldest();
+    if (!bytes.empty()) {
+        const status placed = entries_.place(oldest.entry, oldest.fingerprint, offset, bytes);
+        if (placed != status::success)
+            return fail(placed);
+    }
+    acknowledged_ = psn_add(psn, 1);
+    retire();
+    if (!failed_)
+        patience_.progress(1, in_flight() != 0, now);
+}
+
+} // namespace weftio::roce

@@ -1,0 +1,326 @@
+#include "roce/responder.hpp"
+
+#include <atomic>
+#include <utility>
+
+namespace weftio::roce {
+
+using namespace nic;
+
+responder::responder(const responder_settings& settings, remote_memory& memory, receive_entries& entries)
+    : settings_(settings), memory_(memory), entries_(entries), answers_(settings.most_reads),
+      results_(settings.most_reads), expected_(settings.first_psn & psn_mask)
+{}
+
+/// Respond step 1: the sequence number (IBTA 9.7.4.1.2). In its turn, a packet is executed; one ahead of it shows a gap;
+/// one behind it is a repeat.
+void responder::receive(const roce_packet& packet)
+{
+    received.add(1);
+    const roce_shape& shape = shape_of(packet.headers.bth.opcode);
+    if (failed_ || !shape.is_request() || shape.service != settings_.peer.service) {
+        ignored.add(1);
+        return;
+    }
+    const std::int32_t ahead = psn_distance(expected_, packet.headers.bth.psn);
+    if (ahead < 0 && reliable())
+        return repeat(packet.headers, shape);
+    if (ahead != 0)
+        return look_ahead(packet, shape);
+    conclude(execute(packet, shape), packet, shape);
+}
+
+/// A gap. RC: one NAK, and then silence until the missing packet comes (IBTA 9.7.5.2.8). UC: the message under way is
+/// lost, and the next one begins wherever it begins (IBTA 9.8.2).
+void responder::look_ahead(const roce_packet& packet, const roce_shape& shape)
+{
+    if (!reliable()) {
+        drop_message();
+        expected_ = packet.headers.bth.psn;
+        if (shape.begins())
+            return conclude(execute(packet, shape), packet, shape);
+        expected_ = psn_add(expected_, 1);
+    } else if (!std::exchange(gap_reported_, true)) {
+        acknowledge(nak_syndrome(roce_nak::sequence_error), expected_);
+    }
+    out_of_sequence.add(1);
+}
+
+/// Respond step 2: the order of opcodes, and the length of the payload (IBTA 9.7.4.1.4 and 9.7.4.1.6).
+responder::verdict responder::execute(const roce_packet& packet, const roce_shape& shape)
+{
+    if (!reliable() && shape.begins())
+        drop_message();
+    if (!in_order(shape))
+        return invalid(responder_fault::opcode_order);
+    if (!payload_fits(shape, packet.payload.size(), settings_.peer.path_mtu))
+        return invalid(responder_fault::payload_size);
+    switch (shape.operation) {
+        case roce_operation::send: return take_send(packet, shape);
+        case roce_operation::write: return take_write(packet, shape);
+        case roce_operation::read_request: return take_read(packet.headers);
+        default: return take_atomic(packet.headers, shape);
+    }
+}
+
+bool responder::in_order(const roce_shape& shape) const noexcept
+{
+    return under_way_ == (shape.begins() ? roce_operation::none : shape.operation);
+}
+
+/// Respond step 3, SEND: the first packet takes a receive entry, each goes behind the one before, the last completes it.
+responder::verdict responder::take_send(const roce_packet& packet, const roce_shape& shape)
+{
+    if (shape.begins()) {
+        if (!entries_.take())
+            return verdict::not_ready;
+        has_entry_ = true;
+        offset_ = 0;
+        under_way_ = roce_operation::send;
+    }
+    if (const status placed = entries_.place(offset_, packet.payload); placed != status::success) {
+        has_entry_ = false;
+        entries_.complete({.result = placed});
+        if (placed == status::local_length)
+            return invalid(responder_fault::send_too_long);
+        fault_ = responder_fault::local_memory;
+        return verdict::remote_operational;
+    }
+    offset_ += static_cast<std::uint32_t>(packet.payload.size());
+    return shape.ends() ? end_send(packet.headers, shape) : verdict::done;
+}
+
+responder::verdict responder::end_send(const roce_headers& headers, const roce_shape& shape)
+{
+    receive_completion completion{.bytes = offset_, .solicited = headers.bth.solicited};
+    if (shape.has_invalidate) {
+        if (const key_refusal why = memory_.invalidate(headers.invalidate_key); why != key_refusal::none)
+            return no_access(why);
+        completion.by = filled_by::send_invalidate;
+        completion.immediate_or_key = headers.invalidate_key;
+    } else if (shape.has_immediate) {
+        completion.by = filled_by::send_immediate;
+        completion.immediate_or_key = headers.immediate;
+    }
+    has_entry_ = false;
+    under_way_ = roce_operation::none;
+    msn_ = psn_add(msn_, 1);
+    entries_.complete(completion);
+    return verdict::done;
+}
+
+/// Respond step 3, WRITE: the first packet announces range and length, and all of it is checked before a byte is written
+/// (IBTA 9.7.4.1.5). The last packet ends it where the first has said. An immediate takes a receive entry.
+responder::verdict responder::take_write(const roce_packet& packet, const roce_shape& shape)
+{
+    const auto bytes = static_cast<std::uint32_t>(packet.payload.size());
+    if (shape.begins()) {
+        if (const verdict begun = begin_write(packet.headers); begun != verdict::done)
+            return begun;
+    }
+    if (bytes > left_.bytes || shape.ends() != (bytes == left_.bytes))
+        return invalid(responder_fault::message_length);
+    if (shape.has_immediate && !entries_.take())
+        return verdict::not_ready;
+    has_entry_ = shape.has_immediate;
+    if (const verdict written = write_payload(packet, shape); written != verdict::done)
+        return written;
+    under_way_ = shape.ends() ? roce_operation::none : roce_operation::write;
+    msn_ = psn_add(msn_, shape.ends());
+    if (std::exchange(has_entry_, false)) {
+        entries_.complete({.by = filled_by::write_immediate,
+                           .bytes = announced_,
+                           .immediate_or_key = packet.headers.immediate,
+                           .solicited = packet.headers.bth.solicited});
+    }
+    return verdict::done;
+}
+
+/// Changes nothing that a repeat of the packet would miss. A range of no bytes needs no key.
+responder::verdict responder::begin_write(const roce_headers& headers)
+{
+    if (!allows(access::remote_write))
+        return invalid(responder_fault::no_queue_right);
+    if (headers.dma_bytes > largest_message_bytes)
+        return invalid(responder_fault::message_length);
+    left_ = {.key = headers.remote_key, .address = headers.address, .bytes = headers.dma_bytes};
+    announced_ = headers.dma_bytes;
+    if (left_.bytes == 0)
+        return verdict::done;
+    const key_refusal why = memory_.check(left_, access::remote_write);
+    return why == key_refusal::none ? verdict::done : no_access(why);
+}
+
+responder::verdict responder::write_payload(const roce_packet& packet, const roce_shape& shape)
+{
+    const auto bytes = static_cast<std::uint32_t>(packet.payload.size());
+    if (bytes == 0)
+        return verdict::done;
+    const remote_range part{.key = left_.key, .address = left_.address, .bytes = bytes};
+    if (const key_refusal why = memory_.write(part, packet.payload); why != key_refusal::none) {
+        if (shape.has_immediate && std::exchange(has_entry_, false))
+            entries_.complete({.result = status::local_access, .by = filled_by::write_immediate});
+        return no_access(why);
+    }
+    left_.address += bytes;
+    left_.bytes -= bytes;
+    return verdict::done;
+}
+
+/// Respond step 3, READ: it is noted, and answered in send(). Its message completes now (IBTA 9.7.7.1).
+responder::verdict responder::take_read(const roce_headers& headers)
+{
+    if (!allows(access::remote_read))
+        return invalid(responder_fault::no_queue_right);
+    if (headers.dma_bytes > largest_message_bytes)
+        return invalid(responder_fault::message_length);
+    if (answers_.fresh() == settings_.most_reads)
+        return invalid(responder_fault::too_many_reads);
+    const remote_range range{.key = headers.remote_key, .address = headers.address, .bytes = headers.dma_bytes};
+    if (range.bytes != 0) {
+        if (const key_refusal why = memory_.check(range, access::remote_read); why != key_refusal::none)
+            return no_access(why);
+    }
+    const std::uint32_t msn = psn_add(msn_, 1);
+    if (!answers_.add({.what = answer::kind::read, .fresh = true, .psn = expected_, .msn = msn, .range = range}))
+        return verdict::no_room;
+    msn_ = msn;
+    return verdict::done;
+}
+
+/// Respond step 3, atomic: executed once, and its result kept. Words have the byte order of this host.
+responder::verdict responder::take_atomic(const roce_headers& headers, const roce_shape& shape)
+{
+    if (!allows(access::remote_atomic))
+        return invalid(responder_fault::no_queue_right);
+    if (headers.address % sizeof(std::uint64_t) != 0)
+        return invalid(responder_fault::misaligned);
+    if (answers_.fresh() == settings_.most_reads)
+        return invalid(responder_fault::too_many_reads);
+    std::uint64_t* word = nullptr;
+    if (const key_refusal why = memory_.word(headers.remote_key, headers.address, word); why != key_refusal::none)
+        return no_access(why);
+    answer result{.what = answer::kind::atomic, .fresh = true, .psn = expected_, .msn = psn_add(msn_, 1)};
+    if (!answers_.has_room())
+        return verdict::no_room;
+    const std::atomic_ref<std::uint64_t> target(*word);
+    if (shape.operation == roce_operation::fetch_add) {
+        result.original = target.fetch_add(headers.swap_or_add);
+    } else {
+        result.original = headers.compare;
+        target.compare_exchange_strong(result.original, headers.swap_or_add);
+    }
+    results_.save(expected_, result.original);
+    msn_ = result.msn;
+    answers_.add(result);
+    return verdict::done;
+}
+
+/// Respond step 4: what the peer hears of it.
+void responder::conclude(verdict result, const roce_packet& packet, const roce_shape& shape)
+{
+    switch (result) {
+        case verdict::done: executed.add(1); return advance(packet, shape);
+        case verdict::no_room: return ignored.add(1); // as if it were lost
+        case verdict::not_ready: not_ready.add(1); break;
+        default: refused.add(1); break;
+    }
+    if (!reliable()) {
+        drop_message();
+        expected_ = psn_add(expected_, 1);
+        return;
+    }
+    switch (result) {
+        case verdict::not_ready:
+            gap_reported_ = true; // what follows this packet is ahead of its turn, and the peer knows
+            return acknowledge(rnr_syndrome(settings_.rnr_timer), expected_);
+        case verdict::remote_access: return give_up(roce_nak::remote_access, expected_);
+        case verdict::remote_operational: return give_up(roce_nak::remote_operational, expected_);
+        default: return give_up(roce_nak::invalid_request, expected_);
+    }
+}
+
+/// A READ takes as many sequence numbers as its answer has packets. It and atomics need no ACK (IBTA 9.7.5.1.1).
+void responder::advance(const roce_packet& packet, const roce_shape& shape)
+{
+    const bool reads = shape.operation == roce_operation::read_request;
+    expected_ = psn_add(expected_, reads ? packets_of(packet.headers.dma_bytes, settings_.peer.path_mtu) : 1);
+    gap_reported_ = false;
+    const bool asks = shape.operation == roce_operation::send || shape.operation == roce_operation::write;
+    if (asks && packet.headers.bth.ack_request && reliable())
+        acknowledge(entries_.credits(), psn_add(expected_, -1));
+}
+
+/// A repeat (IBTA 9.7.5.1.3): SENDs and WRITEs are acknowledged again and not executed, READs are read again, atomics
+/// are answered from the saved result.
+void responder::repeat(const roce_headers& headers, const roce_shape& shape)
+{
+    duplicate.add(1);
+    switch (shape.operation) {
+        case roce_operation::send:
+        case roce_operation::write: return acknowledge(entries_.credits(), psn_add(expected_, -1));
+        case roce_operation::read_request: return repeat_read(headers);
+        default: return repeat_atomic(headers);
+    }
+}
+
+/// What the peer could not have asked for is dropped, and so is what it may no longer read: an old packet that comes late
+/// ends no connection.
+void responder::repeat_read(const roce_headers& headers)
+{
+    const remote_range range{.key = headers.remote_key, .address = headers.address, .bytes = headers.dma_bytes};
+    if (!allows(access::remote_read) || range.bytes > largest_message_bytes)
+        return;
+    const std::uint32_t end = psn_add(headers.bth.psn, packets_of(range.bytes, settings_.peer.path_mtu));
+    if (psn_distance(end, expected_) < 0)
+        return;
+    if (range.bytes == 0 || memory_.check(range, access::remote_read) == key_refusal::none)
+        answers_.add({.what = answer::kind::read, .psn = headers.bth.psn, .msn = msn_, .range = range});
+}
+
+void responder::repeat_atomic(const roce_headers& headers)
+{
+    if (const std::uint64_t* original = results_.find(headers.bth.psn))
+        answers_.add({.what = answer::kind::atomic, .psn = headers.bth.psn, .msn = msn_, .original = *original});
+}
+
+/// The connection ends: this NAK, and then silence.
+void responder::give_up(roce_nak code, std::uint32_t psn)
+{
+    stop();
+    acknowledge(nak_syndrome(code), psn);
+}
+
+void responder::stop()
+{
+    failed_ = true;
+    drop_message();
+}
+
+/// What has come of the message under way is lost.
+void responder::drop_message()
+{
+    under_way_ = roce_operation::none;
+    if (std::exchange(has_entry_, false))
+        entries_.complete({.result = status::flushed});
+}
+
+responder::verdict responder::invalid(responder_fault why) noexcept
+{
+    fault_ = why;
+    return verdict::invalid_request;
+}
+
+responder::verdict responder::no_access(key_refusal why) noexcept
+{
+    fault_ = responder_fault::remote_memory;
+    refused_key_ = why;
+    return verdict::remote_access;
+}
+
+void responder::acknowledge(std::uint8_t syndrome, std::uint32_t psn)
+{
+    answers_.acknowledge({.what = answer::kind::acknowledge, .syndrome = syndrome, .psn = psn, .msn = msn_});
+}
+
+} // namespace weftio::roce

@@ -1,0 +1,122 @@
+// The receiving side of a connection: executes the requests of the peer and answers them.
+#pragma once
+
+#include <cstdint>
+
+#include "core/counter.hpp"
+#include "roce/answer_queue.hpp"
+#include "roce/receive_entries.hpp"
+#include "roce/remote_memory.hpp"
+#include "roce/saved_results.hpp"
+#include "roce/transport.hpp"
+
+namespace weftio::roce {
+
+struct responder_settings {
+    connection peer;
+    std::uint32_t first_psn = 0;                                                        ///< with which the peer begins
+    access rights = access::remote_write | access::remote_read | access::remote_atomic; ///< of the queue
+    std::uint8_t most_reads = 16; ///< READs and atomics of the peer that may wait for their answer (max_dest_rd_atomic)
+    std::uint8_t rnr_timer = 12;  ///< code of the time after which the peer repeats what found no receive entry
+};
+
+/// Why a responder gave up, in more detail than its NAK.
+enum class responder_fault : std::uint8_t {
+    none,
+    opcode_order,   ///< a message began, went on or ended at the wrong moment
+    payload_size,   ///< not what the path MTU allows
+    message_length, ///< not what the RETH announced, or more than 2^31 bytes
+    no_queue_right, ///< the queue allows no WRITE, READ or atomic
+    too_many_reads, ///< more than most_reads without an answer
+    misaligned,     ///< an atomic on no multiple of 8
+    remote_memory,  ///< see responder::refused_key()
+    send_too_long,  ///< a SEND is longer than the receive entry
+    local_memory,   ///< the memory of the receive entry
+};
+
+/// One engine drives it; any thread may read the counters. Every packet given to receive() counts once:
+/// received = executed + duplicate + out_of_sequence + not_ready + refused + ignored.
+///
+/// RC answers as roce.md 7.5 says (IBTA 9.7, 9.9). UC answers nothing: what does not fit ends its message (IBTA 9.8).
+class responder {
+ public:
+    /// @param memory, entries  must outlive this
+    responder(const responder_settings& settings, remote_memory& memory, receive_entries& entries);
+
+    /// Executes one packet of the peer, and notes the answer. @pre its ICRC is right
+    void receive(const roce_packet& packet);
+    /// Sends answers, at most `most` packets; a long READ goes on in the next call. @return how many packets
+    unsigned send(packet_sink& sink, unsigned most);
+    /// Whether no answer waits.
+    bool idle() const noexcept { return answers_.empty(); }
+    /// Ends the current receive entry as flushed, and takes nothing more.
+    void stop();
+
+    bool failed() const noexcept { return failed_; }
+    responder_fault fault() const noexcept { return fault_; }
+    key_refusal refused_key() const noexcept { return refused_key_; }
+    std::uint32_t expected_psn() const noexcept { return expected_; }
+
+    detail::counter received, executed, duplicate, out_of_sequence, not_ready, refused, ignored;
+
+ private:
+    /// What became of a request that came in its turn.
+    enum class verdict : std::uint8_t {
+        done,
+        not_ready,
+        no_room,
+        invalid_request,
+        remote_access,
+        remote_operational,
+    };
+
+    verdict execute(const roce_packet& packet, const roce_shape& shape);
+    verdict take_send(const roce_packet& packet, const roce_shape& shape);
+    verdict end_send(const roce_headers& headers, const roce_shape& shape);
+    verdict take_write(const roce_packet& packet, const roce_shape& shape);
+    verdict begin_write(const roce_headers& headers);
+    verdict write_payload(const roce_packet& packet, const roce_shape& shape);
+    verdict take_read(const roce_headers& headers);
+    verdict take_atomic(const roce_headers& headers, const roce_shape& shape);
+
+    void conclude(verdict result, const roce_packet& packet, const roce_shape& shape);
+    void advance(const roce_packet& packet, const roce_shape& shape);
+    void look_ahead(const roce_packet& packet, const roce_shape& shape);
+    void repeat(const roce_headers& headers, const roce_shape& shape);
+    void repeat_read(const roce_headers& headers);
+    void repeat_atomic(const roce_headers& headers);
+    void give_up(nic::roce_nak code, std::uint32_t psn);
+    void drop_message();
+
+    verdict invalid(responder_fault why) noexcept;
+    verdict no_access(key_refusal why) noexcept;
+    bool in_order(const roce_shape& shape) const noexcept;
+    bool allows(access needed) const noexcept { return (settings_.rights & needed) == needed; }
+    bool reliable() const noexcept { return settings_.peer.service == roce_service::rc; }
+    void acknowledge(std::uint8_t syndrome, std::uint32_t psn);
+
+    bool send_acknowledge(packet_sink& sink, const answer& next);
+    bool send_atomic(packet_sink& sink, const answer& next);
+    bool send_part_of_read(packet_sink& sink, answer& next);
+    bool lose_read(const answer& next, key_refusal why, std::uint32_t psn);
+
+    const responder_settings settings_;
+    remote_memory& memory_;
+    receive_entries& entries_;
+    answer_queue answers_;
+    saved_results results_;
+    std::uint32_t expected_;    ///< PSN of the next request
+    std::uint32_t msn_ = 0;     ///< messages completed; those of READs when they are asked for
+    bool gap_reported_ = false; ///< a NAK went out for expected_: no other follows before it comes
+    /// The message under way: its operation, or none.
+    roce_operation under_way_ = roce_operation::none;
+    bool has_entry_ = false;      ///< a receive entry is current
+    std::uint32_t offset_ = 0;    ///< bytes of a SEND that have come
+    remote_range left_;           ///< bytes of a WRITE that are still to come
+    std::uint32_t announced_ = 0; ///< bytes of the whole WRITE
+    bool failed_ = false;
+    responder_fault fault_ = responder_fault::none;
+    key_refusal refused_key_ = key_refusal::none;
+};
+
+} // namespace weftio::roce

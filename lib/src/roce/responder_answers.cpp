@@ -1,0 +1,80 @@
+// Respond step 5: answers leave in the order of their sequence numbers, as far as the sink has room.
+#include "roce/responder.hpp"
+
+namespace weftio::roce {
+
+using namespace nic;
+
+unsigned responder::send(packet_sink& sink, unsigned most)
+{
+    unsigned sent = 0;
+    for (; sent < most && !answers_.empty(); ++sent) {
+        answer& next = answers_.front();
+        const bool gone = next.what == answer::kind::read     ? send_part_of_read(sink, next)
+                          : next.what == answer::kind::atomic ? send_atomic(sink, next)
+                                                              : send_acknowledge(sink, next);
+        if (!gone)
+            break;
+    }
+    return sent;
+}
+
+bool responder::send_acknowledge(packet_sink& sink, const answer& next)
+{
+    const roce_headers headers{.bth = bth_to(settings_.peer, roce_opcode::rc_acknowledge, next.psn),
+                               .msn = next.msn,
+                               .syndrome = next.syndrome};
+    if (!sink.send(headers, {}))
+        return false;
+    answers_.pop();
+    return true;
+}
+
+bool responder::send_atomic(packet_sink& sink, const answer& next)
+{
+    const roce_headers headers{.bth = bth_to(settings_.peer, roce_opcode::rc_atomic_acknowledge, next.psn),
+                               .original = next.original,
+                               .msn = next.msn,
+                               .syndrome = ack_syndrome(entries_.credits())};
+    if (!sink.send(headers, {}))
+        return false;
+    answers_.pop();
+    return true;
+}
+
+/// One packet of a READ. The memory is checked again for each: it may have gone since the request.
+bool responder::send_part_of_read(packet_sink& sink, answer& next)
+{
+    const roce_segment part = segment_of(next.range.bytes, settings_.peer.path_mtu, next.sent);
+    const std::uint32_t psn = psn_add(next.psn, next.sent);
+    piece bytes;
+    const remote_range range{next.range.key, next.range.address + part.offset, part.bytes};
+    if (part.bytes != 0) {
+        if (const key_refusal why = memory_.read(range, bytes); why != key_refusal::none)
+            return lose_read(next, why, psn);
+    }
+    const roce_opcode opcode = *opcode_of(roce_service::rc, roce_operation::read_response, part.position);
+    const roce_headers headers{
+        .bth = bth_to(settings_.peer, opcode, psn), .msn = next.msn, .syndrome = ack_syndrome(entries_.credits())};
+    if (!sink.send(headers, {&bytes, 1}))
+        return false;
+    if (++next.sent == packets_of(next.range.bytes, settings_.peer.path_mtu))
+        answers_.pop();
+    return true;
+}
+
+/// The memory of a READ has gone before all of it was read. A repeat is dropped.
+bool responder::lose_read(const answer& next, key_refusal why, std::uint32_t psn)
+{
+    if (!next.fresh) {
+        answers_.pop();
+        return true;
+    }
+    fault_ = responder_fault::remote_memory;
+    refused_key_ = why;
+    answers_.clear();
+    give_up(roce_nak::remote_operational, psn);
+    return true;
+}
+
+} // namespace weftio::roce

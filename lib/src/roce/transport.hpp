@@ -1,0 +1,88 @@
+// What both ends of a RoCEv2 connection share: what they agreed on, how packets leave, how work ends.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "net/roce_headers.hpp"
+#include "net/roce_rules.hpp"
+
+/// The transport of RDMA as pure state machines: no threads, no clock, no DPDK, no allocation after creation. The owner
+/// gives them packets whose ICRC is right, entries, memory and the time, and takes the packets that they make.
+namespace weftio::roce {
+
+using nic::roce_headers;
+using nic::roce_opcode;
+using nic::roce_operation;
+using nic::roce_packet;
+using nic::roce_service;
+using nic::roce_shape;
+
+/// What both ends agreed on when they connected.
+struct connection {
+    roce_service service = roce_service::rc; ///< rc or uc
+    std::uint32_t peer_queue = 0;            ///< 24 bits
+    std::uint32_t path_mtu = 1024;           ///< one that is_path_mtu()
+    std::uint16_t partition_key = 0xffff;
+};
+
+/// How work ended: the syndrome of its completion (mlx5.md 3.2).
+enum class status : std::uint8_t {
+    success = 0x00,
+    local_length = 0x01,       ///< a SEND is longer than the receive
+    local_operation = 0x02,    ///< the entry is malformed, or has changed before it was repeated
+    local_protection = 0x04,   ///< key, range or rights of local memory
+    flushed = 0x05,            ///< the queue was in error already
+    bad_response = 0x10,       ///< an answer that does not belong to its request
+    local_access = 0x11,       ///< the responder lost the memory of a WRITE with immediate
+    remote_invalid = 0x12,     ///< NAK invalid request
+    remote_access = 0x13,      ///< NAK remote access
+    remote_operation = 0x14,   ///< NAK remote operational error, or a NAK of no known code
+    retries_exceeded = 0x15,   ///< no answer, retry_count times
+    not_ready_exceeded = 0x16, ///< RNR NAK, rnr_retry times
+};
+
+/// Some bytes of a payload, where they lie.
+using piece = std::span<const std::uint8_t>;
+
+/// The payload of one packet: an entry has at most 62 data segments.
+struct pieces {
+    static constexpr unsigned most = 64;
+
+    std::array<piece, most> list;
+    unsigned count = 0;
+
+    /// Returns false when there is no room for one more.
+    bool add(piece more) noexcept
+    {
+        if (count == most)
+            return false;
+        list[count++] = more;
+        return true;
+    }
+    std::span<const piece> all() const noexcept { return {list.data(), count}; }
+};
+
+/// Where packets leave. It adds what belongs to the path, pad and ICRC.
+class packet_sink {
+ public:
+    /// Takes a packet. The bytes of the payload may change as soon as this returns. Never blocks.
+    /// @return false: no room; nothing was taken, and the same packet comes again in a later turn
+    virtual bool send(const roce_headers& headers, std::span<const piece> payload) = 0;
+
+ protected:
+    ~packet_sink() = default;
+};
+
+/// The base transport header of a packet to the peer.
+inline nic::roce_bth bth_to(const connection& peer, roce_opcode opcode, std::uint32_t psn) noexcept
+{
+    return {.opcode = opcode,
+            .partition_key = peer.partition_key,
+            .destination_qp = peer.peer_queue & 0xffffff,
+            .psn = psn & nic::psn_mask};
+}
+
+} // namespace weftio::roce

@@ -1,0 +1,275 @@
+// A requester and a responder with everything that their owner gives them: memory, entries, a wire, a clock.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "net/roce_headers.hpp"
+#include "roce/requester.hpp"
+#include "roce/responder.hpp"
+
+namespace roce_ends {
+
+using namespace weftio::roce;
+using weftio::access;
+using weftio::nic::roce_path;
+using bytes = std::vector<std::uint8_t>;
+
+/// One region, of which a peer may do everything unless told otherwise. Addresses are those of the first byte and behind.
+class fake_memory : public remote_memory {
+ public:
+    static constexpr std::uint32_t key = 0x1234;
+    static constexpr std::uint64_t begin = 0x7000'0000'0000;
+
+    /// Words have to lie at multiples of 8.
+    explicit fake_memory(std::size_t size) : words_(size / 8 + 1), size_(size) {}
+
+    std::uint8_t* data() { return reinterpret_cast<std::uint8_t*>(words_.data()); }
+    std::span<std::uint8_t> all() { return {data(), size_}; }
+
+    key_refusal check(const remote_range& range, access needed) override
+    {
+        if (range.key != own_key)
+            return key_refusal::unknown_key;
+        if ((rights & needed) != needed)
+            return key_refusal::no_right;
+        const std::uint64_t offset = range.address - own_begin;
+        return offset <= size_ && range.bytes <= size_ - offset ? key_refusal::none : key_refusal::outside_region;
+    }
+    key_refusal write(const remote_range& range, std::span<const std::uint8_t> from) override
+    {
+        const key_refusal why = check(range, access::remote_write);
+        if (why == key_refusal::none)
+            std::memcpy(data() + (range.address - own_begin), from.data(), range.bytes);
+        return why;
+    }
+    key_refusal read(const remote_range& range, std::span<const std::uint8_t>& found) override
+    {
+        const key_refusal why = check(range, access::remote_read);
+        if (why == key_refusal::none)
+            found = {data() + (range.address - own_begin), range.bytes};
+        return why;
+    }
+    key_refusal word(std::uint32_t of, std::uint64_t address, std::uint64_t*& found) override
+    {
+        const key_refusal why = check({of, address, 8}, access::remote_atomic);
+        if (why == key_refusal::none)
+            found = &words_[(address - own_begin) / 8];
+        return why;
+    }
+    key_refusal invalidate(std::uint32_t of) override
+    {
+        if (of != own_key)
+            return key_refusal::unknown_key;
+        own_key = 0;
+        return key_refusal::none;
+    }
+
+    access rights = access::remote_write | access::remote_read | access::remote_atomic;
+    std::uint32_t own_key = key;
+    std::uint64_t own_begin = begin;
+
+ private:
+    std::vector<std::uint64_t> words_;
+    std::size_t size_;
+};
+
+class fake_receives : public receive_entries {
+ public:
+    void post(std::size_t room) { posted.emplace_back(room); }
+
+    bool take() override
+    {
+        if (posted.empty())
+            return false;
+        current = posted.front();
+        posted.pop_front();
+        used_ = 0;
+        return true;
+    }
+    status place(std::uint32_t offset, std::span<const std::uint8_t> from) override
+    {
+        if (broken)
+            return status::local_protection;
+        if (offset + from.size() > current.size())
+            return status::local_length;
+        std::copy(from.begin(), from.end(), current.begin() + offset);
+        used_ = offset + from.size();
+        return status::success;
+    }
+    void complete(const receive_completion& completion) override
+    {
+        completions.push_back(completion);
+        current.resize(used_);
+        messages.push_back(current);
+    }
+    std::uint8_t credits() const noexcept override { return credit_code; }
+
+    std::deque<bytes> posted;
+    bytes current;
+    std::vector<receive_completion> completions;
+    std::vector<bytes> messages;
+    bool broken = false;
+    std::uint8_t credit_code = weftio::nic::no_credits;
+
+ private:
+    std::size_t used_ = 0;
+};
+
+/// Entries of one block. Their local bytes are in two pieces, or fewer.
+class fake_sends : public send_entries {
+ public:
+    struct entry {
+        send_request request;
+        bytes local;
+    };
+    struct end {
+        std::uint32_t index;
+        status result;
+        bool operator==(const end&) const = default;
+    };
+
+    /// @param more  whether the push goes on behind it
+    std::uint32_t post(send_request request, bytes local, bool more = false)
+    {
+        request.bytes = static_cast<std::uint32_t>(local.size());
+        request.more = more;
+        request.fingerprint = 7 * next_ + 1;
+        entries[next_] = {request, std::move(local)};
+        return next_++;
+    }
+    entry_state read(std::uint32_t index, send_request& request, status& refused) override
+    {
+        const auto found = entries.find(index);
+        if (found == entries.end())
+            return entry_state::none;
+        ++reads;
+        request = found->second.request;
+        refused = refusals.contains(index) ? refusals.at(index) : status::success;
+        return entry_state::ready;
+    }
+    status gather(std::uint32_t index, std::uint32_t offset, std::uint32_t count, pieces& found) override
+    {
+        if (index == unreadable)
+            return status::local_protection;
+        const piece all = piece(entries.at(index).local).subspan(offset, count);
+        found.add(all.first(count / 3));
+        found.add(all.subspan(count / 3));
+        return status::success;
+    }
+    status place(std::uint32_t index, std::uint32_t fingerprint, std::uint32_t offset,
+                 std::span<const std::uint8_t> from) override
+    {
+        entry& target = entries.at(index);
+        if (index == unreadable)
+            return status::local_protection;
+        if (target.request.fingerprint != fingerprint || offset + from.size() > target.local.size())
+            return status::local_operation;
+        std::copy(from.begin(), from.end(), target.local.begin() + offset);
+        return status::success;
+    }
+    void complete(std::uint32_t index, status result, std::uint32_t) override { ends.push_back({index, result}); }
+
+    void start_at(std::uint32_t index) { next_ = index; }
+
+    std::map<std::uint32_t, entry> entries;
+    std::map<std::uint32_t, status> refusals;
+    std::vector<end> ends;
+    std::optional<std::uint32_t> unreadable;
+    unsigned reads = 0;
+
+ private:
+    std::uint32_t next_ = 0;
+};
+
+inline roce_path some_path()
+{
+    roce_path path;
+    path.source = weftio::nic::gid_of_ipv4(std::array<std::uint8_t, 4>{192, 0, 2, 3});
+    path.destination = weftio::nic::gid_of_ipv4(std::array<std::uint8_t, 4>{192, 0, 2, 2});
+    path.source_port = 0xc121;
+    return path;
+}
+
+/// Keeps frames until somebody takes them.
+class fake_wire : public packet_sink {
+ public:
+    bool send(const roce_headers& headers, std::span<const piece> payload) override
+    {
+        if (frames.size() == room)
+            return false;
+        bytes whole;
+        for (const piece& part : payload)
+            whole.insert(whole.end(), part.begin(), part.end());
+        bytes frame(weftio::nic::most_roce_headers_bytes + whole.size() + 8);
+        frame.resize(build_whole_roce(frame, path, headers, whole));
+        frames.push_back(std::move(frame));
+        return !frames.back().empty();
+    }
+    /// All of them, taken off the wire and read.
+    std::vector<roce_packet> read()
+    {
+        kept_.swap(frames);
+        frames.clear();
+        std::vector<roce_packet> packets(kept_.size());
+        for (std::size_t at = 0; at < kept_.size(); ++at)
+            if (parse_roce(kept_[at], packets[at]) != weftio::nic::roce_refusal::none || !packets[at].icrc_good())
+                throw std::runtime_error("what was sent is no packet");
+        return packets;
+    }
+
+    roce_path path = some_path();
+    std::vector<bytes> frames;
+    std::size_t room = SIZE_MAX;
+
+ private:
+    std::vector<bytes> kept_;
+};
+
+/// Bytes that show which message they are of.
+inline bytes stamped(std::size_t count, std::uint32_t seed)
+{
+    bytes data(count);
+    for (std::size_t at = 0; at < count; ++at)
+        data[at] = static_cast<std::uint8_t>((at * 31 + seed * 2654435761u) >> (at % 3 * 7));
+    return data;
+}
+
+inline send_request write_to(std::uint64_t offset)
+{
+    return {.operation = roce_operation::write,
+            .remote_key = fake_memory::key,
+            .remote_address = fake_memory::begin + offset};
+}
+inline send_request read_from(std::uint64_t offset)
+{
+    send_request request = write_to(offset);
+    request.operation = roce_operation::read_request;
+    return request;
+}
+inline send_request a_send()
+{
+    return {.operation = roce_operation::send};
+}
+inline send_request fetch_add(std::uint64_t offset, std::uint64_t value)
+{
+    send_request request = write_to(offset);
+    request.operation = roce_operation::fetch_add;
+    request.swap_or_add = value;
+    return request;
+}
+inline send_request compare_swap(std::uint64_t offset, std::uint64_t compare, std::uint64_t swap)
+{
+    send_request request = write_to(offset);
+    request.operation = roce_operation::compare_swap;
+    request.compare = compare;
+    request.swap_or_add = swap;
+    return request;
+}
+
+} // namespace roce_ends
