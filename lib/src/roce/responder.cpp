@@ -18,7 +18,8 @@ void responder::receive(const roce_packet& packet)
 {
     received.add(1);
     const roce_shape& shape = shape_of(packet.headers.bth.opcode);
-    if (failed_ || !shape.is_request() || shape.service != settings_.peer.service) {
+    if (failed_ || !shape.is_request() || shape.service != settings_.peer.service ||
+        !same_partition(settings_.peer, packet.headers)) {
         ignored.add(1);
         return;
     }

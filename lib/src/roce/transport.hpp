@@ -76,6 +76,12 @@ class packet_sink {
     ~packet_sink() = default;
 };
 
+/// Whether a packet is of this partition: the upper bit of the key says what kind of member its sender is.
+inline bool same_partition(const connection& peer, const roce_headers& headers) noexcept
+{
+    return ((peer.partition_key ^ headers.bth.partition_key) & 0x7fff) == 0;
+}
+
 /// The base transport header of a packet to the peer.
 inline nic::roce_bth bth_to(const connection& peer, roce_opcode opcode, std::uint32_t psn) noexcept
 {
