@@ -12,7 +12,7 @@
 namespace weftio::roce {
 
 struct requester_settings {
-    connection peer;
+    connection peer{};
     std::uint32_t first_psn = 0;
     std::uint8_t most_reads = 16; ///< READs and atomics in flight (max_rd_atomic)
     std::uint8_t timeout = 14;    ///< code of the time to wait for an answer; 0: for ever

@@ -13,7 +13,7 @@
 namespace weftio::roce {
 
 struct responder_settings {
-    connection peer;
+    connection peer{};
     std::uint32_t first_psn = 0;                                                        ///< with which the peer begins
     access rights = access::remote_write | access::remote_read | access::remote_atomic; ///< of the queue
     std::uint8_t most_reads = 16; ///< READs and atomics of the peer that may wait for their answer (max_dest_rd_atomic)
