@@ -1,0 +1,31 @@
+// Regions that are registered with a NIC, as a responder sees them.
+#pragma once
+
+#include <cstddef>
+
+#include "memory/key_table.hpp"
+#include "roce/remote_memory.hpp"
+
+namespace weftio::roce {
+
+/// The regions of one protection domain. What the CPU cannot access is out_of_reach: it has to be staged by somebody
+/// else. A peer cannot invalidate the key of a region.
+class key_memory final : public remote_memory {
+ public:
+    /// @param keys  of the NIC; must outlive this
+    key_memory(const nic::nic_keys& keys, protection_domain domain) noexcept : keys_(keys), domain_(domain) {}
+
+    key_refusal check(const remote_range& range, access needed) override;
+    key_refusal write(const remote_range& range, std::span<const std::uint8_t> bytes) override;
+    key_refusal read(const remote_range& range, std::span<const std::uint8_t>& bytes) override;
+    key_refusal word(std::uint32_t key, std::uint64_t address, std::uint64_t*& word) override;
+    key_refusal invalidate(std::uint32_t key) override;
+
+ private:
+    key_refusal find(const remote_range& range, access needed, std::byte*& at) const noexcept;
+
+    const nic::nic_keys& keys_;
+    const protection_domain domain_;
+};
+
+} // namespace weftio::roce
