@@ -15,7 +15,7 @@ enum class key_refusal : std::uint8_t {
     other_domain,   ///< the region belongs to another protection domain than the queue
     no_right,       ///< the region lacks access::remote_write, remote_read or remote_atomic
     outside_region, ///< at least one byte lies outside
-    out_of_reach,   ///< the engine cannot do this there: an atomic in memory that is staged
+    out_of_reach,   ///< the engine cannot do this there: an atomic in memory that is staged, or misaligned for the CPU
 };
 
 /// Bytes that a peer names.

@@ -25,14 +25,12 @@ requester::requester(const requester_settings& settings, send_entries& entries, 
 unsigned requester::send(packet_sink& sink, unsigned most, std::uint64_t now)
 {
     look_at_clock(now);
-    unsigned count = 0;
-    while (count < most && !failed_ && !patience_.waits(now)) {
-        const std::uint64_t before = packets.value();
+    const std::uint64_t before = packets.value();
+    for (unsigned steps = 0; steps < most && !failed_ && !patience_.waits(now); ++steps) {
         if (!step(sink, now))
             break;
-        count += packets.value() != before;
     }
-    return count;
+    return static_cast<unsigned>(packets.value() - before);
 }
 
 /// Request step 1: what is overdue is repeated (IBTA 9.7.6.1.3).

@@ -31,7 +31,8 @@ class requester {
     /// @param entries  must outlive this;  @param first_entry  index of the first entry
     requester(const requester_settings& settings, send_entries& entries, std::uint32_t first_entry = 0);
 
-    /// Sends what may be sent, at most `most` packets, and repeats what is overdue. @return how many packets
+    /// Sends what may be sent, at most `most` packets (a NOP counts as one), and repeats what is overdue.
+    /// @return how many packets were sent
     unsigned send(packet_sink& sink, unsigned most, std::uint64_t now_ns);
     /// Takes one answer of the peer. @pre its ICRC is right
     void receive(const roce_packet& packet, std::uint64_t now_ns);

@@ -102,6 +102,25 @@ TEST(RoceRequester, AsksOnEvery64thPacketAndStopsAt128)
     EXPECT_EQ(end.look().size(), 64u);
 }
 
+TEST(RoceRequester, AsksOnThePacketThatFillsItsWindow)
+{
+    at_requester end({.window = 3});
+    end.post_write(9);
+    EXPECT_EQ(end.look(),
+              (packets{{rc_write_first, first, false}, {rc_write_middle, 0, false}, {rc_write_middle, 1, true}}));
+    end.ack(first + 2);
+    EXPECT_EQ(end.look().size(), 3u);
+}
+
+TEST(RoceRequester, ReadsNoMoreEntriesInOneCallThanItMay)
+{
+    at_requester end;
+    for (int at = 0; at < 10; ++at)
+        end.sends.post({}, {}, at != 9);
+    end.look(4);
+    EXPECT_EQ(end.sends.ends.size(), 4u);
+}
+
 TEST(RoceRequester, KeepsAtMost128MessagesInFlightAndAsksAtTheLast)
 {
     at_requester end;
