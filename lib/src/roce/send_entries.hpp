@@ -14,8 +14,9 @@ struct send_request {
         roce_operation::none;                      ///< send, write, read_request, compare_swap, fetch_add; none: a NOP
     nic::roce_extra extra = nic::roce_extra::none; ///< of send and write
     bool solicited = false;
-    bool fence = false;      ///< waits until all READs and atomics before it have been answered
-    bool more = false;       ///< another entry has been committed behind it
+    bool fence = false; ///< waits until all READs and atomics before it have been answered
+    /// Another entry has been committed behind it, and it is no NOP: an ACK is asked for there, and not here.
+    bool more = false;
     std::uint8_t blocks = 1; ///< of 64 bytes: the next entry is so far behind
     std::uint32_t bytes = 0; ///< of the message: at most 2^31; 8 of an atomic
     std::uint32_t immediate_or_key = 0;

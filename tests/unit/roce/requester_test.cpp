@@ -131,6 +131,18 @@ TEST(RoceRequester, KeepsAtMost128MessagesInFlightAndAsksAtTheLast)
     EXPECT_TRUE(sent[127].ack_request);
 }
 
+TEST(RoceRequester, AsksAtTheLastMessageThatHasRoomAlsoWhenPacketsHave)
+{
+    at_requester end;
+    end.sends.post(a_send(), {});
+    end.sends.post({}, {}, true);
+    for (int at = 0; at < 130; ++at)
+        end.sends.post(a_send(), {}, true);
+    const packets sent = end.look();
+    ASSERT_EQ(sent.size(), 127u);
+    EXPECT_TRUE(sent[126].ack_request);
+}
+
 TEST(RoceRequester, TakesAnAckForAllBeforeIt)
 {
     at_requester end;
@@ -368,8 +380,8 @@ TEST(RoceRequester, SendsThePacketForWhichThereWasNoRoomLater)
 TEST(RoceRequester, CompletesAnEntryThatDoesNothingInItsTurn)
 {
     at_requester end;
-    end.post_write(1, true);
-    end.sends.post({}, {}, false);
+    end.post_write(1);
+    end.sends.post({}, {});
     end.look();
     EXPECT_EQ(end.sends.ends, ends{});
     end.ack(first);

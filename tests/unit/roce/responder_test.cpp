@@ -456,6 +456,18 @@ TEST(RoceResponder, EndsAReadWhoseMemoryHasGone)
     EXPECT_TRUE(end.ours.failed());
 }
 
+TEST(RoceResponder, DropsARepeatedReadWhoseMemoryHasGone)
+{
+    at_responder end;
+    end.ask(rc_read_request, first, 0, dma(2 * mtu));
+    EXPECT_EQ(end.answered().size(), 2u);
+    end.ask(rc_read_request, first, 0, dma(2 * mtu));
+    end.memory.own_key = 1;
+    EXPECT_EQ(end.answered(), answers{});
+    EXPECT_TRUE(end.ours.idle());
+    EXPECT_FALSE(end.ours.failed());
+}
+
 TEST(RoceResponder, TellsItsCredits)
 {
     at_responder end;
