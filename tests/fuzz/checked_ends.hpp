@@ -1,0 +1,203 @@
+// What a responder and a requester get from their owner, checked at each call.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <vector>
+
+#include "expect.hpp"
+#include "guarded.hpp"
+#include "roce/requester.hpp"
+#include "roce/responder.hpp"
+
+namespace weftio::fuzz {
+
+using roce::piece;
+using roce::status;
+
+/// A region of 8 KiB between pages that nobody may touch. It checks what a responder must have checked: nothing is
+/// written before a range was announced, and nothing outside of it.
+class checked_memory final : public roce::remote_memory {
+ public:
+    static constexpr std::uint32_t key = 0x100;
+    static constexpr std::uint64_t begin = 0x10000, size = 2 * guarded::page;
+
+    roce::key_refusal check(const roce::remote_range& range, access needed) override
+    {
+        expect(range.bytes != 0 && range.bytes <= nic::largest_message_bytes, "a range has bytes, and 2 GiB at most");
+        if (range.key != own_key)
+            return roce::key_refusal::unknown_key;
+        const std::uint64_t offset = range.address - begin;
+        if (offset > size || range.bytes > size - offset)
+            return roce::key_refusal::outside_region;
+        if ((needed & access::remote_write) != access::none)
+            announced_ = range;
+        return roce::key_refusal::none;
+    }
+    roce::key_refusal write(const roce::remote_range& range, std::span<const std::uint8_t> from) override
+    {
+        expect(from.size() == range.bytes, "as many bytes are written as are named");
+        expect(range.address >= announced_.address && range.bytes <= announced_.bytes &&
+                   range.address - announced_.address <= announced_.bytes - range.bytes,
+               "what is written was announced");
+        const roce::remote_range whole = announced_;
+        const roce::key_refusal why = check(range, access::remote_write);
+        announced_ = whole;
+        if (why == roce::key_refusal::none)
+            std::copy(from.begin(), from.end(), at(range.address));
+        return why;
+    }
+    roce::key_refusal read(const roce::remote_range& range, std::span<const std::uint8_t>& found) override
+    {
+        const roce::key_refusal why = check(range, access::remote_read);
+        if (why == roce::key_refusal::none)
+            found = {at(range.address), range.bytes};
+        return why;
+    }
+    roce::key_refusal word(std::uint32_t of, std::uint64_t address, std::uint64_t*& found) override
+    {
+        expect(address % 8 == 0, "atomics are aligned");
+        const roce::key_refusal why = check({of, address, 8}, access::remote_atomic);
+        if (why == roce::key_refusal::none)
+            found = reinterpret_cast<std::uint64_t*>(at(address));
+        return why;
+    }
+    roce::key_refusal invalidate(std::uint32_t of) override
+    {
+        return of == own_key ? roce::key_refusal::none : roce::key_refusal::unknown_key;
+    }
+
+    std::uint32_t own_key = key;
+
+ private:
+    std::uint8_t* at(std::uint64_t address)
+    {
+        static guarded memory(size);
+        return reinterpret_cast<std::uint8_t*>(memory.kernel()) + (address - begin);
+    }
+
+    roce::remote_range announced_;
+};
+
+class checked_receives final : public roce::receive_entries {
+ public:
+    bool take() override
+    {
+        expect(!current_, "one entry is current at most");
+        current_ = posted != 0;
+        posted -= current_;
+        next_ = 0;
+        return current_;
+    }
+    status place(std::uint32_t offset, std::span<const std::uint8_t> from) override
+    {
+        expect(current_, "bytes go to the current entry");
+        expect(offset == next_, "each packet goes behind the one before");
+        if (offset + from.size() > room)
+            return room % 2 == 0 ? status::local_length : status::local_protection;
+        next_ += static_cast<std::uint32_t>(from.size());
+        for (std::uint8_t byte : from)
+            sum_ += byte; // read all
+        return status::success;
+    }
+    void complete(const roce::receive_completion& completion) override
+    {
+        expect(std::exchange(current_, false), "the current entry completes, once");
+        expect(completion.result != status::success || completion.by == roce::filled_by::write_immediate ||
+                   completion.bytes == next_,
+               "a completion tells the length of its message");
+    }
+    bool has_current() const { return current_; }
+
+    unsigned posted = 0;
+    std::uint32_t room = 700;
+
+ private:
+    bool current_ = false;
+    std::uint32_t next_ = 0;
+    unsigned sum_ = 0;
+};
+
+/// Entries whose local bytes are the last ones before a page that nobody may touch.
+class checked_sends final : public roce::send_entries {
+ public:
+    roce::entry_state read(std::uint32_t index, roce::send_request& request, status& refused) override
+    {
+        expect(index - ended_ < 1000, "no entry is read after its end");
+        if (index >= posted.size())
+            return roce::entry_state::none;
+        request = posted[index];
+        request.more = index + 1 < posted.size();
+        refused = refusals.contains(index) ? refusals[index] : status::success;
+        return roce::entry_state::ready;
+    }
+    status gather(std::uint32_t index, std::uint32_t offset, std::uint32_t bytes, roce::pieces& found) override
+    {
+        static guarded memory(guarded::page);
+        expect(bytes != 0 && bytes <= nic::largest_path_mtu, "a packet has some bytes");
+        within(index, offset, bytes);
+        if (gone)
+            return status::local_protection;
+        found.add({reinterpret_cast<const std::uint8_t*>(memory.nic()) + guarded::page - bytes, bytes});
+        return status::success;
+    }
+    status place(std::uint32_t index, std::uint32_t, std::uint32_t offset, std::span<const std::uint8_t> from) override
+    {
+        within(index, offset, static_cast<std::uint32_t>(from.size()));
+        expect(index == ended_, "the oldest entry is answered");
+        for (std::uint8_t byte : from)
+            sum_ += byte; // read all
+        return gone ? status::local_protection : status::success;
+    }
+    void complete(std::uint32_t index, status, std::uint32_t) override
+    {
+        expect(index == ended_++, "entries end in their order, each once");
+    }
+    std::uint32_t ended() const { return ended_; }
+
+    std::vector<roce::send_request> posted;
+    std::map<std::uint32_t, status> refusals;
+    bool gone = false;
+
+ private:
+    void within(std::uint32_t index, std::uint32_t offset, std::uint32_t bytes) const
+    {
+        expect(index < posted.size() && index >= ended_, "an entry is in flight");
+        expect(offset <= posted[index].bytes && bytes <= posted[index].bytes - offset, "bytes lie within the message");
+    }
+
+    std::uint32_t ended_ = 0;
+    unsigned sum_ = 0;
+};
+
+/// Takes packets that can be built and that fit into the path MTU, while there is room.
+class checked_wire final : public roce::packet_sink {
+ public:
+    explicit checked_wire(std::uint32_t path_mtu) : path_mtu_(path_mtu) {}
+
+    bool send(const roce::roce_headers& headers, std::span<const piece> payload) override
+    {
+        if (room == 0)
+            return false;
+        --room;
+        std::vector<std::uint8_t> whole;
+        for (const piece& part : payload)
+            whole.insert(whole.end(), part.begin(), part.end());
+        expect(payload_fits(nic::shape_of(headers.bth.opcode), whole.size(), path_mtu_), "a packet fits");
+        std::vector<std::uint8_t> frame(nic::most_roce_headers_bytes + whole.size() + 8);
+        frame.resize(nic::build_whole_roce(frame, {}, headers, whole));
+        expect(!frame.empty(), "what is sent is a packet");
+        frames.push_back(std::move(frame));
+        return true;
+    }
+
+    std::vector<std::vector<std::uint8_t>> frames;
+    unsigned room = 1000;
+
+ private:
+    std::uint32_t path_mtu_;
+};
+
+} // namespace weftio::fuzz
