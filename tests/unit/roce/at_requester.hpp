@@ -1,0 +1,72 @@
+// A requester that gets single answers.
+#pragma once
+
+#include "ends.hpp"
+
+namespace roce_ends::asking {
+
+using namespace weftio::nic;
+using enum roce_opcode;
+using ends = std::vector<fake_sends::end>;
+
+inline constexpr std::uint32_t first = 0xffffff, mtu = 256; // the first PSN: the next one is 0
+
+/// A packet that was sent: what the tests look at.
+struct seen {
+    roce_opcode opcode;
+    std::uint32_t psn;
+    bool ack_request;
+
+    bool operator==(const seen&) const = default;
+    friend void PrintTo(const seen& one, std::ostream* to)
+    {
+        *to << std::hex << "opcode " << int(one.opcode) << " psn " << one.psn << (one.ack_request ? " asks" : "");
+    }
+};
+using packets = std::vector<seen>;
+
+class at_requester {
+ public:
+    explicit at_requester(requester_settings settings = {}) : ours(finished(settings), sends) {}
+
+    std::vector<roce_packet> sent(unsigned most = 1000)
+    {
+        ours.send(wire, most, now);
+        return wire.read();
+    }
+    packets look(unsigned most = 1000)
+    {
+        packets all;
+        for (const roce_packet& packet : sent(most))
+            all.push_back({packet.headers.bth.opcode, packet.headers.bth.psn, packet.headers.bth.ack_request});
+        return all;
+    }
+    void answer(roce_opcode opcode, std::uint32_t psn, std::uint8_t syndrome = 0x1f, const bytes& payload = {},
+                std::uint64_t original = 0)
+    {
+        roce_packet packet;
+        packet.headers.bth = {.opcode = opcode, .psn = psn & psn_mask};
+        packet.headers.syndrome = syndrome;
+        packet.headers.original = original;
+        packet.payload = payload;
+        ours.receive(packet, now);
+    }
+    void ack(std::uint32_t psn) { answer(rc_acknowledge, psn); }
+    /// A WRITE of so many packets, and whether more follow.
+    void post_write(std::size_t count, bool more = false) { sends.post(write_to(0), stamped(count * mtu, 1), more); }
+
+    fake_sends sends;
+    fake_wire wire;
+    requester ours;
+    std::uint64_t now = 1'000'000;
+
+ private:
+    static requester_settings finished(requester_settings settings)
+    {
+        settings.peer.path_mtu = mtu;
+        settings.first_psn = first;
+        return settings;
+    }
+};
+
+} // namespace roce_ends::asking

@@ -1,0 +1,150 @@
+// READs and atomics of a requester: answers that are lost, repeated, or of something else.
+#include <gtest/gtest.h>
+
+#include "at_requester.hpp"
+
+namespace {
+
+using namespace roce_ends;
+using namespace weftio::nic;
+using namespace roce_ends::asking;
+
+class RoceRequesterReads : public testing::Test {
+ protected:
+    void SetUp() override
+    {
+        end.sends.post(read_from(1000), bytes(3 * mtu + 5), true);
+        end.post_write(1);
+        const auto sent = end.sent();
+        ASSERT_EQ(sent.size(), 2u);
+        ASSERT_EQ(sent[1].headers.bth.psn, (first + 4) & psn_mask);
+    }
+    void response(roce_opcode opcode, std::uint32_t at)
+    {
+        const std::size_t from = at * mtu, to = std::min<std::size_t>(from + mtu, data.size());
+        end.answer(opcode, first + at, 0x1f,
+                   {data.begin() + static_cast<std::ptrdiff_t>(from), data.begin() + static_cast<std::ptrdiff_t>(to)});
+    }
+    const bytes& local() { return end.sends.entries[0].local; }
+
+    at_requester end{{.timeout = 8}};
+    const bytes data = stamped(3 * mtu + 5, 4);
+};
+
+TEST_F(RoceRequesterReads, AskForTheRestOfWhatWasLost)
+{
+    response(rc_read_response_first, 0);
+    response(rc_read_response_last, 3); // 1 and 2 are lost
+    const auto again = end.sent();
+    ASSERT_EQ(again.size(), 2u);
+    EXPECT_EQ(again[0].headers.bth.opcode, rc_read_request);
+    EXPECT_EQ(again[0].headers.bth.psn, (first + 1) & psn_mask);
+    EXPECT_EQ(again[0].headers.address, fake_memory::begin + 1000 + mtu);
+    EXPECT_EQ(again[0].headers.dma_bytes, 2 * mtu + 5);
+    for (const auto& [opcode, at] : {std::pair{rc_read_response_first, 1u}, {rc_read_response_middle, 2u}})
+        response(opcode, at);
+    EXPECT_EQ(end.sends.ends, ends{});
+    response(rc_read_response_last, 3);
+    EXPECT_EQ(end.sends.ends, (ends{{0, status::success}}));
+    EXPECT_EQ(local(), data);
+}
+
+TEST_F(RoceRequesterReads, TakeTheRestInMiddleForm)
+{
+    response(rc_read_response_first, 0);
+    end.now += ack_timeout_ns(8);
+    EXPECT_EQ(end.look().at(0), (seen{rc_read_request, 0, true}));
+    response(rc_read_response_middle, 1);
+    response(rc_read_response_middle, 2);
+    response(rc_read_response_last, 3);
+    EXPECT_EQ(local(), data);
+    EXPECT_EQ(end.sends.ends, (ends{{0, status::success}}));
+}
+
+TEST_F(RoceRequesterReads, NoticeThatTheirAnswerIsLostByTheAckOfALaterWrite)
+{
+    end.ack(first + 4);
+    EXPECT_EQ(end.sends.ends, ends{});
+    EXPECT_EQ(end.ours.implied_nak_seq_err.value(), 1u);
+    EXPECT_EQ(end.look(), (packets{{rc_read_request, first, true}, {rc_write_only, 3, true}}));
+    end.ack(first + 4); // once: the clock does the rest
+    EXPECT_EQ(end.look(), packets{});
+    end.now += ack_timeout_ns(8);
+    EXPECT_EQ(end.look().at(0), (seen{rc_read_request, first, true}));
+}
+
+TEST_F(RoceRequesterReads, AcknowledgeWhatIsBeforeThem)
+{
+    for (std::uint32_t at = 0; at < 4; ++at)
+        response(at == 0 ? rc_read_response_first : at == 3 ? rc_read_response_last : rc_read_response_middle, at);
+    EXPECT_EQ(end.sends.ends, (ends{{0, status::success}}));
+    end.sends.post(read_from(0), bytes(1));
+    end.look();
+    end.answer(rc_read_response_only, first + 5, 0x1f, {7});
+    EXPECT_EQ(end.sends.ends, (ends{{0, status::success}, {1, status::success}, {2, status::success}}));
+    EXPECT_EQ(end.sends.entries[2].local, bytes{7});
+}
+
+TEST_F(RoceRequesterReads, EndWithAnAnswerOfAnotherLength)
+{
+    end.answer(rc_read_response_first, first, 0x1f, bytes(mtu - 1));
+    EXPECT_EQ(end.sends.ends, (ends{{0, status::bad_response}, {1, status::flushed}}));
+    EXPECT_EQ(local(), bytes(3 * mtu + 5));
+}
+
+TEST_F(RoceRequesterReads, EndWithAnAnswerToAnotherOperation)
+{
+    end.answer(rc_atomic_acknowledge, first);
+    EXPECT_EQ(end.sends.ends, (ends{{0, status::bad_response}, {1, status::flushed}}));
+}
+
+TEST_F(RoceRequesterReads, EndWhenTheirMemoryHasGone)
+{
+    end.sends.unreadable = 0;
+    response(rc_read_response_first, 0);
+    EXPECT_EQ(end.sends.ends, (ends{{0, status::local_protection}, {1, status::flushed}}));
+}
+
+TEST_F(RoceRequesterReads, EndWhenTheirEntryHasChanged)
+{
+    end.sends.entries[0].request.fingerprint ^= 1;
+    response(rc_read_response_first, 0);
+    EXPECT_EQ(end.sends.ends, (ends{{0, status::local_operation}, {1, status::flushed}}));
+}
+
+TEST(RoceRequester, EndsWhenAReadAnswersAWrite)
+{
+    at_requester end;
+    end.post_write(1);
+    end.look();
+    end.answer(rc_read_response_only, first, 0x1f, bytes(1));
+    EXPECT_EQ(end.sends.ends, (ends{{0, status::bad_response}}));
+}
+
+TEST(RoceRequester, KeepsTheLimitOfReadsAndAtomics)
+{
+    at_requester end({.most_reads = 2});
+    for (int at = 0; at < 3; ++at)
+        end.sends.post(fetch_add(0, 1), bytes(8), true);
+    end.post_write(1);
+    EXPECT_EQ(end.look(), (packets{{rc_fetch_add, first, true}, {rc_fetch_add, 0, true}}));
+    end.answer(rc_atomic_acknowledge, first, 0x1f, {}, 0x0102030405060708);
+    EXPECT_EQ(end.look(), (packets{{rc_fetch_add, 1, true}, {rc_write_only, 2, true}}));
+    std::uint64_t word = 0;
+    std::memcpy(&word, end.sends.entries[0].local.data(), 8);
+    EXPECT_EQ(word, 0x0102030405060708u);
+}
+
+TEST(RoceRequester, HoldsAFencedEntryUntilReadsAreAnswered)
+{
+    at_requester end;
+    end.sends.post(read_from(0), bytes(1), true);
+    send_request fenced = write_to(0);
+    fenced.fence = true;
+    end.sends.post(fenced, bytes(8));
+    EXPECT_EQ(end.look(), (packets{{rc_read_request, first, true}}));
+    end.answer(rc_read_response_only, first, 0x1f, bytes(1));
+    EXPECT_EQ(end.look(), (packets{{rc_write_only, 0, true}}));
+}
+
+} // namespace

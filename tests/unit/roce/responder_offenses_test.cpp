@@ -1,0 +1,173 @@
+// Requests that end a connection: one NAK, and then silence.
+#include <gtest/gtest.h>
+
+#include "at_responder.hpp"
+
+namespace {
+
+using namespace roce_ends;
+using namespace weftio::nic;
+using namespace roce_ends::responding;
+using enum responder_fault;
+
+struct offense {
+    const char* name;
+    std::function<void(at_responder&)> ask;
+    std::uint8_t syndrome;
+    responder_fault fault;
+    key_refusal key = key_refusal::none;
+    std::uint32_t psn = first; ///< of the NAK
+    std::size_t written = 0;   ///< bytes that were right before it
+    std::uint32_t msn = 0;
+    friend void PrintTo(const offense& of, std::ostream* to) { *to << of.name; }
+};
+
+class RoceResponderOffense : public testing::TestWithParam<offense> {};
+
+TEST_P(RoceResponderOffense, IsAnsweredOnceAndEndsTheConnection)
+{
+    at_responder end({.most_reads = 2});
+    GetParam().ask(end);
+    EXPECT_EQ(end.answered(), (answers{nak(GetParam().syndrome, GetParam().psn, GetParam().msn)}));
+    EXPECT_TRUE(end.ours.failed());
+    EXPECT_EQ(end.ours.fault(), GetParam().fault);
+    EXPECT_EQ(end.ours.refused_key(), GetParam().key);
+    EXPECT_EQ(end.ours.refused.value(), 1u);
+    for (std::uint32_t psn = first - 1; psn != first + 4; ++psn)
+        end.ask(rc_write_only, psn, 8);
+    EXPECT_EQ(end.answered(), answers{});
+    EXPECT_EQ(end.bytes_written(), GetParam().written);
+}
+
+const offense offenses[]{
+    {"MiddleWithoutFirst", [](at_responder& end) { end.ask(rc_write_middle, first, mtu); }, 0x61, opcode_order},
+    {"LastWithoutFirst", [](at_responder& end) { end.ask(rc_send_last, first, 1); }, 0x61, opcode_order},
+    {.name = "LastOfAnotherOperation",
+     .ask =
+         [](at_responder& end) {
+             end.ask(rc_write_first, first, mtu, [](roce_headers& headers) {
+                 headers.bth.ack_request = false;
+                 headers.dma_bytes = mtu + 1;
+             });
+             end.ask(rc_send_last, first + 1, 1);
+         },
+     .syndrome = 0x61,
+     .fault = opcode_order,
+     .psn = first + 1,
+     .written = mtu},
+    {.name = "FirstInTheMiddle",
+     .ask =
+         [](at_responder& end) {
+             end.ask(rc_write_first, first, mtu, dma(2 * mtu));
+             end.ask(rc_write_first, first + 1, mtu, dma(2 * mtu));
+         },
+     .syndrome = 0x61,
+     .fault = opcode_order,
+     .psn = first + 1,
+     .written = mtu},
+    {.name = "ReadInTheMiddle",
+     .ask =
+         [](at_responder& end) {
+             end.ask(rc_write_first, first, mtu, dma(2 * mtu));
+             end.ask(rc_read_request, first + 1, 0, dma(8));
+         },
+     .syndrome = 0x61,
+     .fault = opcode_order,
+     .psn = first + 1,
+     .written = mtu},
+    {"FirstThatIsNotFull", [](at_responder& end) { end.ask(rc_write_first, first, mtu - 1, dma(999)); }, 0x61,
+     payload_size},
+    {"MoreThanThePathMtu", [](at_responder& end) { end.ask(rc_write_only, first, mtu + 1); }, 0x61, payload_size},
+    {"OnlyShorterThanAnnounced", [](at_responder& end) { end.ask(rc_write_only, first, 8, dma(9)); }, 0x61,
+     message_length},
+    {"OnlyLongerThanAnnounced", [](at_responder& end) { end.ask(rc_write_only, first, 8, dma(7)); }, 0x61,
+     message_length},
+    {"FirstThatIsAll", [](at_responder& end) { end.ask(rc_write_first, first, mtu, dma(mtu)); }, 0x61, message_length},
+    {.name = "LastThatEndsEarly",
+     .ask =
+         [](at_responder& end) {
+             end.ask(rc_write_first, first, mtu, dma(2 * mtu));
+             end.ask(rc_write_last, first + 1, mtu - 1);
+         },
+     .syndrome = 0x61,
+     .fault = message_length,
+     .psn = first + 1,
+     .written = mtu},
+    {.name = "MiddleBeyondTheEnd",
+     .ask =
+         [](at_responder& end) {
+             end.ask(rc_write_first, first, mtu, dma(mtu + 9));
+             end.ask(rc_write_middle, first + 1, mtu);
+         },
+     .syndrome = 0x61,
+     .fault = message_length,
+     .psn = first + 1,
+     .written = mtu},
+    {"WriteOfMoreThan2GiB", [](at_responder& end) { end.ask(rc_write_first, first, mtu, dma((1u << 31) + 1)); }, 0x61,
+     message_length},
+    {"ReadOfMoreThan2GiB", [](at_responder& end) { end.ask(rc_read_request, first, 0, dma((1u << 31) + 1)); }, 0x61,
+     message_length},
+    {"MisalignedAtomic", [](at_responder& end) { end.ask(rc_fetch_add, first, 0, dma(0, 4)); }, 0x61, misaligned},
+    {"WriteWithAWrongKey", [](at_responder& end) { end.ask(rc_write_only, first, 8, dma(8, 0, 1)); }, 0x62,
+     remote_memory, key_refusal::unknown_key},
+    {"WriteBeforeTheRegion", [](at_responder& end) { end.ask(rc_write_only, first, 8, dma(8, std::uint64_t(-1))); },
+     0x62, remote_memory, key_refusal::outside_region},
+    {"WriteOfWhichTheEndIsOutside", [](at_responder& end) { end.ask(rc_write_first, first, mtu, dma(4097)); }, 0x62,
+     remote_memory, key_refusal::outside_region},
+    {"WriteAroundTheEndOfAllAddresses",
+     [](at_responder& end) { end.ask(rc_write_only, first, 8, dma(8, std::uint64_t(-4) - fake_memory::begin)); }, 0x62,
+     remote_memory, key_refusal::outside_region},
+    {"ReadWithAWrongKey", [](at_responder& end) { end.ask(rc_read_request, first, 0, dma(8, 0, 1)); }, 0x62,
+     remote_memory, key_refusal::unknown_key},
+    {"ReadOutside", [](at_responder& end) { end.ask(rc_read_request, first, 0, dma(8, 4089)); }, 0x62, remote_memory,
+     key_refusal::outside_region},
+    {"AtomicOutside", [](at_responder& end) { end.ask(rc_compare_swap, first, 0, dma(0, 4096)); }, 0x62, remote_memory,
+     key_refusal::outside_region},
+    {"WriteToAReadOnlyRegion",
+     [](at_responder& end) {
+         end.memory.rights = access::remote_read;
+         end.ask(rc_write_only, first, 8);
+     },
+     0x62, remote_memory, key_refusal::no_right},
+    {"SendThatIsTooLong",
+     [](at_responder& end) {
+         end.receives.post(7);
+         end.ask(rc_send_only, first, 8);
+         EXPECT_EQ(end.receives.completions.at(0).result, status::local_length);
+     },
+     0x61, send_too_long},
+    {"SendIntoMemoryThatIsGone",
+     [](at_responder& end) {
+         end.receives.post(8);
+         end.receives.broken = true;
+         end.ask(rc_send_only, first, 8);
+         EXPECT_EQ(end.receives.completions.at(0).result, status::local_protection);
+     },
+     0x63, local_memory},
+    {"InvalidateOfAnUnknownKey",
+     [](at_responder& end) {
+         end.receives.post(8);
+         end.ask(rc_send_only_invalidate, first, 8);
+         EXPECT_EQ(end.receives.completions.at(0).result, status::flushed);
+     },
+     0x62, remote_memory, key_refusal::unknown_key},
+    {.name = "WriteWithImmediateIntoARegionThatIsGone",
+     .ask =
+         [](at_responder& end) {
+             end.receives.post(0);
+             end.ask(rc_write_first, first, mtu, dma(mtu + 8));
+             end.memory.own_key = 1;
+             end.ask(rc_write_last_immediate, first + 1, 8);
+             EXPECT_EQ(end.receives.completions.at(0).result, status::local_access);
+         },
+     .syndrome = 0x62,
+     .fault = remote_memory,
+     .key = key_refusal::unknown_key,
+     .psn = first + 1,
+     .written = mtu},
+};
+
+INSTANTIATE_TEST_SUITE_P(Rules, RoceResponderOffense, testing::ValuesIn(offenses),
+                         [](const testing::TestParamInfo<offense>& tested) { return std::string(tested.param.name); });
+
+} // namespace
