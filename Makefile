@@ -1,7 +1,8 @@
 # The commands people type; CMake does the work.
 #
 #   make demo      installs what is missing, builds what the demo needs, shows packets arriving in a kernel
-#   make test      builds everything, runs every test, ends with "N passed, N failed, N skipped"
+#   make test      builds what tests run, runs every test, ends with "N passed, N failed, N skipped"; with ALSO=bench the
+#                  benchmarks that no test runs are built too
 #   make bench     runs the benchmarks, the last beside dpdk-testpmd and tcpreplay, ends with "N of M goals met"
 #   make format    rewrites our sources the way .clang-format says
 #   make tidy      clang-tidy over our sources
@@ -30,13 +31,13 @@ demo:
 test:
 	@cmake/install-dependencies.sh test
 	@cmake --preset default
-	@cmake --build $(BUILD)
+	@cmake --build $(BUILD) --target all $(ALSO)
 	@tests/run-all $(BUILD)
 
 bench:
 	@cmake/install-dependencies.sh test
 	@cmake --preset default
-	@cmake --build $(BUILD)
+	@cmake --build $(BUILD) --target all bench
 	@bench/figures --build $(BUILD) --json $(BUILD)/figures.json
 
 tool = $(firstword $(foreach name,$(1)-14 $(1),$(shell command -v $(name))))
@@ -58,4 +59,5 @@ clean:
 	@rm -rf $(BUILD)
 
 bundle: all
+	@cmake --build $(BUILD) --target bench
 	@cmake/bundle.sh $(BUILD) $(BUILD)/weftio-bundle.tar.gz
