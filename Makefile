@@ -46,11 +46,12 @@ format:
 	@cmake/install-dependencies.sh test
 	@git ls-files -co --exclude-standard '*.hpp' '*.cpp' '*.h' '*.cu' | xargs -r $(call tool,clang-format) -i
 
+# A build folder that knows the options of each file, and is never built: the others compile several as one.
 tidy:
 	@cmake/install-dependencies.sh test
-	@cmake --preset default
+	@cmake --preset default -B $(BUILD)/tidy -DCMAKE_UNITY_BUILD=OFF
 	@git ls-files -co --exclude-standard 'lib/*.cpp' 'apps/*.cpp' | \
-	    xargs -r -n 1 -P "$$(nproc)" $(call tool,clang-tidy) --quiet --warnings-as-errors='*' -p $(BUILD)
+	    xargs -r -n 1 -P "$$(nproc)" $(call tool,clang-tidy) --quiet --warnings-as-errors='*' -p $(BUILD)/tidy
 
 install: all
 	@cmake --install $(BUILD) --prefix "$(PREFIX)"

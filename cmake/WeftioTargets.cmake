@@ -3,6 +3,9 @@
 # Our own code compiles without a warning; system headers (DPDK, Boost) are not ours.
 function(weftio_own_code target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wconversion $<$<BOOL:${WEFTIO_WERROR}>:-Werror>)
+  if(CMAKE_UNITY_BUILD) # GCC takes a file that is compiled with others for a header
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+  endif()
   if(WEFTIO_SANITIZE)
     target_compile_options(${target} PRIVATE -fsanitize=${WEFTIO_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
     # Its instrumentation makes GCC 12 take fields inside <regex> and std::function for uninitialized.
