@@ -16,8 +16,6 @@ namespace {
 
 using testing::HasSubstr;
 
-constexpr std::uint64_t ms = 1'000'000;
-
 class Pull : public testing::Test {
  protected:
     Pull()
@@ -64,6 +62,7 @@ class Pull : public testing::Test {
     }
 
     static constexpr std::size_t room = 65536;
+    static constexpr std::uint64_t ms = 1'000'000;
     device cpu = device::open("cpu");
     sending_port port;
     std::shared_ptr<far_device> gpu = std::make_shared<far_device>();
