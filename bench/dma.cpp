@@ -148,7 +148,8 @@ double by_stream(gpu_setting& where, const memory& from, const memory& to, std::
 {
     const auto start = clock::now();
     for (std::uint32_t copy = 0; copy < count; ++copy)
-        where.stream->copy(to.device_address(), from.device_address(), {.bytes = bytes, .count = 1, .stride = bytes});
+        where.stream->copy(to.device_address(), from.device_address(),
+                           {.bytes = bytes, .count = 1, .to_stride = bytes, .from_stride = bytes});
     where.stream->mark(++where.batches);
     while (where.stream->landed() != where.batches)
         weftio_relax(0);
