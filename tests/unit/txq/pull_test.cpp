@@ -223,6 +223,41 @@ TEST_F(Pull, ADeviceThatFailsFailsTheQueueAndNoOther)
     EXPECT_TRUE(conserves(queue.counters()));
 }
 
+/// What is in front of the bad entry is under way, and the completion of the bad one comes behind it.
+TEST_F(Pull, ADeviceThatFailsBehindABadEntryKeepsNobodyWaiting)
+{
+    push({send_entry({ethernet_segments(), {far_piece(60, 0)}}),
+          send_entry({ethernet_segments(), {pointer(60, WEFTIO_LKEY_INVALID, 0)}}),
+          send_entry({ethernet_segments(), {far_piece(60, 1)}})});
+    EXPECT_EQ(weftio_dev_eth_txq_completed(queue.handle()), 0u);
+    copies.fail();
+    EXPECT_EQ(port.send_all().size(), 0u);
+    progress.progress();
+    ASSERT_EQ(failures.size(), 1u);
+    EXPECT_EQ(failures[0].position, 1u);
+    EXPECT_EQ(weftio_dev_eth_txq_status(queue.handle()), WEFTIO_DEV_QUEUE_ERROR);
+    EXPECT_EQ(weftio_dev_eth_txq_completed(queue.handle()), 3u);
+    EXPECT_EQ(queue.counters().flushed, 2u);
+    EXPECT_TRUE(conserves(queue.counters()));
+}
+
+/// Without an IOMMU, or of a driver that keeps sent frames.
+TEST_F(Pull, ADriverThatCannotReadSlotsGetsCopies)
+{
+    nic::soft_port& soft = nic::soft(port.get());
+    const auto other = std::make_shared<far_device>();
+    far_memory beside(port.get(), other, 4096);
+    std::memset(beside.bytes(), 7, 4096);
+    soft.engine().between_turns([&] { soft.sender().pulls().find(other.get())->copy_whole_frames(); });
+    push({send_entry({ethernet_segments(), {piece(beside, 100, 0)}}),
+          send_entry({ethernet_segments(), {piece(beside, 61, 9)}})});
+    other->copies->land();
+    port.run_dry();
+    EXPECT_EQ(soft.sender().pulls().find(other.get())->free_slots(), nic::pull_lane::slots) << "before the driver ends";
+    EXPECT_EQ(port.send_all(), (std::vector<bytes>{bytes(100, 7), bytes(61, 7)}));
+    EXPECT_TRUE(conserves(queue.counters()));
+}
+
 TEST_F(Pull, MoreFramesThanSlotsGoWhenTheDriverGivesSomeBack)
 {
     constexpr std::uint32_t count = 900; // more than three times the slots

@@ -43,6 +43,8 @@ class pull_lane {
     /// are there. Where the driver cannot read the slot that is a copy of it, and the slot is free again. nullptr: not
     /// yet.
     rte_mbuf* whole(rte_mbuf* frame, const wire& wire) noexcept;
+    /// As for a driver that cannot read the slots. For tests.
+    void copy_whole_frames() noexcept { memory_.front().lendable = false; }
     /// Looks at every slot.
     std::uint32_t free_slots() noexcept;
     bool failed() const noexcept { return lane_.failed(); }

@@ -48,7 +48,11 @@ std::uint16_t tx_queue::whole_frames() noexcept
 /// A lane that has failed brings no more frames.
 void tx_queue::look_after_lane()
 {
-    if (pulling_ && pulling_->failed() && !failed_)
+    if (!pulling_ || !pulling_->failed())
+        return;
+    if (failed_)
+        stop(); // end() does nothing to a queue in error; nobody else lets its frames go
+    else
         end(refusal::device_failed);
 }
 
