@@ -10,11 +10,11 @@
  * whose object has been destroyed is not noticed.
  *
  * The header of the kernel says `#define WEFTIO_DEV_CHECKS` before its includes, and is the first header of its source
- * file that includes this one: first
+ * file that includes this one:
  *
- *     #include "my.kernel.h" // #define WEFTIO_DEV_CHECKS, then weftio/device/...
+ *     my.kernel.h         says `#define WEFTIO_DEV_CHECKS`, then includes weftio/device/...
+ *     my_program.cpp      includes my.kernel.h, then weftio/weftio.hpp
  *
- * then weftio/weftio.hpp.
  * WEFTIO_DEFINE_KERNEL does not compile otherwise.
  */
 #pragma once
