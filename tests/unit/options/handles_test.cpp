@@ -160,7 +160,7 @@ TEST_P(Handles, OfAnotherKindOrVersionAreRefusedAtLaunch)
     refused("argument 5", wrong);
 }
 
-/// Four bytes, and behind them memory that may not be touched.
+/// Eight bytes, as handles are aligned, and behind them memory that may not be touched.
 class last_word {
  public:
     last_word() { mprotect(page() + bytes(), bytes(), PROT_NONE); }
@@ -170,7 +170,7 @@ class last_word {
     template <class Handle>
     Handle* as() const
     {
-        return reinterpret_cast<Handle*>(page() + bytes() - sizeof(weftio_u32));
+        return reinterpret_cast<Handle*>(page() + bytes() - sizeof(weftio_u64));
     }
 
  private:
