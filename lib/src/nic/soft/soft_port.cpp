@@ -88,11 +88,16 @@ std::unique_ptr<rule> soft_port::install(const rule_request& wanted)
     return std::make_unique<soft_rule>(shared_from_this(), wanted);
 }
 
-memory_place soft_port::take_up(std::shared_ptr<const detail::memory_block> block) const
+memory_place soft_port::take_up(std::shared_ptr<const detail::memory_block> block)
 {
     memory_place place(1);
     frame_memory& memory = place.front();
     memory.block = std::move(block);
+    if (!memory.block->at.cpu) {
+        pull_from(memory.block->owner);
+        memory.lendable = false;
+        return place;
+    }
     memory.lendable = device_.lends();
     if (rte_device* device = device_.reads_by_itself(); device && memory.lendable)
         try {
@@ -128,11 +133,8 @@ void soft_port::pull_from(const std::shared_ptr<detail::device_backend>& device)
     }
 }
 
-void soft_port::let_go_of_device(memory_place memory) noexcept
+void soft_port::let_go_of_device(const detail::memory_block& block) noexcept
 {
-    if (!may_end()) // the port is not destroyed either
-        return send_pool_.keep(std::move(memory));
-    const detail::memory_block& block = *memory.front().block;
     bool done = true;
     for (unsigned each = 0; each != engines_.count(); ++each) {
         pull_lane* lane = nullptr;
@@ -178,6 +180,14 @@ void soft_port::let_go(memory_place memory) noexcept
 {
     if (!may_end()) // the port is not destroyed either
         return send_pool_.keep(std::move(memory));
+    if (memory.front().block->at.cpu)
+        let_go_of_host(std::move(memory));
+    else
+        let_go_of_device(*memory.front().block);
+}
+
+void soft_port::let_go_of_host(memory_place memory) noexcept
+{
     free_what_came_back();
     const detail::memory_block& block = *memory.front().block;
     // Engines 0 .. unused - 1 do not use the memory, and will never hand a frame in it to a driver again.

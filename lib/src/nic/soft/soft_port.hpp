@@ -59,22 +59,23 @@ class soft_port final : public backend, public std::enable_shared_from_this<soft
     nic::offloads& offloads() noexcept { return offloads_; }
     /// Prepares memory for frames that are sent from it. Maps the memory for the device when the device reads by
     /// itself. When that fails, frames in this memory are copied when they are sent, and a log line says why.
-    memory_place take_up(std::shared_ptr<const detail::memory_block> block) const;
-    /// Prepares all engines for frames in this device's memory, which the CPU does not see. Throws what
+    /// Where the CPU does not see the memory, all engines are prepared to pull frames from its device; throws what
     /// device_backend::make_copy_queue() throws.
-    void pull_from(const std::shared_ptr<detail::device_backend>& device);
-    /// As let_go(), for memory that the CPU does not see: waits until what copy engines have begun has landed.
-    void let_go_of_device(memory_place memory) noexcept;
+    memory_place take_up(std::shared_ptr<const detail::memory_block> block);
     /// Makes the NIC refuse `key` from now on.
     void forget_key(std::uint32_t key) noexcept;
     /// Frees `memory` once no frame that is on its way out lies in it. Blocks until then, at most 1 s; after that the
-    /// memory is kept until the frames have come back, and a log line says so.
+    /// memory is kept until the frames have come back, and a log line says so. Of memory that the CPU does not see, it
+    /// waits as long until what copy engines have begun has landed, and frees it.
     void let_go(memory_place memory) noexcept;
     /// Returns a number that grows with each call. Rules of equal priority are decided in the order of these numbers.
     std::uint64_t next_sequence() noexcept { return sequence_.fetch_add(1, std::memory_order_relaxed); }
 
  private:
     void require_sending() const;
+    void pull_from(const std::shared_ptr<detail::device_backend>& device);
+    void let_go_of_host(memory_place memory) noexcept;
+    void let_go_of_device(const detail::memory_block& block) noexcept;
     bool unused(const detail::memory_block& block) noexcept;
     void free_what_came_back() noexcept;
 

@@ -69,8 +69,8 @@ void soft_dma::reach(const std::shared_ptr<detail::device_backend>& device)
     engine_.between_turns([&] { reached = lanes().find(device.get()) != nullptr; });
     if (reached)
         return;
-    auto copies = device->make_copy_queue(device); // takes its time
-    engine_.between_turns([&] { copier_.lanes().add(device, std::move(copies)); });
+    auto lane = std::make_unique<copy_lane>(device->make_copy_queue(device)); // takes its time
+    engine_.between_turns([&] { copier_.lanes().add(device, std::move(lane)); });
 }
 
 void soft_dma::wait_for_lanes() noexcept

@@ -1,13 +1,13 @@
-// The copy engine of a device, as the queues of one DMA engine share it.
+// The copy engine of a device, as the queues of one DMA engine, or of one sender, share it.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <utility>
-#include <vector>
 
 #include "device/backend.hpp"
+#include "nic/soft/send/by_device.hpp"
 
 namespace weftio::nic {
 
@@ -58,35 +58,6 @@ class copy_lane {
     std::uint64_t landed_ = 0; ///< batches, as last seen
 };
 
-/// Those of all devices whose memory the engine has been told of.
-class copy_lanes {
- public:
-    /// nullptr: of this device there is none.
-    copy_lane* find(const detail::device_backend* device) const noexcept
-    {
-        for (const lane& each : lanes_)
-            if (each.device.get() == device)
-                return each.copies.get();
-        return nullptr;
-    }
-    void add(std::shared_ptr<detail::device_backend> device, std::shared_ptr<detail::copy_queue> copies)
-    {
-        lanes_.push_back({std::move(device), std::make_unique<copy_lane>(std::move(copies))});
-    }
-    std::size_t count() const noexcept { return lanes_.size(); }
-    copy_lane& at(std::size_t lane) const noexcept { return *lanes_[lane].copies; }
-    void end_batches() noexcept
-    {
-        for (const lane& each : lanes_)
-            each.copies->end_batch();
-    }
-
- private:
-    struct lane {
-        std::shared_ptr<detail::device_backend> device;
-        std::unique_ptr<copy_lane> copies;
-    };
-    std::vector<lane> lanes_;
-};
+using copy_lanes = by_device<copy_lane>;
 
 } // namespace weftio::nic

@@ -11,6 +11,16 @@
 
 namespace weftio::nic {
 
+namespace {
+
+/// In bytes. The two may belong to different allocations: then it means nothing, or that they lie side by side.
+std::size_t distance(const std::byte* first, const std::byte* second) noexcept
+{
+    return reinterpret_cast<std::uintptr_t>(second) - reinterpret_cast<std::uintptr_t>(first);
+}
+
+} // namespace
+
 pull_lane::pull_lane(std::shared_ptr<detail::copy_queue> copies, memory_place memory, send_pool& pool)
     : memory_(std::move(memory)), pool_(pool), slots_(slots), headers_(pool.make(slots)), lane_(std::move(copies))
 {}
@@ -55,18 +65,18 @@ void pull_lane::bring(std::byte* to, const std::byte* from, std::size_t bytes) n
         run_ = {to, from, {.bytes = bytes, .count = 0, .to_stride = slot_bytes, .from_stride = 0}};
     }
     if (run_.shape.count == 1)
-        run_.shape.from_stride = static_cast<std::size_t>(from - run_.from);
+        run_.shape.from_stride = distance(run_.from, from);
     ++run_.shape.count;
 }
 
 /// Whether these bytes are the next row of the run.
 bool pull_lane::joins(const std::byte* to, const std::byte* from, std::size_t bytes) const noexcept
 {
-    constexpr std::uintptr_t most_stride = 1 << 20;
+    constexpr std::size_t most_stride = 1 << 20;
     const auto& shape = run_.shape;
     if (shape.count == 0 || shape.bytes != bytes || to != run_.to + shape.count * slot_bytes)
         return false;
-    const std::uintptr_t apart = reinterpret_cast<std::uintptr_t>(from) - reinterpret_cast<std::uintptr_t>(run_.from);
+    const std::size_t apart = distance(run_.from, from);
     return shape.count == 1 ? apart >= bytes && apart <= most_stride : apart == shape.count * shape.from_stride;
 }
 

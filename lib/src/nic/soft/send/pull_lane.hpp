@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "dpdk/wire.hpp"
+#include "nic/soft/send/by_device.hpp"
 #include "nic/soft/send/copy_lane.hpp"
 #include "nic/soft/send/send_headers.hpp"
 
@@ -79,33 +80,6 @@ class pull_lane {
     copy_lane lane_;         ///< declared last: its copies end before the memory goes
 };
 
-/// Those of all devices from whose memory the sender has been told to send.
-class pull_lanes {
- public:
-    /// nullptr: of this device there is none.
-    pull_lane* find(const detail::device_backend* device) const noexcept
-    {
-        for (const lane& each : lanes_)
-            if (each.device.get() == device)
-                return each.pulls.get();
-        return nullptr;
-    }
-    void add(std::shared_ptr<detail::device_backend> device, std::unique_ptr<pull_lane> pulls)
-    {
-        lanes_.push_back({std::move(device), std::move(pulls)});
-    }
-    void end_batches() const noexcept
-    {
-        for (const lane& each : lanes_)
-            each.pulls->end_batch();
-    }
-
- private:
-    struct lane {
-        std::shared_ptr<detail::device_backend> device;
-        std::unique_ptr<pull_lane> pulls;
-    };
-    std::vector<lane> lanes_;
-};
+using pull_lanes = by_device<pull_lane>;
 
 } // namespace weftio::nic
