@@ -124,7 +124,8 @@ class dma_queue {
     ///               WEFTIO_DEV_SEND_NONE: nothing is told but a failure
     /// @return the position, as progress_engine and weftio_dev_dma_wait() have it; nothing: the ring is full
     /// @throws weftio::error errc::invalid_argument the queue is one of another device; `bytes` is 0, too many, or
-    ///         reaches beyond a buffer; `flags` are others; errc::device_error an entry has failed: see reset()
+    ///         reaches beyond a buffer; `flags` are others; errc::device_error an entry has failed, or the queue was
+    ///         stopped for its kernel (running_kernel::watch()): see reset()
     [[nodiscard]] std::optional<std::uint32_t> submit(const dma_copy& copy,
                                                       std::uint32_t flags = WEFTIO_DEV_SEND_NOTIFY);
     [[nodiscard]] std::optional<std::uint32_t> submit(const dma_fill& fill,
@@ -135,7 +136,7 @@ class dma_queue {
 
     /// Any thread; does not block.
     dma_counters counters() const;
-    /// Whether an entry has failed: later ones are flushed until reset(). Blocks as long as one turn.
+    /// Whether an entry has failed, or the queue was stopped: later ones are flushed until reset(). Blocks as long as one turn.
     bool failed() const;
     /// Brings the queue back after an error, at position 0 with fresh memory and another handle(); counters go on, and
     /// a progress_engine stays attached: what it names from then on are positions that begin at 0 again. A

@@ -74,6 +74,18 @@ void require_in(const char* side, const weftio_dev_buf& buffer, std::uint64_t of
                         bytes, offset, side, buffer.bytes, WEFTIO_DEV_DMA_MOST_BYTES));
 }
 
+/// Commits and pushes, as weftio_dev_dma_commit() does for kernels. Where another is at it, a kernel gives up once it has
+/// been asked to end, and leaves its entries to the next commit; the host, which nobody has asked, waits.
+void commit(weftio_dev_send_queue& queue)
+{
+    while (!weftio_dev_send_queue_lock(&queue))
+        ;
+    weftio_dev_send_queue_publish(&queue);
+    weftio_dev_send_doorbell(&queue.ring);
+    weftio_dev_send_queue_unlock(&queue);
+    weftio_dev_nic_turn(queue.turn, queue.turn_context);
+}
+
 } // namespace
 
 /// @param enqueue  of a handle and a position: what a function of weftio/device/dma.h returns
@@ -90,16 +102,17 @@ std::optional<std::uint32_t> dma_queue::submit_by(std::uint32_t flags, Enqueue&&
                     fmt::format("weftio: dma_queue {}: submit() is for queues of device cpu, and this one is owned by "
                                 "kernels on {}; make another for the host",
                                 number(), state_->where.name()));
-    if (weftio_dev_dma_status(handle()) == WEFTIO_DEV_QUEUE_ERROR)
-        throw error(errc::device_error,
-                    fmt::format("weftio: dma_queue {}: an entry has failed, and what is submitted behind it would be "
-                                "flushed; progress_engine tells which and why, reset() brings the queue back",
-                                number()));
+    if (state_->queue->stopped())
+        throw error(
+            errc::device_error,
+            fmt::format("weftio: dma_queue {}: an entry has failed (progress_engine tells which and why), or the "
+                        "queue was stopped for its kernel, as running_kernel::watch does; what is submitted "
+                        "now would be flushed; reset() brings the queue back",
+                        number()));
     weftio_u32 position = 0;
-    if (enqueue(handle(), &position) != WEFTIO_DEV_OK)
-        return std::nullopt;
-    weftio_dev_dma_commit(handle());
-    return position;
+    const bool fits = enqueue(handle(), &position) == WEFTIO_DEV_OK;
+    commit(handle()->queue); // also when the ring is full: of entries, perhaps, that a kernel has left behind
+    return fits ? std::optional(position) : std::nullopt;
 }
 
 std::optional<std::uint32_t> dma_queue::submit(const dma_copy& copy, std::uint32_t flags)

@@ -13,6 +13,8 @@ namespace weftio::nic {
 class dma_send_queue : public send_queue {
  public:
     virtual dma_counters counters() const = 0;
+    /// As failed(), but does not wait for the turn that is under way: what that turn tells may come later.
+    virtual bool stopped() const noexcept = 0;
 };
 
 /// The engine of one weftio::dma_engine. Any thread may call it. Queues and regions that it makes keep it alive.

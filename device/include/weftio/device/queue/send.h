@@ -155,6 +155,17 @@ WEFTIO_FN void weftio_dev_send_queue_unlock(WEFTIO_GLOBAL struct weftio_dev_send
     weftio_store_release_u32(&queue->ring.lock, 0);
 }
 
+/** Publishes the strong entries that are filled without a gap. @pre the lock is held. Returns the end of those. */
+WEFTIO_FN weftio_u32 weftio_dev_send_queue_publish(WEFTIO_GLOBAL struct weftio_dev_send_queue *queue)
+{
+    weftio_u32 ready = weftio_load_relaxed_u32(&queue->ring.ready);
+    weftio_u32 filled = weftio_dev_send_scan(&queue->ring, ready);
+
+    if (filled != ready)
+        weftio_dev_send_publish(&queue->ring, filled);
+    return filled;
+}
+
 /**
  * Publishes the strong entries that are filled without a gap; the NIC does not look before a push. One lane of a scope,
  * after a barrier; several blocks may commit at once. Waits while another block is in the same few instructions.
@@ -173,10 +184,7 @@ WEFTIO_FN weftio_s32 weftio_dev_send_queue_commit_strong(WEFTIO_GLOBAL struct we
         return WEFTIO_DEV_INVALID_ARGUMENT;
     if (!weftio_dev_send_queue_lock(queue))
         return WEFTIO_DEV_ABORTED;
-    weftio_u32 ready = weftio_load_relaxed_u32(&queue->ring.ready);
-    weftio_u32 filled = weftio_dev_send_scan(&queue->ring, ready);
-    if (filled != ready)
-        weftio_dev_send_publish(&queue->ring, filled);
+    weftio_u32 filled = weftio_dev_send_queue_publish(queue);
     /* What goes over a bus is asked for, and said, in front of the one wait of the unlock. */
     struct weftio_dev_send_signs signs = weftio_dev_send_queue_signs(queue);
     weftio_dev_beat(queue->control, &queue->beats, WEFTIO_DEV_FUNCTION_COMMIT, filled, WEFTIO_DEV_OK);

@@ -104,7 +104,7 @@ unsigned copy_work::turn(std::uint32_t most)
     look_after_lane();
     const std::uint32_t before = next_;
     const std::uint64_t done_before = under_way_ ? done_ : 0;
-    if (failed_ && next_ != submitted_)
+    if (failed() && next_ != submitted_)
         count_flushed(flush(next_));
     budget left{.bytes = most * bytes_of_an_entry, .bytes_by_lane = most * bytes_by_lane};
     for (; most != 0 && next_ != submitted_; --most)
@@ -249,7 +249,7 @@ void copy_work::lose_lane()
             flushed.add(1);
             continue;
         }
-        failed_ = true;
+        failed_.store(true, std::memory_order_relaxed);
         failed_entries.add(1);
         events_.put({.position = index, .reason = refusal::device_failed, .time_ns = detail::utc_now_ns()});
     }
@@ -270,7 +270,7 @@ void copy_work::stop()
 {
     look();
     look_after_lane();
-    failed_ = true;
+    failed_.store(true, std::memory_order_relaxed);
     const std::uint32_t index = next_;
     count_flushed(flush(index));
     let_go_of_part(index);

@@ -22,6 +22,7 @@ class soft_dma_queue final : public dma_send_queue {
     void close() noexcept override;
     dma_counters counters() const override;
     bool failed() const override;
+    bool stopped() const noexcept override { return queue_->failed(); }
     void stop_sending() override;
     void restart(const tx_ring& ring) override;
     bool next(send_outcome& outcome) override;

@@ -50,7 +50,7 @@ unsigned tx_queue::execute(std::uint32_t most)
         prepare();
     if (held() || !hand_over())
         return next_ - before;
-    if (failed_)
+    if (failed())
         count_flushed(flush(next_));
     while (most != 0 && next_ != submitted_ && !pacing_.holding()) {
         std::uint32_t plain = execute_plain(most);

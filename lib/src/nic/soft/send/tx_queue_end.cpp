@@ -54,7 +54,7 @@ std::uint64_t tx_queue::let_go_of_all()
     rte_pktmbuf_free_bulk(&staged_[staged_first_], static_cast<unsigned>(staged_end_ - staged_first_));
     staged_first_ = staged_end_ = 0;
     pulling_ = nullptr;
-    failed_ = true;
+    failed_.store(true, std::memory_order_relaxed);
     return entries + flush(next_);
 }
 
@@ -76,7 +76,7 @@ std::uint32_t tx_queue::first_not_handed()
 
 void tx_queue::end(refusal reason, std::uint32_t detail)
 {
-    if (failed_)
+    if (failed())
         return;
     const std::uint32_t first = staged_first_ == 0 ? handed_ : first_not_handed();
     const std::uint64_t entries = let_go_of_all();

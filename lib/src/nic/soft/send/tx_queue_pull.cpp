@@ -50,7 +50,7 @@ void tx_queue::look_after_lane()
 {
     if (!pulling_ || !pulling_->failed())
         return;
-    if (failed_)
+    if (failed())
         stop(); // end() does nothing to a queue in error; nobody else lets its frames go
     else
         end(refusal::device_failed);

@@ -29,7 +29,7 @@ void work_queue::look()
 /// entries behind it.
 void work_queue::fail(std::uint32_t index, refusal reason, std::uint32_t detail)
 {
-    failed_ = true;
+    failed_.store(true, std::memory_order_relaxed);
     failed_entries.add(1);
     enqueued.add(1);
     events_.put({.position = index, .reason = reason, .time_ns = detail::utc_now_ns(), .detail = detail});
@@ -41,9 +41,10 @@ void work_queue::fail(std::uint32_t index, refusal reason, std::uint32_t detail)
 /// what has not been executed; once the entries before it are done, a completion reports the error.
 void work_queue::refuse_record()
 {
-    if (failed_)
+    if (failed())
         return;
-    failed_ = record_refused_ = true;
+    failed_.store(true, std::memory_order_relaxed);
+    record_refused_ = true;
     failed_entries.add(1);
     enqueued.add(1);
     events_.put({.position = submitted_, .reason = refusal::wrong_doorbell, .time_ns = detail::utc_now_ns()});
@@ -135,7 +136,8 @@ void work_queue::begin_again(const tx_ring& ring, std::uint32_t index) noexcept
     ring_.entries.queue = queue;
     doorbell_ = 0;
     submitted_ = next_ = handed_ = completed_ = index;
-    failed_ = record_refused_ = false;
+    failed_.store(false, std::memory_order_relaxed);
+    record_refused_ = false;
 }
 
 } // namespace weftio::nic

@@ -1,6 +1,7 @@
 // A send queue of any kind as the NIC sees it: a doorbell to poll, entries to execute in order, a completion to write.
 #pragma once
 
+#include <atomic>
 #include <bit>
 #include <cstdint>
 #include <cstring>
@@ -66,7 +67,8 @@ class work_queue {
     /// The value of the doorbell when it was last read.
     std::uint64_t doorbell_seen() const noexcept { return doorbell_; }
     const tx_ring& ring() const noexcept { return ring_; }
-    bool failed() const noexcept { return failed_; }
+    /// Any thread.
+    bool failed() const noexcept { return failed_.load(std::memory_order_relaxed); }
 
     /// Counters of entries. A wait that holds the queue has counted as enqueued, and as nothing else yet. A flushed
     /// entry that the engine has never read counts once for each of its blocks.
@@ -111,7 +113,7 @@ class work_queue {
     std::uint32_t next_ = 0;      ///< index of the next entry to execute
     std::uint32_t handed_ = 0;    ///< index behind the last entry that has been handed over
     std::uint32_t completed_ = 0; ///< index behind the last entry that is done
-    bool failed_ = false;
+    std::atomic<bool> failed_{false};
     bool record_refused_ = false; ///< the doorbell record was refused, and no completion has said so yet
 
  private:
