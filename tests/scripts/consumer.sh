@@ -92,6 +92,15 @@ check_has "an include that is nowhere" 'include.kernel.h:3: "nowhere.h" is neith
     "$(embed include.kernel.h)"
 check_has "a header without a kernel" "none.kernel.h: no line begins with WEFTIO_KERNEL" "$(embed none.kernel.h)"
 check_has "a header that is not there" "missing.kernel.h: no such file" "$(embed missing.kernel.h)"
+check_has "a header that is its own output" "none.kernel.h is the kernel header itself" "$(embed -o none.kernel.h none.kernel.h)"
+check_has "a folder for an output" ". is a folder; -o names the C++ file" "$(embed -o . none.kernel.h)"
+check_has "a folder for a header" ". is a folder; name a kernel header" "$(embed .)"
+mkdir "$work/wrong/round"
+printf '#pragma once\n#include "b.h"\nWEFTIO_KERNEL void k(void) {}\n' >"$work/wrong/round/a.kernel.h"
+printf '#include "a.kernel.h"\n' >"$work/wrong/round/b.h"
+printf '#include "../round/c.kernel.h"\nWEFTIO_KERNEL void k(void) {}\n' >"$work/wrong/round/c.kernel.h"
+check "headers that include each other" "" "$(cd "$work/wrong/round" && timeout 20 "$prefix/bin/weftio-embed" --no-cuda -o out.cpp a.kernel.h 2>&1 || echo $?)"
+check_has "a header that includes itself by another path" "c.kernel.h: headers include each other 100 deep" "$(embed round/c.kernel.h)"
 check "nothing is made then" "include.kernel.h none.kernel.h" "$(cd "$work/wrong" && echo *.cpp *.h | sed 's/\*.cpp //')"
 
 # docs/guide.md: every program, with CMake and with Meson.
