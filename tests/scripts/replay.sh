@@ -95,6 +95,11 @@ for words in "-x 100 $capture null" "--check $capture" "--help" "-q -x 100 --jso
     [[ $(grep -c "No space left on device" err.txt) == 1 ]] || fail "the reason is not said once: $words"
 done
 
+echo "== so is a limit of sizes: the process is not killed by its signal"
+# What it prints goes through a pipe, since files take no byte.
+expect 1 bash -o pipefail -c "(ulimit -f 0; exec '$replay' -q -x 100 --json large.json '$capture' null) 2>&1 | cat >&2"
+grep -q "large.json: .*File too large" err.txt || fail "the reason is not said"
+
 echo "== a report on standard output stands there alone"
 expect 0 "$replay" -x 100 --stats 0.01 --json - "$capture" null
 [[ $(value out.txt 'r["total"]["sent"]') == 236 ]] || fail "other lines are among the JSON"
