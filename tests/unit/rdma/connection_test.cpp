@@ -173,6 +173,7 @@ TEST_P(RdmaEnds, WakesAPeerThatHasLongSlept)
     const std::uint32_t position = a.post(WEFTIO_OPCODE_RDMA_READ, {far.far(0), near.local(0, 100)});
     a.push();
     ASSERT_TRUE(ends.run_until([&] { return a.sent().position == position; }));
+    expect_done(0, position);
     EXPECT_EQ(std::memcmp(near.data(), far.data(), 100), 0);
 }
 

@@ -180,6 +180,21 @@ TEST_F(RdmaRefusal, EndsBothSidesOfAQueue)
     EXPECT_EQ(b.nic().counters().flushed, 1u);
 }
 
+TEST_F(RdmaRefusal, OfRequestsToAQueueThatHasFailed)
+{
+    a.nic().connect(ends.connection(0));
+    nic::rdma_connection to = ends.connection(1);
+    to.timeout = 1;
+    to.retry_count = 1;
+    b.nic().connect(to);
+    run(WEFTIO_OPCODE_RDMA_WRITE, {far.far(0), pointer(8, near.region.lkey() ^ 1, near.address())});
+    b.post(WEFTIO_OPCODE_RDMA_WRITE, {near.far(0), far.local(0, 8)});
+    b.push();
+    ASSERT_TRUE(ends.run_until([&] { return b.nic().failed(); }));
+    EXPECT_EQ(b.told().syndrome, WEFTIO_SYNDROME_RETRIES_EXCEEDED);
+    EXPECT_EQ(a.nic().counters().ignored, 2u);
+}
+
 TEST_F(RdmaRefusal, OfEntriesThatAreMalformed)
 {
     const std::vector<std::pair<std::uint32_t, std::vector<segment>>> bad{
@@ -308,6 +323,18 @@ TEST_F(RdmaRefusal, LeavesOtherPacketsToTheRulesOfThePort)
     ends.run();
     EXPECT_EQ(in.counters().delivered, 3u) << "nobody claims it any more";
     a.nic().stop_sending();
+}
+
+TEST_F(RdmaRefusal, TakesNothingFromTheDriverOnceAllAreClosed)
+{
+    ends.connect();
+    a.post(WEFTIO_OPCODE_RDMA_WRITE, {far.far(0), near.local(0, 8)});
+    a.push();
+    ends.at(0).turn();
+    a.nic().stop_sending();
+    ends.queues[1].reset();
+    ends.at(1).turn();
+    EXPECT_EQ(ends.ports.take(1).size(), 1u) << "no rule is installed";
 }
 
 TEST(RdmaPort, RefusesWhatItCannotDo)

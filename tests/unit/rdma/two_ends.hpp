@@ -52,7 +52,8 @@ struct end_memory {
     end_memory(const port& port, const device& device, std::size_t bytes, region_options options)
         : memory(device.allocate(bytes, memory_kind::cpu_device)), region(port, memory, options), bytes(bytes)
     {
-        std::minstd_rand random(static_cast<unsigned>(bytes));
+        static unsigned made = 0; // no two memories are alike
+        std::minstd_rand random(++made);
         for (std::size_t at = 0; at < bytes; ++at)
             data()[at] = static_cast<std::uint8_t>(random() >> 8);
     }
