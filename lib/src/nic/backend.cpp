@@ -6,6 +6,13 @@
 
 namespace weftio::nic {
 
+std::shared_ptr<rdma_queue> backend::make_rdma_queue(const rdma_rings&)
+{
+    throw error(errc::not_supported, fmt::format("weftio: rdma_queue: the NIC of port {} cannot do RDMA; open the port "
+                                                 "by another spec, of the software NIC: loopback, iface:NAME",
+                                                 spec()));
+}
+
 void require_engine(const backend& port, std::string_view who, unsigned engine)
 {
     if (engine >= port.engine_count())

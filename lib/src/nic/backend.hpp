@@ -210,6 +210,9 @@ struct rule_request {
     std::uint32_t priority = 0;
 };
 
+class rdma_queue;
+struct rdma_rings;
+
 /// The NIC of one weftio::port. Any thread may call it. Queues, regions and rules that it makes keep it alive.
 class backend : public memory_user {
  public:
@@ -236,6 +239,9 @@ class backend : public memory_user {
     /// @throws weftio::error errc::not_supported the port cannot send (make_send_queue); errc::out_of_memory
     virtual std::shared_ptr<receive_queue> make_receive_queue(const rx_ring& ring, int engine) = 0;
     virtual std::shared_ptr<eth_send_queue> make_send_queue(const tx_ring& ring, int engine) = 0;
+    /// Makes a queue pair (nic/rdma_backend.hpp), which is not connected yet.
+    /// @throws weftio::error errc::not_supported the NIC, or the port, cannot do RDMA; errc::out_of_memory
+    virtual std::shared_ptr<rdma_queue> make_rdma_queue(const rdma_rings& rings);
     /// @throws weftio::error errc::out_of_memory
     virtual std::unique_ptr<rule> install(const rule_request& wanted) = 0;
 

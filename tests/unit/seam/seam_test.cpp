@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 
 #include "cable_nic.hpp"
+#include "nic/rdma_backend.hpp"
 #include "seam_kernels.h"
 #include "unit/device/fixture.hpp"
 #include "weftio/weftio.hpp"
@@ -279,6 +280,14 @@ INSTANTIATE_TEST_SUITE_P(Of, EveryNic,
                                          nic_case{"cable", "cable:0", engine_mode::thread},
                                          nic_case{"cable_inline", "cable:0", engine_mode::inline_worker}),
                          [](const testing::TestParamInfo<nic_case>& info) { return std::string(info.param.name); });
+
+TEST(SecondNic, RefusesQueuePairsInASentence)
+{
+    const port cable = port::open("cable:1");
+    const error refusal = error_of([&] { cable.backend().make_rdma_queue({}); });
+    EXPECT_EQ(refusal.code(), errc::not_supported);
+    EXPECT_THAT(refusal.what(), testing::HasSubstr("the NIC of port cable:1 cannot do RDMA; open the port"));
+}
 
 TEST(SecondNic, SaysWhatItIs)
 {

@@ -8,13 +8,18 @@
 #include "weftio/device/platform.h"
 
 #define WEFTIO_CQE_OPCODE_REQUESTER 0x0u       /**< a send entry completed */
-#define WEFTIO_CQE_OPCODE_RESPONDER_SEND 0x2u  /**< every Ethernet packet received */
+#define WEFTIO_CQE_OPCODE_RESPONDER_WRITE 0x1u /**< a WRITE with immediate arrived */
+#define WEFTIO_CQE_OPCODE_RESPONDER_SEND 0x2u  /**< every Ethernet packet received, and a SEND */
+#define WEFTIO_CQE_OPCODE_RESPONDER_SEND_IMMEDIATE 0x3u
+#define WEFTIO_CQE_OPCODE_RESPONDER_SEND_INVALIDATE 0x4u
 #define WEFTIO_CQE_OPCODE_REQUESTER_ERROR 0xdu /**< a send entry failed; see the syndrome */
 #define WEFTIO_CQE_OPCODE_RESPONDER_ERROR 0xeu
 #define WEFTIO_CQE_OPCODE_INVALID 0xfu /**< never written yet */
 
 #define WEFTIO_CQE_NEVER_WRITTEN                                                                                       \
     0xf1u /**< op_own of a fresh entry: invalid opcode, owner 1, so pass 0 does not take it */
+
+#define WEFTIO_CQE_SOLICITED 0x02u /**< op_own of a receive completion: the peer asked for it */
 
 #define WEFTIO_CQE_L2_OK 0x1u /**< hds_ip_ext */
 #define WEFTIO_CQE_L3_OK 0x2u
@@ -33,7 +38,14 @@ enum weftio_syndrome {
     WEFTIO_SYNDROME_LOCAL_LENGTH = 0x01,       /**< longer than the port's MTU, or than the slot */
     WEFTIO_SYNDROME_LOCAL_QP_OPERATION = 0x02, /**< malformed entry: opcode, size, segment, index */
     WEFTIO_SYNDROME_LOCAL_PROTECTION = 0x04,   /**< unknown or stale key, outside the region, no right */
-    WEFTIO_SYNDROME_FLUSHED = 0x05             /**< the queue was in error already */
+    WEFTIO_SYNDROME_FLUSHED = 0x05,            /**< the queue was in error already */
+    WEFTIO_SYNDROME_BAD_RESPONSE = 0x10,       /**< RDMA: an answer that does not belong to its request */
+    WEFTIO_SYNDROME_LOCAL_ACCESS = 0x11,       /**< RDMA: the memory of a WRITE with immediate was lost */
+    WEFTIO_SYNDROME_REMOTE_INVALID = 0x12,     /**< RDMA: the peer refuses the request: length, order, no such right */
+    WEFTIO_SYNDROME_REMOTE_ACCESS = 0x13,      /**< RDMA: the peer refuses key, range, rights or domain */
+    WEFTIO_SYNDROME_REMOTE_OPERATION = 0x14,   /**< RDMA: the peer cannot go on */
+    WEFTIO_SYNDROME_RETRIES_EXCEEDED = 0x15,   /**< RDMA: no answer, as often as the queue tries */
+    WEFTIO_SYNDROME_NOT_READY_EXCEEDED = 0x16  /**< RDMA: the peer had no receive entry, as often as the queue tries */
 };
 
 struct weftio_cqe {

@@ -16,8 +16,15 @@
 #define WEFTIO_LKEY_INVALID 0x100u /**< ends a scatter list */
 
 #define WEFTIO_OPCODE_NOP 0x00u
+#define WEFTIO_OPCODE_SEND_INVALIDATE 0x01u
+#define WEFTIO_OPCODE_RDMA_WRITE 0x08u
+#define WEFTIO_OPCODE_RDMA_WRITE_IMMEDIATE 0x09u
 #define WEFTIO_OPCODE_SEND 0x0au
+#define WEFTIO_OPCODE_SEND_IMMEDIATE 0x0bu
 #define WEFTIO_OPCODE_WAIT 0x0fu
+#define WEFTIO_OPCODE_RDMA_READ 0x10u
+#define WEFTIO_OPCODE_COMPARE_SWAP 0x11u
+#define WEFTIO_OPCODE_FETCH_ADD 0x12u
 #define WEFTIO_OPCODE_MMO 0x2fu
 
 #define WEFTIO_MMO_DMA 1u             /**< opcode modifier of MMO: a copy */
@@ -27,6 +34,10 @@
 /** Completion mode, bits 3:2 of fm_ce_se. The NIC may skip the completion of an entry that a later one covers. */
 #define WEFTIO_CE_ALWAYS 0x08u
 #define WEFTIO_CE_ALWAYS_AND_EVENT 0x0cu
+
+#define WEFTIO_SOLICITED 0x02u /**< bit 1 of fm_ce_se: the peer's completion of this message is a solicited one */
+/** Fence mode, bits 7:5 of fm_ce_se, from this value on: waits for the READs and atomics before the entry. */
+#define WEFTIO_FENCE 0x40u
 
 #define WEFTIO_ETH_L4_CHECKSUM 0x80u /**< cs_flags: compute the UDP or TCP checksum */
 #define WEFTIO_ETH_L3_CHECKSUM 0x40u /**< cs_flags: compute the IPv4 header checksum */
@@ -67,6 +78,19 @@ struct weftio_wqe_data_segment {
     weftio_u64 address_be;
 };
 
+/** Second segment of an entry that names memory of the peer. */
+struct weftio_wqe_remote_segment {
+    weftio_u64 address_be;
+    weftio_u32 rkey_be;
+    weftio_u32 reserved;
+};
+
+/** Third segment of an atomic: the word at the peer is 8 bytes. */
+struct weftio_wqe_atomic_segment {
+    weftio_u64 swap_or_add_be;
+    weftio_u64 compare_be; /**< COMPARE_SWAP only */
+};
+
 /** Second and third segment of a WAIT on time. */
 struct weftio_wqe_wait_segment {
     weftio_u32 operation_be; /**< [3:0] condition */
@@ -79,4 +103,6 @@ struct weftio_wqe_wait_segment {
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_wqe_control_segment) == 16, "a segment is 16 bytes");
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_wqe_ethernet_segment) == 16, "a segment is 16 bytes");
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_wqe_data_segment) == 16, "a segment is 16 bytes");
+WEFTIO_STATIC_ASSERT(sizeof(struct weftio_wqe_remote_segment) == 16, "a segment is 16 bytes");
+WEFTIO_STATIC_ASSERT(sizeof(struct weftio_wqe_atomic_segment) == 16, "a segment is 16 bytes");
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_wqe_wait_segment) == 32, "two segments");

@@ -10,7 +10,7 @@ engines::room::room(const engine_supplies::port_queue& queue, const engine_suppl
                     send_pool& pool, const std::string& name)
     : sender(queue.wire, keys, pool),
       receiver({queue.wire.port, queue.wire.queue}, queue.pool, supplies.hold, supplies.capture),
-      link(queue.wire.port, supplies.interface, name, receiver, sender)
+      rdma(queue.wire, keys, receiver), link(queue.wire.port, supplies.interface, name, receiver, sender, rdma)
 {}
 
 engines::engines(const engine_supplies& supplies, const nic_keys& keys, send_pool& pool, const port_options& options)
@@ -25,7 +25,7 @@ engines::engines(const engine_supplies& supplies, const nic_keys& keys, send_poo
             room.receiver.open_inbox();
     port_options each = options;
     for (room& room : rooms_) {
-        engines_.emplace_back(std::vector<unit*>{&room.link, &room.receiver, &room.sender}, each,
+        engines_.emplace_back(std::vector<unit*>{&room.link, &room.receiver, &room.rdma, &room.sender}, each,
                               name_of(engines_.size()));
         each.core += each.core >= 0;
     }

@@ -14,6 +14,7 @@
 #include "core/process.hpp"
 #include "nic/soft/engine/engine.hpp"
 #include "nic/soft/link.hpp"
+#include "nic/soft/rdma/rdma_unit.hpp"
 #include "nic/soft/receive/receiver.hpp"
 #include "nic/soft/send/sender.hpp"
 #include "weftio/port.hpp"
@@ -55,6 +56,7 @@ class engines final : detail::moving {
     nic::engine& engine(unsigned number) noexcept { return engines_[number]; }
     nic::receiver& receiver(unsigned engine) noexcept { return rooms_[engine].receiver; } ///< between two turns only
     nic::sender& sender(unsigned engine) noexcept { return rooms_[engine].sender; }       ///< between two turns only
+    rdma_unit& rdma(unsigned engine) noexcept { return rooms_[engine].rdma; }             ///< between two turns only
     bool have_threads() const noexcept { return engines_.front().has_thread(); }
     bool stand_still() noexcept override;
     /// Inline mode: runs one turn of each engine. Returns how much they moved.
@@ -135,6 +137,7 @@ class engines final : detail::moving {
 
         nic::sender sender;
         nic::receiver receiver;
+        rdma_unit rdma;
         nic::link link;
     };
 

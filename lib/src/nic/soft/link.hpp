@@ -1,10 +1,11 @@
-// The first unit of an engine: it watches the port, and tells the receiver and the sender when the port changes.
+// The first unit of an engine: it watches the port, and tells the other units when the port changes.
 #pragma once
 
 #include <string>
 
 #include "dpdk/port_watch.hpp"
 #include "nic/soft/engine/unit.hpp"
+#include "nic/soft/rdma/rdma_unit.hpp"
 #include "nic/soft/receive/receiver.hpp"
 #include "nic/soft/send/sender.hpp"
 
@@ -15,8 +16,9 @@ class link final : public unit {
  public:
     /// @param interface  see port_watch
     /// @param name       name of the engine, for the log
-    link(std::uint16_t port, const std::string& interface, std::string name, receiver& receiver, sender& sender)
-        : watch_(port, interface), name_(std::move(name)), receiver_(receiver), sender_(sender)
+    link(std::uint16_t port, const std::string& interface, std::string name, receiver& receiver, sender& sender,
+         rdma_unit& rdma)
+        : watch_(port, interface), name_(std::move(name)), receiver_(receiver), sender_(sender), rdma_(rdma)
     {}
 
     /// Returns 0: a link moves nothing.
@@ -35,6 +37,7 @@ class link final : public unit {
     const std::string name_;
     receiver& receiver_;
     sender& sender_;
+    rdma_unit& rdma_;
 };
 
 } // namespace weftio::nic

@@ -44,6 +44,7 @@ class soft_port final : public backend, public std::enable_shared_from_this<soft
     std::unique_ptr<region> register_memory(const region_request& wanted) override;
     std::shared_ptr<receive_queue> make_receive_queue(const rx_ring& ring, int engine) override;
     std::shared_ptr<eth_send_queue> make_send_queue(const tx_ring& ring, int engine) override;
+    std::shared_ptr<rdma_queue> make_rdma_queue(const rdma_rings& rings) override;
     std::unique_ptr<rule> install(const rule_request& wanted) override;
 
     const dpdk_port& device() const noexcept { return device_; }
@@ -55,6 +56,7 @@ class soft_port final : public backend, public std::enable_shared_from_this<soft
         return engines_.receiver(engine);
     }                                                                                     ///< between two turns only
     nic::sender& sender(unsigned engine = 0) noexcept { return engines_.sender(engine); } ///< between two turns only
+    rdma_unit& rdma() noexcept { return engines_.rdma(0); }                               ///< between two turns only
     nic_keys& keys() noexcept { return keys_; }
     nic::offloads& offloads() noexcept { return offloads_; }
     /// Prepares memory for frames that are sent from it. Maps the memory for the device when the device reads by

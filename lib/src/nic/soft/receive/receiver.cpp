@@ -6,11 +6,13 @@
 #include <rte_mbuf_dyn.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/clock.hpp"
 #include "core/log.hpp"
 #include "dpdk/capture.hpp"
 #include "net/checksum.hpp"
+#include "nic/soft/receive/packet_claimant.hpp"
 #include "nic/soft/receive/rx_pool.hpp"
 
 namespace weftio::nic {
@@ -92,10 +94,10 @@ unsigned receiver::turn(const turn_budget&)
         landed += queue->land();
     if (landed != 0)
         delivered_.add(landed);
-    if ((inbox_ && !take_in(landed)) || steering_.size() == 0)
+    if ((inbox_ && !take_in(landed)) || (steering_.size() == 0 && !claimant_))
         return landed;
     if (next_ == count_ && !port_lost_)
-        fill_burst();
+        landed += fill_burst();
     std::uint16_t before = next_;
     do
         deliver_plain();
@@ -128,8 +130,8 @@ bool receiver::take_in(unsigned& moved)
 }
 
 /// Receive step 2: takes up to 64 packets from the driver. A driver that borrows slots (rx_pool) has written them where
-/// the kernel reads them: zero copy.
-void receiver::fill_burst()
+/// the kernel reads them: zero copy. Returns how many of them a claimant has taken.
+unsigned receiver::fill_burst()
 {
     next_ = count_ = 0;
     std::uint16_t most = burst;
@@ -137,15 +139,36 @@ void receiver::fill_burst()
     if (rx_queue* taker = hold_ && pool_ ? taker_of_all() : nullptr; taker && taker == pool_->lender())
         most = static_cast<std::uint16_t>(std::min<std::uint32_t>(burst, taker->reclaim()));
     if (most == 0)
-        return;
+        return 0;
     count_ = rte_eth_rx_burst(from_.port, from_.queue, mbufs_.data(), most);
     if (count_ == 0) {
         if (!capture_.empty() && !exhausted())
             end_of_capture();
-        return;
+        return 0;
     }
     burst_real_time_ = weftio_real_time_from_ns(detail::utc_stamp_ns());
+    const unsigned claimed = claimant_ ? give_claimed() : 0;
     received_.add(count_);
+    return claimed;
+}
+
+/// Receive step 2, before steering: a claimant takes what is its own from the burst; the others keep their order.
+/// Returns how many packets it has taken.
+unsigned receiver::give_claimed()
+{
+    std::uint16_t kept = 0;
+    for (std::uint16_t at = 0; at != count_; ++at) {
+        rte_mbuf& mbuf = *mbufs_[at];
+        const received_frame frame = as_frame(mbuf);
+        const packet_headers headers = parse(frame.start, frame.stripped_tci);
+        if (!claimant_->claims(headers)) {
+            mbufs_[kept++] = &mbuf;
+            continue;
+        }
+        claimant_->take(mbuf, headers);
+        rte_pktmbuf_free(&mbuf);
+    }
+    return static_cast<unsigned>(std::exchange(count_, kept) - kept);
 }
 
 /// The queue of this engine that gets every packet, because the first rule says so; nullptr when packets must be looked

@@ -19,6 +19,7 @@ struct rte_mbuf;
 
 namespace weftio::nic {
 
+class packet_claimant;
 class rx_pool;
 
 /// The engine owns a receiver: the engine's thread calls it, or a change between two turns does. Any thread may call
@@ -46,6 +47,9 @@ class receiver final : public unit {
     /// The port is gone: receives nothing more, and goes on delivering the packets that it has.
     void lose_port() noexcept { port_lost_ = true; }
 
+    /// Gives packets that are the claimant's to it, and steers the others; nullptr: steers all. With a claimant it receives
+    /// also while no rule is installed; what is nobody's is dropped then.
+    void claim_for(packet_claimant* claimant) noexcept { claimant_ = claimant; }
     /// Makes the inbox, into which other engines put packets for queues of this engine. Call it before the first turn,
     /// on a port with several engines only.
     void open_inbox() { inbox_ = std::make_unique<inbox>(); }
@@ -104,7 +108,8 @@ class receiver final : public unit {
     };
 
     bool take_in(unsigned& moved);
-    void fill_burst();
+    unsigned fill_burst();
+    unsigned give_claimed();
     rx_queue* taker_of_all() const;
     void deliver_plain();
     std::uint32_t add_copied(rx_queue& queue, completions& out, std::uint32_t at) noexcept;
@@ -132,6 +137,7 @@ class receiver final : public unit {
     rx_pool* pool_;
     bool hold_;
     bool port_lost_ = false;
+    packet_claimant* claimant_ = nullptr;
     std::string capture_;
     int timestamp_offset_ = -1;
     std::uint64_t timestamp_flag_ = 0;

@@ -121,12 +121,21 @@ std::uint8_t syndrome_of(refusal reason) noexcept
 {
     switch (reason) {
         case refusal::none: return WEFTIO_SYNDROME_NONE;
-        case refusal::too_long: return WEFTIO_SYNDROME_LOCAL_LENGTH;
+        case refusal::too_long:
+        case refusal::receive_too_short: return WEFTIO_SYNDROME_LOCAL_LENGTH;
         case refusal::unknown_key:
         case refusal::other_domain:
         case refusal::no_right:
         case refusal::outside_region:
-        case refusal::two_devices: return WEFTIO_SYNDROME_LOCAL_PROTECTION;
+        case refusal::two_devices:
+        case refusal::out_of_reach: return WEFTIO_SYNDROME_LOCAL_PROTECTION;
+        case refusal::bad_response: return WEFTIO_SYNDROME_BAD_RESPONSE;
+        case refusal::lost_memory: return WEFTIO_SYNDROME_LOCAL_ACCESS;
+        case refusal::remote_invalid: return WEFTIO_SYNDROME_REMOTE_INVALID;
+        case refusal::remote_access: return WEFTIO_SYNDROME_REMOTE_ACCESS;
+        case refusal::remote_operation: return WEFTIO_SYNDROME_REMOTE_OPERATION;
+        case refusal::no_answer: return WEFTIO_SYNDROME_RETRIES_EXCEEDED;
+        case refusal::not_ready: return WEFTIO_SYNDROME_NOT_READY_EXCEEDED;
         case refusal::port_gone:
         case refusal::link_down:
         case refusal::file_failed:
@@ -165,6 +174,19 @@ const char* to_string(refusal reason) noexcept
         case refusal::file_failed: return "the capture file cannot be written";
         case refusal::device_failed:
             return "the device whose memory was to be copied, or sent from, has failed; restart the process";
+        case refusal::changed: return "the entry was changed before it was done";
+        case refusal::out_of_reach:
+            return "the key's memory region is on a device whose memory the CPU does not see; name memory that it does";
+        case refusal::bad_response: return "the peer's answer does not belong to its request";
+        case refusal::lost_memory: return "the memory of a write with immediate was taken away while it arrived";
+        case refusal::receive_too_short: return "the message is longer than the receive entry";
+        case refusal::remote_invalid:
+            return "the peer refuses the request: its queue does not allow the operation, or its length is wrong there";
+        case refusal::remote_access:
+            return "the peer refuses the memory: its key, range, rights or protection domain are wrong";
+        case refusal::remote_operation: return "the peer cannot go on with the request";
+        case refusal::no_answer: return "the peer has not answered, as often as the queue was to try";
+        case refusal::not_ready: return "the peer had no receive entry, as often as the queue was to try";
         case refusal::flushed: return "flushed: an earlier entry failed";
     }
     return "unknown";

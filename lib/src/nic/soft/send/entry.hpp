@@ -36,12 +36,27 @@ enum class refusal : std::uint8_t {
     link_down,      ///< the interface has been down, or without a carrier, for too long
     file_failed,    ///< the capture file cannot be written
     device_failed,  ///< the device whose copy engine was to copy has failed
-    flushed,        ///< an earlier entry failed, or the queue was stopped
+    changed,        ///< the entry is not the one that was begun
+    out_of_reach,   ///< the CPU does not see the memory, and nobody stages it
+    bad_response,   ///< RDMA, from here to not_ready: how the peer answered, or did not
+    lost_memory,
+    receive_too_short,
+    remote_invalid,
+    remote_access,
+    remote_operation,
+    no_answer,
+    not_ready,
+    flushed, ///< an earlier entry failed, or the queue was stopped
 };
 
 /// The syndrome of a refusal in a completion, as hardware would report it (docs/formats.md, "Completions").
 std::uint8_t syndrome_of(refusal reason) noexcept;
 const char* to_string(refusal reason) noexcept;
+/// Bytes 48 to 55 of a completion with an error, as a number: the reason in byte 54 (vendor), the syndrome in byte 55.
+inline std::uint64_t error_word_of(refusal reason) noexcept
+{
+    return std::uint64_t{static_cast<std::uint8_t>(reason)} << 8 | syndrome_of(reason);
+}
 
 /// A copy of one entry, and its decoded fields.
 struct entry {

@@ -1,0 +1,75 @@
+// The seam between the objects of RDMA and a NIC: what a NIC must be able to do that has queue pairs.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+
+#include "nic/backend.hpp"
+
+namespace weftio::nic {
+
+/// Memory of a receive ring of a queue pair, as CPU addresses. Its owner keeps it until the queue is closed or has
+/// another ring. Entry k is completed in completion k: the kernel posts entry k + depth after it has read that.
+struct rdma_receive_ring {
+    const std::uint32_t* words = nullptr; ///< depth x segments x 4, written by the kernel: pointer segments
+    const std::uint32_t* dbrec = nullptr; ///< written by the kernel: entries posted in all, low 16 bits, big-endian
+    weftio_cqe* completions = nullptr;    ///< depth
+    std::uint32_t depth = 0;              ///< power of two, at most 32768; 0: the queue receives nothing
+    std::uint32_t segments = 1;           ///< of an entry; a power of two, at most 64
+};
+
+struct rdma_rings {
+    tx_ring send;
+    rdma_receive_ring receive;
+};
+
+/// One end of a connection.
+struct rdma_end {
+    std::array<std::uint8_t, 6> mac{};
+    std::array<std::uint8_t, 16> address{}; ///< IPv6, or ::ffff:a.b.c.d
+    std::uint32_t queue = 0;                ///< 24 bits; of our end the NIC fills it in
+    std::uint32_t first_psn = 0;            ///< of the requests of this end
+};
+
+/// What both ends agreed on. Both addresses are of one kind.
+struct rdma_connection {
+    rdma_end ours, theirs;
+    bool reliable = true;          ///< RC; false: UC
+    std::uint32_t path_mtu = 1024; ///< 256, 512, 1024, 2048 or 4096
+    std::uint16_t partition_key = 0xffff;
+    access rights = access::remote_write | access::remote_read | access::remote_atomic; ///< of the peer, at this queue
+    std::uint8_t most_reads = 16;         ///< READs and atomics that we may have in flight
+    std::uint8_t most_reads_of_peer = 16; ///< READs and atomics that the peer may have in flight
+    std::uint8_t timeout = 14;            ///< code of the time to wait for an answer: 4.096 us x 2^timeout; 0: for ever
+    std::uint8_t retry_count = 7;         ///< 0..7
+    std::uint8_t rnr_retry = 7;           ///< 0..7; 7: for ever
+    std::uint8_t min_rnr_timer = 12;      ///< code, 0..31
+    std::uint8_t traffic_class = 0;
+    std::uint8_t hop_limit = 64;
+};
+
+/// Every entry is counted once, and so is every packet, once the queue is idle:
+/// enqueued = done + skipped + failed + flushed; received = filled + receive_failed + receive_flushed;
+/// requests = executed + duplicate_request + out_of_sequence + not_ready + refused + ignored.
+struct rdma_counters {
+    std::uint64_t enqueued = 0, done = 0, done_bytes = 0, skipped = 0, failed = 0, flushed = 0, lost_events = 0;
+    std::uint64_t received = 0, filled = 0, receive_failed = 0, receive_flushed = 0; ///< receive entries taken
+    std::uint64_t requests = 0, executed = 0, duplicate_request = 0, out_of_sequence = 0, not_ready = 0, refused = 0,
+                  ignored = 0;                                       ///< packets of the peer's requests
+    std::uint64_t packets = 0, repeated = 0;                         ///< of our requests: sent; of these, sent before
+    std::uint64_t answers = 0, stale_answers = 0, wrong_answers = 0; ///< packets of the peer's answers
+    std::uint64_t packet_seq_err = 0, implied_nak_seq_err = 0, local_ack_timeout_err = 0, rnr_naks = 0;
+};
+
+class rdma_queue : public send_queue {
+ public:
+    /// Connects the queue, which is new or was restarted: it executes and answers from now on.
+    /// @throws weftio::error errc::invalid_argument a value that the comments above exclude, or the queue is connected
+    virtual void connect(const rdma_connection& to) = 0;
+    /// Gives the queue new rings, of the same depths; it is not connected then. Use it in place of restart().
+    virtual void restart(const rdma_rings& rings) = 0;
+    virtual rdma_counters counters() const = 0;
+};
+
+} // namespace weftio::nic

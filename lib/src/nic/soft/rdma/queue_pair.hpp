@@ -1,0 +1,69 @@
+// A queue pair: two rings, and the connection that executes them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "memory/key_table.hpp"
+#include "nic/rdma_backend.hpp"
+#include "nic/soft/rdma/rdma_receives.hpp"
+#include "nic/soft/rdma/rdma_wire.hpp"
+#include "nic/soft/rdma/rdma_work.hpp"
+#include "roce/key_memory.hpp"
+#include "roce/requester.hpp"
+#include "roce/responder.hpp"
+
+namespace weftio::nic {
+
+/// Entries wait until the queue pair is connected. What ends one side ends the other: all entries of both rings are
+/// flushed then, and the peer hears why.
+class queue_pair final : public rdma_work {
+ public:
+    /// Packets of answers, and as many of requests, that one turn sends.
+    static constexpr std::uint32_t packets_of_a_turn = 64;
+
+    /// @param keys, wire  must outlive this
+    queue_pair(const rdma_rings& rings, const nic_keys& keys, rdma_wire& wire);
+
+    void connect(const rdma_connection& to);
+    bool connected() const noexcept { return connection_.has_value(); }
+    /// Whether a packet comes from the peer.
+    bool is_from_peer(const roce_packet& packet) const noexcept;
+    /// Executes a packet of the peer. @pre is_from_peer(), its ICRC is right
+    void receive(const roce_packet& packet);
+
+    unsigned turn(std::uint32_t most) override;
+    bool idle() const noexcept override;
+    /// Ends the connection without a word to the peer: flushes all entries.
+    void stop();
+    /// Starts again in fresh rings, not connected. @pre stop()
+    void restart(const rdma_rings& rings);
+    rdma_counters counters() const noexcept;
+    /// Why the responder has ended the connection, if it has.
+    roce::responder_fault fault() const noexcept;
+    /// Of our end and the peer. @pre connected()
+    const roce_gid& address() const noexcept { return connection_->path.source; }
+    const roce_gid& peer() const noexcept { return connection_->path.destination; }
+    /// Whether the peer is at the same port: packets do not go to the driver then.
+    void be_local(bool local) noexcept { local_ = local; }
+
+ private:
+    struct connection {
+        connection(const rdma_connection& to, queue_pair& owner, std::uint32_t queue);
+
+        roce_path path;
+        roce::requester requester;
+        roce::responder responder;
+    };
+
+    void end_when_broken();
+
+    roce::key_memory memory_;
+    rdma_receives receives_;
+    rdma_wire& wire_;
+    std::optional<connection> connection_;
+    bool local_ = false;
+    rdma_counters before_; ///< of connections that have ended
+};
+
+} // namespace weftio::nic

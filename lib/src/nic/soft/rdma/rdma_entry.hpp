@@ -1,0 +1,72 @@
+// One entry of an RDMA queue, decoded and checked (docs/formats.md, "Entries").
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "nic/soft/send/entry.hpp"
+#include "nic/soft/send/queue_keys.hpp"
+#include "roce/send_entries.hpp"
+
+namespace weftio::nic {
+
+/// Some local bytes of a message: named by a key, or inline in the entry.
+struct local_piece {
+    const std::uint8_t* inlined = nullptr; ///< nullptr: key and address count
+    std::uint32_t key = 0;
+    std::uint64_t address = 0;
+    std::uint64_t bytes = 0;
+};
+
+/// Reads a pointer segment. A byte count of 0 means 2^31.
+local_piece piece_of(const weftio_wqe_data_segment& pointer) noexcept;
+
+/// Bytes [offset, offset + bytes) of a message, as a walk over data segments takes them apart.
+struct byte_window {
+    std::uint64_t offset = 0, bytes = 0;
+
+    bool empty() const noexcept { return bytes == 0; }
+    /// Cuts from `piece` what lies in the window, and moves the window behind it. @return false: nothing does
+    bool cut(local_piece& piece) noexcept;
+};
+
+/// Goes through the data segments of an entry. The entry must outlive it, inlined bytes lie there.
+class data_segments {
+ public:
+    /// @param first  index of the first data segment
+    data_segments(const entry& entry, std::uint32_t first) noexcept : entry_(entry), at_(first) {}
+
+    bool more() const noexcept { return at_ < entry_.segments; }
+    /// Takes the next one. @pre more()  @return wrong_size: it does not fit the entry
+    refusal next(local_piece& out) noexcept;
+
+ private:
+    const entry& entry_;
+    std::uint32_t at_;
+};
+
+/// Finds the bytes of a piece that is not inlined, and checks key, domain, rights and range.
+refusal find(const local_piece& piece, const queue_keys& keys, access needed, std::byte*& at) noexcept;
+
+/// An entry as the transport sees it.
+struct rdma_entry {
+    roce::send_request request;
+    std::uint32_t first_data = 1; ///< index of the first data segment
+
+    /// Whether the answer of the peer is written to local memory.
+    bool scatters() const noexcept
+    {
+        return request.operation == nic::roce_operation::read_request ||
+               request.operation == nic::roce_operation::compare_swap ||
+               request.operation == nic::roce_operation::fetch_add;
+    }
+};
+
+/// Decodes an entry, and checks all of its memory. Fields `more` and `fingerprint` stay as they are.
+refusal read_rdma(const entry& entry, const queue_keys& keys, rdma_entry& out) noexcept;
+
+/// Sum of all bytes of an entry.
+std::uint32_t fingerprint_of(const entry& entry) noexcept;
+
+} // namespace weftio::nic

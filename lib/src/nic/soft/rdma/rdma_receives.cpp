@@ -1,0 +1,136 @@
+#include "nic/soft/rdma/rdma_receives.hpp"
+
+#include <cstring>
+#include <utility>
+
+#include "core/clock.hpp"
+
+namespace weftio::nic {
+
+namespace {
+
+std::uint32_t opcode_of(const roce::receive_completion& completion) noexcept
+{
+    if (completion.result != roce::status::success)
+        return WEFTIO_CQE_OPCODE_RESPONDER_ERROR;
+    switch (completion.by) {
+        case roce::filled_by::send: return WEFTIO_CQE_OPCODE_RESPONDER_SEND;
+        case roce::filled_by::send_immediate: return WEFTIO_CQE_OPCODE_RESPONDER_SEND_IMMEDIATE;
+        case roce::filled_by::send_invalidate: return WEFTIO_CQE_OPCODE_RESPONDER_SEND_INVALIDATE;
+        case roce::filled_by::write_immediate: return WEFTIO_CQE_OPCODE_RESPONDER_WRITE;
+    }
+    return WEFTIO_CQE_OPCODE_RESPONDER_ERROR;
+}
+
+/// Loads a segment, each word of it once.
+weftio_wqe_data_segment load_segment(const std::uint32_t* words) noexcept
+{
+    std::array<std::uint32_t, 4> copy;
+    for (std::size_t at = 0; at < copy.size(); ++at)
+        copy[at] = weftio_load_relaxed_u32(&words[at]);
+    weftio_wqe_data_segment segment;
+    std::memcpy(&segment, copy.data(), sizeof segment);
+    return segment;
+}
+
+} // namespace
+
+/// Reads the doorbell record (docs/formats.md, "Doorbells"). One that claims more than the ring holds posts nothing.
+void rdma_receives::look() noexcept
+{
+    // Acquire, pairs with the release of the kernel: the entries are written, and it has read their completions.
+    const auto posted = static_cast<std::uint16_t>(weftio_swap32(weftio_load_acquire_sys_u32(ring_.dbrec)));
+    const auto more = static_cast<std::uint16_t>(posted - static_cast<std::uint16_t>(posted_));
+    if (posted_ - taken_ + more <= ring_.depth)
+        posted_ += more;
+}
+
+bool rdma_receives::take()
+{
+    if (ring_.depth == 0)
+        return false;
+    if (taken_ == posted_)
+        look();
+    if (taken_ == posted_)
+        return false;
+    received.add(1);
+    const std::uint32_t* words = ring_.words + std::size_t{slot()} * ring_.segments * 4;
+    for (count_ = 0; count_ != ring_.segments; ++count_, words += 4) {
+        segments_[count_] = load_segment(words);
+        if (weftio_swap32(segments_[count_].lkey_be) == WEFTIO_LKEY_INVALID)
+            break;
+    }
+    return true;
+}
+
+/// All pieces are checked before a byte is written.
+roce::status rdma_receives::place(std::uint32_t offset, std::span<const std::uint8_t> bytes)
+{
+    std::array<std::span<std::byte>, most_segments> places;
+    std::size_t count = 0;
+    byte_window window{offset, bytes.size()};
+    for (std::uint32_t at = 0; at != count_ && !window.empty(); ++at) {
+        local_piece piece = piece_of(segments_[at]);
+        if (!window.cut(piece))
+            continue;
+        std::byte* to = nullptr;
+        if (const refusal reason = find(piece, keys_, access::local_write, to); reason != refusal::none) {
+            failure_ = reason;
+            return roce::status::local_protection;
+        }
+        places[count++] = {to, static_cast<std::size_t>(piece.bytes)};
+    }
+    if (!window.empty()) {
+        failure_ = refusal::receive_too_short;
+        return roce::status::local_length;
+    }
+    const std::uint8_t* from = bytes.data();
+    for (std::size_t at = 0; at != count; from += places[at++].size())
+        std::memcpy(places[at].data(), from, places[at].size());
+    return roce::status::success;
+}
+
+void rdma_receives::complete(const roce::receive_completion& completion)
+{
+    const bool good = completion.result == roce::status::success;
+    (good ? filled : completion.result == roce::status::flushed ? flushed : failed).add(1);
+    if (completion.result == roce::status::local_access)
+        failure_ = refusal::lost_memory;
+    publish(completion, detail::utc_stamp_ns());
+    ++taken_;
+}
+
+/// Writes completion `taken_` (docs/formats.md, "Completions").
+void rdma_receives::publish(const roce::receive_completion& completion, std::uint64_t now_ns)
+{
+    const bool good = completion.result == roce::status::success;
+    const refusal why = completion.result == roce::status::flushed ? refusal::flushed : failure_;
+    const std::uint64_t error =
+        std::uint64_t{static_cast<std::uint8_t>(why)} << 8 | static_cast<std::uint8_t>(completion.result);
+    weftio_cqe& cqe = ring_.completions[slot()];
+    cqe.immediate_be = weftio_swap32(completion.immediate_or_key);
+    cqe.byte_count_be = weftio_swap32(completion.bytes);
+    cqe.timestamp_be = weftio_swap64(good ? weftio_real_time_from_ns(now_ns) : error);
+    cqe.sop_drop_qpn_be = weftio_swap32(queue_);
+    const std::uint32_t solicited = completion.solicited && good ? std::uint32_t{WEFTIO_CQE_SOLICITED} << 24 : 0;
+    // Release: a kernel that sees this may read what arrived.
+    weftio_store_release_sys_u32(
+        &cqe.publication, weftio_cqe_publication(taken_, opcode_of(completion), taken_ / ring_.depth) | solicited);
+}
+
+std::uint32_t rdma_receives::flush()
+{
+    std::uint32_t count = 0;
+    for (; take(); ++count)
+        complete({.result = roce::status::flushed});
+    return count;
+}
+
+void rdma_receives::restart(const rdma_receive_ring& ring) noexcept
+{
+    ring_ = ring;
+    posted_ = taken_ = 0;
+    failure_ = refusal::none;
+}
+
+} // namespace weftio::nic

@@ -1,0 +1,56 @@
+// The receive ring of a queue pair, as the responder of its connection fills it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include "core/counter.hpp"
+#include "nic/rdma_backend.hpp"
+#include "nic/soft/rdma/rdma_entry.hpp"
+#include "nic/soft/send/queue_keys.hpp"
+#include "roce/receive_entries.hpp"
+
+namespace weftio::nic {
+
+/// Entries are taken and completed in their order. Keys and rights are checked at every use. One engine drives it; any
+/// thread may read the counters.
+class rdma_receives final : public roce::receive_entries {
+ public:
+    static constexpr std::uint32_t most_segments = 64;
+
+    /// @param keys  of the NIC; must outlive this
+    rdma_receives(const rdma_receive_ring& ring, std::uint32_t queue, const nic_keys& keys, protection_domain domain)
+        : ring_(ring), queue_(queue), keys_(keys, domain)
+    {}
+
+    bool take() override;
+    roce::status place(std::uint32_t offset, std::span<const std::uint8_t> bytes) override;
+    void complete(const roce::receive_completion& completion) override;
+
+    /// Completes all that is posted as flushed. Returns how many entries. @pre none is current
+    std::uint32_t flush();
+    /// Starts again in another ring, at entry 0.
+    void restart(const rdma_receive_ring& ring) noexcept;
+    /// Why the last entry failed; none when none has.
+    refusal failure() const noexcept { return failure_; }
+
+    /// received = filled + failed + flushed, while no entry is current.
+    detail::counter received, filled, failed, flushed;
+
+ private:
+    void look() noexcept;
+    std::uint32_t slot() const noexcept { return taken_ & (ring_.depth - 1); }
+    void publish(const roce::receive_completion& completion, std::uint64_t now_ns);
+
+    rdma_receive_ring ring_;
+    const std::uint32_t queue_;
+    const queue_keys keys_;
+    std::uint32_t posted_ = 0; ///< index behind the last entry that the doorbell record has named
+    std::uint32_t taken_ = 0;  ///< index of the current entry, or of the one that is taken next
+    std::array<weftio_wqe_data_segment, most_segments> segments_{}; ///< of the current entry
+    std::uint32_t count_ = 0;
+    refusal failure_ = refusal::none;
+};
+
+} // namespace weftio::nic

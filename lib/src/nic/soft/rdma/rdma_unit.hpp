@@ -1,0 +1,72 @@
+// RDMA at one engine of a port: its queue pairs, the packets that are theirs, and the packets that they send.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "core/counter.hpp"
+#include "nic/soft/engine/unit.hpp"
+#include "nic/soft/rdma/queue_pair.hpp"
+#include "nic/soft/rdma/rdma_wire.hpp"
+#include "nic/soft/receive/packet_claimant.hpp"
+#include "nic/soft/receive/receiver.hpp"
+#include "nic/soft/send/work_list.hpp"
+
+namespace weftio::nic {
+
+/// The engine owns it: the engine's thread calls it, or a change between two turns does. Any thread may read counters.
+///
+/// While a queue pair is connected, it claims from the receiver what is UDP to port 4791 of the address of a queue pair,
+/// before the port's rules. Each claimed packet counts once, by what becomes of it.
+class rdma_unit final : public unit, public packet_claimant {
+ public:
+    /// Numbers of queue pairs begin here: 0 and 1 have a meaning of their own on the wire.
+    static constexpr std::uint32_t first_number = 16;
+
+    /// @param receiver  of the engine; must outlive this
+    rdma_unit(const wire& wire, const nic_keys& keys, receiver& receiver)
+        : keys_(keys), receiver_(receiver), wire_(wire)
+    {}
+
+    unsigned turn(const turn_budget& budget) override;
+    bool claims(const packet_headers& headers) const noexcept override;
+    void take(rte_mbuf& mbuf, const packet_headers& headers) override;
+
+    /// Makes a queue pair. Returns its number, the lowest free one. The memory of the rings must stay until remove().
+    std::uint32_t add(rdma_rings rings);
+    void connect(std::uint32_t number, const rdma_connection& to);
+    void restart(std::uint32_t number, const rdma_rings& rings);
+    void remove(std::uint32_t number) noexcept;
+    queue_pair* find(std::uint32_t number) const noexcept
+    {
+        return static_cast<queue_pair*>(queues_.find(number)); // every queue here is a queue_pair
+    }
+    void wake(std::uint32_t number) noexcept { queues_.wake(number); }
+    void lose_port() noexcept { wire_.lose_port(); }
+
+    /// claimed = delivered + malformed + rx_icrc_encapsulated + for_nobody + not_from_peer + congestion
+    detail::counter claimed, delivered;
+    detail::counter malformed;            ///< no packet for a queue pair: roce_refusal
+    detail::counter rx_icrc_encapsulated; ///< the ICRC is wrong
+    detail::counter for_nobody;           ///< no queue pair has that number
+    detail::counter not_from_peer;        ///< the queue pair has another peer, or none
+    detail::counter congestion;           ///< CNPs, which are counted and no more
+    const rdma_wire& sent() const noexcept { return wire_; }
+
+ private:
+    unsigned take_own();
+    void share_room() noexcept;
+    detail::counter& deliver(std::span<const std::uint8_t> frame, const packet_headers& headers);
+    bool is_ours(const roce_gid& address) const noexcept;
+    void note_addresses();
+
+    const nic_keys& keys_;
+    receiver& receiver_;
+    rdma_wire wire_;
+    work_list queues_;
+    std::uint32_t share_ = queue_pair::packets_of_a_turn; ///< packets of a queue pair in a turn
+    std::vector<roce_gid> addresses_;                     ///< of connected queue pairs, each once
+};
+
+} // namespace weftio::nic

@@ -1,0 +1,134 @@
+#include "nic/soft/rdma/rdma_wire.hpp"
+
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+#include <rte_mempool.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <numeric>
+
+#include "dpdk/capture_writer.hpp"
+#include "dpdk/packet_ring.hpp"
+#include "net/icrc.hpp"
+
+namespace weftio::nic {
+
+namespace {
+
+std::size_t pad_of(std::size_t payload_bytes) noexcept
+{
+    return -payload_bytes & 3;
+}
+
+/// Writes a packet to an empty mbuf. @return false: the headers cannot be built, or there is no room
+bool build(rte_mbuf& mbuf, const roce_path& path, const roce::roce_headers& headers,
+           std::span<const roce::piece> payload) noexcept
+{
+    auto* const frame = rte_pktmbuf_mtod(&mbuf, std::uint8_t*);
+    const std::size_t bytes = std::accumulate(payload.begin(), payload.end(), std::size_t{0},
+                                              [](std::size_t sum, roce::piece piece) { return sum + piece.size(); });
+    const std::size_t room = rte_pktmbuf_tailroom(&mbuf);
+    if (most_roce_headers_bytes + bytes + pad_of(bytes) + icrc_bytes > room)
+        return false;
+    const std::size_t begin = build_roce({frame, room}, path, headers, bytes);
+    if (begin == 0)
+        return false;
+    std::size_t end = begin;
+    icrc sum({frame + icrc_offset(path), begin - icrc_offset(path)});
+    for (const roce::piece piece : payload) {
+        sum.copy(frame + end, piece);
+        end += piece.size();
+    }
+    end += sum.finish(frame + end, pad_of(bytes));
+    mbuf.data_len = static_cast<std::uint16_t>(end);
+    mbuf.pkt_len = static_cast<std::uint32_t>(end);
+    return true;
+}
+
+} // namespace
+
+rdma_wire::rdma_wire(const wire& wire) : wire_(wire)
+{
+    for (std::vector<rte_mbuf*>& each : own_)
+        each.reserve(most_own);
+}
+
+rdma_wire::~rdma_wire()
+{
+    rte_pktmbuf_free_bulk(staged_.data(), count_);
+    rte_pktmbuf_free_bulk(own_[0].data(), static_cast<unsigned>(own_[0].size()));
+}
+
+/// Leaves Ethernet queues their share of the pool.
+bool rdma_wire::may_take_mbufs() const noexcept
+{
+    return rte_mempool_avail_count(wire_.copies) > wire_.copies->size / 4;
+}
+
+bool rdma_wire::has_room(bool to_own) noexcept
+{
+    if (spare_ == 0 && may_take_mbufs())
+        spare_ = burst;
+    const bool full = to_own ? own_[0].size() == most_own : count_ == burst;
+    ran_out_ = ran_out_ || full || spare_ == 0;
+    return !full && spare_ != 0;
+}
+
+bool rdma_wire::put(const roce_path& path, bool to_own, const roce::roce_headers& headers,
+                    std::span<const roce::piece> payload)
+{
+    if (port_lost_)
+        return true; // as if it were lost on the way
+    if (!to_own && count_ == burst)
+        flush();
+    if (!has_room(to_own))
+        return false;
+    rte_mbuf* const mbuf = rte_pktmbuf_alloc(wire_.copies);
+    if (!mbuf || !build(*mbuf, path, headers, payload)) {
+        rte_pktmbuf_free(mbuf);
+        return false;
+    }
+    --spare_;
+    sent.add(1);
+    sent_bytes.add(mbuf->pkt_len);
+    own.add(to_own);
+    if (to_own)
+        own_[0].push_back(mbuf);
+    else
+        staged_[count_++] = mbuf;
+    return true;
+}
+
+void rdma_wire::flush() noexcept
+{
+    if (count_ == 0)
+        return;
+    std::uint16_t taken = 0;
+    if (wire_.file) {
+        taken = wire_.file->write(staged_.data(), count_);
+    } else {
+        errno = 0;
+        taken = rte_eth_tx_burst(wire_.port, wire_.queue, staged_.data(), count_);
+        if (wire_.ring)
+            wire_.ring->send(taken, errno);
+    }
+    std::copy(staged_.begin() + taken, staged_.begin() + count_, staged_.begin());
+    count_ = static_cast<std::uint16_t>(count_ - taken);
+}
+
+std::span<rte_mbuf* const> rdma_wire::take_own() noexcept
+{
+    own_[1].clear();
+    own_[0].swap(own_[1]);
+    return own_[1];
+}
+
+void rdma_wire::lose_port() noexcept
+{
+    port_lost_ = true;
+    rte_pktmbuf_free_bulk(staged_.data(), count_);
+    count_ = 0;
+}
+
+} // namespace weftio::nic

@@ -1,0 +1,74 @@
+// Where packets of queue pairs leave a port.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "core/counter.hpp"
+#include "dpdk/wire.hpp"
+#include "net/roce_headers.hpp"
+#include "roce/transport.hpp"
+
+struct rte_mbuf;
+
+namespace weftio::nic {
+
+/// Builds packets in mbufs of the port and gives them to the driver in bursts. A packet to a queue of the same port
+/// does not go to the driver: the owner takes it here. Only the engine calls it.
+class rdma_wire {
+ public:
+    explicit rdma_wire(const wire& wire);
+    rdma_wire(const rdma_wire&) = delete;
+    rdma_wire& operator=(const rdma_wire&) = delete;
+    ~rdma_wire();
+
+    /// Builds a packet, its payload copied and summed in one pass. @return false: no room now, nothing was taken
+    /// @param to_own  it is for a queue pair of this port
+    bool put(const roce_path& path, bool to_own, const roce::roce_headers& headers,
+             std::span<const roce::piece> payload);
+    /// Gives the driver what it takes of the packets that were put.
+    void flush() noexcept;
+    /// Packets to queues of this port, the oldest first; the caller frees them. At most `most_own` are there.
+    std::span<rte_mbuf* const> take_own() noexcept;
+    /// Whether a packet has found no room since the last call.
+    bool ran_out() noexcept { return std::exchange(ran_out_, false); }
+    /// The port is gone: packets are lost from now on.
+    void lose_port() noexcept;
+
+    static constexpr std::uint32_t burst = 64, most_own = 128;
+
+    detail::counter sent, sent_bytes, own;
+
+ private:
+    bool has_room(bool to_own) noexcept;
+    bool may_take_mbufs() const noexcept;
+
+    const wire wire_;
+    std::array<rte_mbuf*, burst> staged_{};
+    std::uint16_t count_ = 0;
+    std::uint16_t spare_ = 0;                   ///< mbufs that may be taken before the pool is looked at again
+    std::array<std::vector<rte_mbuf*>, 2> own_; ///< being filled, and being read
+    bool ran_out_ = false;
+    bool port_lost_ = false;
+};
+
+/// The sink of one connection.
+class path_sink final : public roce::packet_sink {
+ public:
+    path_sink(rdma_wire& wire, const roce_path& path, bool to_own) noexcept : wire_(wire), path_(path), to_own_(to_own)
+    {}
+    bool send(const roce::roce_headers& headers, std::span<const roce::piece> payload) override
+    {
+        return wire_.put(path_, to_own_, headers, payload);
+    }
+
+ private:
+    rdma_wire& wire_;
+    const roce_path& path_;
+    const bool to_own_;
+};
+
+} // namespace weftio::nic

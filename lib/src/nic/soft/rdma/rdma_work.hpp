@@ -1,0 +1,59 @@
+// The send ring of a queue pair, as the requester of its connection reads it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "core/counter.hpp"
+#include "nic/soft/rdma/rdma_entry.hpp"
+#include "nic/soft/send/queue_keys.hpp"
+#include "nic/soft/send/work_queue.hpp"
+#include "roce/send_entries.hpp"
+
+namespace weftio::nic {
+
+/// An entry is handed over when the requester first reads it, and done when the requester completes it. Keys and rights
+/// are checked at every use. Whoever drives the requester derives from this.
+///
+/// enqueued = done + skipped + failed_entries + flushed, once the queue is idle; all of them entries.
+class rdma_work : public work_queue, public roce::send_entries {
+ public:
+    roce::entry_state read(std::uint32_t index, roce::send_request& request, roce::status& refused) override;
+    roce::status gather(std::uint32_t index, std::uint32_t offset, std::uint32_t bytes, roce::pieces& found) override;
+    roce::status place(std::uint32_t index, std::uint32_t fingerprint, std::uint32_t offset,
+                       std::span<const std::uint8_t> bytes) override;
+    void complete(std::uint32_t index, roce::status result, std::uint32_t bytes) override;
+
+    detail::counter done, done_bytes, skipped;
+
+ protected:
+    /// @param keys  of the NIC; must outlive this
+    rdma_work(const tx_ring& ring, const nic_keys& keys)
+        : work_queue(ring), keys_(keys, ring.domain), ended_(ring.entries.depth)
+    {}
+
+    /// Flushes what the requester has not read, and nothing is executed any more.
+    void end_work();
+    void begin_again_at_zero(const tx_ring& ring) noexcept;
+
+ private:
+    bool returned(std::uint32_t index) const noexcept override { return ended_[slot(index)] != 0; }
+    void settle(std::uint32_t index) noexcept override { ended_[slot(index)] = 1; }
+    void count_done(std::uint64_t entries, std::uint64_t bytes) override;
+    std::uint32_t slot(std::uint32_t index) const noexcept { return index & (ring_.entries.depth - 1); }
+    refusal fetch_at(std::uint32_t index, entry& out) const noexcept;
+    void hand_over(std::uint32_t index);
+    bool more_behind(std::uint32_t index) const noexcept;
+    roce::status refuse(std::uint32_t index, refusal reason) noexcept;
+    template <class Do>
+    refusal for_each_piece(const entry& from, std::uint32_t first, byte_window window, Do&& what) const;
+
+    const queue_keys keys_;
+    entry entry_;                     ///< the one that was read last
+    rdma_entry decoded_;              ///< the same
+    entry answered_;                  ///< the one whose answer is placed
+    std::vector<std::uint8_t> ended_; ///< by slot of an entry that was handed over: the requester has completed it
+};
+
+} // namespace weftio::nic

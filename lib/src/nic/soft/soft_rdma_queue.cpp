@@ -1,0 +1,144 @@
+#include "nic/soft/soft_rdma_queue.hpp"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "net/roce_rules.hpp"
+#include "weftio/error.hpp"
+
+namespace weftio::nic {
+
+namespace {
+
+/// @param what  of the connection is wrong
+[[noreturn]] void refuse(std::uint32_t number, const std::string& what)
+{
+    throw error(errc::invalid_argument, fmt::format("weftio: rdma_queue {}: {}", number, what));
+}
+
+void require_range(std::uint32_t number, const char* name, std::uint32_t value, std::uint32_t most)
+{
+    if (value > most)
+        refuse(number, fmt::format("{} is {}; it is {} at most", name, value, most));
+}
+
+void require_sound(std::uint32_t number, const rdma_connection& to, std::uint16_t port_mtu)
+{
+    const std::uint32_t most_mtu = path_mtu_of(port_mtu);
+    if (!is_path_mtu(to.path_mtu) || to.path_mtu > most_mtu)
+        refuse(number, fmt::format("the path MTU is {}; it is 256, 512, 1024, 2048 or 4096, and {} at most with the "
+                                   "port's MTU of {}",
+                                   to.path_mtu, most_mtu, port_mtu));
+    require_range(number, "the peer's queue number", to.theirs.queue, psn_mask);
+    require_range(number, "our first sequence number", to.ours.first_psn, psn_mask);
+    require_range(number, "the peer's first sequence number", to.theirs.first_psn, psn_mask);
+    require_range(number, "timeout", to.timeout, 31);
+    require_range(number, "retry_count", to.retry_count, 7);
+    require_range(number, "rnr_retry", to.rnr_retry, 7);
+    require_range(number, "min_rnr_timer", to.min_rnr_timer, 31);
+}
+
+} // namespace
+
+soft_rdma_queue::soft_rdma_queue(std::shared_ptr<soft_port> port, const rdma_rings& rings)
+    : port_(std::move(port)), receive_(rings.receive)
+{
+    port_->engine().between_turns([&] {
+        number_ = port_->rdma().add(rings);
+        queue_ = port_->rdma().find(number_);
+    });
+}
+
+void soft_rdma_queue::close() noexcept
+{
+    if (!port_->may_end())
+        return;
+    port_->engine().between_turns([&] {
+        port_->rdma().remove(number_);
+        queue_ = nullptr;
+        ++ring_number_;
+    });
+}
+
+void soft_rdma_queue::connect(const rdma_connection& to)
+{
+    require_sound(number_, to, port_->mtu());
+    port_->engine().between_turns([&] {
+        if (queue_->connected())
+            refuse(number_, "it is connected already; reset it first");
+        port_->rdma().connect(number_, to);
+    });
+}
+
+void soft_rdma_queue::stop_sending()
+{
+    port_->engine().between_turns([&] { queue_->stop(); });
+}
+
+void soft_rdma_queue::restart(const tx_ring& ring)
+{
+    restart({.send = ring, .receive = receive_});
+}
+
+void soft_rdma_queue::restart(const rdma_rings& rings)
+{
+    port_->engine().between_turns([&] {
+        queue_->stop();
+        port_->rdma().restart(number_, rings);
+        receive_ = rings.receive;
+        ++ring_number_;
+    });
+}
+
+inline_turn soft_rdma_queue::turn() noexcept
+{
+    if (!port_->is_inline())
+        return {};
+    // Both sides: what a kernel waits for arrives by the receiver.
+    return {.turn = [](void* context) { static_cast<soft_rdma_queue*>(context)->port_->turn(); }, .context = this};
+}
+
+void soft_rdma_queue::stop(std::uint32_t ring)
+{
+    port_->engine().between_turns([&] {
+        if (ring == ring_number_)
+            queue_->stop();
+    });
+}
+
+std::string soft_rdma_queue::describe(std::uint32_t ring) const
+{
+    std::string text = fmt::format("rdma_queue {} on {}", number_, port_->spec());
+    port_->engine().between_turns([&] {
+        if (ring != ring_number_) {
+            text += ": reset or closed since";
+            return;
+        }
+        const rdma_counters count = queue_->counters();
+        text += fmt::format(": {} enqueued, {} done, {} failed, {} flushed; {} receives filled, {} failed{}",
+                            count.enqueued, count.done, count.failed, count.flushed, count.filled, count.receive_failed,
+                            queue_->failed() ? ", in error" : "");
+    });
+    return text;
+}
+
+rdma_counters soft_rdma_queue::counters() const
+{
+    return port_->engine().between_turns([&] { return queue_->counters(); });
+}
+
+bool soft_rdma_queue::failed() const
+{
+    bool failed = false;
+    port_->engine().between_turns([&] { failed = queue_->failed(); });
+    return failed;
+}
+
+bool soft_rdma_queue::next(send_outcome& outcome)
+{
+    return next_outcome(queue_->events(), "rdma_queue", number_, outcome,
+                        [](const send_event& event) { return to_string(event.reason); });
+}
+
+} // namespace weftio::nic

@@ -1,0 +1,300 @@
+// Every operation between two queue pairs, of two ports and of one.
+#include <chrono>
+
+#include <gmock/gmock.h>
+
+#include "two_ends.hpp"
+
+namespace weftio::test {
+
+namespace {
+
+class RdmaEnds : public testing::TestWithParam<bool> {
+ protected:
+    void TearDown() override
+    {
+        for (unsigned end = 0; end < 2; ++end) {
+            expect_conserved(ends.queue(end).nic().counters());
+            expect_conserved(ends.unit(end));
+        }
+    }
+    void expect_done(unsigned end, std::uint32_t position)
+    {
+        EXPECT_EQ(ends.queue(end).sent().position, position & 0xffff);
+        EXPECT_EQ(ends.queue(end).sent().syndrome, 0);
+    }
+
+    two_ends ends{GetParam()};
+    played_pair &a = ends.queue(0), &b = ends.queue(1);
+    end_memory &near = ends.memory(0), &far = ends.memory(1);
+};
+
+constexpr std::uint32_t whole = two_ends::memory_bytes;
+
+} // namespace
+
+TEST_P(RdmaEnds, WritesEveryByteOfAMessageOfManyPackets)
+{
+    ends.connect();
+    std::vector<std::uint8_t> expected = near.copy();
+    const std::uint32_t position = a.post(WEFTIO_OPCODE_RDMA_WRITE, {far.far(0), near.local(0, whole)});
+    std::memset(far.data(), 0, whole);
+    a.push();
+    ends.run();
+    EXPECT_EQ(far.copy(), expected);
+    expect_done(0, position);
+    EXPECT_EQ(a.nic().counters().done_bytes, whole);
+    EXPECT_EQ(b.nic().counters().executed, whole / 1024);
+}
+
+TEST_P(RdmaEnds, GathersPiecesAndInlineBytes)
+{
+    ends.connect();
+    std::vector<segment> body{far.far(100), near.local(0, 700), near.local(5000, 1500)};
+    const std::vector<segment> more = inlined({1, 2, 3, 4, 5});
+    body.insert(body.end(), more.begin(), more.end());
+    std::vector<std::uint8_t> expected = far.copy();
+    std::copy_n(near.data(), 700, expected.begin() + 100);
+    std::copy_n(near.data() + 5000, 1500, expected.begin() + 800);
+    for (std::uint8_t each = 1; each <= 5; ++each)
+        expected[2299u + each] = each;
+    const std::uint32_t position = a.post(WEFTIO_OPCODE_RDMA_WRITE, body);
+    a.push();
+    ends.run();
+    EXPECT_EQ(far.copy(), expected);
+    expect_done(0, position);
+}
+
+TEST_P(RdmaEnds, ReadsIntoSeveralPieces)
+{
+    ends.connect();
+    std::vector<std::uint8_t> expected = near.copy();
+    std::memset(far.data() + 7, 0xa5, 4000);
+    std::fill_n(expected.begin() + 10, 3, 0xa5);
+    std::fill_n(expected.begin() + 2000, 3997, 0xa5);
+    const std::uint32_t position =
+        a.post(WEFTIO_OPCODE_RDMA_READ, {far.far(7), near.local(10, 3), near.local(2000, 3997)});
+    a.push();
+    ends.run();
+    EXPECT_EQ(near.copy(), expected);
+    expect_done(0, position);
+}
+
+TEST_P(RdmaEnds, ChangesWordsInOneStep)
+{
+    ends.connect();
+    const auto word = [](const end_memory& memory, std::size_t at) {
+        std::uint64_t value = 0;
+        std::memcpy(&value, memory.data() + at, sizeof value);
+        return value;
+    };
+    const std::uint64_t begin = 0x1122334455667788;
+    std::memcpy(far.data() + 64, &begin, sizeof begin);
+    a.post(WEFTIO_OPCODE_FETCH_ADD, {far.far(64), atomic(0x1111), near.local(0, 8)});
+    a.post(WEFTIO_OPCODE_COMPARE_SWAP, {far.far(64), atomic(5, begin), near.local(8, 8)});
+    const std::uint32_t last =
+        a.post(WEFTIO_OPCODE_COMPARE_SWAP, {far.far(64), atomic(6, begin + 0x1111), near.local(16, 8)});
+    a.push();
+    ends.run();
+    EXPECT_EQ(word(near, 0), begin);
+    EXPECT_EQ(word(near, 8), begin + 0x1111) << "another word was compared: not swapped";
+    EXPECT_EQ(word(near, 16), begin + 0x1111);
+    EXPECT_EQ(word(far, 64), 6u);
+    expect_done(0, last);
+}
+
+TEST_P(RdmaEnds, CompletesReceivesInOrderAndSaysByWhat)
+{
+    ends.connect();
+    for (unsigned at = 0; at < 3; ++at)
+        b.post_receive({far.local(at * 4096, 1000), far.local(at * 4096 + 2000, 2096)});
+    std::vector<std::uint8_t> expected = far.copy();
+    std::copy_n(near.data(), 1000, expected.begin());
+    std::copy_n(near.data() + 1000, 1500, expected.begin() + 2000);
+    std::copy_n(near.data(), 7, expected.begin() + 60000);
+    a.post(WEFTIO_OPCODE_SEND, {near.local(0, 2500)}, 0, WEFTIO_SOLICITED);
+    a.post(WEFTIO_OPCODE_SEND_IMMEDIATE, {}, 0xcafe0001);
+    const std::uint32_t last =
+        a.post(WEFTIO_OPCODE_RDMA_WRITE_IMMEDIATE, {far.far(60000), near.local(0, 7)}, 0xcafe0002);
+    a.push();
+    ends.run();
+    EXPECT_EQ(far.copy(), expected);
+    expect_done(0, last);
+    const std::array<std::uint32_t, 3> opcodes{2, 3, 1}, bytes{2500, 0, 7}, immediates{0, 0xcafe0001, 0xcafe0002};
+    for (unsigned at = 0; at < 3; ++at) {
+        const std::optional<weftio_cqe> cqe = b.received();
+        ASSERT_TRUE(cqe) << at;
+        EXPECT_EQ(weftio_cqe_opcode(cqe->publication), opcodes[at]);
+        EXPECT_EQ(weftio_cqe_wqe_counter(cqe->publication), at);
+        EXPECT_EQ((cqe->publication >> 24 & WEFTIO_CQE_SOLICITED) != 0, at == 0);
+        EXPECT_EQ(weftio_swap32(cqe->byte_count_be), bytes[at]);
+        EXPECT_EQ(weftio_swap32(cqe->immediate_be), immediates[at]);
+        EXPECT_EQ(weftio_swap32(cqe->sop_drop_qpn_be), b.number());
+    }
+    EXPECT_FALSE(b.received());
+}
+
+TEST_P(RdmaEnds, SkipsNopsAndTellsOfEntriesThatAskForIt)
+{
+    ends.connect();
+    a.post(WEFTIO_OPCODE_NOP, {});
+    a.post(WEFTIO_OPCODE_RDMA_WRITE, {far.far(0), near.local(0, 1)}, 0, WEFTIO_CE_ALWAYS_AND_EVENT);
+    const std::uint32_t last = a.post(WEFTIO_OPCODE_NOP, {});
+    a.push();
+    ends.run();
+    expect_done(0, last);
+    const nic::rdma_counters count = a.nic().counters();
+    EXPECT_EQ(count.skipped, 2u);
+    EXPECT_EQ(count.done, 1u);
+    nic::send_outcome outcome;
+    ASSERT_TRUE(a.nic().next(outcome));
+    EXPECT_EQ(outcome.position, 1u);
+    EXPECT_EQ(outcome.syndrome, 0);
+}
+
+TEST_P(RdmaEnds, WaitsForAReceiveEntry)
+{
+    ends.connect();
+    const std::uint32_t position = a.post(WEFTIO_OPCODE_SEND, {near.local(0, 100)});
+    a.push();
+    ends.run();
+    EXPECT_EQ(a.sent().position, 0xffffu);
+    b.post_receive({far.local(0, 100)});
+    ASSERT_TRUE(ends.run_until([&] { return a.sent().position == position; }));
+    EXPECT_TRUE(b.received());
+    EXPECT_GE(a.nic().counters().rnr_naks, 1u);
+}
+
+TEST_P(RdmaEnds, WakesAPeerThatHasLongSlept)
+{
+    ends.connect();
+    for (unsigned turn = 0; turn < 2000; ++turn)
+        ends.run();
+    const std::uint32_t position = a.post(WEFTIO_OPCODE_RDMA_READ, {far.far(0), near.local(0, 100)});
+    a.push();
+    ASSERT_TRUE(ends.run_until([&] { return a.sent().position == position; }));
+    expect_done(0, position);
+    EXPECT_EQ(std::memcmp(near.data(), far.data(), 100), 0);
+}
+
+TEST_P(RdmaEnds, SharesATurnWithItsNeighbors)
+{
+    ends.connect();
+    played_pair other(ends.at(0));
+    nic::rdma_connection to = ends.connection(0);
+    to.ours.queue = other.number();
+    other.nic().connect(to);
+    for (played_pair* each : {&a, &other}) {
+        each->post(WEFTIO_OPCODE_RDMA_WRITE, {far.far(0), near.local(0, whole)});
+        each->post(WEFTIO_OPCODE_RDMA_WRITE, {far.far(0), near.local(0, whole)});
+        each->push();
+    }
+    ends.at(0).turn();
+    EXPECT_EQ(a.nic().counters().packets, 64u);
+    EXPECT_EQ(other.nic().counters().packets, 64u);
+    a.nic().stop_sending();
+}
+
+TEST_P(RdmaEnds, LeavesNobodyWithoutRoom)
+{
+    std::vector<std::unique_ptr<played_pair>> pairs;
+    for (unsigned pair = 0; pair < 16; ++pair) {
+        for (unsigned end = 0; end < 2; ++end)
+            ends.queues[end] = std::make_unique<played_pair>(ends.at(end));
+        ends.connect();
+        for (unsigned entry = 0; entry < 60; ++entry)
+            ends.queue(0).post(WEFTIO_OPCODE_RDMA_WRITE, {far.far(0), near.local(0, whole)});
+        ends.queue(0).push();
+        for (std::unique_ptr<played_pair>& each : ends.queues)
+            pairs.push_back(std::move(each));
+    }
+    for (unsigned turns = 0; turns < 60; ++turns) {
+        ends.at(0).turn();
+        ends.at(1).turn();
+    }
+    for (std::size_t pair = 0; pair < pairs.size(); pair += 2) {
+        EXPECT_GT(pairs[pair]->nic().counters().packets, 64u) << pair / 2;
+        pairs[pair]->nic().stop_sending();
+    }
+    pairs.clear();
+    for (unsigned end = 0; end < 2; ++end)
+        ends.queues[end] = std::make_unique<played_pair>(ends.at(end));
+}
+
+TEST_P(RdmaEnds, BeginsAgainWhenItIsReset)
+{
+    ends.connect();
+    a.post(WEFTIO_OPCODE_RDMA_WRITE, {remote(far.address(), 7), near.local(0, 8)});
+    a.push();
+    ASSERT_TRUE(ends.run_until([&] { return a.nic().failed() && b.nic().failed(); }));
+    a.restart();
+    b.restart();
+    EXPECT_FALSE(a.nic().failed());
+    ends.connect();
+    const std::uint32_t position = a.post(WEFTIO_OPCODE_RDMA_WRITE, {far.far(0), near.local(0, 8)});
+    a.push();
+    ends.run();
+    expect_done(0, position);
+    EXPECT_EQ(std::memcmp(near.data(), far.data(), 8), 0);
+    EXPECT_EQ(a.nic().counters().done, 1u);
+    EXPECT_EQ(a.nic().counters().failed, 1u);
+}
+
+TEST_P(RdmaEnds, SpeaksIpv6)
+{
+    ends.ipv6 = true;
+    ends.connect();
+    const std::uint32_t position = a.post(WEFTIO_OPCODE_RDMA_WRITE, {far.far(0), near.local(100, 5001)});
+    a.push();
+    ends.run();
+    EXPECT_EQ(std::memcmp(near.data() + 100, far.data(), 5001), 0);
+    expect_done(0, position);
+}
+
+TEST_P(RdmaEnds, CarriesUnreliableMessages)
+{
+    for (unsigned end = 0; end < 2; ++end) {
+        nic::rdma_connection to = ends.connection(end);
+        to.reliable = false;
+        ends.queue(end).nic().connect(to);
+    }
+    b.post_receive({far.local(0, 5000)});
+    const std::uint32_t position = a.post(WEFTIO_OPCODE_SEND, {near.local(100, 5000)});
+    a.push();
+    ends.run();
+    EXPECT_EQ(std::memcmp(near.data() + 100, far.data(), 5000), 0);
+    EXPECT_TRUE(b.received());
+    expect_done(0, position);
+    EXPECT_EQ(b.nic().counters().packets, 0u);
+    EXPECT_EQ(a.nic().counters().answers, 0u);
+}
+
+/// Rings of 16 blocks, and entries of two of them: the ring ends within entries, and indices of 16 bits begin again.
+TEST_P(RdmaEnds, GoesOnWhenIndicesWrap)
+{
+    two_ends small(GetParam(), 16, 4);
+    small.connect();
+    const std::vector<segment> body{pointer(4, small.memory(0).region.lkey(), small.memory(0).address()),
+                                    pointer(4, small.memory(0).region.lkey(), small.memory(0).address(4)),
+                                    pointer(4, small.memory(0).region.lkey(), small.memory(0).address(8)),
+                                    pointer(4, small.memory(0).region.lkey(), small.memory(0).address(12))};
+    std::uint32_t received = 0;
+    for (std::uint32_t sent = 0; sent < 40'000; ++sent) {
+        small.queue(1).post_receive({small.memory(1).local(sent % 1000 * 16, 16)});
+        small.memory(0).data()[sent % 16] ^= static_cast<std::uint8_t>(sent);
+        const std::uint32_t position = small.queue(0).post(WEFTIO_OPCODE_SEND_IMMEDIATE, body, sent);
+        small.queue(0).push();
+        ASSERT_TRUE(small.run_until([&] { return small.queue(0).sent().position == (position & 0xffff); })) << sent;
+        const std::optional<weftio_cqe> cqe = small.queue(1).received();
+        ASSERT_TRUE(cqe) << sent;
+        ASSERT_EQ(weftio_swap32(cqe->immediate_be), received++);
+        ASSERT_EQ(std::memcmp(small.memory(0).data(), small.memory(1).data() + sent % 1000 * 16, 16), 0) << sent;
+    }
+    EXPECT_EQ(small.queue(0).nic().counters().done, 40'000u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, RdmaEnds, testing::Bool(), [](const testing::TestParamInfo<bool>& one_port) {
+    return one_port.param ? "OnePort" : "TwoPorts";
+});
+
+} // namespace weftio::test

@@ -1,0 +1,367 @@
+// What is refused: by the own side, by the peer, by the port. Nothing is written then.
+#include <chrono>
+#include <functional>
+
+#include <gmock/gmock.h>
+
+#include "two_ends.hpp"
+#include "weftio/error.hpp"
+
+namespace weftio::test {
+
+namespace {
+
+class RdmaRefusal : public testing::Test {
+ protected:
+    void SetUp() override
+    {
+        before = far.copy();
+        ours = near.copy();
+    }
+    /// Nothing was written at either end, and every entry counts once.
+    void TearDown() override
+    {
+        EXPECT_EQ(far.copy(), before);
+        EXPECT_EQ(near.copy(), ours);
+        for (unsigned end = 0; end < 2; ++end) {
+            if (ends.queues[end])
+                expect_conserved(ends.queue(end).nic().counters());
+            expect_conserved(ends.unit(end));
+        }
+    }
+    /// The queue is in error: the first entry failed with this syndrome, the one behind it was flushed.
+    void expect_failure(std::uint8_t syndrome)
+    {
+        const nic::send_outcome told = a.told();
+        EXPECT_EQ(told.syndrome, syndrome) << told.text;
+        EXPECT_EQ(told.position, 0u);
+        EXPECT_TRUE(a.nic().failed());
+        EXPECT_EQ(a.sent().syndrome, WEFTIO_SYNDROME_FLUSHED);
+        const nic::rdma_counters count = a.nic().counters();
+        EXPECT_EQ(count.failed, 1u);
+        EXPECT_EQ(count.flushed, 1u);
+        EXPECT_EQ(count.done, 0u);
+    }
+    /// Posts an entry, and one behind it that would be right.
+    void run(std::uint32_t opcode, const std::vector<segment>& body)
+    {
+        a.post(opcode, body);
+        a.post(WEFTIO_OPCODE_RDMA_WRITE, {far.far(0), near.local(50, 8)});
+        a.push();
+        ASSERT_TRUE(ends.run_until([&] { return a.nic().failed(); }));
+        ends.run();
+    }
+
+    two_ends ends{false};
+    played_pair &a = ends.queue(0), &b = ends.queue(1);
+    end_memory &near = ends.memory(0), &far = ends.memory(1);
+    std::vector<std::uint8_t> before, ours;
+};
+
+} // namespace
+
+TEST_F(RdmaRefusal, OfAKeyThatThePeerDoesNotHave)
+{
+    ends.connect();
+    run(WEFTIO_OPCODE_RDMA_WRITE, {remote(far.address(), far.region.lkey() ^ 1), near.local(0, 3000)});
+    expect_failure(WEFTIO_SYNDROME_REMOTE_ACCESS);
+    EXPECT_EQ(b.nic().counters().refused, 1u);
+    EXPECT_TRUE(b.nic().failed());
+}
+
+TEST_F(RdmaRefusal, OfBytesBehindTheRegionOfThePeer)
+{
+    ends.connect();
+    run(WEFTIO_OPCODE_RDMA_WRITE, {far.far(two_ends::memory_bytes - 2999), near.local(0, 3000)});
+    expect_failure(WEFTIO_SYNDROME_REMOTE_ACCESS);
+}
+
+TEST_F(RdmaRefusal, OfARightThatTheRegionLacks)
+{
+    ends.connect();
+    const end_memory readable(ends.at(1), ends.cpu, 4096, {.rights = access::local_write | access::remote_read});
+    const std::vector<std::uint8_t> kept = readable.copy();
+    run(WEFTIO_OPCODE_RDMA_WRITE, {readable.far(0), near.local(0, 8)});
+    expect_failure(WEFTIO_SYNDROME_REMOTE_ACCESS);
+    EXPECT_EQ(readable.copy(), kept);
+}
+
+TEST_F(RdmaRefusal, OfARegionOfAnotherDomain)
+{
+    ends.connect();
+    const end_memory apart(ends.at(1), ends.cpu, 4096, {.rights = all_rights, .domain = protection_domain::make()});
+    const std::vector<std::uint8_t> kept = apart.copy();
+    run(WEFTIO_OPCODE_RDMA_WRITE, {apart.far(0), near.local(0, 8)});
+    expect_failure(WEFTIO_SYNDROME_REMOTE_ACCESS);
+    EXPECT_EQ(apart.copy(), kept);
+}
+
+TEST_F(RdmaRefusal, OfAnOperationThatThePeersQueueDoesNotAllow)
+{
+    a.nic().connect(ends.connection(0));
+    nic::rdma_connection to = ends.connection(1);
+    to.rights = access::remote_read;
+    b.nic().connect(to);
+    run(WEFTIO_OPCODE_RDMA_WRITE, {far.far(0), near.local(0, 8)});
+    expect_failure(WEFTIO_SYNDROME_REMOTE_INVALID);
+}
+
+TEST_F(RdmaRefusal, OfAKeyOfOurOwnThatIsUnknown)
+{
+    ends.connect();
+    run(WEFTIO_OPCODE_RDMA_WRITE, {far.far(0), pointer(8, near.region.lkey() ^ 1, near.address())});
+    expect_failure(WEFTIO_SYNDROME_LOCAL_PROTECTION);
+    EXPECT_EQ(b.nic().counters().requests, 0u);
+}
+
+TEST_F(RdmaRefusal, OfAReadToMemoryThatMayNotBeWritten)
+{
+    ends.connect();
+    const end_memory fixed(ends.at(0), ends.cpu, 4096, {.rights = access::none});
+    const std::vector<std::uint8_t> kept = fixed.copy();
+    run(WEFTIO_OPCODE_RDMA_READ, {far.far(0), fixed.local(0, 8)});
+    expect_failure(WEFTIO_SYNDROME_LOCAL_PROTECTION);
+    EXPECT_EQ(fixed.copy(), kept);
+    EXPECT_EQ(a.sent().vendor, static_cast<std::uint8_t>(nic::refusal::flushed));
+}
+
+TEST_F(RdmaRefusal, OfARegionOfOurOwnThatIsOfAnotherDomain)
+{
+    ends.connect();
+    const end_memory apart(ends.at(0), ends.cpu, 4096, {.domain = protection_domain::make()});
+    run(WEFTIO_OPCODE_RDMA_WRITE, {far.far(0), apart.local(0, 8)});
+    expect_failure(WEFTIO_SYNDROME_LOCAL_PROTECTION);
+}
+
+TEST_F(RdmaRefusal, OfAnEntryThatIsChangedBeforeItsAnswerComes)
+{
+    ends.connect();
+    a.post(WEFTIO_OPCODE_RDMA_READ, {far.far(0), near.local(0, 8)});
+    a.post(WEFTIO_OPCODE_RDMA_WRITE, {far.far(0), near.local(50, 8)}, 0, WEFTIO_FENCE);
+    a.push();
+    ends.at(0).turn();
+    a.spoil(0, 11); // the address of its data segment
+    ends.run();
+    expect_failure(WEFTIO_SYNDROME_LOCAL_QP_OPERATION);
+}
+
+TEST_F(RdmaRefusal, ByThePeerThatCannotWriteToItsReceive)
+{
+    ends.connect();
+    b.post_receive({pointer(100, far.region.lkey() ^ 1, far.address())});
+    run(WEFTIO_OPCODE_SEND, {near.local(0, 8)});
+    expect_failure(WEFTIO_SYNDROME_REMOTE_OPERATION);
+    const std::optional<weftio_cqe> cqe = b.received();
+    ASSERT_TRUE(cqe);
+    EXPECT_EQ(weftio_cqe_syndrome(&*cqe), WEFTIO_SYNDROME_LOCAL_PROTECTION);
+    EXPECT_EQ(weftio_swap64(cqe->timestamp_be) >> 8 & 0xff, static_cast<std::uint8_t>(nic::refusal::unknown_key));
+}
+
+TEST_F(RdmaRefusal, ToInvalidateTheKeyOfARegion)
+{
+    ends.connect();
+    b.post_receive({far.local(0, 8)});
+    run(WEFTIO_OPCODE_SEND_INVALIDATE, {});
+    expect_failure(WEFTIO_SYNDROME_REMOTE_ACCESS);
+}
+
+TEST_F(RdmaRefusal, EndsBothSidesOfAQueue)
+{
+    ends.connect();
+    a.post_receive({near.local(0, 8)});
+    run(WEFTIO_OPCODE_RDMA_WRITE, {remote(far.address(), far.region.lkey() ^ 1), near.local(0, 8)});
+    const std::optional<weftio_cqe> cqe = a.received();
+    ASSERT_TRUE(cqe);
+    EXPECT_EQ(weftio_cqe_syndrome(&*cqe), WEFTIO_SYNDROME_FLUSHED);
+    b.post(WEFTIO_OPCODE_RDMA_WRITE, {near.far(0), far.local(0, 8)});
+    b.push();
+    ends.run();
+    EXPECT_EQ(b.sent().syndrome, WEFTIO_SYNDROME_FLUSHED);
+    EXPECT_EQ(b.nic().counters().flushed, 1u);
+}
+
+TEST_F(RdmaRefusal, OfRequestsToAQueueThatHasFailed)
+{
+    a.nic().connect(ends.connection(0));
+    nic::rdma_connection to = ends.connection(1);
+    to.timeout = 1;
+    to.retry_count = 1;
+    b.nic().connect(to);
+    run(WEFTIO_OPCODE_RDMA_WRITE, {far.far(0), pointer(8, near.region.lkey() ^ 1, near.address())});
+    b.post(WEFTIO_OPCODE_RDMA_WRITE, {near.far(0), far.local(0, 8)});
+    b.push();
+    ASSERT_TRUE(ends.run_until([&] { return b.nic().failed(); }));
+    EXPECT_EQ(b.told().syndrome, WEFTIO_SYNDROME_RETRIES_EXCEEDED);
+    EXPECT_EQ(a.nic().counters().ignored, 2u);
+}
+
+TEST_F(RdmaRefusal, OfEntriesThatAreMalformed)
+{
+    const std::vector<std::pair<std::uint32_t, std::vector<segment>>> bad{
+        {WEFTIO_OPCODE_MMO, {}},
+        {WEFTIO_OPCODE_RDMA_WRITE, {}},
+        {WEFTIO_OPCODE_FETCH_ADD, {far.far(0), atomic(1)}},
+        {WEFTIO_OPCODE_FETCH_ADD, {far.far(0), atomic(1), near.local(0, 4)}},
+        {WEFTIO_OPCODE_RDMA_READ, {far.far(0), inlined({1, 2})[0]}},
+        {WEFTIO_OPCODE_SEND, {pointer(WEFTIO_INLINE_SEGMENT | 13, 0, 0)}},
+    };
+    for (const auto& [opcode, body] : bad) {
+        ends.connect();
+        const std::uint64_t failed = a.nic().counters().failed;
+        run(opcode, body);
+        const nic::send_outcome told = a.told();
+        EXPECT_EQ(told.syndrome, WEFTIO_SYNDROME_LOCAL_QP_OPERATION) << opcode << told.text;
+        EXPECT_EQ(a.nic().counters().failed, failed + 1) << opcode;
+        for (unsigned end = 0; end < 2; ++end)
+            ends.queue(end).restart();
+    }
+}
+
+TEST_F(RdmaRefusal, OfASendThatIsLongerThanItsReceive)
+{
+    ends.connect();
+    b.post_receive({far.local(0, 1024)});
+    b.post_receive({far.local(0, 1024)});
+    run(WEFTIO_OPCODE_SEND, {near.local(0, 1025)});
+    expect_failure(WEFTIO_SYNDROME_REMOTE_INVALID);
+    const std::optional<weftio_cqe> first = b.received(), second = b.received();
+    ASSERT_TRUE(first && second);
+    EXPECT_EQ(weftio_cqe_opcode(first->publication), WEFTIO_CQE_OPCODE_RESPONDER_ERROR);
+    EXPECT_EQ(weftio_cqe_syndrome(&*first), WEFTIO_SYNDROME_LOCAL_LENGTH);
+    EXPECT_EQ(weftio_cqe_syndrome(&*second), WEFTIO_SYNDROME_FLUSHED);
+    // The first packet fits, and was placed before the second showed that the message does not.
+    std::copy_n(near.data(), 1024, before.begin());
+}
+
+TEST_F(RdmaRefusal, OfARecordThatClaimsMoreThanTheRingHolds)
+{
+    ends.connect();
+    a.post(WEFTIO_OPCODE_RDMA_WRITE, {far.far(0), near.local(0, 8)});
+    a.push_as(65);
+    ends.run();
+    EXPECT_TRUE(a.nic().failed());
+    EXPECT_EQ(a.told().syndrome, WEFTIO_SYNDROME_LOCAL_QP_OPERATION);
+}
+
+TEST_F(RdmaRefusal, OfAPeerThatHasGone)
+{
+    for (unsigned end = 0; end < 2; ++end) {
+        nic::rdma_connection to = ends.connection(end);
+        to.timeout = 1;
+        to.retry_count = 3;
+        ends.queue(end).nic().connect(to);
+    }
+    ends.queues[1].reset();
+    run(WEFTIO_OPCODE_RDMA_WRITE, {far.far(0), near.local(0, 8)});
+    expect_failure(WEFTIO_SYNDROME_RETRIES_EXCEEDED);
+    EXPECT_EQ(a.nic().counters().local_ack_timeout_err, 4u);
+}
+
+TEST_F(RdmaRefusal, OfAPeerThatIsNeverReady)
+{
+    for (unsigned end = 0; end < 2; ++end) {
+        nic::rdma_connection to = ends.connection(end);
+        to.rnr_retry = 2;
+        to.min_rnr_timer = 1;
+        ends.queue(end).nic().connect(to);
+    }
+    run(WEFTIO_OPCODE_SEND, {near.local(0, 8)});
+    expect_failure(WEFTIO_SYNDROME_NOT_READY_EXCEEDED);
+    EXPECT_EQ(b.nic().counters().not_ready, 3u);
+}
+
+TEST_F(RdmaRefusal, OfPacketsThatAreNotForAQueuePair)
+{
+    ends.connect();
+    a.post(WEFTIO_OPCODE_RDMA_WRITE, {far.far(0), near.local(0, 8)});
+    a.push();
+    ends.at(0).turn();
+    const std::vector<std::vector<std::uint8_t>> sent = ends.ports.take(1);
+    ASSERT_EQ(sent.size(), 1u);
+    const auto with = [&](std::size_t at, std::uint8_t change, bool sum) {
+        std::vector<std::uint8_t> frame = sent[0];
+        frame[at] ^= change;
+        if (sum)
+            nic::store_icrc(&frame[frame.size() - 4], nic::icrc_of(std::span(frame).subspan(14, frame.size() - 18)));
+        ends.ports.send_to(1, frame);
+    };
+    constexpr std::size_t bth = 14 + 20 + 8, source = 14 + 12;
+    with(sent[0].size() - 5, 1, false); // a byte of the payload
+    with(bth + 7, 0x40, true);          // the queue's number
+    with(source + 3, 0x40, true);       // from a stranger
+    with(bth + 1, 0x0f, true);          // an unknown version
+    ends.run();
+    const nic::rdma_unit& unit = ends.unit(1);
+    EXPECT_EQ(unit.rx_icrc_encapsulated.value(), 1u);
+    EXPECT_EQ(unit.for_nobody.value(), 1u);
+    EXPECT_EQ(unit.not_from_peer.value(), 1u);
+    EXPECT_EQ(unit.malformed.value(), 1u);
+    EXPECT_EQ(b.nic().counters().requests, 0u);
+    a.nic().stop_sending();
+}
+
+TEST_F(RdmaRefusal, LeavesOtherPacketsToTheRulesOfThePort)
+{
+    ends.connect();
+    a.post(WEFTIO_OPCODE_RDMA_WRITE, {far.far(0), near.local(0, 8)});
+    a.push();
+    ends.at(0).turn();
+    std::vector<std::uint8_t> frame = ends.ports.take(1).at(0);
+    eth_rxq in(ends.at(1), ends.cpu, {.packets = 64});
+    const flow all(ends.at(1), {}, flow_action::to(in));
+    std::vector<std::uint8_t> to_another = frame, to_another_port = frame;
+    to_another[14 + 19] = 99;
+    to_another_port[14 + 20 + 3] ^= 1;
+    ends.ports.send_to(1, to_another);
+    ends.ports.send_to(1, to_another_port);
+    ends.run();
+    EXPECT_EQ(in.counters().delivered, 2u);
+    EXPECT_EQ(ends.unit(1).claimed.value(), 0u);
+    b.close();
+    ends.queues[1].reset();
+    ends.ports.send_to(1, frame);
+    ends.run();
+    EXPECT_EQ(in.counters().delivered, 3u) << "nobody claims it any more";
+    a.nic().stop_sending();
+}
+
+TEST_F(RdmaRefusal, TakesNothingFromTheDriverOnceAllAreClosed)
+{
+    ends.connect();
+    a.post(WEFTIO_OPCODE_RDMA_WRITE, {far.far(0), near.local(0, 8)});
+    a.push();
+    ends.at(0).turn();
+    a.nic().stop_sending();
+    ends.queues[1].reset();
+    ends.at(1).turn();
+    EXPECT_EQ(ends.ports.take(1).size(), 1u) << "no rule is installed";
+}
+
+TEST(RdmaPort, RefusesWhatItCannotDo)
+{
+    const device cpu = device::open("cpu");
+    const auto refused = [](const std::function<void()>& what, errc code, const char* words) {
+        try {
+            what();
+            ADD_FAILURE() << "not refused: " << words;
+        } catch (const error& refusal) {
+            EXPECT_EQ(refusal.code(), code);
+            EXPECT_THAT(refusal.what(), testing::HasSubstr(words));
+        }
+    };
+    const port capture = port::open("pcap:builtin");
+    refused([&] { played_pair pair(capture); }, errc::not_supported, "sends nowhere");
+    const port several = port::open("null", {.engines = 2});
+    refused([&] { played_pair pair(several); }, errc::not_supported, "has 2 engines");
+    two_ends ends(true);
+    nic::rdma_connection to = ends.connection(0);
+    to.path_mtu = 4096;
+    refused([&] { ends.queue(0).nic().connect(to); }, errc::invalid_argument, "the path MTU is 4096");
+    to = ends.connection(0);
+    to.retry_count = 8;
+    refused([&] { ends.queue(0).nic().connect(to); }, errc::invalid_argument, "retry_count is 8; it is 7 at most");
+    ends.connect();
+    refused([&] { ends.connect(); }, errc::invalid_argument, "connected already");
+}
+
+} // namespace weftio::test

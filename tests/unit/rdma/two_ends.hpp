@@ -1,0 +1,158 @@
+// Two queue pairs that are connected: of two ports on a wire, or of one port.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "net/roce_headers.hpp"
+#include "played_pair.hpp"
+#include "weftio/weftio.hpp"
+
+struct rte_mbuf;
+struct rte_mempool;
+struct rte_ring;
+
+namespace weftio::test {
+
+/// Two DPDK ports, each of which receives what the other sends. In inline mode: nothing happens but in turns.
+class wired_ports {
+ public:
+    wired_ports();
+    wired_ports(const wired_ports&) = delete;
+    wired_ports& operator=(const wired_ports&) = delete;
+    ~wired_ports();
+
+    const port& get(unsigned number) const { return *ports_[number]; }
+    port& get(unsigned number) { return *ports_[number]; }
+    /// Puts a frame on the wire to a port.
+    void send_to(unsigned number, const std::vector<std::uint8_t>& frame) const;
+    /// The frames on the wire to a port; they do not arrive.
+    std::vector<std::vector<std::uint8_t>> take(unsigned number) const;
+
+ private:
+    std::string name_;
+    rte_mempool* pool_;
+    std::array<rte_ring*, 2> wires_{}; ///< to the port of that number
+    std::array<std::optional<port>, 2> ports_;
+};
+
+inline constexpr access all_rights =
+    access::local_write | access::remote_write | access::remote_read | access::remote_atomic;
+
+/// Memory of one end.
+struct end_memory {
+    end_memory(const port& port, const device& device, std::size_t bytes, region_options options)
+        : memory(device.allocate(bytes, memory_kind::cpu_device)), region(port, memory, options), bytes(bytes)
+    {
+        static unsigned made = 0; // no two memories are alike
+        std::minstd_rand random(++made);
+        for (std::size_t at = 0; at < bytes; ++at)
+            data()[at] = static_cast<std::uint8_t>(random() >> 8);
+    }
+    std::uint8_t* data() const { return static_cast<std::uint8_t*>(memory.cpu_address()); }
+    std::uint64_t address(std::size_t at = 0) const
+    {
+        return reinterpret_cast<std::uint64_t>(region.device_address()) + at;
+    }
+    segment local(std::size_t at, std::size_t count) const
+    {
+        return pointer(static_cast<std::uint32_t>(count), region.lkey(), address(at));
+    }
+    segment far(std::size_t at) const { return remote(address(at), region.lkey()); }
+    std::vector<std::uint8_t> copy() const { return {data(), data() + bytes}; }
+
+    weftio::memory memory;
+    memory_region region;
+    std::size_t bytes;
+};
+
+class two_ends {
+ public:
+    static constexpr std::size_t memory_bytes = 65536;
+
+    /// @param one_port  both at the first port
+    explicit two_ends(bool one_port, std::uint32_t depth = 64, std::uint32_t receive_depth = 64)
+        : places{0, one_port ? 0u : 1u}
+    {
+        for (unsigned end = 0; end < 2; ++end) {
+            memories[end].emplace(at(end), cpu, memory_bytes, region_options{.rights = all_rights});
+            queues[end] = std::make_unique<played_pair>(at(end), depth, receive_depth);
+        }
+    }
+
+    port& at(unsigned end) { return ports.get(places[end]); }
+    nic::rdma_connection connection(unsigned end) const
+    {
+        nic::rdma_connection to;
+        to.ours = self(end);
+        to.theirs = self(1 - end);
+        return to;
+    }
+    nic::rdma_end self(unsigned end) const
+    {
+        nic::rdma_end self;
+        self.mac = {2, 0, 0, 0, 0, static_cast<std::uint8_t>(end)};
+        const std::array<std::uint8_t, 4> ipv4{10, 0, 0, static_cast<std::uint8_t>(end + 1)};
+        self.address = nic::gid_of_ipv4(ipv4);
+        if (ipv6)
+            self.address = {0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, static_cast<std::uint8_t>(end + 1)};
+        self.queue = queues[end]->number();
+        self.first_psn = 0xfffff0 + end; // wraps soon
+        return self;
+    }
+    void connect()
+    {
+        for (unsigned end = 0; end < 2; ++end)
+            queues[end]->nic().connect(connection(end));
+    }
+    /// Runs the ports until nothing moves.
+    void run()
+    {
+        for (unsigned still = 0; still < 8;)
+            still = ports.get(0).turn() + ports.get(1).turn() != 0 ? 0 : still + 1;
+    }
+    /// Runs the ports until `done`, for a minute at most.
+    template <class Done>
+    bool run_until(Done&& done)
+    {
+        for (auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+             !done() && std::chrono::steady_clock::now() < end;)
+            run();
+        return done();
+    }
+    played_pair& queue(unsigned end) { return *queues[end]; }
+    end_memory& memory(unsigned end) { return *memories[end]; }
+    nic::rdma_unit& unit(unsigned end) { return nic::soft(at(end)).rdma(); }
+
+    bool ipv6 = false;
+    wired_ports ports;
+    device cpu = device::open("cpu");
+    std::array<unsigned, 2> places;
+    std::array<std::optional<end_memory>, 2> memories;
+    std::array<std::unique_ptr<played_pair>, 2> queues;
+};
+
+/// Every entry and every packet was counted once. Call it when nothing is under way.
+inline void expect_conserved(const nic::rdma_counters& count)
+{
+    EXPECT_EQ(count.enqueued, count.done + count.skipped + count.failed + count.flushed);
+    EXPECT_EQ(count.received, count.filled + count.receive_failed + count.receive_flushed);
+    EXPECT_EQ(count.requests, count.executed + count.duplicate_request + count.out_of_sequence + count.not_ready +
+                                  count.refused + count.ignored);
+}
+inline void expect_conserved(const nic::rdma_unit& unit)
+{
+    EXPECT_EQ(unit.claimed.value(), unit.delivered.value() + unit.malformed.value() +
+                                        unit.rx_icrc_encapsulated.value() + unit.for_nobody.value() +
+                                        unit.not_from_peer.value() + unit.congestion.value());
+}
+
+} // namespace weftio::test
