@@ -24,7 +24,8 @@ function(weftio_add_kernels target)
       COMMAND weftio::embed ${cuda} "-I$<JOIN:${folders},;-I>" -MF ${output}.d -o ${output} ${file}
       DEPENDS ${file} $<TARGET_FILE:weftio::embed> DEPFILE ${output}.d COMMENT "Kernels of ${name}"
       COMMAND_EXPAND_LISTS VERBATIM)
-    set_source_files_properties(${output} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON) # they share names
+    # They share names, and a header that the target has precompiled would be all that takes time in them.
+    set_source_files_properties(${output} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON SKIP_PRECOMPILE_HEADERS ON)
     target_sources(${target} PRIVATE ${output})
     target_include_directories(${target} PRIVATE ${folder})
   endforeach()
