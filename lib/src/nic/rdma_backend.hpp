@@ -67,6 +67,7 @@ class rdma_queue : public send_queue {
     /// Connects the queue, which is new or was restarted: it executes and answers from now on.
     /// @throws weftio::error errc::invalid_argument a value that the comments above exclude, or the queue is connected
     virtual void connect(const rdma_connection& to) = 0;
+    using send_queue::restart;
     /// Gives the queue new rings, of the same depths; it is not connected then. Use it in place of restart().
     virtual void restart(const rdma_rings& rings) = 0;
     virtual rdma_counters counters() const = 0;
