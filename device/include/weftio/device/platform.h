@@ -44,7 +44,7 @@ enum weftio_dev_status {
     WEFTIO_DEV_NOT_FOUND = -2,        /**< nothing there: no such completion, or not yet */
     WEFTIO_DEV_FULL = -3,             /**< the ring has no room */
     WEFTIO_DEV_OUT_OF_ORDER = -4,     /**< `first` is not the oldest entry still held */
-    WEFTIO_DEV_INVALID_ARGUMENT = -5, /**< a count, length or position outside the ring; with checks (handle.h): no such handle */
+    WEFTIO_DEV_INVALID_ARGUMENT = -5, /**< a count, length or position outside the ring; or a wrong handle (handle.h) */
     WEFTIO_DEV_TIMEOUT = -6,          /**< the bound given was reached first */
     WEFTIO_DEV_QUEUE_ERROR = -7       /**< the queue is in the error state; the host must reset it */
 };

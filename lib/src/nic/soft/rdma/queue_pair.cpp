@@ -130,7 +130,7 @@ void queue_pair::end_when_broken()
 {
     roce::requester& requester = connection_->requester;
     roce::responder& responder = connection_->responder;
-    if (!failed_ && !requester.failed() && !responder.failed())
+    if (!failed() && !requester.failed() && !responder.failed())
         return;
     if (!requester.failed())
         requester.stop();
@@ -148,7 +148,7 @@ bool queue_pair::idle() const noexcept
 void queue_pair::stop()
 {
     look();
-    failed_ = true;
+    failed_.store(true, std::memory_order_relaxed);
     if (connection_)
         end_when_broken();
     end_work();

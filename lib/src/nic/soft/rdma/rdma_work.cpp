@@ -156,7 +156,7 @@ void rdma_work::complete(std::uint32_t index, roce::status result, std::uint32_t
         entry.reason = refusal::flushed;
         return flushed.add(1);
     }
-    failed_ = true;
+    failed_.store(true, std::memory_order_relaxed);
     failed_entries.add(1);
     events_.put({.position = index, .reason = entry.reason, .time_ns = detail::utc_now_ns()});
 }
@@ -169,7 +169,7 @@ void rdma_work::count_done(std::uint64_t entries, std::uint64_t bytes)
 
 void rdma_work::end_work()
 {
-    failed_ = true;
+    failed_.store(true, std::memory_order_relaxed);
     count_flushed(flush(next_));
 }
 
