@@ -75,6 +75,8 @@ class device_backend {
     virtual std::pair<allocation, memory_kind> adopt(void* address, std::size_t bytes);
     /// Copies from the host into memory of any kind; blocks until the copy has finished.
     virtual void upload(const allocation& to, const void* from, std::size_t bytes);
+    /// Whether download() may be asked for a word there.
+    virtual bool can_read(const void* address) const noexcept;
     /// Copies from memory of any kind, at a device address, to the host; blocks until the copy has finished.
     virtual void download(void* to, const void* from, std::size_t bytes);
     /// Makes a copy queue. Throws weftio::error errc::not_supported if the CPU can write the device's memory itself.

@@ -1,7 +1,9 @@
 #include "weftio/device.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
+#include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <exception>
@@ -12,6 +14,8 @@
 
 #include <fmt/format.h>
 #include <rte_telemetry.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "core/cancellation.hpp"
 #include "core/log.hpp"
@@ -195,6 +199,18 @@ void require_reach(const detail::launch_request& request, const detail::device_b
                 device.name() == line.backend().name() ? "another" : "device", line.backend().name()));
 }
 
+/// What the first word of a handle says (weftio/device/handle.h).
+std::string handle_words(std::uint32_t abi)
+{
+    constexpr std::uint32_t version_shift = 16, kind_shift = 24, byte = 0xff;
+    constexpr std::array<std::string_view, 6> kinds{"",           "a buf_arr",   "an eth_rxq",
+                                                    "an eth_txq", "a dma_queue", "a semaphore"};
+    const std::uint32_t kind = abi >> kind_shift;
+    if (kind == 0 || kind >= kinds.size())
+        return fmt::format("no handle ({:#010x})", abi);
+    return fmt::format("{} of version {} and {} bytes", kinds[kind], abi >> version_shift & byte, abi & 0xffff);
+}
+
 /// Refuses handles that the kernel would read in another way than they were written.
 void require_handle(const detail::launch_request& request, detail::device_backend& device, std::size_t position)
 {
@@ -202,15 +218,22 @@ void require_handle(const detail::launch_request& request, detail::device_backen
     const void* handle = argument.abi != 0 ? *static_cast<const void* const*>(argument.value) : nullptr;
     if (!handle)
         return;
+    if (!device.can_read(handle))
+        throw error(
+            errc::invalid_argument,
+            fmt::format("weftio: kernel {}: argument {} is no handle: no memory can be read at {}; pass the queue, "
+                        "semaphore or buf_arr itself",
+                        request.name, position + 1, handle));
     std::uint32_t abi = 0;
     device.download(&abi, handle, sizeof abi);
     if (abi != argument.abi)
         throw error(
             errc::invalid_argument,
-            fmt::format("weftio: kernel {}: argument {} is no handle that it can use: its first word is {:#010x} and "
-                        "{:#010x} is expected (kind, version, bytes: weftio/device/handle.h); pass the queue, "
-                        "semaphore or buf_arr itself, and compile with the headers of the library that is linked",
-                        request.name, position + 1, abi, argument.abi));
+            fmt::format(
+                "weftio: kernel {}: argument {} is no handle that it can use: by its first word it is {}, and the "
+                "kernel takes {}; pass the queue, semaphore or buf_arr itself, and compile with the headers of "
+                "the library that is linked",
+                request.name, position + 1, handle_words(abi), handle_words(argument.abi)));
 }
 
 } // namespace
@@ -227,6 +250,15 @@ std::pair<detail::device_backend::allocation, memory_kind> detail::device_backen
 void detail::device_backend::upload(const allocation& to, const void* from, std::size_t bytes)
 {
     std::memcpy(to.device, from, bytes);
+}
+
+bool detail::device_backend::can_read(const void* address) const noexcept
+{
+    // The kernel reads a set of signals before it looks at the command, which does not exist.
+    constexpr std::uintptr_t set_bytes = 8;
+    const std::uintptr_t set = reinterpret_cast<std::uintptr_t>(address) & ~(set_bytes - 1);
+    constexpr int no_command = -1;
+    return ::syscall(SYS_rt_sigprocmask, no_command, set, nullptr, set_bytes) == 0 || errno != EFAULT;
 }
 
 void detail::device_backend::download(void* to, const void* from, std::size_t bytes)

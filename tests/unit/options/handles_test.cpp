@@ -145,10 +145,13 @@ TEST_P(Handles, OfAnotherKindOrVersionAreRefusedAtLaunch)
     };
     handles wrong = all;
     wrong.rxq = reinterpret_cast<weftio_dev_eth_rxq*>(all.txq);
-    refused("argument 1", wrong);
+    refused(
+        "argument 1 is no handle that it can use: by its first word it is an eth_txq of version 1 and 128 bytes, and "
+        "the kernel takes an eth_rxq of version 1 and 128 bytes",
+        wrong);
     wrong = all;
     wrong.txq = copy(all.txq, 0);
-    refused("argument 2", wrong);
+    refused("argument 2 is no handle that it can use: by its first word it is no handle (0x00000000)", wrong);
     wrong = all;
     wrong.dma = copy(all.dma, WEFTIO_DEV_ABI_DMA + 0x10000);
     refused("argument 3", wrong);
@@ -172,6 +175,11 @@ class last_word {
     {
         return reinterpret_cast<Handle*>(page() + bytes() - sizeof(weftio_u64));
     }
+    template <class Handle>
+    Handle* behind() const
+    {
+        return reinterpret_cast<Handle*>(page() + bytes());
+    }
 
  private:
     static std::size_t bytes() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
@@ -191,6 +199,20 @@ TEST_P(Handles, AreLookedAtInTheirFirstWordAlone)
     EXPECT_THROW((void)where().launch(takes_all_kernel(), {.blocks = 1, .lanes = 1}, wrong.rxq, wrong.txq, wrong.dma,
                                       wrong.semaphore, wrong.array),
                  error);
+}
+
+TEST_P(Handles, WhereNothingCanBeReadAreRefusedAtLaunch)
+{
+    const last_word none;
+    handles at_protected{}, at_no_page{};
+    at_protected.rxq = none.behind<weftio_dev_eth_rxq>();
+    at_no_page.txq = reinterpret_cast<weftio_dev_eth_txq*>(std::uintptr_t{64});
+    for (const handles& wrong : {at_protected, at_no_page})
+        EXPECT_THAT(error_of([&] {
+                        (void)where().launch(takes_all_kernel(), {.blocks = 1, .lanes = 1}, wrong.rxq, wrong.txq,
+                                             wrong.dma, wrong.semaphore, wrong.array);
+                    }).what(),
+                    HasSubstr("is no handle: no memory can be read at 0x"));
 }
 
 INSTANTIATE_TEST_SUITE_P(On, Handles, testing::Values("cpu", "opencl"));

@@ -29,6 +29,8 @@ class cuda_device final : public device_backend {
     void release(const allocation& allocation, memory_kind kind) noexcept override;
     std::pair<allocation, memory_kind> adopt(void* address, std::size_t bytes) override;
     void upload(const allocation& to, const void* from, std::size_t bytes) override;
+    /// The driver refuses to copy what cannot be read.
+    bool can_read(const void*) const noexcept override { return true; }
     void download(void* to, const void* from, std::size_t bytes) override;
     std::shared_ptr<copy_queue> make_copy_queue(std::shared_ptr<device_backend> self) override;
     int export_dma_buf(const allocation& of, std::size_t bytes) override;
