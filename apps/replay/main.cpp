@@ -2,6 +2,7 @@
 //
 //   weftio-replay capture.pcapng iface:veth0
 //   weftio-replay --check *.pcap
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -22,6 +23,15 @@ using namespace weftio::replay;
 
 std::atomic<bool> stop{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "set by a signal handler");
+
+/// Puts a file that takes nothing where standard input, output or error is closed. The next file to be opened would
+/// become that otherwise, the capture to write for instance, and what is printed would go there.
+void fill_standard_descriptors()
+{
+    for (int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+        if (::fcntl(descriptor, F_GETFD) < 0)
+            (void)::open("/dev/full", O_WRONLY); // becomes the lowest that is free
+}
 
 /// Without SA_RESTART, so that a signal interrupts a read from a pipe. A file that reaches the limit of sizes is an error
 /// of the write, which says so.
@@ -128,6 +138,7 @@ int replay(command& wanted)
 
 int main(int argc, char** argv)
 {
+    fill_standard_descriptors();
     command wanted = parse_command_line(argc, argv);
     if (wanted.what == command::action::say) {
         if (wanted.exit_code == 0)

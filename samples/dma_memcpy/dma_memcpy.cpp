@@ -7,19 +7,16 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <CLI/CLI.hpp>
-#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <thread>
 
+#include "../sample.hpp"
 #include "weftio/weftio.hpp"
 
 WEFTIO_DEFINE_KERNEL(dma_memcpy, "dma_memcpy.kernel.h");
 
 namespace {
-
-volatile std::sig_atomic_t interrupted = 0;
 
 struct options {
     std::string device = "cpu";
@@ -59,7 +56,7 @@ int run(const options& wanted)
     // 4. Launch the kernel, and wait until it has seen its copies done.
     const auto begin = std::chrono::steady_clock::now();
     auto kernel = device.launch(dma_memcpy_kernel, {.lanes = wanted.lanes}, queue, from, to, status.device_address());
-    while (!interrupted && kernel.alive()) {
+    while (!sample::interrupted && kernel.alive()) {
         progress.progress();
         std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
@@ -87,15 +84,5 @@ int main(int argc, char** argv)
     app.add_option("--bytes", wanted.bytes, "length of a piece")->check(CLI::Range(1u, 1u << 30));
     app.add_option("--count", wanted.count, "how many pieces")->check(CLI::PositiveNumber);
     app.set_version_flag("-V,--version", "dma_memcpy " WEFTIO_VERSION);
-    for (int signal : {SIGINT, SIGTERM})
-        std::signal(signal, [](int) { interrupted = 1; });
-    try {
-        app.parse(argc, argv);
-        return run(wanted);
-    } catch (const CLI::ParseError& words) {
-        return app.exit(words) == 0 ? 0 : 1;
-    } catch (const weftio::error& error) {
-        fmt::print(stderr, "{}\n", error.what());
-        return 4;
-    }
+    return sample::main_of(app, argc, argv, [&] { return run(wanted); });
 }

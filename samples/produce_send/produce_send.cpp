@@ -10,18 +10,15 @@
 
 #include <algorithm>
 #include <chrono>
-#include <CLI/CLI.hpp>
-#include <csignal>
 #include <cstdio>
 #include <thread>
 
+#include "../sample.hpp"
 #include "weftio/weftio.hpp"
 
 WEFTIO_DEFINE_KERNEL(produce_send, "produce_send.kernel.h");
 
 namespace {
-
-volatile std::sig_atomic_t interrupted = 0;
 
 struct options {
     std::string port = "null", device = "cpu", mac = "ff:ff:ff:ff:ff:ff", ip = "192.168.1.2";
@@ -51,7 +48,7 @@ int run(const options& wanted)
     // 1. Open the device that runs kernels, and the port that frames leave through.
     auto device = weftio::device::open(wanted.device);
     auto port = weftio::port::open(wanted.port);
-    while (wanted.wait_for_link && !interrupted && !port.link_up())
+    while (wanted.wait_for_link && !sample::interrupted && !port.link_up())
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
     fmt::print("Sending {} datagrams on {} ({}) with a kernel on {}\n", wanted.count, port.spec(), port.driver(),
                device.name());
@@ -75,7 +72,7 @@ int run(const options& wanted)
                                 wanted.count);
 
     // 5. Wait until the kernel has ended and all its frames have been sent.
-    while (!interrupted && !failed && (kernel.alive() || queue.counters().sent < wanted.count)) {
+    while (!sample::interrupted && !failed && (kernel.alive() || queue.counters().sent < wanted.count)) {
         progress.progress();
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
@@ -104,15 +101,5 @@ int main(int argc, char** argv)
     app.add_option("--dst-ip", wanted.ip, "to whom, an IPv4 address")->check(CLI::ValidIPV4);
     app.add_flag("--wait-for-link", wanted.wait_for_link, "begin when the port's link is up");
     app.set_version_flag("-V,--version", "produce_send " WEFTIO_VERSION);
-    for (int signal : {SIGINT, SIGTERM})
-        std::signal(signal, [](int) { interrupted = 1; });
-    try {
-        app.parse(argc, argv);
-        return run(wanted);
-    } catch (const CLI::ParseError& words) {
-        return app.exit(words) == 0 ? 0 : 1;
-    } catch (const weftio::error& error) {
-        fmt::print(stderr, "{}\n", error.what());
-        return 4;
-    }
+    return sample::main_of(app, argc, argv, [&] { return run(wanted); });
 }

@@ -5,12 +5,11 @@
 //   ./receive_process -n iface:veth0 -g opencl   from an interface, through OpenCL
 #include "receive_process.kernel.h"
 
-#include <CLI/CLI.hpp>
-#include <csignal>
 #include <fmt/format.h>
 #include <thread>
 #include <unistd.h>
 
+#include "../sample.hpp"
 #include "totals.hpp"
 #include "weftio/weftio.hpp"
 
@@ -21,8 +20,6 @@ namespace {
 
 using clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
-
-volatile std::sig_atomic_t interrupted = 0;
 
 struct options {
     std::string port = "pcap:builtin", device = "cpu";
@@ -36,7 +33,7 @@ void watch(const options& wanted, weftio::port& port, weftio::eth_rxq& queue, we
     weftio::flow everything(port, {}, weftio::flow_action::to(queue));
     const auto end = clock::now() + std::chrono::duration<double>(wanted.seconds > 0 ? wanted.seconds : 1e9);
     auto enough = [&] {
-        return interrupted || port.gone() || port.exhausted() || clock::now() > end ||
+        return sample::interrupted || port.gone() || port.exhausted() || clock::now() > end ||
                (wanted.count && sum.frames[ETH] >= wanted.count);
     };
     for (auto next_print = clock::now() + 1s; !enough(); collect(to_cpu, sum)) {
@@ -100,15 +97,5 @@ int main(int argc, char** argv)
     app.add_option("--count", wanted.count, "end after so many packets (0: no limit)");
     app.add_option("--seconds", wanted.seconds, "end after so many seconds (0: no limit)");
     app.set_version_flag("-V,--version", "receive_process " WEFTIO_VERSION);
-    for (int signal : {SIGINT, SIGTERM})
-        std::signal(signal, [](int) { interrupted = 1; });
-    try {
-        app.parse(argc, argv);
-        return run(wanted);
-    } catch (const CLI::ParseError& words) {
-        return app.exit(words) == 0 ? 0 : 1;
-    } catch (const weftio::error& error) {
-        fmt::print(stderr, "{}\n", error.what());
-        return 4;
-    }
+    return sample::main_of(app, argc, argv, [&] { return run(wanted); });
 }

@@ -9,10 +9,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <CLI/CLI.hpp>
-#include <csignal>
 #include <thread>
 
+#include "../sample.hpp"
 #include "weftio/weftio.hpp"
 
 WEFTIO_DEFINE_KERNEL(send_wait_time, "send_wait_time.kernel.h");
@@ -21,8 +20,6 @@ namespace {
 
 constexpr std::uint64_t lead_ns = 50'000'000;              // from now to the first burst
 constexpr std::uint64_t longest_interval_ns = 500'000'000; // the last burst must be within the queue's horizon
-volatile std::sig_atomic_t interrupted = 0;
-
 struct options {
     std::string port = "null", device = "cpu", mac = "10:11:12:13:14:15";
     std::uint32_t lanes = FRAMES;
@@ -45,7 +42,7 @@ int run(const options& wanted)
     // 1. Open the device that runs kernels, and the port that frames leave through.
     auto device = weftio::device::open(wanted.device);
     auto port = weftio::port::open(wanted.port);
-    while (wanted.wait_for_link && !interrupted && !port.link_up())
+    while (wanted.wait_for_link && !sample::interrupted && !port.link_up())
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
     fmt::print("Sending {} bursts of {} frames on {} ({}) with a kernel on {}\n", BURSTS, FRAMES, port.spec(),
                port.driver(), device.name());
@@ -71,13 +68,13 @@ int run(const options& wanted)
     auto* when = static_cast<schedule*>(memory.cpu_address());
     auto kernel = device.launch(send_wait_time_kernel, {.lanes = wanted.lanes}, queue, frames, memory.device_address(),
                                 wanted.interval_ns);
-    while (!interrupted && kernel.alive() && !weftio_load_acquire_sys_u32(&when->running))
+    while (!sample::interrupted && kernel.alive() && !weftio_load_acquire_sys_u32(&when->running))
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     weftio_store_release_sys_u64(&when->start, weftio::eth_txq::timestamp(weftio::utc_now_ns() + lead_ns));
     kernel.wait_for(std::chrono::seconds(5));
 
     // 5. Wait until all frames have been sent.
-    while (!interrupted && !failed && sent < BURSTS * FRAMES) {
+    while (!sample::interrupted && !failed && sent < BURSTS * FRAMES) {
         progress.progress();
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
@@ -107,15 +104,5 @@ int main(int argc, char** argv)
     app.add_option("--dst-mac", wanted.mac, "to whom")->check(is_mac);
     app.add_flag("--wait-for-link", wanted.wait_for_link, "begin when the port's link is up");
     app.set_version_flag("-V,--version", "send_wait_time " WEFTIO_VERSION);
-    for (int signal : {SIGINT, SIGTERM})
-        std::signal(signal, [](int) { interrupted = 1; });
-    try {
-        app.parse(argc, argv);
-        return run(wanted);
-    } catch (const CLI::ParseError& words) {
-        return app.exit(words) == 0 ? 0 : 1;
-    } catch (const weftio::error& error) {
-        fmt::print(stderr, "{}\n", error.what());
-        return 4;
-    }
+    return sample::main_of(app, argc, argv, [&] { return run(wanted); });
 }

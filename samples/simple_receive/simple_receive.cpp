@@ -7,18 +7,15 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <CLI/CLI.hpp>
-#include <csignal>
 #include <cstdio>
 #include <thread>
 
+#include "../sample.hpp"
 #include "weftio/weftio.hpp"
 
 WEFTIO_DEFINE_KERNEL(simple_receive, "simple_receive.kernel.h");
 
 namespace {
-
-volatile std::sig_atomic_t interrupted = 0;
 
 void print(const report_line& line)
 {
@@ -62,7 +59,7 @@ int run(const std::string& port_spec, const std::string& device_spec, std::uint3
     // 5. Print until enough packets have arrived.
     auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds > 0 ? seconds : 1e9);
     std::uint32_t printed = 0;
-    while (!interrupted && kernel.alive() && !port.gone() && std::chrono::steady_clock::now() < end &&
+    while (!sample::interrupted && kernel.alive() && !port.gone() && std::chrono::steady_clock::now() < end &&
            (count == 0 || printed < count)) {
         bool last_look = port.exhausted();
         std::uint32_t written = weftio_load_acquire_sys_u32(&lines->written);
@@ -101,15 +98,5 @@ int main(int argc, char** argv)
     app.add_option("--count", count, "end after so many packets (0: no limit)")->capture_default_str();
     app.add_option("--seconds", seconds, "end after so many seconds (0: no limit)")->capture_default_str();
     app.set_version_flag("-V,--version", "simple_receive " WEFTIO_VERSION);
-    for (int signal : {SIGINT, SIGTERM})
-        std::signal(signal, [](int) { interrupted = 1; });
-    try {
-        app.parse(argc, argv);
-        return run(port, device, lanes, count, seconds);
-    } catch (const CLI::ParseError& words) {
-        return app.exit(words) == 0 ? 0 : 1;
-    } catch (const weftio::error& error) {
-        fmt::print(stderr, "{}\n", error.what());
-        return 4;
-    }
+    return sample::main_of(app, argc, argv, [&] { return run(port, device, lanes, count, seconds); });
 }

@@ -100,6 +100,12 @@ echo "== so is a limit of sizes: the process is not killed by its signal"
 expect 1 bash -o pipefail -c "(ulimit -f 0; exec '$replay' -q -x 100 --json large.json '$capture' null) 2>&1 | cat >&2"
 grep -q "large.json: .*File too large" err.txt || fail "the reason is not said"
 
+echo "== a closed standard output is an error, and no other file is taken for it"
+expect 1 bash -c "exec '$replay' -x 1000 --stats 0.01 '$capture' pcap:tx=closed.pcap >&-"
+grep -q "standard output cannot be written" err.txt || fail "the reason is not said"
+expect 0 "$replay" -x 1000 "$capture" pcap:tx=open.pcap
+[[ $(wc -c <closed.pcap) == "$(wc -c <open.pcap)" ]] || fail "the capture has more than the frames"
+
 echo "== a report on standard output stands there alone"
 expect 0 "$replay" -x 100 --stats 0.01 --json - "$capture" null
 [[ $(value out.txt 'r["total"]["sent"]') == 236 ]] || fail "other lines are among the JSON"

@@ -136,6 +136,16 @@ check_has "unknown option: sentence" "--nosuch" "$(cat "$work/words")"
 "$sample" --count many >/dev/null 2>"$work/words"
 check "a count that is no number: exit status" 1 $?
 
+# Every sample: a standard output that takes nothing, or that is closed.
+for name in simple_receive receive_process produce_send send_wait_time dma_memcpy; do
+    words=$(timeout 60 "$build/samples/$name" 2>&1 >/dev/full)
+    check "$name, a full standard output: exit status" 4 $?
+    check_has "$name, a full standard output" "standard output cannot be written: No space left on device" "$words"
+    words=$(timeout 60 "$build/samples/$name" 2>&1 >&-)
+    check "$name, a closed standard output: exit status" 4 $?
+    check_has "$name, a closed standard output" "standard output cannot be written: " "$words"
+done
+
 # Without rights: interfaces are refused with the way out, captures work.
 cp "$sample" "$work/sample"
 as_nobody="setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all --bounding-set=-all"
