@@ -56,9 +56,12 @@ PYTHON
 typically_late() { # nanoseconds, as the program said
     grep -o 'p50 [0-9]* ns' "$work/said" | cut -d' ' -f2
 }
-# Whether the machine was idle enough for times to mean anything. Short intervals are checked for count and order only.
+# Whether the machine was idle enough for times to mean anything: no burst was late, and each is more than a hundredth of
+# the frames. Short intervals are checked for count and order only.
 punctual() { # interval
-    [ "$1" -ge 500000 ] && [ $(($(typically_late) * 8)) -lt "$1" ]
+    local latest
+    latest=$(grep -o 'p99 [0-9]* ns' "$work/said" | cut -d' ' -f2)
+    [ "$1" -ge 500000 ] && [ $((latest * 8)) -lt "$1" ]
 }
 until_punctual() { # interval, command
     local interval=$1
