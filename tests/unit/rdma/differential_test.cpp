@@ -12,7 +12,7 @@ constexpr std::size_t quarter =
 
 /// One end's memory as it should be, and where each part of it begins.
 struct model {
-    static constexpr std::size_t window = 0, outgoing = 2 * quarter, landing = 3 * quarter;
+    static constexpr std::size_t outgoing = 2 * quarter, landing = 3 * quarter; ///< before them: what peers reach
 
     std::vector<std::uint8_t> bytes;
 };
