@@ -142,12 +142,16 @@ class receive_queue : public queue, public movable {
     virtual void restart(const rx_ring& ring) = 0;
 };
 
+/// The ring whose entry an outcome is about; none: the queue has failed, and no entry of its own.
+enum class outcome_of : std::uint8_t { send_ring, receive_ring, none };
+
 /// What the host learns of one entry: a notification that it asked for, or a failure.
 struct send_outcome {
     std::uint32_t position = 0;
     std::uint8_t syndrome = 0; ///< 0: the entry succeeded
     std::string text;          ///< why the entry failed; empty when it succeeded
     std::uint64_t time_ns = 0;
+    outcome_of what = outcome_of::send_ring;
 };
 
 class send_queue : public queue {

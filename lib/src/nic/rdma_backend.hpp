@@ -59,9 +59,13 @@ struct rdma_counters {
                   ignored = 0;                                       ///< packets of the peer's requests
     std::uint64_t packets = 0, repeated = 0;                         ///< of our requests: sent; of these, sent before
     std::uint64_t answers = 0, stale_answers = 0, wrong_answers = 0; ///< packets of the peer's answers
-    std::uint64_t packet_seq_err = 0, implied_nak_seq_err = 0, local_ack_timeout_err = 0, rnr_naks = 0;
+    std::uint64_t packet_seq_err = 0, implied_nak_seq_err = 0, local_ack_timeout_err = 0, rnr_naks = 0,
+                  rnr_nak_retry_err = 0;
 };
 
+/// A queue that has failed flushes the receive entries that are posted then; those that are posted later are flushed in
+/// its next turn, which a ring of its send doorbell brings. Its send completion is an error from then on, also when no
+/// entry was there: so a kernel that waits for a receive looks at that too.
 class rdma_queue : public send_queue {
  public:
     /// Connects the queue, which is new or was restarted: it executes and answers from now on.
