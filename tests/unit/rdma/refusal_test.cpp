@@ -428,6 +428,23 @@ TEST_F(RdmaRefusal, TakesNothingFromTheDriverOnceAllAreClosed)
     EXPECT_EQ(ends.ports.take(1).size(), 1u) << "no rule is installed";
 }
 
+TEST(RdmaPort, LetsNumbersRest)
+{
+    const port wire = port::open("loopback", {.mode = engine_mode::inline_worker});
+    std::uint32_t before = played_pair(wire).number();
+    const played_pair kept(wire);
+    EXPECT_EQ(kept.number(), before + 1);
+    before = kept.number();
+    for (std::uint32_t made = 0; made < nic::rdma_unit::last_number; ++made) {
+        const std::uint32_t number = played_pair(wire).number();
+        ASSERT_NE(number, kept.number());
+        ASSERT_TRUE(number == before + 1 || (number > before && number == kept.number() + 1) ||
+                    (before == nic::rdma_unit::last_number && number == nic::rdma_unit::first_number))
+            << number << " after " << before;
+        before = number;
+    }
+}
+
 TEST(RdmaPort, RefusesWhatItCannotDo)
 {
     const device cpu = device::open("cpu");

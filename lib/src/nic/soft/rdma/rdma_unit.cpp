@@ -1,11 +1,13 @@
 #include "nic/soft/rdma/rdma_unit.hpp"
 
+#include <fmt/format.h>
 #include <rte_mbuf.h>
 
 #include <algorithm>
 #include <array>
 
 #include "net/packet_headers.hpp"
+#include "weftio/error.hpp"
 
 namespace weftio::nic {
 
@@ -103,11 +105,22 @@ detail::counter& rdma_unit::deliver(std::span<const std::uint8_t> frame, const p
     return delivered;
 }
 
+std::uint32_t rdma_unit::take_number()
+{
+    for (std::uint32_t tried = first_number; tried <= last_number; ++tried) {
+        const std::uint32_t number = next_number_;
+        next_number_ = number == last_number ? first_number : number + 1;
+        if (!queues_.find(number))
+            return number;
+    }
+    throw error(errc::out_of_memory,
+                fmt::format("weftio: rdma_queue: the port has {} queue pairs, and no number is free; close some",
+                            last_number - first_number + 1));
+}
+
 std::uint32_t rdma_unit::add(rdma_rings rings)
 {
-    std::uint32_t number = first_number;
-    while (queues_.find(number))
-        ++number;
+    const std::uint32_t number = take_number();
     queues_.reserve(number); // allocates, so it comes before anything changes
     rings.send.entries.queue = number;
     queues_.put(number, std::make_unique<queue_pair>(rings, keys_, wire_));

@@ -22,7 +22,7 @@ namespace weftio::nic {
 class rdma_unit final : public unit, public packet_claimant {
  public:
     /// Numbers of queue pairs begin here: 0 and 1 have a meaning of their own on the wire.
-    static constexpr std::uint32_t first_number = 16;
+    static constexpr std::uint32_t first_number = 16, last_number = 16399;
 
     /// @param receiver  of the engine; must outlive this
     rdma_unit(const wire& wire, const nic_keys& keys, receiver& receiver)
@@ -33,7 +33,9 @@ class rdma_unit final : public unit, public packet_claimant {
     bool claims(const packet_headers& headers) const noexcept override;
     void take(rte_mbuf& mbuf, const packet_headers& headers) override;
 
-    /// Makes a queue pair. Returns its number, the lowest free one. The memory of the rings must stay until remove().
+    /// Makes a queue pair. Returns its number: the next free one behind that which was given last, around the table, so
+    /// that packets for a queue pair that has ended reach no other one for long. The memory of the rings must stay until
+    /// remove(). @throws weftio::error errc::out_of_memory
     std::uint32_t add(rdma_rings rings);
     void connect(std::uint32_t number, const rdma_connection& to);
     void restart(std::uint32_t number, const rdma_rings& rings);
@@ -42,6 +44,8 @@ class rdma_unit final : public unit, public packet_claimant {
     {
         return static_cast<queue_pair*>(queues_.find(number)); // every queue here is a queue_pair
     }
+    /// No queue pair has a higher number.
+    std::uint32_t last() const noexcept { return queues_.queues(); }
     void wake(std::uint32_t number) noexcept { queues_.wake(number); }
     void lose_port() noexcept { wire_.lose_port(); }
 
@@ -58,6 +62,7 @@ class rdma_unit final : public unit, public packet_claimant {
     unsigned take_own();
     void share_room() noexcept;
     detail::counter& deliver(std::span<const std::uint8_t> frame, const packet_headers& headers);
+    std::uint32_t take_number();
     bool is_ours(const roce_gid& address) const noexcept;
     void note_addresses();
 
@@ -65,6 +70,7 @@ class rdma_unit final : public unit, public packet_claimant {
     receiver& receiver_;
     rdma_wire wire_;
     work_list queues_;
+    std::uint32_t next_number_ = first_number;
     std::uint32_t share_ = queue_pair::packets_of_a_turn; ///< packets of a queue pair in a turn
     std::vector<roce_gid> addresses_;                     ///< of connected queue pairs, each once
 };
