@@ -151,7 +151,7 @@ inline void expect_conserved(const nic::rdma_counters& count)
 }
 inline void expect_conserved(const nic::rdma_unit& unit)
 {
-    EXPECT_EQ(unit.claimed.value(), unit.delivered.value() + unit.malformed.value() +
+    EXPECT_EQ(unit.claimed.value(), unit.neighbor.value() + unit.delivered.value() + unit.malformed.value() +
                                         unit.rx_icrc_encapsulated.value() + unit.for_nobody.value() +
                                         unit.not_from_peer.value() + unit.congestion.value());
 }

@@ -31,6 +31,7 @@ void fill_rdma_packets(soft_port& port, rte_tel_data* dict)
 {
     const rdma_unit& unit = port.rdma();
     put(dict, "rdma_received", unit.claimed.value());
+    put(dict, "rdma_neighbor", unit.neighbor.value());
     put(dict, "rdma_delivered", unit.delivered.value());
     put(dict, "rdma_malformed", unit.malformed.value());
     put(dict, "rx_icrc_encapsulated", unit.rx_icrc_encapsulated.value());

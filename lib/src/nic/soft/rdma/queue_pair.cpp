@@ -8,25 +8,21 @@ namespace weftio::nic {
 
 namespace {
 
-bool is_mapped_ipv4(const roce_gid& address) noexcept
-{
-    constexpr std::array<std::uint8_t, 12> prefix{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-    return std::equal(prefix.begin(), prefix.end(), address.begin());
-}
-
 roce_path path_of(const rdma_connection& to, std::uint32_t queue) noexcept
 {
     constexpr std::uint32_t first_dynamic_port = 0xc000;
     roce_path path;
     path.destination_mac = to.theirs.mac;
     path.source_mac = to.ours.mac;
-    path.l3 = is_mapped_ipv4(to.ours.address) ? l3_kind::ipv4 : l3_kind::ipv6;
+    path.l3 = is_ipv4(to.ours.address) ? l3_kind::ipv4 : l3_kind::ipv6;
     path.source = to.ours.address;
     path.destination = to.theirs.address;
     // One flow for each pair of queues, so that a switch spreads them over its links.
     path.source_port = static_cast<std::uint16_t>(first_dynamic_port | ((queue ^ to.theirs.queue) & 0x3fff));
     path.traffic_class = to.traffic_class;
     path.hop_limit = to.hop_limit;
+    if (to.vlan_tci != no_vlan)
+        path.tags[path.tag_count++].tci = to.vlan_tci;
     return path;
 }
 
