@@ -83,13 +83,13 @@ class checked_memory final : public roce::remote_memory {
 
 class checked_receives final : public roce::receive_entries {
  public:
-    bool take() override
+    roce::taken take() override
     {
         expect(!current_, "one entry is current at most");
         current_ = posted != 0;
         posted -= current_;
         next_ = 0;
-        return current_;
+        return current_ ? roce::taken::entry : roce::taken::none;
     }
     status place(std::uint32_t offset, std::span<const std::uint8_t> from) override
     {

@@ -85,7 +85,7 @@ void nest(rte_tel_data* dict, const std::string& name, const std::function<void(
 void telemetry_page::row(std::uint64_t number, const std::function<void(rte_tel_data*)>& fill)
 {
     ++total_;
-    if (number >= first_ + numbers)
+    if (number >= first_ + count_)
         next_ = std::min(next_, number);
     else if (number >= first_)
         nest(dict_, std::to_string(number), fill);

@@ -16,13 +16,16 @@ void put(rte_tel_data* dict, const char* name, std::uint64_t value);
 /// Puts a nested dictionary, filled by `fill`, under `name`; nothing if there is no memory for it.
 void nest(rte_tel_data* dict, const std::string& name, const std::function<void(rte_tel_data*)>& fill);
 
-/// One page of many rows, because DPDK's telemetry replies end at 16 KiB: the rows numbered `first` to `first + numbers
+/// One page of many rows, because DPDK's telemetry replies end at 16 KiB: the rows numbered `first` to `first + count
 /// - 1`. Then "total", the number of all rows, and, if rows follow, "next", the first number of the next page.
 class telemetry_page {
  public:
     static constexpr std::uint64_t numbers = 24; ///< 24 of the longest rows, with all digits used, take 14 KiB
 
-    telemetry_page(rte_tel_data* dict, std::uint64_t first) : dict_(dict), first_(first) {}
+    /// @param count  rows of the page, fewer where they are longer
+    telemetry_page(rte_tel_data* dict, std::uint64_t first, std::uint64_t count = numbers)
+        : dict_(dict), first_(first), count_(count)
+    {}
     /// Adds a row. Rows may come in any order.
     void row(std::uint64_t number, const std::function<void(rte_tel_data*)>& fill);
     /// Writes "total" and "next". Call it after the last row.
@@ -30,7 +33,7 @@ class telemetry_page {
 
  private:
     rte_tel_data* dict_;
-    std::uint64_t first_, total_ = 0;
+    std::uint64_t first_, count_, total_ = 0;
     std::uint64_t next_ = UINT64_MAX; ///< the lowest number behind this page
 };
 

@@ -256,6 +256,12 @@ roce_gid gid_of_ipv4(std::span<const std::uint8_t, 4> address) noexcept
     return gid;
 }
 
+bool is_ipv4(const roce_gid& address) noexcept
+{
+    const roce_gid nobody = gid_of_ipv4(std::array<std::uint8_t, 4>{});
+    return std::equal(nobody.begin(), nobody.begin() + 12, address.begin());
+}
+
 roce_refusal parse_roce(bytes frame, const packet_headers& headers, roce_packet& packet) noexcept
 {
     if (const roce_refusal reason = check_datagram(frame, headers); reason != roce_refusal::none)

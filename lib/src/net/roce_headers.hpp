@@ -42,6 +42,8 @@ const char* to_string(roce_refusal reason) noexcept;
 using roce_gid = std::array<std::uint8_t, 16>;
 
 roce_gid gid_of_ipv4(std::span<const std::uint8_t, 4> address) noexcept;
+/// Whether an address is ::ffff:a.b.c.d.
+bool is_ipv4(const roce_gid& address) noexcept;
 
 struct vlan_tag {
     std::uint16_t type = 0x8100;

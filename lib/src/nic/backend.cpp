@@ -2,15 +2,30 @@
 
 #include <fmt/format.h>
 
+#include "nic/rdma_backend.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio::nic {
 
+namespace {
+
+[[noreturn]] void refuse_rdma(const backend& port, std::string_view who)
+{
+    throw error(errc::not_supported, fmt::format("weftio: {}: the NIC of port {} cannot do RDMA; open the port by "
+                                                 "another spec, of the software NIC: loopback, iface:NAME",
+                                                 who, port.spec()));
+}
+
+} // namespace
+
 std::shared_ptr<rdma_queue> backend::make_rdma_queue(const rdma_rings&)
 {
-    throw error(errc::not_supported, fmt::format("weftio: rdma_queue: the NIC of port {} cannot do RDMA; open the port "
-                                                 "by another spec, of the software NIC: loopback, iface:NAME",
-                                                 spec()));
+    refuse_rdma(*this, "rdma_queue");
+}
+
+std::unique_ptr<rdma_address> backend::add_rdma_address(const rdma_own_address&)
+{
+    refuse_rdma(*this, "rdma_device");
 }
 
 void require_engine(const backend& port, std::string_view who, unsigned engine)

@@ -142,12 +142,16 @@ class receive_queue : public queue, public movable {
     virtual void restart(const rx_ring& ring) = 0;
 };
 
+/// The ring whose entry an outcome is about; none: the queue has failed, and no entry of its own.
+enum class outcome_of : std::uint8_t { send_ring, receive_ring, none };
+
 /// What the host learns of one entry: a notification that it asked for, or a failure.
 struct send_outcome {
     std::uint32_t position = 0;
     std::uint8_t syndrome = 0; ///< 0: the entry succeeded
     std::string text;          ///< why the entry failed; empty when it succeeded
     std::uint64_t time_ns = 0;
+    outcome_of what = outcome_of::send_ring;
 };
 
 class send_queue : public queue {
@@ -210,7 +214,9 @@ struct rule_request {
     std::uint32_t priority = 0;
 };
 
+class rdma_address;
 class rdma_queue;
+struct rdma_own_address;
 struct rdma_rings;
 
 /// The NIC of one weftio::port. Any thread may call it. Queues, regions and rules that it makes keep it alive.
@@ -242,6 +248,9 @@ class backend : public memory_user {
     /// Makes a queue pair (nic/rdma_backend.hpp), which is not connected yet.
     /// @throws weftio::error errc::not_supported the NIC, or the port, cannot do RDMA; errc::out_of_memory
     virtual std::shared_ptr<rdma_queue> make_rdma_queue(const rdma_rings& rings);
+    /// Gives the port an address of its own (nic/rdma_backend.hpp).
+    /// @throws weftio::error as make_rdma_queue(); errc::in_use the port has it already
+    virtual std::unique_ptr<rdma_address> add_rdma_address(const rdma_own_address& own);
     /// @throws weftio::error errc::out_of_memory
     virtual std::unique_ptr<rule> install(const rule_request& wanted) = 0;
 

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "nic/backend.hpp"
@@ -22,6 +23,26 @@ struct rdma_receive_ring {
 struct rdma_rings {
     tx_ring send;
     rdma_receive_ring receive;
+};
+
+inline constexpr std::uint16_t no_vlan = 0xffff;
+
+/// An address that a port has for itself, beside those of the system.
+struct rdma_own_address {
+    std::array<std::uint8_t, 16> address{}; ///< IPv6, or ::ffff:a.b.c.d
+    std::array<std::uint8_t, 6> mac{};
+    std::uint16_t vlan_tci = no_vlan; ///< priority and identifier of the tag; no_vlan: packets have none
+};
+
+/// The port answers who asks for the MAC of its address (ARP, IPv6 neighbor discovery), and takes the RoCEv2 packets to
+/// that address, as long as this exists.
+class rdma_address {
+ public:
+    virtual ~rdma_address() = default;
+    /// Asks for the MAC of a peer's address of the same kind, three times, a second apart. Blocks that long at most.
+    /// Any thread. In inline mode it gives the port its turns.
+    /// @return nothing: nobody has answered, or the device of the port has gone
+    virtual std::optional<std::array<std::uint8_t, 6>> resolve(const std::array<std::uint8_t, 16>& peer) = 0;
 };
 
 /// One end of a connection.
@@ -47,6 +68,7 @@ struct rdma_connection {
     std::uint8_t min_rnr_timer = 12;      ///< code, 0..31
     std::uint8_t traffic_class = 0;
     std::uint8_t hop_limit = 64;
+    std::uint16_t vlan_tci = no_vlan; ///< priority and identifier of the tag; no_vlan: packets have none
 };
 
 /// Every entry is counted once, and so is every packet, once the queue is idle:
@@ -59,9 +81,13 @@ struct rdma_counters {
                   ignored = 0;                                       ///< packets of the peer's requests
     std::uint64_t packets = 0, repeated = 0;                         ///< of our requests: sent; of these, sent before
     std::uint64_t answers = 0, stale_answers = 0, wrong_answers = 0; ///< packets of the peer's answers
-    std::uint64_t packet_seq_err = 0, implied_nak_seq_err = 0, local_ack_timeout_err = 0, rnr_naks = 0;
+    std::uint64_t packet_seq_err = 0, implied_nak_seq_err = 0, local_ack_timeout_err = 0, rnr_naks = 0,
+                  rnr_nak_retry_err = 0;
 };
 
+/// A queue that has failed flushes the receive entries that are posted then; those that are posted later are flushed in
+/// its next turn, which a ring of its send doorbell brings. Its send completion is an error from then on, also when no
+/// entry was there: so a kernel that waits for a receive looks at that too.
 class rdma_queue : public send_queue {
  public:
     /// Connects the queue, which is new or was restarted: it executes and answers from now on.

@@ -19,11 +19,17 @@ struct receive_completion {
     bool solicited = false;
 };
 
+enum class taken : std::uint8_t {
+    entry,  ///< the oldest posted one is the current one now
+    none,   ///< none is posted
+    refused ///< the ring is broken: its doorbell record claims more entries than it holds
+};
+
 /// At most one entry is current: from take() to complete(). Called by one thread; never blocks.
 class receive_entries {
  public:
-    /// Makes the oldest posted entry the current one. @return false: none is posted
-    virtual bool take() = 0;
+    /// Makes the oldest posted entry the current one.
+    virtual taken take() = 0;
     /// Writes bytes of a message, `offset` bytes behind its begin, to the memory of the current entry.
     /// @return success, local_length (the entry has no room for them) or local_protection; nothing was written then
     virtual status place(std::uint32_t offset, std::span<const std::uint8_t> bytes) = 0;

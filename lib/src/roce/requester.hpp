@@ -51,6 +51,7 @@ class requester {
     detail::counter packets, repeated;                     ///< sent; of these, sent before
     detail::counter answers, stale_answers, wrong_answers; ///< received; behind what is answered; that fit nothing
     detail::counter packet_seq_err, implied_nak_seq_err, local_ack_timeout_err, rnr_naks; ///< reasons of repeats
+    detail::counter rnr_nak_retry_err; ///< the peer was not ready once more than rnr_retry allows
 
  private:
     bool step(packet_sink& sink, std::uint64_t now);

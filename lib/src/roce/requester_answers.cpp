@@ -136,7 +136,9 @@ void requester::take_not_ready(const roce_headers& headers, std::uint64_t now)
     if (failed_ || in_flight() == 0)
         return stale_answers.add(1);
     rnr_naks.add(1);
-    repeat_or_give_up(status::not_ready_exceeded, patience_.wait_for_receiver(value_of(headers.syndrome), now));
+    const bool again = patience_.wait_for_receiver(value_of(headers.syndrome), now);
+    rnr_nak_retry_err.add(!again);
+    repeat_or_give_up(status::not_ready_exceeded, again);
 }
 
 /// Whether `psn` is the next answer that the oldest message waits for. An answer acknowledges all requests before its own.

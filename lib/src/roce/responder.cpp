@@ -69,13 +69,23 @@ bool responder::in_order(const roce_shape& shape) const noexcept
     return under_way_ == (shape.begins() ? roce_operation::none : shape.operation);
 }
 
+responder::verdict responder::take_entry()
+{
+    switch (entries_.take()) {
+        case taken::entry: has_entry_ = true; return verdict::done;
+        case taken::none: return verdict::not_ready;
+        case taken::refused: break;
+    }
+    fault_ = responder_fault::receive_record;
+    return verdict::remote_operational;
+}
+
 /// Respond step 3, SEND: the first packet takes a receive entry, each goes behind the one before, the last completes it.
 responder::verdict responder::take_send(const roce_packet& packet, const roce_shape& shape)
 {
     if (shape.begins()) {
-        if (!entries_.take())
-            return verdict::not_ready;
-        has_entry_ = true;
+        if (const verdict taken = take_entry(); taken != verdict::done)
+            return taken;
         offset_ = 0;
         under_way_ = roce_operation::send;
     }
@@ -96,7 +106,7 @@ responder::verdict responder::end_send(const roce_headers& headers, const roce_s
     receive_completion completion{.bytes = offset_, .solicited = headers.bth.solicited};
     if (shape.has_invalidate) {
         if (const key_refusal why = memory_.invalidate(headers.invalidate_key); why != key_refusal::none)
-            return no_access(why);
+            return no_access(why, {.key = headers.invalidate_key});
         completion.by = filled_by::send_invalidate;
         completion.immediate_or_key = headers.invalidate_key;
     } else if (shape.has_immediate) {
@@ -121,9 +131,10 @@ responder::verdict responder::take_write(const roce_packet& packet, const roce_s
     }
     if (bytes > left_.bytes || shape.ends() != (bytes == left_.bytes))
         return invalid(responder_fault::message_length);
-    if (shape.has_immediate && !entries_.take())
-        return verdict::not_ready;
-    has_entry_ = shape.has_immediate;
+    if (shape.has_immediate) {
+        if (const verdict taken = take_entry(); taken != verdict::done)
+            return taken;
+    }
     if (const verdict written = write_payload(packet, shape); written != verdict::done)
         return written;
     under_way_ = shape.ends() ? roce_operation::none : roce_operation::write;
@@ -149,7 +160,7 @@ responder::verdict responder::begin_write(const roce_headers& headers)
     if (left_.bytes == 0)
         return verdict::done;
     const key_refusal why = memory_.check(left_, access::remote_write);
-    return why == key_refusal::none ? verdict::done : no_access(why);
+    return why == key_refusal::none ? verdict::done : no_access(why, left_);
 }
 
 responder::verdict responder::write_payload(const roce_packet& packet, const roce_shape& shape)
@@ -161,7 +172,7 @@ responder::verdict responder::write_payload(const roce_packet& packet, const roc
     if (const key_refusal why = memory_.write(part, packet.payload); why != key_refusal::none) {
         if (shape.has_immediate && std::exchange(has_entry_, false))
             entries_.complete({.result = status::local_access, .by = filled_by::write_immediate});
-        return no_access(why);
+        return no_access(why, part);
     }
     left_.address += bytes;
     left_.bytes -= bytes;
@@ -180,7 +191,7 @@ responder::verdict responder::take_read(const roce_headers& headers)
     const remote_range range{.key = headers.remote_key, .address = headers.address, .bytes = headers.dma_bytes};
     if (range.bytes != 0) {
         if (const key_refusal why = memory_.check(range, access::remote_read); why != key_refusal::none)
-            return no_access(why);
+            return no_access(why, range);
     }
     const std::uint32_t msn = psn_add(msn_, 1);
     if (!answers_.add({.what = answer::kind::read, .fresh = true, .psn = expected_, .msn = msn, .range = range}))
@@ -200,7 +211,7 @@ responder::verdict responder::take_atomic(const roce_headers& headers, const roc
         return invalid(responder_fault::too_many_reads);
     std::uint64_t* word = nullptr;
     if (const key_refusal why = memory_.word(headers.remote_key, headers.address, word); why != key_refusal::none)
-        return no_access(why);
+        return no_access(why, {headers.remote_key, headers.address, sizeof *word});
     answer result{.what = answer::kind::atomic, .fresh = true, .psn = expected_, .msn = psn_add(msn_, 1)};
     if (!answers_.has_room())
         return verdict::no_room;
@@ -224,7 +235,10 @@ void responder::conclude(verdict result, const roce_packet& packet, const roce_s
         case verdict::done: executed.add(1); return advance(packet, shape);
         case verdict::no_room: return ignored.add(1); // as if it were lost
         case verdict::not_ready: not_ready.add(1); break;
-        default: refused.add(1); break;
+        default:
+            refused_operation_ = shape.operation;
+            refused.add(1);
+            break;
     }
     if (!reliable()) {
         drop_message();
@@ -312,10 +326,11 @@ responder::verdict responder::invalid(responder_fault why) noexcept
     return verdict::invalid_request;
 }
 
-responder::verdict responder::no_access(key_refusal why) noexcept
+responder::verdict responder::no_access(key_refusal why, const remote_range& range) noexcept
 {
     fault_ = responder_fault::remote_memory;
     refused_key_ = why;
+    refused_range_ = range;
     return verdict::remote_access;
 }
 

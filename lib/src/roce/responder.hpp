@@ -32,6 +32,15 @@ enum class responder_fault : std::uint8_t {
     remote_memory,  ///< see responder::refused_key()
     send_too_long,  ///< a SEND is longer than the receive entry
     local_memory,   ///< the memory of the receive entry
+    receive_record, ///< the doorbell record of the receive ring claims more entries than it holds
+};
+
+/// The request that a responder refused, and why. Fields that do not belong to the fault stay as they are here.
+struct refused_request {
+    responder_fault fault = responder_fault::none;
+    roce_operation operation = roce_operation::none;
+    key_refusal key = key_refusal::none; ///< of the next
+    remote_range range{};                ///< memory that the peer has named
 };
 
 /// One engine drives it; any thread may read the counters. Every packet given to receive() counts once:
@@ -55,6 +64,7 @@ class responder {
     bool failed() const noexcept { return failed_; }
     responder_fault fault() const noexcept { return fault_; }
     key_refusal refused_key() const noexcept { return refused_key_; }
+    refused_request refusal() const noexcept { return {fault_, refused_operation_, refused_key_, refused_range_}; }
     std::uint32_t expected_psn() const noexcept { return expected_; }
 
     detail::counter received, executed, duplicate, out_of_sequence, not_ready, refused, ignored;
@@ -71,6 +81,7 @@ class responder {
     };
 
     verdict execute(const roce_packet& packet, const roce_shape& shape);
+    verdict take_entry();
     verdict take_send(const roce_packet& packet, const roce_shape& shape);
     verdict end_send(const roce_headers& headers, const roce_shape& shape);
     verdict take_write(const roce_packet& packet, const roce_shape& shape);
@@ -89,7 +100,7 @@ class responder {
     void drop_message();
 
     verdict invalid(responder_fault why) noexcept;
-    verdict no_access(key_refusal why) noexcept;
+    verdict no_access(key_refusal why, const remote_range& range) noexcept;
     bool in_order(const roce_shape& shape) const noexcept;
     bool allows(access needed) const noexcept { return (settings_.rights & needed) == needed; }
     bool reliable() const noexcept { return settings_.peer.service == roce_service::rc; }
@@ -117,6 +128,8 @@ class responder {
     bool failed_ = false;
     responder_fault fault_ = responder_fault::none;
     key_refusal refused_key_ = key_refusal::none;
+    remote_range refused_range_{};
+    roce_operation refused_operation_ = roce_operation::none;
 };
 
 } // namespace weftio::roce

@@ -72,6 +72,8 @@ bool responder::lose_read(const answer& next, key_refusal why, std::uint32_t psn
     }
     fault_ = responder_fault::remote_memory;
     refused_key_ = why;
+    refused_range_ = next.range;
+    refused_operation_ = roce_operation::read_request;
     answers_.clear();
     give_up(roce_nak::remote_operational, psn);
     return true;

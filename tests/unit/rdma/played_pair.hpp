@@ -121,6 +121,11 @@ class played_pair {
                     (piece < pieces.size() ? pieces[piece] : pointer(0, WEFTIO_LKEY_INVALID, 0)).words[word]);
         weftio_store_release_sys_u32(&receive_record_, weftio_swap32(receives_posted_));
     }
+    /// Rings the receive doorbell with a record of the test's.
+    void claim_receives(std::uint32_t posted)
+    {
+        weftio_store_release_sys_u32(&receive_record_, weftio_swap32(posted & 0xffff));
+    }
     std::uint32_t receives_waiting() const { return receives_posted_ - receives_read_; }
 
     /// The next receive completion, if there is one.

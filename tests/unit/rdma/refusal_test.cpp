@@ -2,6 +2,7 @@
 #include <chrono>
 #include <functional>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "two_ends.hpp"
@@ -41,6 +42,25 @@ class RdmaRefusal : public testing::Test {
         EXPECT_EQ(count.failed, 1u);
         EXPECT_EQ(count.flushed, 1u);
         EXPECT_EQ(count.done, 0u);
+    }
+    /// The host of the peer hears this of it, and nothing more.
+    void expect_told(nic::outcome_of what, std::uint8_t syndrome, const std::string& words)
+    {
+        const nic::send_outcome told = b.told();
+        EXPECT_EQ(told.what, what) << told.text;
+        EXPECT_EQ(told.syndrome, syndrome) << told.text;
+        EXPECT_EQ(told.position, what == nic::outcome_of::receive_ring ? 1u : 0u);
+        EXPECT_THAT(told.text, testing::StartsWith(fmt::format("weftio: rdma_queue {}: ", b.number())));
+        EXPECT_THAT(told.text, testing::HasSubstr(words));
+        EXPECT_EQ(b.told().text, "");
+    }
+    void connect_unreliably()
+    {
+        for (unsigned end = 0; end < 2; ++end) {
+            nic::rdma_connection to = ends.connection(end);
+            to.reliable = false;
+            ends.queue(end).nic().connect(to);
+        }
     }
     /// Posts an entry, and one behind it that would be right.
     void run(std::uint32_t opcode, const std::vector<segment>& body)
@@ -243,6 +263,76 @@ TEST_F(RdmaRefusal, OfARecordThatClaimsMoreThanTheRingHolds)
     EXPECT_EQ(a.told().syndrome, WEFTIO_SYNDROME_LOCAL_QP_OPERATION);
 }
 
+TEST_F(RdmaRefusal, OfAReceiveRecordThatClaimsMoreThanTheRingHolds)
+{
+    ends.connect();
+    b.claim_receives(65);
+    run(WEFTIO_OPCODE_SEND, {near.local(0, 8)});
+    expect_failure(WEFTIO_SYNDROME_REMOTE_OPERATION);
+    expect_told(nic::outcome_of::none, WEFTIO_SYNDROME_LOCAL_QP_OPERATION, "doorbell record claims more entries");
+    EXPECT_TRUE(b.nic().failed());
+    EXPECT_EQ(b.sent().vendor, static_cast<std::uint8_t>(nic::refusal::refused_peer)) << "the kernel hears of it too";
+    EXPECT_EQ(b.nic().counters().received, 0u);
+}
+
+TEST_F(RdmaRefusal, OfAReceiveRecordByAQueueThatAnswersNothing)
+{
+    connect_unreliably();
+    b.claim_receives(65);
+    a.post(WEFTIO_OPCODE_SEND, {near.local(0, 8)});
+    a.push();
+    ends.run();
+    EXPECT_TRUE(b.nic().failed());
+    expect_told(nic::outcome_of::none, WEFTIO_SYNDROME_LOCAL_QP_OPERATION, "doorbell record claims more entries");
+}
+
+TEST_F(RdmaRefusal, OfReceivesThatArePostedToAFailedQueue)
+{
+    ends.connect();
+    run(WEFTIO_OPCODE_RDMA_WRITE, {remote(far.address(), 7), near.local(0, 8)});
+    ASSERT_TRUE(b.nic().failed());
+    EXPECT_EQ(b.sent().syndrome, WEFTIO_SYNDROME_FLUSHED) << "who waits for a receive looks here";
+    b.post_receive({far.local(0, 8)});
+    b.push(); // it may sleep
+    ends.run();
+    const std::optional<weftio_cqe> cqe = b.received();
+    ASSERT_TRUE(cqe);
+    EXPECT_EQ(weftio_cqe_syndrome(&*cqe), WEFTIO_SYNDROME_FLUSHED);
+}
+
+TEST_F(RdmaRefusal, TellsTheHostWhoseMemoryAndWhy)
+{
+    const end_memory readable(ends.at(1), ends.cpu, 4096, {.rights = access::local_write | access::remote_read});
+    const end_memory apart(ends.at(1), ends.cpu, 4096, {.rights = all_rights, .domain = protection_domain::make()});
+    const std::vector<std::pair<segment, std::string>> cases{
+        {remote(far.address(), 7), fmt::format("the peer's WRITE was refused: 8 bytes at {:#x} with key 0x7: no memory "
+                                               "region of this port has that key",
+                                               far.address())},
+        {readable.far(0), "the key's memory region lacks access::remote_write"},
+        {apart.far(0), "of another protection domain"},
+        {far.far(two_ends::memory_bytes - 7), "the bytes do not lie in the key's memory region"}};
+    for (const auto& [where, words] : cases) {
+        ends.connect();
+        run(WEFTIO_OPCODE_RDMA_WRITE, {where, near.local(0, 8)});
+        expect_told(nic::outcome_of::none, WEFTIO_SYNDROME_REMOTE_ACCESS, words);
+        for (unsigned end = 0; end < 2; ++end)
+            ends.queue(end).restart();
+    }
+}
+
+TEST_F(RdmaRefusal, TellsTheHostWhichReceiveEntryFailed)
+{
+    ends.connect();
+    b.post_receive({far.local(0, 8)});
+    b.post_receive({pointer(100, far.region.lkey() ^ 1, far.address())});
+    a.post(WEFTIO_OPCODE_SEND, {});
+    a.post(WEFTIO_OPCODE_SEND, {near.local(0, 8)});
+    a.push();
+    ends.run();
+    expect_told(nic::outcome_of::receive_ring, WEFTIO_SYNDROME_LOCAL_PROTECTION,
+                "receive entry at position 1 failed: no memory region has that key");
+}
+
 TEST_F(RdmaRefusal, OfAPeerThatHasGone)
 {
     for (unsigned end = 0; end < 2; ++end) {
@@ -268,6 +358,7 @@ TEST_F(RdmaRefusal, OfAPeerThatIsNeverReady)
     run(WEFTIO_OPCODE_SEND, {near.local(0, 8)});
     expect_failure(WEFTIO_SYNDROME_NOT_READY_EXCEEDED);
     EXPECT_EQ(b.nic().counters().not_ready, 3u);
+    EXPECT_EQ(a.nic().counters().rnr_nak_retry_err, 1u);
 }
 
 TEST_F(RdmaRefusal, OfPacketsThatAreNotForAQueuePair)
@@ -335,6 +426,23 @@ TEST_F(RdmaRefusal, TakesNothingFromTheDriverOnceAllAreClosed)
     ends.queues[1].reset();
     ends.at(1).turn();
     EXPECT_EQ(ends.ports.take(1).size(), 1u) << "no rule is installed";
+}
+
+TEST(RdmaPort, LetsNumbersRest)
+{
+    const port wire = port::open("loopback", {.mode = engine_mode::inline_worker});
+    std::uint32_t before = played_pair(wire).number();
+    const played_pair kept(wire);
+    EXPECT_EQ(kept.number(), before + 1);
+    before = kept.number();
+    for (std::uint32_t made = 0; made < nic::rdma_unit::last_number; ++made) {
+        const std::uint32_t number = played_pair(wire).number();
+        ASSERT_NE(number, kept.number());
+        ASSERT_TRUE(number == before + 1 || (number > before && number == kept.number() + 1) ||
+                    (before == nic::rdma_unit::last_number && number == nic::rdma_unit::first_number))
+            << number << " after " << before;
+        before = number;
+    }
 }
 
 TEST(RdmaPort, RefusesWhatItCannotDo)

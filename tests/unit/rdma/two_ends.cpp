@@ -26,7 +26,7 @@ std::string fresh_name()
 
 } // namespace
 
-wired_ports::wired_ports() : name_(fresh_name())
+wired_ports::wired_ports(engine_mode mode) : name_(fresh_name())
 {
     detail::start_environment(false, {});
     pool_ = rte_pktmbuf_pool_create(name_.c_str(), pool_mbufs, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
@@ -38,7 +38,7 @@ wired_ports::wired_ports() : name_(fresh_name())
         const std::string name = fmt::format("{}{}", name_, number == 0 ? 'a' : 'b');
         if (rte_eth_from_rings(name.c_str(), &wires_[number], 1, &wires_[1 - number], 1, 0) < 0)
             throw std::runtime_error("no DPDK port on rings");
-        ports_[number] = port::open("net_ring_" + name, {.mode = engine_mode::inline_worker});
+        ports_[number] = port::open("net_ring_" + name, {.mode = mode});
     }
 }
 

@@ -22,10 +22,10 @@ struct rte_ring;
 
 namespace weftio::test {
 
-/// Two DPDK ports, each of which receives what the other sends. In inline mode: nothing happens but in turns.
+/// Two DPDK ports, each of which receives what the other sends. In inline mode nothing happens but in turns.
 class wired_ports {
  public:
-    wired_ports();
+    explicit wired_ports(engine_mode mode);
     wired_ports(const wired_ports&) = delete;
     wired_ports& operator=(const wired_ports&) = delete;
     ~wired_ports();
@@ -79,8 +79,9 @@ class two_ends {
     static constexpr std::size_t memory_bytes = 65536;
 
     /// @param one_port  both at the first port
-    explicit two_ends(bool one_port, std::uint32_t depth = 64, std::uint32_t receive_depth = 64)
-        : places{0, one_port ? 0u : 1u}
+    explicit two_ends(bool one_port, std::uint32_t depth = 64, std::uint32_t receive_depth = 64,
+                      engine_mode mode = engine_mode::inline_worker)
+        : ports(mode), places{0, one_port ? 0u : 1u}
     {
         for (unsigned end = 0; end < 2; ++end) {
             memories[end].emplace(at(end), cpu, memory_bytes, region_options{.rights = all_rights});
@@ -150,7 +151,7 @@ inline void expect_conserved(const nic::rdma_counters& count)
 }
 inline void expect_conserved(const nic::rdma_unit& unit)
 {
-    EXPECT_EQ(unit.claimed.value(), unit.delivered.value() + unit.malformed.value() +
+    EXPECT_EQ(unit.claimed.value(), unit.neighbor.value() + unit.delivered.value() + unit.malformed.value() +
                                         unit.rx_icrc_encapsulated.value() + unit.for_nobody.value() +
                                         unit.not_from_peer.value() + unit.congestion.value());
 }

@@ -83,14 +83,14 @@ class fake_receives : public receive_entries {
  public:
     void post(std::size_t room) { posted.emplace_back(room); }
 
-    bool take() override
+    taken take() override
     {
         if (posted.empty())
-            return false;
+            return record_broken ? taken::refused : taken::none;
         current = posted.front();
         posted.pop_front();
         used_ = 0;
-        return true;
+        return taken::entry;
     }
     status place(std::uint32_t offset, std::span<const std::uint8_t> from) override
     {
@@ -115,6 +115,7 @@ class fake_receives : public receive_entries {
     std::vector<receive_completion> completions;
     std::vector<bytes> messages;
     bool broken = false;
+    bool record_broken = false; ///< the doorbell record claims too much
     std::uint8_t credit_code = weftio::nic::no_credits;
 
  private:

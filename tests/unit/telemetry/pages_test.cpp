@@ -12,6 +12,7 @@
 
 #include "ask.hpp"
 #include "unit/device/fixture.hpp"
+#include "unit/rdma/played_pair.hpp"
 #include "weftio/weftio.hpp"
 
 namespace weftio::test {
@@ -91,6 +92,21 @@ TEST_F(TelemetryPages, ShowEveryReceiveQueueAndRule)
     }
     EXPECT_EQ(shown_by("/weftio/eth_rxq," + id(), 0, count), each_once);
     EXPECT_EQ(shown_by("/weftio/flow," + id(), 0, count), each_once);
+}
+
+TEST_F(TelemetryPages, ShowEveryQueuePair)
+{
+    std::deque<played_pair> pairs;
+    for (unsigned made = 0; made < count; ++made)
+        pairs.emplace_back(wire, 64, 64);
+    const std::string command = "/weftio/rdma_queue," + id();
+    EXPECT_EQ(shown_by(command, pairs.front().number(), count), each_once);
+    const std::string reply = ask(command + "," + std::to_string(pairs.front().number()));
+    for (const char* name : {"out_of_sequence", "duplicate_request", "packet_seq_err", "local_ack_timeout_err",
+                             "rnr_nak_retry_err", "flushed", "receive_flushed"})
+        EXPECT_EQ(number_of(reply, name), 0u) << name << reply;
+    EXPECT_EQ(number_of(ask("/weftio/port," + id()), "rx_icrc_encapsulated"), 0u);
+    EXPECT_EQ(number_of(ask("/weftio/port," + id()), "rdma_sent"), 0u);
 }
 
 TEST_F(TelemetryPages, ShowEverySemaphore)

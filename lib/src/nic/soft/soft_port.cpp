@@ -8,6 +8,7 @@
 #include "dpdk/dma_mapping.hpp"
 #include "dpdk/environment.hpp"
 #include "dpdk/left_behind.hpp"
+#include "nic/soft/soft_rdma_address.hpp"
 #include "nic/soft/soft_rdma_queue.hpp"
 #include "nic/soft/soft_receive_queue.hpp"
 #include "nic/soft/soft_region.hpp"
@@ -84,19 +85,30 @@ std::shared_ptr<eth_send_queue> soft_port::make_send_queue(const tx_ring& ring, 
     return std::make_shared<soft_send_queue>(shared_from_this(), ring, engine);
 }
 
-std::shared_ptr<rdma_queue> soft_port::make_rdma_queue(const rdma_rings& rings)
+void soft_port::require_rdma(std::string_view who) const
 {
     if (!sends_)
         throw error(errc::not_supported,
-                    fmt::format("weftio: rdma_queue: port {} reads a capture and sends nowhere, and a connection needs "
-                                "both ways; open another port, such as loopback or iface:NAME",
-                                spec_));
+                    fmt::format("weftio: {}: port {} reads a capture and sends nowhere, and a connection needs both "
+                                "ways; open another port, such as loopback or iface:NAME",
+                                who, spec_));
     if (engine_count() != 1)
         throw error(errc::not_supported,
-                    fmt::format("weftio: rdma_queue: port {} has {} engines, and queue pairs live at ports with one; "
-                                "open it with .engines = 1",
-                                spec_, engine_count()));
+                    fmt::format("weftio: {}: port {} has {} engines, and queue pairs live at ports with one; open it "
+                                "with .engines = 1",
+                                who, spec_, engine_count()));
+}
+
+std::shared_ptr<rdma_queue> soft_port::make_rdma_queue(const rdma_rings& rings)
+{
+    require_rdma("rdma_queue");
     return std::make_shared<soft_rdma_queue>(shared_from_this(), rings);
+}
+
+std::unique_ptr<rdma_address> soft_port::add_rdma_address(const rdma_own_address& own)
+{
+    require_rdma("rdma_device");
+    return std::make_unique<soft_rdma_address>(shared_from_this(), own);
 }
 
 std::unique_ptr<rule> soft_port::install(const rule_request& wanted)

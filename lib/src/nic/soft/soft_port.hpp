@@ -45,6 +45,7 @@ class soft_port final : public backend, public std::enable_shared_from_this<soft
     std::shared_ptr<receive_queue> make_receive_queue(const rx_ring& ring, int engine) override;
     std::shared_ptr<eth_send_queue> make_send_queue(const tx_ring& ring, int engine) override;
     std::shared_ptr<rdma_queue> make_rdma_queue(const rdma_rings& rings) override;
+    std::unique_ptr<rdma_address> add_rdma_address(const rdma_own_address& own) override;
     std::unique_ptr<rule> install(const rule_request& wanted) override;
 
     const dpdk_port& device() const noexcept { return device_; }
@@ -75,6 +76,7 @@ class soft_port final : public backend, public std::enable_shared_from_this<soft
 
  private:
     void require_sending() const;
+    void require_rdma(std::string_view who) const;
     void pull_from(const std::shared_ptr<detail::device_backend>& device);
     void let_go_of_host(memory_place memory) noexcept;
     void let_go_of_device(const detail::memory_block& block) noexcept;

@@ -137,8 +137,18 @@ bool soft_rdma_queue::failed() const
 
 bool soft_rdma_queue::next(send_outcome& outcome)
 {
-    return next_outcome(queue_->events(), "rdma_queue", number_, outcome,
-                        [](const send_event& event) { return to_string(event.reason); });
+    responder_failure failure;
+    if (next_outcome(queue_->events(), "rdma_queue", number_, outcome,
+                     [](const send_event& event) { return to_string(event.reason); }))
+        return true;
+    if (!queue_->failures().get(failure))
+        return false;
+    outcome = {.position = failure.entry.value_or(0),
+               .syndrome = syndrome_of(failure),
+               .text = fmt::format("weftio: rdma_queue {}: {}", number_, explain(failure)),
+               .time_ns = failure.time_ns,
+               .what = failure.entry ? outcome_of::receive_ring : outcome_of::none};
+    return true;
 }
 
 } // namespace weftio::nic

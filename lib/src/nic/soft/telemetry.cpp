@@ -26,6 +26,22 @@ struct all_ports {
     std::vector<soft_port*> ports;
 };
 
+/// Packets for queue pairs, and those that they have sent. Those with mlx5's or rxe's names count what these count.
+void fill_rdma_packets(soft_port& port, rte_tel_data* dict)
+{
+    const rdma_unit& unit = port.rdma();
+    put(dict, "rdma_received", unit.claimed.value());
+    put(dict, "rdma_neighbor", unit.neighbor.value());
+    put(dict, "rdma_delivered", unit.delivered.value());
+    put(dict, "rdma_malformed", unit.malformed.value());
+    put(dict, "rx_icrc_encapsulated", unit.rx_icrc_encapsulated.value());
+    put(dict, "rdma_for_nobody", unit.for_nobody.value());
+    put(dict, "rdma_not_from_peer", unit.not_from_peer.value());
+    put(dict, "rdma_congestion", unit.congestion.value());
+    put(dict, "rdma_sent", unit.sent().sent.value());
+    put(dict, "rdma_sent_bytes", unit.sent().sent_bytes.value());
+}
+
 void fill_port(soft_port& port, rte_tel_data* dict)
 {
     port_counters counters = port.counters();
@@ -41,6 +57,7 @@ void fill_port(soft_port& port, rte_tel_data* dict)
     for (std::size_t reason = 0; reason < counters.dropped.size(); ++reason)
         put(dict, fmt::format("dropped_{}", to_string(static_cast<drop_reason>(reason))).c_str(),
             counters.dropped[reason]);
+    fill_rdma_packets(port, dict);
 }
 
 /// Runs `look` between two turns of each engine, one engine after the other. A queue that moves meanwhile may be shown
@@ -92,6 +109,55 @@ void fill_tx(soft_port& port, telemetry_page& page)
                     put(inner, "schedule_error_p50_ns", schedule.error.quantile_ns(0.5));
                     put(inner, "schedule_error_p99_ns", schedule.error.quantile_ns(0.99));
                     put(inner, "schedule_error_max_ns", schedule.error.max_ns());
+                });
+    });
+}
+
+constexpr std::uint64_t rdma_rows = 12; // of a page: they are long
+
+constexpr struct {
+    const char* name;
+    std::uint64_t rdma_counters::*value;
+} rdma_values[]{
+    {"enqueued", &rdma_counters::enqueued},
+    {"done", &rdma_counters::done},
+    {"done_bytes", &rdma_counters::done_bytes},
+    {"skipped", &rdma_counters::skipped},
+    {"failed", &rdma_counters::failed},
+    {"flushed", &rdma_counters::flushed},
+    {"received", &rdma_counters::received},
+    {"filled", &rdma_counters::filled},
+    {"receive_failed", &rdma_counters::receive_failed},
+    {"receive_flushed", &rdma_counters::receive_flushed},
+    {"requests", &rdma_counters::requests},
+    {"executed", &rdma_counters::executed},
+    {"duplicate_request", &rdma_counters::duplicate_request},
+    {"out_of_sequence", &rdma_counters::out_of_sequence},
+    {"not_ready", &rdma_counters::not_ready},
+    {"refused", &rdma_counters::refused},
+    {"ignored", &rdma_counters::ignored},
+    {"packets", &rdma_counters::packets},
+    {"repeated", &rdma_counters::repeated},
+    {"answers", &rdma_counters::answers},
+    {"stale_answers", &rdma_counters::stale_answers},
+    {"wrong_answers", &rdma_counters::wrong_answers},
+    {"packet_seq_err", &rdma_counters::packet_seq_err},
+    {"implied_nak_seq_err", &rdma_counters::implied_nak_seq_err},
+    {"local_ack_timeout_err", &rdma_counters::local_ack_timeout_err},
+    {"rnr_naks", &rdma_counters::rnr_naks},
+    {"rnr_nak_retry_err", &rdma_counters::rnr_nak_retry_err},
+};
+
+void fill_rdma(soft_port& port, telemetry_page& page)
+{
+    port.engine().between_turns([&] {
+        const rdma_unit& unit = port.rdma();
+        for (std::uint32_t number = rdma_unit::first_number; number <= unit.last(); ++number)
+            if (const queue_pair* queue = unit.find(number))
+                page.row(number, [&](rte_tel_data* inner) {
+                    const rdma_counters count = queue->counters();
+                    for (const auto& each : rdma_values)
+                        put(inner, each.name, count.*each.value);
                 });
     });
 }
@@ -158,7 +224,8 @@ try {
 }
 
 /// Shows one page of a port's queues or rules. The first parameter is the port; the second is the first number to show.
-template <void (*Fill)(soft_port&, telemetry_page&)>
+/// @param Rows  of a page
+template <void (*Fill)(soft_port&, telemetry_page&), std::uint64_t Rows = telemetry_page::numbers>
 int show_rows(const char*, const char* parameters, rte_tel_data* data) noexcept
 try {
     const std::vector<std::uint64_t> asked = detail::telemetry_numbers(parameters, 2);
@@ -168,7 +235,7 @@ try {
     if (!port)
         return -1;
     rte_tel_data_start_dict(data);
-    telemetry_page page(data, asked.size() == 2 ? asked[1] : 0);
+    telemetry_page page(data, asked.size() == 2 ? asked[1] : 0, Rows);
     Fill(*port, page);
     page.end();
     return 0;
@@ -189,6 +256,9 @@ void register_commands()
         rte_telemetry_register_cmd(
             "/weftio/eth_txq", show_rows<fill_tx>,
             "Counters of a port's send queues. Parameters: its number, the first queue to show (0).");
+        rte_telemetry_register_cmd(
+            "/weftio/rdma_queue", show_rows<fill_rdma, rdma_rows>,
+            "Counters of a port's queue pairs. Parameters: its number, the first queue pair to show (0).");
         rte_telemetry_register_cmd(
             "/weftio/flow", show_rows<fill_flows>,
             "Hits of a port's rules, first to decide first. Parameters: its number, the first rule to show (0).");

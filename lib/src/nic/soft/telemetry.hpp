@@ -1,4 +1,5 @@
-// Counters for dpdk-telemetry.py: /weftio/ports, /weftio/port, /weftio/eth_rxq, /weftio/eth_txq, /weftio/flow.
+// Counters for dpdk-telemetry.py: /weftio/ports, /weftio/port, /weftio/eth_rxq, /weftio/eth_txq,
+// /weftio/rdma_queue, /weftio/flow.
 #pragma once
 
 namespace weftio::nic {

@@ -111,7 +111,7 @@ unsigned copy_work::turn(std::uint32_t most)
         if (!execute(left))
             break;
     const unsigned moved = next_ - before + (under_way_ && done_ != done_before);
-    if (completed_ != handed_ || record_refused_)
+    if (completed_ != handed_ || untold())
         complete();
     return moved;
 }

@@ -8,25 +8,21 @@ namespace weftio::nic {
 
 namespace {
 
-bool is_mapped_ipv4(const roce_gid& address) noexcept
-{
-    constexpr std::array<std::uint8_t, 12> prefix{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-    return std::equal(prefix.begin(), prefix.end(), address.begin());
-}
-
 roce_path path_of(const rdma_connection& to, std::uint32_t queue) noexcept
 {
     constexpr std::uint32_t first_dynamic_port = 0xc000;
     roce_path path;
     path.destination_mac = to.theirs.mac;
     path.source_mac = to.ours.mac;
-    path.l3 = is_mapped_ipv4(to.ours.address) ? l3_kind::ipv4 : l3_kind::ipv6;
+    path.l3 = is_ipv4(to.ours.address) ? l3_kind::ipv4 : l3_kind::ipv6;
     path.source = to.ours.address;
     path.destination = to.theirs.address;
     // One flow for each pair of queues, so that a switch spreads them over its links.
     path.source_port = static_cast<std::uint16_t>(first_dynamic_port | ((queue ^ to.theirs.queue) & 0x3fff));
     path.traffic_class = to.traffic_class;
     path.hop_limit = to.hop_limit;
+    if (to.vlan_tci != no_vlan)
+        path.tags[path.tag_count++].tci = to.vlan_tci;
     return path;
 }
 
@@ -49,6 +45,7 @@ void add_requester(rdma_counters& to, const roce::requester& from) noexcept
     to.implied_nak_seq_err += from.implied_nak_seq_err.value();
     to.local_ack_timeout_err += from.local_ack_timeout_err.value();
     to.rnr_naks += from.rnr_naks.value();
+    to.rnr_nak_retry_err += from.rnr_nak_retry_err.value();
 }
 
 void add_responder(rdma_counters& to, const roce::responder& from) noexcept
@@ -120,7 +117,7 @@ unsigned queue_pair::turn(std::uint32_t most)
         moved += connection_->requester.send(sink, most, detail::utc_stamp_ns());
         end_when_broken();
     }
-    if (completed_ != handed_ || record_refused_)
+    if (completed_ != handed_ || untold())
         moved += work_queue::complete();
     return moved;
 }
@@ -130,14 +127,31 @@ void queue_pair::end_when_broken()
 {
     roce::requester& requester = connection_->requester;
     roce::responder& responder = connection_->responder;
-    if (!failed() && !requester.failed() && !responder.failed())
+    if (!failed() && !requester.failed() && !responder.failed() && !receives_.record_refused())
         return;
+    if (!failed())
+        tell_of_responder();
     if (!requester.failed())
         requester.stop();
     if (!responder.failed())
         responder.stop();
     end_work();
     receives_.flush();
+}
+
+/// The host hears of it, and the kernel by its send completion.
+void queue_pair::tell_of_responder() noexcept
+{
+    roce::refused_request refused = connection_->responder.refusal();
+    if (receives_.record_refused())
+        refused.fault = roce::responder_fault::receive_record; // also of UC, whose responder never fails
+    else if (!connection_->responder.failed() || refused.fault == roce::responder_fault::none)
+        return;
+    failures_.put({.request = refused,
+                   .entry = receives_.failed_entry(),
+                   .reason = receives_.failure(),
+                   .time_ns = detail::utc_now_ns()});
+    untold_ = refusal::refused_peer;
 }
 
 bool queue_pair::idle() const noexcept
@@ -183,11 +197,6 @@ rdma_counters queue_pair::counters() const noexcept
         add_responder(all, connection_->responder);
     }
     return all;
-}
-
-roce::responder_fault queue_pair::fault() const noexcept
-{
-    return connection_ ? connection_->responder.fault() : roce::responder_fault::none;
 }
 
 } // namespace weftio::nic

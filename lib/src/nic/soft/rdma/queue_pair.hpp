@@ -9,6 +9,7 @@
 #include "nic/soft/rdma/rdma_receives.hpp"
 #include "nic/soft/rdma/rdma_wire.hpp"
 #include "nic/soft/rdma/rdma_work.hpp"
+#include "nic/soft/rdma/responder_failures.hpp"
 #include "roce/key_memory.hpp"
 #include "roce/requester.hpp"
 #include "roce/responder.hpp"
@@ -39,8 +40,8 @@ class queue_pair final : public rdma_work {
     /// Starts again in fresh rings, not connected. @pre stop()
     void restart(const rdma_rings& rings);
     rdma_counters counters() const noexcept;
-    /// Why the responder has ended the connection, if it has.
-    roce::responder_fault fault() const noexcept;
+    /// Why responders of this queue pair have ended its connections. One thread at a time takes them.
+    responder_failures& failures() noexcept { return failures_; }
     /// Of our end and the peer. @pre connected()
     const roce_gid& address() const noexcept { return connection_->path.source; }
     const roce_gid& peer() const noexcept { return connection_->path.destination; }
@@ -57,9 +58,11 @@ class queue_pair final : public rdma_work {
     };
 
     void end_when_broken();
+    void tell_of_responder() noexcept;
 
     roce::key_memory memory_;
     rdma_receives receives_;
+    responder_failures failures_;
     rdma_wire& wire_;
     std::optional<connection> connection_;
     bool local_ = false;

@@ -35,24 +35,29 @@ weftio_wqe_data_segment load_segment(const std::uint32_t* words) noexcept
 
 } // namespace
 
-/// Reads the doorbell record (docs/formats.md, "Doorbells"). One that claims more than the ring holds posts nothing.
+/// Reads the doorbell record (docs/formats.md, "Doorbells"). One that claims more than the ring holds
+/// posts nothing, now and later.
 void rdma_receives::look() noexcept
 {
+    if (record_refused())
+        return;
     // Acquire, pairs with the release of the kernel: the entries are written, and it has read their completions.
     const auto posted = static_cast<std::uint16_t>(weftio_swap32(weftio_load_acquire_sys_u32(ring_.dbrec)));
     const auto more = static_cast<std::uint16_t>(posted - static_cast<std::uint16_t>(posted_));
-    if (posted_ - taken_ + more <= ring_.depth)
+    if (posted_ - taken_ + more > ring_.depth)
+        failure_ = refusal::wrong_doorbell;
+    else
         posted_ += more;
 }
 
-bool rdma_receives::take()
+roce::taken rdma_receives::take()
 {
     if (ring_.depth == 0)
-        return false;
+        return roce::taken::none;
     if (taken_ == posted_)
         look();
     if (taken_ == posted_)
-        return false;
+        return record_refused() ? roce::taken::refused : roce::taken::none;
     received.add(1);
     const std::uint32_t* words = ring_.words + std::size_t{slot()} * ring_.segments * 4;
     for (count_ = 0; count_ != ring_.segments; ++count_, words += 4) {
@@ -60,7 +65,7 @@ bool rdma_receives::take()
         if (weftio_swap32(segments_[count_].lkey_be) == WEFTIO_LKEY_INVALID)
             break;
     }
-    return true;
+    return roce::taken::entry;
 }
 
 /// All pieces are checked before a byte is written.
@@ -96,6 +101,8 @@ void rdma_receives::complete(const roce::receive_completion& completion)
     (good ? filled : completion.result == roce::status::flushed ? flushed : failed).add(1);
     if (completion.result == roce::status::local_access)
         failure_ = refusal::lost_memory;
+    if (!good && completion.result != roce::status::flushed)
+        failed_entry_ = taken_;
     publish(completion, detail::utc_stamp_ns());
     ++taken_;
 }
@@ -121,7 +128,7 @@ void rdma_receives::publish(const roce::receive_completion& completion, std::uin
 std::uint32_t rdma_receives::flush()
 {
     std::uint32_t count = 0;
-    for (; take(); ++count)
+    for (; take() == roce::taken::entry; ++count)
         complete({.result = roce::status::flushed});
     return count;
 }
@@ -131,6 +138,7 @@ void rdma_receives::restart(const rdma_receive_ring& ring) noexcept
     ring_ = ring;
     posted_ = taken_ = 0;
     failure_ = refusal::none;
+    failed_entry_.reset();
 }
 
 } // namespace weftio::nic

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "core/counter.hpp"
@@ -24,7 +25,7 @@ class rdma_receives final : public roce::receive_entries {
         : ring_(ring), queue_(queue), keys_(keys, domain)
     {}
 
-    bool take() override;
+    roce::taken take() override;
     roce::status place(std::uint32_t offset, std::span<const std::uint8_t> bytes) override;
     void complete(const roce::receive_completion& completion) override;
 
@@ -32,8 +33,12 @@ class rdma_receives final : public roce::receive_entries {
     std::uint32_t flush();
     /// Starts again in another ring, at entry 0.
     void restart(const rdma_receive_ring& ring) noexcept;
-    /// Why the last entry failed; none when none has.
+    /// Why an entry, or the doorbell record, has failed; none when none has.
     refusal failure() const noexcept { return failure_; }
+    /// Whether the doorbell record has claimed more entries than the ring holds.
+    bool record_refused() const noexcept { return failure_ == refusal::wrong_doorbell; }
+    /// Index of the entry that has failed, if one has.
+    std::optional<std::uint32_t> failed_entry() const noexcept { return failed_entry_; }
 
     /// received = filled + failed + flushed, while no entry is current.
     detail::counter received, filled, failed, flushed;
@@ -51,6 +56,7 @@ class rdma_receives final : public roce::receive_entries {
     std::array<weftio_wqe_data_segment, most_segments> segments_{}; ///< of the current entry
     std::uint32_t count_ = 0;
     refusal failure_ = refusal::none;
+    std::optional<std::uint32_t> failed_entry_;
 };
 
 } // namespace weftio::nic

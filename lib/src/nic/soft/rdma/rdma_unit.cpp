@@ -1,11 +1,13 @@
 #include "nic/soft/rdma/rdma_unit.hpp"
 
+#include <fmt/format.h>
 #include <rte_mbuf.h>
 
 #include <algorithm>
 #include <array>
 
 #include "net/packet_headers.hpp"
+#include "weftio/error.hpp"
 
 namespace weftio::nic {
 
@@ -24,6 +26,17 @@ std::span<const std::uint8_t> in_one_piece(const rte_mbuf& mbuf, std::span<std::
     return {static_cast<const std::uint8_t*>(bytes), mbuf.pkt_len};
 }
 
+bool is_roce(const packet_headers& headers) noexcept
+{
+    return headers.l4 == l4_kind::udp && headers.destination_port == roce_port;
+}
+
+/// The bytes that headers were read from.
+std::span<const std::uint8_t> begin_of(const rte_mbuf& mbuf)
+{
+    return {rte_pktmbuf_mtod(&mbuf, const std::uint8_t*), mbuf.data_len};
+}
+
 roce_gid destination_of(const packet_headers& headers) noexcept
 {
     if (headers.l3 == l3_kind::ipv6)
@@ -36,8 +49,10 @@ roce_gid destination_of(const packet_headers& headers) noexcept
 /// Send step 2 for queue pairs. Idle ones cost what idle send queues cost: a look at a few doorbells.
 unsigned rdma_unit::turn(const turn_budget& budget)
 {
-    if (queues_.in_use() == 0)
+    if (queues_.in_use() == 0) {
+        wire_.flush(); // answers about own addresses
         return 0;
+    }
     unsigned moved = take_own();
     queues_.look_at_doorbells(budget.busy || moved != 0);
     moved += queues_.turn(std::min(budget.entries, share_)).moved;
@@ -69,16 +84,46 @@ bool rdma_unit::is_ours(const roce_gid& address) const noexcept
     return std::find(addresses_.begin(), addresses_.end(), address) != addresses_.end();
 }
 
-bool rdma_unit::claims(const packet_headers& headers) const noexcept
+bool rdma_unit::claims(const rte_mbuf& mbuf, const packet_headers& headers) const noexcept
 {
-    return headers.l4 == l4_kind::udp && headers.destination_port == roce_port && is_ours(destination_of(headers));
+    return is_roce(headers) ? is_ours(destination_of(headers)) : neighbors_.claims(begin_of(mbuf), headers);
 }
 
 void rdma_unit::take(rte_mbuf& mbuf, const packet_headers& headers)
 {
     std::array<std::uint8_t, most_frame_bytes> copy;
     claimed.add(1);
-    deliver(in_one_piece(mbuf, copy), headers).add(1);
+    (is_roce(headers) ? deliver(in_one_piece(mbuf, copy), headers) : meet(begin_of(mbuf), headers)).add(1);
+}
+
+/// Learns a neighbor's MAC, or tells it ours. An answer that finds no room is lost, as it may be on the way.
+detail::counter& rdma_unit::meet(std::span<const std::uint8_t> frame, const packet_headers& headers)
+{
+    std::array<std::uint8_t, most_neighbor_bytes> answer;
+    if (const std::size_t bytes = neighbors_.take(frame, headers, answer); bytes != 0)
+        wire_.put(std::span(answer).first(bytes));
+    return neighbor;
+}
+
+void rdma_unit::ask(const roce_gid& from, const roce_gid& target)
+{
+    std::array<std::uint8_t, most_neighbor_bytes> question;
+    const std::size_t bytes = neighbors_.ask(from, target, question);
+    wire_.put(std::span<const std::uint8_t>(question).first(bytes));
+    wire_.flush();
+}
+
+void rdma_unit::add_address(const rdma_own_address& own)
+{
+    addresses_.reserve(queues_.queues() + neighbors_.count() + 1);
+    neighbors_.add(own);
+    note_addresses();
+}
+
+void rdma_unit::remove_address(const roce_gid& address)
+{
+    neighbors_.remove(address);
+    note_addresses();
 }
 
 /// Receive step 3 for queue pairs. The ICRC is checked before anything that the packet says is relied on. Returns what
@@ -103,11 +148,22 @@ detail::counter& rdma_unit::deliver(std::span<const std::uint8_t> frame, const p
     return delivered;
 }
 
+std::uint32_t rdma_unit::take_number()
+{
+    for (std::uint32_t tried = first_number; tried <= last_number; ++tried) {
+        const std::uint32_t number = next_number_;
+        next_number_ = number == last_number ? first_number : number + 1;
+        if (!queues_.find(number))
+            return number;
+    }
+    throw error(errc::out_of_memory,
+                fmt::format("weftio: rdma_queue: the port has {} queue pairs, and no number is free; close some",
+                            last_number - first_number + 1));
+}
+
 std::uint32_t rdma_unit::add(rdma_rings rings)
 {
-    std::uint32_t number = first_number;
-    while (queues_.find(number))
-        ++number;
+    const std::uint32_t number = take_number();
     queues_.reserve(number); // allocates, so it comes before anything changes
     rings.send.entries.queue = number;
     queues_.put(number, std::make_unique<queue_pair>(rings, keys_, wire_));
@@ -116,7 +172,7 @@ std::uint32_t rdma_unit::add(rdma_rings rings)
 
 void rdma_unit::connect(std::uint32_t number, const rdma_connection& to)
 {
-    addresses_.reserve(queues_.queues());
+    addresses_.reserve(queues_.queues() + neighbors_.count());
     find(number)->connect(to);
     queues_.wake(number);
     note_addresses();
@@ -136,10 +192,11 @@ void rdma_unit::remove(std::uint32_t number) noexcept
     note_addresses();
 }
 
-/// Packets are claimed for the addresses of connected queue pairs, and none without.
+/// Packets are claimed for the port's own addresses and those of connected queue pairs, and none without.
 void rdma_unit::note_addresses()
 {
     addresses_.clear();
+    neighbors_.for_each_address([&](const roce_gid& address) { addresses_.push_back(address); });
     for (std::uint32_t number = first_number; number <= queues_.queues(); ++number)
         if (const queue_pair* queue = find(number); queue && queue->connected())
             if (!is_ours(queue->address()))

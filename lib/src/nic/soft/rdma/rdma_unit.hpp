@@ -7,6 +7,7 @@
 
 #include "core/counter.hpp"
 #include "nic/soft/engine/unit.hpp"
+#include "nic/soft/rdma/neighbors.hpp"
 #include "nic/soft/rdma/queue_pair.hpp"
 #include "nic/soft/rdma/rdma_wire.hpp"
 #include "nic/soft/receive/packet_claimant.hpp"
@@ -17,12 +18,13 @@ namespace weftio::nic {
 
 /// The engine owns it: the engine's thread calls it, or a change between two turns does. Any thread may read counters.
 ///
-/// While a queue pair is connected, it claims from the receiver what is UDP to port 4791 of the address of a queue pair,
-/// before the port's rules. Each claimed packet counts once, by what becomes of it.
+/// It claims from the receiver, before the port's rules, what is UDP to port 4791 of an address that the port has of its
+/// own or that a connected queue pair has, and the questions for the MACs of its own addresses. Each claimed packet
+/// counts once, by what becomes of it.
 class rdma_unit final : public unit, public packet_claimant {
  public:
     /// Numbers of queue pairs begin here: 0 and 1 have a meaning of their own on the wire.
-    static constexpr std::uint32_t first_number = 16;
+    static constexpr std::uint32_t first_number = 16, last_number = 16399;
 
     /// @param receiver  of the engine; must outlive this
     rdma_unit(const wire& wire, const nic_keys& keys, receiver& receiver)
@@ -30,10 +32,12 @@ class rdma_unit final : public unit, public packet_claimant {
     {}
 
     unsigned turn(const turn_budget& budget) override;
-    bool claims(const packet_headers& headers) const noexcept override;
+    bool claims(const rte_mbuf& mbuf, const packet_headers& headers) const noexcept override;
     void take(rte_mbuf& mbuf, const packet_headers& headers) override;
 
-    /// Makes a queue pair. Returns its number, the lowest free one. The memory of the rings must stay until remove().
+    /// Makes a queue pair. Returns its number: the next free one behind that which was given last, around the table, so
+    /// that packets for a queue pair that has ended reach no other one for long. The memory of the rings must stay until
+    /// remove(). @throws weftio::error errc::out_of_memory
     std::uint32_t add(rdma_rings rings);
     void connect(std::uint32_t number, const rdma_connection& to);
     void restart(std::uint32_t number, const rdma_rings& rings);
@@ -42,11 +46,21 @@ class rdma_unit final : public unit, public packet_claimant {
     {
         return static_cast<queue_pair*>(queues_.find(number)); // every queue here is a queue_pair
     }
+    /// No queue pair has a higher number.
+    std::uint32_t last() const noexcept { return queues_.queues(); }
     void wake(std::uint32_t number) noexcept { queues_.wake(number); }
     void lose_port() noexcept { wire_.lose_port(); }
 
-    /// claimed = delivered + malformed + rx_icrc_encapsulated + for_nobody + not_from_peer + congestion
+    /// @throws weftio::error errc::in_use the port has the address already
+    void add_address(const rdma_own_address& own);
+    void remove_address(const roce_gid& address);
+    neighbors& addresses() noexcept { return neighbors_; }
+    /// Sends the question for the MAC of an address, in the name of an own one. It may find no room.
+    void ask(const roce_gid& from, const roce_gid& target);
+
+    /// claimed = neighbor + delivered + malformed + rx_icrc_encapsulated + for_nobody + not_from_peer + congestion
     detail::counter claimed, delivered;
+    detail::counter neighbor;             ///< questions for MACs, and answers
     detail::counter malformed;            ///< no packet for a queue pair: roce_refusal
     detail::counter rx_icrc_encapsulated; ///< the ICRC is wrong
     detail::counter for_nobody;           ///< no queue pair has that number
@@ -58,6 +72,8 @@ class rdma_unit final : public unit, public packet_claimant {
     unsigned take_own();
     void share_room() noexcept;
     detail::counter& deliver(std::span<const std::uint8_t> frame, const packet_headers& headers);
+    detail::counter& meet(std::span<const std::uint8_t> frame, const packet_headers& headers);
+    std::uint32_t take_number();
     bool is_ours(const roce_gid& address) const noexcept;
     void note_addresses();
 
@@ -65,8 +81,10 @@ class rdma_unit final : public unit, public packet_claimant {
     receiver& receiver_;
     rdma_wire wire_;
     work_list queues_;
+    std::uint32_t next_number_ = first_number;
     std::uint32_t share_ = queue_pair::packets_of_a_turn; ///< packets of a queue pair in a turn
-    std::vector<roce_gid> addresses_;                     ///< of connected queue pairs, each once
+    neighbors neighbors_;
+    std::vector<roce_gid> addresses_; ///< of the port and of connected queue pairs, each once
 };
 
 } // namespace weftio::nic

@@ -89,15 +89,37 @@ bool rdma_wire::put(const roce_path& path, bool to_own, const roce::roce_headers
         rte_pktmbuf_free(mbuf);
         return false;
     }
+    own.add(to_own);
+    stage(*mbuf, to_own);
+    return true;
+}
+
+bool rdma_wire::put(std::span<const std::uint8_t> frame)
+{
+    if (port_lost_)
+        return true;
+    if (count_ == burst)
+        flush();
+    rte_mbuf* const mbuf = has_room(false) ? rte_pktmbuf_alloc(wire_.copies) : nullptr;
+    if (!mbuf)
+        return false;
+    std::copy(frame.begin(), frame.end(), rte_pktmbuf_mtod(mbuf, std::uint8_t*));
+    mbuf->data_len = static_cast<std::uint16_t>(frame.size());
+    mbuf->pkt_len = mbuf->data_len;
+    stage(*mbuf, false);
+    return true;
+}
+
+/// @pre has_room()
+void rdma_wire::stage(rte_mbuf& mbuf, bool to_own)
+{
     --spare_;
     sent.add(1);
-    sent_bytes.add(mbuf->pkt_len);
-    own.add(to_own);
+    sent_bytes.add(mbuf.pkt_len);
     if (to_own)
-        own_[0].push_back(mbuf);
+        own_[0].push_back(&mbuf);
     else
-        staged_[count_++] = mbuf;
-    return true;
+        staged_[count_++] = &mbuf;
 }
 
 void rdma_wire::flush() noexcept

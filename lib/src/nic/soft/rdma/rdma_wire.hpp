@@ -29,6 +29,8 @@ class rdma_wire {
     /// @param to_own  it is for a queue pair of this port
     bool put(const roce_path& path, bool to_own, const roce::roce_headers& headers,
              std::span<const roce::piece> payload);
+    /// Puts a whole frame. @return false: no room now
+    bool put(std::span<const std::uint8_t> frame);
     /// Gives the driver what it takes of the packets that were put.
     void flush() noexcept;
     /// Packets to queues of this port, the oldest first; the caller frees them. At most `most_own` are there.
@@ -44,6 +46,7 @@ class rdma_wire {
 
  private:
     bool has_room(bool to_own) noexcept;
+    void stage(rte_mbuf& mbuf, bool to_own);
     bool may_take_mbufs() const noexcept;
 
     const wire wire_;

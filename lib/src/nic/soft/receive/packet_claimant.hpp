@@ -11,7 +11,7 @@ struct packet_headers;
 class packet_claimant {
  public:
     /// Whether the packet is the claimant's.
-    virtual bool claims(const packet_headers& headers) const noexcept = 0;
+    virtual bool claims(const rte_mbuf& mbuf, const packet_headers& headers) const noexcept = 0;
     /// Takes what there is to take from the packet; the receiver frees it afterwards.
     virtual void take(rte_mbuf& mbuf, const packet_headers& headers) = 0;
 

@@ -161,7 +161,7 @@ unsigned receiver::give_claimed()
         rte_mbuf& mbuf = *mbufs_[at];
         const received_frame frame = as_frame(mbuf);
         const packet_headers headers = parse(frame.start, frame.stripped_tci);
-        if (!claimant_->claims(headers)) {
+        if (!claimant_->claims(mbuf, headers)) {
             mbufs_[kept++] = &mbuf;
             continue;
         }

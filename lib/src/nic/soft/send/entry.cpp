@@ -140,6 +140,7 @@ std::uint8_t syndrome_of(refusal reason) noexcept
         case refusal::link_down:
         case refusal::file_failed:
         case refusal::device_failed:
+        case refusal::refused_peer:
         case refusal::flushed: return WEFTIO_SYNDROME_FLUSHED;
         default: return WEFTIO_SYNDROME_LOCAL_QP_OPERATION;
     }
@@ -187,6 +188,7 @@ const char* to_string(refusal reason) noexcept
         case refusal::remote_operation: return "the peer cannot go on with the request";
         case refusal::no_answer: return "the peer has not answered, as often as the queue was to try";
         case refusal::not_ready: return "the peer had no receive entry, as often as the queue was to try";
+        case refusal::refused_peer: return "a request of the peer was refused, which ended the connection";
         case refusal::flushed: return "flushed: an earlier entry failed";
     }
     return "unknown";

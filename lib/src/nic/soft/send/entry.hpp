@@ -46,7 +46,8 @@ enum class refusal : std::uint8_t {
     remote_operation,
     no_answer,
     not_ready,
-    flushed, ///< an earlier entry failed, or the queue was stopped
+    refused_peer, ///< no entry: what the peer asked for was refused, or its receive entry failed
+    flushed,      ///< an earlier entry failed, or the queue was stopped
 };
 
 /// The syndrome of a refusal in a completion, as hardware would report it (docs/formats.md, "Completions").

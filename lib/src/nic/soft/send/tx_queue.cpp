@@ -38,7 +38,7 @@ unsigned tx_queue::turn(std::uint32_t most)
     // A wait must end also when no entry is behind it.
     if (next_ != submitted_ || staged_first_ != staged_end_ || pacing_.holding())
         moved = execute(most);
-    if (completed_ != handed_ || record_refused_)
+    if (completed_ != handed_ || untold())
         moved += complete();
     return moved;
 }

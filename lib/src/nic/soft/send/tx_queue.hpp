@@ -33,7 +33,7 @@ class tx_queue final : public work_queue {
     bool only_waits() const noexcept override
     {
         return pacing_.holding() && (prepared_ || next_ == submitted_) && completed_ == handed_ && staged_first_ == 0 &&
-               !record_refused_;
+               !untold();
     }
     /// Whether a frame that is on its way out lies in these bytes.
     bool uses(const std::byte* begin, std::size_t bytes) noexcept;

@@ -44,7 +44,7 @@ void work_queue::refuse_record()
     if (failed())
         return;
     failed_.store(true, std::memory_order_relaxed);
-    record_refused_ = true;
+    untold_ = refusal::wrong_doorbell;
     failed_entries.add(1);
     enqueued.add(1);
     events_.put({.position = submitted_, .reason = refusal::wrong_doorbell, .time_ns = detail::utc_now_ns()});
@@ -107,9 +107,9 @@ unsigned work_queue::complete()
         count_done(done, bytes);
         publish(last, reason, now_ns);
     }
-    if (record_refused_ && completed_ == next_) {
-        publish(completed_ - 1, refusal::wrong_doorbell, now_ns);
-        record_refused_ = false;
+    if (untold() && completed_ == next_) {
+        publish(completed_ - 1, untold_, now_ns);
+        untold_ = refusal::none;
     }
     return completed_ - before;
 }
@@ -137,7 +137,7 @@ void work_queue::begin_again(const tx_ring& ring, std::uint32_t index) noexcept
     doorbell_ = 0;
     submitted_ = next_ = handed_ = completed_ = index;
     failed_.store(false, std::memory_order_relaxed);
-    record_refused_ = false;
+    untold_ = refusal::none;
 }
 
 } // namespace weftio::nic

@@ -57,7 +57,7 @@ class work_queue {
     /// Ends the wait that holds the queue: its deadline has come.
     virtual void let_go() noexcept {}
     /// Whether the queue has no work before its doorbell is rung again.
-    virtual bool idle() const noexcept { return next_ == submitted_ && completed_ == submitted_ && !record_refused_; }
+    virtual bool idle() const noexcept { return next_ == submitted_ && completed_ == submitted_ && !untold(); }
     /// Whether the queue has no work before its doorbell is rung again or its deadline comes.
     virtual bool only_waits() const noexcept { return false; }
     /// Whether a driver or a copy engine still holds an entry that was handed over.
@@ -99,6 +99,7 @@ class work_queue {
     std::uint32_t flush(std::uint32_t from);
     void count_flushed(std::uint64_t entries) noexcept;
     void begin_again(const tx_ring& ring, std::uint32_t index) noexcept;
+    bool untold() const noexcept { return untold_ != refusal::none; }
     executed_entry& executed(std::uint32_t index) noexcept { return executed_[index & (ring_.entries.depth - 1)]; }
     const executed_entry& executed(std::uint32_t index) const noexcept
     {
@@ -114,7 +115,7 @@ class work_queue {
     std::uint32_t handed_ = 0;    ///< index behind the last entry that has been handed over
     std::uint32_t completed_ = 0; ///< index behind the last entry that is done
     std::atomic<bool> failed_{false};
-    bool record_refused_ = false; ///< the doorbell record was refused, and no completion has said so yet
+    refusal untold_ = refusal::none; ///< why the queue has failed, when no entry did and no completion has said so yet
 
  private:
     void refuse_record();

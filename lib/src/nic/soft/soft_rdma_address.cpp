@@ -1,0 +1,76 @@
+#include "nic/soft/soft_rdma_address.hpp"
+
+#include <chrono>
+#include <thread>
+#include <utility>
+
+namespace weftio::nic {
+
+soft_rdma_address::soft_rdma_address(std::shared_ptr<soft_port> port, const rdma_own_address& own)
+    : port_(std::move(port)), own_(own)
+{
+    port_->engine().between_turns([&] { port_->rdma().add_address(own_); });
+}
+
+soft_rdma_address::~soft_rdma_address()
+{
+    if (port_->may_end())
+        port_->engine().between_turns([&] { port_->rdma().remove_address(own_.address); });
+}
+
+/// Closes its question in the destructor.
+class soft_rdma_address::open_question {
+ public:
+    open_question(soft_port& port, const roce_gid& from, const roce_gid& target)
+        : port_(port), from_(from), target_(target)
+    {
+        port_.engine().between_turns([&] { port_.rdma().addresses().open(from_, target_); });
+    }
+    open_question(const open_question&) = delete;
+    open_question& operator=(const open_question&) = delete;
+    ~open_question()
+    {
+        port_.engine().between_turns([&] { port_.rdma().addresses().close(from_, target_); });
+    }
+
+    void ask()
+    {
+        port_.engine().between_turns([&] { port_.rdma().ask(from_, target_); });
+    }
+    std::optional<mac_address> answer()
+    {
+        if (port_.is_inline())
+            port_.turn();
+        return port_.engine().between_turns([&] { return port_.rdma().addresses().answer_to(from_, target_); });
+    }
+
+ private:
+    soft_port& port_;
+    const roce_gid from_, target_;
+};
+
+/// Asks, and waits a second for the answer (RFC 4861: RetransTimer).
+std::optional<mac_address> soft_rdma_address::ask_once(open_question& question)
+{
+    using clock = std::chrono::steady_clock;
+    question.ask();
+    std::optional<mac_address> mac = question.answer();
+    for (const auto end = clock::now() + std::chrono::seconds(1); !mac && clock::now() < end && !port_->gone();) {
+        std::this_thread::sleep_for(std::chrono::microseconds(200));
+        mac = question.answer();
+    }
+    return mac;
+}
+
+std::optional<mac_address> soft_rdma_address::resolve(const roce_gid& peer)
+{
+    constexpr int tries = 3; // RFC 4861: MAX_MULTICAST_SOLICIT
+    std::optional<mac_address> mac =
+        port_->engine().between_turns([&] { return port_->rdma().addresses().own_mac(peer); });
+    open_question question(*port_, own_.address, peer);
+    for (int tried = 0; !mac && tried != tries && !port_->gone(); ++tried)
+        mac = ask_once(question);
+    return mac;
+}
+
+} // namespace weftio::nic
