@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -242,8 +243,10 @@ class backend : public memory_user {
     /// Makes a queue pair (nic/rdma_backend.hpp), which is not connected yet.
     /// @throws weftio::error errc::not_supported the NIC, or the port, cannot do RDMA; errc::out_of_memory
     virtual std::shared_ptr<rdma_queue> make_rdma_queue(const rdma_rings& rings);
+    /// Installs all rules in one step, or none: every packet meets all of them, or none. Of equal priorities, the first
+    /// in `wanted` decides first. Returns them in the same order.
     /// @throws weftio::error errc::out_of_memory
-    virtual std::unique_ptr<rule> install(const rule_request& wanted) = 0;
+    virtual std::vector<std::unique_ptr<rule>> install(std::span<const rule_request> wanted) = 0;
 
  private:
     const detail::maker maker_{};

@@ -15,9 +15,9 @@ TEST(FlowAction, TakesQueuesOfItsOwnPortOnly)
     const weftio::eth_rxq my_queue(mine, device);
     const weftio::eth_rxq other_queue(other, device);
 
-    EXPECT_NO_THROW(weftio::detail::validate(weftio::flow_action::to(my_queue), mine.backend()));
+    EXPECT_NO_THROW(weftio::detail::validate("weftio: flow", weftio::flow_action::to(my_queue), mine.backend()));
     try {
-        weftio::detail::validate(weftio::flow_action::rss({&my_queue, &other_queue}), mine.backend());
+        weftio::detail::validate("weftio: flow", weftio::flow_action::rss({&my_queue, &other_queue}), mine.backend());
         FAIL() << "accepted a queue of another port";
     } catch (const weftio::error& error) {
         EXPECT_EQ(error.code(), weftio::errc::invalid_argument);

@@ -99,9 +99,9 @@ std::shared_ptr<rdma_queue> soft_port::make_rdma_queue(const rdma_rings& rings)
     return std::make_shared<soft_rdma_queue>(shared_from_this(), rings);
 }
 
-std::unique_ptr<rule> soft_port::install(const rule_request& wanted)
+std::vector<std::unique_ptr<rule>> soft_port::install(std::span<const rule_request> wanted)
 {
-    return std::make_unique<soft_rule>(shared_from_this(), wanted);
+    return soft_rule::install(shared_from_this(), wanted);
 }
 
 memory_place soft_port::take_up(std::shared_ptr<const detail::memory_block> block)
