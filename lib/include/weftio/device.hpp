@@ -268,8 +268,9 @@ class device {
     ///         `address` is null, or `bytes` is 0 or, on a GPU, more than the allocation has
     [[nodiscard]] memory adopt(void* address, std::size_t bytes) const;
 
-    /// Starts `kernel` and returns at once; OpenCL compiles a kernel when it first runs, which may take a second more,
-    /// and the process must not end before that. Arguments are scalars, device pointers, or host objects with a device
+    /// Starts `kernel` and does not wait for its end. OpenCL compiles a kernel first, which may take seconds. On PoCL
+    /// launch() returns once the kernel runs, or after 30 s if it does not; no other thread may call exit() meanwhile,
+    /// which destroys PoCL's compiler beneath its work. Arguments are scalars, device pointers, or host objects with a device
     /// handle (`eth_rxq`, ...) on this device, which must outlive the kernel. The abort flags of those objects are
     /// lowered first: do not launch on a queue while a kernel that was stopped still holds it. A fault in one block
     /// raises them, so that the others end.

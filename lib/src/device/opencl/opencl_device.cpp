@@ -82,6 +82,8 @@ try {
     auto started =
         std::make_shared<running>(request, kernel, cl::CommandQueue(context_, device_), std::move(self), occupancy_);
     started->start(request);
+    if (facts_.pocl)
+        started->wait_until_compiled();
     return started;
 } catch (const cl::Error& failure) {
     throw driver_refusal(fmt::format("kernel {} cannot start", request.name), facts_.name, failure);
