@@ -164,6 +164,15 @@ for how in by-cmake by-meson; do
     done
 done
 
+# What docs/guide.md says that its programs print, but for times. The echo needs a peer.
+printed=0
+while read -r program; do
+    cd "$work/guide/by-cmake" && words=$(grep -A1 -F "\$ $program" "$source/docs/guide.md" | tail -1)
+    check "docs/guide.md: what $program prints" "$(sed 's/[0-9.]* us/N us/' <<<"$words")" "$($program 2>&1 | sed 's/[0-9.]* us/N us/')"
+    printed=$((printed + 1))
+done < <(sed -n '/iface:/d; s/^\$ \(\.\/.*\)/\1/p' "$source/docs/guide.md")
+check "docs/guide.md: programs with what they print" 4 $printed
+
 # The echo, and a peer that is no program of ours.
 make_network() {
     [ "$(id -u)" = 0 ] && ip netns add $near && ip netns add $far &&
