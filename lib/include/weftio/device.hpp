@@ -255,7 +255,7 @@ class device {
     /// Allocates zeroed memory.
     /// @param alignment power of two, at most 2 MiB
     /// @throws weftio::error errc::not_supported the device has no memory of that kind; errc::out_of_memory;
-    ///         errc::invalid_argument zero bytes, or a bad alignment
+    ///         errc::invalid_argument zero bytes, a bad alignment, or a `kind` that is none
     [[nodiscard]] memory allocate(std::size_t bytes, memory_kind kind, std::size_t alignment = 4096) const;
 
     /// Makes memory that the caller owns usable like the library's own, after finding out its kind: registered with a

@@ -110,7 +110,7 @@ class flow {
  public:
     /// @throws weftio::error errc::invalid_argument
     ///     - no queue given, more than the action takes (to: 1, rss: 128, drop: none), a null one, one that has been
-    ///       moved from, one of another port
+    ///       moved from, one of another port, or a key that is none
     ///     - a prefix longer than its address, IPv4 and IPv6 addresses in one rule, or addresses that `ether_type` does
     ///       not carry
     ///     - a port range that ends before it starts, ports with an `ip_protocol` other than UDP or TCP

@@ -101,6 +101,8 @@ void validate(std::string_view who, const flow_action& action, const nic::backen
     if (action.queues.size() > most)
         refuse(who, fmt::format("the action names {} queues, and one of its kind takes at most {}",
                                 action.queues.size(), most));
+    if (action.key != rss_key::standard && action.key != rss_key::symmetric)
+        refuse(who, fmt::format("key {} is unknown; use rss_key::standard or symmetric", static_cast<int>(action.key)));
     for (const eth_rxq* queue : action.queues) {
         if (queue == nullptr)
             refuse(who, "the action names a null queue; name an eth_rxq of this port");

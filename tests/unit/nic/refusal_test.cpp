@@ -147,7 +147,12 @@ TEST(QueueRefusals, NameTheValueAndTheRange)
             error_of([&] { eth_rxq(null, cpu, {.max_packet_bytes = max_bytes}); }),
             {"", "", errc::invalid_argument, fmt::format("max_packet_bytes is {}", max_bytes), "64 to 16384"});
     expect_refusal(error_of([&] { eth_rxq(null, cpu, {.buffers = memory_kind::device}); }),
-                   {"", "", errc::not_supported, "device cpu: no copy engine", "take memory_kind::cpu_device"});
+                   {"", "", errc::not_supported, "device cpu: it has no copy engine", "take memory_kind::cpu_device"});
+    expect_refusal(
+        error_of([&] { eth_rxq(null, cpu, {.buffers = memory_kind::device_cpu}); }),
+        {"", "", errc::invalid_argument, "buffers is device_cpu", "take memory_kind::cpu_device, or device"});
+    expect_refusal(error_of([&] { eth_rxq(null, cpu, {.buffers = static_cast<memory_kind>(9)}); }),
+                   {"", "", errc::invalid_argument, "buffers is 9", "take memory_kind::cpu_device"});
 }
 
 TEST(QueueRefusals, LeaveOutTheEndsOfTheRange)
