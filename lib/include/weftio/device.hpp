@@ -279,8 +279,8 @@ class device {
     /// @throws weftio::error errc::invalid_argument a grid the device cannot run, or one whose blocks cannot all run at
     ///         once, or a queue or semaphore on another device, or a device handle (a weftio_dev_eth_rxq*, ...) whose
     ///         first word is not that of weftio/device/handle.h: it is of another kind or version, or never was a
-    ///         handle; a null handle is the kernel's business; errc::device_error the kernel does not compile (with
-    ///         the compiler's words) or cannot start
+    ///         handle (a null one is the kernel's business), or a name that OpenCL C has already; errc::device_error
+    ///         the kernel does not compile (with the compiler's words) or cannot start
     ///
     /// Does not compile with a parameter that is not trivially copyable (a reference is not), a host object that is a
     /// temporary, or an argument of another kind than its parameter. Who drops the result stops the kernel at once.
