@@ -135,6 +135,16 @@ TEST(PortRefusals, OfADpdkPortThatIsOpenAlreadyNameIt)
     EXPECT_EQ(first.driver(), "net_null");
 }
 
+TEST(PortRefusals, ShowControlCharactersOfNames)
+{
+    for (const char* spec : {"iface:eth\n\x1b[31m", "pcap:/nowhere/a\n\x1b[31mb", "pcap:tx=/nowhere/\n\x1b[31m/b",
+                             "net_\n\x1b[31m", "no\n\x1b[31mport", "net_null0,size=\n\x1b[31m"}) {
+        const std::string text = error_of([spec] { port::open(spec); }).what();
+        EXPECT_EQ(text.find_first_of("\n\x1b"), text.npos) << text;
+        EXPECT_THAT(text, testing::HasSubstr("\\n\\x1b[31m"));
+    }
+}
+
 TEST(QueueRefusals, NameTheValueAndTheRange)
 {
     device cpu = device::open("cpu");

@@ -150,8 +150,10 @@ cl::Program opencl_device::compile(const launch_request& request) const
     } catch (const cl::BuildError& failure) {
         std::string log = failure.getBuildLog().empty() ? std::string() : failure.getBuildLog().front().second;
         require_free_name(request);
-        throw error(errc::device_error, fmt::format("weftio: opencl: {} does not compile for device \"{}\":\n{}",
-                                                    file_of(request), facts_.name, first_lines(log)));
+        throw error(
+            errc::device_error,
+            fmt::format("weftio: opencl: {} does not compile for device \"{}\":", file_of(request), facts_.name),
+            first_lines(log));
     }
     return program;
 }
