@@ -12,6 +12,7 @@
 
 #include "file_clash.hpp"
 #include "options.hpp"
+#include "reader/printable.hpp"
 #include "report/check.hpp"
 #include "report/output.hpp"
 #include "report/screen.hpp"
@@ -64,7 +65,7 @@ bool share_out_cores(session_options& options)
 bool no_complaint(const std::string& error)
 {
     if (!error.empty())
-        say(error);
+        say(printable(error));
     return error.empty();
 }
 
@@ -75,7 +76,7 @@ int check(const command& wanted)
     for (const std::string& path : wanted.session.files) {
         const verdict& found = verdicts.emplace_back(check_file(path, &stop));
         if (!found.unreadable.empty())
-            say(found.unreadable);
+            say(printable(found.unreadable));
         else if (!wanted.quiet && wanted.json != "-" && written)
             written = no_complaint(print_out(to_text(found) + '\n'));
     }
@@ -93,10 +94,10 @@ outcome look_through(const command& wanted)
             continue;
         const verdict& found = verdicts.emplace_back(check_file(path, &stop));
         if (!found.unreadable.empty())
-            say(found.unreadable);
+            say(printable(found.unreadable));
         else if (found.damaged)
-            say(fmt::format("weftio-replay: {}: damaged at byte {}: {}; nothing was sent", path, found.damaged->offset,
-                            found.damaged->reason));
+            say(fmt::format("weftio-replay: {}: damaged at byte {}: {}; nothing was sent", printable(path),
+                            found.damaged->offset, found.damaged->reason));
     }
     return result_of(verdicts);
 }
@@ -154,7 +155,7 @@ int main(int argc, char** argv)
     try {
         return wanted.what == command::action::check ? check(wanted) : replay(wanted);
     } catch (const open_error& error) {
-        say(error.what());
+        say(printable(error.what()));
         return static_cast<int>(outcome::usage);
     } catch (const weftio::error& error) {
         say(error.what());

@@ -9,6 +9,8 @@
 #include <cmath>
 #include <limits>
 
+#include "reader/printable.hpp"
+
 namespace weftio::replay {
 
 namespace {
@@ -314,10 +316,10 @@ command parse_command_line(int argc, const char* const* argv)
         take_options(given, made);
     } catch (const CLI::ExtrasError&) {
         return say(fmt::format("weftio-replay: no such option: {}; see weftio-replay --help\n",
-                               fmt::join(app.remaining(), " ")),
+                               printable(fmt::format("{}", fmt::join(app.remaining(), " ")))),
                    static_cast<int>(outcome::usage));
     } catch (const CLI::Error& error) {
-        return say(fmt::format("weftio-replay: {}\n", error.what()), static_cast<int>(outcome::usage));
+        return say(fmt::format("weftio-replay: {}\n", printable(error.what())), static_cast<int>(outcome::usage));
     }
     return made;
 }

@@ -22,6 +22,8 @@ void rules(const port& port, const device& device, eth_rxq& in, progress_engine&
     flow b(port, {}, in);                    // refused: flow
     flow(port, {}, flow_action::to(in));     // refused: ignoring|nodiscard
     events.attach(in, {});                   // refused: attach
+    flow::install(port, {});                 // refused: ignoring|nodiscard
+    auto d = flow::install(port, {{in}});    // refused: install
     flow c(port, {}, flow_action::to(in));
     events.attach(out, {});
 }

@@ -103,6 +103,40 @@ check "headers that include each other" "" "$(cd "$work/wrong/round" && timeout 
 check_has "a header that includes itself by another path" "c.kernel.h: headers include each other 100 deep" "$(embed round/c.kernel.h)"
 check "nothing is made then" "include.kernel.h none.kernel.h" "$(cd "$work/wrong" && echo *.cpp *.h | sed 's/\*.cpp //')"
 
+# Comments are not read: neither includes nor kernels.
+mkdir "$work/comments"
+cat >"$work/comments/a.kernel.h" <<'END'
+#include "weftio/device/eth_rxq.h"
+/* #include "gone.h" */ // #include "gone.h"
+/*
+#include "gone.h"
+WEFTIO_KERNEL void old_one(WEFTIO_GLOBAL weftio_u32 *a) {}
+*/
+#define OPENS "/* not a comment"
+#define QUOTE '"' /* a comment
+#include "gone.h" */
+/* here */ #include "b.h" /* and
+on */
+WEFTIO_KERNEL void in_use(WEFTIO_GLOBAL weftio_u32 *a) { *a = B; }
+END
+echo '#define B 7' >"$work/comments/b.h"
+made_of_comments() { (cd "$work/comments" && "$prefix/bin/weftio-embed" --no-cuda "$@" a.kernel.h 2>&1); }
+check "an include in a comment" "" "$(made_of_comments -o out.cpp)"
+check "a kernel in a comment" "WEFTIO_EMBEDDED(in_use, text, image, 0);" "$(grep ^WEFTIO_EMBEDDED "$work/comments/out.cpp")"
+check_has "what stands behind an include" "$(printf '#define B 7\n#line 10 "a.kernel.h"\n/*\non */')" "$(cat "$work/comments/out.cpp")"
+
+# A full disk, wherever it shows: one sentence.
+for full in out.cpp out.cpp.text out.cpp.names out.d; do
+    ln -sf /dev/full "$work/comments/$full"
+    check "a full disk at $full" "weftio-embed: $([ $full = out.d ] && echo out.d || echo out.cpp), or what is made beside it, cannot be written: \
+No space left on device; make room, or name another file (-o, -MF)" "$(made_of_comments -o out.cpp -MF out.d)"
+    rm -f "$work/comments"/out*
+done
+check_has "an output in no folder" "nowhere/out.cpp, or what is made beside it, cannot be written: No such file or directory" "$(made_of_comments -o nowhere/out.cpp)"
+head -c 450 /dev/zero | tr '\0' '/' >>"$work/comments/a.kernel.h"
+check_has "room for some of it" "out.cpp, or what is made beside it, cannot be written: File too large" "$(trap '' XFSZ && ulimit -f 1 && made_of_comments -o out.cpp)"
+check "and no half of it is left" "a.kernel.h b.h out.cpp.d" "$(cd "$work/comments" && echo *)"
+
 # docs/guide.md: every program, with CMake and with Meson.
 take_blocks "$source/docs/guide.md" "$work/guide"
 (cd "$work/guide" && succeeds "docs/guide.md, CMake" bash -c "cmake -B by-cmake -G Ninja && cmake --build by-cmake" &&
@@ -129,6 +163,15 @@ for how in by-cmake by-meson; do
         rm -f ./*.pcap
     done
 done
+
+# What docs/guide.md says that its programs print, but for times. The echo needs a peer.
+printed=0
+while read -r program; do
+    cd "$work/guide/by-cmake" && words=$(grep -A1 -F "\$ $program" "$source/docs/guide.md" | tail -1)
+    check "docs/guide.md: what $program prints" "$(sed 's/[0-9.]* us/N us/' <<<"$words")" "$($program 2>&1 | sed 's/[0-9.]* us/N us/')"
+    printed=$((printed + 1))
+done < <(sed -n '/iface:/d; s/^\$ \(\.\/.*\)/\1/p' "$source/docs/guide.md")
+check "docs/guide.md: programs with what they print" 4 $printed
 
 # The echo, and a peer that is no program of ours.
 make_network() {

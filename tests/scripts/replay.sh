@@ -66,6 +66,23 @@ expect 2 "$replay" --strict -t cut.pcap pcap:tx=strict.pcap
 [[ ! -s strict.pcap ]] || fail "--strict has sent something"
 expect 2 "$replay" --check cut.pcap "$capture"
 
+echo "== names are shown, and steer no terminal"
+one_plain_line() { [[ $(wc -l <err.txt) == 1 ]] && ! grep -q $'\x1b' err.txt || fail "not one line without control characters: $(cat -v err.txt)"; }
+strange=$'a\n\x1b[31mb'
+expect 1 "$replay" "$strange" null
+one_plain_line
+expect 1 "$replay" "--$strange" "$capture" null
+one_plain_line
+expect 4 "$replay" "$capture" "no$strange"
+one_plain_line
+expect 1 "$replay" -t "$capture" null --json "$strange/none"
+one_plain_line
+expect 4 "$replay" "$capture" "iface:$strange"
+one_plain_line
+cp cut.pcap "$strange"
+expect 2 "$replay" -t "$strange" null
+one_plain_line
+
 echo "== a report that cannot be written is found before anything is sent"
 for option in --json --plot; do
     expect 1 "$replay" $option "$work/none/report" "$capture" pcap:tx=unsent.pcap

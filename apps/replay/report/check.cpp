@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "reader/printable.hpp"
 #include "report/json.hpp"
 #include "report/units.hpp"
 
@@ -100,8 +101,8 @@ verdict check_file(const std::string& path, const std::atomic<bool>* stop)
 std::string to_text(const verdict& of)
 {
     if (!of.unreadable.empty())
-        return of.unreadable;
-    std::string text = fmt::format("{}: ", of.path);
+        return printable(of.unreadable);
+    std::string text = fmt::format("{}: ", printable(of.path));
     text += of.damaged ? fmt::format("damaged at byte {}: {}; before it ", of.damaged->offset, of.damaged->reason)
                        : "good; ";
     text += fmt::format("{}, {}, {}", of.format, frames_text(of.frames), bytes_text(of.bytes));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "reader/printable.hpp"
 #include "report/json.hpp"
 
 namespace weftio::replay {
@@ -170,15 +171,16 @@ std::string to_table(const run_report& report)
         text += fmt::format("dropped   {} by the interface, after they were sent (its tx_dropped)\n",
                             grouped(report.tx_dropped));
     text += oddities_text(report) + times_text(report);
-    text += fmt::format("path      {} ({}), kernel on {}, clock {}, {} pacing\n", report.port, report.driver,
+    text += fmt::format("path      {} ({}), kernel on {}, clock {}, {} pacing\n", printable(report.port), report.driver,
                         report.device, report.clock,
                         !report.timed            ? "no"
                         : report.hardware_pacing ? "hardware"
                                                  : "software");
     if (report.files.size() > 1)
         for (const file_report& file : report.files)
-            text += fmt::format("file      {}: sent {} of {}, skipped {}\n", file.path, grouped(file.frames.sent),
-                                grouped(file.frames.planned), grouped(file.frames.skipped_total()));
+            text += fmt::format("file      {}: sent {} of {}, skipped {}\n", printable(file.path),
+                                grouped(file.frames.sent), grouped(file.frames.planned),
+                                grouped(file.frames.skipped_total()));
     if (report.interrupted)
         text += "stopped   by a signal\n";
     return text;
@@ -189,8 +191,8 @@ std::string to_complaints(const run_report& report)
     std::string text;
     for (const file_report& file : report.files)
         if (file.damaged)
-            text += fmt::format("weftio-replay: {}: damaged at byte {}: {}\n", file.path, file.damaged->offset,
-                                file.damaged->reason);
+            text += fmt::format("weftio-replay: {}: damaged at byte {}: {}\n", printable(file.path),
+                                file.damaged->offset, file.damaged->reason);
     return report.failure.empty() ? text : text + report.failure + '\n';
 }
 

@@ -255,7 +255,7 @@ class device {
     /// Allocates zeroed memory.
     /// @param alignment power of two, at most 2 MiB
     /// @throws weftio::error errc::not_supported the device has no memory of that kind; errc::out_of_memory;
-    ///         errc::invalid_argument zero bytes, or a bad alignment
+    ///         errc::invalid_argument zero bytes, a bad alignment, or a `kind` that is none
     [[nodiscard]] memory allocate(std::size_t bytes, memory_kind kind, std::size_t alignment = 4096) const;
 
     /// Makes memory that the caller owns usable like the library's own, after finding out its kind: registered with a
@@ -268,8 +268,9 @@ class device {
     ///         `address` is null, or `bytes` is 0 or, on a GPU, more than the allocation has
     [[nodiscard]] memory adopt(void* address, std::size_t bytes) const;
 
-    /// Starts `kernel` and returns at once; OpenCL compiles a kernel when it first runs, which may take a second more,
-    /// and the process must not end before that. Arguments are scalars, device pointers, or host objects with a device
+    /// Starts `kernel` and does not wait for its end. OpenCL compiles a kernel first, which may take seconds. On PoCL
+    /// launch() returns once the kernel runs, or after 30 s if it does not; no other thread may call exit() meanwhile,
+    /// which destroys PoCL's compiler beneath its work. Arguments are scalars, device pointers, or host objects with a device
     /// handle (`eth_rxq`, ...) on this device, which must outlive the kernel. The abort flags of those objects are
     /// lowered first: do not launch on a queue while a kernel that was stopped still holds it. A fault in one block
     /// raises them, so that the others end.
@@ -278,8 +279,8 @@ class device {
     /// @throws weftio::error errc::invalid_argument a grid the device cannot run, or one whose blocks cannot all run at
     ///         once, or a queue or semaphore on another device, or a device handle (a weftio_dev_eth_rxq*, ...) whose
     ///         first word is not that of weftio/device/handle.h: it is of another kind or version, or never was a
-    ///         handle; a null handle is the kernel's business; errc::device_error the kernel does not compile (with
-    ///         the compiler's words) or cannot start
+    ///         handle (a null one is the kernel's business), or a name that OpenCL C has already; errc::device_error
+    ///         the kernel does not compile (with the compiler's words) or cannot start
     ///
     /// Does not compile with a parameter that is not trivially copyable (a reference is not), a host object that is a
     /// temporary, or an argument of another kind than its parameter. Who drops the result stops the kernel at once.

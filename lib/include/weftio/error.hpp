@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <system_error>
 
 namespace weftio {
@@ -23,11 +24,13 @@ const std::error_category& error_category() noexcept;
 std::error_code make_error_code(errc value) noexcept;
 
 /// Thrown by set-up calls, never by the data path. `what()` is one sentence: what failed, with which value, why, and
-/// what to do.
+/// what to do; the words of a compiler may follow.
 class error : public std::system_error {
  public:
-    error(errc code, std::string text);
-    /// The sentence alone, without the text of the error category.
+    /// @param text   the sentence; its control characters are written as \n, \t, \x1b, ...
+    /// @param lines  a tool's own words, which follow in lines of their own; all but \n and \t are written likewise
+    error(errc code, std::string_view text, std::string_view lines = {});
+    /// The text alone, without the text of the error category.
     const char* what() const noexcept override { return text_.c_str(); }
 
  private:

@@ -22,6 +22,7 @@ struct eth_rxq_options {
     /// `device`, on a GPU: the GPU's own memory, to which a copy engine carries packets in bursts; a completion is
     /// published when its packet has arrived there. Such packets can be sent from where they lie only if they lie in a
     /// `region` of the caller's that is registered with the port; a copy engine brings them back to the host.
+    /// `device_cpu` is refused.
     memory_kind buffers = memory_kind::cpu_device;
     /// Verify IPv4, UDP and TCP checksums in software if the driver has not; a packet's flags tell which were found
     /// good.

@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "weftio/eth_rxq.hpp"
@@ -68,6 +69,13 @@ struct flow_action {
     static flow_action drop() { return {}; }
 };
 
+/// What flow::install() makes a rule of.
+struct flow_rule {
+    flow_match match{};
+    flow_action action{};
+    std::uint32_t priority = 0;
+};
+
 /// The packets that a rule has decided about.
 struct flow_hits {
     std::uint64_t packets = 0;
@@ -82,6 +90,9 @@ enum class flow_place {
 
 /// A rule of a port: sends matching packets to queues, or drops them. Of several matching rules the one with the lowest
 /// `priority` number decides; of equal ones the oldest.
+///
+/// The first rule of a port starts its traffic: until then, packets wait in the driver. A program that needs several
+/// rules makes them in one step with install(), so that no packet meets some of them only.
 ///
 /// - Ownership: move-only; the rule ends with the object. Keeps the port alive. If a queue is destroyed first, the rule
 ///   drops what it would send there and counts it as `queue_closed`.
@@ -99,7 +110,7 @@ class flow {
  public:
     /// @throws weftio::error errc::invalid_argument
     ///     - no queue given, more than the action takes (to: 1, rss: 128, drop: none), a null one, one that has been
-    ///       moved from, one of another port
+    ///       moved from, one of another port, or a key that is none
     ///     - a prefix longer than its address, IPv4 and IPv6 addresses in one rule, or addresses that `ether_type` does
     ///       not carry
     ///     - a port range that ends before it starts, ports with an `ip_protocol` other than UDP or TCP
@@ -109,6 +120,12 @@ class flow {
     ///         packets of this one
     [[nodiscard]] flow(const port& port, const flow_match& match, const flow_action& action,
                        std::uint32_t priority = 0);
+    /// Makes several rules in one step, or none: every packet meets all of them, or none of them. `rules` are in the
+    /// order of their age, the oldest first. Blocks as the constructor does. Returns one flow for each rule, in the
+    /// same order; none for no rules. Each rule ends with its own flow.
+    /// @throws weftio::error as the constructor does; of several rules, the text says which one is at fault by its
+    ///         number, which begins at 1
+    [[nodiscard]] static std::vector<flow> install(const port& port, const std::vector<flow_rule>& rules);
     flow(flow&&) noexcept;
     flow& operator=(flow&&) noexcept;
     ~flow();
@@ -124,6 +141,8 @@ class flow {
 
  private:
     struct state;
+    explicit flow(std::unique_ptr<state> state) noexcept;
+
     std::unique_ptr<state> state_;
 };
 

@@ -1,5 +1,6 @@
 #include "weftio/error.hpp"
 
+#include "core/printable.hpp"
 #include "core/undying.hpp"
 
 namespace weftio {
@@ -38,6 +39,11 @@ std::error_code make_error_code(errc value) noexcept
     return {static_cast<int>(value), error_category()};
 }
 
-error::error(errc code, std::string text) : std::system_error(make_error_code(code), text), text_(std::move(text)) {}
+error::error(errc code, std::string_view text, std::string_view lines)
+    : std::system_error(make_error_code(code), detail::printable(text)), text_(detail::printable(text))
+{
+    if (!lines.empty())
+        text_ += '\n' + detail::printable(lines, "\n\t");
+}
 
 } // namespace weftio

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "core/printable.hpp"
 #include "core/undying.hpp"
 #include "weftio/error.hpp"
 
@@ -97,7 +98,7 @@ void detail::log(log_level level, std::string_view line)
         entered& operator=(const entered&) = delete;
         ~entered() { in_sink = false; }
     } entered;
-    log.sink(level, line);
+    log.sink(level, printable(line, "\n\t")); // reports have lines
 }
 
 void detail::end_log() noexcept

@@ -54,6 +54,10 @@ class copy_queue {
     virtual bool failed() const noexcept = 0;
 };
 
+/// @param who  what the memory is for, for the error text
+/// @throws weftio::error errc::invalid_argument `kind` is none of the three
+void require_kind(std::string_view who, memory_kind kind);
+
 class device_backend {
  public:
     struct allocation {

@@ -271,8 +271,8 @@ std::shared_ptr<detail::copy_queue> detail::device_backend::make_copy_queue(std:
     throw error(
         errc::not_supported,
         fmt::format(
-            "weftio: device {}: no copy engine takes packets to memory of kind device, and none is needed: the CPU "
-            "writes this device's memory; take memory_kind::cpu_device",
+            "weftio: device {}: it has no copy engine, which the NIC needs for memory of another kind than cpu_device; "
+            "its kernels read what the CPU writes: take memory_kind::cpu_device",
             name()));
 }
 
@@ -438,6 +438,7 @@ device device::open(std::string_view spec)
 memory device::allocate(std::size_t bytes, memory_kind kind, std::size_t alignment) const
 {
     check_allocation(bytes, alignment);
+    detail::require_kind("device memory: kind", kind);
     auto block = std::make_shared<detail::memory_block>(backend_);
     block->at = backend_->allocate(bytes, alignment, kind);
     block->bytes = bytes;

@@ -29,6 +29,11 @@ void check(const eth_rxq_options& options)
         throw error(errc::invalid_argument, fmt::format("weftio: eth_rxq: zeroed_bytes is {}; at most {} bytes behind "
                                                         "a packet are made 0",
                                                         options.zeroed_bytes, most_zeroed));
+    detail::require_kind("eth_rxq: buffers", options.buffers);
+    if (options.buffers == memory_kind::device_cpu)
+        throw error(errc::invalid_argument,
+                    "weftio: eth_rxq: buffers is device_cpu, where no packet comes; take memory_kind::cpu_device, or "
+                    "device on a GPU, which has packets copied to its own memory");
     if (!options.region && (options.offset_bytes != 0 || options.stride_bytes != 0))
         throw error(errc::invalid_argument,
                     fmt::format("weftio: eth_rxq: offset_bytes is {} and stride_bytes {}, and the queue allocates its "

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -251,8 +252,10 @@ class backend : public memory_user {
     /// Gives the port an address of its own (nic/rdma_backend.hpp).
     /// @throws weftio::error as make_rdma_queue(); errc::in_use the port has it already
     virtual std::unique_ptr<rdma_address> add_rdma_address(const rdma_own_address& own);
+    /// Installs all rules in one step, or none: every packet meets all of them, or none. Of equal priorities, the first
+    /// in `wanted` decides first. Returns them in the same order.
     /// @throws weftio::error errc::out_of_memory
-    virtual std::unique_ptr<rule> install(const rule_request& wanted) = 0;
+    virtual std::vector<std::unique_ptr<rule>> install(std::span<const rule_request> wanted) = 0;
 
  private:
     const detail::maker maker_{};

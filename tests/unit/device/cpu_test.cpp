@@ -50,6 +50,17 @@ TEST_F(CpuDevice, MemoryOfKindDeviceHasNoCpuAddress)
     }
 }
 
+TEST_F(CpuDevice, RefusesAKindOfMemoryThatIsNone)
+{
+    for (int kind : {-1, 3, 9}) {
+        const error refused = error_of([&] { (void)device_.allocate(64, static_cast<memory_kind>(kind)); });
+        EXPECT_EQ(refused.code(), errc::invalid_argument);
+        EXPECT_EQ(refused.what(), fmt::format("weftio: device memory: kind is {}, which is no kind of memory; take "
+                                              "memory_kind::cpu_device, device_cpu or device",
+                                              kind));
+    }
+}
+
 TEST_F(CpuDevice, RefusesGridsBeyondItsLimits)
 {
     auto refusal = [this](grid shape) {

@@ -1,7 +1,9 @@
 // Which device a spec names.
 #include <gmock/gmock.h>
 
+#include "core/log.hpp"
 #include "fixture.hpp"
+#include "weftio/log.hpp"
 
 namespace weftio::test {
 
@@ -38,6 +40,31 @@ TEST(DeviceSpec, WithAZeroByteIsRefused)
     error refused = error_of([] { device::open(std::string_view("cpu\0x", 5)); });
     EXPECT_EQ(refused.code(), errc::invalid_argument);
     EXPECT_THAT(refused.what(), testing::HasSubstr("byte 3 of the spec is 0; write cpu"));
+}
+
+TEST(DeviceSpec, ShowsItsControlCharacters)
+{
+    for (const char* spec : {"c\npu", "opencl:\n", "net_\n"}) {
+        const std::string text = error_of([spec] { device::open(spec); }).what();
+        EXPECT_EQ(text.find('\n'), text.npos) << text;
+        EXPECT_THAT(text, testing::HasSubstr("\\n"));
+    }
+}
+
+TEST(Error, KeepsTheLinesOfATool)
+{
+    const error both(errc::device_error, "a\tb\x7f", "line 1\n\tline 2\x1b");
+    EXPECT_STREQ(both.what(), "a\\tb\\x7f\nline 1\n\tline 2\\x1b");
+    EXPECT_STREQ(error(errc::device_error, "\xc3\xa9").what(), "\xc3\xa9") << "UTF-8 stays";
+}
+
+TEST(LogLines, ShowTheirControlCharacters)
+{
+    std::string seen;
+    set_log_sink([&](log_level, std::string_view line) { seen = line; });
+    detail::log(log_level::error, "a\x1b[31mb\n\tc");
+    set_log_sink({});
+    EXPECT_EQ(seen, "a\\x1b[31mb\n\tc");
 }
 
 class CudaSpec : public testing::TestWithParam<const char*> {};

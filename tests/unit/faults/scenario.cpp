@@ -48,7 +48,8 @@ void live(const scenario& scenario)
     eth_txq tx(port, where, {.entries = 64});
     buf_arr frames(port, where, {.count = packets, .buffer_bytes = 64});
     memory seen = where.allocate(64, memory_kind::cpu_device);
-    flow all(port, {}, flow_action::to(rx));
+    const std::vector<flow> rules =
+        flow::install(port, {{.action = flow_action::to(rx)}, {.action = flow_action::drop(), .priority = 1}});
     progress_engine progress;
     progress.attach(tx, {});
     for (int life = 0; life < scenario.lives; ++life) {

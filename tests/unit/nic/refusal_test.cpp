@@ -135,6 +135,16 @@ TEST(PortRefusals, OfADpdkPortThatIsOpenAlreadyNameIt)
     EXPECT_EQ(first.driver(), "net_null");
 }
 
+TEST(PortRefusals, ShowControlCharactersOfNames)
+{
+    for (const char* spec : {"iface:eth\n\x1b[31m", "pcap:/nowhere/a\n\x1b[31mb", "pcap:tx=/nowhere/\n\x1b[31m/b",
+                             "net_\n\x1b[31m", "no\n\x1b[31mport", "net_null0,size=\n\x1b[31m"}) {
+        const std::string text = error_of([spec] { port::open(spec); }).what();
+        EXPECT_EQ(text.find_first_of("\n\x1b"), text.npos) << text;
+        EXPECT_THAT(text, testing::HasSubstr("\\n\\x1b[31m"));
+    }
+}
+
 TEST(QueueRefusals, NameTheValueAndTheRange)
 {
     device cpu = device::open("cpu");
@@ -147,7 +157,12 @@ TEST(QueueRefusals, NameTheValueAndTheRange)
             error_of([&] { eth_rxq(null, cpu, {.max_packet_bytes = max_bytes}); }),
             {"", "", errc::invalid_argument, fmt::format("max_packet_bytes is {}", max_bytes), "64 to 16384"});
     expect_refusal(error_of([&] { eth_rxq(null, cpu, {.buffers = memory_kind::device}); }),
-                   {"", "", errc::not_supported, "device cpu: no copy engine", "take memory_kind::cpu_device"});
+                   {"", "", errc::not_supported, "device cpu: it has no copy engine", "take memory_kind::cpu_device"});
+    expect_refusal(
+        error_of([&] { eth_rxq(null, cpu, {.buffers = memory_kind::device_cpu}); }),
+        {"", "", errc::invalid_argument, "buffers is device_cpu", "take memory_kind::cpu_device, or device"});
+    expect_refusal(error_of([&] { eth_rxq(null, cpu, {.buffers = static_cast<memory_kind>(9)}); }),
+                   {"", "", errc::invalid_argument, "buffers is 9", "take memory_kind::cpu_device"});
 }
 
 TEST(QueueRefusals, LeaveOutTheEndsOfTheRange)

@@ -225,6 +225,36 @@ TEST_F(Offload, RefusesARuleWhosePacketsTheDriverGoesOnDropping)
     EXPECT_EQ(everything.hits().packets, 1u);
 }
 
+TEST_F(Offload, RefusesEveryRuleOfAListWithOneWhosePacketsTheDriverGoesOnDropping)
+{
+    const flow everything = drop({.ether_type = 0x0800}, 5);
+    driver.can.ends = false;
+    EXPECT_THROW(static_cast<void>(flow::install(get(), {{.match = {.ether_type = 0x0806}},
+                                                         {.match = udp_to(7), .action = flow_action::to(queue)}})),
+                 error);
+    EXPECT_EQ(driver.rules(), 1u);
+    EXPECT_EQ(everything.where(), by_driver);
+    driver.can.ends = true;
+    const std::vector<flow> made = flow::install(
+        get(), {{.match = {.ether_type = 0x0806}}, {.match = udp_to(7), .action = flow_action::to(queue)}});
+    EXPECT_EQ(made[0].where(), by_driver);
+    EXPECT_EQ(everything.where(), by_engine);
+    world.arrive(udp4(1, 7));
+    EXPECT_EQ(made[1].hits().packets, 1u);
+}
+
+TEST_F(Offload, KeepsFromTheDriverWhatAnEarlierRuleOfTheListMightMatch)
+{
+    const std::vector<flow> made =
+        flow::install(get(), {{.priority = 1}, {.match = udp_to(7), .action = flow_action::to(queue)}});
+    EXPECT_EQ(made[0].where(), by_engine);
+    EXPECT_EQ(driver.made(), 0u) << "not even for a moment";
+    world.arrive(udp4(1, 7));
+    world.arrive(udp4(1, 8));
+    EXPECT_EQ(delivered(), 1u);
+    EXPECT_EQ(dropped_by_engine(), 1u);
+}
+
 TEST_F(Offload, SaysThatTheDriverGoesOnDroppingForARuleThatHasEnded)
 {
     log_lines log;

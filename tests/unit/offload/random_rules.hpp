@@ -36,7 +36,7 @@ class random_rules {
         for (;;) {
             const flow_match wanted = any_match();
             try {
-                detail::validate(wanted);
+                detail::validate("weftio: flow", wanted);
                 return wanted;
             } catch (const error&) {
             }

@@ -192,6 +192,19 @@ TEST_F(OpenclLaunch, NamesFileAndLineOfACompileError)
     EXPECT_THAT(text, testing::HasSubstr("not_there"));
 }
 
+TEST_F(OpenclLaunch, SaysThatTheLanguageHasTheNameOfAKernelAlready)
+{
+    for (const char* name : {"all", "dot", "half", "global"}) {
+        const std::string kernel =
+            fmt::format("WEFTIO_KERNEL void {}(WEFTIO_GLOBAL weftio_u32 *word) {{ *word = 1; }}\n", name);
+        auto [code, text] = refusal_of([&] { launch(kernel, name, {1, 1}); });
+        EXPECT_EQ(code, errc::invalid_argument);
+        EXPECT_THAT(text,
+                    testing::StartsWith(fmt::format("weftio: opencl: kernel {} has the name of something", name)));
+        EXPECT_EQ(text.find('\n'), text.npos) << text;
+    }
+}
+
 TEST_F(OpenclLaunch, NamesTheKernelsThatThereAreWhenTheWantedOneIsMissing)
 {
     auto [code, text] = refusal_of([&] { launch(source, "no_such_kernel", {1, 1}); });

@@ -72,3 +72,13 @@ WEFTIO_KERNEL void tries_handles(WEFTIO_GLOBAL struct handles* given, WEFTIO_GLO
     answers[at++] = weftio_dev_semaphore_get_custom_info_addr(semaphore, 0) != 0;
     answers[at++] = weftio_dev_eth_txq_unmask(txq, 5) != 0;
 }
+
+/* wrong[n]: whether member n of `given` is no handle of its kind. */
+WEFTIO_KERNEL void finds_wrong_handles(WEFTIO_GLOBAL struct handles* given, WEFTIO_GLOBAL weftio_u32* wrong)
+{
+    wrong[0] = !weftio_dev_handle_is(given->rxq, WEFTIO_DEV_ABI_ETH_RXQ);
+    wrong[1] = !weftio_dev_handle_is(given->txq, WEFTIO_DEV_ABI_ETH_TXQ);
+    wrong[2] = !weftio_dev_handle_is(given->dma, WEFTIO_DEV_ABI_DMA);
+    wrong[3] = !weftio_dev_handle_is(given->semaphore, WEFTIO_DEV_ABI_SEMAPHORE);
+    wrong[4] = !weftio_dev_handle_is(given->array, WEFTIO_DEV_ABI_BUF_ARR);
+}

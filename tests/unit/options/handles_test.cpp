@@ -9,6 +9,7 @@
 #include "fixture.hpp"
 
 WEFTIO_DEFINE_KERNEL(tries_handles, "checked_kernels.h");
+WEFTIO_DEFINE_KERNEL(finds_wrong_handles, "checked_kernels.h");
 
 namespace weftio::test {
 namespace {
@@ -111,6 +112,27 @@ TEST_P(Handles, OfAnotherVersionAreRefusedByAKernelThatChecks)
          copy(all.dma, WEFTIO_DEV_ABI_DMA + next_version), copy(all.semaphore, WEFTIO_DEV_ABI_SEMAPHORE + next_version),
          copy(all.array, WEFTIO_DEV_ABI_BUF_ARR + next_version)});
     expect_all_refused(said);
+}
+
+TEST_P(Handles, OfAStructureThatAreWrongAreNamedByTheKernel)
+{
+    const auto wrong_of = [&](const handles& given) {
+        memory hidden = where().allocate(sizeof given, memory_kind::cpu_device);
+        hidden.upload(&given, sizeof given);
+        const shared_words wrong(where(), 5);
+        EXPECT_TRUE(where()
+                        .launch(finds_wrong_handles_kernel, {.blocks = 1, .lanes = 1},
+                                static_cast<handles*>(hidden.device_address()), wrong.on_device())
+                        .wait_for(patience));
+        return wrong.all();
+    };
+    const handles all = right();
+    EXPECT_THAT(wrong_of(all), ElementsAre(0, 0, 0, 0, 0));
+    EXPECT_THAT(wrong_of({}), ElementsAre(1, 1, 1, 1, 1)) << "of nothing";
+    handles two_wrong = all;
+    two_wrong.dma = reinterpret_cast<weftio_dev_dma*>(all.txq);
+    two_wrong.array = copy(all.array, WEFTIO_DEV_ABI_BUF_ARR + 0x10000);
+    EXPECT_THAT(wrong_of(two_wrong), ElementsAre(0, 0, 1, 0, 1));
 }
 
 kernel<weftio_dev_eth_rxq*, weftio_dev_eth_txq*, weftio_dev_dma*, weftio_dev_semaphore*, const weftio_dev_buf_arr*>

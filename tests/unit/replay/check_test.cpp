@@ -26,6 +26,14 @@ TEST_F(Check, OfAMissingFileIsAVerdictLikeAnother)
         EXPECT_NE(json.find(wanted), std::string::npos) << wanted << " in\n" << json;
 }
 
+TEST_F(Check, ShowsControlCharactersOfNames)
+{
+    for (const verdict& seen : {check_file(files.path("a\n\x1b")), check_file(files.write("b\n\x1b", pcap_header()))}) {
+        EXPECT_EQ(to_text(seen).find_first_of("\n\x1b"), std::string::npos);
+        EXPECT_NE(to_text(seen).find("\\n\\x1b"), std::string::npos) << to_text(seen);
+    }
+}
+
 TEST_F(Check, SaysWhichTimesSixtyFourBitsDoNotHold)
 {
     verdict late = of(section() + interface_block(false, tsresol(false, 0)) + packet(false, 0, 1, frame_of(60)) +

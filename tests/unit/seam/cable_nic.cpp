@@ -33,7 +33,7 @@ struct cable_region final : nic::region {
 };
 
 struct cable_rule final : nic::rule {
-    cable_rule(std::shared_ptr<cable> of, nic::rule_request wanted);
+    cable_rule(std::shared_ptr<cable> of, nic::rule_request wanted); ///< the caller holds the mutex
     ~cable_rule() override;
 
     flow_hits hits() const override;
@@ -153,12 +153,7 @@ class cable final : public nic::backend, public std::enable_shared_from_this<cab
     {
         return std::make_shared<cable_send_queue>(shared_from_this(), ring);
     }
-    std::unique_ptr<nic::rule> install(const nic::rule_request& wanted) override
-    {
-        if (wanted.match.vlan || wanted.match.ipv4_source || wanted.match.source_port || wanted.match.ip_protocol)
-            throw error(errc::not_supported, "weftio: flow: this NIC matches ether_type only; leave the others out");
-        return std::make_unique<cable_rule>(shared_from_this(), wanted);
-    }
+    std::vector<std::unique_ptr<nic::rule>> install(std::span<const nic::rule_request> wanted) override;
     /// A frame has come.
     void arrive(const std::vector<std::uint8_t>& frame)
     {
@@ -225,10 +220,21 @@ void cable_region::revoke() noexcept
     port->keys.erase(own.key);
 }
 
+std::vector<std::unique_ptr<nic::rule>> cable::install(std::span<const nic::rule_request> wanted)
+{
+    for (const auto& [match, action, queues, key, priority] : wanted)
+        if (match.vlan || match.ipv4_source || match.source_port || match.ip_protocol)
+            throw error(errc::not_supported, "weftio: flow: this NIC matches ether_type only; leave the others out");
+    std::vector<std::unique_ptr<nic::rule>> made;
+    const std::scoped_lock lock(mutex);
+    for (const nic::rule_request& each : wanted)
+        made.push_back(std::make_unique<cable_rule>(shared_from_this(), each));
+    return made;
+}
+
 cable_rule::cable_rule(std::shared_ptr<cable> of, nic::rule_request wanted)
     : port(std::move(of)), request(std::move(wanted))
 {
-    const std::scoped_lock lock(port->mutex);
     auto later = [&](const cable_rule* each) { return each->request.priority > request.priority; };
     port->rules.insert(std::find_if(port->rules.begin(), port->rules.end(), later), this);
 }

@@ -115,12 +115,14 @@ TEST_P(EveryNic, CarriesFramesInOrderOnce)
 TEST_P(EveryNic, FollowsItsRules)
 {
     eth_rxq in(port_, cpu_, {.packets = 256});
-    flow evens(port_, {.ether_type = even}, flow_action::to(in), 1);
-    std::optional<flow> odds(std::in_place, port_, flow_match{.ether_type = odd}, flow_action::drop(), 1);
-    flow rest(port_, {}, flow_action::to(in), 2);
+    std::vector<flow> rules =
+        flow::install(port_, {{.match = {.ether_type = even}, .action = flow_action::to(in), .priority = 1},
+                              {.match = {.ether_type = odd}, .action = flow_action::drop(), .priority = 1}});
+    const flow &evens = rules[0], &odds = rules[1];
+    const flow rest(port_, {}, flow_action::to(in), 2);
     send(100);
-    ASSERT_TRUE(eventually_here([&] { return odds->hits().packets == 50; }));
-    odds.reset();
+    ASSERT_TRUE(eventually_here([&] { return odds.hits().packets == 50; }));
+    rules.pop_back();
     send(100);
     ASSERT_TRUE(eventually_here([&] { return rest.hits().packets == 50; }));
     EXPECT_EQ(evens.hits().packets, 100u);

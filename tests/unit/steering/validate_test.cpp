@@ -17,6 +17,8 @@ using weftio::ipv4_prefix;
 using weftio::ipv6_prefix;
 using weftio::detail::validate;
 
+constexpr const char* who = "weftio: flow";
+
 /// Only its address is looked at.
 const weftio::nic::backend& some_port()
 {
@@ -37,23 +39,23 @@ std::string refusal(const std::function<void()>& call)
 }
 std::string refusal(const flow_match& match)
 {
-    return refusal([&] { validate(match); });
+    return refusal([&] { validate(who, match); });
 }
 std::string refusal(const flow_action& action)
 {
-    return refusal([&] { validate(action, some_port()); });
+    return refusal([&] { validate(who, action, some_port()); });
 }
 
 TEST(FlowMatch, AcceptsTheLimitsOfEveryField)
 {
-    EXPECT_NO_THROW(validate(flow_match{}));
+    EXPECT_NO_THROW(validate(who, flow_match{}));
     EXPECT_NO_THROW(
-        validate({.ether_type = 0x0800, .vlan = 4095, .ipv4_source = {{{}, 0}}, .ipv4_destination = {{{}, 32}}}));
-    EXPECT_NO_THROW(
-        validate({.ether_type = 0x86dd, .vlan = 0xffff, .ipv6_source = {{{}, 0}}, .ipv6_destination = {{{}, 128}}}));
-    EXPECT_NO_THROW(validate({.ip_protocol = 17, .source_port = {{0, 65535}}, .destination_port = {{7, 7}}}));
-    EXPECT_NO_THROW(validate({.ip_protocol = 6, .destination_port = {{7, 8}}, .tcp_flags = {{2, 2}}}));
-    EXPECT_NO_THROW(validate({.ip_protocol = 1}));
+        validate(who, {.ether_type = 0x0800, .vlan = 4095, .ipv4_source = {{{}, 0}}, .ipv4_destination = {{{}, 32}}}));
+    EXPECT_NO_THROW(validate(
+        who, {.ether_type = 0x86dd, .vlan = 0xffff, .ipv6_source = {{{}, 0}}, .ipv6_destination = {{{}, 128}}}));
+    EXPECT_NO_THROW(validate(who, {.ip_protocol = 17, .source_port = {{0, 65535}}, .destination_port = {{7, 7}}}));
+    EXPECT_NO_THROW(validate(who, {.ip_protocol = 6, .destination_port = {{7, 8}}, .tcp_flags = {{2, 2}}}));
+    EXPECT_NO_THROW(validate(who, {.ip_protocol = 1}));
 }
 
 TEST(FlowMatch, RefusesAPrefixLongerThanItsAddress)
@@ -95,7 +97,7 @@ TEST(FlowMatch, RefusesPortsAndFlagsOfAProtocolWithoutThem)
 
 TEST(FlowAction, AcceptsADropWithoutQueues)
 {
-    EXPECT_NO_THROW(validate(flow_action::drop(), some_port()));
+    EXPECT_NO_THROW(validate(who, flow_action::drop(), some_port()));
 }
 
 TEST(FlowAction, RefusesNoQueueAndNullQueues)

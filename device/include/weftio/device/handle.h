@@ -7,7 +7,8 @@
  * of handle, or another version's. A function that returns a status returns WEFTIO_DEV_INVALID_ARGUMENT; one that asks
  * whether the host wants an end says yes, so that loops end; one that returns an address or a count returns 0; push does
  * nothing. Functions that all send queues have (commit, push, wait_room, ...) take a send queue of any kind. A handle
- * whose object has been destroyed is not noticed.
+ * whose object has been destroyed is not noticed. Which handle of a structure is wrong the host learns from the kernel,
+ * which asks weftio_dev_handle_is() of each.
  *
  * The header of the kernel says `#define WEFTIO_DEV_CHECKS` before its includes, and is the first header of its source
  * file that includes this one:
@@ -48,4 +49,20 @@ WEFTIO_FN weftio_u32 weftio_dev_is_handle(weftio_u32 abi, weftio_u32 wanted)
     (void)wanted;
     return 1;
 #endif
+}
+
+/**
+ * Whether `handle` begins with the word `wanted` (WEFTIO_DEV_ABI_ETH_RXQ, ...): 1 or 0; 0 of a null pointer. Reads that
+ * word with and without WEFTIO_DEV_CHECKS. A kernel that gets handles inside a structure can tell the host which of them
+ * is wrong before it uses any:
+ *
+ *     *wrong = !weftio_dev_handle_is(given->in, WEFTIO_DEV_ABI_ETH_RXQ)    ? 1
+ *              : !weftio_dev_handle_is(given->out, WEFTIO_DEV_ABI_ETH_TXQ) ? 2
+ *                                                                          : 0;
+ *     if (*wrong)
+ *         return;
+ */
+WEFTIO_FN weftio_u32 weftio_dev_handle_is(WEFTIO_GLOBAL const void *handle, weftio_u32 wanted)
+{
+    return handle && *(WEFTIO_GLOBAL const weftio_u32 *)handle == wanted;
 }

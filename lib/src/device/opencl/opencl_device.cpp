@@ -82,6 +82,8 @@ try {
     auto started =
         std::make_shared<running>(request, kernel, cl::CommandQueue(context_, device_), std::move(self), occupancy_);
     started->start(request);
+    if (facts_.pocl)
+        started->wait_until_compiled();
     return started;
 } catch (const cl::Error& failure) {
     throw driver_refusal(fmt::format("kernel {} cannot start", request.name), facts_.name, failure);
@@ -120,6 +122,24 @@ cl::Program opencl_device::compiled(const launch_request& request)
     return known->second;
 }
 
+/// Refuses a name that the language or the driver has already, as a function, a type or a macro: a kernel that does
+/// nothing else has no such name either.
+void opencl_device::require_free_name(const launch_request& request) const
+{
+    cl::Program program(context_, fmt::format("__kernel void {}(__global int *word) {{ *word = 1; }}\n", request.name));
+    try {
+        program.build(device_, "-cl-std=CL3.0");
+        cl::Kernel(program, request.name);
+    } catch (const cl::Error& failure) {
+        if (failure.err() == CL_BUILD_PROGRAM_FAILURE || failure.err() == CL_INVALID_KERNEL_NAME)
+            throw error(
+                errc::invalid_argument,
+                fmt::format("weftio: opencl: kernel {} has the name of something that OpenCL C, or its compiler for "
+                            "device \"{}\", has already, such as a built-in function; give it another name",
+                            request.name, facts_.name));
+    }
+}
+
 cl::Program opencl_device::compile(const launch_request& request) const
 {
     const bool one_lane = request.shape.lanes == 1;
@@ -129,8 +149,11 @@ cl::Program opencl_device::compile(const launch_request& request) const
         program.build(device_, one_lane ? "-cl-std=CL3.0 -DWEFTIO_OPENCL_ONE_LANE" : "-cl-std=CL3.0");
     } catch (const cl::BuildError& failure) {
         std::string log = failure.getBuildLog().empty() ? std::string() : failure.getBuildLog().front().second;
-        throw error(errc::device_error, fmt::format("weftio: opencl: {} does not compile for device \"{}\":\n{}",
-                                                    file_of(request), facts_.name, first_lines(log)));
+        require_free_name(request);
+        throw error(
+            errc::device_error,
+            fmt::format("weftio: opencl: {} does not compile for device \"{}\":", file_of(request), facts_.name),
+            first_lines(log));
     }
     return program;
 }
@@ -143,6 +166,7 @@ cl::Kernel opencl_device::make_kernel(const launch_request& request)
     } catch (const cl::Error& failure) {
         if (failure.err() != CL_INVALID_KERNEL_NAME)
             throw;
+        require_free_name(request);
         throw error(errc::device_error,
                     fmt::format("weftio: opencl: {} has no WEFTIO_KERNEL function named {}; it has: {}",
                                 file_of(request), request.name, program.getInfo<CL_PROGRAM_KERNEL_NAMES>()));

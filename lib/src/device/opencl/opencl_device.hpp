@@ -36,6 +36,7 @@ class opencl_device final : public device_backend {
     void check_deadly(const launch_request& request) const;
     cl::Program compiled(const launch_request& request);
     cl::Program compile(const launch_request& request) const;
+    void require_free_name(const launch_request& request) const;
     cl::Kernel make_kernel(const launch_request& request);
     void set_arguments(cl::Kernel& kernel, const launch_request& request) const;
     void set_argument(cl::Kernel& kernel, const launch_request& request, cl_uint position) const;

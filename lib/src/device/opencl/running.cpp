@@ -1,6 +1,7 @@
 #include "device/opencl/running.hpp"
 
 #include <algorithm>
+#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -11,7 +12,7 @@ namespace weftio::detail::opencl {
 
 namespace {
 
-constexpr std::chrono::seconds patience{5};
+constexpr std::chrono::seconds patience{5}, compile_patience{30};
 
 /// State of the driver's callback. It may outlive everything but the device of a running kernel.
 struct watch {
@@ -116,6 +117,17 @@ void running::call_off(const launch_request& request, bool end_is_told) noexcept
         taken_.leave(request.shape.blocks);
         outcome_->set(status);
     }
+}
+
+void running::wait_until_compiled() const noexcept
+{
+    cl_int status = CL_QUEUED;
+    for (auto end = std::chrono::steady_clock::now() + compile_patience; std::chrono::steady_clock::now() < end;
+         std::this_thread::sleep_for(std::chrono::microseconds(50)))
+        if (clGetEventInfo(event_(), CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, nullptr) !=
+                CL_SUCCESS ||
+            status <= CL_RUNNING)
+            return;
 }
 
 bool running::wait_for(std::chrono::nanoseconds bound)

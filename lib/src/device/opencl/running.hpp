@@ -44,6 +44,9 @@ class running final : public running_backend {
     /// @throws cl::Error the driver refuses; a kernel that had begun was asked to end, and has ended unless it took
     ///         more than 5 s
     void start(const launch_request& request);
+    /// Waits until the driver has compiled the kernel and runs it, at most 30 s. PoCL compiles a kernel for its grid on
+    /// a thread of its own when it first runs, and a process that ends meanwhile destroys the compiler beneath it.
+    void wait_until_compiled() const noexcept;
     bool wait_for(std::chrono::nanoseconds bound) override;
     bool starts_late() const noexcept override { return true; }
 

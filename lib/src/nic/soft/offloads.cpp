@@ -47,7 +47,6 @@ void offloads::leave(const steering_rule* rule) noexcept
     if (gone->driver.executes())
         leftovers_.push_back({std::move(gone->rule), std::move(gone->driver)});
     entries_.erase(gone);
-    offer_all();
 }
 
 /// Ends in the driver what would take packets of `rule`.

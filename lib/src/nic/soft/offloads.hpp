@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,19 +29,24 @@ class offloads {
     /// @param name    of the port, for the log
     offloads(const dpdk_port& device, std::string name) : device_(device), name_(std::move(name)) {}
 
-    /// Makes a rule. `install` adds it to the engines: the driver has given up all rules that would take its packets
-    /// before, and is offered the rule afterwards. Throws what `install` throws.
+    /// Makes rules, all or none. `install` adds them to the engines: the driver has given up all rules that would take
+    /// their packets before, and is offered the rules afterwards. Throws what `install` throws.
     /// @throws weftio::error errc::device_error the driver does not give up such a rule; errc::out_of_memory
     template <class Install>
-    void add(const std::shared_ptr<steering_rule>& rule, Install&& install)
+    void add(std::span<const std::shared_ptr<steering_rule>> rules, Install&& install)
     {
         std::scoped_lock lock(mutex_);
-        enter(rule);
+        std::size_t entered = 0;
         try {
-            make_way_for(*rule);
+            for (; entered < rules.size(); ++entered)
+                enter(rules[entered]);
+            for (const auto& rule : rules)
+                make_way_for(*rule);
             install();
         } catch (...) {
-            leave(rule.get());
+            while (entered != 0)
+                leave(rules[--entered].get());
+            offer_all();
             throw;
         }
         offer_all();
@@ -54,6 +60,7 @@ class offloads {
         end_in_driver(rule);
         take_out();
         leave(rule);
+        offer_all();
     }
     /// Asks the driver for its counts of `rule`, or of all rules when nullptr, and writes them to the rules. Any thread
     /// but one between two turns. Blocks as long as the driver takes, and while another thread makes or ends a rule.

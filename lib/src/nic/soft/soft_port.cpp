@@ -111,9 +111,9 @@ std::unique_ptr<rdma_address> soft_port::add_rdma_address(const rdma_own_address
     return std::make_unique<soft_rdma_address>(shared_from_this(), own);
 }
 
-std::unique_ptr<rule> soft_port::install(const rule_request& wanted)
+std::vector<std::unique_ptr<rule>> soft_port::install(std::span<const rule_request> wanted)
 {
-    return std::make_unique<soft_rule>(shared_from_this(), wanted);
+    return soft_rule::install(shared_from_this(), wanted);
 }
 
 memory_place soft_port::take_up(std::shared_ptr<const detail::memory_block> block)

@@ -2,10 +2,10 @@
 
 namespace weftio::nic {
 
-soft_rule::soft_rule(std::shared_ptr<soft_port> port, const rule_request& wanted) : port_(std::move(port))
+soft_rule::soft_rule(soft_port& port, const rule_request& wanted)
 {
-    const std::uint64_t sequence = port_->next_sequence();
-    for (unsigned engine = 0; engine < port_->engine_count(); ++engine) {
+    const std::uint64_t sequence = port.next_sequence();
+    for (unsigned engine = 0; engine < port.engine_count(); ++engine) {
         auto each = rules_.emplace_back(std::make_shared<steering_rule>());
         each->match = wanted.match;
         each->action = wanted.action;
@@ -14,17 +14,37 @@ soft_rule::soft_rule(std::shared_ptr<soft_port> port, const rule_request& wanted
         each->priority = wanted.priority;
         each->sequence = sequence;
     }
-    port_->offloads().add(rules_.front(), [&] { install(); });
 }
 
-void soft_rule::install()
+std::vector<std::unique_ptr<rule>> soft_rule::install(const std::shared_ptr<soft_port>& port,
+                                                      std::span<const rule_request> wanted)
 {
-    port_->engines().between_all_turns([&] {
+    std::vector<std::unique_ptr<rule>> made;
+    std::vector<soft_rule*> rules;
+    std::vector<std::shared_ptr<steering_rule>> first_copies;
+    made.reserve(wanted.size());
+    rules.reserve(wanted.size());
+    for (const rule_request& each : wanted) {
+        rules.push_back(new soft_rule(*port, each));
+        made.emplace_back(rules.back());
+        first_copies.push_back(rules.back()->rules_.front());
+    }
+    port->offloads().add(first_copies, [&] { add_to_engines(*port, rules); });
+    for (soft_rule* each : rules)
+        each->port_ = port;
+    return made;
+}
+
+void soft_rule::add_to_engines(soft_port& port, std::span<soft_rule* const> rules)
+{
+    port.engines().between_all_turns([&] {
         try {
-            for (unsigned engine = 0; engine < rules_.size(); ++engine)
-                port_->receiver(engine).rules().add(rules_[engine]);
+            for (const soft_rule* each : rules)
+                for (unsigned engine = 0; engine < each->rules_.size(); ++engine)
+                    port.receiver(engine).rules().add(each->rules_[engine]);
         } catch (...) {
-            remove();
+            for (const soft_rule* each : rules)
+                each->remove_from(port);
             throw;
         }
     });
@@ -32,14 +52,15 @@ void soft_rule::install()
 
 soft_rule::~soft_rule()
 {
-    if (port_->may_end())
-        port_->offloads().remove(rules_.front().get(), [&] { port_->engines().between_all_turns([&] { remove(); }); });
+    if (port_ && port_->may_end())
+        port_->offloads().remove(rules_.front().get(),
+                                 [&] { port_->engines().between_all_turns([&] { remove_from(*port_); }); });
 }
 
-void soft_rule::remove() noexcept
+void soft_rule::remove_from(soft_port& port) const noexcept
 {
     for (unsigned engine = 0; engine < rules_.size(); ++engine)
-        port_->receiver(engine).rules().remove(rules_[engine].get());
+        port.receiver(engine).rules().remove(rules_[engine].get());
 }
 
 flow_hits soft_rule::hits() const

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "nic/soft/receive/steering.hpp"
@@ -11,7 +12,9 @@ namespace weftio::nic {
 
 class soft_rule final : public rule {
  public:
-    soft_rule(std::shared_ptr<soft_port> port, const rule_request& wanted);
+    /// Makes rules, and adds them to every engine in one step, or none. Throws what offloads::add() throws.
+    static std::vector<std::unique_ptr<rule>> install(const std::shared_ptr<soft_port>& port,
+                                                      std::span<const rule_request> wanted);
     soft_rule(const soft_rule&) = delete;
     soft_rule& operator=(const soft_rule&) = delete;
     ~soft_rule() override;
@@ -20,10 +23,11 @@ class soft_rule final : public rule {
     flow_place where() const noexcept override;
 
  private:
-    void install();
-    void remove() noexcept; ///< @pre every engine is between two turns
+    soft_rule(soft_port& port, const rule_request& wanted);
+    static void add_to_engines(soft_port& port, std::span<soft_rule* const> rules);
+    void remove_from(soft_port& port) const noexcept; ///< @pre every engine is between two turns
 
-    std::shared_ptr<soft_port> port_;
+    std::shared_ptr<soft_port> port_;                   ///< nullptr until the rule is installed
     std::vector<std::shared_ptr<steering_rule>> rules_; ///< one copy for each engine, with the hits of that engine
 };
 
