@@ -1,5 +1,6 @@
 /**
- * A send queue inside a kernel, whatever it sends: frames (eth_txq.h) or copies of memory (dma.h).
+ * A send queue inside a kernel, whatever it sends: frames (eth_txq.h), copies of memory (dma.h) or RDMA (rdma.h). The
+ * receive entries of RDMA (rdma/receive.h) are enqueued and committed in the same way.
  *
  * Life of an entry: *enqueue* writes it, which each kind of queue does in its own way; *commit* publishes entries;
  * *push* makes the NIC look; the NIC executes them in order and completes. *Strong* functions find the position
@@ -28,11 +29,13 @@ struct weftio_dev_send_queue {
 };
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_send_queue) == 128, "host and device share this layout");
 
-/** Whether the handle is that of a send queue, of whatever kind: as weftio_dev_is_handle. */
+/** Whether the handle is that of a ring of entries, of whatever kind: as weftio_dev_is_handle. */
 WEFTIO_FN weftio_u32 weftio_dev_is_send_queue(const WEFTIO_GLOBAL struct weftio_dev_send_queue *queue)
 {
     return weftio_dev_is_handle(queue->abi, WEFTIO_DEV_ABI_ETH_TXQ) ||
-           weftio_dev_is_handle(queue->abi, WEFTIO_DEV_ABI_DMA);
+           weftio_dev_is_handle(queue->abi, WEFTIO_DEV_ABI_DMA) ||
+           weftio_dev_is_handle(queue->abi, WEFTIO_DEV_ABI_RDMA) ||
+           weftio_dev_is_handle(queue->abi, WEFTIO_DEV_ABI_RDMA_RECV);
 }
 
 /** Flags of every enqueue call. Each kind of queue has more, from 0x2 on. */
@@ -360,8 +363,8 @@ WEFTIO_FN weftio_s32 weftio_dev_send_queue_wait_room_block(WEFTIO_GLOBAL struct 
 }
 
 /**
- * Commits strong entries and pushes, as weftio_dev_send_queue_commit_strong and weftio_dev_send_queue_push. One lane of a
- * scope, after a barrier.
+ * Commits strong entries and pushes, as weftio_dev_send_queue_commit_strong and weftio_dev_send_queue_push. One lane
+ * of a scope, after a barrier.
  */
 WEFTIO_FN weftio_s32 weftio_dev_send_queue_submit(WEFTIO_GLOBAL struct weftio_dev_send_queue *queue)
 {
