@@ -210,6 +210,23 @@ TEST(RdmaQueueOptions, PutAMessageOfSeveralPiecesWhereEachOfThemSays)
     EXPECT_EQ(ends.memory(1).copy(), expected);
 }
 
+TEST(RdmaQueueOptions, LeaveNoPieceOfAReceiveThatWasWrittenAnew)
+{
+    public_pair ends(places_of_ends[0], {.entries = 64, .receive_entries = 64, .receive_segments = 4});
+    ends.connect();
+    weftio_dev_rdma_recv* const recv = ends.queue(1).receives().handle();
+    const weftio_dev_buf to = ends.buffer(1);
+    const std::vector<std::uint8_t> before = ends.memory(1).copy();
+    ASSERT_EQ(weftio_dev_rdma_recv_post_weak(recv, to, 0, 8, 0), WEFTIO_DEV_OK);
+    ASSERT_EQ(weftio_dev_rdma_recv_add_piece_weak(recv, to, 100, 20, 0, 1), WEFTIO_DEV_OK);
+    ASSERT_EQ(weftio_dev_rdma_recv_post_weak(recv, to, 0, 8, 0), WEFTIO_DEV_OK);
+    ASSERT_EQ(weftio_dev_rdma_recv_commit_weak(recv, 1), WEFTIO_DEV_OK);
+    weftio_dev_rdma* const rdma = ends.queue(0).handle();
+    ASSERT_EQ(weftio_dev_rdma_send(rdma, ends.buffer(0), 0, 16, 0), WEFTIO_DEV_OK);
+    EXPECT_EQ(weftio_dev_rdma_commit_wait(rdma, 0), WEFTIO_DEV_QUEUE_ERROR);
+    EXPECT_EQ(ends.memory(1).copy(), before);
+}
+
 TEST(RdmaQueueOptions, OfBothEndsMakeTheSmallerPathMtu)
 {
     wired_ports ports(engine_mode::inline_worker);
