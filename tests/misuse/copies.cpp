@@ -15,6 +15,14 @@ void of_queues(eth_rxq& in, eth_txq& out, semaphore& items, progress_engine& eve
     progress_engine ear_now(std::move(events));
 }
 
+void of_queue_pairs(rdma_queue& pair)
+{
+    rdma_queue same_pair = pair;          // refused: deleted
+    rdma_receives same = pair.receives(); // refused: abstract
+    rdma_queue pair_now = std::move(pair);
+    const rdma_receives& receives = pair_now.receives();
+}
+
 void of_memory(memory& bytes, memory_region& region, buf_arr& frames)
 {
     memory same_bytes = bytes;          // refused: deleted

@@ -33,6 +33,19 @@ void unwritable(const weftio_dev_eth_rxq* in, const weftio_dev_eth_txq* out)
     weftio_dev_eth_txq_status(out);
 }
 
+void queue_pairs(rdma_queue& queue, dma_queue& copies, weftio_dev_remote peer, weftio_dev_buf buffer)
+{
+    weftio_dev_rdma_commit(queue);                                     // refused: weftio_dev_rdma ?\*
+    weftio_dev_rdma_commit(copies.handle());                           // refused: weftio_dev_rdma ?\*
+    weftio_dev_rdma_commit(queue.receives().handle());                 // refused: weftio_dev_rdma ?\*
+    weftio_dev_rdma_recv_commit(queue.handle());                       // refused: weftio_dev_rdma_recv ?\*
+    weftio_dev_rdma_write(queue.handle(), buffer, 0, buffer, 0, 8, 0); // refused: weftio_dev_remote
+    weftio_dev_rdma_send(queue.handle(), peer, 0, 8, 0);               // refused: weftio_dev_buf
+    weftio_dev_rdma_write(queue.handle(), peer, 0, buffer, 0, 8, 0);
+    weftio_dev_rdma_commit(queue.handle());
+    weftio_dev_rdma_recv_commit(queue.receives().handle());
+}
+
 void numbers(semaphore& items, running_kernel& kernel)
 {
     items.set_status(0, 1);                          // refused: semaphore_status

@@ -40,6 +40,13 @@ void kinds(const device& device, const receives& receives, const counts& counts,
     auto l = device.launch(counts, {}, sums.device_address(), 1);
 }
 
+void sides(const device& device, const kernel<weftio_dev_rdma*, weftio_dev_rdma_recv*>& both, rdma_queue& queue)
+{
+    auto a = device.launch(both, {}, queue, queue);            // refused: of its parameter's kind
+    auto b = device.launch(both, {}, queue.receives(), queue); // refused: of its parameter's kind
+    auto c = device.launch(both, {}, queue, queue.receives());
+}
+
 void no_kernel(const device& device, void (*function)(weftio_dev_eth_rxq*), eth_rxq& in, grid shape,
                const receives& receives)
 {

@@ -158,6 +158,7 @@ for how in by-cmake by-meson; do
         check_has "keep, $how, on $device" "$packets packets, sum of words $sum, copied $packets" "$(./keep pcap:builtin $device 2>&1)"
         check_has "timed, $how, on $device" "sent 10, 0 of them early" "$(./timed pcap:tx=timed.pcap $device 2>&1)"
         check "timed, $how, on $device: its capture" "$(seq 0 9)" "$(od -An -v -tu1 -w80 -j24 timed.pcap | awk '{print $31}')"
+        check_has "table, $how, on $device" "100 rows, sum 1292800" "$(./table loopback $device 2>&1)"
         check_has "reuse, $how, on $device" "sent 200 frames" "$(./reuse pcap:tx=reuse.pcap $device 2>&1)"
         check "reuse, $how, on $device: its capture" "$(seq 0 199)" "$(od -An -v -tu1 -w80 -j24 reuse.pcap | awk '{print $31}')"
         rm -f ./*.pcap

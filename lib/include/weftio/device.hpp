@@ -22,6 +22,8 @@ struct weftio_dev_buf_arr;
 struct weftio_dev_eth_rxq;
 struct weftio_dev_eth_txq;
 struct weftio_dev_dma;
+struct weftio_dev_rdma;
+struct weftio_dev_rdma_recv;
 struct weftio_dev_semaphore;
 
 namespace weftio {
@@ -319,6 +321,10 @@ template <>
 inline constexpr std::uint32_t abi_of<weftio_dev_dma> = WEFTIO_DEV_ABI_DMA;
 template <>
 inline constexpr std::uint32_t abi_of<weftio_dev_semaphore> = WEFTIO_DEV_ABI_SEMAPHORE;
+template <>
+inline constexpr std::uint32_t abi_of<weftio_dev_rdma> = WEFTIO_DEV_ABI_RDMA;
+template <>
+inline constexpr std::uint32_t abi_of<weftio_dev_rdma_recv> = WEFTIO_DEV_ABI_RDMA_RECV;
 
 /// A launch without its types, for the OpenCL and CUDA back ends, and with a call for the CPU.
 struct launch_request {

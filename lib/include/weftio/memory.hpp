@@ -12,8 +12,8 @@ namespace weftio {
 
 class dma_engine;
 
-/// What NICs may do with memory, beyond reading what is sent from it. Values are those of libibverbs. The rights of a
-/// peer are kept with the region; no queue of this version lets a peer use them yet.
+/// What NICs may do with memory, beyond reading what is sent from it. Values are those of libibverbs. A peer has the
+/// rights that both the region and the rdma_queue give it.
 enum class access : std::uint8_t {
     none = 0,
     local_write = 1,   ///< write there what arrives

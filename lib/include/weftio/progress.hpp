@@ -21,6 +21,10 @@ struct send_notification {
     std::uint64_t time_ns = 0;  ///< UTC, when the port was done with it, or the copy
 };
 
+/// What an event is about: an entry of the send ring; of an rdma_queue also a receive, or no entry of its own, as when a
+/// request of the peer's is refused.
+enum class outcome_of : std::uint8_t { send_ring, receive_ring, none };
+
 /// An entry that could not be executed.
 struct send_failure {
     std::uint32_t queue = 0;
@@ -28,9 +32,10 @@ struct send_failure {
     std::uint8_t syndrome = 0; ///< enum weftio_syndrome
     std::string text;          ///< queue, position, reason
     std::uint64_t time_ns = 0;
+    outcome_of what = outcome_of::send_ring;
 };
 
-/// Brings what happens on send queues, an eth_txq or a dma_queue, to the host, in a thread that the application owns.
+/// Brings what happens on send queues, an eth_txq, a dma_queue or an rdma_queue, to the host, in a thread that the application owns.
 ///
 /// Twice as many events as the queue has entries are kept until progress() takes them. Notifications leave an eighth of
 /// that free for failures; one that finds no room is lost, and counted (`lost_events` of the queue's counters).

@@ -13,4 +13,5 @@
 #include "weftio/memory.hpp"
 #include "weftio/port.hpp"
 #include "weftio/progress.hpp"
+#include "weftio/rdma.hpp"
 #include "weftio/semaphore.hpp"

@@ -203,8 +203,14 @@ void require_reach(const detail::launch_request& request, const detail::device_b
 std::string handle_words(std::uint32_t abi)
 {
     constexpr std::uint32_t version_shift = 16, kind_shift = 24, byte = 0xff;
-    constexpr std::array<std::string_view, 6> kinds{"",           "a buf_arr",   "an eth_rxq",
-                                                    "an eth_txq", "a dma_queue", "a semaphore"};
+    constexpr std::array<std::string_view, 8> kinds{"",
+                                                    "a buf_arr",
+                                                    "an eth_rxq",
+                                                    "an eth_txq",
+                                                    "a dma_queue",
+                                                    "a semaphore",
+                                                    "an rdma_queue",
+                                                    "the receives of an rdma_queue"};
     const std::uint32_t kind = abi >> kind_shift;
     if (kind == 0 || kind >= kinds.size())
         return fmt::format("no handle ({:#010x})", abi);

@@ -21,6 +21,7 @@
 #include "weftio/flow.hpp"
 #include "weftio/memory.hpp"
 #include "weftio/port.hpp"
+#include "weftio/progress.hpp"
 
 namespace weftio::nic {
 
@@ -143,8 +144,7 @@ class receive_queue : public queue, public movable {
     virtual void restart(const rx_ring& ring) = 0;
 };
 
-/// The ring whose entry an outcome is about; none: the queue has failed, and no entry of its own.
-enum class outcome_of : std::uint8_t { send_ring, receive_ring, none };
+using weftio::outcome_of;
 
 /// What the host learns of one entry: a notification that it asked for, or a failure.
 struct send_outcome {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "nic/backend.hpp"
+#include "weftio/rdma.hpp"
 
 namespace weftio::nic {
 
@@ -71,19 +72,7 @@ struct rdma_connection {
     std::uint16_t vlan_tci = no_vlan; ///< priority and identifier of the tag; no_vlan: packets have none
 };
 
-/// Every entry is counted once, and so is every packet, once the queue is idle:
-/// enqueued = done + skipped + failed + flushed; received = filled + receive_failed + receive_flushed;
-/// requests = executed + duplicate_request + out_of_sequence + not_ready + refused + ignored.
-struct rdma_counters {
-    std::uint64_t enqueued = 0, done = 0, done_bytes = 0, skipped = 0, failed = 0, flushed = 0, lost_events = 0;
-    std::uint64_t received = 0, filled = 0, receive_failed = 0, receive_flushed = 0; ///< receive entries taken
-    std::uint64_t requests = 0, executed = 0, duplicate_request = 0, out_of_sequence = 0, not_ready = 0, refused = 0,
-                  ignored = 0;                                       ///< packets of the peer's requests
-    std::uint64_t packets = 0, repeated = 0;                         ///< of our requests: sent; of these, sent before
-    std::uint64_t answers = 0, stale_answers = 0, wrong_answers = 0; ///< packets of the peer's answers
-    std::uint64_t packet_seq_err = 0, implied_nak_seq_err = 0, local_ack_timeout_err = 0, rnr_naks = 0,
-                  rnr_nak_retry_err = 0;
-};
+using weftio::rdma_counters;
 
 /// A queue that has failed flushes the receive entries that are posted then; those that are posted later are flushed in
 /// its next turn, which a ring of its send doorbell brings. Its send completion is an error from then on, also when no

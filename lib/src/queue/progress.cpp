@@ -56,7 +56,8 @@ unsigned progress_engine::attachment::report()
                            .position = each.position,
                            .syndrome = each.syndrome,
                            .text = std::move(each.text),
-                           .time_ns = each.time_ns});
+                           .time_ns = each.time_ns,
+                           .what = each.what});
         }
     }
     return seen;

@@ -20,12 +20,11 @@ T* at(void* base, std::size_t offset)
 
 } // namespace
 
-void require_send_entries(std::string_view who, std::uint32_t entries)
+void require_send_entries(std::string_view who, std::uint32_t entries, std::string_view option)
 {
     if (!std::has_single_bit(entries) || entries < fewest_entries || entries > most_entries)
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: {}: entries is {}; it must be a power of two from {} to {}", who, entries,
-                                fewest_entries, most_entries));
+        throw error(errc::invalid_argument, fmt::format("weftio: {}: {} is {}; it must be a power of two from {} to {}",
+                                                        who, option, entries, fewest_entries, most_entries));
 }
 
 send_life::send_life(const device& device, const send_ring_options& options)

@@ -35,8 +35,9 @@ struct send_ring_options {
 };
 
 /// Checks the number of entries of a ring. @param who  kind of the queue, for the error text: "eth_txq"
+/// @param option  name of the option
 /// @throws weftio::error errc::invalid_argument `entries` is not a power of two in 64..32768
-void require_send_entries(std::string_view who, std::uint32_t entries);
+void require_send_entries(std::string_view who, std::uint32_t entries, std::string_view option = "entries");
 
 /// One life of a send queue, from one reset to the next: the memory of its ring, which a running kernel keeps alive (a
 /// lifeline).
@@ -60,6 +61,12 @@ class send_life final : public lifeline {
     weftio_dev_send_queue* handle() const noexcept
     {
         return static_cast<weftio_dev_send_queue*>(handle_.device_address());
+    }
+    /// The collapsed completion, as kernels see it.
+    const weftio_cqe* completion() const noexcept
+    {
+        const auto* const base = static_cast<const std::byte*>(ring_.device_address());
+        return reinterpret_cast<const weftio_cqe*>(base + layout_.completion);
     }
 
  private:

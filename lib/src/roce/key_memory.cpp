@@ -2,7 +2,26 @@
 
 #include <cstring>
 
+#include "weftio/device/platform.h"
+
 namespace weftio::roce {
+
+namespace {
+
+/// A number on a multiple of its size changes at once: who waits for it sees what was written before.
+void place(std::byte* at, std::span<const std::uint8_t> bytes)
+{
+    std::uint64_t number = 0;
+    if (bytes.size() != sizeof number || reinterpret_cast<std::uintptr_t>(at) % sizeof number != 0) {
+        std::memcpy(at, bytes.data(), bytes.size());
+        return;
+    }
+    std::memcpy(&number, bytes.data(), sizeof number);
+    // Release, pairs with the acquire in weftio_dev_rdma_wait_value.
+    weftio_store_release_sys_u64(reinterpret_cast<weftio_u64*>(at), number);
+}
+
+} // namespace
 
 /// In the order of what the reason tells: a key of another domain says nothing of its rights, nor of its range.
 key_refusal key_memory::find(const remote_range& range, access needed, std::byte*& at) const noexcept
@@ -33,7 +52,7 @@ key_refusal key_memory::write(const remote_range& range, std::span<const std::ui
     std::byte* at = nullptr;
     const key_refusal why = find(range, access::remote_write, at);
     if (why == key_refusal::none)
-        std::memcpy(at, bytes.data(), bytes.size());
+        place(at, bytes);
     return why;
 }
 

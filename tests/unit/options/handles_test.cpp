@@ -19,7 +19,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 inline void takes_all(weftio_dev_eth_rxq*, weftio_dev_eth_txq*, weftio_dev_dma*, weftio_dev_semaphore*,
-                      const weftio_dev_buf_arr*)
+                      const weftio_dev_buf_arr*, weftio_dev_rdma*, weftio_dev_rdma_recv*)
 {}
 
 class Handles : public OnEachDevice {
@@ -34,8 +34,18 @@ class Handles : public OnEachDevice {
         dma.emplace(engine, where());
         items.emplace(where(), semaphore_options{.items = 4, .custom_info_bytes = 8, .check_transitions = false});
         array.emplace(port_, where(), buf_arr_options{.count = 2, .buffer_bytes = 64});
+        rdma.emplace(rdma_device(port_, {.address = "10.0.0.1"}), where());
     }
-    handles right() const { return {rxq->handle(), txq->handle(), dma->handle(), items->handle(), array->handle()}; }
+    handles right() const
+    {
+        return {rxq->handle(),
+                txq->handle(),
+                dma->handle(),
+                items->handle(),
+                array->handle(),
+                rdma->handle(),
+                rdma->receives().handle()};
+    }
     /// A handle like this one, whose first word is this.
     template <class Handle>
     Handle* copy(const Handle* from, weftio_u32 abi)
@@ -76,15 +86,18 @@ class Handles : public OnEachDevice {
     std::optional<dma_queue> dma;
     std::optional<semaphore> items;
     std::optional<buf_arr> array;
+    std::optional<rdma_queue> rdma;
     std::vector<memory> copies;
 };
 
 TEST_P(Handles, AreTakenByAKernelThatChecks)
 {
-    constexpr auto not_found = static_cast<weftio_u32>(WEFTIO_DEV_NOT_FOUND);
+    constexpr auto not_found = static_cast<weftio_u32>(WEFTIO_DEV_NOT_FOUND),
+                   timeout = static_cast<weftio_u32>(WEFTIO_DEV_TIMEOUT);
     std::vector<weftio_u32> said = tried(right());
     EXPECT_THAT(first_of(said, STATUSES),
-                ElementsAre(0, not_found, 0, 0, 0, 0, not_found, 0, 0, 0, 0, not_found, 0, 0, 0, 0, 0));
+                ElementsAre(0, not_found, 0, 0, 0, 0, not_found, 0, 0, 0, 0, not_found, 0, 0, 0, 0, 0, //
+                            0, 0, 0, not_found, 0, 0, 0, 0, 0, 0, timeout, not_found));
     EXPECT_EQ(said[STATUSES], WEFTIO_DEV_SEMAPHORE_FREE);
     EXPECT_THAT(first_of(said, ABORTS, STATUSES + ITEM_STATUSES), Each(0u));
     EXPECT_THAT(first_of(said, THERE, ANSWERS - THERE), Each(1u));
@@ -96,11 +109,17 @@ TEST_P(Handles, OfAnotherKindAreRefusedByAKernelThatChecks)
     std::vector<weftio_u32> said =
         tried({reinterpret_cast<weftio_dev_eth_rxq*>(all.txq), reinterpret_cast<weftio_dev_eth_txq*>(all.rxq),
                reinterpret_cast<weftio_dev_dma*>(all.rxq), reinterpret_cast<weftio_dev_semaphore*>(all.array),
-               reinterpret_cast<weftio_dev_buf_arr*>(all.semaphore)});
+               reinterpret_cast<weftio_dev_buf_arr*>(all.semaphore), reinterpret_cast<weftio_dev_rdma*>(all.rxq),
+               reinterpret_cast<weftio_dev_rdma_recv*>(all.rxq)});
     expect_all_refused(said);
     handles mixed = all;
     mixed.dma = reinterpret_cast<weftio_dev_dma*>(all.txq);
-    EXPECT_EQ(tried(mixed)[FILL], static_cast<weftio_u32>(WEFTIO_DEV_INVALID_ARGUMENT)) << "no copies for a port";
+    mixed.rdma = reinterpret_cast<weftio_dev_rdma*>(all.dma);
+    mixed.recv = reinterpret_cast<weftio_dev_rdma_recv*>(all.rdma);
+    const std::vector<weftio_u32> mixed_said = tried(mixed);
+    EXPECT_EQ(mixed_said[FILL], static_cast<weftio_u32>(WEFTIO_DEV_INVALID_ARGUMENT)) << "no copies for a port";
+    EXPECT_EQ(mixed_said[WRITE], static_cast<weftio_u32>(WEFTIO_DEV_INVALID_ARGUMENT)) << "no RDMA for a DMA engine";
+    EXPECT_EQ(mixed_said[POST], static_cast<weftio_u32>(WEFTIO_DEV_INVALID_ARGUMENT)) << "no receives to be sent";
 }
 
 TEST_P(Handles, OfAnotherVersionAreRefusedByAKernelThatChecks)
@@ -110,7 +129,8 @@ TEST_P(Handles, OfAnotherVersionAreRefusedByAKernelThatChecks)
     std::vector<weftio_u32> said = tried(
         {copy(all.rxq, WEFTIO_DEV_ABI_ETH_RXQ + next_version), copy(all.txq, WEFTIO_DEV_ABI_ETH_TXQ + next_version),
          copy(all.dma, WEFTIO_DEV_ABI_DMA + next_version), copy(all.semaphore, WEFTIO_DEV_ABI_SEMAPHORE + next_version),
-         copy(all.array, WEFTIO_DEV_ABI_BUF_ARR + next_version)});
+         copy(all.array, WEFTIO_DEV_ABI_BUF_ARR + next_version), copy(all.rdma, WEFTIO_DEV_ABI_RDMA + next_version),
+         copy(all.recv, WEFTIO_DEV_ABI_RDMA_RECV + next_version)});
     expect_all_refused(said);
 }
 
@@ -135,16 +155,19 @@ TEST_P(Handles, OfAStructureThatAreWrongAreNamedByTheKernel)
     EXPECT_THAT(wrong_of(two_wrong), ElementsAre(0, 0, 1, 0, 1));
 }
 
-kernel<weftio_dev_eth_rxq*, weftio_dev_eth_txq*, weftio_dev_dma*, weftio_dev_semaphore*, const weftio_dev_buf_arr*>
+kernel<weftio_dev_eth_rxq*, weftio_dev_eth_txq*, weftio_dev_dma*, weftio_dev_semaphore*, const weftio_dev_buf_arr*,
+       weftio_dev_rdma*, weftio_dev_rdma_recv*>
 takes_all_kernel()
 {
     return {.name = "takes_all",
             .function = takes_all,
             .source = "#include \"weftio/device/dma.h\"\n#include \"weftio/device/eth_txq.h\"\n"
+                      "#include \"weftio/device/rdma.h\"\n"
                       "WEFTIO_KERNEL void takes_all(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* a,\n"
                       "    WEFTIO_GLOBAL struct weftio_dev_eth_txq* b, WEFTIO_GLOBAL struct weftio_dev_dma* c,\n"
                       "    WEFTIO_GLOBAL struct weftio_dev_semaphore* d,\n"
-                      "    const WEFTIO_GLOBAL struct weftio_dev_buf_arr* e) {}\n",
+                      "    const WEFTIO_GLOBAL struct weftio_dev_buf_arr* e, WEFTIO_GLOBAL struct weftio_dev_rdma* f,\n"
+                      "    WEFTIO_GLOBAL struct weftio_dev_rdma_recv* g) {}\n",
             .cuda_image = {},
             .file = "takes_all.h"};
 }
@@ -154,7 +177,7 @@ TEST_P(Handles, OfAnotherKindOrVersionAreRefusedAtLaunch)
     const auto takes = takes_all_kernel();
     const auto launch = [&](const handles& given) {
         running_kernel kernel = where().launch(takes, {.blocks = 1, .lanes = 1}, given.rxq, given.txq, given.dma,
-                                               given.semaphore, given.array);
+                                               given.semaphore, given.array, given.rdma, given.recv);
         EXPECT_TRUE(kernel.wait_for(patience));
     };
     const handles all = right();
@@ -183,6 +206,15 @@ TEST_P(Handles, OfAnotherKindOrVersionAreRefusedAtLaunch)
     wrong = all;
     wrong.array = copy(all.array, WEFTIO_DEV_ABI_BUF_ARR + 0x10000);
     refused("argument 5", wrong);
+    wrong = all;
+    wrong.rdma = reinterpret_cast<weftio_dev_rdma*>(all.recv);
+    refused(
+        "argument 6 is no handle that it can use: by its first word it is the receives of an rdma_queue of version 1 "
+        "and 192 bytes, and the kernel takes an rdma_queue of version 1 and 128 bytes",
+        wrong);
+    wrong = all;
+    wrong.recv = reinterpret_cast<weftio_dev_rdma_recv*>(all.rdma);
+    refused("argument 7", wrong);
 }
 
 /// Eight bytes, as handles are aligned, and behind them memory that may not be touched.
@@ -215,11 +247,12 @@ TEST_P(Handles, AreLookedAtInTheirFirstWordAlone)
     if (GetParam() != std::string("cpu"))
         GTEST_SKIP() << "missed: memory that may not be touched; kernels of this device do not see it";
     const last_word none;
-    const handles wrong{none.as<weftio_dev_eth_rxq>(), none.as<weftio_dev_eth_txq>(), none.as<weftio_dev_dma>(),
-                        none.as<weftio_dev_semaphore>(), none.as<weftio_dev_buf_arr>()};
+    const handles wrong{none.as<weftio_dev_eth_rxq>(),   none.as<weftio_dev_eth_txq>(), none.as<weftio_dev_dma>(),
+                        none.as<weftio_dev_semaphore>(), none.as<weftio_dev_buf_arr>(), none.as<weftio_dev_rdma>(),
+                        none.as<weftio_dev_rdma_recv>()};
     expect_all_refused(tried(wrong));
     EXPECT_THROW((void)where().launch(takes_all_kernel(), {.blocks = 1, .lanes = 1}, wrong.rxq, wrong.txq, wrong.dma,
-                                      wrong.semaphore, wrong.array),
+                                      wrong.semaphore, wrong.array, wrong.rdma, wrong.recv),
                  error);
 }
 
@@ -232,7 +265,7 @@ TEST_P(Handles, WhereNothingCanBeReadAreRefusedAtLaunch)
     for (const handles& wrong : {at_protected, at_no_page})
         EXPECT_THAT(error_of([&] {
                         (void)where().launch(takes_all_kernel(), {.blocks = 1, .lanes = 1}, wrong.rxq, wrong.txq,
-                                             wrong.dma, wrong.semaphore, wrong.array);
+                                             wrong.dma, wrong.semaphore, wrong.array, wrong.rdma, wrong.recv);
                     }).what(),
                     HasSubstr("is no handle: no memory can be read at 0x"));
 }

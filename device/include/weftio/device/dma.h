@@ -181,19 +181,13 @@ WEFTIO_FN weftio_s32 weftio_dev_dma_memcpy_weak(WEFTIO_GLOBAL struct weftio_dev_
  */
 WEFTIO_FN weftio_s32 weftio_dev_dma_commit(WEFTIO_GLOBAL struct weftio_dev_dma *dma)
 {
-    weftio_s32 status = weftio_dev_send_queue_commit_strong(&dma->queue);
-
-    weftio_dev_send_queue_push(&dma->queue);
-    return status;
+    return weftio_dev_send_queue_submit(&dma->queue);
 }
 
 /** Publishes the next `count` weak entries, and makes the engine look. As weftio_dev_send_queue_commit_weak. */
 WEFTIO_FN weftio_s32 weftio_dev_dma_commit_weak(WEFTIO_GLOBAL struct weftio_dev_dma *dma, weftio_u32 count)
 {
-    weftio_s32 status = weftio_dev_send_queue_commit_weak(&dma->queue, count);
-
-    weftio_dev_send_queue_push(&dma->queue);
-    return status;
+    return weftio_dev_send_queue_submit_weak(&dma->queue, count);
 }
 
 /** As weftio_dev_send_queue_poll_completion. Done means: the copy can be seen by whoever sees the completion. */
@@ -219,14 +213,7 @@ WEFTIO_FN weftio_s32 weftio_dev_dma_wait(WEFTIO_GLOBAL struct weftio_dev_dma *dm
  */
 WEFTIO_FN weftio_s32 weftio_dev_dma_commit_wait(WEFTIO_GLOBAL struct weftio_dev_dma *dma, weftio_u64 timeout_ns)
 {
-    weftio_s32 status = weftio_dev_dma_commit(dma);
-
-    if (status != WEFTIO_DEV_OK)
-        return status;
-    weftio_u32 ready = weftio_load_relaxed_u32(&dma->queue.ring.ready);
-    if (weftio_dev_send_completed(&dma->queue.ring) == ready) /* also when nothing has ever been committed */
-        return weftio_dev_send_queue_status(&dma->queue);
-    return weftio_dev_dma_wait(dma, ready - 1, timeout_ns);
+    return weftio_dev_send_queue_submit_wait(&dma->queue, timeout_ns);
 }
 
 /** As weftio_dev_send_queue_wait_room: waits until at least `count` positions are free. */

@@ -6,7 +6,7 @@
  * with WEFTIO_DEV_CHECKS: every function then looks at the word before anything else, and refuses what is not its kind
  * of handle, or another version's. A function that returns a status returns WEFTIO_DEV_INVALID_ARGUMENT; one that asks
  * whether the host wants an end says yes, so that loops end; one that returns an address or a count returns 0; push does
- * nothing. Functions that all send queues have (commit, push, wait_room, ...) take a send queue of any kind. A handle
+ * nothing. Functions that all send queues have (commit, push, wait_room, ...) take a ring of entries of any kind. A handle
  * whose object has been destroyed is not noticed. Which handle of a structure is wrong the host learns from the kernel,
  * which asks weftio_dev_handle_is() of each.
  *
@@ -32,6 +32,8 @@
 #define WEFTIO_DEV_ABI_ETH_TXQ WEFTIO_DEV_ABI(3u, 128u)
 #define WEFTIO_DEV_ABI_DMA WEFTIO_DEV_ABI(4u, 128u)
 #define WEFTIO_DEV_ABI_SEMAPHORE WEFTIO_DEV_ABI(5u, 64u)
+#define WEFTIO_DEV_ABI_RDMA WEFTIO_DEV_ABI(6u, 128u)
+#define WEFTIO_DEV_ABI_RDMA_RECV WEFTIO_DEV_ABI(7u, 192u)
 
 #if defined(WEFTIO_DEV_CHECKS)
 #define WEFTIO_DEV_HAS_CHECKS 1

@@ -27,6 +27,9 @@
     HEADER(eth_rxq, "weftio/device/eth_rxq.h")                                                                         \
     HEADER(eth_txq, "weftio/device/eth_txq.h")                                                                         \
     HEADER(dma, "weftio/device/dma.h")                                                                                 \
+    HEADER(rdma_request, "weftio/device/rdma/request.h")                                                               \
+    HEADER(rdma_receive, "weftio/device/rdma/receive.h")                                                               \
+    HEADER(rdma, "weftio/device/rdma.h")                                                                               \
     HEADER(semaphore, "weftio/device/semaphore.h")
 
 namespace weftio::detail::opencl {

@@ -1,5 +1,6 @@
 /**
- * A send queue inside a kernel, whatever it sends: frames (eth_txq.h) or copies of memory (dma.h).
+ * A send queue inside a kernel, whatever it sends: frames (eth_txq.h), copies of memory (dma.h) or RDMA (rdma.h). The
+ * receive entries of RDMA (rdma/receive.h) are enqueued and committed in the same way.
  *
  * Life of an entry: *enqueue* writes it, which each kind of queue does in its own way; *commit* publishes entries;
  * *push* makes the NIC look; the NIC executes them in order and completes. *Strong* functions find the position
@@ -28,11 +29,13 @@ struct weftio_dev_send_queue {
 };
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_send_queue) == 128, "host and device share this layout");
 
-/** Whether the handle is that of a send queue, of whatever kind: as weftio_dev_is_handle. */
+/** Whether the handle is that of a ring of entries, of whatever kind: as weftio_dev_is_handle. */
 WEFTIO_FN weftio_u32 weftio_dev_is_send_queue(const WEFTIO_GLOBAL struct weftio_dev_send_queue *queue)
 {
     return weftio_dev_is_handle(queue->abi, WEFTIO_DEV_ABI_ETH_TXQ) ||
-           weftio_dev_is_handle(queue->abi, WEFTIO_DEV_ABI_DMA);
+           weftio_dev_is_handle(queue->abi, WEFTIO_DEV_ABI_DMA) ||
+           weftio_dev_is_handle(queue->abi, WEFTIO_DEV_ABI_RDMA) ||
+           weftio_dev_is_handle(queue->abi, WEFTIO_DEV_ABI_RDMA_RECV);
 }
 
 /** Flags of every enqueue call. Each kind of queue has more, from 0x2 on. */
@@ -44,15 +47,26 @@ WEFTIO_FN weftio_u32 weftio_dev_completion_mode(weftio_u32 flags)
     return flags & WEFTIO_DEV_SEND_NOTIFY ? WEFTIO_CE_ALWAYS_AND_EVENT : WEFTIO_CE_ALWAYS;
 }
 
-/** Control segment, at the start of an entry: written last, so that the body is there when its index is. */
-WEFTIO_FN void weftio_dev_write_control(WEFTIO_GLOBAL weftio_u32 *block, weftio_u32 index, weftio_u32 opcode,
-                                        weftio_u32 queue_ds, weftio_u32 flags)
+/**
+ * Control segment, at the start of an entry: written last, so that the body is there when its index is.
+ *
+ * @param modes         completion and fence mode: byte fm_ce_se
+ * @param immediate_be  last word of the segment
+ */
+WEFTIO_FN void weftio_dev_write_control_modes(WEFTIO_GLOBAL weftio_u32 *block, weftio_u32 index, weftio_u32 opcode,
+                                              weftio_u32 queue_ds, weftio_u32 modes, weftio_u32 immediate_be)
 {
     weftio_u32 opmod_index_opcode = (opcode & 0xff00u) << 16 | (index & 0xffffu) << 8 | (opcode & 0xffu);
     weftio_u64 start_be = weftio_swap64((weftio_u64)opmod_index_opcode << 32 | queue_ds);
 
-    weftio_store_x4(block, (weftio_u32)start_be, (weftio_u32)(start_be >> 32), weftio_dev_completion_mode(flags) << 24,
-                    0);
+    weftio_store_x4(block, (weftio_u32)start_be, (weftio_u32)(start_be >> 32), modes << 24, immediate_be);
+}
+
+/** The same, with the modes that `flags` ask for and no immediate. */
+WEFTIO_FN void weftio_dev_write_control(WEFTIO_GLOBAL weftio_u32 *block, weftio_u32 index, weftio_u32 opcode,
+                                        weftio_u32 queue_ds, weftio_u32 flags)
+{
+    weftio_dev_write_control_modes(block, index, opcode, queue_ds, weftio_dev_completion_mode(flags), 0);
 }
 
 /** Where the next entry goes, and the mask of positions: for weak mode. Never blocks; any lane, while none enqueues. */
@@ -346,4 +360,47 @@ WEFTIO_FN weftio_s32 weftio_dev_send_queue_wait_room_block(WEFTIO_GLOBAL struct 
         weftio_lane() == 0 ? (weftio_u32)-weftio_dev_send_queue_wait_room(queue, count, timeout_ns) : 0;
 
     return -(weftio_s32)weftio_block_sum_u32(failure, &queue->scratch);
+}
+
+/**
+ * Commits strong entries and pushes, as weftio_dev_send_queue_commit_strong and weftio_dev_send_queue_push. One lane
+ * of a scope, after a barrier.
+ */
+WEFTIO_FN weftio_s32 weftio_dev_send_queue_submit(WEFTIO_GLOBAL struct weftio_dev_send_queue *queue)
+{
+    weftio_s32 status = weftio_dev_send_queue_commit_strong(queue);
+
+    weftio_dev_send_queue_push(queue);
+    return status;
+}
+
+/** The same for the next `count` weak entries, as weftio_dev_send_queue_commit_weak. */
+WEFTIO_FN weftio_s32 weftio_dev_send_queue_submit_weak(WEFTIO_GLOBAL struct weftio_dev_send_queue *queue,
+                                                       weftio_u32 count)
+{
+    weftio_s32 status = weftio_dev_send_queue_commit_weak(queue, count);
+
+    weftio_dev_send_queue_push(queue);
+    return status;
+}
+
+/**
+ * Commits strong entries, pushes, and waits until everything that was committed is done, bounded by `timeout_ns` (0: by
+ * the abort flag only). One lane of a scope; what other blocks commit meanwhile may be waited for too.
+ *
+ * @pre each entry takes one position
+ * @return WEFTIO_DEV_OK; WEFTIO_DEV_TIMEOUT; WEFTIO_DEV_ABORTED; WEFTIO_DEV_QUEUE_ERROR; WEFTIO_DEV_INVALID_ARGUMENT
+ *         as weftio_dev_send_queue_commit_strong
+ */
+WEFTIO_FN weftio_s32 weftio_dev_send_queue_submit_wait(WEFTIO_GLOBAL struct weftio_dev_send_queue *queue,
+                                                       weftio_u64 timeout_ns)
+{
+    weftio_s32 status = weftio_dev_send_queue_submit(queue);
+
+    if (status != WEFTIO_DEV_OK)
+        return status;
+    weftio_u32 ready = weftio_load_relaxed_u32(&queue->ring.ready);
+    if (weftio_dev_send_completed(&queue->ring) == ready) /* also when nothing has ever been committed */
+        return weftio_dev_send_queue_status(queue);
+    return weftio_dev_send_queue_wait_completed(queue, ready - 1, timeout_ns);
 }

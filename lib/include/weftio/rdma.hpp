@@ -1,0 +1,250 @@
+// RDMA over RoCEv2: kernels read, write and change the memory of a peer, and send it messages.
+//
+// A connection has a queue pair at each end. Each end makes an rdma_queue, hands the peer its address() over any
+// channel, and calls connect() with the peer's. From then on kernels use both directions (weftio/device/rdma.h). A peer
+// reaches memory of ours whose region has rights for it, by the key that remote_region tells it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "weftio/device.hpp"
+#include "weftio/device/rdma.h"
+#include "weftio/memory.hpp"
+#include "weftio/port.hpp"
+
+namespace weftio {
+
+namespace nic {
+class backend;
+}
+namespace detail {
+class reported_queue;
+}
+
+struct rdma_device_options {
+    /// IPv4 ("10.0.0.1") or IPv6 ("fd00::1"), without a prefix length: one host's own. While a queue pair is connected
+    /// the port takes what is UDP to port 4791 of this address, before its rules.
+    std::string address;
+    /// Of a port in inline mode only: the application promises turns of the engine at all times, by port::turn() or by
+    /// a CPU kernel that waits, for a peer's requests are answered in turns, and no kernel is asked.
+    bool application_turns = false;
+};
+
+/// A port with an address, at which queue pairs are made.
+///
+/// Peers find it by its address and by the port's MAC address, both of which rdma_queue::address() tells: ARP and
+/// neighbor discovery are neither asked nor answered, so both ends of a connection are on one link.
+///
+/// - Ownership: a cheap handle; copies are the same; keeps the port alive.
+/// - Threads: any.
+class rdma_device {
+ public:
+    /// @throws weftio::error errc::invalid_argument no address, or none that a host can have; the port is in inline
+    ///         mode and `application_turns` is false, or the port has threads and it is true; errc::not_supported the
+    ///         port's MTU is too small for the smallest path MTU
+    rdma_device(const port& port, const rdma_device_options& options);
+
+    const std::string& address() const noexcept; ///< as inet_ntop() writes it
+    bool is_ipv6() const noexcept;
+    /// The largest path MTU that the port's MTU has room for: 256, 512, 1024, 2048 or 4096.
+    std::uint32_t most_path_mtu() const;
+
+    nic::backend& backend() const noexcept;
+
+ private:
+    friend class rdma_queue;
+
+    struct state;
+    std::shared_ptr<const state> state_;
+};
+
+/// What a peer needs to connect to a queue pair. The same 64 bytes on hosts of any byte order; they carry a version and
+/// a sum, so what was cut, changed or made by an incompatible version is refused.
+struct rdma_address {
+    static constexpr std::size_t size_bytes = 64;
+    std::array<std::uint8_t, size_bytes> bytes{};
+
+    /// 128 hexadecimal digits.
+    std::string text() const;
+    /// @throws weftio::error errc::invalid_argument it is not what text() has written, or not all of it
+    static rdma_address of_text(std::string_view text);
+    /// @throws weftio::error errc::invalid_argument they are no address, not all of it, or one of another version
+    static rdma_address of_bytes(std::span<const std::uint8_t> bytes);
+
+    bool operator==(const rdma_address&) const = default;
+};
+
+/// Memory of ours that a peer may use, or a peer's that we may: what is to be told of it, as rdma_address is.
+struct remote_region {
+    static constexpr std::size_t size_bytes = 32;
+    std::uint64_t address = 0; ///< as the kernels of its owner count
+    std::uint64_t bytes = 0;
+    std::uint32_t rkey = 0; ///< host byte order
+    access rights = access::none;
+
+    /// `bytes` bytes of a region from `offset` on; 0: up to its end.
+    /// @throws weftio::error errc::invalid_argument they are not within the region, or it has no right for a peer
+    static remote_region of(const memory_region& region, std::size_t offset = 0, std::size_t bytes = 0);
+
+    std::array<std::uint8_t, size_bytes> to_bytes() const;
+    std::string text() const; ///< 64 hexadecimal digits
+    /// @throws weftio::error errc::invalid_argument as those of rdma_address
+    static remote_region of_text(std::string_view text);
+    static remote_region of_bytes(std::span<const std::uint8_t> bytes);
+    /// For kernels: pass it to device::launch, where the kernel has a parameter `struct weftio_dev_remote`.
+    weftio_dev_remote on_device() const noexcept;
+
+    bool operator==(const remote_region&) const = default;
+};
+
+enum class rdma_service : std::uint8_t {
+    reliable,  ///< RC: an entry is done when the peer has acknowledged it; packets that are lost are repeated
+    unreliable ///< UC: an entry is done when it is sent; a message that loses a packet is lost; no reads, no atomics
+};
+
+struct rdma_queue_options {
+    rdma_service service = rdma_service::reliable; ///< the same at both ends
+    std::uint32_t entries = 1024;                  ///< of the send ring; a power of two in 64..32768
+    std::uint32_t receive_entries = 1024;          ///< of the receive ring; likewise
+    std::uint32_t receive_segments = 1;            ///< pieces of a receive; a power of two, 64 at most
+    /// Bytes of payload in a packet: 256, 512, 1024, 2048 or 4096; 0: as many as the port's MTU has room for. Both ends
+    /// use the smaller one of theirs.
+    std::uint32_t path_mtu = 0;
+    access rights = access::remote_write | access::remote_read | access::remote_atomic; ///< what the peer may ask for
+    std::uint8_t most_reads = 16; ///< reads and atomics in flight, in each direction: 1..16, and the peer's at most
+    std::uint8_t timeout = 14;    ///< time to wait for an acknowledgment: 4.096 us x 2^timeout; 0: for ever; 31 at most
+    std::uint8_t retry_count = 7; ///< repeats after a loss; 7 at most
+    std::uint8_t rnr_retry = 7;   ///< repeats while the peer has no receive; 7: for ever
+    std::uint8_t min_rnr_timer = 12; ///< code of how long the peer waits when we have no receive: 0.64 ms; 31 at most
+    std::uint8_t traffic_class = 0;  ///< DSCP in the upper six bits
+    std::uint8_t hop_limit = 64;     ///< or time to live; at least 1
+    protection_domain domain{};      ///< local memory of entries, and memory that the peer names, is of this one
+};
+
+/// Every entry is counted once, and so is every packet, once the queue is idle:
+/// enqueued = done + skipped + failed + flushed; received = filled + receive_failed + receive_flushed;
+/// requests = executed + duplicate_request + out_of_sequence + not_ready + refused + ignored.
+struct rdma_counters {
+    std::uint64_t enqueued = 0;    ///< entries of the send ring that the NIC is done with
+    std::uint64_t done = 0;        ///< executed
+    std::uint64_t done_bytes = 0;  ///< of their messages
+    std::uint64_t skipped = 0;     ///< no-operations
+    std::uint64_t failed = 0;      ///< could not be executed
+    std::uint64_t flushed = 0;     ///< behind one that failed
+    std::uint64_t lost_events = 0; ///< notifications that found no room (progress_engine)
+    std::uint64_t received = 0;    ///< receives taken
+    std::uint64_t filled = 0;      ///< by a message
+    std::uint64_t receive_failed = 0;
+    std::uint64_t receive_flushed = 0;
+    std::uint64_t requests = 0; ///< packets of the peer's requests, by what became of them:
+    std::uint64_t executed = 0;
+    std::uint64_t duplicate_request = 0;
+    std::uint64_t out_of_sequence = 0;
+    std::uint64_t not_ready = 0; ///< no receive was posted
+    std::uint64_t refused = 0;
+    std::uint64_t ignored = 0;
+    std::uint64_t packets = 0;  ///< of our requests
+    std::uint64_t repeated = 0; ///< of these, sent before
+    std::uint64_t answers = 0;  ///< packets of the peer's answers
+    std::uint64_t stale_answers = 0;
+    std::uint64_t wrong_answers = 0;
+    std::uint64_t packet_seq_err = 0; ///< NAKs that told of a lost packet; from here on by the names of mlx5
+    std::uint64_t implied_nak_seq_err = 0;
+    std::uint64_t local_ack_timeout_err = 0;
+    std::uint64_t rnr_naks = 0; ///< the peer had no receive
+    std::uint64_t rnr_nak_retry_err = 0;
+};
+
+/// By the names of the verbs. A queue pair that is made receives nothing yet, though receives may be posted (INIT);
+/// connect() makes it RTS at once; what fails it, or stops it, makes it ERR until reset().
+enum class rdma_state { init, ready_to_send, error };
+const char* to_string(rdma_state state) noexcept; ///< "INIT", "RTS", "ERR"
+
+/// The receive ring of an rdma_queue, for device::launch. It is part of the queue: take it by reference.
+class rdma_receives {
+ public:
+    rdma_receives(const rdma_receives&) = delete;
+    rdma_receives& operator=(const rdma_receives&) = delete;
+    virtual ~rdma_receives() = default;
+
+    virtual weftio_dev_rdma_recv* handle() const noexcept = 0;
+    virtual weftio_dev_control* control() const noexcept = 0;
+    /// For device::launch: what a kernel holds of it.
+    virtual std::shared_ptr<detail::lifeline> line() const noexcept = 0;
+
+ protected:
+    rdma_receives() = default;
+};
+
+/// A queue pair: a send ring and a receive ring that kernels own, and a connection to the queue pair of a peer.
+///
+/// The peer may be another port, another machine, or another queue pair of this port. An entry that
+/// names memory of ours which it may not use fails our queue pair, one that names memory of the peer's fails both ends,
+/// and no byte changes; the progress_engine of each end tells why. What protects memory is its key, its rights and its
+/// domain, not that nobody knows its address.
+///
+/// - Ownership: move-only; keeps its port and its device alive. The destructor flushes what has not been executed, and
+///   blocks as long as one turn. The peer hears nothing of it: its requests fail once its repeats are used up.
+/// - Threads: create, move, connect, reset and destroy from one thread at a time; connect also while a kernel holds the
+///   handles.
+class rdma_queue {
+ public:
+    /// @throws weftio::error errc::invalid_argument an option that its comment excludes, a path MTU above what the
+    ///         port's MTU has room for; errc::not_supported the port cannot send, has several engines, or another NIC
+    ///         behind it; errc::out_of_memory
+    rdma_queue(const rdma_device& at, const device& device, rdma_queue_options options = {});
+    rdma_queue(rdma_queue&&) noexcept;
+    rdma_queue& operator=(rdma_queue&&) noexcept;
+    ~rdma_queue();
+
+    /// The send side. Pass the queue itself to device::launch; of a queue on device "cpu" the host may call the
+    /// functions of weftio/device/rdma.h with both handles, too.
+    weftio_dev_rdma* handle() const noexcept;
+    weftio_dev_control* control() const noexcept;
+    /// The receive side: an argument of its own for device::launch. The reference is valid until the queue ends, also
+    /// when it is moved.
+    const rdma_receives& receives() const noexcept;
+
+    /// What the peer's connect() wants. Another one after each reset().
+    rdma_address address() const noexcept;
+    /// Connects to the queue pair that the address is of, which connects to this one at any time. Entries and receives
+    /// that were committed before are executed from now on. Does not ask the peer, and blocks as long as one turn. An
+    /// entry fails once its repeats are used up, half a second by default: begin when the peer has connected, too.
+    /// @throws weftio::error errc::invalid_argument the queue is connected already; what is given is no address, or one
+    ///         of another version; the address is of the other IP version, or the queue pair of the other service; the
+    ///         path MTU that both can do is no longer within the port's MTU
+    void connect(const rdma_address& peer);
+
+    /// Blocks as long as one turn.
+    rdma_state state() const;
+    /// Whether an entry or a receive has failed, a request of the peer's was refused, or the queue pair was stopped.
+    /// Blocks as long as one turn.
+    bool failed() const;
+    /// Any thread; blocks as long as one turn.
+    rdma_counters counters() const;
+    std::uint32_t number() const noexcept; ///< at its port, and on the wire
+    /// Bytes of payload in a packet: what both ends agreed on; before connect() what this end can do.
+    std::uint32_t path_mtu() const noexcept;
+
+    /// Brings the queue pair back, not connected, at position 0 with fresh memory, other handles and another address();
+    /// counters go on, and a progress_engine stays attached. A kernel that still runs keeps the old memory, which the
+    /// NIC no longer uses. The peer resets too, and both connect again. Blocks as long as one turn.
+    /// @throws weftio::error errc::out_of_memory
+    void reset();
+    /// For device::launch: what a kernel holds of the send side.
+    std::shared_ptr<detail::lifeline> line() const noexcept;
+    /// For progress_engine::attach.
+    std::shared_ptr<detail::reported_queue> reports() const noexcept;
+
+ private:
+    struct state_of;
+    std::shared_ptr<state_of> state_;
+};
+
+} // namespace weftio

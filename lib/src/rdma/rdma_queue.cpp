@@ -1,0 +1,285 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <random>
+
+#include "net/roce_rules.hpp"
+#include "queue/reported_queue.hpp"
+#include "queue/send_life.hpp"
+#include "rdma/rdma_device.hpp"
+#include "rdma/receive_life.hpp"
+#include "weftio/error.hpp"
+
+namespace weftio {
+
+namespace {
+
+constexpr access rights_of_a_peer = access::remote_write | access::remote_read | access::remote_atomic;
+constexpr std::uint32_t most_reads_in_flight = 16, most_receive_segments = 64;
+
+void require_number(const char* name, std::uint32_t value, std::uint32_t least, std::uint32_t most)
+{
+    if (value < least || value > most)
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: rdma_queue: {} is {}; it is {} to {}", name, value, least, most));
+}
+
+void require_path_mtu(const rdma_device& device, std::uint32_t path_mtu)
+{
+    const std::uint32_t most = device.most_path_mtu();
+    if (path_mtu != 0 && !nic::is_path_mtu(path_mtu))
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: rdma_queue: path_mtu is {}; it is 256, 512, 1024, 2048 or 4096, or 0 for what "
+                                "the port has room for",
+                                path_mtu));
+    if (path_mtu > most)
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: rdma_queue: path_mtu is {}, and port {} with its MTU of {} has room for {}; "
+                                "take that or less, or open the port with a larger port_options::mtu",
+                                path_mtu, device.backend().spec(), device.backend().mtu(), most));
+}
+
+void require_sound(const rdma_device& device, const rdma_queue_options& options)
+{
+    detail::require_send_entries("rdma_queue", options.entries);
+    detail::require_send_entries("rdma_queue", options.receive_entries, "receive_entries");
+    if (!std::has_single_bit(options.receive_segments) || options.receive_segments > most_receive_segments)
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: rdma_queue: receive_segments is {}; it must be a power of two from 1 to {}",
+                                options.receive_segments, most_receive_segments));
+    if (options.service > rdma_service::unreliable)
+        throw error(errc::invalid_argument, fmt::format("weftio: rdma_queue: service is {}; it is "
+                                                        "rdma_service::reliable or unreliable",
+                                                        static_cast<unsigned>(options.service)));
+    if ((options.rights & rights_of_a_peer) != options.rights)
+        throw error(
+            errc::invalid_argument,
+            fmt::format("weftio: rdma_queue: rights are {:#x}; a peer has access::remote_write, remote_read and "
+                        "remote_atomic only",
+                        static_cast<unsigned>(options.rights)));
+    require_path_mtu(device, options.path_mtu);
+    require_number("most_reads", options.most_reads, 1, most_reads_in_flight);
+    require_number("timeout", options.timeout, 0, 31);
+    require_number("retry_count", options.retry_count, 0, 7);
+    require_number("rnr_retry", options.rnr_retry, 0, 7);
+    require_number("min_rnr_timer", options.min_rnr_timer, 0, 31);
+    require_number("hop_limit", options.hop_limit, 1, 255);
+}
+
+const char* name_of_service(rdma_service service) noexcept
+{
+    return service == rdma_service::reliable ? "reliable (RC)" : "unreliable (UC)";
+}
+
+/// Of each connection another one, so that packets of the one before are out of sequence.
+std::uint32_t fresh_psn()
+{
+    return std::random_device()() & nic::psn_mask;
+}
+
+} // namespace
+
+const char* to_string(rdma_state state) noexcept
+{
+    switch (state) {
+        case rdma_state::init: return "INIT";
+        case rdma_state::ready_to_send: return "RTS";
+        case rdma_state::error: return "ERR";
+    }
+    return "unknown";
+}
+
+struct rdma_queue::state_of final : detail::reported_queue, rdma_receives {
+    state_of(std::shared_ptr<const rdma_device::state> port, const device& kernels, const rdma_queue_options& wanted)
+        : at(std::move(port)), where(kernels), options(wanted), sends(make_sends()), receives(make_receives()),
+          queue(at->nic->make_rdma_queue({.send = sends->begin(), .receive = receives->begin()})), psn(fresh_psn())
+    {
+        belong(*sends, *receives, queue->ring_number());
+        own_mtu = options.path_mtu != 0 ? options.path_mtu : nic::path_mtu_of(at->nic->mtu());
+        mtu = own_mtu;
+    }
+
+    std::shared_ptr<detail::send_life> make_sends() const
+    {
+        return detail::make_shared_here<detail::send_life>(
+            where, detail::send_ring_options{
+                       .entries = options.entries, .domain = options.domain, .abi = WEFTIO_DEV_ABI_RDMA});
+    }
+    std::shared_ptr<detail::receive_life> make_receives() const
+    {
+        return detail::make_shared_here<detail::receive_life>(where, options.receive_entries, options.receive_segments);
+    }
+    void belong(detail::send_life& its_sends, detail::receive_life& its_receives, std::uint32_t ring) const
+    {
+        its_sends.belong_to(queue.share(), ring);
+        its_receives.belong_to(queue.share(), ring, its_sends.completion());
+    }
+    const char* kind() const noexcept override { return "rdma_queue"; }
+    nic::send_queue& reports() noexcept override { return *queue.share(); }
+    weftio_dev_rdma_recv* handle() const noexcept override { return receives->handle(); }
+    weftio_dev_control* control() const noexcept override { return receives->control(); }
+    std::shared_ptr<detail::lifeline> line() const noexcept override { return receives; }
+
+    detail::rdma_end_info ours() const
+    {
+        return {.end = {.mac = at->nic->mac(), .address = at->address, .queue = queue->number(), .first_psn = psn},
+                .service = options.service,
+                .path_mtu = own_mtu,
+                .most_reads = options.most_reads};
+    }
+    nic::rdma_connection connection_to(const detail::rdma_end_info& peer) const;
+    void require_same_kind(const detail::rdma_end_info& peer) const;
+
+    const std::shared_ptr<const rdma_device::state> at;
+    const device where;
+    const rdma_queue_options options;
+    std::shared_ptr<detail::send_life> sends;
+    std::shared_ptr<detail::receive_life> receives;
+    nic::open_queue<nic::rdma_queue> queue;
+    std::uint32_t psn;
+    std::uint32_t own_mtu = 0; ///< what this end can do
+    std::uint32_t mtu = 0;     ///< what both ends can do, once connected
+    bool connected = false;
+};
+
+void rdma_queue::state_of::require_same_kind(const detail::rdma_end_info& peer) const
+{
+    const bool ipv4 = detail::is_ipv4(at->address);
+    if (ipv4 != detail::is_ipv4(peer.end.address))
+        throw error(
+            errc::invalid_argument,
+            fmt::format("weftio: rdma_queue {}: our address {} is of IPv{}, and the peer's {} is not; make both "
+                        "rdma_devices with addresses of one IP version",
+                        queue->number(), at->text, ipv4 ? 4 : 6, detail::to_text(peer.end.address)));
+    if (peer.service != options.service)
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: rdma_queue {}: it is {}, and the peer's is {}; set the same "
+                                "rdma_queue_options::service at both ends",
+                                queue->number(), name_of_service(options.service), name_of_service(peer.service)));
+}
+
+nic::rdma_connection rdma_queue::state_of::connection_to(const detail::rdma_end_info& peer) const
+{
+    nic::rdma_connection to;
+    to.ours = ours().end;
+    to.theirs = peer.end;
+    to.reliable = options.service == rdma_service::reliable;
+    to.path_mtu = std::min(ours().path_mtu, peer.path_mtu);
+    to.rights = options.rights;
+    to.most_reads = std::min(options.most_reads, peer.most_reads);
+    to.most_reads_of_peer = to.most_reads;
+    to.timeout = options.timeout;
+    to.retry_count = options.retry_count;
+    to.rnr_retry = options.rnr_retry;
+    to.min_rnr_timer = options.min_rnr_timer;
+    to.traffic_class = options.traffic_class;
+    to.hop_limit = options.hop_limit;
+    return to;
+}
+
+rdma_queue::rdma_queue(const rdma_device& at, const device& device, rdma_queue_options options)
+{
+    require_sound(at, options);
+    state_ = detail::make_shared_here<state_of>(at.state_, device, options);
+}
+
+rdma_queue::rdma_queue(rdma_queue&&) noexcept = default;
+
+rdma_queue& rdma_queue::operator=(rdma_queue&& other) noexcept
+{
+    rdma_queue before(std::move(other));
+    state_.swap(before.state_);
+    return *this;
+}
+
+rdma_queue::~rdma_queue()
+{
+    if (state_ && state_->may_end())
+        state_->queue->stop_sending(); // a progress_engine that has attached the queue keeps the rest alive
+}
+
+weftio_dev_rdma* rdma_queue::handle() const noexcept
+{
+    static_assert(sizeof(weftio_dev_rdma) == sizeof(weftio_dev_send_queue));
+    return reinterpret_cast<weftio_dev_rdma*>(state_->sends->handle());
+}
+
+weftio_dev_control* rdma_queue::control() const noexcept
+{
+    return state_->sends->control();
+}
+
+const rdma_receives& rdma_queue::receives() const noexcept
+{
+    return *state_;
+}
+
+rdma_address rdma_queue::address() const noexcept
+{
+    return detail::to_address(state_->ours());
+}
+
+void rdma_queue::connect(const rdma_address& peer)
+{
+    const detail::rdma_end_info theirs = detail::from_address(peer);
+    state_->require_same_kind(theirs);
+    const nic::rdma_connection to = state_->connection_to(theirs);
+    state_->queue->connect(to);
+    state_->mtu = to.path_mtu;
+    state_->connected = true;
+}
+
+rdma_state rdma_queue::state() const
+{
+    if (failed())
+        return rdma_state::error;
+    return state_->connected ? rdma_state::ready_to_send : rdma_state::init;
+}
+
+bool rdma_queue::failed() const
+{
+    return state_->queue->failed();
+}
+
+rdma_counters rdma_queue::counters() const
+{
+    return state_->queue->counters();
+}
+
+std::uint32_t rdma_queue::number() const noexcept
+{
+    return state_->queue->number();
+}
+
+std::uint32_t rdma_queue::path_mtu() const noexcept
+{
+    return state_->mtu;
+}
+
+void rdma_queue::reset()
+{
+    auto sends = state_->make_sends();
+    auto receives = state_->make_receives();
+    const std::uint32_t psn = fresh_psn();
+    // Belong_to() may throw, so it comes before anything changes.
+    state_->belong(*sends, *receives, state_->queue->ring_number() + 1);
+    state_->queue->restart(nic::rdma_rings{.send = sends->begin(), .receive = receives->begin()});
+    state_->sends = std::move(sends);
+    state_->receives = std::move(receives);
+    state_->psn = psn;
+    state_->mtu = state_->own_mtu;
+    state_->connected = false;
+}
+
+std::shared_ptr<detail::lifeline> rdma_queue::line() const noexcept
+{
+    return state_->sends;
+}
+
+std::shared_ptr<detail::reported_queue> rdma_queue::reports() const noexcept
+{
+    return state_;
+}
+
+} // namespace weftio

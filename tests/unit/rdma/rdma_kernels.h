@@ -1,0 +1,123 @@
+/* Kernels that use queue pairs. */
+#pragma once
+
+#include "weftio/device/rdma.h"
+
+#define RDMA_STATUSES 32
+
+/*
+ * One lane does everything once: queue pair `near` to the memory of the peer, whose receives are `far`. `mine` has one
+ * buffer, of 4096 bytes; so many has the peer's memory. What functions said goes to `said`, what messages were to
+ * `told`.
+ */
+WEFTIO_KERNEL void rdma_does_everything(WEFTIO_GLOBAL struct weftio_dev_rdma* near_end,
+                                        WEFTIO_GLOBAL struct weftio_dev_rdma_recv* far_end,
+                                        struct weftio_dev_remote peer, WEFTIO_GLOBAL struct weftio_dev_buf_arr* mine,
+                                        WEFTIO_GLOBAL struct weftio_dev_buf_arr* theirs, WEFTIO_GLOBAL weftio_u32* said,
+                                        WEFTIO_GLOBAL weftio_u32* told)
+{
+    struct weftio_dev_buf here = weftio_dev_buf_get(mine, 0), there = weftio_dev_buf_get(theirs, 0);
+    struct weftio_dev_rdma_message message;
+    weftio_u32 at = 0, count = 0, first = 0;
+
+    for (weftio_u32 each = 0; each < 4; ++each)
+        said[at++] = (weftio_u32)weftio_dev_rdma_recv_post(far_end, there, 3072 + each * 64, 64);
+    said[at++] = (weftio_u32)weftio_dev_rdma_recv_commit(far_end);
+    said[at++] = (weftio_u32)weftio_dev_rdma_write(near_end, peer, 0, here, 100, 1500, WEFTIO_DEV_SEND_NONE);
+    said[at++] = (weftio_u32)weftio_dev_rdma_write_imm(near_end, peer, 1600, here, 0, 64, 7, WEFTIO_DEV_SEND_NONE);
+    said[at++] = (weftio_u32)weftio_dev_rdma_write_inline(near_end, peer, 1700, here.address, 28, WEFTIO_DEV_SEND_NONE);
+    said[at++] =
+        (weftio_u32)weftio_dev_rdma_write_value(near_end, peer, 1736, 0x0102030405060708ul, WEFTIO_DEV_SEND_NONE);
+    said[at++] = (weftio_u32)weftio_dev_rdma_send(near_end, here, 0, 64, WEFTIO_DEV_RDMA_SOLICITED);
+    said[at++] = (weftio_u32)weftio_dev_rdma_send_imm(near_end, here, 64, 32, 0xfedcba98u, WEFTIO_DEV_SEND_NONE);
+    said[at++] = (weftio_u32)weftio_dev_rdma_read(near_end, peer, 2048, here, 2048, 512, WEFTIO_DEV_SEND_NONE);
+    said[at++] = (weftio_u32)weftio_dev_rdma_fetch_add(near_end, peer, 2560, 5, here, 2560, WEFTIO_DEV_SEND_NONE);
+    said[at++] =
+        (weftio_u32)weftio_dev_rdma_compare_swap(near_end, peer, 2568, 1000, 2000, here, 2568, WEFTIO_DEV_RDMA_FENCE);
+    said[at++] = (weftio_u32)weftio_dev_rdma_write_signal(
+        near_end, weftio_dev_rdma_write_request(peer, 2600, here, 0, 200), peer, 2816, 42, WEFTIO_DEV_SEND_NONE);
+    said[at++] = (weftio_u32)weftio_dev_rdma_commit_wait(near_end, 0);
+    said[at++] = (weftio_u32)weftio_dev_rdma_wait_value(near_end,
+                                                        (const WEFTIO_GLOBAL weftio_u64*)(there.address + 2816), 42, 0);
+    said[at++] = (weftio_u32)weftio_dev_rdma_recv_wait(far_end, 3, 0, &count, &first);
+    for (weftio_u32 each = 0; each < count; ++each) {
+        weftio_s32 status = weftio_dev_rdma_recv_message(far_end, first + each, &message);
+        said[at++] = (weftio_u32)status;
+        if (status != WEFTIO_DEV_OK)
+            return;
+        told[each * 4] = message.kind;
+        told[each * 4 + 1] = message.bytes;
+        told[each * 4 + 2] = message.immediate;
+        told[each * 4 + 3] = message.solicited;
+    }
+    said[RDMA_STATUSES] = at;
+}
+
+/*
+ * Every lane writes piece i, i + lanes, ... of its own memory to the same place of the peer's, each in its own entry,
+ * and waits; `said[0]` is a status that was not OK, `said[1]` counts lanes.
+ */
+WEFTIO_KERNEL void rdma_writes_pieces(WEFTIO_GLOBAL struct weftio_dev_rdma* rdma, struct weftio_dev_remote peer,
+                                      WEFTIO_GLOBAL struct weftio_dev_buf_arr* mine, WEFTIO_GLOBAL weftio_u32* said)
+{
+    weftio_u32 lanes = weftio_blocks() * weftio_block_lanes(), position = 0;
+
+    for (weftio_u32 piece = weftio_block() * weftio_block_lanes() + weftio_lane(); piece < mine->count;
+         piece += lanes) {
+        struct weftio_dev_buf buffer = weftio_dev_buf_get(mine, piece);
+        weftio_s32 status = WEFTIO_DEV_FULL;
+        for (weftio_u32 attempt = 0; status == WEFTIO_DEV_FULL && !weftio_dev_rdma_aborted(rdma); ++attempt) {
+            status = weftio_dev_rdma_enqueue_position(
+                rdma, weftio_dev_rdma_write_request(peer, (weftio_u64)piece * buffer.bytes, buffer, 0, buffer.bytes),
+                WEFTIO_DEV_SEND_NONE, &position);
+            weftio_relax(attempt);
+        }
+        if (status == WEFTIO_DEV_OK)
+            status = weftio_dev_rdma_commit(rdma);
+        if (status == WEFTIO_DEV_OK)
+            status = weftio_dev_rdma_wait(rdma, position, 0);
+        if (status != WEFTIO_DEV_OK)
+            weftio_store_relaxed_u32(&said[0], (weftio_u32)-status);
+    }
+    weftio_fetch_add_relaxed_u32(&said[1], 1);
+}
+
+/*
+ * Two blocks, one at each end: a stamped page goes there and back `rounds` times, by write_signal and wait_value. A
+ * page is 1024 bytes at the start of a buffer, its signal a word behind it. `said[block]` counts pages that were right.
+ */
+WEFTIO_KERNEL void rdma_plays_ping_pong(WEFTIO_GLOBAL struct weftio_dev_rdma* first_end,
+                                        WEFTIO_GLOBAL struct weftio_dev_rdma* second_end,
+                                        struct weftio_dev_remote first_memory, struct weftio_dev_remote second_memory,
+                                        WEFTIO_GLOBAL struct weftio_dev_buf_arr* first_arr,
+                                        WEFTIO_GLOBAL struct weftio_dev_buf_arr* second_arr, weftio_u32 rounds,
+                                        WEFTIO_GLOBAL weftio_u32* said)
+{
+    weftio_u32 second = weftio_block();
+    WEFTIO_GLOBAL struct weftio_dev_rdma* rdma = second ? second_end : first_end;
+    struct weftio_dev_buf mine = weftio_dev_buf_get(second ? second_arr : first_arr, 0);
+    struct weftio_dev_remote peer = second ? first_memory : second_memory;
+    WEFTIO_GLOBAL weftio_u32* page = (WEFTIO_GLOBAL weftio_u32*)mine.address;
+    weftio_u32 position = 0;
+
+    for (weftio_u32 round = 1; round <= rounds; ++round) {
+        weftio_u32 right = 1;
+        if (second && weftio_dev_rdma_wait_value(rdma, (const WEFTIO_GLOBAL weftio_u64*)(mine.address + 2048), round,
+                                                 0) != WEFTIO_DEV_OK)
+            return;
+        for (weftio_u32 word = 0; second && word < 256; ++word)
+            right &= page[256 + word] == round * 1000 + word;
+        for (weftio_u32 word = 0; word < 256; ++word)
+            page[word] = round * 1000 + word + second;
+        if (weftio_dev_rdma_write_signal_position(rdma, weftio_dev_rdma_write_request(peer, 1024, mine, 0, 1024), peer,
+                                                  2048, round, WEFTIO_DEV_SEND_NONE, &position) != WEFTIO_DEV_OK ||
+            weftio_dev_rdma_commit(rdma) != WEFTIO_DEV_OK || weftio_dev_rdma_wait(rdma, position, 0) != WEFTIO_DEV_OK)
+            return;
+        if (!second && weftio_dev_rdma_wait_value(rdma, (const WEFTIO_GLOBAL weftio_u64*)(mine.address + 2048), round,
+                                                  0) != WEFTIO_DEV_OK)
+            return;
+        for (weftio_u32 word = 0; !second && word < 256; ++word)
+            right &= page[256 + word] == round * 1000 + word + 1;
+        said[second] += right;
+    }
+}
