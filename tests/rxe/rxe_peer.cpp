@@ -425,7 +425,7 @@ class peer {
     memory memory_;
     memory_region region_, read_only_;
     const nic::roce_gid gid_;
-    const std::unique_ptr<nic::rdma_address> own_; ///< before anybody is waited for
+    const std::unique_ptr<nic::held_rdma_address> own_; ///< before anybody is waited for
     channel tcp_;
     std::unique_ptr<played_pair> queue_;
     meeting other_{};

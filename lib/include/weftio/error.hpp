@@ -18,6 +18,7 @@ enum class errc {
     out_of_memory,
     closed,       ///< a needed object has been closed
     device_error, ///< the device reported a failure
+    timed_out,    ///< nobody has answered in time
 };
 
 const std::error_category& error_category() noexcept;

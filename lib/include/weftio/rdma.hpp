@@ -3,12 +3,16 @@
 // A connection has a queue pair at each end. Each end makes an rdma_queue, hands the peer its address() over any
 // channel, and calls connect() with the peer's. From then on kernels use both directions (weftio/device/rdma.h). A peer
 // reaches memory of ours whose region has rights for it, by the key that remote_region tells it.
+//
+// The peer may be a queue pair that is not Weftio's, of a ConnectX or of Linux's rdma_rxe: rdma_peer has what programs
+// over verbs tell each other.
 #pragma once
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,9 +32,13 @@ class reported_queue;
 }
 
 struct rdma_device_options {
-    /// IPv4 ("10.0.0.1") or IPv6 ("fd00::1"), without a prefix length: one host's own. While a queue pair is connected
-    /// the port takes what is UDP to port 4791 of this address, before its rules.
+    /// IPv4 ("10.0.0.1") or IPv6 ("fd00::1"), without a prefix length: one host's own, which the host's system does not
+    /// have. The port takes what is UDP to port 4791 of this address, before its rules, and who asks for its MAC.
     std::string address;
+    /// The VLAN that the address is in: packets both ways have a tag with this identifier, 1 to 4094; 0: none.
+    std::uint16_t vlan = 0;
+    std::uint8_t vlan_priority =
+        0; ///< of the tag that packets are sent with, 7 at most; a tag with VLAN 0 may have one
     /// Of a port in inline mode only: the application promises turns of the engine at all times, by port::turn() or by
     /// a CPU kernel that waits, for a peer's requests are answered in turns, and no kernel is asked.
     bool application_turns = false;
@@ -38,16 +46,19 @@ struct rdma_device_options {
 
 /// A port with an address, at which queue pairs are made.
 ///
-/// Peers find it by its address and by the port's MAC address, both of which rdma_queue::address() tells: ARP and
-/// neighbor discovery are neither asked nor answered, so both ends of a connection are on one link.
+/// The port answers who asks for the MAC of the address (ARP, IPv6 neighbor discovery), as long as the rdma_device or a
+/// queue pair of it exists. rdma_queue::connect() asks in turn, where the peer's rdma_address tells no MAC. Packets go
+/// to that MAC, not by way of a router. Where the port's driver has no MAC address (net_ring), the address has one that
+/// is made from it.
 ///
 /// - Ownership: a cheap handle; copies are the same; keeps the port alive.
 /// - Threads: any.
 class rdma_device {
  public:
-    /// @throws weftio::error errc::invalid_argument no address, or none that a host can have; the port is in inline
-    ///         mode and `application_turns` is false, or the port has threads and it is true; errc::not_supported the
-    ///         port's MTU is too small for the smallest path MTU
+    /// @throws weftio::error errc::invalid_argument no address, or none that a host can have; a VLAN or a priority that
+    ///         none is; the port is in inline mode and `application_turns` is false, or the port has threads and it is
+    ///         true; errc::in_use another rdma_device of the port has the address; errc::not_supported the port's MTU
+    ///         is too small for the smallest path MTU, the port cannot send, or has several engines
     rdma_device(const port& port, const rdma_device_options& options);
 
     const std::string& address() const noexcept; ///< as inet_ntop() writes it
@@ -64,6 +75,23 @@ class rdma_device {
     std::shared_ptr<const state> state_;
 };
 
+enum class rdma_service : std::uint8_t {
+    reliable,  ///< RC: an entry is done when the peer has acknowledged it; packets that are lost are repeated
+    unreliable ///< UC: an entry is done when it is sent; a message that loses a packet is lost; no reads, no atomics
+};
+
+/// A queue pair as programs over verbs tell each other of it. In brackets what verbs call it.
+struct rdma_peer {
+    std::string address;                           ///< IPv4 or IPv6 (its GID)
+    std::uint32_t queue = 0;                       ///< its number (qp_num): 2 to 2^24 - 1
+    std::uint32_t first_psn = 0;                   ///< of its requests (sq_psn): 2^24 - 1 at most
+    rdma_service service = rdma_service::reliable; ///< (qp_type)
+    std::uint32_t path_mtu = 1024;                 ///< in bytes (path_mtu): 256, 512, 1024, 2048 or 4096
+    std::uint8_t most_reads = 16; ///< that it takes (max_dest_rd_atomic), and has in flight: at least 1
+    /// Of the peer, or of the router on the way to it. Nothing: rdma_queue::connect() asks for that of the address.
+    std::optional<std::array<std::uint8_t, 6>> mac{};
+};
+
 /// What a peer needs to connect to a queue pair. The same 64 bytes on hosts of any byte order; they carry a version and
 /// a sum, so what was cut, changed or made by an incompatible version is refused.
 struct rdma_address {
@@ -76,6 +104,12 @@ struct rdma_address {
     static rdma_address of_text(std::string_view text);
     /// @throws weftio::error errc::invalid_argument they are no address, not all of it, or one of another version
     static rdma_address of_bytes(std::span<const std::uint8_t> bytes);
+    /// Of a queue pair that tells it otherwise.
+    /// @throws weftio::error errc::invalid_argument a value that the comments of rdma_peer exclude
+    static rdma_address of(const rdma_peer& peer);
+    /// For a program that connects otherwise.
+    /// @throws weftio::error as of_bytes()
+    rdma_peer peer() const;
 
     bool operator==(const rdma_address&) const = default;
 };
@@ -103,11 +137,6 @@ struct remote_region {
     bool operator==(const remote_region&) const = default;
 };
 
-enum class rdma_service : std::uint8_t {
-    reliable,  ///< RC: an entry is done when the peer has acknowledged it; packets that are lost are repeated
-    unreliable ///< UC: an entry is done when it is sent; a message that loses a packet is lost; no reads, no atomics
-};
-
 struct rdma_queue_options {
     rdma_service service = rdma_service::reliable; ///< the same at both ends
     std::uint32_t entries = 1024;                  ///< of the send ring; a power of two in 64..32768
@@ -124,7 +153,10 @@ struct rdma_queue_options {
     std::uint8_t min_rnr_timer = 12; ///< code of how long the peer waits when we have no receive: 0.64 ms; 31 at most
     std::uint8_t traffic_class = 0;  ///< DSCP in the upper six bits
     std::uint8_t hop_limit = 64;     ///< or time to live; at least 1
-    protection_domain domain{};      ///< local memory of entries, and memory that the peer names, is of this one
+    /// Sequence number of the first request, 2^24 - 1 at most. Nothing: another one for each connection, so that late
+    /// packets of the one before are out of sequence.
+    std::optional<std::uint32_t> first_psn{};
+    protection_domain domain{}; ///< local memory of entries, and memory that the peer names, is of this one
 };
 
 /// Every entry is counted once, and so is every packet, once the queue is idle:
@@ -214,11 +246,14 @@ class rdma_queue {
     /// What the peer's connect() wants. Another one after each reset().
     rdma_address address() const noexcept;
     /// Connects to the queue pair that the address is of, which connects to this one at any time. Entries and receives
-    /// that were committed before are executed from now on. Does not ask the peer, and blocks as long as one turn. An
-    /// entry fails once its repeats are used up, half a second by default: begin when the peer has connected, too.
+    /// that were committed before are executed from now on. Blocks as long as one turn; where the address tells no MAC,
+    /// until the peer has answered for it, 3 s at most: it is asked three times, and a port in inline mode gets its
+    /// turns meanwhile. An entry fails once its repeats are used up, half a second by default: begin when the peer has
+    /// connected, too.
     /// @throws weftio::error errc::invalid_argument the queue is connected already; what is given is no address, or one
     ///         of another version; the address is of the other IP version, or the queue pair of the other service; the
-    ///         path MTU that both can do is no longer within the port's MTU
+    ///         path MTU that both can do is no longer within the port's MTU; errc::timed_out nobody has answered for
+    ///         the peer's MAC; errc::closed the port's device has gone meanwhile
     void connect(const rdma_address& peer);
 
     /// Blocks as long as one turn.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include <arpa/inet.h>
 #include <netinet/in.h>
 
 #include "net/byte_order.hpp"
@@ -247,6 +248,14 @@ const char* to_string(roce_refusal reason) noexcept
         case roce_refusal::wrong_payload: return "payload that the opcode does not take, or more than 4096 bytes";
     }
     return "unknown";
+}
+
+std::string text_of(const roce_gid& address)
+{
+    std::array<char, INET6_ADDRSTRLEN> text{};
+    const bool ipv4 = is_ipv4(address);
+    inet_ntop(ipv4 ? AF_INET : AF_INET6, address.data() + (ipv4 ? 12 : 0), text.data(), text.size());
+    return text.data();
 }
 
 roce_gid gid_of_ipv4(std::span<const std::uint8_t, 4> address) noexcept

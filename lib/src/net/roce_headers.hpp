@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include "net/icrc.hpp"
 #include "net/packet_headers.hpp"
@@ -44,6 +45,8 @@ using roce_gid = std::array<std::uint8_t, 16>;
 roce_gid gid_of_ipv4(std::span<const std::uint8_t, 4> address) noexcept;
 /// Whether an address is ::ffff:a.b.c.d.
 bool is_ipv4(const roce_gid& address) noexcept;
+/// As inet_ntop() writes it: "10.0.0.1", "fd00::1".
+std::string text_of(const roce_gid& address);
 
 struct vlan_tag {
     std::uint16_t type = 0x8100;

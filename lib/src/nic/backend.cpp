@@ -23,7 +23,7 @@ std::shared_ptr<rdma_queue> backend::make_rdma_queue(const rdma_rings&)
     refuse_rdma(*this, "rdma_queue");
 }
 
-std::unique_ptr<rdma_address> backend::add_rdma_address(const rdma_own_address&)
+std::unique_ptr<held_rdma_address> backend::add_rdma_address(const rdma_own_address&)
 {
     refuse_rdma(*this, "rdma_device");
 }

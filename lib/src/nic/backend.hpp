@@ -215,7 +215,7 @@ struct rule_request {
     std::uint32_t priority = 0;
 };
 
-class rdma_address;
+class held_rdma_address;
 class rdma_queue;
 struct rdma_own_address;
 struct rdma_rings;
@@ -251,7 +251,7 @@ class backend : public memory_user {
     virtual std::shared_ptr<rdma_queue> make_rdma_queue(const rdma_rings& rings);
     /// Gives the port an address of its own (nic/rdma_backend.hpp).
     /// @throws weftio::error as make_rdma_queue(); errc::in_use the port has it already
-    virtual std::unique_ptr<rdma_address> add_rdma_address(const rdma_own_address& own);
+    virtual std::unique_ptr<held_rdma_address> add_rdma_address(const rdma_own_address& own);
     /// Installs all rules in one step, or none: every packet meets all of them, or none. Of equal priorities, the first
     /// in `wanted` decides first. Returns them in the same order.
     /// @throws weftio::error errc::out_of_memory

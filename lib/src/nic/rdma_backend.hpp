@@ -28,6 +28,14 @@ struct rdma_rings {
 
 inline constexpr std::uint16_t no_vlan = 0xffff;
 
+/// The VLAN that a tag puts a packet into, or no_vlan, which stands for no tag, too. A tag with identifier 0 is there for
+/// its priority alone (IEEE 802.1Q, 9.6).
+constexpr std::uint16_t vlan_of(std::uint16_t tci) noexcept
+{
+    const auto id = static_cast<std::uint16_t>(tci & 0x0fff);
+    return tci == no_vlan || id == 0 ? no_vlan : id;
+}
+
 /// An address that a port has for itself, beside those of the system.
 struct rdma_own_address {
     std::array<std::uint8_t, 16> address{}; ///< IPv6, or ::ffff:a.b.c.d
@@ -37,9 +45,9 @@ struct rdma_own_address {
 
 /// The port answers who asks for the MAC of its address (ARP, IPv6 neighbor discovery), and takes the RoCEv2 packets to
 /// that address, as long as this exists.
-class rdma_address {
+class held_rdma_address {
  public:
-    virtual ~rdma_address() = default;
+    virtual ~held_rdma_address() = default;
     /// Asks for the MAC of a peer's address of the same kind, three times, a second apart. Blocks that long at most.
     /// Any thread. In inline mode it gives the port its turns.
     /// @return nothing: nobody has answered, or the device of the port has gone

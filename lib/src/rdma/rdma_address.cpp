@@ -1,8 +1,10 @@
 #include <arpa/inet.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
+#include "net/roce_headers.hpp"
 #include "net/roce_rules.hpp"
 #include "rdma/blob.hpp"
 #include "rdma/rdma_end.hpp"
@@ -29,7 +31,63 @@ void require_known(const detail::rdma_end_info& info)
                                 info.end.first_psn));
 }
 
+void require_peer(const rdma_peer& peer)
+{
+    const auto require = [](const char* name, std::uint32_t value, std::uint32_t least, std::uint32_t most) {
+        if (value < least || value > most)
+            throw error(errc::invalid_argument,
+                        fmt::format("weftio: rdma_peer: {} is {}; it is {} to {}", name, value, least, most));
+    };
+    constexpr std::uint32_t first_of_connections = 2; // 0 and 1 are for management
+    require("queue", peer.queue, first_of_connections, nic::psn_mask);
+    require("first_psn", peer.first_psn, 0, nic::psn_mask);
+    require("most_reads", peer.most_reads, 1, 255);
+    require("service", static_cast<std::uint32_t>(peer.service), 0, 1);
+    if (!nic::is_path_mtu(peer.path_mtu))
+        throw error(
+            errc::invalid_argument,
+            fmt::format("weftio: rdma_peer: path_mtu is {}; it is 256, 512, 1024, 2048 or 4096", peer.path_mtu));
+    if (peer.mac && (*peer.mac == std::array<std::uint8_t, 6>{} || ((*peer.mac)[0] & 1) != 0))
+        throw error(
+            errc::invalid_argument,
+            fmt::format("weftio: rdma_peer: mac is {:02x}, which is none that a host can have; give that of the "
+                        "peer, or nothing, and it is asked for",
+                        fmt::join(*peer.mac, ":")));
+}
+
 } // namespace
+
+rdma_address rdma_address::of(const rdma_peer& peer)
+{
+    const auto address = detail::address_of_host(peer.address);
+    if (!address)
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: rdma_peer: \"{}\" is no address of a host; give one of IPv4 or IPv6, as in "
+                                ".address = \"10.0.0.1\"",
+                                peer.address));
+    require_peer(peer);
+    return detail::to_address({.end = {.mac = peer.mac.value_or(std::array<std::uint8_t, 6>{}),
+                                       .address = *address,
+                                       .queue = peer.queue,
+                                       .first_psn = peer.first_psn},
+                               .service = peer.service,
+                               .path_mtu = peer.path_mtu,
+                               .most_reads = peer.most_reads});
+}
+
+rdma_peer rdma_address::peer() const
+{
+    const detail::rdma_end_info info = detail::from_address(*this);
+    rdma_peer peer{.address = nic::text_of(info.end.address),
+                   .queue = info.end.queue,
+                   .first_psn = info.end.first_psn,
+                   .service = info.service,
+                   .path_mtu = info.path_mtu,
+                   .most_reads = info.most_reads};
+    if (info.tells_mac())
+        peer.mac = info.end.mac;
+    return peer;
+}
 
 std::string rdma_address::text() const
 {
@@ -84,18 +142,28 @@ rdma_end_info from_address(const rdma_address& address)
     return info;
 }
 
-bool is_ipv4(const std::array<std::uint8_t, 16>& address) noexcept
+namespace {
+
+/// Of a host: neither the unspecified address, nor that of a group, nor IPv4's broadcast.
+bool can_be_a_hosts(const std::array<std::uint8_t, 16>& address) noexcept
 {
-    constexpr std::array<std::uint8_t, 12> prefix{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-    return std::equal(prefix.begin(), prefix.end(), address.begin());
+    const auto v4 = std::span(address).last<4>();
+    if (nic::is_ipv4(address))
+        return v4[0] != 0 && v4[0] < 224;
+    return address[0] != 0xff && std::any_of(address.begin(), address.end(), [](std::uint8_t byte) { return byte; });
 }
 
-std::string to_text(const std::array<std::uint8_t, 16>& address)
+} // namespace
+
+std::optional<std::array<std::uint8_t, 16>> address_of_host(const std::string& text)
 {
-    std::array<char, INET6_ADDRSTRLEN> text{};
-    const bool ipv4 = is_ipv4(address);
-    inet_ntop(ipv4 ? AF_INET : AF_INET6, address.data() + (ipv4 ? 12 : 0), text.data(), text.size());
-    return text.data();
+    std::array<std::uint8_t, 16> address{};
+    std::array<std::uint8_t, 4> v4{};
+    if (inet_pton(AF_INET, text.c_str(), v4.data()) == 1)
+        address = nic::gid_of_ipv4(v4);
+    else if (inet_pton(AF_INET6, text.c_str(), address.data()) != 1)
+        return std::nullopt;
+    return can_be_a_hosts(address) ? std::optional(address) : std::nullopt;
 }
 
 } // namespace detail

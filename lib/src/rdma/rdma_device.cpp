@@ -1,9 +1,6 @@
 #include "rdma/rdma_device.hpp"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
-
-#include <algorithm>
 
 #include "net/roce_headers.hpp"
 #include "net/roce_rules.hpp"
@@ -13,34 +10,44 @@ namespace weftio {
 
 namespace {
 
-/// Of a host: neither the unspecified address, nor that of a group, nor IPv4's broadcast.
-bool can_be_a_hosts(const std::array<std::uint8_t, 16>& address) noexcept
-{
-    const auto v4 = std::span(address).last<4>();
-    if (detail::is_ipv4(address))
-        return v4[0] != 0 && v4[0] < 224;
-    return address[0] != 0xff && std::any_of(address.begin(), address.end(), [](std::uint8_t byte) { return byte; });
-}
-
 std::array<std::uint8_t, 16> parse_address(const port& port, const std::string& text)
 {
-    std::array<std::uint8_t, 16> address{};
-    std::array<std::uint8_t, 4> v4{};
     if (text.empty())
         throw error(errc::invalid_argument,
                     fmt::format("weftio: rdma_device: port {} is given no address, and peers find it by one; set "
                                 ".address = \"10.0.0.1\", or another one of this host's own",
                                 port.spec()));
-    if (inet_pton(AF_INET, text.c_str(), v4.data()) == 1)
-        address = nic::gid_of_ipv4(v4);
-    else if (inet_pton(AF_INET6, text.c_str(), address.data()) != 1)
-        address = {};
-    if (!can_be_a_hosts(address))
+    const auto address = detail::address_of_host(text);
+    if (!address)
         throw error(errc::invalid_argument,
                     fmt::format("weftio: rdma_device: \"{}\" is no address of a host; give one of IPv4 or IPv6, as in "
                                 ".address = \"10.0.0.1\", without a prefix length",
                                 text));
-    return address;
+    return *address;
+}
+
+/// What a tag has beside its type; nic::no_vlan: there is no tag.
+std::uint16_t tag_of(const rdma_device_options& options)
+{
+    constexpr unsigned most_vlan = 4094, most_priority = 7;
+    if (options.vlan > most_vlan)
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: rdma_device: vlan is {}; it is 1 to {}, or 0 for packets without a tag",
+                                options.vlan, most_vlan));
+    if (options.vlan_priority > most_priority)
+        throw error(errc::invalid_argument, fmt::format("weftio: rdma_device: vlan_priority is {}; it is 0 to {}",
+                                                        options.vlan_priority, most_priority));
+    const unsigned tag = static_cast<unsigned>(options.vlan_priority) << 13 | options.vlan;
+    return tag == 0 ? nic::no_vlan : static_cast<std::uint16_t>(tag);
+}
+
+/// The port's own, or a local one where its driver has none, such as net_ring.
+std::array<std::uint8_t, 6> mac_for(const port& port, const std::array<std::uint8_t, 16>& address)
+{
+    constexpr std::uint8_t local = 2;
+    if (port.mac() != std::array<std::uint8_t, 6>{})
+        return port.mac();
+    return {local, 0, address[12], address[13], address[14], address[15]};
 }
 
 void require_turns(const nic::backend& nic, bool application_turns)
@@ -62,14 +69,16 @@ void require_turns(const nic::backend& nic, bool application_turns)
 } // namespace
 
 rdma_device::rdma_device(const port& port, const rdma_device_options& options)
-    : state_(detail::make_shared_here<state>(port.share(), parse_address(port, options.address)))
 {
+    const std::array<std::uint8_t, 16> address = parse_address(port, options.address);
+    const nic::rdma_own_address own{.address = address, .mac = mac_for(port, address), .vlan_tci = tag_of(options)};
     require_turns(port.backend(), options.application_turns);
-    if (most_path_mtu() == 0)
+    if (nic::path_mtu_of(port.mtu()) == 0)
         throw error(errc::not_supported,
                     fmt::format("weftio: rdma_device: port {} has an MTU of {}, too small for packets of {} bytes of "
                                 "payload; open it with a larger port_options::mtu",
                                 port.spec(), port.mtu(), nic::smallest_path_mtu));
+    state_ = detail::make_shared_here<state>(port.share(), own);
 }
 
 const std::string& rdma_device::address() const noexcept
@@ -79,7 +88,7 @@ const std::string& rdma_device::address() const noexcept
 
 bool rdma_device::is_ipv6() const noexcept
 {
-    return !detail::is_ipv4(state_->address);
+    return !nic::is_ipv4(state_->own.address);
 }
 
 std::uint32_t rdma_device::most_path_mtu() const

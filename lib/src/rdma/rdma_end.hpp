@@ -11,15 +11,16 @@ struct rdma_end_info {
     rdma_service service = rdma_service::reliable;
     std::uint32_t path_mtu = 1024;
     std::uint8_t most_reads = 16; ///< that this end takes, and has in flight
+
+    /// Whether the MAC of `end` is known; all zeros else.
+    bool tells_mac() const noexcept { return end.mac != decltype(end.mac){}; }
 };
 
 rdma_address to_address(const rdma_end_info& info) noexcept;
 /// @throws weftio::error errc::invalid_argument it is no address, or has values that none has
 rdma_end_info from_address(const rdma_address& address);
 
-/// Whether an address of 16 bytes is IPv4's, ::ffff:a.b.c.d.
-bool is_ipv4(const std::array<std::uint8_t, 16>& address) noexcept;
-/// As inet_ntop() writes it.
-std::string to_text(const std::array<std::uint8_t, 16>& address);
+/// Of IPv4 or IPv6, as inet_pton() reads it. Nothing: it is none, or none that a host can have.
+std::optional<std::array<std::uint8_t, 16>> address_of_host(const std::string& text);
 
 } // namespace weftio::detail

@@ -4,6 +4,7 @@
 #include <bit>
 #include <random>
 
+#include "net/roce_headers.hpp"
 #include "net/roce_rules.hpp"
 #include "queue/reported_queue.hpp"
 #include "queue/send_life.hpp"
@@ -65,6 +66,7 @@ void require_sound(const rdma_device& device, const rdma_queue_options& options)
     require_number("rnr_retry", options.rnr_retry, 0, 7);
     require_number("min_rnr_timer", options.min_rnr_timer, 0, 31);
     require_number("hop_limit", options.hop_limit, 1, 255);
+    require_number("first_psn", options.first_psn.value_or(0), 0, nic::psn_mask);
 }
 
 const char* name_of_service(rdma_service service) noexcept
@@ -72,10 +74,9 @@ const char* name_of_service(rdma_service service) noexcept
     return service == rdma_service::reliable ? "reliable (RC)" : "unreliable (UC)";
 }
 
-/// Of each connection another one, so that packets of the one before are out of sequence.
-std::uint32_t fresh_psn()
+std::uint32_t fresh_psn(const rdma_queue_options& options)
 {
-    return std::random_device()() & nic::psn_mask;
+    return options.first_psn.value_or(std::random_device()() & nic::psn_mask);
 }
 
 } // namespace
@@ -93,7 +94,8 @@ const char* to_string(rdma_state state) noexcept
 struct rdma_queue::state_of final : detail::reported_queue, rdma_receives {
     state_of(std::shared_ptr<const rdma_device::state> port, const device& kernels, const rdma_queue_options& wanted)
         : at(std::move(port)), where(kernels), options(wanted), sends(make_sends()), receives(make_receives()),
-          queue(at->nic->make_rdma_queue({.send = sends->begin(), .receive = receives->begin()})), psn(fresh_psn())
+          queue(at->nic->make_rdma_queue({.send = sends->begin(), .receive = receives->begin()})),
+          psn(fresh_psn(wanted))
     {
         belong(*sends, *receives, queue->ring_number());
         own_mtu = options.path_mtu != 0 ? options.path_mtu : nic::path_mtu_of(at->nic->mtu());
@@ -123,13 +125,14 @@ struct rdma_queue::state_of final : detail::reported_queue, rdma_receives {
 
     detail::rdma_end_info ours() const
     {
-        return {.end = {.mac = at->nic->mac(), .address = at->address, .queue = queue->number(), .first_psn = psn},
+        return {.end = {.mac = at->own.mac, .address = at->own.address, .queue = queue->number(), .first_psn = psn},
                 .service = options.service,
                 .path_mtu = own_mtu,
                 .most_reads = options.most_reads};
     }
     nic::rdma_connection connection_to(const detail::rdma_end_info& peer) const;
     void require_same_kind(const detail::rdma_end_info& peer) const;
+    std::array<std::uint8_t, 6> ask_for_mac(const detail::rdma_end_info& peer) const;
 
     const std::shared_ptr<const rdma_device::state> at;
     const device where;
@@ -145,18 +148,36 @@ struct rdma_queue::state_of final : detail::reported_queue, rdma_receives {
 
 void rdma_queue::state_of::require_same_kind(const detail::rdma_end_info& peer) const
 {
-    const bool ipv4 = detail::is_ipv4(at->address);
-    if (ipv4 != detail::is_ipv4(peer.end.address))
+    const bool ipv4 = nic::is_ipv4(at->own.address);
+    if (ipv4 != nic::is_ipv4(peer.end.address))
         throw error(
             errc::invalid_argument,
             fmt::format("weftio: rdma_queue {}: our address {} is of IPv{}, and the peer's {} is not; make both "
                         "rdma_devices with addresses of one IP version",
-                        queue->number(), at->text, ipv4 ? 4 : 6, detail::to_text(peer.end.address)));
+                        queue->number(), at->text, ipv4 ? 4 : 6, nic::text_of(peer.end.address)));
     if (peer.service != options.service)
         throw error(errc::invalid_argument,
                     fmt::format("weftio: rdma_queue {}: it is {}, and the peer's is {}; set the same "
                                 "rdma_queue_options::service at both ends",
                                 queue->number(), name_of_service(options.service), name_of_service(peer.service)));
+}
+
+std::array<std::uint8_t, 6> rdma_queue::state_of::ask_for_mac(const detail::rdma_end_info& peer) const
+{
+    const auto mac = at->held->resolve(peer.end.address);
+    if (!mac && at->nic->gone())
+        throw error(errc::closed, fmt::format("weftio: rdma_queue {}: the device of port {} has gone, so nobody can be "
+                                              "asked for the MAC of {}",
+                                              queue->number(), at->nic->spec(), nic::text_of(peer.end.address)));
+    if (!mac)
+        throw error(
+            errc::timed_out,
+            fmt::format("weftio: rdma_queue {}: nobody has answered for {}, though it was asked for three times "
+                        "from port {} in the name of {}; is the peer up, on this link{}, and is that its "
+                        "address? Else give its MAC in rdma_peer::mac",
+                        queue->number(), nic::text_of(peer.end.address), at->nic->spec(), at->text,
+                        at->own.vlan_tci == nic::no_vlan ? "" : " and in this VLAN"));
+    return *mac;
 }
 
 nic::rdma_connection rdma_queue::state_of::connection_to(const detail::rdma_end_info& peer) const
@@ -175,6 +196,7 @@ nic::rdma_connection rdma_queue::state_of::connection_to(const detail::rdma_end_
     to.min_rnr_timer = options.min_rnr_timer;
     to.traffic_class = options.traffic_class;
     to.hop_limit = options.hop_limit;
+    to.vlan_tci = at->own.vlan_tci;
     return to;
 }
 
@@ -222,8 +244,10 @@ rdma_address rdma_queue::address() const noexcept
 
 void rdma_queue::connect(const rdma_address& peer)
 {
-    const detail::rdma_end_info theirs = detail::from_address(peer);
+    detail::rdma_end_info theirs = detail::from_address(peer);
     state_->require_same_kind(theirs);
+    if (!theirs.tells_mac() && !state_->connected)
+        theirs.end.mac = state_->ask_for_mac(theirs);
     const nic::rdma_connection to = state_->connection_to(theirs);
     state_->queue->connect(to);
     state_->mtu = to.path_mtu;
@@ -261,7 +285,7 @@ void rdma_queue::reset()
 {
     auto sends = state_->make_sends();
     auto receives = state_->make_receives();
-    const std::uint32_t psn = fresh_psn();
+    const std::uint32_t psn = fresh_psn(state_->options);
     // Belong_to() may throw, so it comes before anything changes.
     state_->belong(*sends, *receives, state_->queue->ring_number() + 1);
     state_->queue->restart(nic::rdma_rings{.send = sends->begin(), .receive = receives->begin()});

@@ -165,7 +165,7 @@ TEST(NeighborMessages, OfLinuxAreRead)
 
 class OwnAddress : public testing::TestWithParam<std::tuple<bool, std::uint16_t>> {
  protected:
-    std::unique_ptr<nic::rdma_address> add(unsigned number, const roce_gid& address)
+    std::unique_ptr<nic::held_rdma_address> add(unsigned number, const roce_gid& address)
     {
         return ports.get(number).backend().add_rdma_address(
             {.address = address, .mac = number == 0 ? mac_a : mac_b, .vlan_tci = vlan_tci});

@@ -311,12 +311,10 @@ TEST(RdmaQueueOptions, ThatNoQueueHasAreRefusedWithTheirValue)
 TEST(RdmaQueueOptions, ThatDifferAtBothEndsAreRefusedWhenTheyConnect)
 {
     wired_ports ports(engine_mode::inline_worker);
-    const auto device_of = [&](const char* address) {
-        return rdma_device(ports.get(0), {.address = address, .application_turns = true});
-    };
+    const rdma_device at_four(ports.get(0), {.address = "10.0.0.1", .application_turns = true}),
+        at_six(ports.get(0), {.address = "fd00::2", .application_turns = true});
     const device cpu = device::open("cpu");
-    rdma_queue four(device_of("10.0.0.1"), cpu), six(device_of("fd00::2"), cpu),
-        unreliable(device_of("10.0.0.1"), cpu, {.service = rdma_service::unreliable});
+    rdma_queue four(at_four, cpu), six(at_six, cpu), unreliable(at_four, cpu, {.service = rdma_service::unreliable});
     EXPECT_THAT(words_of([&] { four.connect(six.address()); }),
                 HasSubstr("our address 10.0.0.1 is of IPv4, and the peer's fd00::2 is not"));
     EXPECT_THAT(words_of([&] { six.connect(four.address()); }), HasSubstr("our address fd00::2 is of IPv6"));

@@ -105,7 +105,7 @@ std::shared_ptr<rdma_queue> soft_port::make_rdma_queue(const rdma_rings& rings)
     return std::make_shared<soft_rdma_queue>(shared_from_this(), rings);
 }
 
-std::unique_ptr<rdma_address> soft_port::add_rdma_address(const rdma_own_address& own)
+std::unique_ptr<held_rdma_address> soft_port::add_rdma_address(const rdma_own_address& own)
 {
     require_rdma("rdma_device");
     return std::make_unique<soft_rdma_address>(shared_from_this(), own);

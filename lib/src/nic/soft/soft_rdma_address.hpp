@@ -8,7 +8,7 @@
 
 namespace weftio::nic {
 
-class soft_rdma_address final : public rdma_address {
+class soft_rdma_address final : public held_rdma_address {
  public:
     soft_rdma_address(std::shared_ptr<soft_port> port, const rdma_own_address& own);
     ~soft_rdma_address() override;

@@ -19,11 +19,6 @@ neighbor_frame frame_of(const rdma_own_address& own) noexcept
     return frame;
 }
 
-std::uint16_t vlan_id_of(const rdma_own_address& own) noexcept
-{
-    return own.vlan_tci == no_vlan ? no_vlan : static_cast<std::uint16_t>(own.vlan_tci & 0x0fff);
-}
-
 bool may_be_neighbor_message(const packet_headers& headers) noexcept
 {
     constexpr std::uint16_t arp_type = 0x0806;
@@ -36,8 +31,9 @@ bool may_be_neighbor_message(const packet_headers& headers) noexcept
 void neighbors::add(const rdma_own_address& own)
 {
     if (has(own.address))
-        throw error(errc::in_use, "weftio: rdma_device: the port has that address already, by another rdma_device; "
-                                  "share that one, or take another address");
+        throw error(errc::in_use, fmt::format("weftio: rdma_device: the port has {} already, by another rdma_device; "
+                                              "copy that one, or take another address",
+                                              text_of(own.address)));
     own_.push_back(own);
 }
 
@@ -67,7 +63,7 @@ bool neighbors::understands(std::span<const std::uint8_t> frame, const packet_he
     const auto is_for = [&](const rdma_own_address& own) {
         const bool named = message.asks ? own.address == message.target
                                         : message.addressee == own.address || message.addressee == roce_gid{};
-        return named && headers.vlan_id() == vlan_id_of(own);
+        return named && vlan_of(headers.vlan_id()) == vlan_of(own.vlan_tci);
     };
     return std::any_of(own_.begin(), own_.end(), is_for) &&
            (message.asks || std::any_of(questions_.begin(), questions_.end(),

@@ -27,10 +27,10 @@ class neighbors {
         return own ? std::optional(own->mac) : std::nullopt;
     }
     template <class Each>
-    void for_each_address(Each&& each) const
+    void for_each(Each&& each) const
     {
         for (const rdma_own_address& own : own_)
-            each(own.address);
+            each(own);
     }
 
     /// Whether the frame asks for the MAC of an address of this port, or answers a question of this port.

@@ -45,6 +45,11 @@ class queue_pair final : public rdma_work {
     /// Of our end and the peer. @pre connected()
     const roce_gid& address() const noexcept { return connection_->path.source; }
     const roce_gid& peer() const noexcept { return connection_->path.destination; }
+    /// That both are in, or no_vlan. @pre connected()
+    std::uint16_t vlan() const noexcept
+    {
+        return connection_->path.tag_count == 0 ? no_vlan : vlan_of(connection_->path.tags[0].tci);
+    }
     /// Whether the peer is at the same port: packets do not go to the driver then.
     void be_local(bool local) noexcept { local_ = local; }
 

@@ -79,14 +79,20 @@ unsigned rdma_unit::take_own()
     return static_cast<unsigned>(all.size());
 }
 
-bool rdma_unit::is_ours(const roce_gid& address) const noexcept
+rdma_unit::place rdma_unit::place_of(const queue_pair& queue) noexcept
 {
-    return std::find(addresses_.begin(), addresses_.end(), address) != addresses_.end();
+    return {.address = queue.address(), .vlan = queue.vlan()};
+}
+
+bool rdma_unit::is_ours(const place& at) const noexcept
+{
+    return std::find(places_.begin(), places_.end(), at) != places_.end();
 }
 
 bool rdma_unit::claims(const rte_mbuf& mbuf, const packet_headers& headers) const noexcept
 {
-    return is_roce(headers) ? is_ours(destination_of(headers)) : neighbors_.claims(begin_of(mbuf), headers);
+    return is_roce(headers) ? is_ours({.address = destination_of(headers), .vlan = vlan_of(headers.vlan_id())})
+                            : neighbors_.claims(begin_of(mbuf), headers);
 }
 
 void rdma_unit::take(rte_mbuf& mbuf, const packet_headers& headers)
@@ -115,7 +121,7 @@ void rdma_unit::ask(const roce_gid& from, const roce_gid& target)
 
 void rdma_unit::add_address(const rdma_own_address& own)
 {
-    addresses_.reserve(queues_.queues() + neighbors_.count() + 1);
+    places_.reserve(queues_.queues() + neighbors_.count() + 1);
     neighbors_.add(own);
     note_addresses();
 }
@@ -172,7 +178,7 @@ std::uint32_t rdma_unit::add(rdma_rings rings)
 
 void rdma_unit::connect(std::uint32_t number, const rdma_connection& to)
 {
-    addresses_.reserve(queues_.queues() + neighbors_.count());
+    places_.reserve(queues_.queues() + neighbors_.count());
     find(number)->connect(to);
     queues_.wake(number);
     note_addresses();
@@ -195,16 +201,18 @@ void rdma_unit::remove(std::uint32_t number) noexcept
 /// Packets are claimed for the port's own addresses and those of connected queue pairs, and none without.
 void rdma_unit::note_addresses()
 {
-    addresses_.clear();
-    neighbors_.for_each_address([&](const roce_gid& address) { addresses_.push_back(address); });
+    places_.clear();
+    neighbors_.for_each([&](const rdma_own_address& own) {
+        places_.push_back({.address = own.address, .vlan = vlan_of(own.vlan_tci)});
+    });
     for (std::uint32_t number = first_number; number <= queues_.queues(); ++number)
         if (const queue_pair* queue = find(number); queue && queue->connected())
-            if (!is_ours(queue->address()))
-                addresses_.push_back(queue->address());
+            if (!is_ours(place_of(*queue)))
+                places_.push_back(place_of(*queue));
     for (std::uint32_t number = first_number; number <= queues_.queues(); ++number)
         if (queue_pair* queue = find(number); queue && queue->connected())
-            queue->be_local(is_ours(queue->peer()));
-    receiver_.claim_for(addresses_.empty() ? nullptr : this);
+            queue->be_local(is_ours({.address = queue->peer(), .vlan = queue->vlan()}));
+    receiver_.claim_for(places_.empty() ? nullptr : this);
 }
 
 } // namespace weftio::nic

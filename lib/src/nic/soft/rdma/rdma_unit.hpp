@@ -19,7 +19,7 @@ namespace weftio::nic {
 /// The engine owns it: the engine's thread calls it, or a change between two turns does. Any thread may read counters.
 ///
 /// It claims from the receiver, before the port's rules, what is UDP to port 4791 of an address that the port has of its
-/// own or that a connected queue pair has, and the questions for the MACs of its own addresses. Each claimed packet
+/// own or that a connected queue pair has, in the VLAN that the address is in, and the questions for the MACs of its own addresses. Each claimed packet
 /// counts once, by what becomes of it.
 class rdma_unit final : public unit, public packet_claimant {
  public:
@@ -69,12 +69,20 @@ class rdma_unit final : public unit, public packet_claimant {
     const rdma_wire& sent() const noexcept { return wire_; }
 
  private:
+    /// An address, in a VLAN or in none.
+    struct place {
+        roce_gid address{};
+        std::uint16_t vlan = no_vlan;
+        bool operator==(const place&) const = default;
+    };
+    static place place_of(const queue_pair& queue) noexcept;
+
     unsigned take_own();
     void share_room() noexcept;
     detail::counter& deliver(std::span<const std::uint8_t> frame, const packet_headers& headers);
     detail::counter& meet(std::span<const std::uint8_t> frame, const packet_headers& headers);
     std::uint32_t take_number();
-    bool is_ours(const roce_gid& address) const noexcept;
+    bool is_ours(const place& at) const noexcept;
     void note_addresses();
 
     const nic_keys& keys_;
@@ -84,7 +92,7 @@ class rdma_unit final : public unit, public packet_claimant {
     std::uint32_t next_number_ = first_number;
     std::uint32_t share_ = queue_pair::packets_of_a_turn; ///< packets of a queue pair in a turn
     neighbors neighbors_;
-    std::vector<roce_gid> addresses_; ///< of the port and of connected queue pairs, each once
+    std::vector<place> places_; ///< of the port and of connected queue pairs, each once
 };
 
 } // namespace weftio::nic
