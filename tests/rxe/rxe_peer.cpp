@@ -5,31 +5,25 @@
 // For rxe.sh.
 #include <arpa/inet.h>
 #include <fmt/format.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <map>
-#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "net/roce_headers.hpp"
-#include "nic/rdma_backend.hpp"
 #include "nic/soft/soft_port.hpp"
-#include "unit/rdma/played_pair.hpp"
+#include "rxe/channel.hpp"
 #include "weftio/weftio.hpp"
 
 namespace {
 
 using namespace weftio;
-using namespace weftio::test;
+using test::channel;
 using namespace std::chrono_literals;
 
 constexpr std::size_t memory_bytes = 131072; // as rxe_cases has it
@@ -43,71 +37,23 @@ struct meeting {
     std::uint64_t address;
 };
 
-nic::roce_gid gid_of(const char* address)
+/// A GID is an IPv6 address, or an IPv4 address as ::ffff:a.b.c.d.
+std::array<std::uint8_t, 16> gid_of(const std::string& address)
 {
-    nic::roce_gid gid{};
-    std::array<std::uint8_t, 4> ipv4{};
-    if (inet_pton(AF_INET, address, ipv4.data()) == 1)
-        return nic::gid_of_ipv4(ipv4);
-    if (inet_pton(AF_INET6, address, gid.data()) != 1)
-        throw std::runtime_error("no address");
+    std::array<std::uint8_t, 16> gid{};
+    if (inet_pton(AF_INET6, (address.find(':') == address.npos ? "::ffff:" + address : address).c_str(), gid.data()) !=
+        1)
+        throw std::runtime_error(address + " is no address");
     return gid;
 }
-
-/// The TCP connection to rxe_cases.
-class channel {
- public:
-    explicit channel(const char* server)
-    {
-        sockaddr_in at{};
-        at.sin_family = AF_INET;
-        at.sin_port = htons(18600);
-        const int one = 1;
-        for (int tries = 0; server; ++tries) {
-            inet_pton(AF_INET, server, &at.sin_addr);
-            socket_ = socket(AF_INET, SOCK_STREAM, 0);
-            if (connect(socket_, reinterpret_cast<sockaddr*>(&at), sizeof at) == 0)
-                return;
-            close(socket_);
-            if (tries == 600)
-                throw std::runtime_error("nobody listens there");
-            std::this_thread::sleep_for(200ms);
-        }
-        const int listener = socket(AF_INET, SOCK_STREAM, 0);
-        setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-        if (bind(listener, reinterpret_cast<sockaddr*>(&at), sizeof at) != 0 || listen(listener, 1) != 0)
-            throw std::runtime_error("TCP port 18600 is taken");
-        socket_ = accept(listener, nullptr, nullptr);
-        close(listener);
-    }
-    channel(const channel&) = delete;
-    channel& operator=(const channel&) = delete;
-    ~channel() { close(socket_); }
-
-    template <class Value>
-    void put(const Value& value)
-    {
-        if (send(socket_, &value, sizeof value, MSG_NOSIGNAL) != sizeof value)
-            throw std::runtime_error("the other end has gone");
-    }
-    template <class Value>
-    Value get()
-    {
-        Value value;
-        if (recv(socket_, &value, sizeof value, MSG_WAITALL) != sizeof value)
-            throw std::runtime_error("the other end has gone");
-        return value;
-    }
-    /// Both ends reach this point.
-    void meet()
-    {
-        put(char{0});
-        get<char>();
-    }
-
- private:
-    int socket_ = -1;
-};
+std::string address_of(const std::array<std::uint8_t, 16>& gid)
+{
+    constexpr std::array<std::uint8_t, 12> ipv4{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+    std::array<char, INET6_ADDRSTRLEN> text{};
+    const bool four = std::equal(ipv4.begin(), ipv4.end(), gid.begin());
+    inet_ntop(four ? AF_INET : AF_INET6, gid.data() + (four ? ipv4.size() : 0), text.data(), text.size());
+    return text.data();
+}
 
 class peer {
  public:
@@ -116,8 +62,8 @@ class peer {
           memory_(cpu_.allocate(memory_bytes, memory_kind::cpu_device)),
           region_(port_, memory_,
                   {.rights = access::local_write | access::remote_read | access::remote_write | access::remote_atomic}),
-          read_only_(port_, memory_, {.rights = access::local_write | access::remote_read}), gid_(gid_of(address)),
-          own_(port_.backend().add_rdma_address({.address = gid_, .mac = port_.mac()})), tcp_(server)
+          read_only_(port_, memory_, {.rights = access::local_write | access::remote_read}),
+          at_(port_, {.address = address}), tcp_(server)
     {
         for (std::size_t at = 0; at < memory_bytes; ++at)
             bytes()[at] = ours(at);
@@ -163,65 +109,85 @@ class peer {
 
     void open(const std::string& name, std::uint32_t path_mtu)
     {
-        queue_ = std::make_unique<played_pair>(port_, 64, 64);
+        constexpr std::uint8_t reads = 4, rnr_timer = 18,
+                               timeout = 18; // the guest may stall for 200 ms
+        queue_.emplace(at_, cpu_,
+                       rdma_queue_options{.entries = 64,
+                                          .receive_entries = 64,
+                                          .path_mtu = asks_ ? 1024 : path_mtu,
+                                          .most_reads = reads,
+                                          .timeout = timeout,
+                                          .min_rnr_timer = rnr_timer,
+                                          .first_psn = first_psn});
+        progress_.attach(*queue_, {.on_error = [this](const send_failure& failure) { failures_.push_back(failure); }});
+        const rdma_peer here = queue_->address().peer();
         meeting mine{{},
-                     gid_,
-                     queue_->number(),
-                     first_psn,
-                     region_.lkey(),
-                     read_only_.lkey(),
-                     reinterpret_cast<std::uint64_t>(region_.device_address())};
+                     gid_of(here.address),
+                     here.queue,
+                     here.first_psn,
+                     remote_region::of(region_).rkey,
+                     remote_region::of(read_only_).rkey,
+                     remote_region::of(region_).address};
         std::copy_n(name.begin(), std::min(name.size(), sizeof mine.name - 1), mine.name);
         tcp_.put(mine);
         other_ = tcp_.get<meeting>();
         expect(std::strcmp(mine.name, other_.name) == 0, fmt::format("the other end is at case {}", other_.name));
-        const auto mac = own_->resolve(other_.gid);
-        if (!mac)
-            throw std::runtime_error("nobody answers for the address of the other end");
-        queue_->nic().connect({.ours = {.mac = port_.mac(), .address = gid_, .first_psn = first_psn},
-                               .theirs = {*mac, other_.gid, other_.queue, other_.psn},
-                               .path_mtu = asks_ ? 1024 : path_mtu,
-                               .most_reads = 4,
-                               .most_reads_of_peer = 4,
-                               .timeout = 18, // the guest may stall for 200 ms
-                               .retry_count = 7,
-                               .rnr_retry = 7,
-                               .min_rnr_timer = 18});
+        queue_->connect(rdma_address::of(
+            {.address = address_of(other_.gid), .queue = other_.queue, .first_psn = other_.psn, .most_reads = reads}));
+        far_ = remote(other_.key);
         tcp_.meet();
     }
 
-    segment local(std::uint32_t count, std::size_t at = 0) const
+    weftio_dev_rdma* sends() const { return queue_->handle(); }
+    weftio_dev_rdma_recv* receives_of() const { return queue_->receives().handle(); }
+    weftio_dev_buf local() const { return region_.buffer(); }
+    /// What the other end has said, and 4,096 bytes behind that, which it refuses.
+    weftio_dev_remote remote(std::uint32_t key) const
     {
-        return pointer(count, region_.lkey(), reinterpret_cast<std::uint64_t>(region_.device_address()) + at);
+        return remote_region{.address = other_.address, .bytes = memory_bytes + 4096, .rkey = key}.on_device();
     }
-    segment far(std::uint64_t offset) const { return remote(other_.address + offset, other_.key); }
 
-    /// Waits until an entry is done, 20 s at most, and holds its syndrome against the one that is expected.
-    void completes(const char* what, std::uint32_t position, std::uint8_t syndrome = 0)
+    /// Takes what the queue tells the host.
+    void listen()
     {
-        queue_->push();
-        for (const auto end = std::chrono::steady_clock::now() + 20s; std::chrono::steady_clock::now() < end;) {
-            const sent_state state = queue_->sent();
-            const bool done = static_cast<std::int16_t>(state.position - position) >= 0 &&
-                              static_cast<std::uint16_t>(state.position) != 0xffff;
-            if (done || state.syndrome != 0)
-                return expect(state.syndrome == syndrome,
-                              fmt::format("{}: syndrome {:#04x} in place of {:#04x}", what, state.syndrome, syndrome));
-            std::this_thread::sleep_for(200us);
+        while (progress_.progress() != 0) {
         }
-        expect(false, fmt::format("{}: no completion", what));
     }
-    void ask(const char* what, std::uint32_t opcode, const std::vector<segment>& body, std::uint32_t word = 0,
-             std::uint8_t syndrome = 0)
+    /// Commits, waits until all is done, 20 s at most, and holds the syndrome of the failure against what is expected.
+    void completes(const char* what, std::int32_t enqueued, std::uint8_t syndrome = 0)
     {
-        completes(what, queue_->post(opcode, body, word), syndrome);
+        expect(enqueued == WEFTIO_DEV_OK, fmt::format("{}: enqueued with status {}", what, enqueued));
+        const std::int32_t status = weftio_dev_rdma_commit_wait(sends(), 20'000'000'000);
+        const std::int32_t wanted = syndrome == 0 ? WEFTIO_DEV_OK : WEFTIO_DEV_QUEUE_ERROR;
+        expect(status == wanted, fmt::format("{}: status {} in place of {}", what, status, wanted));
+        if (syndrome == 0)
+            return;
+        for (const auto end = std::chrono::steady_clock::now() + 20s;
+             failures_.empty() && std::chrono::steady_clock::now() < end; std::this_thread::sleep_for(200us))
+            listen();
+        const unsigned told = failures_.empty() ? 0u : failures_.back().syndrome;
+        expect(told == syndrome, fmt::format("{}: syndrome {:#04x} in place of {:#04x}", what, told, syndrome));
+    }
+    void writes(const char* what, std::uint64_t to, std::uint64_t bytes)
+    {
+        completes(what, weftio_dev_rdma_write(sends(), far_, to, local(), 0, bytes, WEFTIO_DEV_SEND_NONE));
+    }
+    /// A write that the other end refuses.
+    void is_refused(const char* what, std::uint32_t key, std::uint64_t bytes, std::uint8_t syndrome)
+    {
+        completes(what, weftio_dev_rdma_write(sends(), remote(key), 0, local(), 0, bytes, WEFTIO_DEV_SEND_NONE),
+                  syndrome);
+    }
+    std::int32_t read(std::uint64_t from, std::uint64_t bytes, std::uint64_t to = 65536)
+    {
+        return weftio_dev_rdma_read(sends(), far_, from, local(), to, bytes, WEFTIO_DEV_SEND_NONE);
     }
     /// Reads `count` bytes of the other end to 65536, and holds each against what it should be.
     template <class Wanted>
     void reads(std::uint32_t count, std::uint64_t from, Wanted&& wanted)
     {
         std::fill_n(bytes() + 65536, count, std::uint8_t{0});
-        ask("READ", WEFTIO_OPCODE_RDMA_READ, {far(from), local(count, 65536)});
+        completes("READ", read(from, count));
         for (std::uint32_t at = 0; at < count; ++at)
             if (bytes()[65536 + at] != wanted(from + at))
                 return expect(false, fmt::format("byte {} of {} read from {} is {:#04x} in place of {:#04x}", at, count,
@@ -232,95 +198,98 @@ class peer {
     {
         tcp_.meet();
         for (const std::uint32_t count : {0u, 13u, 1024u, 3001u})
-            ask("SEND", WEFTIO_OPCODE_SEND, count == 0 ? std::vector<segment>{} : std::vector{local(count)});
-        ask("SEND with immediate", WEFTIO_OPCODE_SEND_IMMEDIATE, {local(5)}, 0xcafe0001);
+            completes("SEND", weftio_dev_rdma_send(sends(), local(), 0, count, WEFTIO_DEV_SEND_NONE));
+        completes("SEND with immediate",
+                  weftio_dev_rdma_send_imm(sends(), local(), 0, 5, 0xcafe0001, WEFTIO_DEV_SEND_NONE));
     }
     void write()
     {
+        const auto with_immediate = [&](std::uint64_t bytes, std::uint32_t immediate) {
+            completes("WRITE with immediate",
+                      weftio_dev_rdma_write_imm(sends(), far_, 0, local(), 0, bytes, immediate, WEFTIO_DEV_SEND_NONE));
+        };
         tcp_.meet();
-        ask("WRITE 0", WEFTIO_OPCODE_RDMA_WRITE, {remote(0, 0)});
-        ask("WRITE 7", WEFTIO_OPCODE_RDMA_WRITE, {far(3), local(7)});
+        writes("WRITE 0", 0, 0);
+        writes("WRITE 7", 3, 7);
         reads(20, 0, [](std::size_t at) { return at >= 3 && at < 10 ? of_asker(at - 3) : of_answerer(at); });
-        ask("WRITE 3001", WEFTIO_OPCODE_RDMA_WRITE, {far(5000), local(3001)});
-        ask("WRITE with immediate", WEFTIO_OPCODE_RDMA_WRITE_IMMEDIATE, {far(0), local(16)}, 0xcafe0002);
-        ask("WRITE 2050 with immediate", WEFTIO_OPCODE_RDMA_WRITE_IMMEDIATE, {far(0), local(2050)}, 0xcafe0003);
+        writes("WRITE 3001", 5000, 3001);
+        with_immediate(16, 0xcafe0002);
+        with_immediate(2050, 0xcafe0003);
         reads(9000, 0, [](std::size_t at) {
             return at < 2050 ? of_asker(at) : at >= 5000 && at < 8001 ? of_asker(at - 5000) : of_answerer(at);
         });
     }
     void read()
     {
-        ask("READ 0", WEFTIO_OPCODE_RDMA_READ, {remote(0, 0)});
+        completes("READ 0", read(0, 0));
         reads(7, 100001, of_answerer);
         reads(3001, 100000, of_answerer);
-        std::uint32_t last = 0;
         for (int each = 0; each < 6; ++each) // more than the four that may be in flight
-            last = queue_->post(WEFTIO_OPCODE_RDMA_READ, {far(100000), local(1500, 80000)});
-        completes("six READs", last);
-        ask("WRITE 8", WEFTIO_OPCODE_RDMA_WRITE, {far(4096), local(8)});
+            expect(read(100000, 1500, 80000) == WEFTIO_DEV_OK, "a READ is enqueued");
+        writes("six READs, then WRITE 8", 4096, 8);
         reads(8, 4096, [](std::size_t at) { return of_asker(at - 4096); });
     }
     void atomics()
     {
-        std::uint64_t before = 0;
-        const auto answer_is = [&](const char* what, std::uint64_t value) {
-            std::memcpy(&before, bytes() + 90000, 8);
+        constexpr std::uint64_t swapped = 0x1122334455667788, word = 64, here = 90000;
+        const auto answers = [&](const char* what, std::int32_t enqueued, std::uint64_t value) {
+            std::uint64_t before = 0;
+            completes(what, enqueued);
+            std::memcpy(&before, bytes() + here, 8);
             expect(before == value, fmt::format("{} gives {:#x} in place of {:#x}", what, before, value));
         };
-        constexpr std::uint64_t swapped = 0x1122334455667788;
+        const auto swap = [&] {
+            return weftio_dev_rdma_compare_swap(sends(), far_, word, 5, swapped, local(), here, WEFTIO_DEV_SEND_NONE);
+        };
         tcp_.meet();
-        ask("FETCH_ADD 5", WEFTIO_OPCODE_FETCH_ADD, {far(64), atomic(5), local(8, 90000)});
-        answer_is("FETCH_ADD 5", 0);
-        ask("CMP_SWAP", WEFTIO_OPCODE_COMPARE_SWAP, {far(64), atomic(swapped, 5), local(8, 90000)});
-        answer_is("CMP_SWAP, equal", 5);
-        ask("CMP_SWAP", WEFTIO_OPCODE_COMPARE_SWAP, {far(64), atomic(swapped, 5), local(8, 90000)});
-        answer_is("CMP_SWAP, unequal", swapped);
+        answers("FETCH_ADD 5", weftio_dev_rdma_fetch_add(sends(), far_, word, 5, local(), here, WEFTIO_DEV_SEND_NONE),
+                0);
+        answers("CMP_SWAP, equal", swap(), 5);
+        answers("CMP_SWAP, unequal", swap(), swapped);
     }
     void window()
     {
         const auto key = tcp_.get<std::uint32_t>();
-        const segment through = remote(other_.address + 1024, key);
-        ask("WRITE through the window", WEFTIO_OPCODE_RDMA_WRITE, {through, local(100)});
-        ask("READ through the window", WEFTIO_OPCODE_RDMA_READ, {through, local(100, 80000)});
+        const weftio_dev_remote through =
+            remote_region{.address = other_.address + 1024, .bytes = 1024, .rkey = key}.on_device();
+        const auto write = [&] { return weftio_dev_rdma_write(sends(), through, 0, local(), 0, 100, 0); };
+        completes("WRITE through the window", write());
+        completes("READ through the window", weftio_dev_rdma_read(sends(), through, 0, local(), 80000, 100, 0));
         expect(std::equal(bytes(), bytes() + 100, bytes() + 80000), "the window has what was written");
-        ask("SEND with invalidate", WEFTIO_OPCODE_SEND_INVALIDATE, {local(4)}, key);
-        ask("WRITE through the dead window", WEFTIO_OPCODE_RDMA_WRITE, {through, local(100)}, 0,
-            WEFTIO_SYNDROME_REMOTE_ACCESS);
+        completes("SEND with invalidate", weftio_dev_rdma_send_inval(sends(), local(), 0, 4, key, 0));
+        completes("WRITE through the dead window", write(), WEFTIO_SYNDROME_REMOTE_ACCESS);
         tcp_.meet();
     }
     void big()
     {
-        ask("WRITE 100000", WEFTIO_OPCODE_RDMA_WRITE, {far(0), local(65000), local(35000)});
+        const weftio_dev_rdma_request two_pieces = weftio_dev_rdma_add_local(
+            weftio_dev_rdma_add_local(
+                weftio_dev_rdma_add_remote(weftio_dev_rdma_begin(WEFTIO_OPCODE_RDMA_WRITE, 0), far_, 0, 100000), 2,
+                local(), 0, 65000),
+            3, local(), 0, 35000);
+        completes("WRITE 100000", weftio_dev_rdma_enqueue(sends(), two_pieces, WEFTIO_DEV_SEND_NONE));
         reads(60000, 0, of_asker);
         reads(40000, 60000, [](std::size_t at) { return of_asker(at < 65000 ? at : at - 65000); });
     }
-    void key()
-    {
-        ask("WRITE, wrong key", WEFTIO_OPCODE_RDMA_WRITE, {remote(other_.address, other_.key ^ 0x55), local(8)}, 0,
-            WEFTIO_SYNDROME_REMOTE_ACCESS);
-    }
+    void key() { is_refused("WRITE, wrong key", other_.key ^ 0x55, 8, WEFTIO_SYNDROME_REMOTE_ACCESS); }
     void bounds()
     {
-        queue_->post(WEFTIO_OPCODE_RDMA_WRITE, {far(memory_bytes - 2000), local(3000)});
-        ask("WRITE behind one past the end", WEFTIO_OPCODE_RDMA_WRITE, {far(0), local(8)}, 0, WEFTIO_SYNDROME_FLUSHED);
+        expect(weftio_dev_rdma_write(sends(), far_, memory_bytes - 2000, local(), 0, 3000, 0) == WEFTIO_DEV_OK,
+               "a WRITE past the end is enqueued");
+        completes("WRITE behind one past the end", weftio_dev_rdma_write(sends(), far_, 0, local(), 0, 8, 0),
+                  WEFTIO_SYNDROME_REMOTE_ACCESS);
+        expect(queue_->counters().flushed == 1, "the one behind is flushed");
     }
-    void denied()
-    {
-        ask("WRITE to a read-only region", WEFTIO_OPCODE_RDMA_WRITE,
-            {remote(other_.address, other_.other_key), local(8)}, 0, WEFTIO_SYNDROME_REMOTE_ACCESS);
-    }
-    void send_one() { ask("SEND 8", WEFTIO_OPCODE_SEND, {local(8)}); }
+    void denied() { is_refused("WRITE to a read-only region", other_.other_key, 8, WEFTIO_SYNDROME_REMOTE_ACCESS); }
+    void send_one() { completes("SEND 8", weftio_dev_rdma_send(sends(), local(), 0, 8, 0)); }
     void send_long()
     {
         tcp_.meet();
         // Linux says so with a NAK of its own kind, 0x63; the standard has 0x61.
-        ask("SEND 3000 into 1500", WEFTIO_OPCODE_SEND, {local(3000)}, 0, WEFTIO_SYNDROME_REMOTE_OPERATION);
+        completes("SEND 3000 into 1500", weftio_dev_rdma_send(sends(), local(), 0, 3000, 0),
+                  WEFTIO_SYNDROME_REMOTE_OPERATION);
     }
-    void mtu()
-    {
-        ask("WRITE 1024 to a responder of MTU 256", WEFTIO_OPCODE_RDMA_WRITE, {far(0), local(1024)}, 0,
-            WEFTIO_SYNDROME_REMOTE_INVALID);
-    }
+    void mtu() { is_refused("WRITE 1024 to a responder of MTU 256", other_.key, 1024, WEFTIO_SYNDROME_REMOTE_INVALID); }
 
     struct wanted_receive {
         std::uint32_t count;
@@ -331,24 +300,31 @@ class peer {
     /// Waits for one receive, 20 s at most, and holds it against what it should be.
     void receives(const wanted_receive& wanted)
     {
-        std::optional<weftio_cqe> cqe;
-        for (const auto end = std::chrono::steady_clock::now() + 20s; !cqe && std::chrono::steady_clock::now() < end;)
-            if (!(cqe = queue_->received()))
-                std::this_thread::sleep_for(200us);
-        if (!cqe)
-            return expect(false, fmt::format("no receive of {} bytes", wanted.count));
-        const std::uint32_t opcode = weftio_cqe_opcode(cqe->publication);
+        weftio_u32 count = 0, first = 0;
+        weftio_dev_rdma_message message{};
+        const std::int32_t status = weftio_dev_rdma_recv_wait(receives_of(), 1, 20'000'000'000, &count, &first);
+        if (count != 1)
+            return expect(false, fmt::format("no receive of {} bytes: status {}", wanted.count, status));
+        weftio_dev_rdma_recv_message(receives_of(), first, &message);
+        expect(message.syndrome == wanted.syndrome,
+               fmt::format("a receive has syndrome {:#04x} in place of {:#04x}", message.syndrome, wanted.syndrome));
         if (wanted.syndrome != 0)
-            return expect(opcode == WEFTIO_CQE_OPCODE_RESPONDER_ERROR, "the receive fails");
-        expect(weftio_swap32(cqe->byte_count_be) == wanted.count,
-               fmt::format("a receive has {} bytes in place of {}", weftio_swap32(cqe->byte_count_be), wanted.count));
+            return;
+        expect(message.bytes == wanted.count,
+               fmt::format("a receive has {} bytes in place of {}", message.bytes, wanted.count));
+        expect((message.kind == WEFTIO_DEV_RDMA_WRITE_IMM) == wanted.written,
+               fmt::format("its kind is {}", message.kind));
         if (wanted.immediate)
-            expect(weftio_swap32(cqe->immediate_be) == *wanted.immediate,
-                   fmt::format("an immediate value is {:#x}", weftio_swap32(cqe->immediate_be)));
-        for (std::size_t at = 0; !wanted.written && at < wanted.count; ++at)
-            if (bytes()[at] != of_asker(at))
-                return expect(false,
-                              fmt::format("byte {} of a receive of {} is {:#04x}", at, wanted.count, bytes()[at]));
+            expect(message.immediate == *wanted.immediate,
+                   fmt::format("an immediate value is {:#x}", message.immediate));
+        if (!wanted.written)
+            are_written(0, wanted.count);
+    }
+    void post_receive(std::uint64_t count = memory_bytes)
+    {
+        expect(weftio_dev_rdma_recv_post(receives_of(), local(), 0, count) == WEFTIO_DEV_OK &&
+                   weftio_dev_rdma_recv_commit(receives_of()) == WEFTIO_DEV_OK,
+               "a receive is posted");
     }
     void are_written(std::size_t at, std::size_t count)
     {
@@ -361,7 +337,7 @@ class peer {
     void take_sends()
     {
         for (int each = 0; each < 5; ++each)
-            queue_->post_receive({local(memory_bytes)});
+            post_receive();
         tcp_.meet();
         for (const std::uint32_t count : {0u, 13u, 1024u, 3001u})
             receives({.count = count, .immediate = std::nullopt});
@@ -370,7 +346,7 @@ class peer {
     void take_writes()
     {
         for (int each = 0; each < 2; ++each)
-            queue_->post_receive({local(memory_bytes)});
+            post_receive();
         tcp_.meet();
         receives({.count = 16, .immediate = 0xcafe0002, .written = true});
         receives({.count = 2050, .immediate = 0xcafe0003, .written = true});
@@ -390,12 +366,12 @@ class peer {
     void take_late()
     {
         std::this_thread::sleep_for(150ms);
-        queue_->post_receive({local(memory_bytes)});
+        post_receive();
         receives({.count = 8, .immediate = std::nullopt});
     }
     void take_short()
     {
-        queue_->post_receive({local(1500)});
+        post_receive(1500);
         tcp_.meet();
         receives({.count = 0, .immediate = std::nullopt, .syndrome = WEFTIO_SYNDROME_LOCAL_LENGTH});
     }
@@ -403,9 +379,11 @@ class peer {
     /// Prints what the host hears of failures, and holds the counters against each other.
     void told()
     {
-        for (nic::send_outcome outcome = queue_->told(); outcome.syndrome != 0; outcome = queue_->told())
-            fmt::print("  {}\n", outcome.text);
-        const nic::rdma_counters count = queue_->nic().counters();
+        listen();
+        for (const send_failure& failure : failures_)
+            fmt::print("  {}\n", failure.text);
+        failures_.clear();
+        const rdma_counters count = queue_->counters();
         expect(count.requests == count.executed + count.duplicate_request + count.out_of_sequence + count.not_ready +
                                      count.refused + count.ignored,
                "every request is counted once");
@@ -424,10 +402,12 @@ class peer {
     device cpu_ = device::open("cpu");
     memory memory_;
     memory_region region_, read_only_;
-    const nic::roce_gid gid_;
-    const std::unique_ptr<nic::held_rdma_address> own_; ///< before anybody is waited for
+    const rdma_device at_; ///< before anybody is waited for
     channel tcp_;
-    std::unique_ptr<played_pair> queue_;
+    progress_engine progress_;
+    std::vector<send_failure> failures_;
+    std::optional<rdma_queue> queue_;
+    weftio_dev_remote far_{};
     meeting other_{};
 };
 
