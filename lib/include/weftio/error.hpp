@@ -18,6 +18,7 @@ enum class errc {
     out_of_memory,
     closed,       ///< a needed object has been closed
     device_error, ///< the device reported a failure
+    timed_out,    ///< a peer did not do in time what was waited for
 };
 
 const std::error_category& error_category() noexcept;

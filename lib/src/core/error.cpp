@@ -22,6 +22,7 @@ class category final : public std::error_category {
             case errc::out_of_memory: return "out of memory";
             case errc::closed: return "closed";
             case errc::device_error: return "device error";
+            case errc::timed_out: return "timed out";
         }
         return "unknown error";
     }
