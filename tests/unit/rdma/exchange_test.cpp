@@ -71,6 +71,28 @@ class TcpExchange : public testing::Test {
         return listener.accept(options);
     }
 
+    /// Does that to every socket at the listener's port, the listening one too.
+    void for_each_socket(const std::function<void(int descriptor)>& does)
+    {
+        for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+            const int descriptor = std::stoi(entry.path().filename());
+            sockaddr_in at{};
+            socklen_t bytes = sizeof(at);
+            if (getsockname(descriptor, reinterpret_cast<sockaddr*>(&at), &bytes) == 0 && at.sin_family == AF_INET &&
+                ntohs(at.sin_port) == listener.port())
+                does(descriptor);
+        }
+    }
+
+    /// So that a long message takes several sends: Linux has room for megabytes else.
+    void give_little_room()
+    {
+        for_each_socket([](int descriptor) {
+            const int bytes = 4096;
+            setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+        });
+    }
+
     tcp_listener listener{"127.0.0.1:0"};
     const std::string where = "127.0.0.1:" + std::to_string(listener.port());
     std::vector<tcp_exchange> ends;
@@ -118,6 +140,7 @@ TEST_F(TcpExchange, SendsAndReceivesAtOnce)
 {
     raw_peer peer(listener.port(), 4096);
     tcp_exchange end = accept_from(peer, "");
+    give_little_room();
     auto ours = std::async(std::launch::async, [&] { return end.swap(numbered(tcp_exchange::most_bytes)); });
     const auto bytes = static_cast<std::uint32_t>(tcp_exchange::most_bytes);
     peer.say(message("SWAP", bytes) + std::string(bytes, 'x')); // blocks until all of it has room
@@ -204,7 +227,20 @@ TEST_F(TcpExchange, TellsThatThePeerHasGone)
     }
 }
 
-TEST_F(TcpExchange, TellsThatTheConnectionIsLostAndRaisesNoSignal)
+TEST_F(TcpExchange, RaisesNoSignalWhenThePeerTakesNoMore)
+{
+    raw_peer peer(listener.port());
+    tcp_exchange end = accept_from(peer, message("SWAP", 3) + "abc");
+    give_little_room();
+    EXPECT_EQ(peer.hear(16), hello('l'));
+    peer.close();
+    while (end.connected())
+        std::this_thread::yield();
+    expect_error(errc::closed, "the connection is lost: Broken pipe",
+                 [&] { (void)end.swap(blob(tcp_exchange::most_bytes)); });
+}
+
+TEST_F(TcpExchange, TellsThatTheConnectionIsLost)
 {
     raw_peer peer(listener.port());
     tcp_exchange end = accept_from(peer, message("SWAP", 3) + "abc");
@@ -254,10 +290,8 @@ TEST_F(TcpExchange, GoesOnAfterASignal)
         return ends[1].swap(numbered(1));
     });
     const pthread_t waiting = thread.get_future().get();
-    while (signals < 20) {
+    while (signals < 20 && theirs.wait_for(milliseconds(1)) == std::future_status::timeout)
         pthread_kill(waiting, SIGUSR1);
-        std::this_thread::sleep_for(milliseconds(1));
-    }
     EXPECT_EQ(ends[0].swap(numbered(2)), numbered(1));
     EXPECT_EQ(theirs.get(), numbered(2));
     sigaction(SIGUSR1, &before, nullptr);
@@ -284,18 +318,15 @@ TEST_F(TcpExchange, TellsWhoThePeerIs)
 
 TEST_F(TcpExchange, ClosesItsSocketsOnExec)
 {
-    connect();
     int ours = 0;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-        const int descriptor = std::stoi(entry.path().filename());
-        sockaddr_in at{};
-        socklen_t bytes = sizeof(at);
-        if (getsockname(descriptor, reinterpret_cast<sockaddr*>(&at), &bytes) != 0 || at.sin_family != AF_INET)
-            continue;
+    const auto look = [&](int descriptor) {
         ++ours;
         EXPECT_TRUE(fcntl(descriptor, F_GETFD) & FD_CLOEXEC);
-    }
-    EXPECT_EQ(ours, 3) << "the listener and two ends";
+    };
+    raw_peer peer(listener.port());
+    const tcp_exchange accepted = accept_from(peer, "");
+    for_each_socket(look);
+    EXPECT_EQ(ours, 2) << "the listener and an end";
 }
 
 // Who else connects to a listener.
@@ -351,6 +382,28 @@ TEST_F(TcpExchange, ServesPeersOneAfterTheOther)
         EXPECT_EQ(each.swap(numbered(1)), numbered(7));
     for (auto& each : heard)
         EXPECT_EQ(each.get(), numbered(1));
+}
+
+TEST_F(TcpExchange, KeepsWhoHasComeForTheNextAccept)
+{
+    raw_peer one(listener.port()), other(listener.port());
+    one.say(hello('c') + message("MEET", 0));
+    other.say(hello('c') + message("MEET", 0));
+    for (int each = 0; each < 2; ++each)
+        listener.accept(patient).meet();
+    EXPECT_EQ(one.hear(100), hello('l') + message("MEET", 0));
+    EXPECT_EQ(other.hear(100), hello('l') + message("MEET", 0));
+}
+
+TEST_F(TcpExchange, ListensAtAPortWhoseConnectionsAreEnding)
+{
+    connect();
+    ends.pop_back(); // who closes first keeps the port for a minute, by the rules of TCP
+    ends.clear();
+    {
+        const tcp_listener closed = std::move(listener);
+    }
+    EXPECT_EQ("127.0.0.1:" + std::to_string(tcp_listener(where).port()), where);
 }
 
 // Whom connect() may find.
