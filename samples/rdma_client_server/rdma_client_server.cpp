@@ -39,6 +39,11 @@ bool is_whole(const std::uint8_t* bytes, std::size_t piece)
     return std::all_of(bytes, bytes + PIECE_BYTES, [&](std::uint8_t byte) { return byte == byte_of(piece); });
 }
 
+const char* name_of(std::uint32_t kind)
+{
+    return kind == WEFTIO_DEV_RDMA_WRITE_IMM ? "WRITE" : kind == WEFTIO_DEV_RDMA_SEND_IMM ? "SEND" : "nothing";
+}
+
 /// One end: a queue pair, memory that the peer may use, and what the peer has said of its own.
 struct end {
     end(const weftio::port& port, const weftio::device& device, const std::string& address, std::size_t bytes,
@@ -91,11 +96,11 @@ bool serve(const options& wanted, const weftio::port& port, const weftio::device
     bool as_sent = here.finish(kernel);
     const auto* const came = static_cast<const arrival*>(told.cpu_address());
     for (std::uint32_t piece = 0; piece < wanted.count * 2; ++piece) {
-        const bool by_send = came[piece].kind == WEFTIO_DEV_RDMA_SEND_IMM;
         const auto* const bytes = static_cast<const std::uint8_t*>(here.memory.cpu_address()) + piece * PIECE_BYTES;
-        const bool right = is_whole(bytes, piece) && came[piece].immediate == piece && by_send == (piece / 2 % 2 == 1);
+        const bool right = is_whole(bytes, piece) && came[piece].immediate == piece &&
+                           came[piece].kind == (piece / 2 % 2 ? WEFTIO_DEV_RDMA_SEND_IMM : WEFTIO_DEV_RDMA_WRITE_IMM);
         fmt::print("Server: buffer {}, piece {}: {} with immediate value {}, bytes of {:#04x}{}\n", piece / 2,
-                   piece % 2, by_send ? "SEND" : "WRITE", came[piece].immediate, bytes[0],
+                   piece % 2, name_of(came[piece].kind), came[piece].immediate, bytes[0],
                    right ? "" : ": not what was sent");
         as_sent = as_sent && right;
     }

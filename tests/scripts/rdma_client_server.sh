@@ -61,8 +61,9 @@ start() {
     server=$!
     eventually grep -q ^Listening "$work/server"
 }
-# ended WHAT STATUS: waits for the server.
+# ended WHAT STATUS: waits for the server, a minute at most.
 ended() {
+    eventually eval '! kill -0 $server 2>/dev/null' || kill -9 $server
     wait $server
     check "$1: the server's exit status" "$2" $? || cat "$work/words"
     server=
@@ -77,6 +78,15 @@ exec 3<&-
 kill -INT $server
 ended "Ctrl-C" 4
 check_has "Ctrl-C: sentence" "the application has ended the wait" "$(cat "$work/words")"
+
+# A peer that hears our words and none of our packets.
+start --listen 127.0.0.1:0 -n null
+port=$(grep -o 'TCP port [0-9]*' "$work/server" | tr -dc 0-9)
+refused 4 "the peer has closed the connection; look at the peer" --connect "127.0.0.1:$port" -n null
+ended "no way between them" 1
+check_has "no way between them: sentence" "the peer has not answered, as often as the queue was to try" "$(cat "$work/words")"
+check "no way between them: what came" "Server: buffer 0, piece 0: nothing with immediate value 0, bytes of 0x00: not what was sent" \
+    "$(grep ^Server "$work/server" | head -1)"
 
 missed=
 [ "$(id -u)" = 0 ] || missed="needs root"

@@ -78,7 +78,8 @@ class tcp_exchange {
 
     /// Whether the peer still has its end open, as far as is known here. Never blocks.
     bool connected() const noexcept;
-    const std::string& peer() const noexcept; ///< its address and port: "10.0.0.2:40312", "[fd00::2]:40312"
+    /// Its address and port: "10.0.0.2:40312", "[fd00::2]:40312". @pre this object was not moved from
+    const std::string& peer() const noexcept;
 
  private:
     friend class tcp_listener;
