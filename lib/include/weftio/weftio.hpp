@@ -7,6 +7,7 @@
 #include "weftio/error.hpp"
 #include "weftio/eth_rxq.hpp"
 #include "weftio/eth_txq.hpp"
+#include "weftio/exchange.hpp"
 #include "weftio/flow.hpp"
 #include "weftio/kernel.hpp"
 #include "weftio/log.hpp"

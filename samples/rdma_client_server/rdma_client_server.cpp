@@ -1,0 +1,181 @@
+// rdma_client_server: a client's kernel fills buffers of a server by RDMA, by WRITE and by SEND with immediate values,
+// whenever the server's kernel says that one is ready.
+//
+//   ./rdma_client_server                                                         both ends in this process
+//   ./rdma_client_server --listen 18515 -n net_af_packet0,iface=eth0             the server; and on another host:
+//   ./rdma_client_server --connect 192.0.2.1:18515 -n net_af_packet0,iface=eth0
+#include "rdma_client_server.kernel.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <future>
+#include <thread>
+
+#include "../sample.hpp"
+#include "weftio/weftio.hpp"
+
+WEFTIO_DEFINE_KERNEL(rdma_server, "rdma_client_server.kernel.h");
+WEFTIO_DEFINE_KERNEL(rdma_client, "rdma_client_server.kernel.h");
+
+namespace {
+
+using weftio::access;
+constexpr access peer_may = access::local_write | access::remote_write | access::remote_read;
+
+struct options {
+    std::string listen, connect, port = "loopback", device = "cpu", address;
+    std::uint32_t count = 4, timeout = 30;
+};
+
+/// What piece `piece` is full of.
+std::uint8_t byte_of(std::size_t piece)
+{
+    return static_cast<std::uint8_t>(piece % 255 + 1);
+}
+bool is_whole(const std::uint8_t* bytes, std::size_t piece)
+{
+    return std::all_of(bytes, bytes + PIECE_BYTES, [&](std::uint8_t byte) { return byte == byte_of(piece); });
+}
+
+const char* name_of(std::uint32_t kind)
+{
+    return kind == WEFTIO_DEV_RDMA_WRITE_IMM ? "WRITE" : kind == WEFTIO_DEV_RDMA_SEND_IMM ? "SEND" : "nothing";
+}
+
+/// One end: a queue pair, memory that the peer may use, and what the peer has said of its own.
+struct end {
+    end(const weftio::port& port, const weftio::device& device, const std::string& address, std::size_t bytes,
+        weftio::tcp_exchange peer)
+        : at(port, {.address = address}), queue(at, device),
+          memory(device.allocate(bytes, weftio::memory_kind::cpu_device)), region(port, memory, {.rights = peer_may}),
+          exchange(std::move(peer))
+    {
+        queue.connect(exchange.swap(queue.address()));
+        theirs = exchange.swap(weftio::remote_region::of(region));
+        exchange.meet(); // the peer has connected its queue pair, too
+    }
+
+    /// Waits until the kernel has ended, and stops it when the user or the peer has gone. Whether nothing failed.
+    bool finish(weftio::running_kernel& kernel)
+    {
+        weftio::progress_engine progress;
+        progress.attach(queue, {.on_sent = {}, .on_error = [](const weftio::send_failure& failure) {
+                                    fmt::print(stderr, "{}\n", failure.text);
+                                }});
+        while (!sample::interrupted && kernel.alive() && exchange.connected()) {
+            progress.progress();
+            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+        kernel.stop();
+        kernel.wait_for(std::chrono::seconds(5));
+        progress.progress();
+        if (!queue.failed())
+            exchange.meet(); // until then the queue pair answers the peer
+        return !queue.failed();
+    }
+
+    weftio::rdma_device at;
+    weftio::rdma_queue queue;
+    weftio::memory memory;
+    weftio::memory_region region;
+    weftio::tcp_exchange exchange;
+    weftio::remote_region theirs;
+};
+
+bool serve(const options& wanted, const weftio::port& port, const weftio::device& device, weftio::tcp_exchange client)
+{
+    const std::string address = wanted.address.empty() ? "10.0.0.1" : wanted.address;
+    end here(port, device, address, std::size_t{wanted.count} * BUFFER_BYTES, std::move(client));
+    weftio::buf_arr buffers(here.region, device, {.count = wanted.count, .buffer_bytes = BUFFER_BYTES});
+    auto told = device.allocate(wanted.count * 2 * sizeof(arrival), weftio::memory_kind::cpu_device);
+    auto* const arrivals = static_cast<arrival*>(told.device_address());
+    auto kernel = device.launch(rdma_server_kernel, {}, here.queue, here.queue.receives(), buffers,
+                                here.theirs.on_device(), arrivals);
+    bool as_sent = here.finish(kernel);
+    const auto* const came = static_cast<const arrival*>(told.cpu_address());
+    for (std::uint32_t piece = 0; piece < wanted.count * 2; ++piece) {
+        const auto* const bytes = static_cast<const std::uint8_t*>(here.memory.cpu_address()) + piece * PIECE_BYTES;
+        const bool right = is_whole(bytes, piece) && came[piece].immediate == piece &&
+                           came[piece].kind == (piece / 2 % 2 ? WEFTIO_DEV_RDMA_SEND_IMM : WEFTIO_DEV_RDMA_WRITE_IMM);
+        fmt::print("Server: buffer {}, piece {}: {} with immediate value {}, bytes of {:#04x}{}\n", piece / 2,
+                   piece % 2, name_of(came[piece].kind), came[piece].immediate, bytes[0],
+                   right ? "" : ": not what was sent");
+        as_sent = as_sent && right;
+    }
+    return as_sent;
+}
+
+bool ask(const options& wanted, const weftio::port& port, const weftio::device& device, weftio::tcp_exchange server)
+{
+    const std::string address = wanted.address.empty() ? "10.0.0.2" : wanted.address;
+    end here(port, device, address, sizeof(weftio_u64), std::move(server));
+    const auto pieces = static_cast<std::uint32_t>(here.theirs.bytes / PIECE_BYTES);
+    weftio::buf_arr from(port, device, {.count = pieces, .buffer_bytes = PIECE_BYTES});
+    weftio::buf_arr back(port, device, {.count = 1, .buffer_bytes = pieces * PIECE_BYTES});
+    for (std::uint32_t piece = 0; piece < pieces; ++piece)
+        std::memset(from.cpu_address(piece), byte_of(piece), PIECE_BYTES);
+    auto kernel = device.launch(rdma_client_kernel, {}, here.queue, from, here.theirs.on_device(),
+                                static_cast<const weftio_u64*>(here.memory.device_address()), back);
+    bool as_sent = here.finish(kernel);
+    std::uint32_t whole = 0;
+    for (std::uint32_t piece = 0; piece < pieces; ++piece)
+        whole += is_whole(static_cast<const std::uint8_t*>(back.cpu_address(0)) + piece * PIECE_BYTES, piece);
+    const auto ready = *static_cast<const weftio_u64*>(here.memory.cpu_address());
+    fmt::print("Client: {} of {} buffers were ready; of {} pieces {} came back as they were sent\n", ready, pieces / 2,
+               pieces, whole);
+    return as_sent && ready == pieces / 2 && whole == pieces;
+}
+
+int run(const options& wanted)
+{
+    const weftio::exchange_options patience{.timeout = std::chrono::seconds(wanted.timeout),
+                                            .stop = [] { return sample::interrupted != 0; }};
+    auto device = weftio::device::open(wanted.device);
+    auto port = weftio::port::open(wanted.port);
+    if (!wanted.connect.empty())
+        return ask(wanted, port, device, weftio::tcp_exchange::connect(wanted.connect, patience)) ? 0 : 1;
+    weftio::tcp_listener listener(wanted.listen.empty() ? "127.0.0.1:0" : wanted.listen);
+    fmt::print("Listening at TCP port {}, kernel on {}, RDMA on {} ({})\n", listener.port(), device.name(), port.spec(),
+               port.driver());
+    std::fflush(stdout);
+    std::future<bool> client;
+    if (wanted.listen.empty())
+        client = std::async(std::launch::async, [&, where = fmt::format("127.0.0.1:{}", listener.port())] {
+            return ask(wanted, port, device, weftio::tcp_exchange::connect(where, patience));
+        });
+    const bool served = serve(wanted, port, device, listener.accept(patience));
+    return (!client.valid() || client.get()) && served ? 0 : 1;
+}
+
+} // namespace
+
+int main(int argc, char** argv)
+{
+    CLI::App app{
+        "A client's kernel fills buffers of a server by RDMA. Without --listen and --connect both are here.\n\n"
+        "Both ends are on one link. Their first words go over TCP, for which Linux needs an interface of its "
+        "own: use another one than that of --port, or net_af_packet0,iface=NAME as port, beside which Linux "
+        "goes on to use NAME; iface:NAME may take all packets of NAME."};
+    options wanted;
+    app.option_defaults()->always_capture_default();
+    auto* listen = app.add_option("--listen", wanted.listen, "be the server, at this TCP port: PORT or ADDRESS:PORT");
+    auto* connect = app.add_option("--connect", wanted.connect, "be the client of the server at HOST:PORT");
+    connect->excludes(listen);
+    app.add_option("-n,--port", wanted.port, "loopback, iface:NAME, a PCI address or DPDK devargs");
+    app.add_option("-g,--device", wanted.device, "where the kernel runs: cpu, opencl, opencl:N, cuda:N");
+    app.add_option("--address", wanted.address,
+                   "of this end's queue pair, IPv4 or IPv6; by default 10.0.0.1 (server) and 10.0.0.2 (client)");
+    app.add_option("--count", wanted.count, "how many buffers the server has")
+        ->check(CLI::Range(1, 1 << 20))
+        ->excludes(connect);
+    app.add_option("--timeout", wanted.timeout, "seconds to wait for the peer; 0: for ever");
+    app.set_version_flag("-V,--version", "rdma_client_server " WEFTIO_VERSION);
+    return sample::main_of(app, argc, argv, [&] {
+        if (!wanted.address.empty() && wanted.listen.empty() && wanted.connect.empty())
+            throw CLI::ValidationError("--address",
+                                       "needs --listen or --connect: both ends in one process have their own");
+        return run(wanted);
+    });
+}
