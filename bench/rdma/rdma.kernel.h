@@ -50,7 +50,7 @@ WEFTIO_KERNEL void rdma_bench_take_frames(WEFTIO_GLOBAL struct weftio_dev_eth_rx
     weftio_s32 status = WEFTIO_DEV_OK;
 
     while (status == WEFTIO_DEV_OK) {
-        status = weftio_dev_eth_rxq_receive_block(rxq, RDMA_BENCH_BURST, 1, &count, &first);
+        status = weftio_dev_eth_rxq_receive_block(rxq, RDMA_BENCH_BURST, 1000000, &count, &first);
         weftio_dev_eth_rxq_release(rxq, first, count);
     }
 }
