@@ -3,7 +3,8 @@
 //   ./rdma_bench                                   5 rounds: two ports that rings join, and one port
 //   ./rdma_bench --only loopback --rounds 15       on two cores these tell: one core does all
 //   ./rdma_bench --sizes --queues                  tables by bytes of a message and by queue pairs
-//   ./rdma_bench --ports iface:eth0 iface:eth1     the same over two ports that a wire joins
+//   ./rdma_bench --ports iface:eth0 iface:eth1     over two ports that a wire joins, in place of rings
+//   ./rdma_bench --veth                            root: over a veth pair of its own
 //
 // Each place is opened anew in each round, for itself; what is compared is measured one behind the other.
 #include <fmt/format.h>
@@ -21,10 +22,12 @@
 #include <vector>
 
 #include "common/arguments.hpp"
+#include "common/network.hpp"
 #include "common/on_core.hpp"
 #include "common/table.hpp"
 #include "net/crc32.hpp"
 #include "rdma/measure.hpp"
+#include "rdma/stream.hpp"
 #include "weftio/weftio.hpp"
 
 namespace {
@@ -40,7 +43,7 @@ struct options : bench::common_options {
     std::vector<int> words;         ///< of --cores
     std::vector<std::string> ports; ///< two, or none
     std::string only;
-    bool sizes = false, queues = false;
+    bool sizes = false, queues = false, veth = false;
 
     bench::rdma_cores cores() const { return {words[0], words[1], words[2], words[3]}; }
 };
@@ -85,19 +88,22 @@ measurement small(const std::string& name, const std::string& peer, std::uint32_
 }
 
 /// Their median and their p99, of the same trips.
-void add_round_trips(const options& wanted, const std::string& where, std::vector<measurement>& all)
+template <class Measure>
+void add_round_trips(const options& wanted, const std::string& name, const std::string& peer, Measure&& measure,
+                     std::vector<measurement>& all)
 {
     const auto found = std::make_shared<bench::round_trips>();
-    const bench::rdma_cores cores = wanted.cores();
-    all.push_back({"round trip 8 B, " + where, "", "us", 1, [=, trips = wanted.trips](const rdma_place& place) {
-                       *found = bench::ping_pong(place, cores, trips);
+    const auto once = [measure, cores = wanted.cores(), trips = wanted.trips](const rdma_place& place) {
+        return measure(place, cores, trips);
+    };
+    all.push_back({name, peer, "us", 1, [=](const rdma_place& place) {
+                       *found = once(place);
                        return found->median_us;
                    }});
-    all.push_back(
-        {"round trip 8 B, " + where + ", p99", "", "us", 1, [=, trips = wanted.trips](const rdma_place& place) {
-             const double measured = std::exchange(found->p99_us, 0); // beside the median, if that is wanted
-             return measured != 0 ? measured : bench::ping_pong(place, cores, trips).p99_us;
-         }});
+    all.push_back({name + ", p99", peer.empty() ? "" : peer + ", p99", "us", 1, [=](const rdma_place& place) {
+                       const double measured = std::exchange(found->p99_us, 0); // beside the median, if that is wanted
+                       return measured != 0 ? measured : once(place).p99_us;
+                   }});
 }
 
 /// A busy queue pair without and with so many more at its port.
@@ -133,7 +139,9 @@ std::vector<measurement> over_a_wire(const options& wanted, const std::string& w
          [=](const rdma_place& place) { return bench::sent_messages(place, cores, 1024, seconds); }},
         {"fetch_add, " + where, "", "M/s", 1e-6,
          [=](const rdma_place& place) { return bench::fetched_and_added(place, seconds); }}};
-    add_round_trips(wanted, where, all);
+    const std::string bare = "round trip of a frame, " + where;
+    add_round_trips(wanted, bare, "", bench::frame_ping_pong, all);
+    add_round_trips(wanted, "round trip 8 B, " + where, bare, bench::ping_pong, all);
     add_idle(wanted, where, wanted.idle, all);
     return all;
 }
@@ -188,7 +196,7 @@ std::vector<group> groups(const options& wanted)
     const auto wire = [=] {
         return given ? rdma_place::at(wanted.ports[0], wanted.ports[1], cores) : rdma_place::on_rings(cores);
     };
-    const std::string where = given ? "ports" : "ring";
+    const std::string where = wanted.veth ? "veth" : given ? "ports" : "ring";
     std::vector<group> all;
     if (wanted.sizes)
         all.push_back({wire, by_size(wanted, where)});
@@ -198,7 +206,7 @@ std::vector<group> groups(const options& wanted)
         return all;
     if (!given) {
         std::vector<measurement> threaded;
-        add_round_trips(wanted, "loopback", threaded);
+        add_round_trips(wanted, "round trip 8 B, loopback", "", bench::ping_pong, threaded);
         all.push_back(
             {[=] { return rdma_place::at_one_port(cores, engine_mode::inline_worker); }, at_one_port(wanted)});
         all.push_back({[=] { return rdma_place::at_one_port(cores, engine_mode::thread); }, threaded});
@@ -224,8 +232,12 @@ void keep(std::vector<group>& groups, const std::string& part)
     std::erase_if(groups, [](const group& group) { return group.all.empty(); });
 }
 
-int run(const options& wanted)
+int run(options wanted)
 {
+    if (wanted.veth) {
+        bench::make_private_network("rdma0", "rdma1", rdma_place::port_mtu);
+        wanted.ports = {"iface:rdma0", "iface:rdma1"};
+    }
     std::vector<group> all = groups(wanted);
     keep(all, wanted.only);
     std::map<std::string, std::vector<double>> values;
@@ -243,8 +255,10 @@ int run(const options& wanted)
     for (const group& group : all)
         for (const measurement& each : group.all)
             table.add({.name = each.name, .unit = each.unit, .values = values[each.name], .peer = each.peer});
-    fmt::print("packets of {} bytes; cores {}: near kernel, near engine, far engine, far kernel\n", path_mtu,
-               fmt::join(wanted.words, ","));
+    fmt::print("packets of {} bytes; cores {}: near kernel, near engine, far engine, far kernel; {} of {} packets sent "
+               "again, {} timeouts\n",
+               path_mtu, fmt::join(wanted.words, ","), bench::all_repeats().packets, bench::all_repeats().of,
+               bench::all_repeats().timeouts);
     table.finish(wanted.json);
     return 0;
 }
@@ -260,8 +274,12 @@ void add_options(CLI::App& app, options& wanted)
     add("--trips", wanted.trips, "round trips in a round")->check(CLI::Range(100u, 100'000'000u));
     add("--idle", wanted.idle, "queue pairs of each port that nobody uses")->check(CLI::Range(2u, 16000u));
     add("--only", wanted.only, "rows whose name contains this");
-    add("--ports", wanted.ports, "two ports that a wire joins, as port::open takes them; instead of rings")
-        ->expected(2);
+    CLI::Option* const ports =
+        add("--ports", wanted.ports, "two ports that a wire joins, as port::open takes them; instead of rings")
+            ->expected(2);
+    app.add_flag("--veth", wanted.veth,
+                 "instead of rings: a veth pair of its own, in a network namespace of its own (root)")
+        ->excludes(ports);
     app.add_flag("--sizes", wanted.sizes, "instead: writes of 8 B to 8 MiB");
     app.add_flag("--queues", wanted.queues, "instead: 1 to 256 queue pairs at once");
     bench::add_rounds(app, wanted);

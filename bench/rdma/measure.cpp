@@ -6,14 +6,13 @@
 #include <cstring>
 #include <vector>
 
-#include "common/on_core.hpp"
 #include "machine.hpp"
+#include "rdma/launch.hpp"
 #include "rdma/rdma.kernel.h"
 #include "rdma/stream.hpp"
 
 WEFTIO_DEFINE_KERNEL(rdma_bench_take, "rdma/rdma.kernel.h");
 WEFTIO_DEFINE_KERNEL(rdma_bench_take_frames, "rdma/rdma.kernel.h");
-WEFTIO_DEFINE_KERNEL(rdma_bench_ping_pong, "rdma/rdma.kernel.h");
 
 namespace weftio::bench {
 
@@ -22,7 +21,6 @@ namespace {
 constexpr std::size_t hot_bytes = std::size_t{1} << 20; ///< messages go round in so much memory
 constexpr std::size_t bytes_in_flight = std::size_t{4} << 20;
 constexpr std::uint32_t headers_bytes = 14 + 20 + 8 + 12 + 4; ///< Ethernet to BTH, and the ICRC
-constexpr std::chrono::seconds patience{30};
 
 /// Where message `number` lies.
 std::uint64_t offset_of(std::uint64_t number, std::size_t bytes)
@@ -34,13 +32,6 @@ stream_shape shape_for(std::size_t bytes, double seconds)
 {
     const auto in_flight = static_cast<std::uint32_t>(std::clamp<std::size_t>(bytes_in_flight / bytes, 2, 512));
     return {.seconds = seconds, .in_flight = in_flight, .burst = std::min(in_flight / 2, 32u)};
-}
-
-template <class... Arguments>
-running_kernel launch_on(int core, const device& device, const auto& kernel, Arguments&&... arguments)
-{
-    on_core here(core);
-    return device.launch(kernel, {}, arguments...);
 }
 
 void end(running_kernel& kernel)
@@ -69,6 +60,12 @@ std::vector<rdma_pair> pairs_of(const rdma_place& place, std::uint32_t count)
 }
 
 } // namespace
+
+repeats& all_repeats()
+{
+    static repeats all;
+    return all;
+}
 
 void require(std::int32_t status, const char* what)
 {
@@ -193,34 +190,6 @@ double frames(const rdma_place& place, const rdma_cores& cores, std::uint32_t pa
     require(weftio_dev_eth_txq_wait_room(txq, entries, patience_ns), "the wait for the last frames");
     end(taking);
     return rate;
-}
-
-round_trips ping_pong(const rdma_place& place, const rdma_cores& cores, std::uint32_t trips)
-{
-    const rdma_pair pair = place.pair();
-    const weftio::memory taken = place.cpu.allocate(trips * sizeof(std::uint32_t), memory_kind::cpu_device),
-                         right = place.cpu.allocate(2 * sizeof(std::uint32_t), memory_kind::cpu_device);
-    auto* const taken_ns = static_cast<std::uint32_t*>(taken.cpu_address());
-    auto* const counts = static_cast<std::uint32_t*>(right.cpu_address());
-    std::vector<buf_arr> memories;
-    for (unsigned end = 0; end < 2; ++end) {
-        std::memset(place.memory(end).memory.cpu_address(), 0, RDMA_BENCH_SIGNAL + sizeof(std::uint64_t));
-        memories.emplace_back(place.memory(end).region, place.cpu, buf_arr_options{.count = 1, .buffer_bytes = 4096});
-    }
-    const std::array<int, 2> where{cores.near_kernel, cores.far_kernel};
-    std::array<running_kernel, 2> kernels;
-    for (unsigned end : {1u, 0u})
-        kernels[end] =
-            launch_on(where[end], place.cpu, rdma_bench_ping_pong_kernel, pair.ends[end], place.memory(1 - end).remote,
-                      memories[end], place.cpu.clock(), trips, end == 0 ? taken_ns : nullptr, counts + end);
-    for (running_kernel& kernel : kernels)
-        if (!kernel.wait_for(patience))
-            throw error(errc::device_error, "rdma_bench: round trips did not end within 30 s");
-    if (counts[0] != trips || counts[1] != trips)
-        throw error(errc::device_error, fmt::format("rdma_bench: of {} round trips {} and {} came as they were sent",
-                                                    trips, counts[1], counts[0]));
-    std::sort(taken_ns, taken_ns + trips);
-    return {.median_us = taken_ns[trips / 2] * 1e-3, .p99_us = taken_ns[trips - 1 - trips / 100] * 1e-3};
 }
 
 double bytes_of_a_queue_pair(const rdma_place& place, std::uint32_t count)

@@ -30,6 +30,9 @@ struct round_trips {
 /// Of eight bytes and a number behind them, from kernel to kernel.
 round_trips ping_pong(const rdma_place& place, const rdma_cores& cores, std::uint32_t trips);
 
+/// Of a frame of 60 bytes, likewise. @pre two ports
+round_trips frame_ping_pong(const rdma_place& place, const rdma_cores& cores, std::uint32_t trips);
+
 /// Resident memory of a queue pair with rings of 64, without the rings themselves. Call it once, before there are others.
 double bytes_of_a_queue_pair(const rdma_place& place, std::uint32_t count);
 

@@ -18,20 +18,6 @@ namespace {
 constexpr unsigned wire_frames = 1024;
 constexpr access all_rights = access::local_write | access::remote_write | access::remote_read | access::remote_atomic;
 
-/// With room for large packets, where the driver can.
-port open_port(const std::string& spec, port_options options)
-{
-    options.mtu = rdma_place::port_mtu;
-    try {
-        return port::open(spec, options);
-    } catch (const error& refusal) {
-        if (refusal.code() != errc::not_supported)
-            throw;
-    }
-    options.mtu = 0;
-    return port::open(spec, options);
-}
-
 } // namespace
 
 rdma_memory::rdma_memory(const port& port, const device& device, std::size_t bytes)
@@ -56,25 +42,27 @@ std::unique_ptr<rdma_place> rdma_place::on_rings(const rdma_cores& cores)
                                &place->wires_[1 - end], 1, 0) < 0)
             throw std::runtime_error("rdma_bench: DPDK made no rings between two ports; it may be short of memory");
     place->open(fmt::format("net_ring_{}0", place->name_), fmt::format("net_ring_{}1", place->name_), cores,
-                engine_mode::thread);
+                engine_mode::thread, port_mtu);
     return place;
 }
 
 std::unique_ptr<rdma_place> rdma_place::at_one_port(const rdma_cores& cores, engine_mode mode)
 {
     std::unique_ptr<rdma_place> place(new rdma_place);
-    place->open("loopback", "", cores, mode);
+    place->open("loopback", "", cores, mode, port_mtu);
     return place;
 }
 
 std::unique_ptr<rdma_place> rdma_place::at(const std::string& near, const std::string& far, const rdma_cores& cores)
 {
     std::unique_ptr<rdma_place> place(new rdma_place);
-    place->open(near, far, cores, engine_mode::thread);
+    place->timeout_ = rdma_queue_options().timeout;
+    place->open(near, far, cores, engine_mode::thread, 0);
     return place;
 }
 
-void rdma_place::open(const std::string& near, const std::string& far, const rdma_cores& cores, engine_mode mode)
+void rdma_place::open(const std::string& near, const std::string& far, const rdma_cores& cores, engine_mode mode,
+                      std::uint16_t mtu)
 {
     const bool shared = cores.near_engine == cores.near_kernel || cores.near_engine == cores.far_engine;
     const std::array<int, 2> engines{cores.near_engine, cores.far_engine};
@@ -82,10 +70,11 @@ void rdma_place::open(const std::string& near, const std::string& far, const rdm
         if (end == 1 && far.empty())
             ports_[1] = ports_[0];
         else
-            ports_[end] = open_port(end == 0 ? near : far, {.mode = mode,
-                                                            .idle = shared ? idle_policy::yield : idle_policy::busy,
-                                                            .core = mode == engine_mode::thread ? engines[end] : -1,
-                                                            .hold_when_full = port_options::hold::on});
+            ports_[end] = port::open(end == 0 ? near : far, {.mode = mode,
+                                                             .idle = shared ? idle_policy::yield : idle_policy::busy,
+                                                             .core = mode == engine_mode::thread ? engines[end] : -1,
+                                                             .hold_when_full = port_options::hold::on,
+                                                             .mtu = mtu});
         devices_[end].emplace(*ports_[end], rdma_device_options{.address = end == 0 ? "10.0.0.1" : "10.0.0.2",
                                                                 .application_turns = mode != engine_mode::thread});
         memories_[end].emplace(*ports_[end], cpu, memory_bytes);
@@ -114,9 +103,7 @@ rdma_place::~rdma_place()
 
 rdma_pair rdma_place::pair(std::uint32_t entries, std::uint32_t receives) const
 {
-    const rdma_queue_options options{.entries = entries,
-                                     .receive_entries = receives,
-                                     .timeout = 18}; // others may have the core of an engine for long
+    const rdma_queue_options options{.entries = entries, .receive_entries = receives, .timeout = timeout_};
     rdma_pair made{{rdma_queue(*devices_[0], cpu, options), rdma_queue(*devices_[1], cpu, options)}};
     for (unsigned end = 0; end < 2; ++end)
         made.ends[end].connect(made.ends[1 - end].address());

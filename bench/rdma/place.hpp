@@ -45,7 +45,7 @@ class rdma_place {
     static std::unique_ptr<rdma_place> on_rings(const rdma_cores& cores);
     /// One port; its engine has a thread, or who waits runs it.
     static std::unique_ptr<rdma_place> at_one_port(const rdma_cores& cores, engine_mode mode);
-    /// Two ports that exist, as port::open takes them. Threads run their engines.
+    /// Two ports that exist, as port::open takes them, with the MTU that they have. Threads run their engines.
     static std::unique_ptr<rdma_place> at(const std::string& near, const std::string& far, const rdma_cores& cores);
     rdma_place(const rdma_place&) = delete;
     rdma_place& operator=(const rdma_place&) = delete;
@@ -60,8 +60,10 @@ class rdma_place {
 
  private:
     rdma_place() = default;
-    void open(const std::string& near, const std::string& far, const rdma_cores& cores, engine_mode mode);
+    void open(const std::string& near, const std::string& far, const rdma_cores& cores, engine_mode mode,
+              std::uint16_t mtu);
 
+    std::uint8_t timeout_ = 18;        ///< 1 s: rings lose nothing, and others may have the core of an engine for long
     std::array<rte_ring*, 2> wires_{}; ///< to the port of that number
     std::string name_;
     std::array<std::optional<port>, 2> ports_;

@@ -13,6 +13,9 @@
 #define RDMA_BENCH_IN 64u
 #define RDMA_BENCH_SIGNAL 128u
 
+/* Of a frame that goes there and back: where its number lies. */
+#define RDMA_BENCH_NUMBER 16u
+
 /* Posts `count` receives, message i into buffer i % count of the array. */
 WEFTIO_FN weftio_s32 rdma_bench_post(WEFTIO_GLOBAL struct weftio_dev_rdma_recv* recv,
                                      const WEFTIO_GLOBAL struct weftio_dev_buf_arr* buffers, weftio_u32 count)
@@ -101,4 +104,47 @@ WEFTIO_KERNEL void rdma_bench_ping_pong(WEFTIO_GLOBAL struct weftio_dev_rdma* rd
         }
     }
     weftio_dev_rdma_commit_wait(rdma, RDMA_BENCH_PATIENCE_NS);
+}
+
+/* Sends the frame of buffer 0, with the number `trip` in it. */
+WEFTIO_FN weftio_s32 rdma_bench_throw(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq, struct weftio_dev_buf frame,
+                                      weftio_u64 trip)
+{
+    weftio_s32 status = weftio_dev_eth_txq_wait_room(txq, 1, RDMA_BENCH_PATIENCE_NS);
+
+    *(WEFTIO_GLOBAL weftio_u64*)(frame.address + RDMA_BENCH_NUMBER) = trip;
+    if (status == WEFTIO_DEV_OK)
+        status = weftio_dev_eth_txq_send_enqueue_strong(txq, frame, frame.bytes, WEFTIO_DEV_SEND_NONE);
+    if (status == WEFTIO_DEV_OK)
+        status = weftio_dev_eth_txq_commit_strong(txq);
+    weftio_dev_eth_txq_push(txq);
+    return status;
+}
+
+/* As rdma_bench_ping_pong, with one bare frame each way. */
+WEFTIO_KERNEL void rdma_bench_frame_trips(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq,
+                                          WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
+                                          WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames,
+                                          const WEFTIO_GLOBAL struct weftio_dev_clock* clock, weftio_u32 trips,
+                                          WEFTIO_GLOBAL weftio_u32* taken_ns, WEFTIO_GLOBAL weftio_u32* right)
+{
+    struct weftio_dev_buf frame = weftio_dev_buf_get(frames, 0);
+    weftio_s32 status = WEFTIO_DEV_OK;
+    weftio_u32 count, first;
+
+    for (weftio_u64 trip = 1; trip <= trips && status == WEFTIO_DEV_OK; ++trip) {
+        weftio_u64 begin_ns = weftio_dev_clock_ns(clock);
+        if (taken_ns)
+            status = rdma_bench_throw(txq, frame, trip);
+        if (status == WEFTIO_DEV_OK)
+            status = weftio_dev_eth_rxq_receive_thread(rxq, 1, RDMA_BENCH_PATIENCE_NS, &count, &first);
+        if (status != WEFTIO_DEV_OK || !count)
+            return;
+        if (taken_ns)
+            taken_ns[trip - 1] = (weftio_u32)(weftio_dev_clock_ns(clock) - begin_ns);
+        *right += *(WEFTIO_GLOBAL weftio_u64*)(weftio_dev_eth_rxq_address(rxq, first) + RDMA_BENCH_NUMBER) == trip;
+        status = weftio_dev_eth_rxq_release(rxq, first, count);
+        if (!taken_ns && status == WEFTIO_DEV_OK)
+            status = rdma_bench_throw(txq, frame, trip);
+    }
 }

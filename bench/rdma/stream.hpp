@@ -18,6 +18,12 @@ struct stream_shape {
 
 inline constexpr std::uint64_t patience_ns = 10'000'000'000;
 
+/// What was sent again, of all streams so far: a rate beside which there is much of it says little.
+struct repeats {
+    std::uint64_t packets = 0, of = 0, timeouts = 0;
+};
+repeats& all_repeats();
+
 /// @throws weftio::error errc::device_error unless `status` is WEFTIO_DEV_OK
 void require(std::int32_t status, const char* what);
 
@@ -47,7 +53,14 @@ double messages_a_second(std::span<const rdma_queue* const> queues, const stream
     while (seconds_since(begin) < shape.seconds);
     for (const rdma_queue* queue : queues)
         require(weftio_dev_rdma_commit_wait(queue->handle(), patience_ns), "the wait for the last entries");
-    return static_cast<double>(number) / seconds_since(begin);
+    const double rate = static_cast<double>(number) / seconds_since(begin);
+    for (const rdma_queue* queue : queues) {
+        const rdma_counters counted = queue->counters();
+        all_repeats().packets += counted.repeated;
+        all_repeats().of += counted.packets;
+        all_repeats().timeouts += counted.local_ack_timeout_err;
+    }
+    return rate;
 }
 
 } // namespace weftio::bench
