@@ -25,7 +25,7 @@
 #include "pacing/far_capture.hpp"
 #include "pacing/frame.hpp"
 #include "pacing/machine.hpp"
-#include "pacing/network.hpp"
+#include "common/network.hpp"
 #include "pacing/pacing.kernel.h"
 #include "pacing/tcpreplay.hpp"
 #include "weftio/weftio.hpp"

@@ -11,7 +11,7 @@
 #include <memory>
 #include <stdexcept>
 
-#include "pacing/command.hpp"
+#include "common/command.hpp"
 #include "pacing/frame.hpp"
 
 namespace weftio::bench {

@@ -40,6 +40,10 @@ constexpr std::uint16_t nic_tx_descriptors = 512;
 /// rte_eth_tx_done_cleanup().
 constexpr std::string_view looks_in_bursts = "net_vmxnet3";
 
+/// This driver passes mbufs on, whatever their length. It has no call for the MTU and takes the one that it is
+/// configured with.
+constexpr std::string_view passes_mbufs_on = "net_ring";
+
 static_assert(tagged_header_bytes == RTE_ETHER_HDR_LEN + 2 * RTE_VLAN_HLEN);
 /// Bytes before the packet in a frame of an AF_PACKET ring (TPACKET_V2): header, address, padding.
 constexpr std::uint32_t ring_header_bytes = 66;
@@ -244,6 +248,8 @@ void dpdk_port::configure(std::string_view spec, const port_options& options)
         refuse_for_want_of_memory(spec, queue_count_);
 
     rte_eth_conf configuration{};
+    if (driver_ == passes_mbufs_on)
+        configuration.rxmode.mtu = options.mtu;
     configuration.rxmode.offloads = info.rx_offload_capa & (RTE_ETH_RX_OFFLOAD_CHECKSUM | RTE_ETH_RX_OFFLOAD_TIMESTAMP |
                                                             RTE_ETH_RX_OFFLOAD_SCATTER);
     if (std::uint64_t spread_by = info.flow_type_rss_offloads & (RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP);
@@ -260,7 +266,7 @@ void dpdk_port::configure(std::string_view spec, const port_options& options)
         configuration.txmode.offloads |= info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
     if (int result = rte_eth_dev_configure(id_, queue_count_, queue_count_, &configuration); result != 0)
         fail(spec, "configuring the device", result);
-    if (options.mtu != 0)
+    if (options.mtu != 0 && driver_ != passes_mbufs_on)
         if (int result = rte_eth_dev_set_mtu(id_, options.mtu); result != 0)
             fail(spec, fmt::format("setting the MTU to {}", options.mtu), result);
     settings_.have_been_changed();

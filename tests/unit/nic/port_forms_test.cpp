@@ -88,7 +88,7 @@ TEST(PortForms, LeaveNothingBehindAfterARefusal)
         for (const std::string& spec : {"pcap:" + cooked, std::string("pcap:/nosuch"), std::string("iface:nosuch0"),
                                         std::string("net_nosuch0"), std::string("net_null6,nosuch=1")})
             error_of([&] { port::open(spec); });
-        error_of([] { port::open("loopback", {.mtu = 5000}); });
+        error_of([] { port::open("pcap:builtin", {.mtu = 5000}); });
     };
     refuse_each();
     holdings before = holdings::now();
@@ -129,6 +129,33 @@ TEST(PortForms, SayWhatTheyAre)
     EXPECT_EQ(port::open("loopback").driver(), "net_ring");
     EXPECT_FALSE(null.exhausted());
     EXPECT_GT(null.mtu(), 0);
+}
+
+TEST(PortForms, ALoopbackCarriesFramesOfTheMtuThatItIsOpenedWith)
+{
+    constexpr std::uint32_t mtu = 9000, bytes = mtu + 14;
+    const port loop = port::open("loopback", {.mtu = mtu});
+    EXPECT_EQ(loop.mtu(), mtu);
+    EXPECT_EQ(port::open("loopback").mtu(), 1500);
+    const device cpu = device::open("cpu");
+    const eth_txq out(loop, cpu, {.entries = 64});
+    const eth_rxq in(loop, cpu, {.packets = 64, .max_packet_bytes = 9024});
+    const flow everything(loop, {}, flow_action::to(in));
+    const buf_arr frame(loop, cpu, {.count = 1, .buffer_bytes = bytes});
+    auto* const sent = static_cast<std::uint8_t*>(frame.cpu_address(0));
+    for (std::uint32_t at = 0; at < bytes; ++at)
+        sent[at] = static_cast<std::uint8_t>(at * 7 + at / 256);
+    ASSERT_EQ(weftio_dev_eth_txq_send_enqueue_strong(out.handle(), weftio_dev_buf_get(frame.handle(), 0), bytes,
+                                                     WEFTIO_DEV_SEND_NONE),
+              WEFTIO_DEV_OK);
+    weftio_dev_eth_txq_commit_strong(out.handle());
+    weftio_dev_eth_txq_push(out.handle());
+    weftio_u32 count = 0, first = 0;
+    ASSERT_EQ(weftio_dev_eth_rxq_receive_thread(in.handle(), 1, 60'000'000'000, &count, &first), WEFTIO_DEV_OK);
+    weftio_dev_packet packet;
+    ASSERT_EQ(weftio_dev_eth_rxq_packet(in.handle(), first, &packet), WEFTIO_DEV_OK);
+    ASSERT_EQ(packet.bytes, bytes);
+    EXPECT_EQ(std::memcmp(packet.address, sent, bytes), 0);
 }
 
 TEST(PortForms, StayOpenWhileAQueueOrAFlowIsThere)

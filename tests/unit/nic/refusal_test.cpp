@@ -88,7 +88,7 @@ std::vector<refusal> spec_refusals()
 std::vector<refusal> option_refusals()
 {
     return {
-        {"mtu_of_a_driver_without", "loopback", errc::not_supported, "setting the MTU", "5000", {.mtu = 5000}},
+        {"mtu_of_a_driver_without", "pcap:builtin", errc::not_supported, "setting the MTU", "5000", {.mtu = 5000}},
         {"mtu_of_1", "null", errc::invalid_argument, "mtu is 1;", "68 to 16362", {.mtu = 1}},
         {"mtu_of_67", "null", errc::invalid_argument, "mtu is 67;", "68 to 16362", {.mtu = 67}},
         {"mtu_of_65535", "null", errc::invalid_argument, "mtu is 65535;", "68 to 16362", {.mtu = 65535}},

@@ -68,12 +68,14 @@ void rdma_unit::share_room() noexcept
     share_ = wire_.ran_out() ? std::max(share_ / 2, 1u) : std::min(share_ * 2, queue_pair::packets_of_a_turn);
 }
 
-/// Packets between queue pairs of this port.
+/// Packets between queue pairs of this port, which carry no ICRC.
 unsigned rdma_unit::take_own()
 {
     const std::span<rte_mbuf* const> all = wire_.take_own();
     for (rte_mbuf* const mbuf : all) {
-        take(*mbuf, parse({rte_pktmbuf_mtod(mbuf, const std::uint8_t*), mbuf->data_len}, std::nullopt));
+        claimed.add(1);
+        const std::span<const std::uint8_t> frame = begin_of(*mbuf);
+        deliver(frame, parse(frame, std::nullopt), true).add(1);
         rte_pktmbuf_free(mbuf);
     }
     return static_cast<unsigned>(all.size());
@@ -99,7 +101,7 @@ void rdma_unit::take(rte_mbuf& mbuf, const packet_headers& headers)
 {
     std::array<std::uint8_t, most_frame_bytes> copy;
     claimed.add(1);
-    (is_roce(headers) ? deliver(in_one_piece(mbuf, copy), headers) : meet(begin_of(mbuf), headers)).add(1);
+    (is_roce(headers) ? deliver(in_one_piece(mbuf, copy), headers, false) : meet(begin_of(mbuf), headers)).add(1);
 }
 
 /// Learns a neighbor's MAC, or tells it ours. An answer that finds no room is lost, as it may be on the way.
@@ -132,14 +134,14 @@ void rdma_unit::remove_address(const roce_gid& address)
     note_addresses();
 }
 
-/// Receive step 3 for queue pairs. The ICRC is checked before anything that the packet says is relied on. Returns what
-/// the packet counts as.
-detail::counter& rdma_unit::deliver(std::span<const std::uint8_t> frame, const packet_headers& headers)
+/// Receive step 3 for queue pairs. The ICRC is checked before anything that the packet says is relied on, unless the
+/// packet is the port's own. Returns what the packet counts as.
+detail::counter& rdma_unit::deliver(std::span<const std::uint8_t> frame, const packet_headers& headers, bool own)
 {
     roce_packet packet;
     if (parse_roce(frame, headers, packet) != roce_refusal::none)
         return malformed;
-    if (!packet.icrc_good())
+    if (!own && !packet.icrc_good())
         return rx_icrc_encapsulated;
     if (shape_of(packet.headers.bth.opcode).service == roce_service::congestion)
         return congestion;

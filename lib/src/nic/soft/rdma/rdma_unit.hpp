@@ -79,7 +79,7 @@ class rdma_unit final : public unit, public packet_claimant {
 
     unsigned take_own();
     void share_room() noexcept;
-    detail::counter& deliver(std::span<const std::uint8_t> frame, const packet_headers& headers);
+    detail::counter& deliver(std::span<const std::uint8_t> frame, const packet_headers& headers, bool own);
     detail::counter& meet(std::span<const std::uint8_t> frame, const packet_headers& headers);
     std::uint32_t take_number();
     bool is_ours(const place& at) const noexcept;

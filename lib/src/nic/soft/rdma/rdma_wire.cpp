@@ -21,8 +21,32 @@ std::size_t pad_of(std::size_t payload_bytes) noexcept
     return -payload_bytes & 3;
 }
 
+/// Copies what follows the headers, pad and ICRC included. Returns how many bytes that are.
+std::size_t write_summed(std::uint8_t* to, std::span<const std::uint8_t> headers, std::span<const roce::piece> payload,
+                         std::size_t pad_bytes) noexcept
+{
+    std::uint8_t* at = to;
+    icrc sum(headers);
+    for (const roce::piece piece : payload) {
+        sum.copy(at, piece);
+        at += piece.size();
+    }
+    at += sum.finish(at, pad_bytes);
+    return static_cast<std::size_t>(at - to);
+}
+
+/// The same for a packet that does not leave the port: nobody looks at its ICRC.
+std::size_t write_plain(std::uint8_t* to, std::span<const roce::piece> payload, std::size_t pad_bytes) noexcept
+{
+    std::uint8_t* at = to;
+    for (const roce::piece piece : payload)
+        at = std::copy(piece.begin(), piece.end(), at);
+    at = std::fill_n(at, pad_bytes + icrc_bytes, std::uint8_t{0});
+    return static_cast<std::size_t>(at - to);
+}
+
 /// Writes a packet to an empty mbuf. @return false: the headers cannot be built, or there is no room
-bool build(rte_mbuf& mbuf, const roce_path& path, const roce::roce_headers& headers,
+bool build(rte_mbuf& mbuf, const roce_path& path, bool to_own, const roce::roce_headers& headers,
            std::span<const roce::piece> payload) noexcept
 {
     auto* const frame = rte_pktmbuf_mtod(&mbuf, std::uint8_t*);
@@ -34,13 +58,10 @@ bool build(rte_mbuf& mbuf, const roce_path& path, const roce::roce_headers& head
     const std::size_t begin = build_roce({frame, room}, path, headers, bytes);
     if (begin == 0)
         return false;
-    std::size_t end = begin;
-    icrc sum({frame + icrc_offset(path), begin - icrc_offset(path)});
-    for (const roce::piece piece : payload) {
-        sum.copy(frame + end, piece);
-        end += piece.size();
-    }
-    end += sum.finish(frame + end, pad_of(bytes));
+    const std::size_t covered = icrc_offset(path);
+    const std::size_t end =
+        begin + (to_own ? write_plain(frame + begin, payload, pad_of(bytes))
+                        : write_summed(frame + begin, {frame + covered, begin - covered}, payload, pad_of(bytes)));
     mbuf.data_len = static_cast<std::uint16_t>(end);
     mbuf.pkt_len = static_cast<std::uint32_t>(end);
     return true;
@@ -85,7 +106,7 @@ bool rdma_wire::put(const roce_path& path, bool to_own, const roce::roce_headers
     if (!has_room(to_own))
         return false;
     rte_mbuf* const mbuf = rte_pktmbuf_alloc(wire_.copies);
-    if (!mbuf || !build(*mbuf, path, headers, payload)) {
+    if (!mbuf || !build(*mbuf, path, to_own, headers, payload)) {
         rte_pktmbuf_free(mbuf);
         return false;
     }

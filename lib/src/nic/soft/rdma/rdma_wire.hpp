@@ -26,7 +26,7 @@ class rdma_wire {
     ~rdma_wire();
 
     /// Builds a packet, its payload copied and summed in one pass. @return false: no room now, nothing was taken
-    /// @param to_own  it is for a queue pair of this port
+    /// @param to_own  it is for a queue pair of this port: its ICRC is 0
     bool put(const roce_path& path, bool to_own, const roce::roce_headers& headers,
              std::span<const roce::piece> payload);
     /// Puts a whole frame. @return false: no room now

@@ -1,4 +1,4 @@
-#include "pacing/network.hpp"
+#include "common/network.hpp"
 
 #include <fmt/format.h>
 #include <sched.h>
@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "pacing/command.hpp"
+#include "common/command.hpp"
 
 namespace weftio::bench {
 
@@ -20,25 +20,26 @@ void run_ip(std::vector<std::string> words)
 {
     words.insert(words.begin(), "ip");
     if (int status = run_command(words); status != 0)
-        throw std::runtime_error(fmt::format("\"{}\" failed with status {}; install iproute2, or name a --port",
-                                             fmt::join(words, " "), status));
+        throw std::runtime_error(
+            fmt::format("\"{}\" failed with status {}; install iproute2, or name ports that there are",
+                        fmt::join(words, " "), status));
 }
 
 } // namespace
 
-void make_private_network(const std::string& near, const std::string& far)
+void make_private_network(const std::string& near, const std::string& far, unsigned mtu)
 {
     if (unshare(CLONE_NEWNET | CLONE_NEWNS) != 0)
-        throw std::runtime_error(
-            fmt::format("no network namespace to be had ({}); run as root, or name a --port", std::strerror(errno)));
+        throw std::runtime_error(fmt::format(
+            "no network namespace to be had ({}); run as root, or name ports that there are", std::strerror(errno)));
     // As "ip netns exec" does: /sys of this namespace, seen by nobody else.
     mount("", "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
     umount2("/sys", MNT_DETACH);
     mount("sysfs", "/sys", "sysfs", 0, nullptr);
     std::ofstream("/proc/sys/net/ipv6/conf/default/disable_ipv6") << 1; // no neighbor discovery in between
     run_ip({"link", "add", near, "type", "veth", "peer", "name", far});
-    run_ip({"link", "set", near, "up"});
-    run_ip({"link", "set", far, "up"});
+    for (const std::string& end : {near, far})
+        run_ip({"link", "set", end, "mtu", std::to_string(mtu), "up"});
 }
 
 } // namespace weftio::bench

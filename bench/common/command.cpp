@@ -1,4 +1,4 @@
-#include "pacing/command.hpp"
+#include "common/command.hpp"
 
 #include <fcntl.h>
 #include <spawn.h>

@@ -1,0 +1,299 @@
+// How fast queue pairs of kernels move messages, beside frames, memcpy() and each other, and how long a round trip takes.
+//
+//   ./rdma_bench                                   5 rounds: two ports that rings join, and one port
+//   ./rdma_bench --only loopback --rounds 15       on two cores these tell: one core does all
+//   ./rdma_bench --sizes --queues                  tables by bytes of a message and by queue pairs
+//   ./rdma_bench --ports iface:eth0 iface:eth1     over two ports that a wire joins, in place of rings
+//   ./rdma_bench --veth                            root: over a veth pair of its own
+//
+// Each place is opened anew in each round, for itself; what is compared is measured one behind the other.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <CLI/CLI.hpp>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/arguments.hpp"
+#include "common/network.hpp"
+#include "common/on_core.hpp"
+#include "common/table.hpp"
+#include "net/crc32.hpp"
+#include "rdma/measure.hpp"
+#include "rdma/stream.hpp"
+#include "weftio/weftio.hpp"
+
+namespace {
+
+using namespace weftio;
+using bench::rdma_place;
+
+constexpr std::size_t mib = std::size_t{1} << 20;
+
+struct options : bench::common_options {
+    double seconds = 0.3;
+    std::uint32_t trips = 20'000, idle = 1000;
+    std::vector<int> words;         ///< of --cores
+    std::vector<std::string> ports; ///< two, or none
+    std::string only;
+    bool sizes = false, queues = false, veth = false;
+
+    bench::rdma_cores cores() const { return {words[0], words[1], words[2], words[3]}; }
+};
+
+/// A figure that is measured at a place.
+struct measurement {
+    std::string name, peer;
+    const char* unit;
+    double in_unit; ///< of what `measure` returns
+    std::function<double(const rdma_place&)> measure;
+    bool once = false; ///< in the first round only
+};
+
+struct group {
+    std::function<std::unique_ptr<rdma_place>()> open;
+    std::vector<measurement> all;
+};
+
+/// One core of each pair of hyperthreads while there are enough, so that no kernel slows an engine down.
+std::vector<int> cores_apart(std::size_t count)
+{
+    const std::vector<int> usable = bench::usable_cores();
+    std::set<std::string> seen;
+    std::vector<int> apart;
+    for (const int core : usable) {
+        std::ifstream file(fmt::format("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", core));
+        std::string siblings;
+        if (!(file >> siblings) || seen.insert(siblings).second)
+            apart.push_back(core);
+    }
+    const std::vector<int>& from = apart.size() < count ? usable : apart;
+    std::vector<int> cores;
+    for (std::size_t at = 0; at < count; ++at) // with too few, neighbors share one
+        cores.push_back(from[from.size() < count ? at * from.size() / count : at]);
+    return cores;
+}
+
+measurement small(const std::string& name, const std::string& peer, std::uint32_t queues, double seconds)
+{
+    return {name, peer, "M/s", 1e-6,
+            [=](const rdma_place& place) { return bench::small_writes(place, queues, seconds); }};
+}
+
+/// Their median and their p99, of the same trips.
+template <class Measure>
+void add_round_trips(const options& wanted, const std::string& name, const std::string& peer, Measure&& measure,
+                     std::vector<measurement>& all)
+{
+    const auto found = std::make_shared<bench::round_trips>();
+    const auto once = [measure, cores = wanted.cores(), trips = wanted.trips](const rdma_place& place) {
+        return measure(place, cores, trips);
+    };
+    all.push_back({name, peer, "us", 1, [=](const rdma_place& place) {
+                       *found = once(place);
+                       return found->median_us;
+                   }});
+    all.push_back({name + ", p99", peer.empty() ? "" : peer + ", p99", "us", 1, [=](const rdma_place& place) {
+                       const double measured = std::exchange(found->p99_us, 0); // beside the median, if that is wanted
+                       return measured != 0 ? measured : once(place).p99_us;
+                   }});
+}
+
+/// A busy queue pair without and with so many more at its port.
+void add_idle(const options& wanted, const std::string& where, std::uint32_t pairs, std::vector<measurement>& all)
+{
+    const std::string alone = "write 8 B, alone, " + where;
+    all.push_back(small(alone, "", 1, wanted.seconds));
+    all.push_back({fmt::format("write 8 B, beside {} idle, {}", wanted.idle, where), alone, "M/s", 1e-6,
+                   [=, seconds = wanted.seconds](const rdma_place& place) {
+                       return bench::small_writes_beside(place, pairs, seconds);
+                   }});
+}
+
+/// Two ports: all kinds of messages.
+std::vector<measurement> over_a_wire(const options& wanted, const std::string& where)
+{
+    const double seconds = wanted.seconds;
+    const bench::rdma_cores cores = wanted.cores();
+    const std::string method = nic::crc32_methods().front().name, frames = "frames of a path MTU, " + where,
+                      one = "write 8 B inline, " + where;
+    std::vector<measurement> all{
+        {frames, "", "Gb/s", 8e-9,
+         [=](const rdma_place& place) {
+             return place.path_mtu() * bench::frames(place, cores, place.path_mtu(), seconds);
+         }},
+        {fmt::format("write 1 MiB, {} (ICRC by {})", where, method), frames, "Gb/s", 8e-9,
+         [=](const rdma_place& place) { return bench::written_bytes(place, mib, seconds); }},
+        {"read 1 MiB, " + where, frames, "Gb/s", 8e-9,
+         [=](const rdma_place& place) { return bench::read_bytes(place, mib, seconds); }},
+        small(one, "", 1, seconds),
+        small("write 8 B inline, 64 queues, " + where, one, 64, seconds),
+        {"send 1 KiB, " + where, "", "M/s", 1e-6,
+         [=](const rdma_place& place) { return bench::sent_messages(place, cores, 1024, seconds); }},
+        {"fetch_add, " + where, "", "M/s", 1e-6,
+         [=](const rdma_place& place) { return bench::fetched_and_added(place, seconds); }}};
+    const std::string bare = "round trip of a frame, " + where;
+    add_round_trips(wanted, bare, "", bench::frame_ping_pong, all);
+    add_round_trips(wanted, "round trip 8 B, " + where, bare, bench::ping_pong, all);
+    add_idle(wanted, where, wanted.idle, all);
+    return all;
+}
+
+/// One port, one core: who waits runs the engine.
+std::vector<measurement> at_one_port(const options& wanted)
+{
+    const double seconds = wanted.seconds;
+    const std::string copied = "memcpy 64 KiB";
+    std::vector<measurement> all{
+        {"memory a queue pair, beside its rings", "", "bytes", 1,
+         [count = wanted.idle](const rdma_place& place) { return bench::bytes_of_a_queue_pair(place, count); }, true},
+        small("write 8 B inline, loopback inline", "", 1, seconds),
+        {copied, "", "Gb/s", 8e-9, [=](const rdma_place& place) { return bench::copied_bytes(place, 65536, seconds); }},
+        {"write 64 KiB, loopback inline", copied, "Gb/s", 8e-9,
+         [=](const rdma_place& place) { return bench::written_bytes(place, 65536, seconds); }}};
+    add_idle(wanted, "loopback inline", wanted.idle / 2, all);
+    return all;
+}
+
+std::string words_of(std::size_t bytes)
+{
+    return bytes < 1024  ? fmt::format("{} B", bytes)
+           : bytes < mib ? fmt::format("{} KiB", bytes / 1024)
+                         : fmt::format("{} MiB", bytes / mib);
+}
+
+std::vector<measurement> by_size(const options& wanted, const std::string& where)
+{
+    std::vector<measurement> all;
+    for (std::size_t bytes = 8; bytes <= 8 * mib; bytes *= 4)
+        all.push_back({fmt::format("write {}, {}, by size", words_of(bytes), where), "", "Gb/s", 8e-9,
+                       [=, seconds = wanted.seconds](const rdma_place& place) {
+                           return bench::written_bytes(place, bytes, seconds);
+                       }});
+    return all;
+}
+
+std::vector<measurement> by_queues(const options& wanted, const std::string& where)
+{
+    std::vector<measurement> all;
+    for (std::uint32_t queues = 1; queues <= 256; queues *= 4)
+        all.push_back(
+            small(fmt::format("write 8 B inline, {}, queues: {}", where, queues), "", queues, wanted.seconds));
+    return all;
+}
+
+std::vector<group> groups(const options& wanted)
+{
+    const bench::rdma_cores cores = wanted.cores();
+    const bool given = !wanted.ports.empty();
+    const auto wire = [=] {
+        return given ? rdma_place::at(wanted.ports[0], wanted.ports[1], cores) : rdma_place::on_rings(cores);
+    };
+    const std::string where = wanted.veth ? "veth" : given ? "ports" : "ring";
+    std::vector<group> all;
+    if (wanted.sizes)
+        all.push_back({wire, by_size(wanted, where)});
+    if (wanted.queues)
+        all.push_back({wire, by_queues(wanted, where)});
+    if (!all.empty())
+        return all;
+    if (!given) {
+        std::vector<measurement> threaded;
+        add_round_trips(wanted, "round trip 8 B, loopback", "", bench::ping_pong, threaded);
+        all.push_back(
+            {[=] { return rdma_place::at_one_port(cores, engine_mode::inline_worker); }, at_one_port(wanted)});
+        all.push_back({[=] { return rdma_place::at_one_port(cores, engine_mode::thread); }, threaded});
+    }
+    all.push_back({wire, over_a_wire(wanted, where)});
+    return all;
+}
+
+/// Leaves those whose name contains `part`, and their peers.
+void keep(std::vector<group>& groups, const std::string& part)
+{
+    std::set<std::string> wanted;
+    for (const group& group : groups)
+        for (const measurement& each : group.all)
+            if (each.name.find(part) != std::string::npos)
+                wanted.insert({each.name, each.peer});
+    if (wanted.empty())
+        throw error(errc::invalid_argument, fmt::format("rdma_bench: --only: \"{}\" is in the name of no row; run the "
+                                                        "program without it to see them",
+                                                        part));
+    for (group& group : groups)
+        std::erase_if(group.all, [&](const measurement& each) { return !wanted.contains(each.name); });
+    std::erase_if(groups, [](const group& group) { return group.all.empty(); });
+}
+
+int run(options wanted)
+{
+    if (wanted.veth) {
+        bench::make_private_network("rdma0", "rdma1", rdma_place::port_mtu);
+        wanted.ports = {"iface:rdma0", "iface:rdma1"};
+    }
+    std::vector<group> all = groups(wanted);
+    keep(all, wanted.only);
+    std::map<std::string, std::vector<double>> values;
+    std::uint32_t path_mtu = 0;
+    bench::on_core here(wanted.cores().near_kernel);
+    for (unsigned round = 0; round < wanted.rounds; ++round)
+        for (const group& group : all) {
+            const std::unique_ptr<rdma_place> place = group.open();
+            path_mtu = place->path_mtu();
+            for (const measurement& each : group.all)
+                if (round == 0 || !each.once)
+                    values[each.name].push_back(each.measure(*place) * each.in_unit);
+        }
+    bench::table table("rdma_bench");
+    for (const group& group : all)
+        for (const measurement& each : group.all)
+            table.add({.name = each.name, .unit = each.unit, .values = values[each.name], .peer = each.peer});
+    fmt::print("packets of {} bytes; cores {}: near kernel, near engine, far engine, far kernel; {} of {} packets sent "
+               "again, {} timeouts\n",
+               path_mtu, fmt::join(wanted.words, ","), bench::all_repeats().packets, bench::all_repeats().of,
+               bench::all_repeats().timeouts);
+    table.finish(wanted.json);
+    return 0;
+}
+
+void add_options(CLI::App& app, options& wanted)
+{
+    auto add = [&app](const char* name, auto& value, const char* what) {
+        return app.add_option(name, value, what)->capture_default_str();
+    };
+    wanted.words = cores_apart(4);
+    bench::add_cores(app, wanted.words, "of the near kernel, the near engine, the far engine, the far kernel");
+    add("--seconds", wanted.seconds, "of each figure in each round")->check(CLI::Range(0.001, 3600.0));
+    add("--trips", wanted.trips, "round trips in a round")->check(CLI::Range(100u, 100'000'000u));
+    add("--idle", wanted.idle, "queue pairs of each port that nobody uses")->check(CLI::Range(2u, 16000u));
+    add("--only", wanted.only, "rows whose name contains this");
+    CLI::Option* const ports =
+        add("--ports", wanted.ports, "two ports that a wire joins, as port::open takes them; instead of rings")
+            ->expected(2);
+    app.add_flag("--veth", wanted.veth,
+                 "instead of rings: a veth pair of its own, in a network namespace of its own (root)")
+        ->excludes(ports);
+    app.add_flag("--sizes", wanted.sizes, "instead: writes of 8 B to 8 MiB");
+    app.add_flag("--queues", wanted.queues, "instead: 1 to 256 queue pairs at once");
+    bench::add_rounds(app, wanted);
+    bench::add_json(app, wanted);
+}
+
+} // namespace
+
+int main(int argc, char** argv)
+{
+    options wanted;
+    CLI::App app{"How fast queue pairs of kernels move messages, and how long a round trip takes."};
+    add_options(app, wanted);
+    if (auto status = bench::read_words(app, argc, argv))
+        return *status;
+    return bench::ending([&] { return run(wanted); });
+}

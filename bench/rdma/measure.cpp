@@ -1,0 +1,204 @@
+#include "rdma/measure.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "machine.hpp"
+#include "rdma/launch.hpp"
+#include "rdma/rdma.kernel.h"
+#include "rdma/stream.hpp"
+
+WEFTIO_DEFINE_KERNEL(rdma_bench_take, "rdma/rdma.kernel.h");
+WEFTIO_DEFINE_KERNEL(rdma_bench_take_frames, "rdma/rdma.kernel.h");
+
+namespace weftio::bench {
+
+namespace {
+
+constexpr std::size_t hot_bytes = std::size_t{1} << 20; ///< messages go round in so much memory
+constexpr std::size_t bytes_in_flight = std::size_t{4} << 20;
+constexpr std::uint32_t headers_bytes = 14 + 20 + 8 + 12 + 4; ///< Ethernet to BTH, and the ICRC
+
+/// Where message `number` lies.
+std::uint64_t offset_of(std::uint64_t number, std::size_t bytes)
+{
+    return number % std::max<std::size_t>(hot_bytes / bytes, 1) * bytes;
+}
+
+stream_shape shape_for(std::size_t bytes, double seconds)
+{
+    const auto in_flight = static_cast<std::uint32_t>(std::clamp<std::size_t>(bytes_in_flight / bytes, 2, 512));
+    return {.seconds = seconds, .in_flight = in_flight, .burst = std::min(in_flight / 2, 32u)};
+}
+
+void end(running_kernel& kernel)
+{
+    kernel.stop();
+    if (!kernel.wait_for(patience))
+        throw error(errc::device_error, "rdma_bench: the far kernel did not end within 30 s");
+}
+
+double small_writes_of(const rdma_place& place, const std::vector<const rdma_queue*>& queues, const stream_shape& shape)
+{
+    const weftio_dev_remote to = place.memory(1).remote;
+    const weftio_dev_buf from = place.memory(0).buffer;
+    return messages_a_second(queues, shape, [=](weftio_dev_rdma* rdma, std::uint32_t position, std::uint64_t number) {
+        return weftio_dev_rdma_write_inline_weak(rdma, to, offset_of(number, 8) % 4096, from.address, 8, position,
+                                                 WEFTIO_DEV_SEND_NONE);
+    });
+}
+
+std::vector<rdma_pair> pairs_of(const rdma_place& place, std::uint32_t count)
+{
+    std::vector<rdma_pair> pairs;
+    for (std::uint32_t each = 0; each < count; ++each)
+        pairs.push_back(place.pair(64));
+    return pairs;
+}
+
+} // namespace
+
+repeats& all_repeats()
+{
+    static repeats all;
+    return all;
+}
+
+void require(std::int32_t status, const char* what)
+{
+    if (status != WEFTIO_DEV_OK)
+        throw error(errc::device_error, fmt::format("rdma_bench: {} ended with status {}", what, status));
+}
+
+double small_writes(const rdma_place& place, std::uint32_t queues, double seconds)
+{
+    if (queues == 1)
+        return small_writes_beside(place, 0, seconds);
+    const std::vector<rdma_pair> pairs = pairs_of(place, queues);
+    std::vector<const rdma_queue*> ends;
+    for (const rdma_pair& pair : pairs)
+        ends.push_back(&pair.ends[0]);
+    return small_writes_of(place, ends, {.seconds = seconds, .in_flight = 64});
+}
+
+double small_writes_beside(const rdma_place& place, std::uint32_t idle, double seconds)
+{
+    const std::vector<rdma_pair> others = pairs_of(place, idle);
+    const rdma_pair pair = place.pair();
+    small_writes_of(place, {&pair.ends[0]}, {.seconds = 0.02}); // idle ones fall asleep
+    return small_writes_of(place, {&pair.ends[0]}, {.seconds = seconds});
+}
+
+double written_bytes(const rdma_place& place, std::size_t bytes, double seconds)
+{
+    const rdma_pair pair = place.pair();
+    const rdma_queue* const queue = &pair.ends[0];
+    const weftio_dev_remote to = place.memory(1).remote;
+    const weftio_dev_buf from = place.memory(0).buffer;
+    const auto write = [=](weftio_dev_rdma* rdma, std::uint32_t position, std::uint64_t number) {
+        const std::uint64_t at = offset_of(number, bytes);
+        return weftio_dev_rdma_write_weak(rdma, to, at, from, at, bytes, position, WEFTIO_DEV_SEND_NONE);
+    };
+    return static_cast<double>(bytes) * messages_a_second({&queue, 1}, shape_for(bytes, seconds), write);
+}
+
+double read_bytes(const rdma_place& place, std::size_t bytes, double seconds)
+{
+    const rdma_pair pair = place.pair();
+    const rdma_queue* const queue = &pair.ends[0];
+    const weftio_dev_remote from = place.memory(1).remote;
+    const weftio_dev_buf to = place.memory(0).buffer;
+    const auto read = [=](weftio_dev_rdma* rdma, std::uint32_t position, std::uint64_t number) {
+        const std::uint64_t at = offset_of(number, bytes);
+        return weftio_dev_rdma_read_weak(rdma, from, at, to, at, bytes, position, WEFTIO_DEV_SEND_NONE);
+    };
+    return static_cast<double>(bytes) * messages_a_second({&queue, 1}, shape_for(bytes, seconds), read);
+}
+
+double copied_bytes(const rdma_place& place, std::size_t bytes, double seconds)
+{
+    auto* const to = static_cast<std::byte*>(place.memory(1).memory.cpu_address());
+    const auto* const from = static_cast<const std::byte*>(place.memory(0).memory.cpu_address());
+    std::uint64_t number = 0;
+    const auto begin = std::chrono::steady_clock::now();
+    do {
+        const std::uint64_t at = offset_of(number++, bytes);
+        std::memcpy(to + at, from + at, bytes);
+        asm volatile("" ::: "memory"); // each of them counts
+    } while (seconds_since(begin) < seconds);
+    return static_cast<double>(number * bytes) / seconds_since(begin);
+}
+
+double sent_messages(const rdma_place& place, const rdma_cores& cores, std::uint32_t bytes, double seconds)
+{
+    const rdma_pair pair = place.pair(1024, 1024);
+    const rdma_queue* const queue = &pair.ends[0];
+    const buf_arr room(place.memory(1).region, place.cpu, {.count = 256, .buffer_bytes = bytes});
+    require(rdma_bench_post(pair.ends[1].receives().handle(), room.handle(), 1024), "a receive");
+    running_kernel taking =
+        launch_on(cores.far_kernel, place.cpu, rdma_bench_take_kernel, pair.ends[1].receives(), room);
+    const weftio_dev_buf from = place.memory(0).buffer;
+    const auto send = [=](weftio_dev_rdma* rdma, std::uint32_t position, std::uint64_t number) {
+        return weftio_dev_rdma_send_weak(rdma, from, offset_of(number, bytes), bytes, position, WEFTIO_DEV_SEND_NONE);
+    };
+    const double rate = messages_a_second({&queue, 1}, {.seconds = seconds}, send);
+    end(taking);
+    return rate;
+}
+
+double fetched_and_added(const rdma_place& place, double seconds)
+{
+    const rdma_pair pair = place.pair();
+    const rdma_queue* const queue = &pair.ends[0];
+    const weftio_dev_remote word = place.memory(1).remote;
+    const weftio_dev_buf before = place.memory(0).buffer;
+    const auto add = [=](weftio_dev_rdma* rdma, std::uint32_t position, std::uint64_t number) {
+        return weftio_dev_rdma_fetch_add_weak(rdma, word, 0, 1, before, offset_of(number, 8), position,
+                                              WEFTIO_DEV_SEND_NONE);
+    };
+    return messages_a_second({&queue, 1}, {.seconds = seconds}, add);
+}
+
+double frames(const rdma_place& place, const rdma_cores& cores, std::uint32_t payload_bytes, double seconds)
+{
+    constexpr std::uint32_t entries = 1024, burst = 32;
+    const std::uint32_t bytes = payload_bytes + headers_bytes;
+    eth_txq out(place.at_end(0), place.cpu, {.entries = entries});
+    eth_rxq in(place.at_end(1), place.cpu,
+               {.packets = entries, .max_packet_bytes = (bytes + 63) / 64 * 64, .verify_checksums = false});
+    const flow everything(place.at_end(1), flow_match{}, flow_action::to(in));
+    const buf_arr made(place.at_end(0), place.cpu, {.count = 256, .buffer_bytes = bytes});
+    running_kernel taking = launch_on(cores.far_kernel, place.cpu, rdma_bench_take_frames_kernel, in);
+    weftio_dev_eth_txq* const txq = out.handle();
+    weftio_u32 position = 0, mask = 0;
+    const auto begin = std::chrono::steady_clock::now();
+    do {
+        weftio_dev_eth_txq_get_info(txq, &position, &mask);
+        require(weftio_dev_eth_txq_wait_room(txq, entries / 2, patience_ns), "the wait for room for frames");
+        for (std::uint32_t each = 0; each < burst; ++each)
+            require(weftio_dev_eth_txq_send_enqueue_weak(txq,
+                                                         weftio_dev_buf_get(made.handle(), (position + each) % 256),
+                                                         bytes, position + each, WEFTIO_DEV_SEND_NONE),
+                    "a frame");
+        require(weftio_dev_eth_txq_commit_weak(txq, burst), "a commit of frames");
+        weftio_dev_eth_txq_push(txq);
+    } while (seconds_since(begin) < seconds);
+    const double rate = static_cast<double>(in.counters().delivered) / seconds_since(begin);
+    require(weftio_dev_eth_txq_wait_room(txq, entries, patience_ns), "the wait for the last frames");
+    end(taking);
+    return rate;
+}
+
+double bytes_of_a_queue_pair(const rdma_place& place, std::uint32_t count)
+{
+    constexpr double rings = 64 * WEFTIO_WQE_BLOCK_BYTES + 64 * (WEFTIO_WQE_SEGMENT_BYTES + sizeof(weftio_cqe));
+    const rdma_pair first = place.pair(64); // what the port has for all
+    const std::uint64_t before = resident_bytes();
+    const std::vector<rdma_pair> pairs = pairs_of(place, count / 2);
+    return static_cast<double>(resident_bytes() - before) / count - rings;
+}
+
+} // namespace weftio::bench

@@ -1,0 +1,113 @@
+#include "rdma/place.hpp"
+
+#include <fmt/format.h>
+#include <rte_dev.h>
+#include <rte_eth_ring.h>
+#include <rte_mbuf.h>
+#include <rte_ring.h>
+
+#include <cstring>
+#include <stdexcept>
+
+#include "dpdk/environment.hpp"
+
+namespace weftio::bench {
+
+namespace {
+
+constexpr unsigned wire_frames = 1024;
+constexpr access all_rights = access::local_write | access::remote_write | access::remote_read | access::remote_atomic;
+
+} // namespace
+
+rdma_memory::rdma_memory(const port& port, const device& device, std::size_t bytes)
+    : memory(device.allocate(bytes, memory_kind::cpu_device)), region(port, memory, {.rights = all_rights}),
+      buffer(region.buffer()), remote(remote_region::of(region).on_device())
+{
+    std::memset(memory.cpu_address(), 1, bytes);
+}
+
+std::unique_ptr<rdma_place> rdma_place::on_rings(const rdma_cores& cores)
+{
+    static unsigned made = 0;
+    std::unique_ptr<rdma_place> place(new rdma_place);
+    place->name_ = fmt::format("rdma_bench{}", made++);
+    detail::start_environment(false, {});
+    for (unsigned to = 0; to < 2; ++to)
+        place->wires_[to] =
+            rte_ring_create(fmt::format("{}_{}", place->name_, to).c_str(), wire_frames, SOCKET_ID_ANY, 0);
+    for (unsigned end = 0; end < 2; ++end)
+        if (!place->wires_[0] || !place->wires_[1] ||
+            rte_eth_from_rings(fmt::format("{}{}", place->name_, end).c_str(), &place->wires_[end], 1,
+                               &place->wires_[1 - end], 1, 0) < 0)
+            throw std::runtime_error("rdma_bench: DPDK made no rings between two ports; it may be short of memory");
+    place->open(fmt::format("net_ring_{}0", place->name_), fmt::format("net_ring_{}1", place->name_), cores,
+                engine_mode::thread, port_mtu);
+    return place;
+}
+
+std::unique_ptr<rdma_place> rdma_place::at_one_port(const rdma_cores& cores, engine_mode mode)
+{
+    std::unique_ptr<rdma_place> place(new rdma_place);
+    place->open("loopback", "", cores, mode, port_mtu);
+    return place;
+}
+
+std::unique_ptr<rdma_place> rdma_place::at(const std::string& near, const std::string& far, const rdma_cores& cores)
+{
+    std::unique_ptr<rdma_place> place(new rdma_place);
+    place->timeout_ = rdma_queue_options().timeout;
+    place->open(near, far, cores, engine_mode::thread, 0);
+    return place;
+}
+
+void rdma_place::open(const std::string& near, const std::string& far, const rdma_cores& cores, engine_mode mode,
+                      std::uint16_t mtu)
+{
+    const bool shared = cores.near_engine == cores.near_kernel || cores.near_engine == cores.far_engine;
+    const std::array<int, 2> engines{cores.near_engine, cores.far_engine};
+    for (unsigned end = 0; end < 2; ++end) {
+        if (end == 1 && far.empty())
+            ports_[1] = ports_[0];
+        else
+            ports_[end] = port::open(end == 0 ? near : far, {.mode = mode,
+                                                             .idle = shared ? idle_policy::yield : idle_policy::busy,
+                                                             .core = mode == engine_mode::thread ? engines[end] : -1,
+                                                             .hold_when_full = port_options::hold::on,
+                                                             .mtu = mtu});
+        devices_[end].emplace(*ports_[end], rdma_device_options{.address = end == 0 ? "10.0.0.1" : "10.0.0.2",
+                                                                .application_turns = mode != engine_mode::thread});
+        memories_[end].emplace(*ports_[end], cpu, memory_bytes);
+    }
+}
+
+rdma_place::~rdma_place()
+{
+    for (unsigned end = 0; end < 2; ++end) {
+        memories_[end].reset();
+        devices_[end].reset();
+    }
+    for (rte_ring* const wire : wires_) {
+        void* each = nullptr;
+        while (wire && rte_ring_dequeue(wire, &each) == 0)
+            rte_pktmbuf_free(static_cast<rte_mbuf*>(each));
+    }
+    for (unsigned end = 0; end < 2; ++end) {
+        ports_[end].reset();
+        if (!name_.empty())
+            rte_eal_hotplug_remove("vdev", fmt::format("net_ring_{}{}", name_, end).c_str());
+    }
+    for (rte_ring* const wire : wires_)
+        rte_ring_free(wire);
+}
+
+rdma_pair rdma_place::pair(std::uint32_t entries, std::uint32_t receives) const
+{
+    const rdma_queue_options options{.entries = entries, .receive_entries = receives, .timeout = timeout_};
+    rdma_pair made{{rdma_queue(*devices_[0], cpu, options), rdma_queue(*devices_[1], cpu, options)}};
+    for (unsigned end = 0; end < 2; ++end)
+        made.ends[end].connect(made.ends[1 - end].address());
+    return made;
+}
+
+} // namespace weftio::bench

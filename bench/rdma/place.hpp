@@ -1,0 +1,74 @@
+// Where the RDMA benchmark measures: two ends, on ports of their own that a wire joins or both at one port.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "weftio/weftio.hpp"
+
+struct rte_ring;
+
+namespace weftio::bench {
+
+/// Who runs where. Cores may be the same; engines yield theirs then.
+struct rdma_cores {
+    int near_kernel, near_engine, far_engine, far_kernel;
+};
+
+/// Two queue pairs that are connected.
+struct rdma_pair {
+    std::array<rdma_queue, 2> ends;
+};
+
+/// One end's memory, which the peer may use.
+struct rdma_memory {
+    rdma_memory(const port& port, const device& device, std::size_t bytes);
+
+    weftio::memory memory;
+    memory_region region;
+    weftio_dev_buf buffer;
+    weftio_dev_remote remote;
+};
+
+class rdma_place {
+ public:
+    static constexpr std::size_t memory_bytes = std::size_t{16} << 20;
+    static constexpr std::uint16_t port_mtu = 4200; ///< room for packets of 4096 bytes
+
+    /// Two ports, each of which receives what the other sends. Threads run their engines.
+    static std::unique_ptr<rdma_place> on_rings(const rdma_cores& cores);
+    /// One port; its engine has a thread, or who waits runs it.
+    static std::unique_ptr<rdma_place> at_one_port(const rdma_cores& cores, engine_mode mode);
+    /// Two ports that exist, as port::open takes them, with the MTU that they have. Threads run their engines.
+    static std::unique_ptr<rdma_place> at(const std::string& near, const std::string& far, const rdma_cores& cores);
+    rdma_place(const rdma_place&) = delete;
+    rdma_place& operator=(const rdma_place&) = delete;
+    ~rdma_place();
+
+    const port& at_end(unsigned end) const { return *ports_[end]; }
+    const rdma_memory& memory(unsigned end) const { return *memories_[end]; }
+    std::uint32_t path_mtu() const { return devices_[0]->most_path_mtu(); }
+    rdma_pair pair(std::uint32_t entries = 1024, std::uint32_t receives = 64) const;
+
+    const device cpu = device::open("cpu");
+
+ private:
+    rdma_place() = default;
+    void open(const std::string& near, const std::string& far, const rdma_cores& cores, engine_mode mode,
+              std::uint16_t mtu);
+
+    std::uint8_t timeout_ = 18;        ///< 1 s: rings lose nothing, and others may have the core of an engine for long
+    std::array<rte_ring*, 2> wires_{}; ///< to the port of that number
+    std::string name_;
+    std::array<std::optional<port>, 2> ports_;
+    std::array<std::optional<rdma_device>, 2> devices_;
+    std::array<std::optional<rdma_memory>, 2> memories_;
+};
+
+} // namespace weftio::bench

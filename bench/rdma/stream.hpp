@@ -1,0 +1,66 @@
+// Messages a second: the calling thread is the kernel that posts them.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <span>
+
+#include "weftio/weftio.hpp"
+
+namespace weftio::bench {
+
+/// How one queue pair is kept busy.
+struct stream_shape {
+    double seconds = 0.3;
+    std::uint32_t in_flight = 512; ///< entries of a queue pair, at most; as many as its ring has, or fewer
+    std::uint32_t burst = 32;      ///< of one commit
+};
+
+inline constexpr std::uint64_t patience_ns = 10'000'000'000;
+
+/// What was sent again, of all streams so far: a rate beside which there is much of it says little.
+struct repeats {
+    std::uint64_t packets = 0, of = 0, timeouts = 0;
+};
+repeats& all_repeats();
+
+/// @throws weftio::error errc::device_error unless `status` is WEFTIO_DEV_OK
+void require(std::int32_t status, const char* what);
+
+inline double seconds_since(std::chrono::steady_clock::time_point begin)
+{
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+}
+
+/// Posts bursts to each queue in turn until the time is over, and waits until all is done. Returns messages a second.
+/// @param enqueue  status of (handle, position, number): writes the entry of a message
+template <class Enqueue>
+double messages_a_second(std::span<const rdma_queue* const> queues, const stream_shape& shape, Enqueue&& enqueue)
+{
+    std::uint64_t number = 0;
+    weftio_u32 position = 0, mask = 0;
+    const auto begin = std::chrono::steady_clock::now();
+    do
+        for (const rdma_queue* queue : queues) {
+            weftio_dev_rdma* const rdma = queue->handle();
+            weftio_dev_rdma_get_info(rdma, &position, &mask);
+            require(weftio_dev_rdma_wait_room(rdma, mask + 1 - shape.in_flight + shape.burst, patience_ns),
+                    "the wait for room");
+            for (std::uint32_t each = 0; each < shape.burst; ++each)
+                require(enqueue(rdma, position + each, number++), "an entry");
+            require(weftio_dev_rdma_commit_weak(rdma, shape.burst), "a commit");
+        }
+    while (seconds_since(begin) < shape.seconds);
+    for (const rdma_queue* queue : queues)
+        require(weftio_dev_rdma_commit_wait(queue->handle(), patience_ns), "the wait for the last entries");
+    const double rate = static_cast<double>(number) / seconds_since(begin);
+    for (const rdma_queue* queue : queues) {
+        const rdma_counters counted = queue->counters();
+        all_repeats().packets += counted.repeated;
+        all_repeats().of += counted.packets;
+        all_repeats().timeouts += counted.local_ack_timeout_err;
+    }
+    return rate;
+}
+
+} // namespace weftio::bench
