@@ -20,12 +20,12 @@
 #include <vector>
 
 #include "common/arguments.hpp"
+#include "common/network.hpp"
 #include "common/table.hpp"
 #include "pacing/distribution.hpp"
 #include "pacing/far_capture.hpp"
 #include "pacing/frame.hpp"
 #include "pacing/machine.hpp"
-#include "common/network.hpp"
 #include "pacing/pacing.kernel.h"
 #include "pacing/tcpreplay.hpp"
 #include "weftio/weftio.hpp"
