@@ -1,12 +1,5 @@
 // Kernels on each device that use queue pairs.
-#include <gmock/gmock.h>
-
-#include "public_pair.hpp"
-#include "rdma_kernels.h"
-
-WEFTIO_DEFINE_KERNEL(rdma_does_everything, "rdma_kernels.h");
-WEFTIO_DEFINE_KERNEL(rdma_writes_pieces, "rdma_kernels.h");
-WEFTIO_DEFINE_KERNEL(rdma_plays_ping_pong, "rdma_kernels.h");
+#include "kernel_ends.hpp"
 
 namespace weftio::test {
 
@@ -14,96 +7,29 @@ namespace {
 
 class RdmaKernels : public testing::TestWithParam<std::tuple<const char*, bool>> {
  protected:
-    static constexpr rdma_queue_options options{.entries = 64, .receive_entries = 64};
-
-    public_pair ends{{std::get<1>(GetParam()), engine_mode::thread}, options, std::get<0>(GetParam())};
-    const buf_arr mine{ends.memory(0).region, ends.where, {.count = 1, .buffer_bytes = 4096}};
-    const buf_arr theirs{ends.memory(1).region, ends.where, {.count = 1, .buffer_bytes = 4096}};
+    kernel_ends ends{std::get<1>(GetParam()), std::get<0>(GetParam())};
 };
-
-std::uint64_t number_in(const std::vector<std::uint8_t>& bytes, std::size_t at)
-{
-    std::uint64_t number = 0;
-    std::memcpy(&number, &bytes[at], sizeof number);
-    return number;
-}
 
 } // namespace
 
 TEST_P(RdmaKernels, DoEverythingToMemoryAsAModelDoes)
 {
-    ends.connect();
-    std::vector<std::uint8_t> near = ends.memory(0).copy(), far = ends.memory(1).copy();
-    const shared_words said(ends.where, RDMA_STATUSES + 1), told(ends.where, 12);
-    running_kernel kernel = ends.where.launch(rdma_does_everything_kernel, {}, ends.queue(0), ends.queue(1).receives(),
-                                              remote_region::of(ends.memory(1).region, 0, 4096).on_device(), mine,
-                                              theirs, said.on_device(), told.on_device());
-    ASSERT_TRUE(kernel.wait_for(patience));
-    std::vector<weftio_u32> statuses = said.all();
-    EXPECT_EQ(statuses.back(), 21u);
-    statuses.pop_back();
-    EXPECT_THAT(statuses, testing::Each(0u));
-    EXPECT_THAT(told.all(), testing::ElementsAre(WEFTIO_DEV_RDMA_WRITE_IMM, 64u, 7u, 0u, WEFTIO_DEV_RDMA_SEND, 64u, 0u,
-                                                 1u, WEFTIO_DEV_RDMA_SEND_IMM, 32u, 0xfedcba98u, 0u));
-    std::copy_n(far.begin() + 2048, 512, near.begin() + 2048);
-    std::copy_n(far.begin() + 2560, 16, near.begin() + 2560);
-    const std::array<std::array<std::size_t, 3>, 6> copies{
-        {{0, 100, 1500}, {1600, 0, 64}, {1700, 0, 28}, {3136, 0, 64}, {3200, 64, 32}, {2600, 0, 200}}};
-    for (const auto& [to, from, count] : copies)
-        std::memcpy(&far[to], ends.memory(0).data() + from, count);
-    const std::array<std::pair<std::size_t, std::uint64_t>, 3> numbers{
-        {{1736, 0x0102030405060708}, {2560, number_in(far, 2560) + 5}, {2816, 42}}};
-    for (const auto& [at, value] : numbers)
-        std::memcpy(&far[at], &value, sizeof value);
-    EXPECT_EQ(ends.memory(0).copy(), near);
-    EXPECT_EQ(ends.memory(1).copy(), far);
+    ends.do_everything();
 }
 
 TEST_P(RdmaKernels, WriteFromManyLanesOfSeveralBlocks)
 {
-    ends.connect();
-    const buf_arr pieces(ends.memory(0).region, ends.where, {.count = 640, .buffer_bytes = 100, .stride_bytes = 100});
-    const shared_words said(ends.where, 2);
-    running_kernel kernel =
-        ends.where.launch(rdma_writes_pieces_kernel, {2, 32}, ends.queue(0),
-                          remote_region::of(ends.memory(1).region).on_device(), pieces, said.on_device());
-    ASSERT_TRUE(kernel.wait_for(patience));
-    EXPECT_EQ(said[0], 0u);
-    EXPECT_EQ(said[1], 64u);
-    EXPECT_EQ(std::memcmp(ends.memory(0).data(), ends.memory(1).data(), 64000), 0);
-    EXPECT_EQ(ends.queue(0).counters().done, 640u);
+    ends.write_from_many_lanes();
 }
 
 TEST_P(RdmaKernels, SeeAllBytesInFrontOfASignal)
 {
-    ends.connect();
-    for (unsigned end = 0; end < 2; ++end)
-        std::memset(ends.memory(end).data() + 2048, 0, 8);
-    constexpr weftio_u32 rounds = 300;
-    const shared_words said(ends.where, 2);
-    running_kernel kernel =
-        ends.where.launch(rdma_plays_ping_pong_kernel, {2, 1}, ends.queue(0), ends.queue(1),
-                          remote_region::of(ends.memory(0).region).on_device(),
-                          remote_region::of(ends.memory(1).region).on_device(), mine, theirs, rounds, said.on_device());
-    ASSERT_TRUE(kernel.wait_for(patience));
-    EXPECT_EQ(said[0], rounds);
-    EXPECT_EQ(said[1], rounds);
+    ends.play_ping_pong();
 }
 
-/// A kernel that waits for a peer that says nothing ends when the host wants.
 TEST_P(RdmaKernels, EndWhenTheHostWants)
 {
-    ends.connect();
-    std::memset(ends.memory(0).data() + 2048, 0, 8);
-    const shared_words said(ends.where, 2);
-    running_kernel kernel =
-        ends.where.launch(rdma_plays_ping_pong_kernel, {}, ends.queue(0), ends.queue(1),
-                          remote_region::of(ends.memory(0).region).on_device(),
-                          remote_region::of(ends.memory(1).region).on_device(), mine, theirs, 1u, said.on_device());
-    EXPECT_FALSE(kernel.wait_for(std::chrono::milliseconds(10)));
-    EXPECT_THAT(kernel.dump(), testing::HasSubstr("rdma_queue"));
-    kernel.stop();
-    EXPECT_TRUE(kernel.wait_for(patience));
+    ends.end_when_the_host_wants();
 }
 
 INSTANTIATE_TEST_SUITE_P(On, RdmaKernels, testing::Combine(testing::Values("cpu", "opencl"), testing::Bool()),
