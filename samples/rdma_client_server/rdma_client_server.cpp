@@ -71,9 +71,10 @@ struct end {
         kernel.stop();
         kernel.wait_for(std::chrono::seconds(5));
         progress.progress();
-        if (!queue.failed())
-            exchange.meet(); // until then the queue pair answers the peer
-        return !queue.failed();
+        const bool failed = queue.failed();
+        if (!failed || !exchange.connected())
+            exchange.meet(); // until then the queue pair answers the peer; throws when that has gone
+        return !failed;
     }
 
     weftio::rdma_device at;

@@ -52,8 +52,8 @@ class tcp_exchange {
     /// Blocks until a peer at that address has accepted us: tries again while nobody listens, and while the peer serves
     /// others. A name is looked up first, once, in the time that the system's resolver takes.
     /// @param where  "host:18515", "10.0.0.1:18515", "[fd00::1]:18515"; each address of a name is tried
-    /// @throws weftio::error errc::invalid_argument `where` is no host and port, the timeout is negative, or who listens
-    ///         there is no tcp_exchange, or one of another version; errc::not_found the name has no address;
+    /// @throws weftio::error errc::invalid_argument `where` is no host and port, the timeout is negative, or who
+    ///         listens there is no tcp_exchange, or one of another version; errc::not_found the name has no address;
     ///         errc::timed_out nobody accepted us in time; errc::closed `stop` said so; errc::out_of_memory no socket
     static tcp_exchange connect(const std::string& where, exchange_options options = {});
 
@@ -97,8 +97,8 @@ class tcp_exchange {
 class tcp_listener {
  public:
     /// Takes the port. Peers that connect from now on wait for accept().
-    /// @param where  "18515": every address of this host, IPv4 and IPv6; "10.0.0.1:18515", "[fd00::1]:18515", "name:18515":
-    ///               that one (of a name the first that this host has). Port 0: one that is free
+    /// @param where  "18515": every address of this host, IPv4 and IPv6; "10.0.0.1:18515", "[fd00::1]:18515",
+    ///               "name:18515": that one (of a name the first that this host has). Port 0: one that is free
     /// @throws weftio::error errc::invalid_argument `where` is none of these; errc::in_use another socket has the port;
     ///         errc::not_found the address is not one of this host, or the name has none; errc::permission_denied the
     ///         port is below 1024, and the process may not; errc::out_of_memory no socket
@@ -111,8 +111,8 @@ class tcp_listener {
 
     /// Blocks until a tcp_exchange::connect() of this version has come. Whoever else connects, also several at once, is
     /// refused, or dropped when it stays silent, and ends nothing.
-    /// @throws weftio::error errc::timed_out no peer came in time; errc::closed `stop` said so, or this object was moved
-    ///         from; errc::invalid_argument the timeout is negative; errc::out_of_memory no socket
+    /// @throws weftio::error errc::timed_out no peer came in time; errc::closed `stop` said so, or this object was
+    ///         moved from; errc::invalid_argument the timeout is negative; errc::out_of_memory no socket
     tcp_exchange accept(exchange_options options = {});
 
  private:
