@@ -186,7 +186,7 @@ const char* to_string(refusal reason) noexcept
         case refusal::remote_access:
             return "the peer refuses the memory: its key, range, rights or protection domain are wrong";
         case refusal::remote_operation: return "the peer cannot go on with the request";
-        case refusal::no_answer: return "the peer has not answered, as often as the queue was to try";
+        case refusal::no_answer: return "the peer has not acknowledged it, as often as the queue was to try";
         case refusal::not_ready: return "the peer had no receive entry, as often as the queue was to try";
         case refusal::refused_peer: return "a request of the peer was refused, which ended the connection";
         case refusal::flushed: return "flushed: an earlier entry failed";
