@@ -218,7 +218,7 @@ class rdma_receives {
 ///
 /// The peer may be another port, another machine, or another queue pair of this port. An entry that
 /// names memory of ours which it may not use fails our queue pair, one that names memory of the peer's fails both ends,
-/// and no byte changes; the progress_engine of each end tells why. What protects memory is its key, its rights and its
+/// where the service is reliable, and no byte changes; the progress_engine of each end tells why. What protects memory is its key, its rights and its
 /// domain, not that nobody knows its address.
 ///
 /// - Ownership: move-only; keeps its port and its device alive. The destructor flushes what has not been executed, and
@@ -258,7 +258,8 @@ class rdma_queue {
 
     /// Blocks as long as one turn.
     rdma_state state() const;
-    /// Whether an entry or a receive has failed, a request of the peer's was refused, or the queue pair was stopped.
+    /// Whether an entry or a receive has failed, a request of the peer's was refused, or the queue pair was stopped. An
+    /// unreliable queue pair drops what it refuses, and counts it (rdma_counters::refused).
     /// Blocks as long as one turn.
     bool failed() const;
     /// Any thread; blocks as long as one turn.

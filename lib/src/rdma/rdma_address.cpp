@@ -144,13 +144,15 @@ rdma_end_info from_address(const rdma_address& address)
 
 namespace {
 
-/// Of a host: neither the unspecified address, nor that of a group, nor IPv4's broadcast.
+/// Of a host on a link: neither the unspecified address, nor the host's own loopback, nor that of a group, nor IPv4's
+/// broadcast.
 bool can_be_a_hosts(const std::array<std::uint8_t, 16>& address) noexcept
 {
     const auto v4 = std::span(address).last<4>();
     if (nic::is_ipv4(address))
-        return v4[0] != 0 && v4[0] < 224;
-    return address[0] != 0xff && std::any_of(address.begin(), address.end(), [](std::uint8_t byte) { return byte; });
+        return v4[0] != 0 && v4[0] != 127 && v4[0] < 224;
+    const bool up_to_one = std::all_of(address.begin(), address.end() - 1, [](std::uint8_t byte) { return byte == 0; });
+    return address[0] != 0xff && !(up_to_one && address.back() <= 1);
 }
 
 } // namespace

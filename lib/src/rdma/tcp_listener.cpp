@@ -122,8 +122,12 @@ class tcp_candidates {
             tcp_candidate one;
             one.socket = detail::tcp_socket(
                 ::accept4(listening_.get(), one.from.get(), &one.from.length, SOCK_NONBLOCK | SOCK_CLOEXEC));
-            if (!one.socket && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM))
-                detail::refuse_socket(limit_.what(), errno);
+            if (!one.socket && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
+                if (waiting_.empty())
+                    detail::refuse_socket(limit_.what(), errno);
+                refuse(waiting_.begin(), detail::hello_verdict::incomplete);
+                return; // what the others have said comes first
+            }
             if (!one.socket)
                 return; // none, or one that is gone already
             if (waiting_.size() == most_tcp_candidates)

@@ -103,10 +103,13 @@ bool requester::reload()
     const message& again = messages_.at(cursor_);
     status refused = status::success;
     const entry_state found = entries_.read(again.entry, request_, refused);
-    const bool same = found == entry_state::ready && request_.fingerprint == again.fingerprint &&
-                      request_.bytes == again.bytes && request_.operation == again.operation;
-    if (!same || refused != status::success) {
-        refuse(same ? refused : status::local_operation);
+    const bool same = found == entry_state::ready && request_.fingerprint == again.fingerprint;
+    if (same && refused != status::success) { // its memory has ended
+        refuse(refused);
+        return false;
+    }
+    if (!same || request_.bytes != again.bytes || request_.operation != again.operation) {
+        refuse(status::local_operation);
         return false;
     }
     loaded_ = true;

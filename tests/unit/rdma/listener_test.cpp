@@ -1,4 +1,6 @@
 // Who comes to a TCP listener, and what a client meets that looks for one.
+#include <sys/resource.h>
+
 #include <atomic>
 #include <thread>
 
@@ -28,6 +30,30 @@ TEST_F(TcpExchange, IsReachedPastStrangers)
     raw_peer(listener.port()).say(hello('c')).abort();
     connect();
     swap_works(ends[0], ends[1]);
+}
+
+TEST_F(TcpExchange, IsReachedPastStrangersWhenFewFilesMayBeOpen)
+{
+    std::vector<raw_peer> strangers;
+    for (int each = 0; each < 12; ++each)
+        strangers.emplace_back(listener.port());
+    raw_peer peer(listener.port());
+    peer.say(hello('c'));
+    const int next_free = ::open("/dev/null", O_RDONLY);
+    rlimit before{};
+    ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+    const rlimit few{.rlim_cur = static_cast<rlim_t>(next_free) + 3, .rlim_max = before.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+    std::string why;
+    try {
+        (void)listener.accept(patient);
+    } catch (const error& thrown) {
+        why = thrown.what();
+    }
+    ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+    ::close(next_free);
+    ASSERT_EQ(why, "");
+    EXPECT_EQ(peer.hear(hello('l').size()), hello('l'));
 }
 
 TEST_F(TcpExchange, TellsAPeerOfAnotherVersionItsOwn)

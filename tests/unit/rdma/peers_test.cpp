@@ -149,6 +149,35 @@ TEST(RdmaPeers, ThatNobodyCanBeAreRefused)
     EXPECT_THAT(refused([](rdma_peer& peer) { peer.mac.emplace(); }), HasSubstr("mac is 00:00:00:00:00:00"));
 }
 
+/// The entry waits for an answer meanwhile, and is read again for each repeat.
+TEST(RdmaPeers, WhoseAnswerComesTooLateForTheMemoryAreNotBlamed)
+{
+    wired_ports ports(engine_mode::inline_worker);
+    const rdma_device at(ports.get(0), {.address = "10.0.0.1", .application_turns = true});
+    const device cpu = device::open("cpu");
+    rdma_queue queue(at, cpu, {.timeout = 10});
+    queue.connect(
+        rdma_address::of({.address = "10.0.0.2", .queue = 17, .mac = std::array<std::uint8_t, 6>{2, 0, 0, 0, 0, 2}}));
+    progress_engine progress;
+    std::string text;
+    progress.attach(queue, {.on_error = [&](const send_failure& failure) { text = failure.text; }});
+    std::optional<end_memory> memory(std::in_place, ports.get(0), cpu, 8192, region_options{.rights = all_rights});
+    const weftio_dev_remote far = remote_region{.address = 0x10000, .bytes = 8192, .rkey = 7}.on_device();
+    ASSERT_EQ(weftio_dev_rdma_write(queue.handle(), far, 0, memory->region.buffer(), 0, 8192, 0), WEFTIO_DEV_OK);
+    ASSERT_EQ(weftio_dev_rdma_commit(queue.handle()), WEFTIO_DEV_OK);
+    EXPECT_TRUE(eventually([&] {
+        ports.get(0).turn();
+        return queue.counters().packets != 0;
+    }));
+    memory.reset();
+    EXPECT_TRUE(eventually([&] {
+        ports.get(0).turn();
+        progress.progress();
+        return !text.empty();
+    }));
+    EXPECT_THAT(text, HasSubstr("no memory region has that key"));
+}
+
 TEST(RdmaDevice, HasAnAddressOfItsOwn)
 {
     const wired_ports ports(engine_mode::thread);

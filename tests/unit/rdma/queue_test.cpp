@@ -252,6 +252,20 @@ TEST(RdmaQueueOptions, OfBothEndsMakeTheSmallerPathMtu)
     EXPECT_EQ(other.path_mtu(), 1024u);
 }
 
+TEST(RdmaQueueFailures, OfAKeyThatCannotBeInvalidatedSaySo)
+{
+    public_pair ends(places_of_ends[0]);
+    ends.connect();
+    told_failures told(ends);
+    weftio_dev_rdma_recv* const recv = ends.queue(1).receives().handle();
+    ASSERT_EQ(weftio_dev_rdma_recv_post(recv, ends.buffer(1), 0, 64), WEFTIO_DEV_OK);
+    ASSERT_EQ(weftio_dev_rdma_recv_commit(recv), WEFTIO_DEV_OK);
+    const std::uint32_t key = ends.memory(1).region.lkey();
+    ASSERT_EQ(weftio_dev_rdma_send_inval(ends.queue(0).handle(), ends.buffer(0), 0, 8, key, 0), WEFTIO_DEV_OK);
+    EXPECT_EQ(weftio_dev_rdma_commit_wait(ends.queue(0).handle(), 0), WEFTIO_DEV_QUEUE_ERROR);
+    EXPECT_THAT(told.first(1).text, HasSubstr("it was to invalidate the key"));
+}
+
 TEST(RdmaQueueOptions, SayWhatThePeerMayAskFor)
 {
     public_pair ends(places_of_ends[0], {.entries = 64, .receive_entries = 64, .rights = access::remote_read});
@@ -278,8 +292,10 @@ TEST(RdmaQueueOptions, OfAnUnreliableQueueAllowNoReads)
         ends.turn();
         return std::memcmp(ends.memory(0).data(), ends.memory(1).data(), 3000) == 0;
     }));
+    told_failures told(ends);
     ASSERT_EQ(weftio_dev_rdma_read(rdma, ends.remote(1), 0, ends.buffer(0), 0, 8, 0), WEFTIO_DEV_OK);
     EXPECT_EQ(weftio_dev_rdma_commit_wait(rdma, 0), WEFTIO_DEV_QUEUE_ERROR);
+    EXPECT_THAT(told.first(0).text, HasSubstr("unreliable (UC), which has neither reads nor atomics"));
 }
 
 TEST(RdmaQueueOptions, ThatNoQueueHasAreRefusedWithTheirValue)
@@ -331,8 +347,8 @@ TEST(RdmaDevice, IsAPortWithAnAddressAndAnEngineThatAnswers)
         return words_of([&] { rdma_device(at, options); });
     };
     EXPECT_THAT(refused(with_thread, {}), HasSubstr("port loopback is given no address"));
-    for (const char* wrong :
-         {"10.0.0", "10.0.0.1/24", "host", "0.0.0.0", "::", "224.0.0.1", "255.255.255.255", "ff02::1"})
+    for (const char* wrong : {"10.0.0", "10.0.0.1/24", "host", "0.0.0.0", "::", "224.0.0.1", "255.255.255.255",
+                              "ff02::1", "127.0.0.1", "::1"})
         EXPECT_THAT(refused(with_thread, {.address = wrong}),
                     HasSubstr(fmt::format("\"{}\" is no address of a host", wrong)));
     EXPECT_THAT(refused(inline_port, {.address = "10.0.0.1"}), HasSubstr("port null is in inline mode"));

@@ -84,6 +84,7 @@ queue_pair::queue_pair(const rdma_rings& rings, const nic_keys& keys, rdma_wire&
 
 void queue_pair::connect(const rdma_connection& to)
 {
+    set_reliable(to.reliable);
     connection_.emplace(to, *this, ring_.entries.queue);
 }
 

@@ -52,6 +52,8 @@ roce::entry_state rdma_work::read(std::uint32_t index, roce::send_request& reque
     decoded_.request.fingerprint = fingerprint_of(entry_);
     if (reason == refusal::none)
         reason = read_rdma(entry_, keys_, decoded_);
+    if (reason == refusal::none && !reliable_ && decoded_.scatters())
+        reason = refusal::unreliable;
     if (index == next_)
         hand_over(index);
     decoded_.request.more = more_behind(index + decoded_.request.blocks);

@@ -36,6 +36,8 @@ class rdma_work : public work_queue, public roce::send_entries {
     /// Flushes what the requester has not read, and nothing is executed any more.
     void end_work();
     void begin_again_at_zero(const tx_ring& ring) noexcept;
+    /// Whether the peer answers: no queue pair without answers has reads and atomics.
+    void set_reliable(bool reliable) noexcept { reliable_ = reliable; }
 
  private:
     bool returned(std::uint32_t index) const noexcept override { return ended_[slot(index)] != 0; }
@@ -50,6 +52,7 @@ class rdma_work : public work_queue, public roce::send_entries {
     refusal for_each_piece(const entry& from, std::uint32_t first, byte_window window, Do&& what) const;
 
     const queue_keys keys_;
+    bool reliable_ = true;
     entry entry_;                     ///< the one that was read last
     rdma_entry decoded_;              ///< the same
     entry answered_;                  ///< the one whose answer is placed

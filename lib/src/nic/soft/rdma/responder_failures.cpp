@@ -37,7 +37,10 @@ std::string memory_words(const roce::refused_request& request)
     switch (request.key) {
         case key_refusal::unknown_key: return "no memory region of this port has that key";
         case key_refusal::other_domain: return "the key's memory region is of another protection domain than the queue";
-        case key_refusal::no_right: return fmt::format("the key's memory region lacks {}", right_of(request.operation));
+        case key_refusal::no_right:
+            if (request.operation == roce_operation::send)
+                return "it was to invalidate the key, and those of memory regions are not invalidated";
+            return fmt::format("the key's memory region lacks {}", right_of(request.operation));
         case key_refusal::outside_region: return "the bytes do not lie in the key's memory region";
         case key_refusal::out_of_reach:
             return "the CPU does not see the memory of the key's region, or the word does not lie there on a multiple "

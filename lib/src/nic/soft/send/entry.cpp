@@ -190,6 +190,9 @@ const char* to_string(refusal reason) noexcept
         case refusal::not_ready: return "the peer had no receive entry, as often as the queue was to try";
         case refusal::refused_peer: return "a request of the peer was refused, which ended the connection";
         case refusal::flushed: return "flushed: an earlier entry failed";
+        case refusal::unreliable:
+            return "the queue pair is unreliable (UC), which has neither reads nor atomics; take "
+                   "rdma_service::reliable at both ends";
     }
     return "unknown";
 }
