@@ -20,6 +20,8 @@ class kernel_ends {
     kernel_ends(bool one_port, const std::string& device_spec)
         : ends({one_port, engine_mode::thread}, {.entries = 64, .receive_entries = 64}, device_spec)
     {
+        for (unsigned end = 0; end < 2; ++end) // before connect(), behind which the engines see it
+            std::memset(ends.memory(end).data() + signal_at, 0, 8);
         ends.connect();
     }
 
@@ -69,8 +71,6 @@ class kernel_ends {
 
     void play_ping_pong()
     {
-        for (unsigned end = 0; end < 2; ++end)
-            std::memset(ends.memory(end).data() + 2048, 0, 8);
         constexpr weftio_u32 rounds = 300;
         const shared_words said(ends.where, 2);
         running_kernel kernel = ends.where.launch(rdma_plays_ping_pong_kernel, {2, 1}, ends.queue(0), ends.queue(1),
@@ -85,7 +85,6 @@ class kernel_ends {
     /// A kernel that waits for a peer that says nothing ends when the host wants.
     void end_when_the_host_wants()
     {
-        std::memset(ends.memory(0).data() + 2048, 0, 8);
         const shared_words said(ends.where, 2);
         running_kernel kernel =
             ends.where.launch(rdma_plays_ping_pong_kernel, {}, ends.queue(0), ends.queue(1),
@@ -98,6 +97,8 @@ class kernel_ends {
     }
 
  private:
+    static constexpr std::size_t signal_at = 2048; ///< as rdma_plays_ping_pong has it
+
     static std::uint64_t number_in(const std::vector<std::uint8_t>& bytes, std::size_t at)
     {
         std::uint64_t number = 0;

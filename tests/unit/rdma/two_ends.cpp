@@ -16,7 +16,7 @@ namespace weftio::test {
 
 namespace {
 
-constexpr unsigned wire_frames = 1024, pool_mbufs = 255;
+constexpr unsigned wire_frames = 1024, pool_mbufs = 255 + wire_copies;
 
 std::string fresh_name()
 {
@@ -36,9 +36,11 @@ wired_ports::wired_ports(engine_mode mode) : name_(fresh_name())
         throw std::runtime_error("no rings");
     for (unsigned number = 0; number < 2; ++number) {
         const std::string name = fmt::format("{}{}", name_, number == 0 ? 'a' : 'b');
-        if (rte_eth_from_rings(name.c_str(), &wires_[number], 1, &wires_[1 - number], 1, 0) < 0)
+        const int id = rte_eth_from_rings(name.c_str(), &wires_[number], 1, &wires_[1 - number], 1, 0);
+        if (id < 0)
             throw std::runtime_error("no DPDK port on rings");
         ports_[number] = port::open("net_ring_" + name, {.mode = mode});
+        seen_[number].begin(static_cast<std::uint16_t>(id), pool_);
     }
 }
 
@@ -48,6 +50,7 @@ wired_ports::~wired_ports()
         take(to);
     for (unsigned number = 0; number < 2; ++number) {
         ports_[number].reset();
+        seen_[number].end();
         rte_eal_hotplug_remove("vdev", fmt::format("net_ring_{}{}", name_, number == 0 ? 'a' : 'b').c_str());
     }
     EXPECT_EQ(rte_mempool_avail_count(pool_), pool_mbufs) << "mbufs have leaked";

@@ -14,6 +14,7 @@
 
 #include "net/roce_headers.hpp"
 #include "played_pair.hpp"
+#include "seen_wire.hpp"
 #include "weftio/weftio.hpp"
 
 struct rte_mbuf;
@@ -42,6 +43,7 @@ class wired_ports {
     rte_mempool* pool_;
     std::array<rte_ring*, 2> wires_{}; ///< to the port of that number
     std::array<std::optional<port>, 2> ports_;
+    std::array<seen_wire, 2> seen_;
 };
 
 inline constexpr access all_rights =

@@ -1,0 +1,77 @@
+// What ThreadSanitizer is told of a wire of DPDK's rings between the engines of two ports.
+#pragma once
+
+#include <cstdint>
+
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+
+#include "unit/nic/as_a_driver.hpp"
+
+#ifdef WEFTIO_TEST_UNDER_TSAN
+extern "C" void __tsan_acquire(void* at);
+extern "C" void __tsan_release(void* at);
+#endif
+
+namespace weftio::test {
+
+#ifdef WEFTIO_TEST_UNDER_TSAN
+
+/// Frames on the wire are copies that DPDK makes, so that an mbuf is seen by the engine that receives it alone: neither
+/// the ring nor the pool, by which an mbuf goes back to who sends, is visible.
+inline std::uint16_t put_on_wire(std::uint16_t, std::uint16_t, rte_mbuf* frames[], std::uint16_t count, void* copies)
+{
+    as_a_driver unseen;
+    for (std::uint16_t each = 0; each < count; ++each) {
+        rte_mbuf* const copy = rte_pktmbuf_copy(frames[each], static_cast<rte_mempool*>(copies), 0, UINT32_MAX);
+        if (!copy)
+            return each;
+        rte_pktmbuf_free(frames[each]);
+        frames[each] = copy;
+        __tsan_release(copy);
+    }
+    return count;
+}
+
+inline std::uint16_t take_from_wire(std::uint16_t, std::uint16_t, rte_mbuf* frames[], std::uint16_t count,
+                                    std::uint16_t, void*)
+{
+    for (std::uint16_t each = 0; each < count; ++each)
+        __tsan_acquire(frames[each]);
+    return count;
+}
+
+constexpr unsigned wire_copies = 4095;
+
+/// One end. Ends before the DPDK port does, whose number and callbacks the next port has.
+class seen_wire {
+ public:
+    void begin(std::uint16_t port, rte_mempool* copies)
+    {
+        port_ = port;
+        sends_ = rte_eth_add_tx_callback(port, 0, put_on_wire, copies);
+        receives_ = rte_eth_add_rx_callback(port, 0, take_from_wire, nullptr);
+    }
+    void end()
+    {
+        rte_eth_remove_tx_callback(port_, 0, sends_);
+        rte_eth_remove_rx_callback(port_, 0, receives_);
+    }
+
+ private:
+    std::uint16_t port_ = 0;
+    const rte_eth_rxtx_callback *sends_ = nullptr, *receives_ = nullptr;
+};
+
+#else
+
+constexpr unsigned wire_copies = 0;
+
+struct seen_wire {
+    void begin(std::uint16_t, rte_mempool*) {}
+    void end() {}
+};
+
+#endif
+
+} // namespace weftio::test
