@@ -51,6 +51,21 @@ double small_writes_of(const rdma_place& place, const std::vector<const rdma_que
     });
 }
 
+/// Bytes a second of one queue, whose entries `post` makes: weftio_dev_rdma_write_weak, or its like.
+double moved_bytes(const rdma_place& place, std::size_t bytes, double seconds,
+                   decltype(weftio_dev_rdma_write_weak)& post)
+{
+    const rdma_pair pair = place.pair();
+    const rdma_queue* const queue = &pair.ends[0];
+    const weftio_dev_remote there = place.memory(1).remote;
+    const weftio_dev_buf here = place.memory(0).buffer;
+    const auto move = [=, &post](weftio_dev_rdma* rdma, std::uint32_t position, std::uint64_t number) {
+        const std::uint64_t at = offset_of(number, bytes);
+        return post(rdma, there, at, here, at, bytes, position, WEFTIO_DEV_SEND_NONE);
+    };
+    return static_cast<double>(bytes) * messages_a_second({&queue, 1}, shape_for(bytes, seconds), move);
+}
+
 std::vector<rdma_pair> pairs_of(const rdma_place& place, std::uint32_t count)
 {
     std::vector<rdma_pair> pairs;
@@ -94,28 +109,12 @@ double small_writes_beside(const rdma_place& place, std::uint32_t idle, double s
 
 double written_bytes(const rdma_place& place, std::size_t bytes, double seconds)
 {
-    const rdma_pair pair = place.pair();
-    const rdma_queue* const queue = &pair.ends[0];
-    const weftio_dev_remote to = place.memory(1).remote;
-    const weftio_dev_buf from = place.memory(0).buffer;
-    const auto write = [=](weftio_dev_rdma* rdma, std::uint32_t position, std::uint64_t number) {
-        const std::uint64_t at = offset_of(number, bytes);
-        return weftio_dev_rdma_write_weak(rdma, to, at, from, at, bytes, position, WEFTIO_DEV_SEND_NONE);
-    };
-    return static_cast<double>(bytes) * messages_a_second({&queue, 1}, shape_for(bytes, seconds), write);
+    return moved_bytes(place, bytes, seconds, weftio_dev_rdma_write_weak);
 }
 
 double read_bytes(const rdma_place& place, std::size_t bytes, double seconds)
 {
-    const rdma_pair pair = place.pair();
-    const rdma_queue* const queue = &pair.ends[0];
-    const weftio_dev_remote from = place.memory(1).remote;
-    const weftio_dev_buf to = place.memory(0).buffer;
-    const auto read = [=](weftio_dev_rdma* rdma, std::uint32_t position, std::uint64_t number) {
-        const std::uint64_t at = offset_of(number, bytes);
-        return weftio_dev_rdma_read_weak(rdma, from, at, to, at, bytes, position, WEFTIO_DEV_SEND_NONE);
-    };
-    return static_cast<double>(bytes) * messages_a_second({&queue, 1}, shape_for(bytes, seconds), read);
+    return moved_bytes(place, bytes, seconds, weftio_dev_rdma_read_weak);
 }
 
 double copied_bytes(const rdma_place& place, std::size_t bytes, double seconds)

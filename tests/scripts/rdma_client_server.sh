@@ -48,6 +48,7 @@ refused 1 "--address: needs --listen or --connect" --address 10.0.0.1
 refused 1 "--count" --count 0
 refused 4 "\"localhost\": no host; write HOST:PORT" --connect localhost
 refused 4 "\"fd00::1:18515\": an IPv6 address without brackets" --connect fd00::1:18515
+refused 4 "\"[::1]\": no port number; write HOST:PORT" --connect "[::1]"
 refused 4 "host \"no-such-host.invalid\" has no address" --connect no-such-host.invalid:1
 refused 4 "no peer accepts us (Connection refused) within 1000 ms; start the peer's" --connect localhost:1 --timeout 1
 refused 4 "no peer came within 1000 ms; start the peer" --listen 127.0.0.1:0 --timeout 1

@@ -97,8 +97,9 @@ class tcp_exchange {
 class tcp_listener {
  public:
     /// Takes the port. Peers that connect from now on wait for accept().
-    /// @param where  "18515": every address of this host, IPv4 and IPv6; "10.0.0.1:18515", "[fd00::1]:18515",
-    ///               "name:18515": that one (of a name the first that this host has). Port 0: one that is free
+    /// @param where  "18515" or ":18515": every address of this host, IPv4 and IPv6; "10.0.0.1:18515",
+    ///               "[fd00::1]:18515", "name:18515": that one (of a name the first that this host has). Port 0: one
+    ///               that is free
     /// @throws weftio::error errc::invalid_argument `where` is none of these; errc::in_use another socket has the port;
     ///         errc::not_found the address is not one of this host, or the name has none; errc::permission_denied the
     ///         port is below 1024, and the process may not; errc::out_of_memory no socket

@@ -4,6 +4,7 @@
 
 #include <bit>
 
+#include "queue/small_memory.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio::detail {
@@ -11,8 +12,6 @@ namespace weftio::detail {
 namespace {
 
 constexpr std::uint32_t fewest_entries = 64, most_entries = 32768;
-/// Of handle and marks: two cache lines, which are fetched together. A page for each would be much of a small queue.
-constexpr std::size_t small_alignment = 128;
 
 template <class T>
 T* at(void* base, std::size_t offset)
@@ -33,7 +32,7 @@ send_life::send_life(const device& device, const send_ring_options& options)
     : where_(device), options_(options), layout_(options.entries),
       ring_(device.allocate(layout_.bytes, memory_kind::cpu_device)),
       filled_(device.allocate(options.entries / 8, memory_kind::device, small_alignment)),
-      control_(device.allocate(sizeof(weftio_dev_control), memory_kind::cpu_device)),
+      control_(device.allocate(sizeof(weftio_dev_control), memory_kind::cpu_device, small_alignment)),
       handle_(device.allocate(sizeof(weftio_dev_send_queue), memory_kind::device, small_alignment))
 {}
 

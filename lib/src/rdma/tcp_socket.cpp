@@ -92,6 +92,8 @@ void time_limit::expire(const std::string& why, const std::string& advice) const
 
 tcp_place tcp_place::of_text(const std::string& text, const char* who, bool listens)
 {
+    if (text.starts_with('[') && text.ends_with(']'))
+        refuse_place(who, text, "no port number", listens);
     const std::size_t colon = text.rfind(':');
     tcp_place place{.host = text.substr(0, colon == std::string::npos ? 0 : colon), .port = text.substr(colon + 1)};
     const bool bracketed = place.host.size() > 2 && place.host.front() == '[' && place.host.back() == ']';

@@ -183,6 +183,7 @@ TEST_F(TcpExchange, HasIpv6AndIpv4)
         swap_works(end, peer);
         EXPECT_THAT(peer.peer(), testing::AnyOf(testing::StartsWith("127.0.0.1:"), testing::StartsWith("[::1]:")));
     }
+    EXPECT_NE(tcp_listener(":0").port(), 0);
     const tcp_listener ipv6("[::1]:0");
     expect_error(errc::timed_out, "Connection refused",
                  [&] { (void)tcp_exchange::connect("127.0.0.1:" + std::to_string(ipv6.port()), hasty); });
@@ -195,6 +196,8 @@ TEST_F(TcpExchange, RefusesAPlaceWhereItCannotListen)
     expect_error(errc::in_use, "already in use", [&] { tcp_listener other(std::to_string(listener.port())); });
     expect_error(errc::not_found, "name an address that an interface of this host has",
                  [] { tcp_listener other("192.0.2.1:0"); });
+    expect_error(errc::invalid_argument, "weftio: tcp_listener: \"[::1]\": no port number; write PORT or ADDRESS:PORT",
+                 [] { tcp_listener other("[::1]"); });
     for (const char* const host : {"no-such-host.invalid", "10.0.0.300"}) {
         const std::string words = "host \"" + std::string(host) + "\" has no address (";
         expect_error(errc::not_found, words, [&] { tcp_listener other(host + std::string(":1")); });

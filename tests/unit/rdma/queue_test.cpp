@@ -127,6 +127,27 @@ TEST_P(RdmaQueue, TellsBothHostsWhyAPeerWasRefused)
     }
 }
 
+TEST_P(RdmaQueue, CountsTheRefusalsThatNobodyWasToldOf)
+{
+    weftio_dev_remote no_key = ends.remote(1);
+    no_key.rkey_be ^= 1;
+    constexpr std::uint64_t refused = 12;
+    for (std::uint64_t each = 0; each < refused; ++each) {
+        ends.reset();
+        EXPECT_EQ(write(no_key), WEFTIO_DEV_QUEUE_ERROR);
+    }
+    const std::uint64_t lost = ends.queue(1).counters().lost_events;
+    EXPECT_GT(lost, 0u);
+    std::uint64_t told = 0;
+    progress_engine progress;
+    progress.attach(ends.queue(1), {.on_error = [&](const send_failure&) { ++told; }});
+    EXPECT_TRUE(eventually([&] {
+        progress.progress();
+        return told + lost >= refused;
+    }));
+    EXPECT_EQ(told + lost, refused);
+}
+
 TEST_P(RdmaQueue, TellsKernelAndHostOfAReceiveThatIsTooShort)
 {
     ends.connect();

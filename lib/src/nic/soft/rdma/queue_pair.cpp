@@ -188,7 +188,7 @@ rdma_counters queue_pair::counters() const noexcept
     all.skipped = skipped.value();
     all.failed = failed_entries.value();
     all.flushed = flushed.value();
-    all.lost_events = events_.lost.value();
+    all.lost_events = events_.lost.value() + failures_.lost.value();
     all.received = receives_.received.value();
     all.filled = receives_.filled.value();
     all.receive_failed = receives_.failed.value();

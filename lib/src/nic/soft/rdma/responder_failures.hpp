@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "core/counter.hpp"
 #include "nic/soft/send/entry.hpp"
 #include "roce/responder.hpp"
 
@@ -25,20 +26,20 @@ std::string explain(const responder_failure& failure);
 std::uint8_t syndrome_of(const responder_failure& failure) noexcept;
 
 /// A bounded queue from the thread of the engine to one reader. Never blocks. A queue pair has one failure until it is
-/// restarted: those of `most` restarts are kept, and later ones are lost.
+/// restarted: those of `most` restarts are kept, and later ones are lost and counted.
 class responder_failures {
  public:
     static constexpr std::uint32_t most = 8;
 
-    /// @return false: there is no room
-    bool put(const responder_failure& failure) noexcept
+    void put(const responder_failure& failure) noexcept
     {
         const std::uint32_t at = written_.load(std::memory_order_relaxed);
-        if (at - read_.load(std::memory_order_acquire) == most)
-            return false;
+        if (at - read_.load(std::memory_order_acquire) == most) {
+            lost.add(1);
+            return;
+        }
         failures_[at % most] = failure;
         written_.store(at + 1, std::memory_order_release);
-        return true;
     }
     bool get(responder_failure& failure) noexcept
     {
@@ -49,6 +50,8 @@ class responder_failures {
         read_.store(at + 1, std::memory_order_release);
         return true;
     }
+
+    detail::counter lost;
 
  private:
     std::array<responder_failure, most> failures_{};
