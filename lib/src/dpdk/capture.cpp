@@ -13,10 +13,7 @@
 #include <cstring>
 #include <memory>
 
-#include "core/embed.hpp"
 #include "weftio/error.hpp"
-
-WEFTIO_EMBED(weftio_builtin_capture, "dpdk/builtin.pcap");
 
 namespace weftio::nic {
 
@@ -104,7 +101,7 @@ std::string builtin_capture_path()
 {
     static const int descriptor = [] {
         int memory = memfd_create("weftio-builtin.pcap", MFD_CLOEXEC);
-        auto bytes = weftio_builtin_capture();
+        const std::string_view bytes = builtin_capture();
         if (memory < 0 || write(memory, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size()))
             throw error(errc::out_of_memory,
                         fmt::format("weftio: port pcap:builtin: no memory file: {}", std::strerror(errno)));

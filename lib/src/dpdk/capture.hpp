@@ -6,6 +6,9 @@
 
 namespace weftio::nic {
 
+/// The bytes of the built-in capture.
+std::string_view builtin_capture() noexcept;
+
 /// Path of the built-in capture, readable for as long as the process lives.
 std::string builtin_capture_path();
 

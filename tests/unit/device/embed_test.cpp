@@ -6,6 +6,7 @@
 #include "embed_other.hpp"
 #include "fixture.hpp"
 #include "kernels.h"
+#include "source_folder.hpp"
 #include "weftio/kernel.hpp"
 
 WEFTIO_DEFINE_KERNEL(count_lanes, "kernels.h"); // defined in device_test.cpp and embed_other.cpp too
@@ -17,9 +18,7 @@ namespace {
 
 std::string text_of(const std::string& name)
 {
-    std::string folder(__FILE__);
-    folder.erase(folder.rfind('/') + 1);
-    std::ifstream file(folder + name, std::ios::binary);
+    std::ifstream file(source_folder() / "tests/unit/device" / name, std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
 }
 

@@ -1,14 +1,14 @@
 // A kernel on OpenCL owns a receive queue whose NIC is this test.
 
+#include <string_view>
 #include <thread>
 
-#include "core/embed.hpp"
 #include "played_nic.hpp"
 #include "receive_kernels.h"
 
 namespace weftio::test {
 
-WEFTIO_EMBED(receive_kernels, "receive_kernels.h");
+std::string_view receive_kernels(); // receive_kernels.cpp
 
 namespace {
 

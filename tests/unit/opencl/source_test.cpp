@@ -6,6 +6,7 @@
 #include "device/opencl/discovery.hpp"
 #include "device/opencl/source.hpp"
 #include "opencl_fixture.hpp"
+#include "source_folder.hpp"
 
 namespace weftio::test {
 namespace {
@@ -18,7 +19,7 @@ using testing::Not;
 
 std::filesystem::path include_folder()
 {
-    return std::filesystem::path(__FILE__).parent_path() / "../../../device/include";
+    return source_folder() / "device/include";
 }
 
 TEST(OpenclSource, HoldsEveryHeaderOfTheDeviceLibrary)

@@ -16,6 +16,8 @@
 #include <pcap/pcap.h>
 #include <zlib.h>
 
+#include "source_folder.hpp"
+
 namespace roce_reading {
 
 using bytes = std::vector<std::uint8_t>;
@@ -71,7 +73,7 @@ inline std::vector<bytes> frames_of(const std::filesystem::path& path)
 /// The captures of tests/captures/roce, and those of the folder that WEFTIO_ROCE_CAPTURES names.
 inline std::vector<std::filesystem::path> captures()
 {
-    std::vector<std::filesystem::path> folders{std::filesystem::path(__FILE__).parent_path() / "../../captures/roce"};
+    std::vector<std::filesystem::path> folders{weftio::test::source_folder() / "tests/captures/roce"};
     if (const char* more = std::getenv("WEFTIO_ROCE_CAPTURES"))
         folders.emplace_back(more);
     std::vector<std::filesystem::path> found;

@@ -18,13 +18,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/embed.hpp"
 #include "device/opencl/canary_kernels.h"
 #include "device/opencl/source.hpp"
 #include "weftio/error.hpp"
 #include "weftio/kernel.hpp"
-
-WEFTIO_EMBED(canary_text, "device/opencl/canary_kernels.h");
 
 extern "C" char** environ;
 

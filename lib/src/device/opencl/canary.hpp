@@ -36,6 +36,9 @@ std::string_view text_before(build_method method) noexcept;
 /// The executable built from canary_main.c, embedded by the build.
 std::string_view canary_program() noexcept;
 
+/// The text of canary_kernels.h.
+std::string_view canary_text() noexcept;
+
 /// A kernel of canary_kernels.h and the digest of its result.
 struct canary_kernel {
     const char* name;
