@@ -3,7 +3,11 @@
 # the assembly; ptx.sh reads those of CUDA.
 set -uo pipefail
 . "$(dirname "$0")/checks.bash"
+. "$(dirname "$0")/passed_before.bash"
 cd "$(dirname "$0")/../.."
+clang=$(command -v clang-14 || command -v clang)
+arm=$(command -v aarch64-linux-gnu-g++)
+skip_if_passed device/include lib/include -- "${CXX:-g++}" $clang $arm
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 warnings=(-Wall -Wextra -Wconversion -Werror)
@@ -23,7 +27,6 @@ for header in "${for_kernels[@]}" "${for_hosts[@]}"; do
     alone "C++20" cpp "$header" "${CXX:-g++}" -std=c++20 "${warnings[@]}" -fsyntax-only -Ilib/include
 done
 
-clang=$(command -v clang-14 || command -v clang)
 if [ -n "$clang" ]; then
     for header in "${for_kernels[@]}"; do
         alone "OpenCL C 3.0" cl "$header" "$clang" -x cl -cl-std=CL3.0 -Xclang -finclude-default-header \
@@ -33,7 +36,7 @@ else
     echo "skipped: clang is missing (apt-get install clang-14): headers were not compiled as OpenCL C"
 fi
 
-arm=$(command -v aarch64-linux-gnu-g++) || skip "aarch64: its compiler is missing (apt-get install g++-aarch64-linux-gnu)"
+[ -n "$arm" ] || skip "aarch64: its compiler is missing (apt-get install g++-aarch64-linux-gnu)"
 for header in "${for_kernels[@]}"; do
     alone "aarch64" cpp "$header" "$arm" -std=c++20 "${warnings[@]}" -fsyntax-only
 done
@@ -59,4 +62,4 @@ check "aarch64: a release is one" "stlr" "$(instructions release)"
 check "aarch64: a release of 64 bits is one" "stlr" "$(instructions release64)"
 check "aarch64: a relaxed load has no barrier" "ldr" "$(instructions relaxed)"
 check "aarch64: a doorbell comes behind what was written, and leaves write-combining buffers" "stlr dmb oshst" "$(instructions doorbell)"
-finish
+finish_passed

@@ -3,7 +3,11 @@
 # that end in `refused: WORDS`; with any one of these they do not, and the diagnostic names the line and has the words (a regex).
 set -uo pipefail
 . "$(dirname "$0")/checks.bash"
+. "$(dirname "$0")/passed_before.bash"
 cd "$(dirname "$0")/../.."
+clang=$(command -v clang-14 || command -v clang)
+nvcc=$(PATH=$PATH:/usr/local/cuda/bin command -v nvcc)
+skip_if_passed tests/misuse device/include lib/include -- "${CXX:-g++}" $clang $nvcc
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 marked=' refused: '
@@ -50,7 +54,6 @@ for file in tests/misuse/*.cpp; do
     refused_by "${gcc[0]}" "$file" "${gcc[0]}" -I"$work" "${strict[@]}" -fsyntax-only
 done
 
-clang=$(command -v clang-14 || command -v clang)
 if [ -n "$clang" ]; then
     "$clang" "${strict[@]}" -x c++-header lib/include/weftio/weftio.hpp -o "$work/clang.pch" || exit 1
     for file in tests/misuse/*.cpp; do
@@ -64,7 +67,6 @@ else
     echo "skipped: clang is missing (apt-get install clang-14): what Clang and OpenCL C refuse"
 fi
 
-nvcc=$(PATH=$PATH:/usr/local/cuda/bin command -v nvcc)
 if [ -n "$nvcc" ]; then
     for file in tests/misuse/*.cu; do
         refused_by CUDA "$file" "$nvcc" -std=c++17 -arch=sm_90 -c -o /dev/null
@@ -72,4 +74,4 @@ if [ -n "$nvcc" ]; then
 else
     echo "skipped: nvcc is missing: what CUDA C++ refuses"
 fi
-finish
+finish_passed
