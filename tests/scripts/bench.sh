@@ -71,6 +71,7 @@ refuses bench/versus
 refuses bench/replay
 refuses bench/figures
 refuses bench/pairs
+refuses bench/since
 python3 - "$work/python.json" >"$work/said" <<'END'
 import pathlib, sys
 
@@ -188,6 +189,9 @@ check_has "pairs: a value that an older program lacks" "--do check: its --do doe
 check "pairs: a program that neither build has" "not built in OLD and NEW: engine_bench" "$(grep "^not built" <<<"$said")"
 said=$(bench/pairs "$work/old" "$work/none" 2>&1)
 check "pairs: a folder that is missing: exit status" 2 $? || echo "$said"
+said=$(bench/since no-such-commit 2>&1)
+check "since: a commit that is missing: exit status" 2 $? || echo "$said"
+check_has "since: a commit that is missing is named" "no-such-commit is no commit" "$said"
 
 
 said=$("$build/bench/semaphore_bench" --cores 0,9999 2>&1)
