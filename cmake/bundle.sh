@@ -49,7 +49,8 @@ ldd "$root"/bin/* "$root"/lib/*.so.* 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\//
     done
 # Whose the libraries are, as Debian's packages say.
 package_of() { dpkg-query -S "*/$1" 2>/dev/null | head -n 1 | cut -d: -f1; }
-mkdir -p "$root/licenses" "$root/share/man/man1"
+mkdir -p "$root/licenses" "$root/share/man/man1" "$root/bench"
+cp "$source/bench/pairs" "$source/bench/table.py" "$root/bench/" # compares this bundle with another
 cp "$source/LICENSE" "$source/README.md" "$source/CHANGELOG.md" "$root/"
 cp -r "$source/docs" "$root/docs"
 mv "$root/docs/weftio-replay.1" "$root/share/man/man1/"

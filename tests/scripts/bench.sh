@@ -70,6 +70,8 @@ done
 refuses bench/versus
 refuses bench/replay
 refuses bench/figures
+refuses bench/pairs
+refuses bench/since
 python3 - "$work/python.json" >"$work/said" <<'END'
 import pathlib, sys
 
@@ -115,6 +117,82 @@ check "README.md: nothing else is" "$named" "$(diff README.md "$work/README.md" 
 check "docs/gpu.md: written from a file" "" "$(bench/figures --gpu "$work/made-up.json" --into "$work/gpu.md" 2>&1)"
 check "docs/gpu.md: the table has the rows of the file" "| a flag | 7,654 | 1.0 | 9,999 | ns |" \
     "$(sed -n '/figures: written/,/end of figures/p' "$work/gpu.md" | grep flag)"
+
+# bench/pairs, by two builds of fake programs.
+# fake SIDE PROGRAM HELP: each time it runs, it writes the next line of standard input.
+fake() {
+    mkdir -p "$work/$1/bench"
+    cat >"$work/$1/bench/$2.rows"
+    cat >"$work/$1/bench/$2" <<END
+#!/bin/sh
+[ "\$1" = --help ] && { echo "$3"; exit; }
+[ -s "\$0.rows" ] || { printf 'first words\nlast words\n' >&2; exit 3; }
+echo $1 >>"$work/order"
+for file; do :; done # the last word
+sed -n "\$(grep -c $1 "$work/order")p" "\$0.rows" >"\$file"
+END
+    chmod +x "$work/$1/bench/$2"
+}
+# rows NAME "RATE TIME SWINGS"...: a line for each round; NAME is a fourth row.
+rows() {
+    local name=$1 values rate time swings
+    shift
+    for values; do
+        read -r rate time swings <<<"$values"
+        printf '{"schema": 1, "rows": [{"name": "rate", "unit": "M/s", "value": %s}, ' "$rate"
+        printf '{"name": "time", "unit": "ns", "value": %s}, ' "$time"
+        printf '{"name": "swings", "unit": "Mpps", "value": %s}, ' "$swings"
+        printf '{"name": "%s", "unit": "ns", "value": 1}]}\n' "$name"
+    done
+}
+# cells ROW: what the table of `said` has behind the name.
+cells() { grep "^$1 " <<<"$said" | tr -s ' ' | cut -d' ' -f2-; }
+
+knows="--count N --round-trips N --rounds N --json TEXT"
+rows "old only" "1 100 10" "2 110 10" "3 120 10" "4 130 10" | fake old semaphore_bench "$knows"
+rows "new only" "2 200 5" "4 220 5" "6 240 5" "8 260 10" | fake new semaphore_bench "$knows"
+said=$(bench/pairs "$work/old" "$work/new" --rounds 4 --only semaphore --json "$work/pairs.json" 2>&1)
+check "pairs: a row is below: exit status" 1 $? || echo "$said"
+check "pairs: rates are new/old" "M/s 2.50 (1.75-3.25) 4.00 5.00 (3.50-6.50) 8.00 2.000 2.000" "$(cells rate)"
+check "pairs: times are old/new, and the mark" "ns 115 (108-122) 100 230 (215-245) 200 0.500 0.500 BELOW" "$(cells time)"
+check "pairs: a row with a best as good as before is not below" \
+    "Mpps 10.00 (10.00-10.00) 10.00 5.00 (5.00-6.25) 10.00 0.500 1.000" "$(cells swings)"
+check "pairs: rows of one build are named" \
+    "not in both: semaphore_bench|old only (OLD: ns); semaphore_bench|new only (NEW: ns)" "$(grep "^not in both" <<<"$said")"
+check "pairs: the last line" "3 rows, 1 below 0.97" "$(tail -1 <<<"$said")"
+check "pairs: builds take turns" "old new new old old new new old" "$(xargs <"$work/order")"
+check "pairs: JSON" "rate 2.0 2.0 False, time 0.5 0.5 True, swings 0.5 1.0 False" "$(python3 -c '
+import json, sys
+rows = json.load(open(sys.argv[1]))["rows"]
+print(", ".join("{name} {median_ratio} {best_ratio} {below}".format(**row) for row in rows))' "$work/pairs.json")"
+
+rm "$work/order"
+said=$(bench/pairs "$work/old" "$work/new" --rounds 4 --only 'semaphore|^rate$' 2>&1)
+check "pairs: no row is below: exit status" 0 $? || echo "$said"
+check "pairs: --only PROGRAM|ROW" "1 rows, 0 below 0.97" "$(tail -1 <<<"$said")"
+
+rm "$work/order"
+fake old dma_bench "--small N --json TEXT" </dev/null
+fake new dma_bench "--long N --small N --json TEXT" </dev/null
+fake old forward_bench "--port --seconds --do TEXT:{receive,send,forward} --json a flag" </dev/null
+fake new forward_bench "--port --seconds --do TEXT:{receive,send,forward,check} --json TEXT" </dev/null
+fake old ring_bench "--seconds N --json TEXT" </dev/null
+fake new ring_bench "--seconds N --json TEXT" <<<'{"schema": 1, "rows": []}'
+said=$(bench/pairs "$work/old" "$work/new" --rounds 2 --only dma forward ring engine 'semaphore|^rate$' 2>&1)
+check "pairs: a program failed: exit status" 1 $? || echo "$said"
+check "pairs: a program failed: the others are measured" "1 rows, 0 below 0.97" "$(tail -1 <<<"$said")"
+check_has "pairs: a program that failed is named, with its last words" \
+    "OLD ring_bench --seconds 0.01: exit status 3: last words" "$(grep "^failed" <<<"$said")"
+check_has "pairs: an option that an older program lacks" "OLD dma_bench --long 2 --small 100000: it has no --long" \
+    "$(grep "^left out" <<<"$said")"
+check_has "pairs: a value that an older program lacks" "--do check: its --do does not know check" "$(grep "^left out" <<<"$said")"
+check "pairs: a program that neither build has" "not built in OLD and NEW: engine_bench" "$(grep "^not built" <<<"$said")"
+said=$(bench/pairs "$work/old" "$work/none" 2>&1)
+check "pairs: a folder that is missing: exit status" 2 $? || echo "$said"
+said=$(bench/since no-such-commit 2>&1)
+check "since: a commit that is missing: exit status" 2 $? || echo "$said"
+check_has "since: a commit that is missing is named" "no-such-commit is no commit" "$said"
+
 
 said=$("$build/bench/semaphore_bench" --cores 0,9999 2>&1)
 check "semaphore_bench: a core that there is not: exit status" 2 $?

@@ -28,5 +28,7 @@ grep -v "^$work/" "$work/loaded" && fail "libraries of DPDK that are not the bun
 for file in LICENSE README.md docs/troubleshooting.md docs/guide.md share/man/man1/weftio-replay.1; do
     [[ -s $file ]] || fail "$file is missing"
 done
+said=$(bench/pairs --list --only forward 2>&1)
+[[ $said == forward_bench ]] || fail "bench/pairs does not run in it: $said"
 grep -q "BSD" licenses/*rte* licenses/*dpdk* 2>/dev/null || fail "DPDK's license is missing: $(ls licenses)"
 echo "a bundle below /tmp: runs, with drivers, licenses and documentation of its own"
