@@ -2,6 +2,8 @@
 #include <random>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "sequence.hpp"
 #include "unit/device/fixture.hpp"
 #include "weftio/kernel.hpp"

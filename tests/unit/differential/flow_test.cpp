@@ -4,6 +4,8 @@
 #include <cstring>
 #include <optional>
 
+#include <fmt/format.h>
+
 #include "flow_programs.h"
 #include "unit/device/fixture.hpp"
 #include "weftio/kernel.hpp"

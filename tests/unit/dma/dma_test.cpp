@@ -6,6 +6,7 @@
 #include <fstream>
 #include <functional>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "dma_kernels.h"

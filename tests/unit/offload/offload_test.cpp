@@ -2,6 +2,7 @@
 #include <atomic>
 #include <thread>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <rte_dev.h>
 

@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include <fmt/format.h>
+
 #include "device/opencl/opencl_device.hpp"
 #include "opencl_fixture.hpp"
 

@@ -1,4 +1,5 @@
 // What two ends tell each other: as bytes, as text, and changed on the way.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "public_pair.hpp"

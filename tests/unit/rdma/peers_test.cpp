@@ -1,4 +1,5 @@
 // Peers that tell of themselves as programs over verbs do, whose MAC is asked for; addresses in VLANs.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "net/roce_headers.hpp"

@@ -1,4 +1,5 @@
 // The host's side of RDMA: what is refused, how a queue pair stands, how it fails and comes back.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <functional>
