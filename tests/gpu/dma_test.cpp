@@ -27,7 +27,7 @@ class GpuDma : public gpu_fixture {
     static constexpr std::size_t bytes = 1 << 20;
 
     /// Waits for all that has been submitted.
-    void expect_done() const { EXPECT_EQ(weftio_dev_dma_commit_wait(queue.handle(), 10'000'000'000), WEFTIO_DEV_OK); }
+    void expect_done() const { EXPECT_EQ(weftio_dev_dma_commit_wait(queue.handle(), patience_ns), WEFTIO_DEV_OK); }
     void expect_as_modelled(const side& of)
     {
         side seen(engine, cpu, memory_kind::cpu_device, of.model.size());

@@ -41,7 +41,7 @@ std::string words_of(const std::function<void()>& call)
     eth_rxq queue(port, device::open("cpu"));
     flow all(port, {}, flow_action::to(queue));
     std::uint32_t count = 0, first = 0;
-    weftio_dev_eth_rxq_receive_thread(queue.handle(), 1000, 1'000'000'000, &count, &first);
+    weftio_dev_eth_rxq_receive_thread(queue.handle(), 1000, patience_ns, &count, &first);
     fmt::print(stderr, "the port goes on: {} packets\n", count);
     std::exit(0);
 }

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "../patience.hpp"
 #include "weftio/weftio.hpp"
 
 namespace {
@@ -45,9 +46,7 @@ weftio::port_counters receive(const std::string& spec, std::uint64_t packets)
 {
     auto port = weftio::port::open(spec);
     const weftio::flow everything(port, {}, weftio::flow_action::drop()); // without a rule nothing is received
-    for (const auto end = std::chrono::steady_clock::now() + 20s;
-         port.counters().received < packets && std::chrono::steady_clock::now() < end;)
-        std::this_thread::sleep_for(10ms);
+    weftio::test::eventually([&] { return port.counters().received >= packets; });
     return port.counters();
 }
 

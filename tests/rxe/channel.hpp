@@ -10,11 +10,13 @@
 #include <stdexcept>
 #include <thread>
 
+#include "patience.hpp"
+
 namespace weftio::test {
 
 class channel {
  public:
-    /// @param server  whom to connect to, for 2 minutes; nullptr: waits for who connects
+    /// @param server  whom to connect to, for 2 x patience; nullptr: waits for who connects
     explicit channel(const char* server)
     {
         sockaddr_in at{};
@@ -27,7 +29,7 @@ class channel {
             if (connect(socket_, reinterpret_cast<sockaddr*>(&at), sizeof at) == 0)
                 return;
             close(socket_);
-            if (tries == 600)
+            if (tries == 10 * patience / std::chrono::seconds(1))
                 throw std::runtime_error("nobody listens there");
             std::this_thread::sleep_for(std::chrono::milliseconds(200));
         }

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "nic/soft/soft_port.hpp"
+#include "patience.hpp"
 #include "rxe/channel.hpp"
 #include "weftio/weftio.hpp"
 
@@ -153,18 +154,16 @@ class peer {
         while (progress_.progress() != 0) {
         }
     }
-    /// Commits, waits until all is done, 20 s at most, and holds the syndrome of the failure against what is expected.
+    /// Commits, waits until all is done, and holds the syndrome of the failure against what is expected.
     void completes(const char* what, std::int32_t enqueued, std::uint8_t syndrome = 0)
     {
         expect(enqueued == WEFTIO_DEV_OK, fmt::format("{}: enqueued with status {}", what, enqueued));
-        const std::int32_t status = weftio_dev_rdma_commit_wait(sends(), 20'000'000'000);
+        const std::int32_t status = weftio_dev_rdma_commit_wait(sends(), test::patience_ns);
         const std::int32_t wanted = syndrome == 0 ? WEFTIO_DEV_OK : WEFTIO_DEV_QUEUE_ERROR;
         expect(status == wanted, fmt::format("{}: status {} in place of {}", what, status, wanted));
         if (syndrome == 0)
             return;
-        for (const auto end = std::chrono::steady_clock::now() + 20s;
-             failures_.empty() && std::chrono::steady_clock::now() < end; std::this_thread::sleep_for(200us))
-            listen();
+        test::eventually([&] { return listen(), !failures_.empty(); });
         const unsigned told = failures_.empty() ? 0u : failures_.back().syndrome;
         expect(told == syndrome, fmt::format("{}: syndrome {:#04x} in place of {:#04x}", what, told, syndrome));
     }
@@ -297,12 +296,12 @@ class peer {
         bool written = false; ///< by a WRITE: not in the receive's own memory
         std::uint8_t syndrome = 0;
     };
-    /// Waits for one receive, 20 s at most, and holds it against what it should be.
+    /// Waits for one receive, and holds it against what it should be.
     void receives(const wanted_receive& wanted)
     {
         weftio_u32 count = 0, first = 0;
         weftio_dev_rdma_message message{};
-        const std::int32_t status = weftio_dev_rdma_recv_wait(receives_of(), 1, 20'000'000'000, &count, &first);
+        const std::int32_t status = weftio_dev_rdma_recv_wait(receives_of(), 1, test::patience_ns, &count, &first);
         if (count != 1)
             return expect(false, fmt::format("no receive of {} bytes: status {}", wanted.count, status));
         weftio_dev_rdma_recv_message(receives_of(), first, &message);
@@ -355,7 +354,7 @@ class peer {
     void take_one() { are_written(0, 0); }
     void take_big()
     {
-        std::this_thread::sleep_for(1s);
+        test::eventually([&] { return bytes()[99999] == of_asker(99999); });
         are_written(0, 100000);
     }
     void take_atomics()

@@ -1,6 +1,16 @@
 # What scripts beside this one share. Sourced, not run: . "$(dirname "$0")/checks.bash"
 failures=0
 
+# The bound of every wait for what must come, in seconds: a minute times WEFTIO_PATIENCE, at least one second.
+patience=$(awk -v factor="${WEFTIO_PATIENCE:-1}" 'BEGIN {
+    if (factor !~ /^[0-9]*[.]?[0-9]+$/ || factor <= 0 || factor > 1000) exit 1
+    seconds = int(60 * factor)
+    print seconds < 60 * factor ? seconds + 1 : seconds
+}') || {
+    echo "WEFTIO_PATIENCE is \"$WEFTIO_PATIENCE\", which is no number above 0 and up to 1000: set it to how many minutes tests wait"
+    exit 2
+}
+
 # skip WHAT WAS MISSED
 skip() {
     echo "skipped: $*"
@@ -27,14 +37,52 @@ check_has() {
     esac
 }
 
-# eventually COMMAND...: until it succeeds, a minute at most.
-eventually() {
-    for _ in $(seq 600); do
+# within_patience COMMAND...: whether it succeeds in time. For what may be lost: a check says so afterwards.
+within_patience() {
+    local tries
+    for tries in $(seq $((10 * patience))); do
         "$@" && return
         sleep 0.1
     done
     return 1
 }
+
+# eventually COMMAND...: until it succeeds. Out of patience, the script ends.
+eventually() {
+    within_patience "$@" || out_of_time "$*"
+}
+
+# eventually_by PROCESS COMMAND...: the same for what a process in the background does. The script fails when that ends before.
+eventually_by() {
+    local process=$1
+    shift
+    succeeds_or_is_over() { "$@" || ! kill -0 "$process" 2>/dev/null; }
+    within_patience succeeds_or_is_over "$@" || out_of_time "$*"
+    "$@" && return
+    wait "$process"
+    echo "FAILED: its process ended with status $? before this: $*"
+    failures=$((failures + 1))
+    finish
+}
+
+# bounded COMMAND...: its exit status. Out of patience, it ends and the script too.
+bounded() {
+    local status=0
+    timeout "$patience" "$@" || status=$?
+    [ $status != 124 ] || out_of_time "$*"
+    return $status
+}
+
+# out_of_time WHAT: ends the script, also from a subshell. When no check has failed before, it has only run out of time: exit
+# status 75 (EX_TEMPFAIL), and the last line says what it waited for.
+exec {script_output}>&1
+out_of_time() {
+    [ $failures = 0 ] || finish
+    echo "out of time: waited $patience s for this: $*" >&$script_output
+    [ $BASHPID = $$ ] || kill -USR1 $$
+    exit 75
+}
+trap 'exit 75' USR1
 
 # find_devices PROGRAM ARGUMENTS...: sets `devices` to those on which the program can run here.
 find_devices() {

@@ -4,26 +4,23 @@
 #
 #   WEFTIO_KILLS=1000 tests/scripts/killed.sh BUILD_DIR      the full count; 20 otherwise
 set -uo pipefail
+. "$(dirname "$0")/checks.bash"
 build=$(realpath "$1")
 kills=${WEFTIO_KILLS:-20}
 replay=$build/apps/weftio-replay
 receive=$build/samples/simple_receive
 capture=$(realpath "$(dirname "$0")/../../lib/src/dpdk/builtin.pcap")
 
-skip()
-{
-    echo "programs that are killed: $*"
-    exit 77
-}
-[[ -x $replay && -x $receive ]] || skip "weftio-replay or simple_receive is not built"
+[[ -x $replay && -x $receive ]] || skip "programs that are killed: weftio-replay or simple_receive is not built"
 # DPDK's runtime folder is shared with every other program of root's: this script and what it runs see one of their own.
 if [[ ${WEFTIO_OWN_RUN:-} != "$PPID" ]]; then
-    unshare --mount true 2>/dev/null || skip "mount namespaces need root"
+    unshare --mount true 2>/dev/null || skip "programs that are killed: mount namespaces need root"
     WEFTIO_OWN_RUN=$$ exec unshare --mount --fork bash "$0" "$@"
 fi
-mkdir -p /run/dpdk && mount -t tmpfs none /run/dpdk || skip "/run/dpdk cannot be had for itself"
+mkdir -p /run/dpdk && mount -t tmpfs none /run/dpdk || skip "programs that are killed: /run/dpdk cannot be had for itself"
+! mountpoint -q /dev/hugepages || mount -t hugetlbfs none /dev/hugepages || skip "programs that are killed: /dev/hugepages cannot be had for itself"
 namespace=weftio-killed-$$
-ip netns add "$namespace" 2>/dev/null || skip "network namespaces need root"
+ip netns add "$namespace" 2>/dev/null || skip "programs that are killed: network namespaces need root"
 work=$(mktemp -d)
 cleanup()
 {
@@ -32,7 +29,7 @@ cleanup()
 }
 trap cleanup EXIT
 within() { ip netns exec "$namespace" "$@"; }
-within ip link add near type veth peer name far || skip "veth interfaces cannot be made here"
+within ip link add near type veth peer name far || skip "programs that are killed: veth interfaces cannot be made here"
 within ip link set near up
 within ip link set far up
 
@@ -42,6 +39,7 @@ fail()
     [[ -s $work/words ]] && sed 's/^/    /' "$work/words"
     exit 1
 }
+enough_received() { [[ $(($(received) - sent_before)) -ge 30 ]]; }
 received() { within cat /sys/class/net/far/statistics/rx_packets; }
 # What a killed program could leave. DPDK's telemetry socket stays, in a folder named after the program; the next one of that name
 # takes it over and removes it.
@@ -59,7 +57,7 @@ start_victim() # which
     victim=$!
 }
 
-before=$(left_behind) # on a machine with hugepages others have theirs
+before=$(left_behind)
 for ((kill = 1; kill <= kills; ++kill)); do
     which=$((kill % 4))
     spec=${specs[which]}
@@ -72,12 +70,12 @@ for ((kill = 1; kill <= kills; ++kill)); do
     [[ $after == "$before" ]] || fail "left behind: $(diff <(echo "$before") <(echo "$after"))"
 
     sent_before=$(received)
-    within timeout 60 "$replay" -t --limit 30 --json "$work/report.json" "$capture" "$spec" >/dev/null 2>"$work/words" ||
+    bounded ip netns exec "$namespace" "$replay" -t --limit 30 --json "$work/report.json" "$capture" "$spec" >/dev/null 2>"$work/words" ||
         fail "the next program ended with status $?"
     if [[ $which == 2 ]]; then
         [[ $(stat -c %s "$work/sent.pcap") -gt 1000 ]] || fail "the next program wrote no capture"
     else
-        [[ $(($(received) - sent_before)) -ge 30 ]] || fail "frames of the next program did not arrive"
+        within_patience enough_received || fail "frames of the next program did not arrive"
     fi
     [[ ! -e /run/dpdk/weftio-replay/dpdk_telemetry.v2 ]] || fail "the next program did not take over, and remove, the socket of the one killed"
 done

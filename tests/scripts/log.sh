@@ -9,7 +9,7 @@ sample=$build/samples/simple_receive replay=$build/apps/weftio-replay
 [[ -x $replay ]] || replay=$(find "$build/apps" -name weftio-replay -type f | head -n 1)
 
 # log_of COMMAND...: what it writes to standard error.
-log_of() { timeout 120 "$@" 2>&1 >/dev/null; }
+log_of() { bounded "$@" 2>&1 >/dev/null; }
 levels_in() { sed -n 's/^\(debug\|info\|warning\|error\): .*/\1/p' <<<"$1" | sort -u | tr '\n' ' '; }
 
 check "a sample is silent" "" "$(log_of env -u WEFTIO_LOG "$sample")"
@@ -24,4 +24,4 @@ send=("$replay" -q -t "$capture" null)
 check "weftio-replay is silent" "" "$(log_of env -u WEFTIO_LOG "${send[@]}")"
 check_has "--log info shows DPDK's words" "info: dpdk: EAL: " "$(log_of env -u WEFTIO_LOG "${send[@]}" --log info)"
 check "--log wins over WEFTIO_LOG" "" "$(levels_in "$(log_of env WEFTIO_LOG=debug "${send[@]}" --log error)")"
-[[ $failures == 0 ]]
+finish

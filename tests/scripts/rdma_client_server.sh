@@ -38,7 +38,7 @@ check "301 buffers" "Server: buffer 300, piece 1: WRITE with immediate value 601
 refused() {
     local status=$1 words=$2 said
     shift 2
-    said=$(timeout 20 "$sample" "$@" 2>&1 >/dev/null)
+    said=$(bounded "$sample" "$@" 2>&1 >/dev/null)
     check "$*: exit status" "$status" $?
     check_has "$*: sentence" "$words" "$said"
     check "$*: one line" 1 "$(grep -cv '^Run with --help' <<<"$said")"
@@ -60,11 +60,12 @@ at=
 start() {
     (trap - INT; exec ${at:+ip netns exec $at} env --default-signal=INT "$sample" "$@" >"$work/server" 2>"$work/words") &
     server=$!
-    eventually grep -q ^Listening "$work/server"
+    eventually_by $server grep -q ^Listening "$work/server"
 }
-# ended WHAT STATUS: waits for the server, a minute at most.
+# ended WHAT STATUS: waits for the server.
+has_ended() { ! kill -0 $server 2>/dev/null; }
 ended() {
-    eventually eval '! kill -0 $server 2>/dev/null' || kill -9 $server
+    eventually has_ended
     wait $server
     check "$1: the server's exit status" "$2" $? || cat "$work/words"
     server=
@@ -74,7 +75,7 @@ start --listen 127.0.0.1:0 --timeout 0
 port=$(grep -o 'TCP port [0-9]*' "$work/server" | tr -dc 0-9)
 refused 4 "Address already in use; end who has the port" --listen "127.0.0.1:$port"
 exec 3<>/dev/tcp/127.0.0.1/"$port" && printf 'GET / HTTP/1.1\r\n\r\n' >&3
-check "a browser is refused" "" "$(timeout 20 cat <&3 2>/dev/null)"
+check "a browser is refused" "" "$(timeout $patience cat <&3 2>/dev/null)"
 exec 3<&-
 kill -INT $server
 ended "Ctrl-C" 4
@@ -153,9 +154,9 @@ two() {
     local what=$1 port=$2 said
     ip netns exec $wire tcpdump -q -i b1 -U --immediate-mode -w "$work/wire.pcap" 'udp port 4791' 2>"$work/listening" &
     dump=$!
-    eventually grep -q 'listening on' "$work/listening"
+    eventually_by $dump grep -q 'listening on' "$work/listening"
     start --listen "$5" -n "$port" -g "$3" --address "$6"
-    said=$(ip netns exec $far "$sample" --connect "$5" -n "$port" -g "$4" --address "$7" 2>&1)
+    said=$(bounded ip netns exec $far "$sample" --connect "$5" -n "$port" -g "$4" --address "$7" 2>&1)
     check "$what: the client's exit status" 0 $? || echo "$said"
     check "$what: what the client says" "Client: 4 of 4 buffers were ready; of 8 pieces 8 came back as they were sent" "$said"
     ended "$what" 0
@@ -176,13 +177,14 @@ if [[ $devices == *opencl* ]]; then
 fi
 
 # While they work: one is killed, or gets Ctrl-C.
+crossed_enough() { [ $(crossed) -gt $((before + 1000)) ]; }
 crossed() { ip netns exec $wire cat /sys/class/net/b1/statistics/rx_packets; }
 for ending in "KILL 137" "INT 4"; do
     signal=${ending% *} before=$(crossed)
     start --listen 10.89.0.1:18515 -n $packet --count 200000
     (trap - INT; exec ip netns exec $far env --default-signal=INT "$sample" --connect 10.89.0.1:18515 -n $packet >"$work/client" 2>&1) &
     client=$!
-    eventually eval '[ $(crossed) -gt $((before + 1000)) ]'
+    eventually_by $client crossed_enough
     kill -$signal $client
     { wait $client; } 2>/dev/null
     check "the client gets SIG$signal: its exit status" "${ending#* }" $?
@@ -191,7 +193,7 @@ for ending in "KILL 137" "INT 4"; do
 done
 
 start --listen 10.89.0.1:18515 -n $packet --address 10.0.0.1
-said=$(ip netns exec $far "$sample" --connect 10.89.0.1:18515 -n $packet --address fd00::2 2>&1)
+said=$(bounded ip netns exec $far "$sample" --connect 10.89.0.1:18515 -n $packet --address fd00::2 2>&1)
 check "IPv4 and IPv6: the client's exit status" 4 $?
 check_has "IPv4 and IPv6: sentence" "make both rdma_devices with addresses of one IP version" "$said"
 ended "IPv4 and IPv6" 4

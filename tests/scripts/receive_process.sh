@@ -81,9 +81,9 @@ replay() { # name, capture, arguments of receive_process
     local name=$1 capture=$2
     shift 2
     : >"$work/seen"
-    ip netns exec $near stdbuf -oL "$sample" "$@" --count "$(frames_in "$capture")" --seconds 120 >"$work/seen" 2>"$work/words" &
+    ip netns exec $near stdbuf -oL "$sample" "$@" --count "$(frames_in "$capture")" --seconds $((2 * patience)) >"$work/seen" 2>"$work/words" &
     receiver=$!
-    eventually is_receiving
+    eventually_by $receiver is_receiving
     ip netns exec $far tcpreplay -i v0 --pps=1000 "$capture" >"$work/replay" 2>&1 || cat "$work/replay"
     wait $receiver
     check "$(basename "$capture") replayed, $name: exit status" 0 $?

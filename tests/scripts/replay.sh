@@ -2,23 +2,15 @@
 # weftio-replay as people run it: into a capture, from pipes and compressed files, stopped, with a port that goes away, and
 # beside tcpreplay in a network namespace.
 set -euo pipefail
+. "$(dirname "$0")/checks.bash"
 build=$(realpath "$1")
 replay=$build/apps/weftio-replay
-[[ -x $replay ]] || {
-    echo "weftio-replay was not run: not built"
-    exit 77
-}
+[[ -x $replay ]] || skip "weftio-replay was not run: not built"
 for tool in python3 capinfos gzip zstd xz bzip2; do
-    command -v $tool >/dev/null || {
-        echo "weftio-replay was not run: $tool is not installed"
-        exit 77
-    }
+    command -v $tool >/dev/null || skip "weftio-replay was not run: $tool is not installed"
 done
 capture=/usr/share/sip-tester/g711a.pcap
-[[ -r $capture ]] || {
-    echo "weftio-replay was not run: $capture (package sip-tester) is not installed"
-    exit 77
-}
+[[ -r $capture ]] || skip "weftio-replay was not run: $capture (package sip-tester) is not installed"
 
 work=$(mktemp -d)
 namespace=weftio-replay-$$
@@ -141,11 +133,20 @@ expect 1 "$replay" --check --json missing.json none.pcap "$capture" cut.pcap
 
 echo "== a line on a narrow terminal"
 if command -v script >/dev/null; then
-    script -qec "stty cols 50; timeout -s INT 5 '$replay' --loop 0 '$capture' null >/dev/null" /dev/null </dev/null >narrow.txt || true
-    longest=$(tr '\r' '\n' <narrow.txt | sed 's/\x1b\[K//g' | grep " frames " | awk '{ if (length > most) most = length } END { print most + 0 }')
+    # longest_line COMMAND: sets `longest`, of the lines that it shows behind this command on a terminal. A slow one gets more time.
+    longest_line()
+    {
+        local seconds
+        for seconds in 5 20 "$patience"; do
+            script -qec "$1 timeout -s INT $seconds '$replay' --loop 0 '$capture' null >/dev/null" /dev/null </dev/null >narrow.txt || true
+            longest=$(tr '\r' '\n' <narrow.txt | sed 's/\x1b\[K//g' | awk '/ frames / { if (length > most) most = length } END { print most + 0 }')
+            [[ $longest == 0 ]] || return 0
+        done
+        out_of_time "a line on a terminal"
+    }
+    longest_line "stty cols 50;"
     [[ $longest -gt 20 && $longest -le 49 ]] || fail "the longest line has $longest characters of 50 columns"
-    script -qec "timeout -s INT 5 '$replay' --loop 0 '$capture' null >/dev/null" /dev/null </dev/null >narrow.txt || true
-    longest=$(tr '\r' '\n' <narrow.txt | sed 's/\x1b\[K//g' | grep " frames " | awk '{ if (length > most) most = length } END { print most + 0 }')
+    longest_line ""
     [[ $longest -gt 49 && $longest -le 79 ]] || fail "the longest line has $longest characters where the width is unknown"
 fi
 
@@ -239,12 +240,14 @@ echo "${#captures[@]} captures, $(grep -c damaged mine.txt) damaged"
 
 # milliseconds
 now() { date +%s%3N; }
+# Whether the lines of --stats in stats.txt tell of more than ten frames.
+plays() { grep -qE "([0-9],|[2-9]|[1-9][0-9])[0-9]+ frames" stats.txt; }
 
 echo "== stopped by a signal"
 core=$(($(nproc) - 1))
-"$replay" --loop 0 --core $core --json stopped.json "$capture" null >/dev/null &
+"$replay" --loop 0 --core $core --stats 0.1 --json stopped.json "$capture" null >stats.txt &
 pid=$!
-sleep 1.5
+eventually_by $pid plays
 for thread in /proc/$pid/task/*; do
     echo "$(cat $thread/comm) $(taskset -pc "${thread##*/}" | sed 's/.*: //')"
 done >threads.txt
@@ -262,17 +265,27 @@ stopped_well() { # STATUS
     [[ $(value stopped.json "r['interrupted'] and r['total']['sent'] > 10 and $1 == (3 if r['total']['not_sent'] else 0)") == True ]]
 }
 stopped_well $status || fail "stopping a run without end: exit status $status, $(value stopped.json 'r["total"]')"
-(cat "$capture"; sleep 60) | "$replay" --json stopped.json - null >/dev/null &
-sleep 1.5
-kill -INT $!
+mkfifo pipe
+(cat "$capture"; sleep $((10 * patience))) >pipe &
+writer=$!
+"$replay" --json stopped.json - null <pipe >/dev/null &
+pid=$!
+catches_sigint() { ((0x$(sed -n 's/^SigCgt:\s*//p' /proc/$pid/status) & 2)); }
+eventually_by $pid catches_sigint
+kill -INT $pid
 status=0
-wait $! || status=$?
+wait $pid || status=$?
+kill $writer
 [[ $status == 3 ]] || fail "stopping a run that waits for a pipe: $status"
 
 echo "== a kernel that waits for frames to go leaves its core to others"
 "$replay" -q --loop 0 --pps 50000 --json stopped.json "$capture" null &
 pid=$!
+has_kernel() { grep -qx weftio/b0 /proc/$pid/task/*/comm 2>/dev/null; }
+eventually_by $pid has_kernel
+begin=$(now)
 sleep 2
+took_ms=$(($(now) - begin))
 for thread in /proc/$pid/task/*; do
     [[ $(cat "$thread/comm") == weftio/b0 ]] && read -r used_ns _ <"$thread/schedstat"
 done
@@ -280,8 +293,8 @@ kill -INT $pid
 status=0
 wait $pid || status=$?
 stopped_well $status || fail "exit status $status of a run without end, $(value stopped.json 'r["total"]')"
-echo "used $((used_ns / 1000000)) ms of 2 s"
-[[ $used_ns -lt 1000000000 ]] || fail "it spins"
+echo "used $((used_ns / 1000000)) ms of $took_ms ms"
+[[ $((used_ns / 500000)) -lt $took_ms ]] || fail "it spins"
 
 echo "== a sparse capture of 100 GB"
 # Records of 200 kB whose bytes are a hole; the first 500,000 are all there are.
@@ -297,15 +310,12 @@ with open("sparse.pcap", "wb") as file:
     os.truncate(file.fileno(), 24 + frames * (record + 16))
 PYTHON
 begin=$(now)
-expect 0 timeout 60 /usr/bin/env time -f %M -o rss.txt "$replay" -t --mtu-trunc --limit 2000 --json sparse.json sparse.pcap null
+expect 0 bounded /usr/bin/env time -f %M -o rss.txt "$replay" -t --mtu-trunc --limit 2000 --json sparse.json sparse.pcap null
 rss=$(tail -1 rss.txt)
 echo "$(du -h --apparent-size sparse.pcap | cut -f1) sparse, ended after $(($(now) - begin)) ms, $((rss / 1024)) MiB"
 [[ $rss -le $((256 * 1024)) && $(value sparse.json 'r["total"]["sent"]') == 2000 ]] || fail "sparse capture"
 
-ip netns add "$namespace" 2>/dev/null || {
-    echo "weftio-replay was not run on a veth pair beside tcpreplay: network namespaces need root"
-    exit 77
-}
+ip netns add "$namespace" 2>/dev/null || skip "weftio-replay was not run on a veth pair beside tcpreplay: network namespaces need root"
 within() { ip netns exec "$namespace" "$@"; }
 within ip link add left type veth peer name right
 within ip link set left up
@@ -313,9 +323,10 @@ within ip link set right up
 
 echo "== a veth pair, beside tcpreplay"
 received() { within cat /sys/class/net/right/statistics/rx_packets; }
+has_received() { [[ $(($(received) - before)) -ge $1 ]]; }
 before=$(received)
 expect 0 within "$replay" --json veth.json -x 5 "$capture" iface:left
-[[ $(($(received) - before)) -ge 236 ]] || fail "frames did not reach the other end"
+within_patience has_received 236 || fail "frames did not reach the other end"
 value veth.json '"weftio-replay (%s): drift %d ns, error p50 %d ns, p99 %d ns" % (r["driver"], r["total"]["drift_ns"], r["total"]["schedule_error_ns"]["p50"], r["total"]["schedule_error_ns"]["p99"])'
 if command -v tcpreplay >/dev/null; then
     within tcpreplay -q -x 5 -i left "$capture" 2>&1 | grep -E "Actual|Rated" || true
@@ -326,10 +337,7 @@ echo "== a port that goes away"
 within "$replay" --loop 0 --json gone.json "$capture" iface:left >/dev/null 2>gone.txt &
 pid=$!
 before=$(received)
-for _ in $(seq 300); do # until frames arrive, however slowly it starts: more than the report below is to speak of
-    [[ $(($(received) - before)) -gt 50 ]] && break
-    sleep 0.2
-done
+eventually_by $pid has_received 50 # more than the report below is to speak of
 within ip link set left down # as it is for a moment while it is removed
 within ip link del left
 status=0

@@ -35,8 +35,8 @@ asked="write read atomic send window big key bounds denied rnr long mtu"
 answered="write read send big key bounds denied rnr long mtu atomic"
 ipv6="write read send"
 # find ADDRESS: in the guest, until Linux has asked for our MAC and got it.
-find='find() { ip neigh flush dev eth0; for _ in $(seq 60); do ping -c1 -W1 $1 >/dev/null; ip neigh show ${1%\%*} | grep -q lladdr && return; done; }'
-"${in[@]}" "$here/rxe-guest" --tap tap0 --timeout 280 --add "$work/rxe_cases" --run "$find; ./rxe_cases $asked
+find='find() { ip neigh flush dev eth0; for _ in $(seq $PATIENCE); do ping -c1 -W1 $1 >/dev/null; ip neigh show ${1%\%*} | grep -q lladdr && return; done; }'
+"${in[@]}" "$here/rxe-guest" --tap tap0 --timeout $((5 * patience)) --add "$work/rxe_cases" --run "export PATIENCE=$patience; $find; ./rxe_cases $asked
     echo answered by us; find 192.0.2.3; ./rxe_cases -c 192.0.2.1 $answered
     echo IPv6; GID=0 ./rxe_cases $ipv6; find fe80::3%eth0; GID=0 ./rxe_cases -c 192.0.2.1 $ipv6" >"$work/guest" 2>&1 &
 guest=$!
@@ -44,8 +44,10 @@ guest=$!
 # peer WHAT ADDRESS [-c SERVER] CASE...
 peer() {
     local what=$1 said
-    said=$("${in[@]}" timeout 250 "$build/tests/rxe_peer" net_af_packet0,iface=w0 "${@:2}")
-    check "$what: as it should be" 0 $? || sed 's/^/    /' <<<"$said"
+    said=$(timeout $((4 * patience)) "${in[@]}" "$build/tests/rxe_peer" net_af_packet0,iface=w0 "${@:2}")
+    local status=$?
+    [ $status != 124 ] || out_of_time "$what"
+    check "$what: as it should be" 0 $status || sed 's/^/    /' <<<"$said"
 }
 peer "we ask" 192.0.2.3 -c 192.0.2.2 $asked
 peer "we answer" 192.0.2.3 $answered

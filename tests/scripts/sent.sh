@@ -84,6 +84,7 @@ ip netns add $near && ip netns add $far && ip -n $near link add v1 type veth pee
 for space in $near $far; do
     ip netns exec $space sysctl -qw net.ipv6.conf.{all,default}.disable_ipv6=1 # nobody else speaks
 done
+have_arrived() { [ $(($(arrived) - ${before:-0})) -ge "$1" ]; }
 arrived() { ip netns exec $far cat /sys/class/net/v0/statistics/rx_packets; }
 
 # Down: nothing is sent, and said to be.
@@ -100,12 +101,12 @@ sender=$!
 ip -n $far link set v0 up
 ip netns exec $far tcpdump -c 1 -neli v0 udp port 2090 >"$work/heard" 2>"$work/listening" &
 listener=$!
-eventually grep -q "listening on" "$work/listening"
+eventually_by $listener grep -q "listening on" "$work/listening"
 ip -n $near link set v1 up
 wait $sender
 check "--wait-for-link: exit status" 0 $?
 check "--wait-for-link: count" "sent 500, failed 0, flushed 0" "$(tail -1 "$work/said")"
-eventually test "$(arrived)" -ge 500
+within_patience have_arrived 500
 check "--wait-for-link: all arrived" 0 $?
 wait $listener
 listener=
@@ -124,7 +125,7 @@ for driver in iface:v1 net_af_packet0,iface=v1; do
     ip netns exec $near "$replay" -t --json "$work/report.json" "$work/frames.pcap" $driver >"$work/said" 2>&1
     check "MTU 600 on $driver: exit status" 3 $?
     check "MTU 600 on $driver: sent, too long" "47 53" "$(value '"%d %d" % (r["total"]["sent"], r["total"]["skipped"]["oversize"])')"
-    eventually test $(($(arrived) - before)) -ge 47
+    within_patience have_arrived 47
     check "MTU 600 on $driver: arrived" 47 $(($(arrived) - before))
 done
 ip netns exec $near "$replay" -t --mtu-skip "$work/frames.pcap" iface:v1 >"$work/said" 2>&1
@@ -148,29 +149,31 @@ tcp() { # sends 20 MB from the far end to the near one
 s = socket.create_server(("10.77.0.1", 5000)); c, _ = s.accept()
 while c.recv(1 << 16): pass' &
     local server=$!
-    ip netns exec $far python3 -c 'import socket, time
-for _ in range(600):
+    ip netns exec $far python3 -c 'import socket, sys, time
+for _ in range(10 * int(sys.argv[1])):
     try: s = socket.create_connection(("10.77.0.1", 5000)); break
     except OSError: time.sleep(0.1)
-s.sendall(bytes(20_000_000))'
+s.sendall(bytes(20_000_000))' $patience
     wait $server
 }
-too_long() { # how many receive_process says
+too_long() { # sets `long`: how many receive_process says
     : >"$work/seen"
     ip netns exec $near stdbuf -oL "$samples/receive_process" -n net_af_packet0,iface=v1 >"$work/seen" 2>&1 &
     listener=$!
-    eventually grep -q ^Receiving "$work/seen"
+    eventually_by $listener grep -q ^Receiving "$work/seen"
     tcp
     kill -INT $listener
     wait $listener
     listener=
-    tail -1 "$work/seen" | grep -o '[0-9]* were too long' | cut -d' ' -f1
+    long=$(tail -1 "$work/seen" | grep -o '[0-9]* were too long' | cut -d' ' -f1)
 }
-[ "$(too_long)" -gt 0 ]
+too_long
+[ "$long" -gt 0 ]
 check "superframes of a peer are told of" 0 $?
 if command -v ethtool >/dev/null; then
     ip netns exec $far ethtool -K v0 tx off tso off gso off >/dev/null
-    check "none with the peer's offloads off" 0 "$(too_long)"
+    too_long
+    check "none with the peer's offloads off" 0 "$long"
 else
     echo "not checked: a peer without offloads (ethtool is not installed)"
 fi

@@ -69,13 +69,13 @@ is_receiving() { grep -q ^Receiving "$work/seen" && ip -n $near link show v1 | g
 start_near() {
     ip netns exec $near "$sample" "$@" >"$work/seen" 2>"$work/words" &
     receiver=$!
-    eventually is_receiving
+    eventually_by $receiver is_receiving
 }
 receive_ten() { # name, driver expected (a pattern), address, more arguments for nping, -- arguments of simple_receive
     local name=$1 driver=$2 address=$3 family=$4
     shift 4
     : >"$work/seen"
-    start_near "$@" --count 10 --seconds 120 # nping takes 20 s to begin while others make and remove network namespaces
+    start_near "$@" --count 10 --seconds $((2 * patience)) # nping takes 20 s to begin while others make and remove network namespaces
     ip netns exec $far nping $family --udp -c 10 -p 2090 --data-length 1024 --delay 20ms $address >"$work/nping" 2>&1
     wait $receiver
     check "$name: exit status" 0 $?
@@ -93,6 +93,7 @@ for device in $devices; do
     receive_ten "af_packet on $device" net_af_packet 10.77.0.1 -4 -n $packet_socket -g $device
 done
 receive_ten "IPv6" net_af_packet fd77::1 -6 -n $packet_socket
+begun=$(date +%s)
 receive_ten "32 lanes" net_af_packet 10.77.0.1 -4 -n $packet_socket --lanes 32
 
 # Times lie between the start and the end of the run.
@@ -100,7 +101,7 @@ now=$(date +%s)
 seconds=$(grep '^Lane' "$work/seen" | grep -o 'at [0-9]*' | cut -c4-)
 outside=0
 for second in $seconds; do
-    [ "$second" -ge $((now - 60)) ] && [ "$second" -le $((now + 1)) ] || outside=$((outside + 1))
+    [ "$second" -ge $((begun - 1)) ] && [ "$second" -le $((now + 1)) ] || outside=$((outside + 1))
 done
 check "times of arrival" 0 $outside
 
@@ -110,7 +111,7 @@ for signal in INT TERM; do
     # A shell without job control starts background programs with SIGINT ignored, which they inherit.
     (trap - INT; exec env --default-signal=INT ip netns exec $near "$sample" -n $packet_socket >"$work/seen" 2>"$work/words") &
     receiver=$!
-    eventually is_receiving
+    eventually_by $receiver is_receiving
     kill -$signal $receiver
     wait $receiver
     check "SIG$signal: exit status" 0 $?
@@ -138,10 +139,10 @@ check "a count that is no number: exit status" 1 $?
 
 # Every sample: a standard output that takes nothing, or that is closed.
 for name in simple_receive receive_process produce_send send_wait_time dma_memcpy rdma_client_server; do
-    words=$(timeout 60 "$build/samples/$name" 2>&1 >/dev/full)
+    words=$(bounded "$build/samples/$name" 2>&1 >/dev/full)
     check "$name, a full standard output: exit status" 4 $?
     check_has "$name, a full standard output" "standard output cannot be written: No space left on device" "$words"
-    words=$(timeout 60 "$build/samples/$name" 2>&1 >&-)
+    words=$(bounded "$build/samples/$name" 2>&1 >&-)
     check "$name, a closed standard output: exit status" 4 $?
     check_has "$name, a closed standard output" "standard output cannot be written: " "$words"
 done

@@ -10,13 +10,11 @@
 
 #include <gtest/gtest.h>
 
+#include "patience.hpp"
 #include "weftio/device.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio::test {
-
-/// Long enough for anything that ends at all, on a busy machine under a sanitizer.
-inline constexpr std::chrono::seconds patience{60};
 
 /// The specs of the devices that tests of every device run on.
 std::vector<std::string> usable_devices();
@@ -60,18 +58,6 @@ class stop_button {
  private:
     memory memory_;
 };
-
-/// Whether `condition` comes true in time.
-inline bool eventually(const std::function<bool()>& condition)
-{
-    auto deadline = std::chrono::steady_clock::now() + patience;
-    while (!condition()) {
-        if (std::chrono::steady_clock::now() > deadline)
-            return false;
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    return true;
-}
 
 /// The weftio::error that `call` throws; a failed test when it throws none.
 inline error error_of(const std::function<void()>& call)

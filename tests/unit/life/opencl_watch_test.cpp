@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 
 #include "kernels.h"
+#include "patience.hpp"
 #include "sanitized.hpp"
 #include "weftio/weftio.hpp"
 
@@ -15,7 +16,7 @@ WEFTIO_DEFINE_KERNEL(never_looks, "kernels.h");
 namespace {
 
 using namespace std::chrono_literals;
-constexpr auto patience = 120s; // a bound, not an expectation
+using weftio::test::eventually, weftio::test::patience;
 
 [[maybe_unused]] const int always_compiled_anew = setenv("POCL_KERNEL_CACHE", "0", 1); // before PoCL looks
 
@@ -63,9 +64,7 @@ TEST_F(OpenclWatch, ReportsNoKernelThatIsBeingCompiled)
     auto running = device->launch(echo_to_self_kernel, {}, *rx, *tx, *frames, 8u, word(1));
     running.watch(
         {.period = 5ms, .on_report = [&](const auto& seen) { reported.set_value(seen); }}); // no compiler is so fast
-    for (auto end = std::chrono::steady_clock::now() + patience; std::chrono::steady_clock::now() < end;)
-        if (is_there(report) || weftio_load_acquire_sys_u32(word(1)) != 0)
-            break;
+    EXPECT_TRUE(eventually([&] { return is_there(report) || weftio_load_acquire_sys_u32(word(1)) != 0; }));
     if (is_there(report)) { // a busy machine keeps a kernel that has begun from its core for so long
         const weftio::kernel_report seen = report.get();
         EXPECT_GT(seen.queues.at(0).beats + seen.queues.at(1).beats, 0u) << seen.text;

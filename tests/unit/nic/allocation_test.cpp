@@ -70,9 +70,9 @@ class NoAllocation : public testing::TestWithParam<road> {
         weftio_dev_eth_txq* txq = out_.handle();
         for (std::uint64_t seen = 0; seen < packets;) {
             std::uint32_t count = 0, first = 0;
-            ASSERT_EQ(weftio_dev_eth_rxq_receive_thread(rxq, 32, 10'000'000'000, &count, &first), WEFTIO_DEV_OK);
+            ASSERT_EQ(weftio_dev_eth_rxq_receive_thread(rxq, 32, patience_ns, &count, &first), WEFTIO_DEV_OK);
             ASSERT_NE(count, 0u);
-            ASSERT_EQ(weftio_dev_eth_txq_wait_room(txq, count, 10'000'000'000), WEFTIO_DEV_OK);
+            ASSERT_EQ(weftio_dev_eth_txq_wait_room(txq, count, patience_ns), WEFTIO_DEV_OK);
             for (std::uint32_t at = 0; at < count; ++at) {
                 weftio_dev_packet packet{};
                 ASSERT_EQ(weftio_dev_eth_rxq_packet(rxq, first + at, &packet), WEFTIO_DEV_OK);
@@ -82,7 +82,7 @@ class NoAllocation : public testing::TestWithParam<road> {
             }
             weftio_dev_eth_txq_commit_strong(txq);
             weftio_dev_eth_txq_push(txq);
-            ASSERT_EQ(weftio_dev_eth_txq_wait_room(txq, out_.entries(), 10'000'000'000), WEFTIO_DEV_OK); // all are sent
+            ASSERT_EQ(weftio_dev_eth_txq_wait_room(txq, out_.entries(), patience_ns), WEFTIO_DEV_OK); // all are sent
             weftio_dev_eth_rxq_release(rxq, first, count);
             seen += count;
         }

@@ -151,7 +151,7 @@ TEST(PortForms, ALoopbackCarriesFramesOfTheMtuThatItIsOpenedWith)
     weftio_dev_eth_txq_commit_strong(out.handle());
     weftio_dev_eth_txq_push(out.handle());
     weftio_u32 count = 0, first = 0;
-    ASSERT_EQ(weftio_dev_eth_rxq_receive_thread(in.handle(), 1, 60'000'000'000, &count, &first), WEFTIO_DEV_OK);
+    ASSERT_EQ(weftio_dev_eth_rxq_receive_thread(in.handle(), 1, patience_ns, &count, &first), WEFTIO_DEV_OK);
     weftio_dev_packet packet;
     ASSERT_EQ(weftio_dev_eth_rxq_packet(in.handle(), first, &packet), WEFTIO_DEV_OK);
     ASSERT_EQ(packet.bytes, bytes);

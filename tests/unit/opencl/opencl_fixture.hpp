@@ -10,14 +10,12 @@
 #include <gtest/gtest.h>
 
 #include "device/backend.hpp"
+#include "patience.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio::test {
 
 using namespace std::chrono_literals;
-
-/// Longer than anything here takes on a busy machine; only a hang reaches it.
-constexpr auto patience = 60s;
 
 /// Memory of the device, freed at the end of the test.
 template <class T>

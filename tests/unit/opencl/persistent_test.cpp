@@ -57,12 +57,7 @@ std::uint64_t steady_ns()
 /// Waits until `word` is at least `value`. Returns whether it became so within `patience`.
 bool reaches(const std::uint32_t& word, std::uint32_t value)
 {
-    for (auto deadline = std::chrono::steady_clock::now() + patience; std::chrono::steady_clock::now() < deadline;) {
-        if (weftio_load_acquire_sys_u32(&word) >= value)
-            return true;
-        std::this_thread::sleep_for(1ms);
-    }
-    return false;
+    return eventually([&] { return weftio_load_acquire_sys_u32(&word) >= value; });
 }
 
 class OpenclPersistent : public opencl_fixture {

@@ -37,7 +37,7 @@ TEST_P(Arrays, LieInARegionAtAnyOffsetAndStride)
     ASSERT_TRUE(sends.wait_for(patience));
     EXPECT_EQ(refused[0], 0u);
     weftio_u32 received = 0, first = 0;
-    ASSERT_EQ(weftio_dev_eth_rxq_receive_thread(in.handle(), count, 60'000'000'000, &received, &first), WEFTIO_DEV_OK);
+    ASSERT_EQ(weftio_dev_eth_rxq_receive_thread(in.handle(), count, patience_ns, &received, &first), WEFTIO_DEV_OK);
     ASSERT_EQ(received, count);
     for (std::uint32_t frame = 0; frame < count; ++frame)
         EXPECT_EQ(std::memcmp(weftio_dev_eth_rxq_address(in.handle(), frame), frames.cpu_address(frame), bytes), 0);

@@ -32,7 +32,7 @@ class QueueChecksums : public OnEachDevice {
             where().launch(sends_array_kernel, {.blocks = 1, .lanes = 1}, out, array, 1u, 0u, refused.on_device());
         EXPECT_TRUE(sends.wait_for(patience));
         weftio_u32 count = 0, first = 0;
-        EXPECT_EQ(weftio_dev_eth_rxq_receive_thread(in.handle(), 1, 60'000'000'000, &count, &first), WEFTIO_DEV_OK);
+        EXPECT_EQ(weftio_dev_eth_rxq_receive_thread(in.handle(), 1, patience_ns, &count, &first), WEFTIO_DEV_OK);
         EXPECT_EQ(count, 1u);
         const std::uint8_t* at = weftio_dev_eth_rxq_address(in.handle(), first);
         return {at, at + frame.size()};
@@ -80,7 +80,7 @@ TEST(QueueChecksumOptions, AreInWaitlessInlineFramesToo)
     weftio_dev_eth_txq_commit_strong(out.handle());
     weftio_dev_eth_txq_push(out.handle());
     weftio_u32 count = 0, first = 0;
-    ASSERT_EQ(weftio_dev_eth_rxq_receive_thread(in.handle(), 1, 60'000'000'000, &count, &first), WEFTIO_DEV_OK);
+    ASSERT_EQ(weftio_dev_eth_rxq_receive_thread(in.handle(), 1, patience_ns, &count, &first), WEFTIO_DEV_OK);
     EXPECT_EQ(std::memcmp(weftio_dev_eth_rxq_address(in.handle(), first), good.data(), good.size()), 0);
 }
 

@@ -15,7 +15,7 @@ WEFTIO_DEFINE_KERNEL(copies_for_ever, "kernels.h");
 
 namespace {
 
-using weftio::test::ends_well, weftio::test::scene, weftio::test::scene_argument, weftio::test::until;
+using weftio::test::ends_well, weftio::test::eventually, weftio::test::scene, weftio::test::scene_argument;
 
 constexpr int times = 5;
 
@@ -29,7 +29,7 @@ struct copying {
     bool goes_on() const
     {
         const std::uint64_t before = queue.counters().copied;
-        return until([&] { return queue.counters().copied > before + 100; });
+        return eventually([&] { return queue.counters().copied > before + 100; });
     }
 
     weftio::device device = weftio::device::open("cpu");

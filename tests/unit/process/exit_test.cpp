@@ -19,8 +19,8 @@
 namespace {
 
 using namespace std::chrono_literals;
-using weftio::test::ends_well, weftio::test::play, weftio::test::scene, weftio::test::scene_argument,
-    weftio::test::stage;
+using weftio::test::ends_well, weftio::test::patience, weftio::test::play, weftio::test::scene,
+    weftio::test::scene_argument, weftio::test::stage;
 
 constexpr int times = 9; ///< some of these crashed in one run of three
 
@@ -106,7 +106,7 @@ const scene exit_in_the_sink("exit_in_the_sink", [] {
     });
     rte_eal_hotplug_remove("vdev", "net_null_lost");
     removed = true;
-    std::this_thread::sleep_for(30s);
+    std::this_thread::sleep_for(patience);
     return 1;
 });
 
@@ -116,7 +116,7 @@ const scene exit_in_a_report("exit_in_a_report", [] {
         return 1;
     kept_stage->out = weftio::eth_txq(kept_stage->port, kept_stage->device); // the kernel ends unasked
     kept_stage->sends.watch({.period = 1ms, .on_report = [](const weftio::kernel_report&) { std::exit(3); }});
-    std::this_thread::sleep_for(30s);
+    std::this_thread::sleep_for(patience);
     return 1;
 });
 
@@ -131,7 +131,7 @@ const scene ended_by_a_signal("ended_by_a_signal", [] {
     kept_stage = std::make_unique<stage>("null");
     if (kept_stage->run())
         kill(getpid(), SIGTERM);
-    std::this_thread::sleep_for(30s);
+    std::this_thread::sleep_for(patience);
     return 1;
 });
 

@@ -13,8 +13,8 @@
 
 namespace {
 
-using weftio::test::ends_well, weftio::test::in_own_network, weftio::test::scene, weftio::test::scene_argument,
-    weftio::test::stage, weftio::test::until;
+using weftio::test::ends_well, weftio::test::eventually, weftio::test::in_own_network, weftio::test::scene,
+    weftio::test::scene_argument, weftio::test::stage;
 
 constexpr int times = 5;
 
@@ -34,7 +34,7 @@ int in_a_child(int (*play)())
 bool goes_on(stage& all)
 {
     const std::uint64_t before = all.out.counters().sent;
-    return until([&] { return all.out.counters().sent > before + 100; });
+    return eventually([&] { return all.out.counters().sent > before + 100; });
 }
 
 int fork_and_go_on(weftio::engine_mode mode)

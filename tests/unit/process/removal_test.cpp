@@ -17,7 +17,7 @@ WEFTIO_DEFINE_KERNEL(sends_a_bad_one_last, "kernels.h");
 namespace {
 
 using namespace std::chrono_literals;
-using weftio::test::stage;
+using weftio::test::patience, weftio::test::stage;
 
 const weftio::port_options inline_mode{.mode = weftio::engine_mode::inline_worker};
 
@@ -69,7 +69,7 @@ INSTANTIATE_TEST_SUITE_P(WithTheSame, RemovedDevice, testing::Values("net_null_a
 TEST(UnpluggedDevices, AreGoneForTheirOwnPortOnlyAndForNoneThatFollows)
 {
     auto turns_to_gone = [](weftio::port& port) {
-        return weftio::test::until([&] {
+        return weftio::test::eventually([&] {
             port.turn();
             return port.gone();
         });
@@ -110,7 +110,7 @@ TEST(RemovedDevices, LoseNoEntryOfABurstThatIsHalfSent)
         // push.
         const std::uint32_t frames = in_error ? 1000 : 2000, more = in_error ? 40 : 0;
         for (auto [count, bad] : {std::pair{frames, 0u}, {more, in_error ? 1u : 0u}})
-            ASSERT_TRUE(device.launch(sends_a_bad_one_last_kernel, {}, out, buffers, count, bad).wait_for(30s));
+            ASSERT_TRUE(device.launch(sends_a_bad_one_last_kernel, {}, out, buffers, count, bad).wait_for(patience));
         for (int turn = 0; turn < 100; ++turn)
             port.turn();
         EXPECT_EQ(out.failed(), in_error);

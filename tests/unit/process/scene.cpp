@@ -11,6 +11,7 @@
 #include <map>
 #include <thread>
 
+#include "patience.hpp"
 #include "sanitized.hpp"
 
 // Programs here end in ways that leave objects behind on purpose; what they touch is looked at, what they leave is not.
@@ -41,7 +42,7 @@ std::map<std::string, std::function<int()>>& scenes()
     setenv(wish, name.c_str(), 1);
     setenv(with, argument.c_str(), 1);
     unsetenv("GTEST_OUTPUT");
-    alarm(static_cast<unsigned>(scene_patience.count()));
+    alarm(static_cast<unsigned>(std::chrono::ceil<std::chrono::seconds>(2 * patience).count())); // a scene may wait too
     execl("/proc/self/exe", name.c_str(), nullptr);
     _exit(127);
 }

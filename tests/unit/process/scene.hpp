@@ -1,7 +1,6 @@
 // Whole programs, to see how they end: this program, run again, plays a scene and nothing else.
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <string>
 
@@ -23,10 +22,7 @@ struct ending {
     std::string text() const;
 };
 
-/// Longer than any scene takes, on a busy machine under a sanitizer.
-inline constexpr std::chrono::seconds scene_patience{60};
-
-/// Plays a scene in a process of its own, until that ends, at most for scene_patience.
+/// Plays a scene in a process of its own, until that ends, at most for twice `patience`.
 ending play(const std::string& name, const std::string& argument = "");
 /// The second argument of play(), in the process that plays.
 std::string scene_argument();

@@ -8,16 +8,6 @@ WEFTIO_DEFINE_KERNEL(sends_some, "kernels.h");
 
 namespace weftio::test {
 
-bool until(const std::function<bool()>& condition)
-{
-    for (auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30); !condition();) {
-        if (std::chrono::steady_clock::now() > end)
-            return false;
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    return true;
-}
-
 stage::stage(const std::string& spec, port_options options)
     : device(weftio::device::open("cpu")), port(weftio::port::open(spec, std::move(options))),
       in(port, device, {.packets = 64}), out(port, device, {.entries = 64}),
@@ -29,14 +19,14 @@ bool stage::run()
 {
     receives = device.launch(receives_for_ever_kernel, {}, in, static_cast<std::uint32_t*>(words.device_address()));
     sends = device.launch(sends_for_ever_kernel, {}, out, frames);
-    return until([&] { return (seen() != 0 || port.exhausted()) && out.counters().sent != 0; });
+    return eventually([&] { return (seen() != 0 || port.exhausted()) && out.counters().sent != 0; });
 }
 
 bool stage::send(std::uint32_t count)
 {
     const std::uint64_t before = out.counters().sent;
-    device.launch(sends_some_kernel, {}, out, frames, count).wait_for(std::chrono::seconds(30));
-    return until([&] { return out.counters().sent == before + count; });
+    device.launch(sends_some_kernel, {}, out, frames, count).wait_for(patience);
+    return eventually([&] { return out.counters().sent == before + count; });
 }
 
 } // namespace weftio::test

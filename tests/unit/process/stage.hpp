@@ -3,15 +3,13 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <thread>
 
+#include "patience.hpp"
 #include "weftio/weftio.hpp"
 
 namespace weftio::test {
-
-bool until(const std::function<bool()>& condition);
 
 /// A port, its queues, and kernels that use them.
 struct stage {

@@ -17,8 +17,11 @@ namespace weftio::test {
 
 using blob = std::vector<std::uint8_t>;
 
-inline const exchange_options patient{.timeout = std::chrono::minutes(1)},
-    hasty{.timeout = std::chrono::milliseconds(200)};
+inline const auto longest = std::chrono::ceil<std::chrono::milliseconds>(patience);
+/// `hasty` ends in timed_out, and leaves time for what must happen before.
+inline const exchange_options patient{.timeout = longest},
+    hasty{.timeout = std::chrono::ceil<std::chrono::milliseconds>(patience / 100)};
+inline const std::string hasty_text = "within " + std::to_string(hasty.timeout.count()) + " ms";
 
 inline blob numbered(std::size_t bytes)
 {

@@ -7,11 +7,11 @@ namespace weftio::test {
 
 namespace {
 
-/// Calls `done` until it is true, for a minute at most.
+/// Calls `done` until it is true, within `patience`.
 template <class Done>
 bool wait_until(Done&& done)
 {
-    for (auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1); std::chrono::steady_clock::now() < end;
+    for (auto end = std::chrono::steady_clock::now() + patience; std::chrono::steady_clock::now() < end;
          std::this_thread::yield())
         if (done())
             return true;

@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "net/roce_headers.hpp"
+#include "patience.hpp"
 #include "played_pair.hpp"
 #include "seen_wire.hpp"
 #include "weftio/weftio.hpp"
@@ -122,12 +123,11 @@ class two_ends {
         for (unsigned still = 0; still < 8;)
             still = ports.get(0).turn() + ports.get(1).turn() != 0 ? 0 : still + 1;
     }
-    /// Runs the ports until `done`, for a minute at most.
+    /// Runs the ports until `done`, within `patience`.
     template <class Done>
     bool run_until(Done&& done)
     {
-        for (auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-             !done() && std::chrono::steady_clock::now() < end;)
+        for (auto end = std::chrono::steady_clock::now() + patience; !done() && std::chrono::steady_clock::now() < end;)
             run();
         return done();
     }

@@ -12,7 +12,8 @@ namespace weftio::test {
 namespace {
 
 constexpr std::uint32_t depth = 64;
-constexpr std::uint64_t soon_ns = 1'000'000, long_ns = 60'000'000'000;
+constexpr std::uint64_t soon_ns = 1'000'000;
+const std::uint64_t long_ns = patience_ns;
 
 /// A queue whose indices begin at the parameter. The test runs the engine, except in calls that wait: those run it too.
 class Positions : public testing::TestWithParam<std::uint32_t> {

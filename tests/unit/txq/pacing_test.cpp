@@ -142,7 +142,8 @@ class TimedQueue : public testing::Test {
 
     device cpu = device::open("cpu");
     sending_port port;
-    eth_txq queue{port.get(), cpu, {.entries = depth}}, other{port.get(), cpu, {.entries = depth}};
+    eth_txq queue{port.get(), cpu, {.entries = depth, .horizon_ns = 2 * an_hour_ns}},
+        other{port.get(), cpu, {.entries = depth, .horizon_ns = 2 * an_hour_ns}};
     numbered_buffers frames{port.get(), cpu, 1000};
 };
 
@@ -169,7 +170,7 @@ TEST_F(TimedQueue, IsNeverEarlyAndKeepsItsOrder)
 TEST_F(TimedQueue, SendsWhatIsInFrontOfAWaitAtOnce)
 {
     send(queue, 0);
-    wait(queue, utc_now_ns() + 3 * second);
+    wait(queue, utc_now_ns() + an_hour_ns);
     send(queue, 1);
     push(queue);
     EXPECT_EQ(port.send_all(), numbered_run(0, 1));
@@ -216,7 +217,7 @@ TEST_F(TimedQueue, RefusesAWaitBeyondItsOwnHorizon)
 
 TEST_F(TimedQueue, HoldsUpNoOtherQueue)
 {
-    wait(queue, utc_now_ns() + 3 * second + 900 * ms);
+    wait(queue, utc_now_ns() + an_hour_ns);
     send(queue, 999);
     push(queue);
     for (std::uint32_t number = 0; number < 900; ++number) {
@@ -252,7 +253,7 @@ TEST_F(TimedQueue, TellsTheEngineItsDeadline)
 {
     nic::sender& sender = nic::soft(port.get()).sender();
     EXPECT_EQ(sender.deadline_ns(), 0u);
-    const std::uint64_t soon_ns = utc_now_ns() + 2 * second;
+    const std::uint64_t soon_ns = utc_now_ns() + an_hour_ns;
     wait(queue, soon_ns + second);
     push(queue);
     EXPECT_EQ(sender.deadline_ns(), soon_ns + second);
@@ -278,7 +279,7 @@ TEST_F(TimedQueue, LetsTheEngineSleepOnceAWaitIsOverThatNothingIsBehind)
 
 TEST_F(TimedQueue, ForgetsItsDeadlineInAReset)
 {
-    wait(queue, utc_now_ns() + 3 * second);
+    wait(queue, utc_now_ns() + an_hour_ns);
     send(queue, 0);
     push(queue);
     EXPECT_TRUE(port.send_all().empty());

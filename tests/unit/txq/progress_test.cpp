@@ -287,7 +287,7 @@ TEST(SendTearDown, OfAReceiveQueueWaitsForRepliesThatLieInItsSlots)
     std::optional<flow> everything(std::in_place, port.get(), flow_match{}, flow_action::to(*slots));
     ASSERT_TRUE(port.arrive(numbered(3, 200)));
     std::uint32_t count = 0, first = 0;
-    weftio_dev_eth_rxq_receive_thread(slots->handle(), 1, 60'000'000'000, &count, &first);
+    weftio_dev_eth_rxq_receive_thread(slots->handle(), 1, patience_ns, &count, &first);
     ASSERT_EQ(count, 1u);
     ASSERT_EQ(
         weftio_dev_eth_txq_send_enqueue_strong(queue.handle(), weftio_dev_eth_rxq_buf(slots->handle(), first), 200, 0),

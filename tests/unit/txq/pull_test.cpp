@@ -191,10 +191,12 @@ TEST_F(Pull, BringsFramesBehindAWaitAheadOfTheirTime)
 
 TEST_F(Pull, AFrameBehindAWaitWhoseRegionEndsFails)
 {
-    push({wait_entry(eth_txq::timestamp(utc_now_ns() + 200 * ms)),
-          send_entry({ethernet_segments(), {far_piece(80, 9)}})});
+    const std::uint64_t deadline_ns = utc_now_ns() + 500 * ms;
+    push({wait_entry(eth_txq::timestamp(deadline_ns)), send_entry({ethernet_segments(), {far_piece(80, 9)}})});
     copies.land();
     there.end();
+    if (utc_now_ns() >= deadline_ns)
+        GTEST_SKIP() << "missed: a region that ends before the deadline; this machine stood still for half a second";
     ASSERT_TRUE(eventually([&] {
         EXPECT_THAT(port.send_all(), testing::IsEmpty());
         progress.progress();
@@ -289,11 +291,15 @@ TEST_F(Pull, MoreFramesThanSlotsGoWhenTheDriverGivesSomeBack)
 
 TEST_F(Pull, FramesThatWaitLeaveSlotsToOthers)
 {
-    std::vector<entry_words> entries{wait_entry(eth_txq::timestamp(utc_now_ns() + 30 * ms))};
+    const std::uint64_t deadline_ns = utc_now_ns() + 100 * ms;
+    std::vector<entry_words> entries{wait_entry(eth_txq::timestamp(deadline_ns))};
     for (std::size_t number = 0; number < 40; ++number)
         entries.push_back(send_entry({ethernet_segments(), {far_piece(64, number)}}));
     push(entries);
-    EXPECT_EQ(nic::soft(port.get()).sender().pulls().find(gpu.get())->free_slots(), nic::pull_lane::slots - 16);
+    const auto left = nic::soft(port.get()).sender().pulls().find(gpu.get())->free_slots();
+    if (utc_now_ns() < deadline_ns) { // else it has sent some already
+        EXPECT_EQ(left, nic::pull_lane::slots - 16);
+    }
     std::vector<bytes> sent;
     EXPECT_TRUE(eventually([&] {
         for (bytes& frame : land())
@@ -331,7 +337,7 @@ TEST_F(Pull, ARegionEndsWhenItsFramesHaveBeenBrought)
     std::future<void> ending = std::async(std::launch::async, [&] { there.end(); });
     EXPECT_EQ(ending.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
     nic::soft(port.get()).engine().between_turns([&] { copies.land(); });
-    EXPECT_EQ(ending.wait_for(std::chrono::seconds(60)), std::future_status::ready);
+    EXPECT_EQ(ending.wait_for(patience), std::future_status::ready);
     EXPECT_EQ(port.send_all(), std::vector<bytes>{there_at(0, 60)});
 }
 

@@ -21,6 +21,9 @@ namespace weftio::test {
 
 using frames::bytes;
 
+/// How far ahead a deadline lies that no test lives to see; the queue's horizon must be further.
+inline constexpr std::uint64_t an_hour_ns = 3'600'000'000'000;
+
 /// A DPDK port on two rings: what queues send comes out of one, what the test puts into the other arrives.
 class sending_port {
  public:

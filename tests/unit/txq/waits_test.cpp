@@ -8,7 +8,6 @@
 namespace weftio::test {
 namespace {
 
-constexpr std::uint64_t second = 1'000'000'000;
 constexpr std::uint32_t frame_bytes = 1000, entries = 64; // longer than a header's bounce buffer
 
 class Waits : public testing::Test {
@@ -34,9 +33,9 @@ TEST_F(Waits, LeaveCopiesForNeighbors)
 {
     std::deque<eth_txq> waiting;
     for (int queue = 0; queue < 40; ++queue) { // 2,520 frames: five times the copies that there are
-        waiting.emplace_back(port_.get(), cpu_, eth_txq_options{.entries = entries});
+        waiting.emplace_back(port_.get(), cpu_, eth_txq_options{.entries = entries, .horizon_ns = 2 * an_hour_ns});
         weftio_dev_eth_txq_wait_time_enqueue_strong(waiting.back().handle(),
-                                                    eth_txq::timestamp(utc_now_ns() + 3 * second), 0);
+                                                    eth_txq::timestamp(utc_now_ns() + an_hour_ns), 0);
         send_copies(waiting.back(), entries - 1);
         port_.run_dry();
     }
