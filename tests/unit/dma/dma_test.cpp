@@ -102,7 +102,30 @@ TEST_P(Dma, ArgumentsThatReachBeyondABufferAreRefusedByTheKernelsSide)
     EXPECT_EQ(copy(one, bytes + 1, other, 0, 1), WEFTIO_DEV_INVALID_ARGUMENT);
     EXPECT_EQ(copy(one, ~std::size_t{0}, other, 0, 2), WEFTIO_DEV_INVALID_ARGUMENT);
     EXPECT_EQ(copy(one, 0, other, bytes + 64, 1), WEFTIO_DEV_INVALID_ARGUMENT);
+    EXPECT_EQ(weftio_dev_dma_fill(handle(), 0, one.buffer(), bytes, 1, 0), WEFTIO_DEV_INVALID_ARGUMENT);
+    const auto weak = [this](std::size_t at, weftio_u32 position) {
+        return weftio_dev_dma_memcpy_weak(handle(), one.buffer(), at, other.buffer(), 0, 2, position, 0);
+    };
+    EXPECT_EQ(weak(bytes - 1, 0), WEFTIO_DEV_INVALID_ARGUMENT);
+    EXPECT_EQ(weak(0, 64), WEFTIO_DEV_INVALID_ARGUMENT) << "the ring has 64 entries";
+    EXPECT_EQ(done(), WEFTIO_DEV_OK);
     EXPECT_EQ(queue.counters().enqueued, 0u);
+}
+
+TEST_P(Dma, CountsBytesOfCopiesAndSkipsNoOperations)
+{
+    ASSERT_EQ(copy(one, 0, other, 0, 4), WEFTIO_DEV_OK);
+    weftio_u32* skipped = weftio_dev_send_block(&handle()->queue.ring, 0);
+    skipped[0] &= weftio_swap32(0x00ffff00); // WEFTIO_OPCODE_NOP: the position stays
+    ASSERT_EQ(copy(one, 0, other, 0, 64), WEFTIO_DEV_OK);
+    EXPECT_EQ(done(), WEFTIO_DEV_OK);
+    std::memcpy(&other.model[0], &one.model[0], 64);
+    EXPECT_TRUE(other.as_modelled());
+    const dma_counters counts = queue.counters();
+    EXPECT_EQ(counts.skipped, 1u);
+    EXPECT_EQ(counts.copied, 1u);
+    EXPECT_EQ(counts.copied_bytes, 64u);
+    EXPECT_EQ(counts.enqueued, 2u);
 }
 
 TEST_P(Dma, TellsTheHostOfWhatItAskedFor)

@@ -76,6 +76,26 @@ TEST_P(DmaSubmitBesideAKernel, AStoppedQueueSaysSo)
     EXPECT_EQ(queue.submit(fill(1)), 0u);
 }
 
+TEST_P(DmaSubmitBesideAKernel, TheWatchdogOfAnEarlierRingStopsNothing)
+{
+    const auto before = queue.line();
+    queue.reset();
+    before->quiesce();
+    EXPECT_FALSE(queue.failed());
+    EXPECT_EQ(queue.submit(fill(1)), 0u);
+    queue.line()->quiesce();
+    EXPECT_TRUE(queue.failed());
+}
+
+/// None waits for the commit of a later one.
+TEST_P(DmaSubmitBesideAKernel, EachIsExecutedBeforeTheNext)
+{
+    for (unsigned done = 1; done <= 100; ++done) {
+        ASSERT_TRUE(queue.submit(fill(done), WEFTIO_DEV_SEND_NONE));
+        ASSERT_TRUE(eventually([&] { return queue.counters().copied == done; })) << done;
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Modes, DmaSubmitBesideAKernel,
                          testing::Values(engine_mode::thread, engine_mode::inline_worker));
 

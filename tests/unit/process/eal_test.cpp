@@ -5,11 +5,13 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <string>
 #include <string_view>
 
+#include "core/program.hpp"
 #include "sanitized.hpp"
 #include "scene.hpp"
 #include "stage.hpp"
@@ -38,7 +40,8 @@ const scene failed_start("failed_start", [] {
     std::vector<std::string> words{scene_argument()};
     if (words[0] == "-m")
         words.emplace_back("9000000");
-    if (!has(refusal(words), "EAL did not start"))
+    const std::string why = refusal(words);
+    if (!has(why, "EAL did not start") || has(why, "it said: nothing"))
         return 1;
     for (int again = 0; again < 2; ++again) {
         const std::string said = refusal({});
@@ -70,6 +73,23 @@ const scene little_memory("little_memory", [] {
     open.clear();
     return refusal({}).empty() ? 3 : 4;
 });
+
+TEST(Eal, IsNamedAfterTheProgram)
+{
+    char* const before = program_invocation_short_name;
+    std::string name;
+    const auto prefix_of = [&](const char* program) {
+        name = program;
+        program_invocation_short_name = name.data();
+        std::string prefix = weftio::detail::file_prefix();
+        program_invocation_short_name = before;
+        return prefix;
+    };
+    EXPECT_EQ(prefix_of("my_test-2.x"), "my_test-2.x");
+    EXPECT_EQ(prefix_of("my test/%"), "my_test__");
+    EXPECT_EQ(prefix_of(".hidden"), "weftio.hidden");
+    EXPECT_EQ(prefix_of("a_name_that_is_longer_than_32_letters"), "a_name_that_is_longer_than_32_le");
+}
 
 TEST(Eal, WithoutMemoryLeftSaysSoAndWhatGivesItMore)
 {

@@ -13,6 +13,7 @@
 #include <string>
 #include <thread>
 
+#include "core/process.hpp"
 #include "scene.hpp"
 #include "stage.hpp"
 
@@ -47,6 +48,11 @@ const scene inline_in_a_global("inline_in_a_global", [] {
 const scene static_in_a_function("static_in_a_function", [] {
     static stage kept(scene_argument());
     return kept.run() ? 3 : 1;
+});
+
+const scene released_at_exit("released_at_exit", [] {
+    weftio::detail::release_at_exit([]() noexcept { static_cast<void>(write(STDOUT_FILENO, "released", 8) != 8); });
+    return 3;
 });
 
 const scene exit_in_main("exit_in_main", [] {
@@ -146,6 +152,13 @@ const scene a_capture_in_a_global("a_capture_in_a_global", [] {
     kept_stage = std::make_unique<stage>("pcap:tx=" + scene_argument());
     return kept_stage->send(40) ? 3 : 1;
 });
+
+TEST(ProcessEnd, ReleasesWhatIsLeftOnce)
+{
+    const weftio::test::ending end = play("released_at_exit");
+    EXPECT_EQ(end.exit_status, 3) << end.text();
+    EXPECT_EQ(end.printed, "released");
+}
 
 TEST(ProcessEnd, WithAPortInAGlobal)
 {

@@ -90,6 +90,25 @@ TEST_P(RdmaQueue, IsInitThenReadyToSendThenInErrorUntilItIsReset)
     EXPECT_EQ(ends.queue(0).counters().done, 2u);
 }
 
+TEST_P(RdmaQueue, IsNotStoppedByTheWatchdogOfAnEarlierRing)
+{
+    const auto before = ends.queue(0).line();
+    ends.queue(0).reset();
+    before->quiesce();
+    EXPECT_FALSE(ends.queue(0).failed());
+    ends.queue(0).line()->quiesce();
+    EXPECT_TRUE(ends.queue(0).failed());
+}
+
+TEST_P(RdmaQueue, TakesThePathMtuThatThePortHasRoomForAndNoMore)
+{
+    const std::uint32_t most = ends.devices[0]->most_path_mtu();
+    const rdma_queue largest(*ends.devices[0], ends.where, {.path_mtu = most});
+    EXPECT_EQ(largest.path_mtu(), most);
+    EXPECT_THAT(words_of([&] { (void)rdma_queue(*ends.devices[0], ends.where, {.path_mtu = 2 * most}); }),
+                HasSubstr(fmt::format("has room for {}", most)));
+}
+
 TEST_P(RdmaQueue, ExecutesWhatWasEnqueuedBeforeItIsConnected)
 {
     ASSERT_EQ(weftio_dev_rdma_recv_post(b(), ends.buffer(1), 0, 8), WEFTIO_DEV_OK);

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <sys/mman.h>
 
 #include "two_ends.hpp"
 #include "weftio/error.hpp"
@@ -132,6 +133,30 @@ TEST_F(RdmaRefusal, OfAKeyOfOurOwnThatIsUnknown)
     run(WEFTIO_OPCODE_RDMA_WRITE, {far.far(0), pointer(8, near.region.lkey() ^ 1, near.address())});
     expect_failure(WEFTIO_SYNDROME_LOCAL_PROTECTION);
     EXPECT_EQ(b.nic().counters().requests, 0u);
+}
+
+/// 2^31 bytes are sent, and the peer refuses them; one more is refused here.
+TEST_F(RdmaRefusal, OfAMessageOfMoreThan2GiBIsOurOwn)
+{
+    constexpr std::size_t most = std::size_t{1} << 31;
+    void* const pages = mmap(nullptr, most, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    ASSERT_NE(pages, MAP_FAILED);
+    {
+        const memory adopted = ends.cpu.adopt(pages, most);
+        const memory_region region(ends.at(0), adopted);
+        const segment whole = pointer(0, region.lkey(), reinterpret_cast<std::uint64_t>(pages)); // 0: 2^31 bytes
+        for (const bool more : {false, true}) {
+            std::vector<segment> body{far.far(0), whole};
+            if (more)
+                body.push_back(near.local(0, 1));
+            a.restart();
+            b.restart();
+            ends.connect();
+            run(WEFTIO_OPCODE_RDMA_WRITE, body);
+            EXPECT_EQ(a.told().syndrome, more ? WEFTIO_SYNDROME_LOCAL_LENGTH : WEFTIO_SYNDROME_REMOTE_ACCESS);
+        }
+    }
+    munmap(pages, most);
 }
 
 TEST_F(RdmaRefusal, OfAReadToMemoryThatMayNotBeWritten)

@@ -208,6 +208,7 @@ TEST(RoceRequester, WaitsForEverWithRnrRetry7)
         end.now += 10'000;
     }
     EXPECT_FALSE(end.ours.failed());
+    EXPECT_EQ(end.ours.rnr_naks.value(), 1000u);
 }
 
 TEST(RoceRequester, CountsTheWaitsAnewAfterEachProgress)

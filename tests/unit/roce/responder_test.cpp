@@ -237,6 +237,17 @@ TEST(RoceResponder, FlushesTheEntryThatIsHalfFullWhenItIsStopped)
     EXPECT_EQ(end.receives.completions[0].result, status::flushed);
 }
 
+TEST(RoceResponder, SendsAsManyPacketsOfAReadAsTheWireHasRoomFor)
+{
+    at_responder end;
+    end.ask(rc_read_request, first, 0, dma(4 * mtu));
+    end.wire.room = 3;
+    EXPECT_EQ(end.ours.send(end.wire, 10), 3u);
+    EXPECT_EQ(end.wire.read().size(), 3u);
+    EXPECT_EQ(end.ours.send(end.wire, 10), 1u);
+    EXPECT_EQ(end.wire.read().at(0).headers.bth.opcode, rc_read_response_last);
+}
+
 TEST(RoceResponder, IgnoresWhatIsNotForIt)
 {
     at_responder end;

@@ -128,6 +128,78 @@ TEST_F(TelemetryPages, BeginWhereTheyAreToldToAndRefuseOtherWords)
         EXPECT_EQ(number_of(ask("/weftio/eth_txq," + id() + wrong), "total"), std::nullopt) << wrong;
 }
 
+/// A page begins at every row, holds as many as fit, and names the row behind its last one.
+TEST_F(TelemetryPages, SayHowManyRowsThereAreAndWhichIsNext)
+{
+    constexpr unsigned rows = 130, of_a_page = 24;
+    std::deque<eth_txq> queues;
+    for (unsigned made = 0; made < rows; ++made)
+        queues.emplace_back(wire, cpu, eth_txq_options{.entries = 64});
+    const std::string command = "/weftio/eth_txq," + id() + ",";
+    for (unsigned first = 1; first <= rows; ++first) {
+        const std::string reply = ask(command + std::to_string(first));
+        const unsigned behind = first + of_a_page;
+        EXPECT_EQ(number_of(reply, "total"), rows) << first;
+        EXPECT_EQ(number_of(reply, "next"), behind <= rows ? std::optional(behind) : std::nullopt) << first;
+        EXPECT_TRUE(has_row(reply, std::min(behind - 1, rows))) << first;
+        EXPECT_FALSE(has_row(reply, behind)) << first;
+    }
+}
+
+TEST_F(TelemetryPages, CountPacketsAndBytesOfARule)
+{
+    const memory bytes = cpu.allocate(64, memory_kind::cpu_device);
+    const memory_region region(wire, bytes);
+    eth_rxq to(wire, cpu, {.packets = 64, .max_packet_bytes = 64});
+    eth_txq from(wire, cpu, {.entries = 64});
+    const flow all(wire, {}, flow_action::to(to));
+    for (int frame = 0; frame < 3; ++frame)
+        ASSERT_EQ(weftio_dev_eth_txq_send_enqueue_strong(from.handle(), region.buffer(), 60, WEFTIO_DEV_SEND_NONE),
+                  WEFTIO_DEV_OK);
+    ASSERT_EQ(weftio_dev_eth_txq_commit_strong(from.handle()), WEFTIO_DEV_OK);
+    weftio_dev_eth_txq_push(from.handle());
+    ASSERT_TRUE(eventually([&] {
+        wire.turn();
+        return to.counters().delivered == 3;
+    }));
+    const std::string reply = ask("/weftio/flow," + id());
+    EXPECT_EQ(number_of(reply, "packets"), 3u) << reply;
+    EXPECT_EQ(number_of(reply, "bytes"), 180u) << reply;
+}
+
+/// A WRITE of 8 bytes and its ACK, both on this port.
+TEST_F(TelemetryPages, CountPacketsOfQueuePairs)
+{
+    const rdma_device here(wire, {.address = "10.0.0.1", .application_turns = true});
+    const rdma_device there(wire, {.address = "10.0.0.2", .application_turns = true});
+    const memory bytes = cpu.allocate(64, memory_kind::cpu_device);
+    const memory_region region(wire, bytes, {.rights = access::local_write | access::remote_write});
+    rdma_queue asks(here, cpu, {.entries = 64, .receive_entries = 64});
+    rdma_queue answers(there, cpu, {.entries = 64, .receive_entries = 64});
+    asks.connect(answers.address());
+    answers.connect(asks.address());
+    ASSERT_EQ(weftio_dev_rdma_write(asks.handle(), remote_region::of(region).on_device(), 32, region.buffer(), 0, 8, 0),
+              WEFTIO_DEV_OK);
+    ASSERT_EQ(weftio_dev_rdma_commit_wait(asks.handle(), 0), WEFTIO_DEV_OK);
+    const std::string reply = ask("/weftio/port," + id());
+    EXPECT_EQ(number_of(reply, "rdma_sent"), 2u) << reply;
+    EXPECT_EQ(number_of(reply, "rdma_sent_bytes"), 82u + 62u) << reply;
+    EXPECT_EQ(number_of(reply, "rdma_received"), 2u) << reply;
+    EXPECT_EQ(number_of(reply, "rdma_delivered"), 2u) << reply;
+    for (int again = 0; again < 100; ++again)
+        ASSERT_EQ(ask("/weftio/port," + id()), reply);
+}
+
+TEST_F(TelemetryPages, OfAPortThatIsNotThereAreRefused)
+{
+    for (const char* command : {"/weftio/port,77", "/weftio/eth_txq,77", "/weftio/flow,77"}) {
+        const std::string reply = ask(command);
+        EXPECT_NE(reply, "") << command;
+        EXPECT_EQ(reply.find('{', 1), std::string::npos) << reply;
+    }
+    EXPECT_NE(ask("/weftio/port," + id()).find("loopback"), std::string::npos);
+}
+
 /// What `dpdk-telemetry.py -f telemetry_test` looks for.
 TEST_F(TelemetryPages, AreUnderTheNameOfTheProgram)
 {
