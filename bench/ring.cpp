@@ -163,18 +163,18 @@ struct send_ring {
     send_ring()
     {
         txq.queue.ring = {.segments = words.data(),
+                          .mask = depth - 1,
+                          .queue = queue,
+                          .checksums = 0,
+                          .ready = 0,
                           .dbrec = &dbrec,
                           .doorbell = &doorbell,
                           .completion = &completion,
                           .filled = filled.data(),
-                          .mask = depth - 1,
-                          .queue = queue,
                           .reserved = 0,
-                          .ready = 0,
-                          .completed = 0,
-                          .lock = 0,
                           .asked = 0,
-                          .checksums = 0};
+                          .completed = 0,
+                          .lock = 0};
         txq.queue.control = &control;
         complete(0);
         buffers = {.abi = WEFTIO_DEV_ABI_BUF_ARR,

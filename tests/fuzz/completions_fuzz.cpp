@@ -174,15 +174,15 @@ class send_side {
         std::memset(filled_.kernel(), 0, filled_.bytes());
         control_ = {};
         txq_ = {.queue = {.ring = {.segments = at<weftio_u32>(entries_.kernel(), 0),
+                                   .mask = depth - 1,
+                                   .ready = start,
                                    .dbrec = last<weftio_u32>(words_.kernel()),
                                    .doorbell = at<weftio_u64>(words_.kernel(), 0),
                                    .completion = last<weftio_cqe>(completion_.nic()),
                                    .filled = last<weftio_u32>(filled_.kernel(), depth),
-                                   .mask = depth - 1,
                                    .reserved = start,
-                                   .ready = start,
-                                   .completed = start,
-                                   .asked = start},
+                                   .asked = start,
+                                   .completed = start},
                           .control = &control_}};
         written() = {.publication = weftio_cqe_publication(start - 1, WEFTIO_CQE_OPCODE_REQUESTER, 0)};
     }

@@ -22,9 +22,15 @@ run()
     echo "$counted $(python3 -c 'import json, sys; print(json.loads(sys.argv[1])["moved"])' "$json")"
 }
 
-# Name and limit: a tenth above what GCC 12 gives. A change that makes one smaller lowers its limit.
+# Name, and what GCC 12 gives with DPDK 22.11. There a fiftieth more is too much: a change that makes one smaller lowers
+# its figure. Another compiler or DPDK may take 15 % more.
+compiler=$("$(sed -n 's/^CMAKE_CXX_COMPILER:[A-Z]*=//p' "$build/CMakeCache.txt")" -dumpversion)
+dpdk=$(pkg-config --modversion libdpdk)
+percent=115
+[[ ${compiler%%.*} == 12 && $dpdk == 22.11* ]] && percent=102
 failed=0
-while read -r name limit options; do
+while read -r name figure options; do
+    limit=$((figure * percent / 100))
     # shellcheck disable=SC2086
     read -r few_instructions few_packets < <(run 100000 $options) && read -r instructions packets < <(run 500000 $options) ||
         { echo "$name: the benchmark failed"; exit 1; }
@@ -32,8 +38,8 @@ while read -r name limit options; do
     echo "$name: $each instructions a packet, at most $limit"
     [ "$each" -le "$limit" ] || failed=1
 done <<END
-receive 110 --do receive
-send 183 --do send
-forward 317 --do forward
+receive 103 --do receive
+send 178 --do send
+forward 303 --do forward
 END
 exit $failed

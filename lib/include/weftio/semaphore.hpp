@@ -129,16 +129,17 @@ class semaphore {
 template <class Visitor>
 std::uint32_t semaphore::for_each_ready(Visitor&& visit)
 {
-    const weftio_dev_semaphore& items = view();
-    std::uint32_t& index = oldest();
-    std::uint32_t visited = 0, count = 0, first = 0;
+    const weftio_dev_semaphore items = view(); // a copy, so that no store of an item makes its fields be read again
+    std::uint32_t& from = oldest();
+    std::uint32_t index = from, visited = 0, count = 0, first = 0;
 
-    for (; visited != items.count; ++visited, index = weftio_dev_semaphore_next(&items, index)) {
+    for (; visited != items.count; ++visited) {
         if (weftio_dev_semaphore_get_packet_info_status(&items, index, WEFTIO_DEV_SEMAPHORE_READY, &count, &first) !=
             WEFTIO_DEV_OK)
             break;
         visit(index, count, first, weftio_dev_semaphore_get_custom_info_addr(&items, index));
         weftio_dev_semaphore_set_status(&items, index, WEFTIO_DEV_SEMAPHORE_FREE);
+        from = index = weftio_dev_semaphore_next(&items, index);
     }
     return visited;
 }

@@ -86,6 +86,9 @@ weftio_dev_eth_txq* eth_txq::handle() const noexcept
 {
     static_assert(offsetof(weftio_dev_eth_txq, queue) == 0 &&
                   sizeof(weftio_dev_eth_txq) == sizeof(weftio_dev_send_queue));
+    static_assert(offsetof(weftio_dev_send_queue, ring.ready) + sizeof(weftio_u32) == 32 &&
+                      offsetof(weftio_dev_send_queue, ring.reserved) == 64,
+                  "a weak enqueue reads one sector; what many lanes write begins a line");
     return reinterpret_cast<weftio_dev_eth_txq*>(state_->life->handle());
 }
 

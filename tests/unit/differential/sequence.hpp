@@ -26,18 +26,18 @@ inline void prepare(sequence_world& world, std::span<const sequence_step> steps,
     std::memset(&world, 0, sizeof world);
     auto begin = [&](weftio_dev_eth_txq& txq, sequence_send_ring& ring, weftio_dev_control& control) {
         txq.queue.ring = {.segments = ring.segments,
+                          .mask = SEQUENCE_DEPTH - 1,
+                          .queue = 7,
+                          .checksums = 0,
+                          .ready = start,
                           .dbrec = &ring.dbrec,
                           .doorbell = &ring.doorbell,
                           .completion = &ring.completion,
                           .filled = ring.filled,
-                          .mask = SEQUENCE_DEPTH - 1,
-                          .queue = 7,
                           .reserved = start,
-                          .ready = start,
-                          .completed = start,
-                          .lock = 0,
                           .asked = start,
-                          .checksums = 0};
+                          .completed = start,
+                          .lock = 0};
         txq.queue.control = &control;
         txq.queue.clock = clock;
         ring.completion.publication = weftio_cqe_publication(start - 1, WEFTIO_CQE_OPCODE_REQUESTER, 0);

@@ -24,18 +24,18 @@ class HardwarePacing : public testing::Test {
         EXPECT_EQ(rte_mbuf_dyn_tx_timestamp_register(&wire.timestamp_offset, &wire.timestamp_flag), 0);
         completion.publication = weftio_cqe_publication(0xffff, WEFTIO_CQE_OPCODE_REQUESTER, 0);
         txq.queue.ring = {.segments = words.data(),
+                          .mask = depth - 1,
+                          .queue = 0,
+                          .checksums = 0,
+                          .ready = 0,
                           .dbrec = &dbrec,
                           .doorbell = &doorbell,
                           .completion = &completion,
                           .filled = filled.data(),
-                          .mask = depth - 1,
-                          .queue = 0,
                           .reserved = 0,
-                          .ready = 0,
-                          .completed = 0,
-                          .lock = 0,
                           .asked = 0,
-                          .checksums = 0};
+                          .completed = 0,
+                          .lock = 0};
         txq.queue.control = &kernel_control;
         sender.emplace(wire, nic::soft(port.get()).keys(), pool);
         txq.queue.ring.queue = 1;

@@ -89,9 +89,13 @@ WEFTIO_FN weftio_u32 weftio_dev_semaphore_slot(const WEFTIO_GLOBAL struct weftio
 {
     if (!weftio_dev_is_handle(semaphore->abi, WEFTIO_DEV_ABI_SEMAPHORE))
         return 0;
-    weftio_u32 slot = index & semaphore->mask;
+    weftio_u32 mask = semaphore->mask;
 
-    return slot < semaphore->count ? slot : slot % semaphore->count;
+    if (mask != 0xffffffffu)
+        return index & mask;
+    weftio_u32 count = semaphore->count;
+
+    return index < count ? index : index % count;
 }
 
 /** The index behind `index`, whose item follows: index + 1, or 0 where no more rounds fit. Never blocks. */
@@ -103,10 +107,21 @@ WEFTIO_FN weftio_u32 weftio_dev_semaphore_next(const WEFTIO_GLOBAL struct weftio
     return index + 1 == semaphore->end ? 0 : index + 1;
 }
 
+/** Where item `index` lies. A function of this header finds it once: behind a store, the handle would be read again. */
 WEFTIO_FN WEFTIO_GLOBAL struct weftio_dev_semaphore_item *
 weftio_dev_semaphore_item_at(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore, weftio_u32 index)
 {
     return &semaphore->items[weftio_dev_semaphore_slot(semaphore, index)];
+}
+
+/** Status of an item. */
+WEFTIO_FN weftio_u32 weftio_dev_semaphore_status_of(const WEFTIO_GLOBAL struct weftio_dev_semaphore_item *item)
+{
+    /*
+     * Acquire, pairs with the release in weftio_dev_semaphore_publish: packet info and custom info are visible
+     * afterwards.
+     */
+    return weftio_load_acquire_sys_u32(&item->status);
 }
 
 /** Status of item `index`. Never blocks. What was written before that status was set may be read afterwards. */
@@ -115,22 +130,17 @@ WEFTIO_FN weftio_u32 weftio_dev_semaphore_get_status(const WEFTIO_GLOBAL struct 
 {
     if (!weftio_dev_is_handle(semaphore->abi, WEFTIO_DEV_ABI_SEMAPHORE))
         return WEFTIO_DEV_SEMAPHORE_ERROR;
-    /*
-     * Acquire, pairs with the release in weftio_dev_semaphore_publish: packet info and custom info are visible
-     * afterwards.
-     */
-    return weftio_load_acquire_sys_u32(&weftio_dev_semaphore_item_at(semaphore, index)->status);
+    return weftio_dev_semaphore_status_of(weftio_dev_semaphore_item_at(semaphore, index));
 }
 
-/** Hands item `index` over. */
-WEFTIO_FN void weftio_dev_semaphore_publish(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore,
-                                            weftio_u32 index, weftio_u32 status)
+/** Hands an item over. */
+WEFTIO_FN void weftio_dev_semaphore_publish(WEFTIO_GLOBAL struct weftio_dev_semaphore_item *item, weftio_u32 status)
 {
     /*
-     * Release, pairs with the acquire in weftio_dev_semaphore_get_status: all that the owner wrote and read comes
+     * Release, pairs with the acquire in weftio_dev_semaphore_status_of: all that the owner wrote and read comes
      * before.
      */
-    weftio_store_release_sys_u32(&weftio_dev_semaphore_item_at(semaphore, index)->status, status);
+    weftio_store_release_sys_u32(&item->status, status);
 }
 
 /** Counts a refused transition and remembers the first. */
@@ -146,17 +156,18 @@ WEFTIO_FN void weftio_dev_semaphore_record(WEFTIO_GLOBAL struct weftio_dev_semap
     weftio_store_release_sys_u32(&illegal->recorded, 1);
 }
 
-/** 1 when item `index` may not go to `to` and transitions are checked, which is then counted. */
-WEFTIO_FN weftio_u32 weftio_dev_semaphore_refuses(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore,
+/** 1 when `item`, the one at `index`, may not go to `to` and transitions are checked, which is then counted. */
+WEFTIO_FN weftio_u32 weftio_dev_semaphore_refuses(WEFTIO_GLOBAL struct weftio_dev_semaphore_illegal *illegal,
+                                                  const WEFTIO_GLOBAL struct weftio_dev_semaphore_item *item,
                                                   weftio_u32 index, weftio_u32 to)
 {
-    if (!semaphore->illegal)
+    if (!illegal)
         return 0;
-    weftio_u32 from = weftio_dev_semaphore_get_status(semaphore, index);
+    weftio_u32 from = weftio_dev_semaphore_status_of(item);
 
     if (weftio_dev_semaphore_is_legal(from, to))
         return 0;
-    weftio_dev_semaphore_record(semaphore->illegal, index, from, to);
+    weftio_dev_semaphore_record(illegal, index, from, to);
     return 1;
 }
 
@@ -170,10 +181,13 @@ WEFTIO_FN weftio_u32 weftio_dev_semaphore_refuses(const WEFTIO_GLOBAL struct wef
 WEFTIO_FN weftio_s32 weftio_dev_semaphore_set_status(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore,
                                                      weftio_u32 index, weftio_u32 status)
 {
-    if (!weftio_dev_is_handle(semaphore->abi, WEFTIO_DEV_ABI_SEMAPHORE) ||
-        weftio_dev_semaphore_refuses(semaphore, index, status))
+    if (!weftio_dev_is_handle(semaphore->abi, WEFTIO_DEV_ABI_SEMAPHORE))
         return WEFTIO_DEV_INVALID_ARGUMENT;
-    weftio_dev_semaphore_publish(semaphore, index, status);
+    WEFTIO_GLOBAL struct weftio_dev_semaphore_item *item = weftio_dev_semaphore_item_at(semaphore, index);
+
+    if (weftio_dev_semaphore_refuses(semaphore->illegal, item, index, status))
+        return WEFTIO_DEV_INVALID_ARGUMENT;
+    weftio_dev_semaphore_publish(item, status);
     return WEFTIO_DEV_OK;
 }
 
@@ -182,14 +196,15 @@ WEFTIO_FN weftio_s32 weftio_dev_semaphore_set_packet_info(const WEFTIO_GLOBAL st
                                                           weftio_u32 index, weftio_u32 status, weftio_u32 count,
                                                           weftio_u32 first)
 {
-    if (!weftio_dev_is_handle(semaphore->abi, WEFTIO_DEV_ABI_SEMAPHORE) ||
-        weftio_dev_semaphore_refuses(semaphore, index, status))
+    if (!weftio_dev_is_handle(semaphore->abi, WEFTIO_DEV_ABI_SEMAPHORE))
         return WEFTIO_DEV_INVALID_ARGUMENT;
     WEFTIO_GLOBAL struct weftio_dev_semaphore_item *item = weftio_dev_semaphore_item_at(semaphore, index);
 
+    if (weftio_dev_semaphore_refuses(semaphore->illegal, item, index, status))
+        return WEFTIO_DEV_INVALID_ARGUMENT;
     weftio_store_relaxed_u32(&item->count, count);
     weftio_store_relaxed_u32(&item->first, first);
-    weftio_dev_semaphore_publish(semaphore, index, status);
+    weftio_dev_semaphore_publish(item, status);
     return WEFTIO_DEV_OK;
 }
 
@@ -208,7 +223,7 @@ weftio_dev_semaphore_get_packet_info_status(const WEFTIO_GLOBAL struct weftio_de
         return WEFTIO_DEV_INVALID_ARGUMENT;
     const WEFTIO_GLOBAL struct weftio_dev_semaphore_item *item = weftio_dev_semaphore_item_at(semaphore, index);
 
-    if (weftio_dev_semaphore_get_status(semaphore, index) != status)
+    if (weftio_dev_semaphore_status_of(item) != status)
         return WEFTIO_DEV_NOT_FOUND;
     *count = weftio_load_relaxed_u32(&item->count);
     *first = weftio_load_relaxed_u32(&item->first);
@@ -225,18 +240,14 @@ weftio_dev_semaphore_get_custom_info_addr(const WEFTIO_GLOBAL struct weftio_dev_
            (weftio_u64)weftio_dev_semaphore_slot(semaphore, index) * semaphore->custom_info_stride_bytes;
 }
 
-/** One look of a wait; WEFTIO_DEV_NOT_FOUND: go on. The bound starts to run at the first look that finds nothing. */
-WEFTIO_FN weftio_s32 weftio_dev_semaphore_look(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore,
-                                               weftio_u32 index, weftio_u32 status, weftio_u64 timeout_ns,
-                                               weftio_u64 *deadline_ns)
+/** Whether the time of a wait is up: WEFTIO_DEV_TIMEOUT or WEFTIO_DEV_NOT_FOUND. It starts to run at the first call. */
+WEFTIO_FN weftio_s32 weftio_dev_semaphore_late(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore,
+                                               weftio_u64 timeout_ns, weftio_u64 *deadline_ns)
 {
-    if (weftio_dev_aborted(semaphore->control))
-        return WEFTIO_DEV_ABORTED;
-    if (weftio_dev_semaphore_get_status(semaphore, index) == status)
-        return WEFTIO_DEV_OK;
     if (!timeout_ns)
         return WEFTIO_DEV_NOT_FOUND;
     weftio_u64 now_ns = weftio_dev_clock_ns(semaphore->clock);
+
     if (!*deadline_ns)
         *deadline_ns = weftio_dev_deadline_ns(now_ns, timeout_ns);
     return now_ns >= *deadline_ns ? WEFTIO_DEV_TIMEOUT : WEFTIO_DEV_NOT_FOUND;
@@ -244,6 +255,30 @@ WEFTIO_FN weftio_s32 weftio_dev_semaphore_look(const WEFTIO_GLOBAL struct weftio
 
 /** Items that are there at once leave a trace only so often: both sides write the same line. */
 #define WEFTIO_DEV_SEMAPHORE_BEAT_ITEMS 64u
+
+/** Waits until `item`, the one at `index`, has status `status`: weftio_dev_semaphore_wait_status. */
+WEFTIO_FN weftio_s32 weftio_dev_semaphore_wait_item(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore,
+                                                    const WEFTIO_GLOBAL struct weftio_dev_semaphore_item *item,
+                                                    weftio_u32 index, weftio_u32 status, weftio_u64 timeout_ns)
+{
+    WEFTIO_GLOBAL struct weftio_dev_control *control = semaphore->control;
+    weftio_u64 deadline_ns = 0;
+
+    for (weftio_u32 attempt = 0;; ++attempt) {
+        weftio_s32 result = WEFTIO_DEV_OK;
+
+        if (weftio_dev_aborted(control))
+            result = WEFTIO_DEV_ABORTED;
+        else if (weftio_dev_semaphore_status_of(item) != status)
+            result = weftio_dev_semaphore_late(semaphore, timeout_ns, &deadline_ns);
+        else if (index % WEFTIO_DEV_SEMAPHORE_BEAT_ITEMS)
+            return WEFTIO_DEV_OK;
+        weftio_dev_beat(control, &control->beats, WEFTIO_DEV_FUNCTION_SEMAPHORE, index, result);
+        if (result != WEFTIO_DEV_NOT_FOUND)
+            return result;
+        weftio_relax(attempt);
+    }
+}
 
 /**
  * Waits until item `index` has status `status`, `timeout_ns` has passed or the host asks the kernel to end.
@@ -254,30 +289,25 @@ WEFTIO_FN weftio_s32 weftio_dev_semaphore_look(const WEFTIO_GLOBAL struct weftio
 WEFTIO_FN weftio_s32 weftio_dev_semaphore_wait_status(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore,
                                                       weftio_u32 index, weftio_u32 status, weftio_u64 timeout_ns)
 {
-    weftio_u64 deadline_ns = 0;
-
     if (!weftio_dev_is_handle(semaphore->abi, WEFTIO_DEV_ABI_SEMAPHORE))
         return WEFTIO_DEV_INVALID_ARGUMENT;
-    for (weftio_u32 attempt = 0;; ++attempt) {
-        weftio_s32 result = weftio_dev_semaphore_look(semaphore, index, status, timeout_ns, &deadline_ns);
-
-        if (result != WEFTIO_DEV_OK || index % WEFTIO_DEV_SEMAPHORE_BEAT_ITEMS == 0)
-            weftio_dev_beat(semaphore->control, &semaphore->control->beats, WEFTIO_DEV_FUNCTION_SEMAPHORE, index,
-                            result);
-        if (result != WEFTIO_DEV_NOT_FOUND)
-            return result;
-        weftio_relax(attempt);
-    }
+    return weftio_dev_semaphore_wait_item(semaphore, weftio_dev_semaphore_item_at(semaphore, index), index, status,
+                                          timeout_ns);
 }
 
-/** Waits as weftio_dev_semaphore_wait_status, then reads as weftio_dev_semaphore_get_packet_info_status. */
+/** Waits as weftio_dev_semaphore_wait_status, then reads packet info, which changes nothing unless WEFTIO_DEV_OK. */
 WEFTIO_FN weftio_s32 weftio_dev_semaphore_wait_packet_info(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore,
                                                            weftio_u32 index, weftio_u32 status, weftio_u64 timeout_ns,
                                                            weftio_u32 *count, weftio_u32 *first)
 {
-    weftio_s32 result = weftio_dev_semaphore_wait_status(semaphore, index, status, timeout_ns);
+    if (!weftio_dev_is_handle(semaphore->abi, WEFTIO_DEV_ABI_SEMAPHORE))
+        return WEFTIO_DEV_INVALID_ARGUMENT;
+    const WEFTIO_GLOBAL struct weftio_dev_semaphore_item *item = weftio_dev_semaphore_item_at(semaphore, index);
+    weftio_s32 result = weftio_dev_semaphore_wait_item(semaphore, item, index, status, timeout_ns);
 
     if (result != WEFTIO_DEV_OK)
         return result;
-    return weftio_dev_semaphore_get_packet_info_status(semaphore, index, status, count, first);
+    *count = weftio_load_relaxed_u32(&item->count);
+    *first = weftio_load_relaxed_u32(&item->first);
+    return WEFTIO_DEV_OK;
 }

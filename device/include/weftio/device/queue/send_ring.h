@@ -15,21 +15,25 @@
  * reserved >= ready >= submitted >= completed. A kernel reserves entries, fills them, *commits* (ready moves, the
  * doorbell record says so, nothing is sent) and *pushes* (the doorbell makes the NIC look). The NIC reports through a
  * collapsed completion queue: one completion that always names the last entry done, and covers all before it.
+ *
+ * What a weak enqueue reads lies in the first 24 bytes: with the words before it in a handle, one 32-byte sector of a
+ * GPU. What claims and pushes of many lanes write lies behind the words that every lane reads, in a cache line of a
+ * handle without them.
  */
 struct weftio_dev_send_ring {
-    WEFTIO_GLOBAL weftio_u32 *segments;                /**< depth x 4 segments of 4 words */
-    WEFTIO_GLOBAL weftio_u32 *dbrec;                   /**< send doorbell record: ready, low 16 bits, big-endian */
-    WEFTIO_GLOBAL weftio_u64 *doorbell;                /**< 8 bytes in the form of a control segment's first half */
+    WEFTIO_GLOBAL weftio_u32 *segments; /**< depth x 4 segments of 4 words */
+    weftio_u32 mask;
+    weftio_u32 queue;                   /**< number of the queue at its NIC */
+    weftio_u32 checksums;               /**< WEFTIO_ETH_*_CHECKSUM: in every entry that sends a frame, beside its own */
+    weftio_u32 ready;                   /**< next index to commit */
+    WEFTIO_GLOBAL weftio_u32 *dbrec;    /**< send doorbell record: ready, low 16 bits, big-endian */
+    WEFTIO_GLOBAL weftio_u64 *doorbell; /**< 8 bytes in the form of a control segment's first half */
     const WEFTIO_GLOBAL struct weftio_cqe *completion; /**< the collapsed completion */
     WEFTIO_GLOBAL weftio_u32 *filled; /**< strong mode: a bit for each block, 1 while filled and not committed */
-    weftio_u32 mask;
-    weftio_u32 queue;     /**< number of the queue at its NIC */
-    weftio_u32 reserved;  /**< next index to hand out */
-    weftio_u32 ready;     /**< next index to commit */
+    weftio_u32 reserved;              /**< next index to hand out */
+    weftio_u32 asked;     /**< `reserved`, and what lanes have asked for that are still being let in or refused */
     weftio_u32 completed; /**< what was known last; may lag behind the completion */
     weftio_u32 lock;      /**< held while a strong commit scans, and while a push rings */
-    weftio_u32 asked;     /**< `reserved`, and what lanes have asked for that are still being let in or refused */
-    weftio_u32 checksums; /**< WEFTIO_ETH_*_CHECKSUM: in every entry that sends a frame, beside its own */
 };
 
 /**

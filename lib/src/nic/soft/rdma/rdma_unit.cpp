@@ -49,7 +49,7 @@ roce_gid destination_of(const packet_headers& headers) noexcept
 /// Send step 2 for queue pairs. Idle ones cost what idle send queues cost: a look at a few doorbells.
 unsigned rdma_unit::turn(const turn_budget& budget)
 {
-    if (queues_.in_use() == 0) {
+    if (queues_.empty()) {
         wire_.flush(); // answers about own addresses
         return 0;
     }

@@ -11,6 +11,8 @@ namespace weftio::nic {
 
 void work_list::look_at_doorbells(bool busy) noexcept
 {
+    if (asleep_.empty())
+        return;
     const std::size_t most = busy ? looks_of_a_busy_turn : looks_of_an_idle_turn;
     for (std::size_t left = std::min(most, asleep_.size()); left != 0; --left) {
         looked_ = looked_ + 1 < asleep_.size() ? looked_ + 1 : 0;
@@ -55,8 +57,10 @@ work_list::outcome work_list::turn(std::uint32_t most)
         const unsigned moved = queue.turn(place.paused ? 0 : most);
         all.moved += moved;
         all.waits_for_others = all.waits_for_others || queue.waits_for_others();
-        deadlines_.set(awake_[at].number, queue.deadline_ns());
-        if (rests(awake_[at], moved))
+        const std::uint64_t deadline_ns = queue.deadline_ns();
+        if (deadline_ns != 0 || !deadlines_.empty())
+            deadlines_.set(awake_[at].number, deadline_ns);
+        if (rests(awake_[at], moved, deadline_ns != 0))
             lay_down(at);
     }
     return all;
@@ -70,11 +74,11 @@ void work_list::wake_those_that_wait() noexcept
 }
 
 /// Whether a queue needs no turn before its doorbell is rung or its deadline comes. Called after its turn.
-bool work_list::rests(awake& each, unsigned moved) noexcept
+bool work_list::rests(awake& each, unsigned moved, bool has_deadline) noexcept
 {
     const work_queue& queue = *places_[each.number - 1].queue;
     each.idle_turns = moved == 0 && queue.idle() ? each.idle_turns + 1 : 0;
-    return each.idle_turns == turns_awake || queue.only_waits();
+    return each.idle_turns == turns_awake || (has_deadline && queue.only_waits());
 }
 
 void work_list::wake(std::uint32_t number) noexcept

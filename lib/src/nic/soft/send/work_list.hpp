@@ -59,6 +59,7 @@ class work_list {
     }
     /// The number of queues.
     std::size_t in_use() const noexcept { return awake_.size() + asleep_.size(); }
+    bool empty() const noexcept { return awake_.empty() && asleep_.empty(); }
 
  private:
     static constexpr std::uint32_t nowhere = UINT32_MAX;
@@ -79,7 +80,7 @@ class work_list {
         std::uint32_t number;
     };
 
-    bool rests(awake& each, unsigned moved) noexcept;
+    bool rests(awake& each, unsigned moved, bool has_deadline) noexcept;
     void lay_down(std::size_t awake) noexcept;
 
     std::vector<place> places_; ///< by number - 1

@@ -59,6 +59,7 @@ class work_queue {
     /// Whether the queue has no work before its doorbell is rung again.
     virtual bool idle() const noexcept { return next_ == submitted_ && completed_ == submitted_ && !untold(); }
     /// Whether the queue has no work before its doorbell is rung again or its deadline comes.
+    /// False without a deadline.
     virtual bool only_waits() const noexcept { return false; }
     /// Whether a driver or a copy engine still holds an entry that was handed over.
     bool waits_for_others() const noexcept { return completed_ != handed_; }
