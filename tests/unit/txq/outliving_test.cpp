@@ -7,6 +7,7 @@
 #include <thread>
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <rte_dev.h>
 #include <rte_eth_ring.h>
 #include <rte_mempool.h>

@@ -1,9 +1,9 @@
 // The texts of the device library's headers. A compiler cache keeps no file that embeds others, so this one is small.
 #include "core/embed.hpp"
 #include "device/opencl/source.hpp"
+#include "weftio/device/dma.h"
 #include "weftio/device/eth_txq.h" // so that an edit of a header rebuilds this file
 #include "weftio/device/rdma.h"
-#include "weftio/device/dma.h"
 #include "weftio/device/semaphore.h"
 
 /// The headers of the device library in dependency order. A new header of device/include/weftio/device that kernels may
