@@ -73,6 +73,10 @@ check "three in one run: exit status" 1 $status
 check_has "three in one run" "3 tests are unsteady in one run: script.one, script.three, script.two; at most 2 may be" "$said"
 
 begin
+XDG_CACHE_HOME=/dev/null run
+check_has "a folder that cannot be written" "1 passed, 0 failed, 0 skipped" "$said"
+
+begin
 fake missed "echo 'skipped: no network'; exit 77"
 run
 check_has "what was missed" "skipped: script.missed: skipped: no network" "$said"
