@@ -1,6 +1,7 @@
 // Handles that are something else than a kernel takes them for.
 #include "checked_kernels.h" // first: it asks for checks
 
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -183,16 +184,18 @@ TEST_P(Handles, OfAnotherKindOrVersionAreRefusedAtLaunch)
     const handles all = right();
     EXPECT_NO_THROW(launch(all));
     EXPECT_NO_THROW(launch({})) << "no handle is the kernel's business";
-    const auto refused = [&](const char* argument, const handles& given) {
+    const auto refused = [&](const std::string& argument, const handles& given) {
         const error thrown = error_of([&] { launch(given); });
         EXPECT_EQ(thrown.code(), errc::invalid_argument) << argument;
-        EXPECT_THAT(thrown.what(), HasSubstr(std::string("takes_all: ") + argument));
+        EXPECT_THAT(thrown.what(), HasSubstr("takes_all: " + argument));
     };
     handles wrong = all;
     wrong.rxq = reinterpret_cast<weftio_dev_eth_rxq*>(all.txq);
+    const std::string version = fmt::format("of version {} and 128 bytes", WEFTIO_DEV_ABI_VERSION);
     refused(
-        "argument 1 is no handle that it can use: by its first word it is an eth_txq of version 1 and 128 bytes, and "
-        "the kernel takes an eth_rxq of version 1 and 128 bytes",
+        fmt::format("argument 1 is no handle that it can use: by its first word it is an eth_txq {0}, and the kernel "
+                    "takes an eth_rxq {0}",
+                    version),
         wrong);
     wrong = all;
     wrong.txq = copy(all.txq, 0);
@@ -209,8 +212,9 @@ TEST_P(Handles, OfAnotherKindOrVersionAreRefusedAtLaunch)
     wrong = all;
     wrong.rdma = reinterpret_cast<weftio_dev_rdma*>(all.recv);
     refused(
-        "argument 6 is no handle that it can use: by its first word it is the receives of an rdma_queue of version 1 "
-        "and 192 bytes, and the kernel takes an rdma_queue of version 1 and 128 bytes",
+        fmt::format("argument 6 is no handle that it can use: by its first word it is the receives of an rdma_queue of "
+                    "version {} and 192 bytes, and the kernel takes an rdma_queue {}",
+                    WEFTIO_DEV_ABI_VERSION, version),
         wrong);
     wrong = all;
     wrong.recv = reinterpret_cast<weftio_dev_rdma_recv*>(all.rdma);
