@@ -5,7 +5,7 @@
 # before, on any clone of this user; ~/.cache/weftio-tests keeps what has passed. WEFTIO_COLD=1 runs it anyway. Needs checks.bash, and
 # the root of the sources as working directory.
 skip_if_passed() {
-    local files=() folder=${XDG_CACHE_HOME:-$HOME/.cache}/weftio-tests name
+    local files=() folder=${XDG_CACHE_HOME:-${HOME:-/dev/null}/.cache}/weftio-tests name
     name=$(basename "$0" .sh)
     while [ "$1" != -- ]; do
         files+=("$1")
@@ -21,8 +21,8 @@ skip_if_passed() {
 # finish_passed: as finish; remembers that the script has passed.
 finish_passed() {
     if [ $failures = 0 ]; then
-        mkdir -p "${passed_mark%/*}" 2>/dev/null && touch "$passed_mark"
-        find "${passed_mark%/*}" -name "$(basename "$0" .sh).*" -mtime +30 -delete
+        mkdir -p "${passed_mark%/*}" 2>/dev/null && touch "$passed_mark" &&
+            find "${passed_mark%/*}" -name "$(basename "$0" .sh).*" -mtime +30 -delete
     fi
     finish
 }
