@@ -109,7 +109,8 @@ inline void agree_with_dpdk(bytes frame, const nic::packet_headers& headers)
     agree_on_l4(frame, headers, dpdk);
 }
 
-/// DPDK takes L4 to be as long as the IP packet says and to follow the fixed header of IPv6; UDP says its own length.
+/// DPDK takes L4 to be as long as the IP packet says and to follow the fixed header of IPv6; UDP says its own length. A field that
+/// holds the sum of the pseudo header alone, which Linux leaves for a NIC to finish, is good to us.
 inline void agree_with_dpdk_on_checksums(bytes frame, const nic::packet_headers& headers,
                                          const nic::checksum_verdict& verdict)
 {
@@ -125,10 +126,13 @@ inline void agree_with_dpdk_on_checksums(bytes frame, const nic::packet_headers&
     copy[at] = copy[at + 1] = 0;
     const void* l3 = &copy[headers.l3_offset];
     const void* l4 = &copy[headers.l4_offset];
-    const std::uint16_t sum_be = ipv4 ? rte_ipv4_udptcp_cksum(static_cast<const rte_ipv4_hdr*>(l3), l4)
-                                      : rte_ipv6_udptcp_cksum(static_cast<const rte_ipv6_hdr*>(l3), l4);
+    const auto* ip4 = static_cast<const rte_ipv4_hdr*>(l3);
+    const auto* ip6 = static_cast<const rte_ipv6_hdr*>(l3);
+    const std::uint16_t sum_be = ipv4 ? rte_ipv4_udptcp_cksum(ip4, l4) : rte_ipv6_udptcp_cksum(ip6, l4);
+    const std::uint16_t pseudo_be = ipv4 ? rte_ipv4_phdr_cksum(ip4, 0) : rte_ipv6_phdr_cksum(ip6, 0);
     const auto zero_is_ones = [](std::uint16_t sum) { return sum == 0 ? std::uint16_t{0xffff} : sum; };
-    expect(verdict.l4_good == (zero_is_ones(__builtin_bswap16(sum_be)) == zero_is_ones(stated)),
+    const bool partial = __builtin_bswap16(pseudo_be) == stated;
+    expect(verdict.l4_good == (partial || zero_is_ones(__builtin_bswap16(sum_be)) == zero_is_ones(stated)),
            "DPDK finds the checksum that we find");
 }
 
