@@ -25,7 +25,7 @@
 #include "common/arguments.hpp"
 #include "common/on_core.hpp"
 #include "common/table.hpp"
-#include "device/backend.hpp"
+#include "devices/backend.hpp"
 #include "weftio/weftio.hpp"
 
 namespace {
@@ -122,7 +122,7 @@ struct gpu_setting {
     memory pinned = gpu.allocate(long_bytes, memory_kind::cpu_device),
            near = gpu.allocate(long_bytes, memory_kind::device), other = gpu.allocate(long_bytes, memory_kind::device);
     memory_region at_host{cpu_side.engine, pinned}, at_gpu{cpu_side.engine, near}, beside{cpu_side.engine, other};
-    std::shared_ptr<detail::copy_queue> stream = gpu.make_copy_queue();
+    std::shared_ptr<devices::copy_queue> stream = gpu.make_copy_queue();
     std::uint32_t batches = 0;
 };
 

@@ -122,7 +122,7 @@ std::vector<measurement> over_a_wire(const options& wanted, const std::string& w
 {
     const double seconds = wanted.seconds;
     const bench::rdma_cores cores = wanted.cores();
-    const std::string method = nic::crc32_methods().front().name, frames = "frames of a path MTU, " + where,
+    const std::string method = net::crc32_methods().front().name, frames = "frames of a path MTU, " + where,
                       one = "write 8 B inline, " + where;
     std::vector<measurement> all{
         {frames, "", "Gb/s", 8e-9,

@@ -7,10 +7,10 @@
 
 #include <benchmark/benchmark.h>
 
-#include "memory/key_table.hpp"
+#include "keys/key_table.hpp"
 #include "nic/soft/receive/rx_queue.hpp"
-#include "nic/soft/send/entry.hpp"
-#include "nic/soft/send/queue_keys.hpp"
+#include "nic/soft/send/ethernet_entry.hpp"
+#include "nic/soft/work/queue_keys.hpp"
 #include "rates.hpp"
 #include "weftio/device.hpp"
 #include "weftio/device/eth_rxq.h"
@@ -41,9 +41,9 @@ struct receive_ring {
     /// Returns how many there was room for.
     std::uint32_t publish(std::uint32_t count)
     {
-        constexpr nic::rx_facts facts{.real_time = std::uint64_t{1'700'000'000} << 32};
+        constexpr nic::soft::rx_facts facts{.real_time = std::uint64_t{1'700'000'000} << 32};
         const weftio_cqe model = nic.model(facts);
-        nic::completions out(nic, model);
+        nic::soft::completions out(nic, model);
         while (out.count() < count && nic.has_room())
             out.add(nic.take_slot(), frame_bytes);
         return out.count();
@@ -66,14 +66,14 @@ struct receive_ring {
     alignas(64) std::uint32_t dbrec = 0;
     alignas(64) weftio_dev_control control{};
     alignas(64) weftio_dev_eth_rxq rxq{};
-    nic::rx_queue nic{{.completions = completions.data(),
-                       .dbrec = &dbrec,
-                       .slots = nullptr,
-                       .depth = depth,
-                       .stride_bytes = frame_bytes,
-                       .slot_bytes = frame_bytes,
-                       .number = 0,
-                       .verify_checksums = false}};
+    nic::soft::rx_queue nic{{.completions = completions.data(),
+                             .dbrec = &dbrec,
+                             .slots = nullptr,
+                             .depth = depth,
+                             .stride_bytes = frame_bytes,
+                             .slot_bytes = frame_bytes,
+                             .number = 0,
+                             .verify_checksums = false}};
 };
 
 void receive_publish(benchmark::State& state)
@@ -204,8 +204,8 @@ struct send_ring {
     alignas(64) weftio_dev_control control{};
     alignas(64) weftio_dev_eth_txq txq{};
     weftio_dev_buf_arr buffers{};
-    nic::key_table table;
-    nic::nic_keys keys{"a bench's", table};
+    keys::key_table table;
+    keys::nic_keys keys{"a bench's", table};
 
  private:
     std::uint32_t add_payload()
@@ -262,12 +262,12 @@ void send_fetch_and_gather(benchmark::State& state)
         weftio_dev_eth_txq_send_enqueue_strong(&ring.txq, weftio_dev_buf_get(&ring.buffers, index), frame_bytes,
                                                WEFTIO_DEV_SEND_NONE);
     const nic::entry_ring entries{.words = ring.words.data(), .depth = depth, .queue = send_ring::queue};
-    nic::entry entry;
-    nic::frame_pieces pieces;
+    nic::soft::entry entry;
+    nic::soft::frame_pieces pieces;
     for (auto _ : state) {
         for (std::uint32_t index = 0; index < depth; ++index) {
-            bool good = fetch(entries, index, depth, entry) == nic::refusal::none &&
-                        gather(entry, {ring.keys, {}}, 1500, pieces) == nic::refusal::none &&
+            bool good = fetch(entries, index, depth, entry) == nic::soft::refusal::none &&
+                        gather(entry, {ring.keys, {}}, 1500, pieces) == nic::soft::refusal::none &&
                         pieces.bytes == frame_bytes;
             if (!good) {
                 state.SkipWithError("an entry was refused");

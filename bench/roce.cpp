@@ -17,7 +17,7 @@ extern "C" int rte_vect_set_max_simd_bitwidth(std::uint16_t bits); // DPDK's hea
 
 namespace {
 
-using namespace weftio::nic;
+using namespace weftio::net;
 using bytes = std::vector<std::uint8_t>;
 
 constexpr std::int64_t lengths[] = {64, 256, 1024, 4096};

@@ -13,7 +13,9 @@
 
 namespace {
 
+using namespace weftio::net;
 using namespace weftio::nic;
+using namespace weftio::nic::soft;
 using frames::bytes;
 
 constexpr std::size_t traffic_frames = 1024; // with as many source ports, so that branches are not learnt by heart
@@ -77,7 +79,7 @@ void decide_among_rules(benchmark::State& state)
         auto rule = std::make_shared<steering_rule>();
         const auto port = static_cast<std::uint16_t>(i + 1 == rules ? 2000 : 3000 + i);
         rule->match = {.ip_protocol = 17, .destination_port = {{port, port}}};
-        rule->action = weftio::flow_action::kind::queue;
+        rule->action = weftio::flow_kind::queue;
         rule->targets = {0};
         rule->sequence = i;
         table.add(rule);
@@ -99,7 +101,7 @@ void decide_for_everything(benchmark::State& state)
     const std::vector<bytes> traffic = udp4_traffic();
     const auto queues = static_cast<std::uint32_t>(state.range(0));
     auto rule = std::make_shared<steering_rule>();
-    rule->action = queues == 1 ? weftio::flow_action::kind::queue : weftio::flow_action::kind::rss;
+    rule->action = queues == 1 ? weftio::flow_kind::queue : weftio::flow_kind::rss;
     for (std::uint32_t queue = 0; queue < queues; ++queue)
         rule->targets.push_back(queue);
     steering table;

@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "device/cuda/driver.hpp"
+#include "devices/cuda/driver.hpp"
 #include "gpu.kernel.h"
 #include "measure.hpp"
 #include "weftio/kernel.hpp"
@@ -17,7 +17,7 @@ namespace weftio::bench {
 
 namespace {
 
-using namespace weftio::detail;
+using namespace weftio::devices;
 constexpr std::uint32_t burst_bytes = burst * frame_bytes;
 
 class cpu_centric {

@@ -32,7 +32,7 @@ std::unique_ptr<rdma_place> rdma_place::on_rings(const rdma_cores& cores)
     static unsigned made = 0;
     std::unique_ptr<rdma_place> place(new rdma_place);
     place->name_ = fmt::format("rdma_bench{}", made++);
-    detail::start_environment(false, {});
+    dpdk::start_environment(false, {});
     for (unsigned to = 0; to < 2; ++to)
         place->wires_[to] =
             rte_ring_create(fmt::format("{}_{}", place->name_, to).c_str(), wire_frames, SOCKET_ID_ANY, 0);

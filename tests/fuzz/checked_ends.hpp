@@ -26,7 +26,7 @@ class checked_memory final : public roce::remote_memory {
 
     roce::key_refusal check(const roce::remote_range& range, access needed) override
     {
-        expect(range.bytes != 0 && range.bytes <= nic::largest_message_bytes, "a range has bytes, and 2 GiB at most");
+        expect(range.bytes != 0 && range.bytes <= net::largest_message_bytes, "a range has bytes, and 2 GiB at most");
         if (range.key != own_key)
             return roce::key_refusal::unknown_key;
         const std::uint64_t offset = range.address - begin;
@@ -136,7 +136,7 @@ class checked_sends final : public roce::send_entries {
     status gather(std::uint32_t index, std::uint32_t offset, std::uint32_t bytes, roce::pieces& found) override
     {
         static guarded memory(guarded::page);
-        expect(bytes != 0 && bytes <= nic::largest_path_mtu, "a packet has some bytes");
+        expect(bytes != 0 && bytes <= net::largest_path_mtu, "a packet has some bytes");
         within(index, offset, bytes);
         if (gone)
             return status::local_protection;
@@ -185,9 +185,9 @@ class checked_wire final : public roce::packet_sink {
         std::vector<std::uint8_t> whole;
         for (const piece& part : payload)
             whole.insert(whole.end(), part.begin(), part.end());
-        expect(payload_fits(nic::shape_of(headers.bth.opcode), whole.size(), path_mtu_), "a packet fits");
-        std::vector<std::uint8_t> frame(nic::most_roce_headers_bytes + whole.size() + 8);
-        frame.resize(nic::build_whole_roce(frame, {}, headers, whole));
+        expect(payload_fits(net::shape_of(headers.bth.opcode), whole.size(), path_mtu_), "a packet fits");
+        std::vector<std::uint8_t> frame(net::most_roce_headers_bytes + whole.size() + 8);
+        frame.resize(net::build_whole_roce(frame, {}, headers, whole));
         expect(!frame.empty(), "what is sent is a packet");
         frames.push_back(std::move(frame));
         return true;

@@ -47,7 +47,7 @@ struct dpdk_reading {
 
 /// Whether DPDK walks the extension headers of this packet as we do. It knows no AH and no mobility header, stops at a
 /// fragment header even of a whole datagram, and gives up at the fifth.
-inline bool dpdk_walks(bytes frame, const nic::packet_headers& headers)
+inline bool dpdk_walks(bytes frame, const net::packet_headers& headers)
 {
     std::uint8_t next = frame[headers.l3_offset + 6u];
     unsigned count = 0;
@@ -62,9 +62,9 @@ inline bool dpdk_walks(bytes frame, const nic::packet_headers& headers)
 
 /// L4 behind the same L3 header. DPDK looks neither at the length of the IP packet nor whether all of UDP, or the
 /// options of TCP, are there; a TCP data offset below 5 it believes.
-inline void agree_on_l4(bytes frame, const nic::packet_headers& headers, const dpdk_reading& dpdk)
+inline void agree_on_l4(bytes frame, const net::packet_headers& headers, const dpdk_reading& dpdk)
 {
-    using nic::l4_kind;
+    using net::l4_kind;
     const std::size_t end = std::min<std::size_t>(frame.size(), headers.l3_end), at = headers.l4_offset;
     if (dpdk.l4() == RTE_PTYPE_L4_FRAG || headers.fragment) {
         expect(dpdk.l4() == RTE_PTYPE_L4_FRAG && headers.fragment, "DPDK sees a fragment where we do");
@@ -81,9 +81,9 @@ inline void agree_on_l4(bytes frame, const nic::packet_headers& headers, const d
 
 /// DPDK knows one tag, or 0x88a8 and another: it gets the frame without its tags, and with them where it knows them. It
 /// also looks behind MPLS labels, and behind the fifth tag, which is no header to us.
-inline void agree_with_dpdk(bytes frame, const nic::packet_headers& headers)
+inline void agree_with_dpdk(bytes frame, const net::packet_headers& headers)
 {
-    using nic::l3_kind;
+    using net::l3_kind;
     const auto goes_on = {RTE_ETHER_TYPE_VLAN, RTE_ETHER_TYPE_QINQ, RTE_ETHER_TYPE_MPLS, RTE_ETHER_TYPE_MPLSM};
     if (headers.l3_offset == 0 || std::ranges::find(goes_on, headers.ether_type) != goes_on.end())
         return;
@@ -111,12 +111,12 @@ inline void agree_with_dpdk(bytes frame, const nic::packet_headers& headers)
 
 /// DPDK takes L4 to be as long as the IP packet says and to follow the fixed header of IPv6; UDP says its own length. A field that
 /// holds the sum of the pseudo header alone, which Linux leaves for a NIC to finish, is good to us.
-inline void agree_with_dpdk_on_checksums(bytes frame, const nic::packet_headers& headers,
-                                         const nic::checksum_verdict& verdict)
+inline void agree_with_dpdk_on_checksums(bytes frame, const net::packet_headers& headers,
+                                         const net::checksum_verdict& verdict)
 {
-    if (headers.l4 == nic::l4_kind::none || headers.fragment || headers.l3_end > frame.size())
+    if (headers.l4 == net::l4_kind::none || headers.fragment || headers.l3_end > frame.size())
         return;
-    const bool udp = headers.l4 == nic::l4_kind::udp, ipv4 = headers.l3 == nic::l3_kind::ipv4;
+    const bool udp = headers.l4 == net::l4_kind::udp, ipv4 = headers.l3 == net::l3_kind::ipv4;
     const std::size_t at = headers.l4_offset + (udp ? 6u : 16u);
     std::vector<std::uint8_t> copy(frame.begin(), frame.end());
     const std::uint16_t stated = half_at(copy, at);

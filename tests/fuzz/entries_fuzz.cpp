@@ -9,7 +9,7 @@
 #include "core/clock.hpp"
 #include "expect.hpp"
 #include "guarded.hpp"
-#include "nic/soft/soft_port.hpp"
+#include "nic/soft/software_nic.hpp"
 #include "raw_entry.hpp"
 #include "slow_wire.hpp"
 #include "unit/device/slow_copies.hpp"
@@ -34,14 +34,14 @@ T* at(std::byte* base, std::size_t offset)
 /// A send queue in guarded memory, from the kernel's side and, for what is to be checked, from the NIC's.
 class guarded_queue {
  public:
-    explicit guarded_queue(nic::sender& sender) : number_(sender.queues() + 1)
+    explicit guarded_queue(nic::soft::sender& sender) : number_(sender.queues() + 1)
     {
         sender.add(number_, ring());
         nic_ = &sender.queue(number_);
         again(0);
     }
 
-    nic::tx_queue& nic() const noexcept { return *nic_; }
+    nic::soft::tx_queue& nic() const noexcept { return *nic_; }
     std::uint32_t number() const noexcept { return number_; }
     std::uint32_t next() const noexcept { return next_; }
     const weftio_cqe& completion() const noexcept
@@ -102,12 +102,12 @@ class guarded_queue {
     guarded entries_{depth * words_per_block * sizeof(std::uint32_t)}, words_{guarded::page},
         completion_{guarded::page};
     std::uint32_t number_;
-    nic::tx_queue* nic_ = nullptr;
+    nic::soft::tx_queue* nic_ = nullptr;
     std::uint32_t next_ = 0;
     std::uint64_t rung_ = 0;
 };
 
-bool conserves(const nic::tx_queue& queue)
+bool conserves(const nic::soft::tx_queue& queue)
 {
     return queue.enqueued.value() ==
            queue.sent.value() + queue.waited.value() + queue.failed_entries.value() + queue.flushed.value();
@@ -118,13 +118,13 @@ class send_side {
  public:
     send_side()
     {
-        nic::memory_place memory(1);
-        auto block = std::make_shared<detail::memory_block>(nullptr);
+        nic::soft::memory_place memory(1);
+        auto block = std::make_shared<devices::memory_block>(nullptr);
         block->at.cpu = slots_.data();
         block->bytes = slots_.size();
         memory.front().block = std::move(block);
-        sender_.pulls().add(
-            device_, std::make_unique<nic::pull_lane>(copies_, std::move(memory), detail::undying<nic::send_pool>()));
+        sender_.pulls().add(device_, std::make_unique<nic::soft::pull_lane>(copies_, std::move(memory),
+                                                                            core::undying<nic::soft::send_pool>()));
     }
     void execute(numbers in);
     std::uint64_t executed() const { return queue_.nic().enqueued.value() - queue_.nic().flushed.value(); }
@@ -142,31 +142,31 @@ class send_side {
     void change_key(std::uint8_t which);
     void reset(std::uint32_t index);
     unsigned turn(std::uint32_t most);
-    bool holding() const { return queue_.nic().deadline_ns() > detail::utc_now_ns() + 1'000'000; }
+    bool holding() const { return queue_.nic().deadline_ns() > core::utc_now_ns() + 1'000'000; }
     void settle();
     void check_completion(const guarded_queue& queue) const;
     named_region region_at(std::size_t which) const;
 
     std::vector<std::byte> slots_ =
-        std::vector<std::byte>(std::size_t{nic::pull_lane::slots} * nic::pull_lane::slot_bytes);
+        std::vector<std::byte>(std::size_t{nic::soft::pull_lane::slots} * nic::soft::pull_lane::slot_bytes);
     port port_ = port::open("null", {.mode = engine_mode::inline_worker});
-    nic::sender& sender_ = nic::soft(port_).sender();
-    nic::nic_keys& keys_ = nic::soft(port_).keys();
-    nic::key_table& table_ = detail::undying<nic::key_table>();
-    slow_wire wire_{nic::soft(port_).device().id()};
+    nic::soft::sender& sender_ = software_nic(port_).sender();
+    keys::nic_keys& keys_ = software_nic(port_).keys();
+    keys::key_table& table_ = core::undying<keys::key_table>();
+    slow_wire wire_{software_nic(port_).device().id()};
     /// Stands for a device; nobody looks at it.
-    const std::shared_ptr<detail::device_backend> device_{std::shared_ptr<void>(),
-                                                          reinterpret_cast<detail::device_backend*>(this)};
+    const std::shared_ptr<devices::device_backend> device_{std::shared_ptr<void>(),
+                                                           reinterpret_cast<devices::device_backend*>(this)};
     const std::shared_ptr<test::slow_copies> copies_ = std::make_shared<test::slow_copies>();
     bool slow_ = false; ///< copies land only when the input says so
     guarded long_{2 * guarded::page}, short_{guarded::page}, lasting_{guarded::page}, far_{guarded::page};
-    std::array<nic::key_entry, 4> regions_{
-        nic::key_entry{.cpu = long_.nic(), .device_base = 0x7000'0000'1000, .bytes = long_.bytes()},
-        nic::key_entry{.cpu = short_.nic() + short_.bytes() - 100, .device_base = 0, .bytes = 100},
-        nic::key_entry{.cpu = lasting_.nic(), .device_base = 1 << 20, .bytes = lasting_.bytes()},
-        nic::key_entry{.device = device_.get(),
-                       .device_base = reinterpret_cast<std::uint64_t>(far_.nic()),
-                       .bytes = far_.bytes()}};
+    std::array<keys::key_entry, 4> regions_{
+        keys::key_entry{.cpu = long_.nic(), .device_base = 0x7000'0000'1000, .bytes = long_.bytes()},
+        keys::key_entry{.cpu = short_.nic() + short_.bytes() - 100, .device_base = 0, .bytes = 100},
+        keys::key_entry{.cpu = lasting_.nic(), .device_base = 1 << 20, .bytes = lasting_.bytes()},
+        keys::key_entry{.device = device_.get(),
+                        .device_base = reinterpret_cast<std::uint64_t>(far_.nic()),
+                        .bytes = far_.bytes()}};
     std::array<std::uint32_t, 4> key_{add_key(0), add_key(1), add_key(lasting), add_key(far)};
     guarded_queue queue_{sender_}, neighbor_{sender_};
     std::uint64_t failures_told_ = 0;
@@ -183,8 +183,8 @@ unsigned send_side::turn(std::uint32_t most)
     if (!slow_)
         copies_->land();
     unsigned moved = sender_.turn({.entries = most});
-    for (nic::send_event event; queue_.nic().events().get(event);)
-        if (event.reason != nic::refusal::none) {
+    for (nic::soft::send_event event; queue_.nic().events().get(event);)
+        if (event.reason != nic::soft::refusal::none) {
             expect(std::strcmp(to_string(event.reason), "unknown") != 0, "a failure has words");
             ++failures_told_;
         }
@@ -231,7 +231,7 @@ void send_side::send(numbers& in)
 void send_side::wait(numbers& in)
 {
     raw_entry entry;
-    const std::uint64_t now_ns = detail::utc_now_ns();
+    const std::uint64_t now_ns = core::utc_now_ns();
     const std::uint8_t when = in.byte();
     std::uint64_t value = weftio_real_time_from_ns(now_ns - in.half());
     switch (when & 7) {
@@ -287,7 +287,7 @@ void send_side::change_key(std::uint8_t which)
     table_.withdraw(key_[which]);
     keys_.forget(key_[which]);
     table_.release(key_[which]);
-    const nic::key_entry& region = regions_[which];
+    const keys::key_entry& region = regions_[which];
     expect(sender_.uses(region.cpu, region.bytes) || !wire_.keeps(region.cpu, region.bytes),
            "a region that the driver reads is said to be in use");
     key_[which] = add_key(which);
@@ -337,7 +337,7 @@ void send_side::operate(numbers& in)
 /// The driver takes and gives back everything; then nothing may be left but what a wait holds.
 void send_side::settle()
 {
-    nic::tx_queue& nic = queue_.nic();
+    nic::soft::tx_queue& nic = queue_.nic();
     wire_.set(~std::uint64_t{0}, false);
     wire_.release_all();
     slow_ = false;
@@ -370,7 +370,7 @@ void send_side::check_completion(const guarded_queue& queue) const
 /// A queue in whatever state moves away and back, ends, starts again at `index`, and sends.
 void send_side::reset(std::uint32_t index)
 {
-    nic::tx_queue& nic = queue_.nic();
+    nic::soft::tx_queue& nic = queue_.nic();
     sender_.take_up(queue_.number(), sender_.give_up(queue_.number()));
     nic.stop();
     wire_.set(~std::uint64_t{0}, false);

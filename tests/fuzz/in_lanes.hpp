@@ -6,7 +6,7 @@
 #include <functional>
 #include <optional>
 
-#include "device/cpu/scheduler.hpp"
+#include "devices/cpu/scheduler.hpp"
 #include "expect.hpp"
 
 namespace weftio::fuzz {
@@ -15,7 +15,7 @@ namespace weftio::fuzz {
 /// @param shuffle  seed of the order in which lanes get their turn; none: round-robin
 inline void in_lanes(std::uint32_t lanes, std::optional<std::uint64_t> shuffle, const std::function<void()>& body)
 {
-    static detail::cpu::stack_pool stacks;
+    static devices::cpu::stack_pool stacks;
     static const std::atomic<bool> never{false};
     const weftio_cpu_lane before = weftio_cpu_this_lane;
     if (lanes == 1) {
@@ -23,7 +23,7 @@ inline void in_lanes(std::uint32_t lanes, std::optional<std::uint64_t> shuffle, 
     } else {
         weftio_cpu_lane first;
         first.block_lanes = lanes;
-        detail::cpu::block_scheduler block(first, stacks, detail::cpu::lane_order(shuffle, 0), never);
+        devices::cpu::block_scheduler block(first, stacks, devices::cpu::lane_order(shuffle, 0), never);
         expect(block.run(body).empty(), "no lane is left waiting for another");
     }
     weftio_cpu_this_lane = before;

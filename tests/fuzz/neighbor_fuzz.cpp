@@ -18,7 +18,8 @@ namespace weftio::fuzz {
 
 namespace {
 
-using namespace nic;
+using namespace net;
+using namespace nic::soft;
 using bytes = std::span<const std::uint8_t>;
 
 constexpr std::uint8_t icmpv6 = 58;

@@ -19,7 +19,8 @@ namespace weftio::fuzz {
 
 namespace {
 
-using namespace nic;
+using namespace net;
+using namespace nic::soft;
 using bytes = std::span<const std::uint8_t>;
 
 bool equal(bytes a, bytes b)

@@ -20,7 +20,7 @@ namespace weftio::fuzz {
 
 namespace {
 
-using nic::packet_headers, nic::l3_kind, nic::l4_kind;
+using net::packet_headers, net::l3_kind, net::l4_kind;
 
 constexpr std::size_t ethernet_bytes = 14, udp_bytes = 8, tcp_bytes = 20;
 
@@ -60,7 +60,7 @@ void check_bounds(bytes frame, const packet_headers& headers)
 void check_values(bytes frame, const packet_headers& headers, std::optional<std::uint16_t> stripped)
 {
     const unsigned tags = headers.vlan_tags - (stripped ? 1u : 0u);
-    expect(tags <= nic::max_vlan_tags, "there are no more tags than are looked at");
+    expect(tags <= net::max_vlan_tags, "there are no more tags than are looked at");
     if (headers.l3_offset != 0) {
         expect(headers.l3_offset == ethernet_bytes + 4 * tags, "a tag has four bytes");
         expect(headers.ether_type == half_at(frame, headers.l3_offset - 2u),
@@ -143,47 +143,43 @@ bool spoil(flow_match& match)
     return true;
 }
 
-std::shared_ptr<nic::steering_rule> rule_to(std::uint32_t slot, const flow_match& match, enum flow_action::kind action,
-                                            std::uint32_t priority)
+std::shared_ptr<nic::soft::steering_rule> rule_to(std::uint32_t slot, const flow_match& match, flow_kind action,
+                                                  std::uint32_t priority)
 {
-    auto rule = std::make_shared<nic::steering_rule>();
+    auto rule = std::make_shared<nic::soft::steering_rule>();
     rule->match = match;
     rule->action = action;
-    if (action != flow_action::kind::drop)
+    if (action != flow_kind::drop)
         rule->targets = {slot};
     rule->priority = priority;
     return rule;
 }
 
 /// A table of the spoiled rule, the right one, and one for the rest, which must not be reached.
-void check_rules(const nic::received_frame& frame, const packet_headers& headers, numbers& in)
+void check_rules(const nic::soft::received_frame& frame, const packet_headers& headers, numbers& in)
 {
     const std::uint8_t which = in.byte(), length = in.byte(), action = in.byte();
     flow_match wanted = match_of(headers, which, length), wrong = wanted;
-    nic::steering table;
-    auto right = rule_to(1, wanted,
-                         action & 1   ? flow_action::kind::rss
-                         : action & 2 ? flow_action::kind::drop
-                                      : flow_action::kind::queue,
-                         1);
+    nic::soft::steering table;
+    auto right = rule_to(1, wanted, action & 1 ? flow_kind::rss : action & 2 ? flow_kind::drop : flow_kind::queue, 1);
     if (spoil(wrong))
-        table.add(rule_to(0, wrong, flow_action::kind::queue, 0));
+        table.add(rule_to(0, wrong, flow_kind::queue, 0));
     table.add(right);
-    table.add(rule_to(2, {}, flow_action::kind::queue, 2));
+    table.add(rule_to(2, {}, flow_kind::queue, 2));
     if (action & 4)
         table.forget_queue(1);
 
     packet_headers seen;
-    const nic::decision decided = table.decide(frame, action & 8 ? &seen : nullptr);
+    const nic::soft::decision decided = table.decide(frame, action & 8 ? &seen : nullptr);
     expect(right->packets.value() == 1 && right->bytes.value() == frame.bytes,
            "the rule that describes a packet gets it");
-    if (right->action == flow_action::kind::drop)
+    if (right->action == flow_kind::drop)
         expect(decided.reason == drop_reason::dropped_by_flow, "a rule drops what it says");
     else if (action & 4)
         expect(decided.reason == drop_reason::queue_closed, "a queue that is gone gets nothing");
     else
         expect(!decided.dropped() && decided.target.slot == 1, "a packet goes to the queue of its rule");
-    expect(decided.has_hash == (right->action == flow_action::kind::rss && headers.l3 != l3_kind::none),
+    expect(decided.has_hash == (right->action == flow_kind::rss && headers.l3 != l3_kind::none),
            "an IP packet has a hash");
     expect(!decided.parsed || same(seen, headers), "the headers that a decision shows are the packet's");
     expect(table.remove(right.get()) && !table.remove(right.get()), "a rule goes once");
@@ -195,19 +191,19 @@ void check_hash(const packet_headers& headers)
     packet_headers back = headers;
     std::swap(back.source, back.destination);
     std::swap(back.source_port, back.destination_port);
-    expect(nic::rss_hash(headers, rss_key::symmetric) == nic::rss_hash(back, rss_key::symmetric),
+    expect(nic::soft::rss_hash(headers, rss_key::symmetric) == nic::soft::rss_hash(back, rss_key::symmetric),
            "a symmetric hash knows no direction");
-    expect(headers.l3 != l3_kind::none || nic::rss_hash(headers, rss_key::standard) == 0,
+    expect(headers.l3 != l3_kind::none || nic::soft::rss_hash(headers, rss_key::standard) == 0,
            "without addresses there is no hash");
 }
 
 /// What fill_checksums() has filled in is found good, and nothing else has changed.
 void check_checksums(bytes frame, std::span<std::uint8_t> filled)
 {
-    const packet_headers headers = nic::parse(frame, std::nullopt);
-    agree_with_dpdk_on_checksums(frame, headers, nic::verify_checksums(frame, headers));
-    nic::fill_checksums(filled, true, true);
-    const nic::checksum_verdict verdict = nic::verify_checksums(filled, nic::parse(filled, std::nullopt));
+    const packet_headers headers = net::parse(frame, std::nullopt);
+    agree_with_dpdk_on_checksums(frame, headers, net::verify_checksums(frame, headers));
+    net::fill_checksums(filled, true, true);
+    const net::checksum_verdict verdict = net::verify_checksums(filled, net::parse(filled, std::nullopt));
     const bool there = headers.l3 != l3_kind::none && headers.l3_end <= frame.size();
     const bool whole = there && headers.l4 != l4_kind::none && !headers.fragment && !headers.source_routed;
     if (there && headers.l3_end >= headers.l4_offset)
@@ -230,12 +226,12 @@ void look_at(bytes frame, numbers in)
     if (in.byte() & 1)
         stripped = in.half();
     const bytes at_end = behind.against_the_end(frame);
-    const packet_headers headers = nic::parse(at_end, stripped);
-    expect(same(headers, nic::parse(before.against_the_begin(frame), stripped)),
+    const packet_headers headers = net::parse(at_end, stripped);
+    expect(same(headers, net::parse(before.against_the_begin(frame), stripped)),
            "a frame is read the same wherever it lies");
     check_bounds(at_end, headers);
     check_values(at_end, headers, stripped);
-    check_start(nic::parse(shorter.against_the_end(frame.first(in.half() % (frame.size() + 1))), stripped), headers);
+    check_start(net::parse(shorter.against_the_end(frame.first(in.half() % (frame.size() + 1))), stripped), headers);
     agree_with_dpdk(at_end, headers);
     check_hash(headers);
     check_rules({.start = at_end, .bytes = static_cast<std::uint32_t>(frame.size()), .stripped_tci = stripped}, headers,

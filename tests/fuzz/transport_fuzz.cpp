@@ -10,7 +10,8 @@ namespace weftio::fuzz {
 
 namespace {
 
-using namespace nic;
+using namespace net;
+using namespace nic::soft;
 using namespace roce;
 
 roce::connection connection_of(numbers& in)

@@ -12,10 +12,10 @@
 
 #include <rte_telemetry.h>
 
-#include "device/backend.hpp"
+#include "devices/backend.hpp"
 #include "dpdk/port_spec.hpp"
 #include "expect.hpp"
-#include "nic/soft/soft_port.hpp"
+#include "nic/soft/software_nic.hpp"
 #include "options.hpp"
 #include "played_system.hpp"
 #include "weftio/error.hpp"
@@ -54,12 +54,12 @@ void open_port(text input)
     const std::uint8_t answers = input.empty() ? std::uint8_t{0xff} : static_cast<std::uint8_t>(input[0]);
     input.remove_prefix(std::min<std::size_t>(input.size(), 1));
     const played_system system(answers, reinterpret_cast<const std::uint8_t*>(input.data()), input.size());
-    nic::port_spec parsed;
-    if (!taken("weftio: port", [&] { parsed = nic::parse_port_spec(spec); }))
+    dpdk::port_spec parsed;
+    if (!taken("weftio: port", [&] { parsed = dpdk::parse_port_spec(spec); }))
         return;
     expect(!parsed.candidates.empty() && parsed.candidates.size() <= 2, "a spec that is taken names a device");
     const bool devargs = spec.find(':') == text::npos || parsed.candidates[0].pci || spec.find(',') < spec.find(':');
-    for (const nic::port_candidate& candidate : parsed.candidates) {
+    for (const dpdk::port_candidate& candidate : parsed.candidates) {
         expect(!candidate.device.empty(), "a device has a name");
         const bool own_words = !spec.starts_with("pcap:") && !spec.starts_with("iface:") && !spec.starts_with("tap:");
         const auto words = std::ranges::count(candidate.arguments, '=');
@@ -77,20 +77,20 @@ struct {
     int number = 0;
 } opened;
 
-class stand_in final : public detail::device_backend {
+class stand_in final : public devices::device_backend {
  public:
     const std::string& name() const noexcept override { return opened.kind; }
     allocation allocate(std::size_t, std::size_t, memory_kind) override { return {}; }
     void release(const allocation&, memory_kind) noexcept override {}
-    std::shared_ptr<detail::running_backend> launch(const detail::launch_request&,
-                                                    std::shared_ptr<device_backend>) override
+    std::shared_ptr<devices::running_backend> launch(const devices::launch_request&,
+                                                     std::shared_ptr<device_backend>) override
     {
         return nullptr;
     }
     const weftio_dev_clock* clock() const noexcept override { return nullptr; }
 };
 
-std::shared_ptr<detail::device_backend> note(const char* kind, int number)
+std::shared_ptr<devices::device_backend> note(const char* kind, int number)
 {
     opened = {kind, number};
     return std::make_shared<stand_in>();
@@ -171,7 +171,7 @@ void ask_telemetry(text input)
 {
     static const port shown = port::open("null", {.mode = engine_mode::inline_worker});
     const std::string parameters(input.substr(0, std::min(input.find('\0'), input.size())));
-    const std::string number = std::to_string(nic::soft(shown).device().id());
+    const std::string number = std::to_string(software_nic(shown).device().id());
     const bool names_it =
         parameters.ends_with(number) && parameters.find_first_not_of('0') >= parameters.size() - number.size();
     for (const auto& [name, answer] : commands()) {
@@ -190,15 +190,15 @@ void ask_telemetry(text input)
 
 } // namespace weftio::fuzz
 
-std::shared_ptr<weftio::detail::device_backend> weftio::detail::open_cpu()
+std::shared_ptr<weftio::devices::device_backend> weftio::devices::open_cpu()
 {
     return fuzz::note("cpu", 0);
 }
-std::shared_ptr<weftio::detail::device_backend> weftio::detail::open_opencl(int index)
+std::shared_ptr<weftio::devices::device_backend> weftio::devices::open_opencl(int index)
 {
     return fuzz::note("opencl", index);
 }
-std::shared_ptr<weftio::detail::device_backend> weftio::detail::open_cuda(std::string_view, int index)
+std::shared_ptr<weftio::devices::device_backend> weftio::devices::open_cuda(std::string_view, int index)
 {
     return fuzz::note("cuda", index);
 }

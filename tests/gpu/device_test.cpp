@@ -6,7 +6,7 @@
 #include <mutex>
 #include <numeric>
 
-#include "device/cuda/driver.hpp"
+#include "devices/cuda/driver.hpp"
 #include "fixture.hpp"
 #include "weftio/kernel.hpp"
 
@@ -58,15 +58,15 @@ TEST_F(GpuMemory, IsExportedAsADmaBufAndHasANumberThatIsNeverUsedAgain)
 /// Memory as a program of the user's makes it, with the driver's own calls.
 class GpuAdoption : public gpu_fixture {
  protected:
-    const detail::cuda::driver& cuda() { return detail::cuda::the_driver(); }
+    const devices::cuda::driver& cuda() { return devices::cuda::the_driver(); }
 };
 
 TEST_F(GpuAdoption, TakesDeviceAndPinnedMemoryForWhatTheyAre)
 {
-    detail::cuda::device_pointer on_device = 0;
+    devices::cuda::device_pointer on_device = 0;
     void* pinned = nullptr;
-    ASSERT_EQ(cuda().cuMemAlloc_v2(&on_device, 4096), detail::cuda::success);
-    ASSERT_EQ(cuda().cuMemHostAlloc(&pinned, 4096, detail::cuda::host_alloc_device_map), detail::cuda::success);
+    ASSERT_EQ(cuda().cuMemAlloc_v2(&on_device, 4096), devices::cuda::success);
+    ASSERT_EQ(cuda().cuMemHostAlloc(&pinned, 4096, devices::cuda::host_alloc_device_map), devices::cuda::success);
     {
         memory device_side = gpu().adopt(reinterpret_cast<void*>(on_device), 4096);
         EXPECT_EQ(device_side.kind(), memory_kind::device);
@@ -78,36 +78,36 @@ TEST_F(GpuAdoption, TakesDeviceAndPinnedMemoryForWhatTheyAre)
         EXPECT_NO_THROW(memory_region(port::open("null"), device_side)) << "frames are brought to the host";
     }
     std::memset(pinned, 1, 4096); // still there
-    EXPECT_EQ(cuda().cuMemFreeHost(pinned), detail::cuda::success);
-    EXPECT_EQ(cuda().cuMemFree_v2(on_device), detail::cuda::success);
+    EXPECT_EQ(cuda().cuMemFreeHost(pinned), devices::cuda::success);
+    EXPECT_EQ(cuda().cuMemFree_v2(on_device), devices::cuda::success);
 }
 
 TEST_F(GpuAdoption, RefusesWhatItCannotUse)
 {
-    detail::cuda::device_pointer on_device = 0;
+    devices::cuda::device_pointer on_device = 0;
     std::vector<std::byte> ordinary(4096);
-    ASSERT_EQ(cuda().cuMemAlloc_v2(&on_device, 4096), detail::cuda::success);
+    ASSERT_EQ(cuda().cuMemAlloc_v2(&on_device, 4096), devices::cuda::success);
     auto refusal = [&](void* address, std::size_t bytes) {
         return error_of([&] { (void)gpu().adopt(address, bytes); }).code();
     };
     EXPECT_EQ(refusal(nullptr, 1), errc::invalid_argument);
     EXPECT_EQ(refusal(ordinary.data(), 4096), errc::not_reachable);
     EXPECT_EQ(refusal(reinterpret_cast<void*>(on_device + 1), 4096), errc::invalid_argument);
-    EXPECT_EQ(cuda().cuMemFree_v2(on_device), detail::cuda::success);
+    EXPECT_EQ(cuda().cuMemFree_v2(on_device), devices::cuda::success);
 }
 
 TEST_F(GpuAdoption, RefusesManagedMemory)
 {
     constexpr unsigned seen_by_all = 1;
-    detail::cuda::device_pointer managed = 0;
-    auto allocate = reinterpret_cast<detail::cuda::result (*)(detail::cuda::device_pointer*, std::size_t, unsigned)>(
+    devices::cuda::device_pointer managed = 0;
+    auto allocate = reinterpret_cast<devices::cuda::result (*)(devices::cuda::device_pointer*, std::size_t, unsigned)>(
         dlsym(dlopen("libcuda.so.1", RTLD_NOW), "cuMemAllocManaged"));
     ASSERT_TRUE(allocate);
-    ASSERT_EQ(allocate(&managed, 4096, seen_by_all), detail::cuda::success);
+    ASSERT_EQ(allocate(&managed, 4096, seen_by_all), devices::cuda::success);
     auto refused = error_of([&] { (void)gpu().adopt(reinterpret_cast<void*>(managed), 4096); });
     EXPECT_EQ(refused.code(), errc::not_supported);
     EXPECT_THAT(refused.what(), testing::HasSubstr("managed"));
-    EXPECT_EQ(cuda().cuMemFree_v2(managed), detail::cuda::success);
+    EXPECT_EQ(cuda().cuMemFree_v2(managed), devices::cuda::success);
 }
 
 TEST_F(GpuKernel, StopEndsItAndItsTraceSaysWhatItDid)

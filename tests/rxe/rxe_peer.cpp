@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "nic/soft/soft_port.hpp"
+#include "nic/soft/software_nic.hpp"
 #include "patience.hpp"
 #include "rxe/channel.hpp"
 #include "weftio/weftio.hpp"
@@ -391,7 +391,7 @@ class peer {
                    count.out_of_sequence);
         expect(count.repeated == 0 || count.rnr_naks != 0 || count.local_ack_timeout_err != 0,
                "a packet is sent again only when the other end was not ready, or silent for the timeout");
-        const nic::rdma_unit& unit = nic::soft(port_).rdma();
+        const nic::soft::rdma_unit& unit = software_nic(port_).rdma();
         expect(unit.rx_icrc_encapsulated.value() == 0 && unit.malformed.value() == 0, "every packet is whole");
     }
 

@@ -13,7 +13,7 @@ ctags --version 2>/dev/null | grep -q "^Universal Ctags 5.9.0" ||
 listed() {
     ctags -x --language-force=C++ --kinds-C++=cgestfmpuvd --sort=no -D WEFTIO_FN= -D WEFTIO_GLOBAL= --_xformat='%F: %K %s %N%S %t [%a]' "$@" |
         grep -v '\[private\]$' | sed -E 's@^(lib|device)/include/weftio/@@; s/ \[(public|-)?\]$//; s/ +/ /g; s/ +$//; s/- (struct|enum|typename):/ : \1 /; s/ typename:/ : /; s/ : typename / : /; s/- :/ :/; s/( -|- -|-)$//; s/ +$//' |
-        grep -vE " __anon|weftio::(detail|nic)|macro WEFTIO_(FN|GLOBAL)$" | LC_ALL=C sort -u
+        grep -vE " __anon|weftio::(detail|devices|queues|nic)|macro WEFTIO_(FN|GLOBAL)$" | LC_ALL=C sort -u
 }
 mapfile -t headers < <(find lib/include device/include -name '*.h' -o -name '*.hpp' | grep -v /platform/ | sort)
 if [ "${2:-${1:-}}" = --update ]; then

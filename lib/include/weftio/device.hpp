@@ -17,6 +17,7 @@
 #include "weftio/device/clock.h"
 #include "weftio/device/handle.h"
 #include "weftio/device/queue/control.h"
+#include "weftio/memory_kind.hpp"
 
 struct weftio_dev_buf_arr;
 struct weftio_dev_eth_rxq;
@@ -28,23 +29,14 @@ struct weftio_dev_semaphore;
 
 namespace weftio {
 
-/// Where memory lies and who can access it: the three kinds of the guide.
-enum class memory_kind {
-    device,     ///< on the device; only the device can access it
-    device_cpu, ///< on the device; the CPU can access it too
-    cpu_device, ///< on the CPU; the device can access it too; a software NIC can always reach it
-};
-
-const char* to_string(memory_kind kind) noexcept;
-
-namespace detail {
+namespace devices {
 class device_backend;
 class running_backend;
 struct memory_block;
 class copy_queue;
 class watchdog;
 struct launch_request;
-} // namespace detail
+} // namespace devices
 
 /// A block of memory that a device can use.
 ///
@@ -86,13 +78,13 @@ class memory {
     /// @throws what export_dma_buf() throws
     std::uint64_t buffer_id() const;
     /// For NICs: keeps the bytes alive while the pointer is held.
-    const std::shared_ptr<const detail::memory_block>& block() const noexcept { return block_; }
+    const std::shared_ptr<const devices::memory_block>& block() const noexcept { return block_; }
 
  private:
     friend class device;
-    explicit memory(std::shared_ptr<const detail::memory_block> block);
+    explicit memory(std::shared_ptr<const devices::memory_block> block);
 
-    std::shared_ptr<const detail::memory_block> block_;
+    std::shared_ptr<const devices::memory_block> block_;
     void* cpu_ = nullptr;
     void* device_ = nullptr;
     std::size_t bytes_ = 0;
@@ -132,7 +124,7 @@ concept stoppable = exported<T> && requires(const T& object)
         } -> std::convertible_to<weftio_dev_control*>;
 };
 
-namespace detail {
+namespace devices {
 
 /// The reference by which a running kernel keeps a queue's memory alive, also if the queue is reset or destroyed
 /// meanwhile.
@@ -148,7 +140,7 @@ class lifeline {
     virtual void quiesce() = 0;
 };
 
-} // namespace detail
+} // namespace devices
 
 /// A host object with a lifeline: its queue is watched, described, and stopped at the NIC with the kernel.
 template <class T>
@@ -156,7 +148,7 @@ concept watchable = stoppable<T> && requires(const T& object)
 {
     {
         object.line()
-        } -> std::convertible_to<std::shared_ptr<detail::lifeline>>;
+        } -> std::convertible_to<std::shared_ptr<devices::lifeline>>;
 };
 
 /// What a kernel last did on one of its queues.
@@ -231,15 +223,15 @@ class running_kernel {
 
  private:
     friend class device;
-    running_kernel(std::shared_ptr<detail::running_backend> backend, const detail::launch_request& request);
+    running_kernel(std::shared_ptr<devices::running_backend> backend, const devices::launch_request& request);
     void end() noexcept;
 
     std::string name_;
-    std::shared_ptr<detail::running_backend> backend_;
+    std::shared_ptr<devices::running_backend> backend_;
     std::vector<weftio_dev_control*> controls_;
-    std::vector<std::shared_ptr<detail::lifeline>> lines_;
+    std::vector<std::shared_ptr<devices::lifeline>> lines_;
     std::uint64_t beats_at_launch_ = 0;
-    std::shared_ptr<detail::watchdog> watchdog_;
+    std::shared_ptr<devices::watchdog> watchdog_;
     bool fault_thrown_ = false;
 };
 
@@ -296,14 +288,14 @@ class device {
 
     /// For queues: makes the copy queue that carries packets to the device.
     /// @throws weftio::error errc::not_supported the CPU writes the device's memory itself
-    std::shared_ptr<detail::copy_queue> make_copy_queue() const;
-    detail::device_backend& backend() const noexcept { return *backend_; }
+    std::shared_ptr<devices::copy_queue> make_copy_queue() const;
+    devices::device_backend& backend() const noexcept { return *backend_; }
 
  private:
-    explicit device(std::shared_ptr<detail::device_backend> backend) : backend_(std::move(backend)) {}
-    running_kernel launch_erased(const detail::launch_request& request) const;
+    explicit device(std::shared_ptr<devices::device_backend> backend) : backend_(std::move(backend)) {}
+    running_kernel launch_erased(const devices::launch_request& request) const;
 
-    std::shared_ptr<detail::device_backend> backend_;
+    std::shared_ptr<devices::device_backend> backend_;
 };
 
 namespace detail {
@@ -326,6 +318,10 @@ inline constexpr std::uint32_t abi_of<weftio_dev_rdma> = WEFTIO_DEV_ABI_RDMA;
 template <>
 inline constexpr std::uint32_t abi_of<weftio_dev_rdma_recv> = WEFTIO_DEV_ABI_RDMA_RECV;
 
+} // namespace detail
+
+namespace devices {
+
 /// A launch without its types, for the OpenCL and CUDA back ends, and with a call for the CPU.
 struct launch_request {
     struct argument {
@@ -345,6 +341,10 @@ struct launch_request {
         lines;             ///< of the arguments; a back end keeps them until the kernel has ended
     const char* file = ""; ///< name of the header that `source` holds
 };
+
+} // namespace devices
+
+namespace detail {
 
 template <class T>
 decltype(auto) kernel_argument(T& object)
@@ -394,7 +394,7 @@ void collect_control(T& object, std::vector<weftio_dev_control*>& controls)
 }
 
 template <class T>
-void collect_line(T& object, std::vector<std::shared_ptr<lifeline>>& lines)
+void collect_line(T& object, std::vector<std::shared_ptr<devices::lifeline>>& lines)
 {
     if constexpr (watchable<T>)
         lines.push_back(object.line());
@@ -407,15 +407,15 @@ running_kernel device::launch(const kernel<Parameters...>& kernel, grid shape, A
 {
     static_assert(detail::parameters_of<Parameters...>::template take<Arguments...>());
     std::tuple<Parameters...> values{static_cast<Parameters>(detail::kernel_argument(arguments))...};
-    detail::launch_request request{.name = kernel.name,
-                                   .source = kernel.source,
-                                   .cuda_image = kernel.cuda_image,
-                                   .shape = shape,
-                                   .arguments = {},
-                                   .call = {},
-                                   .controls = {},
-                                   .lines = {},
-                                   .file = kernel.file};
+    devices::launch_request request{.name = kernel.name,
+                                    .source = kernel.source,
+                                    .cuda_image = kernel.cuda_image,
+                                    .shape = shape,
+                                    .arguments = {},
+                                    .call = {},
+                                    .controls = {},
+                                    .lines = {},
+                                    .file = kernel.file};
     (detail::collect_control(arguments, request.controls), ...);
     (detail::collect_line(arguments, request.lines), ...);
     std::apply(

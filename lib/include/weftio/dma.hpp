@@ -5,9 +5,11 @@
 #include <memory>
 #include <optional>
 
+#include "weftio/counters.hpp"
 #include "weftio/device.hpp"
 #include "weftio/device/dma.h"
 #include "weftio/memory.hpp"
+#include "weftio/options.hpp"
 #include "weftio/port.hpp"
 
 namespace weftio {
@@ -15,18 +17,9 @@ namespace weftio {
 namespace nic {
 class dma_backend;
 }
-namespace detail {
+namespace queues {
 class reported_queue;
 }
-
-struct dma_engine_options {
-    /// inline_worker: no thread. Each commit and each look of a wait of a CPU kernel, or of the host, is a turn; so is
-    /// dma_engine::turn(). What one turn leaves is for the next: who commits and does not wait calls turn().
-    engine_mode mode = engine_mode::thread;
-    idle_policy idle = idle_policy::sleep; ///< as the next two, of the engine's thread
-    int core = -1;                         ///< -1: wherever the system puts it
-    int realtime = 0;                      ///< as port_options::realtime
-};
 
 /// Executes the copies of DMA queues. It needs no port, no NIC and no EAL.
 ///
@@ -76,18 +69,6 @@ struct dma_fill {
 struct dma_queue_options {
     std::uint32_t entries = 1024; ///< a power of two in 64..32768
     protection_domain domain{};   ///< entries may name regions of this one only
-};
-
-/// A queue's own account. Once it is idle: enqueued = copied + skipped + failed + flushed, all of them entries.
-struct dma_counters {
-    std::uint64_t enqueued = 0; ///< entries that the engine is done with
-    std::uint64_t copied = 0;   ///< copies and fills
-    std::uint64_t copied_bytes = 0;
-    std::uint64_t skipped = 0; ///< no-operations
-    std::uint64_t failed = 0;  ///< entries that could not be executed, and doorbell records that claimed too much
-    /// Entries behind one that failed, or that were stopped; 64-byte blocks count one by one.
-    std::uint64_t flushed = 0;
-    std::uint64_t lost_events = 0; ///< notifications that found no room (progress_engine)
 };
 
 /// A ring of copies that a kernel owns.
@@ -145,9 +126,9 @@ class dma_queue {
     /// @throws weftio::error errc::out_of_memory
     void reset();
     /// For device::launch: what a kernel holds of the queue.
-    std::shared_ptr<detail::lifeline> line() const noexcept;
+    std::shared_ptr<devices::lifeline> line() const noexcept;
     /// For progress_engine::attach.
-    std::shared_ptr<detail::reported_queue> reports() const noexcept;
+    std::shared_ptr<queues::reported_queue> reports() const noexcept;
 
  private:
     template <class Enqueue>

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "weftio/counters.hpp"
 #include "weftio/device.hpp"
 #include "weftio/device/eth_rxq.h"
 #include "weftio/memory.hpp"
@@ -49,15 +50,6 @@ struct eth_rxq_options {
     std::uint32_t zeroed_bytes = 0;
 };
 
-/// Counters of one queue: offered = delivered + drops, over the packets that steering sent here.
-struct eth_rxq_counters {
-    std::uint64_t delivered = 0;
-    std::uint64_t delivered_bytes = 0;
-    std::uint64_t out_of_buffer = 0;
-    std::uint64_t too_long = 0;
-    std::uint64_t flushed = 0; ///< slots posted but not filled when the queue was stopped or reset
-};
-
 /// A ring of receive slots that a kernel owns.
 ///
 /// - Ownership: move-only; keeps its `port` and `device` alive. Flows that point here do not keep the queue alive: see
@@ -93,7 +85,7 @@ class eth_rxq {
     /// @throws weftio::error errc::out_of_memory
     void reset();
     /// For device::launch: the reference that a running kernel holds.
-    std::shared_ptr<detail::lifeline> line() const noexcept;
+    std::shared_ptr<devices::lifeline> line() const noexcept;
     /// The engine that fills the queue now. Any thread.
     unsigned engine() const noexcept;
     /// Moves the queue to another engine of the port, while packets arrive and kernels receive: no packet is lost,

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "weftio/counters.hpp"
 #include "weftio/device.hpp"
 #include "weftio/device/eth_txq.h"
 #include "weftio/memory.hpp"
@@ -29,35 +30,6 @@ struct eth_txq_options {
     /// both. Weftio's enqueue functions write them into the entries; entries that a kernel writes itself say it
     /// themselves.
     std::uint32_t checksums = WEFTIO_DEV_SEND_NONE;
-};
-
-/// A queue's own account. Once it is idle: enqueued = sent + waited + failed + flushed. A queue that a wait holds is
-/// not: the wait is enqueued, and counts as waited when its time has come, or as flushed.
-///
-/// A frame counts as sent when the link was up, the frame was no longer than the MTU allows (that of the kernel's
-/// interface, where one is behind the port) and the driver took it, or it was written to the capture file. What the
-/// kernel drops afterwards is in port_counters::tx_dropped.
-struct eth_txq_counters {
-    std::uint64_t enqueued = 0; ///< entries that the NIC took up
-    std::uint64_t sent = 0;     ///< frames that the port is done with
-    std::uint64_t sent_bytes = 0;
-    std::uint64_t waited = 0; ///< waits that are over, or left to hardware, and no-operations
-    /// Entries that could not be executed, also because the link was down, the port gone or a capture file full: of
-    /// these the first, which is told. And doorbell records that claimed too much.
-    std::uint64_t failed = 0;
-    /// Entries behind one that failed, or that were stopped; their 64-byte blocks count one by one.
-    std::uint64_t flushed = 0;
-    std::uint64_t copied_bytes = 0;                  ///< payload that was copied on its way out
-    std::uint64_t tx_pp_timestamp_past_errors = 0;   ///< waits whose time had passed: sent at once
-    std::uint64_t tx_pp_timestamp_future_errors = 0; ///< waits beyond the horizon: failed
-    std::uint64_t tx_pp_timestamp_order_errors = 0;  ///< waits earlier than the one before
-    std::uint64_t lost_events = 0;                   ///< notifications that found no room (progress_engine)
-};
-
-/// How late frames behind a wait were handed to the port, in nanoseconds. Never negative: nothing is early.
-struct schedule_error {
-    std::uint64_t count = 0;
-    std::uint64_t p50_ns = 0, p99_ns = 0, p999_ns = 0, max_ns = 0;
 };
 
 /// A ring of send entries that a kernel owns.
@@ -112,9 +84,9 @@ class eth_txq {
     /// errc::out_of_memory
     void reset();
     /// For device::launch: what a kernel holds of the queue.
-    std::shared_ptr<detail::lifeline> line() const noexcept;
+    std::shared_ptr<devices::lifeline> line() const noexcept;
     /// For progress_engine::attach.
-    std::shared_ptr<detail::reported_queue> reports() const noexcept;
+    std::shared_ptr<queues::reported_queue> reports() const noexcept;
 
  private:
     struct state;

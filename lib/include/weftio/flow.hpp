@@ -10,51 +10,18 @@
 #include <utility>
 #include <vector>
 
+#include "weftio/counters.hpp"
 #include "weftio/eth_rxq.hpp"
+#include "weftio/flow_match.hpp"
 #include "weftio/port.hpp"
 
 namespace weftio {
 
-struct ipv4_prefix {
-    std::array<std::uint8_t, 4> address{};
-    std::uint8_t length = 32; ///< number of leading bits to compare
-};
-struct ipv6_prefix {
-    std::array<std::uint8_t, 16> address{};
-    std::uint8_t length = 128;
-};
-struct port_range {
-    std::uint16_t first = 0;
-    std::uint16_t last = 0; ///< inclusive
-};
-struct tcp_flags_match {
-    std::uint8_t value = 0;
-    std::uint8_t mask = 0xff; ///< bits to compare
-};
-
-/// Conditions on a packet; fields left out match everything. Ports and TCP flags match only packets that contain the L4
-/// header, so not the later fragments of a datagram.
-struct flow_match {
-    std::optional<std::uint16_t> ether_type{}; ///< after all VLAN tags
-    std::optional<std::uint16_t> vlan{};       ///< id of the outermost tag, stripped or not; 0xffff: untagged
-    std::optional<ipv4_prefix> ipv4_source{};
-    std::optional<ipv4_prefix> ipv4_destination{};
-    std::optional<ipv6_prefix> ipv6_source{};
-    std::optional<ipv6_prefix> ipv6_destination{};
-    std::optional<std::uint8_t> ip_protocol{}; ///< IPv4 protocol, or the IPv6 next header behind all extension headers
-    std::optional<port_range> source_port{};   ///< UDP or TCP
-    std::optional<port_range> destination_port{};
-    std::optional<tcp_flags_match> tcp_flags{};
-};
-
-/// The standard Toeplitz key of Microsoft's RSS specification, or a symmetric one, which gives both directions of a
-/// connection to one queue.
-enum class rss_key { standard, symmetric };
-
 /// What happens to matching packets. Points to the queue objects, which must not be moved or destroyed before a flow
 /// has been made of the action; afterwards they may be moved.
 struct flow_action {
-    enum class kind { queue, rss, drop } what = kind::drop;
+    using kind = flow_kind;
+    kind what = kind::drop;
     std::vector<const eth_rxq*> queues{};
     rss_key key = rss_key::standard;
 
@@ -74,18 +41,6 @@ struct flow_rule {
     flow_match match{};
     flow_action action{};
     std::uint32_t priority = 0;
-};
-
-/// The packets that a rule has decided about.
-struct flow_hits {
-    std::uint64_t packets = 0;
-    std::uint64_t bytes = 0; ///< of frames; a driver that executes the rule may count the four bytes of each CRC too
-};
-
-/// Who executes a rule.
-enum class flow_place {
-    driver,  ///< the port's own hardware or driver, through rte_flow; the engine executes what the driver passes on
-    software ///< the engine
 };
 
 /// A rule of a port: sends matching packets to queues, or drops them. Of several matching rules the one with the lowest

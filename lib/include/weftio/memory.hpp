@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "weftio/access.hpp"
 #include "weftio/device.hpp"
 #include "weftio/device/buf.h"
 #include "weftio/port.hpp"
@@ -11,45 +12,6 @@
 namespace weftio {
 
 class dma_engine;
-
-/// What NICs may do with memory, beyond reading what is sent from it. Values are those of libibverbs. A peer has the
-/// rights that both the region and the rdma_queue give it. Behind `using weftio::access` POSIX has a function of that name:
-/// write `weftio::access` for the type.
-enum class access : std::uint8_t {
-    none = 0,
-    local_write = 1,   ///< write there what arrives
-    remote_write = 2,  ///< write for a peer; needs local_write
-    remote_read = 4,   ///< read for a peer
-    remote_atomic = 8, ///< read and change for a peer; needs local_write
-};
-constexpr access operator|(access a, access b) noexcept
-{
-    return static_cast<access>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
-}
-constexpr access operator&(access a, access b) noexcept
-{
-    return static_cast<access>(static_cast<unsigned>(a) & static_cast<unsigned>(b));
-}
-
-/// Keeps apart what does not belong together: a queue sends from regions of its own domain only. An entry that names
-/// another one's is refused like a wrong key.
-///
-/// - Ownership: a number that is cheap to copy; nothing has to be closed.
-/// - Threads: any.
-class protection_domain {
- public:
-    /// That of the process, to which everything belongs that names no other.
-    constexpr protection_domain() noexcept = default;
-    /// A new one: no other has been, or will be, equal to it in this process.
-    static protection_domain make() noexcept;
-
-    friend constexpr bool operator==(protection_domain, protection_domain) noexcept = default;
-
- private:
-    constexpr explicit protection_domain(std::uint64_t number) noexcept : number_(number) {}
-
-    std::uint64_t number_ = 0;
-};
 
 struct region_options {
     access rights = access::local_write;
@@ -94,7 +56,7 @@ class memory_region {
     std::size_t bytes() const noexcept;
     access rights() const noexcept;
     /// For queues and arrays that lie in it: keeps the bytes alive while the pointer is held.
-    const std::shared_ptr<const detail::memory_block>& block() const noexcept;
+    const std::shared_ptr<const devices::memory_block>& block() const noexcept;
     /// `bytes` bytes from `offset` on as a buffer that kernels and the host name in entries; 0: up to the end, and at most
     /// 2^32 - 1. For the host, and for CPU and CUDA kernels; OpenCL takes no structure with a pointer by value, so a
     /// kernel for all devices is given a buf_arr over the region. @throws weftio::error errc::invalid_argument they are not within the region

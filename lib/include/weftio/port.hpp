@@ -9,85 +9,14 @@
 #include <string_view>
 #include <vector>
 
+#include "weftio/counters.hpp"
+#include "weftio/options.hpp"
+
 namespace weftio {
 
 namespace nic {
 class backend;
 }
-
-/// What an engine's thread does while it is idle.
-enum class idle_policy {
-    sleep, ///< spin briefly, then yield briefly, then sleep 20 us at a time: the default
-    yield, ///< spin briefly, then yield
-    busy,  ///< always spin: lowest latency
-};
-
-/// Who runs the engines.
-enum class engine_mode {
-    thread, ///< a thread for each engine
-    /// Receive and push calls of a CPU kernel, or port::turn(). Kernels on other devices drive no engine: beside them
-    /// the application calls port::turn().
-    inline_worker,
-};
-
-struct port_options {
-    engine_mode mode = engine_mode::thread;
-    idle_policy idle = idle_policy::sleep;
-    /// Number of port queues in each direction, 1 to most_engines, each with an engine of its own. Engines share
-    /// nothing while they work. The port's hash distributes flows over the queues; eth_rxq and eth_txq tell at which
-    /// engine they are. In inline mode every engine must be driven, by kernels that use a queue there or by
-    /// port::turn(); packets of its port queue wait until then.
-    unsigned engines = 1;
-    static constexpr unsigned most_engines = 64;
-    int core = -1; ///< core of the first engine's thread; engine n runs on core + n; -1: the system decides
-    /// Real-time priority (SCHED_FIFO) of the engine threads, 1 to 99; 0: normal scheduling. Near a deadline nothing
-    /// else runs on the engine's core. Linux takes the core away for 50 ms in each second unless
-    /// kernel.sched_rt_runtime_us is -1.
-    int realtime = 0;
-    /// Hold packets back while their queue is full, instead of dropping them. `automatic` does so for capture files,
-    /// which can wait, unlike a wire. A held packet also holds those behind it, whatever their queue.
-    enum class hold { automatic, on, off } hold_when_full = hold::automatic;
-    std::uint16_t mtu = 0;                    ///< 68 to 16,362; 0: the driver's own
-    std::vector<std::string> eal_arguments{}; ///< extra EAL arguments, used if this port starts EAL
-};
-
-/// Why a packet did not reach a kernel. Each packet that a port received is delivered, held, or counted under one
-/// reason.
-enum class drop_reason {
-    no_match,        ///< no flow rule matched
-    dropped_by_flow, ///< a rule dropped it; what the driver drops for a rule is not received (see flow)
-    out_of_buffer,   ///< no free slot: the kernel has not released enough
-    too_long,        ///< longer than a slot
-    runt,            ///< shorter than an Ethernet header
-    queue_closed,    ///< its queue was closed while the packet was in transit
-    count_           ///< number of reasons
-};
-const char* to_string(drop_reason reason) noexcept;
-
-/// Always: received = delivered + held + sum(dropped). Each is counted independently, at the place where packets enter
-/// or leave.
-struct port_counters {
-    /// Packets taken from the driver, but for those of queue pairs, which are in rdma_counters and, in sum and with those
-    /// for no queue pair, in DPDK's telemetry (`rdma_received` of `/weftio/port`).
-    std::uint64_t received = 0;
-    std::uint64_t received_bytes = 0; ///< bytes of packets given to a queue or dropped
-    std::uint64_t delivered = 0;      ///< completions written
-    /// Packets in the port: waiting for a slot (see port_options::hold_when_full), in transit to another engine, or
-    /// being copied to the memory that kernels read (see eth_rxq_options::buffers).
-    std::uint64_t held = 0;
-    std::array<std::uint64_t, static_cast<std::size_t>(drop_reason::count_)> dropped{};
-    /// Packets lost below the port, as the driver reports them; not part of `received`. On AF_XDP at least the packets
-    /// that the kernel's interface has dropped on all its queues since the port was opened: rx_dropped and
-    /// rx_missed_errors.
-    std::uint64_t driver_missed = 0;
-    std::uint64_t copied_bytes = 0;    ///< bytes copied on the way to a kernel
-    std::uint64_t capture_damaged = 0; ///< 1 if a capture file ended inside a record
-    /// Frames that the kernel's interface behind the port has dropped instead of sending since the port was opened: its
-    /// tx_dropped, which counts frames of all programs. The frames of this port among them have counted as sent.
-    std::uint64_t tx_dropped = 0;
-
-    std::uint64_t dropped_total() const noexcept;
-};
 
 /// A DPDK port whose queues kernels can own.
 ///

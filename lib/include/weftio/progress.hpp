@@ -8,32 +8,13 @@
 #include <utility>
 #include <vector>
 
+#include "weftio/events.hpp"
+
 namespace weftio {
 
-namespace detail {
+namespace queues {
 class reported_queue;
 }
-
-/// An entry that was executed and had asked for this: WEFTIO_DEV_SEND_NOTIFY.
-struct send_notification {
-    std::uint32_t queue = 0;
-    std::uint32_t position = 0; ///< free-running index
-    std::uint64_t time_ns = 0;  ///< UTC, when the port was done with it, or the copy
-};
-
-/// What an event is about: an entry of the send ring; of an rdma_queue also a receive, or no entry of its own, as when a
-/// request of the peer's is refused.
-enum class outcome_of : std::uint8_t { send_ring, receive_ring, none };
-
-/// An entry that could not be executed.
-struct send_failure {
-    std::uint32_t queue = 0;
-    std::uint32_t position = 0;
-    std::uint8_t syndrome = 0; ///< enum weftio_syndrome
-    std::string text;          ///< queue, position, reason
-    std::uint64_t time_ns = 0;
-    outcome_of what = outcome_of::send_ring;
-};
 
 /// Brings what happens on send queues, an eth_txq, a dma_queue or an rdma_queue, to the host, in a thread that the application owns.
 ///
@@ -65,7 +46,7 @@ class progress_engine {
     unsigned progress();
 
  private:
-    void attach(std::shared_ptr<detail::reported_queue> queue, callbacks callbacks);
+    void attach(std::shared_ptr<queues::reported_queue> queue, callbacks callbacks);
 
     struct attachment;
     std::vector<attachment> attached_;

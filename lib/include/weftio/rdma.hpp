@@ -17,6 +17,8 @@
 #include <string>
 #include <string_view>
 
+#include "weftio/access.hpp"
+#include "weftio/counters.hpp"
 #include "weftio/device.hpp"
 #include "weftio/device/rdma.h"
 #include "weftio/memory.hpp"
@@ -27,7 +29,7 @@ namespace weftio {
 namespace nic {
 class backend;
 }
-namespace detail {
+namespace queues {
 class reported_queue;
 }
 
@@ -159,40 +161,6 @@ struct rdma_queue_options {
     protection_domain domain{}; ///< local memory of entries, and memory that the peer names, is of this one
 };
 
-/// Every entry is counted once, and so is every packet, once the queue is idle:
-/// enqueued = done + skipped + failed + flushed; received = filled + receive_failed + receive_flushed;
-/// requests = executed + duplicate_request + out_of_sequence + not_ready + refused + ignored.
-struct rdma_counters {
-    std::uint64_t enqueued = 0;    ///< entries of the send ring that the NIC is done with
-    std::uint64_t done = 0;        ///< executed
-    std::uint64_t done_bytes = 0;  ///< of their messages
-    std::uint64_t skipped = 0;     ///< no-operations
-    std::uint64_t failed = 0;      ///< could not be executed
-    std::uint64_t flushed = 0;     ///< behind one that failed
-    std::uint64_t lost_events = 0; ///< notifications that found no room (progress_engine)
-    std::uint64_t received = 0;    ///< receives taken
-    std::uint64_t filled = 0;      ///< by a message
-    std::uint64_t receive_failed = 0;
-    std::uint64_t receive_flushed = 0;
-    std::uint64_t requests = 0; ///< packets of the peer's requests, by what became of them:
-    std::uint64_t executed = 0;
-    std::uint64_t duplicate_request = 0;
-    std::uint64_t out_of_sequence = 0;
-    std::uint64_t not_ready = 0; ///< no receive was posted
-    std::uint64_t refused = 0;
-    std::uint64_t ignored = 0;
-    std::uint64_t packets = 0;  ///< of our requests
-    std::uint64_t repeated = 0; ///< of these, sent before
-    std::uint64_t answers = 0;  ///< packets of the peer's answers
-    std::uint64_t stale_answers = 0;
-    std::uint64_t wrong_answers = 0;
-    std::uint64_t packet_seq_err = 0; ///< NAKs that told of a lost packet; from here on by the names of mlx5
-    std::uint64_t implied_nak_seq_err = 0;
-    std::uint64_t local_ack_timeout_err = 0;
-    std::uint64_t rnr_naks = 0; ///< the peer had no receive
-    std::uint64_t rnr_nak_retry_err = 0;
-};
-
 /// By the names of the verbs. A queue pair that is made receives nothing yet, though receives may be posted (INIT);
 /// connect() makes it RTS at once; what fails it, or stops it, makes it ERR until reset().
 enum class rdma_state { init, ready_to_send, error };
@@ -208,7 +176,7 @@ class rdma_receives {
     virtual weftio_dev_rdma_recv* handle() const noexcept = 0;
     virtual weftio_dev_control* control() const noexcept = 0;
     /// For device::launch: what a kernel holds of it.
-    virtual std::shared_ptr<detail::lifeline> line() const noexcept = 0;
+    virtual std::shared_ptr<devices::lifeline> line() const noexcept = 0;
 
  protected:
     rdma_receives() = default;
@@ -274,9 +242,9 @@ class rdma_queue {
     /// @throws weftio::error errc::out_of_memory
     void reset();
     /// For device::launch: what a kernel holds of the send side.
-    std::shared_ptr<detail::lifeline> line() const noexcept;
+    std::shared_ptr<devices::lifeline> line() const noexcept;
     /// For progress_engine::attach.
-    std::shared_ptr<detail::reported_queue> reports() const noexcept;
+    std::shared_ptr<queues::reported_queue> reports() const noexcept;
 
  private:
     struct state_of;

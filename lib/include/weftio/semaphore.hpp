@@ -84,7 +84,7 @@ class semaphore {
     weftio_dev_semaphore* handle() const noexcept;
     weftio_dev_control* control() const noexcept;
     /// For device::launch: the reference that a running kernel holds.
-    std::shared_ptr<detail::lifeline> line() const noexcept;
+    std::shared_ptr<devices::lifeline> line() const noexcept;
     std::uint32_t items() const noexcept;
 
     semaphore_status get_status(std::uint32_t index) const;

@@ -9,7 +9,7 @@
 
 #include "core/log.hpp"
 
-namespace weftio::detail {
+namespace weftio::core {
 
 namespace {
 
@@ -57,4 +57,4 @@ void redirect_bpf_logs()
     redirect("libxdp.so.1", "libxdp_set_print");
 }
 
-} // namespace weftio::detail
+} // namespace weftio::core

@@ -3,7 +3,7 @@
 
 #include <pthread.h>
 
-namespace weftio::detail {
+namespace weftio::core {
 
 /// While it lives the calling thread is not cancelled; afterwards it may be. For waits whose end others rely on, as they
 /// use what lies on the stack of the thread that waits, and for destructors, which an exception must not leave.
@@ -18,4 +18,4 @@ class not_cancelled {
     int before_ = PTHREAD_CANCEL_ENABLE;
 };
 
-} // namespace weftio::detail
+} // namespace weftio::core

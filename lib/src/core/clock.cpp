@@ -11,7 +11,7 @@
 #include <x86intrin.h>
 #endif
 
-namespace weftio::detail {
+namespace weftio::core {
 
 namespace {
 
@@ -162,11 +162,11 @@ void utc_clock::steer(std::uint64_t ticks, std::uint64_t real_ns, std::uint64_t 
     publish(from, at(from), natural_ * (1 + slew));
 }
 
-} // namespace weftio::detail
+} // namespace weftio::core
 
 std::uint64_t weftio::utc_now_ns() noexcept
 {
-    auto& clock = detail::utc_clock::instance();
+    auto& clock = core::utc_clock::instance();
     clock.discipline();
     return clock.now_ns();
 }

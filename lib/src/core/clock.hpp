@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
-namespace weftio::detail {
+namespace weftio::core {
 
 /// UTC in nanoseconds, read from the cycle counter in a few nanoseconds and steered towards CLOCK_REALTIME.
 ///
@@ -66,4 +66,4 @@ inline std::uint64_t utc_stamp_ns() noexcept
     return utc_clock::instance().stamp_ns();
 }
 
-} // namespace weftio::detail
+} // namespace weftio::core

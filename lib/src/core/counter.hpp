@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
-namespace weftio::detail {
+namespace weftio::core {
 
 /// Monotonic; never blocks. add() is a plain load and store instead of a locked addition, so only one thread may call
 /// it. All accesses are relaxed: two counters read together may differ by what happened in between.
@@ -28,4 +28,4 @@ class counter {
 
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
-} // namespace weftio::detail
+} // namespace weftio::core

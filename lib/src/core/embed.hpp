@@ -18,11 +18,11 @@
     extern "C" __attribute__((visibility("hidden"))) const char NAME##_bytes_end[];                                    \
     [[maybe_unused]] static std::string_view NAME()                                                                    \
     {                                                                                                                  \
-        return weftio::detail::text_between(NAME##_bytes, NAME##_bytes_end);                                           \
+        return weftio::core::text_between(NAME##_bytes, NAME##_bytes_end);                                             \
     }                                                                                                                  \
     static_assert(true, "wants a semicolon")
 
-namespace weftio::detail {
+namespace weftio::core {
 
 /// The text between two labels. Computed on integers, because the compiler treats the difference of pointers into two
 /// objects as undefined.
@@ -32,4 +32,4 @@ inline std::string_view text_between(const char* begin, const char* end)
             static_cast<std::size_t>(reinterpret_cast<std::uintptr_t>(end) - reinterpret_cast<std::uintptr_t>(begin))};
 }
 
-} // namespace weftio::detail
+} // namespace weftio::core

@@ -32,7 +32,7 @@ class category final : public std::error_category {
 
 const std::error_category& error_category() noexcept
 {
-    return detail::undying<category>();
+    return core::undying<category>();
 }
 
 std::error_code make_error_code(errc value) noexcept
@@ -41,10 +41,10 @@ std::error_code make_error_code(errc value) noexcept
 }
 
 error::error(errc code, std::string_view text, std::string_view lines)
-    : std::system_error(make_error_code(code), detail::printable(text)), text_(detail::printable(text))
+    : std::system_error(make_error_code(code), core::printable(text)), text_(core::printable(text))
 {
     if (!lines.empty())
-        text_ += '\n' + detail::printable(lines, "\n\t");
+        text_ += '\n' + core::printable(lines, "\n\t");
 }
 
 } // namespace weftio

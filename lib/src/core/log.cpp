@@ -69,7 +69,7 @@ log_level log_level_named(std::string_view name)
 
 void set_log_sink(log_sink sink)
 {
-    log_state& log = detail::undying<log_state>();
+    log_state& log = core::undying<log_state>();
     std::scoped_lock lock(log.mutex);
     log.environment_is_read = true;
     std::swap(log.sink, sink);
@@ -80,9 +80,9 @@ void log_to_stderr(log_level least)
     set_log_sink(standard_error(least));
 }
 
-void detail::log(log_level level, std::string_view line)
+void core::log(log_level level, std::string_view line)
 {
-    log_state& log = detail::undying<log_state>();
+    log_state& log = core::undying<log_state>();
     if (in_sink || log.ended.load(std::memory_order_relaxed))
         return;
     std::scoped_lock lock(log.mutex);
@@ -101,7 +101,7 @@ void detail::log(log_level level, std::string_view line)
     log.sink(level, printable(line, "\n\t")); // reports have lines
 }
 
-void detail::end_log() noexcept
+void core::end_log() noexcept
 {
     undying<log_state>().ended.store(true, std::memory_order_relaxed);
 }

@@ -5,7 +5,7 @@
 
 #include "weftio/log.hpp"
 
-namespace weftio::detail {
+namespace weftio::core {
 
 /// Hands one line, without a newline, to the sink. Any thread; blocks only while another thread is in the sink.
 void log(log_level level, std::string_view line);
@@ -24,4 +24,4 @@ try {
 } catch (...) { // no memory, or an exception of the sink: the program goes on
 }
 
-} // namespace weftio::detail
+} // namespace weftio::core

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace weftio::detail {
+namespace weftio::core {
 
 std::string printable(std::string_view text, std::string_view kept)
 {
@@ -22,4 +22,4 @@ std::string printable(std::string_view text, std::string_view kept)
     return visible;
 }
 
-} // namespace weftio::detail
+} // namespace weftio::core

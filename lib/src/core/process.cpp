@@ -13,7 +13,7 @@
 #include "core/log.hpp"
 #include "core/undying.hpp"
 
-namespace weftio::detail {
+namespace weftio::core {
 
 namespace {
 
@@ -114,4 +114,4 @@ void release_at_exit(void (*release)() noexcept)
     process.release = release;
 }
 
-} // namespace weftio::detail
+} // namespace weftio::core

@@ -7,7 +7,7 @@
 #include <memory>
 #include <utility>
 
-namespace weftio::detail {
+namespace weftio::core {
 
 /// Remembers which process made an object.
 class maker {
@@ -69,4 +69,4 @@ bool process_exits() noexcept;
 /// it once.
 void release_at_exit(void (*release)() noexcept);
 
-} // namespace weftio::detail
+} // namespace weftio::core

@@ -11,7 +11,7 @@
 
 #include "weftio/error.hpp"
 
-namespace weftio::detail {
+namespace weftio::core {
 
 std::string file_prefix()
 {
@@ -40,4 +40,4 @@ void load_drivers_beside_eal()
                                     driver.path().string(), dlerror()));
 }
 
-} // namespace weftio::detail
+} // namespace weftio::core

@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace weftio::detail {
+namespace weftio::core {
 
 /// The program's name as EAL's --file-prefix, which `dpdk-telemetry.py -f NAME` takes: at most 32 letters, digits, '-',
 /// '_' and '.'; other characters become '_'.
@@ -17,4 +17,4 @@ std::string file_prefix();
 /// nothing here: EAL and the program have been loaded from the same folder.
 void load_drivers_beside_eal();
 
-} // namespace weftio::detail
+} // namespace weftio::core

@@ -6,7 +6,7 @@
 
 #include "core/write_signals.hpp"
 
-namespace weftio::detail {
+namespace weftio::core {
 
 /// While it lives, threads that the calling thread starts, also inside a library, begin with signals blocked, so that
 /// no signal handler of the application runs on a thread of the library. Signals that a thread raises by its own
@@ -38,4 +38,4 @@ class signals_blocked {
     sigset_t before_;
 };
 
-} // namespace weftio::detail
+} // namespace weftio::core

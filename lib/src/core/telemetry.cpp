@@ -14,7 +14,7 @@
 
 #include "core/undying.hpp"
 
-namespace weftio::detail {
+namespace weftio::core {
 
 namespace {
 
@@ -133,4 +133,4 @@ telemetry_row::~telemetry_row()
     all.rows.erase(number_);
 }
 
-} // namespace weftio::detail
+} // namespace weftio::core

@@ -8,7 +8,7 @@
 
 struct rte_tel_data;
 
-namespace weftio::detail {
+namespace weftio::core {
 
 /// Puts a number under `name`.
 void put(rte_tel_data* dict, const char* name, std::uint64_t value);
@@ -57,4 +57,4 @@ class telemetry_row {
     unsigned number_;
 };
 
-} // namespace weftio::detail
+} // namespace weftio::core

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <new>
 
-namespace weftio::detail {
+namespace weftio::core {
 
 /// The only T of the process, made on first use and never destroyed, so that the application's static objects and
 /// threads may use it until the process ends. Allocates nothing beyond what T does.
@@ -16,4 +16,4 @@ T& undying()
     return only;
 }
 
-} // namespace weftio::detail
+} // namespace weftio::core

@@ -5,7 +5,7 @@
 #include <ctime>
 #include <pthread.h>
 
-namespace weftio::detail {
+namespace weftio::core {
 
 /// While it lives, a write beyond the file size limit, or into a pipe without a reader, fails with EFBIG or EPIPE and
 /// raises no signal in this thread: SIGXFSZ and SIGPIPE would end a process without handlers, and a handler of the
@@ -40,4 +40,4 @@ class no_write_signals {
     sigset_t ours_, before_;
 };
 
-} // namespace weftio::detail
+} // namespace weftio::core

@@ -12,8 +12,8 @@ namespace {
 std::shared_ptr<nic::dma_backend> open(const dma_engine_options& options)
 {
     nic::require_engine_options("dma_engine", options.core, options.mode, options.idle);
-    const detail::undertaking undertaking;
-    const detail::signals_blocked for_its_thread;
+    const core::undertaking undertaking;
+    const core::signals_blocked for_its_thread;
     return nic::make_soft_dma(options);
 }
 

@@ -1,39 +1,39 @@
 #include <fmt/format.h>
 
 #include "nic/dma_backend.hpp"
-#include "queue/reported_queue.hpp"
-#include "queue/send_life.hpp"
+#include "queues/reported_queue.hpp"
+#include "queues/send_life.hpp"
 #include "weftio/dma.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio {
 
-struct dma_queue::state final : detail::reported_queue {
+struct dma_queue::state final : queues::reported_queue {
     state(const dma_engine& engine, const device& device, const dma_queue_options& wanted)
         : where(device), options(wanted), life(make_life()), queue(engine.backend().make_queue(life->begin()))
     {
         life->belong_to(queue.share(), queue->ring_number());
     }
 
-    std::shared_ptr<detail::send_life> make_life() const
+    std::shared_ptr<queues::send_life> make_life() const
     {
-        return detail::make_shared_here<detail::send_life>(
+        return core::make_shared_here<queues::send_life>(
             where,
-            detail::send_ring_options{.entries = options.entries, .domain = options.domain, .abi = WEFTIO_DEV_ABI_DMA});
+            queues::send_ring_options{.entries = options.entries, .domain = options.domain, .abi = WEFTIO_DEV_ABI_DMA});
     }
     const char* kind() const noexcept override { return "dma_queue"; }
     nic::send_queue& reports() noexcept override { return *queue.share(); }
 
     device where;
     dma_queue_options options;
-    std::shared_ptr<detail::send_life> life;
+    std::shared_ptr<queues::send_life> life;
     nic::open_queue<nic::dma_send_queue> queue;
 };
 
 dma_queue::dma_queue(const dma_engine& engine, const device& device, dma_queue_options options)
 {
-    detail::require_send_entries("dma_queue", options.entries);
-    state_ = detail::make_shared_here<state>(engine, device, options);
+    queues::require_send_entries("dma_queue", options.entries);
+    state_ = core::make_shared_here<state>(engine, device, options);
 }
 
 dma_queue::dma_queue(dma_queue&&) noexcept = default;
@@ -163,12 +163,12 @@ void dma_queue::reset()
     state_->life = std::move(next);
 }
 
-std::shared_ptr<detail::lifeline> dma_queue::line() const noexcept
+std::shared_ptr<devices::lifeline> dma_queue::line() const noexcept
 {
     return state_->life;
 }
 
-std::shared_ptr<detail::reported_queue> dma_queue::reports() const noexcept
+std::shared_ptr<queues::reported_queue> dma_queue::reports() const noexcept
 {
     return state_;
 }

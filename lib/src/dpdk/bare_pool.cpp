@@ -12,7 +12,7 @@
 #include "core/log.hpp"
 #include "weftio/error.hpp"
 
-namespace weftio::nic {
+namespace weftio::dpdk {
 
 namespace {
 
@@ -68,10 +68,10 @@ bool take_unused_place()
         }
     rte_spinlock_unlock(&rte_mempool_ops_table.sl);
     if (!before.empty())
-        detail::log(log_level::info,
-                    fmt::format("weftio: DPDK's table of mempool drivers is full ({} places); took that of {}, "
-                                "which no pool uses",
-                                RTE_MEMPOOL_MAX_OPS_IDX, before));
+        core::log(log_level::info,
+                  fmt::format("weftio: DPDK's table of mempool drivers is full ({} places); took that of {}, "
+                              "which no pool uses",
+                              RTE_MEMPOOL_MAX_OPS_IDX, before));
     return !before.empty();
 }
 
@@ -111,4 +111,4 @@ rte_mempool* make_bare_pool(const std::string& name, mbuf_source& source, std::u
     return pool;
 }
 
-} // namespace weftio::nic
+} // namespace weftio::dpdk

@@ -7,7 +7,7 @@
 struct rte_mbuf;
 struct rte_mempool;
 
-namespace weftio::nic {
+namespace weftio::dpdk {
 
 /// The source of an objectless mempool's mbufs, which also takes them back.
 class mbuf_source {
@@ -31,4 +31,4 @@ class mbuf_source {
 /// weftio::error errc::out_of_memory.
 rte_mempool* make_bare_pool(const std::string& name, mbuf_source& source, std::uint16_t room_bytes);
 
-} // namespace weftio::nic
+} // namespace weftio::dpdk

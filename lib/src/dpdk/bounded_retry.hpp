@@ -4,7 +4,7 @@
 #include <chrono>
 #include <thread>
 
-namespace weftio::nic {
+namespace weftio::dpdk {
 
 /// Polls `condition` for up to half a second. Returns whether it became true. For resources of a program that has just
 /// ended: Linux tears down its memory first, for some 50 ms, and releases its interfaces and sockets after that.
@@ -18,4 +18,4 @@ bool bounded_retry(Condition&& condition)
     return true;
 }
 
-} // namespace weftio::nic
+} // namespace weftio::dpdk

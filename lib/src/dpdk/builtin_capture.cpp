@@ -4,7 +4,7 @@
 
 WEFTIO_EMBED(builtin_capture_bytes, "dpdk/builtin.pcap");
 
-std::string_view weftio::nic::builtin_capture() noexcept
+std::string_view weftio::dpdk::builtin_capture() noexcept
 {
     return builtin_capture_bytes();
 }

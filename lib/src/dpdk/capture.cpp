@@ -15,7 +15,7 @@
 
 #include "weftio/error.hpp"
 
-namespace weftio::nic {
+namespace weftio::dpdk {
 
 namespace {
 
@@ -158,4 +158,4 @@ bool capture_is_damaged(const std::string& path)
     return false;
 }
 
-} // namespace weftio::nic
+} // namespace weftio::dpdk

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace weftio::nic {
+namespace weftio::dpdk {
 
 /// The bytes of the built-in capture.
 std::string_view builtin_capture() noexcept;
@@ -18,4 +18,4 @@ void require_capture(std::string_view spec, const std::string& path);
 /// Whether a capture ends inside a record, or has a malformed record. Reads record headers only.
 bool capture_is_damaged(const std::string& path);
 
-} // namespace weftio::nic
+} // namespace weftio::dpdk

@@ -10,7 +10,7 @@
 #include "core/undying.hpp"
 #include "weftio/error.hpp"
 
-namespace weftio::nic {
+namespace weftio::dpdk {
 
 namespace {
 
@@ -44,7 +44,7 @@ void capture_claim::take(std::string_view spec, const std::string& path, const s
     if (!S_ISREG(file.st_mode))
         return;
     const bool writes = wanted == use::write;
-    used_files& files = detail::undying<used_files>();
+    used_files& files = core::undying<used_files>();
     std::scoped_lock lock(files.mutex);
     for (const used_file& used : files.all)
         if (used.device == file.st_dev && used.inode == file.st_ino && (writes || used.use == use::write))
@@ -60,11 +60,11 @@ void capture_claim::release() noexcept
 {
     if (!std::exchange(taken_, false))
         return;
-    used_files& files = detail::undying<used_files>();
+    used_files& files = core::undying<used_files>();
     std::scoped_lock lock(files.mutex);
     const auto found = std::find(files.all.begin(), files.all.end(), used_file{device_, inode_, use_});
     if (found != files.all.end())
         files.all.erase(found);
 }
 
-} // namespace weftio::nic
+} // namespace weftio::dpdk

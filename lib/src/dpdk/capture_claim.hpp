@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace weftio::nic {
+namespace weftio::dpdk {
 
 /// A capture in use: any number of ports read it, or one writes it. Files are compared by device and inode, so the path
 /// does not matter. Pipes and devices are not recorded.
@@ -30,4 +30,4 @@ class capture_claim {
     use use_ = use::read;
 };
 
-} // namespace weftio::nic
+} // namespace weftio::dpdk

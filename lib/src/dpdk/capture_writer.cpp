@@ -15,7 +15,7 @@
 #include "core/write_signals.hpp"
 #include "weftio/error.hpp"
 
-namespace weftio::nic {
+namespace weftio::dpdk {
 
 namespace {
 
@@ -28,7 +28,7 @@ using record_head = std::array<std::uint32_t, 4>;
 /// Writes all vectors. Returns the bytes that the file took; if some are missing, errno says why.
 std::size_t write_all(int descriptor, iovec* vectors, int count) noexcept
 {
-    const detail::no_write_signals only_fails;
+    const core::no_write_signals only_fails;
     std::size_t written = 0;
     while (count != 0) {
         const ssize_t result = ::writev(descriptor, vectors, count);
@@ -119,7 +119,7 @@ std::uint16_t capture_writer::write(rte_mbuf** frames, std::uint16_t count) noex
 {
     std::array<record_head, batch> heads;
     std::array<iovec, 2 * batch> vectors;
-    const std::uint64_t now_ns = detail::utc_now_ns();
+    const std::uint64_t now_ns = core::utc_now_ns();
     std::uint16_t taken = 0;
     while (taken != count && failure_ == 0) {
         const std::uint16_t wanted = std::min<std::uint16_t>(count - taken, batch);
@@ -147,4 +147,4 @@ std::uint16_t capture_writer::write(rte_mbuf** frames, std::uint16_t count) noex
     return taken;
 }
 
-} // namespace weftio::nic
+} // namespace weftio::dpdk

@@ -9,7 +9,7 @@
 
 struct rte_mbuf;
 
-namespace weftio::nic {
+namespace weftio::dpdk {
 
 /// A pcap file with nanosecond timestamps, written by the engine itself: DPDK's net_pcap ignores write errors and
 /// reports such frames as sent.
@@ -45,4 +45,4 @@ class capture_writer {
 /// an end of file. Throws what the constructor of capture_writer throws.
 void require_writable(std::string_view spec, const std::string& path);
 
-} // namespace weftio::nic
+} // namespace weftio::dpdk

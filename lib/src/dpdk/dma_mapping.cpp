@@ -15,7 +15,7 @@
 #include "core/undying.hpp"
 #include "weftio/error.hpp"
 
-namespace weftio::nic {
+namespace weftio::dpdk {
 
 namespace {
 
@@ -32,7 +32,7 @@ struct all_pieces {
     std::mutex mutex;
     std::map<std::uintptr_t, piece> pieces; // by begin
 };
-auto& [pieces_mutex, pieces] = detail::undying<all_pieces>();
+auto& [pieces_mutex, pieces] = core::undying<all_pieces>();
 
 void* address(std::uintptr_t at) noexcept
 {
@@ -150,4 +150,4 @@ void forget_device(const rte_device& device) noexcept
     }
 }
 
-} // namespace weftio::nic
+} // namespace weftio::dpdk

@@ -7,7 +7,7 @@
 
 struct rte_device;
 
-namespace weftio::nic {
+namespace weftio::dpdk {
 
 /// While it lives, a device may read and write these bytes at their virtual addresses. For devices behind an IOMMU.
 ///
@@ -35,4 +35,4 @@ class dma_mapping {
 /// removed.
 void forget_device(const rte_device& device) noexcept;
 
-} // namespace weftio::nic
+} // namespace weftio::dpdk

@@ -27,7 +27,7 @@
 #include "dpdk/hotplug.hpp"
 #include "weftio/error.hpp"
 
-namespace weftio::nic {
+namespace weftio::dpdk {
 
 namespace {
 
@@ -88,7 +88,7 @@ errc code_of(int negative_errno)
         code_of(result),
         fmt::format("weftio: port {}: {} failed ({}; DPDK said: {}); check the words after the driver's name and "
                     "what the driver needs",
-                    spec, what, rte_strerror(-result), detail::driver_log()));
+                    spec, what, rte_strerror(-result), dpdk::driver_log()));
 }
 
 [[noreturn]] void refuse_for_want_of_memory(std::string_view spec, unsigned queues)
@@ -151,7 +151,7 @@ dpdk_port::dpdk_port(std::string_view spec, const port_spec& parsed, const port_
 {
     if (struct stat file{}; !parsed.capture.empty() && ::stat(parsed.capture.c_str(), &file) == 0)
         read_.take(spec, parsed.capture, file, capture_claim::use::read);
-    detail::forget_driver_log();
+    dpdk::forget_driver_log();
     for (const port_candidate& candidate : parsed.candidates) {
         const auto begin = std::chrono::steady_clock::now();
         std::string why;
@@ -175,8 +175,8 @@ dpdk_port::dpdk_port(std::string_view spec, const port_spec& parsed, const port_
                     throw;
             }
         } while (std::exchange(comes_back_, false));
-        detail::log(log_level::warning, fmt::format("weftio: port {}: {} is unavailable: {}; falling back to {}", spec,
-                                                    candidate.device, why, (&candidate)[1].device));
+        core::log(log_level::warning, fmt::format("weftio: port {}: {} is unavailable: {}; falling back to {}", spec,
+                                                  candidate.device, why, (&candidate)[1].device));
     }
 }
 
@@ -209,7 +209,7 @@ int dpdk_port::make_device(const std::string& arguments)
     struct makers {
         std::mutex one_at_a_time;
     };
-    std::scoped_lock lock(detail::undying<makers>().one_at_a_time);
+    std::scoped_lock lock(core::undying<makers>().one_at_a_time);
     const std::vector<packet_socket> before = packet_sockets();
     if (int result = add_device(bus_, device_, arguments); result != 0)
         return result;
@@ -236,7 +236,7 @@ void dpdk_port::configure(std::string_view spec, const port_options& options)
         fail(spec, "asking the device what it can do", result);
     driver_ = info.driver_name;
     queue_count_ = static_cast<std::uint16_t>(options.engines);
-    most_mtu_ = std::min<std::uint32_t>(info.max_mtu, nic::most_mtu);
+    most_mtu_ = std::min<std::uint32_t>(info.max_mtu, dpdk::most_mtu);
     if (ring_frame_bytes_ != 0)
         most_mtu_ = std::min(most_mtu_, ring_frame_bytes_ - ring_header_bytes - tagged_header_bytes - 1);
     require_queues(spec, info, queue_count_);
@@ -336,7 +336,7 @@ int dpdk_port::make_receive_queue(std::uint16_t queue, std::uint16_t entries)
         std::mutex one_at_a_time;
         std::set<std::uint32_t> known; // indices of interfaces on which this process has had an AF_XDP port
     };
-    auto& [one_at_a_time, known] = detail::undying<xdp_ports>();
+    auto& [one_at_a_time, known] = core::undying<xdp_ports>();
     std::scoped_lock lock(one_at_a_time);
     rte_eth_dev_info info{};
     if (int result = rte_eth_dev_info_get(id_, &info); result != 0)
@@ -371,7 +371,7 @@ void dpdk_port::take_down() noexcept
         if (!removed)
             remove_device();
         else if (rte_eth_dev_get_port_by_name(device_.c_str(), &other) != 0) // no other device has taken the name
-            nic::remove_device(bus_, device_);                               // removes what rte_eth_dev_close() leaves
+            dpdk::remove_device(bus_, device_);                              // removes what rte_eth_dev_close() leaves
         if (!removed || rte_eth_dev_get_port_by_name(device_.c_str(), &other) != 0)
             free_rings_of(device_);
         if (const rte_device* device = std::exchange(dma_, nullptr)) // removed already
@@ -389,11 +389,11 @@ void dpdk_port::remove_device() noexcept
         rte_eth_dev_close(id_); // the device does no DMA from now on
         forget_device(*device);
     }
-    const int result = nic::remove_device(bus_, device_);
+    const int result = dpdk::remove_device(bus_, device_);
     if (result == 0)
         return;
     rte_eth_dev_close(id_); // makes the driver release the pools
-    detail::log_or_lose(log_level::warning, [&] {
+    core::log_or_lose(log_level::warning, [&] {
         return fmt::format("weftio: device {} is closed and could not be removed ({}); its name stays taken", device_,
                            rte_strerror(-result));
     });
@@ -448,19 +448,19 @@ std::vector<wire> dpdk_port::wires() const
     std::uint16_t mtu = 0;
     if (int result = rte_eth_dev_get_mtu(id_, &mtu); result != 0) // without the MTU no frame can be refused as too long
         fail(device_, "asking the device for its MTU", result);
-    nic::wire wire{.port = id_,
-                   .queue = 0,
-                   .mtu = mtu_behind(*interface_, mtu, most_mtu_),
-                   .most_mtu = most_mtu_,
-                   .file = file_.get(),
-                   .copies = pools_.copies(),
-                   .bounces = !dma_ && lends_,
-                   .empty_bursts = dma_ && driver_ == looks_in_bursts,
-                   .timestamp_offset = -1,
-                   .timestamp_flag = 0};
+    dpdk::wire wire{.port = id_,
+                    .queue = 0,
+                    .mtu = mtu_behind(*interface_, mtu, most_mtu_),
+                    .most_mtu = most_mtu_,
+                    .file = file_.get(),
+                    .copies = pools_.copies(),
+                    .bounces = !dma_ && lends_,
+                    .empty_bursts = dma_ && driver_ == looks_in_bursts,
+                    .timestamp_offset = -1,
+                    .timestamp_flag = 0};
     if (sends_on_time_)
         rte_mbuf_dyn_tx_timestamp_register(&wire.timestamp_offset, &wire.timestamp_flag);
-    std::vector<nic::wire> wires;
+    std::vector<dpdk::wire> wires;
     for (; wire.queue < queue_count_; ++wire.queue) {
         wire.ring = wire.queue < packet_rings_.size() ? packet_rings_[wire.queue].get() : nullptr;
         wires.push_back(wire);
@@ -486,4 +486,4 @@ std::uint64_t dpdk_port::missed() const noexcept
     return by_driver + missed_by_sockets_.load(std::memory_order_relaxed);
 }
 
-} // namespace weftio::nic
+} // namespace weftio::dpdk

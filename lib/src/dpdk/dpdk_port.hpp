@@ -19,12 +19,12 @@
 #include "dpdk/port_spec.hpp"
 #include "dpdk/wire.hpp"
 #include "dpdk/xdp_objects.hpp"
-#include "weftio/port.hpp"
+#include "weftio/options.hpp"
 
 struct rte_device;
 struct rte_eth_dev_info;
 
-namespace weftio::nic {
+namespace weftio::dpdk {
 
 /// Finds or makes the DPDK device, configures and starts it; the destructor stops and removes it.
 class dpdk_port {
@@ -86,7 +86,7 @@ class dpdk_port {
     rte_device* dma_ = nullptr;  ///< set if the device reads memory by DMA
     bool lends_ = true;
     packet_pools pools_;
-    nic::xdp_objects xdp_objects_;                            ///< made by the driver's receive queues
+    dpdk::xdp_objects xdp_objects_;                           ///< made by the driver's receive queues
     std::uint32_t ring_frame_bytes_ = 0;                      ///< net_af_packet: a packet and its header; else 0
     std::uint32_t most_mtu_ = 0;                              ///< largest that the driver and copies_ can take
     std::vector<packet_socket> packet_sockets_;               ///< net_af_packet: one for each queue
@@ -97,4 +97,4 @@ class dpdk_port {
     std::vector<std::unique_ptr<packet_ring>> packet_rings_;  ///< net_af_packet: one for each queue
 };
 
-} // namespace weftio::nic
+} // namespace weftio::dpdk

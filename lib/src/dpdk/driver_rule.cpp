@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <array>
 
-namespace weftio::nic {
+namespace weftio::dpdk {
 
 namespace {
 
@@ -110,4 +110,4 @@ void driver_rule::forget() noexcept
     parts_.clear();
 }
 
-} // namespace weftio::nic
+} // namespace weftio::dpdk

@@ -6,9 +6,10 @@
 #include <vector>
 
 #include "dpdk/flow_pattern.hpp"
-#include "weftio/flow.hpp"
+#include "weftio/counters.hpp"
+#include "weftio/flow_match.hpp"
 
-namespace weftio::nic {
+namespace weftio::dpdk {
 
 /// Drops packets in the driver, and counts them. One thread at a time. The destructor calls no driver: end() does, and
 /// so the owner learns what the driver refuses to end.
@@ -43,4 +44,4 @@ class driver_rule {
     flow_hits ended_{};       ///< of parts that have ended
 };
 
-} // namespace weftio::nic
+} // namespace weftio::dpdk

@@ -34,7 +34,7 @@
 #include "core/undying.hpp"
 #include "weftio/error.hpp"
 
-namespace weftio::detail {
+namespace weftio::dpdk {
 
 namespace {
 
@@ -54,13 +54,13 @@ try {
     auto level = rte_log_cur_msg_loglevel();
     bool grave = level > 0 && level <= static_cast<int>(RTE_LOG_WARNING);
     if (grave) {
-        last_lines& last = undying<last_lines>();
+        last_lines& last = core::undying<last_lines>();
         std::scoped_lock lock(last.mutex);
         last.lines.emplace_back(line);
         if (last.lines.size() > lines_kept)
             last.lines.pop_front();
     }
-    log(grave ? log_level::warning : log_level::info, fmt::format("dpdk: {}", line));
+    core::log(grave ? log_level::warning : log_level::info, fmt::format("dpdk: {}", line));
 } catch (...) { // no memory, or an exception of the sink: neither may unwind through DPDK
 }
 
@@ -117,7 +117,7 @@ unsigned megabytes_for(unsigned queues)
 std::vector<std::string> eal_arguments(bool pci, const std::vector<std::string>& extra, unsigned queues,
                                        const cpu_set_t& allowed)
 {
-    std::vector<std::string> arguments{"weftio", "--lcores", any_core(allowed), "--file-prefix", file_prefix()};
+    std::vector<std::string> arguments{"weftio", "--lcores", any_core(allowed), "--file-prefix", core::file_prefix()};
     if (!pci) // with PCI, EAL checks for an IOMMU
         arguments.insert(arguments.end(), {"--iova-mode=va", "--no-pci"});
     // Neither option leaves a file behind. EAL refuses --in-memory together with --no-huge.
@@ -162,7 +162,8 @@ struct printed_to_log {
         if (pthread_equal(pthread_self(), thread) == 0)
             std::fwrite(text.data(), 1, text.size(), real);
         else
-            log_or_lose(log_level::debug, [&] { return fmt::format("dpdk: {}", text.substr(0, text.find('\n'))); });
+            core::log_or_lose(log_level::debug,
+                              [&] { return fmt::format("dpdk: {}", text.substr(0, text.find('\n'))); });
         return static_cast<ssize_t>(text.size());
     }
 };
@@ -191,7 +192,7 @@ std::FILE* stream_to_log(printed_to_log& printed, std::FILE* real)
 /// errors besides its log.
 int init_without_printing(int count, char** words)
 {
-    auto& printed = undying<printed_streams>();
+    auto& printed = core::undying<printed_streams>();
     std::FILE* const out = std::exchange(stdout, stream_to_log(printed.out, stdout));
     std::FILE* const errors = std::exchange(stderr, stream_to_log(printed.errors, stderr));
     const int errors_printed = std::exchange(opterr, 0);
@@ -256,7 +257,7 @@ class environment {
         if (rte_log_get_stream() == stderr) // another stream is the application's
             if (std::FILE* stream = log_stream())
                 rte_openlog_stream(stream);
-        load_drivers_beside_eal();
+        core::load_drivers_beside_eal();
         arguments_ = eal_arguments(pci, extra, queues, allowed);
         std::vector<char*> argv;
         for (auto& argument : arguments_)
@@ -274,7 +275,7 @@ class environment {
  private:
     std::vector<std::string> arguments_; // EAL keeps pointers into these strings
     bool runs_ = false;
-    const maker maker_{};
+    const core::maker maker_{};
 };
 
 struct environment_state {
@@ -288,7 +289,7 @@ struct environment_state {
 /// Gives up the process's share of EAL; the last port, if one is left, cleans EAL up.
 void release_environment() noexcept
 {
-    environment_state& state = undying<environment_state>();
+    environment_state& state = core::undying<environment_state>();
     std::unique_lock lock(state.mutex);
     auto kept = std::move(state.kept);
     lock.unlock();
@@ -312,8 +313,8 @@ void start(environment_state& state, bool pci, const std::vector<std::string>& e
     }
     state.kept = std::move(made);
     state.process = getpid();
-    release_at_exit(release_environment);
-    redirect_bpf_logs();
+    core::release_at_exit(release_environment);
+    core::redirect_bpf_logs();
     stay_loaded();
 }
 
@@ -322,7 +323,7 @@ void start(environment_state& state, bool pci, const std::vector<std::string>& e
 std::shared_ptr<const void> start_environment(bool pci, const std::vector<std::string>& extra_arguments,
                                               unsigned queues)
 {
-    environment_state& state = undying<environment_state>();
+    environment_state& state = core::undying<environment_state>();
     if (const pid_t process = state.process; process != 0 && process != getpid())
         throw error(
             errc::not_supported,
@@ -331,7 +332,7 @@ std::shared_ptr<const void> start_environment(bool pci, const std::vector<std::s
                 "one of them only, or start another program with exec()",
                 process));
     std::scoped_lock lock(state.mutex);
-    if (process_exits())
+    if (core::process_exits())
         throw error(errc::closed, "weftio: the process exits: no port opens any more");
     if (!state.failure.empty())
         throw error(
@@ -347,9 +348,9 @@ std::shared_ptr<const void> start_environment(bool pci, const std::vector<std::s
 
 std::string driver_log()
 {
-    if (undying<environment_state>().adopted)
+    if (core::undying<environment_state>().adopted)
         return "see the application's own log of DPDK";
-    last_lines& last = undying<last_lines>();
+    last_lines& last = core::undying<last_lines>();
     std::scoped_lock lock(last.mutex);
     std::string joined;
     for (const auto& line : last.lines)
@@ -359,9 +360,9 @@ std::string driver_log()
 
 void forget_driver_log()
 {
-    last_lines& last = undying<last_lines>();
+    last_lines& last = core::undying<last_lines>();
     std::scoped_lock lock(last.mutex);
     last.lines.clear();
 }
 
-} // namespace weftio::detail
+} // namespace weftio::dpdk

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace weftio::detail {
+namespace weftio::dpdk {
 
 /// Starts EAL unless it runs. Blocks while it starts; any thread. Later calls return at once and ignore their
 /// arguments. The caller keeps the returned pointer for as long as it needs EAL.
@@ -26,4 +26,4 @@ std::shared_ptr<const void> start_environment(bool pci, const std::vector<std::s
 std::string driver_log();
 void forget_driver_log();
 
-} // namespace weftio::detail
+} // namespace weftio::dpdk

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <cstring>
 
-namespace weftio::nic {
+namespace weftio::dpdk {
 
 namespace {
 
@@ -239,4 +239,4 @@ flow_patterns to_patterns(const flow_match& match)
     return {all, all.empty() ? "no packet can match" : ""};
 }
 
-} // namespace weftio::nic
+} // namespace weftio::dpdk

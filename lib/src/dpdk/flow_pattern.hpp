@@ -7,9 +7,9 @@
 
 #include <rte_flow.h>
 
-#include "weftio/flow.hpp"
+#include "weftio/flow_match.hpp"
 
-namespace weftio::nic {
+namespace weftio::dpdk {
 
 /// A pattern: Ethernet, then a VLAN tag, an IP and an L4 header, each if `has` says so.
 struct flow_pattern {
@@ -41,4 +41,4 @@ struct flow_patterns {
 /// different things. Throws std::bad_alloc.
 flow_patterns to_patterns(const flow_match& match);
 
-} // namespace weftio::nic
+} // namespace weftio::dpdk

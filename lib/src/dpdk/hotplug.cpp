@@ -9,7 +9,7 @@
 
 #include "core/undying.hpp"
 
-namespace weftio::nic {
+namespace weftio::dpdk {
 
 namespace {
 
@@ -39,13 +39,13 @@ void empty(rte_ring* ring) noexcept
 
 int add_device(const char* bus, const std::string& name, const std::string& arguments)
 {
-    std::scoped_lock lock(detail::undying<hotplug>().one_at_a_time);
+    std::scoped_lock lock(core::undying<hotplug>().one_at_a_time);
     return rte_eal_hotplug_add(bus, name.c_str(), arguments.c_str());
 }
 
 int remove_device(const char* bus, const std::string& name) noexcept
 {
-    std::scoped_lock lock(detail::undying<hotplug>().one_at_a_time);
+    std::scoped_lock lock(core::undying<hotplug>().one_at_a_time);
     return rte_eal_hotplug_remove(bus, name.c_str());
 }
 
@@ -59,4 +59,4 @@ void free_rings_of(const std::string& device) noexcept
     for_each_ring_of(device, rte_ring_free);
 }
 
-} // namespace weftio::nic
+} // namespace weftio::dpdk

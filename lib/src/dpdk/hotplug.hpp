@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace weftio::nic {
+namespace weftio::dpdk {
 
 /// rte_eal_hotplug_add and rte_eal_hotplug_remove, from any thread, one at a time: DPDK's list of device arguments has
 /// no lock (22.11). Both block until the driver is done.
@@ -15,4 +15,4 @@ int remove_device(const char* bus, const std::string& name) noexcept;
 void empty_rings_of(const std::string& device) noexcept;
 void free_rings_of(const std::string& device) noexcept;
 
-} // namespace weftio::nic
+} // namespace weftio::dpdk

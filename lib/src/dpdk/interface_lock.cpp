@@ -13,7 +13,7 @@
 #include "dpdk/bounded_retry.hpp"
 #include "weftio/error.hpp"
 
-namespace weftio::nic {
+namespace weftio::dpdk {
 
 namespace {
 
@@ -65,4 +65,4 @@ interface_lock::~interface_lock()
         close(socket_);
 }
 
-} // namespace weftio::nic
+} // namespace weftio::dpdk

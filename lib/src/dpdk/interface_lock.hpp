@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace weftio::nic {
+namespace weftio::dpdk {
 
 /// Reserves an interface against other ports of this and other processes in the same network namespace. The lock is the
 /// name of an abstract Unix socket, so the kernel releases it however the process dies.
@@ -21,4 +21,4 @@ class interface_lock {
     int socket_ = -1;
 };
 
-} // namespace weftio::nic
+} // namespace weftio::dpdk

@@ -12,7 +12,7 @@
 
 #include "core/log.hpp"
 
-namespace weftio::nic {
+namespace weftio::dpdk {
 
 namespace {
 
@@ -26,7 +26,7 @@ bool find(int socket, int index, ifreq& request) noexcept
 void tell_of(const ifreq& request, const char* what) noexcept
 {
     const int why = errno;
-    detail::log_or_lose(log_level::warning, [&] {
+    core::log_or_lose(log_level::warning, [&] {
         return fmt::format("weftio: interface {}: its {} stays as the port has set it ({}); set it with \"ip link set "
                            "{} ...\"",
                            request.ifr_name, what, std::strerror(why), request.ifr_name);
@@ -96,4 +96,4 @@ void interface_settings::set_promiscuous(bool on) const noexcept
         tell_of(request, "promiscuous mode");
 }
 
-} // namespace weftio::nic
+} // namespace weftio::dpdk

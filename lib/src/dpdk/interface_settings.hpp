@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-namespace weftio::nic {
+namespace weftio::dpdk {
 
 /// Remembers the MTU and the promiscuous mode of an interface in the network namespace of the constructing thread. Not
 /// thread-safe.
@@ -38,4 +38,4 @@ class interface_settings {
     values before_, changed_, at_end_;
 };
 
-} // namespace weftio::nic
+} // namespace weftio::dpdk

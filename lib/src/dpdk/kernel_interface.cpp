@@ -13,7 +13,7 @@
 #include <memory>
 #include <string_view>
 
-namespace weftio::nic {
+namespace weftio::dpdk {
 
 namespace {
 
@@ -108,4 +108,4 @@ std::optional<kernel_interface::drops> kernel_interface::all_drops() const noexc
     return std::nullopt;
 }
 
-} // namespace weftio::nic
+} // namespace weftio::dpdk

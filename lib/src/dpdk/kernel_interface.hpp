@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-namespace weftio::nic {
+namespace weftio::dpdk {
 
 /// An interface in the network namespace of the constructing thread, known by its index, since its name may change.
 ///
@@ -46,4 +46,4 @@ class kernel_interface {
     drops before_;
 };
 
-} // namespace weftio::nic
+} // namespace weftio::dpdk

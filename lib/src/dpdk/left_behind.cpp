@@ -4,7 +4,7 @@
 
 #include "core/undying.hpp"
 
-namespace weftio::nic {
+namespace weftio::dpdk {
 
 namespace {
 
@@ -18,7 +18,7 @@ struct all_leftovers {
 
 void leave_behind(leftover_place&& one) noexcept
 {
-    auto& all = detail::undying<all_leftovers>();
+    auto& all = core::undying<all_leftovers>();
     std::scoped_lock lock(all.mutex);
     all.list.splice(all.list.end(), one);
 }
@@ -26,7 +26,7 @@ void leave_behind(leftover_place&& one) noexcept
 void free_returned_leftovers() noexcept
 {
     leftover_place returned;
-    auto& all = detail::undying<all_leftovers>();
+    auto& all = core::undying<all_leftovers>();
     std::scoped_lock lock(all.mutex);
     for (auto each = all.list.begin(); each != all.list.end();) {
         auto next = std::next(each);
@@ -36,4 +36,4 @@ void free_returned_leftovers() noexcept
     }
 }
 
-} // namespace weftio::nic
+} // namespace weftio::dpdk

@@ -4,7 +4,7 @@
 #include <list>
 #include <memory>
 
-namespace weftio::nic {
+namespace weftio::dpdk {
 
 /// Memory of a closed port, parts of which a driver, or a receiver of its mbufs, may still hold. The destructor frees
 /// it.
@@ -26,4 +26,4 @@ void leave_behind(leftover_place&& one) noexcept;
 /// Frees the leftovers that have been given back. Any thread.
 void free_returned_leftovers() noexcept;
 
-} // namespace weftio::nic
+} // namespace weftio::dpdk

@@ -17,7 +17,7 @@
 #include "core/log.hpp"
 #include "dpdk/left_behind.hpp"
 
-namespace weftio::nic {
+namespace weftio::dpdk {
 
 namespace {
 
@@ -89,7 +89,7 @@ try {
         rte_mempool_free(pool);
         return;
     }
-    detail::log_or_lose(log_level::warning, [&] {
+    core::log_or_lose(log_level::warning, [&] {
         return fmt::format(
             "weftio: device {} is closed, and somebody still holds {} mbufs of pool {}; it is kept until they "
             "come back",
@@ -137,4 +137,4 @@ void packet_pools::let_go(const std::string& device) noexcept
     free_or_leave(device, std::exchange(copies_, nullptr));
 }
 
-} // namespace weftio::nic
+} // namespace weftio::dpdk

@@ -8,7 +8,7 @@
 
 struct rte_mempool;
 
-namespace weftio::nic {
+namespace weftio::dpdk {
 
 constexpr std::uint16_t copy_bytes = 16384;       ///< longest frame that Weftio sends
 constexpr std::uint16_t tagged_header_bytes = 22; ///< Ethernet header and two VLAN tags
@@ -58,4 +58,4 @@ class packet_pools {
     rte_mempool *own_ = nullptr, *copies_ = nullptr;
 };
 
-} // namespace weftio::nic
+} // namespace weftio::dpdk

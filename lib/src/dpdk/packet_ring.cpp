@@ -10,7 +10,7 @@
 #include <memory>
 #include <utility>
 
-namespace weftio::nic {
+namespace weftio::dpdk {
 
 namespace {
 
@@ -113,4 +113,4 @@ void packet_ring::take_out_first() noexcept
     first_ = next(first_);
 }
 
-} // namespace weftio::nic
+} // namespace weftio::dpdk

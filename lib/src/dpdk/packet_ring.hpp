@@ -8,7 +8,7 @@
 #include "dpdk/kernel_interface.hpp"
 #include "dpdk/packet_sockets.hpp"
 
-namespace weftio::nic {
+namespace weftio::dpdk {
 
 /// Makes Linux send the frames in the ring.
 ///
@@ -43,4 +43,4 @@ class packet_ring {
     std::atomic<std::uint64_t> tried_again_{0};
 };
 
-} // namespace weftio::nic
+} // namespace weftio::dpdk

@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <memory>
 
-namespace weftio::nic {
+namespace weftio::dpdk {
 
 namespace {
 
@@ -44,4 +44,4 @@ std::uint64_t missed_since_asked(const packet_socket& socket) noexcept
     return ::getsockopt(socket.descriptor, SOL_PACKET, PACKET_STATISTICS, &seen, &bytes) == 0 ? seen.tp_drops : 0;
 }
 
-} // namespace weftio::nic
+} // namespace weftio::dpdk

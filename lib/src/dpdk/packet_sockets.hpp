@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace weftio::nic {
+namespace weftio::dpdk {
 
 struct packet_socket {
     std::uint64_t inode = 0; ///< later sockets have larger numbers
@@ -21,4 +21,4 @@ std::vector<packet_socket> packet_sockets();
 /// the count.
 std::uint64_t missed_since_asked(const packet_socket& socket) noexcept;
 
-} // namespace weftio::nic
+} // namespace weftio::dpdk

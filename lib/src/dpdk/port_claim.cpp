@@ -15,7 +15,7 @@
 
 #include "core/undying.hpp"
 
-namespace weftio::nic {
+namespace weftio::dpdk {
 
 namespace {
 
@@ -27,7 +27,7 @@ using all_removals = std::array<removals, RTE_MAX_ETHPORTS>;
 /// threads have left the driver, 500 ms at most, for one of them may be the thread that removes the port.
 int hear(std::uint16_t port, rte_eth_event_type, void*, void*)
 {
-    removals& here = detail::undying<all_removals>()[port];
+    removals& here = core::undying<all_removals>()[port];
     here.count.fetch_add(1, std::memory_order_release);
     const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(500);
     while (here.attending.load(std::memory_order_acquire) != 0 && std::chrono::steady_clock::now() < end)
@@ -58,7 +58,7 @@ std::string device_of(std::uint16_t port)
 
 void removal_notice::begin(std::uint16_t port) noexcept
 {
-    removals_ = &detail::undying<all_removals>()[port];
+    removals_ = &core::undying<all_removals>()[port];
     seen_ = removals_->count.load(std::memory_order_acquire);
     unplugged_seen_ = removals_->unplugged.load(std::memory_order_acquire);
     rte_eth_dev_callback_register(port, RTE_ETH_EVENT_DESTROY, hear, nullptr); // DPDK keeps one registration
@@ -78,7 +78,7 @@ void removal_notice::leave() noexcept
 
 bool port_claim::take(std::uint16_t port)
 {
-    auto& all = detail::undying<all_claims>();
+    auto& all = core::undying<all_claims>();
     std::scoped_lock lock(all.mutex);
     if (std::any_of(all.claims.begin(), all.claims.end(),
                     [&](const port_claim* other) { return other->port_ == port && !other->removed(); }))
@@ -95,22 +95,22 @@ bool port_claim::take(std::uint16_t port)
 
 void port_claim::tell_of_unplugged(const char* device) noexcept
 {
-    auto& all = detail::undying<all_claims>();
+    auto& all = core::undying<all_claims>();
     std::scoped_lock lock(all.mutex);
     for (const port_claim* each : all.claims)
         if (each->device_ == device)
-            detail::undying<all_removals>()[each->port_].unplugged.fetch_add(1, std::memory_order_release);
+            core::undying<all_removals>()[each->port_].unplugged.fetch_add(1, std::memory_order_release);
 }
 
 void port_claim::release() noexcept
 {
     if (!taken_)
         return;
-    auto& all = detail::undying<all_claims>();
+    auto& all = core::undying<all_claims>();
     std::scoped_lock lock(all.mutex);
     std::erase(all.claims, this);
     taken_ = false;
     notice_ = {}; // later removals do not concern this claim
 }
 
-} // namespace weftio::nic
+} // namespace weftio::dpdk

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-namespace weftio::nic {
+namespace weftio::dpdk {
 
 /// Events of all ports that have had one number.
 struct removals {
@@ -60,4 +60,4 @@ class port_claim {
     removal_notice notice_;
 };
 
-} // namespace weftio::nic
+} // namespace weftio::dpdk

@@ -23,7 +23,7 @@
 #include "dpdk/kernel_interface.hpp"
 #include "weftio/error.hpp"
 
-namespace weftio::nic {
+namespace weftio::dpdk {
 
 namespace {
 
@@ -294,4 +294,4 @@ port_spec parse_port_spec(std::string_view spec, unsigned queues, std::uint32_t 
     return devargs_spec(spec);
 }
 
-} // namespace weftio::nic
+} // namespace weftio::dpdk

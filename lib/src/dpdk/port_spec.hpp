@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include "weftio/port.hpp"
+#include "weftio/options.hpp"
 
-namespace weftio::nic {
+namespace weftio::dpdk {
 
 /// One way to make the port; several are tried in order.
 struct port_candidate {
@@ -33,4 +33,4 @@ struct port_spec {
 /// errc::permission_denied, errc::not_supported, errc::in_use.
 port_spec parse_port_spec(std::string_view spec, unsigned queues = 1, std::uint32_t mtu = 0);
 
-} // namespace weftio::nic
+} // namespace weftio::dpdk

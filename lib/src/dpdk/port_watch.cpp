@@ -11,7 +11,7 @@
 
 #include "core/clock.hpp"
 
-namespace weftio::nic {
+namespace weftio::dpdk {
 
 namespace {
 
@@ -42,7 +42,7 @@ bool port_watch::has_just_gone(bool busy) noexcept
 
 bool port_watch::is_time() noexcept
 {
-    std::uint64_t now_ns = detail::utc_now_ns();
+    std::uint64_t now_ns = core::utc_now_ns();
     if (now_ns < looked_ns_ + between_looks_ns)
         return false;
     looked_ns_ = now_ns;
@@ -66,4 +66,4 @@ bool port_watch::is_there() noexcept
     return seen.there;
 }
 
-} // namespace weftio::nic
+} // namespace weftio::dpdk

@@ -10,7 +10,7 @@
 #include "dpdk/kernel_interface.hpp"
 #include "dpdk/port_claim.hpp"
 
-namespace weftio::nic {
+namespace weftio::dpdk {
 
 /// Drivers do not report it: af_packet and af_xdp then take no frames, or take frames and lose them.
 class port_watch {
@@ -62,4 +62,4 @@ class port_watch {
     std::atomic<bool> gone_{false};
 };
 
-} // namespace weftio::nic
+} // namespace weftio::dpdk

@@ -5,7 +5,7 @@
 
 struct rte_mempool;
 
-namespace weftio::nic {
+namespace weftio::dpdk {
 
 class capture_writer;
 class packet_ring;
@@ -23,4 +23,4 @@ struct wire {
     std::uint64_t timestamp_flag = 0;
 };
 
-} // namespace weftio::nic
+} // namespace weftio::dpdk

@@ -12,7 +12,7 @@
 #include <memory>
 #include <string_view>
 
-namespace weftio::nic {
+namespace weftio::dpdk {
 
 namespace {
 
@@ -105,4 +105,4 @@ void close_descriptors(const xdp_objects& objects) noexcept
     });
 }
 
-} // namespace weftio::nic
+} // namespace weftio::dpdk

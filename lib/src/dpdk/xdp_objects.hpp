@@ -5,7 +5,7 @@
 #include <compare>
 #include <vector>
 
-namespace weftio::nic {
+namespace weftio::dpdk {
 
 /// Names an object; all descriptors for one object have the same name: "socket:[4711]", "map_id:\t7".
 struct xdp_object {
@@ -23,4 +23,4 @@ xdp_objects xdp_objects_open();
 /// Closes every descriptor of this process for one of the objects. Allocates nothing.
 void close_descriptors(const xdp_objects& objects) noexcept;
 
-} // namespace weftio::nic
+} // namespace weftio::dpdk

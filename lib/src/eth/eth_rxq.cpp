@@ -4,7 +4,7 @@
 
 #include <bit>
 
-#include "memory/named_region.hpp"
+#include "regions/named_region.hpp"
 #include "weftio/device/wqe.h"
 #include "weftio/error.hpp"
 
@@ -29,7 +29,7 @@ void check(const eth_rxq_options& options)
         throw error(errc::invalid_argument, fmt::format("weftio: eth_rxq: zeroed_bytes is {}; at most {} bytes behind "
                                                         "a packet are made 0",
                                                         options.zeroed_bytes, most_zeroed));
-    detail::require_kind("eth_rxq: buffers", options.buffers);
+    devices::require_kind("eth_rxq: buffers", options.buffers);
     if (options.buffers == memory_kind::device_cpu)
         throw error(errc::invalid_argument,
                     "weftio: eth_rxq: buffers is device_cpu, where no packet comes; take memory_kind::cpu_device, or "
@@ -55,7 +55,7 @@ constexpr std::uint32_t whole_lines(std::uint32_t bytes)
 
 /// Bytes of a device from some byte on.
 struct place {
-    std::shared_ptr<const detail::memory_block> block;
+    std::shared_ptr<const devices::memory_block> block;
     std::size_t offset = 0;
 
     std::byte* cpu() const { return static_cast<std::byte*>(block->at.cpu) + offset; }
@@ -108,7 +108,7 @@ slot_plan plan_of_callers(const eth_rxq_options& options, const device& device)
     const std::uint32_t room = options.max_packet_bytes + options.zeroed_bytes;
     const std::uint32_t stride = options.stride_bytes ? options.stride_bytes : whole_lines(room);
     check_callers(options, room, stride);
-    detail::require_within(
+    regions::require_within(
         "eth_rxq", *options.region, device,
         {.count = options.packets, .bytes = room, .stride_bytes = stride, .offset_bytes = options.offset_bytes});
     return {.packets = options.packets,
@@ -150,7 +150,7 @@ namespace {
 
 /// One life of a receive queue, from one reset to the next: the memory of its ring and slots, which a running kernel
 /// keeps alive (a lifeline).
-class eth_rxq_life final : public detail::lifeline {
+class eth_rxq_life final : public devices::lifeline {
  public:
     eth_rxq_life(std::shared_ptr<nic::backend> nic, const device& device, const slot_plan& plan,
                  const eth_rxq_options& options);
@@ -159,7 +159,7 @@ class eth_rxq_life final : public detail::lifeline {
     {
         return static_cast<weftio_dev_control*>(control_.cpu_address());
     }
-    const detail::device_backend& backend() const noexcept override { return where_.backend(); }
+    const devices::device_backend& backend() const noexcept override { return where_.backend(); }
     std::string describe() const override;
     void quiesce() override;
 
@@ -175,7 +175,7 @@ class eth_rxq_life final : public detail::lifeline {
  private:
     place own(memory_kind kind) const;
     place filled_by_nic() const;
-    detail::region_use use_of_slots() const;
+    regions::region_use use_of_slots() const;
     /// Names the slots in entries, in host byte order; 0: they cannot be sent from.
     std::uint32_t lkey() const noexcept { return plan_.callers.block ? plan_.lkey : region_.lkey(); }
     /// Of 65,536: the doorbell record, which has 16 bits, could not tell that many from none.
@@ -189,9 +189,9 @@ class eth_rxq_life final : public detail::lifeline {
     const bool verify_checksums_;
     ring_layout layout_;
     memory ring_, control_, handle_;
-    const place filled_;          ///< slots as the NIC fills them
-    detail::named_region region_; ///< of filled_: packets may be on their way out again, from where they lie
-    place seen_;                  ///< slots as kernels see them; elsewhere if packets are copied on
+    const place filled_;           ///< slots as the NIC fills them
+    regions::named_region region_; ///< of filled_: packets may be on their way out again, from where they lie
+    place seen_;                   ///< slots as kernels see them; elsewhere if packets are copied on
     nic::staging_target staged_;
     std::shared_ptr<nic::receive_queue> queue_;
     std::uint32_t ring_number_ = 0; ///< number of ring_ at queue_
@@ -225,10 +225,10 @@ place eth_rxq_life::filled_by_nic() const
 
 /// What a kernel sees in a slot that has been copied the NIC does not have, and must not send; the caller's slots have
 /// the caller's key.
-detail::region_use eth_rxq_life::use_of_slots() const
+regions::region_use eth_rxq_life::use_of_slots() const
 {
     const bool has_own_key = plan_.kind == memory_kind::cpu_device && !plan_.callers.block;
-    return has_own_key ? detail::region_use::entries : detail::region_use::own;
+    return has_own_key ? regions::region_use::entries : regions::region_use::own;
 }
 
 nic::rx_ring eth_rxq_life::begin() const
@@ -319,7 +319,7 @@ struct eth_rxq::state {
 
     std::shared_ptr<eth_rxq_life> make_life() const
     {
-        return detail::make_shared_here<eth_rxq_life>(nic, where, plan, options);
+        return core::make_shared_here<eth_rxq_life>(nic, where, plan, options);
     }
 
     std::shared_ptr<nic::backend> nic;
@@ -370,7 +370,7 @@ void eth_rxq::reset()
     state_->life = std::move(next);
 }
 
-std::shared_ptr<detail::lifeline> eth_rxq::line() const noexcept
+std::shared_ptr<devices::lifeline> eth_rxq::line() const noexcept
 {
     return state_->life;
 }

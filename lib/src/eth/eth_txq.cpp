@@ -6,8 +6,8 @@
 
 #include "core/clock.hpp"
 #include "nic/backend.hpp"
-#include "queue/reported_queue.hpp"
-#include "queue/send_life.hpp"
+#include "queues/reported_queue.hpp"
+#include "queues/send_life.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio {
@@ -16,12 +16,12 @@ namespace {
 
 void check(const eth_txq_options& options)
 {
-    detail::require_send_entries("eth_txq", options.entries);
-    if (options.clock != detail::utc_clock::name)
+    queues::require_send_entries("eth_txq", options.entries);
+    if (options.clock != core::utc_clock::name)
         throw error(errc::invalid_argument,
                     fmt::format("weftio: eth_txq: clock \"{}\" is not the port's; this port schedules by \"{}\", take "
                                 "timestamps from utc_now_ns()",
-                                options.clock, detail::utc_clock::name));
+                                options.clock, core::utc_clock::name));
     constexpr std::uint32_t known = WEFTIO_DEV_SEND_L3_CHECKSUM | WEFTIO_DEV_SEND_L4_CHECKSUM;
     if ((options.checksums & ~known) != 0)
         throw error(errc::invalid_argument,
@@ -32,7 +32,7 @@ void check(const eth_txq_options& options)
 
 } // namespace
 
-struct eth_txq::state final : detail::reported_queue {
+struct eth_txq::state final : queues::reported_queue {
     state(const port& port, const device& device, const eth_txq_options& wanted)
         : nic(port.share()), where(device), options(wanted), life(make_life()),
           queue(nic->make_send_queue(life->begin(), options.engine))
@@ -40,10 +40,10 @@ struct eth_txq::state final : detail::reported_queue {
         life->belong_to(queue.share(), queue->ring_number());
     }
 
-    std::shared_ptr<detail::send_life> make_life() const
+    std::shared_ptr<queues::send_life> make_life() const
     {
-        return detail::make_shared_here<detail::send_life>(
-            where, detail::send_ring_options{.entries = options.entries,
+        return core::make_shared_here<queues::send_life>(
+            where, queues::send_ring_options{.entries = options.entries,
                                              .horizon_ns = options.horizon_ns,
                                              .domain = options.domain,
                                              .abi = WEFTIO_DEV_ABI_ETH_TXQ,
@@ -56,7 +56,7 @@ struct eth_txq::state final : detail::reported_queue {
     std::shared_ptr<nic::backend> nic;
     device where;
     eth_txq_options options;
-    std::shared_ptr<detail::send_life> life;
+    std::shared_ptr<queues::send_life> life;
     nic::open_queue<nic::eth_send_queue> queue;
 };
 
@@ -64,7 +64,7 @@ eth_txq::eth_txq(const port& port, const device& device, eth_txq_options options
 {
     check(options);
     nic::require_engine_or_any(port.backend(), "eth_txq", options.engine);
-    state_ = detail::make_shared_here<state>(port, device, options);
+    state_ = core::make_shared_here<state>(port, device, options);
 }
 
 eth_txq::eth_txq(eth_txq&&) noexcept = default;
@@ -147,12 +147,12 @@ void eth_txq::reset()
     state_->life = std::move(next);
 }
 
-std::shared_ptr<detail::lifeline> eth_txq::line() const noexcept
+std::shared_ptr<devices::lifeline> eth_txq::line() const noexcept
 {
     return state_->life;
 }
 
-std::shared_ptr<detail::reported_queue> eth_txq::reports() const noexcept
+std::shared_ptr<queues::reported_queue> eth_txq::reports() const noexcept
 {
     return state_;
 }

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace weftio::nic {
+namespace weftio::net {
 
 /// The number in the first `bytes` bytes at `from`.
 template <std::unsigned_integral number, std::size_t bytes = sizeof(number)>
@@ -25,4 +25,4 @@ constexpr void store_be(std::uint8_t* to, number value) noexcept
         to[at] = static_cast<std::uint8_t>(value >> 8 * (bytes - 1 - at));
 }
 
-} // namespace weftio::nic
+} // namespace weftio::net

@@ -7,7 +7,7 @@
 #include <rte_ip.h>
 #include <rte_udp.h>
 
-namespace weftio::nic {
+namespace weftio::net {
 namespace {
 
 constexpr std::uint16_t good_sum = 0xffff; // the sum of any data that includes its own checksum (RFC 1071)
@@ -115,4 +115,4 @@ void fill_checksums(std::span<std::uint8_t> frame, bool l3, bool l4) noexcept
     std::memcpy(segment + at, &checksum, sizeof checksum);
 }
 
-} // namespace weftio::nic
+} // namespace weftio::net

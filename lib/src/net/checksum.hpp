@@ -6,7 +6,7 @@
 
 #include "net/packet_headers.hpp"
 
-namespace weftio::nic {
+namespace weftio::net {
 
 /// The flags of a completion, WEFTIO_CQE_L3_OK and WEFTIO_CQE_L4_OK. False means "not known to be good", not "bad".
 struct checksum_verdict {
@@ -32,4 +32,4 @@ checksum_verdict verify_checksums(std::span<const std::uint8_t> frame, const pac
 /// a UDP datagram with an impossible length field, and of IPv6 with segments left in a routing header.
 void fill_checksums(std::span<std::uint8_t> frame, bool l3, bool l4) noexcept;
 
-} // namespace weftio::nic
+} // namespace weftio::net

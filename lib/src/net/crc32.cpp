@@ -7,7 +7,7 @@
 #include "net/crc32_constants.hpp"
 #include "net/crc32_x86.hpp"
 
-namespace weftio::nic {
+namespace weftio::net {
 namespace {
 
 constexpr std::size_t slices = 8;
@@ -99,4 +99,4 @@ std::uint32_t copy_and_sum(std::uint32_t raw, std::uint8_t* to, std::span<const 
     return fastest().copy(raw, to, bytes.data(), bytes.size());
 }
 
-} // namespace weftio::nic
+} // namespace weftio::net

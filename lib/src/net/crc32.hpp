@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <span>
 
-namespace weftio::nic {
+namespace weftio::net {
 
 /// One way to compute the CRC-32 (reflected polynomial 0xedb88320). Its functions take and return the raw register: all
 /// ones before the first byte, and the CRC is its complement after the last. Any thread; they never block.
@@ -28,4 +28,4 @@ std::uint32_t crc32_update(std::uint32_t raw, std::span<const std::uint8_t> byte
 /// The same, and copies them to `to`, which has room and does not overlap with them: one pass instead of two.
 std::uint32_t copy_and_sum(std::uint32_t raw, std::uint8_t* to, std::span<const std::uint8_t> bytes) noexcept;
 
-} // namespace weftio::nic
+} // namespace weftio::net

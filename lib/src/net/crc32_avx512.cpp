@@ -13,7 +13,7 @@
 
 #define WEFTIO_AVX512 __attribute__((target("pclmul,vpclmulqdq,avx512f,avx512bw,avx512dq,avx512vl")))
 
-namespace weftio::nic::crc32 {
+namespace weftio::net::crc32 {
 namespace {
 
 constexpr std::size_t vector = 64;
@@ -119,5 +119,5 @@ WEFTIO_AVX512 std::uint32_t copy_avx512(std::uint32_t raw, std::uint8_t* to, con
     return run<true>(raw, to, from, bytes);
 }
 
-} // namespace weftio::nic::crc32
+} // namespace weftio::net::crc32
 #endif

@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace weftio::nic::crc32 {
+namespace weftio::net::crc32 {
 
 inline constexpr std::uint32_t polynomial = 0xedb88320; ///< IEEE 802.3, without x^32
 
@@ -91,4 +91,4 @@ constexpr std::uint64_t quotient() noexcept
 
 static_assert(x_to(0) == 0x80000000 && x_to(32) == polynomial && times_x(x_to(-1)) == x_to(0));
 
-} // namespace weftio::nic::crc32
+} // namespace weftio::net::crc32

@@ -9,7 +9,7 @@
 #include "net/crc32_constants.hpp"
 #include "net/crc32_reduce.hpp"
 
-namespace weftio::nic::crc32 {
+namespace weftio::net::crc32 {
 namespace {
 
 constexpr std::size_t block = 16;
@@ -122,5 +122,5 @@ WEFTIO_PCLMUL std::uint32_t copy_pclmul(std::uint32_t raw, std::uint8_t* to, con
     return run<true>(raw, to, from, bytes);
 }
 
-} // namespace weftio::nic::crc32
+} // namespace weftio::net::crc32
 #endif

@@ -10,7 +10,7 @@
 
 #define WEFTIO_PCLMUL __attribute__((target("pclmul,sse4.1")))
 
-namespace weftio::nic::crc32 {
+namespace weftio::net::crc32 {
 
 inline constexpr std::uint64_t over_32 = factor(x_to(96)), over_64 = factor(x_to(64)), whole_quotient = quotient();
 
@@ -29,5 +29,5 @@ WEFTIO_PCLMUL inline std::uint32_t reduced(__m128i sum) noexcept
     return static_cast<std::uint32_t>(_mm_extract_epi32(left, 1));
 }
 
-} // namespace weftio::nic::crc32
+} // namespace weftio::net::crc32
 #endif

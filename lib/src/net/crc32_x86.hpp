@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-namespace weftio::nic::crc32 {
+namespace weftio::net::crc32 {
 
 /// Folds 64 bytes at a time. Wants PCLMULQDQ and SSE4.1.
 std::uint32_t update_pclmul(std::uint32_t raw, const std::uint8_t* from, std::size_t bytes) noexcept;
@@ -15,5 +15,5 @@ std::uint32_t copy_pclmul(std::uint32_t raw, std::uint8_t* to, const std::uint8_
 std::uint32_t update_avx512(std::uint32_t raw, const std::uint8_t* from, std::size_t bytes) noexcept;
 std::uint32_t copy_avx512(std::uint32_t raw, std::uint8_t* to, const std::uint8_t* from, std::size_t bytes) noexcept;
 
-} // namespace weftio::nic::crc32
+} // namespace weftio::net::crc32
 #endif

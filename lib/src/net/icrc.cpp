@@ -4,7 +4,7 @@
 
 #include "net/crc32_constants.hpp"
 
-namespace weftio::nic {
+namespace weftio::net {
 namespace {
 
 /// The register behind eight bytes of ones, which stand for the local route header that RoCEv2 has no more.
@@ -96,4 +96,4 @@ void store_icrc(std::uint8_t* to, std::uint32_t value) noexcept
         to[at] = static_cast<std::uint8_t>(value >> 8 * at);
 }
 
-} // namespace weftio::nic
+} // namespace weftio::net

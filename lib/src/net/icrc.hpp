@@ -7,7 +7,7 @@
 
 #include "net/crc32.hpp"
 
-namespace weftio::nic {
+namespace weftio::net {
 
 inline constexpr std::size_t icrc_bytes = 4; ///< behind payload and pad, little-endian
 
@@ -49,4 +49,4 @@ std::uint32_t icrc_of(std::span<const std::uint8_t> packet) noexcept;
 std::uint32_t load_icrc(const std::uint8_t* from) noexcept;
 void store_icrc(std::uint8_t* to, std::uint32_t value) noexcept;
 
-} // namespace weftio::nic
+} // namespace weftio::net

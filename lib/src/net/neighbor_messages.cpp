@@ -5,7 +5,7 @@
 
 #include "net/byte_order.hpp"
 
-namespace weftio::nic {
+namespace weftio::net {
 
 namespace {
 
@@ -232,4 +232,4 @@ std::size_t build_answer(std::span<std::uint8_t> to, const neighbor_frame& path,
                          solicited | overrides);
 }
 
-} // namespace weftio::nic
+} // namespace weftio::net

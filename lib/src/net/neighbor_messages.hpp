@@ -9,7 +9,7 @@
 #include "net/packet_headers.hpp"
 #include "net/roce_headers.hpp"
 
-namespace weftio::nic {
+namespace weftio::net {
 
 using mac_address = std::array<std::uint8_t, 6>;
 
@@ -55,4 +55,4 @@ std::size_t build_question(std::span<std::uint8_t> to, const neighbor_frame& pat
 std::size_t build_answer(std::span<std::uint8_t> to, const neighbor_frame& path,
                          const neighbor_message& question) noexcept;
 
-} // namespace weftio::nic
+} // namespace weftio::net

@@ -6,7 +6,7 @@
 
 #include <netinet/in.h>
 
-namespace weftio::nic {
+namespace weftio::net {
 namespace {
 
 using bytes = std::span<const std::uint8_t>;
@@ -166,4 +166,4 @@ packet_headers parse(std::span<const std::uint8_t> frame, std::optional<std::uin
     return headers;
 }
 
-} // namespace weftio::nic
+} // namespace weftio::net

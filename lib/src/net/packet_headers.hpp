@@ -6,7 +6,7 @@
 #include <optional>
 #include <span>
 
-namespace weftio::nic {
+namespace weftio::net {
 
 inline constexpr unsigned max_vlan_tags = 4; ///< in the frame itself; a fifth tag counts as an unknown ether type
 inline constexpr unsigned max_extension_headers = 8; ///< IPv6; behind a longer chain the protocol is unknown
@@ -51,4 +51,4 @@ struct packet_headers {
 /// @param stripped_tci  the tag that the driver has removed (RTE_MBUF_F_RX_VLAN_STRIPPED); it counts as the outermost
 packet_headers parse(std::span<const std::uint8_t> frame, std::optional<std::uint16_t> stripped_tci) noexcept;
 
-} // namespace weftio::nic
+} // namespace weftio::net

@@ -9,7 +9,7 @@
 #include "net/byte_order.hpp"
 #include "net/roce_rules.hpp"
 
-namespace weftio::nic {
+namespace weftio::net {
 namespace {
 
 using bytes = std::span<const std::uint8_t>;
@@ -331,4 +331,4 @@ std::size_t build_whole_roce(std::span<std::uint8_t> to, const roce_path& path, 
     return front + payload.size() + sum.finish(&to[front + payload.size()], pad);
 }
 
-} // namespace weftio::nic
+} // namespace weftio::net

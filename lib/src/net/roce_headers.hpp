@@ -11,7 +11,7 @@
 #include "net/packet_headers.hpp"
 #include "net/roce_opcodes.hpp"
 
-namespace weftio::nic {
+namespace weftio::net {
 
 inline constexpr std::uint16_t roce_port = 4791; ///< UDP destination port
 inline constexpr unsigned most_roce_tags = 2;
@@ -161,4 +161,4 @@ constexpr std::size_t icrc_offset(const roce_path& path) noexcept
 std::size_t build_whole_roce(std::span<std::uint8_t> to, const roce_path& path, const roce_headers& headers,
                              std::span<const std::uint8_t> payload) noexcept;
 
-} // namespace weftio::nic
+} // namespace weftio::net

@@ -2,7 +2,7 @@
 
 #include <array>
 
-namespace weftio::nic {
+namespace weftio::net {
 namespace {
 
 using enum roce_operation;
@@ -160,4 +160,4 @@ std::optional<roce_opcode> opcode_of(roce_service service, roce_operation operat
     return opcode == no_opcode ? std::nullopt : std::optional(static_cast<roce_opcode>(opcode));
 }
 
-} // namespace weftio::nic
+} // namespace weftio::net

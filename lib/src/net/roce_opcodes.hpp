@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace weftio::nic {
+namespace weftio::net {
 
 /// Byte 0 of the base transport header. A value that has no name here is no opcode that Weftio speaks.
 enum class roce_opcode : std::uint8_t {
@@ -119,4 +119,4 @@ bool payload_fits(const roce_shape& shape, std::size_t payload_bytes, std::uint3
 std::optional<roce_opcode> opcode_of(roce_service service, roce_operation operation, roce_position position,
                                      roce_extra extra = roce_extra::none) noexcept;
 
-} // namespace weftio::nic
+} // namespace weftio::net

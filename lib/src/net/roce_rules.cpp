@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-namespace weftio::nic {
+namespace weftio::net {
 namespace {
 
 constexpr std::array<std::uint32_t, 32> rnr_waits_of_10_us{
@@ -39,4 +39,4 @@ roce_segment segment_of(std::uint32_t bytes, std::uint32_t path_mtu, std::uint32
             .bytes = std::min(bytes - offset, path_mtu)};
 }
 
-} // namespace weftio::nic
+} // namespace weftio::net

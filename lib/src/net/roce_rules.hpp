@@ -5,7 +5,7 @@
 
 #include "net/roce_opcodes.hpp"
 
-namespace weftio::nic {
+namespace weftio::net {
 
 // Packet sequence numbers (PSN): 24 bits, which wrap.
 
@@ -112,4 +112,4 @@ constexpr std::uint32_t pad_of(std::uint32_t payload_bytes) noexcept
     return -payload_bytes & 3;
 }
 
-} // namespace weftio::nic
+} // namespace weftio::net

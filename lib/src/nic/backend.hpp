@@ -13,15 +13,13 @@
 #include <vector>
 
 #include "core/process.hpp"
-#include "device/backend.hpp"
+#include "devices/backend.hpp"
+#include "weftio/access.hpp"
+#include "weftio/counters.hpp"
 #include "weftio/device/cqe.h"
 #include "weftio/device/wqe.h"
-#include "weftio/eth_rxq.hpp"
-#include "weftio/eth_txq.hpp"
-#include "weftio/flow.hpp"
-#include "weftio/memory.hpp"
-#include "weftio/port.hpp"
-#include "weftio/progress.hpp"
+#include "weftio/events.hpp"
+#include "weftio/flow_match.hpp"
 
 namespace weftio::nic {
 
@@ -37,7 +35,7 @@ class region {
 
 /// A request to register memory with a NIC.
 struct region_request {
-    std::shared_ptr<const detail::memory_block> block;
+    std::shared_ptr<const devices::memory_block> block;
     /// The key by which entries name the memory, in host byte order; 0: only the NIC uses the memory.
     std::uint32_t key = 0;
     /// Queues of this domain may name the memory.
@@ -54,8 +52,8 @@ class memory_user {
 
 /// The device memory to which staging copies packets. The packet in slot k of the ring goes to slot k of this memory.
 struct staging_target {
-    std::shared_ptr<detail::copy_queue> copies; ///< nullptr: no staging, kernels read the slots of the ring
-    std::byte* slots = nullptr;                 ///< device address of slot 0
+    std::shared_ptr<devices::copy_queue> copies; ///< nullptr: no staging, kernels read the slots of the ring
+    std::byte* slots = nullptr;                  ///< device address of slot 0
 };
 
 /// Memory of a receive ring, as CPU addresses. Its owner keeps it until the queue is closed or has another ring.
@@ -209,7 +207,7 @@ class rule {
 /// A rule to install. flow/validate.hpp has checked it.
 struct rule_request {
     flow_match match;
-    enum flow_action::kind action = flow_action::kind::drop;
+    flow_kind action = flow_kind::drop;
     std::vector<std::uint32_t> queues; ///< queue numbers: one for `queue`, 1 to 128 for `rss`, none for `drop`
     rss_key key = rss_key::standard;
     std::uint32_t priority = 0;
@@ -223,7 +221,7 @@ struct rdma_rings;
 /// The NIC of one weftio::port. Any thread may call it. Queues, regions and rules that it makes keep it alive.
 class backend : public memory_user {
  public:
-    /// Whether the calling thread may destroy what belongs to the port; see detail::maker::may_end().
+    /// Whether the calling thread may destroy what belongs to the port; see core::maker::may_end().
     bool may_end() const noexcept { return maker_.may_end(); }
 
     /// The functions up to engine_count() do what weftio::port says of the function of the same name.
@@ -258,7 +256,7 @@ class backend : public memory_user {
     virtual std::vector<std::unique_ptr<rule>> install(std::span<const rule_request> wanted) = 0;
 
  private:
-    const detail::maker maker_{};
+    const core::maker maker_{};
 };
 
 /// Checks the number of an engine. @param who  the object whose option it is, for the error text

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "nic/backend.hpp"
-#include "weftio/dma.hpp"
+#include "weftio/options.hpp"
 
 namespace weftio::nic {
 

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "weftio/port.hpp"
+#include "weftio/options.hpp"
 
 namespace weftio::nic {
 

@@ -7,7 +7,6 @@
 #include <string>
 
 #include "nic/backend.hpp"
-#include "weftio/rdma.hpp"
 
 namespace weftio::nic {
 

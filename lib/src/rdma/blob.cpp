@@ -8,7 +8,7 @@
 #include "net/crc32.hpp"
 #include "weftio/error.hpp"
 
-namespace weftio::detail {
+namespace weftio::rdma {
 
 namespace {
 
@@ -16,7 +16,7 @@ constexpr std::size_t mark_bytes = 4, version_at = 4, size_at = 5, sum_bytes = 4
 
 std::uint32_t sum_of_blob(std::span<const std::uint8_t> blob) noexcept
 {
-    return ~nic::crc32_update(nic::crc32_start, blob.first(blob.size() - sum_bytes));
+    return ~net::crc32_update(net::crc32_start, blob.first(blob.size() - sum_bytes));
 }
 
 [[noreturn]] void refuse_blob(const blob_kind& kind, const std::string& why)
@@ -96,4 +96,4 @@ void from_hex(const blob_kind& kind, std::string_view text, std::span<std::uint8
     }
 }
 
-} // namespace weftio::detail
+} // namespace weftio::rdma

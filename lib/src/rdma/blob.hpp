@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-namespace weftio::detail {
+namespace weftio::rdma {
 
 /// The first bytes say what a blob is: mark (4), version (1), size (1). The last four are the sum of all before.
 struct blob_kind {
@@ -31,4 +31,4 @@ std::string to_hex(std::span<const std::uint8_t> bytes);
 /// @throws weftio::error errc::invalid_argument the text is no `to.size()` bytes in hexadecimal digits
 void from_hex(const blob_kind& kind, std::string_view text, std::span<std::uint8_t> to);
 
-} // namespace weftio::detail
+} // namespace weftio::rdma

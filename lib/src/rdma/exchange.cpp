@@ -21,7 +21,7 @@ std::vector<std::uint8_t> message_of(std::string_view kind, std::span<const std:
 {
     std::vector<std::uint8_t> message(header_bytes + bytes.size());
     std::copy(kind.begin(), kind.end(), message.begin());
-    detail::put_be(&message[kind_bytes], bytes.size(), 4);
+    rdma::put_be(&message[kind_bytes], bytes.size(), 4);
     std::copy(bytes.begin(), bytes.end(), message.begin() + header_bytes);
     return message;
 }
@@ -29,7 +29,7 @@ std::vector<std::uint8_t> message_of(std::string_view kind, std::span<const std:
 /// One call: our message goes, and the peer's comes, at once.
 class tcp_call {
  public:
-    tcp_call(const detail::tcp_socket& peer, const detail::time_limit& limit, std::string_view kind,
+    tcp_call(const rdma::tcp_socket& peer, const rdma::time_limit& limit, std::string_view kind,
              std::span<const std::uint8_t> ours)
         : peer_(peer), limit_(limit), kind_(kind), ours_(message_of(kind, ours)), theirs_(header_bytes)
     {}
@@ -44,7 +44,7 @@ class tcp_call {
                 limit_.expire(
                     fmt::format("the peer has sent {} bytes, and taken {} of our {},", received_, sent_, ours_.size()),
                     "look whether it hangs, or give exchange_options::timeout more time");
-            const detail::tcp_progress sent = send();
+            const rdma::tcp_progress sent = send();
             receive(); // throws first: what the peer has said tells more than that it is gone
             require_open(sent);
         }
@@ -53,11 +53,11 @@ class tcp_call {
     }
 
  private:
-    detail::tcp_progress send() noexcept
+    rdma::tcp_progress send() noexcept
     {
         if (sent_ == ours_.size())
             return {};
-        const detail::tcp_progress progress = detail::send_some(peer_, std::span(ours_).subspan(sent_));
+        const rdma::tcp_progress progress = rdma::send_some(peer_, std::span(ours_).subspan(sent_));
         sent_ += progress.bytes;
         return progress;
     }
@@ -66,7 +66,7 @@ class tcp_call {
     {
         if (received_ == theirs_.size())
             return;
-        const detail::tcp_progress progress = detail::receive_some(peer_, std::span(theirs_).subspan(received_));
+        const rdma::tcp_progress progress = rdma::receive_some(peer_, std::span(theirs_).subspan(received_));
         require_open(progress);
         received_ += progress.bytes;
         if (received_ == header_bytes && theirs_.size() == header_bytes && progress.bytes != 0)
@@ -77,7 +77,7 @@ class tcp_call {
     std::size_t announced_bytes() const
     {
         const std::string_view kind(reinterpret_cast<const char*>(theirs_.data()), kind_bytes);
-        const std::size_t bytes = detail::get_be(&theirs_[kind_bytes], 4);
+        const std::size_t bytes = rdma::get_be(&theirs_[kind_bytes], 4);
         if ((kind != swap_kind && kind != meet_kind) || bytes > (kind == swap_kind ? tcp_exchange::most_bytes : 0))
             throw error(errc::invalid_argument,
                         fmt::format("{}: the peer announces {} bytes of \"{}\", which no tcp_exchange does; let only "
@@ -91,7 +91,7 @@ class tcp_call {
         return bytes;
     }
 
-    void require_open(const detail::tcp_progress& progress) const
+    void require_open(const rdma::tcp_progress& progress) const
     {
         if (!progress.ended && progress.reason == 0)
             return;
@@ -101,8 +101,8 @@ class tcp_call {
                                                                    std::strerror(progress.reason)));
     }
 
-    const detail::tcp_socket& peer_;
-    const detail::time_limit& limit_;
+    const rdma::tcp_socket& peer_;
+    const rdma::time_limit& limit_;
     const std::string_view kind_;
     const std::vector<std::uint8_t> ours_;
     std::vector<std::uint8_t> theirs_;
@@ -126,8 +126,8 @@ std::vector<std::uint8_t> tcp_exchange::make_call(std::string_view kind, std::sp
     if (!state_ || !state_->socket)
         throw error(errc::closed, fmt::format("weftio: tcp_exchange: {}; connect anew, at both ends",
                                               state_ ? "an earlier call has failed" : "it was moved from"));
-    const detail::time_limit limit(state_->options, fmt::format("weftio: tcp_exchange with {}", state_->peer));
-    detail::tcp_socket socket = std::move(state_->socket); // closed by what throws
+    const rdma::time_limit limit(state_->options, fmt::format("weftio: tcp_exchange with {}", state_->peer));
+    rdma::tcp_socket socket = std::move(state_->socket); // closed by what throws
     std::vector<std::uint8_t> theirs = tcp_call(socket, limit, kind, ours).run();
     state_->socket = std::move(socket);
     return theirs;

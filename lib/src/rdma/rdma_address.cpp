@@ -14,15 +14,15 @@ namespace weftio {
 
 namespace {
 
-constexpr detail::blob_kind address_blob{"WFQP", "rdma_address", "rdma_queue::address()", rdma_address::size_bytes};
-constexpr std::size_t service_at = detail::blob_body, reads_at = 7, gid_at = 8, mac_at = 24, queue_at = 32, psn_at = 36,
+constexpr rdma::blob_kind address_blob{"WFQP", "rdma_address", "rdma_queue::address()", rdma_address::size_bytes};
+constexpr std::size_t service_at = rdma::blob_body, reads_at = 7, gid_at = 8, mac_at = 24, queue_at = 32, psn_at = 36,
                       mtu_at = 40;
 
 /// Of what has the right sum, so only another library wrote it.
-void require_known(const detail::rdma_end_info& info)
+void require_known(const rdma::rdma_end_info& info)
 {
-    if (info.service > rdma_service::unreliable || !nic::is_path_mtu(info.path_mtu) || info.most_reads == 0 ||
-        info.end.queue > nic::psn_mask || info.end.first_psn > nic::psn_mask)
+    if (info.service > rdma_service::unreliable || !net::is_path_mtu(info.path_mtu) || info.most_reads == 0 ||
+        info.end.queue > net::psn_mask || info.end.first_psn > net::psn_mask)
         throw error(errc::invalid_argument,
                     fmt::format("weftio: rdma_address: service {}, path MTU {}, {} reads, queue {:#x}, sequence number "
                                 "{:#x}: this library makes no such queue pair; use libraries of the same version at "
@@ -39,11 +39,11 @@ void require_peer(const rdma_peer& peer)
                         fmt::format("weftio: rdma_peer: {} is {}; it is {} to {}", name, value, least, most));
     };
     constexpr std::uint32_t first_of_connections = 2; // 0 and 1 are for management
-    require("queue", peer.queue, first_of_connections, nic::psn_mask);
-    require("first_psn", peer.first_psn, 0, nic::psn_mask);
+    require("queue", peer.queue, first_of_connections, net::psn_mask);
+    require("first_psn", peer.first_psn, 0, net::psn_mask);
     require("most_reads", peer.most_reads, 1, 255);
     require("service", static_cast<std::uint32_t>(peer.service), 0, 1);
-    if (!nic::is_path_mtu(peer.path_mtu))
+    if (!net::is_path_mtu(peer.path_mtu))
         throw error(
             errc::invalid_argument,
             fmt::format("weftio: rdma_peer: path_mtu is {}; it is 256, 512, 1024, 2048 or 4096", peer.path_mtu));
@@ -59,26 +59,26 @@ void require_peer(const rdma_peer& peer)
 
 rdma_address rdma_address::of(const rdma_peer& peer)
 {
-    const auto address = detail::address_of_host(peer.address);
+    const auto address = rdma::address_of_host(peer.address);
     if (!address)
         throw error(errc::invalid_argument,
                     fmt::format("weftio: rdma_peer: \"{}\" is no address of a host; give one of IPv4 or IPv6, as in "
                                 ".address = \"10.0.0.1\"",
                                 peer.address));
     require_peer(peer);
-    return detail::to_address({.end = {.mac = peer.mac.value_or(std::array<std::uint8_t, 6>{}),
-                                       .address = *address,
-                                       .queue = peer.queue,
-                                       .first_psn = peer.first_psn},
-                               .service = peer.service,
-                               .path_mtu = peer.path_mtu,
-                               .most_reads = peer.most_reads});
+    return rdma::to_address({.end = {.mac = peer.mac.value_or(std::array<std::uint8_t, 6>{}),
+                                     .address = *address,
+                                     .queue = peer.queue,
+                                     .first_psn = peer.first_psn},
+                             .service = peer.service,
+                             .path_mtu = peer.path_mtu,
+                             .most_reads = peer.most_reads});
 }
 
 rdma_peer rdma_address::peer() const
 {
-    const detail::rdma_end_info info = detail::from_address(*this);
-    rdma_peer peer{.address = nic::text_of(info.end.address),
+    const rdma::rdma_end_info info = rdma::from_address(*this);
+    rdma_peer peer{.address = net::text_of(info.end.address),
                    .queue = info.end.queue,
                    .first_psn = info.end.first_psn,
                    .service = info.service,
@@ -91,25 +91,25 @@ rdma_peer rdma_address::peer() const
 
 std::string rdma_address::text() const
 {
-    return detail::to_hex(bytes);
+    return rdma::to_hex(bytes);
 }
 
 rdma_address rdma_address::of_text(std::string_view text)
 {
     rdma_address address;
-    detail::from_hex(address_blob, text, address.bytes);
+    rdma::from_hex(address_blob, text, address.bytes);
     return of_bytes(address.bytes);
 }
 
 rdma_address rdma_address::of_bytes(std::span<const std::uint8_t> bytes)
 {
-    detail::require_sealed(address_blob, bytes);
+    rdma::require_sealed(address_blob, bytes);
     rdma_address address;
     std::copy(bytes.begin(), bytes.end(), address.bytes.begin());
     return address;
 }
 
-namespace detail {
+namespace rdma {
 
 rdma_address to_address(const rdma_end_info& info) noexcept
 {
@@ -149,7 +149,7 @@ namespace {
 bool can_be_a_hosts(const std::array<std::uint8_t, 16>& address) noexcept
 {
     const auto v4 = std::span(address).last<4>();
-    if (nic::is_ipv4(address))
+    if (net::is_ipv4(address))
         return v4[0] != 0 && v4[0] != 127 && v4[0] < 224;
     const bool up_to_one = std::all_of(address.begin(), address.end() - 1, [](std::uint8_t byte) { return byte == 0; });
     return address[0] != 0xff && !(up_to_one && address.back() <= 1);
@@ -162,12 +162,12 @@ std::optional<std::array<std::uint8_t, 16>> address_of_host(const std::string& t
     std::array<std::uint8_t, 16> address{};
     std::array<std::uint8_t, 4> v4{};
     if (inet_pton(AF_INET, text.c_str(), v4.data()) == 1)
-        address = nic::gid_of_ipv4(v4);
+        address = net::gid_of_ipv4(v4);
     else if (inet_pton(AF_INET6, text.c_str(), address.data()) != 1)
         return std::nullopt;
     return can_be_a_hosts(address) ? std::optional(address) : std::nullopt;
 }
 
-} // namespace detail
+} // namespace rdma
 
 } // namespace weftio

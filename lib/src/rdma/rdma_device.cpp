@@ -17,7 +17,7 @@ std::array<std::uint8_t, 16> parse_address(const port& port, const std::string& 
                     fmt::format("weftio: rdma_device: port {} is given no address, and peers find it by one; set "
                                 ".address = \"10.0.0.1\", or another one of this host's own",
                                 port.spec()));
-    const auto address = detail::address_of_host(text);
+    const auto address = rdma::address_of_host(text);
     if (!address)
         throw error(errc::invalid_argument,
                     fmt::format("weftio: rdma_device: \"{}\" is no address of a host; give one of IPv4 or IPv6, as in "
@@ -73,12 +73,12 @@ rdma_device::rdma_device(const port& port, const rdma_device_options& options)
     const std::array<std::uint8_t, 16> address = parse_address(port, options.address);
     const nic::rdma_own_address own{.address = address, .mac = mac_for(port, address), .vlan_tci = tag_of(options)};
     require_turns(port.backend(), options.application_turns);
-    if (nic::path_mtu_of(port.mtu()) == 0)
+    if (net::path_mtu_of(port.mtu()) == 0)
         throw error(errc::not_supported,
                     fmt::format("weftio: rdma_device: port {} has an MTU of {}, too small for packets of {} bytes of "
                                 "payload; open it with a larger port_options::mtu",
-                                port.spec(), port.mtu(), nic::smallest_path_mtu));
-    state_ = detail::make_shared_here<state>(port.share(), own);
+                                port.spec(), port.mtu(), net::smallest_path_mtu));
+    state_ = core::make_shared_here<state>(port.share(), own);
 }
 
 const std::string& rdma_device::address() const noexcept
@@ -88,12 +88,12 @@ const std::string& rdma_device::address() const noexcept
 
 bool rdma_device::is_ipv6() const noexcept
 {
-    return !nic::is_ipv4(state_->own.address);
+    return !net::is_ipv4(state_->own.address);
 }
 
 std::uint32_t rdma_device::most_path_mtu() const
 {
-    return nic::path_mtu_of(state_->nic->mtu());
+    return net::path_mtu_of(state_->nic->mtu());
 }
 
 nic::backend& rdma_device::backend() const noexcept

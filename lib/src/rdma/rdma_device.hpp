@@ -8,7 +8,7 @@ namespace weftio {
 
 struct rdma_device::state {
     state(std::shared_ptr<nic::backend> of, const nic::rdma_own_address& its)
-        : nic(std::move(of)), own(its), text(nic::text_of(its.address)), held(nic->add_rdma_address(its))
+        : nic(std::move(of)), own(its), text(net::text_of(its.address)), held(nic->add_rdma_address(its))
     {}
 
     const std::shared_ptr<nic::backend> nic;

@@ -4,7 +4,7 @@
 #include "nic/rdma_backend.hpp"
 #include "weftio/rdma.hpp"
 
-namespace weftio::detail {
+namespace weftio::rdma {
 
 struct rdma_end_info {
     nic::rdma_end end;
@@ -23,4 +23,4 @@ rdma_end_info from_address(const rdma_address& address);
 /// Of IPv4 or IPv6, as inet_pton() reads it. Nothing: it is none, or none that a host can have.
 std::optional<std::array<std::uint8_t, 16>> address_of_host(const std::string& text);
 
-} // namespace weftio::detail
+} // namespace weftio::rdma

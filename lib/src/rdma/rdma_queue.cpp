@@ -6,8 +6,8 @@
 
 #include "net/roce_headers.hpp"
 #include "net/roce_rules.hpp"
-#include "queue/reported_queue.hpp"
-#include "queue/send_life.hpp"
+#include "queues/reported_queue.hpp"
+#include "queues/send_life.hpp"
 #include "rdma/rdma_device.hpp"
 #include "rdma/receive_life.hpp"
 #include "weftio/error.hpp"
@@ -29,7 +29,7 @@ void require_number(const char* name, std::uint32_t value, std::uint32_t least, 
 void require_path_mtu(const rdma_device& device, std::uint32_t path_mtu)
 {
     const std::uint32_t most = device.most_path_mtu();
-    if (path_mtu != 0 && !nic::is_path_mtu(path_mtu))
+    if (path_mtu != 0 && !net::is_path_mtu(path_mtu))
         throw error(errc::invalid_argument,
                     fmt::format("weftio: rdma_queue: path_mtu is {}; it is 256, 512, 1024, 2048 or 4096, or 0 for what "
                                 "the port has room for",
@@ -43,8 +43,8 @@ void require_path_mtu(const rdma_device& device, std::uint32_t path_mtu)
 
 void require_sound(const rdma_device& device, const rdma_queue_options& options)
 {
-    detail::require_send_entries("rdma_queue", options.entries);
-    detail::require_send_entries("rdma_queue", options.receive_entries, "receive_entries");
+    queues::require_send_entries("rdma_queue", options.entries);
+    queues::require_send_entries("rdma_queue", options.receive_entries, "receive_entries");
     if (!std::has_single_bit(options.receive_segments) || options.receive_segments > most_receive_segments)
         throw error(errc::invalid_argument,
                     fmt::format("weftio: rdma_queue: receive_segments is {}; it must be a power of two from 1 to {}",
@@ -66,7 +66,7 @@ void require_sound(const rdma_device& device, const rdma_queue_options& options)
     require_number("rnr_retry", options.rnr_retry, 0, 7);
     require_number("min_rnr_timer", options.min_rnr_timer, 0, 31);
     require_number("hop_limit", options.hop_limit, 1, 255);
-    require_number("first_psn", options.first_psn.value_or(0), 0, nic::psn_mask);
+    require_number("first_psn", options.first_psn.value_or(0), 0, net::psn_mask);
 }
 
 const char* name_of_service(rdma_service service) noexcept
@@ -76,7 +76,7 @@ const char* name_of_service(rdma_service service) noexcept
 
 std::uint32_t fresh_psn(const rdma_queue_options& options)
 {
-    return options.first_psn.value_or(std::random_device()() & nic::psn_mask);
+    return options.first_psn.value_or(std::random_device()() & net::psn_mask);
 }
 
 } // namespace
@@ -91,28 +91,28 @@ const char* to_string(rdma_state state) noexcept
     return "unknown";
 }
 
-struct rdma_queue::state_of final : detail::reported_queue, rdma_receives {
+struct rdma_queue::state_of final : queues::reported_queue, rdma_receives {
     state_of(std::shared_ptr<const rdma_device::state> port, const device& kernels, const rdma_queue_options& wanted)
         : at(std::move(port)), where(kernels), options(wanted), sends(make_sends()), receives(make_receives()),
           queue(at->nic->make_rdma_queue({.send = sends->begin(), .receive = receives->begin()})),
           psn(fresh_psn(wanted))
     {
         belong(*sends, *receives, queue->ring_number());
-        own_mtu = options.path_mtu != 0 ? options.path_mtu : nic::path_mtu_of(at->nic->mtu());
+        own_mtu = options.path_mtu != 0 ? options.path_mtu : net::path_mtu_of(at->nic->mtu());
         mtu = own_mtu;
     }
 
-    std::shared_ptr<detail::send_life> make_sends() const
+    std::shared_ptr<queues::send_life> make_sends() const
     {
-        return detail::make_shared_here<detail::send_life>(
-            where, detail::send_ring_options{
-                       .entries = options.entries, .domain = options.domain, .abi = WEFTIO_DEV_ABI_RDMA});
+        return core::make_shared_here<queues::send_life>(where, queues::send_ring_options{.entries = options.entries,
+                                                                                          .domain = options.domain,
+                                                                                          .abi = WEFTIO_DEV_ABI_RDMA});
     }
-    std::shared_ptr<detail::receive_life> make_receives() const
+    std::shared_ptr<rdma::receive_life> make_receives() const
     {
-        return detail::make_shared_here<detail::receive_life>(where, options.receive_entries, options.receive_segments);
+        return core::make_shared_here<rdma::receive_life>(where, options.receive_entries, options.receive_segments);
     }
-    void belong(detail::send_life& its_sends, detail::receive_life& its_receives, std::uint32_t ring) const
+    void belong(queues::send_life& its_sends, rdma::receive_life& its_receives, std::uint32_t ring) const
     {
         its_sends.belong_to(queue.share(), ring);
         its_receives.belong_to(queue.share(), ring, its_sends.completion());
@@ -121,24 +121,24 @@ struct rdma_queue::state_of final : detail::reported_queue, rdma_receives {
     nic::send_queue& reports() noexcept override { return *queue.share(); }
     weftio_dev_rdma_recv* handle() const noexcept override { return receives->handle(); }
     weftio_dev_control* control() const noexcept override { return receives->control(); }
-    std::shared_ptr<detail::lifeline> line() const noexcept override { return receives; }
+    std::shared_ptr<devices::lifeline> line() const noexcept override { return receives; }
 
-    detail::rdma_end_info ours() const
+    rdma::rdma_end_info ours() const
     {
         return {.end = {.mac = at->own.mac, .address = at->own.address, .queue = queue->number(), .first_psn = psn},
                 .service = options.service,
                 .path_mtu = own_mtu,
                 .most_reads = options.most_reads};
     }
-    nic::rdma_connection connection_to(const detail::rdma_end_info& peer) const;
-    void require_same_kind(const detail::rdma_end_info& peer) const;
-    std::array<std::uint8_t, 6> ask_for_mac(const detail::rdma_end_info& peer) const;
+    nic::rdma_connection connection_to(const rdma::rdma_end_info& peer) const;
+    void require_same_kind(const rdma::rdma_end_info& peer) const;
+    std::array<std::uint8_t, 6> ask_for_mac(const rdma::rdma_end_info& peer) const;
 
     const std::shared_ptr<const rdma_device::state> at;
     const device where;
     const rdma_queue_options options;
-    std::shared_ptr<detail::send_life> sends;
-    std::shared_ptr<detail::receive_life> receives;
+    std::shared_ptr<queues::send_life> sends;
+    std::shared_ptr<rdma::receive_life> receives;
     nic::open_queue<nic::rdma_queue> queue;
     std::uint32_t psn;
     std::uint32_t own_mtu = 0; ///< what this end can do
@@ -146,15 +146,15 @@ struct rdma_queue::state_of final : detail::reported_queue, rdma_receives {
     bool connected = false;
 };
 
-void rdma_queue::state_of::require_same_kind(const detail::rdma_end_info& peer) const
+void rdma_queue::state_of::require_same_kind(const rdma::rdma_end_info& peer) const
 {
-    const bool ipv4 = nic::is_ipv4(at->own.address);
-    if (ipv4 != nic::is_ipv4(peer.end.address))
+    const bool ipv4 = net::is_ipv4(at->own.address);
+    if (ipv4 != net::is_ipv4(peer.end.address))
         throw error(
             errc::invalid_argument,
             fmt::format("weftio: rdma_queue {}: our address {} is of IPv{}, and the peer's {} is not; make both "
                         "rdma_devices with addresses of one IP version",
-                        queue->number(), at->text, ipv4 ? 4 : 6, nic::text_of(peer.end.address)));
+                        queue->number(), at->text, ipv4 ? 4 : 6, net::text_of(peer.end.address)));
     if (peer.service != options.service)
         throw error(errc::invalid_argument,
                     fmt::format("weftio: rdma_queue {}: it is {}, and the peer's is {}; set the same "
@@ -162,25 +162,25 @@ void rdma_queue::state_of::require_same_kind(const detail::rdma_end_info& peer) 
                                 queue->number(), name_of_service(options.service), name_of_service(peer.service)));
 }
 
-std::array<std::uint8_t, 6> rdma_queue::state_of::ask_for_mac(const detail::rdma_end_info& peer) const
+std::array<std::uint8_t, 6> rdma_queue::state_of::ask_for_mac(const rdma::rdma_end_info& peer) const
 {
     const auto mac = at->held->resolve(peer.end.address);
     if (!mac && at->nic->gone())
         throw error(errc::closed, fmt::format("weftio: rdma_queue {}: the device of port {} has gone, so nobody can be "
                                               "asked for the MAC of {}",
-                                              queue->number(), at->nic->spec(), nic::text_of(peer.end.address)));
+                                              queue->number(), at->nic->spec(), net::text_of(peer.end.address)));
     if (!mac)
         throw error(
             errc::timed_out,
             fmt::format("weftio: rdma_queue {}: nobody has answered for {}, though it was asked for three times "
                         "from port {} in the name of {}; is the peer up, on this link{}, and is that its "
                         "address? Else give its MAC in rdma_peer::mac",
-                        queue->number(), nic::text_of(peer.end.address), at->nic->spec(), at->text,
+                        queue->number(), net::text_of(peer.end.address), at->nic->spec(), at->text,
                         at->own.vlan_tci == nic::no_vlan ? "" : " and in this VLAN"));
     return *mac;
 }
 
-nic::rdma_connection rdma_queue::state_of::connection_to(const detail::rdma_end_info& peer) const
+nic::rdma_connection rdma_queue::state_of::connection_to(const rdma::rdma_end_info& peer) const
 {
     nic::rdma_connection to;
     to.ours = ours().end;
@@ -203,7 +203,7 @@ nic::rdma_connection rdma_queue::state_of::connection_to(const detail::rdma_end_
 rdma_queue::rdma_queue(const rdma_device& at, const device& device, rdma_queue_options options)
 {
     require_sound(at, options);
-    state_ = detail::make_shared_here<state_of>(at.state_, device, options);
+    state_ = core::make_shared_here<state_of>(at.state_, device, options);
 }
 
 rdma_queue::rdma_queue(rdma_queue&&) noexcept = default;
@@ -239,12 +239,12 @@ const rdma_receives& rdma_queue::receives() const noexcept
 
 rdma_address rdma_queue::address() const noexcept
 {
-    return detail::to_address(state_->ours());
+    return rdma::to_address(state_->ours());
 }
 
 void rdma_queue::connect(const rdma_address& peer)
 {
-    detail::rdma_end_info theirs = detail::from_address(peer);
+    rdma::rdma_end_info theirs = rdma::from_address(peer);
     state_->require_same_kind(theirs);
     if (!theirs.tells_mac() && !state_->connected)
         theirs.end.mac = state_->ask_for_mac(theirs);
@@ -296,12 +296,12 @@ void rdma_queue::reset()
     state_->connected = false;
 }
 
-std::shared_ptr<detail::lifeline> rdma_queue::line() const noexcept
+std::shared_ptr<devices::lifeline> rdma_queue::line() const noexcept
 {
     return state_->sends;
 }
 
-std::shared_ptr<detail::reported_queue> rdma_queue::reports() const noexcept
+std::shared_ptr<queues::reported_queue> rdma_queue::reports() const noexcept
 {
     return state_;
 }

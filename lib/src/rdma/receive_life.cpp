@@ -2,9 +2,9 @@
 
 #include <bit>
 
-#include "queue/small_memory.hpp"
+#include "queues/small_memory.hpp"
 
-namespace weftio::detail {
+namespace weftio::rdma {
 
 namespace {
 
@@ -19,9 +19,9 @@ T* in_receive_ring(void* base, std::size_t offset)
 receive_life::receive_life(const device& device, std::uint32_t depth, std::uint32_t segments)
     : where_(device), depth_(depth), segments_(segments), layout_(depth, segments),
       ring_(device.allocate(layout_.bytes, memory_kind::cpu_device)),
-      marks_(device.allocate(sizeof(weftio_cqe) + depth / 8, memory_kind::device, small_alignment)),
-      control_(device.allocate(sizeof(weftio_dev_control), memory_kind::cpu_device, small_alignment)),
-      handle_(device.allocate(sizeof(weftio_dev_rdma_recv), memory_kind::device, small_alignment))
+      marks_(device.allocate(sizeof(weftio_cqe) + depth / 8, memory_kind::device, queues::small_alignment)),
+      control_(device.allocate(sizeof(weftio_dev_control), memory_kind::cpu_device, queues::small_alignment)),
+      handle_(device.allocate(sizeof(weftio_dev_rdma_recv), memory_kind::device, queues::small_alignment))
 {}
 
 nic::rdma_receive_ring receive_life::begin()
@@ -85,4 +85,4 @@ void receive_life::fill_handle(const weftio_cqe* connection)
     handle_.upload(&made, sizeof made);
 }
 
-} // namespace weftio::detail
+} // namespace weftio::rdma

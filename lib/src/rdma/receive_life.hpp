@@ -10,7 +10,7 @@
 #include "weftio/device.hpp"
 #include "weftio/device/rdma/receive.h"
 
-namespace weftio::detail {
+namespace weftio::rdma {
 
 /// Offsets in the memory of a receive ring: completions, entries, then the doorbell record and a doorbell that nobody
 /// looks at, each on a cache line of its own (docs/formats.md).
@@ -24,7 +24,7 @@ struct receive_layout {
 };
 
 /// One life of a receive ring, from one reset to the next, which a running kernel keeps alive (a lifeline).
-class receive_life final : public lifeline {
+class receive_life final : public devices::lifeline {
  public:
     receive_life(const device& device, std::uint32_t depth, std::uint32_t segments);
 
@@ -32,7 +32,7 @@ class receive_life final : public lifeline {
     {
         return static_cast<weftio_dev_control*>(control_.cpu_address());
     }
-    const device_backend& backend() const noexcept override { return where_.backend(); }
+    const devices::device_backend& backend() const noexcept override { return where_.backend(); }
     std::string describe() const override;
     void quiesce() override;
 
@@ -57,4 +57,4 @@ class receive_life final : public lifeline {
     std::uint32_t ring_number_ = 0; ///< number of ring_ at queue_
 };
 
-} // namespace weftio::detail
+} // namespace weftio::rdma

@@ -8,9 +8,9 @@ namespace weftio {
 
 namespace {
 
-constexpr detail::blob_kind region_blob{"WFRM", "remote_region", "remote_region::to_bytes() or text()",
-                                        remote_region::size_bytes};
-constexpr std::size_t region_rights = detail::blob_body, region_address = 8, region_length = 16, region_key = 24;
+constexpr rdma::blob_kind region_blob{"WFRM", "remote_region", "remote_region::to_bytes() or text()",
+                                      remote_region::size_bytes};
+constexpr std::size_t region_rights = rdma::blob_body, region_address = 8, region_length = 16, region_key = 24;
 constexpr access rights_of_peers = access::remote_write | access::remote_read | access::remote_atomic;
 
 } // namespace
@@ -36,31 +36,31 @@ std::array<std::uint8_t, remote_region::size_bytes> remote_region::to_bytes() co
 {
     std::array<std::uint8_t, size_bytes> blob{};
     blob[region_rights] = static_cast<std::uint8_t>(rights);
-    detail::put_be(&blob[region_address], address, 8);
-    detail::put_be(&blob[region_length], bytes, 8);
-    detail::put_be(&blob[region_key], rkey, 4);
-    detail::seal(region_blob, blob);
+    rdma::put_be(&blob[region_address], address, 8);
+    rdma::put_be(&blob[region_length], bytes, 8);
+    rdma::put_be(&blob[region_key], rkey, 4);
+    rdma::seal(region_blob, blob);
     return blob;
 }
 
 std::string remote_region::text() const
 {
-    return detail::to_hex(to_bytes());
+    return rdma::to_hex(to_bytes());
 }
 
 remote_region remote_region::of_text(std::string_view text)
 {
     std::array<std::uint8_t, size_bytes> blob{};
-    detail::from_hex(region_blob, text, blob);
+    rdma::from_hex(region_blob, text, blob);
     return of_bytes(blob);
 }
 
 remote_region remote_region::of_bytes(std::span<const std::uint8_t> bytes)
 {
-    detail::require_sealed(region_blob, bytes);
-    return {.address = detail::get_be(&bytes[region_address], 8),
-            .bytes = detail::get_be(&bytes[region_length], 8),
-            .rkey = static_cast<std::uint32_t>(detail::get_be(&bytes[region_key], 4)),
+    rdma::require_sealed(region_blob, bytes);
+    return {.address = rdma::get_be(&bytes[region_address], 8),
+            .bytes = rdma::get_be(&bytes[region_length], 8),
+            .rkey = static_cast<std::uint32_t>(rdma::get_be(&bytes[region_key], 4)),
             .rights = static_cast<access>(bytes[region_rights])};
 }
 

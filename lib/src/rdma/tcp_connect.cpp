@@ -17,7 +17,7 @@ constexpr const char* connecting = "tcp_exchange";
 constexpr milliseconds pause_between_attempts{100}, longest_attempt{2000};
 
 /// Empty: done; else why not.
-std::string connect_to(const detail::tcp_socket& socket, const detail::tcp_address& to, const detail::time_limit& limit)
+std::string connect_to(const rdma::tcp_socket& socket, const rdma::tcp_address& to, const rdma::time_limit& limit)
 {
     int reason = 0;
     if (::connect(socket.get(), to.get(), to.length) != 0)
@@ -32,7 +32,7 @@ std::string connect_to(const detail::tcp_socket& socket, const detail::tcp_addre
     return reason == 0 ? "" : std::strerror(reason);
 }
 
-[[noreturn]] void refuse_peer(const detail::time_limit& limit, const detail::incoming_hello& hello, bool stranger)
+[[noreturn]] void refuse_peer(const rdma::time_limit& limit, const rdma::incoming_hello& hello, bool stranger)
 {
     throw error(errc::invalid_argument,
                 stranger
@@ -41,25 +41,24 @@ std::string connect_to(const detail::tcp_socket& socket, const detail::tcp_addre
                                   limit.what(), hello.text())
                     : fmt::format("{}: the peer is of version {}, and this library of version {}; use libraries of "
                                   "the same version at both ends",
-                                  limit.what(), hello.version(), detail::hello_version));
+                                  limit.what(), hello.version(), rdma::hello_version));
 }
 
 /// Empty: the peer has accepted us; else why not.
-std::string greet(const detail::tcp_socket& socket, const detail::time_limit& limit)
+std::string greet(const rdma::tcp_socket& socket, const rdma::time_limit& limit)
 {
-    const auto ours = detail::hello_of(detail::tcp_role::connects); // fits into an empty socket
-    if (const int reason = detail::send_some(socket, ours).reason; reason != 0)
+    const auto ours = rdma::hello_of(rdma::tcp_role::connects); // fits into an empty socket
+    if (const int reason = rdma::send_some(socket, ours).reason; reason != 0)
         return std::strerror(reason);
-    detail::incoming_hello hello(detail::tcp_role::listens);
+    rdma::incoming_hello hello(rdma::tcp_role::listens);
     for (pollfd ready{.fd = socket.get(), .events = POLLIN, .revents = 0}; limit.wait({&ready, 1});)
         switch (hello.receive(socket)) {
-            case detail::hello_verdict::incomplete: break;
-            case detail::hello_verdict::good: return "";
-            case detail::hello_verdict::ended: return "it closes the connection";
-            case detail::hello_verdict::other_role:
-                return "our own words come back"; // TCP may connect a port to itself
-            case detail::hello_verdict::stranger: refuse_peer(limit, hello, true);
-            case detail::hello_verdict::other_version: refuse_peer(limit, hello, false);
+            case rdma::hello_verdict::incomplete: break;
+            case rdma::hello_verdict::good: return "";
+            case rdma::hello_verdict::ended: return "it closes the connection";
+            case rdma::hello_verdict::other_role: return "our own words come back"; // TCP may connect a port to itself
+            case rdma::hello_verdict::stranger: refuse_peer(limit, hello, true);
+            case rdma::hello_verdict::other_version: refuse_peer(limit, hello, false);
         }
     return "it takes the connection and stays silent";
 }
@@ -68,13 +67,13 @@ std::string greet(const detail::tcp_socket& socket, const detail::time_limit& li
 
 tcp_exchange tcp_exchange::connect(const std::string& where, exchange_options options)
 {
-    const detail::time_limit limit(options, fmt::format("weftio: {}: connecting to {}", connecting, where));
-    std::vector<detail::tcp_address> addresses =
-        detail::resolve(detail::tcp_place::of_text(where, connecting, false), connecting);
+    const rdma::time_limit limit(options, fmt::format("weftio: {}: connecting to {}", connecting, where));
+    std::vector<rdma::tcp_address> addresses =
+        rdma::resolve(rdma::tcp_place::of_text(where, connecting, false), connecting);
     std::string why;
     do {
-        for (detail::tcp_address& each : addresses) {
-            detail::tcp_socket socket = detail::make_socket(each.get()->sa_family, limit.what());
+        for (rdma::tcp_address& each : addresses) {
+            rdma::tcp_socket socket = rdma::make_socket(each.get()->sa_family, limit.what());
             why = connect_to(socket, each, limit);
             if (why.empty())
                 why = greet(socket, limit);

@@ -9,7 +9,7 @@
 namespace weftio {
 
 struct tcp_exchange::state {
-    detail::tcp_socket socket; ///< none once a call has failed
+    rdma::tcp_socket socket; ///< none once a call has failed
     exchange_options options;
     std::string peer;
 };

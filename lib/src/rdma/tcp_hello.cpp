@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
-namespace weftio::detail {
+namespace weftio::rdma {
 
 namespace {
 
@@ -47,4 +47,4 @@ std::string incoming_hello::text() const
     return {bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(count_)};
 }
 
-} // namespace weftio::detail
+} // namespace weftio::rdma

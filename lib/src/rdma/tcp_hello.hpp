@@ -8,7 +8,7 @@
 
 #include "rdma/tcp_socket.hpp"
 
-namespace weftio::detail {
+namespace weftio::rdma {
 
 enum class tcp_role : std::uint8_t { connects = 'c', listens = 'l' };
 
@@ -45,4 +45,4 @@ class incoming_hello {
     std::size_t count_ = 0;
 };
 
-} // namespace weftio::detail
+} // namespace weftio::rdma

@@ -19,15 +19,15 @@ constexpr int backlog = 64;
 
 /// Who has connected and not said who it is.
 struct tcp_candidate {
-    detail::tcp_socket socket;
-    detail::tcp_address from;
-    detail::incoming_hello hello{detail::tcp_role::connects};
+    rdma::tcp_socket socket;
+    rdma::tcp_address from;
+    rdma::incoming_hello hello{rdma::tcp_role::connects};
 };
 
 /// 0: `socket` listens there; else an errno.
-int listen_at(detail::tcp_socket& socket, const detail::tcp_address& at, const std::string& what)
+int listen_at(rdma::tcp_socket& socket, const rdma::tcp_address& at, const std::string& what)
 {
-    socket = detail::make_socket(at.get()->sa_family, what);
+    socket = rdma::make_socket(at.get()->sa_family, what);
     const int on = 1, off = 0;
     ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)); // connections of before may be ending
     ::setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
@@ -35,26 +35,26 @@ int listen_at(detail::tcp_socket& socket, const detail::tcp_address& at, const s
 }
 
 /// Listens at the first of them where it can.
-detail::tcp_socket listen_at_one_of(const std::vector<detail::tcp_address>& addresses, const std::string& what)
+rdma::tcp_socket listen_at_one_of(const std::vector<rdma::tcp_address>& addresses, const std::string& what)
 {
-    detail::tcp_socket socket;
+    rdma::tcp_socket socket;
     int reason = 0;
-    for (const detail::tcp_address& each : addresses)
+    for (const rdma::tcp_address& each : addresses)
         if (reason = listen_at(socket, each, what); reason == 0)
             return socket;
-    detail::refuse_socket(what, reason);
+    rdma::refuse_socket(what, reason);
 }
 
 bool has_ipv6() noexcept
 {
-    return static_cast<bool>(detail::tcp_socket(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0)));
+    return static_cast<bool>(rdma::tcp_socket(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0)));
 }
 
 /// Those who are asked who they are.
 class tcp_candidates {
  public:
-    tcp_candidates(const detail::tcp_socket& listening, std::vector<tcp_candidate>& waiting,
-                   const detail::time_limit& limit)
+    tcp_candidates(const rdma::tcp_socket& listening, std::vector<tcp_candidate>& waiting,
+                   const rdma::time_limit& limit)
         : listening_(listening), waiting_(waiting), limit_(limit)
     {}
 
@@ -63,10 +63,10 @@ class tcp_candidates {
     {
         for (;;) {
             for (auto each = waiting_.begin(); each != waiting_.end();) {
-                const detail::hello_verdict verdict = each->hello.receive(each->socket);
-                if (verdict == detail::hello_verdict::good && welcome(*each))
+                const rdma::hello_verdict verdict = each->hello.receive(each->socket);
+                if (verdict == rdma::hello_verdict::good && welcome(*each))
                     return take(each);
-                if (verdict == detail::hello_verdict::incomplete)
+                if (verdict == rdma::hello_verdict::incomplete)
                     ++each;
                 else
                     each = refuse(each, verdict);
@@ -83,8 +83,8 @@ class tcp_candidates {
     static bool welcome(const tcp_candidate& chosen) noexcept
     {
         pollfd ended{.fd = chosen.socket.get(), .events = POLLRDHUP, .revents = 0};
-        const auto hello = detail::hello_of(detail::tcp_role::listens);
-        return ::poll(&ended, 1, 0) == 0 && detail::send_some(chosen.socket, hello).bytes == hello.size();
+        const auto hello = rdma::hello_of(rdma::tcp_role::listens);
+        return ::poll(&ended, 1, 0) == 0 && rdma::send_some(chosen.socket, hello).bytes == hello.size();
     }
 
     tcp_candidate take(place who)
@@ -94,10 +94,10 @@ class tcp_candidates {
         return taken;
     }
 
-    place refuse(place who, detail::hello_verdict why)
+    place refuse(place who, rdma::hello_verdict why)
     {
-        if (why == detail::hello_verdict::other_version) // tells it ours
-            detail::send_some(who->socket, detail::hello_of(detail::tcp_role::listens));
+        if (why == rdma::hello_verdict::other_version) // tells it ours
+            rdma::send_some(who->socket, rdma::hello_of(rdma::tcp_role::listens));
         ++refused_;
         last_refused_ = fmt::format("{}, \"{}\"", who->from.text(), who->hello.text());
         return waiting_.erase(who);
@@ -120,25 +120,25 @@ class tcp_candidates {
     {
         for (;;) {
             tcp_candidate one;
-            one.socket = detail::tcp_socket(
+            one.socket = rdma::tcp_socket(
                 ::accept4(listening_.get(), one.from.get(), &one.from.length, SOCK_NONBLOCK | SOCK_CLOEXEC));
             if (!one.socket && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)) {
                 if (waiting_.empty())
-                    detail::refuse_socket(limit_.what(), errno);
-                refuse(waiting_.begin(), detail::hello_verdict::incomplete);
+                    rdma::refuse_socket(limit_.what(), errno);
+                refuse(waiting_.begin(), rdma::hello_verdict::incomplete);
                 return; // what the others have said comes first
             }
             if (!one.socket)
                 return; // none, or one that is gone already
             if (waiting_.size() == most_tcp_candidates)
-                refuse(waiting_.begin(), detail::hello_verdict::incomplete);
+                refuse(waiting_.begin(), rdma::hello_verdict::incomplete);
             waiting_.push_back(std::move(one));
         }
     }
 
-    const detail::tcp_socket& listening_;
+    const rdma::tcp_socket& listening_;
     std::vector<tcp_candidate>& waiting_;
-    const detail::time_limit& limit_;
+    const rdma::time_limit& limit_;
     std::size_t refused_ = 0;
     std::string last_refused_;
 };
@@ -146,7 +146,7 @@ class tcp_candidates {
 } // namespace
 
 struct tcp_listener::state {
-    detail::tcp_socket socket;
+    rdma::tcp_socket socket;
     std::uint16_t port = 0;
     std::vector<tcp_candidate> waiting{}; ///< for the next accept()
 };
@@ -154,11 +154,11 @@ struct tcp_listener::state {
 tcp_listener::tcp_listener(const std::string& where) : state_(std::make_unique<state>())
 {
     const std::string what = fmt::format("weftio: {}: {}", listening_end, where);
-    detail::tcp_place place = detail::tcp_place::of_text(where, listening_end, true);
+    rdma::tcp_place place = rdma::tcp_place::of_text(where, listening_end, true);
     if (place.host.empty())
         place.host = has_ipv6() ? "::" : "0.0.0.0";
-    state_->socket = listen_at_one_of(detail::resolve(place, listening_end), what);
-    detail::tcp_address bound;
+    state_->socket = listen_at_one_of(rdma::resolve(place, listening_end), what);
+    rdma::tcp_address bound;
     ::getsockname(state_->socket.get(), bound.get(), &bound.length);
     state_->port = ntohs(bound.get()->sa_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(bound.bytes).sin6_port
                                                             : reinterpret_cast<sockaddr_in&>(bound.bytes).sin_port);
@@ -178,7 +178,7 @@ tcp_exchange tcp_listener::accept(exchange_options options)
     if (!state_)
         throw error(errc::closed,
                     fmt::format("weftio: {}: it was moved from; ask the object that it was moved to", listening_end));
-    const detail::time_limit limit(options, fmt::format("weftio: {}: port {}", listening_end, state_->port));
+    const rdma::time_limit limit(options, fmt::format("weftio: {}: port {}", listening_end, state_->port));
     tcp_candidate chosen = tcp_candidates(state_->socket, state_->waiting, limit).choose();
     return tcp_exchange(std::make_unique<tcp_exchange::state>(
         tcp_exchange::state{std::move(chosen.socket), std::move(options), chosen.from.text()}));

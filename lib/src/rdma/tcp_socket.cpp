@@ -15,7 +15,7 @@
 
 #include "weftio/error.hpp"
 
-namespace weftio::detail {
+namespace weftio::rdma {
 
 namespace {
 
@@ -198,4 +198,4 @@ tcp_progress send_some(const tcp_socket& to, std::span<const std::uint8_t> from)
     return progress_of(::send(to.get(), from.data(), from.size(), MSG_NOSIGNAL));
 }
 
-} // namespace weftio::detail
+} // namespace weftio::rdma

@@ -14,7 +14,7 @@
 
 #include "weftio/exchange.hpp"
 
-namespace weftio::detail {
+namespace weftio::rdma {
 
 /// Owns a socket, or none.
 class tcp_socket {
@@ -96,4 +96,4 @@ tcp_progress send_some(const tcp_socket& to, std::span<const std::uint8_t> from)
 /// @throws weftio::error of the errno that an attempt to get a socket left
 [[noreturn]] void refuse_socket(const std::string& what, int reason);
 
-} // namespace weftio::detail
+} // namespace weftio::rdma

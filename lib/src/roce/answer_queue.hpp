@@ -13,7 +13,7 @@ struct answer {
     enum class kind : std::uint8_t { acknowledge, atomic, read };
 
     kind what = kind::acknowledge;
-    std::uint8_t syndrome = nic::no_credits; ///< of an acknowledge: ACK, NAK or RNR NAK
+    std::uint8_t syndrome = net::no_credits; ///< of an acknowledge: ACK, NAK or RNR NAK
     bool fresh = false;                      ///< a READ or atomic that is not a repeat
     std::uint32_t psn = 0;                   ///< of the request; a READ has as many as packets
     std::uint32_t msn = 0;
@@ -79,7 +79,7 @@ inline void answer_queue::acknowledge(const answer& more) noexcept
         if (last.what == answer::kind::acknowledge) {
             // A NAK acknowledges all packets before its own; an ACK of those would only hide it.
             const bool hides =
-                nic::kind_of(last.syndrome) != nic::aeth_kind::acknowledge && nic::psn_distance(last.psn, more.psn) < 0;
+                net::kind_of(last.syndrome) != net::aeth_kind::acknowledge && net::psn_distance(last.psn, more.psn) < 0;
             if (!hides)
                 last = more;
             return;

@@ -26,7 +26,7 @@ void place(std::byte* at, std::span<const std::uint8_t> bytes)
 /// In the order of what the reason tells: a key of another domain says nothing of its rights, nor of its range.
 key_refusal key_memory::find(const remote_range& range, access needed, std::byte*& at) const noexcept
 {
-    const nic::key_entry* const region = keys_.find(range.key);
+    const keys::key_entry* const region = keys_.find(range.key);
     if (region == nullptr)
         return key_refusal::unknown_key;
     if (region->domain != domain_)

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "memory/key_table.hpp"
+#include "keys/key_table.hpp"
 #include "roce/remote_memory.hpp"
 
 namespace weftio::roce {
@@ -13,7 +13,7 @@ namespace weftio::roce {
 class key_memory final : public remote_memory {
  public:
     /// @param keys  of the NIC; must outlive this
-    key_memory(const nic::nic_keys& keys, protection_domain domain) noexcept : keys_(keys), domain_(domain) {}
+    key_memory(const keys::nic_keys& keys, protection_domain domain) noexcept : keys_(keys), domain_(domain) {}
 
     key_refusal check(const remote_range& range, access needed) override;
     key_refusal write(const remote_range& range, std::span<const std::uint8_t> bytes) override;
@@ -24,7 +24,7 @@ class key_memory final : public remote_memory {
  private:
     key_refusal find(const remote_range& range, access needed, std::byte*& at) const noexcept;
 
-    const nic::nic_keys& keys_;
+    const keys::nic_keys& keys_;
     const protection_domain domain_;
 };
 

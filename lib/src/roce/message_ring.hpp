@@ -53,7 +53,7 @@ class message_ring {
         more.first_psn = next_psn_;
         more.packets_before = packets_;
         more.reads_before = reads_;
-        next_psn_ = nic::psn_add(next_psn_, more.packets);
+        next_psn_ = net::psn_add(next_psn_, more.packets);
         packets_ += more.request_packets();
         reads_ += more.is_answered();
         ring_[end_++ % most] = more;
@@ -72,7 +72,7 @@ class message_ring {
     {
         return number == end_ ? next_psn_ : at(number).first_psn;
     }
-    void begin_at(std::uint32_t psn) noexcept { next_psn_ = psn & nic::psn_mask; }
+    void begin_at(std::uint32_t psn) noexcept { next_psn_ = psn & net::psn_mask; }
 
  private:
     std::vector<message> ring_;

@@ -15,7 +15,7 @@ class patience {
     /// @param timeout  code: 4.096 us x 2^timeout, 0 for ever
     /// @param retries  0..7;  @param rnr_retries  0..7, of which 7 is for ever
     patience(std::uint8_t timeout, std::uint8_t retries, std::uint8_t rnr_retries, std::uint32_t window) noexcept
-        : timeout_ns_(nic::ack_timeout_ns(timeout)), most_retries_(retries), most_rnr_retries_(rnr_retries),
+        : timeout_ns_(net::ack_timeout_ns(timeout)), most_retries_(retries), most_rnr_retries_(rnr_retries),
           most_window_(window), window_(window)
     {}
 
@@ -55,7 +55,7 @@ class patience {
     bool wait_for_receiver(std::uint8_t timer_code, std::uint64_t now) noexcept
     {
         answer_by_ = 0;
-        resume_at_ = now + nic::rnr_wait_ns(timer_code);
+        resume_at_ = now + net::rnr_wait_ns(timer_code);
         if (most_rnr_retries_ == 7) {
             rnr_retries_ = 1;
             return true;

@@ -36,7 +36,7 @@ class receive_entries {
     /// Completes the current entry.
     virtual void complete(const receive_completion& completion) = 0;
     /// Credits for the peer: the syndrome of an ACK, nic::no_credits when entries are not counted.
-    virtual std::uint8_t credits() const noexcept { return nic::no_credits; }
+    virtual std::uint8_t credits() const noexcept { return net::no_credits; }
 
  protected:
     ~receive_entries() = default;

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <span>
 
-#include "weftio/memory.hpp"
+#include "weftio/access.hpp"
 
 namespace weftio::roce {
 

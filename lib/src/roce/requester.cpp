@@ -4,7 +4,7 @@
 
 namespace weftio::roce {
 
-using namespace nic;
+using namespace net;
 
 namespace {
 

@@ -47,11 +47,11 @@ class requester {
     /// Index of the entry that is read next. The owner flushes what is there after a failure.
     std::uint32_t next_entry() const noexcept { return next_entry_; }
 
-    detail::counter entries_read, completed, failed_entries, flushed;
-    detail::counter packets, repeated;                     ///< sent; of these, sent before
-    detail::counter answers, stale_answers, wrong_answers; ///< received; behind what is answered; that fit nothing
-    detail::counter packet_seq_err, implied_nak_seq_err, local_ack_timeout_err, rnr_naks; ///< reasons of repeats
-    detail::counter rnr_nak_retry_err; ///< the peer was not ready once more than rnr_retry allows
+    core::counter entries_read, completed, failed_entries, flushed;
+    core::counter packets, repeated;                     ///< sent; of these, sent before
+    core::counter answers, stale_answers, wrong_answers; ///< received; behind what is answered; that fit nothing
+    core::counter packet_seq_err, implied_nak_seq_err, local_ack_timeout_err, rnr_naks; ///< reasons of repeats
+    core::counter rnr_nak_retry_err; ///< the peer was not ready once more than rnr_retry allows
 
  private:
     bool step(packet_sink& sink, std::uint64_t now);
@@ -62,7 +62,7 @@ class requester {
     bool send_packet(packet_sink& sink, std::uint64_t now);
     bool send_read(packet_sink& sink, std::uint64_t now);
     void sent_one(std::uint32_t psns, std::uint64_t now);
-    bool asks_for_ack(const nic::roce_segment& part) noexcept;
+    bool asks_for_ack(const net::roce_segment& part) noexcept;
     void refuse(status why);
     void look_at_clock(std::uint64_t now);
 
@@ -84,9 +84,9 @@ class requester {
 
     std::uint32_t offset_in(const message& one, std::uint32_t psn) const noexcept
     {
-        return (psn - one.first_psn) & nic::psn_mask;
+        return (psn - one.first_psn) & net::psn_mask;
     }
-    std::uint32_t cursor_psn() noexcept { return nic::psn_add(messages_.psn_before(cursor_), packet_); }
+    std::uint32_t cursor_psn() noexcept { return net::psn_add(messages_.psn_before(cursor_), packet_); }
     std::uint32_t in_flight() noexcept;
     std::uint32_t reads_in_flight() noexcept;
     bool reliable() const noexcept { return settings_.peer.service == roce_service::rc; }

@@ -6,7 +6,7 @@
 
 namespace weftio::roce {
 
-using namespace nic;
+using namespace net;
 
 /// Request step 5: an answer stands for a request that was sent and has not been answered (IBTA 9.7.6.1.1). One from
 /// before is late, one from behind is nonsense.

@@ -5,7 +5,7 @@
 
 namespace weftio::roce {
 
-using namespace nic;
+using namespace net;
 
 responder::responder(const responder_settings& settings, remote_memory& memory, receive_entries& entries)
     : settings_(settings), memory_(memory), entries_(entries), answers_(settings.most_reads),

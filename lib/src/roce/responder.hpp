@@ -67,7 +67,7 @@ class responder {
     refused_request refusal() const noexcept { return {fault_, refused_operation_, refused_key_, refused_range_}; }
     std::uint32_t expected_psn() const noexcept { return expected_; }
 
-    detail::counter received, executed, duplicate, out_of_sequence, not_ready, refused, ignored;
+    core::counter received, executed, duplicate, out_of_sequence, not_ready, refused, ignored;
 
  private:
     /// What became of a request that came in its turn.
@@ -96,7 +96,7 @@ class responder {
     void repeat(const roce_headers& headers, const roce_shape& shape);
     void repeat_read(const roce_headers& headers);
     void repeat_atomic(const roce_headers& headers);
-    void give_up(nic::roce_nak code, std::uint32_t psn);
+    void give_up(net::roce_nak code, std::uint32_t psn);
     void drop_message();
 
     verdict invalid(responder_fault why) noexcept;

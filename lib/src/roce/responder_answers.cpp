@@ -3,7 +3,7 @@
 
 namespace weftio::roce {
 
-using namespace nic;
+using namespace net;
 
 unsigned responder::send(packet_sink& sink, unsigned most)
 {

@@ -12,7 +12,7 @@ namespace weftio::roce {
 struct send_request {
     roce_operation operation =
         roce_operation::none;                      ///< send, write, read_request, compare_swap, fetch_add; none: a NOP
-    nic::roce_extra extra = nic::roce_extra::none; ///< of send and write
+    net::roce_extra extra = net::roce_extra::none; ///< of send and write
     bool solicited = false;
     bool fence = false; ///< waits until all READs and atomics before it have been answered
     /// Another entry has been committed behind it, and it is no NOP: an ACK is asked for there, and not here.

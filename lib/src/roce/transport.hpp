@@ -13,12 +13,12 @@
 /// gives them packets whose ICRC is right, entries, memory and the time, and takes the packets that they make.
 namespace weftio::roce {
 
-using nic::roce_headers;
-using nic::roce_opcode;
-using nic::roce_operation;
-using nic::roce_packet;
-using nic::roce_service;
-using nic::roce_shape;
+using net::roce_headers;
+using net::roce_opcode;
+using net::roce_operation;
+using net::roce_packet;
+using net::roce_service;
+using net::roce_shape;
 
 /// What both ends agreed on when they connected.
 struct connection {
@@ -83,12 +83,12 @@ inline bool same_partition(const connection& peer, const roce_headers& headers) 
 }
 
 /// The base transport header of a packet to the peer.
-inline nic::roce_bth bth_to(const connection& peer, roce_opcode opcode, std::uint32_t psn) noexcept
+inline net::roce_bth bth_to(const connection& peer, roce_opcode opcode, std::uint32_t psn) noexcept
 {
     return {.opcode = opcode,
             .partition_key = peer.partition_key,
             .destination_qp = peer.peer_queue & 0xffffff,
-            .psn = psn & nic::psn_mask};
+            .psn = psn & net::psn_mask};
 }
 
 } // namespace weftio::roce

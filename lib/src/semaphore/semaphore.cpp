@@ -62,13 +62,13 @@ const char* to_string(semaphore_status status) noexcept
 }
 
 /// The memory of a semaphore between two resets; a running kernel keeps it alive.
-struct semaphore::state final : detail::lifeline {
+struct semaphore::state final : devices::lifeline {
     /// @param custom_info  custom info of the state before reset(); empty: it is allocated
     state(const device& device, const semaphore_options& options, std::shared_ptr<memory> custom_info = {});
     ~state() override;
 
     weftio_dev_control* control() const noexcept override { return view.control; }
-    const detail::device_backend& backend() const noexcept override { return where.backend(); }
+    const devices::device_backend& backend() const noexcept override { return where.backend(); }
     std::string describe() const override;
     void fill_row(rte_tel_data* dict) const;
     void quiesce() override {} // no NIC uses it, and the abort flag ends the waits
@@ -87,7 +87,7 @@ struct semaphore::state final : detail::lifeline {
     std::shared_ptr<memory> custom_info; ///< empty if items have none
     weftio_dev_semaphore view{};         ///< the handle, with CPU addresses of all memory that the CPU can see
     std::uint32_t oldest = 0;
-    std::optional<detail::telemetry_row> row; ///< last member, destroyed first: it reads the others
+    std::optional<core::telemetry_row> row; ///< last member, destroyed first: it reads the others
 };
 
 semaphore::state::state(const device& device, const semaphore_options& wanted, std::shared_ptr<memory> kept)
@@ -105,7 +105,7 @@ semaphore::state::state(const device& device, const semaphore_options& wanted, s
         custom_info = std::make_shared<memory>(
             device.allocate(std::size_t{options.items} * stride_bytes, options.custom_info_kind));
     make_handle();
-    row.emplace(detail::telemetry_kind::semaphore, [this](rte_tel_data* dict) { fill_row(dict); });
+    row.emplace(core::telemetry_kind::semaphore, [this](rte_tel_data* dict) { fill_row(dict); });
 }
 
 void semaphore::state::make_handle()
@@ -145,14 +145,14 @@ semaphore::state::status_counts semaphore::state::count_by_status() const
 
 void semaphore::state::fill_row(rte_tel_data* dict) const
 {
-    detail::put(dict, "items", options.items);
+    core::put(dict, "items", options.items);
     if (view.items) {
         const status_counts counts = count_by_status();
         for (std::uint32_t status = 0; status < counts.size(); ++status)
-            detail::put(dict, to_string(static_cast<semaphore_status>(status)), counts[status]);
+            core::put(dict, to_string(static_cast<semaphore_status>(status)), counts[status]);
     }
-    detail::put(dict, "beats", weftio_load_relaxed_u32(&view.control->beats));
-    detail::put(dict, "illegal_transitions", illegal_seen().count);
+    core::put(dict, "beats", weftio_load_relaxed_u32(&view.control->beats));
+    core::put(dict, "illegal_transitions", illegal_seen().count);
 }
 
 /// Formats "semaphore of 64 items: 60 FREE, 3 READY, 1 HOLD, 0 DONE, 0 ERROR", without the counts if the CPU cannot see
@@ -198,7 +198,7 @@ void semaphore::state::log_illegal() const
     if (seen.first)
         first = fmt::format(", the first of item {} from {} to {}", seen.first->index, to_string(seen.first->from),
                             to_string(seen.first->to));
-    detail::log(
+    core::log(
         log_level::warning,
         fmt::format(
             "weftio: semaphore: {} illegal transition{} refused{}; weftio/device/semaphore.h says which are legal",
@@ -208,7 +208,7 @@ void semaphore::state::log_illegal() const
 semaphore::semaphore(const device& device, semaphore_options options)
 {
     check(options);
-    state_ = detail::make_shared_here<state>(device, options);
+    state_ = core::make_shared_here<state>(device, options);
 }
 
 semaphore::semaphore(semaphore&&) noexcept = default;
@@ -225,7 +225,7 @@ weftio_dev_control* semaphore::control() const noexcept
     return state_->control();
 }
 
-std::shared_ptr<detail::lifeline> semaphore::line() const noexcept
+std::shared_ptr<devices::lifeline> semaphore::line() const noexcept
 {
     return state_;
 }
@@ -296,7 +296,7 @@ semaphore_illegal semaphore::illegal_transitions() const noexcept
 
 void semaphore::reset()
 {
-    state_ = detail::make_shared_here<state>(state_->where, state_->options, state_->custom_info);
+    state_ = core::make_shared_here<state>(state_->where, state_->options, state_->custom_info);
 }
 
 } // namespace weftio

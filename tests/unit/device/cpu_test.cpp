@@ -8,8 +8,8 @@
 #include <gmock/gmock.h>
 
 #include "cpu_kernels.h"
-#include "device/cpu/lane_order.hpp"
-#include "device/cpu/stack_pool.hpp"
+#include "devices/cpu/lane_order.hpp"
+#include "devices/cpu/stack_pool.hpp"
 #include "fixture.hpp"
 #include "weftio/log.hpp"
 
@@ -201,7 +201,7 @@ TEST_F(CpuDevice, ABarrierAndASumDoNotMeet)
 TEST_F(CpuDevice, StacksAreUsedAgainAfterAFault)
 {
     shared_words words(device_, 2);
-    constexpr int launches = detail::cpu::stack_pool::limit / 1024 + 1;
+    constexpr int launches = devices::cpu::stack_pool::limit / 1024 + 1;
     for (int launch = 0; launch < launches; ++launch) {
         running_kernel running = device_.launch(cpu_kernel("disagree", disagree), {1, 1024}, words.on_device());
         ASSERT_THAT(error_of([&] { running.wait_for(patience); }).what(), HasSubstr("deadlock"));
@@ -212,7 +212,7 @@ TEST_F(CpuDevice, AFaultOfShuffledLanesNamesTheSeed)
 {
     setenv("WEFTIO_SHUFFLE_SEED", "1234567", 1);
     device shuffled = device::open("cpu");
-    bool by_this_build = detail::cpu::shuffle_seed().has_value();
+    bool by_this_build = devices::cpu::shuffle_seed().has_value();
     unsetenv("WEFTIO_SHUFFLE_SEED");
     if (!by_this_build)
         GTEST_SKIP() << "lanes are not shuffled: needs a build with WEFTIO_SHUFFLE_LANES";

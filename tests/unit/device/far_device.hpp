@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "memory/named_region.hpp"
+#include "regions/named_region.hpp"
 #include "unit/device/slow_copies.hpp"
 #include "weftio/memory.hpp"
 
 namespace weftio::test {
 
-class far_device final : public detail::device_backend {
+class far_device final : public devices::device_backend {
  public:
     const std::string& name() const noexcept override { return name_; }
     /// Of the host's memory, as copy engines and NICs both see it.
@@ -24,9 +24,9 @@ class far_device final : public detail::device_backend {
         return {.cpu = made, .device = made};
     }
     void release(const allocation& allocation, memory_kind) noexcept override { std::free(allocation.cpu); }
-    std::shared_ptr<detail::copy_queue> make_copy_queue(std::shared_ptr<device_backend>) override { return copies; }
-    std::shared_ptr<detail::running_backend> launch(const detail::launch_request&,
-                                                    std::shared_ptr<device_backend>) override
+    std::shared_ptr<devices::copy_queue> make_copy_queue(std::shared_ptr<device_backend>) override { return copies; }
+    std::shared_ptr<devices::running_backend> launch(const devices::launch_request&,
+                                                     std::shared_ptr<device_backend>) override
     {
         return nullptr;
     }
@@ -44,13 +44,13 @@ class far_memory {
     /// @param user  a port or a DMA engine
     template <class User>
     far_memory(const User& user, const std::shared_ptr<far_device>& device, std::size_t bytes)
-        : model(bytes), bytes_(bytes), block_(std::make_shared<detail::memory_block>(device))
+        : model(bytes), bytes_(bytes), block_(std::make_shared<devices::memory_block>(device))
     {
         block_->at.device = bytes_.data();
         block_->bytes = bytes;
         block_->kind = memory_kind::device;
         block_->adopted = true;
-        region_.emplace(block_, detail::region_use::entries, region_options{});
+        region_.emplace(block_, regions::region_use::entries, region_options{});
         region_->register_with(user.backend());
     }
     weftio_dev_buf buffer() const
@@ -69,8 +69,8 @@ class far_memory {
 
  private:
     std::vector<std::byte> bytes_;
-    std::shared_ptr<detail::memory_block> block_;
-    std::optional<detail::named_region> region_;
+    std::shared_ptr<devices::memory_block> block_;
+    std::optional<regions::named_region> region_;
 };
 
 } // namespace weftio::test

@@ -8,10 +8,10 @@
 
 #include <gtest/gtest.h>
 
-#include "device/cpu/lane_order.hpp"
+#include "devices/cpu/lane_order.hpp"
 #include "weftio/error.hpp"
 
-namespace weftio::detail::cpu {
+namespace weftio::devices::cpu {
 
 namespace {
 
@@ -83,4 +83,4 @@ TEST(ShuffleSeed, ComesFromTheEnvironment)
 
 } // namespace
 
-} // namespace weftio::detail::cpu
+} // namespace weftio::devices::cpu

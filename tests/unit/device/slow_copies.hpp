@@ -8,11 +8,11 @@
 #include <functional>
 #include <vector>
 
-#include "device/backend.hpp"
+#include "devices/backend.hpp"
 
 namespace weftio::test {
 
-class slow_copies final : public detail::copy_queue {
+class slow_copies final : public devices::copy_queue {
  public:
     struct wanted {
         void* to;

@@ -62,7 +62,7 @@ TEST(LogLines, ShowTheirControlCharacters)
 {
     std::string seen;
     set_log_sink([&](log_level, std::string_view line) { seen = line; });
-    detail::log(log_level::error, "a\x1b[31mb\n\tc");
+    core::log(log_level::error, "a\x1b[31mb\n\tc");
     set_log_sink({});
     EXPECT_EQ(seen, "a\\x1b[31mb\n\tc");
 }

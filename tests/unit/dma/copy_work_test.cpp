@@ -16,7 +16,7 @@ namespace {
 class LongCopy : public testing::Test {
  protected:
     static constexpr std::uint32_t entries = 64; ///< of a turn
-    static constexpr std::uint64_t part = entries * nic::copy_work::bytes_of_an_entry;
+    static constexpr std::uint64_t part = entries * nic::soft::copy_work::bytes_of_an_entry;
 
     LongCopy()
     {
@@ -31,7 +31,7 @@ class LongCopy : public testing::Test {
     void turn() { soft.queues().turn(entries); }
 
     dma_engine engine{{.mode = engine_mode::inline_worker}};
-    nic::soft_dma& soft = dynamic_cast<nic::soft_dma&>(engine.backend());
+    nic::soft::soft_dma& soft = dynamic_cast<nic::soft::soft_dma&>(engine.backend());
     device cpu = device::open("cpu");
     modelled_memory from{engine, cpu, 3 * part}, beside{engine, cpu, 4096};
     std::optional<modelled_memory> to{std::in_place, engine, cpu, 3 * part};

@@ -28,7 +28,8 @@ class Lane : public testing::Test {
     static constexpr std::size_t bytes = 4096;
     static constexpr std::uint32_t entries = 64, few = 4; ///< of a turn
     /// The most that a turn of few entries fills or copies within a device.
-    static constexpr std::size_t part = few * nic::copy_work::bytes_by_lane * nic::copy_work::bytes_within_per_byte;
+    static constexpr std::size_t part =
+        few * nic::soft::copy_work::bytes_by_lane * nic::soft::copy_work::bytes_within_per_byte;
 
     void copy(const weftio_dev_buf& from, const weftio_dev_buf& to, std::size_t count = bytes) const
     {
@@ -57,7 +58,7 @@ class Lane : public testing::Test {
     }
 
     dma_engine engine{{.mode = engine_mode::inline_worker}};
-    nic::soft_dma& soft = dynamic_cast<nic::soft_dma&>(engine.backend());
+    nic::soft::soft_dma& soft = dynamic_cast<nic::soft::soft_dma&>(engine.backend());
     device cpu = device::open("cpu");
     std::shared_ptr<far_device> gpu = std::make_shared<far_device>();
     slow_copies& copies = *gpu->copies;
@@ -189,7 +190,7 @@ TEST_F(Lane, PartsThatCrossABusAreShorter)
     commit();
     turn(few);
     ASSERT_EQ(copies.copies.size(), 1u);
-    EXPECT_EQ(copies.copies[0].shape.bytes, part / nic::copy_work::bytes_within_per_byte);
+    EXPECT_EQ(copies.copies[0].shape.bytes, part / nic::soft::copy_work::bytes_within_per_byte);
     copies.fail(); // the regions end before the fixture does
 }
 

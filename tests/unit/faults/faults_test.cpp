@@ -41,7 +41,7 @@ std::uint64_t let_each_fail(const std::function<void()>& life, calls kind, how h
         [&](log_level level, std::string_view) { warnings += level != log_level::debug && level != log_level::info; });
     life(); // what is made once a process is made now
     life();
-    detail::forget_driver_log();
+    dpdk::forget_driver_log();
     const auto held = [with_blocks] { return holdings::now(with_blocks ? blocks_alive() : 0); };
     const holdings before = held();
     std::uint64_t number = 0;
@@ -54,7 +54,7 @@ std::uint64_t let_each_fail(const std::function<void()>& life, calls kind, how h
             reached = fault.reached();
             name = fault.name();
         }
-        detail::forget_driver_log();
+        dpdk::forget_driver_log();
         EXPECT_TRUE(kind != calls::removal || !reached || warnings != 0) << "the device stays without a word";
         EXPECT_TRUE(eventually([&] { return no_more(held(), before); })) // detached threads end in their own time
             << testing::PrintToString(held()) << "; before: " << testing::PrintToString(before) << "; call " << number
@@ -153,15 +153,15 @@ void open_and_close(const char* spec)
 /// The first way to a port fails once its device is there, as AF_XDP does on an interface whose queue is not free yet.
 void take_the_second_way()
 {
-    class nothing_to_lend final : public nic::slot_lender {
+    class nothing_to_lend final : public dpdk::slot_lender {
         bool suits(const std::string&) const noexcept override { return false; }
         rte_mempool* lend(unsigned, const std::string&, rte_mempool* own, std::uint16_t) override { return own; }
         void end() noexcept override {}
     } lender;
-    nic::port_spec two_ways;
+    dpdk::port_spec two_ways;
     two_ways.candidates = {{"net_pcap_of_the_first_way", "tx_pcap=/dev/null", false},
                            {"net_null_of_the_second_way", "", false}};
-    nic::dpdk_port port("two ways", two_ways, {.engines = 2}, lender);
+    dpdk::dpdk_port port("two ways", two_ways, {.engines = 2}, lender);
     EXPECT_EQ(port.driver(), "net_null");
 }
 
@@ -170,7 +170,7 @@ TEST(FaultOfASecondWay, LeavesNothingBehind)
 #ifdef WEFTIO_TEST_SANITIZED
     GTEST_SKIP() << "missed: calls that fail and belong to the sanitizer here; a plain build has it";
 #endif
-    const auto environment = detail::start_environment(false, {});
+    const auto environment = dpdk::start_environment(false, {});
     for (how how : {how::once, how::for_good})
         EXPECT_GT(let_each_fail(take_the_second_way, calls::allocation, how, true), 8u);
 }
@@ -199,7 +199,7 @@ TEST(DmaFault, OfAnyAllocationOrCallLeavesNothingBehind)
 #ifdef WEFTIO_TEST_SANITIZED
     GTEST_SKIP() << "missed: calls that fail and belong to the sanitizer here; a plain build has it";
 #endif
-    const auto environment = detail::start_environment(false, {}); // of no use to the engine: pools are counted
+    const auto environment = dpdk::start_environment(false, {}); // of no use to the engine: pools are counted
     EXPECT_GT(let_each_fail(copy_and_reset, calls::allocation, how::once, true), 20u);
     EXPECT_GT(let_each_fail(copy_and_reset, calls::allocation, how::for_good, true), 20u);
     let_each_fail(copy_and_reset, calls::system, how::once, true);

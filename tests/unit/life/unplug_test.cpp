@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "dpdk/port_watch.hpp"
-#include "nic/soft/soft_port.hpp"
+#include "nic/soft/software_nic.hpp"
 #include "own_network.hpp"
 #include "unit/device/fixture.hpp"
 #include "weftio/weftio.hpp"
@@ -94,7 +94,7 @@ TEST(Unplug, OfADeviceFlushesWhatIsOnItsWay)
     for (int round = 0; round < unplugs() && !testing::Test::HasFailure(); ++round)
         took.push_back(lose("net_null_unplugged,size=64", [](weftio::port& port) {
             // Between two turns: DPDK wants nobody inside a driver that it removes.
-            weftio::nic::soft(port).engine().between_turns(
+            weftio::software_nic(port).engine().between_turns(
                 [] { EXPECT_EQ(rte_eal_hotplug_remove("vdev", "net_null_unplugged"), 0); });
         }));
     say(took);
@@ -131,7 +131,7 @@ TEST(Unplug, IsNoticedByTheFirstTurnOfAnIdleEngineOnceItIsTime)
 {
     in_own_network("interfaces that go away", [] {
         weftio::port port = weftio::port::open("null");
-        weftio::nic::port_watch watch(weftio::nic::soft(port).device().id(), "v1");
+        weftio::dpdk::port_watch watch(weftio::software_nic(port).device().id(), "v1");
         EXPECT_FALSE(watch.has_just_gone(false)); // looks, and not again for 20 ms
         ASSERT_EQ(shell("ip link del v0"), 0);
         std::this_thread::sleep_for(25ms);

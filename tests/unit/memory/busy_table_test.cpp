@@ -9,9 +9,9 @@
 
 #include <gtest/gtest.h>
 
-#include "memory/key_table.hpp"
+#include "keys/key_table.hpp"
 
-namespace weftio::nic {
+namespace weftio::keys {
 namespace {
 
 constexpr unsigned places = 32; ///< of keys that come and go
@@ -112,4 +112,4 @@ TEST_F(BusyKeyTable, NeverShowsHalfAnEntry)
 }
 
 } // namespace
-} // namespace weftio::nic
+} // namespace weftio::keys

@@ -1,5 +1,5 @@
 // Keys: what is handed out is honored, by the NICs that were granted it, and nothing else.
-#include "memory/key_table.hpp"
+#include "keys/key_table.hpp"
 
 #include <array>
 #include <limits>
@@ -11,7 +11,7 @@
 
 #include "weftio/error.hpp"
 
-namespace weftio::nic {
+namespace weftio::keys {
 namespace {
 
 constexpr std::uint64_t largest = std::numeric_limits<std::uint64_t>::max();
@@ -272,4 +272,4 @@ TEST_F(KeyTable, IsNotFooledByLengthsThatOverflow)
 }
 
 } // namespace
-} // namespace weftio::nic
+} // namespace weftio::keys

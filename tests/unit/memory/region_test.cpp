@@ -11,7 +11,7 @@
 
 #include <gmock/gmock.h>
 
-#include "nic/soft/soft_port.hpp"
+#include "nic/soft/software_nic.hpp"
 #include "unit/device/fixture.hpp"
 #include "weftio/weftio.hpp"
 
@@ -23,7 +23,7 @@ class Region : public testing::Test {
     device cpu = device::open("cpu");
     port null = port::open("null", {.mode = engine_mode::inline_worker});
     memory room = cpu.allocate(4096, memory_kind::cpu_device);
-    nic::key_table& table = detail::undying<nic::key_table>();
+    keys::key_table& table = core::undying<keys::key_table>();
 };
 
 TEST_F(Region, OfAdoptedMemoryHasNoRightThatTheMemoryLacks)
@@ -59,8 +59,9 @@ TEST(AdoptedMemory, CanBeReadAllOfIt)
 TEST_F(Region, IsMadeWithoutAnEngineStandingStillForIt)
 {
     std::optional<memory_region> region;
-    nic::soft(null).engines().between_all_turns([&] { region.emplace(null, room); }); // which nothing else could stop
-    EXPECT_NE(nic::soft(null).keys().find(region->lkey()), nullptr);
+    software_nic(null).engines().between_all_turns(
+        [&] { region.emplace(null, room); }); // which nothing else could stop
+    EXPECT_NE(software_nic(null).keys().find(region->lkey()), nullptr);
 }
 
 TEST_F(Region, TakesItsKeyWithIt)
@@ -69,10 +70,10 @@ TEST_F(Region, TakesItsKeyWithIt)
     std::optional<memory_region> region(std::in_place, null, room);
     const std::uint32_t key = region->lkey();
     EXPECT_EQ(table.in_use(), before + 1);
-    EXPECT_EQ(nic::soft(null).keys().find(key)->bytes, room.bytes());
+    EXPECT_EQ(software_nic(null).keys().find(key)->bytes, room.bytes());
     region.reset();
     EXPECT_EQ(table.in_use(), before);
-    EXPECT_EQ(nic::soft(null).keys().find(key), nullptr);
+    EXPECT_EQ(software_nic(null).keys().find(key), nullptr);
 }
 
 TEST_F(Region, OfAReceiveQueueTakesItsKeyWithItInAReset)
@@ -91,8 +92,8 @@ TEST_F(Region, IsUnknownAtPortsThatItWasNotRegisteredWith)
 {
     port other = port::open("null", {.mode = engine_mode::inline_worker});
     memory_region region(null, room);
-    EXPECT_NE(nic::soft(null).keys().find(region.lkey()), nullptr);
-    EXPECT_EQ(nic::soft(other).keys().find(region.lkey()), nullptr);
+    EXPECT_NE(software_nic(null).keys().find(region.lkey()), nullptr);
+    EXPECT_EQ(software_nic(other).keys().find(region.lkey()), nullptr);
 }
 
 TEST_F(Region, HasOneKeyAtSeveralPorts)
@@ -102,14 +103,14 @@ TEST_F(Region, HasOneKeyAtSeveralPorts)
     const std::uint32_t key = region->lkey();
     region->register_with(other);
     EXPECT_EQ(region->lkey(), key);
-    EXPECT_NE(nic::soft(null).keys().find(key), nullptr);
-    EXPECT_EQ(nic::soft(other).keys().find(key), nic::soft(null).keys().find(key));
+    EXPECT_NE(software_nic(null).keys().find(key), nullptr);
+    EXPECT_EQ(software_nic(other).keys().find(key), software_nic(null).keys().find(key));
     region->register_with(other); // again: nothing
-    const std::uint64_t before = nic::soft(other).keys().removals();
+    const std::uint64_t before = software_nic(other).keys().removals();
     region.reset();
-    EXPECT_EQ(nic::soft(other).keys().removals(), before + 1);
-    EXPECT_EQ(nic::soft(null).keys().find(key), nullptr);
-    EXPECT_EQ(nic::soft(other).keys().find(key), nullptr);
+    EXPECT_EQ(software_nic(other).keys().removals(), before + 1);
+    EXPECT_EQ(software_nic(null).keys().find(key), nullptr);
+    EXPECT_EQ(software_nic(other).keys().find(key), nullptr);
 }
 
 TEST_F(Region, NeedsNoPort)
@@ -119,9 +120,9 @@ TEST_F(Region, NeedsNoPort)
     EXPECT_NE(key, 0u);
     EXPECT_EQ(region->bytes(), 4096u);
     EXPECT_EQ(region->device_address(), room.device_address());
-    EXPECT_EQ(nic::soft(null).keys().find(key), nullptr);
+    EXPECT_EQ(software_nic(null).keys().find(key), nullptr);
     region->register_with(null);
-    EXPECT_NE(nic::soft(null).keys().find(key), nullptr);
+    EXPECT_NE(software_nic(null).keys().find(key), nullptr);
     EXPECT_EQ(error_of([] { memory_region{memory{}}; }).code(), errc::invalid_argument);
 }
 
@@ -142,8 +143,8 @@ TEST_F(Region, HasTheRightsAndTheDomainThatItWasGiven)
     const protection_domain domain = protection_domain::make();
     const memory_region plain(null, room),
         other(null, room, {.rights = access::local_write | access::remote_atomic, .domain = domain});
-    const nic::key_entry *first = nic::soft(null).keys().find(plain.lkey()),
-                         *second = nic::soft(null).keys().find(other.lkey());
+    const keys::key_entry *first = software_nic(null).keys().find(plain.lkey()),
+                          *second = software_nic(null).keys().find(other.lkey());
     EXPECT_EQ(first->rights, access::local_write);
     EXPECT_EQ(first->domain, protection_domain());
     EXPECT_EQ(second->rights & access::remote_atomic, access::remote_atomic);
@@ -182,10 +183,10 @@ TEST(ProtectionDomain, IsEqualToItsCopiesOnly)
 
 TEST_F(Region, HasSixtyFourPortsAtMost)
 {
-    std::vector<std::unique_ptr<nic::nic_keys>> others;
+    std::vector<std::unique_ptr<keys::nic_keys>> others;
     for (;;)
         try {
-            others.push_back(std::make_unique<nic::nic_keys>("other"));
+            others.push_back(std::make_unique<keys::nic_keys>("other"));
         } catch (const error&) {
             break;
         }

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "injected_port.hpp"
-#include "nic/soft/soft_port.hpp"
+#include "nic/soft/software_nic.hpp"
 
 namespace weftio::test {
 namespace {
@@ -95,7 +95,7 @@ TEST_F(ByteCount, TellsOfPacketsThatFindAFullOrAClosedQueue)
 }
 
 /// Copies when the test says so.
-class waiting_copies final : public detail::copy_queue {
+class waiting_copies final : public devices::copy_queue {
  public:
     void copy(void*, const void*, const rows&) noexcept override {}
     void fill(void*, std::uint32_t, std::size_t) noexcept override {}
@@ -130,7 +130,7 @@ class CopiedOn : public testing::Test {
             engines().remove_rx(0, number);
         });
     }
-    nic::engines& engines() { return nic::soft(port.get()).engines(); }
+    nic::soft::engines& engines() { return software_nic(port.get()).engines(); }
     nic::rx_ring ring()
     {
         return {.completions = completions.data(),
@@ -155,7 +155,7 @@ class CopiedOn : public testing::Test {
     std::array<weftio_cqe, depth> completions{};
     std::array<std::byte, depth * stride_bytes> slots{}, landed{};
     std::uint32_t dbrec = 0, number = 0;
-    std::shared_ptr<nic::steering_rule> rule = std::make_shared<nic::steering_rule>();
+    std::shared_ptr<nic::soft::steering_rule> rule = std::make_shared<nic::soft::steering_rule>();
 };
 
 TEST_F(CopiedOn, IsHeldUntilItHasLanded)

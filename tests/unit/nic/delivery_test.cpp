@@ -247,7 +247,7 @@ TEST(ReceiveSideScaling, SpreadsByTheHashThatThePacketTells)
     std::array<int, 3> arrived{};
     for (std::uint16_t source = 1; source <= 300; ++source) {
         bytes frame = frames::udp4(source);
-        std::uint32_t hash = nic::rss_hash(nic::parse(frame, {}), rss_key::standard);
+        std::uint32_t hash = nic::soft::rss_hash(net::parse(frame, {}), rss_key::standard);
         std::size_t expected = hash % 128 % 3;
         ASSERT_TRUE(port.send(frame));
         weftio_dev_packet packet = played_kernel(queues[expected]).receive_one();

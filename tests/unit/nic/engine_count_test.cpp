@@ -33,7 +33,7 @@ TEST(EngineCount, IsRefusedWhereTheDriverHasFewerQueues)
 
 TEST(EngineCount, SaysToTheDriversOfAnInterfaceHowManyQueues)
 {
-    const nic::port_spec one = nic::parse_port_spec("iface:lo"), four = nic::parse_port_spec("iface:lo", 4);
+    const dpdk::port_spec one = dpdk::parse_port_spec("iface:lo"), four = dpdk::parse_port_spec("iface:lo", 4);
     EXPECT_THAT(four.candidates[0].arguments, testing::EndsWith("iface=lo,queue_count=4"));
     EXPECT_THAT(four.candidates[1].arguments, testing::EndsWith(",qpairs=4"));
     EXPECT_EQ(one.candidates[0].arguments, "iface=lo");

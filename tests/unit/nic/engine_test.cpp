@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "injected_port.hpp"
-#include "nic/soft/soft_port.hpp"
+#include "nic/soft/software_nic.hpp"
 
 namespace weftio::test {
 namespace {
@@ -44,9 +44,9 @@ TEST_P(Engine, DeliversByItself)
 /// Sees the turns of a port's engine from inside: DPDK calls it in each, where the driver is asked for packets.
 class turns_seen {
  public:
-    explicit turns_seen(const port& port) : port_(nic::soft(port).device().id())
+    explicit turns_seen(const port& port) : port_(software_nic(port).device().id())
     {
-        nic::soft(port).engine().between_turns([this] { callback_ = rte_eth_add_rx_callback(port_, 0, see, this); });
+        software_nic(port).engine().between_turns([this] { callback_ = rte_eth_add_rx_callback(port_, 0, see, this); });
     }
     turns_seen(const turns_seen&) = delete;
     turns_seen& operator=(const turns_seen&) = delete;
@@ -71,7 +71,7 @@ class turns_seen {
 
 TEST_P(Engine, RunsOneChangeAtATimeAndNoTurnMeanwhile)
 {
-    nic::engine& engine = nic::soft(port.get()).engine();
+    nic::soft::engine& engine = software_nic(port.get()).engine();
     turns_seen seen(port.get());
     int changes = 0; // not atomic: a second change at the same time would lose some
     auto change_often = [&] {
@@ -98,7 +98,7 @@ TEST_P(Engine, RunsOneChangeAtATimeAndNoTurnMeanwhile)
 
 TEST_P(Engine, HandsOnWhatAChangeReturnsAndThrows)
 {
-    nic::engine& engine = nic::soft(port.get()).engine();
+    nic::soft::engine& engine = software_nic(port.get()).engine();
     int value = 41;
     int& same = engine.between_turns([&]() -> int& { return ++value; });
     EXPECT_EQ(&same, &value);
@@ -109,7 +109,7 @@ TEST_P(Engine, HandsOnWhatAChangeReturnsAndThrows)
 
 TEST_P(Engine, KeepsTurningWhileSomebodyChangesThingsAllTheTime)
 {
-    nic::engine& engine = nic::soft(port.get()).engine();
+    nic::soft::engine& engine = software_nic(port.get()).engine();
     std::atomic<bool> ending{false};
     auto change_without_a_pause = [&] {
         while (!ending)
@@ -127,7 +127,7 @@ TEST_P(Engine, KeepsTurningWhileSomebodyChangesThingsAllTheTime)
 TEST_P(Engine, MakesChangesItselfAndWaitsForNobody)
 {
     ASSERT_TRUE(delivers(1)); // its thread has begun
-    auto maker = nic::soft(port.get()).engine().between_turns([] { return std::this_thread::get_id(); });
+    auto maker = software_nic(port.get()).engine().between_turns([] { return std::this_thread::get_id(); });
     EXPECT_NE(maker, std::this_thread::get_id());
 }
 
@@ -207,7 +207,7 @@ TEST(EngineThread, OfAPriorityThatLinuxDoesNotHaveIsRefused)
 TEST(InlineEngine, ChangesAreMadeByWhoeverAsksWhileNobodyTurnsIt)
 {
     injected_port port;
-    auto maker = nic::soft(port.get()).engine().between_turns([] { return std::this_thread::get_id(); });
+    auto maker = software_nic(port.get()).engine().between_turns([] { return std::this_thread::get_id(); });
     EXPECT_EQ(maker, std::this_thread::get_id());
 }
 
@@ -219,7 +219,7 @@ TEST(InlineEngine, ChangesDoNotWaitForAShareOfATimeThatNobodyUses)
     flow all(port.get(), {}, flow_action::to(queue));
     port.send(numbered_frame(1));
     ASSERT_NE(port.get().turn(), 0u); // the last one for a while
-    nic::engine& engine = nic::soft(port.get()).engine();
+    nic::soft::engine& engine = software_nic(port.get()).engine();
     const auto begin = std::chrono::steady_clock::now();
     auto some_work = [] { // 256 times that is 1 ms
         for (const auto end = std::chrono::steady_clock::now() + std::chrono::microseconds(4);
@@ -239,7 +239,7 @@ std::thread::id maker_of_a_change(port& port)
     std::atomic<bool> made{false};
     std::thread::id maker;
     std::thread asker([&] {
-        nic::soft(port).engine().between_turns([&] { maker = std::this_thread::get_id(); });
+        software_nic(port).engine().between_turns([&] { maker = std::this_thread::get_id(); });
         made = true;
     });
     while (!made)

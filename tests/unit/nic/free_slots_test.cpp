@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 namespace {
 
 using numbers = std::vector<std::uint16_t>;
@@ -60,4 +60,4 @@ TEST_F(FreeSlots, AreNoneOnceCleared)
 }
 
 } // namespace
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

@@ -35,7 +35,7 @@ std::string fresh_name()
 
 injected_port::injected_port(port_options options) : name_(fresh_name())
 {
-    detail::start_environment(false, {});
+    dpdk::start_environment(false, {});
     rte_mbuf_dyn_rx_timestamp_register(&timestamp_offset, &timestamp_flag);
     pool_ = rte_pktmbuf_pool_create(name_.c_str(), pool_mbufs, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
     for (unsigned queue = 0; queue < options.engines; ++queue)

@@ -5,7 +5,7 @@
 #include "capture_files.hpp"
 #include "injected_port.hpp"
 #include "nic/soft/receive/rx_pool.hpp"
-#include "nic/soft/soft_port.hpp"
+#include "nic/soft/software_nic.hpp"
 
 namespace weftio::test {
 namespace {
@@ -186,7 +186,7 @@ TEST_F(LentSlotsInHand, AreDroppedAsClosedWithTheQueue)
 
 TEST_F(LentSlotsInHand, AreDroppedWithoutMemoryForThemAndDecideNothingForTheNextOne)
 {
-    rte_mempool* own = nic::soft(from).slots().of_queue(0)->own();
+    rte_mempool* own = software_nic(from).slots().of_queue(0)->own();
     ASSERT_TRUE(own);
     std::vector<rte_mbuf*> all;
     while (rte_mbuf* mbuf = rte_pktmbuf_alloc(own))

@@ -38,7 +38,7 @@ namespace {
 
 std::uint32_t keys_in_use()
 {
-    return detail::undying<nic::key_table>().in_use();
+    return core::undying<keys::key_table>().in_use();
 }
 
 TEST(OutOfMemory, AtAnyPointOfMakingAReceiveQueueLeavesNoKeyAndNoQueue)
@@ -67,7 +67,7 @@ TEST(OutOfMemory, AtAnyPointOfMakingAReceiveQueueLeavesNoKeyAndNoQueue)
     EXPECT_GT(refusals, 3);
 }
 
-class no_copies final : public detail::copy_queue {
+class no_copies final : public devices::copy_queue {
  public:
     void copy(void*, const void*, const rows&) noexcept override {}
     void fill(void*, std::uint32_t, std::size_t) noexcept override {}
@@ -92,7 +92,7 @@ TEST(OutOfMemory, AtAnyPointOfAResetLeavesAQueueWhosePacketsAreCopiedOnAsItWas)
                       .stride_bytes = 64,
                       .slot_bytes = 64,
                       .staged = {.copies = std::make_shared<no_copies>(), .slots = slots.data()}};
-    nic::receiver receiver({0, 0}, nullptr, false, "");
+    nic::soft::receiver receiver({0, 0}, nullptr, false, "");
     receiver.reserve(0);
     receiver.add(0, ring);
     ring.completions = after.data();

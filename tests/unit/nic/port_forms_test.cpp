@@ -100,12 +100,12 @@ TEST(PortForms, LeaveNothingBehindAfterARefusal)
 TEST(PortForms, AreReadAtAnyLength)
 {
     const std::string address = "0000:3b:00.0", words(300'000, 'a');
-    const nic::port_spec parsed = nic::parse_port_spec(address + ',' + words);
+    const dpdk::port_spec parsed = dpdk::parse_port_spec(address + ',' + words);
     EXPECT_TRUE(parsed.candidates.at(0).pci);
     EXPECT_EQ(parsed.candidates.at(0).device, address);
     EXPECT_EQ(parsed.candidates.at(0).arguments, words);
-    EXPECT_EQ(error_of([&] { nic::parse_port_spec("pcap:rx=" + words); }).code(), errc::not_found);
-    EXPECT_EQ(error_of([&] { nic::parse_port_spec("net_af_packet0," + words + ",iface=nosuch0"); }).code(),
+    EXPECT_EQ(error_of([&] { dpdk::parse_port_spec("pcap:rx=" + words); }).code(), errc::not_found);
+    EXPECT_EQ(error_of([&] { dpdk::parse_port_spec("net_af_packet0," + words + ",iface=nosuch0"); }).code(),
               errc::not_found);
 }
 
@@ -114,7 +114,7 @@ TEST(PortForms, TakeNoNameThatDpdkWouldTakeApart)
     const std::string zero("null\0x", 6);
     for (const std::string& spec :
          {std::string("tap:new0,mac=fixed"), std::string("iface:lo,start_queue=1"), std::string(",size=64"), zero}) {
-        const error refused = error_of([&] { nic::parse_port_spec(spec); });
+        const error refused = error_of([&] { dpdk::parse_port_spec(spec); });
         EXPECT_EQ(refused.code(), errc::invalid_argument) << spec;
         EXPECT_GT(std::string(refused.what()).size(), spec.size() + 40) << refused.what();
     }

@@ -13,7 +13,7 @@
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 namespace {
 
 constexpr std::uint32_t depth = 64, stride_bytes = 64;
@@ -66,7 +66,7 @@ class RxQueue : public testing::Test {
             std::span<std::uint8_t> copy = queue.copy(slot, mbuf);
             EXPECT_GE(reinterpret_cast<std::byte*>(copy.data()), slots.data());
             EXPECT_LE(reinterpret_cast<std::byte*>(copy.data() + copy.size()), slots.data() + depth * stride_bytes);
-            nic::completions(queue, queue.model({})).add(slot, mbuf.pkt_len);
+            nic::soft::completions(queue, queue.model({})).add(slot, mbuf.pkt_len);
         }
         return filled;
     }
@@ -103,7 +103,7 @@ TEST_F(RxQueue, FillsNeighborsInOrderSoThatTheyCanBeCopiedTogether)
         for (std::uint32_t slot = 0; slot < 8; ++slot) {
             ASSERT_TRUE(queue.has_room());
             ASSERT_EQ(queue.take_slot(), slot);
-            nic::completions(queue, queue.model({})).add(slot, 60);
+            nic::soft::completions(queue, queue.model({})).add(slot, 60);
         }
         std::array<rte_mbuf*, 8> lent{};
         ASSERT_EQ(queue.lend(lent.data(), 8), 8u);
@@ -128,7 +128,7 @@ TEST_F(RxQueue, CopiesFramesOfEveryLength)
         rte_mbuf_refcnt_set(&mbuf, 2); // freed, it is still ours
         rte_mbuf* one = &mbuf;
         const weftio_cqe model = queue.model({});
-        ASSERT_EQ(nic::completions(queue, model).add_copied(&one, 1), 1u);
+        ASSERT_EQ(nic::soft::completions(queue, model).add_copied(&one, 1), 1u);
         EXPECT_EQ(rte_mbuf_refcnt_read(&mbuf), 1);
         EXPECT_EQ(std::memcmp(queue.slot(slot), frame, bytes), 0) << bytes;
         EXPECT_TRUE(bytes == stride_bytes || queue.slot(slot)[bytes] == canary) << bytes;
@@ -151,7 +151,7 @@ TEST_F(RxQueue, CopiesAFrameThatLiesInTheVerySlot)
         rte_mbuf_refcnt_set(&mbuf, 2);
         rte_mbuf* one = &mbuf;
         const weftio_cqe model = queue.model({});
-        ASSERT_EQ(nic::completions(queue, model).add_copied(&one, 1), 1u);
+        ASSERT_EQ(nic::soft::completions(queue, model).add_copied(&one, 1), 1u);
         EXPECT_EQ(std::memcmp(queue.slot(slot), sent.data(), bytes), 0) << bytes;
     }
 }
@@ -165,7 +165,7 @@ TEST_F(RxQueue, CopiesUpToTheLastFreeSlotAndToTheEndOfTheRing)
     auto copied = [&](std::uint32_t count) {
         rte_mbuf_refcnt_set(&mbuf, depth + 1);
         const weftio_cqe model = queue.model({});
-        return nic::completions(queue, model).add_copied(burst.data(), count);
+        return nic::soft::completions(queue, model).add_copied(burst.data(), count);
     };
     EXPECT_EQ(copied(5), 0u);
     post(10);
@@ -218,7 +218,7 @@ TEST_F(RxQueue, PublishesWhatFormatsSay)
                          .hds_ip_ext = WEFTIO_CQE_L2_OK | WEFTIO_CQE_L4_OK,
                          .l4_hdr_type_etc = WEFTIO_CQE_L3_IPV4 | WEFTIO_CQE_VLAN_STRIPPED,
                          .vlan_tci = 0x0a0b};
-    nic::completions(queue, queue.model(facts)).add(queue.take_slot(), 60);
+    nic::soft::completions(queue, queue.model(facts)).add(queue.take_slot(), 60);
     std::uint8_t raw[64];
     std::memcpy(raw, &completion(0), sizeof raw);
     const std::uint8_t seconds[] = {0x65, 0x53, 0xf1, 0x00, 0, 0, 0, 7}, hash[] = {1, 2, 3, 4},
@@ -234,4 +234,4 @@ TEST_F(RxQueue, PublishesWhatFormatsSay)
 }
 
 } // namespace
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

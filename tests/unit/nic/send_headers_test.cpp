@@ -9,7 +9,7 @@
 
 #include "injected_port.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 namespace {
 
 /// Four headers, and a pool of somebody else's.
@@ -87,4 +87,4 @@ TEST_F(GivingBack, FreesTheMbufsOfOthersFromTwoThreadsAtOnce)
 }
 
 } // namespace
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

@@ -13,7 +13,7 @@
 
 #include "injected_port.hpp"
 #include "nic/soft/receive/inbox.hpp"
-#include "nic/soft/soft_port.hpp"
+#include "nic/soft/software_nic.hpp"
 
 namespace weftio::test {
 namespace {
@@ -142,15 +142,15 @@ TEST_F(TwoEngines, CountWhatFindsTheInboxFull)
 {
     eth_rxq queue(port.get(), cpu, {.packets = 4096, .engine = 0});
     flow rule(port.get(), {}, flow_action::to(queue));
-    const std::uint32_t sent = nic::inbox::capacity + 100;
+    const std::uint32_t sent = nic::soft::inbox::capacity + 100;
     arrive(1, 0, sent);
     run_dry(1);
-    EXPECT_EQ(port.counters().held, nic::inbox::capacity);
+    EXPECT_EQ(port.counters().held, nic::soft::inbox::capacity);
     EXPECT_EQ(dropped(port.counters(), drop_reason::out_of_buffer), 100u);
     EXPECT_EQ(queue.counters().out_of_buffer, 100u);
     EXPECT_EQ(rule.hits().packets, sent);
     run_dry(0);
-    EXPECT_EQ(queue.counters().delivered, nic::inbox::capacity);
+    EXPECT_EQ(queue.counters().delivered, nic::soft::inbox::capacity);
 }
 
 TEST_F(TwoEngines, DeliverWhatIsOnItsWayWhenThePortHasGone)
@@ -200,10 +200,10 @@ TEST_F(TwoEngines, SendEachThroughItsPortQueue)
 
 TEST(Inbox, RefusesNothingWhileThereIsRoomHoweverManyPutAtOnce)
 {
-    constexpr unsigned engines = 3, each = nic::inbox::capacity / engines;
+    constexpr unsigned engines = 3, each = nic::soft::inbox::capacity / engines;
     std::atomic<unsigned> refused{0};
     for (unsigned round = 0; round < 500; ++round) {
-        nic::inbox inbox;
+        nic::soft::inbox inbox;
         std::atomic<unsigned> ready{0};
         std::vector<std::thread> putting;
         for (unsigned engine = 0; engine < engines; ++engine)
@@ -460,7 +460,7 @@ TEST(EndlessEngines, AccountForEveryPacket)
         EXPECT_TRUE(conserves(port.counters()));
         port_counters counters;
         std::uint64_t hits = 0;
-        nic::engines& engines = nic::soft(port).engines();
+        nic::soft::engines& engines = software_nic(port).engines();
         engines.between_all_turns([&] {
             for (unsigned engine = 0; engine < engines.count(); ++engine)
                 engines.receiver(engine).count(counters);

@@ -8,7 +8,7 @@
 #include "nic/soft/receive/staging.hpp"
 #include "unit/device/slow_copies.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 namespace {
 
 using test::slow_copies;
@@ -101,4 +101,4 @@ TEST_F(Staging, GoesOnBehindTheEndOfItsRing)
 }
 
 } // namespace
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

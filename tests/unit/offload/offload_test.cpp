@@ -77,7 +77,7 @@ TEST_F(Offload, IsShownByTelemetry)
 {
     const flow echo = drop(udp_to(7)), rest = take({}, 1);
     world.arrive(udp4(1, 7), 3);
-    std::string shown = ask(fmt::format("/weftio/flow,{}", nic::soft(get()).device().id()));
+    std::string shown = ask(fmt::format("/weftio/flow,{}", software_nic(get()).device().id()));
     std::erase(shown, ' ');
     EXPECT_THAT(shown, HasSubstr(fmt::format(R"("0":{{"priority":0,"packets":3,"bytes":{},"executed_by_driver":1}})",
                                              3 * udp4().size())));
@@ -279,7 +279,7 @@ TEST_F(Offload, EndsWithTheDeviceAndCallsNoDriverAfterwards)
     world.arrive(udp4(1, 7), 3);
     EXPECT_EQ(echo.hits().packets, 3u);
     const std::string device = get().spec();
-    nic::soft(get()).engine().between_turns([&] { EXPECT_EQ(rte_eal_hotplug_remove("vdev", device.c_str()), 0); });
+    software_nic(get()).engine().between_turns([&] { EXPECT_EQ(rte_eal_hotplug_remove("vdev", device.c_str()), 0); });
     driver.can.ends = false; // the number of the device may be that of another by now
     log_lines log;
     unasked.reset();
@@ -307,7 +307,7 @@ TEST(OffloadBeforeOtherDrivers, IsNotAskedFor)
 {
     const port port = port::open("net_failsafe_o,dev(net_null_o)");
     ASSERT_EQ(port.driver(), "net_failsafe");
-    const fake_driver driver(nic::soft(port).device().id());
+    const fake_driver driver(software_nic(port).device().id());
     EXPECT_EQ(flow(port, {}, flow_action::drop()).where(), by_engine);
     EXPECT_EQ(driver.made(), 0u);
 }

@@ -13,7 +13,7 @@
 namespace weftio::test {
 namespace {
 
-using nic::flow_pattern, nic::may_overlap, nic::to_patterns;
+using dpdk::flow_pattern, nic::soft::may_overlap, dpdk::to_patterns;
 
 /// The types of the items, those that compare something with a star: "eth ipv4* udp*".
 std::string types(const flow_pattern& pattern)
@@ -62,7 +62,7 @@ TEST(Pattern, HasTheHeadersThatAMatchNeeds)
 TEST(Pattern, IsRefusedWithAReasonWhereADriverMightMatchMore)
 {
     const auto why = [](const flow_match& match) {
-        const nic::flow_patterns patterns = to_patterns(match);
+        const dpdk::flow_patterns patterns = to_patterns(match);
         EXPECT_TRUE(patterns.all.empty());
         return patterns.why_none;
     };
@@ -79,7 +79,7 @@ TEST(Pattern, IsRefusedWithAReasonWhereADriverMightMatchMore)
 
 TEST(Pattern, TakesAPortRangeThatAMaskDescribes)
 {
-    const nic::flow_patterns patterns = to_patterns({.ip_protocol = 17, .destination_port = {{1024, 2047}}});
+    const dpdk::flow_patterns patterns = to_patterns({.ip_protocol = 17, .destination_port = {{1024, 2047}}});
     ASSERT_EQ(patterns.all.size(), 2u);
     const auto items = patterns.all[0].items();
     const auto matches_port = [&](std::uint16_t port) { return matches(items.data(), frames::udp4(1, port)); };
@@ -88,9 +88,9 @@ TEST(Pattern, TakesAPortRangeThatAMaskDescribes)
 }
 
 /// Frames that every NIC reads as the engine does.
-bool is_plain(const nic::packet_headers& headers)
+bool is_plain(const net::packet_headers& headers)
 {
-    const bool has_extensions = headers.l3 == nic::l3_kind::ipv6 && headers.l4_offset != headers.l3_offset + 40;
+    const bool has_extensions = headers.l3 == net::l3_kind::ipv6 && headers.l4_offset != headers.l3_offset + 40;
     return headers.vlan_tags <= 1 && !headers.fragment && !has_extensions;
 }
 
@@ -101,13 +101,13 @@ TEST(Pattern, MatchesNoMoreThanTheEngineAndNoLessOfPlainFrames)
     for (unsigned round = 0; round < 20000; ++round) {
         const flow_match match = random.match();
         const bytes frame = random.frame();
-        const nic::flow_patterns patterns = to_patterns(match);
+        const dpdk::flow_patterns patterns = to_patterns(match);
         const auto by_driver = std::count_if(patterns.all.begin(), patterns.all.end(), [&](const flow_pattern& each) {
             return matches(each.items().data(), frame);
         });
         const bool by_engine = engine_matches(match, frame);
         ASSERT_LE(by_driver, by_engine) << "round " << round;
-        if (!patterns.all.empty() && is_plain(nic::parse(frame, {}))) {
+        if (!patterns.all.empty() && is_plain(net::parse(frame, {}))) {
             ASSERT_EQ(by_driver, by_engine) << "round " << round;
         }
         given += !patterns.all.empty();

@@ -9,7 +9,7 @@
 #include "weftio/error.hpp"
 #include "weftio/flow.hpp"
 
-#include "flow/validate.hpp"
+#include "flows/validate.hpp"
 
 namespace weftio::test {
 
@@ -36,7 +36,7 @@ class random_rules {
         for (;;) {
             const flow_match wanted = any_match();
             try {
-                detail::validate("weftio: flow", wanted);
+                flows::validate("weftio: flow", wanted);
                 return wanted;
             } catch (const error&) {
             }
@@ -130,8 +130,8 @@ class random_rules {
 /// Whether the engine's rules find that the frame matches.
 inline bool engine_matches(const flow_match& match, const bytes& frame)
 {
-    nic::steering alone;
-    auto rule = std::make_shared<nic::steering_rule>();
+    nic::soft::steering alone;
+    auto rule = std::make_shared<nic::soft::steering_rule>();
     rule->match = match;
     alone.add(rule);
     alone.decide({.start = frame, .bytes = static_cast<std::uint32_t>(frame.size())}, nullptr);

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "fake_driver.hpp"
-#include "nic/soft/soft_port.hpp"
+#include "nic/soft/software_nic.hpp"
 #include "unit/nic/injected_port.hpp"
 
 namespace weftio::test {
@@ -20,13 +20,13 @@ class offload_world {
     {
         for (; count != 0; --count)
             EXPECT_TRUE(driver_.drops(frame) || wire_.send(frame));
-        if (nic::soft(wire_.get()).is_inline())
+        if (software_nic(wire_.get()).is_inline())
             wire_.run_dry();
     }
 
  private:
     injected_port wire_;
-    fake_driver driver_{nic::soft(wire_.get()).device().id()};
+    fake_driver driver_{software_nic(wire_.get()).device().id()};
 };
 
 } // namespace weftio::test

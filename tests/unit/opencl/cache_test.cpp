@@ -8,18 +8,18 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 
-#include "device/opencl/canary.hpp"
+#include "devices/opencl/canary.hpp"
 #include "opencl_fixture.hpp"
 
 namespace weftio::test {
 namespace {
 
-using namespace detail::opencl;
+using namespace devices::opencl;
 
 void open_without_a_cache()
 {
     setenv("POCL_CACHE_DIR", "/dev/null/cache", 1);
-    auto [code, text] = refusal_of([] { detail::open_opencl(-1); });
+    auto [code, text] = refusal_of([] { devices::open_opencl(-1); });
     std::cerr << text;
     std::exit(code == errc::permission_denied ? 0 : 1);
 }

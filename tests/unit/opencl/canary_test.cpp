@@ -5,22 +5,22 @@
 #include <fstream>
 #include <vector>
 
-#include "device/opencl/canary.hpp"
-#include "device/opencl/canary_kernels.h"
+#include "devices/opencl/canary.hpp"
+#include "devices/opencl/canary_kernels.h"
 #include "opencl_fixture.hpp"
 #include "weftio/kernel.hpp"
 
-WEFTIO_DEFINE_KERNEL(canary_continue, "device/opencl/canary_kernels.h");
-WEFTIO_DEFINE_KERNEL(canary_branch, "device/opencl/canary_kernels.h");
-WEFTIO_DEFINE_KERNEL(canary_leave, "device/opencl/canary_kernels.h");
-WEFTIO_DEFINE_KERNEL(canary_nested, "device/opencl/canary_kernels.h");
-WEFTIO_DEFINE_KERNEL(canary_calls, "device/opencl/canary_kernels.h");
-WEFTIO_DEFINE_KERNEL(canary_count, "device/opencl/canary_kernels.h");
+WEFTIO_DEFINE_KERNEL(canary_continue, "devices/opencl/canary_kernels.h");
+WEFTIO_DEFINE_KERNEL(canary_branch, "devices/opencl/canary_kernels.h");
+WEFTIO_DEFINE_KERNEL(canary_leave, "devices/opencl/canary_kernels.h");
+WEFTIO_DEFINE_KERNEL(canary_nested, "devices/opencl/canary_kernels.h");
+WEFTIO_DEFINE_KERNEL(canary_calls, "devices/opencl/canary_kernels.h");
+WEFTIO_DEFINE_KERNEL(canary_count, "devices/opencl/canary_kernels.h");
 
 namespace weftio::test {
 namespace {
 
-using namespace detail::opencl;
+using namespace devices::opencl;
 
 /// What each kernel leaves when run by the device that says what is right.
 std::vector<canary_kernel> on(const char* spec)

@@ -3,16 +3,16 @@
 #include <cstdlib>
 #include <iostream>
 
-#include "device/opencl/discovery.hpp"
+#include "devices/opencl/discovery.hpp"
 #include "opencl_fixture.hpp"
 
 namespace weftio::test {
 namespace {
 
-using detail::opencl::choose;
-using detail::opencl::device_facts;
-using detail::opencl::found_device;
-using detail::opencl::lacking;
+using devices::opencl::choose;
+using devices::opencl::device_facts;
+using devices::opencl::found_device;
+using devices::opencl::lacking;
 using testing::HasSubstr;
 
 device_facts usable(const char* name)
@@ -93,7 +93,7 @@ TEST(OpenclDiscoveryDeathTest, NamesThePackageToInstallWhenThereIsNoPlatform)
     testing::FLAGS_gtest_death_test_style = "threadsafe"; // the child asks for platforms for the first time
     auto open_without_drivers = [] {
         setenv("OCL_ICD_VENDORS", "/nonexistent", 1);
-        auto [code, text] = refusal_of([] { detail::open_opencl(-1); });
+        auto [code, text] = refusal_of([] { devices::open_opencl(-1); });
         std::cerr << text;
         std::exit(code == errc::not_found ? 0 : 1);
     };

@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "device/opencl/opencl_device.hpp"
+#include "devices/opencl/opencl_device.hpp"
 #include "opencl_fixture.hpp"
 
 namespace weftio::test {
@@ -147,10 +147,10 @@ TEST_F(OpenclLaunch, RefusesAGridThatTheDeviceCannotRun)
 
 TEST_F(OpenclLaunch, RefusesBlocksThatWouldKillTheCompiler)
 {
-    std::vector<detail::opencl::found_device> devices = detail::opencl::find_devices();
-    detail::opencl::found_device found = detail::opencl::choose(devices, -1);
+    std::vector<devices::opencl::found_device> devices = devices::opencl::find_devices();
+    devices::opencl::found_device found = devices::opencl::choose(devices, -1);
     found.facts.deadly_lanes = 2;
-    device_ = std::make_shared<detail::opencl::opencl_device>(found);
+    device_ = std::make_shared<devices::opencl::opencl_device>(found);
     auto places = allocate<place>(3);
 
     auto [code, text] = refusal_of([&] { launch(source, "where_am_i", {1, 2}, places.data()); });

@@ -9,8 +9,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "device/backend.hpp"
+#include "devices/backend.hpp"
 #include "patience.hpp"
+#include "weftio/device.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio::test {
@@ -21,7 +22,7 @@ using namespace std::chrono_literals;
 template <class T>
 class array {
  public:
-    array(std::shared_ptr<detail::device_backend> device, std::size_t count)
+    array(std::shared_ptr<devices::device_backend> device, std::size_t count)
         : device_(std::move(device)), memory_(device_->allocate(count * sizeof(T), 64, memory_kind::cpu_device))
     {}
     ~array() { device_->release(memory_, memory_kind::cpu_device); }
@@ -32,8 +33,8 @@ class array {
     T& operator[](std::size_t at) const { return data()[at]; }
 
  private:
-    std::shared_ptr<detail::device_backend> device_;
-    detail::device_backend::allocation memory_;
+    std::shared_ptr<devices::device_backend> device_;
+    devices::device_backend::allocation memory_;
 };
 
 class opencl_fixture : public testing::Test {
@@ -41,7 +42,7 @@ class opencl_fixture : public testing::Test {
     void SetUp() override
     {
         try {
-            device_ = detail::open_opencl(-1);
+            device_ = devices::open_opencl(-1);
         } catch (const error& failure) {
             GTEST_SKIP() << "missed: everything that kernels do on OpenCL; " << failure.what();
         }
@@ -54,10 +55,10 @@ class opencl_fixture : public testing::Test {
     }
 
     template <class... Arguments>
-    std::shared_ptr<detail::running_backend> launch(std::string_view source, const char* name, grid shape,
-                                                    Arguments... arguments)
+    std::shared_ptr<devices::running_backend> launch(std::string_view source, const char* name, grid shape,
+                                                     Arguments... arguments)
     {
-        detail::launch_request request{};
+        devices::launch_request request{};
         request.name = name;
         request.source = source;
         request.file = "test_kernel.h";
@@ -73,7 +74,7 @@ class opencl_fixture : public testing::Test {
         ASSERT_TRUE(launch(source, name, shape, arguments...)->wait_for(patience));
     }
 
-    std::shared_ptr<detail::device_backend> device_;
+    std::shared_ptr<devices::device_backend> device_;
 };
 
 /// What the call threw: its code and its words. Fails the test when it threw nothing.

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <thread>
 
-#include "device/opencl/discovery.hpp"
+#include "devices/opencl/discovery.hpp"
 #include "opencl_fixture.hpp"
 #include "weftio/device/queue/control.h"
 
@@ -67,8 +67,8 @@ class OpenclPersistent : public opencl_fixture {
 
     std::uint32_t units() const
     {
-        std::vector<detail::opencl::found_device> devices = detail::opencl::find_devices();
-        return detail::opencl::choose(devices, -1).facts.compute_units;
+        std::vector<devices::opencl::found_device> devices = devices::opencl::find_devices();
+        return devices::opencl::choose(devices, -1).facts.compute_units;
     }
 };
 
@@ -135,7 +135,7 @@ TEST_F(OpenclPersistent, BlocksThatCouldNotAllRunAreRefusedUntilOthersHaveEnded)
 
 TEST_F(OpenclPersistent, SaysHowPoclGetsMoreComputeUnits)
 {
-    if (!detail::opencl::choose(detail::opencl::find_devices(), -1).facts.pocl)
+    if (!devices::opencl::choose(devices::opencl::find_devices(), -1).facts.pocl)
         GTEST_SKIP() << "missed: the advice for PoCL; this is another platform";
     std::uint32_t blocks = units() + 3;
 
@@ -163,7 +163,7 @@ TEST_F(OpenclPersistent, ClockAdvancesWhileAKernelRunsAndRestsAfterwards)
 TEST_F(OpenclPersistent, KeepsItsDeviceAliveUntilItHasEnded)
 {
     auto control = allocate<weftio_dev_control>(1);
-    std::weak_ptr<detail::device_backend> device = device_;
+    std::weak_ptr<devices::device_backend> device = device_;
     auto running = launch(source, "until_stopped", {1, 1}, control.data());
 
     device_.reset();
@@ -175,7 +175,7 @@ TEST_F(OpenclPersistent, KeepsItsDeviceAliveUntilItHasEnded)
 
 TEST_F(OpenclPersistent, LeftBehindKeepsItsMemoryAndItsDeviceForGood)
 {
-    std::weak_ptr<detail::device_backend> device = device_;
+    std::weak_ptr<devices::device_backend> device = device_;
     auto memory = device_->allocate(sizeof(weftio_dev_control), 64, memory_kind::cpu_device);
     auto* control = static_cast<weftio_dev_control*>(memory.cpu);
 
@@ -191,7 +191,7 @@ TEST_F(OpenclPersistent, LeftBehindKeepsItsMemoryAndItsDeviceForGood)
 TEST_F(OpenclPersistent, GivesItsDeviceBackAtTheEnd)
 {
     auto control = device_->allocate(sizeof(weftio_dev_control), 64, memory_kind::cpu_device);
-    std::weak_ptr<detail::device_backend> device = device_;
+    std::weak_ptr<devices::device_backend> device = device_;
     auto running = launch(source, "until_stopped", {1, 1}, static_cast<weftio_dev_control*>(control.device));
 
     weftio_store_relaxed_u32(&static_cast<weftio_dev_control*>(control.cpu)->abort, 1);

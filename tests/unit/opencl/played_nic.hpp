@@ -14,7 +14,7 @@ class played_nic {
  public:
     static constexpr std::uint32_t stride = 128;
 
-    played_nic(const std::shared_ptr<detail::device_backend>& device, std::uint32_t depth)
+    played_nic(const std::shared_ptr<devices::device_backend>& device, std::uint32_t depth)
         : depth_(depth), handle_(device, 1), control_(device, 1), dbrec_(device, 1), entries_(device, depth),
           slots_(device, static_cast<std::size_t>(depth) * stride)
     {

@@ -3,17 +3,17 @@
 #include <filesystem>
 #include <set>
 
-#include "device/opencl/discovery.hpp"
-#include "device/opencl/source.hpp"
+#include "devices/opencl/discovery.hpp"
+#include "devices/opencl/source.hpp"
 #include "opencl_fixture.hpp"
 #include "source_folder.hpp"
 
 namespace weftio::test {
 namespace {
 
-using detail::opencl::device_headers;
-using detail::opencl::embedded_header;
-using detail::opencl::translation_unit;
+using devices::opencl::device_headers;
+using devices::opencl::embedded_header;
+using devices::opencl::translation_unit;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -30,7 +30,7 @@ TEST(OpenclSource, HoldsEveryHeaderOfTheDeviceLibrary)
     for (const auto& entry : std::filesystem::recursive_directory_iterator(include_folder() / "weftio/device"))
         if (entry.is_regular_file() && entry.path().filename() != "cpu.h" && entry.path().filename() != "cuda.h")
             there.insert(std::filesystem::relative(entry.path(), include_folder()).string());
-    EXPECT_EQ(embedded, there) << "add the missing ones to WEFTIO_DEVICE_HEADERS (lib/src/device/opencl/source.cpp)";
+    EXPECT_EQ(embedded, there) << "add the missing ones to WEFTIO_DEVICE_HEADERS (lib/src/devices/opencl/source.cpp)";
 }
 
 TEST(OpenclSource, DropsIncludesOfTheLibraryAndKeepsLineNumbers)
@@ -67,10 +67,10 @@ class OpenclHeader : public testing::TestWithParam<embedded_header> {};
 
 TEST_P(OpenclHeader, CompilesAloneWithoutAWarning)
 {
-    std::vector<detail::opencl::found_device> devices = detail::opencl::find_devices();
+    std::vector<devices::opencl::found_device> devices = devices::opencl::find_devices();
     if (devices.empty())
         GTEST_SKIP() << "missed: compiling " << GetParam().file << " as OpenCL C; there is no OpenCL device";
-    const cl::Device& device = detail::opencl::choose(devices, -1).device;
+    const cl::Device& device = devices::opencl::choose(devices, -1).device;
     cl::Program program(cl::Context(device),
                         "#include \"" + std::string(GetParam().file) + "\"\n__kernel void empty(void) {}\n");
     std::string options = "-cl-std=CL3.0 -Werror -I" + include_folder().string();

@@ -81,7 +81,7 @@ TEST(Eal, IsNamedAfterTheProgram)
     const auto prefix_of = [&](const char* program) {
         name = program;
         program_invocation_short_name = name.data();
-        std::string prefix = weftio::detail::file_prefix();
+        std::string prefix = weftio::core::file_prefix();
         program_invocation_short_name = before;
         return prefix;
     };

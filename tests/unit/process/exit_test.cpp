@@ -51,7 +51,7 @@ const scene static_in_a_function("static_in_a_function", [] {
 });
 
 const scene released_at_exit("released_at_exit", [] {
-    weftio::detail::release_at_exit([]() noexcept { static_cast<void>(write(STDOUT_FILENO, "released", 8) != 8); });
+    weftio::core::release_at_exit([]() noexcept { static_cast<void>(write(STDOUT_FILENO, "released", 8) != 8); });
     return 3;
 });
 

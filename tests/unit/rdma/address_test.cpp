@@ -93,18 +93,18 @@ TEST_F(RdmaBlobs, SayWhatIsWrongWithThem)
 
 TEST_F(RdmaBlobs, OfAQueueThatNoLibraryMakesAreRefused)
 {
-    const auto refused = [&](const std::function<void(detail::rdma_end_info&)>& change) {
-        detail::rdma_end_info info = detail::from_address(address);
+    const auto refused = [&](const std::function<void(rdma::rdma_end_info&)>& change) {
+        rdma::rdma_end_info info = rdma::from_address(address);
         change(info);
-        const error thrown = error_of([&] { ends.queue(1).connect(detail::to_address(info)); });
+        const error thrown = error_of([&] { ends.queue(1).connect(rdma::to_address(info)); });
         EXPECT_THAT(thrown.what(), HasSubstr("this library makes no such queue pair"));
     };
-    refused([](detail::rdma_end_info& info) { info.service = static_cast<rdma_service>(2); });
-    refused([](detail::rdma_end_info& info) { info.path_mtu = 1000; });
-    refused([](detail::rdma_end_info& info) { info.path_mtu = 8192; });
-    refused([](detail::rdma_end_info& info) { info.most_reads = 0; });
-    refused([](detail::rdma_end_info& info) { info.end.queue = 1u << 24; });
-    refused([](detail::rdma_end_info& info) { info.end.first_psn = 1u << 24; });
+    refused([](rdma::rdma_end_info& info) { info.service = static_cast<rdma_service>(2); });
+    refused([](rdma::rdma_end_info& info) { info.path_mtu = 1000; });
+    refused([](rdma::rdma_end_info& info) { info.path_mtu = 8192; });
+    refused([](rdma::rdma_end_info& info) { info.most_reads = 0; });
+    refused([](rdma::rdma_end_info& info) { info.end.queue = 1u << 24; });
+    refused([](rdma::rdma_end_info& info) { info.end.first_psn = 1u << 24; });
 }
 
 TEST_F(RdmaBlobs, OfARegionAreOfWhatAPeerMayUse)

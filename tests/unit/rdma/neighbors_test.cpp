@@ -11,15 +11,15 @@ namespace weftio::test {
 namespace {
 
 using frame = std::vector<std::uint8_t>;
-using nic::mac_address;
-using nic::neighbor_message;
-using nic::roce_gid;
+using net::mac_address;
+using net::neighbor_message;
+using net::roce_gid;
 
 constexpr mac_address mac_a{2, 0, 0, 0, 0, 0xa}, mac_b{2, 0, 0, 0, 0, 0xb};
 
 roce_gid ipv4(std::uint8_t last)
 {
-    return nic::gid_of_ipv4(std::array<std::uint8_t, 4>{10, 0, 0, last});
+    return net::gid_of_ipv4(std::array<std::uint8_t, 4>{10, 0, 0, last});
 }
 
 roce_gid ipv6(std::uint8_t last)
@@ -32,33 +32,33 @@ roce_gid address_of(bool six, std::uint8_t last)
     return six ? ipv6(last) : ipv4(last);
 }
 
-nic::neighbor_frame frame_from(const mac_address& mac, std::uint16_t vlan_tci = nic::no_vlan)
+net::neighbor_frame frame_from(const mac_address& mac, std::uint16_t vlan_tci = nic::no_vlan)
 {
-    nic::neighbor_frame path;
+    net::neighbor_frame path;
     path.source_mac = mac;
     if (vlan_tci != nic::no_vlan)
         path.tags[path.tag_count++].tci = vlan_tci;
     return path;
 }
 
-frame question(const nic::neighbor_frame& path, const roce_gid& source, const roce_gid& target)
+frame question(const net::neighbor_frame& path, const roce_gid& source, const roce_gid& target)
 {
-    frame bytes(nic::most_neighbor_bytes);
-    bytes.resize(nic::build_question(bytes, path, source, target));
+    frame bytes(net::most_neighbor_bytes);
+    bytes.resize(net::build_question(bytes, path, source, target));
     return bytes;
 }
 
-frame answer(const nic::neighbor_frame& path, const neighbor_message& to)
+frame answer(const net::neighbor_frame& path, const neighbor_message& to)
 {
-    frame bytes(nic::most_neighbor_bytes);
-    bytes.resize(nic::build_answer(bytes, path, to));
+    frame bytes(net::most_neighbor_bytes);
+    bytes.resize(net::build_answer(bytes, path, to));
     return bytes;
 }
 
 std::optional<neighbor_message> read(const frame& bytes)
 {
     neighbor_message message;
-    if (!nic::parse_neighbor(bytes, nic::parse(bytes, std::nullopt), message))
+    if (!net::parse_neighbor(bytes, net::parse(bytes, std::nullopt), message))
         return std::nullopt;
     return message;
 }
@@ -101,7 +101,7 @@ TEST_P(NeighborMessages, AnAnswerIsReadAsItWasBuilt)
 TEST_P(NeighborMessages, WhoHasNoAddressYetIsAnswered)
 {
     const auto asked = read(
-        question(frame_from(mac_a, vlan_tci), six ? roce_gid{} : nic::gid_of_ipv4(std::array<std::uint8_t, 4>{}), b));
+        question(frame_from(mac_a, vlan_tci), six ? roce_gid{} : net::gid_of_ipv4(std::array<std::uint8_t, 4>{}), b));
     ASSERT_TRUE(asked);
     EXPECT_EQ(asked->source, roce_gid{});
     const auto told = read(answer(frame_from(mac_b, vlan_tci), *asked));
@@ -158,8 +158,8 @@ TEST(NeighborMessages, OfLinuxAreRead)
     ASSERT_TRUE(message);
     EXPECT_TRUE(message->asks);
     EXPECT_EQ(message->mac, (mac_address{2, 0, 0, 0, 0, 2}));
-    EXPECT_EQ(message->source, nic::gid_of_ipv4(std::array<std::uint8_t, 4>{10, 9, 0, 2}));
-    EXPECT_EQ(message->target, nic::gid_of_ipv4(std::array<std::uint8_t, 4>{10, 9, 0, 1}));
+    EXPECT_EQ(message->source, net::gid_of_ipv4(std::array<std::uint8_t, 4>{10, 9, 0, 2}));
+    EXPECT_EQ(message->target, net::gid_of_ipv4(std::array<std::uint8_t, 4>{10, 9, 0, 1}));
     EXPECT_EQ(question(frame_from({2, 0, 0, 0, 0, 2}), message->source, message->target), arp_of_linux);
 }
 
@@ -197,8 +197,8 @@ TEST_P(OwnAddress, IsFoundByAPeer)
     EXPECT_EQ(ours->resolve(b), mac_b);
     EXPECT_EQ(theirs->resolve(a), mac_a);
     EXPECT_EQ(ours->resolve(a), mac_a) << "its own";
-    expect_conserved(nic::soft(busy.get(0)).rdma());
-    EXPECT_EQ(nic::soft(busy.get(0)).rdma().neighbor.value(), 2u) << "an answer and a question";
+    expect_conserved(software_nic(busy.get(0)).rdma());
+    EXPECT_EQ(software_nic(busy.get(0)).rdma().neighbor.value(), 2u) << "an answer and a question";
 }
 
 TEST_P(OwnAddress, IsToldToWhoAsks)
@@ -213,14 +213,14 @@ TEST_P(OwnAddress, IsToldInItsVlanOnly)
 {
     const auto own = add(1, b);
     EXPECT_TRUE(answers_to(question_for(b, 9)).empty());
-    EXPECT_EQ(nic::soft(ports.get(1)).rdma().claimed.value(), 0u);
+    EXPECT_EQ(software_nic(ports.get(1)).rdma().claimed.value(), 0u);
 }
 
 TEST_P(OwnAddress, IsNotThatOfOthers)
 {
     const auto own = add(1, b);
     EXPECT_TRUE(answers_to(question_for(address_of(six, 3), vlan_tci)).empty());
-    EXPECT_EQ(nic::soft(ports.get(1)).rdma().claimed.value(), 0u) << "the port's rules have it";
+    EXPECT_EQ(software_nic(ports.get(1)).rdma().claimed.value(), 0u) << "the port's rules have it";
 }
 
 TEST_P(OwnAddress, EndsWithItsObject)
@@ -233,8 +233,8 @@ TEST_P(OwnAddress, LearnsNothingUnasked)
 {
     const auto own = add(1, b);
     answers_to(answer(frame_from(mac_a, vlan_tci), {.asks = true, .mac = mac_b, .source = b, .target = a}));
-    EXPECT_EQ(nic::soft(ports.get(1)).rdma().claimed.value(), 0u);
-    EXPECT_EQ(nic::soft(ports.get(1)).rdma().addresses().answer_to(b, a), std::nullopt);
+    EXPECT_EQ(software_nic(ports.get(1)).rdma().claimed.value(), 0u);
+    EXPECT_EQ(software_nic(ports.get(1)).rdma().addresses().answer_to(b, a), std::nullopt);
 }
 
 TEST_P(OwnAddress, IsGivenOnce)
@@ -255,7 +255,7 @@ TEST(OwnAddress, OfNobodyIsAskedForThreeTimes)
     const std::vector<frame> asked = ports.take(1);
     ASSERT_EQ(asked.size(), 3u);
     EXPECT_EQ(asked[2], question(frame_from(mac_a), ipv4(1), ipv4(2)));
-    EXPECT_EQ(nic::soft(ports.get(0)).rdma().addresses().answer_to(ipv4(1), ipv4(2)), std::nullopt);
+    EXPECT_EQ(software_nic(ports.get(0)).rdma().addresses().answer_to(ipv4(1), ipv4(2)), std::nullopt);
 }
 
 } // namespace

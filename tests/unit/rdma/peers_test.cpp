@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "net/roce_headers.hpp"
-#include "nic/soft/soft_port.hpp"
+#include "nic/soft/software_nic.hpp"
 #include "public_pair.hpp"
 #include "rdma/rdma_end.hpp"
 
@@ -47,7 +47,7 @@ class RdmaPeer : public testing::TestWithParam<address_kind> {
         peer.mac.reset();
         return peer;
     }
-    const nic::rdma_unit& unit(unsigned end) { return nic::soft(ports.get(end)).rdma(); }
+    const nic::soft::rdma_unit& unit(unsigned end) { return software_nic(ports.get(end)).rdma(); }
 
     const device cpu = device::open("cpu");
     wired_ports ports{engine_mode::thread};

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "nic/rdma_backend.hpp"
-#include "nic/soft/soft_port.hpp"
+#include "nic/soft/software_nic.hpp"
 #include "weftio/device/cqe.h"
 #include "weftio/device/wqe.h"
 
@@ -63,7 +63,7 @@ class played_pair {
           depth_(depth), domain_(domain)
     {
         freshen();
-        queue_ = nic::soft(port).make_rdma_queue(rings());
+        queue_ = software_nic(port).make_rdma_queue(rings());
     }
     played_pair(const played_pair&) = delete;
     played_pair& operator=(const played_pair&) = delete;

@@ -167,7 +167,7 @@ TEST_F(RdmaRefusal, OfAReadToMemoryThatMayNotBeWritten)
     run(WEFTIO_OPCODE_RDMA_READ, {far.far(0), fixed.local(0, 8)});
     expect_failure(WEFTIO_SYNDROME_LOCAL_PROTECTION);
     EXPECT_EQ(fixed.copy(), kept);
-    EXPECT_EQ(a.sent().vendor, static_cast<std::uint8_t>(nic::refusal::flushed));
+    EXPECT_EQ(a.sent().vendor, static_cast<std::uint8_t>(nic::soft::refusal::flushed));
 }
 
 TEST_F(RdmaRefusal, OfARegionOfOurOwnThatIsOfAnotherDomain)
@@ -199,7 +199,7 @@ TEST_F(RdmaRefusal, ByThePeerThatCannotWriteToItsReceive)
     const std::optional<weftio_cqe> cqe = b.received();
     ASSERT_TRUE(cqe);
     EXPECT_EQ(weftio_cqe_syndrome(&*cqe), WEFTIO_SYNDROME_LOCAL_PROTECTION);
-    EXPECT_EQ(weftio_swap64(cqe->timestamp_be) >> 8 & 0xff, static_cast<std::uint8_t>(nic::refusal::unknown_key));
+    EXPECT_EQ(weftio_swap64(cqe->timestamp_be) >> 8 & 0xff, static_cast<std::uint8_t>(nic::soft::refusal::unknown_key));
 }
 
 TEST_F(RdmaRefusal, ToInvalidateTheKeyOfARegion)
@@ -296,7 +296,8 @@ TEST_F(RdmaRefusal, OfAReceiveRecordThatClaimsMoreThanTheRingHolds)
     expect_failure(WEFTIO_SYNDROME_REMOTE_OPERATION);
     expect_told(nic::outcome_of::none, WEFTIO_SYNDROME_LOCAL_QP_OPERATION, "doorbell record claims more entries");
     EXPECT_TRUE(b.nic().failed());
-    EXPECT_EQ(b.sent().vendor, static_cast<std::uint8_t>(nic::refusal::refused_peer)) << "the kernel hears of it too";
+    EXPECT_EQ(b.sent().vendor, static_cast<std::uint8_t>(nic::soft::refusal::refused_peer))
+        << "the kernel hears of it too";
     EXPECT_EQ(b.nic().counters().received, 0u);
 }
 
@@ -398,7 +399,7 @@ TEST_F(RdmaRefusal, OfPacketsThatAreNotForAQueuePair)
         std::vector<std::uint8_t> frame = sent[0];
         frame[at] ^= change;
         if (sum)
-            nic::store_icrc(&frame[frame.size() - 4], nic::icrc_of(std::span(frame).subspan(14, frame.size() - 18)));
+            net::store_icrc(&frame[frame.size() - 4], net::icrc_of(std::span(frame).subspan(14, frame.size() - 18)));
         ends.ports.send_to(1, frame);
     };
     constexpr std::size_t bth = 14 + 20 + 8, source = 14 + 12;
@@ -407,7 +408,7 @@ TEST_F(RdmaRefusal, OfPacketsThatAreNotForAQueuePair)
     with(source + 3, 0x40, true);       // from a stranger
     with(bth + 1, 0x0f, true);          // an unknown version
     ends.run();
-    const nic::rdma_unit& unit = ends.unit(1);
+    const nic::soft::rdma_unit& unit = ends.unit(1);
     EXPECT_EQ(unit.rx_icrc_encapsulated.value(), 1u);
     EXPECT_EQ(unit.for_nobody.value(), 1u);
     EXPECT_EQ(unit.not_from_peer.value(), 1u);
@@ -460,11 +461,11 @@ TEST(RdmaPort, LetsNumbersRest)
     const played_pair kept(wire);
     EXPECT_EQ(kept.number(), before + 1);
     before = kept.number();
-    for (std::uint32_t made = 0; made < nic::rdma_unit::last_number; ++made) {
+    for (std::uint32_t made = 0; made < nic::soft::rdma_unit::last_number; ++made) {
         const std::uint32_t number = played_pair(wire).number();
         ASSERT_NE(number, kept.number());
         ASSERT_TRUE(number == before + 1 || (number > before && number == kept.number() + 1) ||
-                    (before == nic::rdma_unit::last_number && number == nic::rdma_unit::first_number))
+                    (before == nic::soft::rdma_unit::last_number && number == nic::soft::rdma_unit::first_number))
             << number << " after " << before;
         before = number;
     }

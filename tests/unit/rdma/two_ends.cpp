@@ -28,7 +28,7 @@ std::string fresh_name()
 
 wired_ports::wired_ports(engine_mode mode) : name_(fresh_name())
 {
-    detail::start_environment(false, {});
+    dpdk::start_environment(false, {});
     pool_ = rte_pktmbuf_pool_create(name_.c_str(), pool_mbufs, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
     for (unsigned to = 0; to < 2; ++to)
         wires_[to] = rte_ring_create(fmt::format("{}_{}", name_, to).c_str(), wire_frames, SOCKET_ID_ANY, 0);

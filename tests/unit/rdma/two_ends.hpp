@@ -105,7 +105,7 @@ class two_ends {
         nic::rdma_end self;
         self.mac = {2, 0, 0, 0, 0, static_cast<std::uint8_t>(end)};
         const std::array<std::uint8_t, 4> ipv4{10, 0, 0, static_cast<std::uint8_t>(end + 1)};
-        self.address = nic::gid_of_ipv4(ipv4);
+        self.address = net::gid_of_ipv4(ipv4);
         if (ipv6)
             self.address = {0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, static_cast<std::uint8_t>(end + 1)};
         self.queue = queues[end]->number();
@@ -133,7 +133,7 @@ class two_ends {
     }
     played_pair& queue(unsigned end) { return *queues[end]; }
     end_memory& memory(unsigned end) { return *memories[end]; }
-    nic::rdma_unit& unit(unsigned end) { return nic::soft(at(end)).rdma(); }
+    nic::soft::rdma_unit& unit(unsigned end) { return software_nic(at(end)).rdma(); }
 
     bool ipv6 = false;
     wired_ports ports;
@@ -151,7 +151,7 @@ inline void expect_conserved(const nic::rdma_counters& count)
     EXPECT_EQ(count.requests, count.executed + count.duplicate_request + count.out_of_sequence + count.not_ready +
                                   count.refused + count.ignored);
 }
-inline void expect_conserved(const nic::rdma_unit& unit)
+inline void expect_conserved(const nic::soft::rdma_unit& unit)
 {
     EXPECT_EQ(unit.claimed.value(), unit.neighbor.value() + unit.delivered.value() + unit.malformed.value() +
                                         unit.rx_icrc_encapsulated.value() + unit.for_nobody.value() +

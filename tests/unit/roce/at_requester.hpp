@@ -5,7 +5,7 @@
 
 namespace roce_ends::asking {
 
-using namespace weftio::nic;
+using namespace weftio::net;
 using enum roce_opcode;
 using ends = std::vector<fake_sends::end>;
 

@@ -7,7 +7,7 @@
 
 namespace roce_ends::responding {
 
-using namespace weftio::nic;
+using namespace weftio::net;
 using enum roce_opcode;
 
 inline constexpr std::uint32_t first = 0xffffff, mtu = 256; // the first PSN: the next one is 0

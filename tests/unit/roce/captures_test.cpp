@@ -14,7 +14,7 @@
 
 namespace {
 
-using namespace weftio::nic;
+using namespace weftio::net;
 using roce_reading::bytes;
 
 /// Frames that a relay made invalid on purpose, counted from 1; their ICRC is right.

@@ -13,7 +13,7 @@
 
 namespace {
 
-using namespace weftio::nic;
+using namespace weftio::net;
 using bytes = std::vector<std::uint8_t>;
 
 constexpr std::size_t longest = 300, alignments = 64;

@@ -17,7 +17,7 @@ namespace roce_ends {
 
 using namespace weftio::roce;
 using weftio::access;
-using weftio::nic::roce_path;
+using weftio::net::roce_path;
 using bytes = std::vector<std::uint8_t>;
 
 /// One region, of which a peer may do everything unless told otherwise. Addresses are those of the first byte and behind.
@@ -116,7 +116,7 @@ class fake_receives : public receive_entries {
     std::vector<bytes> messages;
     bool broken = false;
     bool record_broken = false; ///< the doorbell record claims too much
-    std::uint8_t credit_code = weftio::nic::no_credits;
+    std::uint8_t credit_code = weftio::net::no_credits;
 
  private:
     std::size_t used_ = 0;
@@ -191,8 +191,8 @@ class fake_sends : public send_entries {
 inline roce_path some_path()
 {
     roce_path path;
-    path.source = weftio::nic::gid_of_ipv4(std::array<std::uint8_t, 4>{192, 0, 2, 3});
-    path.destination = weftio::nic::gid_of_ipv4(std::array<std::uint8_t, 4>{192, 0, 2, 2});
+    path.source = weftio::net::gid_of_ipv4(std::array<std::uint8_t, 4>{192, 0, 2, 3});
+    path.destination = weftio::net::gid_of_ipv4(std::array<std::uint8_t, 4>{192, 0, 2, 2});
     path.source_port = 0xc121;
     return path;
 }
@@ -207,7 +207,7 @@ class fake_wire : public packet_sink {
         bytes whole;
         for (const piece& part : payload)
             whole.insert(whole.end(), part.begin(), part.end());
-        bytes frame(weftio::nic::most_roce_headers_bytes + whole.size() + 8);
+        bytes frame(weftio::net::most_roce_headers_bytes + whole.size() + 8);
         frame.resize(build_whole_roce(frame, path, headers, whole));
         frames.push_back(std::move(frame));
         return !frames.back().empty();
@@ -219,7 +219,7 @@ class fake_wire : public packet_sink {
         frames.clear();
         std::vector<roce_packet> packets(kept_.size());
         for (std::size_t at = 0; at < kept_.size(); ++at)
-            if (parse_roce(kept_[at], packets[at]) != weftio::nic::roce_refusal::none || !packets[at].icrc_good())
+            if (parse_roce(kept_[at], packets[at]) != weftio::net::roce_refusal::none || !packets[at].icrc_good())
                 throw std::runtime_error("what was sent is no packet");
         return packets;
     }

@@ -17,7 +17,7 @@
 
 namespace {
 
-using namespace weftio::nic;
+using namespace weftio::net;
 using roce_reading::bytes;
 using roce_reading::hex;
 

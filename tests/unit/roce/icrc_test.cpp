@@ -8,7 +8,7 @@
 
 namespace {
 
-using namespace weftio::nic;
+using namespace weftio::net;
 using roce_reading::bytes;
 using roce_reading::hex;
 using roce_reading::icrc_by_zlib;

@@ -11,7 +11,7 @@ namespace {
 using namespace weftio::roce;
 using weftio::protection_domain;
 using weftio::fuzz::guarded;
-using weftio::nic::key_entry;
+using weftio::keys::key_entry;
 
 constexpr auto all_rights = weftio::access::remote_write | weftio::access::remote_read | weftio::access::remote_atomic;
 
@@ -33,8 +33,8 @@ class RoceKeyMemory : public testing::Test {
 
     static constexpr std::uint64_t base = 0x5000;
     guarded pages{guarded::page};
-    weftio::nic::key_table table;
-    weftio::nic::nic_keys keys{"a test's", table};
+    weftio::keys::key_table table;
+    weftio::keys::nic_keys keys{"a test's", table};
     key_memory memory{keys, {}};
     const std::uint8_t* const region = reinterpret_cast<const std::uint8_t*>(pages.kernel()) + guarded::page - 100;
 };

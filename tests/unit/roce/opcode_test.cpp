@@ -11,7 +11,7 @@
 
 namespace {
 
-using namespace weftio::nic;
+using namespace weftio::net;
 using enum roce_position;
 
 /// Every opcode of InfiniBand's table that RoCEv2 packets of RC, UC and UD have, and its bytes between BTH and payload.

@@ -6,7 +6,7 @@
 namespace {
 
 using namespace roce_ends;
-using namespace weftio::nic;
+using namespace weftio::net;
 using namespace roce_ends::asking;
 
 class RoceRequesterReads : public testing::Test {

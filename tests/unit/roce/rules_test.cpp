@@ -5,7 +5,7 @@
 
 namespace {
 
-using namespace weftio::nic;
+using namespace weftio::net;
 using enum roce_position;
 
 constexpr std::uint32_t psns[] = {0, 1, 2, 0x7ffffe, 0x7fffff, 0x800000, 0x800001, 0xfffffe, 0xffffff};

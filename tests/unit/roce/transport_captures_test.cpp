@@ -14,7 +14,7 @@
 namespace {
 
 using namespace roce_ends;
-using namespace weftio::nic;
+using namespace weftio::net;
 using roce_reading::bytes;
 
 struct frame {

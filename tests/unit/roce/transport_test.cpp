@@ -8,7 +8,7 @@
 namespace {
 
 using namespace roce_ends;
-using weftio::nic::roce_extra;
+using weftio::net::roce_extra;
 
 /// What a link does to frames, in parts of a thousand.
 struct faults {
@@ -101,7 +101,7 @@ class pair_of_ends {
     }
     static bool arrives(const bytes& frame, roce_packet& packet)
     {
-        return parse_roce(frame, packet) == weftio::nic::roce_refusal::none && packet.icrc_good();
+        return parse_roce(frame, packet) == weftio::net::roce_refusal::none && packet.icrc_good();
     }
 };
 
@@ -119,7 +119,7 @@ TEST(RoceTransport, WritesBytesOfEveryLength)
         EXPECT_EQ(part_of(ends, 3, count), stamped(count, 1)) << count;
         EXPECT_EQ(part_of(ends, 3 + count, 1000), bytes(1000)) << count;
         EXPECT_EQ(ends.sends.ends, (std::vector<fake_sends::end>{{0, status::success}}));
-        EXPECT_EQ(ends.requests.packets.value(), weftio::nic::packets_of(static_cast<std::uint32_t>(count), 256));
+        EXPECT_EQ(ends.requests.packets.value(), weftio::net::packets_of(static_cast<std::uint32_t>(count), 256));
         EXPECT_EQ(ends.requests.repeated.value(), 0u);
     }
 }

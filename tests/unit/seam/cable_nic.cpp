@@ -12,7 +12,7 @@
 
 #include <fmt/format.h>
 
-#include "port/kinds.hpp"
+#include "ports/kinds.hpp"
 #include "weftio/clock.hpp"
 #include "weftio/error.hpp"
 
@@ -165,7 +165,7 @@ class cable final : public nic::backend, public std::enable_shared_from_this<cab
             return drop(drop_reason::no_match);
         ++(*found)->seen.packets;
         (*found)->seen.bytes += frame.size();
-        if ((*found)->request.action == flow_action::kind::drop)
+        if ((*found)->request.action == flow_kind::drop)
             return drop(drop_reason::dropped_by_flow);
         auto queue = receivers.find((*found)->request.queues.front());
         if (queue == receivers.end())
@@ -432,7 +432,7 @@ std::uint8_t cable_send_queue::execute(const std::uint32_t* entry)
     const auto found = port->keys.find(weftio_swap32(data.lkey_be));
     if (found == port->keys.end() || found->second->domain != ring.domain)
         return WEFTIO_SYNDROME_LOCAL_PROTECTION;
-    const detail::memory_block& block = *found->second->block;
+    const devices::memory_block& block = *found->second->block;
     const std::uint64_t offset = weftio_swap64(data.address_be) - reinterpret_cast<std::uint64_t>(block.at.device);
     if (bytes < 14 || offset > block.bytes || bytes > block.bytes - offset)
         return WEFTIO_SYNDROME_LOCAL_PROTECTION;
@@ -453,9 +453,9 @@ void cable_send_queue::publish(std::uint32_t opcode, std::uint8_t syndrome)
 
 void add_cable_nic()
 {
-    nic::add_kind({.prefix = "cable:", .open = [](std::string_view spec, const port_options& options) {
-                       return std::shared_ptr<nic::backend>(std::make_shared<cable>(std::string(spec), options));
-                   }});
+    ports::add_kind({.prefix = "cable:", .open = [](std::string_view spec, const port_options& options) {
+                         return std::shared_ptr<nic::backend>(std::make_shared<cable>(std::string(spec), options));
+                     }});
 }
 
 } // namespace weftio::test

@@ -163,7 +163,7 @@ TEST_P(Interface, HasReceivedOrMissedAllThatArrived)
     in_own_network("packets that no ring has room for", [] {
         unsigned said = 0;
         const peer other;
-        const nic::kernel_interface others_end("v0");
+        const dpdk::kernel_interface others_end("v0");
         port from = port::open(GetParam(), {.mode = engine_mode::inline_worker});
         const flow none(from, {}, flow_action::drop());
         for (unsigned frame = 0; frame < 20000; ++frame) // more than any driver has room for

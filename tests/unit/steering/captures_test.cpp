@@ -14,8 +14,8 @@
 
 namespace {
 
-using weftio::nic::l3_kind;
-using weftio::nic::l4_kind;
+using weftio::net::l3_kind;
+using weftio::net::l4_kind;
 
 struct counts {
     unsigned packets = 0;
@@ -44,8 +44,8 @@ struct capture {
 
 void count(counts& total, std::span<const std::uint8_t> frame)
 {
-    const auto headers = weftio::nic::parse(frame, {});
-    const auto verdict = weftio::nic::verify_checksums(frame, headers);
+    const auto headers = weftio::net::parse(frame, {});
+    const auto verdict = weftio::net::verify_checksums(frame, headers);
     ++total.packets;
     total.ipv4 += headers.l3 == l3_kind::ipv4;
     total.ipv6 += headers.l3 == l3_kind::ipv6;

@@ -11,11 +11,11 @@
 namespace {
 
 using namespace frames;
-using weftio::nic::checksum_verdict;
+using weftio::net::checksum_verdict;
 
 checksum_verdict verify(const bytes& frame)
 {
-    return weftio::nic::verify_checksums(frame, weftio::nic::parse(frame, {}));
+    return weftio::net::verify_checksums(frame, weftio::net::parse(frame, {}));
 }
 
 TEST(Checksum, IsGoodForEveryShapeOfWholePacket)
@@ -47,7 +47,7 @@ TEST(Checksum, SeesEveryFlippedBitOfTheIpv4Header)
 TEST(Checksum, SeesEveryFlippedBitOfTheDatagram)
 {
     for (const bytes& good : {udp4(), tcp4(), udp6()}) {
-        const std::size_t l4 = weftio::nic::parse(good, {}).l4_offset;
+        const std::size_t l4 = weftio::net::parse(good, {}).l4_offset;
         for (std::size_t bit = l4 * 8; bit < good.size() * 8; ++bit) {
             bytes bad = good;
             bad[bit / 8] = static_cast<std::uint8_t>(bad[bit / 8] ^ 1 << bit % 8);
@@ -92,7 +92,7 @@ TEST(Checksum, TellsASumOfZeroFromNoChecksum)
     const bytes frame = udp_that_adds_up_to_zero();
     EXPECT_TRUE(verify(frame).l4_good);
     bytes filled = frame;
-    weftio::nic::fill_checksums(filled, false, true);
+    weftio::net::fill_checksums(filled, false, true);
     EXPECT_EQ(filled, frame);
     bytes none = frame;
     set(none, 14 + 20 + 6, 0);
@@ -186,11 +186,11 @@ TEST(Checksum, ReadsNothingOutsideFramesOfRandomBytes)
 /// The frame without the checksums that fill_checksums() is asked for.
 bytes without_checksums(bytes frame, bool l3, bool l4)
 {
-    const auto headers = weftio::nic::parse(frame, {});
-    if (l3 && headers.l3 == weftio::nic::l3_kind::ipv4)
+    const auto headers = weftio::net::parse(frame, {});
+    if (l3 && headers.l3 == weftio::net::l3_kind::ipv4)
         set(frame, headers.l3_offset + 10u, 0xdead);
     if (l4)
-        set(frame, headers.l4_offset + (headers.l4 == weftio::nic::l4_kind::udp ? 6u : 16u), 0xbeef);
+        set(frame, headers.l4_offset + (headers.l4 == weftio::net::l4_kind::udp ? 6u : 16u), 0xbeef);
     return frame;
 }
 
@@ -199,11 +199,11 @@ TEST(Checksum, FillsInWhatItIsAskedForAndNothingElse)
     for (const bytes& frame : whole_frames())
         for (const auto& [l3, l4] : {std::pair{false, false}, {true, false}, {false, true}, {true, true}}) {
             bytes filled = without_checksums(frame, l3, l4);
-            weftio::nic::fill_checksums(filled, l3, l4);
+            weftio::net::fill_checksums(filled, l3, l4);
             EXPECT_EQ(filled, frame) << l3 << l4;
             bytes left = without_checksums(frame, !l3, !l4);
             const bytes before = left;
-            weftio::nic::fill_checksums(left, l3, l4);
+            weftio::net::fill_checksums(left, l3, l4);
             EXPECT_EQ(left, before) << l3 << l4;
         }
 }
@@ -214,14 +214,14 @@ TEST(Checksum, FillsInThatOfAnIpv4HeaderWhateverItsTotalLengthSays)
     for (const std::uint16_t total_bytes : std::array<std::uint16_t, 3>{0, 19, 65535}) {
         const bytes wanted = with_total_length(frame, total_bytes);
         bytes filled = without_checksums(wanted, true, false);
-        weftio::nic::fill_checksums(filled, true, true);
+        weftio::net::fill_checksums(filled, true, true);
         EXPECT_EQ(filled, wanted) << total_bytes;
     }
     bytes torn = frame; // options that are not there
     torn[14] = 0x4f;
     torn.resize(14 + 59);
     const bytes before = torn;
-    weftio::nic::fill_checksums(torn, true, true);
+    weftio::net::fill_checksums(torn, true, true);
     EXPECT_EQ(torn, before);
 }
 
@@ -233,7 +233,7 @@ TEST(Checksum, LeavesThatOfADatagramAloneWhoseLengthCannotBe)
         frame[udp_length] = 0;
         frame[udp_length + 1] = length;
         bytes filled = frame;
-        weftio::nic::fill_checksums(filled, false, true);
+        weftio::net::fill_checksums(filled, false, true);
         EXPECT_EQ(filled, frame) << int{length};
     }
 }
@@ -243,7 +243,7 @@ TEST(Checksum, LeavesTheL4ChecksumOfFragmentsAlone)
     for (const std::uint16_t fragment_field : std::array<std::uint16_t, 2>{0x2000, 0x0001}) {
         const bytes frame = ethernet({}, 0x0800, ipv4({.fragment = fragment_field}, udp(5, 6)));
         bytes filled = frame;
-        weftio::nic::fill_checksums(filled, true, true);
+        weftio::net::fill_checksums(filled, true, true);
         EXPECT_EQ(filled, frame);
     }
 }

@@ -10,7 +10,7 @@ TEST(Counter, IsReadWholeAndNeverBackwardsWhileItsWriterAdds)
 {
     constexpr std::uint64_t step = 0x1'0000'0001; // a torn value has two unequal halves
     constexpr std::uint64_t additions = 200000;
-    weftio::detail::counter counter;
+    weftio::core::counter counter;
     std::thread writer([&] {
         for (std::uint64_t i = 0; i < additions; ++i)
             counter.add(step);

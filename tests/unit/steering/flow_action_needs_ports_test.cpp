@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "flow/validate.hpp"
+#include "flows/validate.hpp"
 #include "weftio/error.hpp"
 
 namespace {
@@ -15,9 +15,9 @@ TEST(FlowAction, TakesQueuesOfItsOwnPortOnly)
     const weftio::eth_rxq my_queue(mine, device);
     const weftio::eth_rxq other_queue(other, device);
 
-    EXPECT_NO_THROW(weftio::detail::validate("weftio: flow", weftio::flow_action::to(my_queue), mine.backend()));
+    EXPECT_NO_THROW(weftio::flows::validate("weftio: flow", weftio::flow_action::to(my_queue), mine.backend()));
     try {
-        weftio::detail::validate("weftio: flow", weftio::flow_action::rss({&my_queue, &other_queue}), mine.backend());
+        weftio::flows::validate("weftio: flow", weftio::flow_action::rss({&my_queue, &other_queue}), mine.backend());
         FAIL() << "accepted a queue of another port";
     } catch (const weftio::error& error) {
         EXPECT_EQ(error.code(), weftio::errc::invalid_argument);
@@ -32,10 +32,10 @@ TEST(FlowAction, TakesTheKeysThatThereAre)
     const weftio::eth_rxq queue(port, device);
     for (weftio::rss_key key : {weftio::rss_key::standard, weftio::rss_key::symmetric})
         EXPECT_NO_THROW(
-            weftio::detail::validate("weftio: flow", weftio::flow_action::rss({&queue}, key), port.backend()));
+            weftio::flows::validate("weftio: flow", weftio::flow_action::rss({&queue}, key), port.backend()));
     try {
-        weftio::detail::validate("weftio: flow", weftio::flow_action::rss({&queue}, static_cast<weftio::rss_key>(9)),
-                                 port.backend());
+        weftio::flows::validate("weftio: flow", weftio::flow_action::rss({&queue}, static_cast<weftio::rss_key>(9)),
+                                port.backend());
         FAIL() << "accepted a key that is none";
     } catch (const weftio::error& error) {
         EXPECT_EQ(error.code(), weftio::errc::invalid_argument);

@@ -11,13 +11,13 @@
 namespace {
 
 using namespace frames;
-using weftio::nic::l3_kind;
-using weftio::nic::l4_kind;
-using weftio::nic::packet_headers;
+using weftio::net::l3_kind;
+using weftio::net::l4_kind;
+using weftio::net::packet_headers;
 
 packet_headers parse(const bytes& frame, std::optional<std::uint16_t> stripped_tci = {})
 {
-    return weftio::nic::parse(frame, stripped_tci);
+    return weftio::net::parse(frame, stripped_tci);
 }
 
 TEST(PacketHeaders, FindsUdpOverIpv4)
@@ -241,7 +241,7 @@ TEST(PacketHeaders, LieWithinTheFrameWhateverItsBytesAre)
         frame.shrink_to_fit();
         const packet_headers headers = parse(frame);
         ASSERT_LE(headers.l3_offset, frame.size());
-        ASSERT_LE(headers.vlan_tags, weftio::nic::max_vlan_tags);
+        ASSERT_LE(headers.vlan_tags, weftio::net::max_vlan_tags);
         ASSERT_TRUE(headers.l3 != l3_kind::none || !headers.has_protocol);
         if (headers.l4 == l4_kind::none)
             continue;

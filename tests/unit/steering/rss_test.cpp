@@ -12,8 +12,8 @@ namespace {
 
 using namespace frames;
 using weftio::rss_key;
-using weftio::nic::parse;
-using weftio::nic::rss_hash;
+using weftio::net::parse;
+using weftio::nic::soft::rss_hash;
 
 /// A line of Microsoft's "Verifying the RSS Hash Calculation".
 struct vector {

@@ -12,7 +12,9 @@
 namespace {
 
 using namespace frames;
+using namespace weftio::net;
 using namespace weftio::nic;
+using namespace weftio::nic::soft;
 using weftio::drop_reason;
 using weftio::flow_action;
 using weftio::flow_match;

@@ -1,4 +1,4 @@
-#include "flow/validate.hpp"
+#include "flows/validate.hpp"
 
 #include <functional>
 #include <string>
@@ -15,7 +15,7 @@ using weftio::flow_action;
 using weftio::flow_match;
 using weftio::ipv4_prefix;
 using weftio::ipv6_prefix;
-using weftio::detail::validate;
+using weftio::flows::validate;
 
 constexpr const char* who = "weftio: flow";
 
@@ -118,7 +118,7 @@ TEST(FlowAction, RefusesMoreQueuesThanItsKindTakes)
 
 TEST(FlowAction, RefusesAKindThatIsNone)
 {
-    EXPECT_THAT(refusal(flow_action{static_cast<enum flow_action::kind>(9), {}}), HasSubstr("action 9"));
+    EXPECT_THAT(refusal(flow_action{static_cast<weftio::flow_kind>(9), {}}), HasSubstr("action 9"));
 }
 
 } // namespace

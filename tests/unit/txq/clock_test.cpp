@@ -18,7 +18,7 @@
 namespace weftio::test {
 namespace {
 
-using detail::utc_clock;
+using core::utc_clock;
 
 constexpr std::uint64_t origin_ns = 1'700'000'000'000'000'000;
 constexpr double look_s = 0.02;

@@ -11,8 +11,8 @@
 namespace weftio::test {
 namespace {
 
-using nic::deadlines;
-using nic::spin;
+using nic::soft::deadlines;
+using nic::soft::spin;
 
 TEST(Deadlines, GiveTheEarliestAsAnOrderedMapDoes)
 {

@@ -1,17 +1,17 @@
 // Entries as the engine reads them: what is taken, what is refused, and that nothing in them is trusted.
-#include "nic/soft/send/entry.hpp"
+#include "nic/soft/send/ethernet_entry.hpp"
 
 #include <cstring>
 #include <numeric>
 #include <random>
 
-#include "nic/soft/send/queue_keys.hpp"
+#include "nic/soft/work/queue_keys.hpp"
 #include "sending_port.hpp"
 
 namespace weftio::test {
 namespace {
 
-using nic::refusal;
+using nic::soft::refusal;
 
 constexpr std::uint32_t depth = 64, queue = 0x123456, mtu = 1500;
 constexpr std::uint64_t device_base = 0x7000'0000'0000;
@@ -35,9 +35,9 @@ class Entry : public testing::Test {
     }
     refusal fetch(std::uint32_t index, std::uint32_t available = 16)
     {
-        return nic::fetch({words.data(), depth, queue}, index, available, entry);
+        return nic::soft::fetch({words.data(), depth, queue}, index, available, entry);
     }
-    refusal gather() { return nic::gather(entry, {keys, {}}, mtu, pieces); }
+    refusal gather() { return nic::soft::gather(entry, {keys, {}}, mtu, pieces); }
     refusal take(entry_words written)
     {
         write(0, std::move(written));
@@ -65,11 +65,11 @@ class Entry : public testing::Test {
 
     bytes memory;
     std::vector<std::uint32_t> words;
-    nic::key_table table;
-    nic::nic_keys keys{"a test's", table};
+    keys::key_table table;
+    keys::nic_keys keys{"a test's", table};
     std::uint32_t key = 0;
-    nic::entry entry;
-    nic::frame_pieces pieces;
+    nic::soft::entry entry;
+    nic::soft::frame_pieces pieces;
 };
 
 TEST_F(Entry, TakesAFrameOfOnePointerSegment)
@@ -161,7 +161,7 @@ TEST_F(Entry, ReadsAWait)
     write(0, wait_entry(weftio_real_time_from_ns(1'700'000'000'999'999'999)));
     ASSERT_EQ(fetch(0), refusal::none);
     std::uint64_t deadline_ns = 0;
-    EXPECT_EQ(nic::read_wait(entry, deadline_ns), refusal::none);
+    EXPECT_EQ(nic::soft::read_wait(entry, deadline_ns), refusal::none);
     EXPECT_EQ(deadline_ns, 1'700'000'000'999'999'999u);
 }
 
@@ -171,12 +171,12 @@ TEST_F(Entry, RefusesAWaitThatCannotBe)
     for (std::uint32_t condition : {0u, 1u, 2u, 3u, 4u, 6u, 0x15u}) {
         write(0, wait_entry(weftio_real_time_from_ns(5), condition));
         ASSERT_EQ(fetch(0), refusal::none);
-        EXPECT_EQ(nic::read_wait(entry, deadline_ns), refusal::wrong_wait) << condition;
+        EXPECT_EQ(nic::soft::read_wait(entry, deadline_ns), refusal::wrong_wait) << condition;
     }
     for (std::uint32_t ns : {1'000'000'000u, 0xffffffffu}) {
         write(0, wait_entry(std::uint64_t{7} << 32 | ns));
         ASSERT_EQ(fetch(0), refusal::none);
-        EXPECT_EQ(nic::read_wait(entry, deadline_ns), refusal::wrong_wait) << ns;
+        EXPECT_EQ(nic::soft::read_wait(entry, deadline_ns), refusal::wrong_wait) << ns;
     }
 }
 

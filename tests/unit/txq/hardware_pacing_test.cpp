@@ -3,7 +3,7 @@
 
 #include "core/clock.hpp"
 #include "nic/soft/send/sender.hpp"
-#include "nic/soft/soft_port.hpp"
+#include "nic/soft/software_nic.hpp"
 #include "sending_port.hpp"
 
 namespace weftio::test {
@@ -18,7 +18,7 @@ class HardwarePacing : public testing::Test {
 
     HardwarePacing()
     {
-        wire.port = nic::soft(port.get()).device().id();
+        wire.port = software_nic(port.get()).device().id();
         wire.mtu = 1500;
         wire.copies = nullptr;
         EXPECT_EQ(rte_mbuf_dyn_tx_timestamp_register(&wire.timestamp_offset, &wire.timestamp_flag), 0);
@@ -37,7 +37,7 @@ class HardwarePacing : public testing::Test {
                           .completed = 0,
                           .lock = 0};
         txq.queue.control = &kernel_control;
-        sender.emplace(wire, nic::soft(port.get()).keys(), pool);
+        sender.emplace(wire, software_nic(port.get()).keys(), pool);
         txq.queue.ring.queue = 1;
         sender->add(1, {.entries = {.words = words.data(), .depth = depth, .queue = 0},
                         .dbrec = &dbrec,
@@ -71,10 +71,10 @@ class HardwarePacing : public testing::Test {
     }
 
     device cpu = device::open("cpu");
-    nic::send_pool pool;
+    nic::soft::send_pool pool;
     sending_port port;
     numbered_buffers frames{port.get(), cpu, 64};
-    nic::wire wire;
+    dpdk::wire wire;
     alignas(64) std::array<std::uint32_t, depth * 16> words{};
     std::array<std::uint32_t, depth / 32> filled{};
     std::uint32_t dbrec = 0;
@@ -82,12 +82,12 @@ class HardwarePacing : public testing::Test {
     weftio_cqe completion{};
     weftio_dev_control kernel_control{};
     weftio_dev_eth_txq txq{};
-    std::optional<nic::sender> sender;
+    std::optional<nic::soft::sender> sender;
 };
 
 TEST_F(HardwarePacing, StampsTheFirstFrameBehindAWait)
 {
-    const std::uint64_t now_ns = detail::utc_now_ns();
+    const std::uint64_t now_ns = core::utc_now_ns();
     send(0);
     wait(now_ns + second);
     send(1);
@@ -103,7 +103,7 @@ TEST_F(HardwarePacing, StampsTheFirstFrameBehindAWait)
 
 TEST_F(HardwarePacing, KeepsTheLaterOfTwoWaitsOutOfOrder)
 {
-    const std::uint64_t now_ns = detail::utc_now_ns();
+    const std::uint64_t now_ns = core::utc_now_ns();
     wait(now_ns + 2 * second);
     wait(now_ns + second);
     send(0);
@@ -113,7 +113,7 @@ TEST_F(HardwarePacing, KeepsTheLaterOfTwoWaitsOutOfOrder)
 
 TEST_F(HardwarePacing, SendsWhatIsPastAtOnceAndCounts)
 {
-    wait(detail::utc_now_ns() - second);
+    wait(core::utc_now_ns() - second);
     send(0);
     EXPECT_EQ(run(), (std::vector<std::uint64_t>{0}));
     EXPECT_EQ(sender->queue(txq.queue.ring.queue).schedule().past_errors.value(), 1u);
@@ -121,7 +121,7 @@ TEST_F(HardwarePacing, SendsWhatIsPastAtOnceAndCounts)
 
 TEST_F(HardwarePacing, RefusesWhatIsBeyondTheHorizon)
 {
-    wait(detail::utc_now_ns() + 3600 * second);
+    wait(core::utc_now_ns() + 3600 * second);
     send(0);
     EXPECT_TRUE(run().empty());
     EXPECT_EQ(sender->queue(txq.queue.ring.queue).schedule().future_errors.value(), 1u);

@@ -3,15 +3,15 @@
 
 #include <vector>
 
-#include "nic/soft/send/work_list.hpp"
-#include "nic/soft/soft_port.hpp"
+#include "nic/soft/software_nic.hpp"
+#include "nic/soft/work/work_list.hpp"
 #include "unit/txq/sending_port.hpp"
 
 namespace weftio::test {
 
 namespace {
 
-using nic::work_list;
+using nic::soft::work_list;
 
 class IdleQueues : public testing::Test {
  protected:
@@ -100,7 +100,7 @@ TEST_F(IdleQueues, KeepTheirDeadlinesInTheirSleep)
     const std::uint64_t far_ns = utc_now_ns() + an_hour_ns;
     send_at(far_ns, 5);
     fall_asleep();
-    EXPECT_EQ(nic::soft(port_.get()).sender().deadline_ns(), far_ns);
+    EXPECT_EQ(software_nic(port_.get()).sender().deadline_ns(), far_ns);
     const std::uint64_t near_ns = utc_now_ns() + 20'000'000;
     send_at(near_ns, 6);
     for (std::uint32_t turn = 0; turn <= work_list::turns_awake || utc_now_ns() < near_ns; ++turn)
@@ -119,7 +119,7 @@ TEST_F(IdleQueues, AreHeardInTheirSleepBehindAWait)
     fall_asleep();
     ring(queues_[5], 5);
     EXPECT_TRUE(look_at_all().empty());
-    EXPECT_GT(nic::soft(port_.get()).sender().queue(queues_[5].number()).prepared(), 0u);
+    EXPECT_GT(software_nic(port_.get()).sender().queue(queues_[5].number()).prepared(), 0u);
 }
 
 TEST_F(IdleQueues, ComeAndGoInTheirSleep)

@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "core/clock.hpp"
-#include "nic/soft/soft_port.hpp"
+#include "nic/soft/software_nic.hpp"
 #include "sending_port.hpp"
 
 namespace weftio::test {
@@ -19,7 +19,7 @@ constexpr std::uint64_t ms = 1'000'000, second = 1'000'000'000;
 
 TEST(Lateness, KnowsSmallValuesExactly)
 {
-    nic::lateness late;
+    nic::soft::lateness late;
     EXPECT_EQ(late.quantile_ns(0.5), 0u);
     for (std::uint64_t value = 0; value < 64; ++value)
         late.record(value);
@@ -33,7 +33,7 @@ TEST(Lateness, IsWithinThreePercentOfSortedValues)
 {
     std::mt19937_64 random(3);
     for (double spread : {4.0, 12.0, 25.0, 62.9}) {
-        nic::lateness late;
+        nic::soft::lateness late;
         std::vector<std::uint64_t> values;
         for (int i = 0; i < 20000; ++i) {
             values.push_back(
@@ -54,14 +54,14 @@ TEST(Lateness, IsWithinThreePercentOfSortedValues)
 
 TEST(Lateness, HasRoomForTheLargestValue)
 {
-    nic::lateness late;
+    nic::soft::lateness late;
     late.record(~std::uint64_t{0});
     EXPECT_EQ(late.quantile_ns(0.5), ~std::uint64_t{0});
 }
 
 TEST(Pacing, HoldsUntilADeadlineAhead)
 {
-    nic::pacing pacing(4 * second);
+    nic::soft::pacing pacing(4 * second);
     ASSERT_TRUE(pacing.begin(1000 * second + 5, 1000 * second));
     EXPECT_TRUE(pacing.holding());
     EXPECT_EQ(pacing.deadline_ns(), 1000 * second + 5);
@@ -76,7 +76,7 @@ TEST(Pacing, HoldsUntilADeadlineAhead)
 
 TEST(Pacing, CountsWhatIsPastAndDoesNotHold)
 {
-    nic::pacing pacing(4 * second);
+    nic::soft::pacing pacing(4 * second);
     for (std::uint64_t deadline : {999 * second, 1000 * second}) {
         ASSERT_TRUE(pacing.begin(deadline, 1000 * second));
         EXPECT_FALSE(pacing.holding());
@@ -86,7 +86,7 @@ TEST(Pacing, CountsWhatIsPastAndDoesNotHold)
 
 TEST(Pacing, RefusesWhatIsBeyondTheHorizonAndStaysAsItWas)
 {
-    nic::pacing pacing(4 * second);
+    nic::soft::pacing pacing(4 * second);
     ASSERT_TRUE(pacing.begin(1004 * second, 1000 * second));
     EXPECT_FALSE(pacing.begin(1004 * second + 1, 1000 * second));
     EXPECT_EQ(pacing.future_errors.value(), 1u);
@@ -95,7 +95,7 @@ TEST(Pacing, RefusesWhatIsBeyondTheHorizonAndStaysAsItWas)
 
 TEST(Pacing, CountsDeadlinesOutOfOrder)
 {
-    nic::pacing pacing(4 * second);
+    nic::soft::pacing pacing(4 * second);
     for (std::uint64_t deadline : {1001u, 1002u, 1002u, 1001u, 1003u})
         ASSERT_TRUE(pacing.begin(deadline * second, 1000 * second));
     EXPECT_EQ(pacing.order_errors.value(), 1u);
@@ -132,7 +132,7 @@ class TimedQueue : public testing::Test {
             for (int turn = 0; turn < 1000 && taken.size() < count; ++turn) {
                 port.get().turn();
                 for (bytes& frame : port.take())
-                    taken.emplace_back(std::move(frame), detail::utc_now_ns());
+                    taken.emplace_back(std::move(frame), core::utc_now_ns());
             }
             return taken.size() >= count;
         }));
@@ -240,7 +240,7 @@ TEST_F(TimedQueue, IsNotKeptFromItsDeadlineByALongBacklogOfAnother)
         send(other, number);
     weftio_dev_eth_txq_commit_strong(backlog);
     weftio_dev_send_doorbell(&backlog->queue.ring); // no push: in inline mode that would run the engine
-    nic::sender& sender = nic::soft(port.get()).sender();
+    nic::soft::sender& sender = software_nic(port.get()).sender();
     sender.turn({.entries = 32, .busy = true}); // what an engine thread does in one turn
     EXPECT_EQ(other.counters().enqueued, 32u);
     EXPECT_EQ(port.on_the_wire(), 32u);
@@ -251,7 +251,7 @@ TEST_F(TimedQueue, IsNotKeptFromItsDeadlineByALongBacklogOfAnother)
 
 TEST_F(TimedQueue, TellsTheEngineItsDeadline)
 {
-    nic::sender& sender = nic::soft(port.get()).sender();
+    nic::soft::sender& sender = software_nic(port.get()).sender();
     EXPECT_EQ(sender.deadline_ns(), 0u);
     const std::uint64_t soon_ns = utc_now_ns() + an_hour_ns;
     wait(queue, soon_ns + second);
@@ -274,7 +274,7 @@ TEST_F(TimedQueue, LetsTheEngineSleepOnceAWaitIsOverThatNothingIsBehind)
         return utc_now_ns() > deadline_ns;
     }));
     port.run_dry();
-    EXPECT_EQ(nic::soft(port.get()).sender().deadline_ns(), 0u);
+    EXPECT_EQ(software_nic(port.get()).sender().deadline_ns(), 0u);
 }
 
 TEST_F(TimedQueue, ForgetsItsDeadlineInAReset)

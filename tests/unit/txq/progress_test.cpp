@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 
 #include "log_lines.hpp"
-#include "nic/soft/soft_port.hpp"
+#include "nic/soft/software_nic.hpp"
 #include "sending_port.hpp"
 
 namespace weftio::test {
@@ -222,8 +222,8 @@ TEST(SendTearDown, OfAQueueFlushesWhatTheDriverHasNotTaken)
         weftio_dev_eth_txq_commit_strong(queue.handle());
         weftio_dev_eth_txq_push(queue.handle());
         port.run_dry();
-        nic::soft(port.get()).engine().between_turns([&] {
-            nic::soft(port.get()).sender().queue(queue.number()).stop();
+        software_nic(port.get()).engine().between_turns([&] {
+            software_nic(port.get()).sender().queue(queue.number()).stop();
         });
         EXPECT_EQ(queue.counters().enqueued, 2500u);
         EXPECT_EQ(queue.counters().flushed, 2500u - sending_port::wire_frames);

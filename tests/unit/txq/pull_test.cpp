@@ -7,7 +7,7 @@
 
 #include <gmock/gmock.h>
 
-#include "nic/soft/soft_port.hpp"
+#include "nic/soft/software_nic.hpp"
 #include "sending_port.hpp"
 #include "unit/device/far_device.hpp"
 
@@ -246,7 +246,7 @@ TEST_F(Pull, ADeviceThatFailsBehindABadEntryKeepsNobodyWaiting)
 /// Without an IOMMU, or of a driver that keeps sent frames.
 TEST_F(Pull, ADriverThatCannotReadSlotsGetsCopies)
 {
-    nic::soft_port& soft = nic::soft(port.get());
+    nic::soft::soft_port& soft = software_nic(port.get());
     const auto other = std::make_shared<far_device>();
     far_memory beside(port.get(), other, 4096);
     std::memset(beside.bytes(), 7, 4096);
@@ -255,7 +255,8 @@ TEST_F(Pull, ADriverThatCannotReadSlotsGetsCopies)
           send_entry({ethernet_segments(), {piece(beside, 61, 9)}})});
     other->copies->land();
     port.run_dry();
-    EXPECT_EQ(soft.sender().pulls().find(other.get())->free_slots(), nic::pull_lane::slots) << "before the driver ends";
+    EXPECT_EQ(soft.sender().pulls().find(other.get())->free_slots(), nic::soft::pull_lane::slots)
+        << "before the driver ends";
     EXPECT_EQ(port.send_all(), (std::vector<bytes>{bytes(100, 7), bytes(61, 7)}));
     EXPECT_TRUE(conserves(queue.counters()));
 }
@@ -274,7 +275,7 @@ TEST_F(Pull, MoreFramesThanSlotsGoWhenTheDriverGivesSomeBack)
         while (rte_mbuf* frame = port.take_mbuf())
             held.push_back(frame);
     }
-    EXPECT_EQ(held.size(), nic::pull_lane::slots);
+    EXPECT_EQ(held.size(), nic::soft::pull_lane::slots);
     for (rte_mbuf* frame : held) {
         sent.push_back(copy_of(rte_pktmbuf_mtod(frame, const void*), frame->data_len));
         rte_pktmbuf_free(frame);
@@ -296,9 +297,9 @@ TEST_F(Pull, FramesThatWaitLeaveSlotsToOthers)
     for (std::size_t number = 0; number < 40; ++number)
         entries.push_back(send_entry({ethernet_segments(), {far_piece(64, number)}}));
     push(entries);
-    const auto left = nic::soft(port.get()).sender().pulls().find(gpu.get())->free_slots();
+    const auto left = software_nic(port.get()).sender().pulls().find(gpu.get())->free_slots();
     if (utc_now_ns() < deadline_ns) { // else it has sent some already
-        EXPECT_EQ(left, nic::pull_lane::slots - 16);
+        EXPECT_EQ(left, nic::soft::pull_lane::slots - 16);
     }
     std::vector<bytes> sent;
     EXPECT_TRUE(eventually([&] {
@@ -336,7 +337,7 @@ TEST_F(Pull, ARegionEndsWhenItsFramesHaveBeenBrought)
     push({send_entry({ethernet_segments(), {far_piece(60, 0)}})});
     std::future<void> ending = std::async(std::launch::async, [&] { there.end(); });
     EXPECT_EQ(ending.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
-    nic::soft(port.get()).engine().between_turns([&] { copies.land(); });
+    software_nic(port.get()).engine().between_turns([&] { copies.land(); });
     EXPECT_EQ(ending.wait_for(patience), std::future_status::ready);
     EXPECT_EQ(port.send_all(), std::vector<bytes>{there_at(0, 60)});
 }
@@ -353,15 +354,15 @@ TEST_F(Pull, AStoppedQueueGivesItsSlotsBack)
     copies.land();
     push({send_entry({ethernet_segments(), {far_piece(60, 77)}})});
     EXPECT_EQ(land(), std::vector<bytes>{there_at(77, 60)});
-    auto& lanes = nic::soft(port.get()).sender().pulls();
+    auto& lanes = software_nic(port.get()).sender().pulls();
     port.run_dry();
-    EXPECT_EQ(lanes.find(gpu.get())->free_slots(), nic::pull_lane::slots);
+    EXPECT_EQ(lanes.find(gpu.get())->free_slots(), nic::soft::pull_lane::slots);
 }
 
 /// What is under way to a slot would destroy what the CPU has written there since.
 TEST_F(Pull, ASlotIsTakenAgainWhenNothingIsUnderWayToIt)
 {
-    for (std::uint32_t slot = 0; slot < nic::pull_lane::slots; ++slot) {
+    for (std::uint32_t slot = 0; slot < nic::soft::pull_lane::slots; ++slot) {
         push({send_entry({ethernet_segments(), {far_piece(60, slot)}})});
         queue.reset();
         raw = raw_queue(queue);

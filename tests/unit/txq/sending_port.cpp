@@ -1,5 +1,5 @@
 #include "sending_port.hpp"
-#include "nic/soft/soft_port.hpp"
+#include "nic/soft/software_nic.hpp"
 
 #include <atomic>
 #include <cstring>
@@ -30,7 +30,7 @@ std::string fresh_name()
 
 sending_port::sending_port(port_options options) : name_(fresh_name())
 {
-    detail::start_environment(false, {});
+    dpdk::start_environment(false, {});
     pool_ = rte_pktmbuf_pool_create(name_.c_str(), pool_mbufs, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
     out_ = rte_ring_create((name_ + "o").c_str(), wire_frames + 1, SOCKET_ID_ANY, 0);
     in_ = rte_ring_create((name_ + "i").c_str(), wire_frames + 1, SOCKET_ID_ANY, 0);
@@ -200,8 +200,8 @@ testing::AssertionResult conserves(const eth_txq_counters& counters)
 void start_at(const port& port, const eth_txq& queue, std::uint32_t index)
 {
     weftio_dev_send_ring& ring = queue.handle()->queue.ring;
-    nic::soft(port).engine().between_turns([&] {
-        nic::tx_queue& nic_side = nic::soft(port).sender().queue(queue.number());
+    software_nic(port).engine().between_turns([&] {
+        nic::soft::tx_queue& nic_side = software_nic(port).sender().queue(queue.number());
         nic_side.stop();
         EXPECT_TRUE(nic_side.all_returned());
         nic_side.restart(nic_side.ring(), index);

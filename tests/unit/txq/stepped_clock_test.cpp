@@ -96,8 +96,8 @@ struct reading {
 
 reading read_clock()
 {
-    std::uint64_t ticks = detail::utc_clock::ticks();
-    return {ticks, detail::utc_clock::instance().at(ticks)};
+    std::uint64_t ticks = core::utc_clock::ticks();
+    return {ticks, core::utc_clock::instance().at(ticks)};
 }
 
 /// Nanoseconds of true time a tick, over `seconds`: right within 1 ppm, or 10 where somebody else has the core.
@@ -106,9 +106,9 @@ double ns_per_tick(double seconds)
     auto look = [] {
         std::array<std::uint64_t, 3> best{0, 0, ~std::uint64_t{0}};
         for (int attempt = 0; attempt < 100; ++attempt) {
-            std::uint64_t before = detail::utc_clock::ticks();
+            std::uint64_t before = core::utc_clock::ticks();
             auto ns = static_cast<std::uint64_t>(true_ns());
-            std::uint64_t doubt = detail::utc_clock::ticks() - before;
+            std::uint64_t doubt = core::utc_clock::ticks() - before;
             if (doubt < best[2])
                 best = {before + doubt / 2, ns, doubt};
         }

@@ -4,16 +4,17 @@
 
 #include <algorithm>
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
-engines::room::room(const engine_supplies::port_queue& queue, const engine_supplies& supplies, const nic_keys& keys,
-                    send_pool& pool, const std::string& name)
+engines::room::room(const engine_supplies::port_queue& queue, const engine_supplies& supplies,
+                    const keys::nic_keys& keys, send_pool& pool, const std::string& name)
     : sender(queue.wire, keys, pool),
       receiver({queue.wire.port, queue.wire.queue}, queue.pool, supplies.hold, supplies.capture),
       rdma(queue.wire, keys, receiver), link(queue.wire.port, supplies.interface, name, receiver, sender, rdma)
 {}
 
-engines::engines(const engine_supplies& supplies, const nic_keys& keys, send_pool& pool, const port_options& options)
+engines::engines(const engine_supplies& supplies, const keys::nic_keys& keys, send_pool& pool,
+                 const port_options& options)
 {
     auto name_of = [&](std::size_t number) {
         return number == 0 ? supplies.name : fmt::format("{}.{}", supplies.name, number);
@@ -34,19 +35,19 @@ engines::engines(const engine_supplies& supplies, const nic_keys& keys, send_poo
 
 bool engines::stand_still() noexcept
 {
-    return std::all_of(engines_.begin(), engines_.end(), [](nic::engine& engine) { return engine.stop_turns(); });
+    return std::all_of(engines_.begin(), engines_.end(), [](nic::soft::engine& engine) { return engine.stop_turns(); });
 }
 
 void engines::last_turns()
 {
-    for (nic::engine& engine : engines_)
+    for (nic::soft::engine& engine : engines_)
         engine.last_turn();
 }
 
 unsigned engines::turn()
 {
     unsigned moved = 0;
-    for (nic::engine& engine : engines_)
+    for (nic::soft::engine& engine : engines_)
         moved += engine.turn();
     return moved;
 }
@@ -66,7 +67,7 @@ std::uint32_t engines::add_rx(unsigned engine, const rx_ring& ring)
     const std::uint32_t number = rooms_[engine].receiver.free_number();
     for (room& room : rooms_)
         room.receiver.reserve(number); // allocates, so it comes before anything changes
-    nic::receiver& owner = rooms_[engine].receiver;
+    nic::soft::receiver& owner = rooms_[engine].receiver;
     owner.add(number, ring);
     for (room& room : rooms_)
         if (&room.receiver != &owner)
@@ -94,7 +95,7 @@ std::uint32_t engines::add_tx(unsigned engine, const tx_ring& ring)
 
 bool engines::move_rx(std::uint32_t number, unsigned from, unsigned to)
 {
-    nic::receiver &source = rooms_[from].receiver, &target = rooms_[to].receiver;
+    nic::soft::receiver &source = rooms_[from].receiver, &target = rooms_[to].receiver;
     if (!source.hand_on(number, target))
         return false;
     target.take_up(number, source.give_up(number));
@@ -135,4 +136,4 @@ bool engines::gone() const noexcept
     return std::any_of(rooms_.begin(), rooms_.end(), [](const room& room) { return room.link.gone(); });
 }
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

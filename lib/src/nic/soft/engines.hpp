@@ -17,9 +17,9 @@
 #include "nic/soft/rdma/rdma_unit.hpp"
 #include "nic/soft/receive/receiver.hpp"
 #include "nic/soft/send/sender.hpp"
-#include "weftio/port.hpp"
+#include "weftio/options.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 /// Number of the engine that a queue is at. It changes only while every engine of the port is between two turns. Any
 /// thread may read it.
@@ -28,7 +28,7 @@ using home = std::atomic<unsigned>;
 /// What a port hands to the engines that it makes.
 struct engine_supplies {
     struct port_queue {
-        nic::wire wire;
+        dpdk::wire wire;
         rx_pool* pool = nullptr; ///< pool that lends slots to the driver; nullptr when the driver cannot borrow them
     };
     std::vector<port_queue> queues; ///< one port queue for each engine
@@ -46,16 +46,19 @@ struct engine_supplies {
 /// only while all engines are between two turns. Keys are added at any time, and are removed only between turns.
 ///
 /// The number of a queue is unique at the port, whichever engine the queue is at.
-class engines final : detail::moving {
+class engines final : core::moving {
  public:
     /// @throws weftio::error see the constructor of nic::engine
-    engines(const engine_supplies& supplies, const nic_keys& keys, send_pool& pool, const port_options& options);
+    engines(const engine_supplies& supplies, const keys::nic_keys& keys, send_pool& pool, const port_options& options);
     ~engines() { leave(); }
 
     unsigned count() const noexcept { return static_cast<unsigned>(engines_.size()); }
-    nic::engine& engine(unsigned number) noexcept { return engines_[number]; }
-    nic::receiver& receiver(unsigned engine) noexcept { return rooms_[engine].receiver; } ///< between two turns only
-    nic::sender& sender(unsigned engine) noexcept { return rooms_[engine].sender; }       ///< between two turns only
+    nic::soft::engine& engine(unsigned number) noexcept { return engines_[number]; }
+    nic::soft::receiver& receiver(unsigned engine) noexcept
+    {
+        return rooms_[engine].receiver;
+    }                                                                                     ///< between two turns only
+    nic::soft::sender& sender(unsigned engine) noexcept { return rooms_[engine].sender; } ///< between two turns only
     rdma_unit& rdma(unsigned engine) noexcept { return rooms_[engine].rdma; }             ///< between two turns only
     bool have_threads() const noexcept { return engines_.front().has_thread(); }
     bool stand_still() noexcept override;
@@ -132,21 +135,21 @@ class engines final : detail::moving {
  private:
     /// The units of one engine.
     struct room {
-        room(const engine_supplies::port_queue& queue, const engine_supplies& supplies, const nic_keys& keys,
+        room(const engine_supplies::port_queue& queue, const engine_supplies& supplies, const keys::nic_keys& keys,
              send_pool& pool, const std::string& name);
 
-        nic::sender sender;
-        nic::receiver receiver;
+        nic::soft::sender sender;
+        nic::soft::receiver receiver;
         rdma_unit rdma;
-        nic::link link;
+        nic::soft::link link;
     };
 
     void carry_out_from(unsigned first, const std::function<void()>& change);
     void last_turns();
 
     std::deque<room> rooms_;
-    std::mutex everyone_;             ///< held while all engines stand between two turns
-    std::deque<nic::engine> engines_; ///< destroyed before the rooms: each engine may have packets for every room
+    std::mutex everyone_;                   ///< held while all engines stand between two turns
+    std::deque<nic::soft::engine> engines_; ///< destroyed before the rooms: each engine may have packets for every room
 };
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

@@ -4,7 +4,7 @@
 
 #include "core/log.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 unsigned link::turn(const turn_budget& budget)
 {
@@ -30,11 +30,11 @@ void link::lose_port()
     sender_.lose_port();
     receiver_.lose_port();
     rdma_.lose_port();
-    detail::log_or_lose(log_level::error, [&] {
+    core::log_or_lose(log_level::error, [&] {
         return fmt::format("weftio: {}: the port has gone, its device or its interface was removed; what was to be "
                            "sent is flushed; close the port, and open it again when the interface is back",
                            name_);
     });
 }
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

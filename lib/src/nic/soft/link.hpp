@@ -9,7 +9,7 @@
 #include "nic/soft/receive/receiver.hpp"
 #include "nic/soft/send/sender.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 /// Checks whether the device and its interface are still there, whether the link is up, and which MTU it has.
 class link final : public unit {
@@ -33,11 +33,11 @@ class link final : public unit {
  private:
     void lose_port();
 
-    port_watch watch_;
+    dpdk::port_watch watch_;
     const std::string name_;
     receiver& receiver_;
     sender& sender_;
     rdma_unit& rdma_;
 };
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

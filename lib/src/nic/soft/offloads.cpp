@@ -10,7 +10,7 @@
 #include "nic/soft/overlap.hpp"
 #include "weftio/error.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 namespace {
 
@@ -80,7 +80,7 @@ void offloads::end_in_driver(const steering_rule* rule) noexcept
     const char* why = end(found->driver);
     publish(*found);
     if (why)
-        detail::log_or_lose(log_level::error, [&] {
+        core::log_or_lose(log_level::error, [&] {
             return fmt::format("weftio: port {}: the driver fails to end a rule ({}), and goes on dropping its "
                                "packets; open the port anew to receive them",
                                name_, why);
@@ -88,7 +88,7 @@ void offloads::end_in_driver(const steering_rule* rule) noexcept
 }
 
 /// Has the driver end a rule; see driver_rule::end(). A driver without its device has ended everything.
-const char* offloads::end(driver_rule& driver) const noexcept
+const char* offloads::end(dpdk::driver_rule& driver) const noexcept
 {
     if (device_.removed())
         driver.forget();
@@ -114,16 +114,16 @@ void offloads::offer_all() noexcept
 
 void offloads::offer(entry& each)
 {
-    if (each.rule->action != flow_action::kind::drop || each.before != 0 || each.refused || each.driver.executes() ||
+    if (each.rule->action != flow_kind::drop || each.before != 0 || each.refused || each.driver.executes() ||
         device_.removed())
         return;
     const std::string why = ask_to_execute(each);
     publish(each);
     each.refused = !why.empty();
     if (each.refused && told_.insert(why).second)
-        detail::log(log_level::debug,
-                    fmt::format("weftio: port {}: the engine executes a rule that drops, and {} does not: {}", name_,
-                                device_.driver(), why));
+        core::log(log_level::debug,
+                  fmt::format("weftio: port {}: the engine executes a rule that drops, and {} does not: {}", name_,
+                              device_.driver(), why));
 }
 
 /// Returns why the driver does not execute the rule, or an empty text.
@@ -156,4 +156,4 @@ void offloads::publish(const entry& each) noexcept
     share.executes.store(each.driver.executes(), std::memory_order_release);
 }
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

@@ -13,7 +13,7 @@
 #include "dpdk/driver_rule.hpp"
 #include "nic/soft/receive/steering.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 /// Knows all rules of a port, and has its driver execute those that it can.
 ///
@@ -27,7 +27,7 @@ class offloads {
  public:
     /// @param device  must outlive this
     /// @param name    of the port, for the log
-    offloads(const dpdk_port& device, std::string name) : device_(device), name_(std::move(name)) {}
+    offloads(const dpdk::dpdk_port& device, std::string name) : device_(device), name_(std::move(name)) {}
 
     /// Makes rules, all or none. `install` adds them to the engines: the driver has given up all rules that would take
     /// their packets before, and is offered the rules afterwards. Throws what `install` throws.
@@ -71,12 +71,12 @@ class offloads {
         std::shared_ptr<steering_rule> rule;
         std::size_t before = 0; ///< number of earlier rules that may match the same packets
         bool refused = false;   ///< the driver has refused the rule
-        driver_rule driver{};
+        dpdk::driver_rule driver{};
     };
     /// A rule that has ended, but not in the driver.
     struct leftover {
         std::shared_ptr<steering_rule> rule;
-        driver_rule driver;
+        dpdk::driver_rule driver;
     };
 
     void enter(const std::shared_ptr<steering_rule>& rule);
@@ -86,10 +86,10 @@ class offloads {
     void offer_all() noexcept;
     void offer(entry& each);
     std::string ask_to_execute(entry& each);
-    const char* end(driver_rule& driver) const noexcept;
+    const char* end(dpdk::driver_rule& driver) const noexcept;
     static void publish(const entry& each) noexcept;
 
-    const dpdk_port& device_;
+    const dpdk::dpdk_port& device_;
     const std::string name_;
     std::mutex mutex_;           ///< taken before the engines stop between turns
     std::vector<entry> entries_; ///< in the order in which rules decide
@@ -97,4 +97,4 @@ class offloads {
     std::set<std::string> told_; ///< reasons in the log
 };
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

@@ -5,7 +5,7 @@
 
 #include <netinet/in.h>
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 namespace {
 
 template <class Value>
@@ -73,4 +73,4 @@ bool may_overlap(const flow_match& a, const flow_match& b) noexcept
            !apart(a.tcp_flags, b.tcp_flags);
 }
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

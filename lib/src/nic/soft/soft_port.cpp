@@ -16,31 +16,31 @@
 #include "nic/soft/soft_send_queue.hpp"
 #include "weftio/error.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 namespace {
 
-bool holds_when_full(const port_spec& parsed, const port_options& options)
+bool holds_when_full(const dpdk::port_spec& parsed, const port_options& options)
 {
     if (options.hold_when_full == port_options::hold::automatic)
         return !parsed.capture.empty();
     return options.hold_when_full == port_options::hold::on;
 }
 
-std::vector<engine_supplies::port_queue> queues(const dpdk_port& device, const slot_pools& slots)
+std::vector<engine_supplies::port_queue> queues(const dpdk::dpdk_port& device, const slot_pools& slots)
 {
     std::vector<engine_supplies::port_queue> queues;
-    for (const wire& wire : device.wires())
+    for (const dpdk::wire& wire : device.wires())
         queues.push_back({wire, slots.of_queue(wire.queue)});
     return queues;
 }
 
 } // namespace
 
-soft_port::soft_port(std::string spec, const port_spec& parsed, const port_options& options)
+soft_port::soft_port(std::string spec, const dpdk::port_spec& parsed, const port_options& options)
     : spec_(std::move(spec)), sends_(parsed.sends),
-      lock_(parsed.interface.empty() ? interface_lock() : interface_lock(spec_, parsed.interface)),
-      environment_(detail::start_environment(parsed.candidates.front().pci, options.eal_arguments, options.engines)),
+      lock_(parsed.interface.empty() ? dpdk::interface_lock() : dpdk::interface_lock(spec_, parsed.interface)),
+      environment_(dpdk::start_environment(parsed.candidates.front().pci, options.eal_arguments, options.engines)),
       device_(spec_, parsed, options, slots_), engines_({.queues = queues(device_, slots_),
                                                          .hold = holds_when_full(parsed, options),
                                                          .capture = parsed.capture,
@@ -48,7 +48,7 @@ soft_port::soft_port(std::string spec, const port_spec& parsed, const port_optio
                                                          .name = "weftio/" + std::to_string(device_.id())},
                                                         keys_, send_pool_, options)
 {
-    free_returned_leftovers();
+    dpdk::free_returned_leftovers();
 }
 
 port_counters soft_port::counters()
@@ -116,7 +116,7 @@ std::vector<std::unique_ptr<rule>> soft_port::install(std::span<const rule_reque
     return soft_rule::install(shared_from_this(), wanted);
 }
 
-memory_place soft_port::take_up(std::shared_ptr<const detail::memory_block> block)
+memory_place soft_port::take_up(std::shared_ptr<const devices::memory_block> block)
 {
     memory_place place(1);
     frame_memory& memory = place.front();
@@ -130,17 +130,17 @@ memory_place soft_port::take_up(std::shared_ptr<const detail::memory_block> bloc
     if (rte_device* device = device_.reads_by_itself(); device && memory.lendable)
         try {
             const std::span<const std::byte> pages = memory.block->pages();
-            memory.mapping = std::make_unique<dma_mapping>(*device, pages.data(), pages.size());
+            memory.mapping = std::make_unique<dpdk::dma_mapping>(*device, pages.data(), pages.size());
         } catch (const error& reason) {
             memory.lendable = false;
-            detail::log(log_level::warning,
-                        fmt::format("weftio: port {}: frames in this memory are copied when they are sent: {}", spec_,
-                                    reason.what()));
+            core::log(log_level::warning,
+                      fmt::format("weftio: port {}: frames in this memory are copied when they are sent: {}", spec_,
+                                  reason.what()));
         }
     return place;
 }
 
-void soft_port::pull_from(const std::shared_ptr<detail::device_backend>& device)
+void soft_port::pull_from(const std::shared_ptr<devices::device_backend>& device)
 {
     const std::scoped_lock one_at_a_time(pulling_);
     for (unsigned each = 0; each != engines_.count(); ++each) {
@@ -149,7 +149,7 @@ void soft_port::pull_from(const std::shared_ptr<detail::device_backend>& device)
         if (reached)
             continue;
         auto copies = device->make_copy_queue(device); // takes its time, as the allocation does
-        auto block = std::make_shared<detail::memory_block>(device);
+        auto block = std::make_shared<devices::memory_block>(device);
         block->bytes = std::size_t{pull_lane::slots} * pull_lane::slot_bytes;
         block->kind = memory_kind::cpu_device;
         block->at = device->allocate(block->bytes, 64, block->kind);
@@ -161,7 +161,7 @@ void soft_port::pull_from(const std::shared_ptr<detail::device_backend>& device)
     }
 }
 
-void soft_port::let_go_of_device(const detail::memory_block& block) noexcept
+void soft_port::let_go_of_device(const devices::memory_block& block) noexcept
 {
     bool done = true;
     for (unsigned each = 0; each != engines_.count(); ++each) {
@@ -175,7 +175,7 @@ void soft_port::let_go_of_device(const detail::memory_block& block) noexcept
         done = engines_.keep_trying(ask, std::chrono::seconds(1)) && done;
     }
     if (!done)
-        detail::log_or_lose(log_level::error, [&] {
+        core::log_or_lose(log_level::error, [&] {
             return fmt::format("weftio: port {}: memory of {} bytes at {} of {} is taken away, and its copy engine has "
                                "not brought all frames that lie in it to the host for 1 s; end send queues before it",
                                spec_, block.bytes, block.at.device, block.owner->name());
@@ -189,7 +189,7 @@ void soft_port::forget_key(std::uint32_t key) noexcept
 }
 
 /// @pre every engine is between two turns
-bool soft_port::unused(const detail::memory_block& block) noexcept
+bool soft_port::unused(const devices::memory_block& block) noexcept
 {
     for (unsigned each = 0; each != engines_.count(); ++each)
         if (sender(each).uses(block.begin(), block.bytes))
@@ -201,7 +201,7 @@ void soft_port::free_what_came_back() noexcept
 {
     memory_place free; // freed after the change, because freeing may take long
     engines_.between_all_turns(
-        [&] { free = send_pool_.take_out([&](const detail::memory_block& block) { return unused(block); }); });
+        [&] { free = send_pool_.take_out([&](const devices::memory_block& block) { return unused(block); }); });
 }
 
 void soft_port::let_go(memory_place memory) noexcept
@@ -217,7 +217,7 @@ void soft_port::let_go(memory_place memory) noexcept
 void soft_port::let_go_of_host(memory_place memory) noexcept
 {
     free_what_came_back();
-    const detail::memory_block& block = *memory.front().block;
+    const devices::memory_block& block = *memory.front().block;
     // Engines 0 .. unused - 1 do not use the memory, and will never hand a frame in it to a driver again.
     unsigned unused = 0;
     auto ask = [&] {
@@ -228,7 +228,7 @@ void soft_port::let_go_of_host(memory_place memory) noexcept
     };
     if (engines_.keep_trying(ask, std::chrono::seconds(1)))
         return;
-    detail::log_or_lose(log_level::error, [&] {
+    core::log_or_lose(log_level::error, [&] {
         return fmt::format(
             "weftio: port {}: memory of {} bytes at {} is taken away, and a driver or a receiver still holds "
             "frames that lie in it; {}; end send queues, or receive what loops back, before buffers",
@@ -240,12 +240,12 @@ void soft_port::let_go_of_host(memory_place memory) noexcept
 
 std::shared_ptr<backend> open_soft_port(std::string_view spec, const port_options& options)
 {
-    if (options.mtu != 0 && (options.mtu < least_mtu || options.mtu > most_mtu))
+    if (options.mtu != 0 && (options.mtu < dpdk::least_mtu || options.mtu > dpdk::most_mtu))
         throw error(errc::invalid_argument,
                     fmt::format("weftio: port {}: mtu is {}; a port has {} to {}, or 0 for the driver's own", spec,
-                                options.mtu, least_mtu, most_mtu));
-    return detail::make_shared_here<soft_port>(std::string(spec), parse_port_spec(spec, options.engines, options.mtu),
-                                               options);
+                                options.mtu, dpdk::least_mtu, dpdk::most_mtu));
+    return core::make_shared_here<soft_port>(std::string(spec),
+                                             dpdk::parse_port_spec(spec, options.engines, options.mtu), options);
 }
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

@@ -13,21 +13,21 @@
 #include "dpdk/dpdk_port.hpp"
 #include "dpdk/interface_lock.hpp"
 #include "dpdk/port_spec.hpp"
-#include "memory/key_table.hpp"
+#include "keys/key_table.hpp"
 #include "nic/backend.hpp"
 #include "nic/soft/engines.hpp"
 #include "nic/soft/offloads.hpp"
 #include "nic/soft/receive/rx_pool.hpp"
 #include "nic/soft/telemetry.hpp"
-#include "weftio/port.hpp"
+#include "weftio/options.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 /// The software NIC. Members are destroyed in reverse order: engines first, then queues and rules, then the device,
 /// then the memory that its driver may have held.
 class soft_port final : public backend, public std::enable_shared_from_this<soft_port> {
  public:
-    soft_port(std::string spec, const port_spec& parsed, const port_options& options);
+    soft_port(std::string spec, const dpdk::port_spec& parsed, const port_options& options);
 
     const std::string& spec() const noexcept override { return spec_; }
     const std::string& driver() const noexcept override { return device_.driver(); }
@@ -48,23 +48,26 @@ class soft_port final : public backend, public std::enable_shared_from_this<soft
     std::unique_ptr<held_rdma_address> add_rdma_address(const rdma_own_address& own) override;
     std::vector<std::unique_ptr<rule>> install(std::span<const rule_request> wanted) override;
 
-    const dpdk_port& device() const noexcept { return device_; }
+    const dpdk::dpdk_port& device() const noexcept { return device_; }
     const slot_pools& slots() const noexcept { return slots_; }
-    nic::engines& engines() noexcept { return engines_; }
-    nic::engine& engine(unsigned number = 0) noexcept { return engines_.engine(number); }
-    nic::receiver& receiver(unsigned engine = 0) noexcept
+    nic::soft::engines& engines() noexcept { return engines_; }
+    nic::soft::engine& engine(unsigned number = 0) noexcept { return engines_.engine(number); }
+    nic::soft::receiver& receiver(unsigned engine = 0) noexcept
     {
         return engines_.receiver(engine);
-    }                                                                                     ///< between two turns only
-    nic::sender& sender(unsigned engine = 0) noexcept { return engines_.sender(engine); } ///< between two turns only
-    rdma_unit& rdma() noexcept { return engines_.rdma(0); }                               ///< between two turns only
-    nic_keys& keys() noexcept { return keys_; }
-    nic::offloads& offloads() noexcept { return offloads_; }
+    } ///< between two turns only
+    nic::soft::sender& sender(unsigned engine = 0) noexcept
+    {
+        return engines_.sender(engine);
+    }                                                       ///< between two turns only
+    rdma_unit& rdma() noexcept { return engines_.rdma(0); } ///< between two turns only
+    keys::nic_keys& keys() noexcept { return keys_; }
+    nic::soft::offloads& offloads() noexcept { return offloads_; }
     /// Prepares memory for frames that are sent from it. Maps the memory for the device when the device reads by
     /// itself. When that fails, frames in this memory are copied when they are sent, and a log line says why.
     /// Where the CPU does not see the memory, all engines are prepared to pull frames from its device; throws what
     /// device_backend::make_copy_queue() throws.
-    memory_place take_up(std::shared_ptr<const detail::memory_block> block);
+    memory_place take_up(std::shared_ptr<const devices::memory_block> block);
     /// Makes the NIC refuse `key` from now on.
     void forget_key(std::uint32_t key) noexcept;
     /// Frees `memory` once no frame that is on its way out lies in it. Blocks until then, at most 1 s; after that the
@@ -77,34 +80,28 @@ class soft_port final : public backend, public std::enable_shared_from_this<soft
  private:
     void require_sending() const;
     void require_rdma(std::string_view who) const;
-    void pull_from(const std::shared_ptr<detail::device_backend>& device);
+    void pull_from(const std::shared_ptr<devices::device_backend>& device);
     void let_go_of_host(memory_place memory) noexcept;
-    void let_go_of_device(const detail::memory_block& block) noexcept;
-    bool unused(const detail::memory_block& block) noexcept;
+    void let_go_of_device(const devices::memory_block& block) noexcept;
+    bool unused(const devices::memory_block& block) noexcept;
     void free_what_came_back() noexcept;
 
     std::string spec_;
     std::mutex pulling_; ///< one pull_from() at a time
     const bool sends_;
-    nic_keys keys_{"port " + spec_};
-    interface_lock lock_;
+    keys::nic_keys keys_{"port " + spec_};
+    dpdk::interface_lock lock_;
     const std::shared_ptr<const void> environment_; ///< DPDK must run until the members below are destroyed
     send_pool send_pool_{spec_};
     slot_pools slots_; ///< device_ borrows mbufs from these pools
-    dpdk_port device_;
-    nic::engines engines_;
-    nic::offloads offloads_{device_, spec_};
+    dpdk::dpdk_port device_;
+    nic::soft::engines engines_;
+    nic::soft::offloads offloads_{device_, spec_};
     std::atomic<std::uint64_t> sequence_{0};
     telemetry_entry telemetry_{*this}; ///< declared last: telemetry shows the port only while all other members exist
 };
 
-/// The software NIC behind `port`, for tests and benches. Throws std::bad_cast when another NIC is behind it.
-inline soft_port& soft(const port& port)
-{
-    return dynamic_cast<soft_port&>(port.backend());
-}
-
 /// Opens the software NIC for a spec that names no other kind of NIC. Throws what weftio::port::open() says.
 std::shared_ptr<backend> open_soft_port(std::string_view spec, const port_options& options);
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

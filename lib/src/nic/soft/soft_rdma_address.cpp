@@ -4,7 +4,7 @@
 #include <thread>
 #include <utility>
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 soft_rdma_address::soft_rdma_address(std::shared_ptr<soft_port> port, const rdma_own_address& own)
     : port_(std::move(port)), own_(own)
@@ -21,7 +21,7 @@ soft_rdma_address::~soft_rdma_address()
 /// Closes its question in the destructor.
 class soft_rdma_address::open_question {
  public:
-    open_question(soft_port& port, const roce_gid& from, const roce_gid& target)
+    open_question(soft_port& port, const net::roce_gid& from, const net::roce_gid& target)
         : port_(port), from_(from), target_(target)
     {
         port_.engine().between_turns([&] { port_.rdma().addresses().open(from_, target_); });
@@ -37,7 +37,7 @@ class soft_rdma_address::open_question {
     {
         port_.engine().between_turns([&] { port_.rdma().ask(from_, target_); });
     }
-    std::optional<mac_address> answer()
+    std::optional<net::mac_address> answer()
     {
         if (port_.is_inline())
             port_.turn();
@@ -46,15 +46,15 @@ class soft_rdma_address::open_question {
 
  private:
     soft_port& port_;
-    const roce_gid from_, target_;
+    const net::roce_gid from_, target_;
 };
 
 /// Asks, and waits a second for the answer (RFC 4861: RetransTimer).
-std::optional<mac_address> soft_rdma_address::ask_once(open_question& question)
+std::optional<net::mac_address> soft_rdma_address::ask_once(open_question& question)
 {
     using clock = std::chrono::steady_clock;
     question.ask();
-    std::optional<mac_address> mac = question.answer();
+    std::optional<net::mac_address> mac = question.answer();
     for (const auto end = clock::now() + std::chrono::seconds(1); !mac && clock::now() < end && !port_->gone();) {
         std::this_thread::sleep_for(std::chrono::microseconds(200));
         mac = question.answer();
@@ -62,10 +62,10 @@ std::optional<mac_address> soft_rdma_address::ask_once(open_question& question)
     return mac;
 }
 
-std::optional<mac_address> soft_rdma_address::resolve(const roce_gid& peer)
+std::optional<net::mac_address> soft_rdma_address::resolve(const net::roce_gid& peer)
 {
     constexpr int tries = 3; // RFC 4861: MAX_MULTICAST_SOLICIT
-    std::optional<mac_address> mac =
+    std::optional<net::mac_address> mac =
         port_->engine().between_turns([&] { return port_->rdma().addresses().own_mac(peer); });
     open_question question(*port_, own_.address, peer);
     for (int tried = 0; !mac && tried != tries && !port_->gone(); ++tried)
@@ -73,4 +73,4 @@ std::optional<mac_address> soft_rdma_address::resolve(const roce_gid& peer)
     return mac;
 }
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

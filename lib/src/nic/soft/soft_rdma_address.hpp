@@ -6,22 +6,22 @@
 #include "nic/rdma_backend.hpp"
 #include "nic/soft/soft_port.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 class soft_rdma_address final : public held_rdma_address {
  public:
     soft_rdma_address(std::shared_ptr<soft_port> port, const rdma_own_address& own);
     ~soft_rdma_address() override;
 
-    std::optional<mac_address> resolve(const roce_gid& peer) override;
+    std::optional<net::mac_address> resolve(const net::roce_gid& peer) override;
 
  private:
     class open_question;
 
-    std::optional<mac_address> ask_once(open_question& question);
+    std::optional<net::mac_address> ask_once(open_question& question);
 
     const std::shared_ptr<soft_port> port_;
     const rdma_own_address own_;
 };
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

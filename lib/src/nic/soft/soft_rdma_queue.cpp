@@ -7,7 +7,7 @@
 #include "net/roce_rules.hpp"
 #include "weftio/error.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 namespace {
 
@@ -25,14 +25,14 @@ void require_range(std::uint32_t number, const char* name, std::uint32_t value, 
 
 void require_sound(std::uint32_t number, const rdma_connection& to, std::uint16_t port_mtu)
 {
-    const std::uint32_t most_mtu = path_mtu_of(port_mtu);
-    if (!is_path_mtu(to.path_mtu) || to.path_mtu > most_mtu)
+    const std::uint32_t most_mtu = net::path_mtu_of(port_mtu);
+    if (!net::is_path_mtu(to.path_mtu) || to.path_mtu > most_mtu)
         refuse(number, fmt::format("the path MTU is {}; it is 256, 512, 1024, 2048 or 4096, and {} at most with the "
                                    "port's MTU of {}",
                                    to.path_mtu, most_mtu, port_mtu));
-    require_range(number, "the peer's queue number", to.theirs.queue, psn_mask);
-    require_range(number, "our first sequence number", to.ours.first_psn, psn_mask);
-    require_range(number, "the peer's first sequence number", to.theirs.first_psn, psn_mask);
+    require_range(number, "the peer's queue number", to.theirs.queue, net::psn_mask);
+    require_range(number, "our first sequence number", to.ours.first_psn, net::psn_mask);
+    require_range(number, "the peer's first sequence number", to.theirs.first_psn, net::psn_mask);
     require_range(number, "timeout", to.timeout, 31);
     require_range(number, "retry_count", to.retry_count, 7);
     require_range(number, "rnr_retry", to.rnr_retry, 7);
@@ -151,4 +151,4 @@ bool soft_rdma_queue::next(send_outcome& outcome)
     return true;
 }
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

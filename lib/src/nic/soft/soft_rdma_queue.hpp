@@ -8,7 +8,7 @@
 #include "nic/rdma_backend.hpp"
 #include "nic/soft/soft_port.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 class soft_rdma_queue final : public rdma_queue {
  public:
@@ -38,4 +38,4 @@ class soft_rdma_queue final : public rdma_queue {
     std::uint32_t ring_number_ = 0; ///< changes only between two turns of the engine
 };
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

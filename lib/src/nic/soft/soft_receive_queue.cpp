@@ -6,12 +6,12 @@
 
 #include "weftio/error.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 soft_receive_queue::soft_receive_queue(std::shared_ptr<soft_port> port, const rx_ring& ring, int engine)
     : port_(std::move(port))
 {
-    nic::engines& engines = port_->engines();
+    nic::soft::engines& engines = port_->engines();
     engines.between_all_turns([&] {
         const unsigned at = engine < 0 ? engines.emptiest_rx() : static_cast<unsigned>(engine);
         home_.store(at, std::memory_order_relaxed);
@@ -59,7 +59,7 @@ void soft_receive_queue::restart(const rx_ring& ring)
 void soft_receive_queue::move_to(unsigned engine)
 {
     const std::scoped_lock one_at_a_time(changing_);
-    nic::engines& engines = port_->engines();
+    nic::soft::engines& engines = port_->engines();
     auto try_once = [&] {
         bool moved = home_ == engine;
         if (!moved)
@@ -111,4 +111,4 @@ std::string soft_receive_queue::describe(std::uint32_t ring) const
     return text;
 }
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

@@ -8,7 +8,7 @@
 
 #include "nic/soft/soft_port.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 class soft_receive_queue final : public receive_queue {
  public:
@@ -38,4 +38,4 @@ class soft_receive_queue final : public receive_queue {
     std::uint32_t ring_number_ = 0; ///< changes only while every engine is between two turns
 };
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

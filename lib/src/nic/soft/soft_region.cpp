@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 soft_region::soft_region(std::shared_ptr<soft_port> port, const region_request& wanted)
     : port_(std::move(port)), place_(port_->take_up(wanted.block)), key_(wanted.key)
@@ -23,4 +23,4 @@ void soft_region::revoke() noexcept
         port_->forget_key(std::exchange(key_, 0));
 }
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

@@ -7,7 +7,7 @@
 #include "nic/soft/send/send_headers.hpp"
 #include "nic/soft/soft_port.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 class soft_region final : public region {
  public:
@@ -26,4 +26,4 @@ class soft_region final : public region {
     std::uint32_t key_; ///< 0: the region has no key, or the key was revoked
 };
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

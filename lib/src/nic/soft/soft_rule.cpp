@@ -1,6 +1,6 @@
 #include "nic/soft/soft_rule.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 soft_rule::soft_rule(soft_port& port, const rule_request& wanted)
 {
@@ -81,4 +81,4 @@ flow_place soft_rule::where() const noexcept
     return rules_.front()->driver.executes ? flow_place::driver : flow_place::software;
 }
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

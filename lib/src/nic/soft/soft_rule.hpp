@@ -8,7 +8,7 @@
 #include "nic/soft/receive/steering.hpp"
 #include "nic/soft/soft_port.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 class soft_rule final : public rule {
  public:
@@ -31,4 +31,4 @@ class soft_rule final : public rule {
     std::vector<std::shared_ptr<steering_rule>> rules_; ///< one copy for each engine, with the hits of that engine
 };
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

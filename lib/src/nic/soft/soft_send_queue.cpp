@@ -7,7 +7,7 @@
 
 #include "weftio/error.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 /// Pauses the queue in the constructor and resumes it in the destructor. A queue that has moved to another engine
 /// meanwhile is not paused there.
@@ -27,7 +27,7 @@ class soft_send_queue::pausing {
     }
 
  private:
-    nic::engines& engines() const noexcept { return queue_.port_->engines(); }
+    nic::soft::engines& engines() const noexcept { return queue_.port_->engines(); }
 
     const soft_send_queue& queue_;
 };
@@ -35,7 +35,7 @@ class soft_send_queue::pausing {
 soft_send_queue::soft_send_queue(std::shared_ptr<soft_port> port, const tx_ring& ring, int engine)
     : port_(std::move(port))
 {
-    nic::engines& engines = port_->engines();
+    nic::soft::engines& engines = port_->engines();
     engines.between_all_turns([&] {
         const unsigned at = engine < 0 ? engines.emptiest_tx() : static_cast<unsigned>(engine);
         home_.store(at, std::memory_order_relaxed);
@@ -65,7 +65,7 @@ void soft_send_queue::stop_sending()
 /// Blocks until the port has given back all frames of the queue, at most 1 s. Returns whether it has.
 bool soft_send_queue::drain() const
 {
-    nic::engines& engines = port_->engines();
+    nic::soft::engines& engines = port_->engines();
     return engines.keep_trying(
         [&] {
             bool drained = false;
@@ -102,7 +102,7 @@ void soft_send_queue::restart(const tx_ring& ring)
 /// Moves the queue if the port holds no frame of it. Returns whether it has moved.
 bool soft_send_queue::try_to_move(unsigned engine)
 {
-    nic::engines& engines = port_->engines();
+    nic::soft::engines& engines = port_->engines();
     bool settled = false;
     engines.between_turns_at(home_, [&] { settled = sender().settled(number_); });
     if (!settled)
@@ -230,4 +230,4 @@ bool soft_send_queue::next(send_outcome& outcome)
                         [&](const send_event& event) { return words_of(event); });
 }
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

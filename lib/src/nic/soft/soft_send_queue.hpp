@@ -8,7 +8,7 @@
 
 #include "nic/soft/soft_port.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 class soft_send_queue final : public eth_send_queue {
  public:
@@ -35,7 +35,7 @@ class soft_send_queue final : public eth_send_queue {
     class pausing;
 
     /// Call it only between two turns of the engine that the queue is at.
-    nic::sender& sender() const { return port_->sender(home_); }
+    nic::soft::sender& sender() const { return port_->sender(home_); }
     void turn_of_a_push() const;
     bool drain() const;
     bool try_to_move(unsigned engine);
@@ -49,4 +49,4 @@ class soft_send_queue final : public eth_send_queue {
     std::uint32_t ring_number_ = 0; ///< changes only between two turns of the engine that the queue is at
 };
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

@@ -14,12 +14,12 @@
 #include "core/undying.hpp"
 #include "nic/soft/soft_port.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 namespace {
 
-using detail::put;
-using detail::telemetry_page;
+using core::put;
+using core::telemetry_page;
 
 struct all_ports {
     std::mutex mutex;
@@ -188,7 +188,7 @@ void fill_flows(soft_port& port, telemetry_page& page)
 
 int list_ports(const char*, const char*, rte_tel_data* data) noexcept
 try {
-    auto& all = detail::undying<all_ports>();
+    auto& all = core::undying<all_ports>();
     std::scoped_lock lock(all.mutex);
     rte_tel_data_start_dict(data);
     for (const soft_port* port : all.ports)
@@ -210,8 +210,8 @@ soft_port* numbered(const std::vector<soft_port*>& ports, std::uint64_t id)
 
 int show_port(const char*, const char* parameters, rte_tel_data* data) noexcept
 try {
-    const std::vector<std::uint64_t> asked = detail::telemetry_numbers(parameters, 1);
-    auto& all = detail::undying<all_ports>();
+    const std::vector<std::uint64_t> asked = core::telemetry_numbers(parameters, 1);
+    auto& all = core::undying<all_ports>();
     std::scoped_lock lock(all.mutex);
     soft_port* port = asked.empty() ? nullptr : numbered(all.ports, asked[0]);
     if (!port)
@@ -228,8 +228,8 @@ try {
 template <void (*Fill)(soft_port&, telemetry_page&), std::uint64_t Rows = telemetry_page::numbers>
 int show_rows(const char*, const char* parameters, rte_tel_data* data) noexcept
 try {
-    const std::vector<std::uint64_t> asked = detail::telemetry_numbers(parameters, 2);
-    auto& all = detail::undying<all_ports>();
+    const std::vector<std::uint64_t> asked = core::telemetry_numbers(parameters, 2);
+    auto& all = core::undying<all_ports>();
     std::scoped_lock lock(all.mutex);
     soft_port* port = asked.empty() ? nullptr : numbered(all.ports, asked[0]);
     if (!port)
@@ -272,16 +272,16 @@ void register_commands()
 telemetry_entry::telemetry_entry(soft_port& port) : port_(port)
 {
     register_commands();
-    auto& all = detail::undying<all_ports>();
+    auto& all = core::undying<all_ports>();
     std::scoped_lock lock(all.mutex);
     all.ports.push_back(&port);
 }
 
 telemetry_entry::~telemetry_entry()
 {
-    auto& all = detail::undying<all_ports>();
+    auto& all = core::undying<all_ports>();
     std::scoped_lock lock(all.mutex);
     std::erase(all.ports, &port_);
 }
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

@@ -2,7 +2,7 @@
 // /weftio/rdma_queue, /weftio/flow.
 #pragma once
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 class soft_port;
 
@@ -18,4 +18,4 @@ class telemetry_entry {
     soft_port& port_;
 };
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

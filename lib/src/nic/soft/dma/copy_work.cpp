@@ -7,7 +7,7 @@
 
 #include "core/clock.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 namespace {
 
@@ -31,13 +31,13 @@ std::uint64_t bytes_of(const weftio_wqe_data_segment& pointer) noexcept
 /// The bytes of a pointer segment.
 struct place {
     std::byte* bytes = nullptr;
-    const detail::device_backend* device = nullptr; ///< whose copy engine reaches them; nullptr: the CPU does
+    const devices::device_backend* device = nullptr; ///< whose copy engine reaches them; nullptr: the CPU does
 };
 
 /// Finds the bytes of a pointer segment, which the engine is to read or to write.
 refusal find(const weftio_wqe_data_segment& pointer, const queue_keys& keys, access needed, place& out) noexcept
 {
-    const key_entry* region = keys.find(weftio_swap32(pointer.lkey_be));
+    const keys::key_entry* region = keys.find(weftio_swap32(pointer.lkey_be));
     if (!region)
         return refusal::unknown_key;
     if (!keys.may_use(*region))
@@ -88,7 +88,7 @@ refusal read_copy(const entry& entry, const queue_keys& keys, const copy_lanes& 
         if (refusal reason = find(from, keys, access::none, here); reason != refusal::none)
             return reason;
     }
-    const detail::device_backend* device = there.device ? there.device : here.device;
+    const devices::device_backend* device = there.device ? there.device : here.device;
     out = {.bytes = bytes_of(to),
            .to = there.bytes,
            .from = here.bytes,
@@ -251,7 +251,7 @@ void copy_work::lose_lane()
         }
         failed_.store(true, std::memory_order_relaxed);
         failed_entries.add(1);
-        events_.put({.position = index, .reason = refusal::device_failed, .time_ns = detail::utc_now_ns()});
+        events_.put({.position = index, .reason = refusal::device_failed, .time_ns = core::utc_now_ns()});
     }
     if (reason == refusal::device_failed && under_way_ && done_ != 0)
         fail(next_, reason);
@@ -284,4 +284,4 @@ void copy_work::restart(const tx_ring& ring) noexcept
     lane_ = nullptr;
 }
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "core/counter.hpp"
-#include "nic/soft/send/copy_lane.hpp"
-#include "nic/soft/send/queue_keys.hpp"
-#include "nic/soft/send/work_queue.hpp"
+#include "nic/soft/work/copy_lane.hpp"
+#include "nic/soft/work/queue_keys.hpp"
+#include "nic/soft/work/work_queue.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 /// One entry of it, checked.
 struct copy_request {
@@ -36,7 +36,7 @@ class copy_work final : public work_queue {
     static constexpr std::uint64_t bytes_of_an_entry = 2048, bytes_by_lane = 256 * 1024, bytes_within_per_byte = 16;
 
     /// @param lanes  of the engine; must outlive this
-    copy_work(const tx_ring& ring, const nic_keys& keys, const copy_lanes& lanes)
+    copy_work(const tx_ring& ring, const keys::nic_keys& keys, const copy_lanes& lanes)
         : work_queue(ring), keys_(keys, ring.domain), lanes_(lanes), batches_(ring.entries.depth)
     {}
 
@@ -47,7 +47,7 @@ class copy_work final : public work_queue {
     void restart(const tx_ring& ring) noexcept;
 
     /// enqueued = copied + skipped + failed + flushed, once the queue is idle; all of them entries.
-    detail::counter copied, copied_bytes, skipped;
+    core::counter copied, copied_bytes, skipped;
 
  private:
     /// What is left of a turn.
@@ -81,4 +81,4 @@ class copy_work final : public work_queue {
     std::uint64_t last_batch_ = 0;       ///< of it, with something of this queue
 };
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

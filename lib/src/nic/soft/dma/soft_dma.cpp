@@ -7,7 +7,7 @@
 
 #include "nic/soft/dma/soft_dma_queue.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 namespace {
 
@@ -36,7 +36,7 @@ class dma_region final : public region {
 
  private:
     const std::shared_ptr<soft_dma> dma_;
-    const std::shared_ptr<const detail::memory_block> block_;
+    const std::shared_ptr<const devices::memory_block> block_;
     std::uint32_t key_;
 };
 
@@ -62,7 +62,7 @@ soft_dma::soft_dma(const dma_engine_options& options) : engine_({&copier_}, of_e
     enter();
 }
 
-void soft_dma::reach(const std::shared_ptr<detail::device_backend>& device)
+void soft_dma::reach(const std::shared_ptr<devices::device_backend>& device)
 {
     const std::scoped_lock one_at_a_time(reaching_);
     bool reached = false;
@@ -102,9 +102,9 @@ std::shared_ptr<dma_send_queue> soft_dma::make_queue(const tx_ring& ring)
     return std::make_shared<soft_dma_queue>(shared_from_this(), ring);
 }
 
-std::shared_ptr<dma_backend> make_soft_dma(const dma_engine_options& options)
-{
-    return detail::make_shared_here<soft_dma>(options);
-}
+} // namespace weftio::nic::soft
 
-} // namespace weftio::nic
+std::shared_ptr<weftio::nic::dma_backend> weftio::nic::make_soft_dma(const dma_engine_options& options)
+{
+    return core::make_shared_here<soft::soft_dma>(options);
+}

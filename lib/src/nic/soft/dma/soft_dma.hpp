@@ -6,14 +6,14 @@
 #include <mutex>
 
 #include "core/process.hpp"
-#include "memory/key_table.hpp"
+#include "keys/key_table.hpp"
 #include "nic/dma_backend.hpp"
 #include "nic/soft/dma/copy_work.hpp"
 #include "nic/soft/engine/engine.hpp"
 #include "nic/soft/engine/unit.hpp"
-#include "nic/soft/send/work_list.hpp"
+#include "nic/soft/work/work_list.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 /// The one unit of a DMA engine: it gives the copy queues their turns (send step 2).
 class copier final : public unit {
@@ -31,7 +31,7 @@ class copier final : public unit {
     work_list queues_;
 };
 
-class soft_dma final : public dma_backend, public std::enable_shared_from_this<soft_dma>, detail::moving {
+class soft_dma final : public dma_backend, public std::enable_shared_from_this<soft_dma>, core::moving {
  public:
     explicit soft_dma(const dma_engine_options& options);
     ~soft_dma() { leave(); }
@@ -43,22 +43,22 @@ class soft_dma final : public dma_backend, public std::enable_shared_from_this<s
     bool stand_still() noexcept override { return engine_.stop_turns(); }
 
     bool may_end() const noexcept { return maker_.may_end(); }
-    nic_keys& keys() noexcept { return keys_; }
+    keys::nic_keys& keys() noexcept { return keys_; }
     work_list& queues() noexcept { return copier_.queues(); }      ///< between two turns only
     const copy_lanes& lanes() noexcept { return copier_.lanes(); } ///< between two turns only
     void end_batches() noexcept { copier_.lanes().end_batches(); } ///< likewise
     /// The CPU does not see this device's memory: its copy engine is to be used. Throws what make_copy_queue() throws.
-    void reach(const std::shared_ptr<detail::device_backend>& device);
+    void reach(const std::shared_ptr<devices::device_backend>& device);
     /// Waits until what copy engines have begun can be seen.
     void wait_for_lanes() noexcept;
-    nic::engine& engine() noexcept { return engine_; }
+    nic::soft::engine& engine() noexcept { return engine_; }
 
  private:
-    const detail::maker maker_{};
+    const core::maker maker_{};
     std::mutex reaching_;
-    nic_keys keys_{"dma_engine"};
+    keys::nic_keys keys_{"dma_engine"};
     copier copier_;
-    nic::engine engine_; ///< declared last, so that it stops before the other members are destroyed
+    nic::soft::engine engine_; ///< declared last, so that it stops before the other members are destroyed
 };
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

@@ -6,7 +6,7 @@
 #include <thread>
 #include <utility>
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 soft_dma_queue::soft_dma_queue(std::shared_ptr<soft_dma> dma, const tx_ring& ring) : dma_(std::move(dma))
 {
@@ -126,4 +126,4 @@ bool soft_dma_queue::next(send_outcome& outcome)
                         [](const send_event& event) { return to_string(event.reason); });
 }
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

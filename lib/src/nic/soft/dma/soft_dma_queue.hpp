@@ -8,7 +8,7 @@
 
 #include "nic/soft/dma/soft_dma.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 class soft_dma_queue final : public dma_send_queue {
  public:
@@ -37,4 +37,4 @@ class soft_dma_queue final : public dma_send_queue {
     std::uint32_t ring_number_ = 0; ///< changes only between two turns of the engine
 };
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

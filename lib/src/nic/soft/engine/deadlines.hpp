@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 /// A binary heap that stores where each queue stands in it, so that the deadline of one queue can be changed or
 /// removed.
@@ -82,4 +82,4 @@ class deadlines {
     std::vector<std::uint32_t> where_; ///< index in heap_ by queue number
 };
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

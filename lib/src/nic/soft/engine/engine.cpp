@@ -20,7 +20,7 @@
 #include "weftio/device/platform.h"
 #include "weftio/error.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 namespace {
 
@@ -42,7 +42,7 @@ constexpr std::uint32_t turns_between_looks = 64;
 void be_known_to_dpdk()
 {
     thread_local struct known {
-        const detail::maker maker{};
+        const core::maker maker{};
         const bool by_us = rte_lcore_id() == LCORE_ID_ANY && rte_thread_register() == 0;
         known() = default;
         known(const known&) = delete;
@@ -94,7 +94,7 @@ engine::~engine()
 
 void engine::end() noexcept
 {
-    const detail::not_cancelled until_it_has_ended;
+    const core::not_cancelled until_it_has_ended;
     ending_.store(true, std::memory_order_relaxed);
     if (thread_.joinable())
         thread_.join();
@@ -180,7 +180,7 @@ unsigned engine::one_turn(sides which)
 {
     const std::uint32_t turns = turns_run_.load(std::memory_order_relaxed);
     if (turns % turns_between_looks == 0)
-        detail::utc_clock::instance().discipline();
+        core::utc_clock::instance().discipline();
     const std::uint32_t most = has_thread_ ? entries_per_turn : std::numeric_limits<std::uint32_t>::max();
     unsigned moved = 0;
     for (unit* each : units_)
@@ -212,7 +212,7 @@ void engine::run()
 void engine::carry_out(const std::function<void()>& make, pace pace)
 {
     constexpr unsigned looks_before_own = 64;
-    const detail::not_cancelled until_it_is_made;
+    const core::not_cancelled until_it_is_made;
     at_once_.fetch_add(pace == pace::at_once, std::memory_order_relaxed);
     std::scoped_lock one_at_a_time(changers_);
     wanted_change change{make};
@@ -272,8 +272,8 @@ bool engine::deadline_is_near() const
 {
     return std::any_of(units_.begin(), units_.end(), [](const unit* each) {
         const std::uint64_t deadline_ns = each->deadline_ns();
-        return deadline_ns != 0 && deadline_ns < detail::utc_now_ns() + wake_up_ns;
+        return deadline_ns != 0 && deadline_ns < core::utc_now_ns() + wake_up_ns;
     });
 }
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

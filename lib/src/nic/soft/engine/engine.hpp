@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "nic/soft/engine/unit.hpp"
-#include "weftio/port.hpp"
+#include "weftio/options.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 /// Runs turns, one at a time. Lets other threads make changes between two turns.
 class engine {
@@ -109,4 +109,4 @@ class engine {
     std::thread thread_;
 };
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 /// A turn may begin just before a deadline and end long after it. So the engine spins when a deadline is close, and the
 /// frames behind that deadline leave tens of nanoseconds late. While it spins, other queues wait. So a turn has at most
@@ -42,4 +42,4 @@ class spin {
     std::uint64_t credit_ns_ = 0;
 };
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

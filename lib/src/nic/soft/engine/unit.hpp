@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 /// Limits of one turn of a unit.
 struct turn_budget {
@@ -32,4 +32,4 @@ class unit {
     ~unit() = default;
 };
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

@@ -4,17 +4,17 @@
 
 #include "core/clock.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 namespace {
 
-roce_path path_of(const rdma_connection& to, std::uint32_t queue) noexcept
+net::roce_path path_of(const rdma_connection& to, std::uint32_t queue) noexcept
 {
     constexpr std::uint32_t first_dynamic_port = 0xc000;
-    roce_path path;
+    net::roce_path path;
     path.destination_mac = to.theirs.mac;
     path.source_mac = to.ours.mac;
-    path.l3 = is_ipv4(to.ours.address) ? l3_kind::ipv4 : l3_kind::ipv6;
+    path.l3 = net::is_ipv4(to.ours.address) ? net::l3_kind::ipv4 : net::l3_kind::ipv6;
     path.source = to.ours.address;
     path.destination = to.theirs.address;
     // One flow for each pair of queues, so that a switch spreads them over its links.
@@ -28,7 +28,7 @@ roce_path path_of(const rdma_connection& to, std::uint32_t queue) noexcept
 
 roce::connection peer_of(const rdma_connection& to) noexcept
 {
-    return {.service = to.reliable ? roce_service::rc : roce_service::uc,
+    return {.service = to.reliable ? net::roce_service::rc : net::roce_service::uc,
             .peer_queue = to.theirs.queue,
             .path_mtu = to.path_mtu,
             .partition_key = to.partition_key};
@@ -77,7 +77,7 @@ queue_pair::connection::connection(const rdma_connection& to, queue_pair& owner,
                 owner.memory_, owner.receives_)
 {}
 
-queue_pair::queue_pair(const rdma_rings& rings, const nic_keys& keys, rdma_wire& wire)
+queue_pair::queue_pair(const rdma_rings& rings, const keys::nic_keys& keys, rdma_wire& wire)
     : rdma_work(rings.send, keys), memory_(keys, rings.send.domain),
       receives_(rings.receive, rings.send.entries.queue, keys, rings.send.domain), wire_(wire)
 {}
@@ -88,19 +88,19 @@ void queue_pair::connect(const rdma_connection& to)
     connection_.emplace(to, *this, ring_.entries.queue);
 }
 
-bool queue_pair::is_from_peer(const roce_packet& packet) const noexcept
+bool queue_pair::is_from_peer(const net::roce_packet& packet) const noexcept
 {
     if (!connection_)
         return false;
-    const roce_path& ours = connection_->path;
+    const net::roce_path& ours = connection_->path;
     return packet.path.l3 == ours.l3 && packet.path.source == ours.destination &&
            packet.path.destination == ours.source;
 }
 
-void queue_pair::receive(const roce_packet& packet)
+void queue_pair::receive(const net::roce_packet& packet)
 {
-    if (shape_of(packet.headers.bth.opcode).is_response())
-        connection_->requester.receive(packet, detail::utc_stamp_ns());
+    if (net::shape_of(packet.headers.bth.opcode).is_response())
+        connection_->requester.receive(packet, core::utc_stamp_ns());
     else
         connection_->responder.receive(packet);
 }
@@ -115,7 +115,7 @@ unsigned queue_pair::turn(std::uint32_t most)
         path_sink sink(wire_, connection_->path, local_);
         end_when_broken();
         moved += connection_->responder.send(sink, most);
-        moved += connection_->requester.send(sink, most, detail::utc_stamp_ns());
+        moved += connection_->requester.send(sink, most, core::utc_stamp_ns());
         end_when_broken();
     }
     if (completed_ != handed_ || untold())
@@ -151,7 +151,7 @@ void queue_pair::tell_of_responder() noexcept
     failures_.put({.request = refused,
                    .entry = receives_.failed_entry(),
                    .reason = receives_.failure(),
-                   .time_ns = detail::utc_now_ns()});
+                   .time_ns = core::utc_now_ns()});
     untold_ = refusal::refused_peer;
 }
 
@@ -200,4 +200,4 @@ rdma_counters queue_pair::counters() const noexcept
     return all;
 }
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "memory/key_table.hpp"
+#include "keys/key_table.hpp"
 #include "nic/rdma_backend.hpp"
 #include "nic/soft/rdma/rdma_receives.hpp"
 #include "nic/soft/rdma/rdma_wire.hpp"
@@ -14,7 +14,7 @@
 #include "roce/requester.hpp"
 #include "roce/responder.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 /// Entries wait until the queue pair is connected. What ends one side ends the other: all entries of both rings are
 /// flushed then, and the peer hears why.
@@ -24,14 +24,14 @@ class queue_pair final : public rdma_work {
     static constexpr std::uint32_t packets_of_a_turn = 64;
 
     /// @param keys, wire  must outlive this
-    queue_pair(const rdma_rings& rings, const nic_keys& keys, rdma_wire& wire);
+    queue_pair(const rdma_rings& rings, const keys::nic_keys& keys, rdma_wire& wire);
 
     void connect(const rdma_connection& to);
     bool connected() const noexcept { return connection_.has_value(); }
     /// Whether a packet comes from the peer.
-    bool is_from_peer(const roce_packet& packet) const noexcept;
+    bool is_from_peer(const net::roce_packet& packet) const noexcept;
     /// Executes a packet of the peer. @pre is_from_peer(), its ICRC is right
-    void receive(const roce_packet& packet);
+    void receive(const net::roce_packet& packet);
 
     unsigned turn(std::uint32_t most) override;
     bool idle() const noexcept override;
@@ -43,8 +43,8 @@ class queue_pair final : public rdma_work {
     /// Why responders of this queue pair have ended its connections. One thread at a time takes them.
     responder_failures& failures() noexcept { return failures_; }
     /// Of our end and the peer. @pre connected()
-    const roce_gid& address() const noexcept { return connection_->path.source; }
-    const roce_gid& peer() const noexcept { return connection_->path.destination; }
+    const net::roce_gid& address() const noexcept { return connection_->path.source; }
+    const net::roce_gid& peer() const noexcept { return connection_->path.destination; }
     /// That both are in, or no_vlan. @pre connected()
     std::uint16_t vlan() const noexcept
     {
@@ -57,7 +57,7 @@ class queue_pair final : public rdma_work {
     struct connection {
         connection(const rdma_connection& to, queue_pair& owner, std::uint32_t queue);
 
-        roce_path path;
+        net::roce_path path;
         roce::requester requester;
         roce::responder responder;
     };
@@ -74,4 +74,4 @@ class queue_pair final : public rdma_work {
     rdma_counters before_; ///< of connections that have ended
 };
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

@@ -5,35 +5,27 @@
 
 #include "net/crc32.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 namespace {
 
-constexpr std::uint32_t words_per_segment = 4, segment_bytes = 16;
+constexpr std::uint32_t words_per_segment = entry::words_per_segment, segment_bytes = 16;
 constexpr std::uint64_t most_bytes = std::uint64_t{1} << 31;
-
-template <class Segment>
-Segment segment_at(const entry& entry, std::uint32_t segment) noexcept
-{
-    Segment result;
-    std::memcpy(&result, &entry.words[segment * words_per_segment], sizeof result);
-    return result;
-}
 
 /// What an opcode asks for. @return false: not of an RDMA queue
 bool read_opcode(std::uint32_t opcode, roce::send_request& out) noexcept
 {
-    using enum roce_operation;
-    out.extra = roce_extra::none;
+    using enum net::roce_operation;
+    out.extra = net::roce_extra::none;
     switch (opcode) {
         case WEFTIO_OPCODE_NOP: out.operation = none; return true;
         case WEFTIO_OPCODE_SEND_INVALIDATE:
-            out.extra = roce_extra::invalidate;
+            out.extra = net::roce_extra::invalidate;
             out.operation = send;
             return true;
-        case WEFTIO_OPCODE_SEND_IMMEDIATE: out.extra = roce_extra::immediate; [[fallthrough]];
+        case WEFTIO_OPCODE_SEND_IMMEDIATE: out.extra = net::roce_extra::immediate; [[fallthrough]];
         case WEFTIO_OPCODE_SEND: out.operation = send; return true;
-        case WEFTIO_OPCODE_RDMA_WRITE_IMMEDIATE: out.extra = roce_extra::immediate; [[fallthrough]];
+        case WEFTIO_OPCODE_RDMA_WRITE_IMMEDIATE: out.extra = net::roce_extra::immediate; [[fallthrough]];
         case WEFTIO_OPCODE_RDMA_WRITE: out.operation = write; return true;
         case WEFTIO_OPCODE_RDMA_READ: out.operation = read_request; return true;
         case WEFTIO_OPCODE_COMPARE_SWAP: out.operation = compare_swap; return true;
@@ -124,7 +116,7 @@ refusal data_segments::next(local_piece& out) noexcept
 
 refusal find(const local_piece& piece, const queue_keys& keys, access needed, std::byte*& at) noexcept
 {
-    const key_entry* const region = keys.find(piece.key);
+    const keys::key_entry* const region = keys.find(piece.key);
     if (!region)
         return refusal::unknown_key;
     if (!keys.may_use(*region))
@@ -150,13 +142,13 @@ refusal read_rdma(const entry& entry, const queue_keys& keys, rdma_entry& out) n
     request.blocks = static_cast<std::uint8_t>(entry.blocks());
     request.immediate_or_key = weftio_swap32(entry.words[3]);
     request.bytes = 0;
-    if (request.operation == roce_operation::none)
+    if (request.operation == net::roce_operation::none)
         return refusal::none;
-    const bool atomic = out.scatters() && request.operation != roce_operation::read_request;
-    out.first_data = request.operation == roce_operation::send ? 1 : atomic ? 3 : 2;
+    const bool atomic = out.scatters() && request.operation != net::roce_operation::read_request;
+    out.first_data = request.operation == net::roce_operation::send ? 1 : atomic ? 3 : 2;
     if (entry.segments < out.first_data)
         return refusal::wrong_size;
-    if (request.operation != roce_operation::send)
+    if (request.operation != net::roce_operation::send)
         read_remote(entry, request);
     if (atomic)
         read_atomic(entry, request);
@@ -168,7 +160,7 @@ refusal read_rdma(const entry& entry, const queue_keys& keys, rdma_entry& out) n
 std::uint32_t fingerprint_of(const entry& entry) noexcept
 {
     const auto* bytes = reinterpret_cast<const std::uint8_t*>(entry.words.data());
-    return crc32_update(crc32_start, {bytes, std::size_t{entry.segments} * segment_bytes});
+    return net::crc32_update(net::crc32_start, {bytes, std::size_t{entry.segments} * segment_bytes});
 }
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

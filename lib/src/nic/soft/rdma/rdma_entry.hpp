@@ -5,11 +5,11 @@
 #include <cstdint>
 #include <span>
 
-#include "nic/soft/send/entry.hpp"
-#include "nic/soft/send/queue_keys.hpp"
+#include "nic/soft/work/entry.hpp"
+#include "nic/soft/work/queue_keys.hpp"
 #include "roce/send_entries.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 /// Some local bytes of a message: named by a key, or inline in the entry.
 struct local_piece {
@@ -57,9 +57,9 @@ struct rdma_entry {
     /// Whether the answer of the peer is written to local memory.
     bool scatters() const noexcept
     {
-        return request.operation == nic::roce_operation::read_request ||
-               request.operation == nic::roce_operation::compare_swap ||
-               request.operation == nic::roce_operation::fetch_add;
+        return request.operation == net::roce_operation::read_request ||
+               request.operation == net::roce_operation::compare_swap ||
+               request.operation == net::roce_operation::fetch_add;
     }
 };
 
@@ -69,4 +69,4 @@ refusal read_rdma(const entry& entry, const queue_keys& keys, rdma_entry& out) n
 /// Sum of all bytes of an entry.
 std::uint32_t fingerprint_of(const entry& entry) noexcept;
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

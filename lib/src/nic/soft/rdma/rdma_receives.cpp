@@ -5,7 +5,7 @@
 
 #include "core/clock.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 namespace {
 
@@ -103,7 +103,7 @@ void rdma_receives::complete(const roce::receive_completion& completion)
         failure_ = refusal::lost_memory;
     if (!good && completion.result != roce::status::flushed)
         failed_entry_ = taken_;
-    publish(completion, detail::utc_stamp_ns());
+    publish(completion, core::utc_stamp_ns());
     ++taken_;
 }
 
@@ -141,4 +141,4 @@ void rdma_receives::restart(const rdma_receive_ring& ring) noexcept
     failed_entry_.reset();
 }
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

@@ -9,10 +9,10 @@
 #include "core/counter.hpp"
 #include "nic/rdma_backend.hpp"
 #include "nic/soft/rdma/rdma_entry.hpp"
-#include "nic/soft/send/queue_keys.hpp"
+#include "nic/soft/work/queue_keys.hpp"
 #include "roce/receive_entries.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 /// Entries are taken and completed in their order. Keys and rights are checked at every use. One engine drives it; any
 /// thread may read the counters.
@@ -21,7 +21,8 @@ class rdma_receives final : public roce::receive_entries {
     static constexpr std::uint32_t most_segments = 64;
 
     /// @param keys  of the NIC; must outlive this
-    rdma_receives(const rdma_receive_ring& ring, std::uint32_t queue, const nic_keys& keys, protection_domain domain)
+    rdma_receives(const rdma_receive_ring& ring, std::uint32_t queue, const keys::nic_keys& keys,
+                  protection_domain domain)
         : ring_(ring), queue_(queue), keys_(keys, domain)
     {}
 
@@ -41,7 +42,7 @@ class rdma_receives final : public roce::receive_entries {
     std::optional<std::uint32_t> failed_entry() const noexcept { return failed_entry_; }
 
     /// received = filled + failed + flushed, while no entry is current.
-    detail::counter received, filled, failed, flushed;
+    core::counter received, filled, failed, flushed;
 
  private:
     void look() noexcept;
@@ -59,4 +60,4 @@ class rdma_receives final : public roce::receive_entries {
     std::optional<std::uint32_t> failed_entry_;
 };
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

@@ -9,11 +9,11 @@
 #include "net/packet_headers.hpp"
 #include "weftio/error.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 namespace {
 
-constexpr std::size_t most_frame_bytes = most_roce_headers_bytes + largest_path_mtu + 3 + icrc_bytes;
+constexpr std::size_t most_frame_bytes = net::most_roce_headers_bytes + net::largest_path_mtu + 3 + net::icrc_bytes;
 
 /// The bytes of a packet in one piece: where they lie, or a copy. Empty when no packet is so long.
 std::span<const std::uint8_t> in_one_piece(const rte_mbuf& mbuf, std::span<std::uint8_t> copy)
@@ -26,9 +26,9 @@ std::span<const std::uint8_t> in_one_piece(const rte_mbuf& mbuf, std::span<std::
     return {static_cast<const std::uint8_t*>(bytes), mbuf.pkt_len};
 }
 
-bool is_roce(const packet_headers& headers) noexcept
+bool is_roce(const net::packet_headers& headers) noexcept
 {
-    return headers.l4 == l4_kind::udp && headers.destination_port == roce_port;
+    return headers.l4 == net::l4_kind::udp && headers.destination_port == net::roce_port;
 }
 
 /// The bytes that headers were read from.
@@ -37,11 +37,11 @@ std::span<const std::uint8_t> begin_of(const rte_mbuf& mbuf)
     return {rte_pktmbuf_mtod(&mbuf, const std::uint8_t*), mbuf.data_len};
 }
 
-roce_gid destination_of(const packet_headers& headers) noexcept
+net::roce_gid destination_of(const net::packet_headers& headers) noexcept
 {
-    if (headers.l3 == l3_kind::ipv6)
+    if (headers.l3 == net::l3_kind::ipv6)
         return headers.destination;
-    return gid_of_ipv4(std::span(headers.destination).first<4>());
+    return net::gid_of_ipv4(std::span(headers.destination).first<4>());
 }
 
 } // namespace
@@ -75,7 +75,7 @@ unsigned rdma_unit::take_own()
     for (rte_mbuf* const mbuf : all) {
         claimed.add(1);
         const std::span<const std::uint8_t> frame = begin_of(*mbuf);
-        deliver(frame, parse(frame, std::nullopt), true).add(1);
+        deliver(frame, net::parse(frame, std::nullopt), true).add(1);
         rte_pktmbuf_free(mbuf);
     }
     return static_cast<unsigned>(all.size());
@@ -91,13 +91,13 @@ bool rdma_unit::is_ours(const place& at) const noexcept
     return std::find(places_.begin(), places_.end(), at) != places_.end();
 }
 
-bool rdma_unit::claims(const rte_mbuf& mbuf, const packet_headers& headers) const noexcept
+bool rdma_unit::claims(const rte_mbuf& mbuf, const net::packet_headers& headers) const noexcept
 {
     return is_roce(headers) ? is_ours({.address = destination_of(headers), .vlan = vlan_of(headers.vlan_id())})
                             : neighbors_.claims(begin_of(mbuf), headers);
 }
 
-void rdma_unit::take(rte_mbuf& mbuf, const packet_headers& headers)
+void rdma_unit::take(rte_mbuf& mbuf, const net::packet_headers& headers)
 {
     std::array<std::uint8_t, most_frame_bytes> copy;
     claimed.add(1);
@@ -105,17 +105,17 @@ void rdma_unit::take(rte_mbuf& mbuf, const packet_headers& headers)
 }
 
 /// Learns a neighbor's MAC, or tells it ours. An answer that finds no room is lost, as it may be on the way.
-detail::counter& rdma_unit::meet(std::span<const std::uint8_t> frame, const packet_headers& headers)
+core::counter& rdma_unit::meet(std::span<const std::uint8_t> frame, const net::packet_headers& headers)
 {
-    std::array<std::uint8_t, most_neighbor_bytes> answer;
+    std::array<std::uint8_t, net::most_neighbor_bytes> answer;
     if (const std::size_t bytes = neighbors_.take(frame, headers, answer); bytes != 0)
         wire_.put(std::span(answer).first(bytes));
     return neighbor;
 }
 
-void rdma_unit::ask(const roce_gid& from, const roce_gid& target)
+void rdma_unit::ask(const net::roce_gid& from, const net::roce_gid& target)
 {
-    std::array<std::uint8_t, most_neighbor_bytes> question;
+    std::array<std::uint8_t, net::most_neighbor_bytes> question;
     const std::size_t bytes = neighbors_.ask(from, target, question);
     wire_.put(std::span<const std::uint8_t>(question).first(bytes));
     wire_.flush();
@@ -128,7 +128,7 @@ void rdma_unit::add_address(const rdma_own_address& own)
     note_addresses();
 }
 
-void rdma_unit::remove_address(const roce_gid& address)
+void rdma_unit::remove_address(const net::roce_gid& address)
 {
     neighbors_.remove(address);
     note_addresses();
@@ -136,14 +136,14 @@ void rdma_unit::remove_address(const roce_gid& address)
 
 /// Receive step 3 for queue pairs. The ICRC is checked before anything that the packet says is relied on, unless the
 /// packet is the port's own. Returns what the packet counts as.
-detail::counter& rdma_unit::deliver(std::span<const std::uint8_t> frame, const packet_headers& headers, bool own)
+core::counter& rdma_unit::deliver(std::span<const std::uint8_t> frame, const net::packet_headers& headers, bool own)
 {
-    roce_packet packet;
-    if (parse_roce(frame, headers, packet) != roce_refusal::none)
+    net::roce_packet packet;
+    if (net::parse_roce(frame, headers, packet) != net::roce_refusal::none)
         return malformed;
     if (!own && !packet.icrc_good())
         return rx_icrc_encapsulated;
-    if (shape_of(packet.headers.bth.opcode).service == roce_service::congestion)
+    if (net::shape_of(packet.headers.bth.opcode).service == net::roce_service::congestion)
         return congestion;
     const std::uint32_t number = packet.headers.bth.destination_qp;
     queue_pair* const queue = number < first_number ? nullptr : find(number);
@@ -217,4 +217,4 @@ void rdma_unit::note_addresses()
     receiver_.claim_for(places_.empty() ? nullptr : this);
 }
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

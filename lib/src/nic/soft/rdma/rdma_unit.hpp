@@ -12,9 +12,9 @@
 #include "nic/soft/rdma/rdma_wire.hpp"
 #include "nic/soft/receive/packet_claimant.hpp"
 #include "nic/soft/receive/receiver.hpp"
-#include "nic/soft/send/work_list.hpp"
+#include "nic/soft/work/work_list.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 /// The engine owns it: the engine's thread calls it, or a change between two turns does. Any thread may read counters.
 ///
@@ -27,13 +27,13 @@ class rdma_unit final : public unit, public packet_claimant {
     static constexpr std::uint32_t first_number = 16, last_number = 16399;
 
     /// @param receiver  of the engine; must outlive this
-    rdma_unit(const wire& wire, const nic_keys& keys, receiver& receiver)
+    rdma_unit(const dpdk::wire& wire, const keys::nic_keys& keys, receiver& receiver)
         : keys_(keys), receiver_(receiver), wire_(wire)
     {}
 
     unsigned turn(const turn_budget& budget) override;
-    bool claims(const rte_mbuf& mbuf, const packet_headers& headers) const noexcept override;
-    void take(rte_mbuf& mbuf, const packet_headers& headers) override;
+    bool claims(const rte_mbuf& mbuf, const net::packet_headers& headers) const noexcept override;
+    void take(rte_mbuf& mbuf, const net::packet_headers& headers) override;
 
     /// Makes a queue pair. Returns its number: the next free one behind that which was given last, around the table, so
     /// that packets for a queue pair that has ended reach no other one for long. The memory of the rings must stay until
@@ -53,25 +53,25 @@ class rdma_unit final : public unit, public packet_claimant {
 
     /// @throws weftio::error errc::in_use the port has the address already
     void add_address(const rdma_own_address& own);
-    void remove_address(const roce_gid& address);
+    void remove_address(const net::roce_gid& address);
     neighbors& addresses() noexcept { return neighbors_; }
     /// Sends the question for the MAC of an address, in the name of an own one. It may find no room.
-    void ask(const roce_gid& from, const roce_gid& target);
+    void ask(const net::roce_gid& from, const net::roce_gid& target);
 
     /// claimed = neighbor + delivered + malformed + rx_icrc_encapsulated + for_nobody + not_from_peer + congestion
-    detail::counter claimed, delivered;
-    detail::counter neighbor;             ///< questions for MACs, and answers
-    detail::counter malformed;            ///< no packet for a queue pair: roce_refusal
-    detail::counter rx_icrc_encapsulated; ///< the ICRC is wrong
-    detail::counter for_nobody;           ///< no queue pair has that number
-    detail::counter not_from_peer;        ///< the queue pair has another peer, or none
-    detail::counter congestion;           ///< CNPs, which are counted and no more
+    core::counter claimed, delivered;
+    core::counter neighbor;             ///< questions for MACs, and answers
+    core::counter malformed;            ///< no packet for a queue pair: roce_refusal
+    core::counter rx_icrc_encapsulated; ///< the ICRC is wrong
+    core::counter for_nobody;           ///< no queue pair has that number
+    core::counter not_from_peer;        ///< the queue pair has another peer, or none
+    core::counter congestion;           ///< CNPs, which are counted and no more
     const rdma_wire& sent() const noexcept { return wire_; }
 
  private:
     /// An address, in a VLAN or in none.
     struct place {
-        roce_gid address{};
+        net::roce_gid address{};
         std::uint16_t vlan = no_vlan;
         bool operator==(const place&) const = default;
     };
@@ -79,13 +79,13 @@ class rdma_unit final : public unit, public packet_claimant {
 
     unsigned take_own();
     void share_room() noexcept;
-    detail::counter& deliver(std::span<const std::uint8_t> frame, const packet_headers& headers, bool own);
-    detail::counter& meet(std::span<const std::uint8_t> frame, const packet_headers& headers);
+    core::counter& deliver(std::span<const std::uint8_t> frame, const net::packet_headers& headers, bool own);
+    core::counter& meet(std::span<const std::uint8_t> frame, const net::packet_headers& headers);
     std::uint32_t take_number();
     bool is_ours(const place& at) const noexcept;
     void note_addresses();
 
-    const nic_keys& keys_;
+    const keys::nic_keys& keys_;
     receiver& receiver_;
     rdma_wire wire_;
     work_list queues_;
@@ -95,4 +95,4 @@ class rdma_unit final : public unit, public packet_claimant {
     std::vector<place> places_; ///< of the port and of connected queue pairs, each once
 };
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

@@ -12,7 +12,7 @@
 #include "dpdk/packet_ring.hpp"
 #include "net/icrc.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 namespace {
 
@@ -26,7 +26,7 @@ std::size_t write_summed(std::uint8_t* to, std::span<const std::uint8_t> headers
                          std::size_t pad_bytes) noexcept
 {
     std::uint8_t* at = to;
-    icrc sum(headers);
+    net::icrc sum(headers);
     for (const roce::piece piece : payload) {
         sum.copy(at, piece);
         at += piece.size();
@@ -41,24 +41,24 @@ std::size_t write_plain(std::uint8_t* to, std::span<const roce::piece> payload, 
     std::uint8_t* at = to;
     for (const roce::piece piece : payload)
         at = std::copy(piece.begin(), piece.end(), at);
-    at = std::fill_n(at, pad_bytes + icrc_bytes, std::uint8_t{0});
+    at = std::fill_n(at, pad_bytes + net::icrc_bytes, std::uint8_t{0});
     return static_cast<std::size_t>(at - to);
 }
 
 /// Writes a packet to an empty mbuf. @return false: the headers cannot be built, or there is no room
-bool build(rte_mbuf& mbuf, const roce_path& path, bool to_own, const roce::roce_headers& headers,
+bool build(rte_mbuf& mbuf, const net::roce_path& path, bool to_own, const roce::roce_headers& headers,
            std::span<const roce::piece> payload) noexcept
 {
     auto* const frame = rte_pktmbuf_mtod(&mbuf, std::uint8_t*);
     const std::size_t bytes = std::accumulate(payload.begin(), payload.end(), std::size_t{0},
                                               [](std::size_t sum, roce::piece piece) { return sum + piece.size(); });
     const std::size_t room = rte_pktmbuf_tailroom(&mbuf);
-    if (most_roce_headers_bytes + bytes + pad_of(bytes) + icrc_bytes > room)
+    if (net::most_roce_headers_bytes + bytes + pad_of(bytes) + net::icrc_bytes > room)
         return false;
-    const std::size_t begin = build_roce({frame, room}, path, headers, bytes);
+    const std::size_t begin = net::build_roce({frame, room}, path, headers, bytes);
     if (begin == 0)
         return false;
-    const std::size_t covered = icrc_offset(path);
+    const std::size_t covered = net::icrc_offset(path);
     const std::size_t end =
         begin + (to_own ? write_plain(frame + begin, payload, pad_of(bytes))
                         : write_summed(frame + begin, {frame + covered, begin - covered}, payload, pad_of(bytes)));
@@ -69,7 +69,7 @@ bool build(rte_mbuf& mbuf, const roce_path& path, bool to_own, const roce::roce_
 
 } // namespace
 
-rdma_wire::rdma_wire(const wire& wire) : wire_(wire)
+rdma_wire::rdma_wire(const dpdk::wire& wire) : wire_(wire)
 {
     for (std::vector<rte_mbuf*>& each : own_)
         each.reserve(most_own);
@@ -96,7 +96,7 @@ bool rdma_wire::has_room(bool to_own) noexcept
     return !full && spare_ != 0;
 }
 
-bool rdma_wire::put(const roce_path& path, bool to_own, const roce::roce_headers& headers,
+bool rdma_wire::put(const net::roce_path& path, bool to_own, const roce::roce_headers& headers,
                     std::span<const roce::piece> payload)
 {
     if (port_lost_)
@@ -174,4 +174,4 @@ void rdma_wire::lose_port() noexcept
     count_ = 0;
 }
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

@@ -14,20 +14,20 @@
 
 struct rte_mbuf;
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 /// Builds packets in mbufs of the port and gives them to the driver in bursts. A packet to a queue of the same port
 /// does not go to the driver: the owner takes it here. Only the engine calls it.
 class rdma_wire {
  public:
-    explicit rdma_wire(const wire& wire);
+    explicit rdma_wire(const dpdk::wire& wire);
     rdma_wire(const rdma_wire&) = delete;
     rdma_wire& operator=(const rdma_wire&) = delete;
     ~rdma_wire();
 
     /// Builds a packet, its payload copied and summed in one pass. @return false: no room now, nothing was taken
     /// @param to_own  it is for a queue pair of this port: its ICRC is 0
-    bool put(const roce_path& path, bool to_own, const roce::roce_headers& headers,
+    bool put(const net::roce_path& path, bool to_own, const roce::roce_headers& headers,
              std::span<const roce::piece> payload);
     /// Puts a whole frame. @return false: no room now
     bool put(std::span<const std::uint8_t> frame);
@@ -42,14 +42,14 @@ class rdma_wire {
 
     static constexpr std::uint32_t burst = 64, most_own = 128;
 
-    detail::counter sent, sent_bytes, own;
+    core::counter sent, sent_bytes, own;
 
  private:
     bool has_room(bool to_own) noexcept;
     void stage(rte_mbuf& mbuf, bool to_own);
     bool may_take_mbufs() const noexcept;
 
-    const wire wire_;
+    const dpdk::wire wire_;
     std::array<rte_mbuf*, burst> staged_{};
     std::uint16_t count_ = 0;
     std::uint16_t spare_ = 0;                   ///< mbufs that may be taken before the pool is looked at again
@@ -61,7 +61,8 @@ class rdma_wire {
 /// The sink of one connection.
 class path_sink final : public roce::packet_sink {
  public:
-    path_sink(rdma_wire& wire, const roce_path& path, bool to_own) noexcept : wire_(wire), path_(path), to_own_(to_own)
+    path_sink(rdma_wire& wire, const net::roce_path& path, bool to_own) noexcept
+        : wire_(wire), path_(path), to_own_(to_own)
     {}
     bool send(const roce::roce_headers& headers, std::span<const roce::piece> payload) override
     {
@@ -70,8 +71,8 @@ class path_sink final : public roce::packet_sink {
 
  private:
     rdma_wire& wire_;
-    const roce_path& path_;
+    const net::roce_path& path_;
     const bool to_own_;
 };
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

@@ -5,7 +5,7 @@
 
 #include "core/clock.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 namespace {
 
@@ -66,7 +66,7 @@ void rdma_work::hand_over(std::uint32_t index)
 {
     executed(index) = {.blocks = decoded_.request.blocks,
                        .event = entry_.event,
-                       .counts = decoded_.request.operation != roce_operation::none};
+                       .counts = decoded_.request.operation != net::roce_operation::none};
     ended_[slot(index)] = 0;
     handed_ = next_ = index + decoded_.request.blocks;
     enqueued.add(1);
@@ -160,7 +160,7 @@ void rdma_work::complete(std::uint32_t index, roce::status result, std::uint32_t
     }
     failed_.store(true, std::memory_order_relaxed);
     failed_entries.add(1);
-    events_.put({.position = index, .reason = entry.reason, .time_ns = detail::utc_now_ns()});
+    events_.put({.position = index, .reason = entry.reason, .time_ns = core::utc_now_ns()});
 }
 
 void rdma_work::count_done(std::uint64_t entries, std::uint64_t bytes)
@@ -181,4 +181,4 @@ void rdma_work::begin_again_at_zero(const tx_ring& ring) noexcept
     std::ranges::fill(ended_, std::uint8_t{0});
 }
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

@@ -7,11 +7,11 @@
 
 #include "core/counter.hpp"
 #include "nic/soft/rdma/rdma_entry.hpp"
-#include "nic/soft/send/queue_keys.hpp"
-#include "nic/soft/send/work_queue.hpp"
+#include "nic/soft/work/queue_keys.hpp"
+#include "nic/soft/work/work_queue.hpp"
 #include "roce/send_entries.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 /// An entry is handed over when the requester first reads it, and done when the requester completes it. Keys and rights
 /// are checked at every use. Whoever drives the requester derives from this.
@@ -25,11 +25,11 @@ class rdma_work : public work_queue, public roce::send_entries {
                        std::span<const std::uint8_t> bytes) override;
     void complete(std::uint32_t index, roce::status result, std::uint32_t bytes) override;
 
-    detail::counter done, done_bytes, skipped;
+    core::counter done, done_bytes, skipped;
 
  protected:
     /// @param keys  of the NIC; must outlive this
-    rdma_work(const tx_ring& ring, const nic_keys& keys)
+    rdma_work(const tx_ring& ring, const keys::nic_keys& keys)
         : work_queue(ring), keys_(keys, ring.domain), ended_(ring.entries.depth)
     {}
 
@@ -59,4 +59,4 @@ class rdma_work : public work_queue, public roce::send_entries {
     std::vector<std::uint8_t> ended_; ///< by slot of an entry that was handed over: the requester has completed it
 };
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

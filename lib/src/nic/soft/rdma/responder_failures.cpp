@@ -2,32 +2,32 @@
 
 #include <fmt/format.h>
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 namespace {
 
 using roce::key_refusal;
 using roce::responder_fault;
 
-const char* name_of(roce_operation operation) noexcept
+const char* name_of(net::roce_operation operation) noexcept
 {
     switch (operation) {
-        case roce_operation::send: return "SEND";
-        case roce_operation::write: return "WRITE";
-        case roce_operation::read_request: return "READ";
-        case roce_operation::compare_swap: return "compare-and-swap";
-        case roce_operation::fetch_add: return "fetch-and-add";
+        case net::roce_operation::send: return "SEND";
+        case net::roce_operation::write: return "WRITE";
+        case net::roce_operation::read_request: return "READ";
+        case net::roce_operation::compare_swap: return "compare-and-swap";
+        case net::roce_operation::fetch_add: return "fetch-and-add";
         default: return "request";
     }
 }
 
-const char* right_of(roce_operation operation) noexcept
+const char* right_of(net::roce_operation operation) noexcept
 {
     switch (operation) {
-        case roce_operation::write: return "access::remote_write";
-        case roce_operation::read_request: return "access::remote_read";
-        case roce_operation::compare_swap:
-        case roce_operation::fetch_add: return "access::remote_atomic";
+        case net::roce_operation::write: return "access::remote_write";
+        case net::roce_operation::read_request: return "access::remote_read";
+        case net::roce_operation::compare_swap:
+        case net::roce_operation::fetch_add: return "access::remote_atomic";
         default: return "a right that no region has";
     }
 }
@@ -38,7 +38,7 @@ std::string memory_words(const roce::refused_request& request)
         case key_refusal::unknown_key: return "no memory region of this port has that key";
         case key_refusal::other_domain: return "the key's memory region is of another protection domain than the queue";
         case key_refusal::no_right:
-            if (request.operation == roce_operation::send)
+            if (request.operation == net::roce_operation::send)
                 return "it was to invalidate the key, and those of memory regions are not invalidated";
             return fmt::format("the key's memory region lacks {}", right_of(request.operation));
         case key_refusal::outside_region: return "the bytes do not lie in the key's memory region";
@@ -92,4 +92,4 @@ std::uint8_t syndrome_of(const responder_failure& failure) noexcept
                                                                    : WEFTIO_SYNDROME_REMOTE_INVALID;
 }
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

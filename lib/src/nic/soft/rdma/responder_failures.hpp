@@ -8,10 +8,10 @@
 #include <string>
 
 #include "core/counter.hpp"
-#include "nic/soft/send/entry.hpp"
+#include "nic/soft/work/entry.hpp"
 #include "roce/responder.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 struct responder_failure {
     roce::refused_request request{};
@@ -51,11 +51,11 @@ class responder_failures {
         return true;
     }
 
-    detail::counter lost;
+    core::counter lost;
 
  private:
     std::array<responder_failure, most> failures_{};
     std::atomic<std::uint32_t> written_{0}, read_{0};
 };
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 /// Those given back by put() go first, because their lines are the likeliest to be in a cache still.
 class free_slots {
@@ -39,4 +39,4 @@ class free_slots {
     std::uint32_t count_ = 0;
 };
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

@@ -10,7 +10,7 @@
 
 struct rte_mbuf;
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 /// A packet that has been steered. The hit of its rule has been counted.
 struct handed_packet {
@@ -104,4 +104,4 @@ class inbox {
     alignas(64) std::atomic<std::size_t> read_{0};
 };
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

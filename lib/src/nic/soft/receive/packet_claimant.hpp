@@ -3,20 +3,22 @@
 
 struct rte_mbuf;
 
-namespace weftio::nic {
-
+namespace weftio::net {
 struct packet_headers;
+}
+
+namespace weftio::nic::soft {
 
 /// The receiver of the same engine calls it, in its turn.
 class packet_claimant {
  public:
     /// Whether the packet is the claimant's.
-    virtual bool claims(const rte_mbuf& mbuf, const packet_headers& headers) const noexcept = 0;
+    virtual bool claims(const rte_mbuf& mbuf, const net::packet_headers& headers) const noexcept = 0;
     /// Takes what there is to take from the packet; the receiver frees it afterwards.
-    virtual void take(rte_mbuf& mbuf, const packet_headers& headers) = 0;
+    virtual void take(rte_mbuf& mbuf, const net::packet_headers& headers) = 0;
 
  protected:
     ~packet_claimant() = default;
 };
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

@@ -15,7 +15,7 @@
 #include "nic/soft/receive/packet_claimant.hpp"
 #include "nic/soft/receive/rx_pool.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 namespace {
 
@@ -26,12 +26,14 @@ std::optional<std::uint16_t> stripped_tci(const rte_mbuf& mbuf)
     return std::nullopt;
 }
 
-std::uint8_t header_types(const packet_headers& headers)
+std::uint8_t header_types(const net::packet_headers& headers)
 {
-    unsigned types = headers.l3 == l3_kind::ipv6   ? WEFTIO_CQE_L3_IPV6
-                     : headers.l3 == l3_kind::ipv4 ? WEFTIO_CQE_L3_IPV4
-                                                   : 0;
-    types |= headers.l4 == l4_kind::udp ? WEFTIO_CQE_L4_UDP : headers.l4 == l4_kind::tcp ? WEFTIO_CQE_L4_TCP : 0;
+    unsigned types = headers.l3 == net::l3_kind::ipv6   ? WEFTIO_CQE_L3_IPV6
+                     : headers.l3 == net::l3_kind::ipv4 ? WEFTIO_CQE_L3_IPV4
+                                                        : 0;
+    types |= headers.l4 == net::l4_kind::udp   ? WEFTIO_CQE_L4_UDP
+             : headers.l4 == net::l4_kind::tcp ? WEFTIO_CQE_L4_TCP
+                                               : 0;
     types |= headers.fragment ? WEFTIO_CQE_FRAGMENT : 0;
     return static_cast<std::uint8_t>(types);
 }
@@ -66,7 +68,7 @@ std::uint8_t driver_verdict(const rte_mbuf& mbuf)
 void tell_of_too_long(const rx_queue& queue, std::uint32_t bytes) noexcept
 {
     if (queue.too_long.value() == 0)
-        detail::log_or_lose(log_level::warning, [&] {
+        core::log_or_lose(log_level::warning, [&] {
             return fmt::format("weftio: eth_rxq {}: a packet of {} bytes or more does not fit, is dropped, and counts "
                                "as too_long, as others "
                                "will; where the sender's offloads make packets longer than its MTU, say \"ethtool -K "
@@ -113,10 +115,10 @@ bool receiver::take_in(unsigned& moved)
     for (std::size_t waiting = inbox_->waiting();;) {
         for (; handed_next_ != handed_count_; ++handed_next_, ++moved) {
             const handed_packet& packet = handed_[handed_next_];
-            packet_headers headers;
+            net::packet_headers headers;
             if (packet.mbuf && packet.where.parsed) {
                 const received_frame frame = as_frame(*packet.mbuf);
-                headers = parse(frame.start, frame.stripped_tci);
+                headers = net::parse(frame.start, frame.stripped_tci);
             }
             if (packet.mbuf && !settle(*packet.mbuf, {packet.where, headers, packet.real_time}))
                 return false;
@@ -146,7 +148,7 @@ unsigned receiver::fill_burst()
             end_of_capture();
         return 0;
     }
-    burst_real_time_ = weftio_real_time_from_ns(detail::utc_stamp_ns());
+    burst_real_time_ = weftio_real_time_from_ns(core::utc_stamp_ns());
     const unsigned claimed = claimant_ ? give_claimed() : 0;
     received_.add(count_);
     return claimed;
@@ -160,7 +162,7 @@ unsigned receiver::give_claimed()
     for (std::uint16_t at = 0; at != count_; ++at) {
         rte_mbuf& mbuf = *mbufs_[at];
         const received_frame frame = as_frame(mbuf);
-        const packet_headers headers = parse(frame.start, frame.stripped_tci);
+        const net::packet_headers headers = net::parse(frame.start, frame.stripped_tci);
         if (!claimant_->claims(mbuf, headers)) {
             mbufs_[kept++] = &mbuf;
             continue;
@@ -387,11 +389,11 @@ bool receiver::finish(rx_queue& queue, rte_mbuf& mbuf, const arrival& arrival)
         queue.zero_behind(slot, bytes);
     std::span<const std::uint8_t> frame{reinterpret_cast<const std::uint8_t*>(queue.slot(slot)), bytes};
     if (!arrival.where.parsed && queue.ring().verify_checksums)
-        arrival.headers = parse(frame, tci);
+        arrival.headers = net::parse(frame, tci);
     if (arrival.where.parsed || queue.ring().verify_checksums)
         facts.l4_hdr_type_etc = header_types(arrival.headers);
     if (queue.ring().verify_checksums) {
-        auto verdict = verify_checksums(frame, arrival.headers);
+        auto verdict = net::verify_checksums(frame, arrival.headers);
         facts.hds_ip_ext |= static_cast<std::uint8_t>((verdict.l3_good ? WEFTIO_CQE_L3_OK : 0) |
                                                       (verdict.l4_good ? WEFTIO_CQE_L4_OK : 0));
     }
@@ -407,9 +409,9 @@ bool receiver::finish(rx_queue& queue, rte_mbuf& mbuf, const arrival& arrival)
 
 void receiver::end_of_capture()
 {
-    if (capture_is_damaged(capture_))
+    if (dpdk::capture_is_damaged(capture_))
         damaged_.add(1);
     exhausted_.store(true, std::memory_order_release);
 }
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

@@ -13,11 +13,11 @@
 #include "nic/soft/receive/inbox.hpp"
 #include "nic/soft/receive/rx_queue.hpp"
 #include "nic/soft/receive/steering.hpp"
-#include "weftio/port.hpp"
+#include "weftio/counters.hpp"
 
 struct rte_mbuf;
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 class packet_claimant;
 class rx_pool;
@@ -97,13 +97,14 @@ class receiver final : public unit {
 
     /// Where a queue of another engine is found.
     struct other_place {
-        nic::inbox* inbox = nullptr; ///< inbox of that engine; nullptr: no other engine has a queue of this number
+        nic::soft::inbox* inbox =
+            nullptr; ///< inbox of that engine; nullptr: no other engine has a queue of this number
         rx_queue* queue = nullptr;
     };
     /// What is known about a packet besides its bytes.
     struct arrival {
         const decision& where;
-        packet_headers& headers;
+        net::packet_headers& headers;
         std::uint64_t real_time;
     };
 
@@ -145,22 +146,22 @@ class receiver final : public unit {
     std::vector<std::unique_ptr<rx_queue>> queues_;
     std::vector<rx_queue*> landing_;     ///< the queues whose packets go through staging
     std::vector<other_place> elsewhere_; ///< queues of other engines, by number; empty while the port has one engine
-    std::unique_ptr<nic::inbox> inbox_;
+    std::unique_ptr<nic::soft::inbox> inbox_;
 
     std::array<rte_mbuf*, burst> mbufs_{}; ///< the current burst; packets next_ .. count_ - 1 are still to be taken
     std::uint16_t next_ = 0, count_ = 0;
     std::uint64_t burst_real_time_ = 0; ///< receive time of the burst, in the format of a completion
     decision decision_{};               ///< the decision about mbufs_[next_]; valid when decided_
-    packet_headers headers_{};
+    net::packet_headers headers_{};
     bool decided_ = false;
 
     std::array<handed_packet, burst>
         handed_{}; ///< packets taken from the inbox; handed_next_ .. handed_count_ - 1 are still to be delivered
     std::size_t handed_next_ = 0, handed_count_ = 0;
 
-    detail::counter received_, received_bytes_, delivered_, copied_bytes_, damaged_;
-    std::array<detail::counter, static_cast<std::size_t>(drop_reason::count_)> dropped_;
+    core::counter received_, received_bytes_, delivered_, copied_bytes_, damaged_;
+    std::array<core::counter, static_cast<std::size_t>(drop_reason::count_)> dropped_;
     std::atomic<bool> exhausted_{false};
 };
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

@@ -6,7 +6,7 @@
 #include "nic/soft/receive/receiver.hpp"
 #include "nic/soft/receive/rx_pool.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 /// Calls `look` for each packet that other engines have handed over, oldest first.
 /// @pre every engine is between two turns
@@ -189,4 +189,4 @@ void receiver::count(port_counters& counters)
     counters.capture_damaged += damaged_.value();
 }
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

@@ -10,13 +10,13 @@
 
 #include "nic/soft/receive/rx_queue.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 rx_pool::rx_pool(std::string_view queue, rte_mempool* own, std::uint16_t room_bytes)
     : own_(own), room_bytes_(room_bytes)
 {
-    pool_ = make_bare_pool(fmt::format("weftio_slots_{}", queue), *this,
-                           static_cast<std::uint16_t>(RTE_PKTMBUF_HEADROOM + room_bytes));
+    pool_ = dpdk::make_bare_pool(fmt::format("weftio_slots_{}", queue), *this,
+                                 static_cast<std::uint16_t>(RTE_PKTMBUF_HEADROOM + room_bytes));
 }
 
 rx_pool::~rx_pool()
@@ -53,4 +53,4 @@ rte_mempool* slot_pools::lend(unsigned queue, const std::string& name, rte_mempo
     return pools_.emplace_back(std::make_unique<rx_pool>(name, own, room_bytes))->mempool();
 }
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

@@ -11,7 +11,7 @@
 #include "dpdk/bare_pool.hpp"
 #include "dpdk/packet_pools.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 class rx_queue;
 
@@ -23,7 +23,7 @@ class rx_queue;
 ///
 /// - Ownership: a pool must outlive the receive queue of the driver. `own` belongs to the caller.
 /// - Threads: only the engine calls a pool, in a turn or between two turns.
-class rx_pool final : public mbuf_source {
+class rx_pool final : public dpdk::mbuf_source {
  public:
     /// @param queue       name of the driver's queue, for the name of the pool
     /// @param own         pool of the port's own mbufs, each with at least `room_bytes` behind the headroom
@@ -55,7 +55,7 @@ class rx_pool final : public mbuf_source {
 };
 
 /// The pools of a port, one for each receive queue of its driver.
-class slot_pools final : public slot_lender {
+class slot_pools final : public dpdk::slot_lender {
  public:
     /// Whether `driver` is known to hold no mbufs between two bursts.
     bool suits(const std::string& driver) const noexcept override;
@@ -68,4 +68,4 @@ class slot_pools final : public slot_lender {
     std::vector<std::unique_ptr<rx_pool>> pools_; ///< one for each receive queue of the driver
 };
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

@@ -11,7 +11,7 @@
 
 #include "nic/soft/send/send_headers.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 static_assert(rx_ring::headroom_bytes == RTE_PKTMBUF_HEADROOM);
 
@@ -223,7 +223,7 @@ void rx_queue::stop()
     flushed.add(posted_ - filled_);
 }
 
-void rx_queue::restart(const rx_ring& ring, std::unique_ptr<nic::staging> staging) noexcept
+void rx_queue::restart(const rx_ring& ring, std::unique_ptr<nic::soft::staging> staging) noexcept
 {
     auto number = ring_.number;
     ring_ = ring;
@@ -232,4 +232,4 @@ void rx_queue::restart(const rx_ring& ring, std::unique_ptr<nic::staging> stagin
     begin();
 }
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

@@ -22,7 +22,7 @@
 
 struct rte_mempool;
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 /// What the engine knows about a packet besides its bytes. All fields but the hash have the format of a completion
 /// (docs/formats.md, "Completions").
@@ -137,10 +137,10 @@ class rx_queue {
     static std::unique_ptr<staging> staging_for(const rx_ring& ring);
     /// Starts again at index 0 in a fresh ring of the same depth. @pre no driver has a slot
     /// @param staging  staging of that ring
-    void restart(const rx_ring& ring, std::unique_ptr<nic::staging> staging) noexcept;
+    void restart(const rx_ring& ring, std::unique_ptr<nic::soft::staging> staging) noexcept;
 
     /// Every slot that a kernel has posted is delivered, free, or, once the queue is stopped, flushed.
-    detail::counter delivered, delivered_bytes, out_of_buffer, too_long, flushed;
+    core::counter delivered, delivered_bytes, out_of_buffer, too_long, flushed;
     /// Packets that found the inbox of this queue's engine full. The engines that received them count here; these
     /// packets are out of buffer too.
     std::atomic<std::uint64_t> turned_away{0};
@@ -161,7 +161,7 @@ class rx_queue {
     /// By index: the slot that the entry posts, and later the slot that the completion names.
     std::vector<std::uint16_t> slot_of_;
     std::unique_ptr<rte_mbuf[]> headers_; ///< mbufs by slot, in memory that no kernel can write
-    std::unique_ptr<nic::staging> staging_;
+    std::unique_ptr<nic::soft::staging> staging_;
     bool stopped_ = false;
 };
 
@@ -261,4 +261,4 @@ class completions {
     staging* const staging_;
 };
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 staging::landing staging::turn()
 {
@@ -43,4 +43,4 @@ void staging::start_copies()
     target_.copies->mark(++started_);
 }
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

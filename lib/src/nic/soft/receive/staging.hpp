@@ -10,7 +10,7 @@
 #include "nic/backend.hpp"
 #include "weftio/device/queue/completion.h"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 /// Receive step 5 for device memory: holds completions back until their packets have landed. One engine owns and drives
 /// it.
@@ -61,4 +61,4 @@ class staging {
     std::uint32_t started_ = 0, landed_ = 0;                   ///< number of batches, free-running
 };
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

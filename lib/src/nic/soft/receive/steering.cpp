@@ -11,7 +11,7 @@
 #include <rte_byteorder.h>
 #include <rte_thash.h>
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 namespace {
 
 /// Fields that a packet has or a rule needs: bits of flat_headers::fields and flat_match::needed.
@@ -124,7 +124,7 @@ std::uint32_t* append_address(std::uint32_t* to, const address& from, std::size_
 std::vector<std::uint32_t> make_indirection(const steering_rule& rule)
 {
     std::vector<std::uint32_t> table = rule.targets;
-    if (rule.action == flow_action::kind::rss) {
+    if (rule.action == flow_kind::rss) {
         table.resize(indirection_entries);
         for (std::size_t entry = 0; entry < table.size(); ++entry)
             table[entry] = rule.targets[entry % rule.targets.size()];
@@ -134,22 +134,22 @@ std::vector<std::uint32_t> make_indirection(const steering_rule& rule)
 
 } // namespace
 
-std::uint32_t rss_hash(const packet_headers& headers, rss_key key) noexcept
+std::uint32_t rss_hash(const net::packet_headers& headers, rss_key key) noexcept
 {
-    if (headers.l3 == l3_kind::none)
+    if (headers.l3 == net::l3_kind::none)
         return 0;
     std::array<std::uint32_t, 9> tuple;
-    const std::size_t address_bytes = headers.l3 == l3_kind::ipv4 ? 4 : 16;
+    const std::size_t address_bytes = headers.l3 == net::l3_kind::ipv4 ? 4 : 16;
     std::uint32_t* end = append_address(tuple.data(), headers.source, address_bytes);
     end = append_address(end, headers.destination, address_bytes);
-    if (headers.l4 != l4_kind::none && !headers.fragment)
+    if (headers.l4 != net::l4_kind::none && !headers.fragment)
         *end++ = static_cast<std::uint32_t>(headers.source_port) << 16 | headers.destination_port;
     const toeplitz_key& words = key == rss_key::symmetric ? symmetric_key : standard_key;
     return rte_softrss_be(tuple.data(), static_cast<std::uint32_t>(end - tuple.data()),
                           reinterpret_cast<const std::uint8_t*>(words.data()));
 }
 
-steering::flat_headers steering::flatten(const packet_headers& headers) noexcept
+steering::flat_headers steering::flatten(const net::packet_headers& headers) noexcept
 {
     flat_headers flat;
     const small_fields small{.ether_type = headers.ether_type,
@@ -160,9 +160,9 @@ steering::flat_headers steering::flatten(const packet_headers& headers) noexcept
     flat.source_port = headers.source_port;
     flat.destination_port = headers.destination_port;
     flat.fields = static_cast<std::uint8_t>(
-        (headers.l3_offset != 0 ? field_ethernet : 0) | (headers.l3 == l3_kind::ipv4 ? field_ipv4 : 0) |
-        (headers.l3 == l3_kind::ipv6 ? field_ipv6 : 0) | (headers.has_protocol ? field_protocol : 0) |
-        (headers.l4 != l4_kind::none ? field_ports : 0) | (headers.l4 == l4_kind::tcp ? field_tcp : 0));
+        (headers.l3_offset != 0 ? field_ethernet : 0) | (headers.l3 == net::l3_kind::ipv4 ? field_ipv4 : 0) |
+        (headers.l3 == net::l3_kind::ipv6 ? field_ipv6 : 0) | (headers.has_protocol ? field_protocol : 0) |
+        (headers.l4 != net::l4_kind::none ? field_ports : 0) | (headers.l4 == net::l4_kind::tcp ? field_tcp : 0));
     return flat;
 }
 
@@ -198,7 +198,7 @@ bool steering::matches(const flat_match& rule, const flat_headers& packet) noexc
 
 void steering::add(std::shared_ptr<steering_rule> rule)
 {
-    assert((rule->action == flow_action::kind::drop) == rule->targets.empty()); // flow/validate.hpp has checked it
+    assert((rule->action == flow_kind::drop) == rule->targets.empty()); // flow/validate.hpp has checked it
     outcome added{.rule = rule,
                   .indirection = make_indirection(*rule),
                   .action = rule->action,
@@ -233,18 +233,19 @@ void steering::forget_queue(std::uint32_t slot) noexcept
         std::replace(outcome.indirection.begin(), outcome.indirection.end(), slot, rx_target::closed);
 }
 
-decision steering::apply(const outcome& outcome, const received_frame& frame, const packet_headers* headers) noexcept
+decision steering::apply(const outcome& outcome, const received_frame& frame,
+                         const net::packet_headers* headers) noexcept
 {
     outcome.rule->packets.add(1);
     outcome.rule->bytes.add(frame.bytes);
 
     decision result{.parsed = headers != nullptr};
-    if (outcome.action == flow_action::kind::drop) {
+    if (outcome.action == flow_kind::drop) {
         result.reason = drop_reason::dropped_by_flow;
         return result;
     }
     std::size_t entry = 0;
-    if (outcome.action == flow_action::kind::rss && headers != nullptr && headers->l3 != l3_kind::none) {
+    if (outcome.action == flow_kind::rss && headers != nullptr && headers->l3 != net::l3_kind::none) {
         result.rss_hash = rss_hash(*headers, outcome.key);
         result.has_hash = true;
         entry = result.rss_hash % indirection_entries;
@@ -257,7 +258,7 @@ decision steering::apply(const outcome& outcome, const received_frame& frame, co
 
 std::uint32_t steering::taker_of_all() const noexcept
 {
-    if (matches_.empty() || !matches_.front().everything || outcomes_.front().action != flow_action::kind::queue)
+    if (matches_.empty() || !matches_.front().everything || outcomes_.front().action != flow_kind::queue)
         return rx_target::closed;
     return outcomes_.front().indirection.front();
 }
@@ -268,16 +269,16 @@ void steering::count_all(std::uint64_t packets, std::uint64_t bytes) noexcept
     outcomes_.front().rule->bytes.add(bytes);
 }
 
-decision steering::decide(const received_frame& frame, packet_headers* headers) noexcept
+decision steering::decide(const received_frame& frame, net::packet_headers* headers) noexcept
 {
     if (matches_.empty())
         return {.reason = drop_reason::no_match};
-    if (matches_.front().everything && outcomes_.front().action != flow_action::kind::rss)
+    if (matches_.front().everything && outcomes_.front().action != flow_kind::rss)
         return apply(outcomes_.front(), frame, nullptr);
 
-    packet_headers local;
-    packet_headers& parsed = headers != nullptr ? *headers : local;
-    parsed = parse(frame.start, frame.stripped_tci);
+    net::packet_headers local;
+    net::packet_headers& parsed = headers != nullptr ? *headers : local;
+    parsed = net::parse(frame.start, frame.stripped_tci);
     const flat_headers flat = flatten(parsed);
     for (std::size_t rule = 0; rule < matches_.size(); ++rule) {
         if (!matches(matches_[rule], flat))
@@ -297,4 +298,4 @@ std::vector<std::shared_ptr<const steering_rule>> steering::all() const
     return rules;
 }
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

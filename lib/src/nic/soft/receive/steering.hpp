@@ -11,10 +11,10 @@
 
 #include "core/counter.hpp"
 #include "net/packet_headers.hpp"
-#include "weftio/flow.hpp"
-#include "weftio/port.hpp"
+#include "weftio/counters.hpp"
+#include "weftio/flow_match.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 /// A receive queue, by its number at the port.
 struct rx_target {
@@ -37,13 +37,13 @@ struct driver_share {
 /// `sequence`, then the one that was added first.
 struct steering_rule {
     flow_match match{};
-    enum flow_action::kind action = flow_action::kind::drop;
+    flow_kind action = flow_kind::drop;
     std::vector<std::uint32_t> targets{}; ///< queue numbers: one for `queue`, 1..128 for `rss`, none for `drop`
     rss_key key = rss_key::standard;
     std::uint32_t priority = 0;
     std::uint64_t sequence = 0;
-    detail::counter packets{}; ///< hits, including those dropped as queue_closed; the engine writes, any thread reads
-    detail::counter bytes{};
+    core::counter packets{}; ///< hits, including those dropped as queue_closed; the engine writes, any thread reads
+    core::counter bytes{};
     driver_share driver{}; ///< in the copy of the first engine only
 };
 
@@ -66,7 +66,7 @@ struct decision {
 
 /// The Toeplitz hash over the addresses and, for unfragmented UDP and TCP packets, the ports; 0 without an IP header.
 /// It equals what a NIC computes with the same key (Microsoft, "Verifying the RSS Hash Calculation").
-std::uint32_t rss_hash(const packet_headers& headers, rss_key key) noexcept;
+std::uint32_t rss_hash(const net::packet_headers& headers, rss_key key) noexcept;
 
 /// Size of the table from a hash to the queues of an rss rule, as in mlx5: entry i names queue i % queues, and a packet
 /// takes entry hash % 128.
@@ -90,7 +90,7 @@ class steering {
     /// Receive step 3: finds the first rule that matches, counts its hit, and says which queue gets the frame. Never
     /// blocks or allocates.
     /// @param[out] headers  filled when decision::parsed is true; may be nullptr
-    decision decide(const received_frame& frame, packet_headers* headers) noexcept;
+    decision decide(const received_frame& frame, net::packet_headers* headers) noexcept;
     /// The queue that gets every packet, because the first rule says so; rx_target::closed when packets must be looked
     /// at.
     std::uint32_t taker_of_all() const noexcept;
@@ -122,19 +122,20 @@ class steering {
         std::shared_ptr<steering_rule> rule;
         /// Queue numbers: one for queue, indirection_entries for rss, none for drop.
         std::vector<std::uint32_t> indirection;
-        enum flow_action::kind action = flow_action::kind::drop;
+        flow_kind action = flow_kind::drop;
         rss_key key = rss_key::standard;
         std::uint32_t priority = 0;
         std::uint64_t sequence = 0;
     };
 
-    static flat_headers flatten(const packet_headers& headers) noexcept;
+    static flat_headers flatten(const net::packet_headers& headers) noexcept;
     static flat_match compile(const flow_match& match) noexcept;
     static bool matches(const flat_match& rule, const flat_headers& packet) noexcept;
-    static decision apply(const outcome& outcome, const received_frame& frame, const packet_headers* headers) noexcept;
+    static decision apply(const outcome& outcome, const received_frame& frame,
+                          const net::packet_headers* headers) noexcept;
 
     std::vector<flat_match> matches_; ///< in the order in which rules decide; outcomes_[i] belongs to matches_[i]
     std::vector<outcome> outcomes_;
 };
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cmath>
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 std::size_t lateness::bucket_of(std::uint64_t value) noexcept
 {
@@ -66,4 +66,4 @@ void pacing::handed_over(std::uint64_t now_ns) noexcept
     error.record(now_ns > deadline_ns_ ? now_ns - deadline_ns_ : 0);
 }
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

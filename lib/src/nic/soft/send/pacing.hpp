@@ -6,7 +6,7 @@
 
 #include "core/counter.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 /// Distribution of lateness in nanoseconds. It has 32 steps for each octave, so a quantile is within 3 %. One thread
 /// writes.
@@ -25,8 +25,8 @@ class lateness {
     static std::size_t bucket_of(std::uint64_t value) noexcept;
     static std::uint64_t upper_edge(std::size_t bucket) noexcept;
 
-    std::array<detail::counter, buckets> records_;
-    detail::counter count_, max_;
+    std::array<core::counter, buckets> records_;
+    core::counter count_, max_;
 };
 
 /// The deadlines of one queue: what a wait entry does (docs/formats.md, "Waiting"). The thread of the engine calls it;
@@ -55,8 +55,8 @@ class pacing {
         deadline_ns_ = 0;
     }
 
-    detail::counter past_errors, future_errors, order_errors; ///< tx_pp_timestamp_*_errors
-    lateness error;                                           ///< time of hand-over minus deadline
+    core::counter past_errors, future_errors, order_errors; ///< tx_pp_timestamp_*_errors
+    lateness error;                                         ///< time of hand-over minus deadline
 
  private:
     std::uint64_t horizon_ns_;
@@ -65,4 +65,4 @@ class pacing {
     bool unreported_ = false; ///< a wait has begun, and the frames behind it have not been handed over
 };
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

@@ -9,7 +9,7 @@
 #include "net/checksum.hpp"
 #include "weftio/device/wqe.h"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 namespace {
 
@@ -21,7 +21,7 @@ std::size_t distance(const std::byte* first, const std::byte* second) noexcept
 
 } // namespace
 
-pull_lane::pull_lane(std::shared_ptr<detail::copy_queue> copies, memory_place memory, send_pool& pool)
+pull_lane::pull_lane(std::shared_ptr<devices::copy_queue> copies, memory_place memory, send_pool& pool)
     : memory_(std::move(memory)), pool_(pool), slots_(slots), headers_(pool.make(slots)), lane_(std::move(copies))
 {}
 
@@ -111,7 +111,7 @@ void pull_lane::end(const rte_mbuf& frame, std::uint32_t bytes, std::uint8_t cs_
     slot_of(frame) = {.batch = lane_.batch(), .bytes = bytes, .cs_flags = cs_flags};
 }
 
-rte_mbuf* pull_lane::whole(rte_mbuf* frame, const wire& wire) noexcept
+rte_mbuf* pull_lane::whole(rte_mbuf* frame, const dpdk::wire& wire) noexcept
 {
     if (!is_here(*frame))
         return frame;
@@ -120,8 +120,9 @@ rte_mbuf* pull_lane::whole(rte_mbuf* frame, const wire& wire) noexcept
         if (!lane_.landed(slot.batch))
             return nullptr;
         slot.batch = 0;
-        fill_checksums({reinterpret_cast<std::uint8_t*>(bytes_of(*frame)), slot.bytes},
-                       (slot.cs_flags & WEFTIO_ETH_L3_CHECKSUM) != 0, (slot.cs_flags & WEFTIO_ETH_L4_CHECKSUM) != 0);
+        net::fill_checksums({reinterpret_cast<std::uint8_t*>(bytes_of(*frame)), slot.bytes},
+                            (slot.cs_flags & WEFTIO_ETH_L3_CHECKSUM) != 0,
+                            (slot.cs_flags & WEFTIO_ETH_L4_CHECKSUM) != 0);
     }
     if (memory_.front().lendable)
         return frame;
@@ -138,4 +139,4 @@ rte_mbuf* pull_lane::whole(rte_mbuf* frame, const wire& wire) noexcept
     return copy;
 }
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

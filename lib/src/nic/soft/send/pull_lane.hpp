@@ -10,11 +10,11 @@
 #include <vector>
 
 #include "dpdk/wire.hpp"
-#include "nic/soft/send/by_device.hpp"
-#include "nic/soft/send/copy_lane.hpp"
 #include "nic/soft/send/send_headers.hpp"
+#include "nic/soft/work/by_device.hpp"
+#include "nic/soft/work/copy_lane.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 /// The copy engine of one device, and slots of host memory to which it brings frames. Belongs to one sender; its queues
 /// share it. A slot is taken from begin() until the frame is whole, and the driver has given its mbuf back.
@@ -23,7 +23,7 @@ class pull_lane {
     static constexpr std::uint32_t slots = 256, slot_bytes = 16384;
 
     /// @param memory  slots x slot_bytes, as the port takes it up
-    pull_lane(std::shared_ptr<detail::copy_queue> copies, memory_place memory, send_pool& pool);
+    pull_lane(std::shared_ptr<devices::copy_queue> copies, memory_place memory, send_pool& pool);
     pull_lane(const pull_lane&) = delete;
     pull_lane& operator=(const pull_lane&) = delete;
     ~pull_lane();
@@ -43,7 +43,7 @@ class pull_lane {
     /// Returns what the driver is to be given of a frame that was begun here, or of any other: its mbuf, once all bytes
     /// are there. Where the driver cannot read the slot that is a copy of it, and the slot is free again. nullptr: not
     /// yet.
-    rte_mbuf* whole(rte_mbuf* frame, const wire& wire) noexcept;
+    rte_mbuf* whole(rte_mbuf* frame, const dpdk::wire& wire) noexcept;
     /// As for a driver that cannot read the slots. For tests.
     void copy_whole_frames() noexcept { memory_.front().lendable = false; }
     /// Looks at every slot.
@@ -63,7 +63,7 @@ class pull_lane {
     struct run {
         std::byte* to = nullptr;
         const std::byte* from = nullptr;
-        detail::copy_queue::rows shape{};
+        devices::copy_queue::rows shape{};
     };
     bool joins(const std::byte* to, const std::byte* from, std::size_t bytes) const noexcept;
     void start_run() noexcept;
@@ -82,4 +82,4 @@ class pull_lane {
 
 using pull_lanes = by_device<pull_lane>;
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

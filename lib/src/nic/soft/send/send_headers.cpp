@@ -7,12 +7,12 @@
 
 #include "core/log.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 namespace {
 
 /// Takes headers that a driver has returned to their pool without checking references.
-class returned_headers final : public mbuf_source {
+class returned_headers final : public dpdk::mbuf_source {
  public:
     int get(rte_mbuf**, unsigned) noexcept override { return -ENOBUFS; }
     void put(rte_mbuf* const* mbufs, unsigned count) noexcept override
@@ -26,7 +26,7 @@ returned_headers returned;
 
 } // namespace
 
-mbuf_source* const lent_headers::source = &returned;
+dpdk::mbuf_source* const lent_headers::source = &returned;
 
 send_pool::lent::~lent()
 {
@@ -48,7 +48,7 @@ send_pool::send_pool(std::string port) : port_(std::move(port))
 send_pool::~send_pool()
 {
     forget_returned();
-    take_out([&](const detail::memory_block& block) { return !uses(block.begin(), block.bytes); });
+    take_out([&](const devices::memory_block& block) { return !uses(block.begin(), block.bytes); });
     std::size_t frames = 0, bytes = 0;
     for (const kept_headers& kept : lent_->headers) {
         frames += kept.lent();
@@ -58,20 +58,21 @@ send_pool::~send_pool()
         bytes += memory.block->bytes;
     if (frames == 0)
         return;
-    detail::log_or_lose(log_level::warning, [&] {
+    core::log_or_lose(log_level::warning, [&] {
         return fmt::format(
             "weftio: port {} is closed, and {} frames that it has sent are still with a driver or a receiver; "
             "{} bytes that these may read are kept until they come back",
             port_, frames, bytes);
     });
-    leave_behind(std::move(place_));
+    dpdk::leave_behind(std::move(place_));
 }
 
 std::unique_ptr<send_header[]> send_pool::make(std::uint32_t depth)
 {
     static std::atomic<unsigned> made{0};
     if (!lent_->pool)
-        lent_->pool = make_bare_pool(fmt::format("weftio_tx_{}", made.fetch_add(1)), *lent_headers::source, UINT16_MAX);
+        lent_->pool =
+            dpdk::make_bare_pool(fmt::format("weftio_tx_{}", made.fetch_add(1)), *lent_headers::source, UINT16_MAX);
     forget_returned();
     lent_->headers.reserve(lent_->headers.size() + queues_ + 1);
     std::unique_ptr<send_header[]> headers(new send_header[depth]);
@@ -113,4 +114,4 @@ void send_pool::keep(memory_place memory) noexcept
     lent_->memory.splice(lent_->memory.end(), memory);
 }
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

@@ -16,13 +16,13 @@
 #include <string>
 #include <vector>
 
-#include "device/backend.hpp"
+#include "devices/backend.hpp"
 #include "dpdk/bare_pool.hpp"
 #include "dpdk/dma_mapping.hpp"
 #include "dpdk/left_behind.hpp"
-#include "nic/soft/send/entry.hpp"
+#include "nic/soft/send/ethernet_entry.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 /// The mbuf header of one slot of a send ring. It has two references while a driver holds the mbuf: the driver's
 /// reference and the engine's, which the engine never gives up. A driver that is done frees the mbuf, from any thread:
@@ -82,15 +82,15 @@ class lent_headers {
 
  private:
     friend class send_pool;
-    static mbuf_source* const source; ///< the source of every send pool, and of no other pool
+    static dpdk::mbuf_source* const source; ///< the source of every send pool, and of no other pool
     const void* const source_ = source;
 };
 
 /// Memory that frames are sent from, as one port uses it.
 struct frame_memory {
-    std::shared_ptr<const detail::memory_block> block;
-    std::unique_ptr<dma_mapping> mapping; ///< mapping for the device; nullptr: none. Destroyed before the block.
-    bool lendable = true;                 ///< whether frames are sent from here without copying; see key_table::grant()
+    std::shared_ptr<const devices::memory_block> block;
+    std::unique_ptr<dpdk::dma_mapping> mapping; ///< mapping for the device; nullptr: none. Destroyed before the block.
+    bool lendable = true; ///< whether frames are sent from here without copying; see key_table::grant()
 };
 
 /// A list of one element: moving it to another list needs no memory.
@@ -153,7 +153,7 @@ class send_pool {
             return lent([](const std::byte*) { return true; });
         }
     };
-    struct lent final : leftover {
+    struct lent final : dpdk::leftover {
         ~lent() override;
         bool returned() const noexcept override;
 
@@ -164,9 +164,9 @@ class send_pool {
     void forget_returned() noexcept;
 
     std::string port_;
-    leftover_place place_; ///< list whose one element is *lent_
-    lent* lent_;           ///< the element of place_
+    dpdk::leftover_place place_; ///< list whose one element is *lent_
+    lent* lent_;                 ///< the element of place_
     std::size_t queues_ = 0;
 };
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

@@ -7,7 +7,7 @@
 
 #include "dpdk/capture_writer.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 /// Send step 2: wakes the queues whose doorbell has changed or whose deadline has come, and gives each queue its turn.
 unsigned sender::turn(const turn_budget& budget)
@@ -139,4 +139,4 @@ bool sender::uses(const std::byte* begin, std::size_t bytes) const
     return used;
 }
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

@@ -6,19 +6,20 @@
 #include <memory>
 #include <vector>
 
-#include "memory/key_table.hpp"
+#include "keys/key_table.hpp"
 #include "nic/soft/engine/unit.hpp"
 #include "nic/soft/send/pull_lane.hpp"
 #include "nic/soft/send/send_headers.hpp"
 #include "nic/soft/send/tx_queue.hpp"
-#include "nic/soft/send/work_list.hpp"
+#include "nic/soft/work/work_list.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 /// The engine owns a sender: the engine's thread calls it, or a change between two turns does.
 class sender final : public unit {
  public:
-    sender(const wire& wire, const nic_keys& keys, send_pool& pool) : wire_(wire), keys_(keys), pool_(pool) {}
+    sender(const dpdk::wire& wire, const keys::nic_keys& keys, send_pool& pool) : wire_(wire), keys_(keys), pool_(pool)
+    {}
 
     /// Send steps 2 to 6. Polls the doorbells of some idle queues. Then gives every queue with work a turn of at most
     /// `budget.entries` entries, so that no queue keeps another from its deadline. While the link is down, hands no
@@ -89,8 +90,8 @@ class sender final : public unit {
     void ask_driver() const noexcept;
     void wake_after_removals() noexcept;
 
-    wire wire_;
-    const nic_keys& keys_;
+    dpdk::wire wire_;
+    const keys::nic_keys& keys_;
     send_pool& pool_;
     pull_lanes pulls_;
     work_list queues_;
@@ -99,4 +100,4 @@ class sender final : public unit {
     bool port_lost_ = false;
 };
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

@@ -13,7 +13,7 @@
 #include "dpdk/packet_ring.hpp"
 #include "net/checksum.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 namespace {
 
@@ -24,7 +24,7 @@ bool asks_for_checksums(const entry& entry)
 
 } // namespace
 
-tx_queue::tx_queue(const tx_ring& ring, const wire& wire, const pull_lanes& pulls, const nic_keys& keys,
+tx_queue::tx_queue(const tx_ring& ring, const dpdk::wire& wire, const pull_lanes& pulls, const keys::nic_keys& keys,
                    std::unique_ptr<send_header[]> headers)
     : work_queue(ring), wire_(wire), pulls_(&pulls), keys_(keys, ring.domain), headers_(std::move(headers)),
       pacing_(ring.horizon_ns)
@@ -78,11 +78,11 @@ std::uint32_t tx_queue::execute_plain(std::uint32_t most)
     const std::uint32_t wanted = std::min({most, available, std::uint32_t{burst} - staged_end_, ring.depth - slot});
     const std::uint32_t* block = &ring.words[std::size_t{slot} * 16];
     const std::uint32_t key = weftio_swap32(weftio_load_relaxed_u32(block + 9));
-    const key_entry* found = keys_.find(key);
+    const keys::key_entry* found = keys_.find(key);
     if (!found || !keys_.may_use(*found) || !keys_.lends(key))
         return 0;
     // Copies of the ring and the region: the compiler must assume that the stores below may change the originals.
-    const key_entry region = *found;
+    const keys::key_entry region = *found;
     std::uint64_t start = plain_start(ring, first);
     send_header* head = &headers_[slot];
     executed_entry* const done_as = &executed_[slot];
@@ -104,7 +104,7 @@ std::uint32_t tx_queue::execute_plain(std::uint32_t most)
 /// Whether a wait holds the queue. Ends the wait when its deadline has come.
 bool tx_queue::held()
 {
-    if (pacing_.holding() && detail::utc_now_ns() >= pacing_.deadline_ns())
+    if (pacing_.holding() && core::utc_now_ns() >= pacing_.deadline_ns())
         end_wait();
     return pacing_.holding();
 }
@@ -171,7 +171,7 @@ refusal tx_queue::begin_wait()
     std::uint64_t deadline_ns = 0;
     if (refusal reason = read_wait(entry_, deadline_ns); reason != refusal::none)
         return reason;
-    if (!pacing_.begin(deadline_ns, detail::utc_now_ns()))
+    if (!pacing_.begin(deadline_ns, core::utc_now_ns()))
         return refusal::too_far_ahead;
     unprepare();
     if (wire_.timestamp_flag != 0 && pacing_.holding()) {
@@ -256,8 +256,8 @@ rte_mbuf* tx_queue::copied(const entry& entry, const frame_pieces& pieces, send_
     }
     std::memset(end, 0, bytes - pieces.bytes);
     if (asks_for_checksums(entry))
-        fill_checksums({to, pieces.bytes}, (entry.cs_flags & WEFTIO_ETH_L3_CHECKSUM) != 0,
-                       (entry.cs_flags & WEFTIO_ETH_L4_CHECKSUM) != 0);
+        net::fill_checksums({to, pieces.bytes}, (entry.cs_flags & WEFTIO_ETH_L3_CHECKSUM) != 0,
+                            (entry.cs_flags & WEFTIO_ETH_L4_CHECKSUM) != 0);
     if (!small)
         head.settle(); // the copy leaves the kernel's buffer free, so the entry is done
     copied_bytes.add(pieces.bytes);
@@ -308,7 +308,7 @@ bool tx_queue::hand_over()
         return false;
     // Reads the clock only for the first frames behind a wait: reading it costs as much as a packet.
     const bool first_behind_a_wait = pacing_.wants_hand_over();
-    std::uint64_t now_ns = first_behind_a_wait ? detail::utc_now_ns() : 0;
+    std::uint64_t now_ns = first_behind_a_wait ? core::utc_now_ns() : 0;
     std::uint16_t taken = give(&staged_[staged_first_], static_cast<std::uint16_t>(end - staged_first_));
     if (taken != 0 && first_behind_a_wait)
         pacing_.handed_over(now_ns);
@@ -348,4 +348,4 @@ void tx_queue::count_done(std::uint64_t entries, std::uint64_t bytes)
     sent_bytes.add(bytes);
 }
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

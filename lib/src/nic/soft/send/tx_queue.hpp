@@ -8,20 +8,22 @@
 #include "core/counter.hpp"
 #include "dpdk/wire.hpp"
 #include "nic/backend.hpp"
-#include "nic/soft/send/entry.hpp"
+#include "nic/soft/send/ethernet_entry.hpp"
 #include "nic/soft/send/pacing.hpp"
 #include "nic/soft/send/pull_lane.hpp"
-#include "nic/soft/send/queue_keys.hpp"
 #include "nic/soft/send/send_headers.hpp"
-#include "nic/soft/send/work_queue.hpp"
+#include "nic/soft/work/queue_keys.hpp"
+#include "nic/soft/work/work_queue.hpp"
 
-namespace weftio::nic {
-
+namespace weftio::dpdk {
 class capture_writer;
+}
+
+namespace weftio::nic::soft {
 
 class tx_queue final : public work_queue {
  public:
-    tx_queue(const tx_ring& ring, const wire& wire, const pull_lanes& pulls, const nic_keys& keys,
+    tx_queue(const tx_ring& ring, const dpdk::wire& wire, const pull_lanes& pulls, const keys::nic_keys& keys,
              std::unique_ptr<send_header[]> headers);
 
     /// Send steps 3 to 6: executes at most `most` of the committed entries, hands frames to the driver, completes
@@ -57,13 +59,13 @@ class tx_queue final : public work_queue {
         return completed_ == handed_ && (staged_end_ == 0 || (staged_first_ == 0 && pacing_.holding()));
     }
     /// Sets the port queue to which frames are handed, and the copy engines of its sender. @pre settled()
-    void go_through(const wire& wire, const pull_lanes& pulls) noexcept;
+    void go_through(const dpdk::wire& wire, const pull_lanes& pulls) noexcept;
     std::unique_ptr<send_header[]> take_headers() noexcept { return std::move(headers_); }
     /// The number of frames that lie ready behind the wait that holds the queue.
     unsigned prepared() const noexcept { return pacing_.holding() ? staged_end_ : 0u; }
 
     /// Counters of entries: enqueued = sent + waited + failed + flushed, once the queue is idle.
-    detail::counter sent, sent_bytes, waited, copied_bytes;
+    core::counter sent, sent_bytes, waited, copied_bytes;
     const pacing& schedule() const noexcept { return pacing_; }
 
  private:
@@ -106,7 +108,7 @@ class tx_queue final : public work_queue {
     std::uint64_t let_go_of_all();
     send_header& header(std::uint32_t index) const noexcept { return headers_[index & (ring_.entries.depth - 1)]; }
 
-    wire wire_;
+    dpdk::wire wire_;
     const pull_lanes* pulls_;
     pull_lane* pulling_ = nullptr; ///< brings some of the staged frames; nullptr: all of them are whole
     const queue_keys keys_;
@@ -125,4 +127,4 @@ class tx_queue final : public work_queue {
     frame_pieces pieces_;
 };
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

@@ -5,10 +5,10 @@
 #include <functional>
 
 #include "core/clock.hpp"
-#include "memory/key_table.hpp"
+#include "keys/key_table.hpp"
 #include "nic/soft/send/tx_queue.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 void tx_queue::settle(std::uint32_t index) noexcept
 {
@@ -86,7 +86,7 @@ void tx_queue::end(refusal reason, std::uint32_t detail)
         count_flushed(entries - 1);
     }
     complete();
-    events_.put({.position = first, .reason = reason, .time_ns = detail::utc_now_ns(), .detail = detail});
+    events_.put({.position = first, .reason = reason, .time_ns = core::utc_now_ns(), .detail = detail});
 }
 
 void tx_queue::lose_port()
@@ -129,4 +129,4 @@ bool tx_queue::uses(const std::byte* begin, std::size_t bytes) noexcept
     return false;
 }
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

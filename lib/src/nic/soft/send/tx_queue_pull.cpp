@@ -4,7 +4,7 @@
 
 #include "nic/soft/send/tx_queue.hpp"
 
-namespace weftio::nic {
+namespace weftio::nic::soft {
 
 /// Send step 4 for a frame of which the CPU does not see all pieces: lets the copy engine of their device bring them to
 /// a slot of host memory. The entry is done when the driver has the frame. Returns nullptr when no slot is free now.
@@ -56,7 +56,7 @@ void tx_queue::look_after_lane()
         end(refusal::device_failed);
 }
 
-void tx_queue::go_through(const wire& wire, const pull_lanes& pulls) noexcept
+void tx_queue::go_through(const dpdk::wire& wire, const pull_lanes& pulls) noexcept
 {
     if (pulls_ != &pulls && pulling_)
         unprepare(); // the lanes of one sender are no other's
@@ -64,4 +64,4 @@ void tx_queue::go_through(const wire& wire, const pull_lanes& pulls) noexcept
     pulls_ = &pulls;
 }
 
-} // namespace weftio::nic
+} // namespace weftio::nic::soft

@@ -1,0 +1,115 @@
+#include "devices/cuda/copies.hpp"
+
+#include <fmt/format.h>
+
+#include <bit>
+
+#include "core/log.hpp"
+#include "weftio/device/platform.h"
+
+namespace weftio::devices::cuda {
+
+namespace {
+
+device_pointer address(const void* pointer) noexcept
+{
+    return reinterpret_cast<device_pointer>(pointer);
+}
+
+} // namespace
+
+copies::copies(std::shared_ptr<cuda_device> owner) : owner_(std::move(owner)), cuda_(owner_->api())
+{
+    landed_ = owner_->allocate(sizeof(std::uint32_t), alignof(std::uint32_t), memory_kind::cpu_device);
+    if (result status = cuda_.cuStreamCreate(&stream_, stream_non_blocking); status != success) {
+        owner_->release(landed_, memory_kind::cpu_device);
+        cuda_.check(status, "making a stream");
+    }
+}
+
+copies::~copies()
+{
+    if (works())
+        cuda_.cuStreamSynchronize(stream_);
+    cuda_.cuStreamDestroy_v2(stream_);
+    owner_->release(landed_, memory_kind::cpu_device);
+}
+
+void copies::copy(void* to, const void* from, const rows& rows) noexcept
+{
+    if (!works())
+        return;
+    if (rows.count == 1) {
+        look_at(cuda_.cuMemcpyAsync(address(to), address(from), rows.bytes, stream_));
+        return;
+    }
+    copy_2d wanted{};
+    wanted.from_type = wanted.to_type = memory_type_unified;
+    wanted.from_device = address(from);
+    wanted.to_device = address(to);
+    wanted.from_pitch = rows.from_stride;
+    wanted.to_pitch = rows.to_stride;
+    wanted.bytes = rows.bytes;
+    wanted.rows = rows.count;
+    look_at(cuda_.cuMemcpy2DAsync_v2(&wanted, stream_));
+}
+
+/// Whole words lie at addresses that are multiples of four; up to three bytes in front of them and behind them are
+/// written one by one.
+void copies::fill(void* to, std::uint32_t pattern, std::size_t bytes) noexcept
+{
+    if (!works())
+        return;
+    device_pointer at = address(to);
+    auto next_byte = [&] {
+        look_at(cuda_.cuMemsetD8Async(at++, static_cast<unsigned char>(pattern), 1, stream_));
+        pattern = std::rotr(pattern, 8);
+        --bytes;
+    };
+    while (bytes != 0 && at % 4 != 0)
+        next_byte();
+    if (const std::size_t words = bytes / 4; words != 0) {
+        look_at(cuda_.cuMemsetD32Async(at, pattern, words, stream_));
+        at += words * 4;
+        bytes %= 4;
+    }
+    while (bytes != 0)
+        next_byte();
+}
+
+void copies::mark(std::uint32_t number) noexcept
+{
+    if (works())
+        look_at(cuda_.cuStreamWriteValue32_v2(stream_, reinterpret_cast<device_pointer>(landed_.device), number, 0));
+}
+
+std::uint32_t copies::landed() const noexcept
+{
+    // Acquire, pairs with the stream's write of the batch number, which is ordered after the batch's copies.
+    return weftio_load_acquire_sys_u32(static_cast<const std::uint32_t*>(landed_.cpu));
+}
+
+bool copies::works() noexcept
+{
+    if (!failed_)
+        look_at(cuda_.cuCtxSetCurrent(owner_->primary()));
+    return !failed_;
+}
+
+/// Logs the first failure. No copy lands any more: packets run out of slots and count as out_of_buffer, entries of DMA
+/// queues fail.
+void copies::look_at(result status) noexcept
+{
+    if (status == success || failed_)
+        return;
+    failed_ = true;
+    try {
+        core::log(log_level::error,
+                  fmt::format("weftio: {}: copying to or from the GPU failed: {}; its receive queues get no "
+                              "more packets, and send and DMA queues that use its memory fail; restart the process",
+                              owner_->name(), cuda_.words(status)));
+    } catch (...) { // an exception of the sink
+    }
+}
+
+} // namespace weftio::devices::cuda

@@ -1,0 +1,38 @@
+// Copies to and from a GPU while its kernels run.
+#pragma once
+
+#include <memory>
+
+#include "devices/cuda/cuda_device.hpp"
+
+namespace weftio::devices::cuda {
+
+/// Copies in a stream of its own, by unified addresses: the driver knows whose memory each is. Behind each batch the stream writes the batch's number to pinned memory, so that
+/// landed() costs a load.
+class copies final : public copy_queue {
+ public:
+    /// @pre the context of `owner` is current. Throws weftio::error.
+    explicit copies(std::shared_ptr<cuda_device> owner);
+    copies(const copies&) = delete;
+    copies& operator=(const copies&) = delete;
+    ~copies() override;
+
+    void copy(void* to, const void* from, const rows& rows) noexcept override;
+    void fill(void* to, std::uint32_t pattern, std::size_t bytes) noexcept override;
+    void mark(std::uint32_t number) noexcept override;
+    std::uint32_t landed() const noexcept override;
+    bool failed() const noexcept override { return failed_; }
+
+ private:
+    /// Makes the context current in the engine's present thread. Returns whether the GPU still works.
+    bool works() noexcept;
+    void look_at(result status) noexcept;
+
+    std::shared_ptr<cuda_device> owner_;
+    const driver& cuda_;
+    stream stream_ = nullptr;
+    device_backend::allocation landed_;
+    bool failed_ = false;
+};
+
+} // namespace weftio::devices::cuda

@@ -1,0 +1,106 @@
+// The CUDA driver, opened at run time: a machine without it is unaffected, and nothing of CUDA is needed to build.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace weftio::devices::cuda {
+
+// The used part of the driver's ABI, from NVIDIA's public documentation of the driver API.
+using result = int;
+using device_number = int;
+using device_pointer = unsigned long long;
+using context = struct context_opaque*;
+using module = struct module_opaque*;
+using function = struct function_opaque*;
+using stream = struct stream_opaque*;
+
+inline constexpr result success = 0, not_ready = 600;
+inline constexpr unsigned stream_non_blocking = 1, host_alloc_portable = 1, host_alloc_device_map = 2;
+
+enum device_attribute : int { multiprocessors = 16, compute_major = 75, compute_minor = 76, dma_buf_supported = 124 };
+enum pointer_attribute : int {
+    memory_type = 2,
+    seen_by_device = 3,
+    seen_by_host = 4,
+    sync_memops = 6,
+    buffer_id = 7,
+    is_managed = 8,
+    device_ordinal = 9,
+    range_begin = 11,
+    range_bytes = 12
+};
+enum function_attribute : int { max_threads_per_block = 0 };
+inline constexpr unsigned memory_type_host = 1, memory_type_unified = 4;
+inline constexpr int dma_buf_handle = 1;
+
+/// CUDA_MEMCPY2D of the driver's ABI.
+struct copy_2d {
+    std::size_t from_x, from_y;
+    unsigned from_type;
+    const void* from_host;
+    device_pointer from_device;
+    void* from_array;
+    std::size_t from_pitch;
+    std::size_t to_x, to_y;
+    unsigned to_type;
+    void* to_host;
+    device_pointer to_device;
+    void* to_array;
+    std::size_t to_pitch;
+    std::size_t bytes, rows;
+};
+static_assert(sizeof(copy_2d) == 128);
+
+/// Entry points. If one is missing, the driver is not used.
+struct driver {
+    result (*cuInit)(unsigned);
+    result (*cuDriverGetVersion)(int*);
+    result (*cuDeviceGetCount)(int*);
+    result (*cuDeviceGet)(device_number*, int);
+    result (*cuDeviceGetByPCIBusId)(device_number*, const char*);
+    result (*cuDeviceGetName)(char*, int, device_number);
+    result (*cuDeviceGetAttribute)(int*, int, device_number);
+    result (*cuDevicePrimaryCtxRetain)(context*, device_number);
+    result (*cuDevicePrimaryCtxRelease_v2)(device_number);
+    result (*cuCtxSetCurrent)(context);
+    result (*cuMemAlloc_v2)(device_pointer*, std::size_t);
+    result (*cuMemFree_v2)(device_pointer);
+    result (*cuMemHostAlloc)(void**, std::size_t, unsigned);
+    result (*cuMemFreeHost)(void*);
+    result (*cuMemsetD8Async)(device_pointer, unsigned char, std::size_t, stream);
+    result (*cuMemsetD32Async)(device_pointer, unsigned, std::size_t, stream);
+    result (*cuMemcpyAsync)(device_pointer, device_pointer, std::size_t, stream);
+    result (*cuMemcpyDtoHAsync_v2)(void*, device_pointer, std::size_t, stream);
+    result (*cuMemcpyHtoDAsync_v2)(device_pointer, const void*, std::size_t, stream);
+    result (*cuMemcpy2DAsync_v2)(const copy_2d*, stream);
+    result (*cuStreamWriteValue32_v2)(stream, device_pointer, std::uint32_t, unsigned);
+    result (*cuMemGetHandleForAddressRange)(void*, device_pointer, std::size_t, int, unsigned long long);
+    result (*cuPointerGetAttribute)(void*, int, device_pointer);
+    result (*cuPointerSetAttribute)(const void*, int, device_pointer);
+    result (*cuModuleLoadData)(module*, const void*);
+    result (*cuModuleGetFunction)(function*, module, const char*);
+    result (*cuModuleUnload)(module);
+    result (*cuFuncGetAttribute)(int*, int, function);
+    result (*cuOccupancyMaxActiveBlocksPerMultiprocessor)(int*, function, int, std::size_t);
+    result (*cuLaunchKernel)(function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, stream,
+                             void**, void**);
+    result (*cuStreamCreate)(stream*, unsigned);
+    result (*cuStreamDestroy_v2)(stream);
+    result (*cuStreamQuery)(stream);
+    result (*cuStreamSynchronize)(stream);
+    result (*cuGetErrorName)(result, const char**);
+    result (*cuGetErrorString)(result, const char**);
+
+    /// "CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access was encountered)"
+    std::string words(result failure) const;
+    /// Throws weftio::error errc::device_error if `status` is not success. `what` describes the call for the text.
+    void check(result status, const char* what) const;
+};
+
+/// The driver, opened and initialized on the first call. Throws weftio::error errc::not_found, with what to install, if
+/// there is none, errc::device_error if it does not start.
+const driver& the_driver();
+
+} // namespace weftio::devices::cuda

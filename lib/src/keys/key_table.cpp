@@ -1,0 +1,116 @@
+#include "keys/key_table.hpp"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <utility>
+
+#include "weftio/error.hpp"
+
+namespace weftio::keys {
+
+namespace {
+
+unsigned number_for(std::string_view who, key_table& table)
+{
+    if (const std::optional<unsigned> number = table.take_nic())
+        return *number;
+    throw error(errc::out_of_memory,
+                fmt::format("weftio: {}: this process has {} ports and DMA engines, which is the most; close one first",
+                            who, key_table::most_nics));
+}
+
+} // namespace
+
+key_table::~key_table()
+{
+    for (std::atomic<slot*>& chunk : chunks_)
+        delete[] chunk.load(std::memory_order_relaxed);
+}
+
+std::uint32_t key_table::take_index()
+{
+    if (free_ > rest_ || (free_ != 0 && next_ == end_)) {
+        --free_;
+        return std::exchange(first_free_, place(first_free_ << 8)->next_free);
+    }
+    if (next_ == end_)
+        throw error(errc::out_of_memory,
+                    fmt::format("weftio: memory_region: all {} keys of this process are in use; free regions first",
+                                end_ - first_index));
+    if (std::atomic<slot*>& chunk = chunks_[next_ / chunk_slots]; !chunk.load(std::memory_order_relaxed))
+        chunk.store(new slot[chunk_slots], std::memory_order_release);
+    return next_++;
+}
+
+std::uint32_t key_table::add(const key_entry& entry)
+{
+    const std::scoped_lock one_at_a_time(changing_);
+    const std::uint32_t index = take_index();
+    slot& made = *place(index << 8);
+    const std::uint32_t key = index << 8 | made.variant;
+    made.entry = entry;
+    // Release, pairs with the acquire in find(): the entry of the key is written.
+    made.key.store(key, std::memory_order_release);
+    ++in_use_;
+    return key;
+}
+
+bool key_table::withdraw(std::uint32_t key) noexcept
+{
+    slot* at = place(key);
+    return at && key != none_ && at->key.compare_exchange_strong(key, none_);
+}
+
+void key_table::release(std::uint32_t key) noexcept
+{
+    const std::scoped_lock one_at_a_time(changing_);
+    slot& gone = *place(key);
+    ++gone.variant;
+    gone.next_free = none_;
+    (first_free_ == none_ ? first_free_ : place(last_free_ << 8)->next_free) = key >> 8;
+    last_free_ = key >> 8;
+    ++free_;
+    --in_use_;
+}
+
+std::uint32_t key_table::in_use() const noexcept
+{
+    const std::scoped_lock one_at_a_time(changing_);
+    return in_use_;
+}
+
+std::optional<unsigned> key_table::take_nic() noexcept
+{
+    const std::scoped_lock one_at_a_time(changing_);
+    const auto free = static_cast<unsigned>(std::countr_one(nics_));
+    if (free == most_nics)
+        return std::nullopt;
+    nics_ |= std::uint64_t{1} << free;
+    return free;
+}
+
+void key_table::give_back_nic(unsigned nic) noexcept
+{
+    const std::scoped_lock one_at_a_time(changing_);
+    nics_ &= ~(std::uint64_t{1} << nic);
+}
+
+void key_table::grant(std::uint32_t key, unsigned nic, bool lendable) noexcept
+{
+    slot& at = *place(key);
+    at.lends.fetch_or(std::uint64_t{lendable} << nic, std::memory_order_relaxed);
+    // Release, pairs with the acquire in find(): the key and its entry are written.
+    at.nics.fetch_or(std::uint64_t{1} << nic, std::memory_order_release);
+}
+
+void key_table::forget(std::uint32_t key, unsigned nic) noexcept
+{
+    slot& at = *place(key);
+    at.nics.fetch_and(~(std::uint64_t{1} << nic), std::memory_order_relaxed);
+    at.lends.fetch_and(~(std::uint64_t{1} << nic), std::memory_order_relaxed);
+}
+
+nic_keys::nic_keys(std::string_view who, key_table& table) : table_(table), number_(number_for(who, table)) {}
+
+} // namespace weftio::keys

@@ -1,0 +1,168 @@
+// Memory keys: entries name memory by them, whichever NIC reads the entries (docs/formats.md, "Keys").
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <optional>
+#include <string_view>
+
+#include "core/undying.hpp"
+#include "weftio/access.hpp"
+
+namespace weftio::devices {
+class device_backend;
+}
+
+namespace weftio::keys {
+
+/// The memory that a key stands for. It does not change while the key exists.
+struct key_entry {
+    std::byte* cpu = nullptr;                        ///< CPU address of the bytes; nullptr: the CPU cannot access them
+    const devices::device_backend* device = nullptr; ///< the device whose memory it is
+    std::uint64_t device_base = 0;                   ///< device address of the bytes, which entries name
+    std::uint64_t bytes = 0;
+    protection_domain domain{}; ///< queues of this domain may name the memory
+    access rights = access::local_write;
+
+    /// Whether all of the `count` bytes at device address `address` lie inside.
+    bool holds(std::uint64_t address, std::uint64_t count) const noexcept
+    {
+        std::uint64_t offset = address - device_base; // an address below the base gives more than any region has
+        return offset <= bytes && count <= bytes - offset;
+    }
+    /// The CPU address of these bytes; nullptr when one of them lies outside. @pre the CPU can access them
+    std::byte* at(std::uint64_t address, std::uint64_t count) const noexcept
+    {
+        return holds(address, count) ? cpu + (address - device_base) : nullptr;
+    }
+};
+
+/// All keys of the process, in the format of mlx5: an index in the upper 24 bits and a variant in the lower 8. The
+/// variant changes whenever an index is used again, so that the key of a removed region is refused. Each NIC has a
+/// number in the table, and finds the keys that it was granted.
+///
+/// - Threads: any thread may call it. find() takes no lock, and add() and grant() do not block find().
+/// - A key is removed in three steps. withdraw(): find() no longer finds it. forget(), for each NIC that it was
+///   granted: that NIC uses no address at that moment that it has found by a key. release(): the index may be used
+///   again.
+class key_table {
+ public:
+    /// Lower indices stay free, because mlx5 reserves key 0x100.
+    static constexpr std::uint32_t all_indices = 1u << 24, first_index = 16;
+    static constexpr unsigned most_nics = 64;
+    /// An index is used again when so many others are free, or no fresh one is left: a key of a removed region repeats
+    /// only after 256 times as many regions have been removed.
+    static constexpr std::uint32_t rest_before_reuse = 512; // half a chunk: a program with few regions needs no second
+
+    /// @param end   index behind the last one; tests pass a small one
+    /// @param rest  in place of rest_before_reuse
+    explicit key_table(std::uint32_t end = all_indices, std::uint32_t rest = rest_before_reuse) noexcept
+        : end_(end), rest_(rest)
+    {}
+    key_table(const key_table&) = delete;
+    key_table& operator=(const key_table&) = delete;
+    ~key_table();
+
+    /// Adds a key for `entry` and returns it. Throws weftio::error errc::out_of_memory when all indices are taken.
+    std::uint32_t add(const key_entry& entry);
+    /// Withdraws a key. Returns whether it existed.
+    bool withdraw(std::uint32_t key) noexcept;
+    /// Frees the index of a key. @pre the key was withdrawn, and every NIC has forgotten it
+    void release(std::uint32_t key) noexcept;
+    /// The number of indices that are taken.
+    std::uint32_t in_use() const noexcept;
+
+    /// Reserves a number for a NIC until give_back_nic(); std::nullopt when all are taken.
+    std::optional<unsigned> take_nic() noexcept;
+    void give_back_nic(unsigned nic) noexcept;
+    /// Lets a NIC find the key.
+    /// @param lendable  the device of the NIC reads the bytes at their CPU addresses, so frames are sent from there
+    /// without copying
+    /// @pre the key is in use
+    void grant(std::uint32_t key, unsigned nic, bool lendable) noexcept;
+    void forget(std::uint32_t key, unsigned nic) noexcept;
+
+    /// The memory that `key` stands for, or nullptr when the NIC was not granted such a key. It stays valid until the
+    /// NIC forgets the key.
+    const key_entry* find(std::uint32_t key, unsigned nic) const noexcept
+    {
+        const slot* at = place(key);
+        // Checks first whether the key was granted: until this NIC forgets it, the slot holds no other key. Acquire,
+        // pairs with the release in grant().
+        if (!at || (at->nics.load(std::memory_order_acquire) >> nic & 1) == 0 ||
+            at->key.load(std::memory_order_acquire) != key)
+            return nullptr;
+        return &at->entry;
+    }
+    /// Whether the NIC may send these bytes from where they lie (zero copy). @pre find() has found the key
+    bool lends(std::uint32_t key, unsigned nic) const noexcept
+    {
+        return (place(key)->lends.load(std::memory_order_relaxed) >> nic & 1) != 0;
+    }
+
+ private:
+    static constexpr std::uint32_t chunk_slots = 1024;
+    static constexpr std::uint32_t none_ = 0; ///< an index that is never handed out, so 0 is no key either
+
+    struct slot {
+        std::atomic<std::uint64_t> nics{0};  ///< NICs that the key was granted, one bit for each
+        std::atomic<std::uint64_t> lends{0}; ///< those of them whose device reads the bytes itself
+        std::atomic<std::uint32_t> key{none_};
+        std::uint32_t next_free = none_; ///< index that was freed after this one
+        key_entry entry;
+        std::uint8_t variant = 0;
+    };
+
+    /// The slot of a key; nullptr when its index was never in use.
+    slot* place(std::uint32_t key) const noexcept
+    {
+        const std::uint32_t index = key >> 8;
+        slot* chunk = chunks_[index / chunk_slots].load(std::memory_order_acquire);
+        return chunk ? &chunk[index % chunk_slots] : nullptr;
+    }
+    std::uint32_t take_index();
+
+    /// A chunk never moves, so that readers need no lock.
+    std::array<std::atomic<slot*>, all_indices / chunk_slots> chunks_{};
+    const std::uint32_t end_, rest_;
+    mutable std::mutex changing_; ///< guards the members below, and slots that hold no key
+    std::uint32_t next_ = first_index;
+    std::uint32_t in_use_ = 0, free_ = 0;
+    /// List of free indices, oldest first, so that a variant repeats as late as possible.
+    std::uint32_t first_free_ = none_, last_free_ = none_;
+    std::uint64_t nics_ = 0; ///< numbers of NICs that are taken, one bit for each
+};
+
+/// The keys that one NIC was granted.
+class nic_keys {
+ public:
+    /// @param who  owner of the NIC, for the error text: "port null"
+    /// @throws weftio::error errc::out_of_memory the process has 64 NICs already
+    explicit nic_keys(std::string_view who, key_table& table = core::undying<key_table>());
+    nic_keys(const nic_keys&) = delete;
+    nic_keys& operator=(const nic_keys&) = delete;
+    ~nic_keys() { table_.give_back_nic(number_); }
+
+    /// grant(), find(), lends() and forget() do what key_table says of them.
+    void grant(std::uint32_t key, bool lendable) noexcept { table_.grant(key, number_, lendable); }
+    const key_entry* find(std::uint32_t key) const noexcept { return table_.find(key, number_); }
+    bool lends(std::uint32_t key) const noexcept { return table_.lends(key, number_); }
+    /// @pre the NIC uses no address at this moment that it has found by a key
+    void forget(std::uint32_t key) noexcept
+    {
+        table_.forget(key, number_);
+        removals_.fetch_add(1, std::memory_order_release);
+    }
+    /// The number of keys that this NIC has forgotten. While it stays the same, an address found by a key stays valid.
+    std::uint64_t removals() const noexcept { return removals_.load(std::memory_order_acquire); }
+
+ private:
+    key_table& table_;
+    const unsigned number_;
+    std::atomic<std::uint64_t> removals_{0};
+};
+
+} // namespace weftio::keys

@@ -1,0 +1,149 @@
+#include "nic/soft/send/ethernet_entry.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "nic/soft/work/queue_keys.hpp"
+
+namespace weftio::nic::soft {
+
+namespace {
+
+constexpr std::uint32_t words_per_segment = entry::words_per_segment;
+constexpr std::uint32_t wait_on_time = WEFTIO_OPCODE_WAIT | WEFTIO_WAIT_ON_TIME << 8;
+constexpr std::uint32_t ethernet_header_bytes = 14, vlan_tag_bytes = 4, most_vlan_tags = 2;
+
+std::uint32_t segments_for(std::uint32_t bytes) noexcept
+{
+    return (bytes + 15) / 16;
+}
+
+/// Takes the pointer segment or inline segment at index `at`, and moves `at` behind it.
+refusal take_segment(const entry& entry, const queue_keys& keys, std::size_t& at, frame_pieces& out) noexcept
+{
+    auto data = segment_at<weftio_wqe_data_segment>(entry, at);
+    std::uint32_t count = weftio_swap32(data.byte_count_be);
+    const std::byte* bytes = nullptr;
+    bool far = false;
+    if (count & WEFTIO_INLINE_SEGMENT) {
+        count &= ~WEFTIO_INLINE_SEGMENT;
+        if (count > (entry.segments - at) * 16 - 4)
+            return refusal::wrong_size;
+        bytes = reinterpret_cast<const std::byte*>(&entry.words[at * words_per_segment + 1]);
+        at += segments_for(count + 4);
+        out.must_be_copied = true;
+    } else {
+        std::uint64_t length = count == 0 ? std::uint64_t{1} << 31 : count;
+        std::uint32_t key = weftio_swap32(data.lkey_be);
+        const keys::key_entry* region = keys.find(key);
+        if (!region)
+            return refusal::unknown_key;
+        if (!keys.may_use(*region))
+            return refusal::other_domain;
+        const std::uint64_t address = weftio_swap64(data.address_be);
+        if (!region->holds(address, length))
+            return refusal::outside_region;
+        if (count == 0)
+            return refusal::too_long;
+        far = !region->cpu;
+        bytes = far ? reinterpret_cast<const std::byte*>(address) : region->at(address, length);
+        if (far && out.device && out.device != region->device)
+            return refusal::two_devices;
+        if (far)
+            out.device = region->device;
+        out.must_be_copied = out.must_be_copied || !keys.lends(key);
+        at += 1;
+    }
+    if (count == 0)
+        return refusal::no_payload;
+    out.pieces[out.count++] = {bytes, count, far};
+    out.bytes += count;
+    return refusal::none;
+}
+
+/// Takes the Ethernet segment and the header bytes that are inlined in it, and moves `at` behind them.
+refusal take_ethernet(const entry& entry, std::size_t& at, frame_pieces& out) noexcept
+{
+    auto ethernet = segment_at<weftio_wqe_ethernet_segment>(entry, at);
+    std::uint32_t inlined = weftio_swap16(ethernet.inline_header_bytes_be);
+    if (inlined & 0x8000u)
+        return refusal::wrong_segment; // VLAN insertion shares these bits
+    std::uint32_t more = inlined > 2 ? segments_for(inlined - 2) : 0;
+    if (at + 1 + more > entry.segments)
+        return refusal::wrong_size;
+    if (inlined != 0) {
+        out.pieces[out.count++] = {reinterpret_cast<const std::byte*>(&entry.words[at * words_per_segment]) + 14,
+                                   inlined};
+        out.bytes += inlined;
+        out.must_be_copied = true;
+    }
+    at += 1 + more;
+    return refusal::none;
+}
+
+/// 0: there is none, or the CPU does not see it.
+std::uint32_t byte_at(const frame_pieces& frame, std::uint32_t offset) noexcept
+{
+    for (std::uint32_t piece = 0; piece < frame.count; offset -= frame.pieces[piece++].count)
+        if (offset < frame.pieces[piece].count)
+            return frame.pieces[piece].far ? 0 : static_cast<std::uint32_t>(frame.pieces[piece].bytes[offset]);
+    return 0;
+}
+
+std::uint32_t vlan_tags(const frame_pieces& frame) noexcept
+{
+    std::uint32_t tags = 0;
+    for (std::uint32_t at = 12; tags < most_vlan_tags; ++tags, at += vlan_tag_bytes)
+        if (std::uint32_t type = byte_at(frame, at) << 8 | byte_at(frame, at + 1); type != 0x8100 && type != 0x88a8)
+            break;
+    return tags;
+}
+
+} // namespace
+
+refusal fetch(const entry_ring& ring, std::uint32_t index, std::uint32_t available, entry& out) noexcept
+{
+    if (refusal reason = fetch_any(ring, index, available, out); reason != refusal::none)
+        return reason;
+    if (out.opcode == WEFTIO_OPCODE_NOP)
+        return refusal::none;
+    if (out.opcode == wait_on_time)
+        return out.segments == 3 ? refusal::none : refusal::wrong_size;
+    if (out.opcode != WEFTIO_OPCODE_SEND)
+        return refusal::unknown_opcode;
+    if (out.segments < 2)
+        return refusal::wrong_size;
+    out.cs_flags = segment_at<weftio_wqe_ethernet_segment>(out, 1).cs_flags;
+    return refusal::none;
+}
+
+refusal gather(const entry& entry, const queue_keys& keys, std::uint32_t mtu, frame_pieces& out) noexcept
+{
+    const std::uint32_t longest = mtu + ethernet_header_bytes;
+    out.count = out.bytes = 0;
+    out.must_be_copied = false;
+    out.device = nullptr;
+    std::size_t at = 1;
+    refusal reason = take_ethernet(entry, at, out);
+    while (reason == refusal::none && at < entry.segments && out.bytes <= longest + most_vlan_tags * vlan_tag_bytes)
+        reason = take_segment(entry, keys, at, out);
+    if (reason != refusal::none)
+        return reason;
+    if (out.bytes > longest && out.bytes > longest + vlan_tags(out) * vlan_tag_bytes)
+        return refusal::too_long;
+    return out.bytes == 0 ? refusal::no_payload : refusal::none;
+}
+
+refusal read_wait(const entry& entry, std::uint64_t& deadline_ns) noexcept
+{
+    auto wait = segment_at<weftio_wqe_wait_segment>(entry, 1);
+    std::uint64_t value = weftio_swap64(wait.value_be);
+    if ((weftio_swap32(wait.operation_be) & 0x1f) != WEFTIO_WAIT_CYCLIC_SMALLER ||
+        (value & 0xffffffffu) >= 1'000'000'000u)
+        return refusal::wrong_wait;
+    deadline_ns = weftio_real_time_to_ns(value);
+    return refusal::none;
+}
+
+} // namespace weftio::nic::soft

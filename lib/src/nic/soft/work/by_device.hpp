@@ -1,0 +1,46 @@
+// Lanes of several devices, found by device.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "devices/backend.hpp"
+
+namespace weftio::nic::soft {
+
+/// One lane for each device whose memory an engine has been told of. A lane stays where it is.
+template <class Lane>
+class by_device {
+ public:
+    /// nullptr: of this device there is none.
+    Lane* find(const devices::device_backend* device) const noexcept
+    {
+        for (const place& each : places_)
+            if (each.device.get() == device)
+                return each.lane.get();
+        return nullptr;
+    }
+    void add(std::shared_ptr<devices::device_backend> device, std::unique_ptr<Lane> lane)
+    {
+        places_.push_back({std::move(device), std::move(lane)});
+    }
+    std::size_t count() const noexcept { return places_.size(); }
+    Lane& at(std::size_t number) const noexcept { return *places_[number].lane; }
+    /// What turns do at their end: copies that have begun become a batch.
+    void end_batches() const noexcept
+    {
+        for (const place& each : places_)
+            each.lane->end_batch();
+    }
+
+ private:
+    struct place {
+        std::shared_ptr<devices::device_backend> device;
+        std::unique_ptr<Lane> lane;
+    };
+    std::vector<place> places_;
+};
+
+} // namespace weftio::nic::soft

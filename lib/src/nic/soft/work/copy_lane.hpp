@@ -1,0 +1,63 @@
+// The copy engine of a device, as the queues of one DMA engine, or of one sender, share it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "devices/backend.hpp"
+#include "nic/soft/work/by_device.hpp"
+
+namespace weftio::nic::soft {
+
+/// Copies between memory of a device and any other, in order. What a turn starts is one batch. Belongs to one engine.
+class copy_lane {
+ public:
+    explicit copy_lane(std::shared_ptr<devices::copy_queue> copies) : copies_(std::move(copies)) {}
+
+    void copy(std::byte* to, const std::byte* from, std::size_t bytes) noexcept
+    {
+        copy(to, from, {.bytes = bytes, .count = 1, .to_stride = bytes, .from_stride = bytes});
+    }
+    void copy(std::byte* to, const std::byte* from, const devices::copy_queue::rows& rows) noexcept
+    {
+        copies_->copy(to, from, rows);
+        begun_ = true;
+    }
+    void fill(std::byte* to, std::uint32_t pattern, std::size_t bytes) noexcept
+    {
+        copies_->fill(to, pattern, bytes);
+        begun_ = true;
+    }
+    /// The batch that copies go to now; the first is 1.
+    std::uint64_t batch() const noexcept { return ended_ + 1; }
+    void end_batch() noexcept
+    {
+        if (std::exchange(begun_, false))
+            copies_->mark(static_cast<std::uint32_t>(++ended_));
+    }
+    /// Whether all copies of a batch can be seen.
+    bool landed(std::uint64_t batch) noexcept
+    {
+        landed_ += copies_->landed() - static_cast<std::uint32_t>(landed_);
+        return batch <= landed_;
+    }
+    /// Whether so many batches are under way that the next may wait: it will be the larger.
+    bool full() noexcept { return ended_ >= most_under_way && !landed(ended_ + 1 - most_under_way); }
+    bool failed() const noexcept { return copies_->failed(); }
+    /// Batches that have ended.
+    std::uint64_t ended() const noexcept { return ended_; }
+
+ private:
+    static constexpr std::uint64_t most_under_way = 4;
+
+    std::shared_ptr<devices::copy_queue> copies_;
+    bool begun_ = false;       ///< the batch has copies
+    std::uint64_t ended_ = 0;  ///< batches
+    std::uint64_t landed_ = 0; ///< batches, as last seen
+};
+
+using copy_lanes = by_device<copy_lane>;
+
+} // namespace weftio::nic::soft

@@ -1,0 +1,81 @@
+// What the engine tells the host about entries: failures, and notifications that entries ask for. Step 7 of the path of
+// an entry in docs/architecture.md.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "core/counter.hpp"
+#include "nic/backend.hpp"
+#include "nic/soft/work/entry.hpp"
+
+namespace weftio::nic::soft {
+
+struct send_event {
+    std::uint32_t position = 0; ///< free-running index of the entry
+    refusal reason = refusal::none;
+    std::uint64_t time_ns = 0; ///< UTC time at which the entry was done, or at which its failure was found
+    std::uint32_t detail = 0;  ///< too_long: bytes of the frame; file_failed: errno
+};
+
+/// A bounded queue of events from the thread of the engine to one reader. Never blocks. An event that finds the queue
+/// full is lost and counted. Notifications leave one eighth of the queue free for failures, of which a send queue has
+/// one until it is reset.
+class send_events {
+ public:
+    /// @param capacity  power of two
+    explicit send_events(std::uint32_t capacity) : events_(new send_event[capacity]), mask_(capacity - 1) {}
+
+    void put(const send_event& event) noexcept
+    {
+        std::uint32_t at = written_.load(std::memory_order_relaxed);
+        std::uint32_t spare = event.reason == refusal::none ? (mask_ + 1) / 8 : 0;
+        if (at - read_.load(std::memory_order_acquire) + spare > mask_) {
+            lost.add(1);
+            return;
+        }
+        events_[at & mask_] = event;
+        written_.store(at + 1, std::memory_order_release);
+    }
+    bool get(send_event& event) noexcept
+    {
+        std::uint32_t at = read_.load(std::memory_order_relaxed);
+        if (at == written_.load(std::memory_order_acquire))
+            return false;
+        event = events_[at & mask_];
+        read_.store(at + 1, std::memory_order_release);
+        return true;
+    }
+
+    core::counter lost;
+
+ private:
+    std::unique_ptr<send_event[]> events_;
+    std::uint32_t mask_;
+    alignas(64) std::atomic<std::uint32_t> written_{0};
+    alignas(64) std::atomic<std::uint32_t> read_{0};
+};
+
+/// Send step 7: takes the next event and puts it into words for the host. Returns false when there is none.
+/// @param words_of  returns why an event failed, with the values that belong to it
+template <class Words>
+bool next_outcome(send_events& events, std::string_view kind, std::uint32_t number, send_outcome& outcome,
+                  Words&& words_of)
+{
+    send_event event;
+    if (!events.get(event))
+        return false;
+    outcome = {.position = event.position, .syndrome = 0, .text = {}, .time_ns = event.time_ns};
+    if (event.reason != refusal::none) {
+        outcome.syndrome = syndrome_of(event.reason);
+        outcome.text = fmt::format("weftio: {} {}: entry at position {} failed: {}", kind, number, event.position,
+                                   words_of(event));
+    }
+    return true;
+}
+
+} // namespace weftio::nic::soft

@@ -1,0 +1,134 @@
+#include "nic/soft/work/work_list.hpp"
+
+#include <rte_pause.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "core/clock.hpp"
+
+namespace weftio::nic::soft {
+
+void work_list::look_at_doorbells(bool busy) noexcept
+{
+    if (asleep_.empty())
+        return;
+    const std::size_t most = busy ? looks_of_a_busy_turn : looks_of_an_idle_turn;
+    for (std::size_t left = std::min(most, asleep_.size()); left != 0; --left) {
+        looked_ = looked_ + 1 < asleep_.size() ? looked_ + 1 : 0;
+        const asleep& queue = asleep_[looked_];
+        if (weftio_load_acquire_sys_u64(queue.doorbell) != queue.seen)
+            wake(queue.number);
+        if (asleep_.empty())
+            return;
+    }
+}
+
+void work_list::keep_deadlines(bool busy) noexcept
+{
+    if (deadlines_.empty())
+        return;
+    auto& clock = core::utc_clock::instance();
+    // This reading may be a little early, never late: nothing leaves before its deadline.
+    std::uint64_t now_ns = clock.stamp_ns();
+    spin_.turn_began(now_ns);
+    if (now_ns < deadlines_.first_ns() && spin_.begins(deadlines_.first_ns(), now_ns, busy)) {
+        for (; now_ns < deadlines_.first_ns(); now_ns = clock.now_ns())
+            rte_pause();
+        spin_.ended(now_ns);
+    }
+    const std::size_t before = awake_.size();
+    while (!deadlines_.empty() && deadlines_.first_ns() <= now_ns) {
+        const std::uint32_t number = deadlines_.first_queue();
+        deadlines_.set(number, 0);
+        places_[number - 1].queue->let_go();
+        wake(number);
+    }
+    // turn() begins at the end of awake_, so the earliest deadline must be last.
+    std::reverse(awake_.begin() + static_cast<std::ptrdiff_t>(before), awake_.end());
+}
+
+work_list::outcome work_list::turn(std::uint32_t most)
+{
+    outcome all;
+    for (std::size_t at = awake_.size(); at-- > 0;) {
+        const place& place = places_[awake_[at].number - 1];
+        work_queue& queue = *place.queue;
+        const unsigned moved = queue.turn(place.paused ? 0 : most);
+        all.moved += moved;
+        all.waits_for_others = all.waits_for_others || queue.waits_for_others();
+        const std::uint64_t deadline_ns = queue.deadline_ns();
+        if (deadline_ns != 0 || !deadlines_.empty())
+            deadlines_.set(awake_[at].number, deadline_ns);
+        if (rests(awake_[at], moved, deadline_ns != 0))
+            lay_down(at);
+    }
+    return all;
+}
+
+void work_list::wake_those_that_wait() noexcept
+{
+    for (std::uint32_t number = 1; number <= queues(); ++number)
+        if (places_[number - 1].asleep != nowhere && places_[number - 1].queue->deadline_ns() != 0)
+            wake(number);
+}
+
+/// Whether a queue needs no turn before its doorbell is rung or its deadline comes. Called after its turn.
+bool work_list::rests(awake& each, unsigned moved, bool has_deadline) noexcept
+{
+    const work_queue& queue = *places_[each.number - 1].queue;
+    each.idle_turns = moved == 0 && queue.idle() ? each.idle_turns + 1 : 0;
+    return each.idle_turns == turns_awake || (has_deadline && queue.only_waits());
+}
+
+void work_list::wake(std::uint32_t number) noexcept
+{
+    if (number > places_.size() || places_[number - 1].asleep == nowhere)
+        return;
+    std::uint32_t at = std::exchange(places_[number - 1].asleep, nowhere);
+    asleep_[at] = asleep_.back();
+    asleep_.pop_back();
+    if (at < asleep_.size())
+        places_[asleep_[at].number - 1].asleep = at;
+    awake_.push_back({number, 0});
+}
+
+void work_list::lay_down(std::size_t at) noexcept
+{
+    const std::uint32_t number = awake_[at].number;
+    place& place = places_[number - 1];
+    awake_[at] = awake_.back();
+    awake_.pop_back();
+    place.asleep = static_cast<std::uint32_t>(asleep_.size());
+    asleep_.push_back({place.queue->ring().doorbell, place.queue->doorbell_seen(), number});
+}
+
+void work_list::reserve(std::uint32_t number)
+{
+    if (number > places_.size())
+        places_.resize(number);
+    awake_.reserve(places_.size()); // so that queues wake and sleep without allocating
+    asleep_.reserve(places_.size());
+    deadlines_.reserve(queues());
+}
+
+void work_list::put(std::uint32_t number, std::unique_ptr<work_queue> queue) noexcept
+{
+    places_[number - 1] = {.queue = std::move(queue)};
+    awake_.push_back({number, 0});
+}
+
+std::unique_ptr<work_queue> work_list::take(std::uint32_t number) noexcept
+{
+    rouse(number);
+    std::erase_if(awake_, [&](const awake& each) { return each.number == number; });
+    return std::move(places_[number - 1].queue);
+}
+
+void work_list::rouse(std::uint32_t number) noexcept
+{
+    wake(number);
+    deadlines_.set(number, 0);
+}
+
+} // namespace weftio::nic::soft

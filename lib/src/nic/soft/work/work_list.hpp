@@ -1,0 +1,94 @@
+// The send queues of an engine: which have a turn, which sleep, which wait for a deadline. No queue waits for another.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "nic/soft/engine/deadlines.hpp"
+#include "nic/soft/engine/spin.hpp"
+#include "nic/soft/engine/unit.hpp"
+#include "nic/soft/work/work_queue.hpp"
+
+namespace weftio::nic::soft {
+
+/// One engine owns a list and drives it, as it does a unit.
+class work_list {
+ public:
+    /// Idle doorbells polled in a turn: few in a busy turn, because 4,096 idle queues must not slow a busy one. More
+    /// after a turn that moved nothing, because such an engine may sleep between turns.
+    static constexpr std::uint32_t looks_of_a_busy_turn = 4, looks_of_an_idle_turn = 64;
+    /// After this many turns without work a queue sleeps: only its doorbell is polled.
+    static constexpr std::uint32_t turns_awake = 256;
+
+    /// Send step 2: polls the doorbells of some sleeping queues and wakes those that were rung.
+    void look_at_doorbells(bool busy) noexcept;
+    /// Send step 2: ends the waits whose deadline has come, and gives their queues the first turns, earliest deadline
+    /// first. Spins when the next deadline is close, so that nothing comes in between.
+    void keep_deadlines(bool busy) noexcept;
+    /// Sum of the turns of all queues.
+    struct outcome {
+        unsigned moved = 0;
+        bool waits_for_others = false; ///< see work_queue::waits_for_others()
+    };
+    /// Send step 2: gives every queue that is awake a turn of at most `most` entries.
+    outcome turn(std::uint32_t most);
+    /// Wakes the queue, so that the next turn() gives it a turn. Does nothing when no queue has the number.
+    void wake(std::uint32_t number) noexcept;
+    /// Wakes the queues that sleep until a deadline.
+    void wake_those_that_wait() noexcept;
+    /// The earliest deadline of all queues, UTC; 0 when no queue has one.
+    std::uint64_t deadline_ns() const noexcept { return deadlines_.empty() ? 0 : deadlines_.first_ns(); }
+
+    /// Makes room for a queue of that number, so that other functions allocate nothing.
+    void reserve(std::uint32_t number);
+    /// Adds a queue. @pre reserve(); no queue has that number, which is at least 1
+    void put(std::uint32_t number, std::unique_ptr<work_queue> queue) noexcept;
+    /// Removes a queue and returns it.
+    std::unique_ptr<work_queue> take(std::uint32_t number) noexcept;
+    /// Wakes the queue and removes its deadline.
+    void rouse(std::uint32_t number) noexcept;
+    /// Pauses the queue: until resume() it starts no entry, and goes on with what it has started.
+    void pause(std::uint32_t number) noexcept { places_[number - 1].paused = true; }
+    void resume(std::uint32_t number) noexcept { places_[number - 1].paused = false; }
+    /// All numbers in use are in 1 .. queues(); find() says which of them are in use.
+    std::uint32_t queues() const noexcept { return static_cast<std::uint32_t>(places_.size()); }
+    work_queue* find(std::uint32_t number) const noexcept
+    {
+        return number <= places_.size() ? places_[number - 1].queue.get() : nullptr;
+    }
+    /// The number of queues.
+    std::size_t in_use() const noexcept { return awake_.size() + asleep_.size(); }
+    bool empty() const noexcept { return awake_.empty() && asleep_.empty(); }
+
+ private:
+    static constexpr std::uint32_t nowhere = UINT32_MAX;
+
+    struct place {
+        std::unique_ptr<work_queue> queue;
+        std::uint32_t asleep = nowhere; ///< index in asleep_; nowhere: the queue is awake
+        bool paused = false;
+    };
+    struct awake {
+        std::uint32_t number;
+        std::uint32_t idle_turns;
+    };
+    /// What the engine reads to poll a sleeping queue: one that has no work, or none before its deadline.
+    struct asleep {
+        const std::uint64_t* doorbell;
+        std::uint64_t seen;
+        std::uint32_t number;
+    };
+
+    bool rests(awake& each, unsigned moved, bool has_deadline) noexcept;
+    void lay_down(std::size_t awake) noexcept;
+
+    std::vector<place> places_; ///< by number - 1
+    std::vector<awake> awake_;
+    std::vector<asleep> asleep_;
+    std::size_t looked_ = 0; ///< index in asleep_ of the doorbell that was polled last
+    deadlines deadlines_;
+    spin spin_;
+};
+
+} // namespace weftio::nic::soft

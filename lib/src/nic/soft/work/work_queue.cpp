@@ -1,0 +1,143 @@
+#include "nic/soft/work/work_queue.hpp"
+
+#include "core/clock.hpp"
+
+namespace weftio::nic::soft {
+
+work_queue::work_queue(const tx_ring& ring)
+    : ring_(ring), executed_(ring.entries.depth), events_(2 * ring.entries.depth)
+{}
+
+/// Send step 3: reads the doorbell record when the doorbell has changed (docs/formats.md, "Doorbells"). The doorbell
+/// only wakes the NIC; the record says what was committed. A record that claims more than the ring holds is refused.
+void work_queue::look()
+{
+    std::uint64_t doorbell = weftio_load_acquire_sys_u64(ring_.doorbell);
+    if (doorbell == doorbell_)
+        return;
+    doorbell_ = doorbell;
+    // Acquire, pairs with the release of the commit: the entries are written.
+    auto committed = static_cast<std::uint16_t>(weftio_swap32(weftio_load_acquire_sys_u32(ring_.dbrec)));
+    auto more = static_cast<std::uint16_t>(committed - static_cast<std::uint16_t>(submitted_));
+    if (submitted_ - completed_ + more > ring_.entries.depth)
+        refuse_record();
+    else
+        submitted_ += more;
+}
+
+/// Send step 4, for a bad entry: the entry at `index` cannot be executed. Puts the queue in error and flushes the
+/// entries behind it.
+void work_queue::fail(std::uint32_t index, refusal reason, std::uint32_t detail)
+{
+    failed_.store(true, std::memory_order_relaxed);
+    failed_entries.add(1);
+    enqueued.add(1);
+    events_.put({.position = index, .reason = reason, .time_ns = core::utc_now_ns(), .detail = detail});
+    bury(index, reason);
+    count_flushed(flush(index + 1));
+}
+
+/// Refuses a doorbell record that claims too much. The ring may be full, so no entry can carry the failure. Flushes
+/// what has not been executed; once the entries before it are done, a completion reports the error.
+void work_queue::refuse_record()
+{
+    if (failed())
+        return;
+    failed_.store(true, std::memory_order_relaxed);
+    untold_ = refusal::wrong_doorbell;
+    failed_entries.add(1);
+    enqueued.add(1);
+    events_.put({.position = submitted_, .reason = refusal::wrong_doorbell, .time_ns = core::utc_now_ns()});
+    give_up_wait();
+    count_flushed(flush(next_));
+}
+
+/// Marks the block at `index` as done without executing it.
+void work_queue::bury(std::uint32_t index, refusal reason)
+{
+    executed_entry& entry = executed(index);
+    entry.blocks = 1;
+    entry.reason = reason;
+    settle(index);
+}
+
+/// Flushes the blocks [from, submitted). Entries in front of them complete as they come back. Returns how many blocks
+/// it has flushed; the caller counts them.
+std::uint32_t work_queue::flush(std::uint32_t from)
+{
+    for (std::uint32_t index = from; index != submitted_; ++index)
+        bury(index, refusal::flushed);
+    next_ = submitted_;
+    if (all_handed())
+        handed_ = next_;
+    return submitted_ - from;
+}
+
+void work_queue::count_flushed(std::uint64_t entries) noexcept
+{
+    flushed.add(entries);
+    enqueued.add(entries);
+}
+
+/// Send step 6: completes, in order, the entries that came back. One completion stands for all of them, but the first
+/// failure gets a completion of its own.
+unsigned work_queue::complete()
+{
+    const std::uint32_t before = completed_;
+    std::uint64_t done = complete_plain(), bytes = 0, now_ns = core::utc_stamp_ns();
+    if ((completed_ & (ring_.entries.depth - 1)) == 0)
+        done += complete_plain(); // goes on at the start of the ring
+    std::uint32_t last = completed_ - 1;
+    refusal reason = refusal::none;
+    while (completed_ != handed_ && returned(completed_)) {
+        const executed_entry& entry = executed(completed_);
+        reason = entry.reason;
+        if (reason == refusal::none) {
+            done += entry.counts;
+            bytes += entry.counts ? entry.bytes : 0;
+            if (entry.event)
+                events_.put({.position = completed_, .reason = refusal::none, .time_ns = now_ns});
+        } else if (reason != refusal::flushed) {
+            publish(completed_, reason, now_ns);
+        }
+        last = completed_;
+        completed_ += entry.blocks;
+    }
+    if (completed_ != before) {
+        count_done(done, bytes);
+        publish(last, reason, now_ns);
+    }
+    if (untold() && completed_ == next_) {
+        publish(completed_ - 1, untold_, now_ns);
+        untold_ = refusal::none;
+    }
+    return completed_ - before;
+}
+
+/// Send step 6: writes the collapsed completion, which names the entry at `index` (docs/formats.md, "Completions").
+void work_queue::publish(std::uint32_t index, refusal reason, std::uint64_t now_ns)
+{
+    weftio_cqe& cqe = *ring_.completion;
+    bool good = reason == refusal::none;
+    weftio_store_release_sys_u64(&cqe.timestamp_be,
+                                 weftio_swap64(good ? weftio_real_time_from_ns(now_ns) : error_word_of(reason)));
+    cqe.sop_drop_qpn_be = weftio_swap32(ring_.entries.queue);
+    // Release: a kernel that sees this may use the entry and its buffer again.
+    weftio_store_release_sys_u32(
+        &cqe.publication,
+        weftio_cqe_publication(index, good ? WEFTIO_CQE_OPCODE_REQUESTER : WEFTIO_CQE_OPCODE_REQUESTER_ERROR, 0));
+}
+
+/// Starts again in a fresh ring. @param index  index of its first entry
+void work_queue::begin_again(const tx_ring& ring, std::uint32_t index) noexcept
+{
+    std::uint32_t queue = ring_.entries.queue;
+    ring_ = ring;
+    ring_.entries.queue = queue;
+    doorbell_ = 0;
+    submitted_ = next_ = handed_ = completed_ = index;
+    failed_.store(false, std::memory_order_relaxed);
+    untold_ = refusal::none;
+}
+
+} // namespace weftio::nic::soft

@@ -1,0 +1,126 @@
+// A send queue of any kind as the NIC sees it: a doorbell to poll, entries to execute in order, a completion to write.
+#pragma once
+
+#include <atomic>
+#include <bit>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "core/counter.hpp"
+#include "nic/backend.hpp"
+#include "nic/soft/work/entry.hpp"
+#include "nic/soft/work/send_events.hpp"
+
+namespace weftio::nic::soft {
+
+/// What the engine remembers of an executed entry until it completes, in one 64-bit word.
+struct alignas(8) executed_entry {
+    std::uint8_t blocks = 1;
+    bool event = false;  ///< the host wants a notification
+    bool counts = false; ///< it counts as done work: a frame or a copy, not a wait or a NOP
+    refusal reason = refusal::none;
+    std::uint32_t bytes = 0; ///< length of the frame or copy
+
+    /// Whether the entry is plain: one block, counts, succeeded, wants no notification. Nearly all entries are.
+    bool is_plain() const noexcept
+    {
+        return static_cast<std::uint32_t>(std::bit_cast<std::uint64_t>(*this)) == plain_word();
+    }
+    /// Makes this a plain entry of `count` bytes.
+    void be_plain(std::uint32_t count) noexcept
+    {
+        // One store; assigning the members makes GCC store byte by byte.
+        const std::uint64_t word = std::uint64_t{count} << 32 | plain_word();
+        std::memcpy(static_cast<void*>(this), &word, sizeof word);
+    }
+
+ private:
+    static constexpr std::uint32_t plain_word() noexcept { return 1U | 1U << 16; }
+};
+
+/// One engine owns and drives the queue. Any thread may read counters; one thread at a time may take events.
+///
+/// Indices: submitted >= next >= handed >= completed. The doorbell record has named the entries before `submitted`; the
+/// engine has executed those before `next`; a driver or a copy engine has taken those before `handed`; those before
+/// `completed` are done. An entry that the engine does itself is handed over when it is executed.
+class work_queue {
+ public:
+    work_queue(const work_queue&) = delete;
+    work_queue& operator=(const work_queue&) = delete;
+    virtual ~work_queue() = default;
+
+    /// Executes at most `most` of the committed entries, and completes those that came back. Returns how much it moved.
+    virtual unsigned turn(std::uint32_t most) = 0;
+    /// Deadline of the wait that holds the queue, UTC; 0 when no wait holds it.
+    virtual std::uint64_t deadline_ns() const noexcept { return 0; }
+    /// Ends the wait that holds the queue: its deadline has come.
+    virtual void let_go() noexcept {}
+    /// Whether the queue has no work before its doorbell is rung again.
+    virtual bool idle() const noexcept { return next_ == submitted_ && completed_ == submitted_ && !untold(); }
+    /// Whether the queue has no work before its doorbell is rung again or its deadline comes.
+    /// False without a deadline.
+    virtual bool only_waits() const noexcept { return false; }
+    /// Whether a driver or a copy engine still holds an entry that was handed over.
+    bool waits_for_others() const noexcept { return completed_ != handed_; }
+    /// Completes the entries that came back. Returns how much it moved.
+    unsigned collect() { return complete(); }
+    /// The value of the doorbell when it was last read.
+    std::uint64_t doorbell_seen() const noexcept { return doorbell_; }
+    const tx_ring& ring() const noexcept { return ring_; }
+    /// Any thread.
+    bool failed() const noexcept { return failed_.load(std::memory_order_relaxed); }
+
+    /// Counters of entries. A wait that holds the queue has counted as enqueued, and as nothing else yet. A flushed
+    /// entry that the engine has never read counts once for each of its blocks.
+    core::counter enqueued, failed_entries, flushed;
+    send_events& events() noexcept { return events_; }
+
+ protected:
+    explicit work_queue(const tx_ring& ring);
+
+    /// Whether the entry at `index`, which was handed over, is done. Called often.
+    virtual bool returned(std::uint32_t index) const noexcept = 0;
+    /// Completes plain entries that are done, at most to the end of the ring. Stops at the first other entry. Returns
+    /// how many.
+    virtual std::uint32_t complete_plain() { return 0; }
+    /// Counts `entries` entries and `bytes` bytes as done.
+    virtual void count_done(std::uint64_t entries, std::uint64_t bytes) = 0;
+    /// Marks the entry at `index` as done: no driver holds it, and none will get it.
+    virtual void settle(std::uint32_t) noexcept {}
+    /// Whether all executed entries have been handed over.
+    virtual bool all_handed() const noexcept { return true; }
+    /// Gives up the wait that holds the queue, if there is one: it will not come to its end.
+    virtual void give_up_wait() {}
+
+    void look();
+    unsigned complete();
+    void fail(std::uint32_t index, refusal reason, std::uint32_t detail = 0);
+    void bury(std::uint32_t index, refusal reason);
+    std::uint32_t flush(std::uint32_t from);
+    void count_flushed(std::uint64_t entries) noexcept;
+    void begin_again(const tx_ring& ring, std::uint32_t index) noexcept;
+    bool untold() const noexcept { return untold_ != refusal::none; }
+    executed_entry& executed(std::uint32_t index) noexcept { return executed_[index & (ring_.entries.depth - 1)]; }
+    const executed_entry& executed(std::uint32_t index) const noexcept
+    {
+        return executed_[index & (ring_.entries.depth - 1)];
+    }
+
+    tx_ring ring_;
+    std::vector<executed_entry> executed_;
+    send_events events_;
+    std::uint64_t doorbell_ = 0;  ///< value when it was last read
+    std::uint32_t submitted_ = 0; ///< index behind the last entry that the doorbell record has named
+    std::uint32_t next_ = 0;      ///< index of the next entry to execute
+    std::uint32_t handed_ = 0;    ///< index behind the last entry that has been handed over
+    std::uint32_t completed_ = 0; ///< index behind the last entry that is done
+    std::atomic<bool> failed_{false};
+    refusal untold_ = refusal::none; ///< why the queue has failed, when no entry did and no completion has said so yet
+
+ private:
+    void refuse_record();
+    void publish(std::uint32_t index, refusal reason, std::uint64_t now_ns);
+};
+
+} // namespace weftio::nic::soft

@@ -1,0 +1,260 @@
+#include "weftio/memory.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <optional>
+#include <utility>
+
+#include "nic/dma_backend.hpp"
+#include "regions/named_region.hpp"
+#include "weftio/dma.hpp"
+#include "weftio/error.hpp"
+
+namespace weftio {
+
+protection_domain protection_domain::make() noexcept
+{
+    static std::atomic<std::uint64_t> made{0};
+    return protection_domain(made.fetch_add(1, std::memory_order_relaxed) + 1);
+}
+
+namespace {
+
+void check(access rights)
+{
+    constexpr access all = access::local_write | access::remote_write | access::remote_read | access::remote_atomic;
+    constexpr access changing = access::remote_write | access::remote_atomic;
+    const auto bits = static_cast<unsigned>(rights);
+    if ((rights & all) != rights)
+        throw error(
+            errc::invalid_argument,
+            fmt::format("weftio: memory_region: rights are {:#x}, with bits that mean nothing; combine values of "
+                        "weftio::access",
+                        bits));
+    if ((rights & changing) != access::none && (rights & access::local_write) == access::none)
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: memory_region: rights are {:#x}: a peer may change the memory and the NIC may "
+                                "not, which is what does it for the peer; add access::local_write",
+                                bits));
+}
+
+} // namespace
+
+struct memory_region::state {
+    state(std::shared_ptr<const devices::memory_block> block, const region_options& options)
+        : region(std::move(block), regions::region_use::entries, options), rights(options.rights)
+    {}
+
+    regions::named_region region;
+    access rights;
+};
+
+memory_region::memory_region(const memory& memory, region_options options)
+{
+    if (!memory)
+        throw error(errc::invalid_argument,
+                    "weftio: memory_region: the memory is empty; register memory that has been allocated");
+    check(options.rights);
+    if (!memory.block()->at.writable && (options.rights & access::local_write) != access::none)
+        throw error(errc::not_reachable,
+                    fmt::format("weftio: memory_region: the {} bytes at {} are read-only, and rights have "
+                                "access::local_write; register them with access::none, or take memory that can be "
+                                "written",
+                                memory.bytes(), memory.device_address()));
+    state_ = std::make_unique<state>(memory.block(), options);
+}
+
+memory_region::memory_region(const port& port, const memory& memory, region_options options)
+    : memory_region(memory, options)
+{
+    register_with(port);
+}
+
+memory_region::memory_region(const dma_engine& engine, const memory& memory, region_options options)
+    : memory_region(memory, options)
+{
+    register_with(engine);
+}
+
+memory_region::memory_region(memory_region&&) noexcept = default;
+memory_region& memory_region::operator=(memory_region&&) noexcept = default;
+memory_region::~memory_region() = default;
+
+void memory_region::register_with(const port& port)
+{
+    state_->region.register_with(port.backend());
+}
+
+void memory_region::register_with(const dma_engine& engine)
+{
+    state_->region.register_with(engine.backend());
+}
+
+std::uint32_t memory_region::lkey() const noexcept
+{
+    return state_->region.lkey();
+}
+
+void* memory_region::device_address() const noexcept
+{
+    return state_->region.block().at.device;
+}
+
+std::size_t memory_region::bytes() const noexcept
+{
+    return state_->region.block().bytes;
+}
+
+access memory_region::rights() const noexcept
+{
+    return state_->rights;
+}
+
+const std::shared_ptr<const devices::memory_block>& memory_region::block() const noexcept
+{
+    return state_->region.share();
+}
+
+weftio_dev_buf memory_region::buffer(std::size_t offset, std::size_t count) const
+{
+    if (offset > bytes() || count > bytes() - offset || count > UINT32_MAX)
+        throw error(
+            errc::invalid_argument,
+            fmt::format("weftio: memory_region: {} bytes from byte {} on are no buffer: the region has {}, and a "
+                        "buffer at most {}",
+                        count, offset, bytes(), UINT32_MAX));
+    const std::size_t rest = std::min<std::size_t>(bytes() - offset, UINT32_MAX);
+    return {.address = static_cast<weftio_u8*>(device_address()) + offset,
+            .bytes = static_cast<weftio_u32>(count == 0 ? rest : count),
+            .lkey_be = weftio_swap32(lkey())};
+}
+
+namespace {
+
+constexpr std::uint32_t longest_buffer = 0xffffffc0; // the last multiple of 64
+
+buf_arr_options checked(buf_arr_options options)
+{
+    if (options.count == 0 || options.buffer_bytes == 0)
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: buf_arr: {} buffers of {} bytes; both must be at least 1", options.count,
+                                options.buffer_bytes));
+    if (options.stride_bytes == 0 && options.buffer_bytes > longest_buffer)
+        throw error(errc::invalid_argument, fmt::format("weftio: buf_arr: buffers of {} bytes; one has at most {}",
+                                                        options.buffer_bytes, longest_buffer));
+    if (options.stride_bytes == 0)
+        options.stride_bytes = (options.buffer_bytes + 63) / 64 * 64;
+    if (options.stride_bytes < options.buffer_bytes)
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: buf_arr: stride_bytes is {}, shorter than a buffer of {} bytes; leave it 0 "
+                                "for the natural one",
+                                options.stride_bytes, options.buffer_bytes));
+    return options;
+}
+
+buf_arr_options in_own_memory(const buf_arr_options& options)
+{
+    if (options.offset_bytes != 0)
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: buf_arr: offset_bytes is {}, and the array allocates its own memory; leave it "
+                                "0, or make the array in a memory_region",
+                                options.offset_bytes));
+    return options;
+}
+
+buf_arr_options in_region(const memory_region& region, const device& device, const buf_arr_options& options)
+{
+    if (options.domain != protection_domain{})
+        throw error(errc::invalid_argument, "weftio: buf_arr: domain is set, and buffers in a memory_region have the "
+                                            "region's; set region_options::domain in its place");
+    regions::require_within("buf_arr", region, device,
+                            {.count = options.count,
+                             .bytes = options.buffer_bytes,
+                             .stride_bytes = options.stride_bytes,
+                             .offset_bytes = options.offset_bytes});
+    return options;
+}
+
+} // namespace
+
+/// Where the buffers lie, and by which key entries name them.
+struct buf_arr::state {
+    /// In memory of its own.
+    template <class At>
+    state(const At& at, const device& device, const buf_arr_options& wanted)
+        : options(in_own_memory(checked(wanted))),
+          own(std::in_place, at,
+              device.allocate(std::size_t{options.count} * options.stride_bytes, memory_kind::cpu_device),
+              region_options{.domain = options.domain}),
+          block(own->block()), lkey(own->lkey()),
+          handle(device.allocate(sizeof(weftio_dev_buf_arr), memory_kind::device))
+    {
+        fill_handle();
+    }
+    /// In the caller's.
+    state(const memory_region& region, const device& device, const buf_arr_options& wanted)
+        : options(in_region(region, device, checked(wanted))), block(region.block()), lkey(region.lkey()),
+          handle(device.allocate(sizeof(weftio_dev_buf_arr), memory_kind::device))
+    {
+        fill_handle();
+    }
+    void fill_handle()
+    {
+        weftio_dev_buf_arr made{};
+        made.base = static_cast<std::uint8_t*>(block->at.device) + options.offset_bytes;
+        made.stride_bytes = options.stride_bytes;
+        made.count = options.count;
+        made.lkey_be = weftio_swap32(lkey);
+        made.buffer_bytes = options.buffer_bytes;
+        made.abi = WEFTIO_DEV_ABI_BUF_ARR;
+        handle.upload(&made, sizeof made);
+    }
+
+    buf_arr_options options;
+    std::optional<memory_region> own;
+    std::shared_ptr<const devices::memory_block> block;
+    std::uint32_t lkey;
+    memory handle;
+};
+
+buf_arr::buf_arr(const port& port, const device& device, buf_arr_options options)
+    : state_(std::make_unique<state>(port, device, options))
+{}
+
+buf_arr::buf_arr(const dma_engine& engine, const device& device, buf_arr_options options)
+    : state_(std::make_unique<state>(engine, device, options))
+{}
+
+buf_arr::buf_arr(const memory_region& region, const device& device, buf_arr_options options)
+    : state_(std::make_unique<state>(region, device, options))
+{}
+
+buf_arr::buf_arr(buf_arr&&) noexcept = default;
+buf_arr& buf_arr::operator=(buf_arr&&) noexcept = default;
+buf_arr::~buf_arr() = default;
+
+weftio_dev_buf_arr* buf_arr::handle() const noexcept
+{
+    return static_cast<weftio_dev_buf_arr*>(state_->handle.device_address());
+}
+
+std::uint32_t buf_arr::count() const noexcept
+{
+    return state_->options.count;
+}
+
+std::uint32_t buf_arr::lkey() const noexcept
+{
+    return state_->lkey;
+}
+
+void* buf_arr::cpu_address(std::uint32_t index) const noexcept
+{
+    auto* const base = static_cast<std::byte*>(state_->block->at.cpu);
+    const buf_arr_options& options = state_->options;
+    return base ? base + options.offset_bytes + std::size_t{index} * options.stride_bytes : nullptr;
+}
+
+} // namespace weftio

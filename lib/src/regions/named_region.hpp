@@ -1,0 +1,59 @@
+// A region: memory under a key, and the NICs that it is registered with.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "core/process.hpp"
+#include "nic/backend.hpp"
+#include "weftio/memory.hpp"
+
+namespace weftio::regions {
+
+/// Pieces of equal length in a region.
+struct pieces {
+    std::uint64_t count, bytes, stride_bytes, offset_bytes;
+};
+/// @param who  what the error begins with, "buf_arr"
+/// @throws weftio::error errc::invalid_argument a piece is not within the region; errc::not_reachable the region's
+///         memory is another device's
+void require_within(std::string_view who, const memory_region& region, const device& device, const pieces& wanted);
+
+/// entries: entries may name the memory by a key. own: only NICs themselves use it, and it has no key.
+enum class region_use { entries, own };
+
+/// Memory under a key. The destructor takes it from each NIC in turn, and blocks as the destructor of nic::region does.
+class named_region {
+ public:
+    /// @throws weftio::error errc::out_of_memory all keys are taken
+    named_region(std::shared_ptr<const devices::memory_block> block, region_use use, const region_options& options);
+    named_region(const named_region&) = delete;
+    named_region& operator=(const named_region&) = delete;
+    ~named_region();
+
+    /// Registers the memory with a NIC. Does nothing when it is registered there already.
+    /// @throws weftio::error see nic::memory_user::register_memory()
+    void register_with(nic::memory_user& nic);
+    /// The key, in host byte order; 0: entries cannot name the memory.
+    std::uint32_t lkey() const noexcept { return key_; }
+    const devices::memory_block& block() const noexcept { return *block_; }
+    const std::shared_ptr<const devices::memory_block>& share() const noexcept { return block_; }
+    /// Withdraws the key: every NIC refuses it from now on.
+    void revoke() noexcept;
+
+ private:
+    const core::maker maker_{};
+    const std::shared_ptr<const devices::memory_block> block_;
+    const protection_domain domain_;
+    std::uint32_t key_ = 0;
+    bool withdrawn_ = false;
+    struct at_nic {
+        const nic::memory_user* nic; ///< `region` keeps the NIC alive
+        std::unique_ptr<nic::region> region;
+    };
+    std::vector<at_nic> nics_;
+};
+
+} // namespace weftio::regions
