@@ -409,7 +409,7 @@ void send_side::execute(numbers in)
 void send_side::lose_port()
 {
     append_good(queue_);
-    sender_.lose_port();
+    sender_.port_lost();
     expect(queue_.nic().failed() && neighbor_.nic().failed(), "queues of a port that has gone are in error");
     expect(conserves(queue_.nic()), "enqueued = sent + waited + failed + flushed, port gone");
     sender_.remove(queue_.number());

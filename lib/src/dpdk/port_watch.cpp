@@ -61,7 +61,6 @@ bool port_watch::is_there() noexcept
     if (up_ && !seen.up)
         down_since_ns_ = looked_ns_;
     up_ = seen.up;
-    mtu_changed_ = mtu_changed_ || (seen.mtu != 0 && seen.mtu != mtu_);
     mtu_ = seen.mtu != 0 ? seen.mtu : mtu_;
     return seen.there;
 }

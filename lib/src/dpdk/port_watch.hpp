@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstdint>
 #include <string>
-#include <utility>
 
 #include "dpdk/kernel_interface.hpp"
 #include "dpdk/port_claim.hpp"
@@ -26,8 +25,7 @@ class port_watch {
     bool link_is_up() const noexcept { return up_; }
     /// Whether the link has been down for longer than a flap.
     bool link_is_given_up() const noexcept { return !up_ && looked_ns_ - down_since_ns_ > longest_flap_ns; }
-    /// Returns true once after each change of the interface's MTU; the first reading counts as one.
-    bool mtu_has_changed() noexcept { return mtu_changed_ && std::exchange(mtu_changed_, false); }
+    /// Of the interface at the last check; 0: none is behind the port, or it has not been read yet.
     std::uint32_t mtu() const noexcept { return mtu_; }
     /// Like has_just_gone(), but for a removal of the DPDK port only, which costs a load. For use before a change
     /// between two iterations, which may call the driver.
@@ -58,7 +56,7 @@ class port_watch {
     unsigned turns_ = 0;
     std::uint64_t looked_ns_ = 0, down_since_ns_ = 0;
     std::uint32_t mtu_ = 0;
-    bool up_ = true, mtu_changed_ = false;
+    bool up_ = true;
     std::atomic<bool> gone_{false};
 };
 

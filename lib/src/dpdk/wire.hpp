@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+struct rte_mbuf;
 struct rte_mempool;
 
 namespace weftio::dpdk {
@@ -10,8 +11,12 @@ namespace weftio::dpdk {
 class capture_writer;
 class packet_ring;
 
-/// What a send queue needs to know of the port queue that it sends through.
+/// What a unit that sends needs to know of the port queue that it sends through.
 struct wire {
+    /// Gives frames to the driver, or to the capture file: the one way out of a port. Never blocks. Returns how many it took,
+    /// from the first one on; those are the driver's. Only the engine of the port queue calls it.
+    std::uint16_t give(rte_mbuf** frames, std::uint16_t count) const noexcept;
+
     std::uint16_t port = 0, queue = 0;
     std::uint32_t mtu = 0, most_mtu = 0; ///< the current MTU, and the largest that the driver can take
     capture_writer* file = nullptr;      ///< takes the frames instead of the driver, if the port writes a capture

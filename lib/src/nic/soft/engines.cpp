@@ -10,7 +10,7 @@ engines::room::room(const engine_supplies::port_queue& queue, const engine_suppl
                     const keys::nic_keys& keys, send_pool& pool, const std::string& name)
     : sender(queue.wire, keys, pool),
       receiver({queue.wire.port, queue.wire.queue}, queue.pool, supplies.hold, supplies.capture),
-      rdma(queue.wire, keys, receiver), link(queue.wire.port, supplies.interface, name, receiver, sender, rdma)
+      rdma(queue.wire, keys, receiver), link(queue.wire.port, supplies.interface, name, {&sender, &receiver, &rdma})
 {}
 
 engines::engines(const engine_supplies& supplies, const keys::nic_keys& keys, send_pool& pool,

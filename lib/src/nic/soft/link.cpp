@@ -10,11 +10,12 @@ unsigned link::turn(const turn_budget& budget)
 {
     if (watch_.has_just_gone(budget.busy))
         lose_port();
-    if (watch_.mtu_has_changed())
-        sender_.limit_mtu(watch_.mtu());
-    sender_.set_link(watch_.link_is_up()         ? sender::link_state::up
-                     : watch_.link_is_given_up() ? sender::link_state::given_up
-                                                 : sender::link_state::down);
+    const link_state now{.up = watch_.link_is_up(), .given_up = watch_.link_is_given_up(), .mtu = watch_.mtu()};
+    if (now != state_) {
+        state_ = now;
+        for (unit* each : others_)
+            each->link_changed(now);
+    }
     return 0;
 }
 
@@ -27,9 +28,8 @@ void link::before_change()
 /// The port is gone: flushes all queues and puts them in error, so that no kernel waits for the port.
 void link::lose_port()
 {
-    sender_.lose_port();
-    receiver_.lose_port();
-    rdma_.lose_port();
+    for (unit* each : others_)
+        each->port_lost();
     core::log_or_lose(log_level::error, [&] {
         return fmt::format("weftio: {}: the port has gone, its device or its interface was removed; what was to be "
                            "sent is flushed; close the port, and open it again when the interface is back",

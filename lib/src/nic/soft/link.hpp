@@ -2,12 +2,11 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "dpdk/port_watch.hpp"
 #include "nic/soft/engine/unit.hpp"
-#include "nic/soft/rdma/rdma_unit.hpp"
-#include "nic/soft/receive/receiver.hpp"
-#include "nic/soft/send/sender.hpp"
 
 namespace weftio::nic::soft {
 
@@ -16,9 +15,9 @@ class link final : public unit {
  public:
     /// @param interface  see port_watch
     /// @param name       name of the engine, for the log
-    link(std::uint16_t port, const std::string& interface, std::string name, receiver& receiver, sender& sender,
-         rdma_unit& rdma)
-        : watch_(port, interface), name_(std::move(name)), receiver_(receiver), sender_(sender), rdma_(rdma)
+    /// @param others     the units that hear of the port; they must outlive this
+    link(std::uint16_t port, const std::string& interface, std::string name, std::vector<unit*> others)
+        : watch_(port, interface), name_(std::move(name)), others_(std::move(others))
     {}
 
     /// Returns 0: a link moves nothing.
@@ -35,9 +34,8 @@ class link final : public unit {
 
     dpdk::port_watch watch_;
     const std::string name_;
-    receiver& receiver_;
-    sender& sender_;
-    rdma_unit& rdma_;
+    const std::vector<unit*> others_;
+    link_state state_{}; ///< as the others know it
 };
 
 } // namespace weftio::nic::soft

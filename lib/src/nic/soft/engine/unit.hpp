@@ -12,6 +12,14 @@ struct turn_budget {
     bool busy = false; ///< the engine has moved something in this turn or in the turn before
 };
 
+/// What is behind a port, as it was last looked at.
+struct link_state {
+    bool up = true;        ///< frames can leave
+    bool given_up = false; ///< the link has been down for longer than a flap
+    std::uint32_t mtu = 0; ///< of the interface behind the port; 0: there is none, or it has not been read yet
+    bool operator==(const link_state&) const = default;
+};
+
 /// A unit belongs to one engine. The thread that runs the turns of that engine calls everything here, or a change
 /// between two turns does.
 class unit {
@@ -24,6 +32,10 @@ class unit {
     virtual std::uint64_t deadline_ns() const noexcept { return 0; }
     /// Called before a change between two turns is made.
     virtual void before_change() {}
+    /// The link is not what it was at the last call, or what link_state says without one.
+    virtual void link_changed(const link_state&) noexcept {}
+    /// The device of the port is gone for good: no frame leaves or comes any more, and nothing may wait for one.
+    virtual void port_lost() {}
     /// attend(): the thread of the engine starts to run turns. leave(): it has run its last turn.
     virtual void attend() noexcept {}
     virtual void leave() noexcept {}

@@ -214,7 +214,10 @@ void rdma_unit::note_addresses()
     for (std::uint32_t number = first_number; number <= queues_.queues(); ++number)
         if (queue_pair* queue = find(number); queue && queue->connected())
             queue->be_local(is_ours({.address = queue->peer(), .vlan = queue->vlan()}));
-    receiver_.claim_for(places_.empty() ? nullptr : this);
+    if (places_.empty())
+        receiver_.dismiss(*this);
+    else
+        receiver_.admit(*this);
 }
 
 } // namespace weftio::nic::soft

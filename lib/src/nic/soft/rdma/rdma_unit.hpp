@@ -49,7 +49,7 @@ class rdma_unit final : public unit, public packet_claimant {
     /// No queue pair has a higher number.
     std::uint32_t last() const noexcept { return queues_.queues(); }
     void wake(std::uint32_t number) noexcept { queues_.wake(number); }
-    void lose_port() noexcept { wire_.lose_port(); }
+    void port_lost() noexcept override { wire_.lose_port(); }
 
     /// @throws weftio::error errc::in_use the port has the address already
     void add_address(const rdma_own_address& own);

@@ -1,15 +1,11 @@
 #include "nic/soft/rdma/rdma_wire.hpp"
 
-#include <rte_ethdev.h>
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <numeric>
 
-#include "dpdk/capture_writer.hpp"
-#include "dpdk/packet_ring.hpp"
 #include "net/icrc.hpp"
 
 namespace weftio::nic::soft {
@@ -147,15 +143,7 @@ void rdma_wire::flush() noexcept
 {
     if (count_ == 0)
         return;
-    std::uint16_t taken = 0;
-    if (wire_.file) {
-        taken = wire_.file->write(staged_.data(), count_);
-    } else {
-        errno = 0;
-        taken = rte_eth_tx_burst(wire_.port, wire_.queue, staged_.data(), count_);
-        if (wire_.ring)
-            wire_.ring->send(taken, errno);
-    }
+    const std::uint16_t taken = wire_.give(staged_.data(), count_);
     std::copy(staged_.begin() + taken, staged_.begin() + count_, staged_.begin());
     count_ = static_cast<std::uint16_t>(count_ - taken);
 }

@@ -17,6 +17,7 @@ struct handed_packet {
     rte_mbuf* mbuf = nullptr;    ///< nullptr: the packet has moved to the inbox of another engine
     std::uint64_t real_time = 0; ///< receive time, in the format of a completion
     decision where{};
+    net::packet_headers headers{}; ///< valid when where.parsed
 };
 
 /// A bounded queue from all engines of a port to one of them. Never blocks. Packets from one engine keep their order.

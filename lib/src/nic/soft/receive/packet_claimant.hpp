@@ -9,7 +9,7 @@ struct packet_headers;
 
 namespace weftio::nic::soft {
 
-/// The receiver of the same engine calls it, in its turn.
+/// The receiver of the same engine asks each claimant it has admitted, in its turn. It reads the headers of a packet once, for all.
 class packet_claimant {
  public:
     /// Whether the packet is the claimant's.

@@ -96,7 +96,7 @@ unsigned receiver::turn(const turn_budget&)
         landed += queue->land();
     if (landed != 0)
         delivered_.add(landed);
-    if ((inbox_ && !take_in(landed)) || (steering_.size() == 0 && !claimant_))
+    if ((inbox_ && !take_in(landed)) || (steering_.size() == 0 && claimants_.empty()))
         return landed;
     if (next_ == count_ && !port_lost_)
         landed += fill_burst();
@@ -114,13 +114,8 @@ bool receiver::take_in(unsigned& moved)
 {
     for (std::size_t waiting = inbox_->waiting();;) {
         for (; handed_next_ != handed_count_; ++handed_next_, ++moved) {
-            const handed_packet& packet = handed_[handed_next_];
-            net::packet_headers headers;
-            if (packet.mbuf && packet.where.parsed) {
-                const received_frame frame = as_frame(*packet.mbuf);
-                headers = net::parse(frame.start, frame.stripped_tci);
-            }
-            if (packet.mbuf && !settle(*packet.mbuf, {packet.where, headers, packet.real_time}))
+            handed_packet& packet = handed_[handed_next_];
+            if (packet.mbuf && !settle(*packet.mbuf, {packet.where, packet.headers, packet.real_time}))
                 return false;
         }
         handed_next_ = 0;
@@ -149,25 +144,28 @@ unsigned receiver::fill_burst()
         return 0;
     }
     burst_real_time_ = weftio_real_time_from_ns(core::utc_stamp_ns());
-    const unsigned claimed = claimant_ ? give_claimed() : 0;
+    parsed_ = !claimants_.empty();
+    const unsigned claimed = parsed_ ? give_claimed() : 0;
     received_.add(count_);
     return claimed;
 }
 
-/// Receive step 2, before steering: a claimant takes what is its own from the burst; the others keep their order.
-/// Returns how many packets it has taken.
+/// Receive step 2, before steering: claimants take what is theirs from the burst; the other packets keep their order.
+/// Returns how many packets were taken.
 unsigned receiver::give_claimed()
 {
     std::uint16_t kept = 0;
     for (std::uint16_t at = 0; at != count_; ++at) {
         rte_mbuf& mbuf = *mbufs_[at];
         const received_frame frame = as_frame(mbuf);
-        const net::packet_headers headers = net::parse(frame.start, frame.stripped_tci);
-        if (!claimant_->claims(mbuf, headers)) {
+        net::packet_headers& headers = headers_[kept] = net::parse(frame.start, frame.stripped_tci);
+        const auto owner = std::find_if(claimants_.begin(), claimants_.end(),
+                                        [&](const packet_claimant* each) { return each->claims(mbuf, headers); });
+        if (owner == claimants_.end()) {
             mbufs_[kept++] = &mbuf;
             continue;
         }
-        claimant_->take(mbuf, headers);
+        (*owner)->take(mbuf, headers);
         rte_pktmbuf_free(&mbuf);
     }
     return static_cast<unsigned>(std::exchange(count_, kept) - kept);
@@ -277,7 +275,7 @@ bool receiver::take(rte_mbuf& mbuf)
         steer(mbuf);
     const std::uint32_t slot = decision_.target.slot;
     const bool is_elsewhere = slot < elsewhere_.size() && elsewhere_[slot].inbox;
-    if (is_elsewhere ? !hand_over(mbuf) : !settle(mbuf, {decision_, headers_, burst_real_time_}))
+    if (is_elsewhere ? !hand_over(mbuf) : !settle(mbuf, {decision_, headers_[next_], burst_real_time_}))
         return false;
     ++next_;
     decided_ = false;
@@ -312,7 +310,7 @@ bool receiver::hand_over(rte_mbuf& mbuf)
     const other_place& to = elsewhere_[decision_.target.slot];
     rte_mbuf* given = to.inbox->has_room() ? to_hand_over(mbuf) : nullptr;
     const std::uint32_t copied = given && given != &mbuf ? given->pkt_len : 0;
-    if (given && to.inbox->put({given, burst_real_time_, decision_})) {
+    if (given && to.inbox->put({given, burst_real_time_, decision_, headers_[next_]})) {
         copied_bytes_.add(copied);
         if (copied != 0)
             rte_pktmbuf_free(&mbuf);
@@ -343,7 +341,7 @@ void receiver::steer(const rte_mbuf& mbuf)
         decision_ = {.reason = drop_reason::runt};
         return;
     }
-    decision_ = steering_.decide(as_frame(mbuf), &headers_);
+    decision_ = steering_.decide(as_frame(mbuf), &headers_[next_], parsed_);
 }
 
 /// Delivers a packet, or sets `reason` to why it must be dropped. Returns false when the packet must wait for a free

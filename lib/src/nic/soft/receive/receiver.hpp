@@ -44,12 +44,14 @@ class receiver final : public unit {
     unsigned turn(const turn_budget& budget = {}) override;
     bool sends() const noexcept override { return false; }
 
-    /// The port is gone: receives nothing more, and goes on delivering the packets that it has.
-    void lose_port() noexcept { port_lost_ = true; }
+    /// Receives nothing more, and goes on delivering the packets that it has.
+    void port_lost() noexcept override { port_lost_ = true; }
 
-    /// Gives packets that are the claimant's to it, and steers the others; nullptr: steers all. With a claimant it receives
-    /// also while no rule is installed; what is nobody's is dropped then.
-    void claim_for(packet_claimant* claimant) noexcept { claimant_ = claimant; }
+    /// Asks a claimant for each packet from now on, behind those that were admitted before; the first that claims a packet gets it, and
+    /// no rule sees it. With a claimant the receiver receives also while no rule is installed; what is nobody's is dropped
+    /// then. Does nothing when it is admitted already. The claimant must stay until dismiss().
+    void admit(packet_claimant& claimant);
+    void dismiss(packet_claimant& claimant) noexcept;
     /// Makes the inbox, into which other engines put packets for queues of this engine. Call it before the first turn,
     /// on a port with several engines only.
     void open_inbox() { inbox_ = std::make_unique<inbox>(); }
@@ -104,7 +106,7 @@ class receiver final : public unit {
     /// What is known about a packet besides its bytes.
     struct arrival {
         const decision& where;
-        net::packet_headers& headers;
+        net::packet_headers& headers; ///< read when where.parsed
         std::uint64_t real_time;
     };
 
@@ -138,7 +140,7 @@ class receiver final : public unit {
     rx_pool* pool_;
     bool hold_;
     bool port_lost_ = false;
-    packet_claimant* claimant_ = nullptr;
+    std::vector<packet_claimant*> claimants_; ///< in the order in which they are asked
     std::string capture_;
     int timestamp_offset_ = -1;
     std::uint64_t timestamp_flag_ = 0;
@@ -151,8 +153,10 @@ class receiver final : public unit {
     std::array<rte_mbuf*, burst> mbufs_{}; ///< the current burst; packets next_ .. count_ - 1 are still to be taken
     std::uint16_t next_ = 0, count_ = 0;
     std::uint64_t burst_real_time_ = 0; ///< receive time of the burst, in the format of a completion
-    decision decision_{};               ///< the decision about mbufs_[next_]; valid when decided_
-    net::packet_headers headers_{};
+    /// Headers of each packet of the burst. They are read once: for claimants (parsed_), else by the rules when they are needed.
+    std::array<net::packet_headers, burst> headers_;
+    bool parsed_ = false;
+    decision decision_{}; ///< the decision about mbufs_[next_]; valid when decided_
     bool decided_ = false;
 
     std::array<handed_packet, burst>

@@ -27,6 +27,17 @@ receiver::~receiver()
     for_each_handed([](handed_packet& packet) { rte_pktmbuf_free(packet.mbuf); });
 }
 
+void receiver::admit(packet_claimant& claimant)
+{
+    if (std::find(claimants_.begin(), claimants_.end(), &claimant) == claimants_.end())
+        claimants_.push_back(&claimant);
+}
+
+void receiver::dismiss(packet_claimant& claimant) noexcept
+{
+    std::erase(claimants_, &claimant);
+}
+
 std::uint32_t receiver::free_number() const noexcept
 {
     std::uint32_t number = 0;
@@ -153,11 +164,12 @@ void receiver::move_out(const rx_queue& queue) noexcept
     std::uint16_t kept = next_;
     for (std::uint16_t at = next_; at < count_; ++at) {
         rte_mbuf* mbuf = mbufs_[at];
-        if (!queue.lender().has_lent(mbuf)) {
-            mbufs_[kept++] = mbuf;
-        } else if (rte_mbuf* copy = rte_pktmbuf_copy(mbuf, pool_->own(), 0, UINT32_MAX)) {
-            mbufs_[kept++] = copy;
-            rte_pktmbuf_free(mbuf);
+        const bool lent = queue.lender().has_lent(mbuf);
+        if (rte_mbuf* const stays = lent ? rte_pktmbuf_copy(mbuf, pool_->own(), 0, UINT32_MAX) : mbuf) {
+            headers_[kept] = headers_[at];
+            mbufs_[kept++] = stays;
+            if (lent)
+                rte_pktmbuf_free(mbuf);
         } else {
             drop(*mbuf, drop_reason::queue_closed);
             decided_ = decided_ && at != next_; // decision_ was about the dropped packet

@@ -269,16 +269,17 @@ void steering::count_all(std::uint64_t packets, std::uint64_t bytes) noexcept
     outcomes_.front().rule->bytes.add(bytes);
 }
 
-decision steering::decide(const received_frame& frame, net::packet_headers* headers) noexcept
+decision steering::decide(const received_frame& frame, net::packet_headers* headers, bool is_parsed) noexcept
 {
     if (matches_.empty())
-        return {.reason = drop_reason::no_match};
+        return {.reason = drop_reason::no_match, .parsed = is_parsed};
     if (matches_.front().everything && outcomes_.front().action != flow_kind::rss)
-        return apply(outcomes_.front(), frame, nullptr);
+        return apply(outcomes_.front(), frame, is_parsed ? headers : nullptr);
 
     net::packet_headers local;
     net::packet_headers& parsed = headers != nullptr ? *headers : local;
-    parsed = net::parse(frame.start, frame.stripped_tci);
+    if (!is_parsed)
+        parsed = net::parse(frame.start, frame.stripped_tci);
     const flat_headers flat = flatten(parsed);
     for (std::size_t rule = 0; rule < matches_.size(); ++rule) {
         if (!matches(matches_[rule], flat))

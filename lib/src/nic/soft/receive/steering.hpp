@@ -89,8 +89,9 @@ class steering {
 
     /// Receive step 3: finds the first rule that matches, counts its hit, and says which queue gets the frame. Never
     /// blocks or allocates.
-    /// @param[out] headers  filled when decision::parsed is true; may be nullptr
-    decision decide(const received_frame& frame, net::packet_headers* headers) noexcept;
+    /// @param[in,out] headers  filled when decision::parsed is true; may be nullptr
+    /// @param parsed           `headers` are those of the frame already
+    decision decide(const received_frame& frame, net::packet_headers* headers, bool parsed = false) noexcept;
     /// The queue that gets every packet, because the first rule says so; rx_target::closed when packets must be looked
     /// at.
     std::uint32_t taker_of_all() const noexcept;

@@ -12,7 +12,7 @@ namespace weftio::nic::soft {
 /// Send step 2: wakes the queues whose doorbell has changed or whose deadline has come, and gives each queue its turn.
 unsigned sender::turn(const turn_budget& budget)
 {
-    if (link_ != link_state::up)
+    if (!link_.up)
         return turn_without_link();
     queues_.look_at_doorbells(budget.busy);
     wake_after_removals();
@@ -39,7 +39,7 @@ void sender::wake_after_removals() noexcept
 
 unsigned sender::turn_without_link()
 {
-    if (link_ == link_state::given_up)
+    if (link_.given_up)
         refuse(refusal::link_down, 0);
     unsigned moved = 0;
     for_each([&](tx_queue& queue) { moved += queue.failed() ? queue.turn(0) : queue.collect(); });
@@ -55,9 +55,12 @@ void sender::refuse(refusal reason, std::uint32_t detail)
     });
 }
 
-void sender::limit_mtu(std::uint32_t mtu) noexcept
+void sender::link_changed(const link_state& now) noexcept
 {
-    wire_.mtu = std::min(mtu, wire_.most_mtu);
+    const bool other_mtu = std::exchange(link_, now).mtu != now.mtu;
+    if (!other_mtu || now.mtu == 0)
+        return;
+    wire_.mtu = std::min(now.mtu, wire_.most_mtu);
     // The port queue stays the same, so the queues need not be settled.
     for_each([&](tx_queue& queue) { queue.go_through(wire_, pulls_); });
 }
@@ -93,7 +96,7 @@ std::unique_ptr<tx_queue> sender::give_up(std::uint32_t number) noexcept
     return std::unique_ptr<tx_queue>(static_cast<tx_queue*>(queues_.take(number).release()));
 }
 
-void sender::lose_port()
+void sender::port_lost()
 {
     port_lost_ = true;
     for_each([](tx_queue& queue) { queue.lose_port(); });

@@ -25,11 +25,9 @@ class sender final : public unit {
     /// `budget.entries` entries, so that no queue keeps another from its deadline. While the link is down, hands no
     /// frame to the driver and only completes frames that come back.
     unsigned turn(const turn_budget& budget) override;
-    /// `given_up`: the link has been down for so long that entries fail.
-    enum class link_state { up, down, given_up };
-    void set_link(link_state state) noexcept { link_ = state; }
-    /// Sets the MTU of the port: longer packets are refused from now on. The driver may allow less.
-    void limit_mtu(std::uint32_t mtu) noexcept;
+    /// Hands over nothing while the link is down, and fails entries once it is given up. Refuses packets that are longer than
+    /// the MTU from now on; the driver may allow less.
+    void link_changed(const link_state& now) noexcept override;
     /// Wakes the queue, so that it has a turn in the next turn of the sender. Does nothing when no queue has the
     /// number.
     void wake(std::uint32_t number) noexcept { queues_.wake(number); }
@@ -38,8 +36,8 @@ class sender final : public unit {
     /// Makes a queue. No queue has the number, which is at least 1. The memory of the ring must stay until remove().
     /// Throws weftio::error errc::out_of_memory.
     void add(std::uint32_t number, tx_ring ring);
-    /// The port is gone: flushes all entries of all queues, now and from now on.
-    void lose_port();
+    /// Flushes all entries of all queues, now and from now on.
+    void port_lost() override;
     tx_queue& queue(std::uint32_t number) noexcept { return *find(number); }
     /// The copy engines of devices from whose memory frames are sent.
     pull_lanes& pulls() noexcept { return pulls_; }
@@ -96,7 +94,7 @@ class sender final : public unit {
     pull_lanes pulls_;
     work_list queues_;
     std::uint64_t removals_ = 0; ///< number of key removals when waiting queues were last woken for them
-    link_state link_ = link_state::up;
+    link_state link_{};
     bool port_lost_ = false;
 };
 

@@ -1,16 +1,12 @@
 #include "nic/soft/send/tx_queue.hpp"
 
-#include <rte_ethdev.h>
 #include <rte_mbuf_dyn.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "core/clock.hpp"
-#include "dpdk/capture_writer.hpp"
-#include "dpdk/packet_ring.hpp"
 #include "net/checksum.hpp"
 
 namespace weftio::nic::soft {
@@ -285,19 +281,6 @@ void tx_queue::stage(rte_mbuf* mbuf)
     staged_[staged_end_++] = mbuf;
 }
 
-/// Send step 5: gives frames to the driver, or to the capture file. Returns how many it took, from the first frame on.
-std::uint16_t tx_queue::give(rte_mbuf** frames, std::uint16_t count) const
-{
-    if (wire_.file)
-        return wire_.file->write(frames, count);
-    if (wire_.ring)
-        errno = 0;
-    const std::uint16_t taken = rte_eth_tx_burst(wire_.port, wire_.queue, frames, count);
-    if (wire_.ring)
-        wire_.ring->send(taken, errno);
-    return taken;
-}
-
 /// Send step 5: hands the staged frames over. Returns whether all were taken; the rest is tried again next turn.
 bool tx_queue::hand_over()
 {
@@ -309,7 +292,7 @@ bool tx_queue::hand_over()
     // Reads the clock only for the first frames behind a wait: reading it costs as much as a packet.
     const bool first_behind_a_wait = pacing_.wants_hand_over();
     std::uint64_t now_ns = first_behind_a_wait ? core::utc_now_ns() : 0;
-    std::uint16_t taken = give(&staged_[staged_first_], static_cast<std::uint16_t>(end - staged_first_));
+    const std::uint16_t taken = wire_.give(&staged_[staged_first_], static_cast<std::uint16_t>(end - staged_first_));
     if (taken != 0 && first_behind_a_wait)
         pacing_.handed_over(now_ns);
     enqueued.add(taken);

@@ -101,7 +101,6 @@ class tx_queue final : public work_queue {
     refusal begin_wait();
     void stamp(rte_mbuf& mbuf);
     void stage(rte_mbuf* mbuf);
-    std::uint16_t give(rte_mbuf** frames, std::uint16_t count) const;
     bool hand_over();
     void finish(std::uint32_t index, const entry& entry, bool frame, std::uint32_t bytes);
     std::uint32_t first_not_handed();
