@@ -144,16 +144,6 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_wait_time_enqueue_strong(WEFTIO_GLOBAL s
     return WEFTIO_DEV_OK;
 }
 
-/** Four bytes from `at` as a word in memory order; bytes beyond `bytes` are 0. */
-WEFTIO_FN weftio_u32 weftio_dev_gather(const WEFTIO_GLOBAL weftio_u8 *frame, weftio_u32 at, weftio_u32 bytes)
-{
-    weftio_u32 word = 0;
-
-    for (weftio_u32 byte = 0; byte < 4 && at + byte < bytes; ++byte)
-        word |= (weftio_u32)frame[at + byte] << (8 * byte);
-    return word;
-}
-
 /**
  * Enqueues a small frame whose bytes travel inside the entry: `frame` may be used again at once. Takes one position up
  * to 28 bytes, else two. As weftio_dev_eth_txq_send_enqueue_strong otherwise.

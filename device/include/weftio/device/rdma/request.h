@@ -104,16 +104,6 @@ WEFTIO_FN struct weftio_dev_rdma_request weftio_dev_rdma_write_imm_request(struc
     return request;
 }
 
-/** Bytes [at, at + 4) of `bytes` bytes, as a word in memory order; what lies beyond is 0. */
-WEFTIO_FN weftio_u32 weftio_dev_rdma_gather(const WEFTIO_GLOBAL weftio_u8 *from, weftio_u32 at, weftio_u32 bytes)
-{
-    weftio_u32 word = 0;
-
-    for (weftio_u32 byte = 0; byte < 4 && at + byte < bytes; ++byte)
-        word |= (weftio_u32)from[at + byte] << (8 * byte);
-    return word;
-}
-
 /**
  * Bytes that are copied into the request: `from` may be used again at once. 1 .. WEFTIO_DEV_RDMA_INLINE_BYTES of them.
  */
@@ -132,7 +122,7 @@ WEFTIO_FN struct weftio_dev_rdma_request weftio_dev_rdma_write_inline_request(st
     request.segments = 2 + (4 + bytes + 15) / WEFTIO_WQE_SEGMENT_BYTES;
     request.body[4] = weftio_swap32(WEFTIO_INLINE_SEGMENT | bytes);
     for (weftio_u32 word = 0; word < WEFTIO_DEV_RDMA_INLINE_BYTES / 4; ++word)
-        request.body[5 + word] = weftio_dev_rdma_gather(from, word * 4, bytes);
+        request.body[5 + word] = weftio_dev_gather(from, word * 4, bytes);
     return request;
 }
 
