@@ -115,7 +115,7 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_send_enqueue_strong_position(WEFTIO_GLOB
     return WEFTIO_DEV_OK;
 }
 
-/** As weftio_dev_eth_txq_send_enqueue_strong_position, for who need not know where. */
+/** Same, without returning the position. */
 WEFTIO_FN weftio_s32 weftio_dev_eth_txq_send_enqueue_strong(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq,
                                                             struct weftio_dev_buf buffer, weftio_u32 bytes,
                                                             weftio_u32 flags)
