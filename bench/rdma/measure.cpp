@@ -46,22 +46,23 @@ double small_writes_of(const rdma_place& place, const std::vector<const rdma_que
     const weftio_dev_remote to = place.memory(1).remote;
     const weftio_dev_buf from = place.memory(0).buffer;
     return messages_a_second(queues, shape, [=](weftio_dev_rdma* rdma, std::uint32_t position, std::uint64_t number) {
-        return weftio_dev_rdma_write_inline_weak(rdma, to, offset_of(number, 8) % 4096, from.address, 8, position,
-                                                 WEFTIO_DEV_SEND_NONE);
+        const std::uint64_t at = offset_of(number, 8) % 4096;
+        return weftio_dev_rdma_enqueue_weak(rdma, weftio_dev_rdma_write_inline_request(to, at, from.address, 8),
+                                            position, WEFTIO_DEV_SEND_NONE);
     });
 }
 
-/// Bytes a second of one queue, whose entries `post` makes: weftio_dev_rdma_write_weak, or its like.
+/// Bytes a second of one queue whose entries are what `request` makes: weftio_dev_rdma_write_request or _read_request.
 double moved_bytes(const rdma_place& place, std::size_t bytes, double seconds,
-                   decltype(weftio_dev_rdma_write_weak)& post)
+                   decltype(weftio_dev_rdma_write_request)& request)
 {
     const rdma_pair pair = place.pair();
     const rdma_queue* const queue = &pair.ends[0];
     const weftio_dev_remote there = place.memory(1).remote;
     const weftio_dev_buf here = place.memory(0).buffer;
-    const auto move = [=, &post](weftio_dev_rdma* rdma, std::uint32_t position, std::uint64_t number) {
+    const auto move = [=, &request](weftio_dev_rdma* rdma, std::uint32_t position, std::uint64_t number) {
         const std::uint64_t at = offset_of(number, bytes);
-        return post(rdma, there, at, here, at, bytes, position, WEFTIO_DEV_SEND_NONE);
+        return weftio_dev_rdma_enqueue_weak(rdma, request(there, at, here, at, bytes), position, WEFTIO_DEV_SEND_NONE);
     };
     return static_cast<double>(bytes) * messages_a_second({&queue, 1}, shape_for(bytes, seconds), move);
 }
@@ -109,12 +110,12 @@ double small_writes_beside(const rdma_place& place, std::uint32_t idle, double s
 
 double written_bytes(const rdma_place& place, std::size_t bytes, double seconds)
 {
-    return moved_bytes(place, bytes, seconds, weftio_dev_rdma_write_weak);
+    return moved_bytes(place, bytes, seconds, weftio_dev_rdma_write_request);
 }
 
 double read_bytes(const rdma_place& place, std::size_t bytes, double seconds)
 {
-    return moved_bytes(place, bytes, seconds, weftio_dev_rdma_read_weak);
+    return moved_bytes(place, bytes, seconds, weftio_dev_rdma_read_request);
 }
 
 double copied_bytes(const rdma_place& place, std::size_t bytes, double seconds)
@@ -141,7 +142,8 @@ double sent_messages(const rdma_place& place, const rdma_cores& cores, std::uint
         launch_on(cores.far_kernel, place.cpu, rdma_bench_take_kernel, pair.ends[1].receives(), room);
     const weftio_dev_buf from = place.memory(0).buffer;
     const auto send = [=](weftio_dev_rdma* rdma, std::uint32_t position, std::uint64_t number) {
-        return weftio_dev_rdma_send_weak(rdma, from, offset_of(number, bytes), bytes, position, WEFTIO_DEV_SEND_NONE);
+        return weftio_dev_rdma_enqueue_weak(rdma, weftio_dev_rdma_send_request(from, offset_of(number, bytes), bytes),
+                                            position, WEFTIO_DEV_SEND_NONE);
     };
     const double rate = messages_a_second({&queue, 1}, {.seconds = seconds}, send);
     end(taking);
@@ -155,8 +157,9 @@ double fetched_and_added(const rdma_place& place, double seconds)
     const weftio_dev_remote word = place.memory(1).remote;
     const weftio_dev_buf before = place.memory(0).buffer;
     const auto add = [=](weftio_dev_rdma* rdma, std::uint32_t position, std::uint64_t number) {
-        return weftio_dev_rdma_fetch_add_weak(rdma, word, 0, 1, before, offset_of(number, 8), position,
-                                              WEFTIO_DEV_SEND_NONE);
+        return weftio_dev_rdma_enqueue_weak(rdma,
+                                            weftio_dev_rdma_fetch_add_request(word, 0, 1, before, offset_of(number, 8)),
+                                            position, WEFTIO_DEV_SEND_NONE);
     };
     return messages_a_second({&queue, 1}, {.seconds = seconds}, add);
 }

@@ -149,20 +149,20 @@ TEST_P(RdmaFunctions, WeakOnesDoTheSame)
                   WEFTIO_DEV_OK);
     ASSERT_EQ(weftio_dev_rdma_recv_commit_weak(b(), 3), WEFTIO_DEV_OK);
     weftio_u32 at = position;
-    EXPECT_EQ(weftio_dev_rdma_write_weak(a(), peer, 10000, buffer, 0, 100, at++, 0), WEFTIO_DEV_OK);
-    EXPECT_EQ(weftio_dev_rdma_write_imm_weak(a(), peer, 10200, buffer, 0, 100, 5, at++, 0), WEFTIO_DEV_OK);
-    EXPECT_EQ(weftio_dev_rdma_write_inline_weak(a(), peer, 10400, buffer.address, 20, at++, 0), WEFTIO_DEV_OK);
-    EXPECT_EQ(weftio_dev_rdma_write_value_weak(a(), peer, 10504, 9, at++, 0), WEFTIO_DEV_OK);
-    EXPECT_EQ(weftio_dev_rdma_send_weak(a(), buffer, 0, 50, at++, 0), WEFTIO_DEV_OK);
-    EXPECT_EQ(weftio_dev_rdma_send_imm_weak(a(), buffer, 100, 50, 6, at++, 0), WEFTIO_DEV_OK);
-    EXPECT_EQ(weftio_dev_rdma_read_weak(a(), peer, 20000, buffer, 30000, 100, at++, 0), WEFTIO_DEV_OK);
-    EXPECT_EQ(weftio_dev_rdma_fetch_add_weak(a(), peer, 20480, 1, buffer, 30200, at++, 0), WEFTIO_DEV_OK);
-    EXPECT_EQ(weftio_dev_rdma_compare_swap_weak(a(), peer, 20488, 1, 2, buffer, 30208, at++, 0), WEFTIO_DEV_OK);
-    EXPECT_EQ(weftio_dev_rdma_write_signal_weak(a(), weftio_dev_rdma_write_request(peer, 10600, buffer, 0, 10), peer,
-                                                10624, 8, at, 0),
-              WEFTIO_DEV_OK);
-    EXPECT_EQ(weftio_dev_rdma_commit_weak(a(), at + 2 - position), WEFTIO_DEV_OK);
-    ASSERT_EQ(weftio_dev_rdma_wait(a(), at + 1, 0), WEFTIO_DEV_OK);
+    for (const weftio_dev_rdma_request& request :
+         {weftio_dev_rdma_write_request(peer, 10000, buffer, 0, 100),
+          weftio_dev_rdma_write_imm_request(peer, 10200, buffer, 0, 100, 5),
+          weftio_dev_rdma_write_inline_request(peer, 10400, buffer.address, 20),
+          weftio_dev_rdma_write_value_request(peer, 10504, 9), weftio_dev_rdma_send_request(buffer, 0, 50),
+          weftio_dev_rdma_send_imm_request(buffer, 100, 50, 6),
+          weftio_dev_rdma_read_request(peer, 20000, buffer, 30000, 100),
+          weftio_dev_rdma_fetch_add_request(peer, 20480, 1, buffer, 30200),
+          weftio_dev_rdma_compare_swap_request(peer, 20488, 1, 2, buffer, 30208),
+          weftio_dev_rdma_write_request(peer, 10600, buffer, 0, 10), // a signal: these two
+          weftio_dev_rdma_write_value_request(peer, 10624, 8)})
+        EXPECT_EQ(weftio_dev_rdma_enqueue_weak(a(), request, at++, WEFTIO_DEV_SEND_NONE), WEFTIO_DEV_OK);
+    EXPECT_EQ(weftio_dev_rdma_commit_weak(a(), at - position), WEFTIO_DEV_OK);
+    ASSERT_EQ(weftio_dev_rdma_wait(a(), at - 1, 0), WEFTIO_DEV_OK);
     const std::array<std::pair<std::size_t, std::size_t>, 4> writes{
         {{10000, 100}, {10200, 100}, {10400, 20}, {10600, 10}}};
     for (const auto& [to, count] : writes)
@@ -178,7 +178,8 @@ TEST_P(RdmaFunctions, WeakOnesDoTheSame)
     EXPECT_EQ(message().immediate, 5u);
     EXPECT_EQ(message().kind, WEFTIO_DEV_RDMA_SEND);
     EXPECT_EQ(message().immediate, 6u);
-    EXPECT_EQ(weftio_dev_rdma_write_weak(a(), peer, 0, buffer, 0, 8, position, 0), WEFTIO_DEV_INVALID_ARGUMENT)
+    EXPECT_EQ(weftio_dev_rdma_enqueue_weak(a(), weftio_dev_rdma_write_request(peer, 0, buffer, 0, 8), position, 0),
+              WEFTIO_DEV_INVALID_ARGUMENT)
         << "it is committed";
     EXPECT_EQ(weftio_dev_rdma_recv_post_weak(b(), ends.buffer(1), 0, 8, receive), WEFTIO_DEV_INVALID_ARGUMENT);
 }

@@ -100,7 +100,7 @@ WEFTIO_FN weftio_s32 weftio_dev_dma_memcpy_position(WEFTIO_GLOBAL struct weftio_
     return WEFTIO_DEV_OK;
 }
 
-/** As weftio_dev_dma_memcpy_position, for who need not know where. */
+/** Same, without returning the position. */
 WEFTIO_FN weftio_s32 weftio_dev_dma_memcpy(WEFTIO_GLOBAL struct weftio_dev_dma *dma, struct weftio_dev_buf source,
                                            weftio_u64 source_offset, struct weftio_dev_buf destination,
                                            weftio_u64 destination_offset, weftio_u64 bytes, weftio_u32 flags)
@@ -133,7 +133,7 @@ WEFTIO_FN weftio_s32 weftio_dev_dma_fill_position(WEFTIO_GLOBAL struct weftio_de
     return WEFTIO_DEV_OK;
 }
 
-/** As weftio_dev_dma_fill_position, for who need not know where. */
+/** Same, without returning the position. */
 WEFTIO_FN weftio_s32 weftio_dev_dma_fill(WEFTIO_GLOBAL struct weftio_dev_dma *dma, weftio_u32 pattern,
                                          struct weftio_dev_buf destination, weftio_u64 destination_offset,
                                          weftio_u64 bytes, weftio_u32 flags)

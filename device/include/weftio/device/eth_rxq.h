@@ -1,13 +1,13 @@
 /**
  * The Ethernet receive queue inside a kernel.
  *
- * Life of a packet: the NIC fills a free slot and publishes a completion that names it; a *receive* call hands out the
- * indices of the packets that have arrived; *packet* says where one lies; *release* gives slots back to the NIC, oldest
- * packet first. A slot that has not been released is never written again: when none is free the NIC drops and counts
- * `out_of_buffer`.
+ * Life of a packet: the NIC fills a free slot and publishes a completion that names it. A *receive* call hands out the
+ * indices of the packets that have arrived. *Packet* describes one and returns its address. *Release* gives slots back
+ * to the NIC, oldest packet first. The NIC writes no slot that has not been released: while none is free, it drops
+ * packets and counts them as `out_of_buffer`.
  *
- * One scope (a thread, a warp or a block) receives from a queue at a time. The scope may be another one from call to
- * call.
+ * One scope (a thread, a warp or a block) receives from a queue at a time; the next call may come from another scope.
+ * Completions have the format of docs/formats.md, section "Completions".
  */
 #pragma once
 
@@ -21,7 +21,7 @@
 /** Made by the host class `eth_rxq`. Kernels use it through the functions below only. */
 struct weftio_dev_eth_rxq {
     weftio_u32 abi;       /**< WEFTIO_DEV_ABI_ETH_RXQ */
-    weftio_u32 held_back; /**< slots that are never posted: 1 of 65,536, as the record counts to 65,535 */
+    weftio_u32 held_back; /**< slots that are never posted: 1 of 65,536, because the record counts to 65,535 */
     struct weftio_dev_completion_ring completions;
     WEFTIO_GLOBAL weftio_u32 *dbrec; /**< receive doorbell record: entries posted in all */
     WEFTIO_GLOBAL struct weftio_dev_control *control;
@@ -31,7 +31,7 @@ struct weftio_dev_eth_rxq {
     weftio_u32 lkey_be;             /**< key of the slots, so that a packet can be sent from where it lies */
     weftio_u32 received;            /**< next index to hand out */
     weftio_u32 released;            /**< next index to give back */
-    weftio_u32 scratch;             /**< for platforms whose block sum needs memory */
+    weftio_u32 scratch;             /**< word of weftio_block_sum_u32 */
     weftio_u32 queue;               /**< number of the queue at its NIC */
     weftio_u64 turn;                /**< inline mode on a CPU: function that runs the engine once, else 0 */
     weftio_u64 turn_context;        /**< its argument */
@@ -58,7 +58,7 @@ struct weftio_dev_packet {
     weftio_u32 vlan_tci;
 };
 
-/** Whether the handle is that of a receive queue: as weftio_dev_is_handle. */
+/** Whether `rxq` is a receive queue: as weftio_dev_is_handle. */
 WEFTIO_FN weftio_u32 weftio_dev_is_eth_rxq(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq)
 {
     return weftio_dev_is_handle(rxq->abi, WEFTIO_DEV_ABI_ETH_RXQ);
@@ -66,111 +66,167 @@ WEFTIO_FN weftio_u32 weftio_dev_is_eth_rxq(const WEFTIO_GLOBAL struct weftio_dev
 
 /**
  * Whether the host asks the kernel to end, for loops of the kernel's own: 1 or 0. Never blocks; any lane. With
- * WEFTIO_DEV_CHECKS also 1 of what is no receive queue.
+ * WEFTIO_DEV_CHECKS also 1 if `rxq` is no receive queue, so that the loop ends.
  */
 WEFTIO_FN weftio_u32 weftio_dev_eth_rxq_aborted(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq)
 {
     return !weftio_dev_is_eth_rxq(rxq) || weftio_dev_aborted(rxq->control);
 }
 
-#define WEFTIO_DEV_STOP_TIMEOUT (1u << 20) /* above any count: a ring has at most 2^16 entries */
-#define WEFTIO_DEV_STOP_ABORT (1u << 21)
+/** A receive call under way. All lanes of a scope have the same values, except those of lane 0 alone. */
+struct weftio_dev_receive_call {
+    weftio_u64 timeout_ns;  /**< 0: no time bound */
+    weftio_u64 deadline_ns; /**< lane 0; 0 before it has read the clock for the first time */
+    weftio_u32 start;       /**< index of the first packet */
+    weftio_u32 limit;       /**< most packets to hand out */
+    weftio_u32 enough;      /**< packets that end the call; no ring has as many when only the abort flag may end it */
+    weftio_u32 found;       /**< packets so far: [start, start + found) */
+    weftio_u32 stop;        /**< WEFTIO_DEV_STOP_* of the last round, or 0 */
+};
 
-/** Lane 0's view of whether the time is up. The bound starts to run at the first call. */
-WEFTIO_FN weftio_u32 weftio_dev_receive_late(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, weftio_u64 timeout_ns,
-                                             weftio_u64 *deadline_ns)
+/** Step 1: what the call waits for. */
+WEFTIO_FN struct weftio_dev_receive_call weftio_dev_receive_begin(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq,
+                                                                  weftio_u32 max_packets, weftio_u64 timeout_ns)
+{
+    struct weftio_dev_receive_call call = {0, 0, 0, 0, 0, 0, 0};
+    weftio_u32 depth = rxq->completions.mask + 1;
+
+    call.timeout_ns = timeout_ns;
+    call.start = weftio_load_relaxed_u32(&rxq->received);
+    call.limit = max_packets ? weftio_min_u32(max_packets, depth) : depth;
+    call.enough = max_packets || timeout_ns ? call.limit : 0xffffffffu;
+    return call;
+}
+
+/** Whether `limit` packets have arrived. One load tells, because the NIC publishes in order. */
+WEFTIO_FN weftio_u32 weftio_dev_receive_has_all(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq,
+                                                const struct weftio_dev_receive_call *call)
+{
+    return weftio_dev_completion_ready(&rxq->completions, call->start + call->limit - 1);
+}
+
+/** Step 2, lane 0: in inline mode runs the engine once, unless all packets are there. */
+WEFTIO_FN void weftio_dev_receive_run_engine(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq,
+                                             const struct weftio_dev_receive_call *call)
+{
+    if (rxq->turn && !weftio_dev_receive_has_all(rxq, call))
+        weftio_dev_nic_turn(rxq->turn, rxq->turn_context);
+}
+
+/** Lane 0: WEFTIO_DEV_STOP_TIMEOUT once the time has passed, else 0. The time starts to run at the first call. */
+WEFTIO_FN weftio_u32 weftio_dev_receive_late(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq,
+                                             struct weftio_dev_receive_call *call)
 {
     weftio_u64 now_ns = weftio_dev_clock_ns(rxq->clock);
 
-    if (!*deadline_ns)
-        *deadline_ns = weftio_dev_deadline_ns(now_ns, timeout_ns);
-    return now_ns >= *deadline_ns ? WEFTIO_DEV_STOP_TIMEOUT : 0;
-}
-
-/** Lane 0: the next call goes on at `next`. */
-WEFTIO_FN void weftio_dev_receive_done(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, weftio_u32 next, weftio_s32 status)
-{
-    weftio_store_relaxed_u32(&rxq->received, next);
-    weftio_dev_beat(rxq->control, &rxq->beats, WEFTIO_DEV_FUNCTION_RECEIVE, next, status);
-}
-
-/** What a receive call answers that was given something else than a receive queue. */
-WEFTIO_FN weftio_s32 weftio_dev_receive_refused(weftio_u32 *count)
-{
-    *count = 0;
-    return WEFTIO_DEV_INVALID_ARGUMENT;
+    if (!call->deadline_ns)
+        call->deadline_ns = weftio_dev_deadline_ns(now_ns, call->timeout_ns);
+    return now_ns >= call->deadline_ns ? WEFTIO_DEV_STOP_TIMEOUT : 0;
 }
 
 /**
- * The receive of every scope: `lane` of `lanes` polls its share, the scope adds up, lane 0 decides when to stop.
- *
- * A slot that is still held cannot show a completion of this pass, so no free-slot count is needed here. The abort flag
- * is looked at in every call: a kernel that always finds enough must end too.
+ * Step 3: the round of one lane. A slot that is held cannot show a completion of this pass, so no count of free
+ * slots is needed. Lane 0 reads the abort flag in every round: a kernel that always finds enough must end too.
  */
-WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_receive(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, weftio_u32 max_packets,
-                                                weftio_u64 timeout_ns, weftio_u32 *count, weftio_u32 *first,
-                                                enum weftio_dev_scope scope, weftio_u32 lane, weftio_u32 lanes)
+WEFTIO_FN struct weftio_dev_round weftio_dev_receive_look(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq,
+                                                          struct weftio_dev_receive_call *call, weftio_u32 lane,
+                                                          weftio_u32 lanes)
 {
-    if (!weftio_dev_is_eth_rxq(rxq))
-        return weftio_dev_receive_refused(count);
-    weftio_u32 start = weftio_load_relaxed_u32(&rxq->received);
-    weftio_u32 depth = rxq->completions.mask + 1;
-    weftio_u32 limit = max_packets ? weftio_min_u32(max_packets, depth) : depth;
-    weftio_u32 enough = max_packets || timeout_ns ? limit : 0xffffffffu;
-    weftio_u64 deadline_ns = 0;
-    weftio_u32 found = 0, stop = 0;
+    /* Loaded before the completions and used after them: two round trips to the host take the time of one. */
+    weftio_u32 abort = lane == 0 ? weftio_load_relaxed_u32(&rxq->control->abort) : 0;
+    weftio_u32 rest = call->limit - call->found;
+    struct weftio_dev_round round = {0, 0, 0};
 
-    for (weftio_u32 attempt = 0;; ++attempt) {
-        if (lane == 0 && rxq->turn && !weftio_dev_completion_ready(&rxq->completions, start + limit - 1))
-            weftio_dev_nic_turn(rxq->turn, rxq->turn_context);
-        /* Asked for before the completions, looked at after them: two round trips to the host become one. */
-        weftio_u32 abort = lane == 0 ? weftio_load_relaxed_u32(&rxq->control->abort) : 0;
-        /* The NIC publishes in order: one lane that has just run the engine sees with one look when all are there. */
-        weftio_u32 all = rxq->turn && lanes == 1 && weftio_dev_completion_ready(&rxq->completions, start + limit - 1);
-        weftio_u32 mine =
-            all ? limit - found
-                : weftio_dev_completion_look(&rxq->completions, start + found, limit - found, lane, lanes);
-        if (abort)
-            mine += WEFTIO_DEV_STOP_ABORT;
-        else if (lane == 0 && timeout_ns && found + mine % WEFTIO_DEV_SINGLE < enough)
-            mine += weftio_dev_receive_late(rxq, timeout_ns, &deadline_ns);
-        weftio_u32 sum = weftio_dev_scope_sum(scope, mine, &rxq->scratch);
+    if (rxq->turn && lanes == 1 && weftio_dev_receive_has_all(rxq, call)) /* likely: this lane has run the engine */
+        round.packets = rest;
+    else
+        round = weftio_dev_completion_look(&rxq->completions, call->start + call->found, rest, lane, lanes);
+    if (abort)
+        round.stop = WEFTIO_DEV_STOP_ABORT;
+    else if (lane == 0 && call->timeout_ns && call->found + round.packets < call->enough)
+        round.stop = weftio_dev_receive_late(rxq, call);
+    return round;
+}
 
-        weftio_u32 many = sum & (WEFTIO_DEV_STOP_TIMEOUT - 1),
-                   is_last = stop || !many || lanes < WEFTIO_DEV_FEWEST_SCANNING;
-        found += many ? many : sum / WEFTIO_DEV_SINGLE;
-        stop = sum & (WEFTIO_DEV_STOP_TIMEOUT | WEFTIO_DEV_STOP_ABORT);
-        if (found >= enough || (stop && is_last)) /* behind eights there may be singles: they get one more look */
-            break;
-        if (sum)
-            attempt = 0;
-        if (lane == 0) {
-            weftio_dev_beat(rxq->control, &rxq->beats, WEFTIO_DEV_FUNCTION_RECEIVE, start + found, WEFTIO_DEV_OK);
-            weftio_relax(attempt);
-        }
+/** Step 4: adds the round of the scope to the call. Returns whether the call ends. */
+WEFTIO_FN weftio_u32 weftio_dev_receive_add(struct weftio_dev_receive_call *call, struct weftio_dev_round round,
+                                            weftio_u32 lanes)
+{
+    /* Behind the packets of a scan there may be up to 7 more: one more round finds them before a stop ends the call. */
+    weftio_u32 is_last = call->stop || !round.packets || lanes < WEFTIO_DEV_FEWEST_SCANNING;
+
+    call->found += weftio_dev_round_found(round);
+    call->stop = round.stop;
+    return call->found >= call->enough || (call->stop && is_last);
+}
+
+/** Step 5, lane 0, between two rounds: leaves the trace and waits a moment. */
+WEFTIO_FN void weftio_dev_receive_wait(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq,
+                                       const struct weftio_dev_receive_call *call, weftio_u32 attempt)
+{
+    weftio_dev_beat(rxq->control, &rxq->beats, WEFTIO_DEV_FUNCTION_RECEIVE, call->start + call->found, WEFTIO_DEV_OK);
+    weftio_relax(attempt);
+}
+
+/** Step 6: the next call begins behind the packets of this one. Returns the status of the call. */
+WEFTIO_FN weftio_s32 weftio_dev_receive_end(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq,
+                                            const struct weftio_dev_receive_call *call, enum weftio_dev_scope scope,
+                                            weftio_u32 lane)
+{
+    weftio_u32 next = call->start + call->found;
+    weftio_s32 status = call->stop == WEFTIO_DEV_STOP_ABORT ? WEFTIO_DEV_ABORTED : WEFTIO_DEV_OK;
+
+    if (lane == 0) {
+        weftio_store_relaxed_u32(&rxq->received, next);
+        weftio_dev_beat(rxq->control, &rxq->beats, WEFTIO_DEV_FUNCTION_RECEIVE, next, status);
     }
-    *count = found;
-    *first = start;
-    weftio_s32 status = stop & WEFTIO_DEV_STOP_ABORT ? WEFTIO_DEV_ABORTED : WEFTIO_DEV_OK;
-    if (lane == 0)
-        weftio_dev_receive_done(rxq, start + found, status);
     weftio_dev_scope_barrier(scope);
     return status;
 }
 
+/** The receive of every scope, for `lane` of `lanes`: rounds until there is enough or lane 0 says stop. */
+WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_receive(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, weftio_u32 max_packets,
+                                                weftio_u64 timeout_ns, weftio_u32 *count, weftio_u32 *first,
+                                                enum weftio_dev_scope scope, weftio_u32 lane, weftio_u32 lanes)
+{
+    if (!weftio_dev_is_eth_rxq(rxq)) {
+        *count = 0;
+        return WEFTIO_DEV_INVALID_ARGUMENT;
+    }
+    struct weftio_dev_receive_call call = weftio_dev_receive_begin(rxq, max_packets, timeout_ns);
+
+    for (weftio_u32 attempt = 0;; ++attempt) {
+        if (lane == 0)
+            weftio_dev_receive_run_engine(rxq, &call);
+        weftio_u32 mine = weftio_dev_round_pack(weftio_dev_receive_look(rxq, &call, lane, lanes));
+        struct weftio_dev_round all = weftio_dev_round_unpack(weftio_dev_scope_sum(scope, mine, &rxq->scratch));
+        if (weftio_dev_receive_add(&call, all, lanes))
+            break;
+        if (weftio_dev_round_found(all))
+            attempt = 0;
+        if (lane == 0)
+            weftio_dev_receive_wait(rxq, &call, attempt);
+    }
+    *count = call.found;
+    *first = call.start;
+    return weftio_dev_receive_end(rxq, &call, scope, lane);
+}
+
 /**
- * Receives for one lane. Blocks until `max_packets` have arrived, `timeout_ns` has passed or the host asks to end.
+ * Receives for one lane. Blocks until `max_packets` packets have arrived, `timeout_ns` has passed or the host asks the
+ * kernel to end; in inline mode this call runs the engine.
  *
- * Packets `first` .. `first + count - 1` are the caller's until released; indices are consecutive and wrap at 2^32.
- * A call never returns more than the ring holds; with every slot held, nothing arrives until some are released.
+ * Packets [first, first + count) are the caller's until it releases them. Indices are consecutive and wrap at 2^32. No
+ * call returns more packets than the ring holds; while every slot is held, nothing arrives.
  *
- * @pre one lane uses the queue
+ * @pre no other lane receives from the queue meanwhile
  * @param max_packets  0: as many as the ring holds
- * @param timeout_ns   0: no time bound; with `max_packets` 0 too the call ends with the abort flag only
- * @param[out] count   packets received, also when the status is not OK
- * @param[out] first   index of the first
- * @return WEFTIO_DEV_OK, or WEFTIO_DEV_ABORTED when the host asked the kernel to end (`count` may still not be 0);
- *         WEFTIO_DEV_INVALID_ARGUMENT with WEFTIO_DEV_CHECKS (handle.h): `rxq` is no receive queue, or another version's
+ * @param timeout_ns   0: no time bound. With `max_packets` 0 too, only the host ends the call
+ * @param[out] count   packets received, whatever the status is
+ * @param[out] first   index of the first; unchanged on INVALID_ARGUMENT
+ * @return WEFTIO_DEV_OK, also when the time has passed; WEFTIO_DEV_ABORTED the host asks the kernel to end (`count` may
+ *         be above 0); WEFTIO_DEV_INVALID_ARGUMENT with WEFTIO_DEV_CHECKS (handle.h): `rxq` is no receive queue, or
+ *         another version's
  */
 WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_receive_thread(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq,
                                                        weftio_u32 max_packets, weftio_u64 timeout_ns, weftio_u32 *count,
@@ -180,7 +236,10 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_receive_thread(WEFTIO_GLOBAL struct weft
 }
 
 /**
- * As weftio_dev_eth_rxq_receive_thread, for a warp: all its lanes call, all see the outputs. Brings its own barriers.
+ * As weftio_dev_eth_rxq_receive_thread, for a warp: all its lanes call with equal arguments, and all get the same
+ * results. The call has its own barriers.
+ *
+ * @pre no other scope receives from the queue meanwhile
  */
 WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_receive_warp(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq,
                                                      weftio_u32 max_packets, weftio_u64 timeout_ns, weftio_u32 *count,
@@ -191,7 +250,10 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_receive_warp(WEFTIO_GLOBAL struct weftio
 }
 
 /**
- * As weftio_dev_eth_rxq_receive_thread, for a block: all its lanes call, all see the outputs. Brings its own barriers.
+ * As weftio_dev_eth_rxq_receive_thread, for a block: all its lanes call with equal arguments, and all get the same
+ * results. The call has its own barriers.
+ *
+ * @pre no other scope receives from the queue meanwhile
  */
 WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_receive_block(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq,
                                                       weftio_u32 max_packets, weftio_u64 timeout_ns, weftio_u32 *count,
@@ -201,7 +263,7 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_receive_block(WEFTIO_GLOBAL struct wefti
                                       weftio_block_lanes());
 }
 
-/** Where the packet lies whose publication word this is: the NIC fills slots in any order and says which. */
+/** Address of the packet with this publication word: the NIC fills slots in any order, and the word names the slot. */
 WEFTIO_FN WEFTIO_GLOBAL weftio_u8 *weftio_dev_eth_rxq_slot(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq,
                                                            weftio_u32 publication)
 {
@@ -209,8 +271,10 @@ WEFTIO_FN WEFTIO_GLOBAL weftio_u8 *weftio_dev_eth_rxq_slot(const WEFTIO_GLOBAL s
 }
 
 /**
- * Where packet `index` lies. Never blocks; any lane may ask. @pre a receive call handed `index` out, and it is not
- * released. With WEFTIO_DEV_CHECKS, of what is no receive queue: 0
+ * Address of packet `index`: the first byte of its Ethernet header. Never blocks; any lane. Checks nothing of `index`.
+ *
+ * @pre a receive call has handed `index` out, and it has not been released
+ * @return the address; 0 with WEFTIO_DEV_CHECKS if `rxq` is no receive queue
  */
 WEFTIO_FN WEFTIO_GLOBAL weftio_u8 *weftio_dev_eth_rxq_address(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq,
                                                               weftio_u32 index)
@@ -221,6 +285,7 @@ WEFTIO_FN WEFTIO_GLOBAL weftio_u8 *weftio_dev_eth_rxq_address(const WEFTIO_GLOBA
         rxq, weftio_load_relaxed_u32(&weftio_dev_completion_at(&rxq->completions, index)->publication));
 }
 
+/** WEFTIO_DEV_PACKET_* of a completion. */
 WEFTIO_FN weftio_u32 weftio_dev_packet_flags(const WEFTIO_GLOBAL struct weftio_cqe *cqe)
 {
     return (cqe->hds_ip_ext & WEFTIO_CQE_L3_OK ? WEFTIO_DEV_PACKET_L3_CHECKSUM_GOOD : 0) |
@@ -230,12 +295,12 @@ WEFTIO_FN weftio_u32 weftio_dev_packet_flags(const WEFTIO_GLOBAL struct weftio_c
 }
 
 /**
- * Everything about packet `index`. Never blocks; any lane of any kernel that holds the handle may call it.
+ * Describes packet `index`. Never blocks; any lane of any kernel that has the handle.
  *
- * @pre `index` has not been released: the slot of a released packet may be overwritten at any time
- * @param[out] packet  unchanged on error
- * @return WEFTIO_DEV_OK, or WEFTIO_DEV_NOT_FOUND when no receive call has handed `index` out, or its completion has
- *         been overwritten since; WEFTIO_DEV_INVALID_ARGUMENT as weftio_dev_eth_rxq_receive_thread
+ * @pre `index` has not been released: the NIC may overwrite the slot of a released packet at any time
+ * @param[out] packet  unchanged on error; its bytes stay in the slot, and are the caller's until it releases `index`
+ * @return WEFTIO_DEV_OK; WEFTIO_DEV_NOT_FOUND no receive call has handed `index` out, or its completion has been
+ *         overwritten; WEFTIO_DEV_INVALID_ARGUMENT as weftio_dev_eth_rxq_receive_thread
  */
 WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_packet(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, weftio_u32 index,
                                                struct weftio_dev_packet *packet)
@@ -243,7 +308,9 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_packet(const WEFTIO_GLOBAL struct weftio
     if (!weftio_dev_is_eth_rxq(rxq))
         return WEFTIO_DEV_INVALID_ARGUMENT;
     const WEFTIO_GLOBAL struct weftio_cqe *cqe = weftio_dev_completion_at(&rxq->completions, index);
-    /* The owner bit only tells odd passes from even ones: `index` must be among the last that were handed out, too. */
+    /*
+     * The owner bit tells odd passes from even ones only, so `index` must also be one of the last `depth` handed out.
+     */
     weftio_u32 age = weftio_load_relaxed_u32(&rxq->received) - 1 - index;
     /* Acquire, pairs with the NIC's release of the publication word: payload and bytes 0..59 are visible afterwards. */
     weftio_u32 publication = weftio_load_acquire_sys_u32(&cqe->publication);
@@ -259,12 +326,13 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_packet(const WEFTIO_GLOBAL struct weftio
 }
 
 /**
- * Gives the `count` oldest packets back to the NIC. Never blocks. One lane calls it, after all lanes are done with them
- * (weftio_block_barrier or weftio_warp_barrier in between).
+ * Gives the `count` oldest packets back to the NIC, which may overwrite their slots at once. Never blocks. One lane
+ * calls it, after a barrier (weftio_block_barrier, weftio_warp_barrier) behind the last use by any lane.
  *
  * @param first  index of the oldest packet held
- * @return WEFTIO_DEV_OK; WEFTIO_DEV_OUT_OF_ORDER `first` is not the oldest; WEFTIO_DEV_INVALID_ARGUMENT more than are
- *         held; the same as weftio_dev_eth_rxq_receive_thread. On error nothing is released.
+ * @return WEFTIO_DEV_OK; WEFTIO_DEV_OUT_OF_ORDER `first` is not the oldest packet held; WEFTIO_DEV_INVALID_ARGUMENT
+ *         `count` is above the number of packets held, or as weftio_dev_eth_rxq_receive_thread. On error nothing is
+ *         released.
  */
 WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_release(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, weftio_u32 first,
                                                 weftio_u32 count)

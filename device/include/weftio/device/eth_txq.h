@@ -115,7 +115,7 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_send_enqueue_strong_position(WEFTIO_GLOB
     return WEFTIO_DEV_OK;
 }
 
-/** As weftio_dev_eth_txq_send_enqueue_strong_position, for who need not know where. */
+/** Same, without returning the position. */
 WEFTIO_FN weftio_s32 weftio_dev_eth_txq_send_enqueue_strong(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq,
                                                             struct weftio_dev_buf buffer, weftio_u32 bytes,
                                                             weftio_u32 flags)
@@ -142,16 +142,6 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_wait_time_enqueue_strong(WEFTIO_GLOBAL s
     weftio_dev_write_wait(&txq->queue.ring, index, value, flags);
     weftio_dev_send_fill(&txq->queue.ring, index, 1);
     return WEFTIO_DEV_OK;
-}
-
-/** Four bytes from `at` as a word in memory order; bytes beyond `bytes` are 0. */
-WEFTIO_FN weftio_u32 weftio_dev_gather(const WEFTIO_GLOBAL weftio_u8 *frame, weftio_u32 at, weftio_u32 bytes)
-{
-    weftio_u32 word = 0;
-
-    for (weftio_u32 byte = 0; byte < 4 && at + byte < bytes; ++byte)
-        word |= (weftio_u32)frame[at + byte] << (8 * byte);
-    return word;
 }
 
 /**

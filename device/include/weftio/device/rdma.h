@@ -1,13 +1,15 @@
 /**
- * A queue pair inside a kernel: memory of a peer is written, read and changed, and messages are sent to it.
+ * A queue pair inside a kernel: it writes, reads and changes memory of a peer, and sends it messages.
  *
- * *Enqueue* functions (write, read, send, atomics) fill one entry each; *commit* publishes what is filled and makes the
- * NIC execute it, in order; an entry is done when the peer has acknowledged it. *Strong* functions find the position
- * themselves, from any lane of any block; *weak* ones are told it and use no atomics. A queue is used in one mode at a
- * time. What the peer sends arrives at the receive ring, which has a handle of its own (rdma/receive.h).
+ * *Enqueue* functions (write, read, send, atomics) fill one entry each. *Commit* publishes the filled entries, and the
+ * NIC executes them in order. An entry is done when the peer has acknowledged it. *Strong* functions find a free
+ * position themselves; any lane of any block may call them. *Weak* functions are told the position and use no atomics.
+ * A queue is used in one of the two modes at a time. Messages of the peer arrive in the receive ring, which has a
+ * handle of its own (rdma/receive.h).
  *
- * Local memory is a buffer (buf.h) of a region that the host has registered with the port; a peer's is a
- * weftio_dev_remote (rdma/request.h). A number in memory is in the CPU's byte order at both ends.
+ * Local memory is a buffer (buf.h) in a region that the host has registered with the port. Memory of the peer is a
+ * weftio_dev_remote (rdma/request.h). Numbers in memory have the byte order of the CPU at both ends. The format of
+ * entries is that of docs/formats.md, section "Entries".
  */
 #pragma once
 
@@ -23,17 +25,17 @@ WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_rdma) == (WEFTIO_DEV_ABI_RDMA & 0x
                      "host and device share this layout");
 
 /** Flags of an enqueue call, beside WEFTIO_DEV_SEND_NONE and WEFTIO_DEV_SEND_NOTIFY. */
-#define WEFTIO_DEV_RDMA_SOLICITED 0x2u /**< the peer's message says so: weftio_dev_rdma_message::solicited */
-#define WEFTIO_DEV_RDMA_FENCE 0x4u     /**< begins when the reads and atomics before it are done */
+#define WEFTIO_DEV_RDMA_SOLICITED 0x2u /**< sets weftio_dev_rdma_message::solicited at the peer */
+#define WEFTIO_DEV_RDMA_FENCE 0x4u     /**< starts when all earlier READs and atomics of the queue are done */
 
-/** Byte fm_ce_se of an entry. */
+/** Byte fm_ce_se of an entry with these flags. */
 WEFTIO_FN weftio_u32 weftio_dev_rdma_modes(weftio_u32 flags)
 {
     return weftio_dev_completion_mode(flags) | (flags & WEFTIO_DEV_RDMA_SOLICITED ? WEFTIO_SOLICITED : 0) |
            (flags & WEFTIO_DEV_RDMA_FENCE ? WEFTIO_FENCE : 0);
 }
 
-/** The entry of a request. One block. */
+/** Writes the entry of a request at `index`: one block, control segment last. */
 WEFTIO_FN void weftio_dev_write_rdma(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 index,
                                      struct weftio_dev_rdma_request request, weftio_u32 flags)
 {
@@ -47,20 +49,20 @@ WEFTIO_FN void weftio_dev_write_rdma(const WEFTIO_GLOBAL struct weftio_dev_send_
 }
 
 /**
- * Enqueues a request at the next free position and tells which that is. Never blocks. Any lane of any block, several at
- * once.
+ * Enqueues a request at the next free position and returns that position. Never blocks. Any lane of any block, several
+ * at once.
  *
- * The functions below do the same for one kind of request each, for who need not know the position. Entries are
- * executed in order, and so the peer's memory changes; reads and atomics may return later than what is behind them,
- * unless that has WEFTIO_DEV_RDMA_FENCE. Local bytes are read when the NIC sends, and again when it repeats a packet:
- * leave them alone until the entry is done.
+ * The NIC sends requests in order, so the memory of the peer changes in that order. It does not wait for the answer to
+ * a READ or an atomic before it sends the next request, unless that has WEFTIO_DEV_RDMA_FENCE. It reads local bytes
+ * when it sends a packet, and again when it retries. Until the entry is done, do not change the bytes that it sends,
+ * and do not use the bytes that a READ or an atomic writes.
  *
- * @param request        weftio_dev_rdma_write_request() and so on
- * @param flags          WEFTIO_DEV_SEND_NONE, or WEFTIO_DEV_SEND_NOTIFY, WEFTIO_DEV_RDMA_SOLICITED and _FENCE
+ * @param request        from weftio_dev_rdma_write_request() or one of the functions beside it (rdma/request.h)
+ * @param flags          WEFTIO_DEV_SEND_NONE, or any of WEFTIO_DEV_SEND_NOTIFY, WEFTIO_DEV_RDMA_SOLICITED and _FENCE
  * @param[out] position  free-running index of the entry, for weftio_dev_rdma_wait(); unchanged on error
- * @return WEFTIO_DEV_OK; WEFTIO_DEV_FULL no free position (nothing is enqueued); WEFTIO_DEV_INVALID_ARGUMENT bytes
- *         reach beyond a buffer or the peer's memory, or are too many for the request; with WEFTIO_DEV_CHECKS
- *         (handle.h) also: `rdma` is no queue pair, or another version's
+ * @return WEFTIO_DEV_OK; WEFTIO_DEV_FULL no position is free; WEFTIO_DEV_INVALID_ARGUMENT the request reaches beyond
+ *         its buffer or the memory of the peer, or has too many bytes; with WEFTIO_DEV_CHECKS (handle.h) also: `rdma`
+ *         is no queue pair, or another version's. On error nothing is enqueued.
  */
 WEFTIO_FN weftio_s32 weftio_dev_rdma_enqueue_position(WEFTIO_GLOBAL struct weftio_dev_rdma *rdma,
                                                       struct weftio_dev_rdma_request request, weftio_u32 flags,
@@ -78,7 +80,7 @@ WEFTIO_FN weftio_s32 weftio_dev_rdma_enqueue_position(WEFTIO_GLOBAL struct wefti
     return WEFTIO_DEV_OK;
 }
 
-/** As weftio_dev_rdma_enqueue_position, for who need not know where. */
+/** Same, without returning the position. */
 WEFTIO_FN weftio_s32 weftio_dev_rdma_enqueue(WEFTIO_GLOBAL struct weftio_dev_rdma *rdma,
                                              struct weftio_dev_rdma_request request, weftio_u32 flags)
 {
@@ -88,12 +90,15 @@ WEFTIO_FN weftio_s32 weftio_dev_rdma_enqueue(WEFTIO_GLOBAL struct weftio_dev_rdm
 }
 
 /**
- * Writes the entry of a request at `position`. Never blocks; lanes of one block, each its own positions, without gaps.
- * Whether the NIC is done with what was in that place before is the caller's business: weftio_dev_rdma_wait_room().
+ * Weak mode: writes the entry of a request at `position`, of whatever kind the request is. Never blocks. Lanes of one
+ * block may call at once, each with positions of its own. Before commit_weak every position must have its entry; until
+ * then an entry may be replaced by another call with the same position.
  *
- * @param position  free-running, from get_info on
+ * @pre the NIC is done with the entry at `position` - depth: see weftio_dev_rdma_wait_room()
+ * @param position  free-running, from weftio_dev_rdma_get_info() on
+ * @param flags     as weftio_dev_rdma_enqueue_position
  * @return WEFTIO_DEV_OK; WEFTIO_DEV_INVALID_ARGUMENT as weftio_dev_rdma_enqueue_position, or `position` has been
- *         committed, or is not within the ring's depth of the next one
+ *         committed, or is the depth of the ring or more beyond the next one to commit. On error nothing is written.
  */
 WEFTIO_FN weftio_s32 weftio_dev_rdma_enqueue_weak(WEFTIO_GLOBAL struct weftio_dev_rdma *rdma,
                                                   struct weftio_dev_rdma_request request, weftio_u32 position,
@@ -106,7 +111,13 @@ WEFTIO_FN weftio_s32 weftio_dev_rdma_enqueue_weak(WEFTIO_GLOBAL struct weftio_de
     return WEFTIO_DEV_OK;
 }
 
-/** Writes `bytes` bytes to the peer's memory. */
+/*
+ * The functions below do what weftio_dev_rdma_enqueue does, for one kind of request each. Flags, threads, ownership and
+ * errors are the same. For a position, or in weak mode, pass the request of the same name to
+ * weftio_dev_rdma_enqueue_position or weftio_dev_rdma_enqueue_weak.
+ */
+
+/** Writes `bytes` bytes of a buffer to memory of the peer. */
 WEFTIO_FN weftio_s32 weftio_dev_rdma_write(WEFTIO_GLOBAL struct weftio_dev_rdma *rdma, struct weftio_dev_remote remote,
                                            weftio_u64 remote_offset, struct weftio_dev_buf buffer,
                                            weftio_u64 buffer_offset, weftio_u64 bytes, weftio_u32 flags)
@@ -114,16 +125,8 @@ WEFTIO_FN weftio_s32 weftio_dev_rdma_write(WEFTIO_GLOBAL struct weftio_dev_rdma 
     return weftio_dev_rdma_enqueue(
         rdma, weftio_dev_rdma_write_request(remote, remote_offset, buffer, buffer_offset, bytes), flags);
 }
-WEFTIO_FN weftio_s32 weftio_dev_rdma_write_weak(WEFTIO_GLOBAL struct weftio_dev_rdma *rdma,
-                                                struct weftio_dev_remote remote, weftio_u64 remote_offset,
-                                                struct weftio_dev_buf buffer, weftio_u64 buffer_offset,
-                                                weftio_u64 bytes, weftio_u32 position, weftio_u32 flags)
-{
-    return weftio_dev_rdma_enqueue_weak(
-        rdma, weftio_dev_rdma_write_request(remote, remote_offset, buffer, buffer_offset, bytes), position, flags);
-}
 
-/** The same, and a number: it completes the oldest receive of the peer. */
+/** As weftio_dev_rdma_write; it also completes the oldest receive of the peer, which gets `immediate`. */
 WEFTIO_FN weftio_s32 weftio_dev_rdma_write_imm(WEFTIO_GLOBAL struct weftio_dev_rdma *rdma,
                                                struct weftio_dev_remote remote, weftio_u64 remote_offset,
                                                struct weftio_dev_buf buffer, weftio_u64 buffer_offset, weftio_u64 bytes,
@@ -132,19 +135,10 @@ WEFTIO_FN weftio_s32 weftio_dev_rdma_write_imm(WEFTIO_GLOBAL struct weftio_dev_r
     return weftio_dev_rdma_enqueue(
         rdma, weftio_dev_rdma_write_imm_request(remote, remote_offset, buffer, buffer_offset, bytes, immediate), flags);
 }
-WEFTIO_FN weftio_s32 weftio_dev_rdma_write_imm_weak(WEFTIO_GLOBAL struct weftio_dev_rdma *rdma,
-                                                    struct weftio_dev_remote remote, weftio_u64 remote_offset,
-                                                    struct weftio_dev_buf buffer, weftio_u64 buffer_offset,
-                                                    weftio_u64 bytes, weftio_u32 immediate, weftio_u32 position,
-                                                    weftio_u32 flags)
-{
-    return weftio_dev_rdma_enqueue_weak(
-        rdma, weftio_dev_rdma_write_imm_request(remote, remote_offset, buffer, buffer_offset, bytes, immediate),
-        position, flags);
-}
 
 /**
- * Writes 1 .. WEFTIO_DEV_RDMA_INLINE_BYTES bytes that travel inside the entry: `from` may be used again at once.
+ * Writes 1 .. WEFTIO_DEV_RDMA_INLINE_BYTES bytes to memory of the peer. They are copied into the entry: `from` needs no
+ * region and may be changed when the call returns.
  */
 WEFTIO_FN weftio_s32 weftio_dev_rdma_write_inline(WEFTIO_GLOBAL struct weftio_dev_rdma *rdma,
                                                   struct weftio_dev_remote remote, weftio_u64 remote_offset,
@@ -154,31 +148,16 @@ WEFTIO_FN weftio_s32 weftio_dev_rdma_write_inline(WEFTIO_GLOBAL struct weftio_de
     return weftio_dev_rdma_enqueue(rdma, weftio_dev_rdma_write_inline_request(remote, remote_offset, from, bytes),
                                    flags);
 }
-WEFTIO_FN weftio_s32 weftio_dev_rdma_write_inline_weak(WEFTIO_GLOBAL struct weftio_dev_rdma *rdma,
-                                                       struct weftio_dev_remote remote, weftio_u64 remote_offset,
-                                                       const WEFTIO_GLOBAL weftio_u8 *from, weftio_u32 bytes,
-                                                       weftio_u32 position, weftio_u32 flags)
-{
-    return weftio_dev_rdma_enqueue_weak(rdma, weftio_dev_rdma_write_inline_request(remote, remote_offset, from, bytes),
-                                        position, flags);
-}
 
-/** Writes the 8 bytes of a number, from a register. A word on a multiple of 8 changes at once for who reads it. */
+/** Writes the 8 bytes of `value` to memory of the peer. On a multiple of 8 a reader there never sees half of them. */
 WEFTIO_FN weftio_s32 weftio_dev_rdma_write_value(WEFTIO_GLOBAL struct weftio_dev_rdma *rdma,
                                                  struct weftio_dev_remote remote, weftio_u64 remote_offset,
                                                  weftio_u64 value, weftio_u32 flags)
 {
     return weftio_dev_rdma_enqueue(rdma, weftio_dev_rdma_write_value_request(remote, remote_offset, value), flags);
 }
-WEFTIO_FN weftio_s32 weftio_dev_rdma_write_value_weak(WEFTIO_GLOBAL struct weftio_dev_rdma *rdma,
-                                                      struct weftio_dev_remote remote, weftio_u64 remote_offset,
-                                                      weftio_u64 value, weftio_u32 position, weftio_u32 flags)
-{
-    return weftio_dev_rdma_enqueue_weak(rdma, weftio_dev_rdma_write_value_request(remote, remote_offset, value),
-                                        position, flags);
-}
 
-/** Reads `bytes` bytes of the peer's memory to a buffer, whose region has access::local_write. */
+/** Reads `bytes` bytes of memory of the peer into a buffer, whose region has access::local_write. */
 WEFTIO_FN weftio_s32 weftio_dev_rdma_read(WEFTIO_GLOBAL struct weftio_dev_rdma *rdma, struct weftio_dev_remote remote,
                                           weftio_u64 remote_offset, struct weftio_dev_buf buffer,
                                           weftio_u64 buffer_offset, weftio_u64 bytes, weftio_u32 flags)
@@ -186,30 +165,15 @@ WEFTIO_FN weftio_s32 weftio_dev_rdma_read(WEFTIO_GLOBAL struct weftio_dev_rdma *
     return weftio_dev_rdma_enqueue(
         rdma, weftio_dev_rdma_read_request(remote, remote_offset, buffer, buffer_offset, bytes), flags);
 }
-WEFTIO_FN weftio_s32 weftio_dev_rdma_read_weak(WEFTIO_GLOBAL struct weftio_dev_rdma *rdma,
-                                               struct weftio_dev_remote remote, weftio_u64 remote_offset,
-                                               struct weftio_dev_buf buffer, weftio_u64 buffer_offset, weftio_u64 bytes,
-                                               weftio_u32 position, weftio_u32 flags)
-{
-    return weftio_dev_rdma_enqueue_weak(
-        rdma, weftio_dev_rdma_read_request(remote, remote_offset, buffer, buffer_offset, bytes), position, flags);
-}
 
-/** Sends a message of `bytes` bytes to the oldest receive of the peer. */
+/** Sends a message of `bytes` bytes, which goes to the oldest receive of the peer. */
 WEFTIO_FN weftio_s32 weftio_dev_rdma_send(WEFTIO_GLOBAL struct weftio_dev_rdma *rdma, struct weftio_dev_buf buffer,
                                           weftio_u64 buffer_offset, weftio_u64 bytes, weftio_u32 flags)
 {
     return weftio_dev_rdma_enqueue(rdma, weftio_dev_rdma_send_request(buffer, buffer_offset, bytes), flags);
 }
-WEFTIO_FN weftio_s32 weftio_dev_rdma_send_weak(WEFTIO_GLOBAL struct weftio_dev_rdma *rdma, struct weftio_dev_buf buffer,
-                                               weftio_u64 buffer_offset, weftio_u64 bytes, weftio_u32 position,
-                                               weftio_u32 flags)
-{
-    return weftio_dev_rdma_enqueue_weak(rdma, weftio_dev_rdma_send_request(buffer, buffer_offset, bytes), position,
-                                        flags);
-}
 
-/** The same, with a number. */
+/** As weftio_dev_rdma_send; the peer finds `immediate` in weftio_dev_rdma_message::immediate. */
 WEFTIO_FN weftio_s32 weftio_dev_rdma_send_imm(WEFTIO_GLOBAL struct weftio_dev_rdma *rdma, struct weftio_dev_buf buffer,
                                               weftio_u64 buffer_offset, weftio_u64 bytes, weftio_u32 immediate,
                                               weftio_u32 flags)
@@ -217,17 +181,10 @@ WEFTIO_FN weftio_s32 weftio_dev_rdma_send_imm(WEFTIO_GLOBAL struct weftio_dev_rd
     return weftio_dev_rdma_enqueue(rdma, weftio_dev_rdma_send_imm_request(buffer, buffer_offset, bytes, immediate),
                                    flags);
 }
-WEFTIO_FN weftio_s32 weftio_dev_rdma_send_imm_weak(WEFTIO_GLOBAL struct weftio_dev_rdma *rdma,
-                                                   struct weftio_dev_buf buffer, weftio_u64 buffer_offset,
-                                                   weftio_u64 bytes, weftio_u32 immediate, weftio_u32 position,
-                                                   weftio_u32 flags)
-{
-    return weftio_dev_rdma_enqueue_weak(rdma, weftio_dev_rdma_send_imm_request(buffer, buffer_offset, bytes, immediate),
-                                        position, flags);
-}
 
 /**
- * The same, with a key that the peer shall invalidate. The software NIC refuses: keys of regions end with the region.
+ * As weftio_dev_rdma_send; the peer invalidates its key `rkey`. The software NIC refuses that as responder, and the
+ * queue pair fails: there a key ends with its region.
  */
 WEFTIO_FN weftio_s32 weftio_dev_rdma_send_inval(WEFTIO_GLOBAL struct weftio_dev_rdma *rdma,
                                                 struct weftio_dev_buf buffer, weftio_u64 buffer_offset,
@@ -235,16 +192,13 @@ WEFTIO_FN weftio_s32 weftio_dev_rdma_send_inval(WEFTIO_GLOBAL struct weftio_dev_
 {
     return weftio_dev_rdma_enqueue(rdma, weftio_dev_rdma_send_inval_request(buffer, buffer_offset, bytes, rkey), flags);
 }
-WEFTIO_FN weftio_s32 weftio_dev_rdma_send_inval_weak(WEFTIO_GLOBAL struct weftio_dev_rdma *rdma,
-                                                     struct weftio_dev_buf buffer, weftio_u64 buffer_offset,
-                                                     weftio_u64 bytes, weftio_u32 rkey, weftio_u32 position,
-                                                     weftio_u32 flags)
-{
-    return weftio_dev_rdma_enqueue_weak(rdma, weftio_dev_rdma_send_inval_request(buffer, buffer_offset, bytes, rkey),
-                                        position, flags);
-}
 
-/** Adds to an 8-byte word of the peer's memory, on a multiple of 8; its value before comes to `buffer`. */
+/**
+ * Adds `add` to an 8-byte word of the peer, atomically. The value before the addition is written to 8 bytes of
+ * `buffer`, whose region has access::local_write.
+ *
+ * @param remote_offset  the word lies at a multiple of 8 in the memory of the peer
+ */
 WEFTIO_FN weftio_s32 weftio_dev_rdma_fetch_add(WEFTIO_GLOBAL struct weftio_dev_rdma *rdma,
                                                struct weftio_dev_remote remote, weftio_u64 remote_offset,
                                                weftio_u64 add, struct weftio_dev_buf buffer, weftio_u64 buffer_offset,
@@ -253,19 +207,8 @@ WEFTIO_FN weftio_s32 weftio_dev_rdma_fetch_add(WEFTIO_GLOBAL struct weftio_dev_r
     return weftio_dev_rdma_enqueue(
         rdma, weftio_dev_rdma_fetch_add_request(remote, remote_offset, add, buffer, buffer_offset), flags);
 }
-WEFTIO_FN weftio_s32 weftio_dev_rdma_fetch_add_weak(WEFTIO_GLOBAL struct weftio_dev_rdma *rdma,
-                                                    struct weftio_dev_remote remote, weftio_u64 remote_offset,
-                                                    weftio_u64 add, struct weftio_dev_buf buffer,
-                                                    weftio_u64 buffer_offset, weftio_u32 position, weftio_u32 flags)
-{
-    return weftio_dev_rdma_enqueue_weak(
-        rdma, weftio_dev_rdma_fetch_add_request(remote, remote_offset, add, buffer, buffer_offset), position, flags);
-}
 
-/**
- * Makes an 8-byte word of the peer's memory, on a multiple of 8, `swap` if it is `compare`; its value before comes to
- * `buffer`.
- */
+/** As weftio_dev_rdma_fetch_add, but stores `swap` in the word if it holds `compare`, and else leaves it as it is. */
 WEFTIO_FN weftio_s32 weftio_dev_rdma_compare_swap(WEFTIO_GLOBAL struct weftio_dev_rdma *rdma,
                                                   struct weftio_dev_remote remote, weftio_u64 remote_offset,
                                                   weftio_u64 compare, weftio_u64 swap, struct weftio_dev_buf buffer,
@@ -274,22 +217,18 @@ WEFTIO_FN weftio_s32 weftio_dev_rdma_compare_swap(WEFTIO_GLOBAL struct weftio_de
     return weftio_dev_rdma_enqueue(
         rdma, weftio_dev_rdma_compare_swap_request(remote, remote_offset, compare, swap, buffer, buffer_offset), flags);
 }
-WEFTIO_FN weftio_s32 weftio_dev_rdma_compare_swap_weak(WEFTIO_GLOBAL struct weftio_dev_rdma *rdma,
-                                                       struct weftio_dev_remote remote, weftio_u64 remote_offset,
-                                                       weftio_u64 compare, weftio_u64 swap,
-                                                       struct weftio_dev_buf buffer, weftio_u64 buffer_offset,
-                                                       weftio_u32 position, weftio_u32 flags)
-{
-    return weftio_dev_rdma_enqueue_weak(
-        rdma, weftio_dev_rdma_compare_swap_request(remote, remote_offset, compare, swap, buffer, buffer_offset),
-        position, flags);
-}
 
 /**
- * Enqueues a request, such as weftio_dev_rdma_write_request() makes, and behind it a write of the number `value` to a
- * word of the peer's, on a multiple of 8, where the peer waits (weftio_dev_rdma_wait_value): who sees the number sees
- * the bytes. Takes two positions. As weftio_dev_rdma_enqueue_position otherwise.
+ * Enqueues two entries or none: `data`, and behind it a write of `value` to a word of the peer. The peer waits for the
+ * word (weftio_dev_rdma_wait_value): once it sees `value`, it sees the bytes of `data`. As
+ * weftio_dev_rdma_enqueue_position otherwise.
  *
+ * In weak mode, enqueue `data` at one position and weftio_dev_rdma_write_value_request() at the next. On an unreliable
+ * connection (UC) the signal may arrive although `data` was lost.
+ *
+ * @param data           such as weftio_dev_rdma_write_request()
+ * @param word_offset    the word lies there in `word`, at a multiple of 8
+ * @param flags          of the second entry
  * @param[out] position  of the second entry, which is done last
  */
 WEFTIO_FN weftio_s32 weftio_dev_rdma_write_signal_position(WEFTIO_GLOBAL struct weftio_dev_rdma *rdma,
@@ -311,7 +250,7 @@ WEFTIO_FN weftio_s32 weftio_dev_rdma_write_signal_position(WEFTIO_GLOBAL struct 
     return WEFTIO_DEV_OK;
 }
 
-/** As weftio_dev_rdma_write_signal_position, for who need not know where. */
+/** Same, without returning the position. */
 WEFTIO_FN weftio_s32 weftio_dev_rdma_write_signal(WEFTIO_GLOBAL struct weftio_dev_rdma *rdma,
                                                   struct weftio_dev_rdma_request data, struct weftio_dev_remote word,
                                                   weftio_u64 word_offset, weftio_u64 value, weftio_u32 flags)
@@ -321,91 +260,86 @@ WEFTIO_FN weftio_s32 weftio_dev_rdma_write_signal(WEFTIO_GLOBAL struct weftio_de
     return weftio_dev_rdma_write_signal_position(rdma, data, word, word_offset, value, flags, &position);
 }
 
-/** The same at `position` and the one behind it, as weftio_dev_rdma_enqueue_weak. */
-WEFTIO_FN weftio_s32 weftio_dev_rdma_write_signal_weak(WEFTIO_GLOBAL struct weftio_dev_rdma *rdma,
-                                                       struct weftio_dev_rdma_request data,
-                                                       struct weftio_dev_remote word, weftio_u64 word_offset,
-                                                       weftio_u64 value, weftio_u32 position, weftio_u32 flags)
-{
-    struct weftio_dev_rdma_request signal = weftio_dev_rdma_write_value_request(word, word_offset, value);
-    weftio_s32 status =
-        data.segments ? weftio_dev_rdma_enqueue_weak(rdma, signal, position + 1, flags) : WEFTIO_DEV_INVALID_ARGUMENT;
-
-    return status == WEFTIO_DEV_OK ? weftio_dev_rdma_enqueue_weak(rdma, data, position, WEFTIO_DEV_SEND_NONE) : status;
-}
-
-/** As weftio_dev_send_queue_get_info: where the next entry goes, and the mask of positions, for weak mode. */
+/** Position of the next entry and mask of positions, for weak mode: as weftio_dev_send_queue_get_info. */
 WEFTIO_FN void weftio_dev_rdma_get_info(const WEFTIO_GLOBAL struct weftio_dev_rdma *rdma, weftio_u32 *position,
                                         weftio_u32 *mask)
 {
     weftio_dev_send_queue_get_info(&rdma->queue, position, mask);
 }
 
-/** As weftio_dev_send_queue_submit: publishes the strong entries that are filled, and makes the NIC look. */
+/** Publishes the strong entries that are filled and rings the doorbell: as weftio_dev_send_queue_submit. */
 WEFTIO_FN weftio_s32 weftio_dev_rdma_commit(WEFTIO_GLOBAL struct weftio_dev_rdma *rdma)
 {
     return weftio_dev_send_queue_submit(&rdma->queue);
 }
 
-/** As weftio_dev_send_queue_submit_weak: publishes the next `count` weak entries, and makes the NIC look. */
+/** Publishes the next `count` weak entries and rings the doorbell: as weftio_dev_send_queue_submit_weak. */
 WEFTIO_FN weftio_s32 weftio_dev_rdma_commit_weak(WEFTIO_GLOBAL struct weftio_dev_rdma *rdma, weftio_u32 count)
 {
     return weftio_dev_send_queue_submit_weak(&rdma->queue, count);
 }
 
-/** As weftio_dev_send_queue_push: makes the NIC look, for who commits by weftio_dev_send_queue_commit_strong. */
+/**
+ * Rings the doorbell alone, after weftio_dev_send_queue_commit_strong or _commit_weak: as weftio_dev_send_queue_push.
+ */
 WEFTIO_FN void weftio_dev_rdma_push(WEFTIO_GLOBAL struct weftio_dev_rdma *rdma)
 {
     weftio_dev_send_queue_push(&rdma->queue);
 }
 
-/** As weftio_dev_send_queue_poll_completion. Done means: the peer has it; what was read can be seen. UC: it is sent. */
+/**
+ * Whether the entry at `position` is done: as weftio_dev_send_queue_poll_completion. On a reliable connection (RC) it
+ * is when the peer has acknowledged it, and bytes that it reads are in the buffer. On an unreliable one (UC) it is when
+ * it has been sent.
+ */
 WEFTIO_FN weftio_s32 weftio_dev_rdma_poll_completion(WEFTIO_GLOBAL struct weftio_dev_rdma *rdma, weftio_u32 position,
                                                      weftio_u64 *completed_ns)
 {
     return weftio_dev_send_queue_poll_completion(&rdma->queue, position, completed_ns);
 }
 
-/** As weftio_dev_send_queue_wait_completed: waits until the entry at `position` is done. */
+/** Waits until the entry at `position` is done: as weftio_dev_send_queue_wait_completed. */
 WEFTIO_FN weftio_s32 weftio_dev_rdma_wait(WEFTIO_GLOBAL struct weftio_dev_rdma *rdma, weftio_u32 position,
                                           weftio_u64 timeout_ns)
 {
     return weftio_dev_send_queue_wait_completed(&rdma->queue, position, timeout_ns);
 }
 
-/** As weftio_dev_send_queue_submit_wait: commits, and waits until everything that was committed is done. */
+/** Commits strong entries and waits until all committed ones are done: as weftio_dev_send_queue_submit_wait. */
 WEFTIO_FN weftio_s32 weftio_dev_rdma_commit_wait(WEFTIO_GLOBAL struct weftio_dev_rdma *rdma, weftio_u64 timeout_ns)
 {
     return weftio_dev_send_queue_submit_wait(&rdma->queue, timeout_ns);
 }
 
-/** As weftio_dev_send_queue_wait_room: waits until at least `count` positions are free. */
+/** Waits until at least `count` positions are free: as weftio_dev_send_queue_wait_room. */
 WEFTIO_FN weftio_s32 weftio_dev_rdma_wait_room(WEFTIO_GLOBAL struct weftio_dev_rdma *rdma, weftio_u32 count,
                                                weftio_u64 timeout_ns)
 {
     return weftio_dev_send_queue_wait_room(&rdma->queue, count, timeout_ns);
 }
 
-/** As weftio_dev_send_queue_status: WEFTIO_DEV_QUEUE_ERROR, WEFTIO_DEV_ABORTED or WEFTIO_DEV_OK. */
+/** WEFTIO_DEV_QUEUE_ERROR, WEFTIO_DEV_ABORTED or WEFTIO_DEV_OK: as weftio_dev_send_queue_status. */
 WEFTIO_FN weftio_s32 weftio_dev_rdma_status(const WEFTIO_GLOBAL struct weftio_dev_rdma *rdma)
 {
     return weftio_dev_send_queue_status(&rdma->queue);
 }
 
-/** As weftio_dev_send_queue_aborted: whether the host asks the kernel to end, for loops of the kernel's own. */
+/** Whether the host asks the kernel to end, for loops of the kernel's own: as weftio_dev_send_queue_aborted. */
 WEFTIO_FN weftio_u32 weftio_dev_rdma_aborted(const WEFTIO_GLOBAL struct weftio_dev_rdma *rdma)
 {
     return weftio_dev_send_queue_aborted(&rdma->queue);
 }
 
 /**
- * Waits until the number at `word` is `value` or more, bounded by `timeout_ns` (0: by the abort flag only). Any lane,
- * several at once. What the peer wrote before the number can be seen then.
+ * Waits until the number at `word` is `value` or more. Blocks until then, for `timeout_ns` at most (0: no time bound).
+ * Any lane, several at once. Afterwards the caller sees all bytes that the peer wrote before the number.
  *
- * @param rdma  the queue pair through which the peer writes: in inline mode its engine has its turns here
- * @param word  on a multiple of 8, in memory that the peer writes by weftio_dev_rdma_write_value or _write_signal
- * @return WEFTIO_DEV_OK, also when the queue pair has failed since; WEFTIO_DEV_TIMEOUT; WEFTIO_DEV_ABORTED;
- *         WEFTIO_DEV_QUEUE_ERROR; WEFTIO_DEV_INVALID_ARGUMENT as weftio_dev_rdma_enqueue_position
+ * @param rdma  the queue pair through which the peer writes; in inline mode this call runs its engine
+ * @param word  at a multiple of 8, in memory that the peer writes by weftio_dev_rdma_write_value or _write_signal
+ * @return WEFTIO_DEV_OK, also when the queue pair has failed since; WEFTIO_DEV_TIMEOUT `timeout_ns` have passed;
+ *         WEFTIO_DEV_ABORTED the host asks the kernel to end, also when the number is there; WEFTIO_DEV_QUEUE_ERROR the
+ *         queue pair has failed and the number is not there; WEFTIO_DEV_INVALID_ARGUMENT with WEFTIO_DEV_CHECKS: `rdma`
+ *         is no queue pair, or another version's
  */
 WEFTIO_FN weftio_s32 weftio_dev_rdma_wait_value(WEFTIO_GLOBAL struct weftio_dev_rdma *rdma,
                                                 const WEFTIO_GLOBAL weftio_u64 *word, weftio_u64 value,
@@ -419,7 +353,7 @@ WEFTIO_FN weftio_s32 weftio_dev_rdma_wait_value(WEFTIO_GLOBAL struct weftio_dev_
         weftio_s32 status = weftio_dev_send_queue_status(&rdma->queue);
         if (weftio_dev_aborted(rdma->queue.control))
             return WEFTIO_DEV_ABORTED;
-        /* Acquire, pairs with the NIC's release: the bytes in front of the number are there. */
+        /* Acquire, pairs with the NIC's release of the number: the bytes written before it are visible afterwards. */
         if (weftio_load_acquire_sys_u64(word) >= value)
             return WEFTIO_DEV_OK;
         if (status == WEFTIO_DEV_OK)

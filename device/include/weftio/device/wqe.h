@@ -106,3 +106,15 @@ WEFTIO_STATIC_ASSERT(sizeof(struct weftio_wqe_data_segment) == 16, "a segment is
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_wqe_remote_segment) == 16, "a segment is 16 bytes");
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_wqe_atomic_segment) == 16, "a segment is 16 bytes");
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_wqe_wait_segment) == 32, "two segments");
+
+/**
+ * For inline segments: bytes [at, at + 4) of `from` as a word in memory order. Those from `bytes` on are 0, not read.
+ */
+WEFTIO_FN weftio_u32 weftio_dev_gather(const WEFTIO_GLOBAL weftio_u8 *from, weftio_u32 at, weftio_u32 bytes)
+{
+    weftio_u32 word = 0;
+
+    for (weftio_u32 byte = 0; byte < 4 && at + byte < bytes; ++byte)
+        word |= (weftio_u32)from[at + byte] << (8 * byte);
+    return word;
+}

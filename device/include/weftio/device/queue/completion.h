@@ -47,38 +47,88 @@ WEFTIO_FN weftio_u32 weftio_dev_completion_count(const WEFTIO_GLOBAL struct weft
     return count;
 }
 
-#define WEFTIO_DEV_STRIDE 8u           /* completions between two looks of weftio_dev_completion_scan */
-#define WEFTIO_DEV_SINGLE (1u << 22)   /* one completion of the first seven, in its sums */
-#define WEFTIO_DEV_FEWEST_SCANNING 32u /* lanes */
+#define WEFTIO_DEV_STRIDE 8u           /* completions per load of weftio_dev_completion_scan */
+#define WEFTIO_DEV_FEWEST_SCANNING 32u /* lanes from which on a scope scans */
+
+/** Why a receive ends before it has enough packets. */
+#define WEFTIO_DEV_STOP_TIMEOUT 1u
+#define WEFTIO_DEV_STOP_ABORT 2u
 
 /**
- * As weftio_dev_completion_count, for a scope of 32 lanes or more, with an eighth of the looks: of the last of every
- * eight, because the NIC publishes in order, and of each of the first seven. Fewer reads cross the bus, and a NIC that
- * is a CPU finds more of the lines that it is about to write where it left them.
+ * What one round of a receive has found: a lane in its share of the completions, or the whole scope.
  *
- * @return a share of a sum over all lanes: of completions, in eights; where there is no eight, WEFTIO_DEV_SINGLE for
- *         each
+ * With fewer than WEFTIO_DEV_FEWEST_SCANNING lanes, `packets` is what has arrived. With more it is a multiple of
+ * WEFTIO_DEV_STRIDE: up to 7 packets behind may have arrived too. `singles` then counts the first 7 packets, and
+ * matters when `packets` is 0.
  */
-WEFTIO_FN weftio_u32 weftio_dev_completion_scan(const WEFTIO_GLOBAL struct weftio_dev_completion_ring *ring,
-                                                weftio_u32 first, weftio_u32 limit, weftio_u32 lane, weftio_u32 lanes)
+struct weftio_dev_round {
+    weftio_u32 packets; /**< at most 2^16, the deepest ring */
+    weftio_u32 singles; /**< at most 7 */
+    weftio_u32 stop;    /**< one of WEFTIO_DEV_STOP_* or 0; lane 0 alone sets it */
+};
+
+/*
+ * A round in 32 bits: the sum of the lanes' rounds is the round of the scope, and takes one reduction. No field carries
+ * into the next: packets in bits 0..19, stop in bits 20..21, singles in bits 22..31.
+ */
+#define WEFTIO_DEV_ROUND_STOP_SHIFT 20u
+#define WEFTIO_DEV_ROUND_SINGLES_SHIFT 22u
+
+WEFTIO_FN weftio_u32 weftio_dev_round_pack(struct weftio_dev_round round)
+{
+    return round.packets | round.stop << WEFTIO_DEV_ROUND_STOP_SHIFT | round.singles << WEFTIO_DEV_ROUND_SINGLES_SHIFT;
+}
+WEFTIO_FN struct weftio_dev_round weftio_dev_round_unpack(weftio_u32 sum)
+{
+    struct weftio_dev_round round;
+
+    round.packets = sum & ((1u << WEFTIO_DEV_ROUND_STOP_SHIFT) - 1);
+    round.singles = sum >> WEFTIO_DEV_ROUND_SINGLES_SHIFT;
+    round.stop = sum >> WEFTIO_DEV_ROUND_STOP_SHIFT & (WEFTIO_DEV_STOP_TIMEOUT | WEFTIO_DEV_STOP_ABORT);
+    return round;
+}
+
+/** Packets that a round of the whole scope has found: singles lie within the first eight, so they do not add to it. */
+WEFTIO_FN weftio_u32 weftio_dev_round_found(struct weftio_dev_round round)
+{
+    return round.packets ? round.packets : round.singles;
+}
+
+/**
+ * As weftio_dev_completion_count, for a scope of WEFTIO_DEV_FEWEST_SCANNING lanes or more, with an eighth of the loads:
+ * of the last of every eight, because the NIC publishes in order, and of each of the first seven. Fewer loads cross the
+ * bus, and a NIC that is a CPU keeps more of the cache lines that it is about to write.
+ *
+ * One loop serves both kinds of lanes, so that the lanes of a warp load together.
+ */
+WEFTIO_FN struct weftio_dev_round
+weftio_dev_completion_scan(const WEFTIO_GLOBAL struct weftio_dev_completion_ring *ring, weftio_u32 first,
+                           weftio_u32 limit, weftio_u32 lane, weftio_u32 lanes)
 {
     const weftio_u32 singles = WEFTIO_DEV_STRIDE - 1, is_single = lane < singles;
     weftio_u32 at = is_single ? lane : (lane - singles + 1) * WEFTIO_DEV_STRIDE - 1;
     weftio_u32 step = is_single ? limit : (lanes - singles) * WEFTIO_DEV_STRIDE;
-    weftio_u32 count = 0;
+    weftio_u32 seen = 0;
+    struct weftio_dev_round round = {0, 0, 0};
 
     for (; at < limit && weftio_dev_completion_ready(ring, first + at); at += step)
-        count += is_single ? WEFTIO_DEV_SINGLE : WEFTIO_DEV_STRIDE;
-    return count;
+        ++seen;
+    round.packets = is_single ? 0 : seen * WEFTIO_DEV_STRIDE;
+    round.singles = is_single ? seen : 0;
+    return round;
 }
 
-/** A share of a sum: with fewer lanes of every completion that is there, else as weftio_dev_completion_scan. */
-WEFTIO_FN weftio_u32 weftio_dev_completion_look(const WEFTIO_GLOBAL struct weftio_dev_completion_ring *ring,
-                                                weftio_u32 first, weftio_u32 limit, weftio_u32 lane, weftio_u32 lanes)
+/** One lane's share of a round: counts each completion with few lanes, else as weftio_dev_completion_scan. */
+WEFTIO_FN struct weftio_dev_round
+weftio_dev_completion_look(const WEFTIO_GLOBAL struct weftio_dev_completion_ring *ring, weftio_u32 first,
+                           weftio_u32 limit, weftio_u32 lane, weftio_u32 lanes)
 {
-    if (lanes < WEFTIO_DEV_FEWEST_SCANNING)
-        return weftio_dev_completion_count(ring, first, limit, lane, lanes);
-    return weftio_dev_completion_scan(ring, first, limit, lane, lanes);
+    struct weftio_dev_round round = {0, 0, 0};
+
+    if (lanes >= WEFTIO_DEV_FEWEST_SCANNING)
+        return weftio_dev_completion_scan(ring, first, limit, lane, lanes);
+    round.packets = weftio_dev_completion_count(ring, first, limit, lane, lanes);
+    return round;
 }
 
 /** Tells the NIC how many receive entries have been posted in all (low 16 bits, big-endian). */

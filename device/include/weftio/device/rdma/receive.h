@@ -1,11 +1,12 @@
 /**
- * The receive ring of a queue pair inside a kernel: where messages of the peer go, and what has arrived.
+ * The receive ring of a queue pair inside a kernel: receives are posted, messages of the peer fill them.
  *
- * Life of a receive: *post* says where a message may go; *commit* lets the NIC use it; a SEND, or a WRITE with
- * immediate, of the peer takes the oldest one and completes it; *wait* or *poll* hands it out; *message* tells what it
- * is. The receive at position k is message k. Strong and weak posting are as in rdma.h.
+ * Life of a receive: *post* names memory for one message. *Commit* lets the NIC use it. A SEND of the peer, or a WRITE
+ * with immediate, takes the oldest committed receive and completes it. *Wait* or *poll* hands the message out.
+ * *Message* describes it. The receive at position k gets message k. Strong and weak posting are as in rdma.h.
  *
- * Receives may be posted before the queue pair is connected. They go in the order in which they were posted.
+ * Receives may be posted before the queue pair is connected. Messages take them in the order of their positions. The
+ * format is that of docs/formats.md, sections "Entries" and "Completions".
  */
 #pragma once
 
@@ -19,7 +20,7 @@ struct weftio_dev_rdma_recv {
     struct weftio_dev_send_queue queue;
     struct weftio_dev_completion_ring completions;
     const WEFTIO_GLOBAL struct weftio_cqe
-        *connection;                 /**< the collapsed completion of the send side: it tells errors */
+        *connection;                 /**< collapsed completion of the send side: shows that the pair has failed */
     WEFTIO_GLOBAL weftio_u32 *taken; /**< names the last message that was handed out */
     weftio_u32 segments;             /**< of an entry */
     weftio_u32 received;             /**< next message to hand out */
@@ -28,38 +29,38 @@ struct weftio_dev_rdma_recv {
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_rdma_recv) == (WEFTIO_DEV_ABI_RDMA_RECV & 0xffffu),
                      "host and device share this layout");
 
-/** What took a receive. */
+/** The request of the peer that took a receive. */
 enum weftio_dev_rdma_kind {
     WEFTIO_DEV_RDMA_SEND = 0,
     WEFTIO_DEV_RDMA_SEND_IMM = 1,
-    WEFTIO_DEV_RDMA_WRITE_IMM = 2, /**< its bytes lie where the WRITE said, not in the receive's buffer */
+    WEFTIO_DEV_RDMA_WRITE_IMM = 2, /**< its bytes lie where the WRITE put them, not in the buffer of the receive */
     WEFTIO_DEV_RDMA_SEND_INVAL = 3
 };
 
 /** One message, by value. */
 struct weftio_dev_rdma_message {
-    weftio_u64 timestamp_ns; /**< UTC, when it was complete; 0 after an error */
+    weftio_u64 timestamp_ns; /**< UTC of its completion; 0 after an error */
     weftio_u32 bytes;
     weftio_u32 immediate; /**< of SEND_IMM and WRITE_IMM; of SEND_INVAL the key */
     weftio_u32 kind;      /**< enum weftio_dev_rdma_kind */
-    weftio_u32 solicited; /**< 1: the peer asked for it with WEFTIO_DEV_RDMA_SOLICITED */
-    weftio_u32 syndrome;  /**< enum weftio_syndrome: why the receive failed, else 0 */
-    weftio_u32 reason;    /**< the NIC's own number of the reason, for messages */
+    weftio_u32 solicited; /**< 1: the peer sent it with WEFTIO_DEV_RDMA_SOLICITED */
+    weftio_u32 syndrome;  /**< enum weftio_syndrome of a receive that failed, else 0 */
+    weftio_u32 reason;    /**< the NIC's own code of the failure, for error texts; else 0 */
 };
 
-/** Whether the handle is that of a receive ring: as weftio_dev_is_handle. */
+/** Whether `recv` is a receive ring: as weftio_dev_is_handle. */
 WEFTIO_FN weftio_u32 weftio_dev_is_rdma_recv(const WEFTIO_GLOBAL struct weftio_dev_rdma_recv *recv)
 {
     return weftio_dev_is_handle(recv->queue.abi, WEFTIO_DEV_ABI_RDMA_RECV);
 }
 
-/** Whether `bytes` bytes from `offset` on are such that one receive takes them. */
+/** Whether [offset, offset + bytes) lies in the buffer and one receive can have so many bytes. */
 WEFTIO_FN weftio_u32 weftio_dev_rdma_recv_fits(struct weftio_dev_buf buffer, weftio_u64 offset, weftio_u64 bytes)
 {
     return offset <= buffer.bytes && bytes <= buffer.bytes - offset && bytes <= 0x80000000u;
 }
 
-/** Writes piece `piece` of an entry, and ends the list behind it. No bytes end the list there. */
+/** Writes piece `piece` of an entry and ends the list of pieces behind it; 0 bytes end the list at `piece`. */
 WEFTIO_FN void weftio_dev_rdma_write_piece(const WEFTIO_GLOBAL struct weftio_dev_rdma_recv *recv, weftio_u32 index,
                                            weftio_u32 piece, struct weftio_dev_buf buffer, weftio_u64 offset,
                                            weftio_u64 bytes)
@@ -79,14 +80,14 @@ WEFTIO_FN void weftio_dev_rdma_write_piece(const WEFTIO_GLOBAL struct weftio_dev
 }
 
 /**
- * Posts a receive at the next free position, and tells which that is: `bytes` bytes of the buffer, from `offset` on.
- * Never blocks. Any lane of any block, several at once. Leave the bytes alone until the message has been handed out.
+ * Posts a receive into [offset, offset + bytes) of the buffer at the next free position, and returns that position.
+ * Never blocks. Any lane of any block, several at once. Do not use the bytes until the message has been handed out.
  *
- * @param bytes          0 .. 2^31; 0: for a WRITE with immediate, or a message without bytes
- * @param[out] position  free-running index, which is that of the message; unchanged on error
- * @return WEFTIO_DEV_OK; WEFTIO_DEV_FULL every position is posted and no message of it was handed out (nothing is
- *         posted); WEFTIO_DEV_INVALID_ARGUMENT `bytes` reaches beyond the buffer; with WEFTIO_DEV_CHECKS (handle.h)
- *         also: `recv` is no receive ring, or another version's
+ * @param bytes          0 .. 2^31; 0 is enough for a WRITE with immediate, or for a message without bytes
+ * @param[out] position  free-running index of the receive, and of its message; unchanged on error
+ * @return WEFTIO_DEV_OK; WEFTIO_DEV_FULL no position is free: a position becomes free when its message is handed out;
+ *         WEFTIO_DEV_INVALID_ARGUMENT the bytes reach beyond the buffer or are more than 2^31; with WEFTIO_DEV_CHECKS
+ *         (handle.h) also: `recv` is no receive ring, or another version's. On error nothing is posted.
  */
 WEFTIO_FN weftio_s32 weftio_dev_rdma_recv_post_position(WEFTIO_GLOBAL struct weftio_dev_rdma_recv *recv,
                                                         struct weftio_dev_buf buffer, weftio_u64 offset,
@@ -104,7 +105,7 @@ WEFTIO_FN weftio_s32 weftio_dev_rdma_recv_post_position(WEFTIO_GLOBAL struct wef
     return WEFTIO_DEV_OK;
 }
 
-/** As weftio_dev_rdma_recv_post_position, for who need not know where. */
+/** Same, without returning the position. */
 WEFTIO_FN weftio_s32 weftio_dev_rdma_recv_post(WEFTIO_GLOBAL struct weftio_dev_rdma_recv *recv,
                                                struct weftio_dev_buf buffer, weftio_u64 offset, weftio_u64 bytes)
 {
@@ -113,7 +114,7 @@ WEFTIO_FN weftio_s32 weftio_dev_rdma_recv_post(WEFTIO_GLOBAL struct weftio_dev_r
     return weftio_dev_rdma_recv_post_position(recv, buffer, offset, bytes, &position);
 }
 
-/** As weftio_dev_send_queue_get_info: where the next receive goes, and the mask of positions, for weak mode. */
+/** Position of the next receive and mask of positions, for weak mode: as weftio_dev_send_queue_get_info. */
 WEFTIO_FN void weftio_dev_rdma_recv_get_info(const WEFTIO_GLOBAL struct weftio_dev_rdma_recv *recv,
                                              weftio_u32 *position, weftio_u32 *mask)
 {
@@ -121,12 +122,14 @@ WEFTIO_FN void weftio_dev_rdma_recv_get_info(const WEFTIO_GLOBAL struct weftio_d
 }
 
 /**
- * Posts a receive at `position`. Never blocks; lanes of one block, each its own positions, without gaps. Whether
- * message `position` - depth has been handed out is the caller's business.
+ * Weak mode: posts a receive at `position`. Never blocks. Lanes of one block may call at once, each with positions of
+ * its own. Before commit_weak every position must have its receive; until then another call with the same position
+ * replaces the receive, its pieces included. As weftio_dev_rdma_recv_post_position otherwise.
  *
- * @param position  free-running, from get_info on
+ * @pre message `position` - depth has been handed out
+ * @param position  free-running, from weftio_dev_rdma_recv_get_info() on
  * @return WEFTIO_DEV_OK; WEFTIO_DEV_INVALID_ARGUMENT as weftio_dev_rdma_recv_post_position, or `position` has been
- *         committed, or is not within the ring's depth of the next one
+ *         committed, or is the depth of the ring or more beyond the next one to commit. On error nothing is written.
  */
 WEFTIO_FN weftio_s32 weftio_dev_rdma_recv_post_weak(WEFTIO_GLOBAL struct weftio_dev_rdma_recv *recv,
                                                     struct weftio_dev_buf buffer, weftio_u64 offset, weftio_u64 bytes,
@@ -140,11 +143,14 @@ WEFTIO_FN weftio_s32 weftio_dev_rdma_recv_post_weak(WEFTIO_GLOBAL struct weftio_
 }
 
 /**
- * Says where a message goes on, behind piece `piece` - 1 of the weak receive at `position`. As
- * weftio_dev_rdma_recv_post_weak otherwise.
+ * Weak mode: adds a piece of memory to the receive at `position`. A message that fills piece `piece` - 1 continues in
+ * it. As weftio_dev_rdma_recv_post_weak otherwise.
  *
- * @param piece  1 .. rdma_queue_options::receive_segments - 1, in order
+ * @pre weftio_dev_rdma_recv_post_weak wrote piece 0 of `position`, then this function those up to `piece` - 1
  * @param bytes  1 .. 2^31
+ * @param piece  1 .. rdma_queue_options::receive_segments - 1
+ * @return WEFTIO_DEV_OK; WEFTIO_DEV_INVALID_ARGUMENT as weftio_dev_rdma_recv_post_weak, or `bytes` is 0, or `piece` is
+ *         out of its range
  */
 WEFTIO_FN weftio_s32 weftio_dev_rdma_recv_add_piece_weak(WEFTIO_GLOBAL struct weftio_dev_rdma_recv *recv,
                                                          struct weftio_dev_buf buffer, weftio_u64 offset,
@@ -158,21 +164,24 @@ WEFTIO_FN weftio_s32 weftio_dev_rdma_recv_add_piece_weak(WEFTIO_GLOBAL struct we
 }
 
 /**
- * WEFTIO_DEV_QUEUE_ERROR, WEFTIO_DEV_ABORTED or WEFTIO_DEV_OK, as weftio_dev_send_queue_status: a queue pair fails on
- * both sides. Never blocks; any lane.
+ * State of the queue pair, as weftio_dev_send_queue_status: its send ring and its receive ring fail together. Never
+ * blocks; any lane.
+ *
+ * @return WEFTIO_DEV_OK; WEFTIO_DEV_QUEUE_ERROR the queue pair has failed; WEFTIO_DEV_ABORTED the host asks the kernel
+ *         to end; WEFTIO_DEV_INVALID_ARGUMENT with WEFTIO_DEV_CHECKS: `recv` is no receive ring, or another version's
  */
 WEFTIO_FN weftio_s32 weftio_dev_rdma_recv_status(const WEFTIO_GLOBAL struct weftio_dev_rdma_recv *recv)
 {
     if (!weftio_dev_is_rdma_recv(recv))
         return WEFTIO_DEV_INVALID_ARGUMENT;
-    /* Acquire, pairs with the NIC's release: the receives that it has flushed before are seen as such. */
+    /* Acquire, pairs with the NIC's release: the receives that it flushed before are visible as flushed. */
     if (weftio_cqe_opcode(weftio_load_acquire_sys_u32(&recv->connection->publication)) ==
         WEFTIO_CQE_OPCODE_REQUESTER_ERROR)
         return WEFTIO_DEV_QUEUE_ERROR;
     return weftio_dev_aborted(recv->queue.control) ? WEFTIO_DEV_ABORTED : WEFTIO_DEV_OK;
 }
 
-/** What a commit says, of a queue pair that may have failed. */
+/** Status of a commit: that of the queue pair, if the commit itself succeeded. */
 WEFTIO_FN weftio_s32 weftio_dev_rdma_recv_committed(const WEFTIO_GLOBAL struct weftio_dev_rdma_recv *recv,
                                                     weftio_s32 status)
 {
@@ -180,8 +189,9 @@ WEFTIO_FN weftio_s32 weftio_dev_rdma_recv_committed(const WEFTIO_GLOBAL struct w
 }
 
 /**
- * Lets the NIC use the strong receives that are posted without a gap; it needs no push. As
- * weftio_dev_send_queue_commit_strong. What is posted to a queue pair that has failed waits for reset().
+ * Lets the NIC use the strong receives that are posted without a gap. No push is needed: the NIC reads receives when a
+ * message arrives. As weftio_dev_send_queue_commit_strong otherwise. A failed queue pair uses no receive before
+ * reset().
  */
 WEFTIO_FN weftio_s32 weftio_dev_rdma_recv_commit(WEFTIO_GLOBAL struct weftio_dev_rdma_recv *recv)
 {
@@ -190,7 +200,7 @@ WEFTIO_FN weftio_s32 weftio_dev_rdma_recv_commit(WEFTIO_GLOBAL struct weftio_dev
     return weftio_dev_rdma_recv_committed(recv, weftio_dev_send_queue_commit_strong(&recv->queue));
 }
 
-/** The same for the next `count` weak ones, as weftio_dev_send_queue_commit_weak. */
+/** Same for the next `count` weak receives: as weftio_dev_send_queue_commit_weak. */
 WEFTIO_FN weftio_s32 weftio_dev_rdma_recv_commit_weak(WEFTIO_GLOBAL struct weftio_dev_rdma_recv *recv, weftio_u32 count)
 {
     if (!weftio_dev_is_rdma_recv(recv))
@@ -198,7 +208,7 @@ WEFTIO_FN weftio_s32 weftio_dev_rdma_recv_commit_weak(WEFTIO_GLOBAL struct wefti
     return weftio_dev_rdma_recv_committed(recv, weftio_dev_send_queue_commit_weak(&recv->queue, count));
 }
 
-/** Whether message `index`, which has arrived, is an error. */
+/** Whether receive `index` has failed or was flushed. @pre it has completed */
 WEFTIO_FN weftio_u32 weftio_dev_rdma_recv_is_error(const WEFTIO_GLOBAL struct weftio_dev_rdma_recv *recv,
                                                    weftio_u32 index)
 {
@@ -207,7 +217,10 @@ WEFTIO_FN weftio_u32 weftio_dev_rdma_recv_is_error(const WEFTIO_GLOBAL struct we
     return weftio_cqe_opcode(publication) == WEFTIO_CQE_OPCODE_RESPONDER_ERROR;
 }
 
-/** Hands out messages [first, first + count), and makes of `status` what a wait for `wanted` of them says. */
+/**
+ * Hands out messages [first, first + count). Returns what a wait for `wanted` messages that ended with `status`
+ * returns.
+ */
 WEFTIO_FN weftio_s32 weftio_dev_rdma_recv_hand_out(WEFTIO_GLOBAL struct weftio_dev_rdma_recv *recv, weftio_u32 first,
                                                    weftio_u32 count, weftio_u32 wanted, weftio_s32 status)
 {
@@ -217,7 +230,10 @@ WEFTIO_FN weftio_s32 weftio_dev_rdma_recv_hand_out(WEFTIO_GLOBAL struct weftio_d
         status = WEFTIO_DEV_OK;
     if (count) {
         weftio_store_relaxed_u32(&recv->received, first + count);
-        /* Release: who posts in the place of a message knows that it has been read. */
+        /*
+         * Release, pairs with the acquire in weftio_dev_send_completed: completions are read before their positions are
+         * posted again.
+         */
         weftio_store_release_sys_u32(recv->taken,
                                      weftio_cqe_publication(first + count - 1, WEFTIO_CQE_OPCODE_REQUESTER, 0));
     }
@@ -226,18 +242,20 @@ WEFTIO_FN weftio_s32 weftio_dev_rdma_recv_hand_out(WEFTIO_GLOBAL struct weftio_d
 }
 
 /**
- * Waits until `wanted` messages have arrived, and hands them out. Blocks until then, bounded by `timeout_ns` (0: by the
- * abort flag only). One lane; other lanes may ask for the messages afterwards.
+ * Waits until `wanted` messages have arrived, and hands them out. Blocks until then, for `timeout_ns` at most (0: no
+ * time bound); in inline mode this call runs the engine. One lane at a time; afterwards any lane may call
+ * weftio_dev_rdma_recv_message.
  *
- * Messages `first` .. `first + count - 1` are handed out whatever the status is. Their positions may be posted again:
- * ask for a message before.
+ * Messages [first, first + count) are handed out whatever the status is. Their bytes are the caller's, and their
+ * positions are free: read a message (weftio_dev_rdma_recv_message) before its position is committed again.
  *
  * @param wanted      1 .. depth of the ring
- * @param[out] count  messages handed out: `wanted` when OK, else perhaps fewer
- * @param[out] first  index of the first, which is the position of its receive
- * @return WEFTIO_DEV_OK; WEFTIO_DEV_TIMEOUT; WEFTIO_DEV_ABORTED; WEFTIO_DEV_QUEUE_ERROR the queue pair has failed: the
- *         last messages may be receives that failed or were flushed; WEFTIO_DEV_INVALID_ARGUMENT `wanted` is 0 or more
- *         than the ring has, or as weftio_dev_rdma_recv_post_position
+ * @param[out] count  messages handed out: `wanted` when the status is OK, else `wanted` or fewer
+ * @param[out] first  index of the first message, which is the position of its receive; unchanged on INVALID_ARGUMENT
+ * @return WEFTIO_DEV_OK; WEFTIO_DEV_TIMEOUT `timeout_ns` have passed; WEFTIO_DEV_ABORTED the host asks the kernel to
+ *         end; WEFTIO_DEV_QUEUE_ERROR the queue pair has failed, and the last messages may be receives that failed or
+ *         were flushed; WEFTIO_DEV_INVALID_ARGUMENT `wanted` is 0 or above the depth; with WEFTIO_DEV_CHECKS also:
+ *         `recv` is no receive ring, or another version's
  */
 WEFTIO_FN weftio_s32 weftio_dev_rdma_recv_wait(WEFTIO_GLOBAL struct weftio_dev_rdma_recv *recv, weftio_u32 wanted,
                                                weftio_u64 timeout_ns, weftio_u32 *count, weftio_u32 *first)
@@ -263,8 +281,9 @@ WEFTIO_FN weftio_s32 weftio_dev_rdma_recv_wait(WEFTIO_GLOBAL struct weftio_dev_r
 }
 
 /**
- * Hands out what has arrived, at most `most` messages; in inline mode the NIC has its turn first. Never blocks. As
- * weftio_dev_rdma_recv_wait otherwise, but WEFTIO_DEV_OK also with none.
+ * Hands out the messages that have arrived, `most` at most. Never blocks; in inline mode this call runs the engine
+ * once, before it looks. As weftio_dev_rdma_recv_wait otherwise, but the status is WEFTIO_DEV_OK also with fewer than
+ * `most`.
  */
 WEFTIO_FN weftio_s32 weftio_dev_rdma_recv_poll(WEFTIO_GLOBAL struct weftio_dev_rdma_recv *recv, weftio_u32 most,
                                                weftio_u32 *count, weftio_u32 *first)
@@ -279,7 +298,7 @@ WEFTIO_FN weftio_s32 weftio_dev_rdma_recv_poll(WEFTIO_GLOBAL struct weftio_dev_r
     return weftio_dev_rdma_recv_hand_out(recv, *first, *count, most, status);
 }
 
-/** What a completion of this opcode is: enum weftio_dev_rdma_kind. */
+/** The enum weftio_dev_rdma_kind of a completion with this opcode. */
 WEFTIO_FN weftio_u32 weftio_dev_rdma_kind_of(weftio_u32 opcode)
 {
     switch (opcode) {
@@ -291,13 +310,13 @@ WEFTIO_FN weftio_u32 weftio_dev_rdma_kind_of(weftio_u32 opcode)
 }
 
 /**
- * Everything about message `index`. Never blocks; any lane.
+ * Describes message `index`. Never blocks; any lane.
  *
- * @pre `index` was handed out, and nothing was committed at position `index` + depth yet
- * @param[out] message  unchanged unless OK or QUEUE_ERROR
- * @return WEFTIO_DEV_OK; WEFTIO_DEV_QUEUE_ERROR the receive failed or was flushed, and `syndrome` says why;
- *         WEFTIO_DEV_NOT_FOUND it was not handed out, or its completion has been overwritten since;
- *         WEFTIO_DEV_INVALID_ARGUMENT as weftio_dev_rdma_recv_wait
+ * @pre `index` was handed out, and position `index` + depth has not been committed
+ * @param[out] message  unchanged unless the status is OK or QUEUE_ERROR
+ * @return WEFTIO_DEV_OK; WEFTIO_DEV_QUEUE_ERROR the receive failed or was flushed, and `syndrome` is the cause;
+ *         WEFTIO_DEV_NOT_FOUND the message was not handed out, or its completion has been overwritten;
+ *         WEFTIO_DEV_INVALID_ARGUMENT with WEFTIO_DEV_CHECKS: `recv` is no receive ring, or another version's
  */
 WEFTIO_FN weftio_s32 weftio_dev_rdma_recv_message(const WEFTIO_GLOBAL struct weftio_dev_rdma_recv *recv,
                                                   weftio_u32 index, struct weftio_dev_rdma_message *message)

@@ -1,18 +1,21 @@
 /**
- * What an RDMA queue is asked for: one entry, but for its place in the ring.
+ * Requests: what an entry of an RDMA queue asks the NIC for, before it has a position in the ring.
  *
- * Every request takes one position of the ring.
+ * Every request takes one position. The functions that make requests never block and touch no queue: any lane may call
+ * them, and nobody else sees a request before rdma.h enqueues it. They return no error: a request that reaches beyond
+ * its memory, or has too many bytes, has 0 segments, and enqueuing it returns WEFTIO_DEV_INVALID_ARGUMENT. Offsets and
+ * sizes are in bytes. Segments are those of docs/formats.md, section "Entries".
  */
 #pragma once
 
 #include "weftio/device/buf.h"
 #include "weftio/device/wqe.h"
 
-/** Memory of a peer, by value: what the host's remote_region tells. It may be an argument of a kernel on any device. */
+/** Memory of a peer, by value: made by the host class `remote_region`. Kernels on any device take it as an argument. */
 struct weftio_dev_remote {
-    weftio_u64 address; /**< as the peer counts */
+    weftio_u64 address; /**< in the address space of the peer */
     weftio_u64 bytes;
-    weftio_u32 rkey_be;
+    weftio_u32 rkey_be; /**< key of the region at the peer */
     weftio_u32 reserved;
 };
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_remote) == 24, "host and device share this layout");
@@ -20,9 +23,9 @@ WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_remote) == 24, "host and device sh
 /** Made by the functions below. */
 struct weftio_dev_rdma_request {
     weftio_u32 opcode;
-    weftio_u32 segments;     /**< of the entry; 0: bytes lie outside a buffer, or are too many */
-    weftio_u32 immediate_be; /**< or key */
-    weftio_u32 body[12];     /**< what follows the control segment */
+    weftio_u32 segments;     /**< of the entry, control segment included; 0: the request is refused */
+    weftio_u32 immediate_be; /**< the immediate, or the key to invalidate */
+    weftio_u32 body[12];     /**< the segments after the control segment */
 };
 
 /** The most bytes of one message. */
@@ -31,7 +34,7 @@ struct weftio_dev_rdma_request {
 /** The most bytes that travel inside an entry. */
 #define WEFTIO_DEV_RDMA_INLINE_BYTES 28u
 
-/** A request of no memory yet. */
+/** A request that names no memory yet. */
 WEFTIO_FN struct weftio_dev_rdma_request weftio_dev_rdma_begin(weftio_u32 opcode, weftio_u32 immediate)
 {
     struct weftio_dev_rdma_request request = {0, 1, 0, {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}};
@@ -41,7 +44,7 @@ WEFTIO_FN struct weftio_dev_rdma_request weftio_dev_rdma_begin(weftio_u32 opcode
     return request;
 }
 
-/** Adds the peer's memory: `bytes` bytes from `offset` on. */
+/** Adds memory of the peer: [offset, offset + bytes). */
 WEFTIO_FN struct weftio_dev_rdma_request weftio_dev_rdma_add_remote(struct weftio_dev_rdma_request request,
                                                                     struct weftio_dev_remote remote, weftio_u64 offset,
                                                                     weftio_u64 bytes)
@@ -55,7 +58,7 @@ WEFTIO_FN struct weftio_dev_rdma_request weftio_dev_rdma_add_remote(struct wefti
     return request;
 }
 
-/** Adds local memory, as segment `segment`: `bytes` bytes from `offset` on. None takes no segment. */
+/** Adds local memory as segment `segment`: [offset, offset + bytes) of the buffer. 0 bytes take no segment. */
 WEFTIO_FN struct weftio_dev_rdma_request weftio_dev_rdma_add_local(struct weftio_dev_rdma_request request,
                                                                    weftio_u32 segment, struct weftio_dev_buf buffer,
                                                                    weftio_u64 offset, weftio_u64 bytes)
@@ -75,9 +78,10 @@ WEFTIO_FN struct weftio_dev_rdma_request weftio_dev_rdma_add_local(struct weftio
 }
 
 /**
- * Local bytes to the peer's memory. 0 .. WEFTIO_DEV_RDMA_MOST_BYTES of them.
+ * RDMA WRITE of bytes of a buffer to memory of the peer.
  *
- * @param remote_offset, buffer_offset  in the peer's memory and in the buffer
+ * @param remote_offset, buffer_offset  where the bytes begin in `remote` and in `buffer`
+ * @param bytes                         0 .. WEFTIO_DEV_RDMA_MOST_BYTES
  */
 WEFTIO_FN struct weftio_dev_rdma_request weftio_dev_rdma_write_request(struct weftio_dev_remote remote,
                                                                        weftio_u64 remote_offset,
@@ -89,7 +93,7 @@ WEFTIO_FN struct weftio_dev_rdma_request weftio_dev_rdma_write_request(struct we
         buffer, buffer_offset, bytes);
 }
 
-/** The same, and a number that completes a receive of the peer's. */
+/** As weftio_dev_rdma_write_request; it also completes the oldest receive of the peer, which gets `immediate`. */
 WEFTIO_FN struct weftio_dev_rdma_request weftio_dev_rdma_write_imm_request(struct weftio_dev_remote remote,
                                                                            weftio_u64 remote_offset,
                                                                            struct weftio_dev_buf buffer,
@@ -104,18 +108,10 @@ WEFTIO_FN struct weftio_dev_rdma_request weftio_dev_rdma_write_imm_request(struc
     return request;
 }
 
-/** Bytes [at, at + 4) of `bytes` bytes, as a word in memory order; what lies beyond is 0. */
-WEFTIO_FN weftio_u32 weftio_dev_rdma_gather(const WEFTIO_GLOBAL weftio_u8 *from, weftio_u32 at, weftio_u32 bytes)
-{
-    weftio_u32 word = 0;
-
-    for (weftio_u32 byte = 0; byte < 4 && at + byte < bytes; ++byte)
-        word |= (weftio_u32)from[at + byte] << (8 * byte);
-    return word;
-}
-
 /**
- * Bytes that are copied into the request: `from` may be used again at once. 1 .. WEFTIO_DEV_RDMA_INLINE_BYTES of them.
+ * RDMA WRITE of bytes that this call copies into the request: `from` needs no region and may be changed afterwards.
+ *
+ * @param bytes  1 .. WEFTIO_DEV_RDMA_INLINE_BYTES
  */
 WEFTIO_FN struct weftio_dev_rdma_request weftio_dev_rdma_write_inline_request(struct weftio_dev_remote remote,
                                                                               weftio_u64 remote_offset,
@@ -132,11 +128,11 @@ WEFTIO_FN struct weftio_dev_rdma_request weftio_dev_rdma_write_inline_request(st
     request.segments = 2 + (4 + bytes + 15) / WEFTIO_WQE_SEGMENT_BYTES;
     request.body[4] = weftio_swap32(WEFTIO_INLINE_SEGMENT | bytes);
     for (weftio_u32 word = 0; word < WEFTIO_DEV_RDMA_INLINE_BYTES / 4; ++word)
-        request.body[5 + word] = weftio_dev_rdma_gather(from, word * 4, bytes);
+        request.body[5 + word] = weftio_dev_gather(from, word * 4, bytes);
     return request;
 }
 
-/** The 8 bytes of `value` as they lie in memory here, to the peer's memory. */
+/** RDMA WRITE of the 8 bytes of `value`, in the byte order of this CPU. */
 WEFTIO_FN struct weftio_dev_rdma_request weftio_dev_rdma_write_value_request(struct weftio_dev_remote remote,
                                                                              weftio_u64 remote_offset, weftio_u64 value)
 {
@@ -150,7 +146,7 @@ WEFTIO_FN struct weftio_dev_rdma_request weftio_dev_rdma_write_value_request(str
     return request;
 }
 
-/** Bytes of the peer's memory to local memory, whose region has access::local_write. */
+/** RDMA READ of memory of the peer into a buffer, whose region has access::local_write. */
 WEFTIO_FN struct weftio_dev_rdma_request weftio_dev_rdma_read_request(struct weftio_dev_remote remote,
                                                                       weftio_u64 remote_offset,
                                                                       struct weftio_dev_buf buffer,
@@ -163,14 +159,14 @@ WEFTIO_FN struct weftio_dev_rdma_request weftio_dev_rdma_read_request(struct wef
     return request;
 }
 
-/** Local bytes to where the peer's oldest receive says. */
+/** SEND of bytes of a buffer, as a message that goes to the oldest receive of the peer. */
 WEFTIO_FN struct weftio_dev_rdma_request weftio_dev_rdma_send_request(struct weftio_dev_buf buffer,
                                                                       weftio_u64 buffer_offset, weftio_u64 bytes)
 {
     return weftio_dev_rdma_add_local(weftio_dev_rdma_begin(WEFTIO_OPCODE_SEND, 0), 1, buffer, buffer_offset, bytes);
 }
 
-/** The same, with a number. */
+/** As weftio_dev_rdma_send_request; the peer finds `immediate` in weftio_dev_rdma_message::immediate. */
 WEFTIO_FN struct weftio_dev_rdma_request weftio_dev_rdma_send_imm_request(struct weftio_dev_buf buffer,
                                                                           weftio_u64 buffer_offset, weftio_u64 bytes,
                                                                           weftio_u32 immediate)
@@ -180,7 +176,8 @@ WEFTIO_FN struct weftio_dev_rdma_request weftio_dev_rdma_send_imm_request(struct
 }
 
 /**
- * The same, with a key that the peer shall invalidate. The software NIC refuses: keys of regions end with the region.
+ * As weftio_dev_rdma_send_request; the peer invalidates its key `rkey`. The software NIC refuses that as responder, and
+ * the queue pair fails: there a key ends with its region.
  */
 WEFTIO_FN struct weftio_dev_rdma_request weftio_dev_rdma_send_inval_request(struct weftio_dev_buf buffer,
                                                                             weftio_u64 buffer_offset, weftio_u64 bytes,
@@ -190,7 +187,12 @@ WEFTIO_FN struct weftio_dev_rdma_request weftio_dev_rdma_send_inval_request(stru
                                      buffer_offset, bytes);
 }
 
-/** An atomic of an 8-byte word at the peer, which lies there on a multiple of 8; its value before comes to `buffer`. */
+/**
+ * An atomic on an 8-byte word of the peer, which lies there at a multiple of 8. The value before it is written to 8
+ * bytes of `buffer`, whose region has access::local_write.
+ *
+ * @param compare  0 for FETCH_ADD
+ */
 WEFTIO_FN struct weftio_dev_rdma_request
 weftio_dev_rdma_atomic_request(weftio_u32 opcode, struct weftio_dev_remote remote, weftio_u64 remote_offset,
                                weftio_u64 swap_or_add, weftio_u64 compare, struct weftio_dev_buf buffer,
@@ -207,7 +209,7 @@ weftio_dev_rdma_atomic_request(weftio_u32 opcode, struct weftio_dev_remote remot
     return weftio_dev_rdma_add_local(request, 3, buffer, buffer_offset, 8);
 }
 
-/** Adds to the word at the peer. */
+/** FETCH_ADD: adds `add` to the word. As weftio_dev_rdma_atomic_request otherwise. */
 WEFTIO_FN struct weftio_dev_rdma_request weftio_dev_rdma_fetch_add_request(struct weftio_dev_remote remote,
                                                                            weftio_u64 remote_offset, weftio_u64 add,
                                                                            struct weftio_dev_buf buffer,
@@ -217,7 +219,7 @@ WEFTIO_FN struct weftio_dev_rdma_request weftio_dev_rdma_fetch_add_request(struc
                                           buffer_offset);
 }
 
-/** Makes the word at the peer `swap` if it is `compare`. */
+/** COMPARE_SWAP: stores `swap` in the word if it holds `compare`. As weftio_dev_rdma_atomic_request otherwise. */
 WEFTIO_FN struct weftio_dev_rdma_request
 weftio_dev_rdma_compare_swap_request(struct weftio_dev_remote remote, weftio_u64 remote_offset, weftio_u64 compare,
                                      weftio_u64 swap, struct weftio_dev_buf buffer, weftio_u64 buffer_offset)
