@@ -53,6 +53,15 @@ values='access|clock|counters|error|events|flow_match|kernel|log|memory_kind|opt
 check "below the objects, public headers hold values" "" \
     "$(grep -rnE '#include "weftio/[a-z_]+\.hpp"' lib/src/{net,keys,roce,dpdk,nic} | grep -v software_nic.hpp |
         grep -vE "weftio/($values)\.hpp" || true)"
+# What docs/architecture.md names in code is there: files, members of a class, device functions.
+while read -r name; do
+    case $name in
+    *.*) found=$(find lib device -path "*/$name" | head -1) ;;
+    *::*) found=$(grep -lwE "${name##*::}" $(grep -rlE "(class|struct) .*\b${name%%::*}\b|(class|struct) ${name%%::*}\b" --include='*.hpp' lib) 2>/dev/null | head -1) ;;
+    *) found=$(grep -rlE "${name//\*/[a-z_]*}\b" device/include | head -1) ;;
+    esac
+    check "docs/architecture.md names $name, which is there" yes "${found:+yes}"
+done < <(grep -oE '`(weftio_dev_[a-z_*]+|[a-z_]+::[a-z_]+|[a-z_/]+\.[ch](pp)?)`' docs/architecture.md | tr -d '`' | sort -u)
 check "device/ includes nothing of lib/" "" "$(grep -rlE '#include.*\.hpp' device/include || true)"
 check "no ordering outside platform.h and platform/" "" \
     "$(grep -rnE '__atomic|__threadfence|memory_order_|asm volatile|atomic_thread_fence' device/include |

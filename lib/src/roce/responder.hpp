@@ -46,7 +46,7 @@ struct refused_request {
 /// One engine drives it; any thread may read the counters. Every packet given to receive() counts once:
 /// received = executed + duplicate + out_of_sequence + not_ready + refused + ignored.
 ///
-/// RC answers as roce.md 7.5 says (IBTA 9.7, 9.9). UC answers nothing: what does not fit ends its message (IBTA 9.8).
+/// RC answers by IBTA 9.7 and 9.9. UC answers nothing: what does not fit ends its message (IBTA 9.8).
 class responder {
  public:
     /// @param memory, entries  must outlive this

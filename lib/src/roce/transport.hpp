@@ -28,7 +28,7 @@ struct connection {
     std::uint16_t partition_key = 0xffff;
 };
 
-/// How work ended: the syndrome of its completion (mlx5.md 3.2).
+/// How work ended: the syndrome of its completion (docs/formats.md, "Completions").
 enum class status : std::uint8_t {
     success = 0x00,
     local_length = 0x01,       ///< a SEND is longer than the receive
