@@ -58,6 +58,7 @@ refused 4 "nosuch" -n nosuch:port
 # start ARGUMENT...: a server, in namespace `at` if that is set, whose signals are as those of a program at a terminal.
 at=
 start() {
+    : >"$work/server" # has the words of the server before
     (trap - INT; exec ${at:+ip netns exec $at} env --default-signal=INT "$sample" "$@" >"$work/server" 2>"$work/words") &
     server=$!
     eventually_by $server grep -q ^Listening "$work/server"
@@ -152,6 +153,7 @@ check_packets() { # what, server's address, client's
 # two WHAT PORT SERVER'S-DEVICE CLIENT'S-DEVICE TCP-ADDRESS SERVER'S-ADDRESS CLIENT'S-ADDRESS
 two() {
     local what=$1 port=$2 said
+    : >"$work/listening" # has the words of the tcpdump before
     ip netns exec $wire tcpdump -q -i b1 -U --immediate-mode -w "$work/wire.pcap" 'udp port 4791' 2>"$work/listening" &
     dump=$!
     eventually_by $dump grep -q 'listening on' "$work/listening"

@@ -32,6 +32,17 @@ TEST_F(TcpExchange, IsReachedPastStrangers)
     swap_works(ends[0], ends[1]);
 }
 
+TEST_F(TcpExchange, DropsTheOldestOfManySilentClients)
+{
+    std::vector<raw_peer> silent;
+    for (int each = 0; each < 17; ++each) // it keeps 16
+        silent.emplace_back(listener.port());
+    expect_error(errc::timed_out, "no peer came, though 17 others did (the last that was refused: 127.0.0.1:", [&] {
+        (void)listener.accept(hasty);
+    });
+    EXPECT_EQ(silent.front().hear(1), "") << "and closes";
+}
+
 TEST_F(TcpExchange, IsReachedPastStrangersWhenFewFilesMayBeOpen)
 {
     std::vector<raw_peer> strangers;

@@ -29,22 +29,22 @@ TEST_F(TcpExchange, SwapsBytesOfAnyNumber)
 
 TEST_F(TcpExchange, SwapsWhatQueuePairsNeed)
 {
-    public_pair pair{places_of_ends[0]};
     connect();
-    const remote_region region = remote_region::of(pair.memory(0).region),
-                        other = remote_region::of(pair.memory(1).region);
+    const rdma_address address = rdma_address::of({.address = "10.0.0.1", .queue = 17, .first_psn = 1}),
+                       other_address = rdma_address::of({.address = "fd00::2", .queue = 18, .first_psn = 2});
+    const remote_region region{.address = 0x1000, .bytes = 64, .rkey = 0x100},
+        other{.address = 0x2000, .bytes = 128, .rkey = 0x200};
     const std::vector<remote_region> some{region, other}, none;
     at_both(
         [&](tcp_exchange& end) {
-            EXPECT_EQ(end.swap(pair.queue(0).address()), pair.queue(1).address());
+            EXPECT_EQ(end.swap(address), other_address);
             EXPECT_EQ(end.swap(region), other);
             EXPECT_EQ(end.swap(some), none);
             end.meet();
-            expect_error(errc::invalid_argument, "do not begin with \"WFQP\"",
-                         [&] { (void)end.swap(pair.queue(0).address()); });
+            expect_error(errc::invalid_argument, "do not begin with \"WFQP\"", [&] { (void)end.swap(address); });
         },
         [&](tcp_exchange& end) {
-            EXPECT_EQ(end.swap(pair.queue(1).address()), pair.queue(0).address());
+            EXPECT_EQ(end.swap(other_address), address);
             EXPECT_EQ(end.swap(other), region);
             EXPECT_EQ(end.swap(none), some);
             end.meet();

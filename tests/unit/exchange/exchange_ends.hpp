@@ -9,8 +9,8 @@
 
 #include <gmock/gmock.h>
 
-#include "public_pair.hpp"
 #include "raw_peer.hpp"
+#include "unit/device/fixture.hpp"
 #include "weftio/exchange.hpp"
 
 namespace weftio::test {
