@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "nic/dma_backend.hpp"
+#include "queues/live_queue.hpp"
 #include "queues/reported_queue.hpp"
 #include "queues/send_life.hpp"
 #include "weftio/dma.hpp"
@@ -10,10 +11,9 @@ namespace weftio {
 
 struct dma_queue::state final : queues::reported_queue {
     state(const dma_engine& engine, const device& device, const dma_queue_options& wanted)
-        : where(device), options(wanted), life(make_life()), queue(engine.backend().make_queue(life->begin()))
-    {
-        life->belong_to(queue.share(), queue->ring_number());
-    }
+        : where(device), options(wanted),
+          queue(make_life(), [&](const nic::tx_ring& ring) { return engine.backend().make_queue(ring); })
+    {}
 
     std::shared_ptr<queues::send_life> make_life() const
     {
@@ -22,12 +22,11 @@ struct dma_queue::state final : queues::reported_queue {
             queues::send_ring_options{.entries = options.entries, .domain = options.domain, .abi = WEFTIO_DEV_ABI_DMA});
     }
     const char* kind() const noexcept override { return "dma_queue"; }
-    nic::send_queue& reports() noexcept override { return *queue.share(); }
+    nic::send_queue& reports() noexcept override { return *queue; }
 
     device where;
     dma_queue_options options;
-    std::shared_ptr<queues::send_life> life;
-    nic::open_queue<nic::dma_send_queue> queue;
+    queues::live_queue<queues::send_life, nic::dma_send_queue> queue;
 };
 
 dma_queue::dma_queue(const dma_engine& engine, const device& device, dma_queue_options options)
@@ -54,12 +53,12 @@ dma_queue::~dma_queue()
 weftio_dev_dma* dma_queue::handle() const noexcept
 {
     static_assert(sizeof(weftio_dev_dma) == sizeof(weftio_dev_send_queue));
-    return reinterpret_cast<weftio_dev_dma*>(state_->life->handle());
+    return reinterpret_cast<weftio_dev_dma*>(state_->queue.life()->handle());
 }
 
 weftio_dev_control* dma_queue::control() const noexcept
 {
-    return state_->life->control();
+    return state_->queue.life()->control();
 }
 
 namespace {
@@ -156,16 +155,12 @@ bool dma_queue::failed() const
 
 void dma_queue::reset()
 {
-    auto next = state_->make_life();
-    // Belong_to() may throw, so it comes before anything changes.
-    next->belong_to(state_->queue.share(), state_->queue->ring_number() + 1);
-    state_->queue->restart(next->begin());
-    state_->life = std::move(next);
+    state_->queue.reset(state_->make_life());
 }
 
 std::shared_ptr<devices::lifeline> dma_queue::line() const noexcept
 {
-    return state_->life;
+    return state_->queue.life();
 }
 
 std::shared_ptr<queues::reported_queue> dma_queue::reports() const noexcept

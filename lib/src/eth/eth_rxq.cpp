@@ -4,6 +4,8 @@
 
 #include <bit>
 
+#include "queues/live_queue.hpp"
+#include "queues/ring_life.hpp"
 #include "regions/named_region.hpp"
 #include "weftio/device/wqe.h"
 #include "weftio/error.hpp"
@@ -138,39 +140,16 @@ struct ring_layout {
     {}
 };
 
-template <class T>
-T* at(void* base, std::size_t offset)
-{
-    return reinterpret_cast<T*>(static_cast<std::byte*>(base) + offset);
-}
-
-} // namespace
-
-namespace {
-
-/// One life of a receive queue, from one reset to the next: the memory of its ring and slots, which a running kernel
-/// keeps alive (a lifeline).
-class eth_rxq_life final : public devices::lifeline {
+/// One life of the ring of a receive queue, and of its slots.
+class eth_rxq_life final : public queues::ring_life<weftio_dev_eth_rxq> {
  public:
     eth_rxq_life(std::shared_ptr<nic::backend> nic, const device& device, const slot_plan& plan,
                  const eth_rxq_options& options);
 
-    weftio_dev_control* control() const noexcept override
-    {
-        return static_cast<weftio_dev_control*>(control_.cpu_address());
-    }
-    const devices::device_backend& backend() const noexcept override { return where_.backend(); }
-    std::string describe() const override;
-    void quiesce() override;
-
     /// Initializes the ring: all slots are posted. Returns what the NIC needs of it.
     nic::rx_ring begin() const;
-    /// Fills the handle that kernels read. @param ring_number  number of this ring at `queue`
-    /// Throws what an upload to the device throws.
-    void belong_to(std::shared_ptr<nic::receive_queue> queue, std::uint32_t ring_number);
     /// Ends this life, because the queue has another ring or is closed: no entry may name the slots any more.
     void end() noexcept { region_.revoke(); }
-    weftio_dev_eth_rxq* handle() const noexcept { return static_cast<weftio_dev_eth_rxq*>(handle_.device_address()); }
 
  private:
     place own(memory_kind kind) const;
@@ -181,28 +160,22 @@ class eth_rxq_life final : public devices::lifeline {
     /// Of 65,536: the doorbell record, which has 16 bits, could not tell that many from none.
     std::uint32_t held_back() const noexcept { return plan_.packets > UINT16_MAX ? 1 : 0; }
     void fresh_ring() const;
-    void fill_handle();
+    weftio_dev_eth_rxq make_handle() const override;
 
     const std::shared_ptr<nic::backend> nic_;
-    device where_;
     const slot_plan plan_;
     const bool verify_checksums_;
-    ring_layout layout_;
-    memory ring_, control_, handle_;
+    const ring_layout layout_;
     const place filled_;           ///< slots as the NIC fills them
     regions::named_region region_; ///< of filled_: packets may be on their way out again, from where they lie
     place seen_;                   ///< slots as kernels see them; elsewhere if packets are copied on
     nic::staging_target staged_;
-    std::shared_ptr<nic::receive_queue> queue_;
-    std::uint32_t ring_number_ = 0; ///< number of ring_ at queue_
 };
 
 eth_rxq_life::eth_rxq_life(std::shared_ptr<nic::backend> nic, const device& device, const slot_plan& plan,
                            const eth_rxq_options& options)
-    : nic_(std::move(nic)), where_(device), plan_(plan), verify_checksums_(options.verify_checksums),
-      layout_(plan.packets), ring_(device.allocate(layout_.bytes, memory_kind::cpu_device)),
-      control_(device.allocate(sizeof(weftio_dev_control), memory_kind::cpu_device)),
-      handle_(device.allocate(sizeof(weftio_dev_eth_rxq), memory_kind::device)), filled_(filled_by_nic()),
+    : ring_life(device, ring_layout(plan.packets).bytes), nic_(std::move(nic)), plan_(plan),
+      verify_checksums_(options.verify_checksums), layout_(plan.packets), filled_(filled_by_nic()),
       region_(filled_.block, use_of_slots(), {.domain = options.domain}), seen_(filled_)
 {
     if (plan_.kind != memory_kind::cpu_device) {
@@ -234,8 +207,8 @@ regions::region_use eth_rxq_life::use_of_slots() const
 nic::rx_ring eth_rxq_life::begin() const
 {
     fresh_ring();
-    return {.completions = at<weftio_cqe>(ring_.cpu_address(), 0),
-            .dbrec = at<std::uint32_t>(ring_.cpu_address(), layout_.dbrec),
+    return {.completions = cpu_at<weftio_cqe>(0),
+            .dbrec = cpu_at<std::uint32_t>(layout_.dbrec),
             .slots = filled_.cpu(),
             .depth = plan_.packets,
             .stride_bytes = plan_.stride_bytes,
@@ -247,29 +220,12 @@ nic::rx_ring eth_rxq_life::begin() const
             .staged = staged_};
 }
 
-void eth_rxq_life::belong_to(std::shared_ptr<nic::receive_queue> queue, std::uint32_t ring_number)
-{
-    queue_ = std::move(queue);
-    ring_number_ = ring_number;
-    fill_handle();
-}
-
-std::string eth_rxq_life::describe() const
-{
-    return queue_->describe(ring_number_);
-}
-
-void eth_rxq_life::quiesce()
-{
-    queue_->stop(ring_number_);
-}
-
 /// Initializes the ring: no completion is written, entry k posts slot k, and the doorbell record posts all entries
 /// (docs/formats.md, "Completions" and "Entries").
 void eth_rxq_life::fresh_ring() const
 {
-    auto* completions = at<weftio_cqe>(ring_.cpu_address(), 0);
-    auto* entries = at<weftio_wqe_data_segment>(ring_.cpu_address(), layout_.entries);
+    auto* completions = cpu_at<weftio_cqe>(0);
+    auto* entries = cpu_at<weftio_wqe_data_segment>(layout_.entries);
     auto base = reinterpret_cast<std::uint64_t>(seen_.device());
     for (std::uint32_t slot = 0; slot < plan_.packets; ++slot) {
         completions[slot].publication = std::uint32_t{WEFTIO_CQE_NEVER_WRITTEN} << 24;
@@ -277,44 +233,36 @@ void eth_rxq_life::fresh_ring() const
                          .lkey_be = weftio_swap32(lkey()),
                          .address_be = weftio_swap64(base + std::uint64_t{slot} * plan_.stride_bytes)};
     }
-    weftio_dev_post_receive(at<std::uint32_t>(ring_.cpu_address(), layout_.dbrec), plan_.packets - held_back());
+    weftio_dev_post_receive(cpu_at<std::uint32_t>(layout_.dbrec), plan_.packets - held_back());
 }
 
-void eth_rxq_life::fill_handle()
+weftio_dev_eth_rxq eth_rxq_life::make_handle() const
 {
     weftio_dev_eth_rxq made{};
-    made.completions = {.entries = at<weftio_cqe>(ring_.device_address(), 0),
+    made.completions = {.entries = device_at<weftio_cqe>(0),
                         .mask = plan_.packets - 1,
                         .log_depth = static_cast<std::uint32_t>(std::countr_zero(plan_.packets))};
-    made.dbrec = at<std::uint32_t>(ring_.device_address(), layout_.dbrec);
-    made.control = static_cast<weftio_dev_control*>(control_.device_address());
-    made.clock = where_.clock();
+    made.dbrec = device_at<std::uint32_t>(layout_.dbrec);
     made.slots = reinterpret_cast<std::uint8_t*>(seen_.device());
     made.slot_bytes = plan_.slot_bytes;
     made.stride_bytes = plan_.stride_bytes;
     made.lkey_be = weftio_swap32(lkey());
     made.held_back = held_back();
-    made.abi = WEFTIO_DEV_ABI_ETH_RXQ;
-    made.queue = queue_->number();
-    const nic::inline_turn turn = queue_->turn();
-    made.turn = reinterpret_cast<std::uint64_t>(turn.turn);
-    made.turn_context = reinterpret_cast<std::uint64_t>(turn.context);
-    handle_.upload(&made, sizeof made);
+    made.queue = fill_in(made, WEFTIO_DEV_ABI_ETH_RXQ);
+    return made;
 }
 
 } // namespace
 
 struct eth_rxq::state {
     state(const port& port, const device& device, const eth_rxq_options& wanted)
-        : nic(port.share()), where(device), options(wanted), plan(plan_of(wanted, device)), life(make_life()),
-          queue(nic->make_receive_queue(life->begin(), options.engine))
-    {
-        life->belong_to(queue.share(), queue->ring_number());
-    }
+        : nic(port.share()), where(device), options(wanted), plan(plan_of(wanted, device)),
+          queue(make_life(), [&](const nic::rx_ring& ring) { return nic->make_receive_queue(ring, options.engine); })
+    {}
     ~state()
     {
         queue.close();
-        life->end();
+        queue.life()->end();
     }
 
     std::shared_ptr<eth_rxq_life> make_life() const
@@ -326,8 +274,7 @@ struct eth_rxq::state {
     device where;
     eth_rxq_options options; ///< whose region may have ended
     slot_plan plan;
-    std::shared_ptr<eth_rxq_life> life;
-    nic::open_queue<nic::receive_queue> queue;
+    queues::live_queue<eth_rxq_life, nic::receive_queue> queue;
 };
 
 eth_rxq::eth_rxq(const port& port, const device& device, eth_rxq_options options)
@@ -343,12 +290,12 @@ eth_rxq::~eth_rxq() = default;
 
 weftio_dev_eth_rxq* eth_rxq::handle() const noexcept
 {
-    return state_->life->handle();
+    return state_->queue.life()->handle();
 }
 
 weftio_dev_control* eth_rxq::control() const noexcept
 {
-    return state_->life->control();
+    return state_->queue.life()->control();
 }
 
 std::uint32_t eth_rxq::packets() const noexcept
@@ -363,16 +310,12 @@ eth_rxq_counters eth_rxq::counters() const
 
 void eth_rxq::reset()
 {
-    auto next = state_->make_life();
-    next->belong_to(state_->queue.share(), state_->queue->ring_number() + 1); // what can fail comes first
-    state_->queue->restart(next->begin());
-    state_->life->end();
-    state_->life = std::move(next);
+    state_->queue.reset(state_->make_life())->end();
 }
 
 std::shared_ptr<devices::lifeline> eth_rxq::line() const noexcept
 {
-    return state_->life;
+    return state_->queue.life();
 }
 
 std::uint32_t eth_rxq::number() const noexcept

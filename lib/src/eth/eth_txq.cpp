@@ -6,6 +6,7 @@
 
 #include "core/clock.hpp"
 #include "nic/backend.hpp"
+#include "queues/live_queue.hpp"
 #include "queues/reported_queue.hpp"
 #include "queues/send_life.hpp"
 #include "weftio/error.hpp"
@@ -34,11 +35,9 @@ void check(const eth_txq_options& options)
 
 struct eth_txq::state final : queues::reported_queue {
     state(const port& port, const device& device, const eth_txq_options& wanted)
-        : nic(port.share()), where(device), options(wanted), life(make_life()),
-          queue(nic->make_send_queue(life->begin(), options.engine))
-    {
-        life->belong_to(queue.share(), queue->ring_number());
-    }
+        : nic(port.share()), where(device), options(wanted),
+          queue(make_life(), [&](const nic::tx_ring& ring) { return nic->make_send_queue(ring, options.engine); })
+    {}
 
     std::shared_ptr<queues::send_life> make_life() const
     {
@@ -51,13 +50,12 @@ struct eth_txq::state final : queues::reported_queue {
     }
 
     const char* kind() const noexcept override { return "eth_txq"; }
-    nic::send_queue& reports() noexcept override { return *queue.share(); }
+    nic::send_queue& reports() noexcept override { return *queue; }
 
     std::shared_ptr<nic::backend> nic;
     device where;
     eth_txq_options options;
-    std::shared_ptr<queues::send_life> life;
-    nic::open_queue<nic::eth_send_queue> queue;
+    queues::live_queue<queues::send_life, nic::eth_send_queue> queue;
 };
 
 eth_txq::eth_txq(const port& port, const device& device, eth_txq_options options)
@@ -89,12 +87,12 @@ weftio_dev_eth_txq* eth_txq::handle() const noexcept
     static_assert(offsetof(weftio_dev_send_queue, ring.ready) + sizeof(weftio_u32) == 32 &&
                       offsetof(weftio_dev_send_queue, ring.reserved) == 64,
                   "a weak enqueue reads one sector; what many lanes write begins a line");
-    return reinterpret_cast<weftio_dev_eth_txq*>(state_->life->handle());
+    return reinterpret_cast<weftio_dev_eth_txq*>(state_->queue.life()->handle());
 }
 
 weftio_dev_control* eth_txq::control() const noexcept
 {
-    return state_->life->control();
+    return state_->queue.life()->control();
 }
 
 std::uint32_t eth_txq::entries() const noexcept
@@ -140,16 +138,12 @@ bool eth_txq::failed() const
 
 void eth_txq::reset()
 {
-    auto next = state_->make_life();
-    // Belong_to() may throw, so it comes before anything changes.
-    next->belong_to(state_->queue.share(), state_->queue->ring_number() + 1);
-    state_->queue->restart(next->begin());
-    state_->life = std::move(next);
+    state_->queue.reset(state_->make_life());
 }
 
 std::shared_ptr<devices::lifeline> eth_txq::line() const noexcept
 {
-    return state_->life;
+    return state_->queue.life();
 }
 
 std::shared_ptr<queues::reported_queue> eth_txq::reports() const noexcept

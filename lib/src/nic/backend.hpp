@@ -172,30 +172,6 @@ class eth_send_queue : public send_queue, public movable {
     virtual schedule_error schedule() const = 0;
 };
 
-/// Owns a queue and closes it in the destructor.
-template <class Queue>
-class open_queue {
- public:
-    explicit open_queue(std::shared_ptr<Queue> queue) noexcept : queue_(std::move(queue)) {}
-    open_queue(const open_queue&) = delete;
-    open_queue& operator=(const open_queue&) = delete;
-    ~open_queue() { close(); }
-
-    /// Closes the queue now. Does nothing when called again.
-    void close() noexcept
-    {
-        if (std::exchange(open_, false))
-            queue_->close();
-    }
-
-    Queue* operator->() const noexcept { return queue_.get(); }
-    const std::shared_ptr<Queue>& share() const noexcept { return queue_; }
-
- private:
-    std::shared_ptr<Queue> queue_;
-    bool open_ = true;
-};
-
 /// An installed rule. The destructor removes it.
 class rule {
  public:

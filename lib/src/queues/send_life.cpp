@@ -4,7 +4,6 @@
 
 #include <bit>
 
-#include "queues/small_memory.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio::queues {
@@ -12,12 +11,6 @@ namespace weftio::queues {
 namespace {
 
 constexpr std::uint32_t fewest_entries = 64, most_entries = 32768;
-
-template <class T>
-T* at(void* base, std::size_t offset)
-{
-    return reinterpret_cast<T*>(static_cast<std::byte*>(base) + offset);
-}
 
 } // namespace
 
@@ -29,68 +22,40 @@ void require_send_entries(std::string_view who, std::uint32_t entries, std::stri
 }
 
 send_life::send_life(const device& device, const send_ring_options& options)
-    : where_(device), options_(options), layout_(options.entries),
-      ring_(device.allocate(layout_.bytes, memory_kind::cpu_device)),
-      filled_(device.allocate(options.entries / 8, memory_kind::device, small_alignment)),
-      control_(device.allocate(sizeof(weftio_dev_control), memory_kind::cpu_device, small_alignment)),
-      handle_(device.allocate(sizeof(weftio_dev_send_queue), memory_kind::device, small_alignment))
+    : ring_life(device, ring_layout(options.entries).bytes), options_(options), layout_(options.entries),
+      filled_(device.allocate(options.entries / 8, memory_kind::device, small_alignment))
 {}
 
 nic::tx_ring send_life::begin() const
 {
-    void* base = ring_.cpu_address();
     // Each entry carries an index that its slot never has in the first pass, so that an entry that is not written is
     // refused (docs/formats.md, "Entries").
     for (std::uint32_t slot = 0; slot < options_.entries; ++slot)
-        *at<std::uint32_t>(base, std::size_t{slot} * WEFTIO_WQE_BLOCK_BYTES) =
+        *cpu_at<std::uint32_t>(std::size_t{slot} * WEFTIO_WQE_BLOCK_BYTES) =
             weftio_swap32((slot + options_.entries) << 8 & 0xffff00u);
     // The first completion names entry 0xffff: nothing is done yet (docs/formats.md, "Completions").
-    weftio_store_release_sys_u32(&at<weftio_cqe>(base, layout_.completion)->publication,
+    weftio_store_release_sys_u32(&cpu_at<weftio_cqe>(layout_.completion)->publication,
                                  weftio_cqe_publication(0xffff, WEFTIO_CQE_OPCODE_REQUESTER, 0));
-    return {.entries = {.words = at<std::uint32_t>(base, 0), .depth = options_.entries, .queue = 0},
-            .dbrec = at<std::uint32_t>(base, layout_.dbrec),
-            .doorbell = at<std::uint64_t>(base, layout_.doorbell),
-            .completion = at<weftio_cqe>(base, layout_.completion),
+    return {.entries = {.words = cpu_at<std::uint32_t>(0), .depth = options_.entries, .queue = 0},
+            .dbrec = cpu_at<std::uint32_t>(layout_.dbrec),
+            .doorbell = cpu_at<std::uint64_t>(layout_.doorbell),
+            .completion = cpu_at<weftio_cqe>(layout_.completion),
             .horizon_ns = options_.horizon_ns,
             .domain = options_.domain};
 }
 
-void send_life::belong_to(std::shared_ptr<nic::send_queue> queue, std::uint32_t ring_number)
+weftio_dev_send_queue send_life::make_handle() const
 {
-    queue_ = std::move(queue);
-    ring_number_ = ring_number;
-    fill_handle();
-}
-
-std::string send_life::describe() const
-{
-    return queue_->describe(ring_number_);
-}
-
-void send_life::quiesce()
-{
-    queue_->stop(ring_number_);
-}
-
-void send_life::fill_handle()
-{
-    void* base = ring_.device_address();
     weftio_dev_send_queue made{};
-    made.ring.segments = at<std::uint32_t>(base, 0);
-    made.ring.dbrec = at<std::uint32_t>(base, layout_.dbrec);
-    made.ring.doorbell = at<std::uint64_t>(base, layout_.doorbell);
-    made.ring.completion = at<weftio_cqe>(base, layout_.completion);
+    made.ring.segments = device_at<std::uint32_t>(0);
+    made.ring.dbrec = device_at<std::uint32_t>(layout_.dbrec);
+    made.ring.doorbell = device_at<std::uint64_t>(layout_.doorbell);
+    made.ring.completion = device_at<weftio_cqe>(layout_.completion);
     made.ring.filled = static_cast<std::uint32_t*>(filled_.device_address());
     made.ring.mask = options_.entries - 1;
-    made.ring.queue = queue_->number();
+    made.ring.queue = fill_in(made, options_.abi);
     made.ring.checksums = options_.checksums;
-    made.abi = options_.abi;
-    made.control = static_cast<weftio_dev_control*>(control_.device_address());
-    made.clock = where_.clock();
-    const nic::inline_turn turn = queue_->turn();
-    made.turn = reinterpret_cast<std::uint64_t>(turn.turn);
-    made.turn_context = reinterpret_cast<std::uint64_t>(turn.context);
-    handle_.upload(&made, sizeof made);
+    return made;
 }
 
 } // namespace weftio::queues

@@ -6,6 +6,7 @@
 
 #include "net/roce_headers.hpp"
 #include "net/roce_rules.hpp"
+#include "queues/live_queue.hpp"
 #include "queues/reported_queue.hpp"
 #include "queues/send_life.hpp"
 #include "rdma/rdma_device.hpp"
@@ -79,6 +80,24 @@ std::uint32_t fresh_psn(const rdma_queue_options& options)
     return options.first_psn.value_or(std::random_device()() & net::psn_mask);
 }
 
+/// One life of both rings of a queue pair.
+struct pair_life {
+    pair_life(const device& device, const rdma_queue_options& options)
+        : sends(device, {.entries = options.entries, .domain = options.domain, .abi = WEFTIO_DEV_ABI_RDMA}),
+          receives(device, options.receive_entries, options.receive_segments, sends.completion())
+    {}
+
+    nic::rdma_rings begin() { return {.send = sends.begin(), .receive = receives.begin()}; }
+    void belong_to(const std::shared_ptr<nic::queue>& queue, std::uint32_t ring_number)
+    {
+        sends.belong_to(queue, ring_number);
+        receives.belong_to(queue, ring_number);
+    }
+
+    queues::send_life sends;
+    rdma::receive_life receives;
+};
+
 } // namespace
 
 const char* to_string(rdma_state state) noexcept
@@ -93,35 +112,23 @@ const char* to_string(rdma_state state) noexcept
 
 struct rdma_queue::state_of final : queues::reported_queue, rdma_receives {
     state_of(std::shared_ptr<const rdma_device::state> port, const device& kernels, const rdma_queue_options& wanted)
-        : at(std::move(port)), where(kernels), options(wanted), sends(make_sends()), receives(make_receives()),
-          queue(at->nic->make_rdma_queue({.send = sends->begin(), .receive = receives->begin()})),
+        : at(std::move(port)), where(kernels), options(wanted),
+          queue(make_life(), [&](const nic::rdma_rings& rings) { return at->nic->make_rdma_queue(rings); }),
           psn(fresh_psn(wanted))
     {
-        belong(*sends, *receives, queue->ring_number());
         own_mtu = options.path_mtu != 0 ? options.path_mtu : net::path_mtu_of(at->nic->mtu());
         mtu = own_mtu;
     }
 
-    std::shared_ptr<queues::send_life> make_sends() const
-    {
-        return core::make_shared_here<queues::send_life>(where, queues::send_ring_options{.entries = options.entries,
-                                                                                          .domain = options.domain,
-                                                                                          .abi = WEFTIO_DEV_ABI_RDMA});
-    }
-    std::shared_ptr<rdma::receive_life> make_receives() const
-    {
-        return core::make_shared_here<rdma::receive_life>(where, options.receive_entries, options.receive_segments);
-    }
-    void belong(queues::send_life& its_sends, rdma::receive_life& its_receives, std::uint32_t ring) const
-    {
-        its_sends.belong_to(queue.share(), ring);
-        its_receives.belong_to(queue.share(), ring, its_sends.completion());
-    }
+    std::shared_ptr<pair_life> make_life() const { return core::make_shared_here<pair_life>(where, options); }
     const char* kind() const noexcept override { return "rdma_queue"; }
-    nic::send_queue& reports() noexcept override { return *queue.share(); }
-    weftio_dev_rdma_recv* handle() const noexcept override { return receives->handle(); }
-    weftio_dev_control* control() const noexcept override { return receives->control(); }
-    std::shared_ptr<devices::lifeline> line() const noexcept override { return receives; }
+    nic::send_queue& reports() noexcept override { return *queue; }
+    weftio_dev_rdma_recv* handle() const noexcept override { return queue.life()->receives.handle(); }
+    weftio_dev_control* control() const noexcept override { return queue.life()->receives.control(); }
+    std::shared_ptr<devices::lifeline> line() const noexcept override
+    {
+        return {queue.life(), &queue.life()->receives};
+    }
 
     rdma::rdma_end_info ours() const
     {
@@ -137,9 +144,7 @@ struct rdma_queue::state_of final : queues::reported_queue, rdma_receives {
     const std::shared_ptr<const rdma_device::state> at;
     const device where;
     const rdma_queue_options options;
-    std::shared_ptr<queues::send_life> sends;
-    std::shared_ptr<rdma::receive_life> receives;
-    nic::open_queue<nic::rdma_queue> queue;
+    queues::live_queue<pair_life, nic::rdma_queue> queue;
     std::uint32_t psn;
     std::uint32_t own_mtu = 0; ///< what this end can do
     std::uint32_t mtu = 0;     ///< what both ends can do, once connected
@@ -224,12 +229,12 @@ rdma_queue::~rdma_queue()
 weftio_dev_rdma* rdma_queue::handle() const noexcept
 {
     static_assert(sizeof(weftio_dev_rdma) == sizeof(weftio_dev_send_queue));
-    return reinterpret_cast<weftio_dev_rdma*>(state_->sends->handle());
+    return reinterpret_cast<weftio_dev_rdma*>(state_->queue.life()->sends.handle());
 }
 
 weftio_dev_control* rdma_queue::control() const noexcept
 {
-    return state_->sends->control();
+    return state_->queue.life()->sends.control();
 }
 
 const rdma_receives& rdma_queue::receives() const noexcept
@@ -283,14 +288,8 @@ std::uint32_t rdma_queue::path_mtu() const noexcept
 
 void rdma_queue::reset()
 {
-    auto sends = state_->make_sends();
-    auto receives = state_->make_receives();
     const std::uint32_t psn = fresh_psn(state_->options);
-    // Belong_to() may throw, so it comes before anything changes.
-    state_->belong(*sends, *receives, state_->queue->ring_number() + 1);
-    state_->queue->restart(nic::rdma_rings{.send = sends->begin(), .receive = receives->begin()});
-    state_->sends = std::move(sends);
-    state_->receives = std::move(receives);
+    state_->queue.reset(state_->make_life());
     state_->psn = psn;
     state_->mtu = state_->own_mtu;
     state_->connected = false;
@@ -298,7 +297,7 @@ void rdma_queue::reset()
 
 std::shared_ptr<devices::lifeline> rdma_queue::line() const noexcept
 {
-    return state_->sends;
+    return {state_->queue.life(), &state_->queue.life()->sends};
 }
 
 std::shared_ptr<queues::reported_queue> rdma_queue::reports() const noexcept

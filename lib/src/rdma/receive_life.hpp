@@ -1,13 +1,12 @@
-// The memory of the receive ring of a queue pair: entries, completions and the handle.
+// The memory of the receive ring of a queue pair.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <string>
 
 #include "nic/rdma_backend.hpp"
-#include "weftio/device.hpp"
+#include "queues/ring_life.hpp"
 #include "weftio/device/rdma/receive.h"
 
 namespace weftio::rdma {
@@ -23,38 +22,23 @@ struct receive_layout {
     {}
 };
 
-/// One life of a receive ring, from one reset to the next, which a running kernel keeps alive (a lifeline).
-class receive_life final : public devices::lifeline {
+/// One life of the receive ring of a queue pair.
+class receive_life final : public queues::ring_life<weftio_dev_rdma_recv> {
  public:
-    receive_life(const device& device, std::uint32_t depth, std::uint32_t segments);
+    /// @param connection  the completion of the send side, as kernels see it
+    receive_life(const device& device, std::uint32_t depth, std::uint32_t segments, const weftio_cqe* connection);
 
-    weftio_dev_control* control() const noexcept override
-    {
-        return static_cast<weftio_dev_control*>(control_.cpu_address());
-    }
-    const devices::device_backend& backend() const noexcept override { return where_.backend(); }
-    std::string describe() const override;
-    void quiesce() override;
-
+    std::string describe() const override { return "receives of " + ring_life::describe(); }
     /// Initializes the ring: no entry is posted. Returns what the NIC needs of it.
     nic::rdma_receive_ring begin();
-    /// Fills the handle that kernels read. @param connection  the completion of the send side, as kernels see it
-    /// @param ring_number  number of this ring at `queue`. Throws what an upload to the device throws.
-    void belong_to(std::shared_ptr<nic::rdma_queue> queue, std::uint32_t ring_number, const weftio_cqe* connection);
-    weftio_dev_rdma_recv* handle() const noexcept
-    {
-        return static_cast<weftio_dev_rdma_recv*>(handle_.device_address());
-    }
 
  private:
-    void fill_handle(const weftio_cqe* connection);
+    weftio_dev_rdma_recv make_handle() const override;
 
-    device where_;
     const std::uint32_t depth_, segments_;
+    const weftio_cqe* const connection_;
     const receive_layout layout_;
-    memory ring_, marks_, control_, handle_; ///< marks_: the kernels' own completion, then bits of filled entries
-    std::shared_ptr<nic::rdma_queue> queue_;
-    std::uint32_t ring_number_ = 0; ///< number of ring_ at queue_
+    memory marks_; ///< the kernels' own completion, then bits of filled entries
 };
 
 } // namespace weftio::rdma

@@ -42,48 +42,28 @@ void require_sound(std::uint32_t number, const rdma_connection& to, std::uint16_
 } // namespace
 
 soft_rdma_queue::soft_rdma_queue(std::shared_ptr<soft_port> port, const rdma_rings& rings)
-    : port_(std::move(port)), receive_(rings.receive)
+    : soft_executed_queue("rdma_queue", std::move(port)), receive_(rings.receive)
 {
-    port_->engine().between_turns([&] {
+    between_turns([&] {
         number_ = port_->rdma().add(rings);
         queue_ = port_->rdma().find(number_);
-    });
-}
-
-void soft_rdma_queue::close() noexcept
-{
-    if (!port_->may_end())
-        return;
-    port_->engine().between_turns([&] {
-        port_->rdma().remove(number_);
-        queue_ = nullptr;
-        ++ring_number_;
     });
 }
 
 void soft_rdma_queue::connect(const rdma_connection& to)
 {
     require_sound(number_, to, port_->mtu());
-    port_->engine().between_turns([&] {
+    between_turns([&] {
         if (queue_->connected())
             refuse(number_, "it is connected already; reset it first");
         port_->rdma().connect(number_, to);
     });
 }
 
-void soft_rdma_queue::stop_sending()
-{
-    port_->engine().between_turns([&] { queue_->stop(); });
-}
-
-void soft_rdma_queue::restart(const tx_ring& ring)
-{
-    restart({.send = ring, .receive = receive_});
-}
-
 void soft_rdma_queue::restart(const rdma_rings& rings)
 {
-    port_->engine().between_turns([&] {
+    const std::scoped_lock one_at_a_time(changing_);
+    between_turns([&] {
         queue_->stop();
         port_->rdma().restart(number_, rings);
         receive_ = rings.receive;
@@ -91,55 +71,25 @@ void soft_rdma_queue::restart(const rdma_rings& rings)
     });
 }
 
-inline_turn soft_rdma_queue::turn() noexcept
+std::string soft_rdma_queue::progress() const
 {
-    if (!port_->is_inline())
-        return {};
-    // Both sides: what a kernel waits for arrives by the receiver.
-    return {.turn = [](void* context) { static_cast<soft_rdma_queue*>(context)->port_->turn(); }, .context = this};
-}
-
-void soft_rdma_queue::stop(std::uint32_t ring)
-{
-    port_->engine().between_turns([&] {
-        if (ring == ring_number_)
-            queue_->stop();
-    });
-}
-
-std::string soft_rdma_queue::describe(std::uint32_t ring) const
-{
-    std::string text = fmt::format("rdma_queue {} on {}", number_, port_->spec());
-    port_->engine().between_turns([&] {
-        if (ring != ring_number_) {
-            text += ": reset or closed since";
-            return;
-        }
-        const rdma_counters count = queue_->counters();
-        text += fmt::format(": {} enqueued, {} done, {} failed, {} flushed; {} receives filled, {} failed{}",
-                            count.enqueued, count.done, count.failed, count.flushed, count.filled, count.receive_failed,
-                            queue_->failed() ? ", in error" : "");
-    });
-    return text;
+    const rdma_counters count = queue_->counters();
+    return fmt::format("{} enqueued, {} done, {} failed, {} flushed; {} receives filled, {} failed{}", count.enqueued,
+                       count.done, count.failed, count.flushed, count.filled, count.receive_failed,
+                       queue_->failed() ? ", in error" : "");
 }
 
 rdma_counters soft_rdma_queue::counters() const
 {
-    return port_->engine().between_turns([&] { return queue_->counters(); });
-}
-
-bool soft_rdma_queue::failed() const
-{
-    bool failed = false;
-    port_->engine().between_turns([&] { failed = queue_->failed(); });
-    return failed;
+    rdma_counters counters;
+    between_turns([&] { counters = queue_->counters(); });
+    return counters;
 }
 
 bool soft_rdma_queue::next(send_outcome& outcome)
 {
     responder_failure failure;
-    if (next_outcome(queue_->events(), "rdma_queue", number_, outcome,
-                     [](const send_event& event) { return to_string(event.reason); }))
+    if (soft_executed_queue::next(outcome))
         return true;
     if (!queue_->failures().get(failure))
         return false;

@@ -9,10 +9,10 @@
 namespace weftio::nic::soft {
 
 soft_receive_queue::soft_receive_queue(std::shared_ptr<soft_port> port, const rx_ring& ring, int engine)
-    : port_(std::move(port))
+    : soft_queue("eth_rxq", std::move(port))
 {
     nic::soft::engines& engines = port_->engines();
-    engines.between_all_turns([&] {
+    between_all_turns([&] {
         const unsigned at = engine < 0 ? engines.emptiest_rx() : static_cast<unsigned>(engine);
         home_.store(at, std::memory_order_relaxed);
         number_ = engines.add_rx(at, filled_in(ring));
@@ -26,15 +26,9 @@ rx_ring soft_receive_queue::filled_in(rx_ring ring) const noexcept
     return ring;
 }
 
-void soft_receive_queue::close() noexcept
+void soft_receive_queue::remove() noexcept
 {
-    if (!port_->may_end())
-        return;
-    port_->engines().between_all_turns([&] {
-        port_->engines().remove_rx(home_, number_);
-        queue_ = nullptr;
-        ++ring_number_;
-    });
+    port_->engines().remove_rx(home_, number_);
 }
 
 eth_rxq_counters soft_receive_queue::counters() const
@@ -50,7 +44,7 @@ eth_rxq_counters soft_receive_queue::counters() const
 void soft_receive_queue::restart(const rx_ring& ring)
 {
     const std::scoped_lock one_at_a_time(changing_);
-    port_->engines().between_all_turns([&] {
+    between_all_turns([&] {
         port_->receiver(home_).restart(number_, filled_in(ring));
         ++ring_number_;
     });
@@ -63,7 +57,7 @@ void soft_receive_queue::move_to(unsigned engine)
     auto try_once = [&] {
         bool moved = home_ == engine;
         if (!moved)
-            engines.between_all_turns([&] {
+            between_all_turns([&] {
                 moved = engines.move_rx(number_, home_, engine);
                 if (moved)
                     home_ = engine;
@@ -79,36 +73,19 @@ void soft_receive_queue::move_to(unsigned engine)
 
 inline_turn soft_receive_queue::turn() noexcept
 {
-    if (!port_->is_inline())
-        return {};
-    return {.turn =
-                [](void* queue) {
-                    auto* self = static_cast<soft_receive_queue*>(queue);
-                    self->port_->engine(self->home_.load(std::memory_order_relaxed)).turn();
-                },
-            .context = this};
+    return turn_of(this);
 }
 
-void soft_receive_queue::stop(std::uint32_t ring)
+void soft_receive_queue::run_turn() const
 {
-    port_->engines().between_turns_at(home_, [&] {
-        if (ring == ring_number_)
-            queue_->stop();
-    });
+    port_->engine(home_.load(std::memory_order_relaxed)).turn();
 }
 
-std::string soft_receive_queue::describe(std::uint32_t ring) const
+std::string soft_receive_queue::progress() const
 {
-    std::string text = fmt::format("eth_rxq {} on {}", number_, port_->spec());
-    port_->engines().between_turns_at(home_, [&] {
-        if (ring == ring_number_)
-            text += fmt::format(": {} slots, {} delivered, {} flushed, {} out_of_buffer{}", queue_->ring().depth,
-                                queue_->delivered.value(), queue_->flushed.value(), queue_->all_out_of_buffer(),
-                                queue_->stopped() ? ", stopped" : "");
-        else
-            text += ": reset or closed since";
-    });
-    return text;
+    return fmt::format("{} slots, {} delivered, {} flushed, {} out_of_buffer{}", queue_->ring().depth,
+                       queue_->delivered.value(), queue_->flushed.value(), queue_->all_out_of_buffer(),
+                       queue_->stopped() ? ", stopped" : "");
 }
 
 } // namespace weftio::nic::soft

@@ -15,28 +15,26 @@ class soft_send_queue::pausing {
  public:
     explicit pausing(const soft_send_queue& queue) : queue_(queue)
     {
-        engines().between_turns_at(queue_.home_, [&] { queue_.sender().pause(queue_.number_); });
+        queue_.between_turns([&] { queue_.sender().pause(queue_.number_); });
     }
     pausing(const pausing&) = delete;
     pausing& operator=(const pausing&) = delete;
     ~pausing()
     {
-        engines().between_turns_at(queue_.home_, [&] { queue_.sender().resume(queue_.number_); });
-        if (!engines().have_threads()) // executes what kernels have pushed during the pause; they do not push it again
-            queue_.turn_of_a_push();
+        queue_.between_turns([&] { queue_.sender().resume(queue_.number_); });
+        if (queue_.is_inline()) // executes what kernels have pushed during the pause; they do not push it again
+            queue_.run_turn();
     }
 
  private:
-    nic::soft::engines& engines() const noexcept { return queue_.port_->engines(); }
-
     const soft_send_queue& queue_;
 };
 
 soft_send_queue::soft_send_queue(std::shared_ptr<soft_port> port, const tx_ring& ring, int engine)
-    : port_(std::move(port))
+    : soft_executed_queue("eth_txq", std::move(port))
 {
     nic::soft::engines& engines = port_->engines();
-    engines.between_all_turns([&] {
+    between_all_turns([&] {
         const unsigned at = engine < 0 ? engines.emptiest_tx() : static_cast<unsigned>(engine);
         home_.store(at, std::memory_order_relaxed);
         number_ = engines.add_tx(at, ring);
@@ -44,32 +42,18 @@ soft_send_queue::soft_send_queue(std::shared_ptr<soft_port> port, const tx_ring&
     });
 }
 
-void soft_send_queue::close() noexcept
+void soft_send_queue::remove() noexcept
 {
-    if (!port_->may_end())
-        return;
+    sender().remove(number_);
+}
+
+bool soft_send_queue::drain()
+{
     stop_sending();
-    drain();
-    port_->engines().between_all_turns([&] {
-        sender().remove(number_);
-        queue_ = nullptr;
-        ++ring_number_;
-    });
-}
-
-void soft_send_queue::stop_sending()
-{
-    port_->engines().between_turns_at(home_, [&] { queue_->stop(); });
-}
-
-/// Blocks until the port has given back all frames of the queue, at most 1 s. Returns whether it has.
-bool soft_send_queue::drain() const
-{
-    nic::soft::engines& engines = port_->engines();
-    return engines.keep_trying(
+    return port_->engines().keep_trying(
         [&] {
             bool drained = false;
-            engines.between_turns_at(home_, [&] { drained = sender().drained(number_); });
+            between_turns([&] { drained = sender().drained(number_); });
             return drained;
         },
         std::chrono::seconds(1));
@@ -85,7 +69,6 @@ void soft_send_queue::restart(const tx_ring& ring)
                 "port, and open them again",
                 number_, port_->spec()));
     const std::scoped_lock one_at_a_time(changing_);
-    stop_sending();
     if (!drain())
         throw error(
             errc::in_use,
@@ -93,7 +76,7 @@ void soft_send_queue::restart(const tx_ring& ring)
                 "weftio: eth_txq {}: port {} still holds frames of this queue after 1 s; try again, or close the "
                 "queue",
                 number_, port_->spec()));
-    port_->engines().between_turns_at(home_, [&] {
+    between_turns([&] {
         sender().restart(number_, ring);
         ++ring_number_;
     });
@@ -102,16 +85,15 @@ void soft_send_queue::restart(const tx_ring& ring)
 /// Moves the queue if the port holds no frame of it. Returns whether it has moved.
 bool soft_send_queue::try_to_move(unsigned engine)
 {
-    nic::soft::engines& engines = port_->engines();
     bool settled = false;
-    engines.between_turns_at(home_, [&] { settled = sender().settled(number_); });
+    between_turns([&] { settled = sender().settled(number_); });
     if (!settled)
         return false;
-    engines.between_all_turns([&] {
+    between_all_turns([&] {
         // Checked again: a wait may have ended since, and its frames may be with the driver.
         settled = sender().settled(number_);
         if (settled) {
-            engines.move_tx(number_, home_, engine);
+            port_->engines().move_tx(number_, home_, engine);
             home_ = engine;
         }
     });
@@ -134,37 +116,20 @@ void soft_send_queue::move_to(unsigned engine)
 
 inline_turn soft_send_queue::turn() noexcept
 {
-    if (!port_->is_inline())
-        return {};
-    return {.turn = [](void* queue) { static_cast<soft_send_queue*>(queue)->turn_of_a_push(); }, .context = this};
+    return turn_of(this);
 }
 
-void soft_send_queue::turn_of_a_push() const
+void soft_send_queue::run_turn() const
 {
     const unsigned here = home_.load(std::memory_order_relaxed);
     port_->engine(here).send_turn([&] { port_->sender(here).wake(number_); });
 }
 
-void soft_send_queue::stop(std::uint32_t ring)
+std::string soft_send_queue::progress() const
 {
-    port_->engines().between_turns_at(home_, [&] {
-        if (ring == ring_number_)
-            queue_->stop();
-    });
-}
-
-std::string soft_send_queue::describe(std::uint32_t ring) const
-{
-    std::string text = fmt::format("eth_txq {} on {}", number_, port_->spec());
-    port_->engines().between_turns_at(home_, [&] {
-        if (ring == ring_number_)
-            text += fmt::format(": {} enqueued, {} sent, {} waited, {} failed, {} flushed{}", queue_->enqueued.value(),
-                                queue_->sent.value(), queue_->waited.value(), queue_->failed_entries.value(),
-                                queue_->flushed.value(), queue_->failed() ? ", in error" : "");
-        else
-            text += ": reset or closed since";
-    });
-    return text;
+    return fmt::format("{} enqueued, {} sent, {} waited, {} failed, {} flushed{}", queue_->enqueued.value(),
+                       queue_->sent.value(), queue_->waited.value(), queue_->failed_entries.value(),
+                       queue_->flushed.value(), queue_->failed() ? ", in error" : "");
 }
 
 eth_txq_counters soft_send_queue::counters() const
@@ -193,14 +158,6 @@ schedule_error soft_send_queue::schedule() const
             .max_ns = error.max_ns()};
 }
 
-bool soft_send_queue::failed() const
-{
-    bool failed = false;
-    port_->engines().between_turns_at(home_, [&] { failed = queue_->failed(); });
-    return failed;
-}
-
-/// The text of a failure: the reason and the values that belong to it.
 std::string soft_send_queue::words_of(const send_event& event) const
 {
     constexpr unsigned ethernet_bytes = 14;
@@ -222,12 +179,6 @@ std::string soft_send_queue::words_of(const send_event& event) const
                                std::strerror(static_cast<int>(event.detail)), port_->spec());
         default: return reason;
     }
-}
-
-bool soft_send_queue::next(send_outcome& outcome)
-{
-    return next_outcome(queue_->events(), "eth_txq", number_, outcome,
-                        [&](const send_event& event) { return words_of(event); });
 }
 
 } // namespace weftio::nic::soft

@@ -1,40 +1,51 @@
 // A queue of the DMA engine that copies with the CPU, as the objects of dma/ see it.
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
+#include <utility>
 
 #include "nic/soft/dma/soft_dma.hpp"
+#include "nic/soft/work/soft_queue.hpp"
 
 namespace weftio::nic::soft {
 
-class soft_dma_queue final : public dma_send_queue {
+/// The DMA engine, which the queue keeps alive. @see soft_queue
+class at_dma {
+ protected:
+    explicit at_dma(std::shared_ptr<soft_dma> dma) noexcept : dma_(std::move(dma)) {}
+
+    bool may_end() const noexcept { return dma_->may_end(); }
+    bool is_inline() const noexcept { return dma_->is_inline(); }
+    std::string where() const { return {}; }
+    template <class Change>
+    void between_turns(Change&& change) const
+    {
+        dma_->engine().between_turns(change);
+    }
+    template <class Change>
+    void between_all_turns(Change&& change) const
+    {
+        between_turns(change);
+    }
+
+    const std::shared_ptr<soft_dma> dma_;
+};
+
+class soft_dma_queue final : public soft_executed_queue<dma_send_queue, at_dma, copy_work> {
  public:
     soft_dma_queue(std::shared_ptr<soft_dma> dma, const tx_ring& ring);
 
-    std::uint32_t number() const noexcept override { return number_; }
-    inline_turn turn() noexcept override;
-    std::uint32_t ring_number() const noexcept override { return ring_number_; }
-    void stop(std::uint32_t ring) override;
-    std::string describe(std::uint32_t ring) const override;
-    void close() noexcept override;
+    inline_turn turn() noexcept override { return turn_of(this); }
+    void run_turn() const;
     dma_counters counters() const override;
-    bool failed() const override;
     bool stopped() const noexcept override { return queue_->failed(); }
-    void stop_sending() override;
     void restart(const tx_ring& ring) override;
-    bool next(send_outcome& outcome) override;
 
  private:
-    void drain();
-
-    const std::shared_ptr<soft_dma> dma_;
-    std::uint32_t number_ = 0;
-    std::mutex changing_;           ///< held while the queue is restarted
-    copy_work* queue_ = nullptr;    ///< constant until close(), which makes it nullptr
-    std::uint32_t ring_number_ = 0; ///< changes only between two turns of the engine
+    std::string progress() const override;
+    bool drain() override;
+    void remove() noexcept override { dma_->queues().take(number_); }
 };
 
 } // namespace weftio::nic::soft

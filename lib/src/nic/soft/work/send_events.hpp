@@ -2,15 +2,11 @@
 // an entry in docs/architecture.md.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <string_view>
 
 #include "core/counter.hpp"
-#include "nic/backend.hpp"
 #include "nic/soft/work/entry.hpp"
 
 namespace weftio::nic::soft {
@@ -59,23 +55,5 @@ class send_events {
     alignas(64) std::atomic<std::uint32_t> written_{0};
     alignas(64) std::atomic<std::uint32_t> read_{0};
 };
-
-/// Send step 7: takes the next event and puts it into words for the host. Returns false when there is none.
-/// @param words_of  returns why an event failed, with the values that belong to it
-template <class Words>
-bool next_outcome(send_events& events, std::string_view kind, std::uint32_t number, send_outcome& outcome,
-                  Words&& words_of)
-{
-    send_event event;
-    if (!events.get(event))
-        return false;
-    outcome = {.position = event.position, .syndrome = 0, .text = {}, .time_ns = event.time_ns};
-    if (event.reason != refusal::none) {
-        outcome.syndrome = syndrome_of(event.reason);
-        outcome.text = fmt::format("weftio: {} {}: entry at position {} failed: {}", kind, number, event.position,
-                                   words_of(event));
-    }
-    return true;
-}
 
 } // namespace weftio::nic::soft
