@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "weftio/detail/internals.hpp"
 #include "weftio/device/clock.h"
 #include "weftio/device/handle.h"
 #include "weftio/device/queue/control.h"
@@ -30,10 +31,7 @@ struct weftio_dev_semaphore;
 namespace weftio {
 
 namespace devices {
-class device_backend;
 class running_backend;
-struct memory_block;
-class copy_queue;
 class watchdog;
 struct launch_request;
 } // namespace devices
@@ -77,11 +75,10 @@ class memory {
     /// A number that no other allocation of the process ever has, for caches of registrations.
     /// @throws what export_dma_buf() throws
     std::uint64_t buffer_id() const;
-    /// For NICs: keeps the bytes alive while the pointer is held.
-    const std::shared_ptr<const devices::memory_block>& block() const noexcept { return block_; }
 
  private:
     friend class device;
+    friend detail::internals;
     explicit memory(std::shared_ptr<const devices::memory_block> block);
 
     std::shared_ptr<const devices::memory_block> block_;
@@ -141,15 +138,6 @@ class lifeline {
 };
 
 } // namespace devices
-
-/// A host object with a lifeline: its queue is watched, described, and stopped at the NIC with the kernel.
-template <class T>
-concept watchable = stoppable<T> && requires(const T& object)
-{
-    {
-        object.line()
-        } -> std::convertible_to<std::shared_ptr<devices::lifeline>>;
-};
 
 /// What a kernel last did on one of its queues.
 struct queue_trace {
@@ -286,12 +274,8 @@ class device {
     /// Device address of the clock for kernels without a timer of their own; nullptr if they have one.
     const weftio_dev_clock* clock() const noexcept;
 
-    /// For queues: makes the copy queue that carries packets to the device.
-    /// @throws weftio::error errc::not_supported the CPU writes the device's memory itself
-    std::shared_ptr<devices::copy_queue> make_copy_queue() const;
-    devices::device_backend& backend() const noexcept { return *backend_; }
-
  private:
+    friend detail::internals;
     explicit device(std::shared_ptr<devices::device_backend> backend) : backend_(std::move(backend)) {}
     running_kernel launch_erased(const devices::launch_request& request) const;
 
@@ -386,6 +370,13 @@ struct parameters_of {
     }
 };
 
+/// A host object with a lifeline: its queue is watched, described, and stopped at the NIC with the kernel.
+template <class T>
+concept watchable = stoppable<T> && requires(const T& object)
+{
+    internals::line(object);
+};
+
 template <class T>
 void collect_control(T& object, std::vector<weftio_dev_control*>& controls)
 {
@@ -397,7 +388,7 @@ template <class T>
 void collect_line(T& object, std::vector<std::shared_ptr<devices::lifeline>>& lines)
 {
     if constexpr (watchable<T>)
-        lines.push_back(object.line());
+        lines.push_back(internals::line(object));
 }
 
 } // namespace detail
