@@ -47,7 +47,7 @@ class Lane : public testing::Test {
     {
         soft.engine().between_turns([&] {
             soft.queues().turn(most);
-            soft.end_batches();
+            soft.lanes().end_batches();
         });
     }
     std::uint64_t copied() const { return queue.counters().copied; }
