@@ -122,7 +122,7 @@ struct gpu_setting {
     memory pinned = gpu.allocate(long_bytes, memory_kind::cpu_device),
            near = gpu.allocate(long_bytes, memory_kind::device), other = gpu.allocate(long_bytes, memory_kind::device);
     memory_region at_host{cpu_side.engine, pinned}, at_gpu{cpu_side.engine, near}, beside{cpu_side.engine, other};
-    std::shared_ptr<devices::copy_queue> stream = gpu.make_copy_queue();
+    std::shared_ptr<devices::copy_queue> stream = detail::internals::make_copy_queue(gpu);
     std::uint32_t batches = 0;
 };
 

@@ -15,7 +15,7 @@ listed() {
         grep -v '\[private\]$' | sed -E 's@^(lib|device)/include/weftio/@@; s/ \[(public|-)?\]$//; s/ +/ /g; s/ +$//; s/- (struct|enum|typename):/ : \1 /; s/ typename:/ : /; s/ : typename / : /; s/- :/ :/; s/( -|- -|-)$//; s/ +$//' |
         grep -vE " __anon|weftio::(detail|devices|queues|nic)|macro WEFTIO_(FN|GLOBAL)$" | LC_ALL=C sort -u
 }
-mapfile -t headers < <(find lib/include device/include -name '*.h' -o -name '*.hpp' | grep -v /platform/ | sort)
+mapfile -t headers < <(find lib/include device/include -name '*.h' -o -name '*.hpp' | grep -vE '/(platform|detail)/' | sort)
 if [ "${2:-${1:-}}" = --update ]; then
     listed "${headers[@]}" >"$list"
     exit

@@ -51,7 +51,7 @@ for room in lib/src/*/; do
 done
 values='access|clock|counters|error|events|flow_match|kernel|log|memory_kind|options'
 check "below the objects, public headers hold values" "" \
-    "$(grep -rnE '#include "weftio/[a-z_]+\.hpp"' lib/src/{net,keys,roce,dpdk,nic} | grep -v software_nic.hpp |
+    "$(grep -rnE '#include "weftio/[a-z_/]+\.hpp"' lib/src/{net,keys,roce,dpdk,nic} | grep -v software_nic.hpp |
         grep -vE "weftio/($values)\.hpp" || true)"
 # What docs/architecture.md names in code is there: files, members of a class, device functions.
 while read -r name; do

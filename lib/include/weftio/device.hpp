@@ -9,31 +9,18 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <tuple>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
+#include "weftio/detail/internals.hpp"
 #include "weftio/device/clock.h"
-#include "weftio/device/handle.h"
 #include "weftio/device/queue/control.h"
 #include "weftio/memory_kind.hpp"
-
-struct weftio_dev_buf_arr;
-struct weftio_dev_eth_rxq;
-struct weftio_dev_eth_txq;
-struct weftio_dev_dma;
-struct weftio_dev_rdma;
-struct weftio_dev_rdma_recv;
-struct weftio_dev_semaphore;
 
 namespace weftio {
 
 namespace devices {
-class device_backend;
 class running_backend;
-struct memory_block;
-class copy_queue;
 class watchdog;
 struct launch_request;
 } // namespace devices
@@ -77,11 +64,10 @@ class memory {
     /// A number that no other allocation of the process ever has, for caches of registrations.
     /// @throws what export_dma_buf() throws
     std::uint64_t buffer_id() const;
-    /// For NICs: keeps the bytes alive while the pointer is held.
-    const std::shared_ptr<const devices::memory_block>& block() const noexcept { return block_; }
 
  private:
     friend class device;
+    friend detail::internals;
     explicit memory(std::shared_ptr<const devices::memory_block> block);
 
     std::shared_ptr<const devices::memory_block> block_;
@@ -122,33 +108,6 @@ concept stoppable = exported<T> && requires(const T& object)
     {
         object.control()
         } -> std::convertible_to<weftio_dev_control*>;
-};
-
-namespace devices {
-
-/// The reference by which a running kernel keeps a queue's memory alive, also if the queue is reset or destroyed
-/// meanwhile.
-class lifeline {
- public:
-    virtual ~lifeline() = default;
-    virtual weftio_dev_control* control() const noexcept = 0;
-    /// The device whose kernels may use the memory.
-    virtual const device_backend& backend() const noexcept = 0;
-    /// A line such as "eth_rxq 0 on pcap:builtin: 1024 posted, 36 delivered, 0 out_of_buffer".
-    virtual std::string describe() const = 0;
-    /// Makes the NIC stop using the ring: what it has not completed is flushed. Blocks for up to one engine iteration.
-    virtual void quiesce() = 0;
-};
-
-} // namespace devices
-
-/// A host object with a lifeline: its queue is watched, described, and stopped at the NIC with the kernel.
-template <class T>
-concept watchable = stoppable<T> && requires(const T& object)
-{
-    {
-        object.line()
-        } -> std::convertible_to<std::shared_ptr<devices::lifeline>>;
 };
 
 /// What a kernel last did on one of its queues.
@@ -286,148 +245,14 @@ class device {
     /// Device address of the clock for kernels without a timer of their own; nullptr if they have one.
     const weftio_dev_clock* clock() const noexcept;
 
-    /// For queues: makes the copy queue that carries packets to the device.
-    /// @throws weftio::error errc::not_supported the CPU writes the device's memory itself
-    std::shared_ptr<devices::copy_queue> make_copy_queue() const;
-    devices::device_backend& backend() const noexcept { return *backend_; }
-
  private:
+    friend detail::internals;
     explicit device(std::shared_ptr<devices::device_backend> backend) : backend_(std::move(backend)) {}
     running_kernel launch_erased(const devices::launch_request& request) const;
 
     std::shared_ptr<devices::device_backend> backend_;
 };
 
-namespace detail {
-
-/// The first word of handles of a kind, as the headers know it that this is compiled with; 0: no handle.
-template <class T>
-inline constexpr std::uint32_t abi_of = 0;
-template <>
-inline constexpr std::uint32_t abi_of<weftio_dev_buf_arr> = WEFTIO_DEV_ABI_BUF_ARR;
-template <>
-inline constexpr std::uint32_t abi_of<weftio_dev_eth_rxq> = WEFTIO_DEV_ABI_ETH_RXQ;
-template <>
-inline constexpr std::uint32_t abi_of<weftio_dev_eth_txq> = WEFTIO_DEV_ABI_ETH_TXQ;
-template <>
-inline constexpr std::uint32_t abi_of<weftio_dev_dma> = WEFTIO_DEV_ABI_DMA;
-template <>
-inline constexpr std::uint32_t abi_of<weftio_dev_semaphore> = WEFTIO_DEV_ABI_SEMAPHORE;
-template <>
-inline constexpr std::uint32_t abi_of<weftio_dev_rdma> = WEFTIO_DEV_ABI_RDMA;
-template <>
-inline constexpr std::uint32_t abi_of<weftio_dev_rdma_recv> = WEFTIO_DEV_ABI_RDMA_RECV;
-
-} // namespace detail
-
-namespace devices {
-
-/// A launch without its types, for the OpenCL and CUDA back ends, and with a call for the CPU.
-struct launch_request {
-    struct argument {
-        const void* value;
-        std::size_t bytes;
-        bool pointer;
-        std::uint32_t abi; ///< of a pointer to a handle: the first word that this shall have; else 0
-    };
-    const char* name;
-    std::string_view source;
-    std::string_view cuda_image;
-    grid shape;
-    std::vector<argument> arguments;           ///< valid only during device_backend::launch()
-    std::function<void()> call;                ///< runs one lane on the CPU; owns copies of the arguments
-    std::vector<weftio_dev_control*> controls; ///< of the arguments; a back end raises `abort` when a block faults
-    std::vector<std::shared_ptr<lifeline>>
-        lines;             ///< of the arguments; a back end keeps them until the kernel has ended
-    const char* file = ""; ///< name of the header that `source` holds
-};
-
-} // namespace devices
-
-namespace detail {
-
-template <class T>
-decltype(auto) kernel_argument(T& object)
-{
-    if constexpr (exported<T>)
-        return object.handle();
-    else
-        return object;
-}
-
-/// Whether a kernel's parameter can be made of what launch() was given.
-template <class Parameter, class Argument>
-concept fits = requires(Argument& argument)
-{
-    static_cast<Parameter>(kernel_argument(argument));
-};
-
-/// Whether an argument lives longer than the line of the launch, if it has to.
-template <class Argument>
-constexpr bool stays = std::is_lvalue_reference_v<Argument> || !exported<std::remove_reference_t<Argument>>;
-
-/// What a launch is refused for, in words.
-template <class... Parameters>
-struct parameters_of {
-    static_assert((std::is_trivially_copyable_v<Parameters> && ...),
-                  "a kernel gets the bytes of its arguments: its parameters are trivially copyable, and no references");
-
-    template <class... Arguments>
-    static constexpr bool take()
-    {
-        static_assert(sizeof...(Parameters) == sizeof...(Arguments), "as many arguments as the kernel has parameters");
-        static_assert((stays<Arguments> && ...),
-                      "what a kernel uses outlives it: give the queue, semaphore or buf_arr a name, not a temporary");
-        if constexpr (sizeof...(Parameters) == sizeof...(Arguments))
-            static_assert((fits<Parameters, Arguments> && ...),
-                          "each argument is of its parameter's kind: a queue of that kind, a scalar, or the address of "
-                          "memory (device_address()), not the memory itself");
-        return true;
-    }
-};
-
-template <class T>
-void collect_control(T& object, std::vector<weftio_dev_control*>& controls)
-{
-    if constexpr (stoppable<T>)
-        controls.push_back(object.control());
-}
-
-template <class T>
-void collect_line(T& object, std::vector<std::shared_ptr<devices::lifeline>>& lines)
-{
-    if constexpr (watchable<T>)
-        lines.push_back(object.line());
-}
-
-} // namespace detail
-
-template <class... Parameters, class... Arguments>
-running_kernel device::launch(const kernel<Parameters...>& kernel, grid shape, Arguments&&... arguments) const
-{
-    static_assert(detail::parameters_of<Parameters...>::template take<Arguments...>());
-    std::tuple<Parameters...> values{static_cast<Parameters>(detail::kernel_argument(arguments))...};
-    devices::launch_request request{.name = kernel.name,
-                                    .source = kernel.source,
-                                    .cuda_image = kernel.cuda_image,
-                                    .shape = shape,
-                                    .arguments = {},
-                                    .call = {},
-                                    .controls = {},
-                                    .lines = {},
-                                    .file = kernel.file};
-    (detail::collect_control(arguments, request.controls), ...);
-    (detail::collect_line(arguments, request.lines), ...);
-    std::apply(
-        [&](auto&... value) {
-            (request.arguments.push_back(
-                 {&value, sizeof(decltype(value)), std::is_pointer_v<std::remove_reference_t<decltype(value)>>,
-                  detail::abi_of<std::remove_cv_t<std::remove_pointer_t<std::decay_t<decltype(value)>>>>}),
-             ...);
-        },
-        values);
-    request.call = [function = kernel.function, values] { std::apply(function, values); };
-    return launch_erased(request);
-}
-
 } // namespace weftio
+
+#include "weftio/detail/launch.hpp" // device::launch()

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "weftio/counters.hpp"
+#include "weftio/detail/internals.hpp"
 #include "weftio/device.hpp"
 #include "weftio/device/dma.h"
 #include "weftio/memory.hpp"
@@ -13,13 +14,6 @@
 #include "weftio/port.hpp"
 
 namespace weftio {
-
-namespace nic {
-class dma_backend;
-}
-namespace queues {
-class reported_queue;
-}
 
 /// Executes the copies of DMA queues. It needs no port, no NIC and no EAL.
 ///
@@ -44,10 +38,9 @@ class dma_engine {
     /// @throws weftio::error errc::invalid_argument the engine has a thread
     unsigned turn() const;
 
-    nic::dma_backend& backend() const noexcept { return *backend_; }
-    const std::shared_ptr<nic::dma_backend>& share() const noexcept { return backend_; }
-
  private:
+    friend detail::internals;
+
     std::shared_ptr<nic::dma_backend> backend_;
 };
 
@@ -125,12 +118,9 @@ class dma_queue {
     /// as a copy engine works at what it has begun.
     /// @throws weftio::error errc::out_of_memory
     void reset();
-    /// For device::launch: what a kernel holds of the queue.
-    std::shared_ptr<devices::lifeline> line() const noexcept;
-    /// For progress_engine::attach.
-    std::shared_ptr<queues::reported_queue> reports() const noexcept;
 
  private:
+    friend detail::internals;
     template <class Enqueue>
     std::optional<std::uint32_t> submit_by(std::uint32_t flags, Enqueue&& enqueue);
 

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "weftio/counters.hpp"
+#include "weftio/detail/internals.hpp"
 #include "weftio/device.hpp"
 #include "weftio/device/eth_rxq.h"
 #include "weftio/memory.hpp"
@@ -84,8 +85,6 @@ class eth_rxq {
     /// whose slots the NIC no longer fills. Blocks for up to one iteration of the port's engines.
     /// @throws weftio::error errc::out_of_memory
     void reset();
-    /// For device::launch: the reference that a running kernel holds.
-    std::shared_ptr<devices::lifeline> line() const noexcept;
     /// The engine that fills the queue now. Any thread.
     unsigned engine() const noexcept;
     /// Moves the queue to another engine of the port, while packets arrive and kernels receive: no packet is lost,
@@ -98,9 +97,9 @@ class eth_rxq {
     void move_to(unsigned engine);
     /// Number of the queue at its port, by which rules refer to it.
     std::uint32_t number() const noexcept;
-    const std::shared_ptr<nic::backend>& port_backend() const noexcept;
 
  private:
+    friend detail::internals;
     struct state;
     std::unique_ptr<state> state_;
 };

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "weftio/counters.hpp"
+#include "weftio/detail/internals.hpp"
 #include "weftio/device.hpp"
 #include "weftio/device/eth_txq.h"
 #include "weftio/memory.hpp"
@@ -83,12 +84,9 @@ class eth_txq {
     /// 1 s. @throws weftio::error errc::in_use the port still holds frames of it; errc::closed port::gone();
     /// errc::out_of_memory
     void reset();
-    /// For device::launch: what a kernel holds of the queue.
-    std::shared_ptr<devices::lifeline> line() const noexcept;
-    /// For progress_engine::attach.
-    std::shared_ptr<queues::reported_queue> reports() const noexcept;
 
  private:
+    friend detail::internals;
     struct state;
     std::shared_ptr<state> state_;
 };

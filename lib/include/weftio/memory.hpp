@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "weftio/access.hpp"
+#include "weftio/detail/internals.hpp"
 #include "weftio/device.hpp"
 #include "weftio/device/buf.h"
 #include "weftio/port.hpp"
@@ -55,14 +56,13 @@ class memory_region {
     void* device_address() const noexcept;
     std::size_t bytes() const noexcept;
     access rights() const noexcept;
-    /// For queues and arrays that lie in it: keeps the bytes alive while the pointer is held.
-    const std::shared_ptr<const devices::memory_block>& block() const noexcept;
     /// `bytes` bytes from `offset` on as a buffer that kernels and the host name in entries; 0: up to the end, and at most
     /// 2^32 - 1. For the host, and for CPU and CUDA kernels; OpenCL takes no structure with a pointer by value, so a
     /// kernel for all devices is given a buf_arr over the region. @throws weftio::error errc::invalid_argument they are not within the region
     weftio_dev_buf buffer(std::size_t offset = 0, std::size_t bytes = 0) const;
 
  private:
+    friend detail::internals;
     struct state;
     std::unique_ptr<state> state_;
 };

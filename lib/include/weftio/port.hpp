@@ -10,13 +10,10 @@
 #include <vector>
 
 #include "weftio/counters.hpp"
+#include "weftio/detail/internals.hpp"
 #include "weftio/options.hpp"
 
 namespace weftio {
-
-namespace nic {
-class backend;
-}
 
 /// A DPDK port whose queues kernels can own.
 ///
@@ -68,10 +65,8 @@ class port {
     /// @throws weftio::error errc::invalid_argument the port has engine threads, or no such engine
     unsigned turn(unsigned engine);
 
-    nic::backend& backend() const noexcept { return *backend_; }
-    const std::shared_ptr<nic::backend>& share() const noexcept { return backend_; }
-
  private:
+    friend detail::internals;
     explicit port(std::shared_ptr<nic::backend> backend) : backend_(std::move(backend)) {}
 
     std::shared_ptr<nic::backend> backend_;

@@ -5,16 +5,12 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "weftio/detail/internals.hpp"
 #include "weftio/events.hpp"
 
 namespace weftio {
-
-namespace queues {
-class reported_queue;
-}
 
 /// Brings what happens on send queues, an eth_txq, a dma_queue or an rdma_queue, to the host, in a thread that the application owns.
 ///
@@ -37,9 +33,9 @@ class progress_engine {
     ~progress_engine();
 
     /// A queue belongs to one progress engine. @throws weftio::error errc::in_use it is attached already
-    template <class Queue>
-    requires requires(const Queue& queue) { queue.reports(); }
-    void attach(const Queue& queue, callbacks callbacks) { attach(queue.reports(), std::move(callbacks)); }
+    void attach(const eth_txq& queue, callbacks callbacks);
+    void attach(const dma_queue& queue, callbacks callbacks);
+    void attach(const rdma_queue& queue, callbacks callbacks);
     /// Calls back for everything that has happened since the last call, queue by queue, in the order of positions.
     /// Returns how much that was. Does not block, but to let a queue go that has ended: until its port has given back
     /// its frames, at most 1 s.

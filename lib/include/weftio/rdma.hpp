@@ -19,19 +19,13 @@
 
 #include "weftio/access.hpp"
 #include "weftio/counters.hpp"
+#include "weftio/detail/internals.hpp"
 #include "weftio/device.hpp"
 #include "weftio/device/rdma.h"
 #include "weftio/memory.hpp"
 #include "weftio/port.hpp"
 
 namespace weftio {
-
-namespace nic {
-class backend;
-}
-namespace queues {
-class reported_queue;
-}
 
 struct rdma_device_options {
     /// IPv4 ("10.0.0.1") or IPv6 ("fd00::1"), without a prefix length: one host's own, which the host's system does not
@@ -68,10 +62,9 @@ class rdma_device {
     /// The largest path MTU that the port's MTU has room for: 256, 512, 1024, 2048 or 4096.
     std::uint32_t most_path_mtu() const;
 
-    nic::backend& backend() const noexcept;
-
  private:
     friend class rdma_queue;
+    friend detail::internals;
 
     struct state;
     std::shared_ptr<const state> state_;
@@ -175,11 +168,13 @@ class rdma_receives {
 
     virtual weftio_dev_rdma_recv* handle() const noexcept = 0;
     virtual weftio_dev_control* control() const noexcept = 0;
-    /// For device::launch: what a kernel holds of it.
-    virtual std::shared_ptr<devices::lifeline> line() const noexcept = 0;
 
  protected:
     rdma_receives() = default;
+
+ private:
+    friend detail::internals;
+    virtual std::shared_ptr<devices::lifeline> line() const noexcept = 0;
 };
 
 /// A queue pair: a send ring and a receive ring that kernels own, and a connection to the queue pair of a peer.
@@ -241,12 +236,9 @@ class rdma_queue {
     /// NIC no longer uses. The peer resets too, and both connect again. Blocks as long as one turn.
     /// @throws weftio::error errc::out_of_memory
     void reset();
-    /// For device::launch: what a kernel holds of the send side.
-    std::shared_ptr<devices::lifeline> line() const noexcept;
-    /// For progress_engine::attach.
-    std::shared_ptr<queues::reported_queue> reports() const noexcept;
 
  private:
+    friend detail::internals;
     struct state_of;
     std::shared_ptr<state_of> state_;
 };

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 
+#include "weftio/detail/internals.hpp"
 #include "weftio/device.hpp"
 #include "weftio/device/semaphore.h"
 
@@ -83,8 +84,6 @@ class semaphore {
     /// affect the semaphore.
     weftio_dev_semaphore* handle() const noexcept;
     weftio_dev_control* control() const noexcept;
-    /// For device::launch: the reference that a running kernel holds.
-    std::shared_ptr<devices::lifeline> line() const noexcept;
     std::uint32_t items() const noexcept;
 
     semaphore_status get_status(std::uint32_t index) const;
@@ -117,6 +116,7 @@ class semaphore {
     void reset();
 
  private:
+    friend detail::internals;
     struct state;
 
     /// The semaphore with CPU addresses. Throws if the CPU has no access.

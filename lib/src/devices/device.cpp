@@ -363,11 +363,6 @@ running_kernel device::launch_erased(const devices::launch_request& request) con
     return started;
 }
 
-std::shared_ptr<devices::copy_queue> device::make_copy_queue() const
-{
-    return backend_->make_copy_queue(backend_);
-}
-
 const std::string& device::name() const noexcept
 {
     return backend_->name();
@@ -376,6 +371,23 @@ const std::string& device::name() const noexcept
 const weftio_dev_clock* device::clock() const noexcept
 {
     return backend_->clock();
+}
+
+// What only the library reaches.
+
+devices::device_backend& detail::internals::backend(const device& device) noexcept
+{
+    return *device.backend_;
+}
+
+std::shared_ptr<devices::copy_queue> detail::internals::make_copy_queue(const device& device)
+{
+    return device.backend_->make_copy_queue(device.backend_);
+}
+
+const std::shared_ptr<const devices::memory_block>& detail::internals::block(const memory& memory) noexcept
+{
+    return memory.block_;
 }
 
 } // namespace weftio

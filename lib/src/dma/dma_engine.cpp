@@ -30,4 +30,9 @@ unsigned dma_engine::turn() const
     return backend_->turn();
 }
 
+nic::dma_backend& detail::internals::backend(const dma_engine& engine) noexcept
+{
+    return *engine.backend_;
+}
+
 } // namespace weftio

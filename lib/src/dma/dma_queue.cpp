@@ -11,8 +11,9 @@ namespace weftio {
 
 struct dma_queue::state final : queues::reported_queue {
     state(const dma_engine& engine, const device& device, const dma_queue_options& wanted)
-        : where(device), options(wanted),
-          queue(make_life(), [&](const nic::tx_ring& ring) { return engine.backend().make_queue(ring); })
+        : where(device), options(wanted), queue(make_life(), [&](const nic::tx_ring& ring) {
+              return detail::internals::backend(engine).make_queue(ring);
+          })
     {}
 
     std::shared_ptr<queues::send_life> make_life() const
@@ -158,14 +159,14 @@ void dma_queue::reset()
     state_->queue.reset(state_->make_life());
 }
 
-std::shared_ptr<devices::lifeline> dma_queue::line() const noexcept
+std::shared_ptr<devices::lifeline> detail::internals::line(const dma_queue& queue) noexcept
 {
-    return state_->queue.life();
+    return queue.state_->queue.life();
 }
 
-std::shared_ptr<queues::reported_queue> dma_queue::reports() const noexcept
+std::shared_ptr<queues::reported_queue> detail::internals::reports(const dma_queue& queue) noexcept
 {
-    return state_;
+    return queue.state_;
 }
 
 } // namespace weftio

@@ -117,8 +117,8 @@ slot_plan plan_of_callers(const eth_rxq_options& options, const device& device)
             .slot_bytes = options.max_packet_bytes,
             .stride_bytes = stride,
             .headroom_bytes = 0,
-            .kind = options.region->block()->kind,
-            .callers = {options.region->block(), options.offset_bytes},
+            .kind = detail::internals::block(*options.region)->kind,
+            .callers = {detail::internals::block(*options.region), options.offset_bytes},
             .lkey = options.region->lkey(),
             .consecutive = options.consecutive,
             .zeroed_bytes = options.zeroed_bytes};
@@ -180,14 +180,14 @@ eth_rxq_life::eth_rxq_life(std::shared_ptr<nic::backend> nic, const device& devi
 {
     if (plan_.kind != memory_kind::cpu_device) {
         seen_ = plan_.callers.block ? plan_.callers : own(plan_.kind);
-        staged_ = {.copies = device.make_copy_queue(), .slots = seen_.device()};
+        staged_ = {.copies = detail::internals::make_copy_queue(device), .slots = seen_.device()};
     }
     region_.register_with(*nic_);
 }
 
 place eth_rxq_life::own(memory_kind kind) const
 {
-    return {where_.allocate(plan_.bytes(), kind).block(), plan_.headroom_bytes};
+    return {detail::internals::block(where_.allocate(plan_.bytes(), kind)), plan_.headroom_bytes};
 }
 
 place eth_rxq_life::filled_by_nic() const
@@ -256,7 +256,7 @@ weftio_dev_eth_rxq eth_rxq_life::make_handle() const
 
 struct eth_rxq::state {
     state(const port& port, const device& device, const eth_rxq_options& wanted)
-        : nic(port.share()), where(device), options(wanted), plan(plan_of(wanted, device)),
+        : nic(detail::internals::share(port)), where(device), options(wanted), plan(plan_of(wanted, device)),
           queue(make_life(), [&](const nic::rx_ring& ring) { return nic->make_receive_queue(ring, options.engine); })
     {}
     ~state()
@@ -280,7 +280,7 @@ struct eth_rxq::state {
 eth_rxq::eth_rxq(const port& port, const device& device, eth_rxq_options options)
 {
     check(options);
-    nic::require_engine_or_any(port.backend(), "eth_rxq", options.engine);
+    nic::require_engine_or_any(detail::internals::backend(port), "eth_rxq", options.engine);
     state_ = std::make_unique<state>(port, device, options);
 }
 
@@ -313,9 +313,9 @@ void eth_rxq::reset()
     state_->queue.reset(state_->make_life())->end();
 }
 
-std::shared_ptr<devices::lifeline> eth_rxq::line() const noexcept
+std::shared_ptr<devices::lifeline> detail::internals::line(const eth_rxq& queue) noexcept
 {
-    return state_->queue.life();
+    return queue.state_->queue.life();
 }
 
 std::uint32_t eth_rxq::number() const noexcept
@@ -334,9 +334,9 @@ void eth_rxq::move_to(unsigned engine)
     state_->queue->move_to(engine);
 }
 
-const std::shared_ptr<nic::backend>& eth_rxq::port_backend() const noexcept
+nic::backend& detail::internals::backend(const eth_rxq& queue) noexcept
 {
-    return state_->nic;
+    return *queue.state_->nic;
 }
 
 } // namespace weftio

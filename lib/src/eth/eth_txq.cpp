@@ -35,7 +35,7 @@ void check(const eth_txq_options& options)
 
 struct eth_txq::state final : queues::reported_queue {
     state(const port& port, const device& device, const eth_txq_options& wanted)
-        : nic(port.share()), where(device), options(wanted),
+        : nic(detail::internals::share(port)), where(device), options(wanted),
           queue(make_life(), [&](const nic::tx_ring& ring) { return nic->make_send_queue(ring, options.engine); })
     {}
 
@@ -61,7 +61,7 @@ struct eth_txq::state final : queues::reported_queue {
 eth_txq::eth_txq(const port& port, const device& device, eth_txq_options options)
 {
     check(options);
-    nic::require_engine_or_any(port.backend(), "eth_txq", options.engine);
+    nic::require_engine_or_any(detail::internals::backend(port), "eth_txq", options.engine);
     state_ = core::make_shared_here<state>(port, device, options);
 }
 
@@ -141,14 +141,14 @@ void eth_txq::reset()
     state_->queue.reset(state_->make_life());
 }
 
-std::shared_ptr<devices::lifeline> eth_txq::line() const noexcept
+std::shared_ptr<devices::lifeline> detail::internals::line(const eth_txq& queue) noexcept
 {
-    return state_->queue.life();
+    return queue.state_->queue.life();
 }
 
-std::shared_ptr<queues::reported_queue> eth_txq::reports() const noexcept
+std::shared_ptr<queues::reported_queue> detail::internals::reports(const eth_txq& queue) noexcept
 {
-    return state_;
+    return queue.state_;
 }
 
 } // namespace weftio

@@ -46,11 +46,12 @@ std::vector<flow> flow::install(const port& port, const std::vector<flow_rule>& 
         wanted.push_back(request(rules.size() == 1
                                      ? "weftio: flow"
                                      : fmt::format("weftio: flow: rule {} of {}", wanted.size() + 1, rules.size()),
-                                 rule, port.backend()));
+                                 rule, detail::internals::backend(port)));
     std::vector<flow> flows;
     while (flows.size() != rules.size())
         flows.push_back(flow(std::make_unique<state>()));
-    std::vector<std::unique_ptr<nic::rule>> made = port.backend().install(wanted); // nothing fails from here on
+    std::vector<std::unique_ptr<nic::rule>> made =
+        detail::internals::backend(port).install(wanted); // nothing fails from here on
     for (std::size_t at = 0; at != made.size(); ++at)
         flows[at].state_->rule = std::move(made[at]);
     return flows;

@@ -108,7 +108,7 @@ void validate(std::string_view who, const flow_action& action, const nic::backen
             refuse(who, "the action names a null queue; name an eth_rxq of this port");
         if (!*queue)
             refuse(who, "the action names an eth_rxq that has been moved from; name the one that it was moved to");
-        if (queue->port_backend().get() != &port)
+        if (&detail::internals::backend(*queue) != &port)
             refuse(who, fmt::format("queue {} belongs to another port; make the rule on the queue's own port",
                                     queue->number()));
     }

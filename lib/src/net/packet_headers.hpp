@@ -35,7 +35,6 @@ struct packet_headers {
     bool later_fragment = false; ///< not the first fragment: no L4 header at `l4_offset`
     bool source_routed = false;  ///< an IPv6 routing header has segments left: `destination` is an intermediate stop
 
-    bool first_fragment() const noexcept { return fragment && !later_fragment; }
     /// Identifier of the outermost tag; 0xffff: untagged, as in flow_match::vlan.
     std::uint16_t vlan_id() const noexcept
     {

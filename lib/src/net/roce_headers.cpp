@@ -229,27 +229,6 @@ void write_bth(std::uint8_t* to, const roce_bth& bth, std::uint32_t pad_bytes) n
 
 } // namespace
 
-const char* to_string(roce_refusal reason) noexcept
-{
-    switch (reason) {
-        case roce_refusal::none: return "no error";
-        case roce_refusal::not_roce: return "not a complete UDP datagram to port 4791";
-        case roce_refusal::too_many_tags: return "more than two VLAN tags";
-        case roce_refusal::ip_options: return "IPv4 with options, or IPv6 with extension headers";
-        case roce_refusal::fragment: return "a fragment of an IP packet";
-        case roce_refusal::truncated: return "the IP packet is longer than the frame";
-        case roce_refusal::udp_length: return "the length of UDP is not that of the IP packet without its header";
-        case roce_refusal::too_short: return "no room for a base transport header and an ICRC";
-        case roce_refusal::misaligned: return "the length is not a multiple of four bytes";
-        case roce_refusal::unknown_version: return "a version of the transport header other than 0";
-        case roce_refusal::unknown_opcode: return "an opcode that is reserved or not supported";
-        case roce_refusal::no_extended_headers: return "no room for the extended headers of the opcode";
-        case roce_refusal::wrong_pad: return "more pad than there are bytes";
-        case roce_refusal::wrong_payload: return "payload that the opcode does not take, or more than 4096 bytes";
-    }
-    return "unknown";
-}
-
 std::string text_of(const roce_gid& address)
 {
     std::array<char, INET6_ADDRSTRLEN> text{};

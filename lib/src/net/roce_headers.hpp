@@ -22,22 +22,20 @@ inline constexpr std::size_t most_roce_headers_bytes = 14 + 2 * 4 + 40 + 8 + 12 
 /// Why a frame is not a packet for a queue pair.
 enum class roce_refusal : std::uint8_t {
     none,
-    not_roce, ///< not a complete UDP datagram to port 4791
-    too_many_tags,
-    ip_options, ///< of IPv4, or extension headers of IPv6
-    fragment,
-    truncated, ///< the IP packet is longer than the frame
-    udp_length,
-    too_short, ///< no room for BTH and ICRC
-    misaligned,
-    unknown_version,
-    unknown_opcode,
+    not_roce,            ///< not a complete UDP datagram to port 4791
+    too_many_tags,       ///< more than most_roce_tags
+    ip_options,          ///< of IPv4, or extension headers of IPv6
+    fragment,            ///< of an IP packet
+    truncated,           ///< the IP packet is longer than the frame
+    udp_length,          ///< not that of the IP packet without its header
+    too_short,           ///< no room for BTH and ICRC
+    misaligned,          ///< the length is not a multiple of four bytes
+    unknown_version,     ///< of the BTH: not 0
+    unknown_opcode,      ///< reserved or not supported
     no_extended_headers, ///< no room for those that the opcode demands
-    wrong_pad,
-    wrong_payload,
+    wrong_pad,           ///< more than there are bytes
+    wrong_payload,       ///< the opcode takes none, or more than 4096 bytes
 };
-
-const char* to_string(roce_refusal reason) noexcept;
 
 /// An address of a port: that of IPv6, or ::ffff:a.b.c.d.
 using roce_gid = std::array<std::uint8_t, 16>;

@@ -103,8 +103,6 @@ struct roce_shape {
     {
         return known() && !is_response() && operation != roce_operation::congestion;
     }
-    /// First, middle and last packets are never empty.
-    constexpr bool needs_payload() const noexcept { return position != roce_position::only; }
 };
 
 /// One table entry for each value that byte 0 can have. Any thread; never blocks.

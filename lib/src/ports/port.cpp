@@ -104,7 +104,7 @@ namespace {
 
 void check_inline(const port& port)
 {
-    if (!port.backend().is_inline())
+    if (!detail::internals::backend(port).is_inline())
         throw error(errc::invalid_argument,
                     fmt::format("weftio: port {}: turn() is for inline mode, this port has an engine thread; open "
                                 "it with .mode = engine_mode::inline_worker",
@@ -124,6 +124,16 @@ unsigned port::turn(unsigned engine)
     check_inline(*this);
     nic::require_engine(*backend_, "port", engine);
     return backend_->turn(engine);
+}
+
+nic::backend& detail::internals::backend(const port& port) noexcept
+{
+    return *port.backend_;
+}
+
+const std::shared_ptr<nic::backend>& detail::internals::share(const port& port) noexcept
+{
+    return port.backend_;
 }
 
 } // namespace weftio

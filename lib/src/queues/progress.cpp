@@ -42,6 +42,21 @@ void progress_engine::attach(std::shared_ptr<queues::reported_queue> queue, call
     attached_.push_back({std::move(held), std::move(callbacks)});
 }
 
+void progress_engine::attach(const eth_txq& queue, callbacks callbacks)
+{
+    attach(detail::internals::reports(queue), std::move(callbacks));
+}
+
+void progress_engine::attach(const dma_queue& queue, callbacks callbacks)
+{
+    attach(detail::internals::reports(queue), std::move(callbacks));
+}
+
+void progress_engine::attach(const rdma_queue& queue, callbacks callbacks)
+{
+    attach(detail::internals::reports(queue), std::move(callbacks));
+}
+
 /// Send step 7 of docs/architecture.md, on the host: calls back for each event of the queue.
 unsigned progress_engine::attachment::report()
 {

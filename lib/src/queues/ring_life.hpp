@@ -34,7 +34,7 @@ class ring_life : public devices::lifeline {
     {
         return static_cast<weftio_dev_control*>(control_.cpu_address());
     }
-    const devices::device_backend& backend() const noexcept override { return where_.backend(); }
+    const devices::device_backend& backend() const noexcept override { return detail::internals::backend(where_); }
     std::string describe() const override { return queue_->describe(ring_number_); }
     void quiesce() override { queue_->stop(ring_number_); }
 

@@ -72,13 +72,13 @@ rdma_device::rdma_device(const port& port, const rdma_device_options& options)
 {
     const std::array<std::uint8_t, 16> address = parse_address(port, options.address);
     const nic::rdma_own_address own{.address = address, .mac = mac_for(port, address), .vlan_tci = tag_of(options)};
-    require_turns(port.backend(), options.application_turns);
+    require_turns(detail::internals::backend(port), options.application_turns);
     if (net::path_mtu_of(port.mtu()) == 0)
         throw error(errc::not_supported,
                     fmt::format("weftio: rdma_device: port {} has an MTU of {}, too small for packets of {} bytes of "
                                 "payload; open it with a larger port_options::mtu",
                                 port.spec(), port.mtu(), net::smallest_path_mtu));
-    state_ = core::make_shared_here<state>(port.share(), own);
+    state_ = core::make_shared_here<state>(detail::internals::share(port), own);
 }
 
 const std::string& rdma_device::address() const noexcept
@@ -96,9 +96,9 @@ std::uint32_t rdma_device::most_path_mtu() const
     return net::path_mtu_of(state_->nic->mtu());
 }
 
-nic::backend& rdma_device::backend() const noexcept
+nic::backend& detail::internals::backend(const rdma_device& device) noexcept
 {
-    return *state_->nic;
+    return *device.state_->nic;
 }
 
 } // namespace weftio

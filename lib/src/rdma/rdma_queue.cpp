@@ -35,11 +35,12 @@ void require_path_mtu(const rdma_device& device, std::uint32_t path_mtu)
                     fmt::format("weftio: rdma_queue: path_mtu is {}; it is 256, 512, 1024, 2048 or 4096, or 0 for what "
                                 "the port has room for",
                                 path_mtu));
+    const nic::backend& nic = detail::internals::backend(device);
     if (path_mtu > most)
         throw error(errc::invalid_argument,
                     fmt::format("weftio: rdma_queue: path_mtu is {}, and port {} with its MTU of {} has room for {}; "
                                 "take that or less, or open the port with a larger port_options::mtu",
-                                path_mtu, device.backend().spec(), device.backend().mtu(), most));
+                                path_mtu, nic.spec(), nic.mtu(), most));
 }
 
 void require_sound(const rdma_device& device, const rdma_queue_options& options)
@@ -295,14 +296,19 @@ void rdma_queue::reset()
     state_->connected = false;
 }
 
-std::shared_ptr<devices::lifeline> rdma_queue::line() const noexcept
+std::shared_ptr<devices::lifeline> detail::internals::line(const rdma_queue& queue) noexcept
 {
-    return {state_->queue.life(), &state_->queue.life()->sends};
+    return {queue.state_->queue.life(), &queue.state_->queue.life()->sends};
 }
 
-std::shared_ptr<queues::reported_queue> rdma_queue::reports() const noexcept
+std::shared_ptr<devices::lifeline> detail::internals::line(const rdma_receives& receives) noexcept
 {
-    return state_;
+    return receives.line();
+}
+
+std::shared_ptr<queues::reported_queue> detail::internals::reports(const rdma_queue& queue) noexcept
+{
+    return queue.state_;
 }
 
 } // namespace weftio

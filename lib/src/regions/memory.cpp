@@ -57,13 +57,13 @@ memory_region::memory_region(const memory& memory, region_options options)
         throw error(errc::invalid_argument,
                     "weftio: memory_region: the memory is empty; register memory that has been allocated");
     check(options.rights);
-    if (!memory.block()->at.writable && (options.rights & access::local_write) != access::none)
+    if (!detail::internals::block(memory)->at.writable && (options.rights & access::local_write) != access::none)
         throw error(errc::not_reachable,
                     fmt::format("weftio: memory_region: the {} bytes at {} are read-only, and rights have "
                                 "access::local_write; register them with access::none, or take memory that can be "
                                 "written",
                                 memory.bytes(), memory.device_address()));
-    state_ = std::make_unique<state>(memory.block(), options);
+    state_ = std::make_unique<state>(detail::internals::block(memory), options);
 }
 
 memory_region::memory_region(const port& port, const memory& memory, region_options options)
@@ -84,12 +84,12 @@ memory_region::~memory_region() = default;
 
 void memory_region::register_with(const port& port)
 {
-    state_->region.register_with(port.backend());
+    state_->region.register_with(detail::internals::backend(port));
 }
 
 void memory_region::register_with(const dma_engine& engine)
 {
-    state_->region.register_with(engine.backend());
+    state_->region.register_with(detail::internals::backend(engine));
 }
 
 std::uint32_t memory_region::lkey() const noexcept
@@ -112,9 +112,9 @@ access memory_region::rights() const noexcept
     return state_->rights;
 }
 
-const std::shared_ptr<const devices::memory_block>& memory_region::block() const noexcept
+const std::shared_ptr<const devices::memory_block>& detail::internals::block(const memory_region& region) noexcept
 {
-    return state_->region.share();
+    return region.state_->region.share();
 }
 
 weftio_dev_buf memory_region::buffer(std::size_t offset, std::size_t count) const
@@ -188,15 +188,15 @@ struct buf_arr::state {
           own(std::in_place, at,
               device.allocate(std::size_t{options.count} * options.stride_bytes, memory_kind::cpu_device),
               region_options{.domain = options.domain}),
-          block(own->block()), lkey(own->lkey()),
+          block(detail::internals::block(*own)), lkey(own->lkey()),
           handle(device.allocate(sizeof(weftio_dev_buf_arr), memory_kind::device))
     {
         fill_handle();
     }
     /// In the caller's.
     state(const memory_region& region, const device& device, const buf_arr_options& wanted)
-        : options(in_region(region, device, checked(wanted))), block(region.block()), lkey(region.lkey()),
-          handle(device.allocate(sizeof(weftio_dev_buf_arr), memory_kind::device))
+        : options(in_region(region, device, checked(wanted))), block(detail::internals::block(region)),
+          lkey(region.lkey()), handle(device.allocate(sizeof(weftio_dev_buf_arr), memory_kind::device))
     {
         fill_handle();
     }

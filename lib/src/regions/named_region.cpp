@@ -22,8 +22,8 @@ keys::key_table& keys()
 
 void require_within(std::string_view who, const memory_region& region, const device& device, const pieces& wanted)
 {
-    const devices::device_backend& owner = *region.block()->owner;
-    if (!device.backend().shares_memory_with(owner))
+    const devices::device_backend& owner = *detail::internals::block(region)->owner;
+    if (!detail::internals::backend(device).shares_memory_with(owner))
         throw error(errc::not_reachable,
                     fmt::format("weftio: {}: the region's memory is of device {}, which kernels of device {} cannot "
                                 "use; allocate it on the device that {} is made for",

@@ -43,7 +43,6 @@ class message_ring {
     bool empty() const noexcept { return first_ == end_; }
     bool full() const noexcept { return end_ - first_ == most; }
     message& oldest() noexcept { return ring_[first_ % most]; }
-    const message& oldest() const noexcept { return ring_[first_ % most]; }
     /// @pre first <= number < end
     message& at(std::uint32_t number) noexcept { return ring_[number % most]; }
     void pop() noexcept { ++first_; }

@@ -44,8 +44,6 @@ class requester {
     bool failed() const noexcept { return failed_; }
     /// Whether nothing is in flight.
     bool idle() const noexcept { return messages_.empty(); }
-    /// Index of the entry that is read next. The owner flushes what is there after a failure.
-    std::uint32_t next_entry() const noexcept { return next_entry_; }
 
     core::counter entries_read, completed, failed_entries, flushed;
     core::counter packets, repeated;                     ///< sent; of these, sent before

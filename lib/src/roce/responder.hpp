@@ -29,7 +29,7 @@ enum class responder_fault : std::uint8_t {
     no_queue_right, ///< the queue allows no WRITE, READ or atomic
     too_many_reads, ///< more than most_reads without an answer
     misaligned,     ///< an atomic on no multiple of 8
-    remote_memory,  ///< see responder::refused_key()
+    remote_memory,  ///< see refused_request::key
     send_too_long,  ///< a SEND is longer than the receive entry
     local_memory,   ///< the memory of the receive entry
     receive_record, ///< the doorbell record of the receive ring claims more entries than it holds
@@ -62,8 +62,6 @@ class responder {
     void stop();
 
     bool failed() const noexcept { return failed_; }
-    responder_fault fault() const noexcept { return fault_; }
-    key_refusal refused_key() const noexcept { return refused_key_; }
     refused_request refusal() const noexcept { return {fault_, refused_operation_, refused_key_, refused_range_}; }
     std::uint32_t expected_psn() const noexcept { return expected_; }
 

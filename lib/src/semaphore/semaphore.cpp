@@ -68,7 +68,7 @@ struct semaphore::state final : devices::lifeline {
     ~state() override;
 
     weftio_dev_control* control() const noexcept override { return view.control; }
-    const devices::device_backend& backend() const noexcept override { return where.backend(); }
+    const devices::device_backend& backend() const noexcept override { return detail::internals::backend(where); }
     std::string describe() const override;
     void fill_row(rte_tel_data* dict) const;
     void quiesce() override {} // no NIC uses it, and the abort flag ends the waits
@@ -225,9 +225,9 @@ weftio_dev_control* semaphore::control() const noexcept
     return state_->control();
 }
 
-std::shared_ptr<devices::lifeline> semaphore::line() const noexcept
+std::shared_ptr<devices::lifeline> detail::internals::line(const semaphore& semaphore) noexcept
 {
-    return state_;
+    return semaphore.state_;
 }
 
 std::uint32_t semaphore::items() const noexcept

@@ -51,7 +51,7 @@ class far_memory {
         block_->kind = memory_kind::device;
         block_->adopted = true;
         region_.emplace(block_, regions::region_use::entries, region_options{});
-        region_->register_with(user.backend());
+        region_->register_with(detail::internals::backend(user));
     }
     weftio_dev_buf buffer() const
     {

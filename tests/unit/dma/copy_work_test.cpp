@@ -31,7 +31,7 @@ class LongCopy : public testing::Test {
     void turn() { soft.queues().turn(entries); }
 
     dma_engine engine{{.mode = engine_mode::inline_worker}};
-    nic::soft::soft_dma& soft = dynamic_cast<nic::soft::soft_dma&>(engine.backend());
+    nic::soft::soft_dma& soft = dynamic_cast<nic::soft::soft_dma&>(detail::internals::backend(engine));
     device cpu = device::open("cpu");
     modelled_memory from{engine, cpu, 3 * part}, beside{engine, cpu, 4096};
     std::optional<modelled_memory> to{std::in_place, engine, cpu, 3 * part};

@@ -47,7 +47,7 @@ class Lane : public testing::Test {
     {
         soft.engine().between_turns([&] {
             soft.queues().turn(most);
-            soft.end_batches();
+            soft.lanes().end_batches();
         });
     }
     std::uint64_t copied() const { return queue.counters().copied; }
@@ -58,7 +58,7 @@ class Lane : public testing::Test {
     }
 
     dma_engine engine{{.mode = engine_mode::inline_worker}};
-    nic::soft::soft_dma& soft = dynamic_cast<nic::soft::soft_dma&>(engine.backend());
+    nic::soft::soft_dma& soft = dynamic_cast<nic::soft::soft_dma&>(detail::internals::backend(engine));
     device cpu = device::open("cpu");
     std::shared_ptr<far_device> gpu = std::make_shared<far_device>();
     slow_copies& copies = *gpu->copies;

@@ -69,7 +69,7 @@ TEST_P(DmaSubmitBesideAKernel, EverySubmitIsExecuted)
 /// As the watchdog does with the queues of a kernel that hangs.
 TEST_P(DmaSubmitBesideAKernel, AStoppedQueueSaysSo)
 {
-    queue.line()->quiesce();
+    detail::internals::line(queue)->quiesce();
     EXPECT_TRUE(queue.failed());
     EXPECT_THAT(error_of([&] { (void)queue.submit(fill(1)); }).what(), HasSubstr("was stopped for its kernel"));
     queue.reset();
@@ -78,12 +78,12 @@ TEST_P(DmaSubmitBesideAKernel, AStoppedQueueSaysSo)
 
 TEST_P(DmaSubmitBesideAKernel, TheWatchdogOfAnEarlierRingStopsNothing)
 {
-    const auto before = queue.line();
+    const auto before = detail::internals::line(queue);
     queue.reset();
     before->quiesce();
     EXPECT_FALSE(queue.failed());
     EXPECT_EQ(queue.submit(fill(1)), 0u);
-    queue.line()->quiesce();
+    detail::internals::line(queue)->quiesce();
     EXPECT_TRUE(queue.failed());
 }
 

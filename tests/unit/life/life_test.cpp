@@ -135,7 +135,7 @@ void expect_items_done(weftio::semaphore& items, std::uint32_t count)
     for (std::uint32_t item = 0; item < count; ++item)
         items.set_packet_info(item, weftio::semaphore_status::ready, {});
     EXPECT_TRUE(eventually([&] { return items.get_status(count - 1) == weftio::semaphore_status::done; }))
-        << items.line()->describe();
+        << weftio::detail::internals::line(items)->describe();
 }
 
 TEST_F(KernelLife, OneThatUsesOnlyASemaphoreIsWatchedByIt)

@@ -167,8 +167,8 @@ class OwnAddress : public testing::TestWithParam<std::tuple<bool, std::uint16_t>
  protected:
     std::unique_ptr<nic::held_rdma_address> add(unsigned number, const roce_gid& address)
     {
-        return ports.get(number).backend().add_rdma_address(
-            {.address = address, .mac = number == 0 ? mac_a : mac_b, .vlan_tci = vlan_tci});
+        return detail::internals::backend(ports.get(number))
+            .add_rdma_address({.address = address, .mac = number == 0 ? mac_a : mac_b, .vlan_tci = vlan_tci});
     }
     /// What port 1 sends when port 0 has sent a frame.
     std::vector<frame> answers_to(const frame& bytes)
@@ -192,8 +192,10 @@ class OwnAddress : public testing::TestWithParam<std::tuple<bool, std::uint16_t>
 TEST_P(OwnAddress, IsFoundByAPeer)
 {
     wired_ports busy(engine_mode::thread);
-    const auto ours = busy.get(0).backend().add_rdma_address({.address = a, .mac = mac_a, .vlan_tci = vlan_tci});
-    const auto theirs = busy.get(1).backend().add_rdma_address({.address = b, .mac = mac_b, .vlan_tci = vlan_tci});
+    const auto ours =
+        detail::internals::backend(busy.get(0)).add_rdma_address({.address = a, .mac = mac_a, .vlan_tci = vlan_tci});
+    const auto theirs =
+        detail::internals::backend(busy.get(1)).add_rdma_address({.address = b, .mac = mac_b, .vlan_tci = vlan_tci});
     EXPECT_EQ(ours->resolve(b), mac_b);
     EXPECT_EQ(theirs->resolve(a), mac_a);
     EXPECT_EQ(ours->resolve(a), mac_a) << "its own";
@@ -250,7 +252,7 @@ INSTANTIATE_TEST_SUITE_P(Each, OwnAddress,
 TEST(OwnAddress, OfNobodyIsAskedForThreeTimes)
 {
     wired_ports ports(engine_mode::inline_worker);
-    const auto own = ports.get(0).backend().add_rdma_address({.address = ipv4(1), .mac = mac_a});
+    const auto own = detail::internals::backend(ports.get(0)).add_rdma_address({.address = ipv4(1), .mac = mac_a});
     EXPECT_EQ(own->resolve(ipv4(2)), std::nullopt);
     const std::vector<frame> asked = ports.take(1);
     ASSERT_EQ(asked.size(), 3u);

@@ -66,7 +66,7 @@ class public_pair {
     /// In inline mode: a turn of the engine.
     void turn()
     {
-        if (ports.get(0).backend().is_inline())
+        if (detail::internals::backend(ports.get(0)).is_inline())
             ports.get(0).turn();
     }
 

@@ -92,11 +92,11 @@ TEST_P(RdmaQueue, IsInitThenReadyToSendThenInErrorUntilItIsReset)
 
 TEST_P(RdmaQueue, IsNotStoppedByTheWatchdogOfAnEarlierRing)
 {
-    const auto before = ends.queue(0).line();
+    const auto before = detail::internals::line(ends.queue(0));
     ends.queue(0).reset();
     before->quiesce();
     EXPECT_FALSE(ends.queue(0).failed());
-    ends.queue(0).line()->quiesce();
+    detail::internals::line(ends.queue(0))->quiesce();
     EXPECT_TRUE(ends.queue(0).failed());
 }
 

@@ -68,8 +68,8 @@ TEST(RoceOpcodes, SayHowMuchPayloadThereMayBe)
 {
     const auto fits = [](roce_opcode opcode, std::size_t bytes) { return payload_fits(shape_of(opcode), bytes, 1024); };
     for (roce_opcode full : {roce_opcode::rc_send_first, roce_opcode::rc_read_response_middle}) {
-        EXPECT_TRUE(shape_of(full).needs_payload());
         EXPECT_TRUE(fits(full, 1024));
+        EXPECT_FALSE(fits(full, 0));
         EXPECT_FALSE(fits(full, 1023));
         EXPECT_FALSE(fits(full, 1025));
     }
@@ -81,7 +81,7 @@ TEST(RoceOpcodes, SayHowMuchPayloadThereMayBe)
     EXPECT_FALSE(fits(roce_opcode::rc_acknowledge, 1));
     EXPECT_TRUE(fits(roce_opcode::cnp, 16));
     EXPECT_FALSE(fits(roce_opcode::cnp, 12) || fits(roce_opcode::cnp, 0));
-    EXPECT_FALSE(shape_of(roce_opcode::rc_read_request).needs_payload());
+    EXPECT_TRUE(fits(roce_opcode::rc_read_request, 0));
 }
 
 TEST(RoceOpcodes, AreFoundByWhatTheySay)

@@ -176,7 +176,7 @@ TEST(RoceRequester, EndsWithTheStatusOfTheNakAndFlushesTheRest)
         EXPECT_TRUE(end.ours.failed());
         end.post_write(1);
         EXPECT_EQ(end.look(), packets{});
-        EXPECT_EQ(end.ours.next_entry(), 3u);
+        EXPECT_EQ(end.ours.entries_read.value(), 3u);
         EXPECT_EQ(end.ours.deadline_ns(), 0u);
     }
 }

@@ -30,8 +30,8 @@ TEST_P(RoceResponderOffense, IsAnsweredOnceAndEndsTheConnection)
     GetParam().ask(end);
     EXPECT_EQ(end.answered(), (answers{nak(GetParam().syndrome, GetParam().psn, GetParam().msn)}));
     EXPECT_TRUE(end.ours.failed());
-    EXPECT_EQ(end.ours.fault(), GetParam().fault);
-    EXPECT_EQ(end.ours.refused_key(), GetParam().key);
+    EXPECT_EQ(end.ours.refusal().fault, GetParam().fault);
+    EXPECT_EQ(end.ours.refusal().key, GetParam().key);
     EXPECT_EQ(end.ours.refused.value(), 1u);
     for (std::uint32_t psn = first - 1; psn != first + 4; ++psn)
         end.ask(rc_write_only, psn, 8);

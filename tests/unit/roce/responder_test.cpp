@@ -20,7 +20,7 @@ TEST(RoceResponder, AllowsWhatTheQueueAllows)
         at_responder end({.rights = rights});
         end.ask(opcode, first, 0);
         EXPECT_EQ(end.answered(), (answers{nak(0x61, first)})) << int(opcode);
-        EXPECT_EQ(end.ours.fault(), no_queue_right);
+        EXPECT_EQ(end.ours.refusal().fault, no_queue_right);
     }
 }
 
@@ -32,7 +32,7 @@ TEST(RoceResponder, RefusesMoreReadsThanAgreed)
     EXPECT_EQ(end.answered(), (answers{{rc_read_response_only, first, 0x1f, 1},
                                        {rc_read_response_only, 0, 0x1f, 2},
                                        nak(0x61, first + 2, 2)}));
-    EXPECT_EQ(end.ours.fault(), too_many_reads);
+    EXPECT_EQ(end.ours.refusal().fault, too_many_reads);
 }
 
 TEST(RoceResponder, NeedsNoKeyForNoBytes)

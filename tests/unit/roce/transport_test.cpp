@@ -314,7 +314,7 @@ TEST_P(RoceLossyLink, NoByteIsWrongAndNoneIsMissing)
             work.post(number, number % 3 != 0 && number != 1499);
         }
         ASSERT_TRUE(ends.run()) << "seed " << seed << ", ended: " << ends.sends.ends.size() << ", fault "
-                                << int(ends.responses.fault());
+                                << int(ends.responses.refusal().fault);
         expect_as_in_model(ends, work);
         expect_conserved(ends.requests, ends.responses);
         EXPECT_EQ(ends.requests.repeated.value() != 0, wanted.lost + wanted.late + wanted.corrupt != 0);

@@ -254,11 +254,12 @@ TEST_P(EveryNic, GoesOnBehindAReset)
         ASSERT_TRUE(eventually_here([&] { return seen[0] == 100; }));
         receives.stop();
         ASSERT_TRUE(receives.wait_for(patience));
-        const auto before = in.line();
+        const auto before = detail::internals::line(in);
         in.reset();
         out.reset();
         EXPECT_NE(before->describe().find("reset or closed since"), std::string::npos) << before->describe();
-        EXPECT_EQ(in.line()->describe().find("reset or closed since"), std::string::npos) << in.line()->describe();
+        EXPECT_EQ(detail::internals::line(in)->describe().find("reset or closed since"), std::string::npos)
+            << detail::internals::line(in)->describe();
         EXPECT_EQ(in.counters().delivered, 100 * round);
     }
 }
@@ -286,7 +287,7 @@ INSTANTIATE_TEST_SUITE_P(Of, EveryNic,
 TEST(SecondNic, RefusesQueuePairsInASentence)
 {
     const port cable = port::open("cable:1");
-    const error refusal = error_of([&] { cable.backend().make_rdma_queue({}); });
+    const error refusal = error_of([&] { detail::internals::backend(cable).make_rdma_queue({}); });
     EXPECT_EQ(refusal.code(), errc::not_supported);
     EXPECT_THAT(refusal.what(), testing::HasSubstr("the NIC of port cable:1 cannot do RDMA; open the port"));
 }

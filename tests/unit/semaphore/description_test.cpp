@@ -13,7 +13,8 @@ TEST(SemaphoreDescription, CountsItemsByStatus)
     items.set_status(7, semaphore_status::ready); // builds that check transitions take ERROR from READY or HOLD only
     items.set_status(7, semaphore_status::hold);
     items.set_status(7, semaphore_status::error);
-    EXPECT_EQ(items.line()->describe(), "semaphore of 8 items: 4 FREE, 2 READY, 1 HOLD, 0 DONE, 1 ERROR");
+    EXPECT_EQ(detail::internals::line(items)->describe(),
+              "semaphore of 8 items: 4 FREE, 2 READY, 1 HOLD, 0 DONE, 1 ERROR");
 }
 
 } // namespace

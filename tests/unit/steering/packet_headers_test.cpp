@@ -132,13 +132,13 @@ TEST(PacketHeaders, SaysWhetherARoutingHeaderHasSegmentsLeft)
 TEST(PacketHeaders, ReadsPortsOfTheFirstIpv4FragmentOnly)
 {
     const packet_headers first = parse(ethernet({}, 0x0800, ipv4({.fragment = 0x2000}, udp(5, 6))));
-    EXPECT_TRUE(first.fragment && first.first_fragment() && !first.later_fragment);
+    EXPECT_TRUE(first.fragment && !first.later_fragment);
     EXPECT_EQ(first.l4, l4_kind::udp);
     EXPECT_EQ(first.source_port, 5);
 
     for (const std::uint16_t later_fragment : std::array<std::uint16_t, 3>{0x2001, 0x0001, 0x1000}) {
         const packet_headers later = parse(ethernet({}, 0x0800, ipv4({.fragment = later_fragment}, udp(5, 6))));
-        EXPECT_TRUE(later.fragment && later.later_fragment && !later.first_fragment());
+        EXPECT_TRUE(later.fragment && later.later_fragment);
         EXPECT_EQ(later.l4, l4_kind::none);
         EXPECT_EQ(later.source_port, 0);
         EXPECT_TRUE(later.has_protocol);
@@ -152,7 +152,7 @@ TEST(PacketHeaders, ReadsPortsOfTheFirstIpv6FragmentOnly)
     const auto make = [](std::uint16_t offset_and_more) {
         return parse(ethernet({}, 0x86dd, ipv6({.extensions = {hop_by_hop(), fragment(offset_and_more)}}, udp(5, 6))));
     };
-    EXPECT_TRUE(make(1).first_fragment());
+    EXPECT_TRUE(make(1).fragment && !make(1).later_fragment);
     EXPECT_EQ(make(1).l4, l4_kind::udp);
     for (const std::uint16_t later : std::array<std::uint16_t, 3>{8, 9, 0xfff8}) {
         EXPECT_TRUE(make(later).later_fragment);

@@ -225,14 +225,6 @@ std::span<const canary_kernel> canary_kernels() noexcept
     return kernels;
 }
 
-std::uint32_t canary_digest(std::span<const std::uint32_t> words) noexcept
-{
-    std::uint32_t sum = 0;
-    for (const std::uint32_t word : words)
-        sum = sum * 31u + word;
-    return sum;
-}
-
 bool runs_canary(unsigned index, build_method method)
 {
     if (const std::string limit = limit_of_files(); !limit.empty())

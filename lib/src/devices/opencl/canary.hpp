@@ -49,7 +49,6 @@ constexpr std::uint32_t canary_state = 20;
 std::span<const canary_kernel> canary_kernels() noexcept;
 /// The text of the kernels, behind text_before().
 std::string canary_source(build_method method);
-std::uint32_t canary_digest(std::span<const std::uint32_t> words) noexcept;
 
 /// Why the driver could not write its files: the process's limit (limit_of_files), or full folders (lack_of_room, which
 /// writes a few megabytes to each for a moment). Empty if it can.

@@ -9,7 +9,7 @@ namespace weftio {
 /// Throws std::bad_cast when another NIC is behind `port`.
 inline nic::soft::soft_port& software_nic(const port& port)
 {
-    return dynamic_cast<nic::soft::soft_port&>(port.backend());
+    return dynamic_cast<nic::soft::soft_port&>(detail::internals::backend(port));
 }
 
 } // namespace weftio

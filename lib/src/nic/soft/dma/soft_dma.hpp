@@ -46,7 +46,6 @@ class soft_dma final : public dma_backend, public std::enable_shared_from_this<s
     keys::nic_keys& keys() noexcept { return keys_; }
     work_list& queues() noexcept { return copier_.queues(); }      ///< between two turns only
     const copy_lanes& lanes() noexcept { return copier_.lanes(); } ///< between two turns only
-    void end_batches() noexcept { copier_.lanes().end_batches(); } ///< likewise
     /// The CPU does not see this device's memory: its copy engine is to be used. Throws what make_copy_queue() throws.
     void reach(const std::shared_ptr<devices::device_backend>& device);
     /// Waits until what copy engines have begun can be seen.

@@ -48,7 +48,6 @@ class rdma_unit final : public unit, public packet_claimant {
     }
     /// No queue pair has a higher number.
     std::uint32_t last() const noexcept { return queues_.queues(); }
-    void wake(std::uint32_t number) noexcept { queues_.wake(number); }
     void port_lost() noexcept override { wire_.lose_port(); }
 
     /// @throws weftio::error errc::in_use the port has the address already

@@ -79,7 +79,6 @@ class receiver final : public unit {
     void forget(std::uint32_t number) noexcept;
     /// Restarts the queue in a new ring, of the same depth as the present one.
     void restart(std::uint32_t number, const rx_ring& ring);
-    const rx_queue& queue(std::uint32_t number) const { return *queues_[number]; }
     rx_queue& queue(std::uint32_t number) { return *queues_[number]; }
     steering& rules() noexcept { return steering_; }
     /// All numbers in use are below this one; find() says which of them are in use.

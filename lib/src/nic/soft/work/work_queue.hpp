@@ -102,10 +102,6 @@ class work_queue {
     void begin_again(const tx_ring& ring, std::uint32_t index) noexcept;
     bool untold() const noexcept { return untold_ != refusal::none; }
     executed_entry& executed(std::uint32_t index) noexcept { return executed_[index & (ring_.entries.depth - 1)]; }
-    const executed_entry& executed(std::uint32_t index) const noexcept
-    {
-        return executed_[index & (ring_.entries.depth - 1)];
-    }
 
     tx_ring ring_;
     std::vector<executed_entry> executed_;

@@ -1,0 +1,76 @@
+// What public classes keep for the library: not for applications, and it may change in any version.
+#pragma once
+
+#include <memory>
+
+namespace weftio {
+
+class device;
+class dma_engine;
+class dma_queue;
+class eth_rxq;
+class eth_txq;
+class memory;
+class memory_region;
+class port;
+class rdma_device;
+class rdma_queue;
+class rdma_receives;
+class semaphore;
+
+namespace devices {
+class copy_queue;
+class device_backend;
+class lifeline;
+struct memory_block;
+} // namespace devices
+
+namespace nic {
+class backend;
+class dma_backend;
+} // namespace nic
+
+namespace queues {
+class reported_queue;
+}
+
+namespace detail {
+
+/// The friend of every public class that has internals: the library's sources, tests and benches reach them here. Each
+/// function is defined beside the members of its class. Any thread; none blocks or throws but make_copy_queue().
+struct internals {
+    /// What executes the calls of the object; valid as long as it.
+    static devices::device_backend& backend(const device& device) noexcept;
+    static nic::backend& backend(const port& port) noexcept;
+    static nic::backend& backend(const rdma_device& device) noexcept; ///< of its port
+    static nic::backend& backend(const eth_rxq& queue) noexcept;      ///< of its port
+    static nic::dma_backend& backend(const dma_engine& engine) noexcept;
+
+    /// The same, kept alive while the pointer is held.
+    static const std::shared_ptr<nic::backend>& share(const port& port) noexcept;
+
+    /// The bytes, kept alive while the pointer is held.
+    static const std::shared_ptr<const devices::memory_block>& block(const memory& memory) noexcept;
+    static const std::shared_ptr<const devices::memory_block>& block(const memory_region& region) noexcept;
+
+    /// What a running kernel holds of the object: its memory until the next reset().
+    static std::shared_ptr<devices::lifeline> line(const dma_queue& queue) noexcept;
+    static std::shared_ptr<devices::lifeline> line(const eth_rxq& queue) noexcept;
+    static std::shared_ptr<devices::lifeline> line(const eth_txq& queue) noexcept;
+    static std::shared_ptr<devices::lifeline> line(const rdma_queue& queue) noexcept; ///< of the send side
+    static std::shared_ptr<devices::lifeline> line(const rdma_receives& receives) noexcept;
+    static std::shared_ptr<devices::lifeline> line(const semaphore& semaphore) noexcept;
+
+    /// What a progress_engine holds of the queue.
+    static std::shared_ptr<queues::reported_queue> reports(const dma_queue& queue) noexcept;
+    static std::shared_ptr<queues::reported_queue> reports(const eth_txq& queue) noexcept;
+    static std::shared_ptr<queues::reported_queue> reports(const rdma_queue& queue) noexcept;
+
+    /// Makes the copy queue that carries packets to the device.
+    /// @throws weftio::error errc::not_supported the CPU writes the device's memory itself
+    static std::shared_ptr<devices::copy_queue> make_copy_queue(const device& device);
+};
+
+} // namespace detail
+
+} // namespace weftio
