@@ -19,7 +19,6 @@ namespace weftio::fuzz {
 namespace {
 
 using namespace net;
-using namespace nic::soft;
 using bytes = std::span<const std::uint8_t>;
 
 constexpr std::uint8_t icmpv6 = 58;

@@ -19,7 +19,6 @@ namespace weftio::fuzz {
 namespace {
 
 using namespace net;
-using namespace nic::soft;
 using bytes = std::span<const std::uint8_t>;
 
 bool equal(bytes a, bytes b)

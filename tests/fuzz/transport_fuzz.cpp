@@ -11,7 +11,6 @@ namespace weftio::fuzz {
 namespace {
 
 using namespace net;
-using namespace nic::soft;
 using namespace roce;
 
 roce::connection connection_of(numbers& in)

@@ -239,8 +239,8 @@ class rdma_queue {
 
  private:
     friend detail::internals;
-    struct state_of;
-    std::shared_ptr<state_of> state_;
+    struct members;
+    std::shared_ptr<members> state_;
 };
 
 } // namespace weftio

@@ -17,7 +17,7 @@ namespace weftio {
 
 namespace {
 
-constexpr access rights_of_a_peer = access::remote_write | access::remote_read | access::remote_atomic;
+constexpr access remote_rights = access::remote_write | access::remote_read | access::remote_atomic;
 constexpr std::uint32_t most_reads_in_flight = 16, most_receive_segments = 64;
 
 void require_number(const char* name, std::uint32_t value, std::uint32_t least, std::uint32_t most)
@@ -55,7 +55,7 @@ void require_sound(const rdma_device& device, const rdma_queue_options& options)
         throw error(errc::invalid_argument, fmt::format("weftio: rdma_queue: service is {}; it is "
                                                         "rdma_service::reliable or unreliable",
                                                         static_cast<unsigned>(options.service)));
-    if ((options.rights & rights_of_a_peer) != options.rights)
+    if ((options.rights & remote_rights) != options.rights)
         throw error(
             errc::invalid_argument,
             fmt::format("weftio: rdma_queue: rights are {:#x}; a peer has access::remote_write, remote_read and "
@@ -111,8 +111,8 @@ const char* to_string(rdma_state state) noexcept
     return "unknown";
 }
 
-struct rdma_queue::state_of final : queues::reported_queue, rdma_receives {
-    state_of(std::shared_ptr<const rdma_device::state> port, const device& kernels, const rdma_queue_options& wanted)
+struct rdma_queue::members final : queues::reported_queue, rdma_receives {
+    members(std::shared_ptr<const rdma_device::state> port, const device& kernels, const rdma_queue_options& wanted)
         : at(std::move(port)), where(kernels), options(wanted),
           queue(make_life(), [&](const nic::rdma_rings& rings) { return at->nic->make_rdma_queue(rings); }),
           psn(fresh_psn(wanted))
@@ -152,7 +152,7 @@ struct rdma_queue::state_of final : queues::reported_queue, rdma_receives {
     bool connected = false;
 };
 
-void rdma_queue::state_of::require_same_kind(const rdma::rdma_end_info& peer) const
+void rdma_queue::members::require_same_kind(const rdma::rdma_end_info& peer) const
 {
     const bool ipv4 = net::is_ipv4(at->own.address);
     if (ipv4 != net::is_ipv4(peer.end.address))
@@ -168,7 +168,7 @@ void rdma_queue::state_of::require_same_kind(const rdma::rdma_end_info& peer) co
                                 queue->number(), name_of_service(options.service), name_of_service(peer.service)));
 }
 
-std::array<std::uint8_t, 6> rdma_queue::state_of::ask_for_mac(const rdma::rdma_end_info& peer) const
+std::array<std::uint8_t, 6> rdma_queue::members::ask_for_mac(const rdma::rdma_end_info& peer) const
 {
     const auto mac = at->held->resolve(peer.end.address);
     if (!mac && at->nic->gone())
@@ -186,7 +186,7 @@ std::array<std::uint8_t, 6> rdma_queue::state_of::ask_for_mac(const rdma::rdma_e
     return *mac;
 }
 
-nic::rdma_connection rdma_queue::state_of::connection_to(const rdma::rdma_end_info& peer) const
+nic::rdma_connection rdma_queue::members::connection_to(const rdma::rdma_end_info& peer) const
 {
     nic::rdma_connection to;
     to.ours = ours().end;
@@ -209,7 +209,7 @@ nic::rdma_connection rdma_queue::state_of::connection_to(const rdma::rdma_end_in
 rdma_queue::rdma_queue(const rdma_device& at, const device& device, rdma_queue_options options)
 {
     require_sound(at, options);
-    state_ = core::make_shared_here<state_of>(at.state_, device, options);
+    state_ = core::make_shared_here<members>(at.state_, device, options);
 }
 
 rdma_queue::rdma_queue(rdma_queue&&) noexcept = default;

@@ -100,6 +100,17 @@ TEST_P(RdmaQueue, IsNotStoppedByTheWatchdogOfAnEarlierRing)
     EXPECT_TRUE(ends.queue(0).failed());
 }
 
+/// The handle of the receive ring points at the completion of the send ring.
+TEST_P(RdmaQueue, KeepsBothRingsForAKernelThatHasTheReceivesOnly)
+{
+    const auto sends = detail::internals::line(ends.queue(0));
+    const auto receives = detail::internals::line(ends.queue(0).receives());
+    EXPECT_FALSE(sends.owner_before(receives) || receives.owner_before(sends));
+    const auto* const completion = ends.queue(0).receives().handle()->connection;
+    ends.reset();
+    EXPECT_NE(ends.queue(0).receives().handle()->connection, completion) << "it is that of the present ring";
+}
+
 TEST_P(RdmaQueue, TakesThePathMtuThatThePortHasRoomForAndNoMore)
 {
     const std::uint32_t most = ends.devices[0]->most_path_mtu();
