@@ -1,4 +1,4 @@
-// The seam between the objects that users make and a NIC: what a NIC must be able to do. port/, memory/, eth/ and flow/
+// The seam between the objects that users make and a NIC: what a NIC must be able to do. ports/, regions/, eth/ and flows/
 // know a NIC by this header alone.
 #pragma once
 
@@ -180,7 +180,7 @@ class rule {
     virtual flow_place where() const noexcept = 0;
 };
 
-/// A rule to install. flow/validate.hpp has checked it.
+/// A rule to install. flows/validate.hpp has checked it.
 struct rule_request {
     flow_match match;
     flow_kind action = flow_kind::drop;

@@ -21,7 +21,7 @@ struct message {
     roce_operation operation = roce_operation::none;
     status refused = status::success; ///< else it ends the queue once it is the oldest
 
-    /// Whether an answer of its own ends it, and no ACK.
+    /// Whether the message is a READ or an atomic: its result ends it, not an ACK.
     bool is_answered() const noexcept
     {
         return operation == roce_operation::read_request || operation == roce_operation::compare_swap ||

@@ -35,7 +35,7 @@ class receive_entries {
     virtual status place(std::uint32_t offset, std::span<const std::uint8_t> bytes) = 0;
     /// Completes the current entry.
     virtual void complete(const receive_completion& completion) = 0;
-    /// Credits for the peer: the syndrome of an ACK, nic::no_credits when entries are not counted.
+    /// Credits for the peer: the syndrome of an ACK, net::no_credits when entries are not counted.
     virtual std::uint8_t credits() const noexcept { return net::no_credits; }
 
  protected:

@@ -127,7 +127,7 @@ void requester::refuse(status why)
     go_back();
 }
 
-/// Request packets between what is acknowledged and the cursor. A READ is one, from when it is asked for to its last answer.
+/// How many request packets have no answer yet. A READ counts as one until its last answer has come.
 std::uint32_t requester::in_flight() noexcept
 {
     if (messages_.empty())

@@ -48,7 +48,7 @@ struct engine_supplies {
 /// The number of a queue is unique at the port, whichever engine the queue is at.
 class engines final : core::moving {
  public:
-    /// @throws weftio::error see the constructor of nic::engine
+    /// @throws weftio::error see the constructor of engine
     engines(const engine_supplies& supplies, const keys::nic_keys& keys, send_pool& pool, const port_options& options);
     ~engines() { leave(); }
 

@@ -198,7 +198,7 @@ bool steering::matches(const flat_match& rule, const flat_headers& packet) noexc
 
 void steering::add(std::shared_ptr<steering_rule> rule)
 {
-    assert((rule->action == flow_kind::drop) == rule->targets.empty()); // flow/validate.hpp has checked it
+    assert((rule->action == flow_kind::drop) == rule->targets.empty()); // flows/validate.hpp has checked it
     outcome added{.rule = rule,
                   .indirection = make_indirection(*rule),
                   .action = rule->action,

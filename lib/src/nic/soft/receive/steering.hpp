@@ -32,7 +32,7 @@ struct driver_share {
     std::atomic<std::uint64_t> bytes{0};
 };
 
-/// A steering rule. flow/validate.hpp has checked it. The table copies all members but the counters when the rule is
+/// A steering rule. flows/validate.hpp has checked it. The table copies all members but the counters when the rule is
 /// added, and ignores later changes. The rule with the lower `priority` decides first, then the one with the lower
 /// `sequence`, then the one that was added first.
 struct steering_rule {
