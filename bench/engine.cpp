@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 
 #include "../tests/unit/steering/frames.hpp"
-#include "nic/soft/software_nic.hpp"
+#include "nic/soft/soft_port.hpp"
 #include "rates.hpp"
 #include "weftio/weftio.hpp"
 
@@ -56,7 +56,7 @@ void receive_turn(benchmark::State& state)
     eth_rxq queue(port, device::open("cpu"), {.verify_checksums = state.range(1) != 0});
     put_packets(queue, static_cast<std::uint32_t>(state.range(0)));
     flow flow(port, {}, flow_action::to(queue));
-    nic::soft::receiver& receiver = software_nic(port).receiver();
+    nic::soft::receiver& receiver = dynamic_cast<nic::soft::soft_port&>(detail::internals::backend(port)).receiver();
     std::uint32_t packets = 0;
     for (auto _ : state) {
         packets += receiver.turn();

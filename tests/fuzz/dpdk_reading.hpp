@@ -109,8 +109,8 @@ inline void agree_with_dpdk(bytes frame, const net::packet_headers& headers)
     agree_on_l4(frame, headers, dpdk);
 }
 
-/// DPDK takes L4 to be as long as the IP packet says and to follow the fixed header of IPv6; UDP says its own length. A field that
-/// holds the sum of the pseudo header alone, which Linux leaves for a NIC to finish, is good to us.
+/// DPDK takes L4 to be as long as the IP packet says and to follow the fixed header of IPv6; UDP says its own length. A
+/// field that holds the sum of the pseudo header alone, which Linux leaves for a NIC to finish, is good to us.
 inline void agree_with_dpdk_on_checksums(bytes frame, const net::packet_headers& headers,
                                          const net::checksum_verdict& verdict)
 {

@@ -9,9 +9,9 @@
 #include "core/clock.hpp"
 #include "expect.hpp"
 #include "guarded.hpp"
-#include "nic/soft/software_nic.hpp"
 #include "raw_entry.hpp"
 #include "slow_wire.hpp"
+#include "software_nic.hpp"
 #include "unit/device/slow_copies.hpp"
 
 namespace weftio::fuzz {

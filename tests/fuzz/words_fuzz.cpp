@@ -15,9 +15,9 @@
 #include "devices/backend.hpp"
 #include "dpdk/port_spec.hpp"
 #include "expect.hpp"
-#include "nic/soft/software_nic.hpp"
 #include "options.hpp"
 #include "played_system.hpp"
+#include "software_nic.hpp"
 #include "weftio/error.hpp"
 #include "weftio/port.hpp"
 

@@ -16,9 +16,9 @@
 #include <thread>
 #include <vector>
 
-#include "nic/soft/software_nic.hpp"
 #include "patience.hpp"
 #include "rxe/channel.hpp"
+#include "software_nic.hpp"
 #include "weftio/weftio.hpp"
 
 namespace {

@@ -6,8 +6,8 @@
 namespace weftio {
 
 /// What NICs may do with memory, beyond reading what is sent from it. Values are those of libibverbs. A peer has the
-/// rights that both the region and the rdma_queue give it. Behind `using weftio::access` POSIX has a function of that name:
-/// write `weftio::access` for the type.
+/// rights that both the region and the rdma_queue give it. Behind `using weftio::access` POSIX has a function of that
+/// name: write `weftio::access` for the type.
 enum class access : std::uint8_t {
     none = 0,
     local_write = 1,   ///< write there what arrives

@@ -23,8 +23,8 @@ const char* to_string(drop_reason reason) noexcept;
 /// Always: received = delivered + held + sum(dropped). Each is counted independently, at the place where packets enter
 /// or leave.
 struct port_counters {
-    /// Packets taken from the driver, but for those of queue pairs, which are in rdma_counters and, in sum and with those
-    /// for no queue pair, in DPDK's telemetry (`rdma_received` of `/weftio/port`).
+    /// Packets taken from the driver, but for those of queue pairs, which are in rdma_counters and, in sum and with
+    /// those for no queue pair, in DPDK's telemetry (`rdma_received` of `/weftio/port`).
     std::uint64_t received = 0;
     std::uint64_t received_bytes = 0; ///< bytes of packets given to a queue or dropped
     std::uint64_t delivered = 0;      ///< completions written

@@ -13,8 +13,8 @@ struct send_notification {
     std::uint64_t time_ns = 0;  ///< UTC, when the port was done with it, or the copy
 };
 
-/// What an event is about: an entry of the send ring; of an rdma_queue also a receive, or no entry of its own, as when a
-/// request of the peer's is refused.
+/// What an event is about: an entry of the send ring; of an rdma_queue also a receive, or no entry of its own, as when
+/// a request of the peer's is refused.
 enum class outcome_of : std::uint8_t { send_ring, receive_ring, none };
 
 /// An entry that could not be executed.

@@ -22,8 +22,8 @@ constexpr int backlog = 64;
 constexpr char hello_version = 1, connects = 'c', listens = 'l';
 constexpr std::ptrdiff_t version_at = 12, role_at = 13;
 
-/// ended: the connection did, before the hello. stranger: another protocol. same_role: both ends listen, or both connect,
-/// or our own hello comes back.
+/// ended: the connection did, before the hello. stranger: another protocol. same_role: both ends listen, or both
+/// connect, or our own hello comes back.
 enum class verdict { incomplete, accepted, ended, stranger, other_version, same_role };
 
 std::string hello_of(char role)

@@ -1,5 +1,5 @@
-// The seam between the objects that users make and a NIC: what a NIC must be able to do. ports/, regions/, eth/ and flows/
-// know a NIC by this header alone.
+// The seam between the objects that users make and a NIC: what a NIC must be able to do. ports/, regions/, eth/ and
+// flows/ know a NIC by this header alone.
 #pragma once
 
 #include <array>

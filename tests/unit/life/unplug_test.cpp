@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "dpdk/port_watch.hpp"
-#include "nic/soft/software_nic.hpp"
 #include "own_network.hpp"
+#include "software_nic.hpp"
 #include "unit/device/fixture.hpp"
 #include "weftio/weftio.hpp"
 

@@ -11,7 +11,7 @@
 
 #include <gmock/gmock.h>
 
-#include "nic/soft/software_nic.hpp"
+#include "software_nic.hpp"
 #include "unit/device/fixture.hpp"
 #include "weftio/weftio.hpp"
 

@@ -5,7 +5,7 @@
 #include "injected_port.hpp"
 #include "net/packet_headers.hpp"
 #include "nic/soft/receive/packet_claimant.hpp"
-#include "nic/soft/software_nic.hpp"
+#include "software_nic.hpp"
 
 namespace weftio::test {
 namespace {

@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "injected_port.hpp"
-#include "nic/soft/software_nic.hpp"
+#include "software_nic.hpp"
 
 namespace weftio::test {
 namespace {

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "injected_port.hpp"
-#include "nic/soft/software_nic.hpp"
+#include "software_nic.hpp"
 
 namespace weftio::test {
 namespace {

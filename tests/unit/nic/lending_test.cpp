@@ -5,7 +5,7 @@
 #include "capture_files.hpp"
 #include "injected_port.hpp"
 #include "nic/soft/receive/rx_pool.hpp"
-#include "nic/soft/software_nic.hpp"
+#include "software_nic.hpp"
 
 namespace weftio::test {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "injected_port.hpp"
 #include "nic/soft/receive/inbox.hpp"
-#include "nic/soft/software_nic.hpp"
+#include "software_nic.hpp"
 
 namespace weftio::test {
 namespace {

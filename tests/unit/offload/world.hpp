@@ -2,7 +2,7 @@
 #pragma once
 
 #include "fake_driver.hpp"
-#include "nic/soft/software_nic.hpp"
+#include "software_nic.hpp"
 #include "unit/nic/injected_port.hpp"
 
 namespace weftio::test {

@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 
 #include "net/roce_headers.hpp"
-#include "nic/soft/software_nic.hpp"
 #include "public_pair.hpp"
 #include "rdma/rdma_end.hpp"
+#include "software_nic.hpp"
 
 namespace weftio::test {
 

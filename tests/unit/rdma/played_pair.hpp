@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "nic/rdma_backend.hpp"
-#include "nic/soft/software_nic.hpp"
+#include "software_nic.hpp"
 #include "weftio/device/cqe.h"
 #include "weftio/device/wqe.h"
 

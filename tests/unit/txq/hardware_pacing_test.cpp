@@ -3,8 +3,8 @@
 
 #include "core/clock.hpp"
 #include "nic/soft/send/sender.hpp"
-#include "nic/soft/software_nic.hpp"
 #include "sending_port.hpp"
+#include "software_nic.hpp"
 
 namespace weftio::test {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "nic/soft/software_nic.hpp"
 #include "nic/soft/work/work_list.hpp"
+#include "software_nic.hpp"
 #include "unit/txq/sending_port.hpp"
 
 namespace weftio::test {

@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 
 #include "core/clock.hpp"
-#include "nic/soft/software_nic.hpp"
 #include "sending_port.hpp"
+#include "software_nic.hpp"
 
 namespace weftio::test {
 namespace {

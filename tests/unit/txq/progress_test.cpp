@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 
 #include "log_lines.hpp"
-#include "nic/soft/software_nic.hpp"
 #include "sending_port.hpp"
+#include "software_nic.hpp"
 
 namespace weftio::test {
 namespace {

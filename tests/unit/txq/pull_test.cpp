@@ -7,8 +7,8 @@
 
 #include <gmock/gmock.h>
 
-#include "nic/soft/software_nic.hpp"
 #include "sending_port.hpp"
+#include "software_nic.hpp"
 #include "unit/device/far_device.hpp"
 
 namespace weftio::test {

@@ -1,5 +1,5 @@
 #include "sending_port.hpp"
-#include "nic/soft/software_nic.hpp"
+#include "software_nic.hpp"
 
 #include <atomic>
 #include <cstring>

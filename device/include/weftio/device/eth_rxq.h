@@ -84,7 +84,7 @@ struct weftio_dev_receive_call {
     weftio_u32 stop;        /**< WEFTIO_DEV_STOP_* of the last round, or 0 */
 };
 
-/** Step 1: what the call waits for. */
+/** What the call waits for. */
 WEFTIO_FN struct weftio_dev_receive_call weftio_dev_receive_begin(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq,
                                                                   weftio_u32 max_packets, weftio_u64 timeout_ns)
 {
@@ -105,7 +105,7 @@ WEFTIO_FN weftio_u32 weftio_dev_receive_has_all(const WEFTIO_GLOBAL struct wefti
     return weftio_dev_completion_ready(&rxq->completions, call->start + call->limit - 1);
 }
 
-/** Step 2, lane 0: in inline mode runs the engine once, unless all packets are there. */
+/** Lane 0: in inline mode runs the engine once, unless all packets are there. */
 WEFTIO_FN void weftio_dev_receive_run_engine(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq,
                                              const struct weftio_dev_receive_call *call)
 {
@@ -125,7 +125,7 @@ WEFTIO_FN weftio_u32 weftio_dev_receive_late(const WEFTIO_GLOBAL struct weftio_d
 }
 
 /**
- * Step 3: the round of one lane. A slot that is held cannot show a completion of this pass, so no count of free
+ * The round of one lane. A slot that is held cannot show a completion of this pass, so no count of free
  * slots is needed. Lane 0 reads the abort flag in every round: a kernel that always finds enough must end too.
  */
 WEFTIO_FN struct weftio_dev_round weftio_dev_receive_look(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq,
@@ -148,7 +148,7 @@ WEFTIO_FN struct weftio_dev_round weftio_dev_receive_look(const WEFTIO_GLOBAL st
     return round;
 }
 
-/** Step 4: adds the round of the scope to the call. Returns whether the call ends. */
+/** Adds the round of the scope to the call. Returns whether the call ends. */
 WEFTIO_FN weftio_u32 weftio_dev_receive_add(struct weftio_dev_receive_call *call, struct weftio_dev_round round,
                                             weftio_u32 lanes)
 {
@@ -160,7 +160,7 @@ WEFTIO_FN weftio_u32 weftio_dev_receive_add(struct weftio_dev_receive_call *call
     return call->found >= call->enough || (call->stop && is_last);
 }
 
-/** Step 5, lane 0, between two rounds: leaves the trace and waits a moment. */
+/** Lane 0, between two rounds: leaves the trace and waits a moment. */
 WEFTIO_FN void weftio_dev_receive_wait(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq,
                                        const struct weftio_dev_receive_call *call, weftio_u32 attempt)
 {
@@ -168,7 +168,7 @@ WEFTIO_FN void weftio_dev_receive_wait(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *
     weftio_relax(attempt);
 }
 
-/** Step 6: the next call begins behind the packets of this one. Returns the status of the call. */
+/** The next call begins behind the packets of this one. Returns the status of the call. */
 WEFTIO_FN weftio_s32 weftio_dev_receive_end(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq,
                                             const struct weftio_dev_receive_call *call, enum weftio_dev_scope scope,
                                             weftio_u32 lane)

@@ -18,9 +18,9 @@ namespace weftio::nic::soft {
 
 /// The engine owns it: the engine's thread calls it, or a change between two turns does. Any thread may read counters.
 ///
-/// It claims two kinds of packets ahead of the port's rules: RoCE packets (UDP port 4791) to an address of the port or of a connected
-/// queue pair, in the VLAN of that address; and questions for the MACs of the port's own addresses. Each claimed packet counts once, by
-/// what becomes of it.
+/// It claims two kinds of packets ahead of the port's rules: RoCE packets (UDP port 4791) to an address of the port or
+/// of a connected queue pair, in the VLAN of that address; and questions for the MACs of the port's own addresses. Each
+/// claimed packet counts once, by what becomes of it.
 class rdma_unit final : public unit, public packet_claimant {
  public:
     /// Numbers of queue pairs begin here: 0 and 1 have a meaning of their own on the wire.

@@ -9,8 +9,8 @@ struct packet_headers;
 
 namespace weftio::nic::soft {
 
-/// The receiver asks its claimants one after the other, in the order in which they were admitted. It reads the headers of a packet
-/// once, before it asks.
+/// The receiver asks its claimants one after the other, in the order in which they were admitted. It reads the headers
+/// of a packet once, before it asks.
 class packet_claimant {
  public:
     /// Whether the packet is the claimant's.

@@ -47,9 +47,9 @@ class receiver final : public unit {
     /// Receives nothing more, and goes on delivering the packets that it has.
     void port_lost() noexcept override { port_lost_ = true; }
 
-    /// Asks a claimant for each packet from now on, behind those that were admitted before; the first that claims a packet gets it, and
-    /// no rule sees it. With a claimant the receiver receives also while no rule is installed; what is nobody's is dropped
-    /// then. Does nothing when it is admitted already. The claimant must stay until dismiss().
+    /// Asks a claimant for each packet from now on, behind those that were admitted before; the first that claims a
+    /// packet gets it, and no rule sees it. With a claimant the receiver receives also while no rule is installed; what
+    /// is nobody's is dropped then. Does nothing when it is admitted already. The claimant must stay until dismiss().
     void admit(packet_claimant& claimant);
     void dismiss(packet_claimant& claimant) noexcept;
     /// Makes the inbox, into which other engines put packets for queues of this engine. Call it before the first turn,
@@ -98,8 +98,8 @@ class receiver final : public unit {
 
     /// Where a queue of another engine is found.
     struct other_place {
-        nic::soft::inbox* inbox =
-            nullptr; ///< inbox of that engine; nullptr: no other engine has a queue of this number
+        /// Of that engine; nullptr: no other engine has a queue of this number.
+        nic::soft::inbox* inbox = nullptr;
         rx_queue* queue = nullptr;
     };
     /// What is known about a packet besides its bytes.
@@ -152,7 +152,8 @@ class receiver final : public unit {
     std::array<rte_mbuf*, burst> mbufs_{}; ///< the current burst; packets next_ .. count_ - 1 are still to be taken
     std::uint16_t next_ = 0, count_ = 0;
     std::uint64_t burst_real_time_ = 0; ///< receive time of the burst, in the format of a completion
-    /// Headers of each packet of the burst. They are read once: for claimants (parsed_), else by the rules when they are needed.
+    /// Headers of each packet of the burst. They are read once: for claimants (parsed_), else by the rules when they
+    /// are needed.
     std::array<net::packet_headers, burst> headers_;
     bool parsed_ = false;
     decision decision_{}; ///< the decision about mbufs_[next_]; valid when decided_

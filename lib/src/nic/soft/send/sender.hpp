@@ -25,8 +25,8 @@ class sender final : public unit {
     /// `budget.entries` entries, so that no queue keeps another from its deadline. While the link is down, hands no
     /// frame to the driver and only completes frames that come back.
     unsigned turn(const turn_budget& budget) override;
-    /// Hands over nothing while the link is down, and fails entries once it is given up. Refuses packets that are longer than
-    /// the MTU from now on; the driver may allow less.
+    /// Hands over nothing while the link is down, and fails entries once it is given up. Refuses packets that are
+    /// longer than the MTU from now on; the driver may allow less.
     void link_changed(const link_state& now) noexcept override;
     /// Wakes the queue, so that it has a turn in the next turn of the sender. Does nothing when no queue has the
     /// number.
