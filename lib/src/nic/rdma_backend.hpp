@@ -82,7 +82,7 @@ struct rdma_connection {
 using weftio::rdma_counters;
 
 /// A queue that has failed flushes the receive entries that are posted then; those that are posted later are flushed in
-/// its next turn, which a ring of its send doorbell brings. Its send completion is an error from then on, also when no
+/// a later turn, also when nothing is committed to its send ring. Its send completion is an error from then on, also when no
 /// entry was there: so a kernel that waits for a receive looks at that too.
 class rdma_queue : public send_queue {
  public:

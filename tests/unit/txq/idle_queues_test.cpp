@@ -1,4 +1,5 @@
-// Many send queues of which few have something to do: the engine looks at the doorbells of the others a few at a time.
+// Many send queues of which few have something to do: the engine looks at the doorbell records of the others a
+// few at a time.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -47,7 +48,7 @@ class IdleQueues : public testing::Test {
         ring(queues_[number], number);
         weftio_dev_eth_txq_push(txq);
     }
-    /// Until each doorbell has been looked at, and the driver is done.
+    /// Until each record has been looked at, and the driver is done.
     std::vector<bytes> look_at_all()
     {
         for (std::uint32_t looked = 0; looked < queues; looked += work_list::looks_of_a_busy_turn)
@@ -72,6 +73,20 @@ TEST_F(IdleQueues, AreNotAllLookedAtInATurn)
     EXPECT_EQ(port_.get().turn(), work_list::looks_of_an_idle_turn);
     EXPECT_EQ(port_.get().turn(), work_list::looks_of_a_busy_turn);
     EXPECT_EQ(look_at_all().size(), queues);
+}
+
+/// As device code does that rings before it writes the record, and then rings the same value again.
+TEST_F(IdleQueues, WakeByTheirRecordAndNotByTheirDoorbell)
+{
+    weftio_dev_send_ring& ring = queues_[7].handle()->queue.ring;
+    ASSERT_EQ(weftio_dev_eth_txq_send_enqueue_strong(queues_[7].handle(), frames_[7], 60, WEFTIO_DEV_SEND_NONE),
+              WEFTIO_DEV_OK);
+    weftio_store_doorbell_u64(ring.doorbell, 1234);
+    fall_asleep();
+    EXPECT_TRUE(look_at_all().empty()) << "no record names an entry";
+    weftio_store_release_sys_u32(ring.dbrec, weftio_swap32(1));
+    weftio_store_doorbell_u64(ring.doorbell, 1234);
+    EXPECT_EQ(look_at_all().size(), 1u);
 }
 
 TEST_F(IdleQueues, AreAllHeardInTheEnd)

@@ -244,7 +244,7 @@ WEFTIO_FN weftio_u32 weftio_dev_eth_txq_aborted(const WEFTIO_GLOBAL struct wefti
     return weftio_dev_send_queue_aborted(&txq->queue);
 }
 
-/** As weftio_dev_send_queue_commit_strong: publishes what is filled; the NIC does not look before a push. */
+/** As weftio_dev_send_queue_commit_strong: publishes what is filled. */
 WEFTIO_FN weftio_s32 weftio_dev_eth_txq_commit_strong(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq)
 {
     return weftio_dev_send_queue_commit_strong(&txq->queue);
@@ -256,7 +256,7 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_commit_weak(WEFTIO_GLOBAL struct weftio_
     return weftio_dev_send_queue_commit_weak(&txq->queue, count);
 }
 
-/** As weftio_dev_send_queue_push: makes the NIC look at what has been committed. */
+/** As weftio_dev_send_queue_push: makes a NIC that sleeps look at what has been committed. */
 WEFTIO_FN void weftio_dev_eth_txq_push(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq)
 {
     weftio_dev_send_queue_push(&txq->queue);

@@ -181,7 +181,7 @@ WEFTIO_FN weftio_u32 weftio_dev_send_queue_publish(WEFTIO_GLOBAL struct weftio_d
 }
 
 /**
- * Publishes the strong entries that are filled without a gap; the NIC does not look before a push. One lane of a scope,
+ * Publishes the strong entries that are filled without a gap; the NIC may execute them from now on. One lane of a scope,
  * after a barrier; several blocks may commit at once. Waits while another block is in the same few instructions.
  *
  * Entries behind one that another block has claimed but not filled are published by that block's commit. With nothing
@@ -232,7 +232,7 @@ WEFTIO_FN weftio_s32 weftio_dev_send_queue_commit_weak(WEFTIO_GLOBAL struct weft
 }
 
 /**
- * Makes the NIC look at what has been committed. One lane of a scope; several blocks may push at once. Waits while
+ * Makes a NIC that sleeps look at what has been committed. One lane of a scope; several blocks may push at once. Waits while
  * another block is in the same few instructions; in inline mode the NIC runs inside this call. With WEFTIO_DEV_CHECKS
  * what is no send queue is left alone.
  */

@@ -13,7 +13,7 @@
  * The send ring: entries from the kernel to the NIC.
  *
  * reserved >= ready >= submitted >= completed. A kernel reserves entries, fills them, *commits* (ready moves, the
- * doorbell record says so, nothing is sent) and *pushes* (the doorbell makes the NIC look). The NIC reports through a
+ * doorbell record says so, the NIC may take them) and *pushes* (the doorbell makes a NIC that sleeps look). The NIC reports through a
  * collapsed completion queue: one completion that always names the last entry done, and covers all before it.
  *
  * What a weak enqueue reads lies in the first 24 bytes: with the words before it in a handle, one 32-byte sector of a
@@ -218,7 +218,7 @@ WEFTIO_FN weftio_u32 weftio_dev_send_scan(const WEFTIO_GLOBAL struct weftio_dev_
     return ready;
 }
 
-/** Publishes everything below `ready` to memory; the NIC does not look yet. */
+/** Publishes everything below `ready` to memory; the NIC may take it from now on. */
 WEFTIO_FN void weftio_dev_send_publish(WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 ready)
 {
     weftio_store_relaxed_u32(&ring->ready, ready);

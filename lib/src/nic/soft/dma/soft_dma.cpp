@@ -51,7 +51,7 @@ port_options of_engine(const dma_engine_options& options)
 /// In inline mode too: what lies in the rings of others must not make a call long.
 unsigned copier::turn(const turn_budget& budget)
 {
-    queues_.look_at_doorbells(budget.busy);
+    queues_.look_at_records(budget.busy);
     const unsigned moved = queues_.turn(std::min(budget.entries, entries_of_a_turn)).moved;
     lanes_.end_batches();
     return moved;

@@ -46,7 +46,7 @@ net::roce_gid destination_of(const net::packet_headers& headers) noexcept
 
 } // namespace
 
-/// Send step 2 for queue pairs. Idle ones cost what idle send queues cost: a look at a few doorbells.
+/// Send step 2 for queue pairs. Idle ones cost what idle send queues cost: a look at a few records.
 unsigned rdma_unit::turn(const turn_budget& budget)
 {
     if (queues_.empty()) {
@@ -54,7 +54,7 @@ unsigned rdma_unit::turn(const turn_budget& budget)
         return 0;
     }
     unsigned moved = take_own();
-    queues_.look_at_doorbells(budget.busy || moved != 0);
+    queues_.look_at_records(budget.busy || moved != 0);
     moved += queues_.turn(std::min(budget.entries, share_)).moved;
     wire_.flush();
     share_room();

@@ -9,12 +9,12 @@
 
 namespace weftio::nic::soft {
 
-/// Send step 2: wakes the queues whose doorbell has changed or whose deadline has come, and gives each queue its turn.
+/// Send step 2: wakes the queues whose record has moved or whose deadline has come, and gives each queue its turn.
 unsigned sender::turn(const turn_budget& budget)
 {
     if (!link_.up)
         return turn_without_link();
-    queues_.look_at_doorbells(budget.busy);
+    queues_.look_at_records(budget.busy);
     wake_after_removals();
     queues_.keep_deadlines(budget.busy);
     const work_list::outcome all = queues_.turn(budget.entries);

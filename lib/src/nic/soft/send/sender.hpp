@@ -21,7 +21,7 @@ class sender final : public unit {
     sender(const dpdk::wire& wire, const keys::nic_keys& keys, send_pool& pool) : wire_(wire), keys_(keys), pool_(pool)
     {}
 
-    /// Send steps 2 to 6. Polls the doorbells of some idle queues. Then gives every queue with work a turn of at most
+    /// Send steps 2 to 6. Polls the records of some idle queues. Then gives every queue with work a turn of at most
     /// `budget.entries` entries, so that no queue keeps another from its deadline. While the link is down, hands no
     /// frame to the driver and only completes frames that come back.
     unsigned turn(const turn_budget& budget) override;

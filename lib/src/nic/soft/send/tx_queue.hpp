@@ -44,7 +44,7 @@ class tx_queue final : public work_queue {
     /// Stops the queue because nothing can be sent any more. The first entry that was not handed over fails with
     /// `reason`; the others are flushed.
     void end(refusal reason, std::uint32_t detail = 0);
-    /// Reads the doorbell. Returns whether the queue has something to send.
+    /// Reads the doorbell record. Returns whether the queue has something to send.
     bool has_more();
     /// The port is gone: ends the queue, and also flushes the frames that the driver took and has not given back.
     void lose_port();

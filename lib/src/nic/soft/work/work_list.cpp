@@ -9,7 +9,7 @@
 
 namespace weftio::nic::soft {
 
-void work_list::look_at_doorbells(bool busy) noexcept
+void work_list::look_at_records(bool busy) noexcept
 {
     if (asleep_.empty())
         return;
@@ -17,8 +17,13 @@ void work_list::look_at_doorbells(bool busy) noexcept
     for (std::size_t left = std::min(most, asleep_.size()); left != 0; --left) {
         looked_ = looked_ + 1 < asleep_.size() ? looked_ + 1 : 0;
         const asleep& queue = asleep_[looked_];
-        if (weftio_load_acquire_sys_u64(queue.doorbell) != queue.seen)
+        const bool sweep = ++looks_ % looks_to_a_turn == 0;
+        if (weftio_load_acquire_sys_u32(queue.record) != queue.seen)
             wake(queue.number);
+        else if (sweep) {
+            wake(queue.number);
+            awake_.back().idle_turns = turns_awake - 1; // for one turn, if that finds no work
+        }
         if (asleep_.empty())
             return;
     }
@@ -100,7 +105,7 @@ void work_list::lay_down(std::size_t at) noexcept
     awake_[at] = awake_.back();
     awake_.pop_back();
     place.asleep = static_cast<std::uint32_t>(asleep_.size());
-    asleep_.push_back({place.queue->ring().doorbell, place.queue->doorbell_seen(), number});
+    asleep_.push_back({place.queue->ring().dbrec, place.queue->record_seen(), number});
 }
 
 void work_list::reserve(std::uint32_t number)

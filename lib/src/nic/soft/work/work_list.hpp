@@ -15,14 +15,16 @@ namespace weftio::nic::soft {
 /// One engine owns a list and drives it, as it does a unit.
 class work_list {
  public:
-    /// Idle doorbells polled in a turn: few in a busy turn, because 4,096 idle queues must not slow a busy one. More
-    /// after a turn that moved nothing, because such an engine may sleep between turns.
+    /// Doorbell records of sleeping queues polled in a turn: few in a busy turn, because 4,096 idle queues must not slow
+    /// a busy one. More after a turn that moved nothing, because such an engine may sleep between turns.
     static constexpr std::uint32_t looks_of_a_busy_turn = 4, looks_of_an_idle_turn = 64;
-    /// After this many turns without work a queue sleeps: only its doorbell is polled.
+    /// After this many turns without work a queue sleeps: only its doorbell record is polled.
     static constexpr std::uint32_t turns_awake = 256;
+    /// A sleeping queue has one turn in so many looks: what its record does not tell waits for that.
+    static constexpr std::uint32_t looks_to_a_turn = 1024;
 
-    /// Send step 2: polls the doorbells of some sleeping queues and wakes those that were rung.
-    void look_at_doorbells(bool busy) noexcept;
+    /// Send step 2: polls the doorbell records of some sleeping queues and wakes those that have moved.
+    void look_at_records(bool busy) noexcept;
     /// Send step 2: ends the waits whose deadline has come, and gives their queues the first turns, earliest deadline
     /// first. Spins when the next deadline is close, so that nothing comes in between.
     void keep_deadlines(bool busy) noexcept;
@@ -75,8 +77,8 @@ class work_list {
     };
     /// What the engine reads to poll a sleeping queue: one that has no work, or none before its deadline.
     struct asleep {
-        const std::uint64_t* doorbell;
-        std::uint64_t seen;
+        const std::uint32_t* record;
+        std::uint32_t seen;
         std::uint32_t number;
     };
 
@@ -86,7 +88,8 @@ class work_list {
     std::vector<place> places_; ///< by number - 1
     std::vector<awake> awake_;
     std::vector<asleep> asleep_;
-    std::size_t looked_ = 0; ///< index in asleep_ of the doorbell that was polled last
+    std::size_t looked_ = 0;  ///< index in asleep_ of the record that was polled last
+    std::uint32_t looks_ = 0; ///< since a sleeping queue had a turn
     deadlines deadlines_;
     spin spin_;
 };

@@ -8,16 +8,16 @@ work_queue::work_queue(const tx_ring& ring)
     : ring_(ring), executed_(ring.entries.depth), events_(2 * ring.entries.depth)
 {}
 
-/// Send step 3: reads the doorbell record when the doorbell has changed (docs/formats.md, "Doorbells"). The doorbell
-/// only wakes the NIC; the record says what was committed. A record that claims more than the ring holds is refused.
+/// Send step 3: reads the doorbell record, which says what was committed (docs/formats.md, "Doorbells"). A record that
+/// claims more than the ring holds is refused.
 void work_queue::look()
 {
-    std::uint64_t doorbell = weftio_load_acquire_sys_u64(ring_.doorbell);
-    if (doorbell == doorbell_)
-        return;
-    doorbell_ = doorbell;
     // Acquire, pairs with the release of the commit: the entries are written.
-    auto committed = static_cast<std::uint16_t>(weftio_swap32(weftio_load_acquire_sys_u32(ring_.dbrec)));
+    const std::uint32_t record = weftio_load_acquire_sys_u32(ring_.dbrec);
+    if (record == record_)
+        return;
+    record_ = record;
+    auto committed = static_cast<std::uint16_t>(weftio_swap32(record));
     auto more = static_cast<std::uint16_t>(committed - static_cast<std::uint16_t>(submitted_));
     if (submitted_ - completed_ + more > ring_.entries.depth)
         refuse_record();
@@ -134,7 +134,7 @@ void work_queue::begin_again(const tx_ring& ring, std::uint32_t index) noexcept
     std::uint32_t queue = ring_.entries.queue;
     ring_ = ring;
     ring_.entries.queue = queue;
-    doorbell_ = 0;
+    record_ = weftio_swap32(index & 0xffff);
     submitted_ = next_ = handed_ = completed_ = index;
     failed_.store(false, std::memory_order_relaxed);
     untold_ = refusal::none;

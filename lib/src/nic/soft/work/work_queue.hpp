@@ -1,4 +1,4 @@
-// A send queue of any kind as the NIC sees it: a doorbell to poll, entries to execute in order, a completion to write.
+// A send queue of any kind as the NIC sees it: a doorbell record to poll, entries to execute in order, a completion to write.
 #pragma once
 
 #include <atomic>
@@ -56,17 +56,17 @@ class work_queue {
     virtual std::uint64_t deadline_ns() const noexcept { return 0; }
     /// Ends the wait that holds the queue: its deadline has come.
     virtual void let_go() noexcept {}
-    /// Whether the queue has no work before its doorbell is rung again.
+    /// Whether the queue has no work before its doorbell record moves.
     virtual bool idle() const noexcept { return next_ == submitted_ && completed_ == submitted_ && !untold(); }
-    /// Whether the queue has no work before its doorbell is rung again or its deadline comes.
+    /// Whether the queue has no work before its doorbell record moves or its deadline comes.
     /// False without a deadline.
     virtual bool only_waits() const noexcept { return false; }
     /// Whether a driver or a copy engine still holds an entry that was handed over.
     bool waits_for_others() const noexcept { return completed_ != handed_; }
     /// Completes the entries that came back. Returns how much it moved.
     unsigned collect() { return complete(); }
-    /// The value of the doorbell when it was last read.
-    std::uint64_t doorbell_seen() const noexcept { return doorbell_; }
+    /// The value of the doorbell record when it was last read, as it lies in memory.
+    std::uint32_t record_seen() const noexcept { return record_; }
     const tx_ring& ring() const noexcept { return ring_; }
     /// Any thread.
     bool failed() const noexcept { return failed_.load(std::memory_order_relaxed); }
@@ -106,7 +106,7 @@ class work_queue {
     tx_ring ring_;
     std::vector<executed_entry> executed_;
     send_events events_;
-    std::uint64_t doorbell_ = 0;  ///< value when it was last read
+    std::uint32_t record_ = 0;    ///< the doorbell record when it was last read, as it lies in memory
     std::uint32_t submitted_ = 0; ///< index behind the last entry that the doorbell record has named
     std::uint32_t next_ = 0;      ///< index of the next entry to execute
     std::uint32_t handed_ = 0;    ///< index behind the last entry that has been handed over
