@@ -146,8 +146,9 @@ std::string_view cause(std::string_view spec, std::string_view text)
 
 } // namespace
 
-dpdk_port::dpdk_port(std::string_view spec, const port_spec& parsed, const port_options& options, slot_lender& lender)
-    : settings_(parsed.interface), pools_(lender)
+dpdk_port::dpdk_port(std::string_view spec, const port_spec& parsed, const port_options& options,
+                     slot_pool_maker& slot_pools)
+    : settings_(parsed.interface), pools_(slot_pools)
 {
     if (struct stat file{}; !parsed.capture.empty() && ::stat(parsed.capture.c_str(), &file) == 0)
         read_.take(spec, parsed.capture, file, capture_claim::use::read);
@@ -275,7 +276,7 @@ void dpdk_port::configure(std::string_view spec, const port_options& options)
         fail(spec, "starting the device", result);
     started_ = true;
     if (dma_ && driver_ != looks_in_bursts)
-        lends_ = lends_ && rte_eth_tx_done_cleanup(id_, 0, 0) != -ENOTSUP;
+        zero_copy_ = zero_copy_ && rte_eth_tx_done_cleanup(id_, 0, 0) != -ENOTSUP;
     rte_eth_promiscuous_enable(id_); // drivers without promiscuous mode receive everything anyway
     settings_.have_been_changed();
 }
@@ -285,18 +286,18 @@ void dpdk_port::configure(std::string_view spec, const port_options& options)
 void dpdk_port::find_reach(const rte_eth_dev_info& info) noexcept
 {
     if (std::string_view(rte_bus_name(rte_dev_bus(info.device))) == "vdev") {
-        lends_ = !stands_before_others();
+        zero_copy_ = !stands_before_others();
         return;
     }
     dma_ = info.device;
-    lends_ = rte_eal_iova_mode() == RTE_IOVA_VA; // with physical addresses, consecutive pages may be scattered
+    zero_copy_ = rte_eal_iova_mode() == RTE_IOVA_VA; // with physical addresses, consecutive pages may be scattered
 }
 
 /// Waits until the driver has sent the copies it holds, since they already count as sent. Drivers without
 /// rte_eth_tx_done_cleanup() get 100 ms, in which a full ring is sent.
 void dpdk_port::wait_for_copies() const noexcept
 {
-    const auto end = std::chrono::steady_clock::now() + (lends_ ? 1000ms : 100ms);
+    const auto end = std::chrono::steady_clock::now() + (zero_copy_ ? 1000ms : 100ms);
     while (dma_ && pools_.copies() && rte_mempool_full(pools_.copies()) == 0 &&
            std::chrono::steady_clock::now() < end) {
         for (std::uint16_t queue = 0; queue < queue_count_; ++queue)
@@ -454,7 +455,7 @@ std::vector<wire> dpdk_port::wires() const
                     .most_mtu = most_mtu_,
                     .file = file_.get(),
                     .copies = pools_.copies(),
-                    .bounces = !dma_ && lends_,
+                    .bounces = !dma_ && zero_copy_,
                     .empty_bursts = dma_ && driver_ == looks_in_bursts,
                     .timestamp_offset = -1,
                     .timestamp_flag = 0};

@@ -30,8 +30,8 @@ namespace weftio::dpdk {
 class dpdk_port {
  public:
     /// Throws weftio::error as port::open does.
-    /// @param lender  may lend memory to the driver; must outlive this
-    dpdk_port(std::string_view spec, const port_spec& parsed, const port_options& options, slot_lender& lender);
+    /// @param slot_pools  makes the pools by which the driver takes slots; must outlive this
+    dpdk_port(std::string_view spec, const port_spec& parsed, const port_options& options, slot_pool_maker& slot_pools);
     dpdk_port(const dpdk_port&) = delete;
     dpdk_port& operator=(const dpdk_port&) = delete;
     ~dpdk_port();
@@ -55,7 +55,7 @@ class dpdk_port {
     /// For each port queue, what a send queue needs to know of it.
     std::vector<wire> wires() const;
     /// Whether the device can read frames where they lie, once their memory is mapped for it.
-    bool lends() const noexcept { return lends_; }
+    bool zero_copy() const noexcept { return zero_copy_; }
     /// Whether the driver passes everything on to drivers of other devices.
     bool stands_before_others() const noexcept;
     /// The device for which memory has to be mapped; nullptr if it does no DMA.
@@ -84,7 +84,7 @@ class dpdk_port {
     std::string device_, driver_;
     bool sends_on_time_ = false; ///< the driver sends mbufs at their timestamps
     rte_device* dma_ = nullptr;  ///< set if the device reads memory by DMA
-    bool lends_ = true;
+    bool zero_copy_ = true;
     packet_pools pools_;
     dpdk::xdp_objects xdp_objects_;                           ///< made by the driver's receive queues
     std::uint32_t ring_frame_bytes_ = 0;                      ///< net_af_packet: a packet and its header; else 0

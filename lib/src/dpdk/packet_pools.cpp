@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "core/log.hpp"
-#include "dpdk/left_behind.hpp"
+#include "dpdk/leftover.hpp"
 
 namespace weftio::dpdk {
 
@@ -73,10 +73,10 @@ unsigned of_all(unsigned mbufs_each, unsigned queues)
 }
 
 /// A closed port's pool, some of whose mbufs are still held.
-class lent_pool final : public leftover {
+class leftover_pool final : public leftover {
  public:
-    explicit lent_pool(rte_mempool* pool) noexcept : pool_(pool) {}
-    ~lent_pool() override { rte_mempool_free(pool_); }
+    explicit leftover_pool(rte_mempool* pool) noexcept : pool_(pool) {}
+    ~leftover_pool() override { rte_mempool_free(pool_); }
     bool returned() const noexcept override { return rte_mempool_full(pool_) != 0; }
 
  private:
@@ -95,9 +95,9 @@ try {
             "come back",
             device, rte_mempool_in_use_count(pool), pool->name);
     });
-    leftover_place place;
-    place.push_back(std::make_unique<lent_pool>(pool));
-    leave_behind(std::move(place));
+    leftover_list place;
+    place.push_back(std::make_unique<leftover_pool>(pool));
+    keep_until_returned(std::move(place));
 } catch (const std::bad_alloc&) { // the pool leaks
 }
 
@@ -106,10 +106,10 @@ try {
 bool packet_pools::make(const std::string& driver, const need& need)
 {
     driver_ = driver;
-    const bool lends = lender_.suits(driver);
+    const bool takes_slots = maker_.suits(driver);
     const auto room = static_cast<std::uint16_t>(std::max<std::uint32_t>(RTE_MBUF_DEFAULT_DATAROOM, need.frame_bytes));
     const unsigned few = room > RTE_MBUF_DEFAULT_DATAROOM ? long_mbufs : few_mbufs;
-    const unsigned mbufs = of_all(lends ? few : pool_mbufs, need.queues);
+    const unsigned mbufs = of_all(takes_slots ? few : pool_mbufs, need.queues);
     const unsigned number = next_pool_number();
     const std::string name = fmt::format("weftio_rx_{}", number);
     own_ = driver == counts_buffers
@@ -121,15 +121,15 @@ bool packet_pools::make(const std::string& driver, const need& need)
                                       copy_bytes + RTE_PKTMBUF_HEADROOM, need.socket);
     if (!own_ || !copies_)
         return false;
-    for (unsigned queue = 0; lends && queue < need.queues; ++queue)
-        lent_.push_back(lender_.lend(queue, fmt::format("{}_{}", number, queue), own_, room));
+    for (unsigned queue = 0; takes_slots && queue < need.queues; ++queue)
+        slot_pools_.push_back(maker_.make(queue, fmt::format("{}_{}", number, queue), own_, room));
     return true;
 }
 
 void packet_pools::let_go(const std::string& device) noexcept
 {
-    lent_.clear();
-    lender_.end();
+    slot_pools_.clear();
+    maker_.free_all();
     if (driver_ ==
         counts_buffers) // the closed driver never gives back the mbufs of its rings, and nobody else holds any
         rte_mempool_free(std::exchange(own_, nullptr));

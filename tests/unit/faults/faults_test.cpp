@@ -153,15 +153,15 @@ void open_and_close(const char* spec)
 /// The first way to a port fails once its device is there, as AF_XDP does on an interface whose queue is not free yet.
 void take_the_second_way()
 {
-    class nothing_to_lend final : public dpdk::slot_lender {
+    class no_slot_pools final : public dpdk::slot_pool_maker {
         bool suits(const std::string&) const noexcept override { return false; }
-        rte_mempool* lend(unsigned, const std::string&, rte_mempool* own, std::uint16_t) override { return own; }
-        void end() noexcept override {}
-    } lender;
+        rte_mempool* make(unsigned, const std::string&, rte_mempool* own, std::uint16_t) override { return own; }
+        void free_all() noexcept override {}
+    } slot_pools;
     dpdk::port_spec two_ways;
     two_ways.candidates = {{"net_pcap_of_the_first_way", "tx_pcap=/dev/null", false},
                            {"net_null_of_the_second_way", "", false}};
-    dpdk::dpdk_port port("two ways", two_ways, {.engines = 2}, lender);
+    dpdk::dpdk_port port("two ways", two_ways, {.engines = 2}, slot_pools);
     EXPECT_EQ(port.driver(), "net_null");
 }
 

@@ -4,7 +4,7 @@
 
 #include "capture_files.hpp"
 #include "injected_port.hpp"
-#include "nic/soft/receive/rx_pool.hpp"
+#include "nic/soft/receive/slot_pool.hpp"
 #include "software_nic.hpp"
 
 namespace weftio::test {

@@ -97,7 +97,7 @@ TEST_F(RxQueue, FillsWhatIsPostedAndNoMore)
 
 TEST_F(RxQueue, FillsNeighborsInOrderSoThatTheyCanBeCopiedTogether)
 {
-    ASSERT_TRUE(queue.make_headers(nullptr));
+    ASSERT_TRUE(queue.make_mbufs(nullptr));
     for (std::uint32_t round = 0; round < 2; ++round) {
         post(round * depth + 16);
         for (std::uint32_t slot = 0; slot < 8; ++slot) {
@@ -108,7 +108,7 @@ TEST_F(RxQueue, FillsNeighborsInOrderSoThatTheyCanBeCopiedTogether)
         std::array<rte_mbuf*, 8> lent{};
         ASSERT_EQ(queue.lend(lent.data(), 8), 8u);
         for (std::uint32_t at = 0; at < 8; ++at)
-            EXPECT_EQ(queue.lender().slot(lent[at]), 8 + at);
+            EXPECT_EQ(queue.lent().slot(lent[at]), 8 + at);
         for (std::uint32_t at = 8; at-- > 0;)
             queue.take_back(lent[at]);
         post((round + 1) * depth);

@@ -19,11 +19,11 @@ class GivingBack : public testing::Test {
 
     GivingBack() { pool = rte_pktmbuf_pool_create("giving_back", others, 0, 0, 256, SOCKET_ID_ANY); }
     ~GivingBack() override { rte_mempool_free(pool); }
-    void lend(std::uint32_t slot) { headers[slot].lend(frame.data(), static_cast<std::uint32_t>(frame.size())); }
+    void attach(std::uint32_t slot) { headers[slot].attach(frame.data(), static_cast<std::uint32_t>(frame.size())); }
     /// As a receiver does.
     static void give_back(rte_mbuf& mbuf)
     {
-        if (!lent_headers().give_back(mbuf))
+        if (!own_frames().give_back(mbuf))
             rte_pktmbuf_free(&mbuf);
     }
     void give_back(std::uint32_t slot) { give_back(headers[slot].mbuf); }
@@ -35,10 +35,10 @@ class GivingBack : public testing::Test {
     rte_mempool* pool;
 };
 
-TEST_F(GivingBack, ReturnsWhatWasLent)
+TEST_F(GivingBack, ReturnsWhatWasAttached)
 {
-    lend(0);
-    lend(1);
+    attach(0);
+    attach(1);
     EXPECT_FALSE(headers[0].returned());
     give_back(0);
     EXPECT_TRUE(headers[0].returned());
@@ -47,7 +47,7 @@ TEST_F(GivingBack, ReturnsWhatWasLent)
 
 TEST_F(GivingBack, WaitsForEveryReference)
 {
-    lend(0);
+    attach(0);
     rte_mbuf_refcnt_update(&headers[0].mbuf, 1); // as a bond that sends on two links
     give_back(0);
     EXPECT_FALSE(headers[0].returned());
@@ -57,7 +57,7 @@ TEST_F(GivingBack, WaitsForEveryReference)
 
 TEST_F(GivingBack, FreesWhatIsChainedToIt)
 {
-    lend(0);
+    attach(0);
     headers[0].mbuf.next = rte_pktmbuf_alloc(pool);
     headers[0].mbuf.nb_segs = 2;
     give_back(0);

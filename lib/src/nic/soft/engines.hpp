@@ -29,7 +29,7 @@ using home = std::atomic<unsigned>;
 struct engine_supplies {
     struct port_queue {
         dpdk::wire wire;
-        rx_pool* pool = nullptr; ///< pool that lends slots to the driver; nullptr when the driver cannot borrow them
+        slot_pool* pool = nullptr; ///< pool by which the driver takes slots; nullptr when it takes none
     };
     std::vector<port_queue> queues; ///< one port queue for each engine
     /// A packet waits when its queue is full, instead of being dropped.

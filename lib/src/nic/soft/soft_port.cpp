@@ -7,7 +7,7 @@
 #include "core/log.hpp"
 #include "dpdk/dma_mapping.hpp"
 #include "dpdk/environment.hpp"
-#include "dpdk/left_behind.hpp"
+#include "dpdk/leftover.hpp"
 #include "nic/soft/soft_rdma_address.hpp"
 #include "nic/soft/soft_rdma_queue.hpp"
 #include "nic/soft/soft_receive_queue.hpp"
@@ -123,16 +123,16 @@ memory_place soft_port::take_up(std::shared_ptr<const devices::memory_block> blo
     memory.block = std::move(block);
     if (!memory.block->at.cpu) {
         pull_from(memory.block->owner);
-        memory.lendable = false;
+        memory.zero_copy = false;
         return place;
     }
-    memory.lendable = device_.lends();
-    if (rte_device* device = device_.reads_by_itself(); device && memory.lendable)
+    memory.zero_copy = device_.zero_copy();
+    if (rte_device* device = device_.reads_by_itself(); device && memory.zero_copy)
         try {
             const std::span<const std::byte> pages = memory.block->pages();
             memory.mapping = std::make_unique<dpdk::dma_mapping>(*device, pages.data(), pages.size());
         } catch (const error& reason) {
-            memory.lendable = false;
+            memory.zero_copy = false;
             core::log(log_level::warning,
                       fmt::format("weftio: port {}: frames in this memory are copied when they are sent: {}", spec_,
                                   reason.what()));

@@ -17,7 +17,7 @@
 #include "nic/backend.hpp"
 #include "nic/soft/engines.hpp"
 #include "nic/soft/offloads.hpp"
-#include "nic/soft/receive/rx_pool.hpp"
+#include "nic/soft/receive/slot_pool.hpp"
 #include "nic/soft/telemetry.hpp"
 #include "weftio/options.hpp"
 
@@ -93,7 +93,7 @@ class soft_port final : public backend, public std::enable_shared_from_this<soft
     dpdk::interface_lock lock_;
     const std::shared_ptr<const void> environment_; ///< DPDK must run until the members below are destroyed
     send_pool send_pool_{spec_};
-    slot_pools slots_; ///< device_ borrows mbufs from these pools
+    slot_pools slots_; ///< the driver of device_ takes mbufs from these pools
     dpdk::dpdk_port device_;
     nic::soft::engines engines_;
     nic::soft::offloads offloads_{device_, spec_};

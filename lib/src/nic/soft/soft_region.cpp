@@ -8,7 +8,7 @@ soft_region::soft_region(std::shared_ptr<soft_port> port, const region_request& 
     : port_(std::move(port)), place_(port_->take_up(wanted.block)), key_(wanted.key)
 {
     if (key_ != 0)
-        port_->keys().grant(key_, place_.front().lendable);
+        port_->keys().grant(key_, place_.front().zero_copy);
 }
 
 soft_region::~soft_region()

@@ -13,7 +13,7 @@
 #include "dpdk/capture.hpp"
 #include "net/checksum.hpp"
 #include "nic/soft/receive/packet_claimant.hpp"
-#include "nic/soft/receive/rx_pool.hpp"
+#include "nic/soft/receive/slot_pool.hpp"
 
 namespace weftio::nic::soft {
 
@@ -80,7 +80,7 @@ void tell_of_too_long(const rx_queue& queue, std::uint32_t bytes) noexcept
 
 } // namespace
 
-receiver::receiver(port_queue from, rx_pool* pool, bool hold, std::string capture)
+receiver::receiver(port_queue from, slot_pool* pool, bool hold, std::string capture)
     : from_(from), pool_(pool), hold_(hold), capture_(std::move(capture))
 {
     timestamp_offset_ = rte_mbuf_dynfield_lookup(RTE_MBUF_DYNFIELD_TIMESTAMP_NAME, nullptr);
@@ -126,8 +126,8 @@ bool receiver::take_in(unsigned& moved)
     }
 }
 
-/// Receive step 2: takes up to 64 packets from the driver. A driver that borrows slots (rx_pool) has written them where
-/// the kernel reads them: zero copy. Returns how many of them a claimant has taken.
+/// Receive step 2: takes up to 64 packets from the driver. Those in lent slots (slot_pool) lie where the kernel reads
+/// them: zero copy. Returns how many of them a claimant has taken.
 unsigned receiver::fill_burst()
 {
     next_ = count_ = 0;
@@ -180,24 +180,23 @@ rx_queue* receiver::taker_of_all() const
     return queue && !queue->stopped() ? queue : nullptr;
 }
 
-/// Receive step 4: places the packet in a slot of the queue. The packet lies there already when the driver has borrowed
-/// the slot (zero copy); otherwise it is copied. Returns false, and leaves the mbuf with the caller, when no slot is
-/// free.
+/// Receive step 4: places the packet in a slot of the queue. A packet in a lent slot of the queue lies there already
+/// (zero copy); any other packet is copied. Returns false, and leaves the mbuf with the caller, when no slot is free.
 bool receiver::place(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slot)
 {
-    const rx_lender lender = queue.lender();
-    slot = static_cast<std::uint32_t>(lender.slot(&mbuf));
-    return lender.has_filled(mbuf) || place_by_copy(queue, mbuf, slot);
+    const lent_slots lent = queue.lent();
+    slot = static_cast<std::uint32_t>(lent.slot(&mbuf));
+    return lent.is_in_place(mbuf) || place_by_copy(queue, mbuf, slot);
 }
 
 /// Receive step 4 with a copy: copies the packet into a slot. Returns false when no slot is free.
 bool receiver::place_by_copy(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slot) noexcept
 {
-    // The slot is the packet's own, but the driver has moved the start of the packet.
-    const bool own = queue.lender().has_lent(&mbuf) && mbuf.nb_segs == 1;
+    // The packet lies in a lent slot of the queue, but the driver has moved its start.
+    const bool own = queue.lent().contains(&mbuf) && mbuf.nb_segs == 1;
     if (!own && !queue.has_room())
         return false;
-    slot = own ? static_cast<std::uint32_t>(queue.lender().slot(&mbuf)) : queue.take_slot();
+    slot = own ? static_cast<std::uint32_t>(queue.lent().slot(&mbuf)) : queue.take_slot();
     queue.copy(slot, mbuf);
     copied_bytes_.add(mbuf.pkt_len);
     if (!own)
@@ -227,10 +226,10 @@ std::uint32_t receiver::add_copied(rx_queue& queue, completions& out, std::uint3
 /// receives more than its kernel takes spends little time on what it drops.
 std::uint32_t receiver::turn_away(rx_queue& queue, std::uint32_t at) noexcept
 {
-    const rx_lender lender = queue.lender();
+    const lent_slots lent = queue.lent();
     std::uint64_t bytes = 0;
     std::uint32_t end = at;
-    for (; end < count_ && lender.is_plain(*mbufs_[end]) && !lender.has_lent(mbufs_[end]); ++end)
+    for (; end < count_ && lent.is_plain(*mbufs_[end]) && !lent.contains(mbufs_[end]); ++end)
         bytes += mbufs_[end]->pkt_len;
     rte_pktmbuf_free_bulk(&mbufs_[at], end - at);
     queue.out_of_buffer.add(end - at);
@@ -247,11 +246,11 @@ void receiver::deliver_plain()
     rx_queue* queue = next_ < count_ && !decided_ ? taker_of_all() : nullptr;
     if (!queue || !queue->takes_plain())
         return;
-    const rx_lender lender = queue->lender();
+    const lent_slots lent = queue->lent();
     const weftio_cqe model = queue->model({.real_time = burst_real_time_, .hds_ip_ext = WEFTIO_CQE_L2_OK});
     completions out(*queue, model);
     std::uint32_t at = next_;
-    while (at < count_ && lender.is_plain(*mbufs_[at])) {
+    while (at < count_ && lent.is_plain(*mbufs_[at])) {
         std::uint32_t added = out.add_filled(&mbufs_[at], count_ - at);
         if (added == 0)
             added = add_copied(*queue, out, at);

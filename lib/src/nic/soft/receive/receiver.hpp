@@ -20,7 +20,7 @@ struct rte_mbuf;
 namespace weftio::nic::soft {
 
 class packet_claimant;
-class rx_pool;
+class slot_pool;
 
 /// The engine owns a receiver: the engine's thread calls it, or a change between two turns does. Any thread may call
 /// exhausted().
@@ -29,10 +29,10 @@ class receiver final : public unit {
     struct port_queue {
         std::uint16_t port, queue;
     };
-    /// @param pool     pool that lends slots to the driver; nullptr when the driver cannot borrow them
+    /// @param pool     pool by which the driver takes slots; nullptr when it takes none
     /// @param hold     a packet waits when its queue is full, instead of being dropped
     /// @param capture  capture file behind the port, or empty; an empty burst is the end of the file
-    receiver(port_queue from, rx_pool* pool, bool hold, std::string capture);
+    receiver(port_queue from, slot_pool* pool, bool hold, std::string capture);
     receiver(const receiver&) = delete;
     receiver& operator=(const receiver&) = delete;
     ~receiver();
@@ -136,7 +136,7 @@ class receiver final : public unit {
     void end_of_capture();
 
     port_queue from_;
-    rx_pool* pool_;
+    slot_pool* pool_;
     bool hold_;
     bool port_lost_ = false;
     std::vector<packet_claimant*> claimants_; ///< in the order in which they are asked

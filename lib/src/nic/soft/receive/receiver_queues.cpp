@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "nic/soft/receive/receiver.hpp"
-#include "nic/soft/receive/rx_pool.hpp"
+#include "nic/soft/receive/slot_pool.hpp"
 
 namespace weftio::nic::soft {
 
@@ -152,19 +152,19 @@ void receiver::choose_lender() noexcept
     rx_queue* lender = found != queues_.end() ? found->get() : nullptr;
     if (rx_queue* before = pool_->lender(); before && before != lender)
         move_out(*before);
-    if (lender && !lender->make_headers(pool_->mempool()))
+    if (lender && !lender->make_mbufs(pool_->mempool()))
         lender = nullptr;
-    pool_->lend_from(lender);
+    pool_->set_lender(lender);
 }
 
-/// Copies packets of the current burst that lie in slots of `queue` to the port's own memory, because the slots are
-/// about to be freed.
+/// Copies packets of the current burst that lie in lent slots of `queue` to the port's own memory, because the slots
+/// are about to be freed.
 void receiver::move_out(const rx_queue& queue) noexcept
 {
     std::uint16_t kept = next_;
     for (std::uint16_t at = next_; at < count_; ++at) {
         rte_mbuf* mbuf = mbufs_[at];
-        const bool lent = queue.lender().has_lent(mbuf);
+        const bool lent = queue.lent().contains(mbuf);
         if (rte_mbuf* const stays = lent ? rte_pktmbuf_copy(mbuf, pool_->own(), 0, UINT32_MAX) : mbuf) {
             headers_[kept] = headers_[at];
             mbufs_[kept++] = stays;

@@ -117,14 +117,14 @@ weftio_cqe rx_queue::model(const rx_facts& facts) const
     return model;
 }
 
-bool rx_queue::make_headers(rte_mempool* pool) noexcept
+bool rx_queue::make_mbufs(rte_mempool* pool) noexcept
 {
-    if (!headers_)
-        headers_.reset(new (std::nothrow) rte_mbuf[ring_.depth]{});
-    if (!headers_)
+    if (!mbufs_)
+        mbufs_.reset(new (std::nothrow) rte_mbuf[ring_.depth]{});
+    if (!mbufs_)
         return false;
     for (std::uint32_t number = 0; number < ring_.depth; ++number) {
-        rte_mbuf& mbuf = headers_[number];
+        rte_mbuf& mbuf = mbufs_[number];
         mbuf.pool = pool;
         mbuf.buf_addr = slot(number) - rx_ring::headroom_bytes;
         mbuf.buf_iova = reinterpret_cast<rte_iova_t>(mbuf.buf_addr);
@@ -140,9 +140,9 @@ unsigned rx_queue::lend(rte_mbuf** mbufs, unsigned most)
 {
     const std::uint32_t lent = std::min(most, free_at_least(most));
     const std::uint16_t* const free = free_.next();
-    rte_mbuf* const headers = headers_.get();
+    rte_mbuf* const by_slot = mbufs_.get();
     for (std::uint32_t at = 0; at < lent; ++at)
-        mbufs[at] = headers + free[at];
+        mbufs[at] = by_slot + free[at];
     free_.take(lent);
     return lent;
 }
@@ -173,11 +173,11 @@ std::uint32_t completions::add_plain(std::uint32_t count, Next&& next) noexcept
 
 std::uint32_t completions::add_filled(rte_mbuf* const* mbufs, std::uint32_t count) noexcept
 {
-    auto next = [mbufs, lender = queue_.lender()](std::uint32_t at, std::uint16_t& slot, std::uint32_t& bytes) {
+    auto next = [mbufs, lent = queue_.lent()](std::uint32_t at, std::uint16_t& slot, std::uint32_t& bytes) {
         const rte_mbuf& mbuf = *mbufs[at];
-        slot = static_cast<std::uint16_t>(lender.slot(&mbuf));
+        slot = static_cast<std::uint16_t>(lent.slot(&mbuf));
         bytes = mbuf.pkt_len;
-        return lender.is_plain(mbuf) && lender.has_filled(mbuf);
+        return lent.is_plain(mbuf) && lent.is_in_place(mbuf);
     };
     return staging_ ? add_plain<true>(count, next) : add_plain<false>(count, next);
 }
@@ -190,16 +190,16 @@ std::uint32_t completions::add_copied(rte_mbuf** mbufs, std::uint32_t count) noe
     const std::uint16_t* const free = queue_.free_.next();
     std::byte* const slots = queue_.ring_.slots;
     const std::size_t stride = queue_.ring_.stride_bytes;
-    const rx_lender lender = queue_.lender();
-    const lent_headers lent;
+    const lent_slots lent = queue_.lent();
+    const own_frames own;
     std::array<std::uint32_t, burst> lengths;
     // One loop copies and a second loop writes completions: both in one loop took 3 ns more for each packet.
     std::uint32_t copied = 0, others = 0;
-    for (; copied < most && lender.is_plain(*mbufs[copied]) && lender.is_elsewhere(*mbufs[copied]); ++copied) {
+    for (; copied < most && lent.is_plain(*mbufs[copied]) && lent.is_outside(*mbufs[copied]); ++copied) {
         rte_mbuf& mbuf = *mbufs[copied];
         lengths[copied] = mbuf.pkt_len;
         copy_frame(slots + free[copied] * stride, rte_pktmbuf_mtod(&mbuf, const std::byte*), lengths[copied]);
-        if (!lent.give_back(mbuf))
+        if (!own.give_back(mbuf))
             mbufs[others++] = &mbuf;
     }
     auto next = [free, &lengths](std::uint32_t at, std::uint16_t& slot, std::uint32_t& bytes) {

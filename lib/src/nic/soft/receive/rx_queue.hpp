@@ -35,25 +35,25 @@ struct rx_facts {
     std::uint16_t vlan_tci = 0;
 };
 
-/// The mbufs that stand for the slots of a queue: one for each slot, in one array. By them a driver fills slots itself.
-struct rx_lender {
-    const rte_mbuf* headers = nullptr;
+/// Recognizes lent slots of a queue by their mbufs. The queue has one mbuf for each slot, in one array.
+struct lent_slots {
+    const rte_mbuf* mbufs = nullptr; ///< by slot
     std::uint32_t depth = 0;         ///< 0: the queue lends no slots
     std::uint32_t longest_bytes = 0; ///< longest packet that fits a slot, see rx_queue::fits()
 
-    /// The slot that `mbuf` stands for; `depth` or more when it is no mbuf of this queue.
+    /// The slot of `mbuf`; `depth` or more when `mbuf` is no lent slot of this queue.
     std::size_t slot(const rte_mbuf* mbuf) const
     {
-        return (reinterpret_cast<std::uintptr_t>(mbuf) - reinterpret_cast<std::uintptr_t>(headers)) / sizeof(rte_mbuf);
+        return (reinterpret_cast<std::uintptr_t>(mbuf) - reinterpret_cast<std::uintptr_t>(mbufs)) / sizeof(rte_mbuf);
     }
-    bool has_lent(const rte_mbuf* mbuf) const { return slot(mbuf) < depth; }
-    /// Whether the packet lies in a slot, at the place where the kernel reads it: zero copy.
-    bool has_filled(const rte_mbuf& mbuf) const
+    bool contains(const rte_mbuf* mbuf) const { return slot(mbuf) < depth; }
+    /// Whether the packet lies in a lent slot, where the kernel reads it: zero copy.
+    bool is_in_place(const rte_mbuf& mbuf) const
     {
-        return has_lent(&mbuf) && mbuf.nb_segs == 1 && mbuf.data_off == rx_ring::headroom_bytes;
+        return contains(&mbuf) && mbuf.nb_segs == 1 && mbuf.data_off == rx_ring::headroom_bytes;
     }
-    /// Whether the packet lies outside the slots, in one segment.
-    bool is_elsewhere(const rte_mbuf& mbuf) const { return !has_lent(&mbuf) && mbuf.nb_segs == 1; }
+    /// Whether the packet lies in one segment outside the lent slots.
+    bool is_outside(const rte_mbuf& mbuf) const { return !contains(&mbuf) && mbuf.nb_segs == 1; }
     /// Whether the driver tells the length of the packet and nothing else, and the length is that of a frame that fits
     /// a slot.
     bool is_plain(const rte_mbuf& mbuf) const
@@ -115,19 +115,18 @@ class rx_queue {
     /// The number of packets in staging: neither delivered nor lost.
     std::uint32_t staged() const { return staging_ ? staging_->held() : 0; }
 
-    /// Makes an mbuf for each slot, so that a driver can fill slots itself. `pool` is the pool of these mbufs. Returns
-    /// false when memory is short.
-    bool make_headers(rte_mempool* pool) noexcept;
-    /// Receive step 2, zero copy: lends at most `most` free slots as mbufs. Returns how many.
+    /// Makes the queue a lender: makes an mbuf of `pool` for each slot. Returns false when memory is short.
+    bool make_mbufs(rte_mempool* pool) noexcept;
+    /// Receive step 2, zero copy: lends at most `most` free slots, as mbufs. Returns how many.
     unsigned lend(rte_mbuf** mbufs, unsigned most);
-    /// Takes back a slot that the driver has not filled.
+    /// Takes back a lent slot that the driver gives back unused.
     void take_back(const rte_mbuf* mbuf)
     {
-        const auto slot = static_cast<std::uint16_t>(lender().slot(mbuf));
+        const auto slot = static_cast<std::uint16_t>(lent().slot(mbuf));
         free_.put(&slot, 1);
     }
-    /// The mbufs of the slots, by which a packet in a slot is recognized.
-    rx_lender lender() const { return {headers_.get(), headers_ ? ring_.depth : 0, longest_bytes_}; }
+    /// Recognizes the slots that this queue has lent.
+    lent_slots lent() const { return {mbufs_.get(), mbufs_ ? ring_.depth : 0, longest_bytes_}; }
 
     const rx_ring& ring() const { return ring_; }
     /// Stops the queue: delivers nothing more, and counts posted slots that are not filled as flushed.
@@ -160,7 +159,7 @@ class rx_queue {
     free_slots free_;
     /// By index: the slot that the entry posts, and later the slot that the completion names.
     std::vector<std::uint16_t> slot_of_;
-    std::unique_ptr<rte_mbuf[]> headers_; ///< mbufs by slot, in memory that no kernel can write
+    std::unique_ptr<rte_mbuf[]> mbufs_; ///< of a lender: mbufs by slot, in memory that no kernel can write
     std::unique_ptr<nic::soft::staging> staging_;
     bool stopped_ = false;
 };

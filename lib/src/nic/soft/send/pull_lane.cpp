@@ -52,7 +52,7 @@ rte_mbuf* pull_lane::begin(std::uint32_t bytes) noexcept
         next_ = (next_ + 1) % slots;
         if (!is_free(number))
             continue;
-        headers_[number].lend(memory_.front().block->begin() + std::size_t{number} * slot_bytes, bytes);
+        headers_[number].attach(memory_.front().block->begin() + std::size_t{number} * slot_bytes, bytes);
         return &headers_[number].mbuf;
     }
     return nullptr;
@@ -124,7 +124,7 @@ rte_mbuf* pull_lane::whole(rte_mbuf* frame, const dpdk::wire& wire) noexcept
                             (slot.cs_flags & WEFTIO_ETH_L3_CHECKSUM) != 0,
                             (slot.cs_flags & WEFTIO_ETH_L4_CHECKSUM) != 0);
     }
-    if (memory_.front().lendable)
+    if (memory_.front().zero_copy)
         return frame;
     rte_mbuf* const copy = rte_pktmbuf_alloc(wire.copies);
     if (!copy)

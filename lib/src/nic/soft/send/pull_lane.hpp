@@ -1,5 +1,5 @@
-// Frames in memory that the CPU does not see: a device's copy engine brings them to host memory, from where drivers take
-// them.
+// Frames in memory that the CPU does not see: a copy engine of the device brings them to host memory, from where drivers
+// take them.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -45,7 +45,7 @@ class pull_lane {
     /// yet.
     rte_mbuf* whole(rte_mbuf* frame, const dpdk::wire& wire) noexcept;
     /// As for a driver that cannot read the slots. For tests.
-    void copy_whole_frames() noexcept { memory_.front().lendable = false; }
+    void copy_whole_frames() noexcept { memory_.front().zero_copy = false; }
     /// Looks at every slot.
     std::uint32_t free_slots() noexcept;
     bool failed() const noexcept { return lane_.failed(); }

@@ -18,7 +18,7 @@ class returned_headers final : public dpdk::mbuf_source {
     void put(rte_mbuf* const* mbufs, unsigned count) noexcept override
     {
         for (unsigned at = 0; at < count; ++at)
-            reinterpret_cast<send_header*>(mbufs[at])->settle(); // the mbuf is the first member of its header
+            reinterpret_cast<send_header*>(mbufs[at])->detach(); // the mbuf is the first member of its header
     }
 };
 
@@ -26,22 +26,22 @@ returned_headers returned;
 
 } // namespace
 
-dpdk::mbuf_source* const lent_headers::source = &returned;
+dpdk::mbuf_source* const own_frames::source = &returned;
 
-send_pool::lent::~lent()
+send_pool::contents::~contents()
 {
     rte_mempool_free(pool);
 }
 
-bool send_pool::lent::returned() const noexcept
+bool send_pool::contents::returned() const noexcept
 {
-    return std::all_of(headers.begin(), headers.end(), [](const kept_headers& kept) { return kept.lent() == 0; });
+    return std::all_of(headers.begin(), headers.end(), [](const kept_headers& kept) { return kept.attached() == 0; });
 }
 
 send_pool::send_pool(std::string port) : port_(std::move(port))
 {
-    auto made = std::make_unique<lent>();
-    lent_ = made.get();
+    auto made = std::make_unique<contents>();
+    contents_ = made.get();
     place_.push_back(std::move(made));
 }
 
@@ -50,11 +50,11 @@ send_pool::~send_pool()
     forget_returned();
     take_out([&](const devices::memory_block& block) { return !uses(block.begin(), block.bytes); });
     std::size_t frames = 0, bytes = 0;
-    for (const kept_headers& kept : lent_->headers) {
-        frames += kept.lent();
+    for (const kept_headers& kept : contents_->headers) {
+        frames += kept.attached();
         bytes += kept.depth * sizeof(send_header);
     }
-    for (const frame_memory& memory : lent_->memory)
+    for (const frame_memory& memory : contents_->memory)
         bytes += memory.block->bytes;
     if (frames == 0)
         return;
@@ -64,25 +64,25 @@ send_pool::~send_pool()
             "{} bytes that these may read are kept until they come back",
             port_, frames, bytes);
     });
-    dpdk::leave_behind(std::move(place_));
+    dpdk::keep_until_returned(std::move(place_));
 }
 
 std::unique_ptr<send_header[]> send_pool::make(std::uint32_t depth)
 {
     static std::atomic<unsigned> made{0};
-    if (!lent_->pool)
-        lent_->pool =
-            dpdk::make_bare_pool(fmt::format("weftio_tx_{}", made.fetch_add(1)), *lent_headers::source, UINT16_MAX);
+    if (!contents_->pool)
+        contents_->pool =
+            dpdk::make_bare_pool(fmt::format("weftio_tx_{}", made.fetch_add(1)), *own_frames::source, UINT16_MAX);
     forget_returned();
-    lent_->headers.reserve(lent_->headers.size() + queues_ + 1);
+    contents_->headers.reserve(contents_->headers.size() + queues_ + 1);
     std::unique_ptr<send_header[]> headers(new send_header[depth]);
     for (std::uint32_t slot = 0; slot < depth; ++slot) {
         rte_mbuf& mbuf = headers[slot].mbuf;
         mbuf = {};
-        mbuf.pool = lent_->pool;
+        mbuf.pool = contents_->pool;
         mbuf.nb_segs = 1;
         mbuf.port = RTE_MBUF_PORT_INVALID;
-        headers[slot].settle();
+        headers[slot].detach();
     }
     ++queues_;
     return headers;
@@ -91,13 +91,13 @@ std::unique_ptr<send_header[]> send_pool::make(std::uint32_t depth)
 void send_pool::take(std::unique_ptr<send_header[]> headers, std::uint32_t depth) noexcept
 {
     --queues_;
-    lent_->headers.push_back({std::move(headers), depth});
+    contents_->headers.push_back({std::move(headers), depth});
     forget_returned();
 }
 
 void send_pool::forget_returned() noexcept
 {
-    std::erase_if(lent_->headers, [](const kept_headers& kept) { return kept.lent() == 0; });
+    std::erase_if(contents_->headers, [](const kept_headers& kept) { return kept.attached() == 0; });
 }
 
 bool send_pool::uses(const std::byte* begin, std::size_t bytes) const noexcept
@@ -105,13 +105,13 @@ bool send_pool::uses(const std::byte* begin, std::size_t bytes) const noexcept
     auto inside = [&](const std::byte* frame) {
         return !std::less<>()(frame, begin) && std::less<>()(frame, begin + bytes);
     };
-    return std::any_of(lent_->headers.begin(), lent_->headers.end(),
-                       [&](const kept_headers& kept) { return kept.lent(inside) != 0; });
+    return std::any_of(contents_->headers.begin(), contents_->headers.end(),
+                       [&](const kept_headers& kept) { return kept.attached(inside) != 0; });
 }
 
 void send_pool::keep(memory_place memory) noexcept
 {
-    lent_->memory.splice(lent_->memory.end(), memory);
+    contents_->memory.splice(contents_->memory.end(), memory);
 }
 
 } // namespace weftio::nic::soft

@@ -19,7 +19,7 @@
 #include "devices/backend.hpp"
 #include "dpdk/bare_pool.hpp"
 #include "dpdk/dma_mapping.hpp"
-#include "dpdk/left_behind.hpp"
+#include "dpdk/leftover.hpp"
 #include "nic/soft/send/ethernet_entry.hpp"
 
 namespace weftio::nic::soft {
@@ -33,9 +33,9 @@ struct alignas(64) send_header {
     rte_mbuf mbuf;
     std::array<std::byte, bounce_bytes> bounce{}; ///< a small frame that had to be copied, with its padding
 
-    /// Send step 4, zero copy: makes the mbuf point at a frame of `count` bytes, and gives it the reference of the
-    /// driver.
-    void lend(const std::byte* frame, std::uint32_t count) noexcept
+    /// Send step 4, zero copy: attaches the mbuf to a frame of `count` bytes, which it points at, and gives it the
+    /// reference of the driver.
+    void attach(const std::byte* frame, std::uint32_t count) noexcept
     {
         mbuf.buf_addr = const_cast<std::byte*>(frame);
         mbuf.buf_iova = reinterpret_cast<rte_iova_t>(frame);
@@ -50,7 +50,7 @@ struct alignas(64) send_header {
         store<offsetof(rte_mbuf, pkt_len)>(std::uint64_t{count} << 32 | count);
     }
     /// Takes the reference of the driver back: no driver holds the mbuf. Release: the last read of the frame is over.
-    void settle() noexcept { references().store(1, std::memory_order_release); }
+    void detach() noexcept { references().store(1, std::memory_order_release); }
     /// Whether no driver holds the mbuf. Acquire, pairs with the release by which the driver drops its reference.
     bool returned() const noexcept
     {
@@ -66,8 +66,8 @@ struct alignas(64) send_header {
     std::atomic_ref<std::uint16_t> references() noexcept { return std::atomic_ref<std::uint16_t>(mbuf.refcnt); }
 };
 
-/// Recognizes headers of send queues among received mbufs: frames that this program has sent to itself.
-class lent_headers {
+/// Recognizes frames that this program has sent to itself, by their headers, among received mbufs.
+class own_frames {
  public:
     /// Gives back a frame that this program has sent and received, without a locked instruction. The two references
     /// belong to the queue and the caller, and no other code can make a third. Returns false for any other mbuf, which
@@ -76,7 +76,7 @@ class lent_headers {
     {
         if (mbuf.pool->pool_config != source_ || mbuf.nb_segs != 1 || rte_mbuf_refcnt_read(&mbuf) != 2)
             return false;
-        reinterpret_cast<send_header&>(mbuf).settle(); // the mbuf is the first member of its header
+        reinterpret_cast<send_header&>(mbuf).detach(); // the mbuf is the first member of its header
         return true;
     }
 
@@ -90,7 +90,7 @@ class lent_headers {
 struct frame_memory {
     std::shared_ptr<const devices::memory_block> block;
     std::unique_ptr<dpdk::dma_mapping> mapping; ///< mapping for the device; nullptr: none. Destroyed before the block.
-    bool lendable = true; ///< whether frames are sent from here without copying; see key_table::grant()
+    bool zero_copy = true;                      ///< frames are sent from here without copying; see key_table::grant()
 };
 
 /// A list of one element: moving it to another list needs no memory.
@@ -126,10 +126,10 @@ class send_pool {
     memory_place take_out(Unused&& unused) noexcept
     {
         memory_place out;
-        for (auto each = lent_->memory.begin(); each != lent_->memory.end();) {
+        for (auto each = contents_->memory.begin(); each != contents_->memory.end();) {
             auto next = std::next(each);
             if (unused(*each->block))
-                out.splice(out.end(), lent_->memory, each);
+                out.splice(out.end(), contents_->memory, each);
             each = next;
         }
         return out;
@@ -140,21 +140,23 @@ class send_pool {
         std::unique_ptr<send_header[]> headers;
         std::uint32_t depth;
 
+        /// How many are attached to a frame for which `where` is true, and not returned.
         template <class Where>
-        std::size_t lent(Where&& where) const noexcept
+        std::size_t attached(Where&& where) const noexcept
         {
             return static_cast<std::size_t>(
                 std::count_if(headers.get(), headers.get() + depth, [&](const send_header& head) {
                     return !head.returned() && where(static_cast<const std::byte*>(head.mbuf.buf_addr));
                 }));
         }
-        std::size_t lent() const noexcept
+        std::size_t attached() const noexcept
         {
-            return lent([](const std::byte*) { return true; });
+            return attached([](const std::byte*) { return true; });
         }
     };
-    struct lent final : dpdk::leftover {
-        ~lent() override;
+    /// What becomes a leftover when mbufs are still held.
+    struct contents final : dpdk::leftover {
+        ~contents() override;
         bool returned() const noexcept override;
 
         rte_mempool* pool = nullptr;       ///< made when the first headers are made
@@ -164,8 +166,8 @@ class send_pool {
     void forget_returned() noexcept;
 
     std::string port_;
-    dpdk::leftover_place place_; ///< list whose one element is *lent_
-    lent* lent_;                 ///< the element of place_
+    dpdk::leftover_list place_; ///< list whose one element is *contents_
+    contents* contents_;        ///< the element of place_
     std::size_t queues_ = 0;
 };
 

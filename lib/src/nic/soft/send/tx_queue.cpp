@@ -88,7 +88,7 @@ std::uint32_t tx_queue::execute_plain(std::uint32_t most)
         if (!read_plain_send(block, start, frame) || frame.bytes - shortest_frame > span || frame.key != key ||
             !region.holds(frame.address, frame.bytes))
             break;
-        head->lend(region.cpu + (frame.address - region.device_base), frame.bytes);
+        head->attach(region.cpu + (frame.address - region.device_base), frame.bytes);
         done_as[done].be_plain(frame.bytes);
         staged[done] = &head->mbuf;
     }
@@ -200,7 +200,7 @@ bool tx_queue::send(const entry& entry, std::uint32_t index)
     if (pieces_.device)
         mbuf = pulled(entry, pieces_, head);
     else if (plain && !pieces_.must_be_copied && pieces_.bytes >= shortest_frame)
-        head.lend(pieces_.pieces[0].bytes, pieces_.bytes);
+        head.attach(pieces_.pieces[0].bytes, pieces_.bytes);
     else
         mbuf = copied(entry, pieces_, head);
     if (!mbuf)
@@ -235,7 +235,7 @@ rte_mbuf* tx_queue::copied(const entry& entry, const frame_pieces& pieces, send_
     std::uint32_t bytes = std::max(pieces.bytes, shortest_frame);
     bool small = wire_.bounces && bytes <= send_header::bounce_bytes;
     if (small)
-        head.lend(head.bounce.data(), bytes);
+        head.attach(head.bounce.data(), bytes);
     rte_mbuf* mbuf = small ? &head.mbuf : new_copy();
     if (!mbuf)
         return nullptr;
@@ -255,7 +255,7 @@ rte_mbuf* tx_queue::copied(const entry& entry, const frame_pieces& pieces, send_
         net::fill_checksums({to, pieces.bytes}, (entry.cs_flags & WEFTIO_ETH_L3_CHECKSUM) != 0,
                             (entry.cs_flags & WEFTIO_ETH_L4_CHECKSUM) != 0);
     if (!small)
-        head.settle(); // the copy leaves the kernel's buffer free, so the entry is done
+        head.detach(); // the copy leaves the kernel's buffer free, so the entry is done
     copied_bytes.add(pieces.bytes);
     return mbuf;
 }
@@ -268,7 +268,7 @@ void tx_queue::finish(std::uint32_t index, const entry& entry, bool frame, std::
     next_ = index + entry.blocks();
     if (frame)
         return;
-    header(index).settle();
+    header(index).detach();
     if (staged_end_ == 0)
         handed_ = next_;
     enqueued.add(1);

@@ -13,7 +13,7 @@ namespace weftio::nic::soft {
 void tx_queue::settle(std::uint32_t index) noexcept
 {
     if (!port_lost_) // after the port is lost, a driver or receiver may still give the mbuf back
-        header(index).settle();
+        header(index).detach();
 }
 
 void tx_queue::give_up_wait()

@@ -31,7 +31,7 @@ rte_mbuf* tx_queue::pulled(const entry& entry, const frame_pieces& pieces, send_
     lane->end(*mbuf, pieces.bytes, entry.cs_flags);
     pulling_ = lane;
     waiting_copies_ += pacing_.holding();
-    head.settle(); // the frame has left the kernel's memory when the driver is given it
+    head.detach(); // the frame has left the kernel's memory when the driver is given it
     copied_bytes.add(pieces.bytes);
     return mbuf;
 }

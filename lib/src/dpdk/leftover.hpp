@@ -1,4 +1,4 @@
-// Memory that others may still read after its port has closed.
+// Leftovers: memory that others may still read after its port has closed.
 #pragma once
 
 #include <list>
@@ -18,11 +18,11 @@ class leftover {
     virtual bool returned() const noexcept = 0;
 };
 
-/// A list of one element, because splicing it into another list allocates nothing.
-using leftover_place = std::list<std::unique_ptr<leftover>>;
+/// A leftover travels as a list of one element, because splicing it into another list allocates nothing.
+using leftover_list = std::list<std::unique_ptr<leftover>>;
 
 /// Keeps the memory until all of it has been given back, if need be as long as the process lives. Any thread.
-void leave_behind(leftover_place&& one) noexcept;
+void keep_until_returned(leftover_list&& one) noexcept;
 /// Frees the leftovers that have been given back. Any thread.
 void free_returned_leftovers() noexcept;
 

@@ -1,4 +1,4 @@
-#include "nic/soft/receive/rx_pool.hpp"
+#include "nic/soft/receive/slot_pool.hpp"
 
 #include <fmt/format.h>
 #include <rte_mbuf.h>
@@ -12,19 +12,19 @@
 
 namespace weftio::nic::soft {
 
-rx_pool::rx_pool(std::string_view queue, rte_mempool* own, std::uint16_t room_bytes)
+slot_pool::slot_pool(std::string_view queue, rte_mempool* own, std::uint16_t room_bytes)
     : own_(own), room_bytes_(room_bytes)
 {
     pool_ = dpdk::make_bare_pool(fmt::format("weftio_slots_{}", queue), *this,
                                  static_cast<std::uint16_t>(RTE_PKTMBUF_HEADROOM + room_bytes));
 }
 
-rx_pool::~rx_pool()
+slot_pool::~slot_pool()
 {
     rte_mempool_free(pool_);
 }
 
-int rx_pool::get(rte_mbuf** mbufs, unsigned count) noexcept
+int slot_pool::get(rte_mbuf** mbufs, unsigned count) noexcept
 {
     unsigned lent = lender_ ? lender_->lend(mbufs, count) : 0;
     if (lent == count)
@@ -35,7 +35,7 @@ int rx_pool::get(rte_mbuf** mbufs, unsigned count) noexcept
     return result;
 }
 
-void rx_pool::put(rte_mbuf* const* mbufs, unsigned count) noexcept
+void slot_pool::put(rte_mbuf* const* mbufs, unsigned count) noexcept
 {
     for (unsigned at = 0; at < count; ++at)
         lender_->take_back(mbufs[at]);
@@ -47,10 +47,10 @@ bool slot_pools::suits(const std::string& driver) const noexcept
     return std::find(known.begin(), known.end(), driver) != known.end();
 }
 
-rte_mempool* slot_pools::lend(unsigned queue, const std::string& name, rte_mempool* own, std::uint16_t room_bytes)
+rte_mempool* slot_pools::make(unsigned queue, const std::string& name, rte_mempool* own, std::uint16_t room_bytes)
 {
     pools_.resize(queue);
-    return pools_.emplace_back(std::make_unique<rx_pool>(name, own, room_bytes))->mempool();
+    return pools_.emplace_back(std::make_unique<slot_pool>(name, own, room_bytes))->mempool();
 }
 
 } // namespace weftio::nic::soft

@@ -1,4 +1,4 @@
-#include "dpdk/left_behind.hpp"
+#include "dpdk/leftover.hpp"
 
 #include <mutex>
 
@@ -11,12 +11,12 @@ namespace {
 /// Leftovers that still exist at exit are never freed, because their holders may read them until the process ends.
 struct all_leftovers {
     std::mutex mutex;
-    leftover_place list;
+    leftover_list list;
 };
 
 } // namespace
 
-void leave_behind(leftover_place&& one) noexcept
+void keep_until_returned(leftover_list&& one) noexcept
 {
     auto& all = core::undying<all_leftovers>();
     std::scoped_lock lock(all.mutex);
@@ -25,7 +25,7 @@ void leave_behind(leftover_place&& one) noexcept
 
 void free_returned_leftovers() noexcept
 {
-    leftover_place returned;
+    leftover_list returned;
     auto& all = core::undying<all_leftovers>();
     std::scoped_lock lock(all.mutex);
     for (auto each = all.list.begin(); each != all.list.end();) {
