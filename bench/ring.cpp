@@ -261,7 +261,7 @@ void send_fetch_and_gather(benchmark::State& state)
     for (std::uint32_t index = 0; index < depth; ++index)
         weftio_dev_eth_txq_send_enqueue_strong(&ring.txq, weftio_dev_buf_get(&ring.buffers, index), frame_bytes,
                                                WEFTIO_DEV_SEND_NONE);
-    const nic::entry_ring entries{.words = ring.words.data(), .depth = depth, .queue = send_ring::queue};
+    const nic::soft::entry_ring entries{.words = ring.words.data(), .depth = depth, .queue = send_ring::queue};
     nic::soft::entry entry;
     nic::soft::frame_pieces pieces;
     for (auto _ : state) {

@@ -1,4 +1,4 @@
-// Any contents of a send ring, its doorbell record and its doorbell, executed by the engine's send side on net_null.
+// Any contents of a send ring and its doorbell record, executed by the engine's send side on net_null.
 //
 // The input is a row of operations: entries that are right but for one field, blocks of any bits, records and doorbells
 // of any value, turns of the engine, a driver that takes some frames and keeps some, keys that change, resets. What the
@@ -66,19 +66,13 @@ class guarded_queue {
     {
         weftio_store_release_sys_u32(dbrec(words_.kernel()), weftio_swap32(position & 0xffff));
     }
-    void ring_with(std::uint64_t value) { weftio_store_release_sys_u64(doorbell(words_.kernel()), value); }
-    void push()
-    {
-        claim(next_);
-        ring_with(++rung_ << 32 | next_);
-    }
+    void commit() { claim(next_); }
     /// A ring of which nothing is written, from `index` on. @pre the queue has been stopped and the driver holds
     /// nothing of it
     void again(std::uint32_t index)
     {
         next_ = index;
         claim(index);
-        ring_with(0);
         nic_->restart(ring(), index);
         const_cast<weftio_cqe&>(completion()).publication =
             weftio_cqe_publication(index - 1, WEFTIO_CQE_OPCODE_REQUESTER, 0);
@@ -89,12 +83,10 @@ class guarded_queue {
     {
         return at<std::uint32_t>(base, guarded::page - sizeof(std::uint32_t));
     }
-    static std::uint64_t* doorbell(std::byte* base) { return at<std::uint64_t>(base, 0); }
-    nic::tx_ring ring() const
+    nic::soft::tx_ring ring() const
     {
         return {.entries = {.words = at<std::uint32_t>(entries_.nic(), 0), .depth = depth, .queue = 0},
                 .dbrec = dbrec(words_.nic()),
-                .doorbell = doorbell(words_.nic()),
                 .completion = const_cast<weftio_cqe*>(&completion()),
                 .horizon_ns = horizon_ns};
     }
@@ -104,7 +96,6 @@ class guarded_queue {
     std::uint32_t number_;
     nic::soft::tx_queue* nic_ = nullptr;
     std::uint32_t next_ = 0;
-    std::uint64_t rung_ = 0;
 };
 
 bool conserves(const nic::soft::tx_queue& queue)
@@ -194,7 +185,7 @@ unsigned send_side::turn(std::uint32_t most)
 void send_side::append(raw_entry& entry, std::uint32_t opcode, numbers& in)
 {
     if (!queue_.holds(entry.blocks())) {
-        queue_.push();
+        queue_.commit();
         turn(whole);
         if (!queue_.holds(entry.blocks()))
             return; // a wait or the driver is in front
@@ -272,7 +263,7 @@ void send_side::append_good(guarded_queue& queue)
     entry.pointer(60, region.key, region.base + region.bytes - 60);
     entry.control(WEFTIO_OPCODE_SEND, queue.next(), queue.number(), WEFTIO_CE_ALWAYS);
     queue.put(entry.words.data(), entry.segments * 4);
-    queue.push();
+    queue.commit();
 }
 
 std::uint32_t send_side::add_key(std::size_t which)
@@ -299,7 +290,7 @@ void send_side::operate(numbers& in)
     switch (operation & 15) {
         case 0: raw_blocks(in); break;
         case 1: queue_.claim(in.half()); break;
-        case 2: queue_.ring_with(in.word()); break;
+        case 2: queue_.commit(); break;
         case 3: wait(in); break;
         case 4: {
             raw_entry entry;
@@ -326,7 +317,7 @@ void send_side::operate(numbers& in)
             break;
         case 9:
         case 10:
-            queue_.push();
+            queue_.commit();
             turn(operation & 0x10 ? operation >> 5 : whole);
             break;
         case 11: fill(in); break;

@@ -11,7 +11,7 @@ namespace weftio {
 
 struct dma_queue::state final : queues::reported_queue {
     state(const dma_engine& engine, const device& device, const dma_queue_options& wanted)
-        : where(device), options(wanted), queue(make_life(), [&](const nic::tx_ring& ring) {
+        : where(device), options(wanted), queue(make_life(), [&](const nic::send_ring& ring) {
               return detail::internals::backend(engine).make_queue(ring);
           })
     {}

@@ -55,22 +55,13 @@ constexpr std::uint32_t whole_lines(std::uint32_t bytes)
     return (bytes + 63) / 64 * 64;
 }
 
-/// Bytes of a device from some byte on.
-struct place {
-    std::shared_ptr<const devices::memory_block> block;
-    std::size_t offset = 0;
-
-    std::byte* cpu() const { return static_cast<std::byte*>(block->at.cpu) + offset; }
-    std::byte* device() const { return static_cast<std::byte*>(block->at.device) + offset; }
-};
-
 /// What all lives of a queue have: the size of its slots, and where the caller wants them.
 struct slot_plan {
     std::uint32_t packets, slot_bytes, stride_bytes;
     std::size_t headroom_bytes; ///< before each slot
     memory_kind kind;
-    place callers{};        ///< empty: the queue allocates them
-    std::uint32_t lkey = 0; ///< of the caller's
+    nic::ring_memory callers{}; ///< empty: the queue allocates them
+    std::uint32_t lkey = 0;     ///< of the caller's
     bool consecutive;
     std::uint32_t zeroed_bytes;
 
@@ -79,7 +70,7 @@ struct slot_plan {
 
 slot_plan plan_of_own(const eth_rxq_options& options)
 {
-    constexpr std::size_t headroom = nic::rx_ring::headroom_bytes;
+    constexpr std::size_t headroom = nic::receive_ring::headroom_bytes;
     const std::uint32_t slot_bytes = whole_lines(options.max_packet_bytes);
     return {.packets = options.packets,
             .slot_bytes = slot_bytes,
@@ -141,19 +132,19 @@ struct ring_layout {
 };
 
 /// One life of the ring of a receive queue, and of its slots.
-class eth_rxq_life final : public queues::ring_life<weftio_dev_eth_rxq> {
+class eth_rxq_life final : public queues::ring_life<weftio_dev_eth_rxq, nic::receive_queue> {
  public:
     eth_rxq_life(std::shared_ptr<nic::backend> nic, const device& device, const slot_plan& plan,
                  const eth_rxq_options& options);
 
     /// Initializes the ring: all slots are posted. Returns what the NIC needs of it.
-    nic::rx_ring begin() const;
+    nic::receive_ring begin() const;
     /// Ends this life, because the queue has another ring or is closed: no entry may name the slots any more.
     void end() noexcept { region_.revoke(); }
 
  private:
-    place own(memory_kind kind) const;
-    place filled_by_nic() const;
+    nic::ring_memory own(memory_kind kind) const;
+    nic::ring_memory filled_by_nic() const;
     regions::region_use use_of_slots() const;
     /// Names the slots in entries, in host byte order; 0: they cannot be sent from.
     std::uint32_t lkey() const noexcept { return plan_.callers.block ? plan_.lkey : region_.lkey(); }
@@ -166,9 +157,9 @@ class eth_rxq_life final : public queues::ring_life<weftio_dev_eth_rxq> {
     const slot_plan plan_;
     const bool verify_checksums_;
     const ring_layout layout_;
-    const place filled_;           ///< slots as the NIC fills them
-    regions::named_region region_; ///< of filled_: packets may be on their way out again, from where they lie
-    place seen_;                   ///< slots as kernels see them; elsewhere if packets are copied on
+    const nic::ring_memory filled_; ///< slots as the NIC fills them
+    regions::named_region region_;  ///< of filled_: packets may be on their way out again, from where they lie
+    nic::ring_memory seen_;         ///< slots as kernels see them; elsewhere if packets are copied on
     nic::staging_target staged_;
 };
 
@@ -180,17 +171,17 @@ eth_rxq_life::eth_rxq_life(std::shared_ptr<nic::backend> nic, const device& devi
 {
     if (plan_.kind != memory_kind::cpu_device) {
         seen_ = plan_.callers.block ? plan_.callers : own(plan_.kind);
-        staged_ = {.copies = detail::internals::make_copy_queue(device), .slots = seen_.device()};
+        staged_ = {.copies = detail::internals::make_copy_queue(device), .slots = seen_.device<std::byte>()};
     }
     region_.register_with(*nic_);
 }
 
-place eth_rxq_life::own(memory_kind kind) const
+nic::ring_memory eth_rxq_life::own(memory_kind kind) const
 {
     return {detail::internals::block(where_.allocate(plan_.bytes(), kind)), plan_.headroom_bytes};
 }
 
-place eth_rxq_life::filled_by_nic() const
+nic::ring_memory eth_rxq_life::filled_by_nic() const
 {
     const bool is_callers = plan_.callers.block && plan_.kind == memory_kind::cpu_device;
     return is_callers ? plan_.callers : own(memory_kind::cpu_device);
@@ -204,17 +195,18 @@ regions::region_use eth_rxq_life::use_of_slots() const
     return has_own_key ? regions::region_use::entries : regions::region_use::own;
 }
 
-nic::rx_ring eth_rxq_life::begin() const
+nic::receive_ring eth_rxq_life::begin() const
 {
     fresh_ring();
-    return {.completions = cpu_at<weftio_cqe>(0),
-            .dbrec = cpu_at<std::uint32_t>(layout_.dbrec),
-            .slots = filled_.cpu(),
+    return {.completions = memory_at(0),
+            .entries = memory_at(layout_.entries),
+            .dbrec = memory_at(layout_.dbrec),
+            .slots = filled_,
             .depth = plan_.packets,
             .stride_bytes = plan_.stride_bytes,
             .slot_bytes = plan_.slot_bytes,
             .verify_checksums = verify_checksums_,
-            .lendable = plan_.headroom_bytes == nic::rx_ring::headroom_bytes && !plan_.consecutive,
+            .lendable = plan_.headroom_bytes == nic::receive_ring::headroom_bytes && !plan_.consecutive,
             .consecutive = plan_.consecutive,
             .zeroed_bytes = plan_.zeroed_bytes,
             .staged = staged_};
@@ -226,7 +218,7 @@ void eth_rxq_life::fresh_ring() const
 {
     auto* completions = cpu_at<weftio_cqe>(0);
     auto* entries = cpu_at<weftio_wqe_data_segment>(layout_.entries);
-    auto base = reinterpret_cast<std::uint64_t>(seen_.device());
+    auto base = reinterpret_cast<std::uint64_t>(seen_.device<std::byte>());
     for (std::uint32_t slot = 0; slot < plan_.packets; ++slot) {
         completions[slot].publication = std::uint32_t{WEFTIO_CQE_NEVER_WRITTEN} << 24;
         entries[slot] = {.byte_count_be = weftio_swap32(plan_.slot_bytes),
@@ -243,7 +235,7 @@ weftio_dev_eth_rxq eth_rxq_life::make_handle() const
                         .mask = plan_.packets - 1,
                         .log_depth = static_cast<std::uint32_t>(std::countr_zero(plan_.packets))};
     made.dbrec = device_at<std::uint32_t>(layout_.dbrec);
-    made.slots = reinterpret_cast<std::uint8_t*>(seen_.device());
+    made.slots = reinterpret_cast<std::uint8_t*>(seen_.device<std::byte>());
     made.slot_bytes = plan_.slot_bytes;
     made.stride_bytes = plan_.stride_bytes;
     made.lkey_be = weftio_swap32(lkey());
@@ -257,7 +249,8 @@ weftio_dev_eth_rxq eth_rxq_life::make_handle() const
 struct eth_rxq::state {
     state(const port& port, const device& device, const eth_rxq_options& wanted)
         : nic(detail::internals::share(port)), where(device), options(wanted), plan(plan_of(wanted, device)),
-          queue(make_life(), [&](const nic::rx_ring& ring) { return nic->make_receive_queue(ring, options.engine); })
+          queue(make_life(),
+                [&](const nic::receive_ring& ring) { return nic->make_receive_queue(ring, options.engine); })
     {}
     ~state()
     {

@@ -36,7 +36,7 @@ void check(const eth_txq_options& options)
 struct eth_txq::state final : queues::reported_queue {
     state(const port& port, const device& device, const eth_txq_options& wanted)
         : nic(detail::internals::share(port)), where(device), options(wanted),
-          queue(make_life(), [&](const nic::tx_ring& ring) { return nic->make_send_queue(ring, options.engine); })
+          queue(make_life(), [&](const nic::send_ring& ring) { return nic->make_send_queue(ring, options.engine); })
     {}
 
     std::shared_ptr<queues::send_life> make_life() const

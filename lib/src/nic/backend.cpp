@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "nic/completion_backend.hpp"
 #include "nic/rdma_backend.hpp"
 #include "weftio/error.hpp"
 
@@ -17,6 +18,11 @@ namespace {
 }
 
 } // namespace
+
+std::shared_ptr<completion_queue> backend::make_completion_queue(const completion_memory&)
+{
+    refuse_rdma(*this, "completion_queue");
+}
 
 std::shared_ptr<rdma_queue> backend::make_rdma_queue(const rdma_rings&)
 {

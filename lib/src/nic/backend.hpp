@@ -14,6 +14,7 @@
 
 #include "core/process.hpp"
 #include "devices/backend.hpp"
+#include "nic/rings.hpp"
 #include "weftio/access.hpp"
 #include "weftio/counters.hpp"
 #include "weftio/device/cqe.h"
@@ -50,51 +51,6 @@ class memory_user {
     virtual std::unique_ptr<region> register_memory(const region_request& wanted) = 0;
 };
 
-/// The device memory to which staging copies packets. The packet in slot k of the ring goes to slot k of this memory.
-struct staging_target {
-    std::shared_ptr<devices::copy_queue> copies; ///< nullptr: no staging, kernels read the slots of the ring
-    std::byte* slots = nullptr;                  ///< device address of slot 0
-};
-
-/// Memory of a receive ring, as CPU addresses. Its owner keeps it until the queue is closed or has another ring.
-struct rx_ring {
-    weftio_cqe* completions = nullptr;
-    const std::uint32_t* dbrec = nullptr; ///< written by the kernel: entries posted in all, low 16 bits, big-endian
-    /// Where the packet of slot 0 begins; of lendable slots, `headroom_bytes` before it belong to it too.
-    std::byte* slots = nullptr;
-    std::uint32_t depth = 0;              ///< power of two, at most 65536
-    std::uint32_t stride_bytes = 0;       ///< from slot to slot
-    std::uint32_t slot_bytes = 0;         ///< the longest packet
-    std::uint32_t cut_bytes = UINT32_MAX; ///< the driver may have cut a packet that is so long; the NIC fills it in
-    std::uint32_t number = 0;             ///< of the queue; the NIC fills it in
-    bool verify_checksums = true;
-    bool lendable = true;           ///< false: no headroom lies before slots, or packets go to them in order
-    bool consecutive = false;       ///< packet n goes to slot n % depth
-    std::uint32_t zeroed_bytes = 0; ///< behind each packet, beyond slot_bytes too
-    staging_target staged{};        ///< where packets are copied before the kernel hears of them
-
-    /// Room that a driver needs in front of a packet to put a stripped VLAN tag back.
-    static constexpr std::uint32_t headroom_bytes = 128;
-};
-
-/// A ring of entries, as CPU addresses (docs/formats.md, "Entries").
-struct entry_ring {
-    const std::uint32_t* words = nullptr; ///< depth x 16, written by the kernel
-    std::uint32_t depth = 0;
-    std::uint32_t queue = 0; ///< number of the queue; the NIC fills this field in
-};
-
-/// Memory of a send ring, as CPU addresses. Its owner keeps it until the queue is closed or has another ring.
-struct tx_ring {
-    entry_ring entries;
-    /// Doorbell record, which the kernel writes: blocks committed so far, low 16 bits, big-endian.
-    const std::uint32_t* dbrec = nullptr;
-    const std::uint64_t* doorbell = nullptr; ///< the kernel writes it; any change wakes the NIC
-    weftio_cqe* completion = nullptr;        ///< the collapsed completion, which the NIC overwrites
-    std::uint64_t horizon_ns = 0;
-    protection_domain domain{}; ///< entries may name regions of this domain only
-};
-
 /// The function by which a CPU kernel runs the NIC in inline mode, from its receive and push calls.
 struct inline_turn {
     void (*turn)(void*) = nullptr; ///< nullptr: the NIC has a thread
@@ -106,7 +62,8 @@ struct inline_turn {
 class queue {
  public:
     virtual ~queue() = default;
-    /// Unique among the queues of its kind at the port or DMA engine.
+    /// The number that the NIC gave it; entries and completions carry it. Unique among the queues of its kind at the port
+    /// or DMA engine.
     virtual std::uint32_t number() const noexcept = 0;
     virtual inline_turn turn() noexcept = 0;
     /// The number of rings that the queue had before its present ring. After close() the queue has no present ring, and
@@ -139,7 +96,7 @@ class receive_queue : public queue, public movable {
     virtual eth_rxq_counters counters() const = 0;
     /// Gives the queue a new ring, of the same depth as the present one, and starts again at index 0.
     /// @throws weftio::error errc::out_of_memory
-    virtual void restart(const rx_ring& ring) = 0;
+    virtual void restart(const receive_ring& ring) = 0;
 };
 
 using weftio::outcome_of;
@@ -155,13 +112,15 @@ struct send_outcome {
 
 class send_queue : public queue {
  public:
+    /// Where kernels of the device that the ring is of ring the doorbell: a device address. Several queues may share it.
+    virtual std::uint64_t* doorbell() const noexcept = 0;
     virtual bool failed() const = 0;
     /// Stops the queue: flushes all entries that have not been handed over.
     virtual void stop_sending() = 0;
     /// Gives the queue a new ring, of the same depth as the present one, and starts again at position 0. Blocks until
     /// all that was handed over has come back, at most 1 s.
     /// @throws weftio::error errc::in_use, errc::closed: see eth_txq::reset()
-    virtual void restart(const tx_ring& ring) = 0;
+    virtual void restart(const send_ring& ring) = 0;
     /// Takes the next outcome, oldest first. Returns false when there is none. One thread at a time.
     virtual bool next(send_outcome& outcome) = 0;
 };
@@ -190,6 +149,7 @@ struct rule_request {
 };
 
 class held_rdma_address;
+struct completion_memory;
 class rdma_queue;
 struct rdma_own_address;
 struct rdma_rings;
@@ -218,8 +178,11 @@ class backend : public memory_user {
 
     /// Makes a queue at `engine`; -1 chooses the engine with the fewest queues. @pre -1 <= engine < engine_count()
     /// @throws weftio::error errc::not_supported the port cannot send (make_send_queue); errc::out_of_memory
-    virtual std::shared_ptr<receive_queue> make_receive_queue(const rx_ring& ring, int engine) = 0;
-    virtual std::shared_ptr<eth_send_queue> make_send_queue(const tx_ring& ring, int engine) = 0;
+    virtual std::shared_ptr<receive_queue> make_receive_queue(const receive_ring& ring, int engine) = 0;
+    virtual std::shared_ptr<eth_send_queue> make_send_queue(const send_ring& ring, int engine) = 0;
+    /// Makes a completion queue (nic/completion_backend.hpp). @throws weftio::error as make_rdma_queue();
+    /// errc::not_reachable the NIC cannot write its memory
+    virtual std::shared_ptr<completion_queue> make_completion_queue(const completion_memory& memory);
     /// Makes a queue pair (nic/rdma_backend.hpp), which is not connected yet.
     /// @throws weftio::error errc::not_supported the NIC, or the port, cannot do RDMA; errc::out_of_memory
     virtual std::shared_ptr<rdma_queue> make_rdma_queue(const rdma_rings& rings);

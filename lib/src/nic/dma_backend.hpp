@@ -24,7 +24,7 @@ class dma_backend : public memory_user {
     /// Inline mode: runs one turn. Returns how much the turn moved.
     virtual unsigned turn() = 0;
     /// @throws weftio::error errc::out_of_memory
-    virtual std::shared_ptr<dma_send_queue> make_queue(const tx_ring& ring) = 0;
+    virtual std::shared_ptr<dma_send_queue> make_queue(const send_ring& ring) = 0;
 };
 
 /// Makes the DMA engine that copies with the CPU. @throws weftio::error see the constructor of weftio::dma_engine

@@ -10,18 +10,20 @@
 
 namespace weftio::nic {
 
-/// Memory of a receive ring of a queue pair, as CPU addresses. Its owner keeps it until the queue is closed or has
-/// another ring. Entry k is completed in completion k: the kernel posts entry k + depth after it has read that.
+/// The receive ring of a queue pair.
 struct rdma_receive_ring {
-    const std::uint32_t* words = nullptr; ///< depth x segments x 4, written by the kernel: pointer segments
-    const std::uint32_t* dbrec = nullptr; ///< written by the kernel: entries posted in all, low 16 bits, big-endian
-    weftio_cqe* completions = nullptr;    ///< depth
-    std::uint32_t depth = 0;              ///< power of two, at most 32768; 0: the queue receives nothing
-    std::uint32_t segments = 1;           ///< of an entry; a power of two, at most 64
+    ring_memory entries;        ///< depth x segments x 16 bytes, written by the kernel: pointer segments
+    std::uint32_t depth = 0;    ///< power of two, at most 32768; 0: the queue receives nothing
+    std::uint32_t segments = 1; ///< of an entry; a power of two, at most 64
+    ring_memory dbrec;          ///< written by the kernel: entries posted in all, low 16 bits, big-endian
+    /// depth x 64 bytes. Entry k is completed in completion k: the kernel posts entry k + depth after it has read that.
+    /// None: `target` has a queue.
+    ring_memory completions;
+    completion_target target{};
 };
 
 struct rdma_rings {
-    tx_ring send;
+    send_ring send;
     rdma_receive_ring receive;
 };
 

@@ -26,8 +26,8 @@ T* at(void* base, std::size_t offset)
 
 /// One life of a ring, from one reset of its queue to the next: memory that a running kernel keeps alive (a lifeline).
 /// A kind of ring adds begin(), which initializes the ring and returns what the NIC needs of it, and the contents of
-/// its handle. @tparam Handle  what kernels read
-template <class Handle>
+/// its handle. @tparam Handle  what kernels read  @tparam Queue  the queue at its NIC
+template <class Handle, class Queue>
 class ring_life : public devices::lifeline {
  public:
     weftio_dev_control* control() const noexcept override
@@ -40,7 +40,7 @@ class ring_life : public devices::lifeline {
 
     /// Fills the handle that kernels read. @param ring_number  number of this ring at `queue`
     /// Throws what an upload to the device throws.
-    void belong_to(std::shared_ptr<nic::queue> queue, std::uint32_t ring_number)
+    void belong_to(std::shared_ptr<Queue> queue, std::uint32_t ring_number)
     {
         queue_ = std::move(queue);
         ring_number_ = ring_number;
@@ -68,9 +68,13 @@ class ring_life : public devices::lifeline {
     {
         return at<T>(ring_.device_address(), offset);
     }
+    /// The same, as a NIC is told of it.
+    nic::ring_memory memory_at(std::size_t offset) const { return {detail::internals::block(ring_), offset}; }
+    /// @pre belong_to()
+    const Queue& queue() const noexcept { return *queue_; }
     /// Fills in what handles of every kind have. @return the number of the queue
-    template <class Queue>
-    std::uint32_t fill_in(Queue& made, std::uint32_t abi) const
+    template <class Part>
+    std::uint32_t fill_in(Part& made, std::uint32_t abi) const
     {
         const nic::inline_turn turn = queue_->turn();
         made.abi = abi;
@@ -89,7 +93,7 @@ class ring_life : public devices::lifeline {
     virtual Handle make_handle() const = 0;
 
     memory control_, handle_;
-    std::shared_ptr<nic::queue> queue_;
+    std::shared_ptr<Queue> queue_;
     std::uint32_t ring_number_ = 0; ///< number of ring_ at queue_
 };
 

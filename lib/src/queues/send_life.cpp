@@ -26,7 +26,7 @@ send_life::send_life(const device& device, const send_ring_options& options)
       filled_(device.allocate(options.entries / 8, memory_kind::device, small_alignment))
 {}
 
-nic::tx_ring send_life::begin() const
+nic::send_ring send_life::begin() const
 {
     // Each entry carries an index that its slot never has in the first pass, so that an entry that is not written is
     // refused (docs/formats.md, "Entries").
@@ -36,10 +36,10 @@ nic::tx_ring send_life::begin() const
     // The first completion names entry 0xffff: nothing is done yet (docs/formats.md, "Completions").
     weftio_store_release_sys_u32(&cpu_at<weftio_cqe>(layout_.completion)->publication,
                                  weftio_cqe_publication(0xffff, WEFTIO_CQE_OPCODE_REQUESTER, 0));
-    return {.entries = {.words = cpu_at<std::uint32_t>(0), .depth = options_.entries, .queue = 0},
-            .dbrec = cpu_at<std::uint32_t>(layout_.dbrec),
-            .doorbell = cpu_at<std::uint64_t>(layout_.doorbell),
-            .completion = cpu_at<weftio_cqe>(layout_.completion),
+    return {.entries = memory_at(0),
+            .depth = options_.entries,
+            .dbrec = memory_at(layout_.dbrec),
+            .completion = memory_at(layout_.completion),
             .horizon_ns = options_.horizon_ns,
             .domain = options_.domain};
 }
@@ -49,7 +49,7 @@ weftio_dev_send_queue send_life::make_handle() const
     weftio_dev_send_queue made{};
     made.ring.segments = device_at<std::uint32_t>(0);
     made.ring.dbrec = device_at<std::uint32_t>(layout_.dbrec);
-    made.ring.doorbell = device_at<std::uint64_t>(layout_.doorbell);
+    made.ring.doorbell = queue().doorbell();
     made.ring.completion = device_at<weftio_cqe>(layout_.completion);
     made.ring.filled = static_cast<std::uint32_t*>(filled_.device_address());
     made.ring.mask = options_.entries - 1;

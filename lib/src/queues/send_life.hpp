@@ -10,18 +10,17 @@
 
 namespace weftio::queues {
 
-/// Offsets in the memory of a send ring: the entries, then completion, doorbell record and doorbell, each on a cache
-/// line of its own (docs/formats.md).
+/// Offsets in the memory of a send ring: the entries, then completion and doorbell record, each on a cache line of its
+/// own (docs/formats.md).
 struct ring_layout {
-    std::size_t completion, dbrec, doorbell, bytes;
+    std::size_t completion, dbrec, bytes;
 
     explicit ring_layout(std::size_t entries)
-        : completion(entries * WEFTIO_WQE_BLOCK_BYTES), dbrec(completion + 64), doorbell(dbrec + 64),
-          bytes(doorbell + 64)
+        : completion(entries * WEFTIO_WQE_BLOCK_BYTES), dbrec(completion + 64), bytes(dbrec + 64)
     {}
 };
 
-/// Options of a send ring; nic::tx_ring describes each.
+/// Options of a send ring; nic::send_ring describes each.
 struct send_ring_options {
     std::uint32_t entries = 0;
     std::uint64_t horizon_ns = 0;
@@ -36,12 +35,12 @@ struct send_ring_options {
 void require_send_entries(std::string_view who, std::uint32_t entries, std::string_view option = "entries");
 
 /// One life of the ring of a send queue of any kind.
-class send_life final : public ring_life<weftio_dev_send_queue> {
+class send_life final : public ring_life<weftio_dev_send_queue, nic::send_queue> {
  public:
     send_life(const device& device, const send_ring_options& options);
 
     /// Initializes the ring: no entry is written, none is completed. Returns what the NIC needs of it.
-    nic::tx_ring begin() const;
+    nic::send_ring begin() const;
     /// The collapsed completion, as kernels see it.
     const weftio_cqe* completion() const { return device_at<weftio_cqe>(layout_.completion); }
 

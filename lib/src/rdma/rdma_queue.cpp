@@ -89,7 +89,7 @@ struct pair_life {
     {}
 
     nic::rdma_rings begin() { return {.send = sends.begin(), .receive = receives.begin()}; }
-    void belong_to(const std::shared_ptr<nic::queue>& queue, std::uint32_t ring_number)
+    void belong_to(const std::shared_ptr<nic::rdma_queue>& queue, std::uint32_t ring_number)
     {
         sends.belong_to(queue, ring_number);
         receives.belong_to(queue, ring_number);

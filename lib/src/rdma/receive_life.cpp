@@ -19,11 +19,11 @@ nic::rdma_receive_ring receive_life::begin()
     weftio_cqe none_taken{};
     none_taken.publication = weftio_cqe_publication(0xffff, WEFTIO_CQE_OPCODE_REQUESTER, 0);
     marks_.upload(&none_taken, sizeof none_taken);
-    return {.words = cpu_at<std::uint32_t>(layout_.entries),
-            .dbrec = cpu_at<std::uint32_t>(layout_.dbrec),
-            .completions = completions,
+    return {.entries = memory_at(layout_.entries),
             .depth = depth_,
-            .segments = segments_};
+            .segments = segments_,
+            .dbrec = memory_at(layout_.dbrec),
+            .completions = memory_at(0)};
 }
 
 weftio_dev_rdma_recv receive_life::make_handle() const
@@ -32,7 +32,8 @@ weftio_dev_rdma_recv receive_life::make_handle() const
     weftio_dev_rdma_recv made{};
     made.queue.ring.segments = device_at<std::uint32_t>(layout_.entries);
     made.queue.ring.dbrec = device_at<std::uint32_t>(layout_.dbrec);
-    made.queue.ring.doorbell = device_at<std::uint64_t>(layout_.doorbell);
+    made.queue.ring.doorbell =
+        queue().doorbell(); // that of the queue pair: the NIC reads receives when a message comes
     made.queue.ring.completion = taken;
     made.queue.ring.filled = reinterpret_cast<std::uint32_t*>(taken + 1);
     made.queue.ring.mask = depth_ - 1;

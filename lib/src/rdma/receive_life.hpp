@@ -11,19 +11,19 @@
 
 namespace weftio::rdma {
 
-/// Offsets in the memory of a receive ring: completions, entries, then the doorbell record and a doorbell that nobody
-/// looks at, each on a cache line of its own (docs/formats.md).
+/// Offsets in the memory of a receive ring: completions, entries, then the doorbell record on a cache line of its own
+/// (docs/formats.md).
 struct receive_layout {
-    std::size_t entries, dbrec, doorbell, bytes;
+    std::size_t entries, dbrec, bytes;
 
     receive_layout(std::size_t depth, std::size_t segments)
         : entries(depth * sizeof(weftio_cqe)), dbrec(entries + depth * segments * WEFTIO_WQE_SEGMENT_BYTES),
-          doorbell(dbrec + 64), bytes(doorbell + 64)
+          bytes(dbrec + 64)
     {}
 };
 
 /// One life of the receive ring of a queue pair.
-class receive_life final : public queues::ring_life<weftio_dev_rdma_recv> {
+class receive_life final : public queues::ring_life<weftio_dev_rdma_recv, nic::rdma_queue> {
  public:
     /// @param connection  the completion of the send side, as kernels see it
     receive_life(const device& device, std::uint32_t depth, std::uint32_t segments, const weftio_cqe* connection);

@@ -131,11 +131,11 @@ class CopiedOn : public testing::Test {
         });
     }
     nic::soft::engines& engines() { return software_nic(port.get()).engines(); }
-    nic::rx_ring ring()
+    nic::soft::rx_ring ring()
     {
         return {.completions = completions.data(),
                 .dbrec = &dbrec,
-                .slots = slots.data() + nic::rx_ring::headroom_bytes,
+                .slots = slots.data() + nic::soft::rx_ring::headroom_bytes,
                 .depth = depth,
                 .stride_bytes = stride_bytes,
                 .slot_bytes = 64,

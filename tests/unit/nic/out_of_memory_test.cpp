@@ -85,13 +85,13 @@ TEST(OutOfMemory, AtAnyPointOfAResetLeavesAQueueWhosePacketsAreCopiedOnAsItWas)
     std::vector<weftio_cqe> before(depth), after(depth);
     const std::uint32_t record = weftio_swap32(depth);
     std::vector<std::byte> slots(depth * 64);
-    nic::rx_ring ring{.completions = before.data(),
-                      .dbrec = &record,
-                      .slots = slots.data(),
-                      .depth = depth,
-                      .stride_bytes = 64,
-                      .slot_bytes = 64,
-                      .staged = {.copies = std::make_shared<no_copies>(), .slots = slots.data()}};
+    nic::soft::rx_ring ring{.completions = before.data(),
+                            .dbrec = &record,
+                            .slots = slots.data(),
+                            .depth = depth,
+                            .stride_bytes = 64,
+                            .slot_bytes = 64,
+                            .staged = {.copies = std::make_shared<no_copies>(), .slots = slots.data()}};
     nic::soft::receiver receiver({0, 0}, nullptr, false, "");
     receiver.reserve(0);
     receiver.add(0, ring);

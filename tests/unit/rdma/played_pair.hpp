@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "nic/rdma_backend.hpp"
+#include "ring_at.hpp"
 #include "software_nic.hpp"
 #include "weftio/device/cqe.h"
 #include "weftio/device/wqe.h"
@@ -102,12 +103,8 @@ class played_pair {
         send_words_[(position * 16 + word) % send_words_.size()] ^= weftio_swap32(0x40);
     }
     void push() { push_as(next_); }
-    /// Rings the doorbell with a record of the test's.
-    void push_as(std::uint32_t index)
-    {
-        weftio_store_release_sys_u32(&send_record_, weftio_swap32(index & 0xffff));
-        weftio_store_release_sys_u64(&doorbell_, ++rings_);
-    }
+    /// Writes a record of the test's.
+    void push_as(std::uint32_t index) { weftio_store_release_sys_u32(&send_record_, weftio_swap32(index & 0xffff)); }
     std::uint32_t posted() const { return next_; }
 
     /// Posts a receive entry of one or two pieces.
@@ -121,7 +118,7 @@ class played_pair {
                     (piece < pieces.size() ? pieces[piece] : pointer(0, WEFTIO_LKEY_INVALID, 0)).words[word]);
         weftio_store_release_sys_u32(&receive_record_, weftio_swap32(receives_posted_));
     }
-    /// Rings the receive doorbell with a record of the test's.
+    /// Writes a receive record of the test's.
     void claim_receives(std::uint32_t posted)
     {
         weftio_store_release_sys_u32(&receive_record_, weftio_swap32(posted & 0xffff));
@@ -163,23 +160,21 @@ class played_pair {
             cqe.publication = std::uint32_t{WEFTIO_CQE_NEVER_WRITTEN} << 24;
         completion_.publication = weftio_cqe_publication(0xffff, WEFTIO_CQE_OPCODE_REQUESTER, 0);
         send_record_ = receive_record_ = 0;
-        doorbell_ = 0;
         next_ = receives_posted_ = receives_read_ = 0;
-        rings_ = 0;
     }
     nic::rdma_rings rings()
     {
         nic::rdma_rings rings;
-        rings.send.entries = {.words = send_words_.data(), .depth = depth_};
-        rings.send.dbrec = &send_record_;
-        rings.send.doorbell = &doorbell_;
-        rings.send.completion = &completion_;
+        rings.send.entries = ring_at(send_words_.data(), send_words_.size());
+        rings.send.depth = depth_;
+        rings.send.dbrec = ring_at(&send_record_);
+        rings.send.completion = ring_at(&completion_);
         rings.send.domain = domain_;
-        rings.receive = {.words = receive_words_.data(),
-                         .dbrec = &receive_record_,
-                         .completions = received_.data(),
+        rings.receive = {.entries = ring_at(receive_words_.data(), receive_words_.size()),
                          .depth = static_cast<std::uint32_t>(received_.size()),
-                         .segments = receive_segments};
+                         .segments = receive_segments,
+                         .dbrec = ring_at(&receive_record_),
+                         .completions = ring_at(received_.data(), received_.size())};
         return rings;
     }
 
@@ -189,7 +184,6 @@ class played_pair {
     protection_domain domain_;
     alignas(64) weftio_cqe completion_{};
     std::uint32_t send_record_ = 0, receive_record_ = 0;
-    std::uint64_t doorbell_ = 0, rings_ = 0;
     std::uint32_t next_ = 0, receives_posted_ = 0, receives_read_ = 0;
     std::shared_ptr<nic::rdma_queue> queue_;
     bool open_ = true;

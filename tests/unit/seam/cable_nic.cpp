@@ -9,6 +9,7 @@
 #include <mutex>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -46,7 +47,7 @@ struct cable_rule final : nic::rule {
 };
 
 struct cable_receive_queue final : nic::receive_queue {
-    cable_receive_queue(std::shared_ptr<cable> of, const nic::rx_ring& at);
+    cable_receive_queue(std::shared_ptr<cable> of, const nic::receive_ring& at);
 
     std::uint32_t number() const noexcept override { return own_number; }
     unsigned engine() const noexcept override { return 0; }
@@ -57,23 +58,24 @@ struct cable_receive_queue final : nic::receive_queue {
     std::string describe(std::uint32_t which) const override;
     void close() noexcept override;
     eth_rxq_counters counters() const override;
-    void restart(const nic::rx_ring& next) override;
+    void restart(const nic::receive_ring& next) override;
     /// Returns whether there was a slot for the frame.
     bool put(const std::vector<std::uint8_t>& frame);
 
     std::shared_ptr<cable> port;
-    nic::rx_ring ring;
+    nic::receive_ring ring;
     std::uint32_t own_number = 0, rings = 0, filled = 0;
     bool stopped = false;
     eth_rxq_counters counts;
 };
 
 struct cable_send_queue final : nic::eth_send_queue {
-    cable_send_queue(std::shared_ptr<cable> of, const nic::tx_ring& at);
+    cable_send_queue(std::shared_ptr<cable> of, const nic::send_ring& at);
 
     std::uint32_t number() const noexcept override { return own_number; }
     unsigned engine() const noexcept override { return 0; }
     void move_to(unsigned) override {} // there is one engine
+    std::uint64_t* doorbell() const noexcept override { return static_cast<std::uint64_t*>(bell.at.device); }
     nic::inline_turn turn() noexcept override;
     std::uint32_t ring_number() const noexcept override { return rings; }
     void stop(std::uint32_t which) override;
@@ -83,14 +85,16 @@ struct cable_send_queue final : nic::eth_send_queue {
     schedule_error schedule() const override { return {}; }
     bool failed() const override;
     void stop_sending() override;
-    void restart(const nic::tx_ring& next) override;
+    void restart(const nic::send_ring& next) override;
     bool next(nic::send_outcome& outcome) override;
     unsigned execute_all();
     std::uint8_t execute(const std::uint32_t* entry);
     void publish(std::uint32_t opcode, std::uint8_t syndrome);
 
     std::shared_ptr<cable> port;
-    nic::tx_ring ring;
+    nic::send_ring ring;
+    devices::memory_block bell; ///< of this NIC: what it looks at before it reads a record, as hardware does
+    std::uint64_t heard = 0;
     std::uint32_t own_number = 0, rings = 0, done = 0;
     bool in_error = false;
     eth_txq_counters counts;
@@ -145,11 +149,11 @@ class cable final : public nic::backend, public std::enable_shared_from_this<cab
     {
         return std::make_unique<cable_region>(shared_from_this(), wanted);
     }
-    std::shared_ptr<nic::receive_queue> make_receive_queue(const nic::rx_ring& ring, int) override
+    std::shared_ptr<nic::receive_queue> make_receive_queue(const nic::receive_ring& ring, int) override
     {
         return std::make_shared<cable_receive_queue>(shared_from_this(), ring);
     }
-    std::shared_ptr<nic::eth_send_queue> make_send_queue(const nic::tx_ring& ring, int) override
+    std::shared_ptr<nic::eth_send_queue> make_send_queue(const nic::send_ring& ring, int) override
     {
         return std::make_shared<cable_send_queue>(shared_from_this(), ring);
     }
@@ -181,7 +185,7 @@ class cable final : public nic::backend, public std::enable_shared_from_this<cab
     std::vector<cable_send_queue*> senders;
     std::vector<cable_rule*> rules; ///< in the order of decision
     port_counters counts;
-    std::uint32_t last_number = 0;
+    std::uint32_t last_number = 0x123450; ///< the numbers are this NIC's
 
  private:
     const std::string spec_, driver_ = "cable";
@@ -256,11 +260,11 @@ bool cable_rule::matches(const std::vector<std::uint8_t>& frame) const
     return !request.match.ether_type || *request.match.ether_type == (frame[12] << 8 | frame[13]);
 }
 
-cable_receive_queue::cable_receive_queue(std::shared_ptr<cable> of, const nic::rx_ring& at)
+cable_receive_queue::cable_receive_queue(std::shared_ptr<cable> of, const nic::receive_ring& at)
     : port(std::move(of)), ring(at)
 {
     const std::scoped_lock lock(port->mutex);
-    own_number = ++port->last_number;
+    own_number = port->last_number += 7;
     port->receivers[own_number] = this;
 }
 
@@ -293,7 +297,7 @@ eth_rxq_counters cable_receive_queue::counters() const
     return counts;
 }
 
-void cable_receive_queue::restart(const nic::rx_ring& next)
+void cable_receive_queue::restart(const nic::receive_ring& next)
 {
     const std::scoped_lock lock(port->mutex);
     ring = next;
@@ -304,16 +308,16 @@ void cable_receive_queue::restart(const nic::rx_ring& next)
 
 bool cable_receive_queue::put(const std::vector<std::uint8_t>& frame)
 {
-    const std::uint32_t posted = weftio_swap32(weftio_load_acquire_sys_u32(ring.dbrec));
+    const std::uint32_t posted = weftio_swap32(weftio_load_acquire_sys_u32(ring.dbrec.cpu<std::uint32_t>()));
     if (stopped || ((posted - filled) & 0xffff) == 0) {
         ++counts.out_of_buffer;
         return false;
     }
     const std::uint32_t slot = filled & (ring.depth - 1);
-    std::byte* const begin = ring.slots + std::size_t{slot} * ring.stride_bytes;
+    std::byte* const begin = ring.slots.cpu<std::byte>() + std::size_t{slot} * ring.stride_bytes;
     std::memcpy(begin, frame.data(), frame.size());
     std::memset(begin + frame.size(), 0, ring.zeroed_bytes);
-    weftio_cqe& completion = ring.completions[slot];
+    weftio_cqe& completion = ring.completions.cpu<weftio_cqe>()[slot];
     completion.byte_count_be = weftio_swap32(static_cast<std::uint32_t>(frame.size()));
     completion.hds_ip_ext = WEFTIO_CQE_L2_OK;
     completion.timestamp_be = weftio_swap64(weftio_real_time_from_ns(utc_now_ns()));
@@ -325,10 +329,13 @@ bool cable_receive_queue::put(const std::vector<std::uint8_t>& frame)
     return true;
 }
 
-cable_send_queue::cable_send_queue(std::shared_ptr<cable> of, const nic::tx_ring& at) : port(std::move(of)), ring(at)
+cable_send_queue::cable_send_queue(std::shared_ptr<cable> of, const nic::send_ring& at)
+    : port(std::move(of)), ring(at), bell(at.entries.block->owner)
 {
+    bell.at = bell.owner->allocate(sizeof heard, 64, bell.kind);
+    bell.bytes = sizeof heard;
     const std::scoped_lock lock(port->mutex);
-    own_number = ++port->last_number;
+    own_number = port->last_number += 7;
     port->senders.push_back(this);
 }
 
@@ -373,13 +380,14 @@ void cable_send_queue::stop_sending()
     in_error = true;
 }
 
-void cable_send_queue::restart(const nic::tx_ring& next)
+void cable_send_queue::restart(const nic::send_ring& next)
 {
     const std::scoped_lock lock(port->mutex);
     ring = next;
     ++rings;
     done = 0;
     in_error = false;
+    heard = ~std::uint64_t{0}; // what the doorbell says belongs to the ring before
 }
 
 bool cable_send_queue::next(nic::send_outcome& outcome)
@@ -392,10 +400,13 @@ bool cable_send_queue::next(nic::send_outcome& outcome)
     return true;
 }
 
-/// All that the record names. Returns how many entries that were.
+/// All that the record names, once the doorbell has been rung. Returns how many entries that were.
 unsigned cable_send_queue::execute_all()
 {
-    const std::uint32_t committed = weftio_swap32(weftio_load_acquire_sys_u32(ring.dbrec));
+    const std::uint64_t rung = weftio_load_acquire_sys_u64(static_cast<const std::uint64_t*>(bell.at.cpu));
+    if (std::exchange(heard, rung) == rung)
+        return 0;
+    const std::uint32_t committed = weftio_swap32(weftio_load_acquire_sys_u32(ring.dbrec.cpu<std::uint32_t>()));
     unsigned executed = 0;
     for (; ((committed - done) & 0xffff) != 0; ++done, ++executed) {
         ++counts.enqueued;
@@ -403,7 +414,8 @@ unsigned cable_send_queue::execute_all()
             ++counts.flushed;
             continue;
         }
-        const std::uint8_t syndrome = execute(ring.entries.words + std::size_t{done & (ring.entries.depth - 1)} * 16);
+        const std::uint8_t syndrome =
+            execute(ring.entries.cpu<std::uint32_t>() + std::size_t{done & (ring.depth - 1)} * 16);
         if (syndrome == 0) {
             publish(WEFTIO_CQE_OPCODE_REQUESTER, 0);
             continue;
@@ -445,8 +457,9 @@ std::uint8_t cable_send_queue::execute(const std::uint32_t* entry)
 
 void cable_send_queue::publish(std::uint32_t opcode, std::uint8_t syndrome)
 {
-    ring.completion->timestamp_be = weftio_swap64(syndrome);
-    weftio_store_release_sys_u32(&ring.completion->publication, weftio_cqe_publication(done & 0xffff, opcode, 0));
+    auto& completion = *ring.completion.cpu<weftio_cqe>();
+    completion.timestamp_be = weftio_swap64(syndrome);
+    weftio_store_release_sys_u32(&completion.publication, weftio_cqe_publication(done & 0xffff, opcode, 0));
 }
 
 } // namespace

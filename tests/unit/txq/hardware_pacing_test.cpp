@@ -41,7 +41,6 @@ class HardwarePacing : public testing::Test {
         txq.queue.ring.queue = 1;
         sender->add(1, {.entries = {.words = words.data(), .depth = depth, .queue = 0},
                         .dbrec = &dbrec,
-                        .doorbell = &doorbell,
                         .completion = &completion,
                         .horizon_ns = 4 * second});
     }

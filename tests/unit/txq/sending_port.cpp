@@ -209,7 +209,6 @@ void start_at(const port& port, const eth_txq& queue, std::uint32_t index)
         weftio_store_release_sys_u32(&completion->publication,
                                      weftio_cqe_publication(index - 1, WEFTIO_CQE_OPCODE_REQUESTER, 0));
         ring.reserved = ring.asked = ring.ready = ring.completed = index;
-        *ring.doorbell = 0;
         weftio_store_release_sys_u32(ring.dbrec, weftio_swap32(index & 0xffffu));
     });
 }

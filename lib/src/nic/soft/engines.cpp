@@ -26,8 +26,9 @@ engines::engines(const engine_supplies& supplies, const keys::nic_keys& keys, se
             room.receiver.open_inbox();
     port_options each = options;
     for (room& room : rooms_) {
-        engines_.emplace_back(std::vector<unit*>{&room.link, &room.receiver, &room.rdma, &room.sender}, each,
-                              name_of(engines_.size()));
+        engines_.emplace_back(
+            std::vector<unit*>{&room.link, &room.receiver, &room.rdma, &room.sender, &room.completions}, each,
+            name_of(engines_.size()));
         each.core += each.core >= 0;
     }
     enter();

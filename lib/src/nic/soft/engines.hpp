@@ -17,6 +17,7 @@
 #include "nic/soft/rdma/rdma_unit.hpp"
 #include "nic/soft/receive/receiver.hpp"
 #include "nic/soft/send/sender.hpp"
+#include "nic/soft/work/completion_unit.hpp"
 #include "weftio/options.hpp"
 
 namespace weftio::nic::soft {
@@ -60,6 +61,10 @@ class engines final : core::moving {
     }                                                                                     ///< between two turns only
     nic::soft::sender& sender(unsigned engine) noexcept { return rooms_[engine].sender; } ///< between two turns only
     rdma_unit& rdma(unsigned engine) noexcept { return rooms_[engine].rdma; }             ///< between two turns only
+    completion_unit& completions(unsigned engine) noexcept
+    {
+        return rooms_[engine].completions;
+    } ///< between two turns only
     bool have_threads() const noexcept { return engines_.front().has_thread(); }
     bool stand_still() noexcept override;
     /// Inline mode: runs one turn of each engine. Returns how much they moved.
@@ -141,6 +146,7 @@ class engines final : core::moving {
         nic::soft::sender sender;
         nic::soft::receiver receiver;
         rdma_unit rdma;
+        completion_unit completions;
         nic::soft::link link;
     };
 

@@ -8,6 +8,7 @@
 #include "dpdk/dma_mapping.hpp"
 #include "dpdk/environment.hpp"
 #include "dpdk/leftover.hpp"
+#include "nic/soft/soft_completion_queue.hpp"
 #include "nic/soft/soft_rdma_address.hpp"
 #include "nic/soft/soft_rdma_queue.hpp"
 #include "nic/soft/soft_receive_queue.hpp"
@@ -74,15 +75,21 @@ std::unique_ptr<region> soft_port::register_memory(const region_request& wanted)
     return std::make_unique<soft_region>(shared_from_this(), wanted);
 }
 
-std::shared_ptr<receive_queue> soft_port::make_receive_queue(const rx_ring& ring, int engine)
+std::shared_ptr<receive_queue> soft_port::make_receive_queue(const receive_ring& ring, int engine)
 {
     return std::make_shared<soft_receive_queue>(shared_from_this(), ring, engine);
 }
 
-std::shared_ptr<eth_send_queue> soft_port::make_send_queue(const tx_ring& ring, int engine)
+std::shared_ptr<eth_send_queue> soft_port::make_send_queue(const send_ring& ring, int engine)
 {
     require_sending();
     return std::make_shared<soft_send_queue>(shared_from_this(), ring, engine);
+}
+
+std::shared_ptr<completion_queue> soft_port::make_completion_queue(const completion_memory& memory)
+{
+    require_rdma("completion_queue");
+    return std::make_shared<soft_completion_queue>(shared_from_this(), memory);
 }
 
 void soft_port::require_rdma(std::string_view who) const

@@ -42,8 +42,9 @@ class soft_port final : public backend, public std::enable_shared_from_this<soft
     unsigned turn() override { return engines_.turn(); }
     unsigned turn(unsigned engine) override { return engines_.engine(engine).turn(); }
     std::unique_ptr<region> register_memory(const region_request& wanted) override;
-    std::shared_ptr<receive_queue> make_receive_queue(const rx_ring& ring, int engine) override;
-    std::shared_ptr<eth_send_queue> make_send_queue(const tx_ring& ring, int engine) override;
+    std::shared_ptr<receive_queue> make_receive_queue(const receive_ring& ring, int engine) override;
+    std::shared_ptr<eth_send_queue> make_send_queue(const send_ring& ring, int engine) override;
+    std::shared_ptr<completion_queue> make_completion_queue(const completion_memory& memory) override;
     std::shared_ptr<rdma_queue> make_rdma_queue(const rdma_rings& rings) override;
     std::unique_ptr<held_rdma_address> add_rdma_address(const rdma_own_address& own) override;
     std::vector<std::unique_ptr<rule>> install(std::span<const rule_request> wanted) override;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "net/roce_rules.hpp"
+#include "nic/soft/soft_completion_queue.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio::nic::soft {
@@ -42,12 +43,43 @@ void require_sound(std::uint32_t number, const rdma_connection& to, std::uint16_
 } // namespace
 
 soft_rdma_queue::soft_rdma_queue(std::shared_ptr<soft_port> port, const rdma_rings& rings)
-    : soft_executed_queue("rdma_queue", std::move(port)), receive_(rings.receive)
+    : soft_executed_queue("rdma_queue", std::move(port), rings.send), receive_(rings.receive)
 {
+    const pair_rings first = cpu_rings(rings);
     between_turns([&] {
-        number_ = port_->rdma().add(rings);
+        number_ = port_->rdma().add(first);
         queue_ = port_->rdma().find(number_);
     });
+}
+
+/// A ring of this port, as users may not tell: a queue and its completions are one engine's.
+completions_at soft_rdma_queue::cpu_target(const completion_target& target) const
+{
+    if (!target.queue)
+        return {};
+    const auto* const queue = dynamic_cast<const soft_completion_queue*>(target.queue.get());
+    completion_ring* const ring = queue ? queue->at(*port_) : nullptr;
+    if (!ring)
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: {}: its completion queue is of another port than {}; make both at one port",
+                                kind_, port_->spec()));
+    return {.ring = ring, .only_asked = target.only_asked, .user_index = target.user_index};
+}
+
+pair_rings soft_rdma_queue::cpu_rings(const rdma_rings& rings) const
+{
+    const rdma_receive_ring& receive = rings.receive;
+    for (const ring_memory* each : {&receive.entries, &receive.dbrec, &receive.completions})
+        require_cpu(*each, kind_);
+    tx_ring send = cpu_ring(rings.send);
+    send.completions = cpu_target(rings.send.completions);
+    return {.send = send,
+            .receive = {.words = receive.entries.cpu<std::uint32_t>(),
+                        .dbrec = receive.dbrec.cpu<std::uint32_t>(),
+                        .completions = receive.completions.cpu<weftio_cqe>(),
+                        .target = cpu_target(receive.target),
+                        .depth = receive.depth,
+                        .segments = receive.segments}};
 }
 
 void soft_rdma_queue::connect(const rdma_connection& to)
@@ -63,9 +95,11 @@ void soft_rdma_queue::connect(const rdma_connection& to)
 void soft_rdma_queue::restart(const rdma_rings& rings)
 {
     const std::scoped_lock one_at_a_time(changing_);
+    const pair_rings next = cpu_rings(rings);
     between_turns([&] {
         queue_->stop();
-        port_->rdma().restart(number_, rings);
+        port_->rdma().restart(number_, next);
+        ring_ = rings.send;
         receive_ = rings.receive;
         ++ring_number_;
     });

@@ -19,7 +19,7 @@ class soft_rdma_queue final : public soft_executed_queue<rdma_queue, at_port, qu
     inline_turn turn() noexcept override { return turn_of(this); }
     /// Both sides: what a kernel waits for arrives by the receiver.
     void run_turn() const { port_->turn(); }
-    void restart(const tx_ring& ring) override { restart({.send = ring, .receive = receive_}); }
+    void restart(const send_ring& ring) override { restart({.send = ring, .receive = receive_}); }
     bool next(send_outcome& outcome) override;
     void connect(const rdma_connection& to) override;
     void restart(const rdma_rings& rings) override;
@@ -29,7 +29,10 @@ class soft_rdma_queue final : public soft_executed_queue<rdma_queue, at_port, qu
     std::string progress() const override;
     void remove() noexcept override { port_->rdma().remove(number_); }
 
-    rdma_receive_ring receive_; ///< the present one
+    pair_rings cpu_rings(const rdma_rings& rings) const;
+    completions_at cpu_target(const completion_target& target) const;
+
+    rdma_receive_ring receive_; ///< the present one: its memory stays
 };
 
 } // namespace weftio::nic::soft

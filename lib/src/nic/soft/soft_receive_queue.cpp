@@ -8,22 +8,35 @@
 
 namespace weftio::nic::soft {
 
-soft_receive_queue::soft_receive_queue(std::shared_ptr<soft_port> port, const rx_ring& ring, int engine)
-    : soft_queue("eth_rxq", std::move(port))
+soft_receive_queue::soft_receive_queue(std::shared_ptr<soft_port> port, const receive_ring& ring, int engine)
+    : soft_queue("eth_rxq", std::move(port)), ring_(ring)
 {
     nic::soft::engines& engines = port_->engines();
+    const rx_ring first = cpu_ring(ring);
     between_all_turns([&] {
         const unsigned at = engine < 0 ? engines.emptiest_rx() : static_cast<unsigned>(engine);
         home_.store(at, std::memory_order_relaxed);
-        number_ = engines.add_rx(at, filled_in(ring));
+        number_ = engines.add_rx(at, first);
         queue_ = &port_->receiver(at).queue(number_);
     });
 }
 
-rx_ring soft_receive_queue::filled_in(rx_ring ring) const noexcept
+rx_ring soft_receive_queue::cpu_ring(const receive_ring& ring) const
 {
-    ring.cut_bytes = port_->device().cut_bytes();
-    return ring;
+    for (const ring_memory* each : {&ring.completions, &ring.dbrec, &ring.slots})
+        require_cpu(*each, kind_);
+    return {.completions = ring.completions.cpu<weftio_cqe>(),
+            .dbrec = ring.dbrec.cpu<std::uint32_t>(),
+            .slots = ring.slots.cpu<std::byte>(),
+            .depth = ring.depth,
+            .stride_bytes = ring.stride_bytes,
+            .slot_bytes = ring.slot_bytes,
+            .cut_bytes = port_->device().cut_bytes(),
+            .verify_checksums = ring.verify_checksums,
+            .lendable = ring.lendable,
+            .consecutive = ring.consecutive,
+            .zeroed_bytes = ring.zeroed_bytes,
+            .staged = ring.staged};
 }
 
 void soft_receive_queue::remove() noexcept
@@ -41,11 +54,13 @@ eth_rxq_counters soft_receive_queue::counters() const
             .flushed = queue_->flushed.value()};
 }
 
-void soft_receive_queue::restart(const rx_ring& ring)
+void soft_receive_queue::restart(const receive_ring& ring)
 {
     const std::scoped_lock one_at_a_time(changing_);
+    const rx_ring next = cpu_ring(ring);
     between_all_turns([&] {
-        port_->receiver(home_).restart(number_, filled_in(ring));
+        port_->receiver(home_).restart(number_, next);
+        ring_ = ring;
         ++ring_number_;
     });
 }

@@ -13,17 +13,19 @@ class soft_receive_queue final : public soft_queue<receive_queue, at_port, rx_qu
  public:
     /// @param engine  -1: the engine with the fewest receive queues, the lowest number if several have as few
     /// @throws weftio::error errc::out_of_memory
-    soft_receive_queue(std::shared_ptr<soft_port> port, const rx_ring& ring, int engine);
+    soft_receive_queue(std::shared_ptr<soft_port> port, const receive_ring& ring, int engine);
 
     unsigned engine() const noexcept override { return home_; }
     void move_to(unsigned engine) override;
     inline_turn turn() noexcept override;
     void run_turn() const;
     eth_rxq_counters counters() const override;
-    void restart(const rx_ring& ring) override;
+    void restart(const receive_ring& ring) override;
 
  private:
-    rx_ring filled_in(rx_ring ring) const noexcept;
+    rx_ring cpu_ring(const receive_ring& ring) const;
+
+    receive_ring ring_; ///< the present one: its memory stays
     std::string progress() const override;
     void remove() noexcept override;
 };

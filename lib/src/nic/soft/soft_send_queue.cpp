@@ -30,14 +30,15 @@ class soft_send_queue::pausing {
     const soft_send_queue& queue_;
 };
 
-soft_send_queue::soft_send_queue(std::shared_ptr<soft_port> port, const tx_ring& ring, int engine)
-    : soft_executed_queue("eth_txq", std::move(port))
+soft_send_queue::soft_send_queue(std::shared_ptr<soft_port> port, const send_ring& ring, int engine)
+    : soft_executed_queue("eth_txq", std::move(port), ring)
 {
     nic::soft::engines& engines = port_->engines();
+    const tx_ring first = cpu_ring(ring);
     between_all_turns([&] {
         const unsigned at = engine < 0 ? engines.emptiest_tx() : static_cast<unsigned>(engine);
         home_.store(at, std::memory_order_relaxed);
-        number_ = engines.add_tx(at, ring);
+        number_ = engines.add_tx(at, first);
         queue_ = &sender().queue(number_);
     });
 }
@@ -59,7 +60,7 @@ bool soft_send_queue::drain()
         std::chrono::seconds(1));
 }
 
-void soft_send_queue::restart(const tx_ring& ring)
+void soft_send_queue::restart(const send_ring& ring)
 {
     if (port_->gone())
         throw error(
@@ -69,6 +70,7 @@ void soft_send_queue::restart(const tx_ring& ring)
                 "port, and open them again",
                 number_, port_->spec()));
     const std::scoped_lock one_at_a_time(changing_);
+    const tx_ring next = cpu_ring(ring);
     if (!drain())
         throw error(
             errc::in_use,
@@ -77,7 +79,8 @@ void soft_send_queue::restart(const tx_ring& ring)
                 "queue",
                 number_, port_->spec()));
     between_turns([&] {
-        sender().restart(number_, ring);
+        sender().restart(number_, next);
+        ring_ = ring;
         ++ring_number_;
     });
 }

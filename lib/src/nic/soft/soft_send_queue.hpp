@@ -13,7 +13,7 @@ class soft_send_queue final : public soft_executed_queue<eth_send_queue, at_port
  public:
     /// @param engine  -1: the engine with the fewest send queues, the lowest number if several have as few
     /// @throws weftio::error errc::out_of_memory
-    soft_send_queue(std::shared_ptr<soft_port> port, const tx_ring& ring, int engine);
+    soft_send_queue(std::shared_ptr<soft_port> port, const send_ring& ring, int engine);
 
     unsigned engine() const noexcept override { return home_; }
     void move_to(unsigned engine) override;
@@ -21,7 +21,7 @@ class soft_send_queue final : public soft_executed_queue<eth_send_queue, at_port
     void run_turn() const;
     eth_txq_counters counters() const override;
     schedule_error schedule() const override;
-    void restart(const tx_ring& ring) override;
+    void restart(const send_ring& ring) override;
 
  private:
     class pausing;

@@ -97,7 +97,7 @@ std::unique_ptr<region> soft_dma::register_memory(const region_request& wanted)
     return std::make_unique<dma_region>(shared_from_this(), wanted);
 }
 
-std::shared_ptr<dma_send_queue> soft_dma::make_queue(const tx_ring& ring)
+std::shared_ptr<dma_send_queue> soft_dma::make_queue(const send_ring& ring)
 {
     return std::make_shared<soft_dma_queue>(shared_from_this(), ring);
 }

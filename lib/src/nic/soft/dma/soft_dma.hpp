@@ -39,7 +39,7 @@ class soft_dma final : public dma_backend, public std::enable_shared_from_this<s
     std::unique_ptr<region> register_memory(const region_request& wanted) override;
     bool is_inline() const noexcept override { return !engine_.has_thread(); }
     unsigned turn() override { return engine_.turn(); }
-    std::shared_ptr<dma_send_queue> make_queue(const tx_ring& ring) override;
+    std::shared_ptr<dma_send_queue> make_queue(const send_ring& ring) override;
     bool stand_still() noexcept override { return engine_.stop_turns(); }
 
     bool may_end() const noexcept { return maker_.may_end(); }

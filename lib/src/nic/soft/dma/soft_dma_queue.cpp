@@ -8,18 +8,18 @@
 
 namespace weftio::nic::soft {
 
-soft_dma_queue::soft_dma_queue(std::shared_ptr<soft_dma> dma, const tx_ring& ring)
-    : soft_executed_queue("dma_queue", std::move(dma))
+soft_dma_queue::soft_dma_queue(std::shared_ptr<soft_dma> dma, const send_ring& ring)
+    : soft_executed_queue("dma_queue", std::move(dma), ring)
 {
+    tx_ring first = cpu_ring(ring);
     between_turns([&] {
         work_list& queues = dma_->queues();
         number_ = 1;
         while (queues.find(number_))
             ++number_;
         queues.reserve(number_); // allocates, so it comes before anything changes
-        tx_ring numbered = ring;
-        numbered.entries.queue = number_;
-        auto made = std::make_unique<copy_work>(numbered, dma_->keys(), dma_->lanes());
+        first.entries.queue = number_;
+        auto made = std::make_unique<copy_work>(first, dma_->keys(), dma_->lanes());
         queue_ = made.get();
         queues.put(number_, std::move(made));
     });
@@ -43,13 +43,15 @@ bool soft_dma_queue::drain()
     return true;
 }
 
-void soft_dma_queue::restart(const tx_ring& ring)
+void soft_dma_queue::restart(const send_ring& ring)
 {
     const std::scoped_lock one_at_a_time(changing_);
+    const tx_ring next = cpu_ring(ring);
     drain();
     between_turns([&] {
         dma_->queues().rouse(number_);
-        queue_->restart(ring);
+        queue_->restart(next);
+        ring_ = ring;
         ++ring_number_;
     });
 }

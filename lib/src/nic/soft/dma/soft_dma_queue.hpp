@@ -34,13 +34,13 @@ class at_dma {
 
 class soft_dma_queue final : public soft_executed_queue<dma_send_queue, at_dma, copy_work> {
  public:
-    soft_dma_queue(std::shared_ptr<soft_dma> dma, const tx_ring& ring);
+    soft_dma_queue(std::shared_ptr<soft_dma> dma, const send_ring& ring);
 
     inline_turn turn() noexcept override { return turn_of(this); }
     void run_turn() const;
     dma_counters counters() const override;
     bool stopped() const noexcept override { return queue_->failed(); }
-    void restart(const tx_ring& ring) override;
+    void restart(const send_ring& ring) override;
 
  private:
     std::string progress() const override;

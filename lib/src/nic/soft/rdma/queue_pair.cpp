@@ -77,7 +77,7 @@ queue_pair::connection::connection(const rdma_connection& to, queue_pair& owner,
                 owner.memory_, owner.receives_)
 {}
 
-queue_pair::queue_pair(const rdma_rings& rings, const keys::nic_keys& keys, rdma_wire& wire)
+queue_pair::queue_pair(const pair_rings& rings, const keys::nic_keys& keys, rdma_wire& wire)
     : rdma_work(rings.send, keys), memory_(keys, rings.send.domain),
       receives_(rings.receive, rings.send.entries.queue, keys, rings.send.domain), wire_(wire)
 {}
@@ -171,7 +171,7 @@ void queue_pair::stop()
     work_queue::complete();
 }
 
-void queue_pair::restart(const rdma_rings& rings)
+void queue_pair::restart(const pair_rings& rings)
 {
     before_ = counters();
     connection_.reset();

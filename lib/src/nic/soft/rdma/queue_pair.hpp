@@ -24,7 +24,7 @@ class queue_pair final : public rdma_work {
     static constexpr std::uint32_t packets_of_a_turn = 64;
 
     /// @param keys, wire  must outlive this
-    queue_pair(const rdma_rings& rings, const keys::nic_keys& keys, rdma_wire& wire);
+    queue_pair(const pair_rings& rings, const keys::nic_keys& keys, rdma_wire& wire);
 
     void connect(const rdma_connection& to);
     bool connected() const noexcept { return connection_.has_value(); }
@@ -38,7 +38,7 @@ class queue_pair final : public rdma_work {
     /// Ends the connection without a word to the peer: flushes all entries.
     void stop();
     /// Starts again in fresh rings, not connected. @pre stop()
-    void restart(const rdma_rings& rings);
+    void restart(const pair_rings& rings);
     rdma_counters counters() const noexcept;
     /// Why responders of this queue pair have ended its connections. One thread at a time takes them.
     responder_failures& failures() noexcept { return failures_; }

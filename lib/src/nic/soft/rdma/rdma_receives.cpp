@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/clock.hpp"
+#include "nic/soft/work/completion_ring.hpp"
 
 namespace weftio::nic::soft {
 
@@ -58,6 +59,8 @@ roce::taken rdma_receives::take()
         look();
     if (taken_ == posted_)
         return record_refused() ? roce::taken::refused : roce::taken::none;
+    if (!may_complete())
+        return roce::taken::none;
     received.add(1);
     const std::uint32_t* words = ring_.words + std::size_t{slot()} * ring_.segments * 4;
     for (count_ = 0; count_ != ring_.segments; ++count_, words += 4) {
@@ -66,6 +69,12 @@ roce::taken rdma_receives::take()
             break;
     }
     return roce::taken::entry;
+}
+
+/// Keeps room in the completion queue for the entry that is taken next: one whose completion has none is not ready.
+bool rdma_receives::may_complete() noexcept
+{
+    return !ring_.target.ring || ring_.target.ring->reserve();
 }
 
 /// All pieces are checked before a byte is written.
@@ -111,18 +120,26 @@ void rdma_receives::complete(const roce::receive_completion& completion)
 void rdma_receives::publish(const roce::receive_completion& completion, std::uint64_t now_ns)
 {
     const bool good = completion.result == roce::status::success;
-    const refusal why = completion.result == roce::status::flushed ? refusal::flushed : failure_;
-    const std::uint64_t error =
-        std::uint64_t{static_cast<std::uint8_t>(why)} << 8 | static_cast<std::uint8_t>(completion.result);
+    const soft::completion told{.queue = queue_,
+                                .user_index = ring_.target.user_index,
+                                .opcode = opcode_of(completion),
+                                .index = taken_,
+                                .bytes = completion.bytes,
+                                .immediate_or_key = completion.immediate_or_key,
+                                .solicited = completion.solicited,
+                                .reason = good                                         ? refusal::none
+                                          : completion.result == roce::status::flushed ? refusal::flushed
+                                                                                       : failure_,
+                                .syndrome = static_cast<std::uint8_t>(completion.result),
+                                .time_ns = now_ns};
+    if (ring_.target.ring) {
+        ring_.target.ring->release();
+        return ring_.target.ring->put(told);
+    }
     weftio_cqe& cqe = ring_.completions[slot()];
-    cqe.immediate_be = weftio_swap32(completion.immediate_or_key);
-    cqe.byte_count_be = weftio_swap32(completion.bytes);
-    cqe.timestamp_be = weftio_swap64(good ? weftio_real_time_from_ns(now_ns) : error);
-    cqe.sop_drop_qpn_be = weftio_swap32(queue_);
-    const std::uint32_t solicited = completion.solicited && good ? std::uint32_t{WEFTIO_CQE_SOLICITED} << 24 : 0;
+    const std::uint32_t publication = write_completion(cqe, told, taken_ / ring_.depth);
     // Release: a kernel that sees this may read what arrived.
-    weftio_store_release_sys_u32(
-        &cqe.publication, weftio_cqe_publication(taken_, opcode_of(completion), taken_ / ring_.depth) | solicited);
+    weftio_store_release_sys_u32(&cqe.publication, publication);
 }
 
 std::uint32_t rdma_receives::flush()
@@ -133,7 +150,7 @@ std::uint32_t rdma_receives::flush()
     return count;
 }
 
-void rdma_receives::restart(const rdma_receive_ring& ring) noexcept
+void rdma_receives::restart(const rdma_rx_ring& ring) noexcept
 {
     ring_ = ring;
     posted_ = taken_ = 0;

@@ -7,7 +7,7 @@
 #include <span>
 
 #include "core/counter.hpp"
-#include "nic/rdma_backend.hpp"
+#include "nic/soft/rdma/pair_rings.hpp"
 #include "nic/soft/rdma/rdma_entry.hpp"
 #include "nic/soft/work/queue_keys.hpp"
 #include "roce/receive_entries.hpp"
@@ -21,8 +21,7 @@ class rdma_receives final : public roce::receive_entries {
     static constexpr std::uint32_t most_segments = 64;
 
     /// @param keys  of the NIC; must outlive this
-    rdma_receives(const rdma_receive_ring& ring, std::uint32_t queue, const keys::nic_keys& keys,
-                  protection_domain domain)
+    rdma_receives(const rdma_rx_ring& ring, std::uint32_t queue, const keys::nic_keys& keys, protection_domain domain)
         : ring_(ring), queue_(queue), keys_(keys, domain)
     {}
 
@@ -33,7 +32,7 @@ class rdma_receives final : public roce::receive_entries {
     /// Completes all that is posted as flushed. Returns how many entries. @pre none is current
     std::uint32_t flush();
     /// Starts again in another ring, at entry 0.
-    void restart(const rdma_receive_ring& ring) noexcept;
+    void restart(const rdma_rx_ring& ring) noexcept;
     /// Why an entry, or the doorbell record, has failed; none when none has.
     refusal failure() const noexcept { return failure_; }
     /// Whether the doorbell record has claimed more entries than the ring holds.
@@ -48,8 +47,9 @@ class rdma_receives final : public roce::receive_entries {
     void look() noexcept;
     std::uint32_t slot() const noexcept { return taken_ & (ring_.depth - 1); }
     void publish(const roce::receive_completion& completion, std::uint64_t now_ns);
+    bool may_complete() noexcept;
 
-    rdma_receive_ring ring_;
+    rdma_rx_ring ring_;
     const std::uint32_t queue_;
     const queue_keys keys_;
     std::uint32_t posted_ = 0; ///< index behind the last entry that the doorbell record has named

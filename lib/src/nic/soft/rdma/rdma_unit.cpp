@@ -169,7 +169,7 @@ std::uint32_t rdma_unit::take_number()
                             last_number - first_number + 1));
 }
 
-std::uint32_t rdma_unit::add(rdma_rings rings)
+std::uint32_t rdma_unit::add(pair_rings rings)
 {
     const std::uint32_t number = take_number();
     queues_.reserve(number); // allocates, so it comes before anything changes
@@ -186,7 +186,7 @@ void rdma_unit::connect(std::uint32_t number, const rdma_connection& to)
     note_addresses();
 }
 
-void rdma_unit::restart(std::uint32_t number, const rdma_rings& rings)
+void rdma_unit::restart(std::uint32_t number, const pair_rings& rings)
 {
     find(number)->restart(rings);
     queues_.rouse(number);

@@ -38,9 +38,9 @@ class rdma_unit final : public unit, public packet_claimant {
     /// Makes a queue pair. Returns its number: the next free one behind that which was given last, around the table, so
     /// that packets for a queue pair that has ended reach no other one for long. The memory of the rings must stay until
     /// remove(). @throws weftio::error errc::out_of_memory
-    std::uint32_t add(rdma_rings rings);
+    std::uint32_t add(pair_rings rings);
     void connect(std::uint32_t number, const rdma_connection& to);
-    void restart(std::uint32_t number, const rdma_rings& rings);
+    void restart(std::uint32_t number, const pair_rings& rings);
     void remove(std::uint32_t number) noexcept;
     queue_pair* find(std::uint32_t number) const noexcept
     {

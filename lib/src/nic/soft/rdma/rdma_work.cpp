@@ -66,7 +66,9 @@ void rdma_work::hand_over(std::uint32_t index)
 {
     executed(index) = {.blocks = decoded_.request.blocks,
                        .event = entry_.event,
-                       .counts = decoded_.request.operation != net::roce_operation::none};
+                       .counts = decoded_.request.operation != net::roce_operation::none,
+                       .asked = entry_.asked,
+                       .opcode = static_cast<std::uint8_t>(entry_.opcode)};
     ended_[slot(index)] = 0;
     handed_ = next_ = index + decoded_.request.blocks;
     enqueued.add(1);

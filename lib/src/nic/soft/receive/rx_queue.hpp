@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "core/counter.hpp"
-#include "nic/backend.hpp"
 #include "nic/soft/receive/free_slots.hpp"
+#include "nic/soft/receive/rx_ring.hpp"
 #include "nic/soft/receive/staging.hpp"
 #include "weftio/device/queue/completion.h"
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "nic/backend.hpp"
+#include "nic/soft/receive/rx_ring.hpp"
 #include "weftio/device/queue/completion.h"
 
 namespace weftio::nic::soft {

@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <span>
 
-#include "nic/backend.hpp"
 #include "nic/soft/work/entry.hpp"
 #include "weftio/device/cqe.h"
 #include "weftio/device/wqe.h"

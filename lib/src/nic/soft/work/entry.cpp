@@ -23,6 +23,10 @@ refusal fetch_any(const entry_ring& ring, std::uint32_t index, std::uint32_t ava
         out.words[at] = word(at);
     std::uint32_t head = weftio_swap32(out.words[0]), queue_ds = weftio_swap32(out.words[1]);
     out.segments = 1; // a refused entry counts as one segment
+    out.opcode = (head & 0xff) | (head >> 24) << 8;
+    const std::uint32_t mode = out.words[2] >> 24 & WEFTIO_CE_ALWAYS_AND_EVENT;
+    out.event = mode == WEFTIO_CE_ALWAYS_AND_EVENT;
+    out.asked = (mode & WEFTIO_CE_ALWAYS) != 0;
     if ((head >> 8 & 0xffff) != (index & 0xffff))
         return refusal::wrong_index;
     if (queue_ds >> 8 != ring.queue)
@@ -33,8 +37,6 @@ refusal fetch_any(const entry_ring& ring, std::uint32_t index, std::uint32_t ava
     out.segments = segments;
     for (std::uint32_t at = words_per_segment; at < segments * words_per_segment; ++at)
         out.words[at] = word(at);
-    out.opcode = (head & 0xff) | (head >> 24) << 8;
-    out.event = (out.words[2] >> 24 & 0x0c) == WEFTIO_CE_ALWAYS_AND_EVENT;
     return refusal::none;
 }
 

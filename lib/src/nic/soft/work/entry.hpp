@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <cstring>
 
-#include "nic/backend.hpp"
 #include "nic/soft/work/refusal.hpp"
+#include "nic/soft/work/rings.hpp"
 #include "weftio/device/wqe.h"
 
 namespace weftio::nic::soft {
@@ -20,6 +20,7 @@ struct entry {
     std::uint32_t segments = 0; ///< 1 .. most_segments
     std::uint32_t opcode = 0;   ///< opcode in bits 7:0, modifier in bits 15:8
     bool event = false;         ///< the host wants a notification
+    bool asked = false;         ///< it asks for a completion
     std::uint8_t cs_flags = 0;
 
     std::uint32_t blocks() const noexcept { return (segments + 3) / 4; }

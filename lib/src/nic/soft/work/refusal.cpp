@@ -28,6 +28,7 @@ std::uint8_t syndrome_of(refusal reason) noexcept
         case refusal::file_failed:
         case refusal::device_failed:
         case refusal::refused_peer:
+        case refusal::completions_overrun:
         case refusal::flushed: return WEFTIO_SYNDROME_FLUSHED;
         default: return WEFTIO_SYNDROME_LOCAL_QP_OPERATION;
     }
@@ -77,6 +78,8 @@ const char* to_string(refusal reason) noexcept
         case refusal::not_ready: return "the peer had no receive entry, as often as the queue was to try";
         case refusal::refused_peer: return "a request of the peer was refused, which ended the connection";
         case refusal::flushed: return "flushed: an earlier entry failed";
+        case refusal::completions_overrun:
+            return "its completion queue was full; make that deeper, consume faster, or take completion_overrun::hold";
         case refusal::unreliable:
             return "the queue pair is unreliable (UC), which has neither reads nor atomics; take "
                    "rdma_service::reliable at both ends";

@@ -37,9 +37,10 @@ enum class refusal : std::uint8_t {
     remote_operation,
     no_answer,
     not_ready,
-    refused_peer, ///< no entry: what the peer asked for was refused, or its receive entry failed
-    flushed,      ///< an earlier entry failed, or the queue was stopped
-    unreliable,   ///< a READ or an atomic of a queue pair that has no answers
+    refused_peer,        ///< no entry: what the peer asked for was refused, or its receive entry failed
+    flushed,             ///< an earlier entry failed, or the queue was stopped
+    completions_overrun, ///< no entry: a completion queue was full that fails its queues then
+    unreliable,          ///< a READ or an atomic of a queue pair that has no answers
 };
 
 /// The syndrome of a refusal in a completion, as hardware would report it (docs/formats.md, "Completions").

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "nic/backend.hpp"
+#include "nic/soft/work/rings.hpp"
 #include "nic/soft/work/send_events.hpp"
 
 namespace weftio::nic::soft {
@@ -87,6 +88,8 @@ class soft_queue : public Seam, protected Place {
 template <class Seam, class Place, class Work>
 class soft_executed_queue : public soft_queue<Seam, Place, Work> {
  public:
+    std::uint64_t* doorbell() const noexcept override { return static_cast<std::uint64_t*>(doorbell_->at.device); }
+
     bool failed() const override
     {
         bool failed = false;
@@ -115,12 +118,23 @@ class soft_executed_queue : public soft_queue<Seam, Place, Work> {
     }
 
  protected:
-    using soft_queue<Seam, Place, Work>::soft_queue;
+    /// @param ring  the first one of the queue
+    template <class Owner>
+    soft_executed_queue(const char* kind, Owner&& owner, const send_ring& ring)
+        : soft_queue<Seam, Place, Work>(kind, std::forward<Owner>(owner)), ring_(ring),
+          doorbell_(make_doorbell(ring.entries.block->owner))
+    {}
     using soft_queue<Seam, Place, Work>::queue_;
+    /// The ring by its CPU addresses. @throws weftio::error errc::not_reachable
+    tx_ring cpu_ring(const send_ring& ring) const { return soft::cpu_ring(ring, this->kind_, this->number_); }
+
+    send_ring ring_; ///< the present one: its memory stays
 
  private:
     /// Why the entry failed, with the values that belong to the reason.
     virtual std::string words_of(const send_event& event) const { return to_string(event.reason); }
+
+    const std::shared_ptr<const devices::memory_block> doorbell_;
 };
 
 } // namespace weftio::nic::soft

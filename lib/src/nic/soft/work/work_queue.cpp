@@ -1,6 +1,9 @@
 #include "nic/soft/work/work_queue.hpp"
 
+#include <algorithm>
+
 #include "core/clock.hpp"
+#include "nic/soft/work/completion_ring.hpp"
 
 namespace weftio::nic::soft {
 
@@ -33,8 +36,7 @@ void work_queue::fail(std::uint32_t index, refusal reason, std::uint32_t detail)
     failed_entries.add(1);
     enqueued.add(1);
     events_.put({.position = index, .reason = reason, .time_ns = core::utc_now_ns(), .detail = detail});
-    bury(index, reason);
-    count_flushed(flush(index + 1));
+    count_flushed(flush(index + bury(index, reason)));
 }
 
 /// Refuses a doorbell record that claims too much. The ring may be full, so no entry can carry the failure. Flushes
@@ -52,25 +54,41 @@ void work_queue::refuse_record()
     count_flushed(flush(next_));
 }
 
-/// Marks the block at `index` as done without executing it.
-void work_queue::bury(std::uint32_t index, refusal reason)
+/// Marks the block at `index` as done without executing it, or the whole entry where each has a completion. Returns how
+/// many blocks these are.
+std::uint32_t work_queue::bury(std::uint32_t index, refusal reason)
 {
     executed_entry& entry = executed(index);
-    entry.blocks = 1;
-    entry.reason = reason;
+    entry = {.reason = reason};
+    if (completes_each())
+        read_head(index, entry);
     settle(index);
+    return entry.blocks;
 }
 
-/// Flushes the blocks [from, submitted). Entries in front of them complete as they come back. Returns how many blocks
-/// it has flushed; the caller counts them.
+/// Of an entry that ends without being executed: its opcode, and its blocks as far as they were committed.
+void work_queue::read_head(std::uint32_t index, executed_entry& out) const
+{
+    constexpr std::uint32_t words_per_block = 16, segments_per_block = 4;
+    const std::uint32_t* const head =
+        ring_.entries.words + std::size_t{index & (ring_.entries.depth - 1)} * words_per_block;
+    const std::uint32_t segments = weftio_swap32(weftio_load_relaxed_u32(head + 1)) & 0x3f;
+    const std::uint32_t blocks = (segments + segments_per_block - 1) / segments_per_block;
+    out.opcode = static_cast<std::uint8_t>(weftio_swap32(weftio_load_relaxed_u32(head)));
+    out.blocks = static_cast<std::uint8_t>(std::clamp(blocks, 1u, submitted_ - index));
+}
+
+/// Flushes the entries in [from, submitted). Entries in front of them complete as they come back. Returns how many it
+/// has flushed, blocks where nobody needs to tell entries apart; the caller counts them.
 std::uint32_t work_queue::flush(std::uint32_t from)
 {
-    for (std::uint32_t index = from; index != submitted_; ++index)
-        bury(index, refusal::flushed);
+    std::uint32_t count = 0;
+    for (std::uint32_t index = from; index != submitted_; ++count)
+        index += bury(index, refusal::flushed);
     next_ = submitted_;
     if (all_handed())
         handed_ = next_;
-    return submitted_ - from;
+    return count;
 }
 
 void work_queue::count_flushed(std::uint64_t entries) noexcept
@@ -79,9 +97,64 @@ void work_queue::count_flushed(std::uint64_t entries) noexcept
     enqueued.add(entries);
 }
 
-/// Send step 6: completes, in order, the entries that came back. One completion stands for all of them, but the first
-/// failure gets a completion of its own.
+/// Send step 6: completes, in order, the entries that came back.
 unsigned work_queue::complete()
+{
+    return completes_each() ? complete_each(*ring_.completions.ring) : complete_collapsed();
+}
+
+/// Each entry that asks for it, or fails, gets a completion; others are done with the next that has one. Where there is
+/// no room, entries stay until there is.
+unsigned work_queue::complete_each(completion_ring& to)
+{
+    const std::uint32_t before = completed_;
+    std::uint64_t done = 0, bytes = 0;
+    const std::uint64_t now_ns = core::utc_stamp_ns();
+    while (completed_ != handed_ && returned(completed_)) {
+        const executed_entry& entry = executed(completed_);
+        const bool good = entry.reason == refusal::none;
+        const bool due = !good || entry.asked || !ring_.completions.only_asked;
+        if (due && !to.has_room())
+            break;
+        if (good) {
+            done += entry.counts;
+            bytes += entry.counts ? entry.bytes : 0;
+            if (entry.event)
+                events_.put({.position = completed_, .reason = refusal::none, .time_ns = now_ns});
+        }
+        if (due)
+            to.put({.queue = ring_.entries.queue,
+                    .user_index = ring_.completions.user_index,
+                    .opcode = good ? WEFTIO_CQE_OPCODE_REQUESTER : WEFTIO_CQE_OPCODE_REQUESTER_ERROR,
+                    .entry_opcode = entry.opcode,
+                    .index = completed_,
+                    .bytes = good ? entry.bytes : 0,
+                    .reason = entry.reason,
+                    .syndrome = syndrome_of(entry.reason),
+                    .time_ns = now_ns});
+        completed_ += entry.blocks;
+    }
+    if (completed_ != before)
+        count_done(done, bytes);
+    if (to.overrun())
+        overrun();
+    untold_ = refusal::none; // no completion is there for it; the host hears by events
+    return completed_ - before;
+}
+
+/// The completion queue ends its queues.
+void work_queue::overrun()
+{
+    if (failed())
+        return;
+    failed_.store(true, std::memory_order_relaxed);
+    events_.put({.position = completed_, .reason = refusal::completions_overrun, .time_ns = core::utc_now_ns()});
+    give_up_wait();
+    count_flushed(flush(next_));
+}
+
+/// One completion stands for all entries that came back, but the first failure gets a completion of its own.
+unsigned work_queue::complete_collapsed()
 {
     const std::uint32_t before = completed_;
     std::uint64_t done = complete_plain(), bytes = 0, now_ns = core::utc_stamp_ns();

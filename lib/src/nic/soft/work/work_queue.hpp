@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/counter.hpp"
-#include "nic/backend.hpp"
 #include "nic/soft/work/entry.hpp"
+#include "nic/soft/work/rings.hpp"
 #include "nic/soft/work/send_events.hpp"
 
 namespace weftio::nic::soft {
@@ -17,8 +17,11 @@ namespace weftio::nic::soft {
 /// What the engine remembers of an executed entry until it completes, in one 64-bit word.
 struct alignas(8) executed_entry {
     std::uint8_t blocks = 1;
-    bool event = false;  ///< the host wants a notification
-    bool counts = false; ///< it counts as done work: a frame or a copy, not a wait or a NOP
+    bool event : 1 = false;  ///< the host wants a notification
+    bool counts : 1 = false; ///< it counts as done work: a frame or a copy, not a wait or a NOP
+    bool asked : 1 = false;  ///< it asks for a completion of its own
+    std::uint8_t spare : 5 = 0;
+    std::uint8_t opcode = 0; ///< for its completion; 0 where the ring has one completion for all
     refusal reason = refusal::none;
     std::uint32_t bytes = 0; ///< length of the frame or copy
 
@@ -36,7 +39,7 @@ struct alignas(8) executed_entry {
     }
 
  private:
-    static constexpr std::uint32_t plain_word() noexcept { return 1U | 1U << 16; }
+    static constexpr std::uint32_t plain_word() noexcept { return 1U | 2U << 8; }
 };
 
 /// One engine owns and drives the queue. Any thread may read counters; one thread at a time may take events.
@@ -95,8 +98,10 @@ class work_queue {
 
     void look();
     unsigned complete();
+    /// Whether entries complete one by one, in a completion queue.
+    bool completes_each() const noexcept { return ring_.completions.ring != nullptr; }
     void fail(std::uint32_t index, refusal reason, std::uint32_t detail = 0);
-    void bury(std::uint32_t index, refusal reason);
+    std::uint32_t bury(std::uint32_t index, refusal reason);
     std::uint32_t flush(std::uint32_t from);
     void count_flushed(std::uint64_t entries) noexcept;
     void begin_again(const tx_ring& ring, std::uint32_t index) noexcept;
@@ -116,6 +121,10 @@ class work_queue {
 
  private:
     void refuse_record();
+    unsigned complete_collapsed();
+    unsigned complete_each(completion_ring& to);
+    void overrun();
+    void read_head(std::uint32_t index, executed_entry& out) const;
     void publish(std::uint32_t index, refusal reason, std::uint64_t now_ns);
 };
 

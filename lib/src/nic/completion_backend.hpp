@@ -1,0 +1,32 @@
+// The seam of completion queues: what a NIC must be able to do that completes the entries of several queues in one ring.
+#pragma once
+
+#include <cstdint>
+
+#include "nic/backend.hpp"
+#include "weftio/completion_overrun.hpp"
+
+namespace weftio::nic {
+
+/// The memory of a completion queue (docs/formats.md, "Completions").
+struct completion_memory {
+    ring_memory entries;            ///< depth x entry_bytes; each is marked as never written
+    std::uint32_t depth = 0;        ///< power of two, at most 2^22
+    std::uint32_t entry_bytes = 64; ///< 64, or 128 of which the last 64 are used
+    /// Two words that the program writes, big-endian: its consumer index, low 24 bits; its wish to be told.
+    ring_memory record;
+    completion_overrun overrun = completion_overrun::hold;
+    int event = -1; ///< eventfd that tells the program; -1: none. It stays open until the queue has ended.
+};
+
+/// Queues that complete there keep it alive. The destructor takes it from the NIC.
+class completion_queue {
+ public:
+    virtual ~completion_queue() = default;
+    virtual std::uint32_t number() const noexcept = 0;
+    /// See completion_overrun::fail. Any thread.
+    virtual bool overrun() const noexcept = 0;
+    virtual inline_turn turn() noexcept = 0;
+};
+
+} // namespace weftio::nic

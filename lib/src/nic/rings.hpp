@@ -1,0 +1,81 @@
+// The memory of a queue's rings, as a NIC is told of it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "devices/backend.hpp"
+#include "weftio/access.hpp"
+#include "weftio/device/cqe.h"
+#include "weftio/device/wqe.h"
+
+namespace weftio::nic {
+
+class completion_queue;
+
+/// Bytes of a block from `offset` on. The block lives as long as a NIC has the ring.
+struct ring_memory {
+    std::shared_ptr<const devices::memory_block> block{};
+    std::size_t offset = 0;
+
+    explicit operator bool() const noexcept { return block != nullptr; }
+    /// nullptr: there is no block, or the CPU does not see it.
+    template <class T>
+    T* cpu() const noexcept
+    {
+        return block && block->at.cpu ? reinterpret_cast<T*>(static_cast<std::byte*>(block->at.cpu) + offset) : nullptr;
+    }
+    template <class T>
+    T* device() const noexcept
+    {
+        return block ? reinterpret_cast<T*>(static_cast<std::byte*>(block->at.device) + offset) : nullptr;
+    }
+    ring_memory behind(std::size_t bytes) const noexcept { return {block, offset + bytes}; }
+};
+
+/// The device memory to which staging copies packets. The packet in slot k of the ring goes to slot k of this memory.
+struct staging_target {
+    std::shared_ptr<devices::copy_queue> copies; ///< nullptr: no staging, kernels read the slots of the ring
+    std::byte* slots = nullptr;                  ///< device address of slot 0
+};
+
+/// Of an Ethernet receive queue.
+struct receive_ring {
+    ring_memory completions; ///< depth x 64 bytes
+    ring_memory entries;     ///< depth x 16 bytes: entry k points at slot k, and is written once
+    ring_memory dbrec;       ///< written by the kernel: entries posted in all, low 16 bits, big-endian
+    /// Where the packet of slot 0 begins; of lendable slots, `headroom_bytes` before it belong to it too.
+    ring_memory slots;
+    std::uint32_t depth = 0;        ///< power of two, at most 65536
+    std::uint32_t stride_bytes = 0; ///< from slot to slot
+    std::uint32_t slot_bytes = 0;   ///< the longest packet
+    bool verify_checksums = true;
+    bool lendable = true;           ///< false: no headroom lies before slots, or packets go to them in order
+    bool consecutive = false;       ///< packet n goes to slot n % depth
+    std::uint32_t zeroed_bytes = 0; ///< behind each packet, beyond slot_bytes too
+    staging_target staged{};        ///< where packets are copied before the kernel hears of them
+
+    /// Room that a driver needs in front of a packet to put a stripped VLAN tag back.
+    static constexpr std::uint32_t headroom_bytes = 128;
+};
+
+/// How a queue completes its entries.
+struct completion_target {
+    std::shared_ptr<completion_queue> queue{}; ///< nullptr: the ring has completions of its own
+    bool only_asked = false;                   ///< entries that ask for it, and those that fail; false: all
+    std::uint32_t user_index = 0;              ///< in completions, beside the number of the queue
+};
+
+/// Of a send queue of any kind (docs/formats.md, "Entries").
+struct send_ring {
+    ring_memory entries; ///< depth x 64 bytes, written by the kernel
+    std::uint32_t depth = 0;
+    ring_memory dbrec;      ///< written by the kernel: blocks committed so far, low 16 bits, big-endian
+    ring_memory completion; ///< the collapsed completion, which the NIC overwrites; none: `completions` has a queue
+    completion_target completions{};
+    std::uint64_t horizon_ns = 0;
+    protection_domain domain{}; ///< entries may name regions of this domain only
+};
+
+} // namespace weftio::nic

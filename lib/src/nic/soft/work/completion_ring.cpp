@@ -1,0 +1,92 @@
+#include "nic/soft/work/completion_ring.hpp"
+
+#include <unistd.h>
+
+#include <bit>
+
+namespace weftio::nic::soft {
+
+namespace {
+
+constexpr std::uint32_t solicited_only = 1u << 24; // command of an arming word
+constexpr std::uint32_t arming_word = 1;           // of the record
+
+} // namespace
+
+std::uint32_t write_completion(weftio_cqe& to, const completion& what, std::uint32_t pass) noexcept
+{
+    const bool good = what.reason == refusal::none;
+    to.user_index_be = weftio_swap32(what.user_index);
+    to.immediate_be = weftio_swap32(what.immediate_or_key);
+    to.byte_count_be = weftio_swap32(what.bytes);
+    to.timestamp_be = weftio_swap64(good ? weftio_real_time_from_ns(what.time_ns)
+                                         : std::uint64_t{static_cast<std::uint8_t>(what.reason)} << 8 | what.syndrome);
+    to.sop_drop_qpn_be = weftio_swap32(std::uint32_t{what.entry_opcode} << 24 | what.queue);
+    const std::uint32_t solicited = what.solicited && good ? std::uint32_t{WEFTIO_CQE_SOLICITED} << 24 : 0;
+    return weftio_cqe_publication(what.index, what.opcode, pass) | solicited;
+}
+
+completion_ring::completion_ring(const completion_memory& ring, std::uint32_t number)
+    : entries_(ring.entries.cpu<std::byte>() + ring.entry_bytes - sizeof(weftio_cqe)),
+      record_(ring.record.cpu<std::uint32_t>()), depth_(ring.depth), stride_bytes_(ring.entry_bytes),
+      log_depth_(static_cast<std::uint32_t>(std::countr_zero(ring.depth))), policy_(ring.overrun), number_(number),
+      event_(ring.event)
+{}
+
+/// Reads the consumer index of the record.
+bool completion_ring::find_room() noexcept
+{
+    // Acquire, pairs with the release of who consumes: it has read the completions before.
+    consumed_ = weftio_swap32(weftio_load_acquire_sys_u32(record_)) & index_mask;
+    return in_use() < depth_;
+}
+
+bool completion_ring::has_room() noexcept
+{
+    if (policy_ == completion_overrun::ignore || in_use() < depth_ || find_room())
+        return true;
+    if (policy_ == completion_overrun::fail)
+        overrun_.store(true, std::memory_order_relaxed);
+    return overrun();
+}
+
+bool completion_ring::reserve() noexcept
+{
+    if (!has_room())
+        return false;
+    ++reserved_;
+    return true;
+}
+
+void completion_ring::put(const completion& what) noexcept
+{
+    if (overrun())
+        return;
+    auto& to = *reinterpret_cast<weftio_cqe*>(entries_ + std::size_t{produced_ & (depth_ - 1)} * stride_bytes_);
+    const std::uint32_t publication = write_completion(to, what, produced_ >> log_depth_);
+    ++produced_;
+    if (what.solicited || what.reason != refusal::none)
+        solicited_end_ = produced_;
+    // Release: who sees this may read the rest, and what arrived, and use the entry and its buffer again.
+    weftio_store_release_sys_u32(&to.publication, publication);
+}
+
+/// An arming word is `sequence number << 28 | command | consumer index`; the sequence number changes with each event, so
+/// a word that was answered asks for nothing more.
+void completion_ring::look_at_arming() noexcept
+{
+    const std::uint32_t word = weftio_load_acquire_sys_u32(record_ + arming_word);
+    if (word == armed_)
+        return;
+    const std::uint32_t asked = weftio_swap32(word);
+    const std::uint32_t end = asked & solicited_only ? solicited_end_ : produced_;
+    const std::uint32_t news = (end - asked) & index_mask;
+    if (news == 0 || news > index_mask / 2)
+        return;
+    armed_ = word;
+    const std::uint64_t one = 1;
+    // An eventfd refuses only what would overflow it: then the program has been told long ago.
+    static_cast<void>(!write(event_, &one, sizeof one));
+}
+
+} // namespace weftio::nic::soft

@@ -1,0 +1,36 @@
+#include "nic/soft/work/completion_unit.hpp"
+
+#include <algorithm>
+
+namespace weftio::nic::soft {
+
+unsigned completion_unit::turn(const turn_budget&)
+{
+    for (std::size_t left = std::min(looks_of_a_turn, telling_.size()); left != 0; --left) {
+        looked_ = looked_ + 1 < telling_.size() ? looked_ + 1 : 0;
+        telling_[looked_]->look_at_arming();
+    }
+    return 0;
+}
+
+std::uint32_t completion_unit::add(const completion_memory& ring)
+{
+    std::size_t at = 0;
+    while (at != rings_.size() && rings_[at])
+        ++at;
+    if (at == rings_.size())
+        rings_.emplace_back();
+    telling_.reserve(rings_.size());
+    rings_[at] = std::make_unique<completion_ring>(ring, static_cast<std::uint32_t>(at + 1));
+    if (rings_[at]->has_event())
+        telling_.push_back(rings_[at].get());
+    return rings_[at]->number();
+}
+
+void completion_unit::remove(std::uint32_t number) noexcept
+{
+    std::erase(telling_, rings_[number - 1].get());
+    rings_[number - 1] = nullptr;
+}
+
+} // namespace weftio::nic::soft

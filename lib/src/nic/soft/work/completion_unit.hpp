@@ -1,0 +1,31 @@
+// The completion queues of an engine.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "nic/soft/engine/unit.hpp"
+#include "nic/soft/work/completion_ring.hpp"
+
+namespace weftio::nic::soft {
+
+/// Has its turn behind the units that complete: tells programs that wait for completions.
+class completion_unit final : public unit {
+ public:
+    /// Completion queues whose wish is looked at in a turn, in a circle.
+    static constexpr std::size_t looks_of_a_turn = 16;
+
+    unsigned turn(const turn_budget& budget) override;
+    /// Returns its number. It stays until remove(). @throws std::bad_alloc
+    std::uint32_t add(const completion_memory& ring);
+    completion_ring& find(std::uint32_t number) const noexcept { return *rings_[number - 1]; }
+    void remove(std::uint32_t number) noexcept;
+
+ private:
+    std::vector<std::unique_ptr<completion_ring>> rings_; ///< by number - 1
+    std::vector<completion_ring*> telling_;               ///< those that can tell
+    std::size_t looked_ = 0;
+};
+
+} // namespace weftio::nic::soft

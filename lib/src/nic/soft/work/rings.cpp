@@ -1,0 +1,38 @@
+#include "nic/soft/work/rings.hpp"
+
+#include <fmt/format.h>
+
+#include "weftio/error.hpp"
+
+namespace weftio::nic::soft {
+
+std::shared_ptr<const devices::memory_block> make_doorbell(const std::shared_ptr<devices::device_backend>& device)
+{
+    constexpr std::size_t two_cache_lines = 128; // which are fetched together
+    auto made = std::make_shared<devices::memory_block>(device);
+    made->at = device->allocate(two_cache_lines, two_cache_lines, made->kind);
+    made->bytes = two_cache_lines;
+    return made;
+}
+
+void require_cpu(const ring_memory& memory, std::string_view who)
+{
+    if (memory && !memory.cpu<std::byte>())
+        throw error(errc::not_reachable,
+                    fmt::format("weftio: {}: its ring is in memory of device {} that the CPU does not see, and the "
+                                "software NIC reads rings by the CPU; allocate it with memory_kind::cpu_device",
+                                who, memory.block->owner->name()));
+}
+
+tx_ring cpu_ring(const send_ring& ring, std::string_view who, std::uint32_t number)
+{
+    for (const ring_memory* each : {&ring.entries, &ring.dbrec, &ring.completion})
+        require_cpu(*each, who);
+    return {.entries = {.words = ring.entries.cpu<std::uint32_t>(), .depth = ring.depth, .queue = number},
+            .dbrec = ring.dbrec.cpu<std::uint32_t>(),
+            .completion = ring.completion.cpu<weftio_cqe>(),
+            .horizon_ns = ring.horizon_ns,
+            .domain = ring.domain};
+}
+
+} // namespace weftio::nic::soft

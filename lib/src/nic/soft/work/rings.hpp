@@ -1,0 +1,51 @@
+// Rings as the engine reaches them: CPU addresses in the memory that nic/rings.hpp names.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "nic/rings.hpp"
+
+namespace weftio::nic::soft {
+
+class completion_ring;
+
+/// Where a queue completes, if its ring has no completions of its own.
+struct completions_at {
+    completion_ring* ring = nullptr;
+    bool only_asked = false;
+    std::uint32_t user_index = 0;
+};
+
+/// A ring of entries (docs/formats.md, "Entries").
+struct entry_ring {
+    const std::uint32_t* words = nullptr; ///< depth x 16, written by the kernel
+    std::uint32_t depth = 0;
+    std::uint32_t queue = 0; ///< number of the queue
+};
+
+/// A send ring. Its memory stays until the queue is removed or has another ring.
+struct tx_ring {
+    entry_ring entries;
+    /// Doorbell record, which the kernel writes: blocks committed so far, low 16 bits, big-endian.
+    const std::uint32_t* dbrec = nullptr;
+    weftio_cqe* completion = nullptr; ///< the collapsed completion, which the NIC overwrites; nullptr: `completions`
+    completions_at completions{};
+    std::uint64_t horizon_ns = 0;
+    protection_domain domain{}; ///< entries may name regions of this domain only
+};
+
+/// The same ring by its CPU addresses. @param who  kind of the queue, for the error text
+/// @param number  of the queue
+/// @throws weftio::error errc::not_reachable the CPU does not see the memory
+tx_ring cpu_ring(const send_ring& ring, std::string_view who, std::uint32_t number = 0);
+
+/// A word that kernels of the device ring. Nobody reads it: engines poll doorbell records.
+/// @throws weftio::error errc::out_of_memory
+std::shared_ptr<const devices::memory_block> make_doorbell(const std::shared_ptr<devices::device_backend>& device);
+
+/// @throws weftio::error errc::not_reachable the CPU does not see the memory
+void require_cpu(const ring_memory& memory, std::string_view who);
+
+} // namespace weftio::nic::soft
