@@ -12,7 +12,7 @@
 /**
  * The send ring: entries from the kernel to the NIC.
  *
- * reserved >= ready >= submitted >= completed. A kernel reserves entries, fills them, *commits* (ready moves, the
+ * reserved >= ready >= completed. A kernel reserves entries, fills them, *commits* (ready moves, the
  * doorbell record says so, nothing is sent) and *pushes* (the doorbell makes the NIC look). The NIC reports through a
  * collapsed completion queue: one completion that always names the last entry done, and covers all before it.
  *
