@@ -65,7 +65,7 @@ struct rx_ring {
     std::uint32_t depth = 0;              ///< power of two, at most 65536
     std::uint32_t stride_bytes = 0;       ///< from slot to slot
     std::uint32_t slot_bytes = 0;         ///< the longest packet
-    std::uint32_t cut_bytes = UINT32_MAX; ///< the driver may have cut a packet that is so long; the NIC fills it in
+    std::uint32_t cut_bytes = UINT32_MAX; ///< from this length on the driver may have cut a packet; set by the NIC
     std::uint32_t number = 0;             ///< of the queue; the NIC fills it in
     bool verify_checksums = true;
     bool lendable = true;           ///< false: no headroom lies before slots, or packets go to them in order

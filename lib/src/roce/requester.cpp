@@ -123,7 +123,7 @@ void requester::refuse(status why)
     loaded_ = false;
     if (cursor_ == messages_.first())
         return fail(why);
-    patience_.see_gap(); // those before it may not have asked for an ACK: they are repeated, and do
+    patience_.see_gap(); // earlier messages may have asked for no ACK: their repeats do
     go_back();
 }
 
@@ -159,8 +159,8 @@ bool requester::may_send() noexcept
     return !messages_.at(cursor_).wants_result() || reads < std::max<std::uint32_t>(settings_.most_reads, 1);
 }
 
-/// An ACK is asked for where nothing else would bring one: at the end of a push, on every 64th packet, and where the
-/// requester must stop without it.
+/// Asks for an ACK on READs and atomics, at the end of a push, on every 64th packet, and on the last packet before the
+/// window or the message ring is full. While messages are repeated, asks at the end of each.
 bool requester::asks_for_ack(const roce_segment& part) noexcept
 {
     const message& next = messages_.at(cursor_);

@@ -89,7 +89,7 @@ roce::status rdma_work::outcome(std::uint32_t index, refusal reason) noexcept
     return reason == refusal::none ? roce::status::success : refuse(index, reason);
 }
 
-/// Notes why the entry at `index` cannot be executed: the reason tells more than the status that the transport gets.
+/// Records why the entry at `index` cannot be executed. Several reasons map to one transport status.
 roce::status rdma_work::refuse(std::uint32_t index, refusal reason) noexcept
 {
     executed(index).reason = reason;

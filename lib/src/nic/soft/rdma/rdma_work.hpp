@@ -13,8 +13,8 @@
 
 namespace weftio::nic::soft {
 
-/// An entry is handed over when the requester first reads it, and done when the requester completes it. Keys and rights
-/// are checked at every use. Whoever drives the requester derives from this.
+/// The send entries of a queue pair. An entry begins when the requester first reads it, and is done when the requester
+/// calls end(). Each use of an entry checks keys and rights. The class that drives the requester derives from this.
 ///
 /// enqueued = done + skipped + failed_entries + flushed, once the queue is idle; all of them entries.
 class rdma_work : public work_queue, public roce::send_entries {
@@ -57,7 +57,7 @@ class rdma_work : public work_queue, public roce::send_entries {
     entry entry_;                     ///< the one that was read last
     rdma_entry decoded_;              ///< the same
     entry answered_;                  ///< the one whose answer is placed
-    std::vector<std::uint8_t> ended_; ///< by slot of an entry that was handed over: the requester has completed it
+    std::vector<std::uint8_t> ended_; ///< by slot of an entry that has begun: the requester has called end()
 };
 
 } // namespace weftio::nic::soft

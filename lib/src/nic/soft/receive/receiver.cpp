@@ -221,9 +221,9 @@ std::uint32_t receiver::add_copied(rx_queue& queue, completions& out, std::uint3
     return 1;
 }
 
-/// Drops packets because no slot of `queue` is free, from mbufs_[at] on. All packets of the burst are for `queue`.
-/// Stops at a packet that lies in a slot of its own or is not plain. Returns how many it has dropped. An engine that
-/// receives more than its kernel takes spends little time on what it drops.
+/// Drops packets from mbufs_[at] on, because no slot of `queue` is free. All packets of the burst are for `queue`.
+/// Stops at the first packet that lies in a lent slot or is not plain. Returns how many it has dropped. Dropping many
+/// packets at once costs the engine little time.
 std::uint32_t receiver::turn_away(rx_queue& queue, std::uint32_t at) noexcept
 {
     const lent_slots lent = queue.lent();
