@@ -151,7 +151,7 @@ class checked_sends final : public roce::send_entries {
             sum_ += byte; // read all
         return gone ? status::local_protection : status::success;
     }
-    void complete(std::uint32_t index, status, std::uint32_t) override
+    void end(std::uint32_t index, status, std::uint32_t) override
     {
         expect(index == ended_++, "entries end in their order, each once");
     }

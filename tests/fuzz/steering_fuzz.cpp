@@ -178,7 +178,7 @@ void check_rules(const nic::soft::received_frame& frame, const packet_headers& h
     else if (action & 4)
         expect(decided.reason == drop_reason::queue_closed, "a queue that is gone gets nothing");
     else
-        expect(!decided.dropped() && decided.target.slot == 1, "a packet goes to the queue of its rule");
+        expect(!decided.dropped() && decided.target.queue == 1, "a packet goes to the queue of its rule");
     expect(decided.has_hash == (right->action == flow_kind::rss && headers.l3 != l3_kind::none),
            "an IP packet has a hash");
     expect(!decided.parsed || same(seen, headers), "the headers that a decision shows are the packet's");

@@ -108,8 +108,8 @@ struct roce_shape {
 /// One table entry for each value that byte 0 can have. Any thread; never blocks.
 const roce_shape& shape_of(roce_opcode opcode) noexcept;
 
-/// Whether a packet of this shape may have so much payload on a path with this MTU: all of it in first and middle
-/// packets, 1 byte to all in the last, 0 to all in an only one, and 16 in a CNP. A responder answers what may not be with
+/// Whether a packet of this shape may carry `payload_bytes` bytes: the whole path MTU in a first or middle packet, 1 to
+/// the MTU in a last one, 0 to the MTU in an only one, 16 in a CNP. A responder answers any other length with
 /// roce_nak::invalid_request.
 bool payload_fits(const roce_shape& shape, std::size_t payload_bytes, std::uint32_t path_mtu) noexcept;
 

@@ -22,8 +22,8 @@ struct answer {
     std::uint64_t original = 0; ///< of an atomic: the value before it
 };
 
-/// READs and atomics have a limit, and acknowledges between two of them are one: so all fit into a ring that is made
-/// once. The peer repeats what it gets no answer to, so what does not fit may be dropped.
+/// A ring of fixed size. READs and atomics are limited, and consecutive ACKs are coalesced. An answer that does not fit
+/// is dropped: the peer repeats a request without an answer.
 class answer_queue {
  public:
     /// Room for repeated READs and atomics, beside that for fresh ones.

@@ -8,7 +8,8 @@ namespace weftio::roce {
 
 namespace {
 
-/// A number on a multiple of its size changes at once: who waits for it sees what was written before.
+/// Copies the bytes. Eight bytes at an aligned address are one release store: a kernel that waits for the number there
+/// and sees it also sees all earlier writes.
 void place(std::byte* at, std::span<const std::uint8_t> bytes)
 {
     std::uint64_t number = 0;
@@ -23,7 +24,7 @@ void place(std::byte* at, std::span<const std::uint8_t> bytes)
 
 } // namespace
 
-/// In the order of what the reason tells: a key of another domain says nothing of its rights, nor of its range.
+/// The order of the checks matters: a peer with a key of another domain learns neither its rights nor its range.
 key_refusal key_memory::find(const remote_range& range, access needed, std::byte*& at) const noexcept
 {
     const keys::key_entry* const region = keys_.find(range.key);

@@ -19,15 +19,15 @@ struct message {
     std::uint32_t packets_before = 0; ///< request packets of all messages before it, free-running; a READ is one
     std::uint32_t reads_before = 0;   ///< READs and atomics before it, free-running
     roce_operation operation = roce_operation::none;
-    status refused = status::success; ///< else it ends the queue once it is the oldest
+    status refused = status::success; ///< any other status fails the queue when the message is the oldest
 
-    /// Whether the message is a READ or an atomic: its result ends it, not an ACK.
-    bool is_answered() const noexcept
+    /// Whether the message is a READ or an atomic: it ends with its result, not with an ACK.
+    bool wants_result() const noexcept
     {
         return operation == roce_operation::read_request || operation == roce_operation::compare_swap ||
                operation == roce_operation::fetch_add;
     }
-    std::uint32_t request_packets() const noexcept { return is_answered() ? 1 : packets; }
+    std::uint32_t request_packets() const noexcept { return wants_result() ? 1 : packets; }
 };
 static_assert(sizeof(message) <= 32, "a queue has 128 of them");
 
@@ -54,7 +54,7 @@ class message_ring {
         more.reads_before = reads_;
         next_psn_ = net::psn_add(next_psn_, more.packets);
         packets_ += more.request_packets();
-        reads_ += more.is_answered();
+        reads_ += more.wants_result();
         ring_[end_++ % most] = more;
     }
 

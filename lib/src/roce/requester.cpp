@@ -83,7 +83,7 @@ bool requester::admit()
                  .operation = request_.operation};
     if (more.bytes > largest_message_bytes && refused == status::success)
         refused = status::local_length;
-    if (more.is_answered() && !reliable())
+    if (more.wants_result() && !reliable())
         refused = status::local_operation;
     if (refused != status::success)
         more.operation = roce_operation::none;
@@ -123,7 +123,7 @@ void requester::refuse(status why)
     loaded_ = false;
     if (cursor_ == messages_.first())
         return fail(why);
-    patience_.see_gap(); // those before it may not have asked for an ACK: they are repeated, and do
+    patience_.see_gap(); // earlier messages may have asked for no ACK: their repeats do
     go_back();
 }
 
@@ -135,10 +135,10 @@ std::uint32_t requester::in_flight() noexcept
     const message& oldest = messages_.oldest();
     const std::uint32_t done = offset_in(oldest, acknowledged_);
     const std::uint32_t whole = messages_.packets_before(cursor_) - oldest.packets_before;
-    if (cursor_ == messages_.end() || !messages_.at(cursor_).is_answered())
-        return whole + packet_ - (oldest.is_answered() ? 0 : done);
+    if (cursor_ == messages_.end() || !messages_.at(cursor_).wants_result())
+        return whole + packet_ - (oldest.wants_result() ? 0 : done);
     const bool asked = packet_ != (cursor_ == messages_.first() ? done : 0);
-    return whole + asked - (oldest.is_answered() ? 0 : done);
+    return whole + asked - (oldest.wants_result() ? 0 : done);
 }
 
 std::uint32_t requester::reads_in_flight() noexcept
@@ -156,16 +156,16 @@ bool requester::may_send() noexcept
     const std::uint32_t reads = reads_in_flight();
     if (request_.fence && reads != 0)
         return false;
-    return !messages_.at(cursor_).is_answered() || reads < std::max<std::uint32_t>(settings_.most_reads, 1);
+    return !messages_.at(cursor_).wants_result() || reads < std::max<std::uint32_t>(settings_.most_reads, 1);
 }
 
-/// An ACK is asked for where nothing else would bring one: at the end of a push, on every 64th packet, and where the
-/// requester must stop without it.
+/// Asks for an ACK on READs and atomics, at the end of a push, on every 64th packet, and on the last packet before the
+/// window or the message ring is full. While messages are repeated, asks at the end of each.
 bool requester::asks_for_ack(const roce_segment& part) noexcept
 {
     const message& next = messages_.at(cursor_);
     const bool ends = part.position == roce_position::last || part.position == roce_position::only;
-    return reliable() && (next.is_answered() || (ends && (!request_.more || patience_.repeating())) ||
+    return reliable() && (next.wants_result() || (ends && (!request_.more || patience_.repeating())) ||
                           without_request_ + 1 >= packets_without_request || in_flight() + 1 >= patience_.window() ||
                           (ends && messages_.full()));
 }
@@ -174,7 +174,7 @@ bool requester::asks_for_ack(const roce_segment& part) noexcept
 bool requester::send_packet(packet_sink& sink, std::uint64_t now)
 {
     const message& next = messages_.at(cursor_);
-    const bool atomic = next.is_answered();
+    const bool atomic = next.wants_result();
     const roce_segment part = atomic ? roce_segment{} : segment_of(next.bytes, settings_.peer.path_mtu, packet_);
     const bool ends = part.position == roce_position::last || part.position == roce_position::only;
     const auto opcode = opcode_of(settings_.peer.service, next.operation, part.position,
@@ -265,7 +265,7 @@ void requester::end_all(status of_oldest)
         (why == status::flushed ? flushed : failed_entries).add(1);
         const std::uint32_t entry = messages_.oldest().entry;
         messages_.pop();
-        entries_.complete(entry, why, 0);
+        entries_.end(entry, why, 0);
     }
     cursor_ = messages_.end();
     packet_ = 0;

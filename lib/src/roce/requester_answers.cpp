@@ -45,7 +45,7 @@ void requester::take_acknowledge(const roce_headers& headers, std::uint64_t now)
 bool requester::acknowledge_to(std::uint32_t psn, std::uint64_t now)
 {
     const std::uint32_t before = acknowledged_;
-    while (!failed_ && acknowledged_ != psn && !messages_.empty() && !messages_.oldest().is_answered()) {
+    while (!failed_ && acknowledged_ != psn && !messages_.empty() && !messages_.oldest().wants_result()) {
         const message& oldest = messages_.oldest();
         acknowledged_ = offset_in(oldest, psn) >= oldest.packets ? psn_add(oldest.first_psn, oldest.packets) : psn;
         retire();
@@ -63,7 +63,7 @@ void requester::retire()
         const message done = messages_.oldest();
         messages_.pop();
         completed.add(1);
-        entries_.complete(done.entry, status::success, done.bytes);
+        entries_.end(done.entry, status::success, done.bytes);
     }
     const auto behind = static_cast<std::int32_t>(messages_.first() - cursor_);
     if (behind > 0) {
@@ -176,7 +176,7 @@ void requester::take_atomic(const roce_headers& headers, std::uint64_t now)
     if (!answers_oldest(headers.bth.psn, now))
         return;
     const message& oldest = messages_.oldest();
-    if (!oldest.is_answered() || oldest.operation == roce_operation::read_request)
+    if (!oldest.wants_result() || oldest.operation == roce_operation::read_request)
         return fail(status::bad_response);
     std::uint8_t original[sizeof headers.original];
     std::memcpy(original, &headers.original, sizeof original);

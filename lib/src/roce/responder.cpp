@@ -148,7 +148,7 @@ responder::verdict responder::take_write(const roce_packet& packet, const roce_s
     return verdict::done;
 }
 
-/// Changes nothing that a repeat of the packet would miss. A range of no bytes needs no key.
+/// Writes no memory, so that a repeat of the packet begins the same WRITE. A range of 0 bytes needs no key.
 responder::verdict responder::begin_write(const roce_headers& headers)
 {
     if (!allows(access::remote_write))

@@ -47,7 +47,7 @@ class send_entries {
     virtual status place(std::uint32_t index, std::uint32_t fingerprint, std::uint32_t offset,
                          std::span<const std::uint8_t> bytes) = 0;
     /// The entry at `index` has ended. Entries end in their order.
-    virtual void complete(std::uint32_t index, status result, std::uint32_t bytes) = 0;
+    virtual void end(std::uint32_t index, status result, std::uint32_t bytes) = 0;
 
  protected:
     ~send_entries() = default;

@@ -7,7 +7,7 @@ namespace roce_ends::asking {
 
 using namespace weftio::net;
 using enum roce_opcode;
-using ends = std::vector<fake_sends::end>;
+using ends = std::vector<fake_sends::ended>;
 
 inline constexpr std::uint32_t first = 0xffffff, mtu = 256; // the first PSN: the next one is 0
 

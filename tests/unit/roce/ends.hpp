@@ -129,10 +129,10 @@ class fake_sends : public send_entries {
         send_request request;
         bytes local;
     };
-    struct end {
+    struct ended {
         std::uint32_t index;
         status result;
-        bool operator==(const end&) const = default;
+        bool operator==(const ended&) const = default;
     };
 
     /// @param more  whether the push goes on behind it
@@ -174,13 +174,13 @@ class fake_sends : public send_entries {
         std::copy(from.begin(), from.end(), target.local.begin() + offset);
         return status::success;
     }
-    void complete(std::uint32_t index, status result, std::uint32_t) override { ends.push_back({index, result}); }
+    void end(std::uint32_t index, status result, std::uint32_t) override { ends.push_back({index, result}); }
 
     void start_at(std::uint32_t index) { next_ = index; }
 
     std::map<std::uint32_t, entry> entries;
     std::map<std::uint32_t, status> refusals;
-    std::vector<end> ends;
+    std::vector<ended> ends;
     std::optional<std::uint32_t> unreadable;
     unsigned reads = 0;
 

@@ -361,7 +361,7 @@ TEST(RoceUnreliableRequester, CompletesWhatItHasSent)
     EXPECT_EQ(end.ours.deadline_ns(), 0u);
     end.sends.post(read_from(0), bytes(8));
     EXPECT_EQ(end.look(), packets{});
-    EXPECT_EQ(end.sends.ends.back(), (fake_sends::end{2, status::local_operation}));
+    EXPECT_EQ(end.sends.ends.back(), (fake_sends::ended{2, status::local_operation}));
 }
 
 } // namespace

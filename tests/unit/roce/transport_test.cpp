@@ -80,7 +80,7 @@ class pair_of_ends {
     bool all_succeeded() const
     {
         return std::all_of(sends.ends.begin(), sends.ends.end(),
-                           [](const fake_sends::end& end) { return end.result == status::success; });
+                           [](const fake_sends::ended& end) { return end.result == status::success; });
     }
 
     fake_memory memory{1 << 20};
@@ -118,7 +118,7 @@ TEST(RoceTransport, WritesBytesOfEveryLength)
         ASSERT_TRUE(ends.run(100)) << count;
         EXPECT_EQ(part_of(ends, 3, count), stamped(count, 1)) << count;
         EXPECT_EQ(part_of(ends, 3 + count, 1000), bytes(1000)) << count;
-        EXPECT_EQ(ends.sends.ends, (std::vector<fake_sends::end>{{0, status::success}}));
+        EXPECT_EQ(ends.sends.ends, (std::vector<fake_sends::ended>{{0, status::success}}));
         EXPECT_EQ(ends.requests.packets.value(), weftio::net::packets_of(static_cast<std::uint32_t>(count), 256));
         EXPECT_EQ(ends.requests.repeated.value(), 0u);
     }
@@ -332,7 +332,7 @@ TEST(RoceTransport, MayEndAtTenPercentLossAndWritesNoWrongByte)
             work.post(number, number % 3 != 0 && number != 1499);
         }
         ends.run();
-        for (const fake_sends::end& end : ends.sends.ends)
+        for (const fake_sends::ended& end : ends.sends.ends)
             EXPECT_TRUE(end.result == status::success || end.result == status::retries_exceeded ||
                         end.result == status::flushed);
         EXPECT_FALSE(ends.responses.failed());

@@ -282,8 +282,8 @@ TEST(SteeringRss, TakesTheEntryOfTheHashAmong128)
         const decision result = decide(table, udp4(source), &headers);
         ASSERT_TRUE(result.has_hash);
         ASSERT_EQ(result.rss_hash, rss_hash(headers, weftio::rss_key::standard));
-        ASSERT_EQ(result.target.slot, 10 + result.rss_hash % 128 % 3);
-        ++shares[result.target.slot];
+        ASSERT_EQ(result.target.queue, 10 + result.rss_hash % 128 % 3);
+        ++shares[result.target.queue];
     }
     for (const auto& [slot, packets] : shares)
         EXPECT_NEAR(packets, 1000, 150) << slot;
@@ -347,7 +347,7 @@ TEST(Steering, AgreesWithARuleByRuleSearchOnRandomTables)
             return !decide(alone, frame).dropped();
         });
         const std::uint32_t expected = first == rules.end() ? rx_target::closed : first->first.second;
-        EXPECT_EQ(decide(table, frame).target.slot, expected);
+        EXPECT_EQ(decide(table, frame).target.queue, expected);
     }
 }
 

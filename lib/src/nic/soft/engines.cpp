@@ -6,8 +6,8 @@
 
 namespace weftio::nic::soft {
 
-engines::room::room(const engine_supplies::port_queue& queue, const engine_supplies& supplies,
-                    const keys::nic_keys& keys, send_pool& pool, const std::string& name)
+engines::engine_units::engine_units(const engine_supplies::port_queue& queue, const engine_supplies& supplies,
+                                    const keys::nic_keys& keys, send_pool& pool, const std::string& name)
     : sender(queue.wire, keys, pool),
       receiver({queue.wire.port, queue.wire.queue}, queue.pool, supplies.hold, supplies.capture),
       rdma(queue.wire, keys, receiver), link(queue.wire.port, supplies.interface, name, {&sender, &receiver, &rdma})
@@ -20,14 +20,14 @@ engines::engines(const engine_supplies& supplies, const keys::nic_keys& keys, se
         return number == 0 ? supplies.name : fmt::format("{}.{}", supplies.name, number);
     };
     for (const engine_supplies::port_queue& queue : supplies.queues)
-        rooms_.emplace_back(queue, supplies, keys, pool, name_of(rooms_.size()));
-    if (rooms_.size() > 1)
-        for (room& room : rooms_)
-            room.receiver.open_inbox();
+        units_.emplace_back(queue, supplies, keys, pool, name_of(units_.size()));
+    if (units_.size() > 1)
+        for (engine_units& units : units_)
+            units.receiver.open_inbox();
     port_options each = options;
-    for (room& room : rooms_) {
+    for (engine_units& units : units_) {
         engines_.emplace_back(
-            std::vector<unit*>{&room.link, &room.receiver, &room.rdma, &room.sender, &room.completions}, each,
+            std::vector<unit*>{&units.link, &units.receiver, &units.rdma, &units.sender, &units.completions}, each,
             name_of(engines_.size()));
         each.core += each.core >= 0;
     }
@@ -65,76 +65,76 @@ void engines::carry_out_from(unsigned first, const std::function<void()>& change
 
 std::uint32_t engines::add_rx(unsigned engine, const rx_ring& ring)
 {
-    const std::uint32_t number = rooms_[engine].receiver.free_number();
-    for (room& room : rooms_)
-        room.receiver.reserve(number); // allocates, so it comes before anything changes
-    nic::soft::receiver& owner = rooms_[engine].receiver;
+    const std::uint32_t number = units_[engine].receiver.free_number();
+    for (engine_units& units : units_)
+        units.receiver.reserve(number); // allocates, so it comes before anything changes
+    nic::soft::receiver& owner = units_[engine].receiver;
     owner.add(number, ring);
-    for (room& room : rooms_)
-        if (&room.receiver != &owner)
-            room.receiver.refer(number, owner);
+    for (engine_units& units : units_)
+        if (&units.receiver != &owner)
+            units.receiver.refer(number, owner);
     return number;
 }
 
 void engines::remove_rx(unsigned engine, std::uint32_t number) noexcept
 {
-    for (room& room : rooms_)
-        if (&room != &rooms_[engine])
-            room.receiver.forget(number);
-    rooms_[engine].receiver.remove(number);
+    for (engine_units& units : units_)
+        if (&units != &units_[engine])
+            units.receiver.forget(number);
+    units_[engine].receiver.remove(number);
 }
 
 std::uint32_t engines::add_tx(unsigned engine, const tx_ring& ring)
 {
     std::uint32_t number = 1;
-    while (std::any_of(rooms_.begin(), rooms_.end(),
-                       [&](const room& room) { return room.sender.find(number) != nullptr; }))
+    while (std::any_of(units_.begin(), units_.end(),
+                       [&](const engine_units& units) { return units.sender.find(number) != nullptr; }))
         ++number;
-    rooms_[engine].sender.add(number, ring);
+    units_[engine].sender.add(number, ring);
     return number;
 }
 
 bool engines::move_rx(std::uint32_t number, unsigned from, unsigned to)
 {
-    nic::soft::receiver &source = rooms_[from].receiver, &target = rooms_[to].receiver;
+    nic::soft::receiver &source = units_[from].receiver, &target = units_[to].receiver;
     if (!source.hand_on(number, target))
         return false;
     target.take_up(number, source.give_up(number));
-    for (room& room : rooms_)
-        if (&room.receiver != &target)
-            room.receiver.refer(number, target);
+    for (engine_units& units : units_)
+        if (&units.receiver != &target)
+            units.receiver.refer(number, target);
     return true;
 }
 
 void engines::move_tx(std::uint32_t number, unsigned from, unsigned to)
 {
-    rooms_[to].sender.reserve(number); // allocates, so it comes before anything changes
-    rooms_[to].sender.take_up(number, rooms_[from].sender.give_up(number));
+    units_[to].sender.reserve(number); // allocates, so it comes before anything changes
+    units_[to].sender.take_up(number, units_[from].sender.give_up(number));
 }
 
 unsigned engines::emptiest_rx() const noexcept
 {
-    auto fewer = [](const room& a, const room& b) { return a.receiver.in_use() < b.receiver.in_use(); };
-    return static_cast<unsigned>(std::min_element(rooms_.begin(), rooms_.end(), fewer) - rooms_.begin());
+    auto fewer = [](const engine_units& a, const engine_units& b) { return a.receiver.in_use() < b.receiver.in_use(); };
+    return static_cast<unsigned>(std::min_element(units_.begin(), units_.end(), fewer) - units_.begin());
 }
 
 unsigned engines::emptiest_tx() const noexcept
 {
-    auto fewer = [](const room& a, const room& b) { return a.sender.in_use() < b.sender.in_use(); };
-    return static_cast<unsigned>(std::min_element(rooms_.begin(), rooms_.end(), fewer) - rooms_.begin());
+    auto fewer = [](const engine_units& a, const engine_units& b) { return a.sender.in_use() < b.sender.in_use(); };
+    return static_cast<unsigned>(std::min_element(units_.begin(), units_.end(), fewer) - units_.begin());
 }
 
 void engines::count(port_counters& counters)
 {
     between_all_turns([&] {
-        for (room& room : rooms_)
-            room.receiver.count(counters);
+        for (engine_units& units : units_)
+            units.receiver.count(counters);
     });
 }
 
 bool engines::gone() const noexcept
 {
-    return std::any_of(rooms_.begin(), rooms_.end(), [](const room& room) { return room.link.gone(); });
+    return std::any_of(units_.begin(), units_.end(), [](const engine_units& units) { return units.link.gone(); });
 }
 
 } // namespace weftio::nic::soft

@@ -57,13 +57,13 @@ class engines final : core::moving {
     nic::soft::engine& engine(unsigned number) noexcept { return engines_[number]; }
     nic::soft::receiver& receiver(unsigned engine) noexcept
     {
-        return rooms_[engine].receiver;
+        return units_[engine].receiver;
     }                                                                                     ///< between two turns only
-    nic::soft::sender& sender(unsigned engine) noexcept { return rooms_[engine].sender; } ///< between two turns only
-    rdma_unit& rdma(unsigned engine) noexcept { return rooms_[engine].rdma; }             ///< between two turns only
+    nic::soft::sender& sender(unsigned engine) noexcept { return units_[engine].sender; } ///< between two turns only
+    rdma_unit& rdma(unsigned engine) noexcept { return units_[engine].rdma; }             ///< between two turns only
     completion_unit& completions(unsigned engine) noexcept
     {
-        return rooms_[engine].completions;
+        return units_[engine].completions;
     } ///< between two turns only
     bool have_threads() const noexcept { return engines_.front().has_thread(); }
     bool stand_still() noexcept override;
@@ -134,14 +134,14 @@ class engines final : core::moving {
     /// does.
     void count(port_counters& counters);
     /// exhausted() and gone() may be called by any thread. A capture file has one reader, the first engine.
-    bool exhausted() const noexcept { return rooms_.front().receiver.exhausted(); }
+    bool exhausted() const noexcept { return units_.front().receiver.exhausted(); }
     bool gone() const noexcept;
 
  private:
     /// The units of one engine.
-    struct room {
-        room(const engine_supplies::port_queue& queue, const engine_supplies& supplies, const keys::nic_keys& keys,
-             send_pool& pool, const std::string& name);
+    struct engine_units {
+        engine_units(const engine_supplies::port_queue& queue, const engine_supplies& supplies,
+                     const keys::nic_keys& keys, send_pool& pool, const std::string& name);
 
         nic::soft::sender sender;
         nic::soft::receiver receiver;
@@ -153,9 +153,9 @@ class engines final : core::moving {
     void carry_out_from(unsigned first, const std::function<void()>& change);
     void last_turns();
 
-    std::deque<room> rooms_;
+    std::deque<engine_units> units_;
     std::mutex everyone_;                   ///< held while all engines stand between two turns
-    std::deque<nic::soft::engine> engines_; ///< destroyed before the rooms: each engine may have packets for every room
+    std::deque<nic::soft::engine> engines_; ///< destroyed before units_: each may have packets for any of them
 };
 
 } // namespace weftio::nic::soft

@@ -57,9 +57,9 @@ WEFTIO_FN weftio_u32 weftio_dev_completion_count(const WEFTIO_GLOBAL struct weft
 /**
  * What one round of a receive has found: a lane in its share of the completions, or the whole scope.
  *
- * With fewer than WEFTIO_DEV_FEWEST_SCANNING lanes, `packets` is what has arrived. With more it is a multiple of
- * WEFTIO_DEV_STRIDE: up to 7 packets behind may have arrived too. `singles` then counts the first 7 packets, and
- * matters when `packets` is 0.
+ * With fewer than WEFTIO_DEV_FEWEST_SCANNING lanes, `packets` counts all packets that have arrived. With that many or
+ * more, it counts whole groups of WEFTIO_DEV_STRIDE packets, and up to 7 more packets may have arrived. `singles` then
+ * counts the first 7 packets; it is used only when `packets` is 0.
  */
 struct weftio_dev_round {
     weftio_u32 packets; /**< at most 2^16, the deepest ring */

@@ -107,7 +107,7 @@ WEFTIO_FN weftio_u32 weftio_dev_weak_fits(const WEFTIO_GLOBAL struct weftio_dev_
     return position - weftio_load_relaxed_u32(&ring->ready) <= ring->mask;
 }
 
-/** What tells how a queue stands, as it was when asked for: the words may be a round trip away, their use can wait. */
+/** The words that give the status of a queue. Load them early, use them late: a load may take a bus round trip. */
 struct weftio_dev_send_signs {
     weftio_u32 abort;
     weftio_u32 publication;
@@ -199,7 +199,7 @@ WEFTIO_FN weftio_s32 weftio_dev_send_queue_commit_strong(WEFTIO_GLOBAL struct we
     if (!weftio_dev_send_queue_lock(queue))
         return WEFTIO_DEV_ABORTED;
     weftio_u32 filled = weftio_dev_send_queue_publish(queue);
-    /* What goes over a bus is asked for, and said, in front of the one wait of the unlock. */
+    /* Loads and stores that cross a bus start before the unlock, whose wait covers them all. */
     struct weftio_dev_send_signs signs = weftio_dev_send_queue_signs(queue);
     weftio_dev_beat(queue->control, &queue->beats, WEFTIO_DEV_FUNCTION_COMMIT, filled, WEFTIO_DEV_OK);
     weftio_dev_send_queue_unlock(queue);

@@ -12,13 +12,13 @@
 /**
  * The send ring: entries from the kernel to the NIC.
  *
- * reserved >= ready >= submitted >= completed. A kernel reserves entries, fills them, *commits* (ready moves, the
- * doorbell record says so, the NIC may take them) and *pushes* (the doorbell makes a NIC that sleeps look). The NIC reports through a
+ * reserved >= ready >= completed. A kernel reserves entries, fills them, *commits* (ready moves, the doorbell record
+ * says so, the NIC may take them) and *pushes* (the doorbell makes a NIC that sleeps look). The NIC reports through a
  * collapsed completion queue: one completion that always names the last entry done, and covers all before it.
  *
- * What a weak enqueue reads lies in the first 24 bytes: with the words before it in a handle, one 32-byte sector of a
- * GPU. What claims and pushes of many lanes write lies behind the words that every lane reads, in a cache line of a
- * handle without them.
+ * Layout: a weak enqueue reads only the first 24 bytes, which share one 32-byte sector of a GPU with the words before
+ * them in a handle. Words that claims and pushes write come last, in another cache line than the words that every lane
+ * reads.
  */
 struct weftio_dev_send_ring {
     WEFTIO_GLOBAL weftio_u32 *segments; /**< depth x 4 segments of 4 words */

@@ -123,7 +123,7 @@ unsigned queue_pair::turn(std::uint32_t most)
     return moved;
 }
 
-/// What has failed on one side, or in the doorbell record, ends the other too. What is posted afterwards is flushed.
+/// When requester, responder or a doorbell record has failed, stops requester and responder. Later entries are flushed.
 void queue_pair::end_when_broken()
 {
     roce::requester& requester = connection_->requester;

@@ -55,14 +55,15 @@ roce::entry_state rdma_work::read(std::uint32_t index, roce::send_request& reque
     if (reason == refusal::none && !reliable_ && decoded_.scatters())
         reason = refusal::unreliable;
     if (index == next_)
-        hand_over(index);
+        begin(index);
     decoded_.request.more = more_behind(index + decoded_.request.blocks);
     request = decoded_.request;
-    refused = refuse(index, reason);
+    refused = outcome(index, reason);
     return roce::entry_state::ready;
 }
 
-void rdma_work::hand_over(std::uint32_t index)
+/// Send step 4: the requester reads the entry for the first time.
+void rdma_work::begin(std::uint32_t index)
 {
     executed(index) = {.blocks = decoded_.request.blocks,
                        .event = entry_.event,
@@ -84,11 +85,16 @@ bool rdma_work::more_behind(std::uint32_t index) const noexcept
     return (weftio_swap32(weftio_load_relaxed_u32(block)) & 0xff) != WEFTIO_OPCODE_NOP;
 }
 
-/// Remembers why the entry at `index` ends, if it does, in more detail than the transport can.
+/// Success, or refuse().
+roce::status rdma_work::outcome(std::uint32_t index, refusal reason) noexcept
+{
+    return reason == refusal::none ? roce::status::success : refuse(index, reason);
+}
+
+/// Records why the entry at `index` cannot be executed. Several reasons map to one transport status.
 roce::status rdma_work::refuse(std::uint32_t index, refusal reason) noexcept
 {
-    if (reason != refusal::none)
-        executed(index).reason = reason;
+    executed(index).reason = reason;
     return status_of(reason);
 }
 
@@ -118,7 +124,7 @@ roce::status rdma_work::gather(std::uint32_t index, std::uint32_t offset, std::u
         found.add({piece.inlined ? piece.inlined : reinterpret_cast<const std::uint8_t*>(at), piece.bytes});
         return refusal::none;
     });
-    return refuse(index, reason);
+    return outcome(index, reason);
 }
 
 /// read_rdma() has checked all pieces before a byte is written.
@@ -141,11 +147,11 @@ roce::status rdma_work::place(std::uint32_t index, std::uint32_t fingerprint, st
         from += piece.bytes;
         return refusal::none;
     });
-    return refuse(index, reason);
+    return outcome(index, reason);
 }
 
 /// Send step 6: entries end in their order; work_queue publishes them.
-void rdma_work::complete(std::uint32_t index, roce::status result, std::uint32_t bytes)
+void rdma_work::end(std::uint32_t index, roce::status result, std::uint32_t bytes)
 {
     executed_entry& entry = executed(index);
     settle(index);

@@ -13,8 +13,8 @@
 
 namespace weftio::nic::soft {
 
-/// An entry is handed over when the requester first reads it, and done when the requester completes it. Keys and rights
-/// are checked at every use. Whoever drives the requester derives from this.
+/// The send entries of a queue pair. An entry begins when the requester first reads it, and is done when the requester
+/// calls end(). Each use of an entry checks keys and rights. The class that drives the requester derives from this.
 ///
 /// enqueued = done + skipped + failed_entries + flushed, once the queue is idle; all of them entries.
 class rdma_work : public work_queue, public roce::send_entries {
@@ -23,7 +23,7 @@ class rdma_work : public work_queue, public roce::send_entries {
     roce::status gather(std::uint32_t index, std::uint32_t offset, std::uint32_t bytes, roce::pieces& found) override;
     roce::status place(std::uint32_t index, std::uint32_t fingerprint, std::uint32_t offset,
                        std::span<const std::uint8_t> bytes) override;
-    void complete(std::uint32_t index, roce::status result, std::uint32_t bytes) override;
+    void end(std::uint32_t index, roce::status result, std::uint32_t bytes) override;
 
     core::counter done, done_bytes, skipped;
 
@@ -45,8 +45,9 @@ class rdma_work : public work_queue, public roce::send_entries {
     void count_done(std::uint64_t entries, std::uint64_t bytes) override;
     std::uint32_t slot(std::uint32_t index) const noexcept { return index & (ring_.entries.depth - 1); }
     refusal fetch_at(std::uint32_t index, entry& out) const noexcept;
-    void hand_over(std::uint32_t index);
+    void begin(std::uint32_t index);
     bool more_behind(std::uint32_t index) const noexcept;
+    roce::status outcome(std::uint32_t index, refusal reason) noexcept;
     roce::status refuse(std::uint32_t index, refusal reason) noexcept;
     template <class Do>
     refusal for_each_piece(const entry& from, std::uint32_t first, byte_window window, Do&& what) const;
@@ -56,7 +57,7 @@ class rdma_work : public work_queue, public roce::send_entries {
     entry entry_;                     ///< the one that was read last
     rdma_entry decoded_;              ///< the same
     entry answered_;                  ///< the one whose answer is placed
-    std::vector<std::uint8_t> ended_; ///< by slot of an entry that was handed over: the requester has completed it
+    std::vector<std::uint8_t> ended_; ///< by slot of an entry that has begun: the requester has called end()
 };
 
 } // namespace weftio::nic::soft

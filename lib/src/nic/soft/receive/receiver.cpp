@@ -91,20 +91,20 @@ receiver::receiver(port_queue from, slot_pool* pool, bool hold, std::string capt
 /// Receive steps 2 to 5 of docs/architecture.md, for one burst.
 unsigned receiver::turn(const turn_budget&)
 {
-    unsigned landed = 0;
+    unsigned moved = 0;
     for (rx_queue* queue : landing_)
-        landed += queue->land();
-    if (landed != 0)
-        delivered_.add(landed);
-    if ((inbox_ && !take_in(landed)) || (steering_.size() == 0 && claimants_.empty()))
-        return landed;
+        moved += queue->land();
+    if (moved != 0)
+        delivered_.add(moved);
+    if ((inbox_ && !take_in(moved)) || (steering_.size() == 0 && claimants_.empty()))
+        return moved;
     if (next_ == count_ && !port_lost_)
-        landed += fill_burst();
+        moved += fill_burst();
     std::uint16_t before = next_;
     do
         deliver_plain();
     while (next_ < count_ && take(*mbufs_[next_]));
-    return landed + static_cast<unsigned>(next_ - before);
+    return moved + static_cast<unsigned>(next_ - before);
 }
 
 /// Delivers all packets that other engines have handed over when it is called. They come before packets of the port
@@ -175,8 +175,8 @@ unsigned receiver::give_claimed()
 /// at.
 rx_queue* receiver::taker_of_all() const
 {
-    std::uint32_t slot = steering_.taker_of_all();
-    rx_queue* queue = slot < queues_.size() ? queues_[slot].get() : nullptr;
+    std::uint32_t number = steering_.taker_of_all();
+    rx_queue* queue = number < queues_.size() ? queues_[number].get() : nullptr;
     return queue && !queue->stopped() ? queue : nullptr;
 }
 
@@ -221,9 +221,9 @@ std::uint32_t receiver::add_copied(rx_queue& queue, completions& out, std::uint3
     return 1;
 }
 
-/// Drops packets because no slot of `queue` is free, from mbufs_[at] on. All packets of the burst are for `queue`.
-/// Stops at a packet that lies in a slot of its own or is not plain. Returns how many it has dropped. An engine that
-/// receives more than its kernel takes spends little time on what it drops.
+/// Drops packets from mbufs_[at] on, because no slot of `queue` is free. All packets of the burst are for `queue`.
+/// Stops at the first packet that lies in a lent slot or is not plain. Returns how many it has dropped. Dropping many
+/// packets at once costs the engine little time.
 std::uint32_t receiver::turn_away(rx_queue& queue, std::uint32_t at) noexcept
 {
     const lent_slots lent = queue.lent();
@@ -272,8 +272,8 @@ bool receiver::take(rte_mbuf& mbuf)
 {
     if (!decided_)
         steer(mbuf);
-    const std::uint32_t slot = decision_.target.slot;
-    const bool is_elsewhere = slot < elsewhere_.size() && elsewhere_[slot].inbox;
+    const std::uint32_t number = decision_.target.queue;
+    const bool is_elsewhere = number < elsewhere_.size() && elsewhere_[number].inbox;
     if (is_elsewhere ? !hand_over(mbuf) : !settle(mbuf, {decision_, headers_[next_], burst_real_time_}))
         return false;
     ++next_;
@@ -306,7 +306,7 @@ void receiver::drop(rte_mbuf& mbuf, drop_reason reason)
 /// packet must wait until the inbox has room. When `hold_` is false, the packet is dropped instead.
 bool receiver::hand_over(rte_mbuf& mbuf)
 {
-    const other_place& to = elsewhere_[decision_.target.slot];
+    const other_place& to = elsewhere_[decision_.target.queue];
     rte_mbuf* given = to.inbox->has_room() ? to_hand_over(mbuf) : nullptr;
     const std::uint32_t copied = given && given != &mbuf ? given->pkt_len : 0;
     if (given && to.inbox->put({given, burst_real_time_, decision_, headers_[next_]})) {
@@ -348,8 +348,8 @@ void receiver::steer(const rte_mbuf& mbuf)
 bool receiver::deliver(rte_mbuf& mbuf, const arrival& arrival, drop_reason& reason)
 {
     // The queue may have been closed while the packet waited.
-    const std::uint32_t slot = arrival.where.target.slot;
-    rx_queue* queue = slot < queues_.size() ? queues_[slot].get() : nullptr;
+    const std::uint32_t number = arrival.where.target.queue;
+    rx_queue* queue = number < queues_.size() ? queues_[number].get() : nullptr;
     if (!queue || queue->stopped()) {
         reason = drop_reason::queue_closed;
     } else if (!queue->fits(mbuf.pkt_len)) {

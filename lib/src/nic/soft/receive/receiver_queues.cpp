@@ -101,11 +101,11 @@ std::unique_ptr<rx_queue> receiver::give_up(std::uint32_t number) noexcept
 bool receiver::hand_on(std::uint32_t number, receiver& target) noexcept
 {
     std::size_t wanted = 0;
-    for_each_handed([&](handed_packet& packet) { wanted += packet.mbuf && packet.where.target.slot == number; });
+    for_each_handed([&](handed_packet& packet) { wanted += packet.mbuf && packet.where.target.queue == number; });
     if (wanted > target.inbox_->room())
         return false;
     for_each_handed([&](handed_packet& packet) {
-        if (packet.mbuf && packet.where.target.slot == number && target.inbox_->put(packet))
+        if (packet.mbuf && packet.where.target.queue == number && target.inbox_->put(packet))
             packet.mbuf = nullptr;
     });
     return true;
@@ -121,11 +121,11 @@ void receiver::forget(std::uint32_t number) noexcept
 void receiver::close_ways_to(std::uint32_t number) noexcept
 {
     steering_.forget_queue(number);
-    if (decided_ && decision_.target.slot == number)
-        decision_.target.slot = rx_target::closed;
+    if (decided_ && decision_.target.queue == number)
+        decision_.target.queue = rx_target::closed;
     for_each_handed([&](handed_packet& packet) {
-        if (packet.where.target.slot == number)
-            packet.where.target.slot = rx_target::closed;
+        if (packet.where.target.queue == number)
+            packet.where.target.queue = rx_target::closed;
     });
 }
 

@@ -157,7 +157,7 @@ class rx_queue {
     std::uint32_t filled_ = 0; ///< index of the next completion, free-running
     std::uint32_t posted_ = 0; ///< entries that the doorbell record has posted, as last read, free-running
     free_slots free_;
-    /// By index: the slot that the entry posts, and later the slot that the completion names.
+    /// By index & (depth - 1): the slot that is free again once the kernel posts this index. Completions write it.
     std::vector<std::uint16_t> slot_of_;
     std::unique_ptr<rte_mbuf[]> mbufs_; ///< of a lender: mbufs by slot, in memory that no kernel can write
     std::unique_ptr<nic::soft::staging> staging_;

@@ -227,10 +227,10 @@ bool steering::remove(const steering_rule* rule) noexcept
     return true;
 }
 
-void steering::forget_queue(std::uint32_t slot) noexcept
+void steering::forget_queue(std::uint32_t queue) noexcept
 {
     for (outcome& outcome : outcomes_)
-        std::replace(outcome.indirection.begin(), outcome.indirection.end(), slot, rx_target::closed);
+        std::replace(outcome.indirection.begin(), outcome.indirection.end(), queue, rx_target::closed);
 }
 
 decision steering::apply(const outcome& outcome, const received_frame& frame,
@@ -250,8 +250,8 @@ decision steering::apply(const outcome& outcome, const received_frame& frame,
         result.has_hash = true;
         entry = result.rss_hash % indirection_entries;
     }
-    result.target.slot = outcome.indirection[entry];
-    if (result.target.slot == rx_target::closed)
+    result.target.queue = outcome.indirection[entry];
+    if (result.target.queue == rx_target::closed)
         result.reason = drop_reason::queue_closed;
     return result;
 }

@@ -20,7 +20,7 @@ namespace weftio::nic::soft {
 struct rx_target {
     static constexpr std::uint32_t closed = 0xffffffff;
 
-    std::uint32_t slot = closed;
+    std::uint32_t queue = closed;
 
     bool operator==(const rx_target&) const = default;
 };
@@ -80,9 +80,9 @@ class steering {
     void add(std::shared_ptr<steering_rule> rule);
     /// Removes a rule. Returns whether it was in the table.
     bool remove(const steering_rule* rule) noexcept;
-    /// A queue is closed: rules that name `slot` go on matching, and their packets for it are dropped as queue_closed.
+    /// A queue is closed: rules that name `queue` go on matching, and their packets for it are dropped as queue_closed.
     /// A new queue may get the number afterwards.
-    void forget_queue(std::uint32_t slot) noexcept;
+    void forget_queue(std::uint32_t queue) noexcept;
     std::size_t size() const noexcept { return matches_.size(); }
     /// The rules, in the order in which they decide.
     std::vector<std::shared_ptr<const steering_rule>> all() const;

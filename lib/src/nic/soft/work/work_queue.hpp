@@ -117,7 +117,7 @@ class work_queue {
     std::uint32_t handed_ = 0;    ///< index behind the last entry that has been handed over
     std::uint32_t completed_ = 0; ///< index behind the last entry that is done
     std::atomic<bool> failed_{false};
-    refusal untold_ = refusal::none; ///< why the queue has failed, when no entry did and no completion has said so yet
+    refusal untold_ = refusal::none; ///< why the queue failed without a failed entry; none once published
 
  private:
     void refuse_record();
