@@ -2,6 +2,7 @@
 #pragma once
 
 #include "weftio/clock.hpp"
+#include "weftio/completion_queue.hpp"
 #include "weftio/device.hpp"
 #include "weftio/dma.hpp"
 #include "weftio/error.hpp"

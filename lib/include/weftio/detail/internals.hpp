@@ -5,6 +5,7 @@
 
 namespace weftio {
 
+class completion_queue;
 class device;
 class dma_engine;
 class dma_queue;
@@ -27,6 +28,7 @@ struct memory_block;
 
 namespace nic {
 class backend;
+class completion_queue;
 class dma_backend;
 } // namespace nic
 
@@ -48,12 +50,14 @@ struct internals {
 
     /// The same, kept alive while the pointer is held.
     static const std::shared_ptr<nic::backend>& share(const port& port) noexcept;
+    static const std::shared_ptr<nic::completion_queue>& share(const completion_queue& queue) noexcept;
 
     /// The bytes, kept alive while the pointer is held.
     static const std::shared_ptr<const devices::memory_block>& block(const memory& memory) noexcept;
     static const std::shared_ptr<const devices::memory_block>& block(const memory_region& region) noexcept;
 
     /// What a running kernel holds of the object: its memory until the next reset().
+    static std::shared_ptr<devices::lifeline> line(const completion_queue& queue) noexcept;
     static std::shared_ptr<devices::lifeline> line(const dma_queue& queue) noexcept;
     static std::shared_ptr<devices::lifeline> line(const eth_rxq& queue) noexcept;
     static std::shared_ptr<devices::lifeline> line(const eth_txq& queue) noexcept;

@@ -17,6 +17,7 @@
 #include "weftio/device/queue/control.h"
 
 struct weftio_dev_buf_arr;
+struct weftio_dev_completion_queue;
 struct weftio_dev_eth_rxq;
 struct weftio_dev_eth_txq;
 struct weftio_dev_dma;
@@ -79,6 +80,8 @@ template <>
 inline constexpr std::uint32_t abi_of<weftio_dev_dma> = WEFTIO_DEV_ABI_DMA;
 template <>
 inline constexpr std::uint32_t abi_of<weftio_dev_semaphore> = WEFTIO_DEV_ABI_SEMAPHORE;
+template <>
+inline constexpr std::uint32_t abi_of<weftio_dev_completion_queue> = WEFTIO_DEV_ABI_COMPLETION_QUEUE;
 template <>
 inline constexpr std::uint32_t abi_of<weftio_dev_rdma> = WEFTIO_DEV_ABI_RDMA;
 template <>

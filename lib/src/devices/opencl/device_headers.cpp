@@ -1,6 +1,7 @@
 // The texts of the device library's headers. A compiler cache keeps no file that embeds others, so this one is small.
 #include "core/embed.hpp"
 #include "devices/opencl/source.hpp"
+#include "weftio/device/completion_queue.h"
 #include "weftio/device/dma.h"
 #include "weftio/device/eth_txq.h" // so that an edit of a header rebuilds this file
 #include "weftio/device/rdma.h"
@@ -27,6 +28,7 @@
     HEADER(rdma_request, "weftio/device/rdma/request.h")                                                               \
     HEADER(rdma_receive, "weftio/device/rdma/receive.h")                                                               \
     HEADER(rdma, "weftio/device/rdma.h")                                                                               \
+    HEADER(completion_queue, "weftio/device/completion_queue.h")                                                       \
     HEADER(semaphore, "weftio/device/semaphore.h")
 
 namespace weftio::devices::opencl {
