@@ -15,4 +15,5 @@
 #include "weftio/port.hpp"
 #include "weftio/progress.hpp"
 #include "weftio/rdma.hpp"
+#include "weftio/refusal.hpp"
 #include "weftio/semaphore.hpp"

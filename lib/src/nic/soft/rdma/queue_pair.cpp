@@ -143,10 +143,10 @@ void queue_pair::end_when_broken()
 /// The host hears of it, and the kernel by its send completion.
 void queue_pair::tell_of_responder() noexcept
 {
-    roce::refused_request refused = connection_->responder.refusal();
+    roce::refused_request refused = connection_->responder.last_refused();
     if (receives_.record_refused())
-        refused.fault = roce::responder_fault::receive_record; // also of UC, whose responder never fails
-    else if (!connection_->responder.failed() || refused.fault == roce::responder_fault::none)
+        refused.reason = refusal::wrong_doorbell; // also of UC, whose responder never fails
+    else if (!connection_->responder.failed() || refused.reason == refusal::none)
         return;
     failures_.put({.request = refused,
                    .entry = receives_.failed_entry(),

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "core/refusal.hpp"
 #include "nic/backend.hpp"
-#include "nic/soft/work/refusal.hpp"
 #include "weftio/device/wqe.h"
 
 namespace weftio::nic::soft {
