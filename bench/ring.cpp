@@ -266,9 +266,8 @@ void send_fetch_and_gather(benchmark::State& state)
     nic::soft::frame_pieces pieces;
     for (auto _ : state) {
         for (std::uint32_t index = 0; index < depth; ++index) {
-            bool good = fetch(entries, index, depth, entry) == nic::soft::refusal::none &&
-                        gather(entry, {ring.keys, {}}, 1500, pieces) == nic::soft::refusal::none &&
-                        pieces.bytes == frame_bytes;
+            bool good = fetch(entries, index, depth, entry) == refusal::none &&
+                        gather(entry, {ring.keys, {}}, 1500, pieces) == refusal::none && pieces.bytes == frame_bytes;
             if (!good) {
                 state.SkipWithError("an entry was refused");
                 return;

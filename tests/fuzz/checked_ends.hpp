@@ -15,7 +15,6 @@
 namespace weftio::fuzz {
 
 using roce::piece;
-using roce::status;
 
 /// A region of 8 KiB between pages that nobody may touch. It checks what a responder must have checked: nothing is
 /// written before a range was announced, and nothing outside of it.
@@ -24,50 +23,47 @@ class checked_memory final : public roce::remote_memory {
     static constexpr std::uint32_t key = 0x100;
     static constexpr std::uint64_t begin = 0x10000, size = 2 * guarded::page;
 
-    roce::key_refusal check(const roce::remote_range& range, access needed) override
+    refusal check(const roce::remote_range& range, access needed) override
     {
         expect(range.bytes != 0 && range.bytes <= net::largest_message_bytes, "a range has bytes, and 2 GiB at most");
         if (range.key != own_key)
-            return roce::key_refusal::unknown_key;
+            return refusal::unknown_key;
         const std::uint64_t offset = range.address - begin;
         if (offset > size || range.bytes > size - offset)
-            return roce::key_refusal::outside_region;
+            return refusal::outside_region;
         if ((needed & access::remote_write) != access::none)
             announced_ = range;
-        return roce::key_refusal::none;
+        return refusal::none;
     }
-    roce::key_refusal write(const roce::remote_range& range, std::span<const std::uint8_t> from) override
+    refusal write(const roce::remote_range& range, std::span<const std::uint8_t> from) override
     {
         expect(from.size() == range.bytes, "as many bytes are written as are named");
         expect(range.address >= announced_.address && range.bytes <= announced_.bytes &&
                    range.address - announced_.address <= announced_.bytes - range.bytes,
                "what is written was announced");
         const roce::remote_range whole = announced_;
-        const roce::key_refusal why = check(range, access::remote_write);
+        const refusal why = check(range, access::remote_write);
         announced_ = whole;
-        if (why == roce::key_refusal::none)
+        if (why == refusal::none)
             std::copy(from.begin(), from.end(), at(range.address));
         return why;
     }
-    roce::key_refusal read(const roce::remote_range& range, std::span<const std::uint8_t>& found) override
+    refusal read(const roce::remote_range& range, std::span<const std::uint8_t>& found) override
     {
-        const roce::key_refusal why = check(range, access::remote_read);
-        if (why == roce::key_refusal::none)
+        const refusal why = check(range, access::remote_read);
+        if (why == refusal::none)
             found = {at(range.address), range.bytes};
         return why;
     }
-    roce::key_refusal word(std::uint32_t of, std::uint64_t address, std::uint64_t*& found) override
+    refusal word(std::uint32_t of, std::uint64_t address, std::uint64_t*& found) override
     {
         expect(address % 8 == 0, "atomics are aligned");
-        const roce::key_refusal why = check({of, address, 8}, access::remote_atomic);
-        if (why == roce::key_refusal::none)
+        const refusal why = check({of, address, 8}, access::remote_atomic);
+        if (why == refusal::none)
             found = reinterpret_cast<std::uint64_t*>(at(address));
         return why;
     }
-    roce::key_refusal invalidate(std::uint32_t of) override
-    {
-        return of == own_key ? roce::key_refusal::none : roce::key_refusal::unknown_key;
-    }
+    refusal invalidate(std::uint32_t of) override { return of == own_key ? refusal::none : refusal::unknown_key; }
 
     std::uint32_t own_key = key;
 
@@ -91,21 +87,21 @@ class checked_receives final : public roce::receive_entries {
         next_ = 0;
         return current_ ? roce::taken::entry : roce::taken::none;
     }
-    status place(std::uint32_t offset, std::span<const std::uint8_t> from) override
+    refusal place(std::uint32_t offset, std::span<const std::uint8_t> from) override
     {
         expect(current_, "bytes go to the current entry");
         expect(offset == next_, "each packet goes behind the one before");
         if (offset + from.size() > room)
-            return room % 2 == 0 ? status::local_length : status::local_protection;
+            return room % 2 == 0 ? refusal::receive_too_short : refusal::unknown_key;
         next_ += static_cast<std::uint32_t>(from.size());
         for (std::uint8_t byte : from)
             sum_ += byte; // read all
-        return status::success;
+        return refusal::none;
     }
     void complete(const roce::receive_completion& completion) override
     {
         expect(std::exchange(current_, false), "the current entry completes, once");
-        expect(completion.result != status::success || completion.by == roce::filled_by::write_immediate ||
+        expect(completion.result != refusal::none || completion.by == roce::filled_by::write_immediate ||
                    completion.bytes == next_,
                "a completion tells the length of its message");
     }
@@ -123,42 +119,42 @@ class checked_receives final : public roce::receive_entries {
 /// Entries whose local bytes are the last ones before a page that nobody may touch.
 class checked_sends final : public roce::send_entries {
  public:
-    roce::entry_state read(std::uint32_t index, roce::send_request& request, status& refused) override
+    roce::entry_state read(std::uint32_t index, roce::send_request& request, refusal& refused) override
     {
         expect(index - ended_ < 1000, "no entry is read after its end");
         if (index >= posted.size())
             return roce::entry_state::none;
         request = posted[index];
         request.more = index + 1 < posted.size();
-        refused = refusals.contains(index) ? refusals[index] : status::success;
+        refused = refusals.contains(index) ? refusals[index] : refusal::none;
         return roce::entry_state::ready;
     }
-    status gather(std::uint32_t index, std::uint32_t offset, std::uint32_t bytes, roce::pieces& found) override
+    refusal gather(std::uint32_t index, std::uint32_t offset, std::uint32_t bytes, roce::pieces& found) override
     {
         static guarded memory(guarded::page);
         expect(bytes != 0 && bytes <= net::largest_path_mtu, "a packet has some bytes");
         within(index, offset, bytes);
         if (gone)
-            return status::local_protection;
+            return refusal::unknown_key;
         found.add({reinterpret_cast<const std::uint8_t*>(memory.nic()) + guarded::page - bytes, bytes});
-        return status::success;
+        return refusal::none;
     }
-    status place(std::uint32_t index, std::uint32_t, std::uint32_t offset, std::span<const std::uint8_t> from) override
+    refusal place(std::uint32_t index, std::uint32_t, std::uint32_t offset, std::span<const std::uint8_t> from) override
     {
         within(index, offset, static_cast<std::uint32_t>(from.size()));
         expect(index == ended_, "the oldest entry is answered");
         for (std::uint8_t byte : from)
             sum_ += byte; // read all
-        return gone ? status::local_protection : status::success;
+        return gone ? refusal::unknown_key : refusal::none;
     }
-    void end(std::uint32_t index, status, std::uint32_t) override
+    void end(std::uint32_t index, refusal, std::uint32_t) override
     {
         expect(index == ended_++, "entries end in their order, each once");
     }
     std::uint32_t ended() const { return ended_; }
 
     std::vector<roce::send_request> posted;
-    std::map<std::uint32_t, status> refusals;
+    std::map<std::uint32_t, refusal> refusals;
     bool gone = false;
 
  private:

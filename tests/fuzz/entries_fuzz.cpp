@@ -175,8 +175,8 @@ unsigned send_side::turn(std::uint32_t most)
         copies_->land();
     unsigned moved = sender_.turn({.entries = most});
     for (nic::soft::send_event event; queue_.nic().events().get(event);)
-        if (event.reason != nic::soft::refusal::none) {
-            expect(std::strcmp(to_string(event.reason), "unknown") != 0, "a failure has words");
+        if (event.reason != refusal::none) {
+            expect(std::strcmp(explain(event.reason), "unknown reason") != 0, "a failure has words");
             ++failures_told_;
         }
     return moved;

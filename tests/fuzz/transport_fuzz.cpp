@@ -141,7 +141,7 @@ class both_ends {
         request.remote_address = checked_memory::begin + in_.byte() % 128 * 8u;
         sends_.posted.push_back(request);
         if (in_.byte() == 255)
-            sends_.refusals[static_cast<std::uint32_t>(sends_.posted.size() - 1)] = status::local_operation;
+            sends_.refusals[static_cast<std::uint32_t>(sends_.posted.size() - 1)] = refusal::wrong_size;
     }
     /// What owners and users do meanwhile.
     void change()

@@ -24,6 +24,7 @@
 #include "weftio/device/rdma.h"
 #include "weftio/memory.hpp"
 #include "weftio/port.hpp"
+#include "weftio/rdma_state.hpp"
 
 namespace weftio {
 
@@ -63,6 +64,7 @@ class rdma_device {
     std::uint32_t most_path_mtu() const;
 
  private:
+    friend class queue_pair;
     friend class rdma_queue;
     friend detail::internals;
 
@@ -154,11 +156,6 @@ struct rdma_queue_options {
     protection_domain domain{}; ///< local memory of entries, and memory that the peer names, is of this one
 };
 
-/// By the names of the verbs. A queue pair that is made receives nothing yet, though receives may be posted (INIT);
-/// connect() makes it RTS at once; what fails it, or stops it, makes it ERR until reset().
-enum class rdma_state { init, ready_to_send, error };
-const char* to_string(rdma_state state) noexcept; ///< "INIT", "RTS", "ERR"
-
 /// The receive ring of an rdma_queue, for device::launch. It is part of the queue: take it by reference.
 class rdma_receives {
  public:
@@ -219,7 +216,8 @@ class rdma_queue {
     ///         the peer's MAC; errc::closed the port's device has gone meanwhile
     void connect(const rdma_address& peer);
 
-    /// Blocks as long as one turn.
+    /// A queue pair that is made receives nothing yet, though receives may be posted (INIT); connect() makes it RTS at
+    /// once; what fails it, or stops it, makes it ERR until reset(). Blocks as long as one turn.
     rdma_state state() const;
     /// Whether an entry or a receive has failed, a request of the peer's was refused, or the queue pair was stopped. An
     /// unreliable queue pair drops what it refuses, and counts it (rdma_counters::refused).

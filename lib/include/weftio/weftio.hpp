@@ -15,5 +15,7 @@
 #include "weftio/memory.hpp"
 #include "weftio/port.hpp"
 #include "weftio/progress.hpp"
+#include "weftio/queue_pair.hpp"
 #include "weftio/rdma.hpp"
+#include "weftio/refusal.hpp"
 #include "weftio/semaphore.hpp"

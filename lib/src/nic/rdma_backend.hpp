@@ -7,18 +7,19 @@
 #include <string>
 
 #include "nic/backend.hpp"
+#include "weftio/rdma_state.hpp"
 
 namespace weftio::nic {
 
 /// The receive ring of a queue pair.
 struct rdma_receive_ring {
-    ring_memory entries;        ///< depth x segments x 16 bytes, written by the kernel: pointer segments
+    ring_memory entries{};      ///< depth x segments x 16 bytes, written by the kernel: pointer segments
     std::uint32_t depth = 0;    ///< power of two, at most 32768; 0: the queue receives nothing
     std::uint32_t segments = 1; ///< of an entry; a power of two, at most 64
-    ring_memory dbrec;          ///< written by the kernel: entries posted in all, low 16 bits, big-endian
+    ring_memory dbrec{};        ///< written by the kernel: entries posted in all, low 16 bits, big-endian
     /// depth x 64 bytes. Entry k is completed in completion k: the kernel posts entry k + depth after it has read that.
     /// None: `target` has a queue.
-    ring_memory completions;
+    ring_memory completions{};
     completion_target target{};
 };
 
@@ -91,6 +92,17 @@ class rdma_queue : public send_queue {
     /// Connects the queue, which is new or was restarted: it executes and answers from now on.
     /// @throws weftio::error errc::invalid_argument a value that the comments above exclude, or the queue is connected
     virtual void connect(const rdma_connection& to) = 0;
+    /// Moves the queue to another state. The caller has checked that verbs allow the way from state(), and has put into
+    /// `how` everything that was set since RESET. With RESET the NIC is out of all memory of the queue when this returns,
+    /// and the queue begins at index 0 of the same rings.
+    /// @throws weftio::error as connect()
+    virtual void modify(rdma_state to, const rdma_connection& how) = 0;
+    /// The state that the queue is in, and whether SQD still drains.
+    struct standing {
+        rdma_state state = rdma_state::init;
+        bool draining = false;
+    };
+    virtual standing state() const = 0;
     using send_queue::restart;
     /// Gives the queue new rings, of the same depths; it is not connected then. Use it in place of restart().
     virtual void restart(const rdma_rings& rings) = 0;

@@ -42,11 +42,11 @@ struct staging_target {
 
 /// Of an Ethernet receive queue.
 struct receive_ring {
-    ring_memory completions; ///< depth x 64 bytes
-    ring_memory entries;     ///< depth x 16 bytes: entry k points at slot k, and is written once
-    ring_memory dbrec;       ///< written by the kernel: entries posted in all, low 16 bits, big-endian
+    ring_memory completions{}; ///< depth x 64 bytes
+    ring_memory entries{};     ///< depth x 16 bytes: entry k points at slot k, and is written once
+    ring_memory dbrec{};       ///< written by the kernel: entries posted in all, low 16 bits, big-endian
     /// Where the packet of slot 0 begins; of lendable slots, `headroom_bytes` before it belong to it too.
-    ring_memory slots;
+    ring_memory slots{};
     std::uint32_t depth = 0;        ///< power of two, at most 65536
     std::uint32_t stride_bytes = 0; ///< from slot to slot
     std::uint32_t slot_bytes = 0;   ///< the longest packet
@@ -69,10 +69,10 @@ struct completion_target {
 
 /// Of a send queue of any kind (docs/formats.md, "Entries").
 struct send_ring {
-    ring_memory entries; ///< depth x 64 bytes, written by the kernel
+    ring_memory entries{}; ///< depth x 64 bytes, written by the kernel
     std::uint32_t depth = 0;
-    ring_memory dbrec;      ///< written by the kernel: blocks committed so far, low 16 bits, big-endian
-    ring_memory completion; ///< the collapsed completion, which the NIC overwrites; none: `completions` has a queue
+    ring_memory dbrec{};      ///< written by the kernel: blocks committed so far, low 16 bits, big-endian
+    ring_memory completion{}; ///< the collapsed completion, which the NIC overwrites; none: `completions` has a queue
     completion_target completions{};
     std::uint64_t horizon_ns = 0;
     protection_domain domain{}; ///< entries may name regions of this domain only

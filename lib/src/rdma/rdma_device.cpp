@@ -96,6 +96,35 @@ std::uint32_t rdma_device::most_path_mtu() const
     return net::path_mtu_of(state_->nic->mtu());
 }
 
+void rdma_device::state::require_same_kind(std::string_view who, std::uint32_t number, const net::roce_gid& peer) const
+{
+    const bool ipv4 = net::is_ipv4(own.address);
+    if (ipv4 != net::is_ipv4(peer))
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: {} {}: our address {} is of IPv{}, and the peer's {} is not; make both "
+                                "rdma_devices with addresses of one IP version",
+                                who, number, text, ipv4 ? 4 : 6, net::text_of(peer)));
+}
+
+std::array<std::uint8_t, 6> rdma_device::state::mac_of(std::string_view who, std::uint32_t number,
+                                                       const net::roce_gid& peer) const
+{
+    const auto mac = held->resolve(peer);
+    if (!mac && nic->gone())
+        throw error(errc::closed, fmt::format("weftio: {} {}: the device of port {} has gone, so nobody can be "
+                                              "asked for the MAC of {}",
+                                              who, number, nic->spec(), net::text_of(peer)));
+    if (!mac)
+        throw error(errc::timed_out,
+                    fmt::format("weftio: {} {}: nobody has answered for {}, though it was asked for three times "
+                                "from port {} in the name of {}; is the peer up, on this link{}, and is that its "
+                                "address? Else give its MAC in {}",
+                                who, number, net::text_of(peer), nic->spec(), text,
+                                own.vlan_tci == nic::no_vlan ? "" : " and in this VLAN",
+                                who == "queue_pair" ? "queue_pair_attributes::peer_mac" : "rdma_peer::mac"));
+    return *mac;
+}
+
 nic::backend& detail::internals::backend(const rdma_device& device) noexcept
 {
     return *device.state_->nic;

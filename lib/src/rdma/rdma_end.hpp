@@ -6,6 +6,10 @@
 
 namespace weftio::rdma {
 
+/// What a peer can be allowed, and READs and atomics in flight at most.
+inline constexpr access remote_rights = access::remote_write | access::remote_read | access::remote_atomic;
+inline constexpr std::uint32_t most_reads_in_flight = 16;
+
 struct rdma_end_info {
     nic::rdma_end end;
     rdma_service service = rdma_service::reliable;

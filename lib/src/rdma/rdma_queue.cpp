@@ -17,8 +17,7 @@ namespace weftio {
 
 namespace {
 
-constexpr access remote_rights = access::remote_write | access::remote_read | access::remote_atomic;
-constexpr std::uint32_t most_reads_in_flight = 16, most_receive_segments = 64;
+constexpr std::uint32_t most_receive_segments = 64;
 
 void require_number(const char* name, std::uint32_t value, std::uint32_t least, std::uint32_t most)
 {
@@ -55,14 +54,14 @@ void require_sound(const rdma_device& device, const rdma_queue_options& options)
         throw error(errc::invalid_argument, fmt::format("weftio: rdma_queue: service is {}; it is "
                                                         "rdma_service::reliable or unreliable",
                                                         static_cast<unsigned>(options.service)));
-    if ((options.rights & remote_rights) != options.rights)
+    if ((options.rights & rdma::remote_rights) != options.rights)
         throw error(
             errc::invalid_argument,
             fmt::format("weftio: rdma_queue: rights are {:#x}; a peer has access::remote_write, remote_read and "
                         "remote_atomic only",
                         static_cast<unsigned>(options.rights)));
     require_path_mtu(device, options.path_mtu);
-    require_number("most_reads", options.most_reads, 1, most_reads_in_flight);
+    require_number("most_reads", options.most_reads, 1, rdma::most_reads_in_flight);
     require_number("timeout", options.timeout, 0, 31);
     require_number("retry_count", options.retry_count, 0, 7);
     require_number("rnr_retry", options.rnr_retry, 0, 7);
@@ -104,8 +103,12 @@ struct pair_life {
 const char* to_string(rdma_state state) noexcept
 {
     switch (state) {
+        case rdma_state::reset: return "RESET";
         case rdma_state::init: return "INIT";
+        case rdma_state::ready_to_receive: return "RTR";
         case rdma_state::ready_to_send: return "RTS";
+        case rdma_state::send_queue_drained: return "SQD";
+        case rdma_state::send_queue_error: return "SQE";
         case rdma_state::error: return "ERR";
     }
     return "unknown";
@@ -140,7 +143,6 @@ struct rdma_queue::members final : queues::reported_queue, rdma_receives {
     }
     nic::rdma_connection connection_to(const rdma::rdma_end_info& peer) const;
     void require_same_kind(const rdma::rdma_end_info& peer) const;
-    std::array<std::uint8_t, 6> ask_for_mac(const rdma::rdma_end_info& peer) const;
 
     const std::shared_ptr<const rdma_device::state> at;
     const device where;
@@ -154,36 +156,12 @@ struct rdma_queue::members final : queues::reported_queue, rdma_receives {
 
 void rdma_queue::members::require_same_kind(const rdma::rdma_end_info& peer) const
 {
-    const bool ipv4 = net::is_ipv4(at->own.address);
-    if (ipv4 != net::is_ipv4(peer.end.address))
-        throw error(
-            errc::invalid_argument,
-            fmt::format("weftio: rdma_queue {}: our address {} is of IPv{}, and the peer's {} is not; make both "
-                        "rdma_devices with addresses of one IP version",
-                        queue->number(), at->text, ipv4 ? 4 : 6, net::text_of(peer.end.address)));
+    at->require_same_kind("rdma_queue", queue->number(), peer.end.address);
     if (peer.service != options.service)
         throw error(errc::invalid_argument,
                     fmt::format("weftio: rdma_queue {}: it is {}, and the peer's is {}; set the same "
                                 "rdma_queue_options::service at both ends",
                                 queue->number(), name_of_service(options.service), name_of_service(peer.service)));
-}
-
-std::array<std::uint8_t, 6> rdma_queue::members::ask_for_mac(const rdma::rdma_end_info& peer) const
-{
-    const auto mac = at->held->resolve(peer.end.address);
-    if (!mac && at->nic->gone())
-        throw error(errc::closed, fmt::format("weftio: rdma_queue {}: the device of port {} has gone, so nobody can be "
-                                              "asked for the MAC of {}",
-                                              queue->number(), at->nic->spec(), net::text_of(peer.end.address)));
-    if (!mac)
-        throw error(
-            errc::timed_out,
-            fmt::format("weftio: rdma_queue {}: nobody has answered for {}, though it was asked for three times "
-                        "from port {} in the name of {}; is the peer up, on this link{}, and is that its "
-                        "address? Else give its MAC in rdma_peer::mac",
-                        queue->number(), net::text_of(peer.end.address), at->nic->spec(), at->text,
-                        at->own.vlan_tci == nic::no_vlan ? "" : " and in this VLAN"));
-    return *mac;
 }
 
 nic::rdma_connection rdma_queue::members::connection_to(const rdma::rdma_end_info& peer) const
@@ -253,7 +231,7 @@ void rdma_queue::connect(const rdma_address& peer)
     rdma::rdma_end_info theirs = rdma::from_address(peer);
     state_->require_same_kind(theirs);
     if (!theirs.tells_mac() && !state_->connected)
-        theirs.end.mac = state_->ask_for_mac(theirs);
+        theirs.end.mac = state_->at->mac_of("rdma_queue", number(), theirs.end.address);
     const nic::rdma_connection to = state_->connection_to(theirs);
     state_->queue->connect(to);
     state_->mtu = to.path_mtu;

@@ -22,64 +22,72 @@ void place(std::byte* at, std::span<const std::uint8_t> bytes)
     weftio_store_release_sys_u64(reinterpret_cast<weftio_u64*>(at), number);
 }
 
+/// What a region lacks that does not give this right.
+refusal lack_of(access needed) noexcept
+{
+    if ((needed & access::remote_write) != access::none)
+        return refusal::no_remote_write;
+    return (needed & access::remote_read) != access::none ? refusal::no_remote_read : refusal::no_remote_atomic;
+}
+
 } // namespace
 
 /// The order of the checks matters: a peer with a key of another domain learns neither its rights nor its range.
-key_refusal key_memory::find(const remote_range& range, access needed, std::byte*& at) const noexcept
+refusal key_memory::find(const remote_range& range, access needed, std::byte*& at) const noexcept
 {
     const keys::key_entry* const region = keys_.find(range.key);
     if (region == nullptr)
-        return key_refusal::unknown_key;
+        return refusal::unknown_key;
     if (region->domain != domain_)
-        return key_refusal::other_domain;
+        return refusal::other_domain;
     if ((region->rights & needed) != needed)
-        return key_refusal::no_right;
+        return lack_of(needed);
     if (!region->holds(range.address, range.bytes))
-        return key_refusal::outside_region;
+        return refusal::outside_region;
     if (region->cpu == nullptr)
-        return key_refusal::out_of_reach;
+        return refusal::out_of_reach;
     at = region->at(range.address, range.bytes);
-    return key_refusal::none;
+    return refusal::none;
 }
 
-key_refusal key_memory::check(const remote_range& range, access needed)
+refusal key_memory::check(const remote_range& range, access needed)
 {
     std::byte* at = nullptr;
     return find(range, needed, at);
 }
 
-key_refusal key_memory::write(const remote_range& range, std::span<const std::uint8_t> bytes)
+refusal key_memory::write(const remote_range& range, std::span<const std::uint8_t> bytes)
 {
     std::byte* at = nullptr;
-    const key_refusal why = find(range, access::remote_write, at);
-    if (why == key_refusal::none)
+    const refusal why = find(range, access::remote_write, at);
+    if (why == refusal::none)
         place(at, bytes);
     return why;
 }
 
-key_refusal key_memory::read(const remote_range& range, std::span<const std::uint8_t>& bytes)
+refusal key_memory::read(const remote_range& range, std::span<const std::uint8_t>& bytes)
 {
     std::byte* at = nullptr;
-    const key_refusal why = find(range, access::remote_read, at);
-    if (why == key_refusal::none)
+    const refusal why = find(range, access::remote_read, at);
+    if (why == refusal::none)
         bytes = {reinterpret_cast<const std::uint8_t*>(at), range.bytes};
     return why;
 }
 
-key_refusal key_memory::word(std::uint32_t key, std::uint64_t address, std::uint64_t*& word)
+refusal key_memory::word(std::uint32_t key, std::uint64_t address, std::uint64_t*& word)
 {
     std::byte* at = nullptr;
-    if (const key_refusal why = find({key, address, sizeof *word}, access::remote_atomic, at); why != key_refusal::none)
+    if (const refusal why = find({key, address, sizeof *word}, access::remote_atomic, at); why != refusal::none)
         return why;
     if (reinterpret_cast<std::uintptr_t>(at) % sizeof *word != 0)
-        return key_refusal::out_of_reach;
+        return refusal::misaligned_word;
     word = reinterpret_cast<std::uint64_t*>(at);
-    return key_refusal::none;
+    return refusal::none;
 }
 
-key_refusal key_memory::invalidate(std::uint32_t key)
+refusal key_memory::invalidate(std::uint32_t key)
 {
-    return keys_.find(key) == nullptr ? key_refusal::unknown_key : key_refusal::no_right;
+    return keys_.find(key) == nullptr ? refusal::unknown_key : refusal::not_invalidated;
 }
 
 } // namespace weftio::roce

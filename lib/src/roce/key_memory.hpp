@@ -15,14 +15,14 @@ class key_memory final : public remote_memory {
     /// @param keys  of the NIC; must outlive this
     key_memory(const keys::nic_keys& keys, protection_domain domain) noexcept : keys_(keys), domain_(domain) {}
 
-    key_refusal check(const remote_range& range, access needed) override;
-    key_refusal write(const remote_range& range, std::span<const std::uint8_t> bytes) override;
-    key_refusal read(const remote_range& range, std::span<const std::uint8_t>& bytes) override;
-    key_refusal word(std::uint32_t key, std::uint64_t address, std::uint64_t*& word) override;
-    key_refusal invalidate(std::uint32_t key) override;
+    refusal check(const remote_range& range, access needed) override;
+    refusal write(const remote_range& range, std::span<const std::uint8_t> bytes) override;
+    refusal read(const remote_range& range, std::span<const std::uint8_t>& bytes) override;
+    refusal word(std::uint32_t key, std::uint64_t address, std::uint64_t*& word) override;
+    refusal invalidate(std::uint32_t key) override;
 
  private:
-    key_refusal find(const remote_range& range, access needed, std::byte*& at) const noexcept;
+    refusal find(const remote_range& range, access needed, std::byte*& at) const noexcept;
 
     const keys::nic_keys& keys_;
     const protection_domain domain_;

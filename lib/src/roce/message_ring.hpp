@@ -19,7 +19,7 @@ struct message {
     std::uint32_t packets_before = 0; ///< request packets of all messages before it, free-running; a READ is one
     std::uint32_t reads_before = 0;   ///< READs and atomics before it, free-running
     roce_operation operation = roce_operation::none;
-    status refused = status::success; ///< any other status fails the queue when the message is the oldest
+    refusal refused = refusal::none; ///< else it ends the queue once it is the oldest
 
     /// Whether the message is a READ or an atomic: it ends with its result, not with an ACK.
     bool wants_result() const noexcept

@@ -12,7 +12,7 @@ namespace weftio::roce {
 enum class filled_by : std::uint8_t { send, send_immediate, send_invalidate, write_immediate };
 
 struct receive_completion {
-    status result = status::success;
+    refusal result = refusal::none; ///< flushed, that of place(), or lost_memory
     filled_by by = filled_by::send;
     std::uint32_t bytes = 0;            ///< of the whole message; 0 after an error
     std::uint32_t immediate_or_key = 0; ///< immediate, or the key that was invalidated
@@ -31,8 +31,9 @@ class receive_entries {
     /// Makes the oldest posted entry the current one.
     virtual taken take() = 0;
     /// Writes bytes of a message, `offset` bytes behind its begin, to the memory of the current entry.
-    /// @return success, local_length (the entry has no room for them) or local_protection; nothing was written then
-    virtual status place(std::uint32_t offset, std::span<const std::uint8_t> bytes) = 0;
+    /// @return none, receive_too_short (the entry has no room for them), or what is wrong with its memory; nothing was
+    ///         written then
+    virtual refusal place(std::uint32_t offset, std::span<const std::uint8_t> bytes) = 0;
     /// Completes the current entry.
     virtual void complete(const receive_completion& completion) = 0;
     /// Credits for the peer: the syndrome of an ACK, net::no_credits when entries are not counted.

@@ -5,18 +5,9 @@
 #include <span>
 
 #include "weftio/access.hpp"
+#include "weftio/refusal.hpp"
 
 namespace weftio::roce {
-
-/// Why a peer may not do what it asks for. The peer learns "remote access error"; the reason stays on this side.
-enum class key_refusal : std::uint8_t {
-    none,
-    unknown_key,
-    other_domain,   ///< the region belongs to another protection domain than the queue
-    no_right,       ///< the region lacks access::remote_write, remote_read or remote_atomic
-    outside_region, ///< at least one byte lies outside
-    out_of_reach,   ///< the engine cannot do this there: an atomic in memory that is staged, or misaligned for the CPU
-};
 
 /// Bytes that a peer names.
 struct remote_range {
@@ -25,20 +16,21 @@ struct remote_range {
     std::uint32_t bytes = 0; ///< at most 2^31
 };
 
-/// Every call checks key, domain, rights and range anew: a region may be removed between two packets of a message.
-/// Called by one thread; never blocks. An address that a call gives is good until the responder returns.
+/// Every call returns why the peer may not do what it asks for, which the NAK tells in part. It checks key, domain,
+/// rights and range anew: a region may be removed between two packets of a message. Called by one thread; never
+/// blocks. An address that a call gives is good until the responder returns.
 class remote_memory {
  public:
     /// Whether the peer has the right `needed` to all of the bytes.
-    virtual key_refusal check(const remote_range& range, access needed) = 0;
+    virtual refusal check(const remote_range& range, access needed) = 0;
     /// Writes bytes.size() == range.bytes, or nothing.
-    virtual key_refusal write(const remote_range& range, std::span<const std::uint8_t> bytes) = 0;
+    virtual refusal write(const remote_range& range, std::span<const std::uint8_t> bytes) = 0;
     /// Where the bytes can be read. Changes `bytes` on success only.
-    virtual key_refusal read(const remote_range& range, std::span<const std::uint8_t>& bytes) = 0;
+    virtual refusal read(const remote_range& range, std::span<const std::uint8_t>& bytes) = 0;
     /// Where the word lies. Changes `word` on success only. @pre address is a multiple of 8
-    virtual key_refusal word(std::uint32_t key, std::uint64_t address, std::uint64_t*& word) = 0;
+    virtual refusal word(std::uint32_t key, std::uint64_t address, std::uint64_t*& word) = 0;
     /// Takes the key from the peer (SEND with invalidate).
-    virtual key_refusal invalidate(std::uint32_t key) = 0;
+    virtual refusal invalidate(std::uint32_t key) = 0;
 
  protected:
     ~remote_memory() = default;

@@ -39,7 +39,7 @@ void requester::look_at_clock(std::uint64_t now)
     if (failed_ || !patience_.timed_out(now))
         return;
     local_ack_timeout_err.add(1);
-    repeat_or_give_up(status::retries_exceeded, patience_.retry());
+    repeat_or_give_up(refusal::no_answer, patience_.retry());
 }
 
 /// @return false: nothing more can be done now
@@ -64,16 +64,16 @@ bool requester::load()
 {
     if (cursor_ == messages_.end())
         return admit();
-    if (messages_.at(cursor_).refused != status::success)
+    if (messages_.at(cursor_).refused != refusal::none)
         return false;
     return loaded_ || reload();
 }
 
 bool requester::admit()
 {
-    if (messages_.full())
+    if (held_ || messages_.full())
         return false;
-    status refused = status::success;
+    refusal refused = refusal::none;
     if (entries_.read(next_entry_, request_, refused) == entry_state::none)
         return false;
     entries_read.add(1);
@@ -81,18 +81,18 @@ bool requester::admit()
                  .fingerprint = request_.fingerprint,
                  .bytes = request_.bytes,
                  .operation = request_.operation};
-    if (more.bytes > largest_message_bytes && refused == status::success)
-        refused = status::local_length;
-    if (more.wants_result() && !reliable())
-        refused = status::local_operation;
-    if (refused != status::success)
+    if (more.bytes > largest_message_bytes && refused == refusal::none)
+        refused = more.wants_result() ? refusal::read_too_long : refusal::message_too_long;
+    if (more.wants_result() && !reliable() && refused == refusal::none)
+        refused = refusal::unreliable;
+    if (refused != refusal::none)
         more.operation = roce_operation::none;
     if (more.operation != roce_operation::none)
         more.packets = packets_of(more.bytes, settings_.peer.path_mtu);
     next_entry_ += request_.blocks;
     messages_.add(more);
     loaded_ = true;
-    if (refused == status::success)
+    if (refused == refusal::none)
         return true;
     refuse(refused);
     return false;
@@ -101,15 +101,15 @@ bool requester::admit()
 bool requester::reload()
 {
     const message& again = messages_.at(cursor_);
-    status refused = status::success;
+    refusal refused = refusal::none;
     const entry_state found = entries_.read(again.entry, request_, refused);
     const bool same = found == entry_state::ready && request_.fingerprint == again.fingerprint;
-    if (same && refused != status::success) { // its memory has ended
+    if (same && refused != refusal::none) { // its memory has ended
         refuse(refused);
         return false;
     }
     if (!same || request_.bytes != again.bytes || request_.operation != again.operation) {
-        refuse(status::local_operation);
+        refuse(refusal::changed);
         return false;
     }
     loaded_ = true;
@@ -117,7 +117,7 @@ bool requester::reload()
 }
 
 /// The message at the cursor cannot be sent. It fails when those before it have ended.
-void requester::refuse(status why)
+void requester::refuse(refusal why)
 {
     messages_.at(cursor_).refused = why;
     loaded_ = false;
@@ -180,10 +180,10 @@ bool requester::send_packet(packet_sink& sink, std::uint64_t now)
     const auto opcode = opcode_of(settings_.peer.service, next.operation, part.position,
                                   ends && !atomic ? request_.extra : roce_extra::none);
     pieces_.count = 0;
-    status found = opcode ? status::success : status::local_operation;
-    if (found == status::success && part.bytes != 0)
+    refusal found = opcode ? refusal::none : refusal::unknown_opcode;
+    if (found == refusal::none && part.bytes != 0)
         found = entries_.gather(next.entry, part.offset, part.bytes, pieces_);
-    if (found != status::success) {
+    if (found != refusal::none) {
         refuse(found);
         return false;
     }
@@ -249,20 +249,20 @@ void requester::sent_one(std::uint32_t psns, std::uint64_t now)
 
 void requester::stop()
 {
-    end_all(status::flushed);
+    end_all(refusal::flushed);
 }
 
-void requester::fail(status why)
+void requester::fail(refusal why)
 {
     end_all(why);
 }
 
 /// Ends the queue: the oldest message with its reason, the others as flushed.
-void requester::end_all(status of_oldest)
+void requester::end_all(refusal of_oldest)
 {
     failed_ = true;
-    for (status why = of_oldest; !messages_.empty(); why = status::flushed) {
-        (why == status::flushed ? flushed : failed_entries).add(1);
+    for (refusal why = of_oldest; !messages_.empty(); why = refusal::flushed) {
+        (why == refusal::flushed ? flushed : failed_entries).add(1);
         const std::uint32_t entry = messages_.oldest().entry;
         messages_.pop();
         entries_.end(entry, why, 0);

@@ -40,6 +40,10 @@ class requester {
     std::uint64_t deadline_ns() const noexcept { return failed_ ? 0 : patience_.deadline(); }
     /// Completes everything in flight as flushed, and sends nothing more.
     void stop();
+    /// Begins no more entries while it is held.
+    void hold(bool held) noexcept { held_ = held; }
+    /// Sequence number behind the highest that was ever sent.
+    std::uint32_t next_psn() const noexcept { return sent_; }
 
     bool failed() const noexcept { return failed_; }
     /// Whether nothing is in flight.
@@ -61,7 +65,7 @@ class requester {
     bool send_read(packet_sink& sink, std::uint64_t now);
     void sent_one(std::uint32_t psns, std::uint64_t now);
     bool asks_for_ack(const net::roce_segment& part) noexcept;
-    void refuse(status why);
+    void refuse(refusal why);
     void look_at_clock(std::uint64_t now);
 
     void take_acknowledge(const roce_headers& headers, std::uint64_t now);
@@ -72,13 +76,13 @@ class requester {
     bool answers_oldest(std::uint32_t psn, std::uint64_t now);
     void take_data(piece bytes, std::uint32_t offset, std::uint32_t psn, std::uint64_t now);
     void repeat_for_gap();
-    void repeat_or_give_up(status reason_to_give_up, bool again);
+    void repeat_or_give_up(refusal reason_to_give_up, bool again);
 
     bool acknowledge_to(std::uint32_t psn, std::uint64_t now);
     void retire();
     void go_back() noexcept;
-    void fail(status why);
-    void end_all(status of_oldest);
+    void fail(refusal why);
+    void end_all(refusal of_oldest);
 
     std::uint32_t offset_in(const message& one, std::uint32_t psn) const noexcept
     {
@@ -99,6 +103,7 @@ class requester {
     unsigned without_request_ = 0;          ///< packets since one asked for an ACK
     bool loaded_ = false;                   ///< request_ is that of the message at the cursor
     bool failed_ = false;
+    bool held_ = false;
     send_request request_;
     pieces pieces_;
 };

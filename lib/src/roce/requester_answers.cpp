@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/refusal.hpp"
+
 namespace weftio::roce {
 
 using namespace net;
@@ -58,12 +60,12 @@ bool requester::acknowledge_to(std::uint32_t psn, std::uint64_t now)
 /// Request step 7: completes the messages that are done, in their order, and takes the cursor along.
 void requester::retire()
 {
-    while (!messages_.empty() && messages_.oldest().refused == status::success &&
+    while (!messages_.empty() && messages_.oldest().refused == refusal::none &&
            offset_in(messages_.oldest(), acknowledged_) >= messages_.oldest().packets) {
         const message done = messages_.oldest();
         messages_.pop();
         completed.add(1);
-        entries_.end(done.entry, status::success, done.bytes);
+        entries_.end(done.entry, refusal::none, done.bytes);
     }
     const auto behind = static_cast<std::int32_t>(messages_.first() - cursor_);
     if (behind > 0) {
@@ -73,7 +75,7 @@ void requester::retire()
     }
     if (messages_.empty())
         return;
-    if (messages_.oldest().refused != status::success)
+    if (messages_.oldest().refused != refusal::none)
         return fail(messages_.oldest().refused);
     if (cursor_ == messages_.first())
         packet_ = std::max(packet_, offset_in(messages_.oldest(), acknowledged_));
@@ -88,7 +90,7 @@ void requester::go_back() noexcept
     without_request_ = 0;
 }
 
-void requester::repeat_or_give_up(status reason_to_give_up, bool again)
+void requester::repeat_or_give_up(refusal reason_to_give_up, bool again)
 {
     if (again)
         go_back();
@@ -103,7 +105,7 @@ void requester::repeat_for_gap()
     if (failed_ || !patience_.see_gap())
         return;
     implied_nak_seq_err.add(1);
-    repeat_or_give_up(status::retries_exceeded, patience_.retry());
+    repeat_or_give_up(refusal::no_answer, patience_.retry());
 }
 
 /// Request step 8: a NAK acknowledges what is before it (IBTA 9.7.5.2.8). A gap is filled; else the queue ends.
@@ -112,20 +114,15 @@ void requester::take_nak(const roce_headers& headers, std::uint64_t now)
     const bool reached = acknowledge_to(headers.bth.psn, now);
     if (failed_)
         return;
-    const std::uint8_t code = value_of(headers.syndrome);
-    if (code == static_cast<std::uint8_t>(roce_nak::sequence_error)) {
+    if (headers.syndrome == nak_syndrome(roce_nak::sequence_error)) {
         if (!reached)
             return repeat_for_gap();
         if (in_flight() == 0)
             return stale_answers.add(1); // nothing was sent since it was repeated
         packet_seq_err.add(1);
-        return repeat_or_give_up(status::retries_exceeded, patience_.retry());
+        return repeat_or_give_up(refusal::no_answer, patience_.retry());
     }
-    switch (static_cast<roce_nak>(code)) {
-        case roce_nak::invalid_request: return fail(status::remote_invalid);
-        case roce_nak::remote_access: return fail(status::remote_access);
-        default: return fail(status::remote_operation);
-    }
+    fail(core::reason_of_nak(headers.syndrome));
 }
 
 /// Request step 8: the peer has no receive entry. Its time is kept, and everything from there on repeated.
@@ -138,7 +135,7 @@ void requester::take_not_ready(const roce_headers& headers, std::uint64_t now)
     rnr_naks.add(1);
     const bool again = patience_.wait_for_receiver(value_of(headers.syndrome), now);
     rnr_nak_retry_err.add(!again);
-    repeat_or_give_up(status::not_ready_exceeded, again);
+    repeat_or_give_up(refusal::not_ready, again);
 }
 
 /// Whether `psn` is the next answer that the oldest message waits for. An answer acknowledges all requests before its own.
@@ -161,11 +158,11 @@ void requester::take_read_response(const roce_packet& packet, const roce_shape& 
         return;
     const message& oldest = messages_.oldest();
     if (oldest.operation != roce_operation::read_request)
-        return fail(status::bad_response);
+        return fail(refusal::bad_response);
     const std::uint32_t index = offset_in(oldest, psn);
     const roce_segment part = segment_of(oldest.bytes, settings_.peer.path_mtu, index);
     if (packet.payload.size() != part.bytes || (index + 1 == oldest.packets && !shape.ends()))
-        return fail(status::bad_response);
+        return fail(refusal::bad_response);
     take_data(packet.payload, part.offset, psn, now);
 }
 
@@ -177,7 +174,7 @@ void requester::take_atomic(const roce_headers& headers, std::uint64_t now)
         return;
     const message& oldest = messages_.oldest();
     if (!oldest.wants_result() || oldest.operation == roce_operation::read_request)
-        return fail(status::bad_response);
+        return fail(refusal::bad_response);
     std::uint8_t original[sizeof headers.original];
     std::memcpy(original, &headers.original, sizeof original);
     take_data(original, 0, headers.bth.psn, now);
@@ -188,8 +185,8 @@ void requester::take_data(piece bytes, std::uint32_t offset, std::uint32_t psn, 
 {
     const message& oldest = messages_.oldest();
     if (!bytes.empty()) {
-        const status placed = entries_.place(oldest.entry, oldest.fingerprint, offset, bytes);
-        if (placed != status::success)
+        const refusal placed = entries_.place(oldest.entry, oldest.fingerprint, offset, bytes);
+        if (placed != refusal::none)
             return fail(placed);
     }
     acknowledged_ = psn_add(psn, 1);

@@ -3,6 +3,8 @@
 #include <atomic>
 #include <utility>
 
+#include "core/refusal.hpp"
+
 namespace weftio::roce {
 
 using namespace net;
@@ -53,9 +55,9 @@ responder::verdict responder::execute(const roce_packet& packet, const roce_shap
     if (!reliable() && shape.begins())
         drop_message();
     if (!in_order(shape))
-        return invalid(responder_fault::opcode_order);
+        return refuse(refusal::opcode_order);
     if (!payload_fits(shape, packet.payload.size(), settings_.peer.path_mtu))
-        return invalid(responder_fault::payload_size);
+        return refuse(refusal::packet_size);
     switch (shape.operation) {
         case roce_operation::send: return take_send(packet, shape);
         case roce_operation::write: return take_write(packet, shape);
@@ -76,8 +78,7 @@ responder::verdict responder::take_entry()
         case taken::none: return verdict::not_ready;
         case taken::refused: break;
     }
-    fault_ = responder_fault::receive_record;
-    return verdict::remote_operational;
+    return refuse(refusal::wrong_doorbell);
 }
 
 /// Respond step 3, SEND: the first packet takes a receive entry, each goes behind the one before, the last completes it.
@@ -89,13 +90,10 @@ responder::verdict responder::take_send(const roce_packet& packet, const roce_sh
         offset_ = 0;
         under_way_ = roce_operation::send;
     }
-    if (const status placed = entries_.place(offset_, packet.payload); placed != status::success) {
+    if (const refusal placed = entries_.place(offset_, packet.payload); placed != refusal::none) {
         has_entry_ = false;
         entries_.complete({.result = placed});
-        if (placed == status::local_length)
-            return invalid(responder_fault::send_too_long);
-        fault_ = responder_fault::local_memory;
-        return verdict::remote_operational;
+        return refuse_receive(placed);
     }
     offset_ += static_cast<std::uint32_t>(packet.payload.size());
     return shape.ends() ? end_send(packet.headers, shape) : verdict::done;
@@ -105,8 +103,8 @@ responder::verdict responder::end_send(const roce_headers& headers, const roce_s
 {
     receive_completion completion{.bytes = offset_, .solicited = headers.bth.solicited};
     if (shape.has_invalidate) {
-        if (const key_refusal why = memory_.invalidate(headers.invalidate_key); why != key_refusal::none)
-            return no_access(why, {.key = headers.invalidate_key});
+        if (const refusal why = memory_.invalidate(headers.invalidate_key); why != refusal::none)
+            return refuse(why, {.key = headers.invalidate_key});
         completion.by = filled_by::send_invalidate;
         completion.immediate_or_key = headers.invalidate_key;
     } else if (shape.has_immediate) {
@@ -130,7 +128,7 @@ responder::verdict responder::take_write(const roce_packet& packet, const roce_s
             return begun;
     }
     if (bytes > left_.bytes || shape.ends() != (bytes == left_.bytes))
-        return invalid(responder_fault::message_length);
+        return refuse(refusal::message_length);
     if (shape.has_immediate) {
         if (const verdict taken = take_entry(); taken != verdict::done)
             return taken;
@@ -152,15 +150,15 @@ responder::verdict responder::take_write(const roce_packet& packet, const roce_s
 responder::verdict responder::begin_write(const roce_headers& headers)
 {
     if (!allows(access::remote_write))
-        return invalid(responder_fault::no_queue_right);
+        return refuse(refusal::queue_denies_write);
     if (headers.dma_bytes > largest_message_bytes)
-        return invalid(responder_fault::message_length);
+        return refuse(refusal::message_too_long);
     left_ = {.key = headers.remote_key, .address = headers.address, .bytes = headers.dma_bytes};
     announced_ = headers.dma_bytes;
     if (left_.bytes == 0)
         return verdict::done;
-    const key_refusal why = memory_.check(left_, access::remote_write);
-    return why == key_refusal::none ? verdict::done : no_access(why, left_);
+    const refusal why = memory_.check(left_, access::remote_write);
+    return why == refusal::none ? verdict::done : refuse(why, left_);
 }
 
 responder::verdict responder::write_payload(const roce_packet& packet, const roce_shape& shape)
@@ -169,10 +167,10 @@ responder::verdict responder::write_payload(const roce_packet& packet, const roc
     if (bytes == 0)
         return verdict::done;
     const remote_range part{.key = left_.key, .address = left_.address, .bytes = bytes};
-    if (const key_refusal why = memory_.write(part, packet.payload); why != key_refusal::none) {
+    if (const refusal why = memory_.write(part, packet.payload); why != refusal::none) {
         if (shape.has_immediate && std::exchange(has_entry_, false))
-            entries_.complete({.result = status::local_access, .by = filled_by::write_immediate});
-        return no_access(why, part);
+            entries_.complete({.result = refusal::lost_memory, .by = filled_by::write_immediate});
+        return refuse(why, part);
     }
     left_.address += bytes;
     left_.bytes -= bytes;
@@ -183,15 +181,15 @@ responder::verdict responder::write_payload(const roce_packet& packet, const roc
 responder::verdict responder::take_read(const roce_headers& headers)
 {
     if (!allows(access::remote_read))
-        return invalid(responder_fault::no_queue_right);
+        return refuse(refusal::queue_denies_read);
     if (headers.dma_bytes > largest_message_bytes)
-        return invalid(responder_fault::message_length);
+        return refuse(refusal::read_too_long);
     if (answers_.fresh() == settings_.most_reads)
-        return invalid(responder_fault::too_many_reads);
+        return refuse(refusal::too_many_reads);
     const remote_range range{.key = headers.remote_key, .address = headers.address, .bytes = headers.dma_bytes};
     if (range.bytes != 0) {
-        if (const key_refusal why = memory_.check(range, access::remote_read); why != key_refusal::none)
-            return no_access(why, range);
+        if (const refusal why = memory_.check(range, access::remote_read); why != refusal::none)
+            return refuse(why, range);
     }
     const std::uint32_t msn = psn_add(msn_, 1);
     if (!answers_.add({.what = answer::kind::read, .fresh = true, .psn = expected_, .msn = msn, .range = range}))
@@ -204,14 +202,14 @@ responder::verdict responder::take_read(const roce_headers& headers)
 responder::verdict responder::take_atomic(const roce_headers& headers, const roce_shape& shape)
 {
     if (!allows(access::remote_atomic))
-        return invalid(responder_fault::no_queue_right);
+        return refuse(refusal::queue_denies_atomic);
     if (headers.address % sizeof(std::uint64_t) != 0)
-        return invalid(responder_fault::misaligned);
+        return refuse(refusal::misaligned_atomic);
     if (answers_.fresh() == settings_.most_reads)
-        return invalid(responder_fault::too_many_reads);
+        return refuse(refusal::too_many_reads);
     std::uint64_t* word = nullptr;
-    if (const key_refusal why = memory_.word(headers.remote_key, headers.address, word); why != key_refusal::none)
-        return no_access(why, {headers.remote_key, headers.address, sizeof *word});
+    if (const refusal why = memory_.word(headers.remote_key, headers.address, word); why != refusal::none)
+        return refuse(why, {headers.remote_key, headers.address, sizeof *word});
     answer result{.what = answer::kind::atomic, .fresh = true, .psn = expected_, .msn = psn_add(msn_, 1)};
     if (!answers_.has_room())
         return verdict::no_room;
@@ -235,8 +233,8 @@ void responder::conclude(verdict result, const roce_packet& packet, const roce_s
         case verdict::done: executed.add(1); return advance(packet, shape);
         case verdict::no_room: return ignored.add(1); // as if it were lost
         case verdict::not_ready: not_ready.add(1); break;
-        default:
-            refused_operation_ = shape.operation;
+        case verdict::refused:
+            refused_.operation = shape.operation;
             refused.add(1);
             break;
     }
@@ -245,14 +243,10 @@ void responder::conclude(verdict result, const roce_packet& packet, const roce_s
         expected_ = psn_add(expected_, 1);
         return;
     }
-    switch (result) {
-        case verdict::not_ready:
-            gap_reported_ = true; // what follows this packet is ahead of its turn, and the peer knows
-            return acknowledge(rnr_syndrome(settings_.rnr_timer), expected_);
-        case verdict::remote_access: return give_up(roce_nak::remote_access, expected_);
-        case verdict::remote_operational: return give_up(roce_nak::remote_operational, expected_);
-        default: return give_up(roce_nak::invalid_request, expected_);
-    }
+    if (result != verdict::not_ready)
+        return give_up(nak_, expected_);
+    gap_reported_ = true; // what follows this packet is ahead of its turn, and the peer knows
+    acknowledge(rnr_syndrome(settings_.rnr_timer), expected_);
 }
 
 /// A READ takes as many sequence numbers as its answer has packets. It and atomics need no ACK (IBTA 9.7.5.1.1).
@@ -289,7 +283,7 @@ void responder::repeat_read(const roce_headers& headers)
     const std::uint32_t end = psn_add(headers.bth.psn, packets_of(range.bytes, settings_.peer.path_mtu));
     if (psn_distance(end, expected_) < 0)
         return;
-    if (range.bytes == 0 || memory_.check(range, access::remote_read) == key_refusal::none)
+    if (range.bytes == 0 || memory_.check(range, access::remote_read) == refusal::none)
         answers_.add({.what = answer::kind::read, .psn = headers.bth.psn, .msn = msn_, .range = range});
 }
 
@@ -300,10 +294,10 @@ void responder::repeat_atomic(const roce_headers& headers)
 }
 
 /// The connection ends: this NAK, and then silence.
-void responder::give_up(roce_nak code, std::uint32_t psn)
+void responder::give_up(std::uint8_t nak, std::uint32_t psn)
 {
     stop();
-    acknowledge(nak_syndrome(code), psn);
+    acknowledge(nak, psn);
 }
 
 void responder::stop()
@@ -317,21 +311,30 @@ void responder::drop_message()
 {
     under_way_ = roce_operation::none;
     if (std::exchange(has_entry_, false))
-        entries_.complete({.result = status::flushed});
+        entries_.complete({.result = refusal::flushed});
 }
 
-responder::verdict responder::invalid(responder_fault why) noexcept
+responder::verdict responder::refuse(refusal why) noexcept
 {
-    fault_ = why;
-    return verdict::invalid_request;
+    refused_ = {.reason = why};
+    nak_ = core::nak_of(why);
+    return verdict::refused;
 }
 
-responder::verdict responder::no_access(key_refusal why, const remote_range& range) noexcept
+/// Memory that the peer has named.
+responder::verdict responder::refuse(refusal why, const remote_range& range) noexcept
 {
-    fault_ = responder_fault::remote_memory;
-    refused_key_ = why;
-    refused_range_ = range;
-    return verdict::remote_access;
+    refuse(why);
+    refused_.range = range;
+    return verdict::refused;
+}
+
+/// The current receive entry has failed.
+responder::verdict responder::refuse_receive(refusal why) noexcept
+{
+    refuse(why);
+    nak_ = core::nak_of_receive(why);
+    return verdict::refused;
 }
 
 void responder::acknowledge(std::uint8_t syndrome, std::uint32_t psn)

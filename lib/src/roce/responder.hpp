@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "core/counter.hpp"
 #include "roce/answer_queue.hpp"
@@ -20,27 +21,11 @@ struct responder_settings {
     std::uint8_t rnr_timer = 12;  ///< code of the time after which the peer repeats what found no receive entry
 };
 
-/// Why a responder gave up, in more detail than its NAK.
-enum class responder_fault : std::uint8_t {
-    none,
-    opcode_order,   ///< a message began, went on or ended at the wrong moment
-    payload_size,   ///< not what the path MTU allows
-    message_length, ///< not what the RETH announced, or more than 2^31 bytes
-    no_queue_right, ///< the queue allows no WRITE, READ or atomic
-    too_many_reads, ///< more than most_reads without an answer
-    misaligned,     ///< an atomic on no multiple of 8
-    remote_memory,  ///< see refused_request::key
-    send_too_long,  ///< a SEND is longer than the receive entry
-    local_memory,   ///< the memory of the receive entry
-    receive_record, ///< the doorbell record of the receive ring claims more entries than it holds
-};
-
-/// The request that a responder refused, and why. Fields that do not belong to the fault stay as they are here.
+/// The request that a responder refused, and why.
 struct refused_request {
-    responder_fault fault = responder_fault::none;
+    weftio::refusal reason = weftio::refusal::none;
     roce_operation operation = roce_operation::none;
-    key_refusal key = key_refusal::none; ///< of the next
-    remote_range range{};                ///< memory that the peer has named
+    std::optional<remote_range> range{}; ///< memory that the peer has named, when the reason is about that
 };
 
 /// One engine drives it; any thread may read the counters. Every packet given to receive() counts once:
@@ -60,9 +45,15 @@ class responder {
     bool idle() const noexcept { return answers_.empty(); }
     /// Ends the current receive entry as flushed, and takes nothing more.
     void stop();
+    /// What the peer may ask for from now on, and when it repeats what found no receive entry.
+    void set(access rights, std::uint8_t rnr_timer) noexcept
+    {
+        settings_.rights = rights;
+        settings_.rnr_timer = rnr_timer;
+    }
 
     bool failed() const noexcept { return failed_; }
-    refused_request refusal() const noexcept { return {fault_, refused_operation_, refused_key_, refused_range_}; }
+    const refused_request& last_refused() const noexcept { return refused_; }
     std::uint32_t expected_psn() const noexcept { return expected_; }
 
     core::counter received, executed, duplicate, out_of_sequence, not_ready, refused, ignored;
@@ -73,9 +64,7 @@ class responder {
         done,
         not_ready,
         no_room,
-        invalid_request,
-        remote_access,
-        remote_operational,
+        refused, ///< see refused_
     };
 
     verdict execute(const roce_packet& packet, const roce_shape& shape);
@@ -94,11 +83,12 @@ class responder {
     void repeat(const roce_headers& headers, const roce_shape& shape);
     void repeat_read(const roce_headers& headers);
     void repeat_atomic(const roce_headers& headers);
-    void give_up(net::roce_nak code, std::uint32_t psn);
+    void give_up(std::uint8_t nak, std::uint32_t psn);
     void drop_message();
 
-    verdict invalid(responder_fault why) noexcept;
-    verdict no_access(key_refusal why, const remote_range& range) noexcept;
+    verdict refuse(refusal why) noexcept;
+    verdict refuse(refusal why, const remote_range& range) noexcept;
+    verdict refuse_receive(refusal why) noexcept;
     bool in_order(const roce_shape& shape) const noexcept;
     bool allows(access needed) const noexcept { return (settings_.rights & needed) == needed; }
     bool reliable() const noexcept { return settings_.peer.service == roce_service::rc; }
@@ -107,9 +97,9 @@ class responder {
     bool send_acknowledge(packet_sink& sink, const answer& next);
     bool send_atomic(packet_sink& sink, const answer& next);
     bool send_part_of_read(packet_sink& sink, answer& next);
-    bool lose_read(const answer& next, key_refusal why, std::uint32_t psn);
+    bool lose_read(const answer& next, std::uint32_t psn);
 
-    const responder_settings settings_;
+    responder_settings settings_;
     remote_memory& memory_;
     receive_entries& entries_;
     answer_queue answers_;
@@ -124,10 +114,8 @@ class responder {
     remote_range left_;           ///< bytes of a WRITE that are still to come
     std::uint32_t announced_ = 0; ///< bytes of the whole WRITE
     bool failed_ = false;
-    responder_fault fault_ = responder_fault::none;
-    key_refusal refused_key_ = key_refusal::none;
-    remote_range refused_range_{};
-    roce_operation refused_operation_ = roce_operation::none;
+    refused_request refused_;
+    std::uint8_t nak_ = 0; ///< for that
 };
 
 } // namespace weftio::roce

@@ -50,8 +50,8 @@ bool responder::send_part_of_read(packet_sink& sink, answer& next)
     piece bytes;
     const remote_range range{next.range.key, next.range.address + part.offset, part.bytes};
     if (part.bytes != 0) {
-        if (const key_refusal why = memory_.read(range, bytes); why != key_refusal::none)
-            return lose_read(next, why, psn);
+        if (memory_.read(range, bytes) != refusal::none)
+            return lose_read(next, psn);
     }
     const roce_opcode opcode = *opcode_of(roce_service::rc, roce_operation::read_response, part.position);
     const roce_headers headers{
@@ -64,18 +64,16 @@ bool responder::send_part_of_read(packet_sink& sink, answer& next)
 }
 
 /// The memory of a READ has gone before all of it was read. A repeat is dropped.
-bool responder::lose_read(const answer& next, key_refusal why, std::uint32_t psn)
+bool responder::lose_read(const answer& next, std::uint32_t psn)
 {
     if (!next.fresh) {
         answers_.pop();
         return true;
     }
-    fault_ = responder_fault::remote_memory;
-    refused_key_ = why;
-    refused_range_ = next.range;
-    refused_operation_ = roce_operation::read_request;
+    refuse(refusal::read_lost, next.range);
+    refused_.operation = roce_operation::read_request;
     answers_.clear();
-    give_up(roce_nak::remote_operational, psn);
+    give_up(nak_, psn);
     return true;
 }
 

@@ -35,19 +35,19 @@ class send_entries {
  public:
     /// Reads the entry at `index` from memory, each time anew.
     /// @param request  `blocks` is right also when the entry is refused
-    /// @param refused  why the entry cannot be executed; success when it can
+    /// @param refused  why the entry cannot be executed; none when it can
     /// @return none: no entry has been committed there
-    virtual entry_state read(std::uint32_t index, send_request& request, status& refused) = 0;
+    virtual entry_state read(std::uint32_t index, send_request& request, refusal& refused) = 0;
     /// Finds local bytes [offset, offset + bytes) of the message of the entry that was read last.
-    /// @return success, or local_protection
-    virtual status gather(std::uint32_t index, std::uint32_t offset, std::uint32_t bytes, pieces& found) = 0;
+    /// @return none, or what is wrong with its memory
+    virtual refusal gather(std::uint32_t index, std::uint32_t offset, std::uint32_t bytes, pieces& found) = 0;
     /// Writes bytes of an answer, `offset` bytes behind its begin, to the local memory of an entry. An atomic has the 8
     /// bytes of the word as they were in the peer's memory on a host of this byte order.
-    /// @return success, local_protection, or local_operation when the entry is no longer the one with this fingerprint
-    virtual status place(std::uint32_t index, std::uint32_t fingerprint, std::uint32_t offset,
-                         std::span<const std::uint8_t> bytes) = 0;
+    /// @return none, what is wrong with its memory, or changed: it is no longer the entry with this fingerprint
+    virtual refusal place(std::uint32_t index, std::uint32_t fingerprint, std::uint32_t offset,
+                          std::span<const std::uint8_t> bytes) = 0;
     /// The entry at `index` has ended. Entries end in their order.
-    virtual void end(std::uint32_t index, status result, std::uint32_t bytes) = 0;
+    virtual void end(std::uint32_t index, refusal result, std::uint32_t bytes) = 0;
 
  protected:
     ~send_entries() = default;

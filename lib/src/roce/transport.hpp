@@ -8,6 +8,7 @@
 
 #include "net/roce_headers.hpp"
 #include "net/roce_rules.hpp"
+#include "weftio/refusal.hpp"
 
 /// The transport of RDMA as pure state machines: no threads, no clock, no DPDK, no allocation after creation. The owner
 /// gives them packets whose ICRC is right, entries, memory and the time, and takes the packets that they make.
@@ -26,22 +27,6 @@ struct connection {
     std::uint32_t peer_queue = 0;            ///< 24 bits
     std::uint32_t path_mtu = 1024;           ///< one that is_path_mtu()
     std::uint16_t partition_key = 0xffff;
-};
-
-/// How work ended: the syndrome of its completion (docs/formats.md, "Completions").
-enum class status : std::uint8_t {
-    success = 0x00,
-    local_length = 0x01,       ///< a SEND is longer than the receive
-    local_operation = 0x02,    ///< the entry is malformed, or has changed before it was repeated
-    local_protection = 0x04,   ///< key, range or rights of local memory
-    flushed = 0x05,            ///< the queue was in error already
-    bad_response = 0x10,       ///< an answer that does not belong to its request
-    local_access = 0x11,       ///< the responder lost the memory of a WRITE with immediate
-    remote_invalid = 0x12,     ///< NAK invalid request
-    remote_access = 0x13,      ///< NAK remote access
-    remote_operation = 0x14,   ///< NAK remote operational error, or a NAK of no known code
-    retries_exceeded = 0x15,   ///< no answer, retry_count times
-    not_ready_exceeded = 0x16, ///< RNR NAK, rnr_retry times
 };
 
 /// Some bytes of a payload, where they lie.

@@ -283,7 +283,7 @@ INSTANTIATE_TEST_SUITE_P(
         forbidden{"AByteBehindTheDestination",
                   [](weftio_u32* words) { words[15] = weftio_swap32(weftio_swap32(words[15]) + 4097); },
                   "outside the key's"},
-        forbidden{"TwoLengths", [](weftio_u32* words) { add_to(words[8], ~0u); }, "does not fit its segments"},
+        forbidden{"TwoLengths", [](weftio_u32* words) { add_to(words[8], ~0u); }, "differ in length"},
         forbidden{"TheLengthThatIsCodedZero", [](weftio_u32* words) { words[8] = words[12] = 0; }, "outside the key's"},
         forbidden{"ADestinationInTheEntry",
                   [](weftio_u32* words) { words[12] = weftio_swap32(WEFTIO_INLINE_SEGMENT | 4u); }, "does not take"},

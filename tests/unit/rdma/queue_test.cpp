@@ -141,8 +141,8 @@ TEST_P(RdmaQueue, TellsBothHostsWhyAPeerWasRefused)
     too_long.bytes += 1;
     too_long.address += public_pair::memory_bytes - 7;
     const std::vector<std::pair<weftio_dev_remote, const char*>> cases{
-        {no_key, "no memory region of this port has that key"},
-        {too_long, "the bytes do not lie in the key's memory region"},
+        {no_key, "no memory region has that key"},
+        {too_long, "bytes lie outside the key's memory region"},
         {remote_region::of(readable.region).on_device(), "the key's memory region lacks access::remote_write"}};
     for (const auto& [peer, why] : cases) {
         ends.reset();
@@ -196,12 +196,13 @@ TEST_P(RdmaQueue, TellsKernelAndHostOfAReceiveThatIsTooShort)
     weftio_dev_rdma_message message{};
     EXPECT_EQ(weftio_dev_rdma_recv_message(b(), first, &message), WEFTIO_DEV_QUEUE_ERROR);
     EXPECT_EQ(message.syndrome, WEFTIO_SYNDROME_LOCAL_LENGTH);
-    EXPECT_NE(message.reason, 0u);
+    EXPECT_EQ(message.reason, static_cast<std::uint32_t>(refusal::receive_too_short));
     EXPECT_EQ(weftio_dev_rdma_recv_message(b(), first + 1, &message), WEFTIO_DEV_QUEUE_ERROR);
     EXPECT_EQ(message.syndrome, WEFTIO_SYNDROME_FLUSHED);
     const send_failure theirs = told.first(1);
     EXPECT_EQ(theirs.what, outcome_of::receive_ring);
     EXPECT_EQ(theirs.position, 1u);
+    EXPECT_THAT(theirs.text, HasSubstr(explain(refusal::receive_too_short)));
     EXPECT_EQ(told.first(0).syndrome, WEFTIO_SYNDROME_REMOTE_INVALID);
     EXPECT_EQ(weftio_dev_rdma_recv_wait(b(), 1, 0, &count, &first), WEFTIO_DEV_QUEUE_ERROR) << "and none comes";
 }

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <sys/mman.h>
 
+#include "core/refusal.hpp"
 #include "two_ends.hpp"
 #include "weftio/error.hpp"
 
@@ -43,6 +44,13 @@ class RdmaRefusal : public testing::Test {
         EXPECT_EQ(count.failed, 1u);
         EXPECT_EQ(count.flushed, 1u);
         EXPECT_EQ(count.done, 0u);
+    }
+    /// The host hears this of the entry, and nothing else.
+    void expect_reason(refusal why)
+    {
+        const nic::send_outcome told = a.told();
+        EXPECT_EQ(told.syndrome, core::syndrome_of(why)) << told.text;
+        EXPECT_THAT(told.text, testing::EndsWith(fmt::format(" failed: {}", explain(why))));
     }
     /// The host of the peer hears this of it, and nothing more.
     void expect_told(nic::outcome_of what, std::uint8_t syndrome, const std::string& words)
@@ -145,15 +153,18 @@ TEST_F(RdmaRefusal, OfAMessageOfMoreThan2GiBIsOurOwn)
         const memory adopted = ends.cpu.adopt(pages, most);
         const memory_region region(ends.at(0), adopted);
         const segment whole = pointer(0, region.lkey(), reinterpret_cast<std::uint64_t>(pages)); // 0: 2^31 bytes
-        for (const bool more : {false, true}) {
-            std::vector<segment> body{far.far(0), whole};
-            if (more)
-                body.push_back(near.local(0, 1));
+        const std::vector<segment> as_long{far.far(0), whole}, longer{far.far(0), whole, near.local(0, 1)};
+        const std::tuple<std::uint32_t, std::vector<segment>, refusal> cases[]{
+            {WEFTIO_OPCODE_RDMA_WRITE, as_long, refusal::remote_access},
+            {WEFTIO_OPCODE_RDMA_WRITE, longer, refusal::message_too_long},
+            {WEFTIO_OPCODE_RDMA_READ, as_long, refusal::remote_access},
+            {WEFTIO_OPCODE_RDMA_READ, longer, refusal::read_too_long}};
+        for (const auto& [opcode, body, why] : cases) {
             a.restart();
             b.restart();
             ends.connect();
-            run(WEFTIO_OPCODE_RDMA_WRITE, body);
-            EXPECT_EQ(a.told().syndrome, more ? WEFTIO_SYNDROME_LOCAL_LENGTH : WEFTIO_SYNDROME_REMOTE_ACCESS);
+            run(opcode, body);
+            expect_reason(why);
         }
     }
     munmap(pages, most);
@@ -167,7 +178,7 @@ TEST_F(RdmaRefusal, OfAReadToMemoryThatMayNotBeWritten)
     run(WEFTIO_OPCODE_RDMA_READ, {far.far(0), fixed.local(0, 8)});
     expect_failure(WEFTIO_SYNDROME_LOCAL_PROTECTION);
     EXPECT_EQ(fixed.copy(), kept);
-    EXPECT_EQ(a.sent().vendor, static_cast<std::uint8_t>(nic::soft::refusal::flushed));
+    EXPECT_EQ(a.sent().vendor, static_cast<std::uint8_t>(refusal::flushed));
 }
 
 TEST_F(RdmaRefusal, OfARegionOfOurOwnThatIsOfAnotherDomain)
@@ -199,7 +210,7 @@ TEST_F(RdmaRefusal, ByThePeerThatCannotWriteToItsReceive)
     const std::optional<weftio_cqe> cqe = b.received();
     ASSERT_TRUE(cqe);
     EXPECT_EQ(weftio_cqe_syndrome(&*cqe), WEFTIO_SYNDROME_LOCAL_PROTECTION);
-    EXPECT_EQ(weftio_swap64(cqe->timestamp_be) >> 8 & 0xff, static_cast<std::uint8_t>(nic::soft::refusal::unknown_key));
+    EXPECT_EQ(weftio_swap64(cqe->timestamp_be) >> 8 & 0xff, static_cast<std::uint8_t>(refusal::unknown_key));
 }
 
 TEST_F(RdmaRefusal, ToInvalidateTheKeyOfARegion)
@@ -242,21 +253,42 @@ TEST_F(RdmaRefusal, OfRequestsToAQueueThatHasFailed)
 
 TEST_F(RdmaRefusal, OfEntriesThatAreMalformed)
 {
-    const std::vector<std::pair<std::uint32_t, std::vector<segment>>> bad{
-        {WEFTIO_OPCODE_MMO, {}},
-        {WEFTIO_OPCODE_RDMA_WRITE, {}},
-        {WEFTIO_OPCODE_FETCH_ADD, {far.far(0), atomic(1)}},
-        {WEFTIO_OPCODE_FETCH_ADD, {far.far(0), atomic(1), near.local(0, 4)}},
-        {WEFTIO_OPCODE_RDMA_READ, {far.far(0), inlined({1, 2})[0]}},
-        {WEFTIO_OPCODE_SEND, {pointer(WEFTIO_INLINE_SEGMENT | 13, 0, 0)}},
+    const std::tuple<std::uint32_t, std::vector<segment>, refusal> bad[]{
+        {WEFTIO_OPCODE_MMO, {}, refusal::unknown_opcode},
+        {WEFTIO_OPCODE_RDMA_WRITE, {}, refusal::wrong_size},
+        {WEFTIO_OPCODE_FETCH_ADD, {far.far(0), atomic(1)}, refusal::wrong_atomic},
+        {WEFTIO_OPCODE_FETCH_ADD, {far.far(0), atomic(1), near.local(0, 4)}, refusal::wrong_atomic},
+        {WEFTIO_OPCODE_FETCH_ADD, {far.far(4), atomic(1), near.local(0, 8)}, refusal::misaligned_atomic},
+        {WEFTIO_OPCODE_COMPARE_SWAP, {far.far(9), atomic(1), near.local(0, 8)}, refusal::misaligned_atomic},
+        {WEFTIO_OPCODE_RDMA_READ, {far.far(0), inlined({1, 2})[0]}, refusal::wrong_segment},
+        {WEFTIO_OPCODE_SEND, {pointer(WEFTIO_INLINE_SEGMENT | 13, 0, 0)}, refusal::wrong_size},
     };
-    for (const auto& [opcode, body] : bad) {
+    for (const auto& [opcode, body, why] : bad) {
         ends.connect();
         const std::uint64_t failed = a.nic().counters().failed;
         run(opcode, body);
-        const nic::send_outcome told = a.told();
-        EXPECT_EQ(told.syndrome, WEFTIO_SYNDROME_LOCAL_QP_OPERATION) << opcode << told.text;
+        expect_reason(why);
         EXPECT_EQ(a.nic().counters().failed, failed + 1) << opcode;
+        EXPECT_EQ(b.nic().counters().requests, 0u) << opcode;
+        for (unsigned end = 0; end < 2; ++end)
+            ends.queue(end).restart();
+    }
+}
+
+/// The reason of an entry is its own, and not one that has its syndrome too.
+TEST_F(RdmaRefusal, TellsTheHostWhatIsWrongWithOurMemory)
+{
+    const end_memory apart(ends.at(0), ends.cpu, 4096, {.domain = protection_domain::make()});
+    const end_memory fixed(ends.at(0), ends.cpu, 4096, {.rights = access::none});
+    const std::tuple<std::uint32_t, segment, refusal> cases[]{
+        {WEFTIO_OPCODE_RDMA_WRITE, pointer(8, near.region.lkey() ^ 1, near.address()), refusal::unknown_key},
+        {WEFTIO_OPCODE_RDMA_WRITE, apart.local(0, 8), refusal::other_domain},
+        {WEFTIO_OPCODE_RDMA_READ, fixed.local(0, 8), refusal::no_local_write},
+        {WEFTIO_OPCODE_RDMA_WRITE, near.local(two_ends::memory_bytes - 7, 8), refusal::outside_region}};
+    for (const auto& [opcode, piece, why] : cases) {
+        ends.connect();
+        run(opcode, {far.far(0), piece});
+        expect_reason(why);
         for (unsigned end = 0; end < 2; ++end)
             ends.queue(end).restart();
     }
@@ -296,8 +328,7 @@ TEST_F(RdmaRefusal, OfAReceiveRecordThatClaimsMoreThanTheRingHolds)
     expect_failure(WEFTIO_SYNDROME_REMOTE_OPERATION);
     expect_told(nic::outcome_of::none, WEFTIO_SYNDROME_LOCAL_QP_OPERATION, "doorbell record claims more entries");
     EXPECT_TRUE(b.nic().failed());
-    EXPECT_EQ(b.sent().vendor, static_cast<std::uint8_t>(nic::soft::refusal::refused_peer))
-        << "the kernel hears of it too";
+    EXPECT_EQ(b.sent().vendor, static_cast<std::uint8_t>(refusal::refused_peer)) << "the kernel hears of it too";
     EXPECT_EQ(b.nic().counters().received, 0u);
 }
 
@@ -332,11 +363,11 @@ TEST_F(RdmaRefusal, TellsTheHostWhoseMemoryAndWhy)
     const end_memory apart(ends.at(1), ends.cpu, 4096, {.rights = all_rights, .domain = protection_domain::make()});
     const std::vector<std::pair<segment, std::string>> cases{
         {remote(far.address(), 7), fmt::format("the peer's WRITE was refused: 8 bytes at {:#x} with key 0x7: no memory "
-                                               "region of this port has that key",
+                                               "region has that key",
                                                far.address())},
         {readable.far(0), "the key's memory region lacks access::remote_write"},
         {apart.far(0), "of another protection domain"},
-        {far.far(two_ends::memory_bytes - 7), "the bytes do not lie in the key's memory region"}};
+        {far.far(two_ends::memory_bytes - 7), "bytes lie outside the key's memory region"}};
     for (const auto& [where, words] : cases) {
         ends.connect();
         run(WEFTIO_OPCODE_RDMA_WRITE, {where, near.local(0, 8)});

@@ -17,6 +17,7 @@ namespace roce_ends {
 
 using namespace weftio::roce;
 using weftio::access;
+using weftio::refusal;
 using weftio::net::roce_path;
 using bytes = std::vector<std::uint8_t>;
 
@@ -32,42 +33,42 @@ class fake_memory : public remote_memory {
     std::uint8_t* data() { return reinterpret_cast<std::uint8_t*>(words_.data()); }
     std::span<std::uint8_t> all() { return {data(), size_}; }
 
-    key_refusal check(const remote_range& range, access needed) override
+    refusal check(const remote_range& range, access needed) override
     {
         if (range.key != own_key)
-            return key_refusal::unknown_key;
+            return refusal::unknown_key;
         if ((rights & needed) != needed)
-            return key_refusal::no_right;
+            return needed == access::remote_write ? refusal::no_remote_write : refusal::no_remote_read;
         const std::uint64_t offset = range.address - own_begin;
-        return offset <= size_ && range.bytes <= size_ - offset ? key_refusal::none : key_refusal::outside_region;
+        return offset <= size_ && range.bytes <= size_ - offset ? refusal::none : refusal::outside_region;
     }
-    key_refusal write(const remote_range& range, std::span<const std::uint8_t> from) override
+    refusal write(const remote_range& range, std::span<const std::uint8_t> from) override
     {
-        const key_refusal why = check(range, access::remote_write);
-        if (why == key_refusal::none)
+        const refusal why = check(range, access::remote_write);
+        if (why == refusal::none)
             std::memcpy(data() + (range.address - own_begin), from.data(), range.bytes);
         return why;
     }
-    key_refusal read(const remote_range& range, std::span<const std::uint8_t>& found) override
+    refusal read(const remote_range& range, std::span<const std::uint8_t>& found) override
     {
-        const key_refusal why = check(range, access::remote_read);
-        if (why == key_refusal::none)
+        const refusal why = check(range, access::remote_read);
+        if (why == refusal::none)
             found = {data() + (range.address - own_begin), range.bytes};
         return why;
     }
-    key_refusal word(std::uint32_t of, std::uint64_t address, std::uint64_t*& found) override
+    refusal word(std::uint32_t of, std::uint64_t address, std::uint64_t*& found) override
     {
-        const key_refusal why = check({of, address, 8}, access::remote_atomic);
-        if (why == key_refusal::none)
+        const refusal why = check({of, address, 8}, access::remote_atomic);
+        if (why == refusal::none)
             found = &words_[(address - own_begin) / 8];
         return why;
     }
-    key_refusal invalidate(std::uint32_t of) override
+    refusal invalidate(std::uint32_t of) override
     {
         if (of != own_key)
-            return key_refusal::unknown_key;
+            return refusal::unknown_key;
         own_key = 0;
-        return key_refusal::none;
+        return refusal::none;
     }
 
     access rights = access::remote_write | access::remote_read | access::remote_atomic;
@@ -92,15 +93,15 @@ class fake_receives : public receive_entries {
         used_ = 0;
         return taken::entry;
     }
-    status place(std::uint32_t offset, std::span<const std::uint8_t> from) override
+    refusal place(std::uint32_t offset, std::span<const std::uint8_t> from) override
     {
         if (broken)
-            return status::local_protection;
+            return refusal::unknown_key;
         if (offset + from.size() > current.size())
-            return status::local_length;
+            return refusal::receive_too_short;
         std::copy(from.begin(), from.end(), current.begin() + offset);
         used_ = offset + from.size();
-        return status::success;
+        return refusal::none;
     }
     void complete(const receive_completion& completion) override
     {
@@ -131,7 +132,7 @@ class fake_sends : public send_entries {
     };
     struct ended {
         std::uint32_t index;
-        status result;
+        refusal result;
         bool operator==(const ended&) const = default;
     };
 
@@ -144,42 +145,42 @@ class fake_sends : public send_entries {
         entries[next_] = {request, std::move(local)};
         return next_++;
     }
-    entry_state read(std::uint32_t index, send_request& request, status& refused) override
+    entry_state read(std::uint32_t index, send_request& request, refusal& refused) override
     {
         const auto found = entries.find(index);
         if (found == entries.end())
             return entry_state::none;
         ++reads;
         request = found->second.request;
-        refused = refusals.contains(index) ? refusals.at(index) : status::success;
+        refused = refusals.contains(index) ? refusals.at(index) : refusal::none;
         return entry_state::ready;
     }
-    status gather(std::uint32_t index, std::uint32_t offset, std::uint32_t count, pieces& found) override
+    refusal gather(std::uint32_t index, std::uint32_t offset, std::uint32_t count, pieces& found) override
     {
         if (index == unreadable)
-            return status::local_protection;
+            return refusal::unknown_key;
         const piece all = piece(entries.at(index).local).subspan(offset, count);
         found.add(all.first(count / 3));
         found.add(all.subspan(count / 3));
-        return status::success;
+        return refusal::none;
     }
-    status place(std::uint32_t index, std::uint32_t fingerprint, std::uint32_t offset,
-                 std::span<const std::uint8_t> from) override
+    refusal place(std::uint32_t index, std::uint32_t fingerprint, std::uint32_t offset,
+                  std::span<const std::uint8_t> from) override
     {
         entry& target = entries.at(index);
         if (index == unreadable)
-            return status::local_protection;
+            return refusal::unknown_key;
         if (target.request.fingerprint != fingerprint || offset + from.size() > target.local.size())
-            return status::local_operation;
+            return refusal::changed;
         std::copy(from.begin(), from.end(), target.local.begin() + offset);
-        return status::success;
+        return refusal::none;
     }
-    void end(std::uint32_t index, status result, std::uint32_t) override { ends.push_back({index, result}); }
+    void end(std::uint32_t index, refusal result, std::uint32_t) override { ends.push_back({index, result}); }
 
     void start_at(std::uint32_t index) { next_ = index; }
 
     std::map<std::uint32_t, entry> entries;
-    std::map<std::uint32_t, status> refusals;
+    std::map<std::uint32_t, refusal> refusals;
     std::vector<ended> ends;
     std::optional<std::uint32_t> unreadable;
     unsigned reads = 0;

@@ -10,6 +10,7 @@ namespace {
 
 using namespace weftio::roce;
 using weftio::protection_domain;
+using weftio::refusal;
 using weftio::fuzz::guarded;
 using weftio::keys::key_entry;
 
@@ -43,11 +44,11 @@ TEST_F(RoceKeyMemory, WritesAndReadsToTheLastByte)
 {
     const std::uint32_t key = add(all_rights);
     const std::uint8_t bytes[]{1, 2, 3};
-    ASSERT_EQ(memory.write({key, base + 97, 3}, bytes), key_refusal::none);
+    ASSERT_EQ(memory.write({key, base + 97, 3}, bytes), refusal::none);
     EXPECT_EQ(region[97], 1);
     EXPECT_EQ(region[99], 3);
     std::span<const std::uint8_t> found;
-    ASSERT_EQ(memory.read({key, base, 100}, found), key_refusal::none);
+    ASSERT_EQ(memory.read({key, base, 100}, found), refusal::none);
     EXPECT_EQ(found.data(), region);
     EXPECT_EQ(found.size(), 100u);
 }
@@ -57,8 +58,8 @@ TEST_F(RoceKeyMemory, WritesNothingOutside)
     const std::uint32_t key = add(all_rights);
     const std::uint8_t bytes[]{1, 2, 3};
     for (const std::uint64_t address : {base - 1, base + 98, base + 100, std::uint64_t(-2), std::uint64_t{0}})
-        EXPECT_EQ(memory.write({key, address, 3}, bytes), key_refusal::outside_region) << address;
-    EXPECT_EQ(memory.check({key, base, 101}, weftio::access::remote_write), key_refusal::outside_region);
+        EXPECT_EQ(memory.write({key, address, 3}, bytes), refusal::outside_region) << address;
+    EXPECT_EQ(memory.check({key, base, 101}, weftio::access::remote_write), refusal::outside_region);
     for (std::size_t at = 0; at < 100; ++at)
         EXPECT_EQ(region[at], 0);
 }
@@ -71,12 +72,12 @@ TEST_F(RoceKeyMemory, GivesEachRightForItself)
     for (const weftio::access right :
          {weftio::access::remote_write, weftio::access::remote_read, weftio::access::remote_atomic}) {
         const std::uint32_t key = add(right | weftio::access::local_write);
-        const auto expected = [right](weftio::access needed) {
-            return right == needed ? key_refusal::none : key_refusal::no_right;
+        const auto expected = [right](weftio::access needed, refusal why) {
+            return right == needed ? refusal::none : why;
         };
-        EXPECT_EQ(memory.write({key, base, 1}, byte), expected(weftio::access::remote_write));
-        EXPECT_EQ(memory.read({key, base, 1}, found), expected(weftio::access::remote_read));
-        EXPECT_EQ(memory.word(key, base + 4, word), expected(weftio::access::remote_atomic));
+        EXPECT_EQ(memory.write({key, base, 1}, byte), expected(weftio::access::remote_write, refusal::no_remote_write));
+        EXPECT_EQ(memory.read({key, base, 1}, found), expected(weftio::access::remote_read, refusal::no_remote_read));
+        EXPECT_EQ(memory.word(key, base + 4, word), expected(weftio::access::remote_atomic, refusal::no_remote_atomic));
     }
 }
 
@@ -84,29 +85,29 @@ TEST_F(RoceKeyMemory, FindsWordsWhereTheCpuHasThemAligned)
 {
     const std::uint32_t key = add(all_rights); // it begins 4 bytes behind a multiple of 8
     std::uint64_t* word = nullptr;
-    EXPECT_EQ(memory.word(key, base + 8, word), key_refusal::out_of_reach);
+    EXPECT_EQ(memory.word(key, base + 8, word), refusal::misaligned_word);
     EXPECT_EQ(word, nullptr);
-    EXPECT_EQ(memory.word(key, base + 92, word), key_refusal::none);
+    EXPECT_EQ(memory.word(key, base + 92, word), refusal::none);
     EXPECT_EQ(reinterpret_cast<const std::uint8_t*>(word), region + 92);
-    EXPECT_EQ(memory.word(key, base + 96, word), key_refusal::outside_region);
+    EXPECT_EQ(memory.word(key, base + 96, word), refusal::outside_region);
 }
 
 TEST_F(RoceKeyMemory, RefusesOtherDomainsAndRemovedKeys)
 {
     const std::uint32_t other = add(all_rights, protection_domain::make());
-    EXPECT_EQ(memory.check({other, base, 1}, weftio::access::remote_read), key_refusal::other_domain);
+    EXPECT_EQ(memory.check({other, base, 1}, weftio::access::remote_read), refusal::other_domain);
     const std::uint32_t gone = add(all_rights);
-    EXPECT_EQ(memory.check({gone, base, 1}, weftio::access::remote_read), key_refusal::none);
+    EXPECT_EQ(memory.check({gone, base, 1}, weftio::access::remote_read), refusal::none);
     table.withdraw(gone);
-    EXPECT_EQ(memory.check({gone, base, 1}, weftio::access::remote_read), key_refusal::unknown_key);
-    EXPECT_EQ(memory.invalidate(gone), key_refusal::unknown_key);
-    EXPECT_EQ(memory.invalidate(other), key_refusal::no_right);
+    EXPECT_EQ(memory.check({gone, base, 1}, weftio::access::remote_read), refusal::unknown_key);
+    EXPECT_EQ(memory.invalidate(gone), refusal::unknown_key);
+    EXPECT_EQ(memory.invalidate(other), refusal::not_invalidated);
 }
 
 TEST_F(RoceKeyMemory, CannotReachWhatTheCpuCannot)
 {
     const std::uint32_t key = add(all_rights, {}, false);
-    EXPECT_EQ(memory.check({key, base, 1}, weftio::access::remote_read), key_refusal::out_of_reach);
+    EXPECT_EQ(memory.check({key, base, 1}, weftio::access::remote_read), refusal::out_of_reach);
 }
 
 } // namespace

@@ -45,7 +45,7 @@ TEST_F(RoceRequesterReads, AskForTheRestOfWhatWasLost)
         response(opcode, at);
     EXPECT_EQ(end.sends.ends, ends{});
     response(rc_read_response_last, 3);
-    EXPECT_EQ(end.sends.ends, (ends{{0, status::success}}));
+    EXPECT_EQ(end.sends.ends, (ends{{0, refusal::none}}));
     EXPECT_EQ(local(), data);
 }
 
@@ -58,7 +58,7 @@ TEST_F(RoceRequesterReads, TakeTheRestInMiddleForm)
     response(rc_read_response_middle, 2);
     response(rc_read_response_last, 3);
     EXPECT_EQ(local(), data);
-    EXPECT_EQ(end.sends.ends, (ends{{0, status::success}}));
+    EXPECT_EQ(end.sends.ends, (ends{{0, refusal::none}}));
 }
 
 TEST_F(RoceRequesterReads, NoticeThatTheirAnswerIsLostByTheAckOfALaterWrite)
@@ -77,39 +77,39 @@ TEST_F(RoceRequesterReads, AcknowledgeWhatIsBeforeThem)
 {
     for (std::uint32_t at = 0; at < 4; ++at)
         response(at == 0 ? rc_read_response_first : at == 3 ? rc_read_response_last : rc_read_response_middle, at);
-    EXPECT_EQ(end.sends.ends, (ends{{0, status::success}}));
+    EXPECT_EQ(end.sends.ends, (ends{{0, refusal::none}}));
     end.sends.post(read_from(0), bytes(1));
     end.look();
     end.answer(rc_read_response_only, first + 5, 0x1f, {7});
-    EXPECT_EQ(end.sends.ends, (ends{{0, status::success}, {1, status::success}, {2, status::success}}));
+    EXPECT_EQ(end.sends.ends, (ends{{0, refusal::none}, {1, refusal::none}, {2, refusal::none}}));
     EXPECT_EQ(end.sends.entries[2].local, bytes{7});
 }
 
 TEST_F(RoceRequesterReads, EndWithAnAnswerOfAnotherLength)
 {
     end.answer(rc_read_response_first, first, 0x1f, bytes(mtu - 1));
-    EXPECT_EQ(end.sends.ends, (ends{{0, status::bad_response}, {1, status::flushed}}));
+    EXPECT_EQ(end.sends.ends, (ends{{0, refusal::bad_response}, {1, refusal::flushed}}));
     EXPECT_EQ(local(), bytes(3 * mtu + 5));
 }
 
 TEST_F(RoceRequesterReads, EndWithAnAnswerToAnotherOperation)
 {
     end.answer(rc_atomic_acknowledge, first);
-    EXPECT_EQ(end.sends.ends, (ends{{0, status::bad_response}, {1, status::flushed}}));
+    EXPECT_EQ(end.sends.ends, (ends{{0, refusal::bad_response}, {1, refusal::flushed}}));
 }
 
 TEST_F(RoceRequesterReads, EndWhenTheirMemoryHasGone)
 {
     end.sends.unreadable = 0;
     response(rc_read_response_first, 0);
-    EXPECT_EQ(end.sends.ends, (ends{{0, status::local_protection}, {1, status::flushed}}));
+    EXPECT_EQ(end.sends.ends, (ends{{0, refusal::unknown_key}, {1, refusal::flushed}}));
 }
 
 TEST_F(RoceRequesterReads, EndWhenTheirEntryHasChanged)
 {
     end.sends.entries[0].request.fingerprint ^= 1;
     response(rc_read_response_first, 0);
-    EXPECT_EQ(end.sends.ends, (ends{{0, status::local_operation}, {1, status::flushed}}));
+    EXPECT_EQ(end.sends.ends, (ends{{0, refusal::changed}, {1, refusal::flushed}}));
 }
 
 TEST(RoceRequester, EndsWhenAReadAnswersAWrite)
@@ -118,7 +118,7 @@ TEST(RoceRequester, EndsWhenAReadAnswersAWrite)
     end.post_write(1);
     end.look();
     end.answer(rc_read_response_only, first, 0x1f, bytes(1));
-    EXPECT_EQ(end.sends.ends, (ends{{0, status::bad_response}}));
+    EXPECT_EQ(end.sends.ends, (ends{{0, refusal::bad_response}}));
 }
 
 TEST(RoceRequester, KeepsTheLimitOfReadsAndAtomics)

@@ -24,7 +24,7 @@ TEST(RoceRequester, CutsMessagesAndAsksAtTheEndOfAPush)
                                    {rc_send_first, 3, false},
                                    {rc_send_last_immediate, 4, true}}));
     end.ack(4);
-    EXPECT_EQ(end.sends.ends, (ends{{0, status::success}, {1, status::success}, {2, status::success}}));
+    EXPECT_EQ(end.sends.ends, (ends{{0, refusal::none}, {1, refusal::none}, {2, refusal::none}}));
     EXPECT_TRUE(end.ours.idle());
 }
 
@@ -90,7 +90,7 @@ TEST(RoceRequester, TakesAnAckForAllBeforeIt)
     end.post_write(1);
     end.look();
     end.ack(first + 2); // in the middle of the second
-    EXPECT_EQ(end.sends.ends, (ends{{0, status::success}}));
+    EXPECT_EQ(end.sends.ends, (ends{{0, refusal::none}}));
     end.ack(first + 1); // it was late
     end.ack(first + 4);
     EXPECT_EQ(end.sends.ends.size(), 3u);
@@ -105,7 +105,7 @@ TEST(RoceRequester, RepeatsFromTheGapWithTheSameOpcodes)
     end.answer(rc_acknowledge, first + 2, 0x60);
     EXPECT_EQ(end.look(), (packets{{rc_write_middle, 1, false}, {rc_write_last, 2, true}}));
     end.ack(first + 3);
-    EXPECT_EQ(end.sends.ends, (ends{{0, status::success}}));
+    EXPECT_EQ(end.sends.ends, (ends{{0, refusal::none}}));
     EXPECT_EQ(end.ours.packet_seq_err.value(), 1u);
     EXPECT_EQ(end.ours.repeated.value(), 2u);
 }
@@ -161,18 +161,18 @@ TEST(RoceRequester, IgnoresANakForWhatIsAlreadyRepeated)
 
 TEST(RoceRequester, EndsWithTheStatusOfTheNakAndFlushesTheRest)
 {
-    const std::pair<std::uint8_t, status> table[]{{0x61, status::remote_invalid},
-                                                  {0x62, status::remote_access},
-                                                  {0x63, status::remote_operation},
-                                                  {0x64, status::remote_operation},
-                                                  {0x7f, status::remote_operation}};
+    const std::pair<std::uint8_t, refusal> table[]{{0x61, refusal::remote_invalid},
+                                                   {0x62, refusal::remote_access},
+                                                   {0x63, refusal::remote_operation},
+                                                   {0x64, refusal::remote_operation},
+                                                   {0x7f, refusal::remote_operation}};
     for (const auto& [syndrome, expected] : table) {
         at_requester end;
         for (int at = 0; at < 3; ++at)
             end.post_write(1, at != 2);
         end.look();
         end.answer(rc_acknowledge, first + 1, syndrome);
-        EXPECT_EQ(end.sends.ends, (ends{{0, status::success}, {1, expected}, {2, status::flushed}}));
+        EXPECT_EQ(end.sends.ends, (ends{{0, refusal::none}, {1, expected}, {2, refusal::flushed}}));
         EXPECT_TRUE(end.ours.failed());
         end.post_write(1);
         EXPECT_EQ(end.look(), packets{});
@@ -195,7 +195,7 @@ TEST(RoceRequester, WaitsAsLongAsThePeerIsNotReady)
         EXPECT_EQ(end.look(), (packets{{rc_send_only, first, true}}));
     }
     end.answer(rc_acknowledge, first, 0x20 | 18);
-    EXPECT_EQ(end.sends.ends, (ends{{0, status::not_ready_exceeded}}));
+    EXPECT_EQ(end.sends.ends, (ends{{0, refusal::not_ready}}));
 }
 
 TEST(RoceRequester, WaitsForEverWithRnrRetry7)
@@ -240,7 +240,7 @@ TEST(RoceRequester, RepeatsWhenNoAnswerComesAndGivesUpInTheEnd)
     }
     end.now += std::uint64_t{4096} << 14;
     EXPECT_EQ(end.look(), packets{});
-    EXPECT_EQ(end.sends.ends, (ends{{0, status::retries_exceeded}}));
+    EXPECT_EQ(end.sends.ends, (ends{{0, refusal::no_answer}}));
     EXPECT_EQ(end.ours.local_ack_timeout_err.value(), 4u);
 }
 
@@ -264,7 +264,7 @@ TEST(RoceRequester, EndsWithAnEntryThatHasChangedBeforeItsRepeat)
     end.now += ack_timeout_ns(1);
     EXPECT_EQ(end.look(), (packets{{rc_write_only, first, true}}));
     end.ack(first);
-    EXPECT_EQ(end.sends.ends, (ends{{0, status::success}, {1, status::local_operation}}));
+    EXPECT_EQ(end.sends.ends, (ends{{0, refusal::none}, {1, refusal::changed}}));
 }
 
 TEST(RoceRequester, EndsWithABadEntryOnceThoseBeforeItHaveEnded)
@@ -272,11 +272,11 @@ TEST(RoceRequester, EndsWithABadEntryOnceThoseBeforeItHaveEnded)
     at_requester end({.timeout = 0});
     end.post_write(1, true);
     end.post_write(1);
-    end.sends.refusals[1] = status::local_operation;
+    end.sends.refusals[1] = refusal::wrong_size;
     EXPECT_EQ(end.look(), (packets{{rc_write_only, first, false}}));
     EXPECT_EQ(end.look(), (packets{{rc_write_only, first, true}})); // it had not asked, and nothing follows
     end.ack(first);
-    EXPECT_EQ(end.sends.ends, (ends{{0, status::success}, {1, status::local_operation}}));
+    EXPECT_EQ(end.sends.ends, (ends{{0, refusal::none}, {1, refusal::wrong_size}}));
 }
 
 TEST(RoceRequester, EndsWithLocalMemoryThatIsGone)
@@ -285,16 +285,18 @@ TEST(RoceRequester, EndsWithLocalMemoryThatIsGone)
     end.post_write(1);
     end.sends.unreadable = 0;
     EXPECT_EQ(end.look(), packets{});
-    EXPECT_EQ(end.sends.ends, (ends{{0, status::local_protection}}));
+    EXPECT_EQ(end.sends.ends, (ends{{0, refusal::unknown_key}}));
 }
 
 TEST(RoceRequester, RefusesMoreThan2GiB)
 {
-    at_requester end;
-    end.post_write(1);
-    end.sends.entries[0].request.bytes = (1u << 31) + 1;
-    EXPECT_EQ(end.look(), packets{});
-    EXPECT_EQ(end.sends.ends, (ends{{0, status::local_length}}));
+    for (const bool reads : {false, true}) {
+        at_requester end;
+        end.sends.post(reads ? read_from(0) : write_to(0), bytes(1));
+        end.sends.entries[0].request.bytes = (1u << 31) + 1;
+        EXPECT_EQ(end.look(), packets{});
+        EXPECT_EQ(end.sends.ends, (ends{{0, reads ? refusal::read_too_long : refusal::message_too_long}}));
+    }
 }
 
 TEST(RoceRequester, FlushesAllWhenItIsStopped)
@@ -304,7 +306,7 @@ TEST(RoceRequester, FlushesAllWhenItIsStopped)
     end.post_write(1);
     end.look();
     end.ours.stop();
-    EXPECT_EQ(end.sends.ends, (ends{{0, status::flushed}, {1, status::flushed}}));
+    EXPECT_EQ(end.sends.ends, (ends{{0, refusal::flushed}, {1, refusal::flushed}}));
     EXPECT_TRUE(end.ours.idle());
 }
 
@@ -325,7 +327,7 @@ TEST(RoceRequester, CompletesAnEntryThatDoesNothingInItsTurn)
     end.look();
     EXPECT_EQ(end.sends.ends, ends{});
     end.ack(first);
-    EXPECT_EQ(end.sends.ends, (ends{{0, status::success}, {1, status::success}}));
+    EXPECT_EQ(end.sends.ends, (ends{{0, refusal::none}, {1, refusal::none}}));
     end.sends.post({}, {});
     EXPECT_EQ(end.look(), packets{});
     EXPECT_EQ(end.sends.ends.size(), 3u);
@@ -357,11 +359,11 @@ TEST(RoceUnreliableRequester, CompletesWhatItHasSent)
     EXPECT_EQ(end.look(199).back(), (seen{uc_write_middle, first + 198 - (1u << 24), false}));
     EXPECT_EQ(end.sends.ends, ends{});
     EXPECT_EQ(end.look(), (packets{{uc_write_last, 198, false}, {uc_send_only, 199, false}}));
-    EXPECT_EQ(end.sends.ends, (ends{{0, status::success}, {1, status::success}}));
+    EXPECT_EQ(end.sends.ends, (ends{{0, refusal::none}, {1, refusal::none}}));
     EXPECT_EQ(end.ours.deadline_ns(), 0u);
     end.sends.post(read_from(0), bytes(8));
     EXPECT_EQ(end.look(), packets{});
-    EXPECT_EQ(end.sends.ends.back(), (fake_sends::ended{2, status::local_operation}));
+    EXPECT_EQ(end.sends.ends.back(), (fake_sends::ended{2, refusal::unreliable}));
 }
 
 } // namespace

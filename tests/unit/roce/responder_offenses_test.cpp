@@ -8,14 +8,14 @@ namespace {
 using namespace roce_ends;
 using namespace weftio::net;
 using namespace roce_ends::responding;
-using enum responder_fault;
+using enum refusal;
 
 struct offense {
     const char* name;
     std::function<void(at_responder&)> ask;
     std::uint8_t syndrome;
-    responder_fault fault;
-    key_refusal key = key_refusal::none;
+    refusal reason;
+    bool names_memory = false;
     std::uint32_t psn = first; ///< of the NAK
     std::size_t written = 0;   ///< bytes that were right before it
     std::uint32_t msn = 0;
@@ -30,8 +30,8 @@ TEST_P(RoceResponderOffense, IsAnsweredOnceAndEndsTheConnection)
     GetParam().ask(end);
     EXPECT_EQ(end.answered(), (answers{nak(GetParam().syndrome, GetParam().psn, GetParam().msn)}));
     EXPECT_TRUE(end.ours.failed());
-    EXPECT_EQ(end.ours.refusal().fault, GetParam().fault);
-    EXPECT_EQ(end.ours.refusal().key, GetParam().key);
+    EXPECT_EQ(end.ours.last_refused().reason, GetParam().reason);
+    EXPECT_EQ(end.ours.last_refused().range.has_value(), GetParam().names_memory);
     EXPECT_EQ(end.ours.refused.value(), 1u);
     for (std::uint32_t psn = first - 1; psn != first + 4; ++psn)
         end.ask(rc_write_only, psn, 8);
@@ -52,7 +52,7 @@ const offense offenses[]{
              end.ask(rc_send_last, first + 1, 1);
          },
      .syndrome = 0x61,
-     .fault = opcode_order,
+     .reason = opcode_order,
      .psn = first + 1,
      .written = mtu},
     {.name = "FirstInTheMiddle",
@@ -62,7 +62,7 @@ const offense offenses[]{
              end.ask(rc_write_first, first + 1, mtu, dma(2 * mtu));
          },
      .syndrome = 0x61,
-     .fault = opcode_order,
+     .reason = opcode_order,
      .psn = first + 1,
      .written = mtu},
     {.name = "ReadInTheMiddle",
@@ -72,12 +72,12 @@ const offense offenses[]{
              end.ask(rc_read_request, first + 1, 0, dma(8));
          },
      .syndrome = 0x61,
-     .fault = opcode_order,
+     .reason = opcode_order,
      .psn = first + 1,
      .written = mtu},
     {"FirstThatIsNotFull", [](at_responder& end) { end.ask(rc_write_first, first, mtu - 1, dma(999)); }, 0x61,
-     payload_size},
-    {"MoreThanThePathMtu", [](at_responder& end) { end.ask(rc_write_only, first, mtu + 1); }, 0x61, payload_size},
+     packet_size},
+    {"MoreThanThePathMtu", [](at_responder& end) { end.ask(rc_write_only, first, mtu + 1); }, 0x61, packet_size},
     {"OnlyShorterThanAnnounced", [](at_responder& end) { end.ask(rc_write_only, first, 8, dma(9)); }, 0x61,
      message_length},
     {"OnlyLongerThanAnnounced", [](at_responder& end) { end.ask(rc_write_only, first, 8, dma(7)); }, 0x61,
@@ -90,7 +90,7 @@ const offense offenses[]{
              end.ask(rc_write_last, first + 1, mtu - 1);
          },
      .syndrome = 0x61,
-     .fault = message_length,
+     .reason = message_length,
      .psn = first + 1,
      .written = mtu},
     {.name = "MiddleBeyondTheEnd",
@@ -100,57 +100,58 @@ const offense offenses[]{
              end.ask(rc_write_middle, first + 1, mtu);
          },
      .syndrome = 0x61,
-     .fault = message_length,
+     .reason = message_length,
      .psn = first + 1,
      .written = mtu},
     {"WriteOfMoreThan2GiB", [](at_responder& end) { end.ask(rc_write_first, first, mtu, dma((1u << 31) + 1)); }, 0x61,
-     message_length},
+     message_too_long},
     {"ReadOfMoreThan2GiB", [](at_responder& end) { end.ask(rc_read_request, first, 0, dma((1u << 31) + 1)); }, 0x61,
-     message_length},
-    {"MisalignedAtomic", [](at_responder& end) { end.ask(rc_fetch_add, first, 0, dma(0, 4)); }, 0x61, misaligned},
-    {"WriteWithAWrongKey", [](at_responder& end) { end.ask(rc_write_only, first, 8, dma(8, 0, 1)); }, 0x62,
-     remote_memory, key_refusal::unknown_key},
+     read_too_long},
+    {"MisalignedAtomic", [](at_responder& end) { end.ask(rc_fetch_add, first, 0, dma(0, 4)); }, 0x61,
+     misaligned_atomic},
+    {"WriteWithAWrongKey", [](at_responder& end) { end.ask(rc_write_only, first, 8, dma(8, 0, 1)); }, 0x62, unknown_key,
+     true},
     {"WriteBeforeTheRegion", [](at_responder& end) { end.ask(rc_write_only, first, 8, dma(8, std::uint64_t(-1))); },
-     0x62, remote_memory, key_refusal::outside_region},
+     0x62, outside_region, true},
     {"WriteOfWhichTheEndIsOutside", [](at_responder& end) { end.ask(rc_write_first, first, mtu, dma(4097)); }, 0x62,
-     remote_memory, key_refusal::outside_region},
+     outside_region, true},
     {"WriteAroundTheEndOfAllAddresses",
      [](at_responder& end) { end.ask(rc_write_only, first, 8, dma(8, std::uint64_t(-4) - fake_memory::begin)); }, 0x62,
-     remote_memory, key_refusal::outside_region},
+     outside_region, true},
     {"ReadWithAWrongKey", [](at_responder& end) { end.ask(rc_read_request, first, 0, dma(8, 0, 1)); }, 0x62,
-     remote_memory, key_refusal::unknown_key},
-    {"ReadOutside", [](at_responder& end) { end.ask(rc_read_request, first, 0, dma(8, 4089)); }, 0x62, remote_memory,
-     key_refusal::outside_region},
-    {"AtomicOutside", [](at_responder& end) { end.ask(rc_compare_swap, first, 0, dma(0, 4096)); }, 0x62, remote_memory,
-     key_refusal::outside_region},
+     unknown_key, true},
+    {"ReadOutside", [](at_responder& end) { end.ask(rc_read_request, first, 0, dma(8, 4089)); }, 0x62, outside_region,
+     true},
+    {"AtomicOutside", [](at_responder& end) { end.ask(rc_compare_swap, first, 0, dma(0, 4096)); }, 0x62, outside_region,
+     true},
     {"WriteToAReadOnlyRegion",
      [](at_responder& end) {
          end.memory.rights = access::remote_read;
          end.ask(rc_write_only, first, 8);
      },
-     0x62, remote_memory, key_refusal::no_right},
+     0x62, no_remote_write, true},
     {"SendThatIsTooLong",
      [](at_responder& end) {
          end.receives.post(7);
          end.ask(rc_send_only, first, 8);
-         EXPECT_EQ(end.receives.completions.at(0).result, status::local_length);
+         EXPECT_EQ(end.receives.completions.at(0).result, refusal::receive_too_short);
      },
-     0x61, send_too_long},
+     0x61, receive_too_short},
     {"SendIntoMemoryThatIsGone",
      [](at_responder& end) {
          end.receives.post(8);
          end.receives.broken = true;
          end.ask(rc_send_only, first, 8);
-         EXPECT_EQ(end.receives.completions.at(0).result, status::local_protection);
+         EXPECT_EQ(end.receives.completions.at(0).result, refusal::unknown_key);
      },
-     0x63, local_memory},
+     0x63, unknown_key},
     {"InvalidateOfAnUnknownKey",
      [](at_responder& end) {
          end.receives.post(8);
          end.ask(rc_send_only_invalidate, first, 8);
-         EXPECT_EQ(end.receives.completions.at(0).result, status::flushed);
+         EXPECT_EQ(end.receives.completions.at(0).result, refusal::flushed);
      },
-     0x62, remote_memory, key_refusal::unknown_key},
+     0x62, unknown_key, true},
     {.name = "WriteWithImmediateIntoARegionThatIsGone",
      .ask =
          [](at_responder& end) {
@@ -158,11 +159,11 @@ const offense offenses[]{
              end.ask(rc_write_first, first, mtu, dma(mtu + 8));
              end.memory.own_key = 1;
              end.ask(rc_write_last_immediate, first + 1, 8);
-             EXPECT_EQ(end.receives.completions.at(0).result, status::local_access);
+             EXPECT_EQ(end.receives.completions.at(0).result, refusal::lost_memory);
          },
      .syndrome = 0x62,
-     .fault = remote_memory,
-     .key = key_refusal::unknown_key,
+     .reason = unknown_key,
+     .names_memory = true,
      .psn = first + 1,
      .written = mtu},
 };

@@ -8,19 +8,18 @@ namespace {
 using namespace roce_ends;
 using namespace weftio::net;
 using namespace roce_ends::responding;
-using enum responder_fault;
 
 TEST(RoceResponder, AllowsWhatTheQueueAllows)
 {
-    const std::pair<weftio::access, roce_opcode> forbidden[]{
-        {access::remote_read | access::remote_atomic, rc_write_only},
-        {access::remote_write | access::remote_atomic, rc_read_request},
-        {access::remote_write | access::remote_read, rc_fetch_add}};
-    for (const auto& [rights, opcode] : forbidden) {
+    const std::tuple<weftio::access, roce_opcode, refusal> forbidden[]{
+        {access::remote_read | access::remote_atomic, rc_write_only, refusal::queue_denies_write},
+        {access::remote_write | access::remote_atomic, rc_read_request, refusal::queue_denies_read},
+        {access::remote_write | access::remote_read, rc_fetch_add, refusal::queue_denies_atomic}};
+    for (const auto& [rights, opcode, why] : forbidden) {
         at_responder end({.rights = rights});
         end.ask(opcode, first, 0);
         EXPECT_EQ(end.answered(), (answers{nak(0x61, first)})) << int(opcode);
-        EXPECT_EQ(end.ours.refusal().fault, no_queue_right);
+        EXPECT_EQ(end.ours.last_refused().reason, why);
     }
 }
 
@@ -32,7 +31,7 @@ TEST(RoceResponder, RefusesMoreReadsThanAgreed)
     EXPECT_EQ(end.answered(), (answers{{rc_read_response_only, first, 0x1f, 1},
                                        {rc_read_response_only, 0, 0x1f, 2},
                                        nak(0x61, first + 2, 2)}));
-    EXPECT_EQ(end.ours.refusal().fault, too_many_reads);
+    EXPECT_EQ(end.ours.last_refused().reason, refusal::too_many_reads);
 }
 
 TEST(RoceResponder, NeedsNoKeyForNoBytes)
@@ -234,7 +233,7 @@ TEST(RoceResponder, FlushesTheEntryThatIsHalfFullWhenItIsStopped)
     end.ask(rc_send_first, first, mtu);
     end.ours.stop();
     ASSERT_EQ(end.receives.completions.size(), 1u);
-    EXPECT_EQ(end.receives.completions[0].result, status::flushed);
+    EXPECT_EQ(end.receives.completions[0].result, refusal::flushed);
 }
 
 TEST(RoceResponder, SendsAsManyPacketsOfAReadAsTheWireHasRoomFor)
@@ -272,10 +271,10 @@ TEST(RoceUnreliableResponder, LosesTheMessageThatHasAGapAndTakesTheNext)
     end.receives.post(1000);
     end.ask(uc_send_first, first, mtu);
     end.ask(uc_send_last, first + 2, 8); // the middle is lost
-    EXPECT_EQ(end.receives.completions.at(0).result, status::flushed);
+    EXPECT_EQ(end.receives.completions.at(0).result, refusal::flushed);
     end.ask(uc_send_middle, first + 3, mtu);
     end.ask(uc_send_only, first + 5, 9);
-    EXPECT_EQ(end.receives.completions.at(1).result, status::success);
+    EXPECT_EQ(end.receives.completions.at(1).result, refusal::none);
     EXPECT_EQ(end.receives.completions.at(1).bytes, 9u);
     end.ask(uc_send_only, first + 6, 9); // no entry is left
     end.ask(uc_write_only, first + 7, 8, dma(8, 0, 1));

@@ -80,7 +80,7 @@ class pair_of_ends {
     bool all_succeeded() const
     {
         return std::all_of(sends.ends.begin(), sends.ends.end(),
-                           [](const fake_sends::ended& end) { return end.result == status::success; });
+                           [](const fake_sends::ended& end) { return end.result == refusal::none; });
     }
 
     fake_memory memory{1 << 20};
@@ -118,7 +118,7 @@ TEST(RoceTransport, WritesBytesOfEveryLength)
         ASSERT_TRUE(ends.run(100)) << count;
         EXPECT_EQ(part_of(ends, 3, count), stamped(count, 1)) << count;
         EXPECT_EQ(part_of(ends, 3 + count, 1000), bytes(1000)) << count;
-        EXPECT_EQ(ends.sends.ends, (std::vector<fake_sends::ended>{{0, status::success}}));
+        EXPECT_EQ(ends.sends.ends, (std::vector<fake_sends::ended>{{0, refusal::none}}));
         EXPECT_EQ(ends.requests.packets.value(), weftio::net::packets_of(static_cast<std::uint32_t>(count), 256));
         EXPECT_EQ(ends.requests.repeated.value(), 0u);
     }
@@ -313,8 +313,8 @@ TEST_P(RoceLossyLink, NoByteIsWrongAndNoneIsMissing)
             ends.receives.post(20'000);
             work.post(number, number % 3 != 0 && number != 1499);
         }
-        ASSERT_TRUE(ends.run()) << "seed " << seed << ", ended: " << ends.sends.ends.size() << ", fault "
-                                << int(ends.responses.refusal().fault);
+        ASSERT_TRUE(ends.run()) << "seed " << seed << ", ended: " << ends.sends.ends.size()
+                                << ", refused: " << explain(ends.responses.last_refused().reason);
         expect_as_in_model(ends, work);
         expect_conserved(ends.requests, ends.responses);
         EXPECT_EQ(ends.requests.repeated.value() != 0, wanted.lost + wanted.late + wanted.corrupt != 0);
@@ -333,8 +333,8 @@ TEST(RoceTransport, MayEndAtTenPercentLossAndWritesNoWrongByte)
         }
         ends.run();
         for (const fake_sends::ended& end : ends.sends.ends)
-            EXPECT_TRUE(end.result == status::success || end.result == status::retries_exceeded ||
-                        end.result == status::flushed);
+            EXPECT_TRUE(end.result == refusal::none || end.result == refusal::no_answer ||
+                        end.result == refusal::flushed);
         EXPECT_FALSE(ends.responses.failed());
         ASSERT_LE(ends.receives.messages.size(), work.received.size());
         EXPECT_TRUE(std::equal(ends.receives.messages.begin(), ends.receives.messages.end(), work.received.begin()));

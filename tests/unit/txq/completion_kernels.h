@@ -13,6 +13,24 @@ struct completion_tally {
     weftio_u32 positions; /* all that were told, added up */
 };
 
+/* One lane sends the first frame, and tells how that ended: the status of the wait, and reason and syndrome of the
+   completion. */
+WEFTIO_KERNEL void send_and_say_why(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
+                                    WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames, WEFTIO_GLOBAL weftio_u32* said)
+{
+    weftio_u32 position = 0;
+
+    if (weftio_lane() != 0)
+        return;
+    weftio_dev_eth_txq_send_enqueue_strong_position(txq, weftio_dev_buf_get(frames, 0), COMPLETION_FRAME_BYTES,
+                                                    WEFTIO_DEV_SEND_NONE, &position);
+    weftio_dev_eth_txq_commit_strong(txq);
+    weftio_dev_eth_txq_push(txq);
+    said[0] = (weftio_u32)weftio_dev_eth_txq_wait_completed(txq, position, 20000000000u);
+    said[1] = weftio_cqe_reason(txq->queue.ring.completion);
+    said[2] = weftio_cqe_syndrome(txq->queue.ring.completion);
+}
+
 /* In each of `rounds` every lane of every block sends one frame and waits until it is done. Nothing waits for room: the
    ring holds a frame of each lane. */
 WEFTIO_KERNEL void send_and_wait(WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,

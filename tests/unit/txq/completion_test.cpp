@@ -7,6 +7,7 @@
 #include "weftio/kernel.hpp"
 
 WEFTIO_DEFINE_KERNEL(send_and_wait, "completion_kernels.h");
+WEFTIO_DEFINE_KERNEL(send_and_say_why, "completion_kernels.h");
 
 namespace weftio::test {
 namespace {
@@ -187,6 +188,44 @@ std::string name_of(const testing::TestParamInfo<waiting_case>& info)
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, WaitingLanes, testing::ValuesIn(waiting_cases()), name_of);
+
+/// A kernel finds the reason in the completion that the host is told in words.
+class ReasonInAKernel : public testing::TestWithParam<const char*> {};
+
+TEST_P(ReasonInAKernel, IsThatOfTheHostsSentence)
+{
+    std::optional<device> where;
+    try {
+        where.emplace(device::open(GetParam()));
+    } catch (const error& refused) {
+        GTEST_SKIP() << "missed: reasons in a kernel on " << GetParam() << "; " << refused.what();
+    }
+    port null = port::open("null", {.idle = idle_policy::yield});
+    eth_txq queue(null, *where, {.entries = 64});
+    std::vector<send_failure> failures;
+    progress_engine progress;
+    progress.attach(queue,
+                    {.on_sent = {}, .on_error = [&](const send_failure& failure) { failures.push_back(failure); }});
+    const memory room = where->allocate(4096, memory_kind::cpu_device);
+    const memory report = where->allocate(3 * sizeof(std::uint32_t), memory_kind::cpu_device);
+    const auto* said = static_cast<const std::uint32_t*>(report.cpu_address());
+    const memory_region elsewhere(room), apart(null, room, {.domain = protection_domain::make()});
+    for (const auto& [region, why] : {std::pair{&elsewhere, refusal::unknown_key}, {&apart, refusal::other_domain}}) {
+        const buf_arr frames(*region, *where, {.count = 1, .buffer_bytes = COMPLETION_FRAME_BYTES});
+        running_kernel running = where->launch(send_and_say_why_kernel, {1, 1}, queue, frames, report.device_address());
+        ASSERT_TRUE(running.wait_for(patience));
+        EXPECT_EQ(said[0], static_cast<std::uint32_t>(WEFTIO_DEV_QUEUE_ERROR));
+        EXPECT_EQ(said[1], static_cast<std::uint32_t>(why));
+        EXPECT_EQ(progress.progress(), 1u);
+        EXPECT_EQ(said[2], failures.at(0).syndrome);
+        EXPECT_THAT(failures.at(0).text,
+                    testing::EndsWith(fmt::format("failed: {}", explain(static_cast<std::uint8_t>(said[1])))));
+        failures.clear();
+        queue.reset();
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, ReasonInAKernel, testing::Values("cpu", "opencl"));
 
 } // namespace
 } // namespace weftio::test

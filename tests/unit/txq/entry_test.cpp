@@ -11,8 +11,6 @@
 namespace weftio::test {
 namespace {
 
-using nic::soft::refusal;
-
 constexpr std::uint32_t depth = 64, queue = 0x123456, mtu = 1500;
 constexpr std::uint64_t device_base = 0x7000'0000'0000;
 
@@ -187,8 +185,8 @@ TEST_F(Entry, TakesTwoToThe31BytesForACountOfZero)
     std::uint32_t huge = table.add(
         {.cpu = reinterpret_cast<std::byte*>(memory.data()), .device_base = 0x1000, .bytes = std::uint64_t{1} << 32});
     keys.grant(huge, true);
-    EXPECT_EQ(take(send_entry({ethernet_segments(), {pointer(0, huge, 0x1000)}})), refusal::too_long);
-    EXPECT_EQ(take(send_entry({ethernet_segments(), {pointer(0x7fffffff, huge, 0x1000)}})), refusal::too_long);
+    EXPECT_EQ(take(send_entry({ethernet_segments(), {pointer(0, huge, 0x1000)}})), refusal::frame_too_long);
+    EXPECT_EQ(take(send_entry({ethernet_segments(), {pointer(0x7fffffff, huge, 0x1000)}})), refusal::frame_too_long);
 }
 
 TEST_F(Entry, KnowsHowLongATaggedFrameMayBe)
@@ -200,11 +198,11 @@ TEST_F(Entry, KnowsHowLongATaggedFrameMayBe)
         return take(send_entry({ethernet_segments(head), memory_part(15, 10), memory_part(25, size - 25)}));
     };
     EXPECT_EQ(longest(0x0800, 0x8100, 1514), refusal::none);
-    EXPECT_EQ(longest(0x0800, 0x8100, 1515), refusal::too_long);
+    EXPECT_EQ(longest(0x0800, 0x8100, 1515), refusal::frame_too_long);
     EXPECT_EQ(longest(0x8100, 0x0800, 1518), refusal::none);
-    EXPECT_EQ(longest(0x8100, 0x0800, 1519), refusal::too_long);
+    EXPECT_EQ(longest(0x8100, 0x0800, 1519), refusal::frame_too_long);
     EXPECT_EQ(longest(0x88a8, 0x8100, 1522), refusal::none);
-    EXPECT_EQ(longest(0x88a8, 0x8100, 1523), refusal::too_long);
+    EXPECT_EQ(longest(0x88a8, 0x8100, 1523), refusal::frame_too_long);
 }
 
 TEST_F(Entry, IsRefusedWhenItsSegmentsDoNotAddUp)

@@ -327,7 +327,7 @@ TEST_F(Pull, WhatIsNoMemoryOfTheRegionIsRefused)
     push({send_entry({ethernet_segments(), {far_piece(100, room - 99)}})});
     progress.progress();
     ASSERT_EQ(failures.size(), 1u);
-    EXPECT_THAT(failures[0].text, HasSubstr("the address is outside the key's memory region"));
+    EXPECT_THAT(failures[0].text, HasSubstr("bytes lie outside the key's memory region"));
     EXPECT_EQ(copies.copies.size(), 0u);
 }
 

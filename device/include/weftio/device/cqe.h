@@ -67,8 +67,8 @@ struct weftio_cqe {
     weftio_u32 immediate_be;
     weftio_u8 app[4];
     weftio_u32 byte_count_be;
-    weftio_u64
-        timestamp_be; /**< real-time format: seconds << 32 | nanoseconds; an error keeps its syndrome in byte 55 */
+    /** Real-time format: seconds << 32 | nanoseconds. An error: the NIC's own reason in byte 54, the syndrome in 55. */
+    weftio_u64 timestamp_be;
     weftio_u32 sop_drop_qpn_be; /**< [31:24] opcode of the entry that completed, [23:0] queue number */
     weftio_u32 publication;     /**< wqe_counter BE16, signature, op_own: written last, in one store */
 };
@@ -99,6 +99,11 @@ WEFTIO_FN weftio_u32 weftio_cqe_wqe_counter(weftio_u32 publication)
 WEFTIO_FN weftio_u32 weftio_cqe_syndrome(const WEFTIO_GLOBAL struct weftio_cqe *cqe)
 {
     return (weftio_u32)(weftio_swap64(cqe->timestamp_be) & 0xffu);
+}
+/** The NIC's own reason of an error completion, which the host puts into words by weftio::explain(). */
+WEFTIO_FN weftio_u32 weftio_cqe_reason(const WEFTIO_GLOBAL struct weftio_cqe *cqe)
+{
+    return (weftio_u32)(weftio_swap64(cqe->timestamp_be) >> 8 & 0xffu);
 }
 
 /** UTC nanoseconds -> the real-time format of a completion's timestamp and of a wait entry's value. */

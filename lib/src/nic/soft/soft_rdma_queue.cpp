@@ -105,6 +105,21 @@ void soft_rdma_queue::restart(const rdma_rings& rings)
     });
 }
 
+void soft_rdma_queue::modify(rdma_state to, const rdma_connection& how)
+{
+    if (to == rdma_state::ready_to_receive || to == rdma_state::ready_to_send)
+        require_sound(number_, how, port_->mtu());
+    const pair_rings rings = cpu_rings({.send = ring_, .receive = receive_});
+    between_turns([&] { port_->rdma().modify(number_, to, how, rings); });
+}
+
+rdma_queue::standing soft_rdma_queue::state() const
+{
+    standing now;
+    between_turns([&] { now = {.state = queue_->state(), .draining = queue_->draining()}; });
+    return now;
+}
+
 std::string soft_rdma_queue::progress() const
 {
     const rdma_counters count = queue_->counters();

@@ -164,10 +164,10 @@ schedule_error soft_send_queue::schedule() const
 std::string soft_send_queue::words_of(const send_event& event) const
 {
     constexpr unsigned ethernet_bytes = 14;
-    const char* reason = to_string(event.reason);
+    const char* reason = explain(event.reason);
     const unsigned mtu = port_->mtu();
     switch (event.reason) {
-        case refusal::too_long:
+        case refusal::frame_too_long:
             return fmt::format(
                 "{}: it has at least {} bytes, and {} are the most with an MTU of {}, 4 more with each of up to "
                 "two VLAN tags; send shorter frames, or raise the MTU of both ends of the link",

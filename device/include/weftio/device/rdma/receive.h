@@ -45,7 +45,7 @@ struct weftio_dev_rdma_message {
     weftio_u32 kind;      /**< enum weftio_dev_rdma_kind */
     weftio_u32 solicited; /**< 1: the peer sent it with WEFTIO_DEV_RDMA_SOLICITED */
     weftio_u32 syndrome;  /**< enum weftio_syndrome of a receive that failed, else 0 */
-    weftio_u32 reason;    /**< the NIC's own code of the failure, for error texts; else 0 */
+    weftio_u32 reason;    /**< the NIC's own reason, for weftio::explain() at the host; else 0 */
 };
 
 /** Whether `recv` is a receive ring: as weftio_dev_is_handle. */

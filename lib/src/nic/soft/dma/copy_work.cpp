@@ -43,7 +43,7 @@ refusal find(const weftio_wqe_data_segment& pointer, const queue_keys& keys, acc
     if (!keys.may_use(*region))
         return refusal::other_domain;
     if ((region->rights & needed) != needed)
-        return refusal::no_right;
+        return refusal::no_local_write;
     const std::uint64_t address = weftio_swap64(pointer.address_be);
     if (!region->holds(address, bytes_of(pointer)))
         return refusal::outside_region;
@@ -84,7 +84,7 @@ refusal read_copy(const entry& entry, const queue_keys& keys, const copy_lanes& 
         if (count & WEFTIO_INLINE_SEGMENT)
             return refusal::wrong_segment;
         if (bytes_of(from) != bytes_of(to))
-            return refusal::wrong_size;
+            return refusal::unequal_copy;
         if (refusal reason = find(from, keys, access::none, here); reason != refusal::none)
             return reason;
     }

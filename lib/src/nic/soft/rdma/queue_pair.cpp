@@ -62,20 +62,24 @@ void add_responder(rdma_counters& to, const roce::responder& from) noexcept
 } // namespace
 
 queue_pair::connection::connection(const rdma_connection& to, queue_pair& owner, std::uint32_t queue)
-    : path(path_of(to, queue)), requester({.peer = peer_of(to),
-                                           .first_psn = to.ours.first_psn,
-                                           .most_reads = to.most_reads,
-                                           .timeout = to.timeout,
-                                           .retry_count = to.retry_count,
-                                           .rnr_retry = to.rnr_retry},
-                                          owner),
-      responder({.peer = peer_of(to),
-                 .first_psn = to.theirs.first_psn,
-                 .rights = to.rights,
-                 .most_reads = to.most_reads_of_peer,
-                 .rnr_timer = to.min_rnr_timer},
-                owner.memory_, owner.receives_)
+    : path(path_of(to, queue)), responder({.peer = peer_of(to),
+                                           .first_psn = to.theirs.first_psn,
+                                           .rights = to.rights,
+                                           .most_reads = to.most_reads_of_peer,
+                                           .rnr_timer = to.min_rnr_timer},
+                                          owner.memory_, owner.receives_)
 {}
+
+void queue_pair::connection::begin_to_send(const rdma_connection& to, queue_pair& owner, std::uint32_t first_psn)
+{
+    requester.emplace(roce::requester_settings{.peer = peer_of(to),
+                                               .first_psn = first_psn,
+                                               .most_reads = to.most_reads,
+                                               .timeout = to.timeout,
+                                               .retry_count = to.retry_count,
+                                               .rnr_retry = to.rnr_retry},
+                      owner, owner.next_);
+}
 
 queue_pair::queue_pair(const pair_rings& rings, const keys::nic_keys& keys, rdma_wire& wire)
     : rdma_work(rings.send, keys), memory_(keys, rings.send.domain),
@@ -84,8 +88,63 @@ queue_pair::queue_pair(const pair_rings& rings, const keys::nic_keys& keys, rdma
 
 void queue_pair::connect(const rdma_connection& to)
 {
-    set_reliable(to.reliable);
-    connection_.emplace(to, *this, ring_.entries.queue);
+    move_to(rdma_state::ready_to_receive, to, {});
+    move_to(rdma_state::ready_to_send, to, {});
+}
+
+void queue_pair::modify(rdma_state to, const rdma_connection& how, const pair_rings& rings)
+{
+    has_states_ = true;
+    move_to(to, how, rings);
+}
+
+void queue_pair::move_to(rdma_state to, const rdma_connection& how, const pair_rings& rings)
+{
+    switch (to) {
+        case rdma_state::reset:
+            stop();
+            restart(rings);
+            overlook();
+            break;
+        case rdma_state::init:
+            if (state_ == rdma_state::reset)
+                begin_again_at_zero(ring_);
+            break;
+        case rdma_state::ready_to_receive:
+            set_reliable(how.reliable);
+            connection_.emplace(how, *this, ring_.entries.queue);
+            break;
+        case rdma_state::ready_to_send: allow_sending(how); break;
+        case rdma_state::send_queue_drained: connection_->requester->hold(true); break;
+        case rdma_state::send_queue_error: break; // an entry that fails leads there
+        case rdma_state::error: stop(); break;
+    }
+    state_ = to;
+}
+
+/// From RTR, and back from SQD and SQE. What is sent next follows what was sent before.
+void queue_pair::allow_sending(const rdma_connection& how)
+{
+    std::optional<roce::requester>& requester = connection_->requester;
+    connection_->responder.set(how.rights, how.min_rnr_timer);
+    if (!requester)
+        return connection_->begin_to_send(how, *this, how.ours.first_psn);
+    requester->hold(false);
+    if (!requester->idle())
+        return;
+    add_requester(before_, *requester);
+    connection_->begin_to_send(how, *this, requester->next_psn());
+    failed_.store(false, std::memory_order_relaxed);
+}
+
+rdma_state queue_pair::state() const noexcept
+{
+    return failed() && state_ != rdma_state::send_queue_error ? rdma_state::error : state_;
+}
+
+bool queue_pair::draining() const noexcept
+{
+    return state_ == rdma_state::send_queue_drained && !connection_->requester->idle();
 }
 
 bool queue_pair::is_from_peer(const net::roce_packet& packet) const noexcept
@@ -99,15 +158,19 @@ bool queue_pair::is_from_peer(const net::roce_packet& packet) const noexcept
 
 void queue_pair::receive(const net::roce_packet& packet)
 {
-    if (net::shape_of(packet.headers.bth.opcode).is_response())
-        connection_->requester.receive(packet, core::utc_stamp_ns());
-    else
+    if (!net::shape_of(packet.headers.bth.opcode).is_response())
         connection_->responder.receive(packet);
+    else if (connection_->requester)
+        connection_->requester->receive(packet, core::utc_stamp_ns());
 }
 
 /// Send steps 3 to 6. Answers go first, because the peer waits for them.
 unsigned queue_pair::turn(std::uint32_t most)
 {
+    if (state_ == rdma_state::reset) {
+        overlook();
+        return 0;
+    }
     look();
     most = std::min(most, packets_of_a_turn);
     unsigned moved = 0;
@@ -115,38 +178,57 @@ unsigned queue_pair::turn(std::uint32_t most)
         path_sink sink(wire_, connection_->path, local_);
         end_when_broken();
         moved += connection_->responder.send(sink, most);
-        moved += connection_->requester.send(sink, most, core::utc_stamp_ns());
+        if (connection_->requester)
+            moved += connection_->requester->send(sink, most, core::utc_stamp_ns());
         end_when_broken();
+    } else if (failed()) {
+        flush_both();
     }
     if (completed_ != handed_ || untold())
         moved += work_queue::complete();
     return moved;
 }
 
+void queue_pair::flush_both()
+{
+    end_work();
+    receives_.flush();
+}
+
 /// When requester, responder or a doorbell record has failed, stops requester and responder. Later entries are flushed.
 void queue_pair::end_when_broken()
 {
-    roce::requester& requester = connection_->requester;
+    std::optional<roce::requester>& requester = connection_->requester;
     roce::responder& responder = connection_->responder;
-    if (!failed() && !requester.failed() && !responder.failed() && !receives_.record_refused())
+    if (!failed() && !(requester && requester->failed()) && !responder.failed() && !receives_.record_refused())
         return;
+    if (ends_sends_only()) {
+        state_ = rdma_state::send_queue_error;
+        return end_work();
+    }
     if (!failed())
         tell_of_responder();
-    if (!requester.failed())
-        requester.stop();
+    if (requester && !requester->failed())
+        requester->stop();
     if (!responder.failed())
         responder.stop();
-    end_work();
-    receives_.flush();
+    flush_both();
+}
+
+/// Of an unreliable service, where verbs have SQE: an entry that fails leaves what arrives alone.
+bool queue_pair::ends_sends_only() const noexcept
+{
+    return has_states_ && !reliable() && state_ != rdma_state::error && connection_->requester &&
+           connection_->requester->failed() && !connection_->responder.failed() && !receives_.record_refused();
 }
 
 /// The host hears of it, and the kernel by its send completion.
 void queue_pair::tell_of_responder() noexcept
 {
-    roce::refused_request refused = connection_->responder.refusal();
+    roce::refused_request refused = connection_->responder.last_refused();
     if (receives_.record_refused())
-        refused.fault = roce::responder_fault::receive_record; // also of UC, whose responder never fails
-    else if (!connection_->responder.failed() || refused.fault == roce::responder_fault::none)
+        refused.reason = refusal::wrong_doorbell; // also of UC, whose responder never fails
+    else if (!connection_->responder.failed() || refused.reason == refusal::none)
         return;
     failures_.put({.request = refused,
                    .entry = receives_.failed_entry(),
@@ -166,8 +248,7 @@ void queue_pair::stop()
     failed_.store(true, std::memory_order_relaxed);
     if (connection_)
         end_when_broken();
-    end_work();
-    receives_.flush();
+    flush_both();
     work_queue::complete();
 }
 
@@ -175,6 +256,7 @@ void queue_pair::restart(const pair_rings& rings)
 {
     before_ = counters();
     connection_.reset();
+    state_ = rdma_state::init;
     begin_again_at_zero(rings.send);
     receives_.restart(rings.receive);
 }
@@ -194,7 +276,8 @@ rdma_counters queue_pair::counters() const noexcept
     all.receive_failed = receives_.failed.value();
     all.receive_flushed = receives_.flushed.value();
     if (connection_) {
-        add_requester(all, connection_->requester);
+        if (connection_->requester)
+            add_requester(all, *connection_->requester);
         add_responder(all, connection_->responder);
     }
     return all;

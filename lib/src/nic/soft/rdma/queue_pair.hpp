@@ -28,6 +28,11 @@ class queue_pair final : public rdma_work {
 
     void connect(const rdma_connection& to);
     bool connected() const noexcept { return connection_.has_value(); }
+    /// See nic::rdma_queue. `rings` are the present ones.
+    void modify(rdma_state to, const rdma_connection& how, const pair_rings& rings);
+    rdma_state state() const noexcept;
+    /// Whether entries that were begun in front of SQD have not ended yet.
+    bool draining() const noexcept;
     /// Whether a packet comes from the peer.
     bool is_from_peer(const net::roce_packet& packet) const noexcept;
     /// Executes a packet of the peer. @pre is_from_peer(), its ICRC is right
@@ -57,12 +62,19 @@ class queue_pair final : public rdma_work {
     struct connection {
         connection(const rdma_connection& to, queue_pair& owner, std::uint32_t queue);
 
+        void begin_to_send(const rdma_connection& to, queue_pair& owner, std::uint32_t first_psn);
+
         net::roce_path path;
-        roce::requester requester;
+        std::optional<roce::requester> requester; ///< none before RTS
         roce::responder responder;
     };
 
+    void move_to(rdma_state to, const rdma_connection& how, const pair_rings& rings);
+    void allow_sending(const rdma_connection& how);
+    bool ends_sends_only() const noexcept;
+
     void end_when_broken();
+    void flush_both();
     void tell_of_responder() noexcept;
 
     roce::key_memory memory_;
@@ -70,6 +82,8 @@ class queue_pair final : public rdma_work {
     responder_failures failures_;
     rdma_wire& wire_;
     std::optional<connection> connection_;
+    rdma_state state_ = rdma_state::init; ///< ERR is told by failed()
+    bool has_states_ = false;             ///< somebody moves it by verbs' states, who knows of SQE
     bool local_ = false;
     rdma_counters before_; ///< of connections that have ended
 };

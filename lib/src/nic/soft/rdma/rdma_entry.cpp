@@ -65,7 +65,7 @@ refusal read_data(const entry& entry, const queue_keys& keys, rdma_entry& out) n
             return reason;
         bytes += piece.bytes;
         if (bytes > most_bytes)
-            return refusal::too_long;
+            return out.scatters() ? refusal::read_too_long : refusal::message_too_long;
     }
     out.request.bytes = static_cast<std::uint32_t>(bytes);
     return refusal::none;
@@ -122,7 +122,7 @@ refusal find(const local_piece& piece, const queue_keys& keys, access needed, st
     if (!keys.may_use(*region))
         return refusal::other_domain;
     if ((region->rights & needed) != needed)
-        return refusal::no_right;
+        return refusal::no_local_write;
     if (!region->holds(piece.address, piece.bytes))
         return refusal::outside_region;
     if (!region->cpu)
@@ -152,9 +152,11 @@ refusal read_rdma(const entry& entry, const queue_keys& keys, rdma_entry& out) n
         read_remote(entry, request);
     if (atomic)
         read_atomic(entry, request);
+    if (atomic && request.remote_address % sizeof(std::uint64_t) != 0)
+        return refusal::misaligned_atomic;
     if (const refusal reason = read_data(entry, keys, out); reason != refusal::none)
         return reason;
-    return atomic && request.bytes != sizeof(std::uint64_t) ? refusal::wrong_size : refusal::none;
+    return atomic && request.bytes != sizeof(std::uint64_t) ? refusal::wrong_atomic : refusal::none;
 }
 
 std::uint32_t fingerprint_of(const entry& entry) noexcept

@@ -12,7 +12,7 @@ namespace {
 
 std::uint32_t opcode_of(const roce::receive_completion& completion) noexcept
 {
-    if (completion.result != roce::status::success)
+    if (completion.result != refusal::none)
         return WEFTIO_CQE_OPCODE_RESPONDER_ERROR;
     switch (completion.by) {
         case roce::filled_by::send: return WEFTIO_CQE_OPCODE_RESPONDER_SEND;
@@ -78,7 +78,7 @@ bool rdma_receives::may_complete() noexcept
 }
 
 /// All pieces are checked before a byte is written.
-roce::status rdma_receives::place(std::uint32_t offset, std::span<const std::uint8_t> bytes)
+refusal rdma_receives::place(std::uint32_t offset, std::span<const std::uint8_t> bytes)
 {
     std::array<std::span<std::byte>, most_segments> places;
     std::size_t count = 0;
@@ -88,30 +88,27 @@ roce::status rdma_receives::place(std::uint32_t offset, std::span<const std::uin
         if (!window.cut(piece))
             continue;
         std::byte* to = nullptr;
-        if (const refusal reason = find(piece, keys_, access::local_write, to); reason != refusal::none) {
-            failure_ = reason;
-            return roce::status::local_protection;
-        }
+        if (const refusal reason = find(piece, keys_, access::local_write, to); reason != refusal::none)
+            return reason;
         places[count++] = {to, static_cast<std::size_t>(piece.bytes)};
     }
-    if (!window.empty()) {
-        failure_ = refusal::receive_too_short;
-        return roce::status::local_length;
-    }
+    if (!window.empty())
+        return refusal::receive_too_short;
     const std::uint8_t* from = bytes.data();
     for (std::size_t at = 0; at != count; from += places[at++].size())
         std::memcpy(places[at].data(), from, places[at].size());
-    return roce::status::success;
+    return refusal::none;
 }
 
 void rdma_receives::complete(const roce::receive_completion& completion)
 {
-    const bool good = completion.result == roce::status::success;
-    (good ? filled : completion.result == roce::status::flushed ? flushed : failed).add(1);
-    if (completion.result == roce::status::local_access)
-        failure_ = refusal::lost_memory;
-    if (!good && completion.result != roce::status::flushed)
+    const bool good = completion.result == refusal::none;
+    const bool fails = !good && completion.result != refusal::flushed;
+    (good ? filled : fails ? failed : flushed).add(1);
+    if (fails) {
+        failure_ = completion.result;
         failed_entry_ = taken_;
+    }
     publish(completion, core::utc_stamp_ns());
     ++taken_;
 }
@@ -119,18 +116,15 @@ void rdma_receives::complete(const roce::receive_completion& completion)
 /// Writes completion `taken_` (docs/formats.md, "Completions").
 void rdma_receives::publish(const roce::receive_completion& completion, std::uint64_t now_ns)
 {
-    const bool good = completion.result == roce::status::success;
+    const bool good = completion.result == refusal::none;
     const soft::completion told{.queue = queue_,
                                 .user_index = ring_.target.user_index,
                                 .opcode = opcode_of(completion),
                                 .index = taken_,
                                 .bytes = completion.bytes,
                                 .immediate_or_key = completion.immediate_or_key,
-                                .solicited = completion.solicited,
-                                .reason = good                                         ? refusal::none
-                                          : completion.result == roce::status::flushed ? refusal::flushed
-                                                                                       : failure_,
-                                .syndrome = static_cast<std::uint8_t>(completion.result),
+                                .solicited = completion.solicited && good,
+                                .reason = completion.result,
                                 .time_ns = now_ns};
     if (ring_.target.ring) {
         ring_.target.ring->release();
@@ -146,7 +140,7 @@ std::uint32_t rdma_receives::flush()
 {
     std::uint32_t count = 0;
     for (; take() == roce::taken::entry; ++count)
-        complete({.result = roce::status::flushed});
+        complete({.result = refusal::flushed});
     return count;
 }
 

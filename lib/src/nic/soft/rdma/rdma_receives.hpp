@@ -26,7 +26,7 @@ class rdma_receives final : public roce::receive_entries {
     {}
 
     roce::taken take() override;
-    roce::status place(std::uint32_t offset, std::span<const std::uint8_t> bytes) override;
+    refusal place(std::uint32_t offset, std::span<const std::uint8_t> bytes) override;
     void complete(const roce::receive_completion& completion) override;
 
     /// Completes all that is posted as flushed. Returns how many entries. @pre none is current

@@ -193,6 +193,14 @@ void rdma_unit::restart(std::uint32_t number, const pair_rings& rings)
     note_addresses();
 }
 
+void rdma_unit::modify(std::uint32_t number, rdma_state to, const rdma_connection& how, const pair_rings& rings)
+{
+    places_.reserve(queues_.queues() + neighbors_.count());
+    find(number)->modify(to, how, rings);
+    queues_.rouse(number);
+    note_addresses();
+}
+
 void rdma_unit::remove(std::uint32_t number) noexcept
 {
     find(number)->stop();

@@ -41,6 +41,8 @@ class rdma_unit final : public unit, public packet_claimant {
     std::uint32_t add(pair_rings rings);
     void connect(std::uint32_t number, const rdma_connection& to);
     void restart(std::uint32_t number, const pair_rings& rings);
+    /// See nic::rdma_queue. `rings` are the present ones.
+    void modify(std::uint32_t number, rdma_state to, const rdma_connection& how, const pair_rings& rings);
     void remove(std::uint32_t number) noexcept;
     queue_pair* find(std::uint32_t number) const noexcept
     {

@@ -7,42 +7,13 @@
 
 namespace weftio::nic::soft {
 
-namespace {
-
-/// What a reason is to the transport, which knows syndromes only.
-roce::status status_of(refusal reason) noexcept
-{
-    return static_cast<roce::status>(syndrome_of(reason));
-}
-
-refusal refusal_of(roce::status result) noexcept
-{
-    switch (result) {
-        case roce::status::success: return refusal::none;
-        case roce::status::local_length: return refusal::too_long;
-        case roce::status::local_operation: return refusal::changed;
-        case roce::status::local_protection: return refusal::unknown_key;
-        case roce::status::flushed: return refusal::flushed;
-        case roce::status::bad_response: return refusal::bad_response;
-        case roce::status::local_access: return refusal::lost_memory;
-        case roce::status::remote_invalid: return refusal::remote_invalid;
-        case roce::status::remote_access: return refusal::remote_access;
-        case roce::status::remote_operation: return refusal::remote_operation;
-        case roce::status::retries_exceeded: return refusal::no_answer;
-        case roce::status::not_ready_exceeded: return refusal::not_ready;
-    }
-    return refusal::bad_response;
-}
-
-} // namespace
-
 refusal rdma_work::fetch_at(std::uint32_t index, entry& out) const noexcept
 {
     return fetch_any(ring_.entries, index, submitted_ - index, out);
 }
 
 /// Send step 4: an entry is read when its message begins, and again for each repeat.
-roce::entry_state rdma_work::read(std::uint32_t index, roce::send_request& request, roce::status& refused)
+roce::entry_state rdma_work::read(std::uint32_t index, roce::send_request& request, refusal& refused)
 {
     if (index == submitted_)
         return roce::entry_state::none;
@@ -58,7 +29,7 @@ roce::entry_state rdma_work::read(std::uint32_t index, roce::send_request& reque
         begin(index);
     decoded_.request.more = more_behind(index + decoded_.request.blocks);
     request = decoded_.request;
-    refused = outcome(index, reason);
+    refused = reason;
     return roce::entry_state::ready;
 }
 
@@ -85,19 +56,6 @@ bool rdma_work::more_behind(std::uint32_t index) const noexcept
     return (weftio_swap32(weftio_load_relaxed_u32(block)) & 0xff) != WEFTIO_OPCODE_NOP;
 }
 
-/// Success, or refuse().
-roce::status rdma_work::outcome(std::uint32_t index, refusal reason) noexcept
-{
-    return reason == refusal::none ? roce::status::success : refuse(index, reason);
-}
-
-/// Records why the entry at `index` cannot be executed. Several reasons map to one transport status.
-roce::status rdma_work::refuse(std::uint32_t index, refusal reason) noexcept
-{
-    executed(index).reason = reason;
-    return status_of(reason);
-}
-
 /// Calls `what` with each piece in the window, until one is refused. Returns why, or refusal::none.
 template <class Do>
 refusal rdma_work::for_each_piece(const entry& from, std::uint32_t first, byte_window window, Do&& what) const
@@ -114,9 +72,9 @@ refusal rdma_work::for_each_piece(const entry& from, std::uint32_t first, byte_w
     return window.empty() ? refusal::none : refusal::wrong_size;
 }
 
-roce::status rdma_work::gather(std::uint32_t index, std::uint32_t offset, std::uint32_t bytes, roce::pieces& found)
+refusal rdma_work::gather(std::uint32_t, std::uint32_t offset, std::uint32_t bytes, roce::pieces& found)
 {
-    const refusal reason = for_each_piece(entry_, decoded_.first_data, {offset, bytes}, [&](const local_piece& piece) {
+    return for_each_piece(entry_, decoded_.first_data, {offset, bytes}, [&](const local_piece& piece) {
         std::byte* at = nullptr;
         if (!piece.inlined)
             if (const refusal why = find(piece, keys_, access::none, at); why != refusal::none)
@@ -124,22 +82,21 @@ roce::status rdma_work::gather(std::uint32_t index, std::uint32_t offset, std::u
         found.add({piece.inlined ? piece.inlined : reinterpret_cast<const std::uint8_t*>(at), piece.bytes});
         return refusal::none;
     });
-    return outcome(index, reason);
 }
 
 /// read_rdma() has checked all pieces before a byte is written.
-roce::status rdma_work::place(std::uint32_t index, std::uint32_t fingerprint, std::uint32_t offset,
-                              std::span<const std::uint8_t> bytes)
+refusal rdma_work::place(std::uint32_t index, std::uint32_t fingerprint, std::uint32_t offset,
+                         std::span<const std::uint8_t> bytes)
 {
     rdma_entry decoded;
     refusal reason = fetch_at(index, answered_);
     if (reason != refusal::none || fingerprint_of(answered_) != fingerprint)
-        return refuse(index, refusal::changed);
+        return refusal::changed;
     reason = read_rdma(answered_, keys_, decoded);
     if (reason != refusal::none)
-        return refuse(index, reason);
+        return reason;
     const std::uint8_t* from = bytes.data();
-    reason = for_each_piece(answered_, decoded.first_data, {offset, bytes.size()}, [&](const local_piece& piece) {
+    return for_each_piece(answered_, decoded.first_data, {offset, bytes.size()}, [&](const local_piece& piece) {
         std::byte* to = nullptr;
         if (const refusal why = find(piece, keys_, access::local_write, to); why != refusal::none)
             return why;
@@ -147,28 +104,24 @@ roce::status rdma_work::place(std::uint32_t index, std::uint32_t fingerprint, st
         from += piece.bytes;
         return refusal::none;
     });
-    return outcome(index, reason);
 }
 
 /// Send step 6: entries end in their order; work_queue publishes them.
-void rdma_work::end(std::uint32_t index, roce::status result, std::uint32_t bytes)
+void rdma_work::end(std::uint32_t index, refusal result, std::uint32_t bytes)
 {
     executed_entry& entry = executed(index);
     settle(index);
-    if (result == roce::status::success) {
+    if (result == refusal::none) {
         entry.bytes = bytes;
         skipped.add(!entry.counts);
         return;
     }
-    if (status_of(entry.reason) != result)
-        entry.reason = refusal_of(result);
-    if (result == roce::status::flushed) {
-        entry.reason = refusal::flushed;
+    entry.reason = result;
+    if (result == refusal::flushed)
         return flushed.add(1);
-    }
     failed_.store(true, std::memory_order_relaxed);
     failed_entries.add(1);
-    events_.put({.position = index, .reason = entry.reason, .time_ns = core::utc_now_ns()});
+    events_.put({.position = index, .reason = result, .time_ns = core::utc_now_ns()});
 }
 
 void rdma_work::count_done(std::uint64_t entries, std::uint64_t bytes)

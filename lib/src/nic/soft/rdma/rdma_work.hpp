@@ -19,11 +19,11 @@ namespace weftio::nic::soft {
 /// enqueued = done + skipped + failed_entries + flushed, once the queue is idle; all of them entries.
 class rdma_work : public work_queue, public roce::send_entries {
  public:
-    roce::entry_state read(std::uint32_t index, roce::send_request& request, roce::status& refused) override;
-    roce::status gather(std::uint32_t index, std::uint32_t offset, std::uint32_t bytes, roce::pieces& found) override;
-    roce::status place(std::uint32_t index, std::uint32_t fingerprint, std::uint32_t offset,
-                       std::span<const std::uint8_t> bytes) override;
-    void end(std::uint32_t index, roce::status result, std::uint32_t bytes) override;
+    roce::entry_state read(std::uint32_t index, roce::send_request& request, refusal& refused) override;
+    refusal gather(std::uint32_t index, std::uint32_t offset, std::uint32_t bytes, roce::pieces& found) override;
+    refusal place(std::uint32_t index, std::uint32_t fingerprint, std::uint32_t offset,
+                  std::span<const std::uint8_t> bytes) override;
+    void end(std::uint32_t index, refusal result, std::uint32_t bytes) override;
 
     core::counter done, done_bytes, skipped;
 
@@ -38,6 +38,7 @@ class rdma_work : public work_queue, public roce::send_entries {
     void begin_again_at_zero(const tx_ring& ring) noexcept;
     /// Whether the peer answers: no queue pair without answers has reads and atomics.
     void set_reliable(bool reliable) noexcept { reliable_ = reliable; }
+    bool reliable() const noexcept { return reliable_; }
 
  private:
     bool returned(std::uint32_t index) const noexcept override { return ended_[slot(index)] != 0; }
@@ -47,8 +48,6 @@ class rdma_work : public work_queue, public roce::send_entries {
     refusal fetch_at(std::uint32_t index, entry& out) const noexcept;
     void begin(std::uint32_t index);
     bool more_behind(std::uint32_t index) const noexcept;
-    roce::status outcome(std::uint32_t index, refusal reason) noexcept;
-    roce::status refuse(std::uint32_t index, refusal reason) noexcept;
     template <class Do>
     refusal for_each_piece(const entry& from, std::uint32_t first, byte_window window, Do&& what) const;
 

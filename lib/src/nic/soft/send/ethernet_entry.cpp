@@ -45,7 +45,7 @@ refusal take_segment(const entry& entry, const queue_keys& keys, std::size_t& at
         if (!region->holds(address, length))
             return refusal::outside_region;
         if (count == 0)
-            return refusal::too_long;
+            return refusal::frame_too_long;
         far = !region->cpu;
         bytes = far ? reinterpret_cast<const std::byte*>(address) : region->at(address, length);
         if (far && out.device && out.device != region->device)
@@ -131,7 +131,7 @@ refusal gather(const entry& entry, const queue_keys& keys, std::uint32_t mtu, fr
     if (reason != refusal::none)
         return reason;
     if (out.bytes > longest && out.bytes > longest + vlan_tags(out) * vlan_tag_bytes)
-        return refusal::too_long;
+        return refusal::frame_too_long;
     return out.bytes == 0 ? refusal::no_payload : refusal::none;
 }
 

@@ -154,7 +154,7 @@ bool tx_queue::execute_one(std::uint32_t index)
         reason = begin_wait();
     }
     if (reason != refusal::none)
-        fail(index, reason, reason == refusal::too_long ? pieces_.bytes : 0);
+        fail(index, reason, reason == refusal::frame_too_long ? pieces_.bytes : 0);
     else
         finish(index, entry_, false, 0);
     return reason == refusal::none;

@@ -19,8 +19,7 @@ std::uint32_t write_completion(weftio_cqe& to, const completion& what, std::uint
     to.user_index_be = weftio_swap32(what.user_index);
     to.immediate_be = weftio_swap32(what.immediate_or_key);
     to.byte_count_be = weftio_swap32(what.bytes);
-    to.timestamp_be = weftio_swap64(good ? weftio_real_time_from_ns(what.time_ns)
-                                         : std::uint64_t{static_cast<std::uint8_t>(what.reason)} << 8 | what.syndrome);
+    to.timestamp_be = weftio_swap64(good ? weftio_real_time_from_ns(what.time_ns) : core::error_word_of(what.reason));
     to.sop_drop_qpn_be = weftio_swap32(std::uint32_t{what.entry_opcode} << 24 | what.queue);
     const std::uint32_t solicited = what.solicited && good ? std::uint32_t{WEFTIO_CQE_SOLICITED} << 24 : 0;
     return weftio_cqe_publication(what.index, what.opcode, pass) | solicited;

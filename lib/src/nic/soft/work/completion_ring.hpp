@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/refusal.hpp"
 #include "nic/completion_backend.hpp"
-#include "nic/soft/work/refusal.hpp"
 
 namespace weftio::nic::soft {
 
@@ -20,7 +20,6 @@ struct completion {
     std::uint32_t immediate_or_key = 0;
     bool solicited = false;
     refusal reason = refusal::none;
-    std::uint8_t syndrome = 0; ///< of the reason
     std::uint64_t time_ns = 0; ///< UTC
 };
 

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "nic/soft/work/refusal.hpp"
+#include "core/refusal.hpp"
 #include "nic/soft/work/rings.hpp"
 #include "weftio/device/wqe.h"
 

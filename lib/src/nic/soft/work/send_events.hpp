@@ -15,7 +15,7 @@ struct send_event {
     std::uint32_t position = 0; ///< free-running index of the entry
     refusal reason = refusal::none;
     std::uint64_t time_ns = 0; ///< UTC time at which the entry was done, or at which its failure was found
-    std::uint32_t detail = 0;  ///< too_long: bytes of the frame; file_failed: errno
+    std::uint32_t detail = 0;  ///< frame_too_long: bytes of the frame; file_failed: errno
 };
 
 /// A bounded queue of events from the thread of the engine to one reader. Never blocks. An event that finds the queue

@@ -110,7 +110,7 @@ class soft_executed_queue : public soft_queue<Seam, Place, Work> {
             return false;
         outcome = {.position = event.position, .syndrome = 0, .text = {}, .time_ns = event.time_ns};
         if (event.reason != refusal::none) {
-            outcome.syndrome = syndrome_of(event.reason);
+            outcome.syndrome = core::syndrome_of(event.reason);
             outcome.text = fmt::format("weftio: {} {}: entry at position {} failed: {}", this->kind_, this->number_,
                                        event.position, words_of(event));
         }
@@ -132,7 +132,7 @@ class soft_executed_queue : public soft_queue<Seam, Place, Work> {
 
  private:
     /// Why the entry failed, with the values that belong to the reason.
-    virtual std::string words_of(const send_event& event) const { return to_string(event.reason); }
+    virtual std::string words_of(const send_event& event) const { return explain(event.reason); }
 
     const std::shared_ptr<const devices::memory_block> doorbell_;
 };

@@ -130,7 +130,6 @@ unsigned work_queue::complete_each(completion_ring& to)
                     .index = completed_,
                     .bytes = good ? entry.bytes : 0,
                     .reason = entry.reason,
-                    .syndrome = syndrome_of(entry.reason),
                     .time_ns = now_ns});
         completed_ += entry.blocks;
     }
@@ -193,7 +192,7 @@ void work_queue::publish(std::uint32_t index, refusal reason, std::uint64_t now_
     weftio_cqe& cqe = *ring_.completion;
     bool good = reason == refusal::none;
     weftio_store_release_sys_u64(&cqe.timestamp_be,
-                                 weftio_swap64(good ? weftio_real_time_from_ns(now_ns) : error_word_of(reason)));
+                                 weftio_swap64(good ? weftio_real_time_from_ns(now_ns) : core::error_word_of(reason)));
     cqe.sop_drop_qpn_be = weftio_swap32(ring_.entries.queue);
     // Release: a kernel that sees this may use the entry and its buffer again.
     weftio_store_release_sys_u32(

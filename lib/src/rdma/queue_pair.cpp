@@ -1,0 +1,274 @@
+#include "weftio/queue_pair.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <random>
+#include <utility>
+
+#include "core/process.hpp"
+#include "net/roce_rules.hpp"
+#include "nic/completion_backend.hpp"
+#include "nic/rdma_backend.hpp"
+#include "queues/placed.hpp"
+#include "rdma/rdma_device.hpp"
+#include "rdma/transitions.hpp"
+#include "weftio/error.hpp"
+
+namespace weftio {
+
+namespace {
+
+constexpr std::uint32_t most_entries = 32768, least_stride = 16, most_stride = 512, most_user_index = 0xffffff;
+
+void require_power(const char* name, std::uint32_t value, std::uint32_t least, std::uint32_t most)
+{
+    if (!std::has_single_bit(value) || value < least || value > most)
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: queue_pair: {} is {}; it must be a power of two from {} to {}", name, value,
+                                least, most));
+}
+
+void check(const queue_pair_options& options)
+{
+    require_power("send_blocks", options.send_blocks, 1, most_entries);
+    if (options.receive_entries != 0)
+        require_power("receive_entries", options.receive_entries, 1, most_entries);
+    require_power("receive_stride", options.receive_stride, least_stride, most_stride);
+    if (options.service > rdma_service::unreliable)
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: queue_pair: service is {}; it is rdma_service::reliable or unreliable",
+                                static_cast<unsigned>(options.service)));
+    if (options.user_index > most_user_index)
+        throw error(errc::invalid_argument, fmt::format("weftio: queue_pair: user_index is {}; it is {} at most",
+                                                        options.user_index, most_user_index));
+}
+
+void require_most(std::uint32_t queue, const char* name, std::uint32_t value, std::uint32_t most)
+{
+    if (value > most)
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: queue_pair {}: {} is {}; it is {} at most", queue, name, value, most));
+}
+
+template <class T>
+void set(const std::optional<T>& given, T& to, std::uint32_t queue, const char* name, std::uint32_t most)
+{
+    if (!given)
+        return;
+    require_most(queue, name, *given, most);
+    to = *given;
+}
+
+nic::rdma_rings rings_of(const device& device, const queue_pair_options& options, const completion_queue& sends,
+                         const completion_queue& receives)
+{
+    constexpr std::size_t segment_bytes = WEFTIO_WQE_SEGMENT_BYTES, word = sizeof(std::uint32_t);
+    const std::size_t receive_bytes = std::size_t{options.receive_entries} * options.receive_stride;
+    const nic::ring_memory record = queues::placed({"queue_pair", "record", 2 * word, word}, options.record, device);
+    nic::rdma_rings made;
+    made.send = {.entries = queues::placed({"queue_pair", "send_ring",
+                                            std::size_t{options.send_blocks} * WEFTIO_WQE_BLOCK_BYTES, segment_bytes},
+                                           options.send_ring, device),
+                 .depth = options.send_blocks,
+                 .dbrec = record.behind(word),
+                 .completions = {.queue = detail::internals::share(sends),
+                                 .only_asked = !options.signal_all,
+                                 .user_index = options.user_index},
+                 .domain = options.domain};
+    made.receive = {.depth = options.receive_entries,
+                    .segments = options.receive_stride / WEFTIO_WQE_SEGMENT_BYTES,
+                    .dbrec = record,
+                    .target = {.queue = detail::internals::share(receives), .user_index = options.user_index}};
+    if (receive_bytes != 0)
+        made.receive.entries =
+            queues::placed({"queue_pair", "receive_ring", receive_bytes, segment_bytes}, options.receive_ring, device);
+    return made;
+}
+
+} // namespace
+
+struct queue_pair::members {
+    members(std::shared_ptr<const rdma_device::state> port, const device& kernels, const completion_queue& sends,
+            const completion_queue& receives, const queue_pair_options& wanted)
+        : at(std::move(port)), where(kernels), options(wanted), rings(rings_of(kernels, wanted, sends, receives)),
+          queue(at->nic->make_rdma_queue(rings))
+    {
+        try {
+            queue->modify(rdma_state::reset, fresh());
+        } catch (...) {
+            queue->close();
+            throw;
+        }
+        how = fresh();
+    }
+    members(const members&) = delete;
+    members& operator=(const members&) = delete;
+    ~members() { queue->close(); }
+
+    nic::rdma_connection fresh() const
+    {
+        nic::rdma_connection made;
+        made.ours = {.mac = at->own.mac, .address = at->own.address};
+        made.reliable = options.service == rdma_service::reliable;
+        made.vlan_tci = at->own.vlan_tci;
+        return made;
+    }
+    nic::rdma_connection with(const queue_pair_attributes& given) const;
+    void set_path(const queue_pair_attributes& given, nic::rdma_connection& to) const;
+    std::uint32_t most_path_mtu() const { return net::path_mtu_of(at->nic->mtu()); }
+
+    const std::shared_ptr<const rdma_device::state> at;
+    const device where;
+    const queue_pair_options options;
+    const nic::rdma_rings rings;
+    const std::shared_ptr<nic::rdma_queue> queue;
+    nic::rdma_connection how;                                         ///< what was set since RESET
+    const std::uint32_t psn = std::random_device()() & net::psn_mask; ///< of connect()
+};
+
+/// What was set, and what is set now.
+nic::rdma_connection queue_pair::members::with(const queue_pair_attributes& given) const
+{
+    const std::uint32_t number = queue->number();
+    nic::rdma_connection to = how;
+    if (given.rights && (*given.rights & rdma::remote_rights) != *given.rights)
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: queue_pair {}: rights are {:#x}; a peer has access::remote_write, remote_read "
+                                "and remote_atomic only",
+                                number, static_cast<unsigned>(*given.rights)));
+    to.rights = given.rights.value_or(to.rights);
+    set(given.partition_key, to.partition_key, number, "partition_key", 0xffff);
+    set(given.path_mtu, to.path_mtu, number, "path_mtu", most_path_mtu());
+    set(given.peer_queue, to.theirs.queue, number, "peer_queue", net::psn_mask);
+    set(given.receive_psn, to.theirs.first_psn, number, "receive_psn", net::psn_mask);
+    set(given.send_psn, to.ours.first_psn, number, "send_psn", net::psn_mask);
+    set(given.most_reads_of_peer, to.most_reads_of_peer, number, "most_reads_of_peer", rdma::most_reads_in_flight);
+    set(given.most_reads, to.most_reads, number, "most_reads", rdma::most_reads_in_flight);
+    set(given.min_rnr_timer, to.min_rnr_timer, number, "min_rnr_timer", 31);
+    set(given.timeout, to.timeout, number, "timeout", 31);
+    set(given.retry_count, to.retry_count, number, "retry_count", 7);
+    set(given.rnr_retry, to.rnr_retry, number, "rnr_retry", 7);
+    if (given.peer_address)
+        set_path(given, to);
+    return to;
+}
+
+void queue_pair::members::set_path(const queue_pair_attributes& given, nic::rdma_connection& to) const
+{
+    const std::uint32_t number = queue->number();
+    const auto address = rdma::address_of_host(*given.peer_address);
+    if (!address)
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: queue_pair {}: peer_address \"{}\" is no address of a host; give one of IPv4 "
+                                "or IPv6, without a prefix length",
+                                number, *given.peer_address));
+    at->require_same_kind("queue_pair", number, *address);
+    to.theirs.address = *address;
+    to.theirs.mac = given.peer_mac ? *given.peer_mac : at->mac_of("queue_pair", number, *address);
+    to.traffic_class = given.traffic_class;
+    to.hop_limit = given.hop_limit;
+}
+
+queue_pair::queue_pair(const rdma_device& at, const device& device, const completion_queue& sends,
+                       const completion_queue& receives, queue_pair_options options)
+{
+    check(options);
+    state_ = core::make_shared_here<members>(at.state_, device, sends, receives, options);
+}
+
+queue_pair::queue_pair(queue_pair&&) noexcept = default;
+queue_pair& queue_pair::operator=(queue_pair&&) noexcept = default;
+queue_pair::~queue_pair() = default;
+
+std::uint32_t queue_pair::number() const noexcept
+{
+    return state_->queue->number();
+}
+
+std::uint64_t* queue_pair::doorbell() const noexcept
+{
+    return state_->queue->doorbell();
+}
+
+void* queue_pair::send_ring() const noexcept
+{
+    return state_->rings.send.entries.device<void>();
+}
+
+void* queue_pair::receive_ring() const noexcept
+{
+    return state_->rings.receive.entries.device<void>();
+}
+
+void* queue_pair::record() const noexcept
+{
+    return state_->rings.receive.dbrec.device<void>();
+}
+
+void queue_pair::modify(rdma_state to, const queue_pair_attributes& with)
+{
+    rdma::require_transition(number(), state_->options.service, state(), to, with);
+    const nic::rdma_connection how = to == rdma_state::reset ? state_->fresh() : state_->with(with);
+    state_->queue->modify(to, how);
+    state_->how = how;
+}
+
+rdma_address queue_pair::address() const
+{
+    return rdma::to_address({.end = {.mac = state_->at->own.mac,
+                                     .address = state_->at->own.address,
+                                     .queue = number(),
+                                     .first_psn = state_->psn},
+                             .service = state_->options.service,
+                             .path_mtu = state_->most_path_mtu(),
+                             .most_reads = rdma::most_reads_in_flight});
+}
+
+void queue_pair::connect(const rdma_address& peer)
+{
+    const rdma_peer theirs = peer.peer();
+    const bool reliable = state_->options.service == rdma_service::reliable;
+    const rdma_queue_options usual;
+    if (theirs.service != state_->options.service)
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: queue_pair {}: the peer is of the other service; set the same "
+                                "queue_pair_options::service at both ends",
+                                number()));
+    if (state() == rdma_state::reset)
+        modify(rdma_state::init, {.partition_key = std::uint16_t{0xffff}, .rights = usual.rights});
+    queue_pair_attributes receiving{.peer_address = theirs.address,
+                                    .peer_mac = theirs.mac,
+                                    .path_mtu = std::min(theirs.path_mtu, state_->most_path_mtu()),
+                                    .peer_queue = theirs.queue,
+                                    .receive_psn = theirs.first_psn};
+    queue_pair_attributes sending{.send_psn = state_->psn};
+    if (reliable) {
+        receiving.most_reads_of_peer = theirs.most_reads;
+        receiving.min_rnr_timer = usual.min_rnr_timer;
+        sending.most_reads = theirs.most_reads;
+        sending.timeout = usual.timeout;
+        sending.retry_count = usual.retry_count;
+        sending.rnr_retry = usual.rnr_retry;
+    }
+    modify(rdma_state::ready_to_receive, receiving);
+    modify(rdma_state::ready_to_send, sending);
+}
+
+rdma_state queue_pair::state() const
+{
+    return state_->queue->state().state;
+}
+
+bool queue_pair::draining() const
+{
+    return state_->queue->state().draining;
+}
+
+rdma_counters queue_pair::counters() const
+{
+    return state_->queue->counters();
+}
+
+} // namespace weftio
