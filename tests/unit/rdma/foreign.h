@@ -6,8 +6,11 @@
 
 #if defined(__CUDACC__)
 #define FOREIGN_FN static __device__ __forceinline__
+#define FOREIGN_PAUSE(POLLS) ((void)(POLLS))
 #else
+#include <sched.h>
 #define FOREIGN_FN static inline
+#define FOREIGN_PAUSE(POLLS) ((POLLS) % 64 == 63 ? (void)sched_yield() : (void)0)
 #endif
 
 typedef unsigned int foreign_u32;
@@ -112,7 +115,8 @@ FOREIGN_FN foreign_u32 foreign_poll(struct foreign_game* game, foreign_u32 which
     foreign_u32 last = foreign_load(cqe + 15);
     foreign_u32 opcode = last >> 28, owner = last >> 24 & 1, counter = foreign_be(last) >> 16;
     foreign_u32 qpn = foreign_be(cqe[14]) & 0xffffff;
-    struct foreign_end* end = &game->ends[qpn == game->ends[0].qpn ? 0 : 1];
+    /* Two ports may give the same number. */
+    struct foreign_end* end = &game->ends[!game->shared_cq ? which : qpn == game->ends[0].qpn ? 0 : 1];
 
     if (owner != ((cq->next / cq->count) & 1)) /* and no look at opcode 15, as on newer GPUs */
         return 0;
@@ -192,6 +196,7 @@ FOREIGN_FN void foreign_post_receive(struct foreign_end* end)
             game->result = __LINE__;                                                                                   \
             return;                                                                                                    \
         }                                                                                                              \
+        FOREIGN_PAUSE(polls);                                                                                          \
     }
 
 /* One round: an entry of end 0, and what end 1 does for it. */

@@ -60,7 +60,6 @@ class foreign_ends {
     queue_pair& pair(unsigned end) { return *pairs_[end]; }
     completion_queue& completions(unsigned end) { return *completions_[shape_.shared_cq ? 0 : end]; }
     const device& where() const { return where_; }
-    end_memory& memory(unsigned end) { return *memories_[end]; }
 
     /// What `rounds` rounds do to both memories.
     void expect_as_played(std::uint32_t rounds)
@@ -111,10 +110,11 @@ class foreign_ends {
                                                            .entry_bytes = shape_.cq_stride,
                                                            .ring = {&arena_, begin_of(end)},
                                                            .record = {&arena_, records + 16 + end * 8}});
-        game().cqs[end] = {.ring = on_device<unsigned char>(begin_of(end)),
-                           .count = shape_.cq_count,
-                           .stride = shape_.cq_stride,
-                           .record = on_device<foreign_u32>(records + 16 + end * 8)};
+        foreign_cq& cq = game().cqs[end];
+        cq.ring = on_device<unsigned char>(begin_of(end));
+        cq.count = shape_.cq_count;
+        cq.stride = shape_.cq_stride;
+        cq.record = on_device<foreign_u32>(records + 16 + end * 8);
     }
     void make_pair(unsigned end)
     {
@@ -127,16 +127,17 @@ class foreign_ends {
                                                .send_ring = {&arena_, sends},
                                                .receive_ring = {&arena_, receives},
                                                .record = {&arena_, records + end * 8}});
-        game().ends[end] = {.sq = on_device<foreign_u32>(sends),
-                            .sq_blocks = shape_.sq_blocks,
-                            .rq = on_device<unsigned char>(receives),
-                            .rq_count = shape_.rq_count,
-                            .rq_stride = shape_.rq_stride,
-                            .record = on_device<foreign_u32>(records + end * 8),
-                            .doorbell = reinterpret_cast<foreign_u64*>(pairs_[0]->doorbell()), // one for both
-                            .qpn = pairs_[end]->number(),
-                            .lkey = memories_[end]->region.lkey(),
-                            .memory = memories_[end]->address()};
+        foreign_end& made = game().ends[end];
+        made.sq = on_device<foreign_u32>(sends);
+        made.sq_blocks = shape_.sq_blocks;
+        made.rq = on_device<unsigned char>(receives);
+        made.rq_count = shape_.rq_count;
+        made.rq_stride = shape_.rq_stride;
+        made.record = on_device<foreign_u32>(records + end * 8);
+        made.doorbell = reinterpret_cast<foreign_u64*>(pairs_[0]->doorbell()); // one for both
+        made.qpn = pairs_[end]->number();
+        made.lkey = memories_[end]->region.lkey();
+        made.memory = memories_[end]->address();
     }
     void connect()
     {
@@ -148,7 +149,7 @@ class foreign_ends {
     device where_;
     wired_ports ports_;
     const foreign_shape shape_;
-    memory arena_, game_memory_;
+    weftio::memory arena_, game_memory_;
     std::array<std::optional<rdma_device>, 2> devices_;
     std::array<std::optional<end_memory>, 2> memories_;
     std::array<std::optional<completion_queue>, 2> completions_;
