@@ -2,23 +2,26 @@
 
 #include <cstring>
 
+#include "core/guarded.hpp"
 #include "weftio/device/platform.h"
 
 namespace weftio::roce {
 
 namespace {
 
-/// A number on a multiple of its size changes at once: who waits for it sees what was written before.
-void place(std::byte* at, std::span<const std::uint8_t> bytes)
+/// A number on a multiple of its size changes at once: who waits for it sees what was written before. Returns false
+/// when the memory is not there.
+bool place(std::byte* at, std::span<const std::uint8_t> bytes) noexcept
 {
     std::uint64_t number = 0;
-    if (bytes.size() != sizeof number || reinterpret_cast<std::uintptr_t>(at) % sizeof number != 0) {
-        std::memcpy(at, bytes.data(), bytes.size());
-        return;
-    }
+    if (bytes.size() != sizeof number || reinterpret_cast<std::uintptr_t>(at) % sizeof number != 0)
+        return core::guarded_copy(at, bytes.data(), bytes.size());
     std::memcpy(&number, bytes.data(), sizeof number);
-    // Release, pairs with the acquire in weftio_dev_rdma_wait_value.
-    weftio_store_release_sys_u64(reinterpret_cast<weftio_u64*>(at), number);
+    return core::guarded([&](core::touched& there) {
+        there.only(at, sizeof number);
+        // Release, pairs with the acquire in weftio_dev_rdma_wait_value.
+        weftio_store_release_sys_u64(reinterpret_cast<weftio_u64*>(at), number);
+    });
 }
 
 } // namespace
@@ -51,8 +54,8 @@ key_refusal key_memory::write(const remote_range& range, std::span<const std::ui
 {
     std::byte* at = nullptr;
     const key_refusal why = find(range, access::remote_write, at);
-    if (why == key_refusal::none)
-        place(at, bytes);
+    if (why == key_refusal::none && !place(at, bytes))
+        return key_refusal::memory_gone;
     return why;
 }
 

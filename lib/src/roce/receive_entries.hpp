@@ -31,7 +31,8 @@ class receive_entries {
     /// Makes the oldest posted entry the current one.
     virtual taken take() = 0;
     /// Writes bytes of a message, `offset` bytes behind its begin, to the memory of the current entry.
-    /// @return success, local_length (the entry has no room for them) or local_protection; nothing was written then
+    /// @return success, local_length (the entry has no room for them) or local_protection; nothing was written then, or
+    ///         a part when memory is not there
     virtual status place(std::uint32_t offset, std::span<const std::uint8_t> bytes) = 0;
     /// Completes the current entry.
     virtual void complete(const receive_completion& completion) = 0;

@@ -57,7 +57,7 @@ bool responder::send_part_of_read(packet_sink& sink, answer& next)
     const roce_headers headers{
         .bth = bth_to(settings_.peer, opcode, psn), .msn = next.msn, .syndrome = ack_syndrome(entries_.credits())};
     if (!sink.send(headers, {&bytes, 1}))
-        return false;
+        return sink.payload_gone() && lose_read(next, key_refusal::memory_gone, psn);
     if (++next.sent == packets_of(next.range.bytes, settings_.peer.path_mtu))
         answers_.pop();
     return true;
@@ -75,7 +75,7 @@ bool responder::lose_read(const answer& next, key_refusal why, std::uint32_t psn
     refused_range_ = next.range;
     refused_operation_ = roce_operation::read_request;
     answers_.clear();
-    give_up(roce_nak::remote_operational, psn);
+    give_up(why == key_refusal::memory_gone ? roce_nak::remote_access : roce_nak::remote_operational, psn);
     return true;
 }
 

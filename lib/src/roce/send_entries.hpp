@@ -41,9 +41,12 @@ class send_entries {
     /// Finds local bytes [offset, offset + bytes) of the message of the entry that was read last.
     /// @return success, or local_protection
     virtual status gather(std::uint32_t index, std::uint32_t offset, std::uint32_t bytes, pieces& found) = 0;
+    /// The sink could not read what gather() has found: packet_sink::payload_gone(). @return how the entry is to end
+    virtual status lose(std::uint32_t) noexcept { return status::local_protection; }
     /// Writes bytes of an answer, `offset` bytes behind its begin, to the local memory of an entry. An atomic has the 8
     /// bytes of the word as they were in the peer's memory on a host of this byte order.
-    /// @return success, local_protection, or local_operation when the entry is no longer the one with this fingerprint
+    /// @return success, local_protection, or local_operation when the entry is no longer the one with this fingerprint;
+    ///         of local_protection a part may be written, when memory is not there
     virtual status place(std::uint32_t index, std::uint32_t fingerprint, std::uint32_t offset,
                          std::span<const std::uint8_t> bytes) = 0;
     /// The entry at `index` has ended. Entries end in their order.

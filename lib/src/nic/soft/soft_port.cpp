@@ -126,7 +126,8 @@ memory_place soft_port::take_up(std::shared_ptr<const devices::memory_block> blo
         memory.lendable = false;
         return place;
     }
-    memory.lendable = device_.lends();
+    // A driver that copies frames by the CPU would die of memory that goes away. A device pins the pages that it reads.
+    memory.lendable = device_.lends() && (!memory.block->adopted || device_.reads_by_itself());
     if (rte_device* device = device_.reads_by_itself(); device && memory.lendable)
         try {
             const std::span<const std::byte> pages = memory.block->pages();

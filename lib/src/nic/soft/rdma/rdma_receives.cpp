@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/clock.hpp"
+#include "core/guarded.hpp"
 
 namespace weftio::nic::soft {
 
@@ -68,7 +69,7 @@ roce::taken rdma_receives::take()
     return roce::taken::entry;
 }
 
-/// All pieces are checked before a byte is written.
+/// All pieces are checked before a byte is written; but memory may go away at any time.
 roce::status rdma_receives::place(std::uint32_t offset, std::span<const std::uint8_t> bytes)
 {
     std::array<std::span<std::byte>, most_segments> places;
@@ -90,8 +91,12 @@ roce::status rdma_receives::place(std::uint32_t offset, std::span<const std::uin
         return roce::status::local_length;
     }
     const std::uint8_t* from = bytes.data();
-    for (std::size_t at = 0; at != count; from += places[at++].size())
-        std::memcpy(places[at].data(), from, places[at].size());
+    for (std::size_t at = 0; at != count; from += places[at++].size()) {
+        if (core::guarded_copy(places[at].data(), from, places[at].size()))
+            continue;
+        failure_ = refusal::memory_gone;
+        return roce::status::local_protection;
+    }
     return roce::status::success;
 }
 

@@ -21,6 +21,7 @@ class rdma_work : public work_queue, public roce::send_entries {
  public:
     roce::entry_state read(std::uint32_t index, roce::send_request& request, roce::status& refused) override;
     roce::status gather(std::uint32_t index, std::uint32_t offset, std::uint32_t bytes, roce::pieces& found) override;
+    roce::status lose(std::uint32_t index) noexcept override { return refuse(index, refusal::memory_gone); }
     roce::status place(std::uint32_t index, std::uint32_t fingerprint, std::uint32_t offset,
                        std::span<const std::uint8_t> bytes) override;
     void complete(std::uint32_t index, roce::status result, std::uint32_t bytes) override;

@@ -45,6 +45,7 @@ std::string memory_words(const roce::refused_request& request)
         case key_refusal::out_of_reach:
             return "the CPU does not see the memory of the key's region, or the word does not lie there on a multiple "
                    "of 8";
+        case key_refusal::memory_gone: return to_string(refusal::memory_gone);
         case key_refusal::none: break;
     }
     return "unknown";

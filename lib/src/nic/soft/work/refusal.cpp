@@ -15,7 +15,8 @@ std::uint8_t syndrome_of(refusal reason) noexcept
         case refusal::no_right:
         case refusal::outside_region:
         case refusal::two_devices:
-        case refusal::out_of_reach: return WEFTIO_SYNDROME_LOCAL_PROTECTION;
+        case refusal::out_of_reach:
+        case refusal::memory_gone: return WEFTIO_SYNDROME_LOCAL_PROTECTION;
         case refusal::bad_response: return WEFTIO_SYNDROME_BAD_RESPONSE;
         case refusal::lost_memory: return WEFTIO_SYNDROME_LOCAL_ACCESS;
         case refusal::remote_invalid: return WEFTIO_SYNDROME_REMOTE_INVALID;
@@ -80,6 +81,8 @@ const char* to_string(refusal reason) noexcept
         case refusal::unreliable:
             return "the queue pair is unreliable (UC), which has neither reads nor atomics; take "
                    "rdma_service::reliable at both ends";
+        case refusal::memory_gone:
+            return "the memory of the key's region was unmapped, or its file was truncated, while the region existed";
     }
     return "unknown";
 }

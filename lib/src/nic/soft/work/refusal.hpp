@@ -40,6 +40,7 @@ enum class refusal : std::uint8_t {
     refused_peer, ///< no entry: what the peer asked for was refused, or its receive entry failed
     flushed,      ///< an earlier entry failed, or the queue was stopped
     unreliable,   ///< a READ or an atomic of a queue pair that has no answers
+    memory_gone,  ///< the memory was unmapped, or its file truncated, while the region existed
 };
 
 /// The syndrome of a refusal in a completion, as hardware would report it (docs/formats.md, "Completions").
