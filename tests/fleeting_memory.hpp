@@ -1,6 +1,7 @@
 // Memory of the application's that goes away while a region of it exists.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -26,13 +27,22 @@ inline std::string name_of_leaving(const testing::TestParamInfo<leaving>& info)
 inline constexpr const char* gone_words =
     "the memory of the key's region was unmapped, or its file was truncated, while the region existed";
 
+/// An address far below all mappings, each time another. The system puts new mappings as high as it can: none of
+/// another thread gets into a hole there. Sanitizers know it as memory of the application.
+inline void* lonely_address()
+{
+    static std::atomic<std::uintptr_t> next{0x7e9000000000};
+    constexpr std::uintptr_t apart = std::uintptr_t{1} << 24;
+    return reinterpret_cast<void*>(next.fetch_add(apart));
+}
+
 class fleeting_memory {
  public:
     explicit fleeting_memory(leaving way, std::size_t bytes = 65536) : way_(way), bytes_(bytes)
     {
         if (way == leaving::truncated)
             file_ = memfd_create("fleeting", MFD_CLOEXEC);
-        map(0);
+        map();
     }
     fleeting_memory(const fleeting_memory&) = delete;
     fleeting_memory& operator=(const fleeting_memory&) = delete;
@@ -55,7 +65,7 @@ class fleeting_memory {
     void come_back()
     {
         if (way_ == leaving::unmapped) {
-            map(MAP_FIXED_NOREPLACE);
+            map();
         } else {
             EXPECT_EQ(ftruncate(file_, static_cast<off_t>(bytes_)), 0);
         }
@@ -63,22 +73,21 @@ class fleeting_memory {
     }
 
  private:
-    void map(int flags)
+    void map()
     {
         if (file_ >= 0) {
             EXPECT_EQ(ftruncate(file_, static_cast<off_t>(bytes_)), 0);
         }
-        void* const made = mmap(at_, bytes_, PROT_READ | PROT_WRITE,
-                                flags | (file_ >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS), file_, 0);
-        ASSERT_NE(made, MAP_FAILED);
-        at_ = static_cast<std::uint8_t*>(made);
+        ASSERT_EQ(mmap(at_, bytes_, PROT_READ | PROT_WRITE,
+                       MAP_FIXED_NOREPLACE | (file_ >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS), file_, 0),
+                  at_);
         there_ = true;
     }
 
     const leaving way_;
     const std::size_t bytes_;
     int file_ = -1;
-    std::uint8_t* at_ = nullptr;
+    std::uint8_t* at_ = static_cast<std::uint8_t*>(lonely_address());
     bool there_ = false;
 };
 

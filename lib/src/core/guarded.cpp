@@ -147,8 +147,10 @@ namespace weftio::core {
     current = outer;
     return done;
 #else
+    const int kept = errno;
     if (sigsetjmp(call.place, 0) != 0) {
         current = outer;
+        errno = kept;
         return false;
     }
     std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -197,7 +199,7 @@ constinit std::atomic<bool> guarding{false};
 constinit std::atomic<std::int64_t> next_look_ns{0};
 
 /// Ends the guarded call of this thread, if the fault is its.
-bool is_ours(const siginfo_t& info, [[maybe_unused]] void* context) noexcept
+bool is_ours(const siginfo_t& info, void* context) noexcept
 {
     guarded_call* const call = current;
     if (call == nullptr || info.si_code <= 0 || // 0 and below: somebody has sent it
@@ -211,6 +213,7 @@ bool is_ours(const siginfo_t& info, [[maybe_unused]] void* context) noexcept
     registers[REG_RIP] = reinterpret_cast<greg_t>(&weftio_guarded_fault);
     return true;
 #else
+    pthread_sigmask(SIG_SETMASK, &static_cast<const ucontext_t*>(context)->uc_sigmask, nullptr);
     siglongjmp(call->place, 1);
 #endif
 }
@@ -226,21 +229,16 @@ void fall_back(int signal, const siginfo_t& info, const struct sigaction& to) no
         syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), signal);
 }
 
-/// Calls an action as the kernel would.
+/// Calls an action as the kernel would, with the mask that it asks for.
 void pass_on(int signal, siginfo_t* info, void* context, const struct sigaction& to) noexcept
 {
     if ((to.sa_flags & SA_SIGINFO) == 0 && (to.sa_handler == SIG_DFL || to.sa_handler == SIG_IGN))
         return fall_back(signal, *info, to);
-    sigset_t blocked = to.sa_mask, before;
+    sigset_t blocked, before;
+    sigorset(&blocked, &static_cast<const ucontext_t*>(context)->uc_sigmask, &to.sa_mask);
     if ((to.sa_flags & SA_NODEFER) == 0)
         sigaddset(&blocked, signal);
-    pthread_sigmask(SIG_BLOCK, &blocked, &before);
-    if ((to.sa_flags & SA_NODEFER) != 0) {
-        sigset_t only;
-        sigemptyset(&only);
-        sigaddset(&only, signal);
-        pthread_sigmask(SIG_UNBLOCK, &only, nullptr);
-    }
+    pthread_sigmask(SIG_SETMASK, &blocked, &before);
     if ((to.sa_flags & SA_SIGINFO) != 0)
         to.sa_sigaction(signal, info, context);
     else
@@ -348,9 +346,6 @@ void put_in_front(std::size_t signal) noexcept
     struct sigaction ours {};
     ours.sa_sigaction = handlers[signal][static_cast<std::size_t>(next - of.links.data())];
     ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART;
-#if !defined(WEFTIO_GUARD_BY_CONTEXT)
-    ours.sa_flags |= SA_NODEFER; // siglongjmp() leaves the mask as it is
-#endif
     sigemptyset(&ours.sa_mask);
     sigaction(guarded_signals[signal], &ours, nullptr);
     of.front = static_cast<int>(next - of.links.data());

@@ -4,7 +4,6 @@
 #include "dma_fixture.hpp"
 #include "fleeting_memory.hpp"
 #include "nic/soft/dma/soft_dma.hpp"
-#include "sanitized.hpp"
 
 namespace weftio::test {
 
@@ -135,11 +134,7 @@ INSTANTIATE_TEST_SUITE_P(Of, GoneMemory, testing::Values(leaving::unmapped, leav
 
 TEST_P(GoneMemory, TenThousandTimesUnderTraffic)
 {
-#if defined(WEFTIO_TEST_SANITIZED)
-    constexpr unsigned rounds = 2000;
-#else
     constexpr unsigned rounds = 10000;
-#endif
     const std::uint64_t failed = faults_survived(GetParam(), rounds);
     RecordProperty("failed", static_cast<int>(failed));
     EXPECT_GT(failed, rounds / 100) << "it mostly went too late";

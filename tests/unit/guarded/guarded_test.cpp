@@ -28,7 +28,7 @@ class half_gone {
  public:
     half_gone()
         : at_(static_cast<std::uint8_t*>(
-              mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)))
+              mmap(lonely_address(), 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)))
     {
         std::memset(at_, 7, page);
         munmap(hole(), page);
