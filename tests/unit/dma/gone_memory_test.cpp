@@ -1,4 +1,8 @@
 // Memory that goes away while a DMA engine copies: the queue fails, and everything else goes on.
+#include <chrono>
+#include <string>
+#include <thread>
+
 #include <gmock/gmock.h>
 
 #include "dma_fixture.hpp"
@@ -64,21 +68,25 @@ std::uint64_t faults_survived(leaving way, unsigned rounds)
 {
     const dma_engine engine({.mode = engine_mode::thread});
     const device cpu = device::open("cpu");
-    fleeting_memory fleeting(way, 16384);
+    constexpr std::size_t bytes = 65536;
+    fleeting_memory fleeting(way, bytes);
     const memory adopted = cpu.adopt(fleeting.data(), fleeting.bytes());
     const memory_region region(engine, adopted);
-    const modelled_memory here(engine, cpu, 16384);
+    const modelled_memory here(engine, cpu, bytes);
     dma_queue queue(engine, cpu, {.entries = 64});
     dma_queue neighbor(engine, cpu, {.entries = 64});
+    std::minstd_rand random(5);
     for (unsigned round = 0; round < rounds; ++round) {
         for (unsigned entry = 0; entry < 16; ++entry) {
             const bool from = (round + entry) % 3 != 0;
             weftio_dev_dma_memcpy(queue.handle(), from ? region.buffer() : here.buffer(), 0,
-                                  from ? here.buffer() : region.buffer(), 0, 16 + 997 * entry, 0);
+                                  from ? here.buffer() : region.buffer(), 0, 16 + 4001 * entry, 0);
         }
         weftio_dev_dma_commit(queue.handle());
-        if (round % 2 != 0) // else it goes before the first entry is read, or some time afterwards
-            weftio_dev_dma_wait_room(queue.handle(), 48 + round % 16, 0);
+        // Before the first entry is read, in the midst of one, between two, or behind the last.
+        const auto until = std::chrono::steady_clock::now() + std::chrono::nanoseconds(random() % 120000);
+        while (std::chrono::steady_clock::now() < until) {
+        }
         fleeting.go();
         for (dma_counters now{}; now.copied + now.failed + now.flushed != 16 * (round + std::uint64_t{1});
              now = queue.counters())
@@ -89,6 +97,7 @@ std::uint64_t faults_survived(leaving way, unsigned rounds)
         if (queue.failed())
             queue.reset();
     }
+    testing::Test::RecordProperty("copied", std::to_string(queue.counters().copied));
     return queue.counters().failed;
 }
 
@@ -136,7 +145,7 @@ TEST_P(GoneMemory, TenThousandTimesUnderTraffic)
 {
     constexpr unsigned rounds = 10000;
     const std::uint64_t failed = faults_survived(GetParam(), rounds);
-    RecordProperty("failed", static_cast<int>(failed));
+    RecordProperty("failed", std::to_string(failed));
     EXPECT_GT(failed, rounds / 100) << "it mostly went too late";
 }
 
