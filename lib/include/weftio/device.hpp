@@ -214,6 +214,18 @@ class device {
     /// Makes memory that the caller owns usable like the library's own, after finding out its kind: registered with a
     /// NIC, given to kernels. The result does not free the memory, which must outlive it.
     ///
+    /// Adopted memory may go away too early: it is unmapped, or its file is truncated. Where the CPU copies, that fails
+    /// the queue that names it. A send entry gets syndrome 0x04 (local protection), a peer's request a remote access
+    /// error. An eth_rxq stops whose slots lie there. A part may have been copied. Not caught are kernels that touch
+    /// the memory and copy engines of GPUs; other memory at the same address is taken for the adopted one. Frames in
+    /// adopted memory are copied when they are sent, unless the NIC reads them by itself.
+    ///
+    /// The first call gives the process a handler of SIGSEGV and SIGBUS. It passes a fault that is not of such a copy to
+    /// the action that was set before, with the same information. A handler that the program sets later is called
+    /// first, until adopt(), a new memory_region or an engine (every 100 ms) puts ours before it. Then it gets what is
+    /// not ours. Until then it should call the action that it has replaced. A thread that runs engines inline must not
+    /// block the two signals.
+    ///
     /// CPU: any memory that can be read; with a region's access::local_write it must be writable too. CUDA: what
     /// cudaMalloc, cudaMallocHost or cudaHostRegister made. OpenCL: none.
     /// @throws weftio::error errc::not_supported managed memory, whose pages move while a NIC writes them, or a device

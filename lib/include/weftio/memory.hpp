@@ -22,7 +22,7 @@ struct region_options {
 /// Registers memory and names it by an mlx5-style key, which is the same at every NIC that is told of it.
 ///
 /// - Ownership: move-only; keeps the ports and the memory alive. Adopted memory is its owner's and must outlive the
-///   region.
+///   region; what happens else says device::adopt().
 /// - Threads: any, one at a time, while the ports run: engines are not stopped for a region that is made, only between
 ///   two turns for one that ends. The destructor waits for frames that lie in the region and are on their way out, at
 ///   most a second for each port. After that the memory is kept, with a line in the log, until they come back, also

@@ -60,6 +60,7 @@ enum class refusal : std::uint8_t {
     too_many_reads = 49,      ///< of the peer, without an answer
     read_lost = 50,           ///< the memory of a READ was taken away before all of it had been read
     completions_overrun = 51, ///< no entry: a completion queue was full that fails its queues then
+    memory_gone = 52,         ///< it was unmapped, or its file truncated, while the region existed
 };
 
 /// A sentence for byte 54 of an error completion; "unknown reason" for a number that is none. Any thread.

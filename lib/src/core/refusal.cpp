@@ -97,6 +97,8 @@ constexpr std::array<row, all_refusals> table{{
     {read_lost, by_operational, nak_operational, "the memory of a READ was taken away before all of it had been read"},
     {completions_overrun, WEFTIO_SYNDROME_FLUSHED, no_nak,
      "its completion queue was full; make that deeper, consume faster, or take completion_overrun::hold"},
+    {memory_gone, by_protection, nak_access,
+     "the memory of the key's region was unmapped, or its file was truncated, while the region existed"},
 }};
 
 constexpr bool rows_stand_at_their_numbers()

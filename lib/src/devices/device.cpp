@@ -17,6 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "core/guarded.hpp"
 #include "core/signals.hpp"
 #include "core/telemetry.hpp"
 #include "devices/backend.hpp"
@@ -340,6 +341,7 @@ memory device::adopt(void* address, std::size_t bytes) const
     block->adopted = true;
     block->bytes = bytes;
     std::tie(block->at, block->kind) = backend_->adopt(address, bytes);
+    core::guard_memory();
     return memory(std::move(block));
 }
 

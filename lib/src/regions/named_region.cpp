@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/cancellation.hpp"
+#include "core/guarded.hpp"
 #include "keys/key_table.hpp"
 #include "weftio/error.hpp"
 
@@ -48,6 +49,8 @@ named_region::named_region(std::shared_ptr<const devices::memory_block> block, r
                            .bytes = block_->bytes,
                            .domain = options.domain,
                            .rights = options.rights});
+    if (block_->adopted)
+        core::guard_memory(); // the program may have set a handler since it was adopted
 }
 
 named_region::~named_region()

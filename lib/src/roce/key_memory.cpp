@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "core/guarded.hpp"
 #include "weftio/device/platform.h"
 
 namespace weftio::roce {
@@ -9,17 +10,18 @@ namespace weftio::roce {
 namespace {
 
 /// Copies the bytes. Eight bytes at an aligned address are one release store: a kernel that waits for the number there
-/// and sees it also sees all earlier writes.
-void place(std::byte* at, std::span<const std::uint8_t> bytes)
+/// and sees it also sees all earlier writes. Returns false when the memory is not there.
+bool place(std::byte* at, std::span<const std::uint8_t> bytes) noexcept
 {
     std::uint64_t number = 0;
-    if (bytes.size() != sizeof number || reinterpret_cast<std::uintptr_t>(at) % sizeof number != 0) {
-        std::memcpy(at, bytes.data(), bytes.size());
-        return;
-    }
+    if (bytes.size() != sizeof number || reinterpret_cast<std::uintptr_t>(at) % sizeof number != 0)
+        return core::guarded_copy(at, bytes.data(), bytes.size());
     std::memcpy(&number, bytes.data(), sizeof number);
-    // Release, pairs with the acquire in weftio_dev_rdma_wait_value.
-    weftio_store_release_sys_u64(reinterpret_cast<weftio_u64*>(at), number);
+    return core::guarded([&](core::touched& there) {
+        there.only(at, sizeof number);
+        // Release, pairs with the acquire in weftio_dev_rdma_wait_value.
+        weftio_store_release_sys_u64(reinterpret_cast<weftio_u64*>(at), number);
+    });
 }
 
 /// What a region lacks that does not give this right.
@@ -60,8 +62,8 @@ refusal key_memory::write(const remote_range& range, std::span<const std::uint8_
 {
     std::byte* at = nullptr;
     const refusal why = find(range, access::remote_write, at);
-    if (why == refusal::none)
-        place(at, bytes);
+    if (why == refusal::none && !place(at, bytes))
+        return refusal::memory_gone;
     return why;
 }
 

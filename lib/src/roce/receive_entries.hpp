@@ -32,7 +32,7 @@ class receive_entries {
     virtual taken take() = 0;
     /// Writes bytes of a message, `offset` bytes behind its begin, to the memory of the current entry.
     /// @return none, receive_too_short (the entry has no room for them), or what is wrong with its memory; nothing was
-    ///         written then
+    ///         written then, or a part when memory is not there
     virtual refusal place(std::uint32_t offset, std::span<const std::uint8_t> bytes) = 0;
     /// Completes the current entry.
     virtual void complete(const receive_completion& completion) = 0;

@@ -23,11 +23,11 @@ class remote_memory {
  public:
     /// Whether the peer has the right `needed` to all of the bytes.
     virtual refusal check(const remote_range& range, access needed) = 0;
-    /// Writes bytes.size() == range.bytes, or nothing.
+    /// Writes bytes.size() == range.bytes, or nothing; of memory_gone a part may be written.
     virtual refusal write(const remote_range& range, std::span<const std::uint8_t> bytes) = 0;
-    /// Where the bytes can be read. Changes `bytes` on success only.
+    /// Where the bytes can be read, by core::guarded(). Changes `bytes` on success only.
     virtual refusal read(const remote_range& range, std::span<const std::uint8_t>& bytes) = 0;
-    /// Where the word lies. Changes `word` on success only. @pre address is a multiple of 8
+    /// Where the word lies, for core::guarded(). Changes `word` on success only. @pre address is a multiple of 8
     virtual refusal word(std::uint32_t key, std::uint64_t address, std::uint64_t*& word) = 0;
     /// Takes the key from the peer (SEND with invalidate).
     virtual refusal invalidate(std::uint32_t key) = 0;

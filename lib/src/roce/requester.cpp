@@ -197,8 +197,11 @@ bool requester::send_packet(packet_sink& sink, std::uint64_t now)
                          .invalidate_key = request_.immediate_or_key};
     headers.bth.ack_request = asks_for_ack(part);
     headers.bth.solicited = ends && request_.solicited;
-    if (!sink.send(headers, pieces_.all()))
+    if (!sink.send(headers, pieces_.all())) {
+        if (sink.payload_gone())
+            refuse(refusal::memory_gone);
         return false;
+    }
     without_request_ = headers.bth.ack_request ? 0 : without_request_ + 1;
     sent_one(1, now);
     return true;

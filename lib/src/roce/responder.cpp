@@ -3,6 +3,7 @@
 #include <atomic>
 #include <utility>
 
+#include "core/guarded.hpp"
 #include "core/refusal.hpp"
 
 namespace weftio::roce {
@@ -213,13 +214,18 @@ responder::verdict responder::take_atomic(const roce_headers& headers, const roc
     answer result{.what = answer::kind::atomic, .fresh = true, .psn = expected_, .msn = psn_add(msn_, 1)};
     if (!answers_.has_room())
         return verdict::no_room;
-    const std::atomic_ref<std::uint64_t> target(*word);
-    if (shape.operation == roce_operation::fetch_add) {
-        result.original = target.fetch_add(headers.swap_or_add);
-    } else {
-        result.original = headers.compare;
-        target.compare_exchange_strong(result.original, headers.swap_or_add);
-    }
+    const bool there = core::guarded([&](core::touched& bytes) {
+        bytes.only(word, sizeof *word);
+        const std::atomic_ref<std::uint64_t> target(*word);
+        if (shape.operation == roce_operation::fetch_add) {
+            result.original = target.fetch_add(headers.swap_or_add);
+        } else {
+            result.original = headers.compare;
+            target.compare_exchange_strong(result.original, headers.swap_or_add);
+        }
+    });
+    if (!there)
+        return refuse(refusal::memory_gone, {headers.remote_key, headers.address, sizeof *word});
     results_.save(expected_, result.original);
     msn_ = result.msn;
     answers_.add(result);

@@ -97,7 +97,7 @@ class responder {
     bool send_acknowledge(packet_sink& sink, const answer& next);
     bool send_atomic(packet_sink& sink, const answer& next);
     bool send_part_of_read(packet_sink& sink, answer& next);
-    bool lose_read(const answer& next, std::uint32_t psn);
+    bool lose_read(const answer& next, refusal why, std::uint32_t psn);
 
     responder_settings settings_;
     remote_memory& memory_;

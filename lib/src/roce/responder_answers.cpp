@@ -51,26 +51,26 @@ bool responder::send_part_of_read(packet_sink& sink, answer& next)
     const remote_range range{next.range.key, next.range.address + part.offset, part.bytes};
     if (part.bytes != 0) {
         if (memory_.read(range, bytes) != refusal::none)
-            return lose_read(next, psn);
+            return lose_read(next, refusal::read_lost, psn);
     }
     const roce_opcode opcode = *opcode_of(roce_service::rc, roce_operation::read_response, part.position);
     const roce_headers headers{
         .bth = bth_to(settings_.peer, opcode, psn), .msn = next.msn, .syndrome = ack_syndrome(entries_.credits())};
     if (!sink.send(headers, {&bytes, 1}))
-        return false;
+        return sink.payload_gone() && lose_read(next, refusal::memory_gone, psn);
     if (++next.sent == packets_of(next.range.bytes, settings_.peer.path_mtu))
         answers_.pop();
     return true;
 }
 
 /// The memory of a READ has gone before all of it was read. A repeat is dropped.
-bool responder::lose_read(const answer& next, std::uint32_t psn)
+bool responder::lose_read(const answer& next, refusal why, std::uint32_t psn)
 {
     if (!next.fresh) {
         answers_.pop();
         return true;
     }
-    refuse(refusal::read_lost, next.range);
+    refuse(why, next.range);
     refused_.operation = roce_operation::read_request;
     answers_.clear();
     give_up(nak_, psn);

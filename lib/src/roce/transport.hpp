@@ -54,8 +54,11 @@ struct pieces {
 class packet_sink {
  public:
     /// Takes a packet. The bytes of the payload may change as soon as this returns. Never blocks.
-    /// @return false: no room; nothing was taken, and the same packet comes again in a later turn
+    /// @return false: nothing was taken. For want of room: the same packet comes again in a later turn. Or
+    ///         payload_gone()
     virtual bool send(const roce_headers& headers, std::span<const piece> payload) = 0;
+    /// Whether the last send() has taken nothing because memory of the payload is not there.
+    virtual bool payload_gone() const noexcept { return false; }
 
  protected:
     ~packet_sink() = default;

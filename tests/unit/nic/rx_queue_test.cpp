@@ -63,9 +63,8 @@ class RxQueue : public testing::Test {
         std::uint32_t filled = 0;
         for (; filled < most && queue.has_room(); ++filled) {
             std::uint32_t slot = queue.take_slot();
-            std::span<std::uint8_t> copy = queue.copy(slot, mbuf);
-            EXPECT_GE(reinterpret_cast<std::byte*>(copy.data()), slots.data());
-            EXPECT_LE(reinterpret_cast<std::byte*>(copy.data() + copy.size()), slots.data() + depth * stride_bytes);
+            EXPECT_LT(slot, depth);
+            EXPECT_TRUE(queue.copy(slot, mbuf));
             nic::soft::completions(queue, queue.model({})).add(slot, mbuf.pkt_len);
         }
         return filled;

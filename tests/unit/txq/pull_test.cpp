@@ -7,6 +7,7 @@
 
 #include <gmock/gmock.h>
 
+#include "fleeting_memory.hpp"
 #include "sending_port.hpp"
 #include "software_nic.hpp"
 #include "unit/device/far_device.hpp"
@@ -340,6 +341,30 @@ TEST_F(Pull, ARegionEndsWhenItsFramesHaveBeenBrought)
     software_nic(port.get()).engine().between_turns([&] { copies.land(); });
     EXPECT_EQ(ending.wait_for(patience), std::future_status::ready);
     EXPECT_EQ(port.send_all(), std::vector<bytes>{there_at(0, 60)});
+}
+
+TEST_F(Pull, AFrameWhoseNearPieceHasGoneFailsAndGivesItsSlotBack)
+{
+    fleeting_memory fleeting(leaving::unmapped);
+    const memory adopted = cpu.adopt(fleeting.data(), fleeting.bytes());
+    const memory_region gone(port.get(), adopted);
+    fleeting.go();
+    push(
+        {send_entry({ethernet_segments(), {far_piece(100, 3)}}),
+         send_entry({ethernet_segments(),
+                     {far_piece(60, 0), pointer(60, gone.lkey(), reinterpret_cast<std::uint64_t>(fleeting.data()))}})});
+    std::vector<bytes> sent = land();
+    if (sent.empty())
+        sent = land();
+    EXPECT_EQ(sent, std::vector<bytes>{there_at(3, 100)}) << "the one before it is sent";
+    progress.progress();
+    ASSERT_EQ(failures.size(), 1u);
+    EXPECT_EQ(failures[0].position, 1u);
+    EXPECT_THAT(failures[0].text, HasSubstr(gone_words));
+    EXPECT_TRUE(conserves(queue.counters()));
+    copies.land();
+    port.run_dry();
+    EXPECT_EQ(software_nic(port.get()).sender().pulls().find(gpu.get())->free_slots(), nic::soft::pull_lane::slots);
 }
 
 TEST_F(Pull, AStoppedQueueGivesItsSlotsBack)

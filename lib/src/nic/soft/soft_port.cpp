@@ -133,7 +133,8 @@ memory_place soft_port::take_up(std::shared_ptr<const devices::memory_block> blo
         memory.zero_copy = false;
         return place;
     }
-    memory.zero_copy = device_.zero_copy();
+    // A driver that copies frames by the CPU would die of memory that goes away. A device pins the pages that it reads.
+    memory.zero_copy = device_.zero_copy() && (!memory.block->adopted || device_.reads_by_itself());
     if (rte_device* device = device_.reads_by_itself(); device && memory.zero_copy)
         try {
             const std::span<const std::byte> pages = memory.block->pages();

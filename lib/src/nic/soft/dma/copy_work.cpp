@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/clock.hpp"
+#include "core/guarded.hpp"
 
 namespace weftio::nic::soft {
 
@@ -64,6 +65,18 @@ void fill(std::byte* to, std::uint64_t bytes, std::uint32_t pattern, std::uint64
     for (; bytes > block_bytes; to += block_bytes, bytes -= block_bytes)
         std::memcpy(to, block, block_bytes);
     std::memcpy(to, block, bytes);
+}
+
+/// What the CPU copies or fills of `request` from byte `at` on. Returns false when memory is not there.
+bool copy_part(const copy_request& request, std::uint64_t at, std::uint64_t bytes) noexcept
+{
+    std::byte* const to = request.to + at;
+    if (request.from)
+        return core::guarded_copy(to, request.from + at, bytes); // an entry may name bytes that overlap
+    return core::guarded([&](core::touched& there) {
+        there.only(to, bytes);
+        fill(to, bytes, request.pattern, at);
+    });
 }
 
 } // namespace
@@ -177,7 +190,7 @@ bool copy_work::has_way(const budget& left)
     return lane_ ? left.bytes_by_lane != 0 && !lane_->full() : left.bytes != 0;
 }
 
-void copy_work::carry_on(budget& left) noexcept
+void copy_work::carry_on(budget& left)
 {
     std::uint64_t& budget = lane_ ? left.bytes_by_lane : left.bytes;
     const std::uint64_t per_byte = request_.within ? bytes_within_per_byte : 1;
@@ -187,16 +200,22 @@ void copy_work::carry_on(budget& left) noexcept
         lane_->copy(to, request_.from + done_, bytes);
     else if (lane_)
         lane_->fill(to, std::rotr(request_.pattern, static_cast<int>(done_ % 4 * 8)), bytes);
-    else if (request_.from)
-        std::memmove(to, request_.from + done_, bytes); // an entry may name bytes that overlap
-    else
-        fill(to, bytes, request_.pattern, done_);
+    else if (!copy_part(request_, done_, bytes))
+        return lose_memory();
     if (lane_)
         last_batch_ = lane_->batch();
     budget -= (bytes + per_byte - 1) / per_byte;
     done_ += bytes;
     if (done_ == request_.bytes)
         finish(true);
+}
+
+/// The memory of the entry under way is not there.
+void copy_work::lose_memory()
+{
+    const std::uint32_t index = next_;
+    fail(index, refusal::memory_gone);
+    let_go_of_part(index);
 }
 
 void copy_work::finish(bool copy)

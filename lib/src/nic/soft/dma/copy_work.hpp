@@ -62,7 +62,8 @@ class copy_work final : public work_queue {
     bool begin();
     bool still_may();
     bool has_way(const budget& left);
-    void carry_on(budget& left) noexcept;
+    void carry_on(budget& left);
+    void lose_memory();
     void finish(bool copy);
     void let_go_of_part(std::uint32_t index) noexcept;
     void look_after_lane();

@@ -16,6 +16,7 @@
 
 #include "core/cancellation.hpp"
 #include "core/clock.hpp"
+#include "core/guarded.hpp"
 #include "core/process.hpp"
 #include "weftio/device/platform.h"
 #include "weftio/error.hpp"
@@ -32,8 +33,8 @@ constexpr std::uint32_t entries_per_turn = 64;
 /// While there are packets to move, an engine makes no change for this many times the duration of the last change, at
 /// most for 1 ms.
 constexpr std::uint64_t turns_to_changes = 255;
-/// Turns between two checks whether the clock must be disciplined. They take microseconds, or 1 ms when the engine
-/// sleeps between turns.
+/// Turns between two checks whether the clock must be disciplined, and whether our handler of faults is in front. They
+/// take microseconds, or 1 ms when the engine sleeps between turns.
 constexpr std::uint32_t turns_between_looks = 64;
 
 /// Registers the calling thread with DPDK until the thread ends, because mempool caches and lock-free driver paths
@@ -179,8 +180,10 @@ unsigned engine::send_turn_behind(const std::function<void()>& before)
 unsigned engine::one_turn(sides which)
 {
     const std::uint32_t turns = turns_run_.load(std::memory_order_relaxed);
-    if (turns % turns_between_looks == 0)
+    if (turns % turns_between_looks == 0) {
         core::utc_clock::instance().discipline();
+        core::keep_guarding();
+    }
     const std::uint32_t most = has_thread_ ? entries_per_turn : std::numeric_limits<std::uint32_t>::max();
     unsigned moved = 0;
     for (unit* each : units_)

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/clock.hpp"
+#include "core/guarded.hpp"
 #include "nic/soft/work/completion_ring.hpp"
 
 namespace weftio::nic::soft {
@@ -77,7 +78,7 @@ bool rdma_receives::may_complete() noexcept
     return !ring_.target.ring || ring_.target.ring->reserve();
 }
 
-/// All pieces are checked before a byte is written.
+/// All pieces are checked before a byte is written; but memory may go away at any time.
 refusal rdma_receives::place(std::uint32_t offset, std::span<const std::uint8_t> bytes)
 {
     std::array<std::span<std::byte>, most_segments> places;
@@ -96,7 +97,8 @@ refusal rdma_receives::place(std::uint32_t offset, std::span<const std::uint8_t>
         return refusal::receive_too_short;
     const std::uint8_t* from = bytes.data();
     for (std::size_t at = 0; at != count; from += places[at++].size())
-        std::memcpy(places[at].data(), from, places[at].size());
+        if (!core::guarded_copy(places[at].data(), from, places[at].size()))
+            return refusal::memory_gone;
     return refusal::none;
 }
 

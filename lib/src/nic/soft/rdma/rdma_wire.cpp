@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/guarded.hpp"
 #include "net/icrc.hpp"
 
 namespace weftio::nic::soft {
@@ -17,50 +18,62 @@ std::size_t pad_of(std::size_t payload_bytes) noexcept
     return -payload_bytes & 3;
 }
 
-/// Copies what follows the headers, pad and ICRC included. Returns how many bytes that are.
-std::size_t write_summed(std::uint8_t* to, std::span<const std::uint8_t> headers, std::span<const roce::piece> payload,
-                         std::size_t pad_bytes) noexcept
+/// Copies what follows the headers, pad and ICRC included.
+void write_summed(core::touched& there, std::uint8_t* to, std::span<const std::uint8_t> headers,
+                  std::span<const roce::piece> payload, std::size_t pad_bytes) noexcept
 {
-    std::uint8_t* at = to;
     net::icrc sum(headers);
     for (const roce::piece piece : payload) {
-        sum.copy(at, piece);
-        at += piece.size();
+        there.only(piece.data(), piece.size());
+        sum.copy(to, piece);
+        to += piece.size();
     }
-    at += sum.finish(at, pad_bytes);
-    return static_cast<std::size_t>(at - to);
+    sum.finish(to, pad_bytes);
 }
 
 /// The same for a packet that does not leave the port: nobody looks at its ICRC.
-std::size_t write_plain(std::uint8_t* to, std::span<const roce::piece> payload, std::size_t pad_bytes) noexcept
+void write_plain(core::touched& there, std::uint8_t* to, std::span<const roce::piece> payload,
+                 std::size_t pad_bytes) noexcept
 {
-    std::uint8_t* at = to;
-    for (const roce::piece piece : payload)
-        at = std::copy(piece.begin(), piece.end(), at);
-    at = std::fill_n(at, pad_bytes + net::icrc_bytes, std::uint8_t{0});
-    return static_cast<std::size_t>(at - to);
+    for (const roce::piece piece : payload) {
+        there.only(piece.data(), piece.size());
+        to = std::copy(piece.begin(), piece.end(), to);
+    }
+    std::fill_n(to, pad_bytes + net::icrc_bytes, std::uint8_t{0});
 }
 
-/// Writes a packet to an empty mbuf. @return false: the headers cannot be built, or there is no room
-bool build(rte_mbuf& mbuf, const net::roce_path& path, bool to_own, const roce::roce_headers& headers,
-           std::span<const roce::piece> payload) noexcept
+enum class built : std::uint8_t {
+    whole,
+    not_at_all, ///< the headers cannot be built, or there is no room
+    payload_gone
+};
+
+/// Writes a packet to an empty mbuf.
+built build(rte_mbuf& mbuf, const net::roce_path& path, bool to_own, const roce::roce_headers& headers,
+            std::span<const roce::piece> payload) noexcept
 {
     auto* const frame = rte_pktmbuf_mtod(&mbuf, std::uint8_t*);
     const std::size_t bytes = std::accumulate(payload.begin(), payload.end(), std::size_t{0},
                                               [](std::size_t sum, roce::piece piece) { return sum + piece.size(); });
     const std::size_t room = rte_pktmbuf_tailroom(&mbuf);
     if (net::most_roce_headers_bytes + bytes + pad_of(bytes) + net::icrc_bytes > room)
-        return false;
+        return built::not_at_all;
     const std::size_t begin = net::build_roce({frame, room}, path, headers, bytes);
     if (begin == 0)
-        return false;
+        return built::not_at_all;
     const std::size_t covered = net::icrc_offset(path);
-    const std::size_t end =
-        begin + (to_own ? write_plain(frame + begin, payload, pad_of(bytes))
-                        : write_summed(frame + begin, {frame + covered, begin - covered}, payload, pad_of(bytes)));
+    const bool whole = core::guarded([&](core::touched& there) {
+        if (to_own)
+            write_plain(there, frame + begin, payload, pad_of(bytes));
+        else
+            write_summed(there, frame + begin, {frame + covered, begin - covered}, payload, pad_of(bytes));
+    });
+    if (!whole)
+        return built::payload_gone;
+    const std::size_t end = begin + bytes + pad_of(bytes) + net::icrc_bytes;
     mbuf.data_len = static_cast<std::uint16_t>(end);
     mbuf.pkt_len = static_cast<std::uint32_t>(end);
-    return true;
+    return built::whole;
 }
 
 } // namespace
@@ -95,6 +108,7 @@ bool rdma_wire::has_room(bool to_own) noexcept
 bool rdma_wire::put(const net::roce_path& path, bool to_own, const roce::roce_headers& headers,
                     std::span<const roce::piece> payload)
 {
+    payload_gone_ = false;
     if (port_lost_)
         return true; // as if it were lost on the way
     if (!to_own && count_ == burst)
@@ -102,8 +116,10 @@ bool rdma_wire::put(const net::roce_path& path, bool to_own, const roce::roce_he
     if (!has_room(to_own))
         return false;
     rte_mbuf* const mbuf = rte_pktmbuf_alloc(wire_.copies);
-    if (!mbuf || !build(*mbuf, path, to_own, headers, payload)) {
+    const built result = mbuf ? build(*mbuf, path, to_own, headers, payload) : built::not_at_all;
+    if (result != built::whole) {
         rte_pktmbuf_free(mbuf);
+        payload_gone_ = result == built::payload_gone;
         return false;
     }
     own.add(to_own);

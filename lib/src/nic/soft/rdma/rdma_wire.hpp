@@ -25,10 +25,13 @@ class rdma_wire {
     rdma_wire& operator=(const rdma_wire&) = delete;
     ~rdma_wire();
 
-    /// Builds a packet, its payload copied and summed in one pass. @return false: no room now, nothing was taken
+    /// Builds a packet, its payload copied and summed in one pass. @return false: no room now, or payload_gone();
+    /// nothing was taken
     /// @param to_own  it is for a queue pair of this port: its ICRC is 0
     bool put(const net::roce_path& path, bool to_own, const roce::roce_headers& headers,
              std::span<const roce::piece> payload);
+    /// Whether the last put() of a packet has found memory of the payload gone.
+    bool payload_gone() const noexcept { return payload_gone_; }
     /// Puts a whole frame. @return false: no room now
     bool put(std::span<const std::uint8_t> frame);
     /// Gives the driver what it takes of the packets that were put.
@@ -55,6 +58,7 @@ class rdma_wire {
     std::uint16_t spare_ = 0;                   ///< mbufs that may be taken before the pool is looked at again
     std::array<std::vector<rte_mbuf*>, 2> own_; ///< being filled, and being read
     bool ran_out_ = false;
+    bool payload_gone_ = false;
     bool port_lost_ = false;
 };
 
@@ -68,6 +72,7 @@ class path_sink final : public roce::packet_sink {
     {
         return wire_.put(path_, to_own_, headers, payload);
     }
+    bool payload_gone() const noexcept override { return wire_.payload_gone(); }
 
  private:
     rdma_wire& wire_;

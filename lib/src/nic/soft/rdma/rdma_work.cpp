@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/clock.hpp"
+#include "core/guarded.hpp"
 
 namespace weftio::nic::soft {
 
@@ -84,7 +85,7 @@ refusal rdma_work::gather(std::uint32_t, std::uint32_t offset, std::uint32_t byt
     });
 }
 
-/// read_rdma() has checked all pieces before a byte is written.
+/// read_rdma() has checked all pieces before a byte is written; but memory may go away at any time.
 refusal rdma_work::place(std::uint32_t index, std::uint32_t fingerprint, std::uint32_t offset,
                          std::span<const std::uint8_t> bytes)
 {
@@ -100,7 +101,8 @@ refusal rdma_work::place(std::uint32_t index, std::uint32_t fingerprint, std::ui
         std::byte* to = nullptr;
         if (const refusal why = find(piece, keys_, access::local_write, to); why != refusal::none)
             return why;
-        std::memcpy(to, from, piece.bytes);
+        if (!core::guarded_copy(to, from, piece.bytes))
+            return refusal::memory_gone;
         from += piece.bytes;
         return refusal::none;
     });

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/clock.hpp"
+#include "core/guarded.hpp"
 #include "core/log.hpp"
 #include "dpdk/capture.hpp"
 #include "net/checksum.hpp"
@@ -189,7 +190,8 @@ bool receiver::place(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slot)
     return lent.is_in_place(mbuf) || place_by_copy(queue, mbuf, slot);
 }
 
-/// Receive step 4 with a copy: copies the packet into a slot. Returns false when no slot is free.
+/// Receive step 4 with a copy: copies the packet into a slot. Returns false when no slot is free, or the queue has lost
+/// its memory and stopped.
 bool receiver::place_by_copy(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slot) noexcept
 {
     // The packet lies in a lent slot of the queue, but the driver has moved its start.
@@ -197,7 +199,10 @@ bool receiver::place_by_copy(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slo
     if (!own && !queue.has_room())
         return false;
     slot = own ? static_cast<std::uint32_t>(queue.lent().slot(&mbuf)) : queue.take_slot();
-    queue.copy(slot, mbuf);
+    if (!queue.copy(slot, mbuf)) {
+        queue.lose_memory();
+        return false;
+    }
     copied_bytes_.add(mbuf.pkt_len);
     if (!own)
         rte_pktmbuf_free(&mbuf);
@@ -254,6 +259,8 @@ void receiver::deliver_plain()
         std::uint32_t added = out.add_filled(&mbufs_[at], count_ - at);
         if (added == 0)
             added = add_copied(*queue, out, at);
+        if (added == 0 && queue->stopped())
+            break; // it has just lost its memory
         if (added == 0 && !hold_ && !queue->has_room())
             added = turn_away(*queue, at);
         if (added == 0)
@@ -357,11 +364,41 @@ bool receiver::deliver(rte_mbuf& mbuf, const arrival& arrival, drop_reason& reas
         queue->too_long.add(1);
         reason = drop_reason::too_long;
     } else if (!finish(*queue, mbuf, arrival)) {
+        if (queue->stopped()) {
+            reason = drop_reason::queue_closed;
+            return true;
+        }
         if (hold_)
             return false;
         queue->out_of_buffer.add(1);
         reason = drop_reason::out_of_buffer;
     }
+    return true;
+}
+
+/// Zeroes what the kernel wants zeroed behind the packet in a slot, and finds out what `facts` say of its bytes. Returns
+/// false when memory of the slot is not there.
+bool receiver::look_into(const rx_queue& queue, std::uint32_t slot, std::uint32_t bytes, const arrival& arrival,
+                         std::optional<std::uint16_t> tci, rx_facts& facts) noexcept
+{
+    const bool verify = queue.ring().verify_checksums, zero = queue.ring().zeroed_bytes != 0;
+    const std::span<const std::uint8_t> frame{reinterpret_cast<const std::uint8_t*>(queue.slot(slot)), bytes};
+    auto touch = [&](core::touched& there) {
+        there.only(frame.data(), bytes + queue.ring().zeroed_bytes);
+        if (zero)
+            queue.zero_behind(slot, bytes);
+        if (!verify)
+            return;
+        if (!arrival.where.parsed)
+            arrival.headers = net::parse(frame, tci);
+        const auto verdict = net::verify_checksums(frame, arrival.headers);
+        facts.hds_ip_ext |= static_cast<std::uint8_t>((verdict.l3_good ? WEFTIO_CQE_L3_OK : 0) |
+                                                      (verdict.l4_good ? WEFTIO_CQE_L4_OK : 0));
+    };
+    if ((verify || zero) && !core::guarded(touch))
+        return false;
+    if (arrival.where.parsed || verify)
+        facts.l4_hdr_type_etc = header_types(arrival.headers);
     return true;
 }
 
@@ -378,21 +415,14 @@ bool receiver::finish(rx_queue& queue, rte_mbuf& mbuf, const arrival& arrival)
     if (mbuf.ol_flags & timestamp_flag_)
         facts.real_time =
             weftio_real_time_from_ns(utc_ns(*RTE_MBUF_DYNFIELD(&mbuf, timestamp_offset_, const rte_mbuf_timestamp_t*)));
-    auto tci = stripped_tci(mbuf);
+    const auto tci = stripped_tci(mbuf);
     std::uint32_t slot = 0, bytes = mbuf.pkt_len;
     if (!place(queue, mbuf, slot))
         return false;
-    if (queue.ring().zeroed_bytes != 0)
-        queue.zero_behind(slot, bytes);
-    std::span<const std::uint8_t> frame{reinterpret_cast<const std::uint8_t*>(queue.slot(slot)), bytes};
-    if (!arrival.where.parsed && queue.ring().verify_checksums)
-        arrival.headers = net::parse(frame, tci);
-    if (arrival.where.parsed || queue.ring().verify_checksums)
-        facts.l4_hdr_type_etc = header_types(arrival.headers);
-    if (queue.ring().verify_checksums) {
-        auto verdict = net::verify_checksums(frame, arrival.headers);
-        facts.hds_ip_ext |= static_cast<std::uint8_t>((verdict.l3_good ? WEFTIO_CQE_L3_OK : 0) |
-                                                      (verdict.l4_good ? WEFTIO_CQE_L4_OK : 0));
+    if (!look_into(queue, slot, bytes, arrival, tci, facts)) { // the mbuf has been given back
+        queue.lose_memory();
+        dropped_[static_cast<std::size_t>(drop_reason::queue_closed)].add(1);
+        return true;
     }
     if (tci) {
         facts.l4_hdr_type_etc |= WEFTIO_CQE_VLAN_STRIPPED;

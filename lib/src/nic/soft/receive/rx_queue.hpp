@@ -91,8 +91,11 @@ class rx_queue {
         return slot;
     }
     std::byte* slot(std::uint32_t number) const { return ring_.slots + std::size_t{number} * ring_.stride_bytes; }
-    /// Receive step 4 with a copy: copies all segments of a packet into a slot. @pre fits()
-    std::span<std::uint8_t> copy(std::uint32_t slot, const rte_mbuf& mbuf);
+    /// Receive step 4 with a copy: copies all segments of a packet into a slot. Returns false when memory of the slot
+    /// is not there. @pre fits()
+    bool copy(std::uint32_t slot, const rte_mbuf& mbuf);
+    /// Memory of a slot is not there: stops the queue, and says so in the log.
+    void lose_memory() noexcept;
     /// Makes the bytes 0 that the kernel wants so behind the packet of a slot.
     void zero_behind(std::uint32_t slot, std::uint32_t bytes) const
     {
@@ -204,6 +207,7 @@ class completions {
     std::uint32_t add_filled(rte_mbuf* const* mbufs, std::uint32_t count) noexcept;
     /// Copies plain packets of one segment each into free slots and adds them. Frees their mbufs and overwrites
     /// `mbufs`. Stops at the first other packet, at the end of the ring, when no slot is free, and after 64 packets.
+    /// Stops the queue when memory of a slot is not there.
     /// Returns how many it has added.
     std::uint32_t add_copied(rte_mbuf** mbufs, std::uint32_t count) noexcept;
     std::uint32_t count() const { return index_ - first_; }

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "core/guarded.hpp"
 #include "nic/soft/work/queue_keys.hpp"
 
 namespace weftio::nic::soft {
@@ -82,12 +83,14 @@ refusal take_ethernet(const entry& entry, std::size_t& at, frame_pieces& out) no
     return refusal::none;
 }
 
-/// 0: there is none, or the CPU does not see it.
+/// 0: there is none, the CPU does not see it, or its memory has gone.
 std::uint32_t byte_at(const frame_pieces& frame, std::uint32_t offset) noexcept
 {
+    std::uint8_t byte = 0;
     for (std::uint32_t piece = 0; piece < frame.count; offset -= frame.pieces[piece++].count)
         if (offset < frame.pieces[piece].count)
-            return frame.pieces[piece].far ? 0 : static_cast<std::uint32_t>(frame.pieces[piece].bytes[offset]);
+            return frame.pieces[piece].far || !core::guarded_copy(&byte, &frame.pieces[piece].bytes[offset], 1) ? 0
+                                                                                                                : byte;
     return 0;
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/clock.hpp"
+#include "core/guarded.hpp"
 #include "net/checksum.hpp"
 
 namespace weftio::nic::soft {
@@ -119,10 +120,10 @@ void tx_queue::prepare()
 {
     if (removals_ != keys_.removals())
         unprepare();
-    while (!prepared_ && next_ != submitted_)
+    for (bool sent = false; !prepared_ && next_ != submitted_;)
         prepared_ = staged_end_ == burst || fetch(ring_.entries, next_, submitted_ - next_, entry_) != refusal::none ||
                     entry_.opcode != WEFTIO_OPCODE_SEND || gather(entry_, keys_, wire_.mtu, pieces_) != refusal::none ||
-                    !send(entry_, next_);
+                    send(entry_, next_, sent) != refusal::none || !sent;
 }
 
 /// Undoes prepare(). @pre the staged frames, if any, are those behind the wait that holds the queue
@@ -145,9 +146,12 @@ bool tx_queue::execute_one(std::uint32_t index)
 {
     refusal reason = fetch(ring_.entries, index, submitted_ - index, entry_);
     if (reason == refusal::none && entry_.opcode == WEFTIO_OPCODE_SEND) {
+        bool sent = false;
         reason = gather(entry_, keys_, wire_.mtu, pieces_);
         if (reason == refusal::none)
-            return send(entry_, index);
+            reason = send(entry_, index, sent);
+        if (reason == refusal::none)
+            return sent;
     } else if (reason == refusal::none && entry_.opcode != WEFTIO_OPCODE_NOP) {
         if (!hand_over()) // the frames in front of the wait go first
             return false;
@@ -189,26 +193,29 @@ void tx_queue::stamp(rte_mbuf& mbuf)
 }
 
 /// Send step 4: stages the frame. Zero copy when the frame is one piece of memory and nothing must be written to it;
-/// otherwise the frame is copied. Returns false when the entry must be tried again later.
-bool tx_queue::send(const entry& entry, std::uint32_t index)
+/// otherwise the frame is copied.
+refusal tx_queue::send(const entry& entry, std::uint32_t index, bool& sent)
 {
     send_header& head = header(index);
+    sent = false;
     if (staged_end_ == burst && !hand_over())
-        return false;
+        return refusal::none;
+    refusal failed = refusal::none;
     bool plain = pieces_.count == 1 && !asks_for_checksums(entry);
     rte_mbuf* mbuf = &head.mbuf;
     if (pieces_.device)
-        mbuf = pulled(entry, pieces_, head);
+        mbuf = pulled(entry, pieces_, head, failed);
     else if (plain && !pieces_.must_be_copied && pieces_.bytes >= shortest_frame)
         head.attach(pieces_.pieces[0].bytes, pieces_.bytes);
     else
-        mbuf = copied(entry, pieces_, head);
+        mbuf = copied(entry, pieces_, head, failed);
     if (!mbuf)
-        return false; // no copy mbuf, or slot, is free: drivers hold them
+        return failed; // none: no copy mbuf, or slot, is free, because drivers hold them
     stamp(*mbuf);
     finish(index, entry, true, pieces_.bytes);
     stage(mbuf);
-    return true;
+    sent = true;
+    return refusal::none;
 }
 
 /// Whether one more frame may use something while it waits of which so many of all are free.
@@ -229,8 +236,8 @@ rte_mbuf* tx_queue::new_copy()
 
 /// Copies a frame into memory of its own: the bounce buffer of the entry's header for a small frame, else an mbuf of
 /// the copy pool. Pads the frame and fills in its checksums (docs/formats.md, "Entries"). Returns nullptr when no mbuf
-/// is free now.
-rte_mbuf* tx_queue::copied(const entry& entry, const frame_pieces& pieces, send_header& head)
+/// is free now, or the entry has `failed`.
+rte_mbuf* tx_queue::copied(const entry& entry, const frame_pieces& pieces, send_header& head, refusal& failed)
 {
     std::uint32_t bytes = std::max(pieces.bytes, shortest_frame);
     bool small = wire_.bounces && bytes <= send_header::bounce_bytes;
@@ -245,12 +252,21 @@ rte_mbuf* tx_queue::copied(const entry& entry, const frame_pieces& pieces, send_
         rte_pktmbuf_free(mbuf);
         return nullptr;
     }
-    std::uint8_t* end = to;
-    for (std::uint32_t piece = 0; piece < pieces.count; ++piece) {
-        std::memcpy(end, pieces.pieces[piece].bytes, pieces.pieces[piece].count);
-        end += pieces.pieces[piece].count;
+    const bool whole = core::guarded([&](core::touched& there) {
+        std::uint8_t* end = to;
+        for (std::uint32_t piece = 0; piece < pieces.count; ++piece) {
+            there.only(pieces.pieces[piece].bytes, pieces.pieces[piece].count);
+            std::memcpy(end, pieces.pieces[piece].bytes, pieces.pieces[piece].count);
+            end += pieces.pieces[piece].count;
+        }
+    });
+    if (!whole) {
+        rte_pktmbuf_free(mbuf);
+        waiting_copies_ -= !small && pacing_.holding();
+        failed = refusal::memory_gone;
+        return nullptr;
     }
-    std::memset(end, 0, bytes - pieces.bytes);
+    std::memset(to + pieces.bytes, 0, bytes - pieces.bytes);
     if (asks_for_checksums(entry))
         net::fill_checksums({to, pieces.bytes}, (entry.cs_flags & WEFTIO_ETH_L3_CHECKSUM) != 0,
                             (entry.cs_flags & WEFTIO_ETH_L4_CHECKSUM) != 0);

@@ -91,12 +91,13 @@ class tx_queue final : public work_queue {
     std::uint32_t execute_plain(std::uint32_t most);
     /// Send step 4 for any entry. Returns false when the entry must be tried again later.
     bool execute_one(std::uint32_t index);
-    bool send(const entry& entry, std::uint32_t index);
-    rte_mbuf* pulled(const entry& entry, const frame_pieces& pieces, send_header& header);
+    /// Returns none, also when the entry must be tried again later: then `sent` is false.
+    refusal send(const entry& entry, std::uint32_t index, bool& sent);
+    rte_mbuf* pulled(const entry& entry, const frame_pieces& pieces, send_header& header, refusal& failed);
     bool may_wait(std::uint32_t free, std::uint32_t all) const noexcept;
     std::uint16_t whole_frames() noexcept;
     void look_after_lane();
-    rte_mbuf* copied(const entry& entry, const frame_pieces& pieces, send_header& header);
+    rte_mbuf* copied(const entry& entry, const frame_pieces& pieces, send_header& header, refusal& failed);
     rte_mbuf* new_copy();
     refusal begin_wait();
     void stamp(rte_mbuf& mbuf);

@@ -2,13 +2,15 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/guarded.hpp"
 #include "nic/soft/send/tx_queue.hpp"
 
 namespace weftio::nic::soft {
 
 /// Send step 4 for a frame of which the CPU does not see all pieces: lets the copy engine of their device bring them to
-/// a slot of host memory. The entry is done when the driver has the frame. Returns nullptr when no slot is free now.
-rte_mbuf* tx_queue::pulled(const entry& entry, const frame_pieces& pieces, send_header& head)
+/// a slot of host memory. The entry is done when the driver has the frame. Returns nullptr when no slot is free now, or
+/// the entry has `failed`.
+rte_mbuf* tx_queue::pulled(const entry& entry, const frame_pieces& pieces, send_header& head, refusal& failed)
 {
     const std::uint32_t bytes = std::max(pieces.bytes, shortest_frame);
     pull_lane* const lane = pulls_->find(pieces.device);
@@ -20,15 +22,21 @@ rte_mbuf* tx_queue::pulled(const entry& entry, const frame_pieces& pieces, send_
     if (!mbuf)
         return nullptr;
     std::byte* end = pull_lane::bytes_of(*mbuf);
+    bool whole = true;
     for (const frame_piece *piece = &pieces.pieces[0], *last = piece + pieces.count; piece != last; ++piece) {
         if (piece->far)
             lane->bring(end, piece->bytes, piece->count);
         else
-            std::memcpy(end, piece->bytes, piece->count);
+            whole = whole && core::guarded_copy(end, piece->bytes, piece->count);
         end += piece->count;
     }
     std::memset(end, 0, bytes - pieces.bytes);
     lane->end(*mbuf, pieces.bytes, entry.cs_flags);
+    if (!whole) { // the slot is free again once what the lane brings has landed
+        rte_pktmbuf_free(mbuf);
+        failed = refusal::memory_gone;
+        return nullptr;
+    }
     pulling_ = lane;
     waiting_copies_ += pacing_.holding();
     head.detach(); // the frame has left the kernel's memory when the driver is given it
