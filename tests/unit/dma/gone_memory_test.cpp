@@ -1,5 +1,4 @@
 // Memory that goes away while a DMA engine copies: the queue fails, and everything else goes on.
-#include <chrono>
 #include <string>
 #include <thread>
 
@@ -69,6 +68,7 @@ std::uint64_t faults_survived(leaving way, unsigned rounds)
     const dma_engine engine({.mode = engine_mode::thread});
     const device cpu = device::open("cpu");
     constexpr std::size_t bytes = 65536;
+    constexpr unsigned entries = 40; // many turns
     fleeting_memory fleeting(way, bytes);
     const memory adopted = cpu.adopt(fleeting.data(), fleeting.bytes());
     const memory_region region(engine, adopted);
@@ -76,28 +76,30 @@ std::uint64_t faults_survived(leaving way, unsigned rounds)
     dma_queue queue(engine, cpu, {.entries = 64});
     dma_queue neighbor(engine, cpu, {.entries = 64});
     std::minstd_rand random(5);
+    std::uint64_t copied = 0;
     for (unsigned round = 0; round < rounds; ++round) {
-        for (unsigned entry = 0; entry < 16; ++entry) {
+        for (unsigned entry = 0; entry < entries; ++entry) {
             const bool from = (round + entry) % 3 != 0;
             weftio_dev_dma_memcpy(queue.handle(), from ? region.buffer() : here.buffer(), 0,
-                                  from ? here.buffer() : region.buffer(), 0, 16 + 4001 * entry, 0);
+                                  from ? here.buffer() : region.buffer(), 0, 60 + 1600 * entry, 0);
         }
         weftio_dev_dma_commit(queue.handle());
-        // Before the first entry is read, in the midst of one, between two, or behind the last.
-        const auto until = std::chrono::steady_clock::now() + std::chrono::nanoseconds(random() % 120000);
-        while (std::chrono::steady_clock::now() < until) {
-        }
+        // Before the first entry is read, behind so many and amid the next, or behind the last.
+        for (const std::uint64_t wanted = copied + (round % 2 != 0 ? random() % entries : 0);
+             queue.counters().copied < wanted;)
+            std::this_thread::yield();
         fleeting.go();
-        for (dma_counters now{}; now.copied + now.failed + now.flushed != 16 * (round + std::uint64_t{1});
+        for (dma_counters now{}; now.copied + now.failed + now.flushed != entries * (round + std::uint64_t{1});
              now = queue.counters())
             std::this_thread::yield();
+        copied = queue.counters().copied;
         fleeting.come_back();
         EXPECT_EQ(weftio_dev_dma_memcpy(neighbor.handle(), here.buffer(), 0, here.buffer(), 64, 64, 0), WEFTIO_DEV_OK);
         EXPECT_EQ(weftio_dev_dma_commit_wait(neighbor.handle(), 0), WEFTIO_DEV_OK);
         if (queue.failed())
             queue.reset();
     }
-    testing::Test::RecordProperty("copied", std::to_string(queue.counters().copied));
+    testing::Test::RecordProperty("copied", std::to_string(copied));
     return queue.counters().failed;
 }
 
