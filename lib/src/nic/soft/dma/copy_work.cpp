@@ -37,20 +37,15 @@ struct place {
 /// Finds the bytes of a pointer segment, which the engine is to read or to write.
 refusal find(const weftio_wqe_data_segment& pointer, const queue_keys& keys, access needed, place& out) noexcept
 {
-    const keys::key_entry* region = keys.find(weftio_swap32(pointer.lkey_be));
-    if (!region)
-        return refusal::unknown_key;
-    if (!keys.may_use(*region))
-        return refusal::other_domain;
-    if ((region->rights & needed) != needed)
-        return refusal::no_local_write;
-    const std::uint64_t address = weftio_swap64(pointer.address_be);
-    if (!region->holds(address, bytes_of(pointer)))
-        return refusal::outside_region;
-    if (region->cpu)
-        out = {region->at(address, bytes_of(pointer)), nullptr};
+    keys::located found;
+    if (const refusal why = keys.resolve(weftio_swap32(pointer.lkey_be), weftio_swap64(pointer.address_be),
+                                         bytes_of(pointer), needed, found);
+        why != refusal::none)
+        return why;
+    if (found.cpu)
+        out = {found.cpu, nullptr};
     else
-        out = {reinterpret_cast<std::byte*>(address), region->device};
+        out = {reinterpret_cast<std::byte*>(found.device_address), found.device};
     return refusal::none;
 }
 

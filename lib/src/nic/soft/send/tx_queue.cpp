@@ -74,11 +74,11 @@ std::uint32_t tx_queue::execute_plain(std::uint32_t most)
     const std::uint32_t wanted = std::min({most, available, std::uint32_t{burst} - staged_end_, ring.depth - slot});
     const std::uint32_t* block = &ring.words[std::size_t{slot} * 16];
     const std::uint32_t key = weftio_swap32(weftio_load_relaxed_u32(block + 9));
-    const keys::key_entry* found = keys_.find(key);
-    if (!found || !keys_.may_use(*found) || !keys_.lends(key))
+    keys::key_view lent;
+    if (!keys_.read_lent(key, lent))
         return 0;
     // Copies of the ring and the region: the compiler must assume that the stores below may change the originals.
-    const keys::key_entry region = *found;
+    const keys::key_entry region = lent.entry;
     std::uint64_t start = plain_start(ring, first);
     send_header* head = &headers_[slot];
     executed_entry* const done_as = &executed_[slot];
@@ -88,7 +88,7 @@ std::uint32_t tx_queue::execute_plain(std::uint32_t most)
         if (!read_plain_send(block, start, frame) || frame.bytes - shortest_frame > span || frame.key != key ||
             !region.holds(frame.address, frame.bytes))
             break;
-        head->lend(region.cpu + (frame.address - region.device_base), frame.bytes);
+        head->lend(region.at(frame.address), frame.bytes);
         done_as[done].be_plain(frame.bytes);
         staged[done] = &head->mbuf;
     }
