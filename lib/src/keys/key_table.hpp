@@ -48,6 +48,14 @@ struct key_view {
     friend bool operator==(const key_view&, const key_view&) = default;
 };
 
+/// A key by which something was found that is used later.
+struct held_key {
+    std::uint32_t key = 0;
+    std::uint32_t generation = 0;
+
+    friend bool operator==(const held_key&, const held_key&) = default;
+};
+
 /// All keys of the process, in the format of mlx5: an index in the upper 24 bits and a variant in the lower 8. The
 /// variant changes whenever an index is used again, so that the key of a removed region is refused. Each NIC has a
 /// number in the table, and finds the keys that it was granted.
@@ -196,10 +204,7 @@ class nic_keys {
     /// grant(), read(), still() and forget() do what key_table says of them.
     void grant(std::uint32_t key, bool lendable) noexcept { table_.grant(key, number_, lendable); }
     bool read(std::uint32_t key, key_view& out) const noexcept { return table_.read(key, number_, out); }
-    bool still(std::uint32_t key, std::uint32_t generation) const noexcept
-    {
-        return table_.still(key, number_, generation);
-    }
+    bool still(const held_key& held) const noexcept { return table_.still(held.key, number_, held.generation); }
     /// The same as read(), for who looks once.
     std::optional<key_view> find(std::uint32_t key) const noexcept
     {
@@ -207,18 +212,11 @@ class nic_keys {
         return read(key, view) ? std::optional(view) : std::nullopt;
     }
     /// @pre the NIC uses no address at this moment that it has found by a key
-    void forget(std::uint32_t key) noexcept
-    {
-        table_.forget(key, number_);
-        removals_.fetch_add(1, std::memory_order_release);
-    }
-    /// The number of keys that this NIC has forgotten. While it stays the same, an address found by a key stays valid.
-    std::uint64_t removals() const noexcept { return removals_.load(std::memory_order_acquire); }
+    void forget(std::uint32_t key) noexcept { table_.forget(key, number_); }
 
  private:
     key_table& table_;
     const unsigned number_;
-    std::atomic<std::uint64_t> removals_{0};
 };
 
 } // namespace weftio::keys

@@ -24,8 +24,8 @@ struct located {
     std::byte* cpu = nullptr; ///< nullptr: the CPU does not see them
     const devices::device_backend* device = nullptr;
     std::uint64_t device_address = 0;
-    std::uint32_t generation = 0; ///< of the key, for nic_keys::still()
-    bool lends = false;           ///< the device of the NIC reads them where they lie
+    held_key by{};      ///< for who uses them later, and asks nic_keys::still() before
+    bool lends = false; ///< the device of the NIC reads them where they lie
 };
 
 /// What a region lacks that does not give this right.
@@ -63,7 +63,7 @@ constexpr refusal lack_of(access right) noexcept
     out = {.cpu = entry.cpu ? entry.at(what.address) : nullptr,
            .device = entry.device,
            .device_address = what.address + entry.to_device,
-           .generation = region.generation,
+           .by = {what.key, region.generation},
            .lends = region.lends};
     return refusal::none;
 }

@@ -151,13 +151,41 @@ TEST_F(KeyTable, MovesNothingAsItGrows)
     EXPECT_EQ(before->entry.base, 0x10000u);
 }
 
-TEST_F(KeyTable, CountsWhatANicForgets)
+TEST_F(KeyTable, TellsWhetherWhatWasFoundIsAsItWas)
 {
-    const std::uint64_t before = keys.removals();
-    const std::uint32_t key = add(0, 1);
-    EXPECT_EQ(keys.removals(), before);
+    const std::uint32_t key = add(0x10000, 4096), beside = add(0x20000, 4096);
+    const held_key held{key, keys.find(key)->generation}, other{beside, keys.find(beside)->generation};
+    EXPECT_TRUE(keys.still(held));
+    EXPECT_FALSE(keys.still({key ^ 1, held.generation}));
+    EXPECT_FALSE(keys.still({key, held.generation + 2}));
+    EXPECT_FALSE(keys.still({}));
+    EXPECT_TRUE(table.change(key, {.cpu = memory.data(), .base = 0x30000, .bytes = 100, .rights = access::none}));
+    EXPECT_FALSE(keys.still(held));
+    EXPECT_TRUE(keys.still(other)) << "of its own generation, and not of others";
+    const held_key anew{key, keys.find(key)->generation};
+    EXPECT_EQ(keys.find(key)->entry.rights, access::none);
+    EXPECT_EQ(translate(key, 0x30000, 100), memory.data());
+    EXPECT_EQ(translate(key, 0x10000, 1), nullptr);
+    EXPECT_TRUE(keys.still(anew));
+    ASSERT_TRUE(table.withdraw(key));
+    EXPECT_FALSE(keys.still(anew)) << "before the NIC has forgotten it";
+    keys.forget(key);
+    table.release(key);
+    remove(beside);
+    EXPECT_FALSE(keys.still(other));
+    EXPECT_FALSE(table.change(beside, {}));
+    EXPECT_FALSE(table.change(0, {}));
+}
+
+TEST_F(KeyTable, TellsThatAKeyWhoseNumberComesRoundIsAnother)
+{
+    const std::uint32_t key = add(0x10000, 4096);
+    const held_key held{key, keys.find(key)->generation};
     remove(key);
-    EXPECT_EQ(keys.removals(), before + 1);
+    for (int generation = 1; generation < 256; ++generation)
+        remove(add(0, 1));
+    ASSERT_EQ(add(0x10000, 4096), key);
+    EXPECT_FALSE(keys.still(held));
 }
 
 TEST(FullKeyTable, SaysSoAndGoesOnWhenOneIsFree)
@@ -207,7 +235,6 @@ TEST_F(NicsOfATable, ForgetAKeyEachForItself)
     keys.forget(shared);
     EXPECT_FALSE(keys.find(shared));
     EXPECT_TRUE(other.find(shared));
-    EXPECT_EQ(other.removals(), 0u);
     EXPECT_TRUE(table.withdraw(shared));
     EXPECT_FALSE(other.find(shared));
     other.forget(shared);

@@ -26,6 +26,7 @@ refusal take_segment(const entry& entry, const queue_keys& keys, std::size_t& at
     std::uint32_t count = weftio_swap32(data.byte_count_be);
     const std::byte* bytes = nullptr;
     bool far = false;
+    keys::located found;
     if (count & WEFTIO_INLINE_SEGMENT) {
         count &= ~WEFTIO_INLINE_SEGMENT;
         if (count > (entry.segments - at) * 16 - 4)
@@ -35,7 +36,6 @@ refusal take_segment(const entry& entry, const queue_keys& keys, std::size_t& at
         out.must_be_copied = true;
     } else {
         std::uint64_t length = count == 0 ? std::uint64_t{1} << 31 : count;
-        keys::located found;
         if (const refusal why =
                 keys.resolve(weftio_swap32(data.lkey_be), weftio_swap64(data.address_be), length, access::none, found);
             why != refusal::none)
@@ -53,7 +53,7 @@ refusal take_segment(const entry& entry, const queue_keys& keys, std::size_t& at
     }
     if (count == 0)
         return refusal::no_payload;
-    out.pieces[out.count++] = {bytes, count, far};
+    out.pieces[out.count++] = {bytes, count, far, found.by};
     out.bytes += count;
     return refusal::none;
 }

@@ -109,6 +109,8 @@ void tx_queue::end_wait() noexcept
 {
     if (!pacing_.holding())
         return;
+    if (!still_prepared())
+        unprepare();
     pacing_.end();
     waited.add(1);
 }
@@ -117,12 +119,34 @@ void tx_queue::end_wait() noexcept
 /// refused is left alone here: it fails when its turn comes.
 void tx_queue::prepare()
 {
-    if (removals_ != keys_.removals())
+    if (!still_prepared())
         unprepare();
     while (!prepared_ && next_ != submitted_)
         prepared_ = staged_end_ == burst || fetch(ring_.entries, next_, submitted_ - next_, entry_) != refusal::none ||
                     entry_.opcode != WEFTIO_OPCODE_SEND || gather(entry_, keys_, wire_.mtu, pieces_) != refusal::none ||
-                    !send(entry_, next_);
+                    !hold_keys() || !send(entry_, next_);
+}
+
+/// Notes the keys of the frame that is about to be prepared. Returns whether there was room for all.
+bool tx_queue::hold_keys() noexcept
+{
+    for (std::uint32_t piece = 0; piece < pieces_.count; ++piece) {
+        const keys::held_key by = pieces_.pieces[piece].by;
+        const auto end = held_keys_.begin() + held_count_;
+        if (by.key == 0 || std::find(held_keys_.begin(), end, by) != end)
+            continue;
+        if (held_count_ == most_held_keys)
+            return false;
+        held_keys_[held_count_++] = by;
+    }
+    return true;
+}
+
+/// Whether the memory of all frames that were prepared is as it was.
+bool tx_queue::still_prepared() const noexcept
+{
+    return std::all_of(held_keys_.begin(), held_keys_.begin() + held_count_,
+                       [this](const keys::held_key& held) { return keys_.still(held); });
 }
 
 /// Undoes prepare(). @pre the staged frames, if any, are those behind the wait that holds the queue
@@ -136,7 +160,7 @@ void tx_queue::unprepare()
     }
     prepared_ = false;
     waiting_copies_ = 0;
-    removals_ = keys_.removals();
+    held_count_ = 0;
 }
 
 /// Send step 4: executes any entry: fetch() copies it, then gather() and send(), or begin_wait(). An entry that is

@@ -28,8 +28,8 @@ class queue_keys {
     {
         return keys::resolve_region(nic_, key, access::none, domain_, region) == refusal::none && region.lends;
     }
-    /// See keys::nic_keys.
-    std::uint64_t removals() const noexcept { return nic_.removals(); }
+    /// Whether what was found by the key is as it was.
+    bool still(const keys::held_key& held) const noexcept { return nic_.still(held); }
 
  private:
     const keys::nic_keys& nic_;
