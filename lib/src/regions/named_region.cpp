@@ -45,7 +45,7 @@ named_region::named_region(std::shared_ptr<const devices::memory_block> block, r
     if (use == region_use::entries)
         key_ = keys().add({.cpu = static_cast<std::byte*>(block_->at.cpu),
                            .device = block_->owner.get(),
-                           .device_base = reinterpret_cast<std::uint64_t>(block_->at.device),
+                           .base = reinterpret_cast<std::uint64_t>(block_->at.device),
                            .bytes = block_->bytes,
                            .domain = options.domain,
                            .rights = options.rights});
