@@ -5,7 +5,6 @@
 #include <chrono>
 #include <csetjmp>
 #include <csignal>
-#include <cstring>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -161,14 +160,6 @@ namespace weftio::core {
 #endif
 }
 
-bool guarded_copy(void* to, const void* from, std::size_t bytes) noexcept
-{
-    return guarded([=](touched& there) {
-        there.only(to, bytes, from, bytes);
-        std::memmove(to, from, bytes);
-    });
-}
-
 namespace {
 
 constexpr std::array guarded_signals{SIGSEGV, SIGBUS};
@@ -195,7 +186,7 @@ struct chain {
 /// Not undying(): a handler is no place for the guard of a local static object.
 constinit std::array<chain, guarded_signals.size()> chains;
 constinit std::mutex changing; ///< of chains
-constinit std::atomic<bool> guarding{false};
+using detail::guarding;
 constinit std::atomic<std::int64_t> next_look_ns{0};
 
 /// Ends the guarded call of this thread, if the fault is its.
