@@ -59,6 +59,18 @@ std::uint32_t key_table::add(const key_entry& entry)
     return key;
 }
 
+std::uint32_t key_table::renew(std::uint32_t key, const key_entry& entry) noexcept
+{
+    const std::scoped_lock one_at_a_time(changing_);
+    slot& at = *place(key);
+    const std::uint32_t made = (key & ~0xffu) | ++at.variant;
+    at.begin_change();
+    at.store(entry);
+    at.key.store(made, std::memory_order_release); // as in add()
+    at.end_change();
+    return made;
+}
+
 bool key_table::change(std::uint32_t key, const key_entry& entry) noexcept
 {
     slot* at = place(key);

@@ -91,6 +91,9 @@ class key_table {
     /// an engine may do it in its turn; waits for another change of the same key. Returns whether the key exists.
     /// @pre NICs that were granted the key reach the memory of the new entry as that of the old one
     bool change(std::uint32_t key, const key_entry& entry) noexcept;
+    /// Gives the memory of a withdrawn key another key: the same index and the next variant. Those who were granted the
+    /// index before are not. @pre every NIC has forgotten the key
+    std::uint32_t renew(std::uint32_t key, const key_entry& entry) noexcept;
     /// Withdraws a key. Returns whether it existed.
     bool withdraw(std::uint32_t key) noexcept;
     /// Frees the index of a key. @pre the key was withdrawn, and every NIC has forgotten it

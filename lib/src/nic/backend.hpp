@@ -24,6 +24,19 @@
 
 namespace weftio::nic {
 
+/// A request to register memory with a NIC.
+struct region_request {
+    std::shared_ptr<const devices::memory_block> block;
+    /// The key by which entries name the memory, in host byte order; 0: only the NIC uses the memory.
+    std::uint32_t key = 0;
+    /// Queues of this domain may name the memory.
+    protection_domain domain{};
+    std::uint64_t address = 0;    ///< by which entries name the first byte
+    std::uint64_t offset = 0;     ///< of the first byte that they may name, in the block
+    std::uint64_t bytes = 0;      ///< that they may name
+    access rights = access::none; ///< what is done there, beyond reading
+};
+
 /// Memory that is registered with a NIC. The destructor takes the memory from the NIC. It blocks while frames that lie
 /// in the memory are on their way out, at most 1 s; after that the NIC keeps the memory until the frames have come
 /// back.
@@ -32,15 +45,8 @@ class region {
     virtual ~region() = default;
     /// The NIC refuses the key from now on, and uses no address that it has found by the key.
     virtual void revoke() noexcept = 0;
-};
-
-/// A request to register memory with a NIC.
-struct region_request {
-    std::shared_ptr<const devices::memory_block> block;
-    /// The key by which entries name the memory, in host byte order; 0: only the NIC uses the memory.
-    std::uint32_t key = 0;
-    /// Queues of this domain may name the memory.
-    protection_domain domain{};
+    /// Entries name the memory by another key from now on. @pre revoke(); the same block
+    virtual void renew(const region_request& now) noexcept = 0;
 };
 
 /// Something with which memory is registered: the NIC of a port, or a DMA engine.

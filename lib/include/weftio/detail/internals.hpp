@@ -55,6 +55,7 @@ struct internals {
     /// The bytes, kept alive while the pointer is held.
     static const std::shared_ptr<const devices::memory_block>& block(const memory& memory) noexcept;
     static const std::shared_ptr<const devices::memory_block>& block(const memory_region& region) noexcept;
+    static std::size_t offset(const memory_region& region) noexcept; ///< of its first byte in the block
 
     /// What a running kernel holds of the object: its memory until the next reset().
     static std::shared_ptr<devices::lifeline> line(const completion_queue& queue) noexcept;

@@ -23,4 +23,10 @@ void soft_region::revoke() noexcept
         port_->forget_key(std::exchange(key_, 0));
 }
 
+void soft_region::renew(const region_request& now) noexcept
+{
+    key_ = now.key;
+    port_->keys().grant(key_, place_.front().zero_copy);
+}
+
 } // namespace weftio::nic::soft

@@ -19,6 +19,7 @@ class soft_region final : public region {
     ~soft_region() override;
 
     void revoke() noexcept override;
+    void renew(const region_request& now) noexcept override;
 
  private:
     std::shared_ptr<soft_port> port_;

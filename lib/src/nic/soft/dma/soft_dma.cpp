@@ -33,6 +33,11 @@ class dma_region final : public region {
         dma_->engine().between_turns([&] { dma_->keys().forget(key); });
         dma_->wait_for_lanes();
     }
+    void renew(const region_request& now) noexcept override
+    {
+        key_ = now.key;
+        dma_->keys().grant(key_, false);
+    }
 
  private:
     const std::shared_ptr<soft_dma> dma_;
