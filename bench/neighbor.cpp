@@ -1,7 +1,8 @@
 // What other queues of an engine cost their neighbor: the rate of a well-behaved send queue alone, and next to queues of
 // several kinds: one that gets nothing but bad entries, each an error and a reset, as fast as the host can; eight that
 // wait for a deadline with as many checksummed frames as they hold; eight that keep a deadline each 80 us, and each
-// 8 us; 4,096 with nothing to do. All in the same run, in turn.
+// 8 us; 4,096 with nothing to do; 64 queue pairs that a full completion queue holds; 512 completion queues in which
+// nothing comes. All in the same run, in turn.
 //
 //   ./neighbor_bench                               7 rounds of half a second each way, engine on core 0, kernels on 1
 //   ./neighbor_bench --mode inline --rounds 15     the good kernel runs the engine itself, on core 0
@@ -30,6 +31,7 @@
 #include "common/arguments.hpp"
 #include "common/table.hpp"
 #include "machine.hpp"
+#include "nic/backend.hpp"
 #include "weftio/weftio.hpp"
 
 namespace {
@@ -230,6 +232,60 @@ class idle : public stranger {
     std::deque<eth_txq> queues_;
 };
 
+/// Queue pairs whose completion queue is full and that nobody empties: all have entries that are done and cannot complete.
+class held : public stranger {
+ public:
+    held(const port& port, const device& device)
+        : at_(port, {.address = "10.9.8.7", .application_turns = port_is_inline(port)}),
+          full_(port, device, {.entries = 1})
+    {
+        for (int pair = 0; pair < 32; ++pair) {
+            queue_pair& one = pairs_.emplace_back(at_, device, full_, full_, queue_pair_options{.receive_entries = 0});
+            queue_pair& other =
+                pairs_.emplace_back(at_, device, full_, full_, queue_pair_options{.receive_entries = 0});
+            const rdma_address address = one.address();
+            one.connect(other.address());
+            other.connect(address);
+        }
+        for (queue_pair& pair : pairs_)
+            post_nops(pair);
+    }
+    ~held() override { end(); }
+
+ private:
+    static bool port_is_inline(const port& port) { return detail::internals::backend(port).is_inline(); }
+    /// A few, each of which asks for a completion.
+    static void post_nops(queue_pair& pair)
+    {
+        constexpr std::uint32_t count = 4;
+        auto* const words = static_cast<std::uint32_t*>(pair.send_ring());
+        for (std::uint32_t at = 0; at < count; ++at) {
+            words[at * 16] = weftio_swap32(at << 8 | WEFTIO_OPCODE_NOP);
+            words[at * 16 + 1] = weftio_swap32(pair.number() << 8 | 1);
+            words[at * 16 + 2] = weftio_swap32(WEFTIO_CE_ALWAYS);
+        }
+        weftio_store_release_sys_u32(static_cast<std::uint32_t*>(pair.record()) + 1, weftio_swap32(count));
+    }
+
+    rdma_device at_;
+    completion_queue full_;
+    std::deque<queue_pair> pairs_;
+};
+
+/// Completion queues in which nothing comes, and that could tell.
+class quiet : public stranger {
+ public:
+    quiet(const port& port, const device& device)
+    {
+        for (int queue = 0; queue < 512; ++queue)
+            queues_.emplace_back(port, device, completion_queue_options{.entries = 16}).arm();
+    }
+    ~quiet() override { end(); }
+
+ private:
+    std::deque<completion_queue> queues_;
+};
+
 struct row {
     const char* name;
     std::function<std::unique_ptr<neighbor>(const port&, const device&)> make;
@@ -252,6 +308,8 @@ const std::vector<row>& rows()
              return std::make_unique<paced>(port, device, 8'000, 1, frame_bytes, WEFTIO_DEV_SEND_NONE);
          }},
         {"4096 idle", [](auto& port, auto& device) { return std::make_unique<idle>(port, device); }},
+        {"64 held pairs", [](auto& port, auto& device) { return std::make_unique<held>(port, device); }},
+        {"512 quiet completion queues", [](auto& port, auto& device) { return std::make_unique<quiet>(port, device); }},
     };
     return all;
 }

@@ -242,6 +242,12 @@ bool queue_pair::idle() const noexcept
     return work_queue::idle() && (!connection_ || connection_->responder.idle());
 }
 
+bool queue_pair::is_held() const noexcept
+{
+    return work_queue::is_held() && (!connection_ || (connection_->responder.idle() &&
+                                                      !(connection_->requester && !connection_->requester->idle())));
+}
+
 void queue_pair::stop()
 {
     look();

@@ -40,6 +40,7 @@ class queue_pair final : public rdma_work {
 
     unsigned turn(std::uint32_t most) override;
     bool idle() const noexcept override;
+    bool is_held() const noexcept override;
     /// Ends the connection without a word to the peer: flushes all entries.
     void stop();
     /// Starts again in fresh rings, not connected. @pre stop()

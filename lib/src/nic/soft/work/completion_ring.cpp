@@ -25,18 +25,20 @@ std::uint32_t write_completion(weftio_cqe& to, const completion& what, std::uint
     return weftio_cqe_publication(what.index, what.opcode, pass) | solicited;
 }
 
-completion_ring::completion_ring(const completion_memory& ring, std::uint32_t number)
+completion_ring::completion_ring(const completion_memory& ring, std::uint32_t number,
+                                 std::vector<completion_ring*>& news)
     : entries_(ring.entries.cpu<std::byte>() + ring.entry_bytes - sizeof(weftio_cqe)),
       record_(ring.record.cpu<std::uint32_t>()), depth_(ring.depth), stride_bytes_(ring.entry_bytes),
       log_depth_(static_cast<std::uint32_t>(std::countr_zero(ring.depth))), policy_(ring.overrun), number_(number),
-      event_(ring.event)
+      event_(ring.event), news_(news)
 {}
 
 /// Reads the consumer index of the record.
 bool completion_ring::find_room() noexcept
 {
     // Acquire, pairs with the release of who consumes: it has read the completions before.
-    consumed_ = weftio_swap32(weftio_load_acquire_sys_u32(record_)) & index_mask;
+    record_seen_ = weftio_load_acquire_sys_u32(record_);
+    consumed_ = weftio_swap32(record_seen_) & index_mask;
     return in_use() < depth_;
 }
 
@@ -68,12 +70,17 @@ void completion_ring::put(const completion& what) noexcept
         solicited_end_ = produced_;
     // Release: who sees this may read the rest, and what arrived, and use the entry and its buffer again.
     weftio_store_release_sys_u32(&to.publication, publication);
+    if (has_event() && !has_news_) {
+        has_news_ = true;
+        news_.push_back(this);
+    }
 }
 
 /// An arming word is `sequence number << 28 | command | consumer index`; the sequence number changes with each event, so
 /// a word that was answered asks for nothing more.
 void completion_ring::look_at_arming() noexcept
 {
+    has_news_ = false;
     const std::uint32_t word = weftio_load_acquire_sys_u32(record_ + arming_word);
     if (word == armed_)
         return;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "core/refusal.hpp"
 #include "nic/completion_backend.hpp"
@@ -31,7 +32,8 @@ std::uint32_t write_completion(weftio_cqe& to, const completion& what, std::uint
 class completion_ring {
  public:
     /// @param ring  its memory stays until this ends; the CPU sees it
-    completion_ring(const completion_memory& ring, std::uint32_t number);
+    /// @param news  where a ring that can tell the program puts itself when something has come; has room for all rings
+    completion_ring(const completion_memory& ring, std::uint32_t number, std::vector<completion_ring*>& news);
 
     std::uint32_t number() const noexcept { return number_; }
     /// Whether one more has room. A ring that fails its queues overruns when it is asked in vain.
@@ -46,6 +48,9 @@ class completion_ring {
     bool overrun() const noexcept { return overrun_.load(std::memory_order_relaxed); }
     /// Tells the program, if it has asked to be told and something has come since (arming).
     void look_at_arming() noexcept;
+    /// The word that moves when the program consumes, and its value as last read, as it lies in memory.
+    const std::uint32_t* record() const noexcept { return record_; }
+    std::uint32_t record_seen() const noexcept { return record_seen_; }
     /// Whether it can tell the program at all.
     bool has_event() const noexcept { return event_ >= 0; }
 
@@ -64,10 +69,13 @@ class completion_ring {
     const int event_;
     std::uint32_t produced_ = 0; ///< index of the next completion
     std::uint32_t consumed_ = 0; ///< as last read
+    std::uint32_t record_seen_ = 0;
     std::uint32_t reserved_ = 0;
     std::uint32_t solicited_end_ = 0; ///< index behind the last one that is solicited or an error
     std::uint32_t armed_ = 0;         ///< arming word that was answered last, as it lies in memory
     std::atomic<bool> overrun_{false};
+    std::vector<completion_ring*>& news_;
+    bool has_news_ = false; ///< it is in news_
 };
 
 } // namespace weftio::nic::soft

@@ -4,9 +4,13 @@
 
 namespace weftio::nic::soft {
 
-unsigned completion_unit::turn(const turn_budget&)
+unsigned completion_unit::turn(const turn_budget& budget)
 {
-    for (std::size_t left = std::min(looks_of_a_turn, telling_.size()); left != 0; --left) {
+    for (completion_ring* const each : news_)
+        each->look_at_arming();
+    news_.clear();
+    const std::size_t most = budget.busy ? looks_of_a_busy_turn : looks_of_an_idle_turn;
+    for (std::size_t left = std::min(most, telling_.size()); left != 0; --left) {
         looked_ = looked_ + 1 < telling_.size() ? looked_ + 1 : 0;
         telling_[looked_]->look_at_arming();
     }
@@ -21,7 +25,8 @@ std::uint32_t completion_unit::add(const completion_memory& ring)
     if (at == rings_.size())
         rings_.emplace_back();
     telling_.reserve(rings_.size());
-    rings_[at] = std::make_unique<completion_ring>(ring, static_cast<std::uint32_t>(at + 1));
+    news_.reserve(rings_.size());
+    rings_[at] = std::make_unique<completion_ring>(ring, static_cast<std::uint32_t>(at + 1), news_);
     if (rings_[at]->has_event())
         telling_.push_back(rings_[at].get());
     return rings_[at]->number();
@@ -30,6 +35,7 @@ std::uint32_t completion_unit::add(const completion_memory& ring)
 void completion_unit::remove(std::uint32_t number) noexcept
 {
     std::erase(telling_, rings_[number - 1].get());
+    std::erase(news_, rings_[number - 1].get());
     rings_[number - 1] = nullptr;
 }
 

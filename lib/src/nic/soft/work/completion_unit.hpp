@@ -13,8 +13,8 @@ namespace weftio::nic::soft {
 /// Has its turn behind the units that complete: tells programs that wait for completions.
 class completion_unit final : public unit {
  public:
-    /// Completion queues whose wish is looked at in a turn, in a circle.
-    static constexpr std::size_t looks_of_a_turn = 16;
+    /// Completion queues whose wish is looked at in a turn, in a circle, beside those in which something has come.
+    static constexpr std::size_t looks_of_a_busy_turn = 1, looks_of_an_idle_turn = 16;
 
     unsigned turn(const turn_budget& budget) override;
     /// Returns its number. It stays until remove(). @throws std::bad_alloc
@@ -25,6 +25,7 @@ class completion_unit final : public unit {
  private:
     std::vector<std::unique_ptr<completion_ring>> rings_; ///< by number - 1
     std::vector<completion_ring*> telling_;               ///< those that can tell
+    std::vector<completion_ring*> news_;                  ///< of these, those in which something has come
     std::size_t looked_ = 0;
 };
 

@@ -18,7 +18,7 @@ void work_list::look_at_records(bool busy) noexcept
         looked_ = looked_ + 1 < asleep_.size() ? looked_ + 1 : 0;
         const asleep& queue = asleep_[looked_];
         const bool sweep = ++looks_ % looks_to_a_turn == 0;
-        if (weftio_load_acquire_sys_u32(queue.record) != queue.seen)
+        if (weftio_load_acquire_sys_u32(queue.word) != queue.seen)
             wake(queue.number);
         else if (sweep) {
             wake(queue.number);
@@ -82,7 +82,7 @@ void work_list::wake_those_that_wait() noexcept
 bool work_list::rests(awake& each, unsigned moved, bool has_deadline) noexcept
 {
     const work_queue& queue = *places_[each.number - 1].queue;
-    each.idle_turns = moved == 0 && queue.idle() ? each.idle_turns + 1 : 0;
+    each.idle_turns = moved == 0 && (queue.idle() || queue.is_held()) ? each.idle_turns + 1 : 0;
     return each.idle_turns == turns_awake || (has_deadline && queue.only_waits());
 }
 
@@ -105,7 +105,8 @@ void work_list::lay_down(std::size_t at) noexcept
     awake_[at] = awake_.back();
     awake_.pop_back();
     place.asleep = static_cast<std::uint32_t>(asleep_.size());
-    asleep_.push_back({place.queue->ring().dbrec, place.queue->record_seen(), number});
+    const auto [word, seen] = place.queue->wakes_by();
+    asleep_.push_back({word, seen, number});
 }
 
 void work_list::reserve(std::uint32_t number)

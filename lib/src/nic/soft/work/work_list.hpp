@@ -77,7 +77,7 @@ class work_list {
     };
     /// What the engine reads to poll a sleeping queue: one that has no work, or none before its deadline.
     struct asleep {
-        const std::uint32_t* record;
+        const std::uint32_t* word; ///< see work_queue::wakes_by()
         std::uint32_t seen;
         std::uint32_t number;
     };

@@ -110,11 +110,13 @@ unsigned work_queue::complete_each(completion_ring& to)
     const std::uint32_t before = completed_;
     std::uint64_t done = 0, bytes = 0;
     const std::uint64_t now_ns = core::utc_stamp_ns();
+    held_ = false;
     while (completed_ != handed_ && returned(completed_)) {
         const executed_entry& entry = executed(completed_);
         const bool good = entry.reason == refusal::none;
         const bool due = !good || entry.asked || !ring_.completions.only_asked;
-        if (due && !to.has_room())
+        held_ = due && !to.has_room();
+        if (held_)
             break;
         if (good) {
             done += entry.counts;
@@ -139,6 +141,13 @@ unsigned work_queue::complete_each(completion_ring& to)
         overrun();
     untold_ = refusal::none; // no completion is there for it; the host hears by events
     return completed_ - before;
+}
+
+work_queue::watched work_queue::wakes_by() const noexcept
+{
+    if (is_held())
+        return {ring_.completions.ring->record(), ring_.completions.ring->record_seen()};
+    return {ring_.dbrec, record_};
 }
 
 /// The completion queue ends its queues.
@@ -209,6 +218,7 @@ void work_queue::begin_again(const tx_ring& ring, std::uint32_t index) noexcept
     record_ = weftio_swap32(index & 0xffff);
     submitted_ = next_ = handed_ = completed_ = index;
     failed_.store(false, std::memory_order_relaxed);
+    held_ = false;
     untold_ = refusal::none;
 }
 

@@ -68,8 +68,16 @@ class work_queue {
     bool waits_for_others() const noexcept { return completed_ != handed_; }
     /// Completes the entries that came back. Returns how much it moved.
     unsigned collect() { return complete(); }
-    /// The value of the doorbell record when it was last read, as it lies in memory.
-    std::uint32_t record_seen() const noexcept { return record_; }
+    /// Whether only a full completion queue keeps the queue from being idle.
+    virtual bool is_held() const noexcept { return held_ && next_ == submitted_; }
+    /// A word that others write, as it lies in memory, and its value when it was last read.
+    struct watched {
+        const std::uint32_t* word;
+        std::uint32_t seen;
+    };
+    /// What brings a sleeping queue work when it moves: the doorbell record, or the consumer index of a completion queue
+    /// that holds the queue.
+    watched wakes_by() const noexcept;
     const tx_ring& ring() const noexcept { return ring_; }
     /// Any thread.
     bool failed() const noexcept { return failed_.load(std::memory_order_relaxed); }
@@ -119,6 +127,7 @@ class work_queue {
     std::uint32_t handed_ = 0;    ///< index behind the last entry that has been handed over
     std::uint32_t completed_ = 0; ///< index behind the last entry that is done
     std::atomic<bool> failed_{false};
+    bool held_ = false;              ///< its completion queue is full
     refusal untold_ = refusal::none; ///< why the queue failed without a failed entry; none once published
 
  private:
