@@ -1,5 +1,9 @@
 // Copies from and to regions that are named by addresses of their own, and that change.
+#include <algorithm>
+#include <atomic>
+#include <cstring>
 #include <thread>
+#include <vector>
 
 #include <gmock/gmock.h>
 

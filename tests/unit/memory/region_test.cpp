@@ -215,7 +215,9 @@ TEST_F(Region, IsUnchangedByAChangeThatIsRefused)
           {{}, 1, room.bytes()},
           {{}, std::size_t(-1), 2},
           {{.iova = std::uint64_t(-8)}, 0, 9}})
-        EXPECT_EQ(error_of([&] { region.rereg(options, offset, bytes); }).code(), errc::invalid_argument) << offset;
+        EXPECT_EQ(error_of([&, &to = options, at = offset, count = bytes] { region.rereg(to, at, count); }).code(),
+                  errc::invalid_argument)
+            << offset;
     EXPECT_EQ(region.lkey(), before);
     EXPECT_EQ(region.bytes(), room.bytes());
     EXPECT_TRUE(software_nic(null).keys().find(before));

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstring>
 #include <span>
+#include <vector>
 
 #include <gtest/gtest.h>
 

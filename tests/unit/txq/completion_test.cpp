@@ -2,6 +2,7 @@
 #include "completion_kernels.h"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 
 #include "sending_port.hpp"
 #include "weftio/kernel.hpp"

@@ -1,9 +1,12 @@
 // Frames in regions that are named by addresses of their own, and in regions that change.
+#include <atomic>
 #include <cstring>
 #include <thread>
 
 #include <gmock/gmock.h>
 
+#include "core/undying.hpp"
+#include "keys/key_table.hpp"
 #include "sending_port.hpp"
 
 namespace weftio::test {

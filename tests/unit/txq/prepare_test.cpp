@@ -1,5 +1,7 @@
 // What the NIC makes ready while a wait holds a queue is not sent before its time, and not after it has been taken
 // back.
+#include <cstring>
+
 #include <gmock/gmock.h>
 
 #include "sending_port.hpp"
