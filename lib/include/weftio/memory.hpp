@@ -19,7 +19,8 @@ struct region_options {
     protection_domain domain{};
 };
 
-/// Registers memory and names it by an mlx5-style key, which is the same at every NIC that is told of it.
+/// Registers memory and names it by an mlx5-style key. Each NIC answers with its key when it is told of the region: the
+/// software NIC of every port and every DMA engine with the same one, a NIC with keys of its own with another.
 ///
 /// - Ownership: move-only; keeps the ports and the memory alive. Adopted memory is its owner's and must outlive the
 ///   region; what happens else says device::adopt().
@@ -52,13 +53,19 @@ class memory_region {
     ///         errc::out_of_memory
     void register_with(const port& port);
     void register_with(const dma_engine& engine);
-    std::uint32_t lkey() const noexcept; ///< host byte order
+    /// The key at the port or DMA engine that the region was registered with first, in host byte order; before that, the
+    /// key that it will have at software NICs. The one to use where all NICs are software.
+    std::uint32_t lkey() const noexcept;
+    /// The key at one port, or at one DMA engine. @throws weftio::error errc::invalid_argument the region is not
+    ///         registered there
+    std::uint32_t lkey(const port& port) const;
+    std::uint32_t lkey(const dma_engine& engine) const;
     void* device_address() const noexcept;
     std::size_t bytes() const noexcept;
     access rights() const noexcept;
     /// `bytes` bytes from `offset` on as a buffer that kernels and the host name in entries; 0: up to the end, and at most
     /// 2^32 - 1. For the host, and for CPU and CUDA kernels; OpenCL takes no structure with a pointer by value, so a
-    /// kernel for all devices is given a buf_arr over the region. @throws weftio::error errc::invalid_argument they are not within the region
+    /// kernel for all devices is given a buf_arr over the region. Both name it by lkey(). @throws weftio::error errc::invalid_argument they are not within the region
     weftio_dev_buf buffer(std::size_t offset = 0, std::size_t bytes = 0) const;
 
  private:

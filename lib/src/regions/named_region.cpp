@@ -40,7 +40,7 @@ void require_within(std::string_view who, const memory_region& region, const dev
 
 named_region::named_region(std::shared_ptr<const devices::memory_block> block, region_use use,
                            const region_options& options)
-    : block_(std::move(block)), domain_(options.domain)
+    : block_(std::move(block)), domain_(options.domain), rights_(options.rights)
 {
     if (use == region_use::entries)
         key_ = keys().add({.cpu = static_cast<std::byte*>(block_->at.cpu),
@@ -67,7 +67,16 @@ void named_region::register_with(nic::memory_user& nic)
     if (std::any_of(nics_.begin(), nics_.end(), [&](const at_nic& each) { return each.nic == &nic; }))
         return;
     nics_.reserve(nics_.size() + 1); // allocates, so it comes before anything changes
-    nics_.push_back({&nic, nic.register_memory({.block = block_, .key = key_, .domain = domain_})});
+    nics_.push_back(
+        {&nic, nic.register_memory({.block = block_, .process_key = key_, .rights = rights_, .domain = domain_})});
+}
+
+std::optional<std::uint32_t> named_region::lkey(const nic::memory_user& nic) const noexcept
+{
+    for (const at_nic& each : nics_)
+        if (each.nic == &nic)
+            return each.region->key();
+    return std::nullopt;
 }
 
 void named_region::revoke() noexcept

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -36,8 +37,12 @@ class named_region {
     /// Registers the memory with a NIC. Does nothing when it is registered there already.
     /// @throws weftio::error see nic::memory_user::register_memory()
     void register_with(nic::memory_user& nic);
-    /// The key, in host byte order; 0: entries cannot name the memory.
-    std::uint32_t lkey() const noexcept { return key_; }
+    /// The key at the NIC that it was registered with first, or the process's key before; in host byte order. 0: entries
+    /// cannot name the memory.
+    std::uint32_t lkey() const noexcept { return nics_.empty() ? key_ : nics_.front().region->key(); }
+    /// Nothing: it is not registered with that NIC.
+    std::optional<std::uint32_t> lkey(const nic::memory_user& nic) const noexcept;
+    std::uint32_t process_key() const noexcept { return key_; }
     const devices::memory_block& block() const noexcept { return *block_; }
     const std::shared_ptr<const devices::memory_block>& share() const noexcept { return block_; }
     /// Withdraws the key: every NIC refuses it from now on.
@@ -47,7 +52,8 @@ class named_region {
     const core::maker maker_{};
     const std::shared_ptr<const devices::memory_block> block_;
     const protection_domain domain_;
-    std::uint32_t key_ = 0;
+    const access rights_;
+    std::uint32_t key_ = 0; ///< in the table of the process
     bool withdrawn_ = false;
     struct at_nic {
         const nic::memory_user* nic; ///< `region` keeps the NIC alive

@@ -1,6 +1,7 @@
 // What public classes keep for the library: not for applications, and it may change in any version.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 namespace weftio {
@@ -55,6 +56,9 @@ struct internals {
     /// The bytes, kept alive while the pointer is held.
     static const std::shared_ptr<const devices::memory_block>& block(const memory& memory) noexcept;
     static const std::shared_ptr<const devices::memory_block>& block(const memory_region& region) noexcept;
+
+    /// The key at that port, in host byte order; the process's where the region is not registered with the port.
+    static std::uint32_t lkey(const memory_region& region, const nic::backend& port) noexcept;
 
     /// What a running kernel holds of the object: its memory until the next reset().
     static std::shared_ptr<devices::lifeline> line(const completion_queue& queue) noexcept;
