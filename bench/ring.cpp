@@ -210,9 +210,8 @@ struct send_ring {
  private:
     std::uint32_t add_payload()
     {
-        const std::uint32_t key = table.add({.cpu = payload.data(),
-                                             .device_base = reinterpret_cast<std::uint64_t>(payload.data()),
-                                             .bytes = payload.size()});
+        const std::uint32_t key = table.add(
+            {.cpu = payload.data(), .base = reinterpret_cast<std::uint64_t>(payload.data()), .bytes = payload.size()});
         keys.grant(key, true);
         return key;
     }

@@ -152,12 +152,11 @@ class send_side {
     bool slow_ = false; ///< copies land only when the input says so
     guarded long_{2 * guarded::page}, short_{guarded::page}, lasting_{guarded::page}, far_{guarded::page};
     std::array<keys::key_entry, 4> regions_{
-        keys::key_entry{.cpu = long_.nic(), .device_base = 0x7000'0000'1000, .bytes = long_.bytes()},
-        keys::key_entry{.cpu = short_.nic() + short_.bytes() - 100, .device_base = 0, .bytes = 100},
-        keys::key_entry{.cpu = lasting_.nic(), .device_base = 1 << 20, .bytes = lasting_.bytes()},
-        keys::key_entry{.device = device_.get(),
-                        .device_base = reinterpret_cast<std::uint64_t>(far_.nic()),
-                        .bytes = far_.bytes()}};
+        keys::key_entry{.cpu = long_.nic(), .base = 0x7000'0000'1000, .bytes = long_.bytes()},
+        keys::key_entry{.cpu = short_.nic() + short_.bytes() - 100, .base = 0, .bytes = 100},
+        keys::key_entry{.cpu = lasting_.nic(), .base = 1 << 20, .bytes = lasting_.bytes()},
+        keys::key_entry{
+            .device = device_.get(), .base = reinterpret_cast<std::uint64_t>(far_.nic()), .bytes = far_.bytes()}};
     std::array<std::uint32_t, 4> key_{add_key(0), add_key(1), add_key(lasting), add_key(far)};
     guarded_queue queue_{sender_}, neighbor_{sender_};
     std::uint64_t failures_told_ = 0;
@@ -165,7 +164,7 @@ class send_side {
 
 named_region send_side::region_at(std::size_t which) const
 {
-    return {.key = key_[which], .base = regions_[which].device_base, .bytes = regions_[which].bytes};
+    return {.key = key_[which], .base = regions_[which].base, .bytes = regions_[which].bytes};
 }
 
 /// The whole send side turns, and the host reads what it is told.

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "weftio/access.hpp"
 #include "weftio/detail/internals.hpp"
@@ -17,6 +18,9 @@ class dma_engine;
 struct region_options {
     access rights = access::local_write;
     protection_domain domain{};
+    /// The address by which entries and peers name the first byte: 0 makes the region zero-based. Without it, the
+    /// device address. Kernels reach the bytes by their device address in any case.
+    std::optional<std::uint64_t> iova{};
 };
 
 /// Registers memory and names it by an mlx5-style key. Each NIC answers with its key when it is told of the region: the
@@ -53,6 +57,15 @@ class memory_region {
     ///         errc::out_of_memory
     void register_with(const port& port);
     void register_with(const dma_engine& engine);
+    /// Registers other rights, another range of the memory, another domain or another iova in the place of the present
+    /// ones: the bytes [offset, offset + bytes) of the memory that the region was made of; bytes 0: up to its end. The
+    /// region has another key afterwards, a variant of the old one, which is returned (lkey()); 256 changes later it has the
+    /// first again. Once this returns, every NIC refuses the old key, and neither reads nor writes by it. Frames that a
+    /// driver has are sent. Buffers, arrays and remote_region that have the old key are to be made anew. Blocks while
+    /// engines end a turn, and while devices end copies that they have begun.
+    /// @throws weftio::error errc::invalid_argument, errc::not_reachable: as the constructors; the bytes are not within
+    ///         the memory. The region is unchanged then.
+    std::uint32_t rereg(const region_options& options, std::size_t offset = 0, std::size_t bytes = 0);
     /// The key at the port or DMA engine that the region was registered with first, in host byte order; before that, the
     /// key that it will have at software NICs. The one to use where all NICs are software.
     std::uint32_t lkey() const noexcept;
@@ -60,12 +73,15 @@ class memory_region {
     ///         registered there
     std::uint32_t lkey(const port& port) const;
     std::uint32_t lkey(const dma_engine& engine) const;
-    void* device_address() const noexcept;
+    void* device_address() const noexcept; ///< of the first byte
+    std::uint64_t iova() const noexcept;   ///< the address by which entries and peers name the first byte
     std::size_t bytes() const noexcept;
     access rights() const noexcept;
-    /// `bytes` bytes from `offset` on as a buffer that kernels and the host name in entries; 0: up to the end, and at most
-    /// 2^32 - 1. For the host, and for CPU and CUDA kernels; OpenCL takes no structure with a pointer by value, so a
-    /// kernel for all devices is given a buf_arr over the region. Both name it by lkey(). @throws weftio::error errc::invalid_argument they are not within the region
+    /// `bytes` bytes from `offset` on as a buffer that kernels and the host name in entries; 0: up to the end, and at
+    /// most 2^32 - 1. Its address is the one that entries name: with region_options::iova the bytes lie elsewhere. For
+    /// the host, and for CPU and CUDA kernels; OpenCL takes no structure with a pointer by value, so a kernel for all
+    /// devices is given a buf_arr over the region. Both name it by lkey(). @throws weftio::error
+    ///         errc::invalid_argument they are not within the region
     weftio_dev_buf buffer(std::size_t offset = 0, std::size_t bytes = 0) const;
 
  private:
@@ -86,7 +102,7 @@ struct buf_arr_options {
 ///
 /// - Ownership: move-only; keeps its device alive. Owns and registers its memory, and keeps the port or engine alive; or
 ///   lies in a region of the caller's, whose key the buffers have: it keeps the bytes (adopted ones are their owner's),
-///   and NICs refuse the buffers once the region has ended.
+///   and NICs refuse the buffers once the region has ended or changed.
 /// - Threads: create, move and destroy from one thread at a time, while no kernel holds the handle.
 class buf_arr {
  public:

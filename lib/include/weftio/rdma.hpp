@@ -114,7 +114,7 @@ struct rdma_address {
 /// Memory of ours that a peer may use, or a peer's that we may: what is to be told of it, as rdma_address is.
 struct remote_region {
     static constexpr std::size_t size_bytes = 32;
-    std::uint64_t address = 0; ///< as the kernels of its owner count
+    std::uint64_t address = 0; ///< by which the region names its bytes: memory_region::iova(), and behind
     std::uint64_t bytes = 0;
     std::uint32_t rkey = 0; ///< host byte order
     access rights = access::none;

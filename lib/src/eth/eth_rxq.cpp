@@ -109,7 +109,8 @@ slot_plan plan_of_callers(const nic::backend& port, const eth_rxq_options& optio
             .stride_bytes = stride,
             .headroom_bytes = 0,
             .kind = detail::internals::block(*options.region)->kind,
-            .callers = {detail::internals::block(*options.region), options.offset_bytes},
+            .callers = {detail::internals::block(*options.region),
+                        detail::internals::offset(*options.region) + options.offset_bytes},
             .lkey = detail::internals::lkey(*options.region, port),
             .consecutive = options.consecutive,
             .zeroed_bytes = options.zeroed_bytes};

@@ -5,6 +5,7 @@
 #include <bit>
 #include <utility>
 
+#include "weftio/device/platform.h"
 #include "weftio/error.hpp"
 
 namespace weftio::keys {
@@ -49,11 +50,66 @@ std::uint32_t key_table::add(const key_entry& entry)
     const std::uint32_t index = take_index();
     slot& made = *place(index << 8);
     const std::uint32_t key = index << 8 | made.variant;
-    made.entry = entry;
-    // Release, pairs with the acquire in find(): the entry of the key is written.
+    made.begin_change(); // who holds a generation of an earlier key sees that it is over
+    made.store(entry);
+    // Release, pairs with the acquire in read(): the entry of the key is written.
     made.key.store(key, std::memory_order_release);
+    made.end_change();
     ++in_use_;
     return key;
+}
+
+std::uint32_t key_table::renew(std::uint32_t key, const key_entry& entry) noexcept
+{
+    const std::scoped_lock one_at_a_time(changing_);
+    slot& at = *place(key);
+    const std::uint32_t made = (key & ~0xffu) | ++at.variant;
+    at.begin_change();
+    at.store(entry);
+    at.key.store(made, std::memory_order_release); // as in add()
+    at.end_change();
+    return made;
+}
+
+bool key_table::change(std::uint32_t key, const key_entry& entry) noexcept
+{
+    slot* at = place(key);
+    if (!at || key == none_)
+        return false;
+    at->begin_change();
+    const bool exists = at->key.load(std::memory_order_relaxed) == key;
+    if (exists)
+        at->store(entry);
+    at->end_change();
+    return exists;
+}
+
+/// Makes the sequence odd. One changes at a time.
+void key_table::slot::begin_change() noexcept
+{
+    std::uint32_t even = sequence.load(std::memory_order_relaxed) & ~1u;
+    while (!sequence.compare_exchange_weak(even, even + 1, std::memory_order_acquire, std::memory_order_relaxed)) {
+        even &= ~1u;
+        weftio_relax(1);
+    }
+}
+
+/// Release, each of them: who sees one of the values sees that the sequence is odd.
+void key_table::slot::store(const key_entry& entry) noexcept
+{
+    constexpr auto order = std::memory_order_release;
+    cpu.store(entry.cpu, order);
+    device.store(entry.device, order);
+    base.store(entry.base, order);
+    to_device.store(entry.to_device, order);
+    bytes.store(entry.bytes, order);
+    domain.store(entry.domain, order);
+    rights.store(entry.rights, order);
+}
+
+void key_table::slot::end_change() noexcept
+{
+    sequence.fetch_add(1, std::memory_order_release);
 }
 
 bool key_table::withdraw(std::uint32_t key) noexcept
@@ -100,7 +156,7 @@ void key_table::grant(std::uint32_t key, unsigned nic, bool lendable) noexcept
 {
     slot& at = *place(key);
     at.lends.fetch_or(std::uint64_t{lendable} << nic, std::memory_order_relaxed);
-    // Release, pairs with the acquire in find(): the key and its entry are written.
+    // Release, pairs with the acquire in read(): the key and its entry are written.
     at.nics.fetch_or(std::uint64_t{1} << nic, std::memory_order_release);
 }
 

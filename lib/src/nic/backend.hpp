@@ -24,6 +24,20 @@
 
 namespace weftio::nic {
 
+/// A request to register memory with a NIC.
+struct region_request {
+    std::shared_ptr<const devices::memory_block> block;
+    /// The region's key in the table of the process (keys/key_table.hpp). A NIC that looks keys up there answers this
+    /// one; a NIC with keys of its own answers another. 0: only the NIC uses the memory, and no entry names it.
+    std::uint32_t process_key = 0;
+    /// Queues of this domain may name the memory.
+    protection_domain domain{};
+    std::uint64_t address = 0;    ///< by which entries name the first byte
+    std::uint64_t offset = 0;     ///< of the first byte that they may name, in the block
+    std::uint64_t bytes = 0;      ///< that they may name
+    access rights = access::none; ///< what is done there, beyond reading
+};
+
 /// Memory that is registered with a NIC. The destructor takes the memory from the NIC. It blocks while frames that lie
 /// in the memory are on their way out, at most 1 s; after that the NIC keeps the memory until the frames have come
 /// back.
@@ -31,21 +45,12 @@ class region {
  public:
     virtual ~region() = default;
     /// The NIC's answer: entries at this NIC, and peers of its queue pairs, name the memory by it, in host byte order.
-    /// It stays the same, also when it was revoked. 0: region_request::process_key was 0.
+    /// It stays the same until renew(), also when it was revoked. 0: region_request::process_key was 0.
     virtual std::uint32_t key() const noexcept = 0;
     /// The NIC refuses the key from now on, and uses no address that it has found by the key.
     virtual void revoke() noexcept = 0;
-};
-
-/// A request to register memory with a NIC.
-struct region_request {
-    std::shared_ptr<const devices::memory_block> block;
-    /// The region's key in the table of the process (keys/key_table.hpp). A NIC that looks keys up there answers this
-    /// one; a NIC with keys of its own answers another. 0: only the NIC uses the memory, and no entry names it.
-    std::uint32_t process_key = 0;
-    access rights = access::local_write;
-    /// Queues of this domain may name the memory.
-    protection_domain domain{};
+    /// Entries name the memory by another key from now on, and key() says it. @pre revoke(); the same block
+    virtual void renew(const region_request& now) noexcept = 0;
 };
 
 /// Something with which memory is registered: the NIC of a port, or a DMA engine.

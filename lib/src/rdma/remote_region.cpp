@@ -26,7 +26,7 @@ remote_region remote_region::of(const memory_region& region, std::size_t offset,
         throw error(errc::invalid_argument,
                     "weftio: remote_region: the region gives a peer no right, so it would refuse everything; add "
                     "access::remote_write, remote_read or remote_atomic to region_options::rights");
-    return {.address = reinterpret_cast<std::uint64_t>(region.device_address()) + offset,
+    return {.address = region.iova() + offset,
             .bytes = bytes == 0 ? region.bytes() - offset : bytes,
             .rkey = region.lkey(), // one number names a region for both
             .rights = region.rights()};

@@ -41,6 +41,23 @@ void check(access rights)
                                 bits));
 }
 
+/// What a region may be registered as. @param bytes  of the region
+void check(const devices::memory_block& block, const region_options& options, std::size_t bytes)
+{
+    check(options.rights);
+    if (!block.at.writable && (options.rights & access::local_write) != access::none)
+        throw error(errc::not_reachable,
+                    fmt::format("weftio: memory_region: the {} bytes at {} are read-only, and rights have "
+                                "access::local_write; register them with access::none, or take memory that can be "
+                                "written",
+                                block.bytes, block.at.device));
+    if (options.iova && *options.iova + bytes - 1 < *options.iova)
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: memory_region: iova is {:#x}, and {} bytes from there on go beyond the last "
+                                "address; take a smaller one",
+                                *options.iova, bytes));
+}
+
 std::uint32_t lkey_at(const regions::named_region& region, const nic::memory_user& nic, const std::string& name)
 {
     const auto key = region.lkey(nic);
@@ -56,11 +73,10 @@ std::uint32_t lkey_at(const regions::named_region& region, const nic::memory_use
 
 struct memory_region::state {
     state(std::shared_ptr<const devices::memory_block> block, const region_options& options)
-        : region(std::move(block), regions::region_use::entries, options), rights(options.rights)
+        : region(std::move(block), regions::region_use::entries, options)
     {}
 
     regions::named_region region;
-    access rights;
 };
 
 memory_region::memory_region(const memory& memory, region_options options)
@@ -68,13 +84,7 @@ memory_region::memory_region(const memory& memory, region_options options)
     if (!memory)
         throw error(errc::invalid_argument,
                     "weftio: memory_region: the memory is empty; register memory that has been allocated");
-    check(options.rights);
-    if (!detail::internals::block(memory)->at.writable && (options.rights & access::local_write) != access::none)
-        throw error(errc::not_reachable,
-                    fmt::format("weftio: memory_region: the {} bytes at {} are read-only, and rights have "
-                                "access::local_write; register them with access::none, or take memory that can be "
-                                "written",
-                                memory.bytes(), memory.device_address()));
+    check(*detail::internals::block(memory), options, memory.bytes());
     state_ = std::make_unique<state>(detail::internals::block(memory), options);
 }
 
@@ -104,6 +114,20 @@ void memory_region::register_with(const dma_engine& engine)
     state_->region.register_with(detail::internals::backend(engine));
 }
 
+std::uint32_t memory_region::rereg(const region_options& options, std::size_t offset, std::size_t bytes)
+{
+    const devices::memory_block& block = state_->region.block();
+    if (offset >= block.bytes || bytes > block.bytes - offset)
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: memory_region: rereg: {} bytes from byte {} on are not within the memory, "
+                                "which has {}",
+                                bytes, offset, block.bytes));
+    const std::size_t count = bytes == 0 ? block.bytes - offset : bytes;
+    check(block, options, count);
+    state_->region.rereg(options, offset, count);
+    return lkey();
+}
+
 std::uint32_t memory_region::lkey() const noexcept
 {
     return state_->region.lkey();
@@ -127,22 +151,32 @@ std::uint32_t detail::internals::lkey(const memory_region& region, const nic::ba
 
 void* memory_region::device_address() const noexcept
 {
-    return state_->region.block().at.device;
+    return static_cast<std::byte*>(state_->region.block().at.device) + state_->region.offset();
+}
+
+std::uint64_t memory_region::iova() const noexcept
+{
+    return state_->region.iova();
 }
 
 std::size_t memory_region::bytes() const noexcept
 {
-    return state_->region.block().bytes;
+    return state_->region.bytes();
 }
 
 access memory_region::rights() const noexcept
 {
-    return state_->rights;
+    return state_->region.rights();
 }
 
 const std::shared_ptr<const devices::memory_block>& detail::internals::block(const memory_region& region) noexcept
 {
     return region.state_->region.share();
+}
+
+std::size_t detail::internals::offset(const memory_region& region) noexcept
+{
+    return region.state_->region.offset();
 }
 
 weftio_dev_buf memory_region::buffer(std::size_t offset, std::size_t count) const
@@ -154,7 +188,7 @@ weftio_dev_buf memory_region::buffer(std::size_t offset, std::size_t count) cons
                         "buffer at most {}",
                         count, offset, bytes(), UINT32_MAX));
     const std::size_t rest = std::min<std::size_t>(bytes() - offset, UINT32_MAX);
-    return {.address = static_cast<weftio_u8*>(device_address()) + offset,
+    return {.address = reinterpret_cast<weftio_u8*>(iova() + offset),
             .bytes = static_cast<weftio_u32>(count == 0 ? rest : count),
             .lkey_be = weftio_swap32(lkey())};
 }
@@ -224,14 +258,15 @@ struct buf_arr::state {
     /// In the caller's.
     state(const memory_region& region, const device& device, const buf_arr_options& wanted)
         : options(in_region(region, device, checked(wanted))), block(detail::internals::block(region)),
-          lkey(region.lkey()), handle(device.allocate(sizeof(weftio_dev_buf_arr), memory_kind::device))
+          first(detail::internals::offset(region) + options.offset_bytes), lkey(region.lkey()),
+          handle(device.allocate(sizeof(weftio_dev_buf_arr), memory_kind::device))
     {
         fill_handle();
     }
     void fill_handle()
     {
         weftio_dev_buf_arr made{};
-        made.base = static_cast<std::uint8_t*>(block->at.device) + options.offset_bytes;
+        made.base = static_cast<std::uint8_t*>(block->at.device) + first;
         made.stride_bytes = options.stride_bytes;
         made.count = options.count;
         made.lkey_be = weftio_swap32(lkey);
@@ -243,6 +278,7 @@ struct buf_arr::state {
     buf_arr_options options;
     std::optional<memory_region> own;
     std::shared_ptr<const devices::memory_block> block;
+    std::size_t first = 0; ///< where buffer 0 begins in the block
     std::uint32_t lkey;
     memory handle;
 };
@@ -282,7 +318,7 @@ void* buf_arr::cpu_address(std::uint32_t index) const noexcept
 {
     auto* const base = static_cast<std::byte*>(state_->block->at.cpu);
     const buf_arr_options& options = state_->options;
-    return base ? base + options.offset_bytes + std::size_t{index} * options.stride_bytes : nullptr;
+    return base ? base + state_->first + std::size_t{index} * options.stride_bytes : nullptr;
 }
 
 } // namespace weftio

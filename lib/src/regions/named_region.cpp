@@ -29,6 +29,11 @@ void require_within(std::string_view who, const memory_region& region, const dev
                     fmt::format("weftio: {}: the region's memory is of device {}, which kernels of device {} cannot "
                                 "use; allocate it on the device that {} is made for",
                                 who, owner.name(), device.name(), who));
+    if (region.iova() != reinterpret_cast<std::uint64_t>(region.device_address()))
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: {}: entries name the region's memory by addresses from {:#x} on, and kernels "
+                                "reach a buffer by the address that entries name; leave region_options::iova out",
+                                who, region.iova()));
     const std::uint64_t behind = (wanted.count - 1) * wanted.stride_bytes + wanted.bytes; // each factor has 32 bits
     if (wanted.offset_bytes > region.bytes() || behind > region.bytes() - wanted.offset_bytes)
         throw error(errc::invalid_argument,
@@ -40,17 +45,46 @@ void require_within(std::string_view who, const memory_region& region, const dev
 
 named_region::named_region(std::shared_ptr<const devices::memory_block> block, region_use use,
                            const region_options& options)
-    : block_(std::move(block)), domain_(options.domain), rights_(options.rights)
+    : block_(std::move(block)), at_{.block = block_}
 {
+    take_in(options, 0, block_->bytes);
     if (use == region_use::entries)
-        key_ = keys().add({.cpu = static_cast<std::byte*>(block_->at.cpu),
-                           .device = block_->owner.get(),
-                           .device_base = reinterpret_cast<std::uint64_t>(block_->at.device),
-                           .bytes = block_->bytes,
-                           .domain = options.domain,
-                           .rights = options.rights});
+        at_.process_key = keys().add(entry());
     if (block_->adopted)
         core::guard_memory(); // the program may have set a handler since it was adopted
+}
+
+void named_region::take_in(const region_options& options, std::size_t offset, std::size_t bytes) noexcept
+{
+    at_.domain = options.domain;
+    at_.rights = options.rights;
+    at_.offset = offset;
+    at_.bytes = bytes;
+    at_.address = options.iova.value_or(reinterpret_cast<std::uint64_t>(block_->at.device) + offset);
+}
+
+keys::key_entry named_region::entry() const noexcept
+{
+    auto* const cpu = static_cast<std::byte*>(block_->at.cpu);
+    return {.cpu = cpu ? cpu + at_.offset : nullptr,
+            .device = block_->owner.get(),
+            .base = at_.address,
+            .to_device = reinterpret_cast<std::uint64_t>(block_->at.device) + at_.offset - at_.address,
+            .bytes = at_.bytes,
+            .domain = at_.domain,
+            .rights = at_.rights};
+}
+
+void named_region::rereg(const region_options& options, std::size_t offset, std::size_t bytes)
+{
+    if (!maker_.may_end() || !keys().withdraw(at_.process_key))
+        return;
+    for (const auto& each : nics_)
+        each.region->revoke();
+    take_in(options, offset, bytes);
+    at_.process_key = keys().renew(at_.process_key, entry());
+    for (const auto& each : nics_)
+        each.region->renew(at_);
 }
 
 named_region::~named_region()
@@ -59,7 +93,7 @@ named_region::~named_region()
     revoke();
     nics_.clear();
     if (withdrawn_ && maker_.may_end())
-        keys().release(key_);
+        keys().release(at_.process_key);
 }
 
 void named_region::register_with(nic::memory_user& nic)
@@ -67,8 +101,7 @@ void named_region::register_with(nic::memory_user& nic)
     if (std::any_of(nics_.begin(), nics_.end(), [&](const at_nic& each) { return each.nic == &nic; }))
         return;
     nics_.reserve(nics_.size() + 1); // allocates, so it comes before anything changes
-    nics_.push_back(
-        {&nic, nic.register_memory({.block = block_, .process_key = key_, .rights = rights_, .domain = domain_})});
+    nics_.push_back({&nic, nic.register_memory(at_)});
 }
 
 std::optional<std::uint32_t> named_region::lkey(const nic::memory_user& nic) const noexcept
@@ -81,9 +114,9 @@ std::optional<std::uint32_t> named_region::lkey(const nic::memory_user& nic) con
 
 void named_region::revoke() noexcept
 {
-    if (key_ == 0 || withdrawn_ || !maker_.may_end())
+    if (at_.process_key == 0 || withdrawn_ || !maker_.may_end())
         return;
-    withdrawn_ = keys().withdraw(key_);
+    withdrawn_ = keys().withdraw(at_.process_key);
     for (const auto& each : nics_)
         each.region->revoke();
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/process.hpp"
+#include "keys/key_table.hpp"
 #include "nic/backend.hpp"
 #include "weftio/memory.hpp"
 
@@ -34,26 +35,36 @@ class named_region {
     named_region& operator=(const named_region&) = delete;
     ~named_region();
 
+    /// Gives the memory another key, for other rights, another range or another domain. Every NIC refuses the old key
+    /// when this returns, and uses no address that it has found by it. Blocks for a turn of each engine, and for copies
+    /// that devices have begun. @pre the region has a key; check_range()
+    void rereg(const region_options& options, std::size_t offset, std::size_t bytes);
     /// Registers the memory with a NIC. Does nothing when it is registered there already.
     /// @throws weftio::error see nic::memory_user::register_memory()
     void register_with(nic::memory_user& nic);
     /// The key at the NIC that it was registered with first, or the process's key before; in host byte order. 0: entries
     /// cannot name the memory.
-    std::uint32_t lkey() const noexcept { return nics_.empty() ? key_ : nics_.front().region->key(); }
+    std::uint32_t lkey() const noexcept { return nics_.empty() ? at_.process_key : nics_.front().region->key(); }
     /// Nothing: it is not registered with that NIC.
     std::optional<std::uint32_t> lkey(const nic::memory_user& nic) const noexcept;
-    std::uint32_t process_key() const noexcept { return key_; }
+    std::uint32_t process_key() const noexcept { return at_.process_key; }
     const devices::memory_block& block() const noexcept { return *block_; }
     const std::shared_ptr<const devices::memory_block>& share() const noexcept { return block_; }
+    /// What entries may name: where it begins in the block, how much it is, and by which address they name its begin.
+    std::size_t offset() const noexcept { return at_.offset; }
+    std::size_t bytes() const noexcept { return at_.bytes; }
+    std::uint64_t iova() const noexcept { return at_.address; }
+    access rights() const noexcept { return at_.rights; }
     /// Withdraws the key: every NIC refuses it from now on.
     void revoke() noexcept;
 
  private:
+    void take_in(const region_options& options, std::size_t offset, std::size_t bytes) noexcept;
+    keys::key_entry entry() const noexcept;
+
     const core::maker maker_{};
     const std::shared_ptr<const devices::memory_block> block_;
-    const protection_domain domain_;
-    const access rights_;
-    std::uint32_t key_ = 0; ///< in the table of the process
+    nic::region_request at_;
     bool withdrawn_ = false;
     struct at_nic {
         const nic::memory_user* nic; ///< `region` keeps the NIC alive

@@ -24,32 +24,11 @@ bool place(std::byte* at, std::span<const std::uint8_t> bytes) noexcept
     });
 }
 
-/// What a region lacks that does not give this right.
-refusal lack_of(access needed) noexcept
-{
-    if ((needed & access::remote_write) != access::none)
-        return refusal::no_remote_write;
-    return (needed & access::remote_read) != access::none ? refusal::no_remote_read : refusal::no_remote_atomic;
-}
-
 } // namespace
 
-/// The order of the checks matters: a peer with a key of another domain learns neither its rights nor its range.
 refusal key_memory::find(const remote_range& range, access needed, std::byte*& at) const noexcept
 {
-    const keys::key_entry* const region = keys_.find(range.key);
-    if (region == nullptr)
-        return refusal::unknown_key;
-    if (region->domain != domain_)
-        return refusal::other_domain;
-    if ((region->rights & needed) != needed)
-        return lack_of(needed);
-    if (!region->holds(range.address, range.bytes))
-        return refusal::outside_region;
-    if (region->cpu == nullptr)
-        return refusal::out_of_reach;
-    at = region->at(range.address, range.bytes);
-    return refusal::none;
+    return keys::resolve_for_cpu(keys_, {range.key, range.address, range.bytes, needed, domain_}, at);
 }
 
 refusal key_memory::check(const remote_range& range, access needed)
@@ -89,7 +68,7 @@ refusal key_memory::word(std::uint32_t key, std::uint64_t address, std::uint64_t
 
 refusal key_memory::invalidate(std::uint32_t key)
 {
-    return keys_.find(key) == nullptr ? refusal::unknown_key : refusal::not_invalidated;
+    return keys_.find(key) ? refusal::not_invalidated : refusal::unknown_key;
 }
 
 } // namespace weftio::roce

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "keys/key_table.hpp"
+#include "keys/resolve.hpp"
 #include "roce/remote_memory.hpp"
 
 namespace weftio::roce {

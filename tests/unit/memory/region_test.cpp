@@ -5,6 +5,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -61,7 +62,7 @@ TEST_F(Region, IsMadeWithoutAnEngineStandingStillForIt)
     std::optional<memory_region> region;
     software_nic(null).engines().between_all_turns(
         [&] { region.emplace(null, room); }); // which nothing else could stop
-    EXPECT_NE(software_nic(null).keys().find(region->lkey()), nullptr);
+    EXPECT_TRUE(software_nic(null).keys().find(region->lkey()));
 }
 
 TEST_F(Region, TakesItsKeyWithIt)
@@ -70,10 +71,10 @@ TEST_F(Region, TakesItsKeyWithIt)
     std::optional<memory_region> region(std::in_place, null, room);
     const std::uint32_t key = region->lkey();
     EXPECT_EQ(table.in_use(), before + 1);
-    EXPECT_EQ(software_nic(null).keys().find(key)->bytes, room.bytes());
+    EXPECT_EQ(software_nic(null).keys().find(key)->entry.bytes, room.bytes());
     region.reset();
     EXPECT_EQ(table.in_use(), before);
-    EXPECT_EQ(software_nic(null).keys().find(key), nullptr);
+    EXPECT_FALSE(software_nic(null).keys().find(key));
 }
 
 TEST_F(Region, OfAReceiveQueueTakesItsKeyWithItInAReset)
@@ -92,8 +93,8 @@ TEST_F(Region, IsUnknownAtPortsThatItWasNotRegisteredWith)
 {
     port other = port::open("null", {.mode = engine_mode::inline_worker});
     memory_region region(null, room);
-    EXPECT_NE(software_nic(null).keys().find(region.lkey()), nullptr);
-    EXPECT_EQ(software_nic(other).keys().find(region.lkey()), nullptr);
+    EXPECT_TRUE(software_nic(null).keys().find(region.lkey()));
+    EXPECT_FALSE(software_nic(other).keys().find(region.lkey()));
 }
 
 TEST_F(Region, HasOneKeyAtSeveralPorts)
@@ -103,14 +104,12 @@ TEST_F(Region, HasOneKeyAtSeveralPorts)
     const std::uint32_t key = region->lkey();
     region->register_with(other);
     EXPECT_EQ(region->lkey(), key);
-    EXPECT_NE(software_nic(null).keys().find(key), nullptr);
-    EXPECT_EQ(software_nic(other).keys().find(key), software_nic(null).keys().find(key));
+    EXPECT_TRUE(software_nic(null).keys().find(key));
+    EXPECT_EQ(software_nic(other).keys().find(key)->entry, software_nic(null).keys().find(key)->entry);
     region->register_with(other); // again: nothing
-    const std::uint64_t before = software_nic(other).keys().removals();
     region.reset();
-    EXPECT_EQ(software_nic(other).keys().removals(), before + 1);
-    EXPECT_EQ(software_nic(null).keys().find(key), nullptr);
-    EXPECT_EQ(software_nic(other).keys().find(key), nullptr);
+    EXPECT_FALSE(software_nic(null).keys().find(key));
+    EXPECT_FALSE(software_nic(other).keys().find(key));
 }
 
 TEST_F(Region, NeedsNoPort)
@@ -120,9 +119,9 @@ TEST_F(Region, NeedsNoPort)
     EXPECT_NE(key, 0u);
     EXPECT_EQ(region->bytes(), 4096u);
     EXPECT_EQ(region->device_address(), room.device_address());
-    EXPECT_EQ(software_nic(null).keys().find(key), nullptr);
+    EXPECT_FALSE(software_nic(null).keys().find(key));
     region->register_with(null);
-    EXPECT_NE(software_nic(null).keys().find(key), nullptr);
+    EXPECT_TRUE(software_nic(null).keys().find(key));
     EXPECT_EQ(error_of([] { memory_region{memory{}}; }).code(), errc::invalid_argument);
 }
 
@@ -143,13 +142,96 @@ TEST_F(Region, HasTheRightsAndTheDomainThatItWasGiven)
     const protection_domain domain = protection_domain::make();
     const memory_region plain(null, room),
         other(null, room, {.rights = access::local_write | access::remote_atomic, .domain = domain});
-    const keys::key_entry *first = software_nic(null).keys().find(plain.lkey()),
-                          *second = software_nic(null).keys().find(other.lkey());
-    EXPECT_EQ(first->rights, access::local_write);
-    EXPECT_EQ(first->domain, protection_domain());
-    EXPECT_EQ(second->rights & access::remote_atomic, access::remote_atomic);
-    EXPECT_EQ(second->rights & access::remote_write, access::none);
-    EXPECT_EQ(second->domain, domain);
+    const keys::key_entry first = software_nic(null).keys().find(plain.lkey())->entry,
+                          second = software_nic(null).keys().find(other.lkey())->entry;
+    EXPECT_EQ(first.rights, access::local_write);
+    EXPECT_EQ(first.domain, protection_domain());
+    EXPECT_EQ(second.rights & access::remote_atomic, access::remote_atomic);
+    EXPECT_EQ(second.rights & access::remote_write, access::none);
+    EXPECT_EQ(second.domain, domain);
+}
+
+TEST_F(Region, IsNamedByItsIova)
+{
+    for (const std::uint64_t iova : {std::uint64_t{0}, std::uint64_t{0x123456789}, std::uint64_t(-4096)}) {
+        const memory_region region(null, room, {.rights = access::local_write | access::remote_read, .iova = iova});
+        EXPECT_EQ(region.iova(), iova);
+        EXPECT_EQ(region.device_address(), room.device_address());
+        const keys::key_entry entry = software_nic(null).keys().find(region.lkey())->entry;
+        EXPECT_EQ(entry.base, iova);
+        EXPECT_EQ(entry.base + entry.to_device, reinterpret_cast<std::uint64_t>(room.device_address()));
+        EXPECT_EQ(remote_region::of(region, 16, 8).address, iova + 16);
+        EXPECT_EQ(reinterpret_cast<std::uint64_t>(region.buffer(16).address), iova + 16);
+        EXPECT_THAT(error_of([&] { buf_arr(region, cpu, {.count = 1, .buffer_bytes = 64}); }).what(),
+                    testing::HasSubstr("leave region_options::iova out"));
+    }
+    EXPECT_THAT(error_of([&] { memory_region(null, room, {.iova = std::uint64_t(-4095)}); }).what(),
+                testing::HasSubstr("beyond the last address"));
+    const memory_region plain(null, room);
+    EXPECT_EQ(plain.iova(), reinterpret_cast<std::uint64_t>(room.device_address()));
+}
+
+TEST_F(Region, ChangesUnderAnotherVariantOfItsKey)
+{
+    port other = port::open("null", {.mode = engine_mode::inline_worker});
+    memory_region region(null, room);
+    region.register_with(other);
+    const std::uint32_t before = region.lkey();
+    const std::optional<keys::key_view> found = software_nic(null).keys().find(before);
+    const protection_domain domain = protection_domain::make();
+    const std::uint32_t now =
+        region.rereg({.rights = access::local_write | access::remote_read, .domain = domain}, 1024, 512);
+    EXPECT_EQ(now, region.lkey());
+    EXPECT_EQ(now >> 8, before >> 8);
+    EXPECT_NE(now, before);
+    EXPECT_EQ(region.bytes(), 512u);
+    EXPECT_EQ(region.rights(), access::local_write | access::remote_read);
+    EXPECT_EQ(region.device_address(), static_cast<std::byte*>(room.device_address()) + 1024);
+    EXPECT_EQ(region.iova(), reinterpret_cast<std::uint64_t>(region.device_address()));
+    for (const port* at : {&null, &other}) {
+        EXPECT_FALSE(software_nic(*at).keys().find(before));
+        EXPECT_FALSE(software_nic(*at).keys().still({before, found->generation}));
+        const keys::key_entry entry = software_nic(*at).keys().find(now)->entry;
+        EXPECT_EQ(entry.cpu, static_cast<std::byte*>(room.cpu_address()) + 1024);
+        EXPECT_EQ(entry.bytes, 512u);
+        EXPECT_EQ(entry.domain, domain);
+        EXPECT_EQ(entry.rights, access::local_write | access::remote_read);
+    }
+    const buf_arr array(region, cpu, {.count = 2, .buffer_bytes = 64, .offset_bytes = 64});
+    EXPECT_EQ(array.cpu_address(1), static_cast<std::byte*>(room.cpu_address()) + 1024 + 128);
+    EXPECT_EQ(weftio_dev_buf_get(array.handle(), 1).address, array.cpu_address(1));
+    EXPECT_NE(region.rereg({.iova = 0}), now);
+    EXPECT_EQ(region.bytes(), room.bytes());
+    EXPECT_EQ(software_nic(other).keys().find(region.lkey())->entry.base, 0u);
+}
+
+TEST_F(Region, IsUnchangedByAChangeThatIsRefused)
+{
+    memory_region region(null, room);
+    const std::uint32_t before = region.lkey();
+    for (const auto& [options, offset, bytes] :
+         {std::tuple<region_options, std::size_t, std::size_t>{{.rights = access::remote_write}, 0, 0},
+          {{}, room.bytes(), 0},
+          {{}, 1, room.bytes()},
+          {{}, std::size_t(-1), 2},
+          {{.iova = std::uint64_t(-8)}, 0, 9}})
+        EXPECT_EQ(error_of([&] { region.rereg(options, offset, bytes); }).code(), errc::invalid_argument) << offset;
+    EXPECT_EQ(region.lkey(), before);
+    EXPECT_EQ(region.bytes(), room.bytes());
+    EXPECT_TRUE(software_nic(null).keys().find(before));
+    region.rereg({.iova = std::uint64_t(-8)}, 0, 8);
+    EXPECT_EQ(region.iova(), std::uint64_t(-8));
+}
+
+TEST_F(Region, HasItsFirstKeyAgainAfterAllVariants)
+{
+    memory_region region(null, room);
+    const std::uint32_t first = region.lkey(), taken = table.in_use();
+    std::set<std::uint32_t> seen{first};
+    for (unsigned each = 1; each < 256; ++each)
+        EXPECT_TRUE(seen.insert(region.rereg({})).second) << each;
+    EXPECT_EQ(region.rereg({}), first);
+    EXPECT_EQ(table.in_use(), taken);
 }
 
 TEST_F(Region, IsRefusedRightsThatContradictEachOther)

@@ -103,6 +103,71 @@ TEST_P(RdmaEnds, ChangesWordsInOneStep)
     expect_done(0, last);
 }
 
+TEST_P(RdmaEnds, NameMemoryByAnyAddress)
+{
+    ends.connect();
+    constexpr std::uint64_t size = 4096;
+    std::uint32_t position = 0;
+    for (const std::uint64_t first : {std::uint64_t{0}, std::uint64_t{0x1234567890}, 0 - size}) {
+        const end_memory ours(ends.at(0), ends.cpu, size, {.rights = all_rights, .iova = first});
+        const end_memory theirs(ends.at(1), ends.cpu, size, {.rights = all_rights, .iova = first});
+        EXPECT_EQ(remote_region::of(theirs.region, 8).address, first + 8);
+        std::vector<std::uint8_t> expected = theirs.copy();
+        std::copy_n(ours.data(), 100, expected.begin());
+        std::copy_n(ours.data() + size - 100, 100, expected.end() - 100);
+        std::copy_n(ours.data() + 200, 50, expected.begin() + 300);
+        b.post_receive({theirs.local(300, 50)});
+        a.post(WEFTIO_OPCODE_RDMA_WRITE, {theirs.far(0), ours.local(0, 100)});
+        a.post(WEFTIO_OPCODE_RDMA_WRITE, {theirs.far(size - 100), ours.local(size - 100, 100)});
+        a.post(WEFTIO_OPCODE_SEND, {ours.local(200, 50)});
+        a.post(WEFTIO_OPCODE_RDMA_READ, {theirs.far(300), ours.local(1000, 50)});
+        position = a.post(WEFTIO_OPCODE_FETCH_ADD, {theirs.far(512), atomic(3), ours.local(2000, 8)});
+        std::uint64_t word = 0, old = 0;
+        std::memcpy(&word, &expected[512], sizeof word);
+        a.push();
+        ends.run();
+        std::memcpy(&old, ours.data() + 2000, sizeof old);
+        EXPECT_EQ(old, word);
+        word += 3;
+        std::memcpy(&expected[512], &word, sizeof word);
+        EXPECT_EQ(theirs.copy(), expected) << first;
+        EXPECT_TRUE(std::equal(ours.data() + 1000, ours.data() + 1050, ours.data() + 200));
+    }
+    expect_done(0, position);
+}
+
+TEST_P(RdmaEnds, RefuseTheKeyThatARegionHadBefore)
+{
+    for (const bool remote_end : {true, false}) {
+        ends.connect();
+        end_memory ours(ends.at(0), ends.cpu, 4096, {.rights = all_rights});
+        end_memory theirs(ends.at(1), ends.cpu, 4096, {.rights = all_rights});
+        const segment before = remote_end ? theirs.far(1024) : ours.local(1024, 8);
+        end_memory& changes = remote_end ? theirs : ours;
+        changes.region.rereg({.rights = all_rights}, 1024, 512);
+        EXPECT_EQ(changes.region.bytes(), 512u);
+        const std::vector<std::uint8_t> kept = theirs.copy();
+        std::vector<std::uint8_t> expected = kept;
+        std::copy_n(ours.data() + (remote_end ? 0 : 1024), 8, expected.begin() + (remote_end ? 1024 : 0));
+        a.post(WEFTIO_OPCODE_RDMA_WRITE, {theirs.far(0), ours.local(0, 8)});
+        a.push();
+        ends.run();
+        EXPECT_EQ(theirs.copy(), expected) << "the range begins at its first byte";
+        a.post(WEFTIO_OPCODE_RDMA_WRITE, remote_end ? std::vector<segment>{before, ours.local(0, 8)}
+                                                    : std::vector<segment>{theirs.far(0), before});
+        a.push();
+        ASSERT_TRUE(ends.run_until([&] { return a.nic().failed(); }));
+        EXPECT_EQ(theirs.copy(), expected);
+        EXPECT_EQ(a.told().syndrome, remote_end ? WEFTIO_SYNDROME_REMOTE_ACCESS : WEFTIO_SYNDROME_LOCAL_PROTECTION);
+        ends.run();
+        for (unsigned end = 0; end < 2; ++end) {
+            while (ends.queue(end).told().syndrome != 0) {
+            }
+            ends.queue(end).restart();
+        }
+    }
+}
+
 TEST_P(RdmaEnds, CompletesReceivesInOrderAndSaysByWhat)
 {
     ends.connect();

@@ -61,10 +61,7 @@ struct end_memory {
             data()[at] = static_cast<std::uint8_t>(random() >> 8);
     }
     std::uint8_t* data() const { return static_cast<std::uint8_t*>(memory.cpu_address()); }
-    std::uint64_t address(std::size_t at = 0) const
-    {
-        return reinterpret_cast<std::uint64_t>(region.device_address()) + at;
-    }
+    std::uint64_t address(std::size_t at = 0) const { return region.iova() + at; }
     segment local(std::size_t at, std::size_t count) const
     {
         return pointer(static_cast<std::uint32_t>(count), region.lkey(), address(at));

@@ -23,7 +23,7 @@ class RoceKeyMemory : public testing::Test {
     {
         key_entry entry;
         entry.cpu = reachable ? pages.kernel() + guarded::page - 100 : nullptr;
-        entry.device_base = base;
+        entry.base = base;
         entry.bytes = 100;
         entry.domain = of;
         entry.rights = rights;

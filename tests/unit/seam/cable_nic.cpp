@@ -29,9 +29,10 @@ struct cable_region final : nic::region {
 
     std::uint32_t key() const noexcept override { return own_key; }
     void revoke() noexcept override;
+    void renew(const nic::region_request& now) noexcept override;
 
     std::shared_ptr<cable> port;
-    const nic::region_request own;
+    nic::region_request own;
     std::uint32_t own_key = 0;
 };
 
@@ -227,6 +228,14 @@ void cable_region::revoke() noexcept
 {
     const std::scoped_lock lock(port->mutex);
     port->keys.erase(own_key);
+}
+
+void cable_region::renew(const nic::region_request& now) noexcept
+{
+    const std::scoped_lock lock(port->mutex);
+    own = now;
+    own_key = port->last_key += 0x101;
+    port->keys[own_key] = &own;
 }
 
 std::vector<std::unique_ptr<nic::rule>> cable::install(std::span<const nic::rule_request> wanted)
@@ -449,11 +458,11 @@ std::uint8_t cable_send_queue::execute(const std::uint32_t* entry)
     const auto found = port->keys.find(weftio_swap32(data.lkey_be));
     if (found == port->keys.end() || found->second->domain != ring.domain)
         return WEFTIO_SYNDROME_LOCAL_PROTECTION;
-    const devices::memory_block& block = *found->second->block;
-    const std::uint64_t offset = weftio_swap64(data.address_be) - reinterpret_cast<std::uint64_t>(block.at.device);
-    if (bytes < 14 || offset > block.bytes || bytes > block.bytes - offset)
+    const nic::region_request& region = *found->second;
+    const std::uint64_t offset = weftio_swap64(data.address_be) - region.address;
+    if (bytes < 14 || offset > region.bytes || bytes > region.bytes - offset)
         return WEFTIO_SYNDROME_LOCAL_PROTECTION;
-    const auto* begin = static_cast<const std::uint8_t*>(block.at.cpu) + offset;
+    const auto* begin = static_cast<const std::uint8_t*>(region.block->at.cpu) + region.offset + offset;
     port->arrive({begin, begin + bytes});
     ++counts.sent;
     counts.sent_bytes += bytes;

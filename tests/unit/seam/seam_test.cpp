@@ -240,6 +240,34 @@ TEST_P(EveryNic, SaysItsKeyOfARegion)
     EXPECT_EQ(region.lkey(port_), key);
 }
 
+TEST_P(EveryNic, KnowsARegionThatHasChangedByItsNewKeyOnly)
+{
+    std::vector<send_failure> told;
+    progress_engine progress;
+    progress.attach(out, {.on_error = [&](const send_failure& failure) { told.push_back(failure); }});
+    const memory own = cpu_.allocate(4096, memory_kind::cpu_device);
+    memory_region region(port_, own);
+    const auto send_by = [&](std::uint32_t key, std::uint64_t address) {
+        auto kernel = cpu_.launch(sends_by_key_kernel, {.blocks = 1, .lanes = 1}, out,
+                                  reinterpret_cast<weftio_u8*>(address), key);
+        EXPECT_TRUE(kernel.wait_for(patience));
+    };
+    flow all(port_, {}, flow_action::drop());
+    const std::uint32_t before = region.lkey();
+    send_by(before, region.iova());
+    ASSERT_TRUE(eventually_here([&] { return out.counters().sent == 1; }));
+    const std::uint64_t at = region.iova();
+    region.rereg({.iova = at + 0x10000}, 1024, 1024);
+    send_by(region.lkey(), at + 0x10000);
+    ASSERT_TRUE(eventually_here([&] { return out.counters().sent == 2; }));
+    send_by(before, at);
+    ASSERT_TRUE(eventually_here([&] { return progress.progress() != 0; }));
+    ASSERT_EQ(told.size(), 1u);
+    EXPECT_EQ(told[0].syndrome, WEFTIO_SYNDROME_LOCAL_PROTECTION);
+    EXPECT_EQ(told[0].position, 2u);
+    EXPECT_EQ(all.hits().packets, 2u);
+}
+
 TEST_P(EveryNic, RefusesTheKeyOfAnotherDomain)
 {
     const protection_domain domain = protection_domain::make();

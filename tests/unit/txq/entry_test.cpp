@@ -20,7 +20,7 @@ class Entry : public testing::Test {
     {
         std::iota(memory.begin(), memory.end(), std::uint8_t{0});
         key = table.add(
-            {.cpu = reinterpret_cast<std::byte*>(memory.data()), .device_base = device_base, .bytes = memory.size()});
+            {.cpu = reinterpret_cast<std::byte*>(memory.data()), .base = device_base, .bytes = memory.size()});
         keys.grant(key, true);
     }
 
@@ -183,7 +183,7 @@ TEST_F(Entry, TakesTwoToThe31BytesForACountOfZero)
     EXPECT_EQ(take(send_entry({ethernet_segments(), memory_part(0, 0)})), refusal::outside_region);
     // A region larger than its memory, which is never touched.
     std::uint32_t huge = table.add(
-        {.cpu = reinterpret_cast<std::byte*>(memory.data()), .device_base = 0x1000, .bytes = std::uint64_t{1} << 32});
+        {.cpu = reinterpret_cast<std::byte*>(memory.data()), .base = 0x1000, .bytes = std::uint64_t{1} << 32});
     keys.grant(huge, true);
     EXPECT_EQ(take(send_entry({ethernet_segments(), {pointer(0, huge, 0x1000)}})), refusal::frame_too_long);
     EXPECT_EQ(take(send_entry({ethernet_segments(), {pointer(0x7fffffff, huge, 0x1000)}})), refusal::frame_too_long);

@@ -111,6 +111,30 @@ TEST_F(BehindAWait, AFrameWhoseRegionGoesMeanwhileFails)
     EXPECT_TRUE(conserves(queue.counters()));
 }
 
+TEST_F(BehindAWait, FramesByManyKeysGoInOrder)
+{
+    const memory room = cpu.allocate(4096, memory_kind::cpu_device);
+    std::memcpy(room.cpu_address(), numbered(5).data(), numbered(5).size());
+    std::vector<memory_region> regions;
+    std::vector<entry_words> entries;
+    for (unsigned each = 0; each < 20; ++each) {
+        regions.emplace_back(port.get(), room);
+        entries.push_back(
+            send_entry({ethernet_segments(),
+                        {pointer(60, regions.back().lkey(), reinterpret_cast<std::uint64_t>(room.device_address()))}}));
+    }
+    hold(20, entries);
+    std::vector<bytes> sent;
+    ASSERT_TRUE(eventually([&] {
+        for (bytes& frame : port.send_all())
+            sent.push_back(std::move(frame));
+        return sent.size() >= 20;
+    }));
+    EXPECT_GE(utc_now_ns(), deadline_ns);
+    EXPECT_EQ(sent, std::vector<bytes>(20, numbered(5)));
+    EXPECT_TRUE(conserves(queue.counters()));
+}
+
 TEST_F(BehindAWait, AnEntryThatIsRefusedFailsAtTheDeadlineBehindTheOthers)
 {
     hold(100, {good(1), send_entry({ethernet_segments(), {pointer(60, WEFTIO_LKEY_INVALID, 0)}}), good(3)});

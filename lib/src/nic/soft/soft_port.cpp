@@ -193,7 +193,11 @@ void soft_port::let_go_of_device(const devices::memory_block& block) noexcept
 void soft_port::forget_key(std::uint32_t key) noexcept
 {
     if (may_end())
-        engines_.between_all_turns([&] { keys_.forget(key); });
+        engines_.between_all_turns([&] {
+            keys_.forget(key);
+            for (unsigned each = 0; each != engines_.count(); ++each)
+                sender(each).key_forgotten();
+        });
 }
 
 /// @pre every engine is between two turns

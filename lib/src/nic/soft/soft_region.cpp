@@ -23,4 +23,11 @@ void soft_region::revoke() noexcept
         port_->forget_key(key_);
 }
 
+void soft_region::renew(const region_request& now) noexcept
+{
+    key_ = now.process_key;
+    granted_ = true;
+    port_->keys().grant(key_, place_.front().zero_copy);
+}
+
 } // namespace weftio::nic::soft

@@ -20,11 +20,12 @@ class soft_region final : public region {
 
     std::uint32_t key() const noexcept override { return key_; }
     void revoke() noexcept override;
+    void renew(const region_request& now) noexcept override;
 
  private:
     std::shared_ptr<soft_port> port_;
     memory_place place_;
-    const std::uint32_t key_; ///< 0: the region has no key
+    std::uint32_t key_; ///< 0: the region has no key
     bool granted_ = false;
 };
 

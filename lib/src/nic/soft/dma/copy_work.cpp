@@ -33,25 +33,21 @@ std::uint64_t bytes_of(const weftio_wqe_data_segment& pointer) noexcept
 struct place {
     std::byte* bytes = nullptr;
     const devices::device_backend* device = nullptr; ///< whose copy engine reaches them; nullptr: the CPU does
+    keys::held_key by{};
 };
 
 /// Finds the bytes of a pointer segment, which the engine is to read or to write.
 refusal find(const weftio_wqe_data_segment& pointer, const queue_keys& keys, access needed, place& out) noexcept
 {
-    const keys::key_entry* region = keys.find(weftio_swap32(pointer.lkey_be));
-    if (!region)
-        return refusal::unknown_key;
-    if (!keys.may_use(*region))
-        return refusal::other_domain;
-    if ((region->rights & needed) != needed)
-        return refusal::no_local_write;
-    const std::uint64_t address = weftio_swap64(pointer.address_be);
-    if (!region->holds(address, bytes_of(pointer)))
-        return refusal::outside_region;
-    if (region->cpu)
-        out = {region->at(address, bytes_of(pointer)), nullptr};
+    keys::located found;
+    if (const refusal why = keys.resolve(weftio_swap32(pointer.lkey_be), weftio_swap64(pointer.address_be),
+                                         bytes_of(pointer), needed, found);
+        why != refusal::none)
+        return why;
+    if (found.cpu)
+        out = {found.cpu, nullptr, found.by};
     else
-        out = {reinterpret_cast<std::byte*>(address), region->device};
+        out = {reinterpret_cast<std::byte*>(found.device_address), found.device, found.by};
     return refusal::none;
 }
 
@@ -107,7 +103,9 @@ refusal read_copy(const entry& entry, const queue_keys& keys, const copy_lanes& 
            .from = here.bytes,
            .pattern = from.lkey_be, // of a fill: the four bytes behind the count
            .lane = device ? lanes.find(device) : nullptr,
-           .within = there.device && (fills || there.device == here.device)};
+           .within = there.device && (fills || there.device == here.device),
+           .to_by = there.by,
+           .from_by = here.by};
     return refusal::none;
 }
 
@@ -156,7 +154,6 @@ bool copy_work::begin()
         fail(next_, reason);
         return false;
     }
-    removals_ = keys_.removals();
     done_ = 0;
     under_way_ = true;
     return true;
@@ -165,10 +162,9 @@ bool copy_work::begin()
 /// Whether the memory of the entry under way is still there; else it fails.
 bool copy_work::still_may()
 {
-    if (removals_ == keys_.removals())
+    if (keys_.still(request_.to_by) && (!request_.from || keys_.still(request_.from_by)))
         return true;
     const refusal reason = read_copy(entry_, keys_, lanes_, request_);
-    removals_ = keys_.removals();
     if (reason == refusal::none)
         return true;
     const std::uint32_t index = next_;

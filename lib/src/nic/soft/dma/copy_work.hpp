@@ -20,6 +20,7 @@ struct copy_request {
     std::uint32_t pattern = 0;       ///< of a fill, in memory order
     copy_lane* lane = nullptr;       ///< whose device copies; nullptr: the CPU sees both ends, and copies
     bool within = false;             ///< the device's own memory is all there is to it: nothing crosses a bus
+    keys::held_key to_by{}, from_by{};
 };
 
 /// Reads an entry and finds its memory. Returns why it cannot be executed, or refusal::none.
@@ -76,7 +77,6 @@ class copy_work final : public work_queue {
     copy_request request_;
     std::uint64_t done_ = 0; ///< bytes of it that were copied, or begun by a lane
     bool under_way_ = false;
-    std::uint64_t removals_ = 0;         ///< of keys, when its memory was found
     std::vector<std::uint64_t> batches_; ///< by slot: of lane_, that holds the last part of the entry; 0: it is done
     copy_lane* lane_ = nullptr;          ///< that has all that is handed over and not completed
     std::uint64_t last_batch_ = 0;       ///< of it, with something of this queue

@@ -34,11 +34,17 @@ class dma_region final : public region {
         dma_->engine().between_turns([&] { dma_->keys().forget(key_); });
         dma_->wait_for_lanes();
     }
+    void renew(const region_request& now) noexcept override
+    {
+        key_ = now.process_key;
+        granted_ = true;
+        dma_->keys().grant(key_, false);
+    }
 
  private:
     const std::shared_ptr<soft_dma> dma_;
     const std::shared_ptr<const devices::memory_block> block_;
-    const std::uint32_t key_;
+    std::uint32_t key_;
     bool granted_;
 };
 

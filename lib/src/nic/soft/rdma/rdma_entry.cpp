@@ -116,19 +116,7 @@ refusal data_segments::next(local_piece& out) noexcept
 
 refusal find(const local_piece& piece, const queue_keys& keys, access needed, std::byte*& at) noexcept
 {
-    const keys::key_entry* const region = keys.find(piece.key);
-    if (!region)
-        return refusal::unknown_key;
-    if (!keys.may_use(*region))
-        return refusal::other_domain;
-    if ((region->rights & needed) != needed)
-        return refusal::no_local_write;
-    if (!region->holds(piece.address, piece.bytes))
-        return refusal::outside_region;
-    if (!region->cpu)
-        return refusal::out_of_reach;
-    at = region->at(piece.address, piece.bytes);
-    return refusal::none;
+    return keys.resolve_for_cpu(piece.key, piece.address, piece.bytes, needed, at);
 }
 
 refusal read_rdma(const entry& entry, const queue_keys& keys, rdma_entry& out) noexcept

@@ -27,6 +27,7 @@ refusal take_segment(const entry& entry, const queue_keys& keys, std::size_t& at
     std::uint32_t count = weftio_swap32(data.byte_count_be);
     const std::byte* bytes = nullptr;
     bool far = false;
+    keys::located found;
     if (count & WEFTIO_INLINE_SEGMENT) {
         count &= ~WEFTIO_INLINE_SEGMENT;
         if (count > (entry.segments - at) * 16 - 4)
@@ -36,29 +37,24 @@ refusal take_segment(const entry& entry, const queue_keys& keys, std::size_t& at
         out.must_be_copied = true;
     } else {
         std::uint64_t length = count == 0 ? std::uint64_t{1} << 31 : count;
-        std::uint32_t key = weftio_swap32(data.lkey_be);
-        const keys::key_entry* region = keys.find(key);
-        if (!region)
-            return refusal::unknown_key;
-        if (!keys.may_use(*region))
-            return refusal::other_domain;
-        const std::uint64_t address = weftio_swap64(data.address_be);
-        if (!region->holds(address, length))
-            return refusal::outside_region;
+        if (const refusal why =
+                keys.resolve(weftio_swap32(data.lkey_be), weftio_swap64(data.address_be), length, access::none, found);
+            why != refusal::none)
+            return why;
         if (count == 0)
             return refusal::frame_too_long;
-        far = !region->cpu;
-        bytes = far ? reinterpret_cast<const std::byte*>(address) : region->at(address, length);
-        if (far && out.device && out.device != region->device)
+        far = !found.cpu;
+        bytes = far ? reinterpret_cast<const std::byte*>(found.device_address) : found.cpu;
+        if (far && out.device && out.device != found.device)
             return refusal::two_devices;
         if (far)
-            out.device = region->device;
-        out.must_be_copied = out.must_be_copied || !keys.lends(key);
+            out.device = found.device;
+        out.must_be_copied = out.must_be_copied || !found.lends;
         at += 1;
     }
     if (count == 0)
         return refusal::no_payload;
-    out.pieces[out.count++] = {bytes, count, far};
+    out.pieces[out.count++] = {bytes, count, far, found.by};
     out.bytes += count;
     return refusal::none;
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 
+#include "keys/key_table.hpp"
 #include "nic/soft/work/entry.hpp"
 #include "weftio/device/cqe.h"
 #include "weftio/device/wqe.h"
@@ -56,7 +57,8 @@ refusal fetch(const entry_ring& ring, std::uint32_t index, std::uint32_t availab
 struct frame_piece {
     const std::byte* bytes;
     std::uint32_t count;
-    bool far = false; ///< `bytes` is an address of frame_pieces::device
+    bool far = false;    ///< `bytes` is an address of frame_pieces::device
+    keys::held_key by{}; ///< key 0: inlined
 };
 
 /// The bytes of a SEND, in order: the inlined header, then the segments. Inline pieces point into the copy of the

@@ -15,7 +15,6 @@ unsigned sender::turn(const turn_budget& budget)
     if (!link_.up)
         return turn_without_link();
     queues_.look_at_records(budget.busy);
-    wake_after_removals();
     queues_.keep_deadlines(budget.busy);
     const work_list::outcome all = queues_.turn(budget.entries);
     pulls_.end_batches();
@@ -26,15 +25,6 @@ unsigned sender::turn(const turn_budget& budget)
     if (all.moved == 0 && all.waits_for_others)
         ask_driver();
     return all.moved;
-}
-
-/// Wakes waiting queues after a key was removed: frames that they have prepared may lie in memory of that key.
-void sender::wake_after_removals() noexcept
-{
-    if (removals_ == keys_.removals())
-        return;
-    removals_ = keys_.removals();
-    queues_.wake_those_that_wait();
 }
 
 unsigned sender::turn_without_link()

@@ -54,6 +54,8 @@ class sender final : public unit {
     /// Removes a queue: flushes the entries that the driver has not taken. The pool keeps the mbuf headers that the
     /// driver still holds.
     void remove(std::uint32_t number);
+    /// The NIC has forgotten a key: wakes waiting queues, which may have prepared frames that lie in its memory.
+    void key_forgotten() noexcept { queues_.wake_those_that_wait(); }
     /// Pauses the queue: until resume() it executes no entry, but hands over frames that are staged and completes
     /// frames that come back.
     void pause(std::uint32_t number) noexcept { queues_.pause(number); }
@@ -86,14 +88,12 @@ class sender final : public unit {
     void refuse(refusal reason, std::uint32_t detail);
     void collect(std::uint32_t number);
     void ask_driver() const noexcept;
-    void wake_after_removals() noexcept;
 
     dpdk::wire wire_;
     const keys::nic_keys& keys_;
     send_pool& pool_;
     pull_lanes pulls_;
     work_list queues_;
-    std::uint64_t removals_ = 0; ///< number of key removals when waiting queues were last woken for them
     link_state link_{};
     bool port_lost_ = false;
 };

@@ -75,11 +75,11 @@ std::uint32_t tx_queue::execute_plain(std::uint32_t most)
     const std::uint32_t wanted = std::min({most, available, std::uint32_t{burst} - staged_end_, ring.depth - slot});
     const std::uint32_t* block = &ring.words[std::size_t{slot} * 16];
     const std::uint32_t key = weftio_swap32(weftio_load_relaxed_u32(block + 9));
-    const keys::key_entry* found = keys_.find(key);
-    if (!found || !keys_.may_use(*found) || !keys_.lends(key))
+    keys::key_view lent;
+    if (!keys_.read_lent(key, lent))
         return 0;
     // Copies of the ring and the region: the compiler must assume that the stores below may change the originals.
-    const keys::key_entry region = *found;
+    const keys::key_entry region = lent.entry;
     std::uint64_t start = plain_start(ring, first);
     send_header* head = &headers_[slot];
     executed_entry* const done_as = &executed_[slot];
@@ -89,7 +89,7 @@ std::uint32_t tx_queue::execute_plain(std::uint32_t most)
         if (!read_plain_send(block, start, frame) || frame.bytes - shortest_frame > span || frame.key != key ||
             !region.holds(frame.address, frame.bytes))
             break;
-        head->attach(region.cpu + (frame.address - region.device_base), frame.bytes);
+        head->attach(region.at(frame.address), frame.bytes);
         done_as[done].be_plain(frame.bytes);
         staged[done] = &head->mbuf;
     }
@@ -110,6 +110,8 @@ void tx_queue::end_wait() noexcept
 {
     if (!pacing_.holding())
         return;
+    if (!still_prepared())
+        unprepare();
     pacing_.end();
     waited.add(1);
 }
@@ -118,12 +120,34 @@ void tx_queue::end_wait() noexcept
 /// refused is left alone here: it fails when its turn comes.
 void tx_queue::prepare()
 {
-    if (removals_ != keys_.removals())
+    if (!still_prepared())
         unprepare();
     for (bool sent = false; !prepared_ && next_ != submitted_;)
         prepared_ = staged_end_ == burst || fetch(ring_.entries, next_, submitted_ - next_, entry_) != refusal::none ||
                     entry_.opcode != WEFTIO_OPCODE_SEND || gather(entry_, keys_, wire_.mtu, pieces_) != refusal::none ||
-                    send(entry_, next_, sent) != refusal::none || !sent;
+                    !hold_keys() || send(entry_, next_, sent) != refusal::none || !sent;
+}
+
+/// Notes the keys of the frame that is about to be prepared. Returns whether there was room for all.
+bool tx_queue::hold_keys() noexcept
+{
+    for (std::uint32_t piece = 0; piece < pieces_.count; ++piece) {
+        const keys::held_key by = pieces_.pieces[piece].by;
+        const auto end = held_keys_.begin() + held_count_;
+        if (by.key == 0 || std::find(held_keys_.begin(), end, by) != end)
+            continue;
+        if (held_count_ == most_held_keys)
+            return false;
+        held_keys_[held_count_++] = by;
+    }
+    return true;
+}
+
+/// Whether the memory of all frames that were prepared is as it was.
+bool tx_queue::still_prepared() const noexcept
+{
+    return std::all_of(held_keys_.begin(), held_keys_.begin() + held_count_,
+                       [this](const keys::held_key& held) { return keys_.still(held); });
 }
 
 /// Undoes prepare(). @pre the staged frames, if any, are those behind the wait that holds the queue
@@ -137,7 +161,7 @@ void tx_queue::unprepare()
     }
     prepared_ = false;
     waiting_copies_ = 0;
-    removals_ = keys_.removals();
+    held_count_ = 0;
 }
 
 /// Send step 4: executes any entry: fetch() copies it, then gather() and send(), or begin_wait(). An entry that is

@@ -74,6 +74,7 @@ class tx_queue final : public work_queue {
     /// Frames that wait for a deadline use at most this many copy mbufs or slots for each queue, and half of the pool in
     /// total, so that other queues can send meanwhile.
     static constexpr unsigned most_waiting_copies = 16;
+    static constexpr unsigned most_held_keys = 8; ///< frames by more keys are not prepared before their time
 
     bool returned(std::uint32_t index) const noexcept override { return header(index).returned() || port_lost_; }
     std::uint32_t complete_plain() override;
@@ -87,6 +88,8 @@ class tx_queue final : public work_queue {
     void flush_wait();
     void prepare();
     void unprepare();
+    bool hold_keys() noexcept;
+    bool still_prepared() const noexcept;
     unsigned execute(std::uint32_t most);
     std::uint32_t execute_plain(std::uint32_t most);
     /// Send step 4 for any entry. Returns false when the entry must be tried again later.
@@ -118,8 +121,10 @@ class tx_queue final : public work_queue {
     bool port_lost_ = false;
     bool prepared_ = false;       ///< no more frames can be prepared before the wait ends
     unsigned waiting_copies_ = 0; ///< copy mbufs, and slots of pull_lanes, that prepared frames use
-    std::uint64_t removals_ = 0;  ///< number of key removals when the frames behind the wait were prepared
-    std::uint64_t stamp_ns_ = 0;  ///< hardware pacing: UTC time at which the next frame leaves; 0: at once
+    /// Keys by which the frames behind the wait were prepared, each once.
+    std::array<keys::held_key, most_held_keys> held_keys_{};
+    unsigned held_count_ = 0;
+    std::uint64_t stamp_ns_ = 0; ///< hardware pacing: UTC time at which the next frame leaves; 0: at once
 
     std::array<rte_mbuf*, burst> staged_{}; ///< frames staged_first_ .. staged_end_ - 1 are to be handed over
     std::uint16_t staged_first_ = 0, staged_end_ = 0;

@@ -1,8 +1,7 @@
 // The keys that the entries of one queue may name.
 #pragma once
 
-#include "keys/key_table.hpp"
-#include "weftio/access.hpp"
+#include "keys/resolve.hpp"
 
 namespace weftio::nic::soft {
 
@@ -11,12 +10,26 @@ class queue_keys {
  public:
     queue_keys(const keys::nic_keys& nic, protection_domain domain) noexcept : nic_(nic), domain_(domain) {}
 
-    /// find(), lends() and removals() do what nic_keys says of them.
-    const keys::key_entry* find(std::uint32_t key) const noexcept { return nic_.find(key); }
-    bool lends(std::uint32_t key) const noexcept { return nic_.lends(key); }
-    std::uint64_t removals() const noexcept { return nic_.removals(); }
-    /// Whether the region belongs to the protection domain of the queue.
-    bool may_use(const keys::key_entry& region) const noexcept { return region.domain == domain_; }
+    /// Finds bytes that an entry names. @param needed  the right that the region must give  @return see keys::resolve()
+    refusal resolve(std::uint32_t key, std::uint64_t address, std::uint64_t bytes, access needed,
+                    keys::located& out) const noexcept
+    {
+        return keys::resolve(nic_, {key, address, bytes, needed, domain_}, out);
+    }
+    /// The same, of what the CPU must see. @return see keys::resolve_for_cpu()
+    refusal resolve_for_cpu(std::uint32_t key, std::uint64_t address, std::uint64_t bytes, access needed,
+                            std::byte*& at) const noexcept
+    {
+        return keys::resolve_for_cpu(nic_, {key, address, bytes, needed, domain_}, at);
+    }
+    /// Reads the region of a key from which frames are sent without copying. Who names bytes of it checks their range.
+    /// @return false: not for this queue, or not without copying
+    bool read_lent(std::uint32_t key, keys::key_view& region) const noexcept
+    {
+        return keys::resolve_region(nic_, key, access::none, domain_, region) == refusal::none && region.lends;
+    }
+    /// Whether what was found by the key is as it was.
+    bool still(const keys::held_key& held) const noexcept { return nic_.still(held); }
 
  private:
     const keys::nic_keys& nic_;
