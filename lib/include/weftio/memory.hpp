@@ -23,7 +23,8 @@ struct region_options {
     std::optional<std::uint64_t> iova{};
 };
 
-/// Registers memory and names it by an mlx5-style key, which is the same at every NIC that is told of it.
+/// Registers memory and names it by an mlx5-style key. Each NIC answers with its key when it is told of the region: the
+/// software NIC of every port and every DMA engine with the same one, a NIC with keys of its own with another.
 ///
 /// - Ownership: move-only; keeps the ports and the memory alive. Adopted memory is its owner's and must outlive the
 ///   region; what happens else says device::adopt().
@@ -58,14 +59,20 @@ class memory_region {
     void register_with(const dma_engine& engine);
     /// Registers other rights, another range of the memory, another domain or another iova in the place of the present
     /// ones: the bytes [offset, offset + bytes) of the memory that the region was made of; bytes 0: up to its end. The
-    /// region has another key afterwards, a variant of the old one, which is returned; 256 changes later it has the
+    /// region has another key afterwards, a variant of the old one, which is returned (lkey()); 256 changes later it has the
     /// first again. Once this returns, every NIC refuses the old key, and neither reads nor writes by it. Frames that a
     /// driver has are sent. Buffers, arrays and remote_region that have the old key are to be made anew. Blocks while
     /// engines end a turn, and while devices end copies that they have begun.
     /// @throws weftio::error errc::invalid_argument, errc::not_reachable: as the constructors; the bytes are not within
     ///         the memory. The region is unchanged then.
     std::uint32_t rereg(const region_options& options, std::size_t offset = 0, std::size_t bytes = 0);
-    std::uint32_t lkey() const noexcept;   ///< host byte order
+    /// The key at the port or DMA engine that the region was registered with first, in host byte order; before that, the
+    /// key that it will have at software NICs. The one to use where all NICs are software.
+    std::uint32_t lkey() const noexcept;
+    /// The key at one port, or at one DMA engine. @throws weftio::error errc::invalid_argument the region is not
+    ///         registered there
+    std::uint32_t lkey(const port& port) const;
+    std::uint32_t lkey(const dma_engine& engine) const;
     void* device_address() const noexcept; ///< of the first byte
     std::uint64_t iova() const noexcept;   ///< the address by which entries and peers name the first byte
     std::size_t bytes() const noexcept;
@@ -73,8 +80,8 @@ class memory_region {
     /// `bytes` bytes from `offset` on as a buffer that kernels and the host name in entries; 0: up to the end, and at
     /// most 2^32 - 1. Its address is the one that entries name: with region_options::iova the bytes lie elsewhere. For
     /// the host, and for CPU and CUDA kernels; OpenCL takes no structure with a pointer by value, so a kernel for all
-    /// devices is given a buf_arr over the region. @throws weftio::error errc::invalid_argument they are not within the
-    /// region
+    /// devices is given a buf_arr over the region. Both name it by lkey(). @throws weftio::error
+    ///         errc::invalid_argument they are not within the region
     weftio_dev_buf buffer(std::size_t offset = 0, std::size_t bytes = 0) const;
 
  private:

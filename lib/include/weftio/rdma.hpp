@@ -119,7 +119,8 @@ struct remote_region {
     std::uint32_t rkey = 0; ///< host byte order
     access rights = access::none;
 
-    /// `bytes` bytes of a region from `offset` on; 0: up to its end.
+    /// `bytes` bytes of a region from `offset` on; 0: up to its end. `rkey` is memory_region::lkey(); where the queue pair
+    /// is at a port at which the region has another key, set it to that one.
     /// @throws weftio::error errc::invalid_argument they are not within the region, or it has no right for a peer
     static remote_region of(const memory_region& region, std::size_t offset = 0, std::size_t bytes = 0);
 

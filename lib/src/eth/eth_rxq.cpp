@@ -96,7 +96,7 @@ void check_callers(const eth_rxq_options& options, std::uint32_t room, std::uint
                                             "leave them out");
 }
 
-slot_plan plan_of_callers(const eth_rxq_options& options, const device& device)
+slot_plan plan_of_callers(const nic::backend& port, const eth_rxq_options& options, const device& device)
 {
     const std::uint32_t room = options.max_packet_bytes + options.zeroed_bytes;
     const std::uint32_t stride = options.stride_bytes ? options.stride_bytes : whole_lines(room);
@@ -111,14 +111,14 @@ slot_plan plan_of_callers(const eth_rxq_options& options, const device& device)
             .kind = detail::internals::block(*options.region)->kind,
             .callers = {detail::internals::block(*options.region),
                         detail::internals::offset(*options.region) + options.offset_bytes},
-            .lkey = options.region->lkey(),
+            .lkey = detail::internals::lkey(*options.region, port),
             .consecutive = options.consecutive,
             .zeroed_bytes = options.zeroed_bytes};
 }
 
-slot_plan plan_of(const eth_rxq_options& options, const device& device)
+slot_plan plan_of(const nic::backend& port, const eth_rxq_options& options, const device& device)
 {
-    return options.region ? plan_of_callers(options, device) : plan_of_own(options);
+    return options.region ? plan_of_callers(port, options, device) : plan_of_own(options);
 }
 
 /// Offsets in the memory of a receive ring: completions, receive entries, then the doorbell record on a cache line of
@@ -249,7 +249,7 @@ weftio_dev_eth_rxq eth_rxq_life::make_handle() const
 
 struct eth_rxq::state {
     state(const port& port, const device& device, const eth_rxq_options& wanted)
-        : nic(detail::internals::share(port)), where(device), options(wanted), plan(plan_of(wanted, device)),
+        : nic(detail::internals::share(port)), where(device), options(wanted), plan(plan_of(*nic, wanted, device)),
           queue(make_life(),
                 [&](const nic::receive_ring& ring) { return nic->make_receive_queue(ring, options.engine); })
     {}

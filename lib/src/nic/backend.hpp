@@ -27,8 +27,9 @@ namespace weftio::nic {
 /// A request to register memory with a NIC.
 struct region_request {
     std::shared_ptr<const devices::memory_block> block;
-    /// The key by which entries name the memory, in host byte order; 0: only the NIC uses the memory.
-    std::uint32_t key = 0;
+    /// The region's key in the table of the process (keys/key_table.hpp). A NIC that looks keys up there answers this
+    /// one; a NIC with keys of its own answers another. 0: only the NIC uses the memory, and no entry names it.
+    std::uint32_t process_key = 0;
     /// Queues of this domain may name the memory.
     protection_domain domain{};
     std::uint64_t address = 0;    ///< by which entries name the first byte
@@ -43,9 +44,12 @@ struct region_request {
 class region {
  public:
     virtual ~region() = default;
+    /// The NIC's answer: entries at this NIC, and peers of its queue pairs, name the memory by it, in host byte order.
+    /// It stays the same until renew(), also when it was revoked. 0: region_request::process_key was 0.
+    virtual std::uint32_t key() const noexcept = 0;
     /// The NIC refuses the key from now on, and uses no address that it has found by the key.
     virtual void revoke() noexcept = 0;
-    /// Entries name the memory by another key from now on. @pre revoke(); the same block
+    /// Entries name the memory by another key from now on, and key() says it. @pre revoke(); the same block
     virtual void renew(const region_request& now) noexcept = 0;
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "nic/dma_backend.hpp"
@@ -55,6 +56,17 @@ void check(const devices::memory_block& block, const region_options& options, st
                     fmt::format("weftio: memory_region: iova is {:#x}, and {} bytes from there on go beyond the last "
                                 "address; take a smaller one",
                                 *options.iova, bytes));
+}
+
+std::uint32_t lkey_at(const regions::named_region& region, const nic::memory_user& nic, const std::string& name)
+{
+    const auto key = region.lkey(nic);
+    if (!key)
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: memory_region: it is not registered with {}, so it has no key there; call "
+                                "register_with() first",
+                                name));
+    return *key;
 }
 
 } // namespace
@@ -119,6 +131,22 @@ std::uint32_t memory_region::rereg(const region_options& options, std::size_t of
 std::uint32_t memory_region::lkey() const noexcept
 {
     return state_->region.lkey();
+}
+
+std::uint32_t memory_region::lkey(const port& port) const
+{
+    return lkey_at(state_->region, detail::internals::backend(port), "port " + port.spec());
+}
+
+std::uint32_t memory_region::lkey(const dma_engine& engine) const
+{
+    return lkey_at(state_->region, detail::internals::backend(engine), "this DMA engine");
+}
+
+std::uint32_t detail::internals::lkey(const memory_region& region, const nic::backend& port) noexcept
+{
+    const regions::named_region& named = region.state_->region;
+    return named.lkey(port).value_or(named.process_key());
 }
 
 void* memory_region::device_address() const noexcept
@@ -222,7 +250,7 @@ struct buf_arr::state {
           own(std::in_place, at,
               device.allocate(std::size_t{options.count} * options.stride_bytes, memory_kind::cpu_device),
               region_options{.domain = options.domain}),
-          block(detail::internals::block(*own)), lkey(own->lkey()),
+          block(detail::internals::block(*own)), lkey(own->lkey(at)),
           handle(device.allocate(sizeof(weftio_dev_buf_arr), memory_kind::device))
     {
         fill_handle();

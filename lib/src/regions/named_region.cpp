@@ -49,7 +49,7 @@ named_region::named_region(std::shared_ptr<const devices::memory_block> block, r
 {
     take_in(options, 0, block_->bytes);
     if (use == region_use::entries)
-        at_.key = keys().add(entry());
+        at_.process_key = keys().add(entry());
     if (block_->adopted)
         core::guard_memory(); // the program may have set a handler since it was adopted
 }
@@ -77,12 +77,12 @@ keys::key_entry named_region::entry() const noexcept
 
 void named_region::rereg(const region_options& options, std::size_t offset, std::size_t bytes)
 {
-    if (!maker_.may_end() || !keys().withdraw(at_.key))
+    if (!maker_.may_end() || !keys().withdraw(at_.process_key))
         return;
     for (const auto& each : nics_)
         each.region->revoke();
     take_in(options, offset, bytes);
-    at_.key = keys().renew(at_.key, entry());
+    at_.process_key = keys().renew(at_.process_key, entry());
     for (const auto& each : nics_)
         each.region->renew(at_);
 }
@@ -93,7 +93,7 @@ named_region::~named_region()
     revoke();
     nics_.clear();
     if (withdrawn_ && maker_.may_end())
-        keys().release(at_.key);
+        keys().release(at_.process_key);
 }
 
 void named_region::register_with(nic::memory_user& nic)
@@ -104,11 +104,19 @@ void named_region::register_with(nic::memory_user& nic)
     nics_.push_back({&nic, nic.register_memory(at_)});
 }
 
+std::optional<std::uint32_t> named_region::lkey(const nic::memory_user& nic) const noexcept
+{
+    for (const at_nic& each : nics_)
+        if (each.nic == &nic)
+            return each.region->key();
+    return std::nullopt;
+}
+
 void named_region::revoke() noexcept
 {
-    if (at_.key == 0 || withdrawn_ || !maker_.may_end())
+    if (at_.process_key == 0 || withdrawn_ || !maker_.may_end())
         return;
-    withdrawn_ = keys().withdraw(at_.key);
+    withdrawn_ = keys().withdraw(at_.process_key);
     for (const auto& each : nics_)
         each.region->revoke();
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -41,8 +42,12 @@ class named_region {
     /// Registers the memory with a NIC. Does nothing when it is registered there already.
     /// @throws weftio::error see nic::memory_user::register_memory()
     void register_with(nic::memory_user& nic);
-    /// The key, in host byte order; 0: entries cannot name the memory.
-    std::uint32_t lkey() const noexcept { return at_.key; }
+    /// The key at the NIC that it was registered with first, or the process's key before; in host byte order. 0: entries
+    /// cannot name the memory.
+    std::uint32_t lkey() const noexcept { return nics_.empty() ? at_.process_key : nics_.front().region->key(); }
+    /// Nothing: it is not registered with that NIC.
+    std::optional<std::uint32_t> lkey(const nic::memory_user& nic) const noexcept;
+    std::uint32_t process_key() const noexcept { return at_.process_key; }
     const devices::memory_block& block() const noexcept { return *block_; }
     const std::shared_ptr<const devices::memory_block>& share() const noexcept { return block_; }
     /// What entries may name: where it begins in the block, how much it is, and by which address they name its begin.

@@ -27,11 +27,13 @@ struct cable_region final : nic::region {
     cable_region(std::shared_ptr<cable> of, const nic::region_request& wanted);
     ~cable_region() override { revoke(); }
 
+    std::uint32_t key() const noexcept override { return own_key; }
     void revoke() noexcept override;
     void renew(const nic::region_request& now) noexcept override;
 
     std::shared_ptr<cable> port;
     nic::region_request own;
+    std::uint32_t own_key = 0;
 };
 
 struct cable_rule final : nic::rule {
@@ -187,6 +189,7 @@ class cable final : public nic::backend, public std::enable_shared_from_this<cab
     std::vector<cable_rule*> rules; ///< in the order of decision
     port_counters counts;
     std::uint32_t last_number = 0x123450; ///< the numbers are this NIC's
+    std::uint32_t last_key = 0xc0000000;  ///< and so are the keys
 
  private:
     const std::string spec_, driver_ = "cable";
@@ -215,21 +218,24 @@ cable_region::cable_region(std::shared_ptr<cable> of, const nic::region_request&
     : port(std::move(of)), own(wanted)
 {
     const std::scoped_lock lock(port->mutex);
-    if (own.key != 0)
-        port->keys[own.key] = &own;
+    if (own.process_key == 0) // no entry names the memory
+        return;
+    own_key = port->last_key += 0x101; // not the process's: this NIC has a table of its own
+    port->keys[own_key] = &own;
 }
 
 void cable_region::revoke() noexcept
 {
     const std::scoped_lock lock(port->mutex);
-    port->keys.erase(own.key);
+    port->keys.erase(own_key);
 }
 
 void cable_region::renew(const nic::region_request& now) noexcept
 {
     const std::scoped_lock lock(port->mutex);
     own = now;
-    port->keys[own.key] = &own;
+    own_key = port->last_key += 0x101;
+    port->keys[own_key] = &own;
 }
 
 std::vector<std::unique_ptr<nic::rule>> cable::install(std::span<const nic::rule_request> wanted)

@@ -220,6 +220,26 @@ TEST_P(EveryNic, RefusesTheKeyOfARegionThatIsGone)
     EXPECT_EQ(all.hits().packets, 1u);
 }
 
+TEST_P(EveryNic, SaysItsKeyOfARegion)
+{
+    const memory own = cpu_.allocate(4096, memory_kind::cpu_device);
+    memory_region region(own);
+    const error refused = error_of([&] { (void)region.lkey(port_); });
+    EXPECT_EQ(refused.code(), errc::invalid_argument);
+    EXPECT_THAT(refused.what(), testing::HasSubstr("it is not registered with port " + port_.spec()));
+    region.register_with(port_);
+    EXPECT_EQ(region.lkey(port_), region.lkey());
+    EXPECT_EQ(weftio_swap32(region.buffer().lkey_be), region.lkey());
+    const buf_arr buffers(port_, cpu_, {.count = 1, .buffer_bytes = 64});
+    EXPECT_NE(buffers.lkey(), region.lkey());
+    const port same = port::open(GetParam().spec), other = port::open("loopback");
+    const std::uint32_t key = region.lkey(port_);
+    region.register_with(same);
+    region.register_with(other);
+    EXPECT_EQ(region.lkey(), key) << "of the first";
+    EXPECT_EQ(region.lkey(port_), key);
+}
+
 TEST_P(EveryNic, KnowsARegionThatHasChangedByItsNewKeyOnly)
 {
     std::vector<send_failure> told;
@@ -320,6 +340,39 @@ TEST(SecondNic, RefusesQueuePairsInASentence)
     const error refusal = error_of([&] { detail::internals::backend(cable).make_rdma_queue({}); });
     EXPECT_EQ(refusal.code(), errc::not_supported);
     EXPECT_THAT(refusal.what(), testing::HasSubstr("the NIC of port cable:1 cannot do RDMA; open the port"));
+}
+
+TEST(SecondNic, HasKeysOfItsOwn)
+{
+    const device cpu = device::open("cpu");
+    port software = port::open("loopback"), again = port::open("loopback"), cable = port::open("cable:1");
+    const dma_engine engine;
+    const memory own = cpu.allocate(4096, memory_kind::cpu_device);
+    memory_region region(software, own);
+    const std::uint32_t key = region.lkey();
+    region.register_with(cable);
+    region.register_with(again);
+    region.register_with(engine);
+    EXPECT_EQ(region.lkey(), key);
+    for (const std::uint32_t at : {region.lkey(software), region.lkey(again), region.lkey(engine)})
+        EXPECT_EQ(at, key) << "one for all software NICs";
+    EXPECT_NE(region.lkey(cable), key);
+    flow all(cable, {}, flow_action::drop());
+    eth_txq by_own(cable, cpu), by_other(cable, cpu);
+    const auto send_by = [&](const eth_txq& queue, std::uint32_t named) {
+        auto kernel = cpu.launch(sends_by_key_kernel, {.blocks = 1, .lanes = 1}, queue,
+                                 static_cast<weftio_u8*>(own.device_address()), named);
+        EXPECT_TRUE(kernel.wait_for(patience));
+    };
+    send_by(by_own, region.lkey(cable));
+    EXPECT_TRUE(eventually([&] { return by_own.counters().sent == 1; }));
+    send_by(by_other, key);
+    EXPECT_TRUE(eventually([&] { return by_other.failed(); }));
+    EXPECT_EQ(all.hits().packets, 1u);
+    memory_region first_there(cable, own);
+    EXPECT_EQ(first_there.lkey(), first_there.lkey(cable));
+    first_there.register_with(software);
+    EXPECT_NE(first_there.lkey(software), first_there.lkey(cable));
 }
 
 TEST(SecondNic, SaysWhatItIs)

@@ -1,6 +1,7 @@
 // What public classes keep for the library: not for applications, and it may change in any version.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 namespace weftio {
@@ -56,6 +57,9 @@ struct internals {
     static const std::shared_ptr<const devices::memory_block>& block(const memory& memory) noexcept;
     static const std::shared_ptr<const devices::memory_block>& block(const memory_region& region) noexcept;
     static std::size_t offset(const memory_region& region) noexcept; ///< of its first byte in the block
+
+    /// The key at that port, in host byte order; the process's where the region is not registered with the port.
+    static std::uint32_t lkey(const memory_region& region, const nic::backend& port) noexcept;
 
     /// What a running kernel holds of the object: its memory until the next reset().
     static std::shared_ptr<devices::lifeline> line(const completion_queue& queue) noexcept;

@@ -5,9 +5,9 @@
 namespace weftio::nic::soft {
 
 soft_region::soft_region(std::shared_ptr<soft_port> port, const region_request& wanted)
-    : port_(std::move(port)), place_(port_->take_up(wanted.block)), key_(wanted.key)
+    : port_(std::move(port)), place_(port_->take_up(wanted.block)), key_(wanted.process_key), granted_(key_ != 0)
 {
-    if (key_ != 0)
+    if (granted_)
         port_->keys().grant(key_, place_.front().zero_copy);
 }
 
@@ -19,13 +19,14 @@ soft_region::~soft_region()
 
 void soft_region::revoke() noexcept
 {
-    if (key_ != 0)
-        port_->forget_key(std::exchange(key_, 0));
+    if (std::exchange(granted_, false))
+        port_->forget_key(key_);
 }
 
 void soft_region::renew(const region_request& now) noexcept
 {
-    key_ = now.key;
+    key_ = now.process_key;
+    granted_ = true;
     port_->keys().grant(key_, place_.front().zero_copy);
 }
 

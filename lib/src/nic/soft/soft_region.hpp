@@ -18,13 +18,15 @@ class soft_region final : public region {
     soft_region& operator=(const soft_region&) = delete;
     ~soft_region() override;
 
+    std::uint32_t key() const noexcept override { return key_; }
     void revoke() noexcept override;
     void renew(const region_request& now) noexcept override;
 
  private:
     std::shared_ptr<soft_port> port_;
     memory_place place_;
-    std::uint32_t key_; ///< 0: the region has no key, or the key was revoked
+    std::uint32_t key_; ///< 0: the region has no key
+    bool granted_ = false;
 };
 
 } // namespace weftio::nic::soft

@@ -15,27 +15,29 @@ namespace {
 class dma_region final : public region {
  public:
     dma_region(std::shared_ptr<soft_dma> dma, const region_request& wanted)
-        : dma_(std::move(dma)), block_(wanted.block), key_(wanted.key)
+        : dma_(std::move(dma)), block_(wanted.block), key_(wanted.process_key), granted_(key_ != 0)
     {
         if (!block_->at.cpu)
             dma_->reach(block_->owner);
-        dma_->keys().grant(key_, false);
+        if (granted_)
+            dma_->keys().grant(key_, false);
     }
     dma_region(const dma_region&) = delete;
     dma_region& operator=(const dma_region&) = delete;
     ~dma_region() override { revoke(); }
 
+    std::uint32_t key() const noexcept override { return key_; }
     void revoke() noexcept override
     {
-        const std::uint32_t key = std::exchange(key_, 0);
-        if (key == 0 || !dma_->may_end())
+        if (!std::exchange(granted_, false) || !dma_->may_end())
             return;
-        dma_->engine().between_turns([&] { dma_->keys().forget(key); });
+        dma_->engine().between_turns([&] { dma_->keys().forget(key_); });
         dma_->wait_for_lanes();
     }
     void renew(const region_request& now) noexcept override
     {
-        key_ = now.key;
+        key_ = now.process_key;
+        granted_ = true;
         dma_->keys().grant(key_, false);
     }
 
@@ -43,6 +45,7 @@ class dma_region final : public region {
     const std::shared_ptr<soft_dma> dma_;
     const std::shared_ptr<const devices::memory_block> block_;
     std::uint32_t key_;
+    bool granted_;
 };
 
 /// Converts the options to those of the engine of a port.
