@@ -113,7 +113,7 @@ unsigned work_queue::complete_each(completion_ring& to)
     while (completed_ != handed_ && returned(completed_)) {
         const executed_entry& entry = executed(completed_);
         const bool good = entry.reason == refusal::none;
-        const bool due = !good || entry.asked || !ring_.completions.only_asked;
+        const bool due = !silent_ && (!good || entry.asked || !ring_.completions.only_asked);
         if (due && !to.has_room())
             break;
         if (good) {
@@ -210,6 +210,7 @@ void work_queue::begin_again(const tx_ring& ring, std::uint32_t index) noexcept
     submitted_ = next_ = handed_ = completed_ = index;
     failed_.store(false, std::memory_order_relaxed);
     untold_ = refusal::none;
+    silent_ = false;
 }
 
 } // namespace weftio::nic::soft
