@@ -285,6 +285,14 @@ TEST_P(QueuePairStates, FlushWhatIsPostedAndWhatIsPostedLaterInErr)
     EXPECT_THAT(told_by(ends.poll(0)), ElementsAre(told{send_error, 3, flushed}));
 }
 
+TEST_P(QueuePairStates, StayInErrWhenTheyFailInTheMidstOfAMove)
+{
+    ends.connect();
+    pair().modify(error);
+    software_nic(ends.at(0)).rdma().find(pair().number())->modify(ready_to_send, {}, {});
+    EXPECT_EQ(pair().state(), error);
+}
+
 TEST_P(QueuePairStates, SayNothingOfWhatIsPostedWhenTheyAreReset)
 {
     ends.connect();
@@ -338,6 +346,41 @@ TEST_F(UnreliableStates, FailAloneInSqeAndGoOnReceiving)
     ends.send(0, 10);
     EXPECT_THAT(told_by(ends.poll(0)), ElementsAre(told{sent, 5, 0}));
     EXPECT_THAT(told_by(ends.poll(1)), ElementsAre(told{sent, 0, 0}, told{received, 0, 0}));
+}
+
+TEST_F(UnreliableStates, FlushWhatWasPostedInSqeBeforeTheyGoBackToRts)
+{
+    ends.connect();
+    ends.post_bad(0);
+    ends.poll(0);
+    ends.write(0, 10); // no turn sees it
+    pair().modify(ready_to_send);
+    EXPECT_THAT(told_by(ends.poll(0)), ElementsAre(told{send_error, 1, flushed}));
+}
+
+TEST_F(UnreliableStates, FlushEachReceiveOnceWhenErrFollowsSqeInMidMessage)
+{
+    ends.connect();
+    ends.post_bad(0);
+    ends.poll(0);
+    for (unsigned each = 0; each < 2; ++each)
+        ends.receive(0, 200000);
+    ends.send(1, 200000);
+    ends.ports.get(1).turn();
+    ends.ports.get(0).turn();
+    pair().modify(error);
+    EXPECT_THAT(told_by(ends.poll(0)), ElementsAre(told{receive_error, 0, flushed}, told{receive_error, 1, flushed}));
+}
+
+TEST_F(UnreliableStates, AreInErrWhenTheReceiveRecordClaimsTooMuchInSqe)
+{
+    ends.connect();
+    ends.post_bad(0);
+    ends.poll(0);
+    weftio_store_release_sys_u32(ends.pair(0).record(), weftio_swap32(65));
+    ends.send(1, 10);
+    ends.poll(0);
+    EXPECT_EQ(pair().state(), error);
 }
 
 TEST(QueuePairReset, IsOutOfAllMemoryOfTheQueuePair)

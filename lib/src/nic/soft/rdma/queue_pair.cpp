@@ -101,6 +101,9 @@ void queue_pair::connect(const rdma_connection& to)
 
 void queue_pair::modify(rdma_state to, const rdma_connection& how, const pair_rings& rings)
 {
+    const bool ends = to == rdma_state::reset || to == rdma_state::error;
+    if (!ends && state() == rdma_state::error)
+        return; // it has failed since the caller looked: as if it had failed right behind the move
     move_to(to, how, rings);
 }
 
@@ -145,6 +148,10 @@ void queue_pair::allow_sending(const rdma_connection& how)
 {
     std::optional<roce::requester>& requester = connection_->requester;
     connection_->responder.set(how.rights, how.min_rnr_timer);
+    if (state_ == rdma_state::send_queue_error) {
+        look();
+        end_work(); // what was posted in SQE is flushed, whether a turn has seen it or not
+    }
     if (!requester)
         return connection_->begin_to_send(how, *this, how.ours.first_psn);
     requester->hold(false);
@@ -220,6 +227,7 @@ void queue_pair::end_when_broken()
         state_ = rdma_state::send_queue_error;
         return end_work();
     }
+    state_ = rdma_state::error;
     if (!failed())
         tell_of_responder();
     if (requester && !requester->failed())
@@ -259,6 +267,7 @@ bool queue_pair::idle() const noexcept
 void queue_pair::stop()
 {
     look();
+    state_ = rdma_state::error; // not SQE, where messages still arrive
     failed_.store(true, std::memory_order_relaxed);
     if (connection_)
         end_when_broken();
