@@ -84,6 +84,8 @@ struct rdma_connection {
 
 using weftio::rdma_counters;
 
+/// A queue whose rings name completion queues begins in RESET; any other begins in INIT, and connect() is for that.
+///
 /// A queue that has failed flushes the receive entries that are posted then; those that are posted later are flushed in
 /// a later turn, also when nothing is committed to its send ring. Its send completion is an error from then on, also when no
 /// entry was there: so a kernel that waits for a receive looks at that too.

@@ -93,16 +93,8 @@ struct queue_pair::members {
     members(std::shared_ptr<const rdma_device::state> port, const device& kernels, const completion_queue& sends,
             const completion_queue& receives, const queue_pair_options& wanted)
         : at(std::move(port)), where(kernels), options(wanted), rings(rings_of(kernels, wanted, sends, receives)),
-          queue(at->nic->make_rdma_queue(rings))
-    {
-        try {
-            queue->modify(rdma_state::reset, fresh());
-        } catch (...) {
-            queue->close();
-            throw;
-        }
-        how = fresh();
-    }
+          queue(at->nic->make_rdma_queue(rings)), how(fresh())
+    {}
     members(const members&) = delete;
     members& operator=(const members&) = delete;
     ~members() { queue->close(); }

@@ -8,6 +8,9 @@ namespace weftio::nic::soft {
 
 namespace {
 
+/// The records of a queue pair in RESET: nothing is ever committed there.
+constexpr std::uint32_t record_of_nobody = 0;
+
 net::roce_path path_of(const rdma_connection& to, std::uint32_t queue) noexcept
 {
     constexpr std::uint32_t first_dynamic_port = 0xc000;
@@ -83,8 +86,12 @@ void queue_pair::connection::begin_to_send(const rdma_connection& to, queue_pair
 
 queue_pair::queue_pair(const pair_rings& rings, const keys::nic_keys& keys, rdma_wire& wire)
     : rdma_work(rings.send, keys), memory_(keys, rings.send.domain),
-      receives_(rings.receive, rings.send.entries.queue, keys, rings.send.domain), wire_(wire)
-{}
+      receives_(rings.receive, rings.send.entries.queue, keys, rings.send.domain), wire_(wire),
+      has_states_(completes_each())
+{
+    if (has_states_)
+        rest(rings);
+}
 
 void queue_pair::connect(const rdma_connection& to)
 {
@@ -94,7 +101,9 @@ void queue_pair::connect(const rdma_connection& to)
 
 void queue_pair::modify(rdma_state to, const rdma_connection& how, const pair_rings& rings)
 {
-    has_states_ = true;
+    const bool ends = to == rdma_state::reset || to == rdma_state::error;
+    if (!ends && state() == rdma_state::error)
+        return; // it has failed since the caller looked: as if it had failed right behind the move
     move_to(to, how, rings);
 }
 
@@ -102,13 +111,12 @@ void queue_pair::move_to(rdma_state to, const rdma_connection& how, const pair_r
 {
     switch (to) {
         case rdma_state::reset:
-            stop();
-            restart(rings);
-            overlook();
+            end();
+            rest(rings);
             break;
         case rdma_state::init:
             if (state_ == rdma_state::reset)
-                begin_again_at_zero(ring_);
+                restart(rings);
             break;
         case rdma_state::ready_to_receive:
             set_reliable(how.reliable);
@@ -117,9 +125,22 @@ void queue_pair::move_to(rdma_state to, const rdma_connection& how, const pair_r
         case rdma_state::ready_to_send: allow_sending(how); break;
         case rdma_state::send_queue_drained: connection_->requester->hold(true); break;
         case rdma_state::send_queue_error: break; // an entry that fails leads there
-        case rdma_state::error: stop(); break;
+        case rdma_state::error:
+            if (state_ == rdma_state::reset)
+                restart(rings);
+            stop();
+            break;
     }
     state_ = to;
+}
+
+/// RESET: all that is left of the memory are addresses, which nobody uses.
+void queue_pair::rest(const pair_rings& rings)
+{
+    pair_rings resting = rings;
+    resting.send.dbrec = resting.receive.dbrec = &record_of_nobody;
+    restart(resting);
+    state_ = rdma_state::reset;
 }
 
 /// From RTR, and back from SQD and SQE. What is sent next follows what was sent before.
@@ -127,6 +148,10 @@ void queue_pair::allow_sending(const rdma_connection& how)
 {
     std::optional<roce::requester>& requester = connection_->requester;
     connection_->responder.set(how.rights, how.min_rnr_timer);
+    if (state_ == rdma_state::send_queue_error) {
+        look();
+        end_work(); // what was posted in SQE is flushed, whether a turn has seen it or not
+    }
     if (!requester)
         return connection_->begin_to_send(how, *this, how.ours.first_psn);
     requester->hold(false);
@@ -167,10 +192,6 @@ void queue_pair::receive(const net::roce_packet& packet)
 /// Send steps 3 to 6. Answers go first, because the peer waits for them.
 unsigned queue_pair::turn(std::uint32_t most)
 {
-    if (state_ == rdma_state::reset) {
-        overlook();
-        return 0;
-    }
     look();
     most = std::min(most, packets_of_a_turn);
     unsigned moved = 0;
@@ -206,6 +227,7 @@ void queue_pair::end_when_broken()
         state_ = rdma_state::send_queue_error;
         return end_work();
     }
+    state_ = rdma_state::error;
     if (!failed())
         tell_of_responder();
     if (requester && !requester->failed())
@@ -251,11 +273,19 @@ bool queue_pair::is_held() const noexcept
 void queue_pair::stop()
 {
     look();
+    state_ = rdma_state::error; // not SQE, where messages still arrive
     failed_.store(true, std::memory_order_relaxed);
     if (connection_)
         end_when_broken();
     flush_both();
     work_queue::complete();
+}
+
+void queue_pair::end()
+{
+    be_silent();
+    receives_.be_silent();
+    stop();
 }
 
 void queue_pair::restart(const pair_rings& rings)

@@ -16,7 +16,8 @@
 
 namespace weftio::nic::soft {
 
-/// Entries wait until the queue pair is connected. What ends one side ends the other: all entries of both rings are
+/// A queue pair that completes in completion queues begins in RESET, and modify() moves it. Any other begins in INIT, and
+/// connect() moves it. Entries wait until the queue pair is connected. What ends one side ends the other: all entries of both rings are
 /// flushed then, and the peer hears why.
 class queue_pair final : public rdma_work {
  public:
@@ -43,6 +44,8 @@ class queue_pair final : public rdma_work {
     bool is_held() const noexcept override;
     /// Ends the connection without a word to the peer: flushes all entries.
     void stop();
+    /// The same, and nothing of it is told in completion queues.
+    void end();
     /// Starts again in fresh rings, not connected. @pre stop()
     void restart(const pair_rings& rings);
     rdma_counters counters() const noexcept;
@@ -71,6 +74,7 @@ class queue_pair final : public rdma_work {
     };
 
     void move_to(rdma_state to, const rdma_connection& how, const pair_rings& rings);
+    void rest(const pair_rings& rings);
     void allow_sending(const rdma_connection& how);
     bool ends_sends_only() const noexcept;
 
@@ -84,7 +88,7 @@ class queue_pair final : public rdma_work {
     rdma_wire& wire_;
     std::optional<connection> connection_;
     rdma_state state_ = rdma_state::init; ///< ERR is told by failed()
-    bool has_states_ = false;             ///< somebody moves it by verbs' states, who knows of SQE
+    const bool has_states_;               ///< somebody moves it by verbs' states, who knows of SQE
     bool local_ = false;
     rdma_counters before_; ///< of connections that have ended
 };

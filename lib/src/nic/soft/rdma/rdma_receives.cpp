@@ -75,7 +75,9 @@ roce::taken rdma_receives::take()
 /// Keeps room in the completion queue for the entry that is taken next: one whose completion has none is not ready.
 bool rdma_receives::may_complete() noexcept
 {
-    return !ring_.target.ring || ring_.target.ring->reserve();
+    if (ring_.target.ring && !silent_)
+        has_place_ = ring_.target.ring->reserve();
+    return !ring_.target.ring || silent_ || has_place_;
 }
 
 /// All pieces are checked before a byte is written; but memory may go away at any time.
@@ -129,8 +131,11 @@ void rdma_receives::publish(const roce::receive_completion& completion, std::uin
                                 .reason = completion.result,
                                 .time_ns = now_ns};
     if (ring_.target.ring) {
-        ring_.target.ring->release();
-        return ring_.target.ring->put(told);
+        if (std::exchange(has_place_, false))
+            ring_.target.ring->release();
+        if (!silent_)
+            ring_.target.ring->put(told);
+        return;
     }
     weftio_cqe& cqe = ring_.completions[slot()];
     const std::uint32_t publication = write_completion(cqe, told, taken_ / ring_.depth);
@@ -152,6 +157,7 @@ void rdma_receives::restart(const rdma_rx_ring& ring) noexcept
     posted_ = taken_ = 0;
     failure_ = refusal::none;
     failed_entry_.reset();
+    silent_ = false;
 }
 
 } // namespace weftio::nic::soft

@@ -33,6 +33,8 @@ class rdma_receives final : public roce::receive_entries {
     std::uint32_t flush();
     /// Starts again in another ring, at entry 0.
     void restart(const rdma_rx_ring& ring) noexcept;
+    /// What ends from now on is not told in a completion queue, until restart().
+    void be_silent() noexcept { silent_ = true; }
     /// Why an entry, or the doorbell record, has failed; none when none has.
     refusal failure() const noexcept { return failure_; }
     /// Whether the doorbell record has claimed more entries than the ring holds.
@@ -58,6 +60,8 @@ class rdma_receives final : public roce::receive_entries {
     std::uint32_t count_ = 0;
     refusal failure_ = refusal::none;
     std::optional<std::uint32_t> failed_entry_;
+    bool has_place_ = false; ///< the completion queue keeps one for the current entry
+    bool silent_ = false;
 };
 
 } // namespace weftio::nic::soft

@@ -114,7 +114,7 @@ unsigned work_queue::complete_each(completion_ring& to)
     while (completed_ != handed_ && returned(completed_)) {
         const executed_entry& entry = executed(completed_);
         const bool good = entry.reason == refusal::none;
-        const bool due = !good || entry.asked || !ring_.completions.only_asked;
+        const bool due = !silent_ && (!good || entry.asked || !ring_.completions.only_asked);
         held_ = due && !to.has_room();
         if (held_)
             break;
@@ -220,6 +220,7 @@ void work_queue::begin_again(const tx_ring& ring, std::uint32_t index) noexcept
     failed_.store(false, std::memory_order_relaxed);
     held_ = false;
     untold_ = refusal::none;
+    silent_ = false;
 }
 
 } // namespace weftio::nic::soft

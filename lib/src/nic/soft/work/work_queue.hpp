@@ -105,8 +105,6 @@ class work_queue {
     virtual void give_up_wait() {}
 
     void look();
-    /// Believes that the doorbell record has named what it names now, without looking at it.
-    void overlook() noexcept { record_ = weftio_load_relaxed_u32(ring_.dbrec); }
     unsigned complete();
     /// Whether entries complete one by one, in a completion queue.
     bool completes_each() const noexcept { return ring_.completions.ring != nullptr; }
@@ -114,6 +112,8 @@ class work_queue {
     std::uint32_t bury(std::uint32_t index, refusal reason);
     std::uint32_t flush(std::uint32_t from);
     void count_flushed(std::uint64_t entries) noexcept;
+    /// What ends from now on is not told in a completion queue, until begin_again().
+    void be_silent() noexcept { silent_ = true; }
     void begin_again(const tx_ring& ring, std::uint32_t index) noexcept;
     bool untold() const noexcept { return untold_ != refusal::none; }
     executed_entry& executed(std::uint32_t index) noexcept { return executed_[index & (ring_.entries.depth - 1)]; }
@@ -129,6 +129,7 @@ class work_queue {
     std::atomic<bool> failed_{false};
     bool held_ = false;              ///< its completion queue is full
     refusal untold_ = refusal::none; ///< why the queue failed without a failed entry; none once published
+    bool silent_ = false;
 
  private:
     void refuse_record();
