@@ -102,9 +102,9 @@ struct queue_pair::members {
     nic::rdma_connection fresh() const
     {
         nic::rdma_connection made;
-        made.ours = {.mac = at->own.mac, .address = at->own.address};
+        made.ours = {.mac = at->own().mac, .address = at->own().address};
         made.reliable = options.service == rdma_service::reliable;
-        made.vlan_tci = at->own.vlan_tci;
+        made.vlan_tci = at->own().vlan_tci;
         return made;
     }
     nic::rdma_connection with(const queue_pair_attributes& given) const;
@@ -156,9 +156,16 @@ void queue_pair::members::set_path(const queue_pair_attributes& given, nic::rdma
                     fmt::format("weftio: queue_pair {}: peer_address \"{}\" is no address of a host; give one of IPv4 "
                                 "or IPv6, without a prefix length",
                                 number, *given.peer_address));
-    at->require_same_kind("queue_pair", number, *address);
+    if (given.gid_index >= at->gids.size())
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: queue_pair {}: gid_index is {}, and its rdma_device has {} addresses, counted "
+                                "from 0 (rdma_device::gids)",
+                                number, given.gid_index, at->gids.size()));
+    const rdma_device::state::gid& ours = at->gids[given.gid_index];
+    rdma_device::state::require_same_kind("queue_pair", number, ours, *address);
+    to.ours.address = ours.own.address;
     to.theirs.address = *address;
-    to.theirs.mac = given.peer_mac ? *given.peer_mac : at->mac_of("queue_pair", number, *address);
+    to.theirs.mac = given.peer_mac ? *given.peer_mac : at->mac_of("queue_pair", number, ours, *address);
     to.traffic_class = given.traffic_class;
     to.hop_limit = given.hop_limit;
 }
@@ -209,8 +216,8 @@ void queue_pair::modify(rdma_state to, const queue_pair_attributes& with)
 
 rdma_address queue_pair::address() const
 {
-    return rdma::to_address({.end = {.mac = state_->at->own.mac,
-                                     .address = state_->at->own.address,
+    return rdma::to_address({.end = {.mac = state_->at->own().mac,
+                                     .address = state_->at->own().address,
                                      .queue = number(),
                                      .first_psn = state_->psn},
                              .service = state_->options.service,
