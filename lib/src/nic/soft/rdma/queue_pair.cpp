@@ -207,7 +207,21 @@ unsigned queue_pair::turn(std::uint32_t most)
     }
     if (completed_ != handed_ || untold())
         moved += work_queue::complete();
+    waited_ = moved == 0 && waits_for_peer() ? waited_ + 1 : 0;
     return moved;
+}
+
+/// Whether entries are under way, and none can go on before an answer comes or a clock runs out. @pre a turn has moved
+/// nothing
+bool queue_pair::waits_for_peer() const noexcept
+{
+    return connection_ && connection_->requester && !connection_->requester->idle() && !failed() &&
+           connection_->responder.idle() && !wire_.is_full() && !work_queue::is_held();
+}
+
+std::uint64_t queue_pair::deadline_ns() const noexcept
+{
+    return only_waits() ? connection_->requester->deadline_ns() : 0;
 }
 
 void queue_pair::flush_both()
@@ -261,7 +275,9 @@ void queue_pair::tell_of_responder() noexcept
 
 bool queue_pair::idle() const noexcept
 {
-    return work_queue::idle() && (!connection_ || connection_->responder.idle());
+    if (connection_ && !connection_->responder.idle())
+        return false;
+    return work_queue::idle() || (only_waits() && connection_->requester->deadline_ns() == 0); // it waits for ever
 }
 
 bool queue_pair::is_held() const noexcept
@@ -292,6 +308,7 @@ void queue_pair::restart(const pair_rings& rings)
 {
     before_ = counters();
     connection_.reset();
+    waited_ = 0;
     state_ = rdma_state::init;
     begin_again_at_zero(rings.send);
     receives_.restart(rings.receive);
