@@ -85,7 +85,7 @@ class queue_pair {
     ///
     /// The ways, and what each must and may set, are those of verbs (ibv_modify_qp): RESET - INIT - RTR - RTS, RTS -
     /// SQD - RTS, SQE - RTS, and to RESET and ERR from everywhere. When it returns from RESET, the NIC is out of all
-    /// memory of the queue pair, and both rings begin at index 0.
+    /// memory of the queue pair, and both rings begin at index 0. In SQD attributes can be set once draining() is false.
     /// @throws weftio::error errc::invalid_argument there is no such way; an attribute is missing, may not be set there,
     ///         or has a value that its comment excludes; errc::timed_out nobody has answered for the peer's MAC;
     ///         errc::closed the port's device has gone. The queue pair is as before then.

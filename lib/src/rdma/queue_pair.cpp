@@ -132,7 +132,12 @@ nic::rdma_connection queue_pair::members::with(const queue_pair_attributes& give
                                 number, static_cast<unsigned>(*given.rights)));
     to.rights = given.rights.value_or(to.rights);
     set(given.partition_key, to.partition_key, number, "partition_key", 0xffff);
-    set(given.path_mtu, to.path_mtu, number, "path_mtu", most_path_mtu());
+    if (given.path_mtu && (!net::is_path_mtu(*given.path_mtu) || *given.path_mtu > most_path_mtu()))
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: queue_pair {}: path_mtu is {}; it is 256, 512, 1024, 2048 or 4096, and the "
+                                "port's MTU of {} has room for {}",
+                                number, *given.path_mtu, at->nic->mtu(), most_path_mtu()));
+    to.path_mtu = given.path_mtu.value_or(to.path_mtu);
     set(given.peer_queue, to.theirs.queue, number, "peer_queue", net::psn_mask);
     set(given.receive_psn, to.theirs.first_psn, number, "receive_psn", net::psn_mask);
     set(given.send_psn, to.ours.first_psn, number, "send_psn", net::psn_mask);
@@ -144,6 +149,11 @@ nic::rdma_connection queue_pair::members::with(const queue_pair_attributes& give
     set(given.rnr_retry, to.rnr_retry, number, "rnr_retry", 7);
     if (given.peer_address)
         set_path(given, to);
+    else if (given.peer_mac || given.traffic_class != 0 || given.hop_limit != queue_pair_attributes{}.hop_limit)
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: queue_pair {}: peer_mac, traffic_class and hop_limit belong to peer_address; "
+                                "set that, too",
+                                number));
     return to;
 }
 
@@ -208,8 +218,15 @@ void* queue_pair::record() const noexcept
 
 void queue_pair::modify(rdma_state to, const queue_pair_attributes& with)
 {
-    rdma::require_transition(number(), state_->options.service, state(), to, with);
-    const nic::rdma_connection how = to == rdma_state::reset ? state_->fresh() : state_->with(with);
+    const nic::rdma_queue::standing now = state_->queue->state();
+    rdma::require_transition(number(), state_->options.service, now.state, to, with);
+    if (now.draining && rdma::attributes_of(with) != 0)
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: queue_pair {}: in SQD nothing can be set while entries drain; wait until "
+                                "draining() is false",
+                                number()));
+    const nic::rdma_connection given = state_->with(with);
+    const nic::rdma_connection how = to == rdma_state::reset ? state_->fresh() : given;
     state_->queue->modify(to, how);
     state_->how = how;
 }

@@ -81,6 +81,7 @@ class queue_pair final : public rdma_work {
 
     void move_to(rdma_state to, const rdma_connection& how, const pair_rings& rings);
     void rest(const pair_rings& rings);
+    void change(const rdma_connection& how);
     void allow_sending(const rdma_connection& how);
     bool ends_sends_only() const noexcept;
 
