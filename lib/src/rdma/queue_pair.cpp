@@ -149,11 +149,14 @@ nic::rdma_connection queue_pair::members::with(const queue_pair_attributes& give
     set(given.rnr_retry, to.rnr_retry, number, "rnr_retry", 7);
     if (given.peer_address)
         set_path(given, to);
-    else if (given.peer_mac || given.traffic_class != 0 || given.hop_limit != queue_pair_attributes{}.hop_limit)
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: queue_pair {}: peer_mac, traffic_class and hop_limit belong to peer_address; "
-                                "set that, too",
-                                number));
+    else if (given.peer_mac || given.gid_index != 0 || given.traffic_class != 0 ||
+             given.hop_limit != queue_pair_attributes{}.hop_limit)
+        throw error(
+            errc::invalid_argument,
+            fmt::format(
+                "weftio: queue_pair {}: peer_mac, gid_index, traffic_class and hop_limit belong to peer_address; "
+                "set that, too",
+                number));
     return to;
 }
 
