@@ -51,10 +51,12 @@ class patience {
     /// Answers show a gap. @return false: they have shown it before, and it was repeated already
     bool see_gap() noexcept { return !std::exchange(gap_seen_, true); }
 
-    /// The peer was not ready. @return false: often enough
+    /// The peer was not ready. One packet asks whether it is, and what is behind that follows when it was. @return false:
+    /// often enough
     bool wait_for_receiver(std::uint8_t timer_code, std::uint64_t now) noexcept
     {
         answer_by_ = 0;
+        window_ = 1;
         resume_at_ = now + net::rnr_wait_ns(timer_code);
         if (most_rnr_retries_ == 7) {
             rnr_retries_ = 1;

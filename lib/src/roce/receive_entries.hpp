@@ -25,7 +25,7 @@ enum class taken : std::uint8_t {
     refused ///< the ring is broken: its doorbell record claims more entries than it holds
 };
 
-/// At most one entry is current: from take() to complete(). Called by one thread; never blocks.
+/// At most one entry is current: from take() to complete() or give_back(). Called by one thread; never blocks.
 class receive_entries {
  public:
     /// Makes the oldest posted entry the current one.
@@ -36,6 +36,8 @@ class receive_entries {
     virtual refusal place(std::uint32_t offset, std::span<const std::uint8_t> bytes) = 0;
     /// Completes the current entry.
     virtual void complete(const receive_completion& completion) = 0;
+    /// The current entry is the oldest posted one again; its memory may have been written.
+    virtual void give_back() = 0;
     /// Credits for the peer: the syndrome of an ACK, net::no_credits when entries are not counted.
     virtual std::uint8_t credits() const noexcept { return net::no_credits; }
 

@@ -309,15 +309,17 @@ void responder::give_up(std::uint8_t nak, std::uint32_t psn)
 void responder::stop()
 {
     failed_ = true;
-    drop_message();
+    under_way_ = roce_operation::none;
+    if (std::exchange(has_entry_, false))
+        entries_.complete({.result = refusal::flushed});
 }
 
-/// What has come of the message under way is lost.
+/// What has come of the message under way is lost. Its receive entry takes the next one (IBTA 9.8.3.2).
 void responder::drop_message()
 {
     under_way_ = roce_operation::none;
     if (std::exchange(has_entry_, false))
-        entries_.complete({.result = refusal::flushed});
+        entries_.give_back();
 }
 
 responder::verdict responder::refuse(refusal why) noexcept

@@ -109,6 +109,7 @@ class fake_receives : public receive_entries {
         current.resize(used_);
         messages.push_back(current);
     }
+    void give_back() override { posted.push_front(current); }
     std::uint8_t credits() const noexcept override { return credit_code; }
 
     std::deque<bytes> posted;

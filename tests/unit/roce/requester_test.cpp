@@ -181,6 +181,21 @@ TEST(RoceRequester, EndsWithTheStatusOfTheNakAndFlushesTheRest)
     }
 }
 
+TEST(RoceRequester, AsksWithOnePacketWhetherThePeerIsReadyNow)
+{
+    at_requester end;
+    for (int sent = 0; sent < 5; ++sent)
+        end.sends.post(a_send(), bytes(3));
+    EXPECT_EQ(end.look().size(), 5u);
+    for (int at = 0; at < 3; ++at) {
+        end.answer(rc_acknowledge, first, 0x20 | 18);
+        end.now += 5'120'000;
+        EXPECT_EQ(end.look(), (packets{{rc_send_only, first, true}})) << "and not the four behind it";
+    }
+    end.answer(rc_acknowledge, first, 0);
+    EXPECT_EQ(end.look().size(), 2u) << "as many more as were acknowledged";
+}
+
 TEST(RoceRequester, WaitsAsLongAsThePeerIsNotReady)
 {
     at_requester end({.rnr_retry = 2});

@@ -264,18 +264,18 @@ TEST(RoceResponder, IgnoresWhatIsNotForIt)
 
 // Unreliable connections: nothing is answered, and what does not fit ends its message only.
 
-TEST(RoceUnreliableResponder, LosesTheMessageThatHasAGapAndTakesTheNext)
+TEST(RoceUnreliableResponder, LosesTheMessageThatHasAGapAndPutsTheNextIntoItsReceive)
 {
     at_responder end({.peer = {.service = roce_service::uc}});
     end.receives.post(1000);
-    end.receives.post(1000);
     end.ask(uc_send_first, first, mtu);
     end.ask(uc_send_last, first + 2, 8); // the middle is lost
-    EXPECT_EQ(end.receives.completions.at(0).result, refusal::flushed);
+    EXPECT_TRUE(end.receives.completions.empty()) << "the receive is posted still";
     end.ask(uc_send_middle, first + 3, mtu);
     end.ask(uc_send_only, first + 5, 9);
-    EXPECT_EQ(end.receives.completions.at(1).result, refusal::none);
-    EXPECT_EQ(end.receives.completions.at(1).bytes, 9u);
+    ASSERT_EQ(end.receives.completions.size(), 1u);
+    EXPECT_EQ(end.receives.completions[0].result, refusal::none);
+    EXPECT_EQ(end.receives.completions[0].bytes, 9u);
     end.ask(uc_send_only, first + 6, 9); // no entry is left
     end.ask(uc_write_only, first + 7, 8, dma(8, 0, 1));
     end.ask(uc_write_only, first + 8, 8);

@@ -62,7 +62,6 @@ roce::taken rdma_receives::take()
         return record_refused() ? roce::taken::refused : roce::taken::none;
     if (!may_complete())
         return roce::taken::none;
-    received.add(1);
     const std::uint32_t* words = ring_.words + std::size_t{slot()} * ring_.segments * 4;
     for (count_ = 0; count_ != ring_.segments; ++count_, words += 4) {
         segments_[count_] = load_segment(words);
@@ -104,8 +103,15 @@ refusal rdma_receives::place(std::uint32_t offset, std::span<const std::uint8_t>
     return refusal::none;
 }
 
+void rdma_receives::give_back()
+{
+    if (ring_.target.ring)
+        ring_.target.ring->release();
+}
+
 void rdma_receives::complete(const roce::receive_completion& completion)
 {
+    received.add(1);
     const bool good = completion.result == refusal::none;
     const bool fails = !good && completion.result != refusal::flushed;
     (good ? filled : fails ? failed : flushed).add(1);

@@ -28,6 +28,7 @@ class rdma_receives final : public roce::receive_entries {
     roce::taken take() override;
     refusal place(std::uint32_t offset, std::span<const std::uint8_t> bytes) override;
     void complete(const roce::receive_completion& completion) override;
+    void give_back() override;
 
     /// Completes all that is posted as flushed. Returns how many entries. @pre none is current
     std::uint32_t flush();
@@ -42,7 +43,7 @@ class rdma_receives final : public roce::receive_entries {
     /// Index of the entry that has failed, if one has.
     std::optional<std::uint32_t> failed_entry() const noexcept { return failed_entry_; }
 
-    /// received = filled + failed + flushed, while no entry is current.
+    /// received = filled + failed + flushed.
     core::counter received, filled, failed, flushed;
 
  private:
