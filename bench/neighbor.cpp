@@ -1,7 +1,8 @@
 // What other queues of an engine cost their neighbor: the rate of a well-behaved send queue alone, and next to queues of
 // several kinds: one that gets nothing but bad entries, each an error and a reset, as fast as the host can; eight that
 // wait for a deadline with as many checksummed frames as they hold; eight that keep a deadline each 80 us, and each
-// 8 us; 4,096 with nothing to do; 64 queue pairs that a full completion queue holds; 512 completion queues in which
+// 8 us; 4,096 with nothing to do; 64 queue pairs that a full completion queue holds, and
+// 64 whose peer is silent; 512 completion queues in which
 // nothing comes. All in the same run, in turn.
 //
 //   ./neighbor_bench                               7 rounds of half a second each way, engine on core 0, kernels on 1
@@ -272,6 +273,33 @@ class held : public stranger {
     std::deque<queue_pair> pairs_;
 };
 
+/// Queue pairs whose peer is silent: each has asked for something, and nobody answers for seconds.
+class unanswered : public stranger {
+ public:
+    unanswered(const port& port, const device& device)
+        : at_(port, {.address = "10.9.8.6", .application_turns = detail::internals::backend(port).is_inline()}),
+          memory_(device.allocate(64, memory_kind::cpu_device)), region_(port, memory_)
+    {
+        const rdma_address nobody = rdma_address::of(
+            {.address = "10.9.8.5", .queue = 17, .mac = std::array<std::uint8_t, 6>{2, 0, 0, 0, 0, 9}});
+        for (int pair = 0; pair < 64; ++pair) {
+            rdma_queue& queue = queues_.emplace_back(
+                at_, device, rdma_queue_options{.entries = 64, .receive_entries = 64, .timeout = 20});
+            queue.connect(nobody);
+            weftio_dev_rdma_write(queue.handle(), {.address = 0, .bytes = 64, .rkey_be = 0, .reserved = 0}, 0,
+                                  region_.buffer(), 0, 8, 0);
+            weftio_dev_rdma_commit(queue.handle());
+        }
+    }
+    ~unanswered() override { end(); }
+
+ private:
+    rdma_device at_;
+    memory memory_;
+    memory_region region_;
+    std::deque<rdma_queue> queues_;
+};
+
 /// Completion queues in which nothing comes, and that could tell.
 class quiet : public stranger {
  public:
@@ -309,6 +337,7 @@ const std::vector<row>& rows()
          }},
         {"4096 idle", [](auto& port, auto& device) { return std::make_unique<idle>(port, device); }},
         {"64 held pairs", [](auto& port, auto& device) { return std::make_unique<held>(port, device); }},
+        {"64 unanswered pairs", [](auto& port, auto& device) { return std::make_unique<unanswered>(port, device); }},
         {"512 quiet completion queues", [](auto& port, auto& device) { return std::make_unique<quiet>(port, device); }},
     };
     return all;

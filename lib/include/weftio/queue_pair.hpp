@@ -40,10 +40,11 @@ struct queue_pair_attributes {
     std::optional<std::string> peer_address{};    ///< (ah_attr.grh.dgid) IPv4 or IPv6, of the same kind as the device's
     /// With peer_address: of the peer, or of the router on the way. Nothing: modify() asks for it, 3 s at most.
     std::optional<std::array<std::uint8_t, 6>> peer_mac{};
-    std::uint8_t traffic_class = 0;                   ///< with peer_address
-    std::uint8_t hop_limit = 64;                      ///< with peer_address
-    std::optional<std::uint32_t> path_mtu{};          ///< (path_mtu) in bytes
-    std::optional<std::uint32_t> peer_queue{};        ///< (dest_qp_num)
+    std::uint8_t gid_index = 0;                ///< (sgid_index) with peer_address: which of rdma_device::gids() is ours
+    std::uint8_t traffic_class = 0;            ///< with peer_address
+    std::uint8_t hop_limit = 64;               ///< with peer_address
+    std::optional<std::uint32_t> path_mtu{};   ///< (path_mtu) in bytes
+    std::optional<std::uint32_t> peer_queue{}; ///< (dest_qp_num)
     std::optional<std::uint32_t> receive_psn{};       ///< (rq_psn)
     std::optional<std::uint32_t> send_psn{};          ///< (sq_psn)
     std::optional<std::uint8_t> most_reads_of_peer{}; ///< (max_dest_rd_atomic) 0 to 16
@@ -84,7 +85,7 @@ class queue_pair {
     ///
     /// The ways, and what each must and may set, are those of verbs (ibv_modify_qp): RESET - INIT - RTR - RTS, RTS -
     /// SQD - RTS, SQE - RTS, and to RESET and ERR from everywhere. When it returns from RESET, the NIC is out of all
-    /// memory of the queue pair, and both rings begin at index 0.
+    /// memory of the queue pair, and both rings begin at index 0. In SQD attributes can be set once draining() is false.
     /// @throws weftio::error errc::invalid_argument there is no such way; an attribute is missing, may not be set there,
     ///         or has a value that its comment excludes; errc::timed_out nobody has answered for the peer's MAC;
     ///         errc::closed the port's device has gone. The queue pair is as before then.

@@ -16,6 +16,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "weftio/access.hpp"
 #include "weftio/counters.hpp"
@@ -32,6 +33,10 @@ struct rdma_device_options {
     /// IPv4 ("10.0.0.1") or IPv6 ("fd00::1"), without a prefix length: one host's own, which the host's system does not
     /// have. The port takes what is UDP to port 4791 of this address, before its rules, and who asks for its MAC.
     std::string address;
+    /// More addresses that the device has, each as `address`; queue_pair_attributes::gid_index names one.
+    std::vector<std::string> more_addresses{};
+    /// The device has its IPv6 link-local address, too, which is made from its MAC (fe80::, EUI-64), as the last one.
+    bool link_local = false;
     /// The VLAN that the address is in: packets both ways have a tag with this identifier, 1 to 4094; 0: none.
     std::uint16_t vlan = 0;
     std::uint8_t vlan_priority =
@@ -60,6 +65,8 @@ class rdma_device {
 
     const std::string& address() const noexcept; ///< as inet_ntop() writes it
     bool is_ipv6() const noexcept;
+    /// All its addresses: `address`, more_addresses, the link-local one; their places are verbs' GID indices.
+    std::vector<std::string> gids() const;
     /// The largest path MTU that the port's MTU has room for: 256, 512, 1024, 2048 or 4096.
     std::uint32_t most_path_mtu() const;
 

@@ -102,9 +102,9 @@ struct queue_pair::members {
     nic::rdma_connection fresh() const
     {
         nic::rdma_connection made;
-        made.ours = {.mac = at->own.mac, .address = at->own.address};
+        made.ours = {.mac = at->own().mac, .address = at->own().address};
         made.reliable = options.service == rdma_service::reliable;
-        made.vlan_tci = at->own.vlan_tci;
+        made.vlan_tci = at->own().vlan_tci;
         return made;
     }
     nic::rdma_connection with(const queue_pair_attributes& given) const;
@@ -132,7 +132,12 @@ nic::rdma_connection queue_pair::members::with(const queue_pair_attributes& give
                                 number, static_cast<unsigned>(*given.rights)));
     to.rights = given.rights.value_or(to.rights);
     set(given.partition_key, to.partition_key, number, "partition_key", 0xffff);
-    set(given.path_mtu, to.path_mtu, number, "path_mtu", most_path_mtu());
+    if (given.path_mtu && (!net::is_path_mtu(*given.path_mtu) || *given.path_mtu > most_path_mtu()))
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: queue_pair {}: path_mtu is {}; it is 256, 512, 1024, 2048 or 4096, and the "
+                                "port's MTU of {} has room for {}",
+                                number, *given.path_mtu, at->nic->mtu(), most_path_mtu()));
+    to.path_mtu = given.path_mtu.value_or(to.path_mtu);
     set(given.peer_queue, to.theirs.queue, number, "peer_queue", net::psn_mask);
     set(given.receive_psn, to.theirs.first_psn, number, "receive_psn", net::psn_mask);
     set(given.send_psn, to.ours.first_psn, number, "send_psn", net::psn_mask);
@@ -144,6 +149,14 @@ nic::rdma_connection queue_pair::members::with(const queue_pair_attributes& give
     set(given.rnr_retry, to.rnr_retry, number, "rnr_retry", 7);
     if (given.peer_address)
         set_path(given, to);
+    else if (given.peer_mac || given.gid_index != 0 || given.traffic_class != 0 ||
+             given.hop_limit != queue_pair_attributes{}.hop_limit)
+        throw error(
+            errc::invalid_argument,
+            fmt::format(
+                "weftio: queue_pair {}: peer_mac, gid_index, traffic_class and hop_limit belong to peer_address; "
+                "set that, too",
+                number));
     return to;
 }
 
@@ -156,9 +169,16 @@ void queue_pair::members::set_path(const queue_pair_attributes& given, nic::rdma
                     fmt::format("weftio: queue_pair {}: peer_address \"{}\" is no address of a host; give one of IPv4 "
                                 "or IPv6, without a prefix length",
                                 number, *given.peer_address));
-    at->require_same_kind("queue_pair", number, *address);
+    if (given.gid_index >= at->gids.size())
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: queue_pair {}: gid_index is {}, and its rdma_device has {} addresses, counted "
+                                "from 0 (rdma_device::gids)",
+                                number, given.gid_index, at->gids.size()));
+    const rdma_device::state::gid& ours = at->gids[given.gid_index];
+    rdma_device::state::require_same_kind("queue_pair", number, ours, *address);
+    to.ours.address = ours.own.address;
     to.theirs.address = *address;
-    to.theirs.mac = given.peer_mac ? *given.peer_mac : at->mac_of("queue_pair", number, *address);
+    to.theirs.mac = given.peer_mac ? *given.peer_mac : at->mac_of("queue_pair", number, ours, *address);
     to.traffic_class = given.traffic_class;
     to.hop_limit = given.hop_limit;
 }
@@ -201,16 +221,23 @@ void* queue_pair::record() const noexcept
 
 void queue_pair::modify(rdma_state to, const queue_pair_attributes& with)
 {
-    rdma::require_transition(number(), state_->options.service, state(), to, with);
-    const nic::rdma_connection how = to == rdma_state::reset ? state_->fresh() : state_->with(with);
+    const nic::rdma_queue::standing now = state_->queue->state();
+    rdma::require_transition(number(), state_->options.service, now.state, to, with);
+    if (now.draining && rdma::attributes_of(with) != 0)
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: queue_pair {}: in SQD nothing can be set while entries drain; wait until "
+                                "draining() is false",
+                                number()));
+    const nic::rdma_connection given = state_->with(with);
+    const nic::rdma_connection how = to == rdma_state::reset ? state_->fresh() : given;
     state_->queue->modify(to, how);
     state_->how = how;
 }
 
 rdma_address queue_pair::address() const
 {
-    return rdma::to_address({.end = {.mac = state_->at->own.mac,
-                                     .address = state_->at->own.address,
+    return rdma::to_address({.end = {.mac = state_->at->own().mac,
+                                     .address = state_->at->own().address,
                                      .queue = number(),
                                      .first_psn = state_->psn},
                              .service = state_->options.service,

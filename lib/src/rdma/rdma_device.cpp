@@ -50,6 +50,14 @@ std::array<std::uint8_t, 6> mac_for(const port& port, const std::array<std::uint
     return {local, 0, address[12], address[13], address[14], address[15]};
 }
 
+/// The address that IPv6 makes of a MAC (RFC 4291, appendix A).
+std::array<std::uint8_t, 16> link_local_of(const std::array<std::uint8_t, 6>& mac)
+{
+    constexpr std::uint8_t universal = 2; // the bit is turned round
+    return {0xfe,   0x80,   0,    0,    0,      0,      0,     0, static_cast<std::uint8_t>(mac[0] ^ universal),
+            mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5]};
+}
+
 void require_turns(const nic::backend& nic, bool application_turns)
 {
     if (nic.is_inline() && !application_turns)
@@ -70,25 +78,31 @@ void require_turns(const nic::backend& nic, bool application_turns)
 
 rdma_device::rdma_device(const port& port, const rdma_device_options& options)
 {
-    const std::array<std::uint8_t, 16> address = parse_address(port, options.address);
-    const nic::rdma_own_address own{.address = address, .mac = mac_for(port, address), .vlan_tci = tag_of(options)};
     require_turns(detail::internals::backend(port), options.application_turns);
+    const std::uint16_t tag = tag_of(options);
+    const std::array<std::uint8_t, 16> first = parse_address(port, options.address);
+    const std::array<std::uint8_t, 6> mac = mac_for(port, first);
+    std::vector<nic::rdma_own_address> all{{.address = first, .mac = mac, .vlan_tci = tag}};
+    for (const std::string& more : options.more_addresses)
+        all.push_back({.address = parse_address(port, more), .mac = mac, .vlan_tci = tag});
+    if (options.link_local)
+        all.push_back({.address = link_local_of(mac), .mac = mac, .vlan_tci = tag});
     if (net::path_mtu_of(port.mtu()) == 0)
         throw error(errc::not_supported,
                     fmt::format("weftio: rdma_device: port {} has an MTU of {}, too small for packets of {} bytes of "
                                 "payload; open it with a larger port_options::mtu",
                                 port.spec(), port.mtu(), net::smallest_path_mtu));
-    state_ = core::make_shared_here<state>(detail::internals::share(port), own);
+    state_ = core::make_shared_here<state>(detail::internals::share(port), all);
 }
 
 const std::string& rdma_device::address() const noexcept
 {
-    return state_->text;
+    return state_->gids.front().text;
 }
 
 bool rdma_device::is_ipv6() const noexcept
 {
-    return !net::is_ipv4(state_->own.address);
+    return !net::is_ipv4(state_->own().address);
 }
 
 std::uint32_t rdma_device::most_path_mtu() const
@@ -96,20 +110,38 @@ std::uint32_t rdma_device::most_path_mtu() const
     return net::path_mtu_of(state_->nic->mtu());
 }
 
-void rdma_device::state::require_same_kind(std::string_view who, std::uint32_t number, const net::roce_gid& peer) const
+std::vector<std::string> rdma_device::gids() const
 {
-    const bool ipv4 = net::is_ipv4(own.address);
+    std::vector<std::string> all;
+    for (const state::gid& each : state_->gids)
+        all.push_back(each.text);
+    return all;
+}
+
+rdma_device::state::state(std::shared_ptr<nic::backend> of, const std::vector<nic::rdma_own_address>& addresses)
+    : nic(std::move(of)), gids([&] {
+          std::vector<gid> made;
+          for (const nic::rdma_own_address& own : addresses)
+              made.push_back({own, net::text_of(own.address), nic->add_rdma_address(own)});
+          return made;
+      }())
+{}
+
+void rdma_device::state::require_same_kind(std::string_view who, std::uint32_t number, const gid& ours,
+                                           const net::roce_gid& peer)
+{
+    const bool ipv4 = net::is_ipv4(ours.own.address);
     if (ipv4 != net::is_ipv4(peer))
         throw error(errc::invalid_argument,
                     fmt::format("weftio: {} {}: our address {} is of IPv{}, and the peer's {} is not; make both "
                                 "rdma_devices with addresses of one IP version",
-                                who, number, text, ipv4 ? 4 : 6, net::text_of(peer)));
+                                who, number, ours.text, ipv4 ? 4 : 6, net::text_of(peer)));
 }
 
-std::array<std::uint8_t, 6> rdma_device::state::mac_of(std::string_view who, std::uint32_t number,
+std::array<std::uint8_t, 6> rdma_device::state::mac_of(std::string_view who, std::uint32_t number, const gid& ours,
                                                        const net::roce_gid& peer) const
 {
-    const auto mac = held->resolve(peer);
+    const auto mac = ours.held->resolve(peer);
     if (!mac && nic->gone())
         throw error(errc::closed, fmt::format("weftio: {} {}: the device of port {} has gone, so nobody can be "
                                               "asked for the MAC of {}",
@@ -119,8 +151,8 @@ std::array<std::uint8_t, 6> rdma_device::state::mac_of(std::string_view who, std
                     fmt::format("weftio: {} {}: nobody has answered for {}, though it was asked for three times "
                                 "from port {} in the name of {}; is the peer up, on this link{}, and is that its "
                                 "address? Else give its MAC in {}",
-                                who, number, net::text_of(peer), nic->spec(), text,
-                                own.vlan_tci == nic::no_vlan ? "" : " and in this VLAN",
+                                who, number, net::text_of(peer), nic->spec(), ours.text,
+                                ours.own.vlan_tci == nic::no_vlan ? "" : " and in this VLAN",
                                 who == "queue_pair" ? "queue_pair_attributes::peer_mac" : "rdma_peer::mac"));
     return *mac;
 }

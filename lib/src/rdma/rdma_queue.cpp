@@ -136,7 +136,7 @@ struct rdma_queue::members final : queues::reported_queue, rdma_receives {
 
     rdma::rdma_end_info ours() const
     {
-        return {.end = {.mac = at->own.mac, .address = at->own.address, .queue = queue->number(), .first_psn = psn},
+        return {.end = {.mac = at->own().mac, .address = at->own().address, .queue = queue->number(), .first_psn = psn},
                 .service = options.service,
                 .path_mtu = own_mtu,
                 .most_reads = options.most_reads};
@@ -156,7 +156,7 @@ struct rdma_queue::members final : queues::reported_queue, rdma_receives {
 
 void rdma_queue::members::require_same_kind(const rdma::rdma_end_info& peer) const
 {
-    at->require_same_kind("rdma_queue", queue->number(), peer.end.address);
+    rdma_device::state::require_same_kind("rdma_queue", queue->number(), at->gids.front(), peer.end.address);
     if (peer.service != options.service)
         throw error(errc::invalid_argument,
                     fmt::format("weftio: rdma_queue {}: it is {}, and the peer's is {}; set the same "
@@ -180,7 +180,7 @@ nic::rdma_connection rdma_queue::members::connection_to(const rdma::rdma_end_inf
     to.min_rnr_timer = options.min_rnr_timer;
     to.traffic_class = options.traffic_class;
     to.hop_limit = options.hop_limit;
-    to.vlan_tci = at->own.vlan_tci;
+    to.vlan_tci = at->own().vlan_tci;
     return to;
 }
 
@@ -231,7 +231,7 @@ void rdma_queue::connect(const rdma_address& peer)
     rdma::rdma_end_info theirs = rdma::from_address(peer);
     state_->require_same_kind(theirs);
     if (!theirs.tells_mac() && !state_->connected)
-        theirs.end.mac = state_->at->mac_of("rdma_queue", number(), theirs.end.address);
+        theirs.end.mac = state_->at->mac_of("rdma_queue", number(), state_->at->gids.front(), theirs.end.address);
     const nic::rdma_connection to = state_->connection_to(theirs);
     state_->queue->connect(to);
     state_->mtu = to.path_mtu;

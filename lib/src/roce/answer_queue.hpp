@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "net/roce_rules.hpp"
@@ -34,6 +35,8 @@ class answer_queue {
         : most_reads_(most_fresh + repeats), ring_(std::size_t{2} * most_reads_ + 1)
     {}
 
+    /// Takes more READs and atomics than before; it never takes fewer.
+    void make_room(std::uint32_t most_fresh);
     bool empty() const noexcept { return count_ == 0; }
     answer& front() noexcept { return ring_[first_]; }
     void pop() noexcept;
@@ -55,6 +58,18 @@ class answer_queue {
     std::size_t first_ = 0, count_ = 0;
     std::uint32_t fresh_ = 0, reads_ = 0;
 };
+
+inline void answer_queue::make_room(std::uint32_t most_fresh)
+{
+    if (most_fresh + repeats <= most_reads_)
+        return;
+    std::vector<answer> wider(std::size_t{2} * (most_fresh + repeats) + 1);
+    for (std::size_t at = 0; at != count_; ++at)
+        wider[at] = ring_[(first_ + at) % ring_.size()];
+    ring_ = std::move(wider);
+    first_ = 0;
+    most_reads_ = most_fresh + repeats;
+}
 
 inline void answer_queue::put(const answer& more) noexcept
 {

@@ -185,7 +185,7 @@ responder::verdict responder::take_read(const roce_headers& headers)
         return refuse(refusal::queue_denies_read);
     if (headers.dma_bytes > largest_message_bytes)
         return refuse(refusal::read_too_long);
-    if (answers_.fresh() == settings_.most_reads)
+    if (answers_.fresh() >= settings_.most_reads)
         return refuse(refusal::too_many_reads);
     const remote_range range{.key = headers.remote_key, .address = headers.address, .bytes = headers.dma_bytes};
     if (range.bytes != 0) {
@@ -206,7 +206,7 @@ responder::verdict responder::take_atomic(const roce_headers& headers, const roc
         return refuse(refusal::queue_denies_atomic);
     if (headers.address % sizeof(std::uint64_t) != 0)
         return refuse(refusal::misaligned_atomic);
-    if (answers_.fresh() == settings_.most_reads)
+    if (answers_.fresh() >= settings_.most_reads)
         return refuse(refusal::too_many_reads);
     std::uint64_t* word = nullptr;
     if (const refusal why = memory_.word(headers.remote_key, headers.address, word); why != refusal::none)

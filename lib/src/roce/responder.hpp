@@ -45,11 +45,12 @@ class responder {
     bool idle() const noexcept { return answers_.empty(); }
     /// Ends the current receive entry as flushed, and takes nothing more.
     void stop();
-    /// What the peer may ask for from now on, and when it repeats what found no receive entry.
-    void set(access rights, std::uint8_t rnr_timer) noexcept
+    /// Changes the settings, but for the first PSN, which counts at the begin only.
+    void set(const responder_settings& settings)
     {
-        settings_.rights = rights;
-        settings_.rnr_timer = rnr_timer;
+        answers_.make_room(settings.most_reads);
+        results_.make_room(settings.most_reads);
+        settings_ = settings;
     }
 
     bool failed() const noexcept { return failed_; }

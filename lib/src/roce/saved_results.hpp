@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 namespace weftio::roce {
@@ -11,6 +12,16 @@ class saved_results {
  public:
     explicit saved_results(std::uint32_t most) : ring_(most) {}
 
+    /// Keeps more than before; it never keeps fewer.
+    void make_room(std::uint32_t most)
+    {
+        if (most <= ring_.size())
+            return;
+        std::vector<result> wider(most);
+        for (std::uint64_t back = 1; back <= ring_.size() && back <= count_; ++back)
+            wider[(count_ - back) % wider.size()] = ring_[(count_ - back) % ring_.size()];
+        ring_ = std::move(wider);
+    }
     void save(std::uint32_t psn, std::uint64_t original) noexcept
     {
         if (!ring_.empty())
@@ -29,7 +40,7 @@ class saved_results {
 
  private:
     struct result {
-        std::uint32_t psn = 0;
+        std::uint32_t psn = UINT32_MAX; ///< of no request
         std::uint64_t original = 0;
     };
 

@@ -167,6 +167,43 @@ TEST_P(QueuePairStates, GoFromEachToEachAsVerbsSay)
                 try_all(from, to);
 }
 
+TEST_P(QueuePairStates, RefuseValuesThatVerbsDoNotHave)
+{
+    const bool reliable = GetParam() == rc;
+    using value = std::function<void(queue_pair_attributes&)>;
+    const auto expect_refused = [&](rdma_state from, rdma_state to, const std::string& name, const value& set) {
+        reach(from);
+        queue_pair_attributes wrong = with(way_of(GetParam(), from, to)->must);
+        set(wrong);
+        EXPECT_THAT(refused(to, wrong), HasSubstr(name));
+    };
+    expect_refused(reset, init, "rights", [](auto& with) { with.rights = access::local_write; });
+    for (const std::uint32_t mtu : {0u, 255u, 1000u, 2048u, 8192u}) // the port has an MTU of 1500
+        expect_refused(init, ready_to_receive, "path_mtu", [&](auto& with) { with.path_mtu = mtu; });
+    expect_refused(init, ready_to_receive, "peer_queue", [](auto& with) { with.peer_queue = 1u << 24; });
+    expect_refused(init, ready_to_receive, "receive_psn", [](auto& with) { with.receive_psn = 1u << 24; });
+    expect_refused(init, ready_to_receive, "peer_address", [](auto& with) { with.peer_address = "10.0.0"; });
+    expect_refused(init, ready_to_receive, "fd00::1", [](auto& with) { with.peer_address = "fd00::1"; });
+    expect_refused(ready_to_receive, ready_to_send, "send_psn", [](auto& with) { with.send_psn = 1u << 24; });
+    if (!reliable)
+        return;
+    expect_refused(init, ready_to_receive, "most_reads_of_peer",
+                   [](auto& with) { with.most_reads_of_peer = std::uint8_t{17}; });
+    expect_refused(init, ready_to_receive, "min_rnr_timer", [](auto& with) { with.min_rnr_timer = std::uint8_t{32}; });
+    expect_refused(ready_to_receive, ready_to_send, "most_reads",
+                   [](auto& with) { with.most_reads = std::uint8_t{17}; });
+    expect_refused(ready_to_receive, ready_to_send, "timeout", [](auto& with) { with.timeout = std::uint8_t{32}; });
+    expect_refused(ready_to_receive, ready_to_send, "retry_count",
+                   [](auto& with) { with.retry_count = std::uint8_t{8}; });
+    expect_refused(ready_to_receive, ready_to_send, "rnr_retry", [](auto& with) { with.rnr_retry = std::uint8_t{8}; });
+}
+
+TEST_P(QueuePairStates, RefuseAMacWithoutAnAddress)
+{
+    reach(ready_to_send);
+    EXPECT_THAT(refused(ready_to_send, {.peer_mac = std::array<std::uint8_t, 6>{2}}), HasSubstr("peer_mac"));
+}
+
 INSTANTIATE_TEST_SUITE_P(Of, QueuePairStates, testing::Values(rc, uc),
                          [](const auto& info) { return std::string(info.param == rc ? "RC" : "UC"); });
 
@@ -313,6 +350,63 @@ TEST_P(QueuePairStates, SayNothingOfWhatIsPostedWhenTheyAreDestroyed)
     ends.ports.get(0).turn();
     ends.pairs[0].reset();
     EXPECT_THAT(ends.poll(0), IsEmpty());
+}
+
+TEST_P(QueuePairStates, ApplyRightsAtOnce)
+{
+    ends.connect();
+    pair().modify(send_queue_drained);
+    pair().modify(send_queue_drained, {.rights = access::remote_read});
+    ends.write(1, 64);
+    const std::vector<told> said = told_by(ends.poll(1));
+    if (GetParam() == rc) {
+        EXPECT_THAT(said, ElementsAre(told{send_error, 0, WEFTIO_SYNDROME_REMOTE_INVALID}));
+    }
+    EXPECT_EQ(pair().counters().refused, 1u);
+}
+
+TEST_P(QueuePairStates, TakeAsManyReadsAsIsSetInSqd)
+{
+    if (GetParam() == uc)
+        GTEST_SKIP() << "UC has no READs";
+    pair().modify(init, init_attributes());
+    queue_pair_attributes few = receive_attributes(ends.self(1));
+    few.most_reads_of_peer = std::uint8_t{0};
+    pair().modify(ready_to_receive, few);
+    pair().modify(ready_to_send, send_attributes(GetParam()));
+    ends.connect(1, ready_to_send);
+    pair().modify(send_queue_drained);
+    pair().modify(send_queue_drained, {.most_reads_of_peer = std::uint8_t{16}});
+    for (unsigned each = 0; each < 20; ++each)
+        ends.pair(1).post(WEFTIO_OPCODE_RDMA_READ, {ends.memory(0).far(0), ends.memory(1).local(0, 5000)});
+    const std::vector<completion> all = ends.poll(1);
+    EXPECT_THAT(all, SizeIs(20));
+    EXPECT_THAT(all, testing::Each(testing::Field(&completion::syndrome, 0)));
+}
+
+TEST_P(QueuePairStates, SendToTheMacThatIsSetInSqd)
+{
+    ends.connect();
+    pair().modify(send_queue_drained);
+    pair().modify(send_queue_drained,
+                  {.peer_address = ends.self(1).address, .peer_mac = std::array<std::uint8_t, 6>{2, 9, 9, 9, 9, 9}});
+    pair().modify(ready_to_send);
+    ends.write(0, 64);
+    ends.ports.get(0).turn();
+    const auto frames = ends.ports.take(1);
+    ASSERT_THAT(frames, SizeIs(1));
+    EXPECT_THAT(std::vector(frames[0].begin(), frames[0].begin() + 6), ElementsAre(2, 9, 9, 9, 9, 9));
+}
+
+TEST_P(QueuePairStates, RefuseAttributesWhileTheyDrain)
+{
+    ends.connect();
+    ends.write(0, 200000);
+    ends.ports.get(0).turn();
+    pair().modify(send_queue_drained);
+    EXPECT_THAT(refused(send_queue_drained, {.rights = access::remote_read}), HasSubstr("drain"));
+    ends.poll(0);
+    EXPECT_NO_THROW(pair().modify(send_queue_drained, {.rights = access::remote_read}));
 }
 
 namespace {

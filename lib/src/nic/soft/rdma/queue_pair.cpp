@@ -37,6 +37,15 @@ roce::connection peer_of(const rdma_connection& to) noexcept
             .partition_key = to.partition_key};
 }
 
+roce::responder_settings responds_as(const rdma_connection& to) noexcept
+{
+    return {.peer = peer_of(to),
+            .first_psn = to.theirs.first_psn,
+            .rights = to.rights,
+            .most_reads = to.most_reads_of_peer,
+            .rnr_timer = to.min_rnr_timer};
+}
+
 void add_requester(rdma_counters& to, const roce::requester& from) noexcept
 {
     to.packets += from.packets.value();
@@ -65,12 +74,7 @@ void add_responder(rdma_counters& to, const roce::responder& from) noexcept
 } // namespace
 
 queue_pair::connection::connection(const rdma_connection& to, queue_pair& owner, std::uint32_t queue)
-    : path(path_of(to, queue)), responder({.peer = peer_of(to),
-                                           .first_psn = to.theirs.first_psn,
-                                           .rights = to.rights,
-                                           .most_reads = to.most_reads_of_peer,
-                                           .rnr_timer = to.min_rnr_timer},
-                                          owner.memory_, owner.receives_)
+    : path(path_of(to, queue)), responder(responds_as(to), owner.memory_, owner.receives_)
 {}
 
 void queue_pair::connection::begin_to_send(const rdma_connection& to, queue_pair& owner, std::uint32_t first_psn)
@@ -123,7 +127,10 @@ void queue_pair::move_to(rdma_state to, const rdma_connection& how, const pair_r
             connection_.emplace(how, *this, ring_.entries.queue);
             break;
         case rdma_state::ready_to_send: allow_sending(how); break;
-        case rdma_state::send_queue_drained: connection_->requester->hold(true); break;
+        case rdma_state::send_queue_drained:
+            connection_->requester->hold(true);
+            change(how);
+            break;
         case rdma_state::send_queue_error: break; // an entry that fails leads there
         case rdma_state::error:
             if (state_ == rdma_state::reset)
@@ -143,11 +150,18 @@ void queue_pair::rest(const pair_rings& rings)
     state_ = rdma_state::reset;
 }
 
+/// What is set in SQD is true at once; what concerns requests, when they go on.
+void queue_pair::change(const rdma_connection& how)
+{
+    connection_->path = path_of(how, ring_.entries.queue);
+    connection_->responder.set(responds_as(how));
+}
+
 /// From RTR, and back from SQD and SQE. What is sent next follows what was sent before.
 void queue_pair::allow_sending(const rdma_connection& how)
 {
     std::optional<roce::requester>& requester = connection_->requester;
-    connection_->responder.set(how.rights, how.min_rnr_timer);
+    connection_->responder.set(responds_as(how));
     if (state_ == rdma_state::send_queue_error) {
         look();
         end_work(); // what was posted in SQE is flushed, whether a turn has seen it or not
@@ -207,7 +221,21 @@ unsigned queue_pair::turn(std::uint32_t most)
     }
     if (completed_ != handed_ || untold())
         moved += work_queue::complete();
+    waited_ = moved == 0 && waits_for_peer() ? waited_ + 1 : 0;
     return moved;
+}
+
+/// Whether entries are under way, and none can go on before an answer comes or a clock runs out. @pre a turn has moved
+/// nothing
+bool queue_pair::waits_for_peer() const noexcept
+{
+    return connection_ && connection_->requester && !connection_->requester->idle() && !failed() &&
+           connection_->responder.idle() && !wire_.is_full() && !work_queue::is_held();
+}
+
+std::uint64_t queue_pair::deadline_ns() const noexcept
+{
+    return only_waits() ? connection_->requester->deadline_ns() : 0;
 }
 
 void queue_pair::flush_both()
@@ -261,7 +289,9 @@ void queue_pair::tell_of_responder() noexcept
 
 bool queue_pair::idle() const noexcept
 {
-    return work_queue::idle() && (!connection_ || connection_->responder.idle());
+    if (connection_ && !connection_->responder.idle())
+        return false;
+    return work_queue::idle() || (only_waits() && connection_->requester->deadline_ns() == 0); // it waits for ever
 }
 
 bool queue_pair::is_held() const noexcept
@@ -292,6 +322,7 @@ void queue_pair::restart(const pair_rings& rings)
 {
     before_ = counters();
     connection_.reset();
+    waited_ = 0;
     state_ = rdma_state::init;
     begin_again_at_zero(rings.send);
     receives_.restart(rings.receive);

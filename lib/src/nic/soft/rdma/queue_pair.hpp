@@ -23,6 +23,9 @@ class queue_pair final : public rdma_work {
  public:
     /// Packets of answers, and as many of requests, that one turn sends.
     static constexpr std::uint32_t packets_of_a_turn = 64;
+    /// After so many turns in which it only waited for an answer it sleeps until that comes, a clock runs out or an entry
+    /// is committed: an answer is often close.
+    static constexpr std::uint32_t turns_waiting = 64;
 
     /// @param keys, wire  must outlive this
     queue_pair(const pair_rings& rings, const keys::nic_keys& keys, rdma_wire& wire);
@@ -42,6 +45,9 @@ class queue_pair final : public rdma_work {
     unsigned turn(std::uint32_t most) override;
     bool idle() const noexcept override;
     bool is_held() const noexcept override;
+    /// Of the peer's answer, or of what the peer has asked us to wait for. 0 while it is likely to be soon.
+    std::uint64_t deadline_ns() const noexcept override;
+    bool only_waits() const noexcept override { return waited_ >= turns_waiting; }
     /// Ends the connection without a word to the peer: flushes all entries.
     void stop();
     /// The same, and nothing of it is told in completion queues.
@@ -75,10 +81,12 @@ class queue_pair final : public rdma_work {
 
     void move_to(rdma_state to, const rdma_connection& how, const pair_rings& rings);
     void rest(const pair_rings& rings);
+    void change(const rdma_connection& how);
     void allow_sending(const rdma_connection& how);
     bool ends_sends_only() const noexcept;
 
     void end_when_broken();
+    bool waits_for_peer() const noexcept;
     void flush_both();
     void tell_of_responder() noexcept;
 
@@ -89,6 +97,7 @@ class queue_pair final : public rdma_work {
     std::optional<connection> connection_;
     rdma_state state_ = rdma_state::init; ///< ERR is told by failed()
     const bool has_states_;               ///< somebody moves it by verbs' states, who knows of SQE
+    std::uint32_t waited_ = 0;            ///< turns in which nothing but an answer could have brought work
     bool local_ = false;
     rdma_counters before_; ///< of connections that have ended
 };

@@ -55,6 +55,7 @@ unsigned rdma_unit::turn(const turn_budget& budget)
     }
     unsigned moved = take_own();
     queues_.look_at_records(budget.busy || moved != 0);
+    queues_.wake_those_due();
     moved += queues_.turn(std::min(budget.entries, share_)).moved;
     wire_.flush();
     share_room();

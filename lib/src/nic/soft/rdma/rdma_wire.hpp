@@ -38,6 +38,8 @@ class rdma_wire {
     void flush() noexcept;
     /// Packets to queues of this port, the oldest first; the caller frees them. At most `most_own` are there.
     std::span<rte_mbuf* const> take_own() noexcept;
+    /// Whether a packet has found no room since the last ran_out().
+    bool is_full() const noexcept { return ran_out_; }
     /// Whether a packet has found no room since the last call.
     bool ran_out() noexcept { return std::exchange(ran_out_, false); }
     /// The port is gone: packets are lost from now on.

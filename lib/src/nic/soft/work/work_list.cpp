@@ -53,6 +53,17 @@ void work_list::keep_deadlines(bool busy) noexcept
     std::reverse(awake_.begin() + static_cast<std::ptrdiff_t>(before), awake_.end());
 }
 
+void work_list::wake_those_due() noexcept
+{
+    if (deadlines_.empty())
+        return;
+    for (const std::uint64_t now_ns = core::utc_stamp_ns(); !deadlines_.empty() && deadlines_.first_ns() <= now_ns;) {
+        const std::uint32_t number = deadlines_.first_queue();
+        deadlines_.set(number, 0);
+        wake(number);
+    }
+}
+
 work_list::outcome work_list::turn(std::uint32_t most)
 {
     outcome all;

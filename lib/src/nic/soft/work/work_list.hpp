@@ -28,6 +28,8 @@ class work_list {
     /// Send step 2: ends the waits whose deadline has come, and gives their queues the first turns, earliest deadline
     /// first. Spins when the next deadline is close, so that nothing comes in between.
     void keep_deadlines(bool busy) noexcept;
+    /// Send step 2, of queues whose deadlines need not be kept to the nanosecond: wakes those whose deadline has come.
+    void wake_those_due() noexcept;
     /// Sum of the turns of all queues.
     struct outcome {
         unsigned moved = 0;
