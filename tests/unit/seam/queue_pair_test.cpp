@@ -1,5 +1,8 @@
 // Queue pairs do the same on every NIC behind nic/rdma_backend.hpp.
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <optional>
 #include <vector>
@@ -168,6 +171,20 @@ TEST_P(EveryNicRdma, WaitsUntilThePeerHasAReceive)
     expect_far(0, 5, 100);
 }
 
+TEST_P(EveryNicRdma, ExecutesWhatWasRung)
+{
+    ASSERT_EQ(weftio_dev_rdma_write(a(), peer(), 5000, buffer(0), 0, 10, 0), WEFTIO_DEV_OK);
+    ASSERT_EQ(weftio_dev_send_queue_commit_strong(&a()->queue), WEFTIO_DEV_OK);
+    if (std::string(GetParam().spec) == "cable:0") // the software NIC believes the record alone
+        for (unsigned turn = 0; turn < 20; ++turn) {
+            eventually_here([] { return true; });
+            EXPECT_EQ(queues[0]->counters().done, 0u);
+        }
+    weftio_dev_rdma_push(a());
+    ASSERT_TRUE(eventually_here([&] { return queues[0]->counters().done == 1; }));
+    expect_far(5000, 0, 10);
+}
+
 TEST_P(EveryNicRdma, FailsBothEndsWhereThePeersKeyIsWrongAndGoesOnBehindAReset)
 {
     for (std::uint32_t round = 1; round <= 3; ++round) {
@@ -272,6 +289,22 @@ TEST_P(EveryNicForeign, ReceivesAreFlushedAndAllGoesOnBehindAReset)
     game.rounds = 100;
     foreign_play(&game);
     ends.expect_as_played(100);
+}
+
+TEST_P(EveryNicForeign, TellsOnceOfACompletionThatWasAskedFor)
+{
+    foreign_game& game = ends.game();
+    const int descriptor = ends.completions(1).descriptor();
+    std::uint64_t events = 0;
+    const auto is_told = [&] { return read(descriptor, &events, sizeof events) == sizeof events; };
+    ends.completions(1).arm();
+    EXPECT_FALSE(is_told()) << "nothing has come";
+    foreign_post_receive(&game.ends[1]);
+    ends.pair(1).modify(rdma_state::error);
+    EXPECT_TRUE(eventually(is_told));
+    EXPECT_EQ(events, 1u);
+    EXPECT_NE(foreign_poll(&game, 1), 0u);
+    EXPECT_FALSE(is_told());
 }
 
 INSTANTIATE_TEST_SUITE_P(Of, EveryNicForeign, testing::ValuesIn(shapes_at_nics()),
