@@ -2,7 +2,7 @@
 #include "foreign_code.hpp"
 
 #include "fixture.hpp"
-#include "unit/rdma/foreign_ends.hpp"
+#include "unit/rdma/wired_foreign_ends.hpp"
 
 namespace weftio::test {
 
@@ -15,7 +15,7 @@ class GpuForeign : public testing::WithParamInterface<foreign_shape>, public gpu
 TEST_P(GpuForeign, CodeSendsWritesReadsAndReceivesThroughRingsOfItsOwn)
 {
     constexpr std::uint32_t rounds = 2000;
-    foreign_ends ends(GetParam(), gpu_spec());
+    wired_foreign_ends ends(GetParam(), gpu_spec());
     ends.game().rounds = rounds;
     ASSERT_TRUE(foreign_code_plays(ends.game_on_device()));
     ends.expect_as_played(rounds);

@@ -196,8 +196,8 @@ class rdma_receives {
 class rdma_queue {
  public:
     /// @throws weftio::error errc::invalid_argument an option that its comment excludes, a path MTU above what the
-    ///         port's MTU has room for; errc::not_supported the port cannot send, has several engines, or another NIC
-    ///         behind it; errc::out_of_memory
+    ///         port's MTU has room for; errc::not_supported the port cannot send, has several engines, or a NIC
+    ///         without queue pairs; errc::out_of_memory
     rdma_queue(const rdma_device& at, const device& device, rdma_queue_options options = {});
     rdma_queue(rdma_queue&&) noexcept;
     rdma_queue& operator=(rdma_queue&&) noexcept;

@@ -79,7 +79,7 @@ FOREIGN_FN void foreign_store_64(foreign_u64* at, foreign_u64 value)
 #if defined(__CUDACC__)
     asm volatile("st.relaxed.mmio.sys.u64 [%0], %1;" ::"l"(at), "l"(value) : "memory");
 #else
-    __atomic_store_n(at, value, __ATOMIC_RELAXED);
+    __atomic_store_n(at, value, __ATOMIC_RELEASE); /* behind the record */
 #endif
 }
 

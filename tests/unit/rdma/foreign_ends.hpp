@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <optional>
 #include <ostream>
@@ -10,8 +11,8 @@
 
 #include <gtest/gtest.h>
 
+#include "end_memory.hpp"
 #include "foreign.h"
-#include "two_ends.hpp"
 #include "weftio/weftio.hpp"
 
 namespace weftio::test {
@@ -36,13 +37,14 @@ inline constexpr foreign_shape foreign_shapes[]{
 
 class foreign_ends {
  public:
-    foreign_ends(const foreign_shape& shape, const std::string& device_spec = "cpu")
-        : where_(device::open(device_spec)), ports_(engine_mode::thread), shape_(shape),
+    /// @param ports  of the ends; twice the same for shape.one_port. They have threads.
+    foreign_ends(const foreign_shape& shape, const std::array<port*, 2>& ports, const std::string& device_spec = "cpu")
+        : where_(device::open(device_spec)), shape_(shape),
           arena_(where_.allocate(arena_bytes(), memory_kind::cpu_device)),
           game_memory_(where_.allocate(sizeof(foreign_game), memory_kind::cpu_device))
     {
         for (unsigned end = 0; end < 2; ++end) {
-            port& at = ports_.get(shape.one_port ? 0 : end);
+            port& at = *ports[end];
             devices_[end].emplace(at, rdma_device_options{.address = end == 0 ? "10.0.0.1" : "10.0.0.2"});
             memories_[end].emplace(at, where_, FOREIGN_AREA, region_options{.rights = all_rights});
             make_completions(end, at);
@@ -57,6 +59,18 @@ class foreign_ends {
 
     foreign_game& game() const { return *static_cast<foreign_game*>(game_memory_.cpu_address()); }
     foreign_game* game_on_device() const { return static_cast<foreign_game*>(game_memory_.device_address()); }
+    /// Both queue pairs by way of RESET, connected, with their rings from index 0. Completions go on.
+    void start_again()
+    {
+        for (auto& each : pairs_)
+            each->modify(rdma_state::reset);
+        for (unsigned end = 0; end < 2; ++end) {
+            std::memset(static_cast<std::byte*>(arena_.cpu_address()) + records + end * 8, 0, 8);
+            foreign_end& at = game().ends[end];
+            at.sq_next = at.sq_done = at.rq_next = at.rq_done = 0;
+        }
+        connect();
+    }
     queue_pair& pair(unsigned end) { return *pairs_[end]; }
     completion_queue& completions(unsigned end) { return *completions_[shape_.shared_cq ? 0 : end]; }
     const device& where() const { return where_; }
@@ -134,7 +148,7 @@ class foreign_ends {
         made.rq_count = shape_.rq_count;
         made.rq_stride = shape_.rq_stride;
         made.record = on_device<foreign_u32>(records + end * 8);
-        made.doorbell = reinterpret_cast<foreign_u64*>(pairs_[0]->doorbell()); // one for both
+        made.doorbell = reinterpret_cast<foreign_u64*>(pairs_[end]->doorbell());
         made.qpn = pairs_[end]->number();
         made.lkey = memories_[end]->region.lkey();
         made.memory = memories_[end]->address();
@@ -147,7 +161,6 @@ class foreign_ends {
     }
 
     device where_;
-    wired_ports ports_;
     const foreign_shape shape_;
     weftio::memory arena_, game_memory_;
     std::array<std::optional<rdma_device>, 2> devices_;

@@ -1,5 +1,5 @@
 // Code that was not written for Weftio posts to rings of its own and polls completions, by mlx5's rules alone.
-#include "foreign_ends.hpp"
+#include "wired_foreign_ends.hpp"
 
 namespace weftio::test {
 namespace {
@@ -9,7 +9,7 @@ class Foreign : public testing::TestWithParam<foreign_shape> {};
 TEST_P(Foreign, CodeSendsWritesReadsAndReceivesThroughRingsOfItsOwn)
 {
     constexpr std::uint32_t rounds = 3000;
-    foreign_ends ends(GetParam());
+    wired_foreign_ends ends(GetParam());
     foreign_game& game = ends.game();
     game.rounds = rounds;
     foreign_play(&game);

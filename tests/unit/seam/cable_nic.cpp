@@ -13,6 +13,7 @@
 
 #include <fmt/format.h>
 
+#include "cable_rdma.hpp"
 #include "ports/kinds.hpp"
 #include "weftio/clock.hpp"
 #include "weftio/error.hpp"
@@ -105,10 +106,11 @@ struct cable_send_queue final : nic::eth_send_queue {
 };
 
 /// One lock for all: it need not be fast.
-class cable final : public nic::backend, public std::enable_shared_from_this<cable> {
+class cable final : public nic::backend, public cable_tables, public std::enable_shared_from_this<cable> {
  public:
     cable(std::string spec, const port_options& options)
-        : spec_(std::move(spec)), inline_(options.mode == engine_mode::inline_worker)
+        : spec_(std::move(spec)), has_rdma_(spec_ != "cable:ethernet"),
+          inline_(options.mode == engine_mode::inline_worker)
     {
         if (!inline_)
             thread_ = std::thread([this] {
@@ -144,7 +146,7 @@ class cable final : public nic::backend, public std::enable_shared_from_this<cab
         unsigned moved = 0;
         for (cable_send_queue* queue : senders)
             moved += queue->execute_all();
-        return moved;
+        return moved + execute_pairs(*this);
     }
     unsigned turn(unsigned) override { return turn(); }
 
@@ -159,6 +161,19 @@ class cable final : public nic::backend, public std::enable_shared_from_this<cab
     std::shared_ptr<nic::eth_send_queue> make_send_queue(const nic::send_ring& ring, int) override
     {
         return std::make_shared<cable_send_queue>(shared_from_this(), ring);
+    }
+    std::shared_ptr<nic::completion_queue> make_completion_queue(const nic::completion_memory& memory) override
+    {
+        return has_rdma_ ? make_cable_completions(shared_from_this(), *this, memory)
+                         : backend::make_completion_queue(memory);
+    }
+    std::shared_ptr<nic::rdma_queue> make_rdma_queue(const nic::rdma_rings& rings) override
+    {
+        return has_rdma_ ? make_cable_pair(shared_from_this(), *this, rings) : backend::make_rdma_queue(rings);
+    }
+    std::unique_ptr<nic::held_rdma_address> add_rdma_address(const nic::rdma_own_address& own) override
+    {
+        return has_rdma_ ? hold_cable_address(shared_from_this(), *this, own) : backend::add_rdma_address(own);
     }
     std::vector<std::unique_ptr<nic::rule>> install(std::span<const nic::rule_request> wanted) override;
     /// A frame has come.
@@ -182,18 +197,14 @@ class cable final : public nic::backend, public std::enable_shared_from_this<cab
         ++counts.delivered;
     }
 
-    std::mutex mutex; ///< of all that follows, and of all that queues, rules and regions have
-    std::map<std::uint32_t, const nic::region_request*> keys;
     std::map<std::uint32_t, cable_receive_queue*> receivers;
     std::vector<cable_send_queue*> senders;
     std::vector<cable_rule*> rules; ///< in the order of decision
     port_counters counts;
-    std::uint32_t last_number = 0x123450; ///< the numbers are this NIC's
-    std::uint32_t last_key = 0xc0000000;  ///< and so are the keys
 
  private:
     const std::string spec_, driver_ = "cable";
-    const bool inline_;
+    const bool has_rdma_, inline_;
     std::atomic<bool> ending_{false};
     std::thread thread_;
 };

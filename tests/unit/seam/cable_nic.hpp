@@ -5,7 +5,7 @@
 
 namespace weftio::test {
 
-/// From now on port::open("cable:...") opens one.
+/// From now on port::open("cable:...") opens one; "cable:ethernet" opens one that cannot do RDMA.
 void add_cable_nic();
 
 } // namespace weftio::test

@@ -9,7 +9,9 @@
 #include <gmock/gmock.h>
 
 #include "cable_nic.hpp"
+#include "nic/completion_backend.hpp"
 #include "nic/rdma_backend.hpp"
+#include "nic_case.hpp"
 #include "seam_kernels.h"
 #include "unit/device/fixture.hpp"
 #include "weftio/weftio.hpp"
@@ -24,17 +26,6 @@ namespace {
 [[maybe_unused]] const bool added = (add_cable_nic(), true);
 
 constexpr std::uint16_t even = 0x88b5, odd = 0x88b6; // for experiments: IEEE 802
-
-struct nic_case {
-    const char* name;
-    const char* spec;
-    engine_mode mode;
-};
-
-void PrintTo(const nic_case& which, std::ostream* out)
-{
-    *out << which.name;
-}
 
 class EveryNic : public testing::TestWithParam<nic_case> {
  protected:
@@ -327,19 +318,18 @@ TEST_P(EveryNic, RefusesAnEngineThatItHasNot)
     EXPECT_EQ(out.engine(), 0u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, EveryNic,
-                         testing::Values(nic_case{"software", "loopback", engine_mode::thread},
-                                         nic_case{"software_inline", "loopback", engine_mode::inline_worker},
-                                         nic_case{"cable", "cable:0", engine_mode::thread},
-                                         nic_case{"cable_inline", "cable:0", engine_mode::inline_worker}),
-                         [](const testing::TestParamInfo<nic_case>& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Of, EveryNic, testing::ValuesIn(every_nic), name_of);
 
-TEST(SecondNic, RefusesQueuePairsInASentence)
+TEST(SecondNic, RefusesInASentenceWhatItCannotDo)
 {
-    const port cable = port::open("cable:1");
-    const error refusal = error_of([&] { detail::internals::backend(cable).make_rdma_queue({}); });
-    EXPECT_EQ(refusal.code(), errc::not_supported);
-    EXPECT_THAT(refusal.what(), testing::HasSubstr("the NIC of port cable:1 cannot do RDMA; open the port"));
+    const port cable = port::open("cable:ethernet");
+    nic::backend& nic = detail::internals::backend(cable);
+    for (const error& refusal :
+         {error_of([&] { nic.make_rdma_queue({}); }), error_of([&] { nic.make_completion_queue({}); }),
+          error_of([&] { rdma_device(cable, {.address = "10.0.0.1"}); })}) {
+        EXPECT_EQ(refusal.code(), errc::not_supported);
+        EXPECT_THAT(refusal.what(), testing::HasSubstr("the NIC of port cable:ethernet cannot do RDMA; open the port"));
+    }
 }
 
 TEST(SecondNic, HasKeysOfItsOwn)
