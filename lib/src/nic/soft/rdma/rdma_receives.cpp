@@ -133,7 +133,7 @@ void rdma_receives::publish(const roce::receive_completion& completion, std::uin
     if (ring_.target.ring) {
         if (std::exchange(has_place_, false))
             ring_.target.ring->release();
-        if (!silent_)
+        if (!silent_ && ring_.target.ring->has_room())
             ring_.target.ring->put(told);
         return;
     }
@@ -141,6 +141,11 @@ void rdma_receives::publish(const roce::receive_completion& completion, std::uin
     const std::uint32_t publication = write_completion(cqe, told, taken_ / ring_.depth);
     // Release: a kernel that sees this may read what arrived.
     weftio_store_release_sys_u32(&cqe.publication, publication);
+}
+
+bool rdma_receives::overran() const noexcept
+{
+    return ring_.target.ring && ring_.target.ring->overrun();
 }
 
 std::uint32_t rdma_receives::flush()

@@ -141,6 +141,11 @@ unsigned work_queue::complete_each(completion_ring& to)
     return completed_ - before;
 }
 
+bool work_queue::overran() const noexcept
+{
+    return completes_each() && ring_.completions.ring->overrun();
+}
+
 /// The completion queue ends its queues.
 void work_queue::overrun()
 {
