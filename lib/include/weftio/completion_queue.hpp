@@ -82,12 +82,12 @@ class completion_queue {
     std::size_t poll(std::span<completion> into);
 
     /// Asks to be told, once, of a completion that poll() has not read. A completion that has come already tells at
-    /// once. Never blocks.
+    /// once, and so does an overrun. Never blocks.
     /// @param solicited_only  tell only of what the peer asked to tell of, and of failures
     /// @pre as poll()
     void arm(bool solicited_only = false);
     /// A descriptor that becomes readable then, for poll(2) and the like; the caller reads 8 bytes from it, which resets
-    /// it. It is closed with the queue.
+    /// it. It is closed with the queue and those that complete there.
     int descriptor() const noexcept;
     /// Whether the queue overran, with completion_overrun::fail: it gets no more completions. Any thread; never blocks.
     bool overrun() const noexcept;

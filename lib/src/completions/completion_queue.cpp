@@ -50,11 +50,17 @@ class event {
     event(const event&) = delete;
     event& operator=(const event&) = delete;
     ~event() { close(descriptor_); }
-    int descriptor() const noexcept { return descriptor_; }
+    const int& descriptor() const noexcept { return descriptor_; }
 
  private:
     const int descriptor_;
 };
+
+std::shared_ptr<const int> make_event()
+{
+    const auto made = std::make_shared<const event>();
+    return {made, &made->descriptor()};
+}
 
 completion read(const weftio_cqe& from, std::uint32_t publication)
 {
@@ -103,7 +109,6 @@ struct completion_queue::state final : devices::lifeline {
     const std::shared_ptr<nic::backend> nic;
     const device where;
     const std::uint32_t entries;
-    const event told;
     const nic::completion_memory memory;
     class memory control_memory, handle_memory;
     const std::shared_ptr<nic::completion_queue> queue;
@@ -113,7 +118,7 @@ struct completion_queue::state final : devices::lifeline {
 
 namespace {
 
-nic::completion_memory memory_of(const device& device, const completion_queue_options& options, int event)
+nic::completion_memory memory_of(const device& device, const completion_queue_options& options)
 {
     constexpr std::size_t record_bytes = 8, record_alignment = 4;
     nic::completion_memory made{
@@ -125,7 +130,7 @@ nic::completion_memory memory_of(const device& device, const completion_queue_op
         .record =
             queues::placed({"completion_queue", "record", record_bytes, record_alignment}, options.record, device),
         .overrun = options.overrun,
-        .event = event};
+        .event = make_event()};
     if (!options.ring.of) // a caller's ring is marked by the caller
         for (std::uint32_t entry = 0; entry < options.entries; ++entry)
             made.entries.cpu<std::uint8_t>()[(std::size_t{entry} + 1) * options.entry_bytes - 1] =
@@ -136,8 +141,7 @@ nic::completion_memory memory_of(const device& device, const completion_queue_op
 } // namespace
 
 completion_queue::state::state(const port& port, const device& device, const completion_queue_options& wanted)
-    : nic(detail::internals::share(port)), where(device), entries(wanted.entries),
-      memory(memory_of(device, wanted, told.descriptor())),
+    : nic(detail::internals::share(port)), where(device), entries(wanted.entries), memory(memory_of(device, wanted)),
       control_memory(device.allocate(sizeof(weftio_dev_control), memory_kind::cpu_device, queues::small_alignment)),
       handle_memory(device.allocate(sizeof(weftio_dev_completion_queue), memory_kind::device, queues::small_alignment)),
       queue(nic->make_completion_queue(memory))
@@ -232,7 +236,7 @@ void completion_queue::arm(bool solicited_only)
 
 int completion_queue::descriptor() const noexcept
 {
-    return state_->told.descriptor();
+    return *state_->memory.event;
 }
 
 bool completion_queue::overrun() const noexcept

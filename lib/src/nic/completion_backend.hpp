@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "nic/backend.hpp"
 #include "weftio/completion_overrun.hpp"
@@ -16,7 +17,8 @@ struct completion_memory {
     /// Two words that the program writes, big-endian: its consumer index, low 24 bits; its wish to be told.
     ring_memory record;
     completion_overrun overrun = completion_overrun::hold;
-    int event = -1; ///< eventfd that tells the program; -1: none. It stays open until the queue has ended.
+    std::shared_ptr<const int>
+        event{}; ///< eventfd that tells the program; it stays open as long as this. nullptr: none
 };
 
 /// Queues that complete there keep it alive. The destructor takes it from the NIC.

@@ -11,6 +11,7 @@ namespace weftio::test {
 
 namespace {
 
+using namespace told_as;
 using enum rdma_state;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -19,10 +20,6 @@ using testing::SizeIs;
 
 constexpr std::array all_states{reset, init, ready_to_receive, ready_to_send, send_queue_drained, send_queue_error,
                                 error};
-constexpr std::uint32_t sent = WEFTIO_CQE_OPCODE_REQUESTER, send_error = WEFTIO_CQE_OPCODE_REQUESTER_ERROR,
-                        received = WEFTIO_CQE_OPCODE_RESPONDER_SEND, receive_error = WEFTIO_CQE_OPCODE_RESPONDER_ERROR,
-                        flushed = WEFTIO_SYNDROME_FLUSHED, malformed = WEFTIO_SYNDROME_LOCAL_QP_OPERATION;
-
 /// Attributes by the letters of `way`.
 struct attribute {
     char letter;
@@ -368,7 +365,7 @@ TEST_P(QueuePairStates, ApplyRightsAtOnce)
 TEST_P(QueuePairStates, TakeAsManyReadsAsIsSetInSqd)
 {
     if (GetParam() == uc)
-        GTEST_SKIP() << "UC has no READs";
+        return; // which has no READs
     pair().modify(init, init_attributes());
     queue_pair_attributes few = receive_attributes(ends.self(1));
     few.most_reads_of_peer = std::uint8_t{0};

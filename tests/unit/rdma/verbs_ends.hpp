@@ -14,6 +14,14 @@
 
 namespace weftio::test {
 
+/// Opcodes of completions, and syndromes.
+namespace told_as {
+inline constexpr std::uint32_t sent = WEFTIO_CQE_OPCODE_REQUESTER, send_error = WEFTIO_CQE_OPCODE_REQUESTER_ERROR,
+                               received = WEFTIO_CQE_OPCODE_RESPONDER_SEND,
+                               receive_error = WEFTIO_CQE_OPCODE_RESPONDER_ERROR, flushed = WEFTIO_SYNDROME_FLUSHED,
+                               malformed = WEFTIO_SYNDROME_LOCAL_QP_OPERATION;
+} // namespace told_as
+
 inline queue_pair_attributes init_attributes(access rights = access::remote_write | access::remote_read |
                                                              access::remote_atomic)
 {

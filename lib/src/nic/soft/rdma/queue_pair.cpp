@@ -115,7 +115,7 @@ void queue_pair::move_to(rdma_state to, const rdma_connection& how, const pair_r
 {
     switch (to) {
         case rdma_state::reset:
-            end();
+            stop_silently();
             rest(rings);
             break;
         case rdma_state::init:
@@ -207,6 +207,8 @@ void queue_pair::receive(const net::roce_packet& packet)
 unsigned queue_pair::turn(std::uint32_t most)
 {
     look();
+    if (has_states_ && state_ != rdma_state::reset && (overran() || receives_.overran()))
+        overrun();
     most = std::min(most, packets_of_a_turn);
     unsigned moved = 0;
     if (connection_) {
@@ -311,7 +313,7 @@ void queue_pair::stop()
     work_queue::complete();
 }
 
-void queue_pair::end()
+void queue_pair::stop_silently()
 {
     be_silent();
     receives_.be_silent();

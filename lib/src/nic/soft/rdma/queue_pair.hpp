@@ -51,7 +51,7 @@ class queue_pair final : public rdma_work {
     /// Ends the connection without a word to the peer: flushes all entries.
     void stop();
     /// The same, and nothing of it is told in completion queues.
-    void end();
+    void stop_silently();
     /// Starts again in fresh rings, not connected. @pre stop()
     void restart(const pair_rings& rings);
     rdma_counters counters() const noexcept;

@@ -105,7 +105,7 @@ refusal rdma_receives::place(std::uint32_t offset, std::span<const std::uint8_t>
 
 void rdma_receives::give_back()
 {
-    if (ring_.target.ring)
+    if (std::exchange(has_place_, false))
         ring_.target.ring->release();
 }
 
@@ -139,7 +139,7 @@ void rdma_receives::publish(const roce::receive_completion& completion, std::uin
     if (ring_.target.ring) {
         if (std::exchange(has_place_, false))
             ring_.target.ring->release();
-        if (!silent_)
+        if (!silent_ && ring_.target.ring->has_room())
             ring_.target.ring->put(told);
         return;
     }
@@ -147,6 +147,11 @@ void rdma_receives::publish(const roce::receive_completion& completion, std::uin
     const std::uint32_t publication = write_completion(cqe, told, taken_ / ring_.depth);
     // Release: a kernel that sees this may read what arrived.
     weftio_store_release_sys_u32(&cqe.publication, publication);
+}
+
+bool rdma_receives::overran() const noexcept
+{
+    return ring_.target.ring && ring_.target.ring->overrun();
 }
 
 std::uint32_t rdma_receives::flush()

@@ -36,6 +36,8 @@ class rdma_receives final : public roce::receive_entries {
     void restart(const rdma_rx_ring& ring) noexcept;
     /// What ends from now on is not told in a completion queue, until restart().
     void be_silent() noexcept { silent_ = true; }
+    /// Whether its completion queue has overrun.
+    bool overran() const noexcept;
     /// Why an entry, or the doorbell record, has failed; none when none has.
     refusal failure() const noexcept { return failure_; }
     /// Whether the doorbell record has claimed more entries than the ring holds.

@@ -204,7 +204,7 @@ void rdma_unit::modify(std::uint32_t number, rdma_state to, const rdma_connectio
 
 void rdma_unit::remove(std::uint32_t number) noexcept
 {
-    find(number)->end();
+    find(number)->stop_silently();
     queues_.take(number);
     note_addresses();
 }

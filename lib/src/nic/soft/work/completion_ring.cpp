@@ -30,7 +30,7 @@ completion_ring::completion_ring(const completion_memory& ring, std::uint32_t nu
     : entries_(ring.entries.cpu<std::byte>() + ring.entry_bytes - sizeof(weftio_cqe)),
       record_(ring.record.cpu<std::uint32_t>()), depth_(ring.depth), stride_bytes_(ring.entry_bytes),
       log_depth_(static_cast<std::uint32_t>(std::countr_zero(ring.depth))), policy_(ring.overrun), number_(number),
-      event_(ring.event), news_(news)
+      event_(ring.event ? *ring.event : -1), news_(news)
 {}
 
 /// Reads the consumer index of the record.
@@ -53,7 +53,7 @@ bool completion_ring::has_room() noexcept
 
 bool completion_ring::reserve() noexcept
 {
-    if (!has_room())
+    if (overrun() || (policy_ == completion_overrun::hold && !has_room()))
         return false;
     ++reserved_;
     return true;
@@ -87,7 +87,7 @@ void completion_ring::look_at_arming() noexcept
     const std::uint32_t asked = weftio_swap32(word);
     const std::uint32_t end = asked & solicited_only ? solicited_end_ : produced_;
     const std::uint32_t news = (end - asked) & index_mask;
-    if (news == 0 || news > index_mask / 2)
+    if (!overrun() && (news == 0 || news > index_mask / 2))
         return;
     armed_ = word;
     const std::uint64_t one = 1;

@@ -38,15 +38,16 @@ class completion_ring {
     std::uint32_t number() const noexcept { return number_; }
     /// Whether one more has room. A ring that fails its queues overruns when it is asked in vain.
     bool has_room() noexcept;
-    /// Keeps room for one that comes later, if there is any. Returns whether there was.
+    /// Keeps room for one that comes later, if there is any. Returns whether there was. A ring that holds nothing has
+    /// always some, until it has overrun: what is under way is no completion yet.
     bool reserve() noexcept;
     /// Gives up the room of one reserve().
     void release() noexcept { --reserved_; }
-    /// @pre has_room(), or release() has just been called
+    /// @pre has_room()
     void put(const completion& what) noexcept;
     /// The ring was full when a completion was due, and fails its queues: nothing is written any more. Any thread.
     bool overrun() const noexcept { return overrun_.load(std::memory_order_relaxed); }
-    /// Tells the program, if it has asked to be told and something has come since (arming).
+    /// Tells the program, if it has asked to be told, and something has come since or nothing will (arming).
     void look_at_arming() noexcept;
     /// The word that moves when the program consumes, and its value as last read, as it lies in memory.
     const std::uint32_t* record() const noexcept { return record_; }
@@ -57,7 +58,10 @@ class completion_ring {
  private:
     static constexpr std::uint32_t index_mask = 0xffffff; ///< indices in a record have 24 bits
 
-    std::uint32_t in_use() const noexcept { return ((produced_ - consumed_) & index_mask) + reserved_; }
+    std::uint32_t in_use() const noexcept
+    {
+        return ((produced_ - consumed_) & index_mask) + (policy_ == completion_overrun::hold ? reserved_ : 0);
+    }
     bool find_room() noexcept;
 
     std::byte* const entries_; ///< the last 64 bytes of the first entry

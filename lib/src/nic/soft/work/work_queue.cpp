@@ -150,6 +150,11 @@ work_queue::watched work_queue::wakes_by() const noexcept
     return {ring_.dbrec, record_};
 }
 
+bool work_queue::overran() const noexcept
+{
+    return completes_each() && ring_.completions.ring->overrun();
+}
+
 /// The completion queue ends its queues.
 void work_queue::overrun()
 {

@@ -112,6 +112,9 @@ class work_queue {
     std::uint32_t bury(std::uint32_t index, refusal reason);
     std::uint32_t flush(std::uint32_t from);
     void count_flushed(std::uint64_t entries) noexcept;
+    /// Whether its completion queue has overrun.
+    bool overran() const noexcept;
+    void overrun();
     /// What ends from now on is not told in a completion queue, until begin_again().
     void be_silent() noexcept { silent_ = true; }
     void begin_again(const tx_ring& ring, std::uint32_t index) noexcept;
@@ -135,7 +138,6 @@ class work_queue {
     void refuse_record();
     unsigned complete_collapsed();
     unsigned complete_each(completion_ring& to);
-    void overrun();
     void read_head(std::uint32_t index, executed_entry& out) const;
     void publish(std::uint32_t index, refusal reason, std::uint64_t now_ns);
 };
