@@ -36,7 +36,7 @@ inline queue_pair_attributes receive_attributes(const rdma_peer& peer)
                                .receive_psn = 0xfffff0};
     if (peer.service == rdma_service::reliable) {
         with.most_reads_of_peer = std::uint8_t{16};
-        with.min_rnr_timer = std::uint8_t{1}; // 10 us
+        with.min_rnr_timer = std::uint8_t{14}; // 1 ms: longer than some turns of a slow build
     }
     return with;
 }
@@ -161,10 +161,10 @@ class verbs_ends {
         if (to == rdma_state::send_queue_drained)
             pair(end)->modify(to);
     }
-    /// In inline mode: runs the ports until nothing moves.
+    /// In inline mode: runs the ports until nothing moves, or for long: a peer that is not ready is asked for ever.
     void run()
     {
-        for (unsigned still = 0; still < 8;)
+        for (unsigned still = 0, turns = 0; still < 8 && turns < 10000; ++turns)
             still = ports.get(0).turn() + ports.get(1).turn() != 0 ? 0 : still + 1;
     }
     template <class Done>
