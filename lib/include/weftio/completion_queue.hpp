@@ -78,11 +78,13 @@ class completion_queue {
 
     /// The host polls: reads the completions that have come, `into.size()` at most, and consumes them. Returns how many.
     /// Never blocks; in inline mode it runs the engine once.
+    /// With completion_overrun::ignore it stops where completions were overwritten: consume in time.
     /// @pre neither a kernel nor other code polls the queue
     std::size_t poll(std::span<completion> into);
 
     /// Asks to be told, once, of a completion that poll() has not read. A completion that has come already tells at
     /// once, and so does an overrun. Never blocks.
+    /// The last call counts: arm(true) takes back arm(false).
     /// @param solicited_only  tell only of what the peer asked to tell of, and of failures
     /// @pre as poll()
     void arm(bool solicited_only = false);

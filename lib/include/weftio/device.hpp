@@ -216,8 +216,8 @@ class device {
     ///
     /// Adopted memory may go away too early: it is unmapped, or its file is truncated. Where the CPU copies, that fails
     /// the queue that names it. A send entry gets syndrome 0x04 (local protection), a peer's request a remote access
-    /// error. An eth_rxq stops whose slots lie there. A part may have been copied. Not caught are kernels that touch
-    /// the memory and copy engines of GPUs; other memory at the same address is taken for the adopted one. Frames in
+    /// error (a SEND into a receive that lies there a remote operational one). An eth_rxq stops whose slots lie there. A part may have been copied. Not caught are kernels that touch
+    /// the memory and copy engines of GPUs, nor rings and records in it (memory_place): those must stay; other memory at the same address is taken for the adopted one. Frames in
     /// adopted memory are copied when they are sent, unless the NIC reads them by itself.
     ///
     /// The first call gives the process a handler of SIGSEGV and SIGBUS. It passes a fault that is not of such a copy to

@@ -35,9 +35,10 @@ struct queue_pair_options {
 
 /// What modify() sets. In brackets what verbs call it. What is not set stays as it is.
 struct queue_pair_attributes {
-    std::optional<std::uint16_t> partition_key{}; ///< (pkey_index) 0xffff everywhere but in networks with partitions
-    std::optional<access> rights{};               ///< (qp_access_flags) what the peer may ask for
-    std::optional<std::string> peer_address{};    ///< (ah_attr.grh.dgid) IPv4 or IPv6, of the same kind as the device's
+    std::optional<std::uint16_t>
+        partition_key{}; ///< (in place of pkey_index) the key itself, 0xffff everywhere but in networks with partitions
+    std::optional<access> rights{};            ///< (qp_access_flags) what the peer may ask for
+    std::optional<std::string> peer_address{}; ///< (ah_attr.grh.dgid) IPv4 or IPv6, of the same kind as the device's
     /// With peer_address: of the peer, or of the router on the way. Nothing: modify() asks for it, 3 s at most.
     std::optional<std::array<std::uint8_t, 6>> peer_mac{};
     std::uint8_t gid_index = 0;                ///< (sgid_index) with peer_address: which of rdma_device::gids() is ours
@@ -56,6 +57,11 @@ struct queue_pair_attributes {
 };
 
 /// A queue pair whose rings are memory and nothing else.
+///
+/// What ends it without an entry to complete (a record that claims too much, a request of the peer's that is refused, a
+/// completion queue that overruns) makes it ERR, and no completion tells why: attach it to a progress_engine, which does.
+/// Completions of an earlier life stay in a completion queue, with the same number, and indices begin at 0 again: read
+/// them before modify() goes to RESET, or discard them, as libmlx5 does.
 ///
 /// - Ownership: move-only; keeps its rdma_device and its completion queues alive at the NIC, and its memory as
 ///   memory_place says. The destructor flushes nothing and tells nobody: completions that are due are lost.
@@ -83,9 +89,17 @@ class queue_pair {
 
     /// Moves the queue pair to another state. Blocks as long as one turn, or until the peer has answered for its MAC.
     ///
-    /// The ways, and what each must and may set, are those of verbs (ibv_modify_qp): RESET - INIT - RTR - RTS, RTS -
-    /// SQD - RTS, SQE - RTS, and to RESET and ERR from everywhere. When it returns from RESET, the NIC is out of all
-    /// memory of the queue pair, and both rings begin at index 0. In SQD attributes can be set once draining() is false.
+    /// The ways, and what each must and may set, are those of verbs (ibv_modify_qp):
+    ///
+    /// - RESET - INIT: partition_key, rights; they may be set again from INIT to INIT, and on the way to RTR
+    /// - INIT - RTR: peer_address, path_mtu, peer_queue, receive_psn; RC also most_reads_of_peer, min_rnr_timer
+    /// - RTR - RTS: send_psn; RC also timeout, retry_count, rnr_retry, most_reads; may: rights, RC min_rnr_timer
+    /// - RTS - SQD, SQD - RTS, RTS - RTS, of UC SQE - RTS; may: rights, RC min_rnr_timer, but nothing to SQD
+    /// - SQD - SQD; may: partition_key, rights, peer_address, RC all of RTR and RTS that are of RC
+    /// - to RESET and ERR from everywhere, with nothing
+    ///
+    /// When it returns from RESET, the NIC is out of all memory of the queue pair, and both rings begin at index 0. In
+    /// SQD attributes can be set once draining() is false.
     /// @throws weftio::error errc::invalid_argument there is no such way; an attribute is missing, may not be set there,
     ///         or has a value that its comment excludes; errc::timed_out nobody has answered for the peer's MAC;
     ///         errc::closed the port's device has gone. The queue pair is as before then.
@@ -103,6 +117,7 @@ class queue_pair {
     rdma_counters counters() const; ///< any thread; blocks as long as one turn
 
  private:
+    friend detail::internals;
     struct members;
     std::shared_ptr<members> state_;
 };

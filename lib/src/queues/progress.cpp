@@ -57,6 +57,11 @@ void progress_engine::attach(const rdma_queue& queue, callbacks callbacks)
     attach(detail::internals::reports(queue), std::move(callbacks));
 }
 
+void progress_engine::attach(const queue_pair& queue, callbacks callbacks)
+{
+    attach(detail::internals::reports(queue), std::move(callbacks));
+}
+
 /// Send step 7 of docs/architecture.md, on the host: calls back for each event of the queue.
 unsigned progress_engine::attachment::report()
 {

@@ -12,6 +12,7 @@
 #include "nic/completion_backend.hpp"
 #include "nic/rdma_backend.hpp"
 #include "queues/placed.hpp"
+#include "queues/reported_queue.hpp"
 #include "rdma/rdma_device.hpp"
 #include "rdma/transitions.hpp"
 #include "weftio/error.hpp"
@@ -35,7 +36,8 @@ void check(const queue_pair_options& options)
     require_power("send_blocks", options.send_blocks, 1, most_entries);
     if (options.receive_entries != 0)
         require_power("receive_entries", options.receive_entries, 1, most_entries);
-    require_power("receive_stride", options.receive_stride, least_stride, most_stride);
+    if (options.receive_entries != 0)
+        require_power("receive_stride", options.receive_stride, least_stride, most_stride);
     if (options.service > rdma_service::unreliable)
         throw error(errc::invalid_argument,
                     fmt::format("weftio: queue_pair: service is {}; it is rdma_service::reliable or unreliable",
@@ -89,7 +91,7 @@ nic::rdma_rings rings_of(const device& device, const queue_pair_options& options
 
 } // namespace
 
-struct queue_pair::members {
+struct queue_pair::members final : queues::reported_queue {
     members(std::shared_ptr<const rdma_device::state> port, const device& kernels, const completion_queue& sends,
             const completion_queue& receives, const queue_pair_options& wanted)
         : at(std::move(port)), where(kernels), options(wanted), rings(rings_of(kernels, wanted, sends, receives)),
@@ -97,7 +99,12 @@ struct queue_pair::members {
     {}
     members(const members&) = delete;
     members& operator=(const members&) = delete;
-    ~members() { queue->close(); }
+    ~members() override { queue->close(); }
+
+    const char* kind() const noexcept override { return "queue_pair"; }
+    nic::send_queue& reports() noexcept override { return *queue; }
+    /// The NIC leaves all memory; what it has told can still be read.
+    void leave() noexcept { queue->modify(rdma_state::reset, fresh()); }
 
     nic::rdma_connection fresh() const
     {
@@ -125,12 +132,14 @@ nic::rdma_connection queue_pair::members::with(const queue_pair_attributes& give
 {
     const std::uint32_t number = queue->number();
     nic::rdma_connection to = how;
-    if (given.rights && (*given.rights & rdma::remote_rights) != *given.rights)
+    // Programs over verbs set local_write, too; it says nothing here.
+    constexpr access customary = rdma::remote_rights | access::local_write;
+    if (given.rights && (*given.rights & customary) != *given.rights)
         throw error(errc::invalid_argument,
                     fmt::format("weftio: queue_pair {}: rights are {:#x}; a peer has access::remote_write, remote_read "
                                 "and remote_atomic only",
                                 number, static_cast<unsigned>(*given.rights)));
-    to.rights = given.rights.value_or(to.rights);
+    to.rights = given.rights.value_or(to.rights) & rdma::remote_rights;
     set(given.partition_key, to.partition_key, number, "partition_key", 0xffff);
     if (given.path_mtu && (!net::is_path_mtu(*given.path_mtu) || *given.path_mtu > most_path_mtu()))
         throw error(errc::invalid_argument,
@@ -191,8 +200,17 @@ queue_pair::queue_pair(const rdma_device& at, const device& device, const comple
 }
 
 queue_pair::queue_pair(queue_pair&&) noexcept = default;
-queue_pair& queue_pair::operator=(queue_pair&&) noexcept = default;
-queue_pair::~queue_pair() = default;
+queue_pair& queue_pair::operator=(queue_pair&& other) noexcept
+{
+    queue_pair before(std::move(other));
+    state_.swap(before.state_);
+    return *this;
+}
+queue_pair::~queue_pair()
+{
+    if (state_ && state_->may_end())
+        state_->leave(); // a progress_engine that has attached it keeps the rest alive
+}
 
 std::uint32_t queue_pair::number() const noexcept
 {
@@ -247,6 +265,11 @@ rdma_address queue_pair::address() const
 
 void queue_pair::connect(const rdma_address& peer)
 {
+    if (const rdma_state now = state(); now != rdma_state::reset && now != rdma_state::init)
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: queue_pair {}: connect() begins in RESET or INIT, and it is in {}; "
+                                "modify(rdma_state::reset) first",
+                                number(), to_string(now)));
     const rdma_peer theirs = peer.peer();
     const bool reliable = state_->options.service == rdma_service::reliable;
     const rdma_queue_options usual;
@@ -288,6 +311,11 @@ bool queue_pair::draining() const
 rdma_counters queue_pair::counters() const
 {
     return state_->queue->counters();
+}
+
+std::shared_ptr<queues::reported_queue> detail::internals::reports(const queue_pair& queue) noexcept
+{
+    return queue.state_;
 }
 
 } // namespace weftio

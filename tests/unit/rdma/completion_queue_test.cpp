@@ -71,12 +71,13 @@ TEST_P(CompletionRings, HoldWhatComesUntilItIsConsumed)
         ends.send(0, each + 1);
     }
     std::vector<completion> sends, receives;
-    for (unsigned polls = 0; polls < 100 * messages && receives.size() + sends.size() < 2 * messages; ++polls) {
+    ends.run_until([&] {
         const auto more = ends.poll(0), theirs = ends.poll(1);
         EXPECT_LE(theirs.size(), GetParam().entries);
         sends.insert(sends.end(), more.begin(), more.end());
         receives.insert(receives.end(), theirs.begin(), theirs.end());
-    }
+        return receives.size() + sends.size() == 2 * messages;
+    });
     ASSERT_THAT(sends, SizeIs(messages));
     ASSERT_THAT(receives, SizeIs(messages));
     for (unsigned each = 0; each < messages; ++each) {

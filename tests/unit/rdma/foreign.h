@@ -114,18 +114,21 @@ FOREIGN_FN foreign_u32 foreign_poll(struct foreign_game* game, foreign_u32 which
         (foreign_u32*)(cq->ring + (foreign_u64)(cq->next & (cq->count - 1)) * cq->stride + (cq->stride - 64));
     foreign_u32 last = foreign_load(cqe + 15);
     foreign_u32 opcode = last >> 28, owner = last >> 24 & 1, counter = foreign_be(last) >> 16;
-    foreign_u32 qpn;
+    foreign_u32 qpn, syndrome, bytes, immediate;
     struct foreign_end* end;
 
     if (owner != ((cq->next / cq->count) & 1)) /* and no look at opcode 15, as on newer GPUs */
         return 0;
     qpn = foreign_be(cqe[14]) & 0xffffff;
+    syndrome = foreign_be(cqe[13]) & 0xffff;
+    bytes = foreign_be(cqe[11]);
+    immediate = foreign_be(cqe[9]);
     /* Two ports may give the same number. */
     end = &game->ends[!game->shared_cq ? which : qpn == game->ends[0].qpn ? 0 : 1];
-    ++cq->next;
+    ++cq->next; /* it is read, and may be overwritten */
     foreign_store(cq->record, foreign_be(cq->next & 0xffffff));
     if (opcode == 13 || opcode == 14) {
-        game->syndrome = foreign_be(cqe[13]) & 0xffff;
+        game->syndrome = syndrome;
         return 2;
     }
     if (opcode == 0) { /* all in front of it are done, too */
@@ -137,8 +140,8 @@ FOREIGN_FN foreign_u32 foreign_poll(struct foreign_game* game, foreign_u32 which
         return 2;
     ++end->rq_done;
     end->last_opcode = opcode;
-    end->last_bytes = foreign_be(cqe[11]);
-    end->last_immediate = foreign_be(cqe[9]);
+    end->last_bytes = bytes;
+    end->last_immediate = immediate;
     return 1;
 }
 

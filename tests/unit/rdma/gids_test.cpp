@@ -2,6 +2,8 @@
 #include <array>
 #include <cstring>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 
@@ -88,6 +90,22 @@ TEST_F(Gids, EachCarryAConnectionWhosePeerIsAskedForItsMac)
         EXPECT_EQ(std::memcmp(memories_[1]->data() + 50, memories_[0]->data(), 100), 0);
         std::memset(pairs_[0]->record(), 0, 8);
     }
+}
+
+/// Nothing completes, so no completion could tell.
+TEST_F(Gids, AQueuePairWhoseRecordClaimsTooMuchTellsWhyByAProgressEngine)
+{
+    std::vector<send_failure> told;
+    progress_engine progress;
+    progress.attach(*pairs_[0], {.on_error = [&](const send_failure& failure) { told.push_back(failure); }});
+    connect_by(0);
+    weftio_store_release_sys_u32(static_cast<std::uint32_t*>(pairs_[0]->record()) + 1, weftio_swap32(65));
+    ASSERT_TRUE(eventually([&] { return progress.progress() != 0; }));
+    EXPECT_EQ(pairs_[0]->state(), rdma_state::error);
+    EXPECT_EQ(told.at(0).syndrome, WEFTIO_SYNDROME_LOCAL_QP_OPERATION);
+    EXPECT_THAT(told.at(0).text, testing::HasSubstr("the doorbell record claims more entries than the ring holds"));
+    pairs_[0].reset(); // what it has told stays, and its memory is left
+    EXPECT_EQ(progress.progress(), 0u);
 }
 
 TEST_F(Gids, ThatTheDeviceHasNotAreRefused)

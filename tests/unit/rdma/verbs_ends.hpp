@@ -36,7 +36,7 @@ inline queue_pair_attributes receive_attributes(const rdma_peer& peer)
                                .receive_psn = 0xfffff0};
     if (peer.service == rdma_service::reliable) {
         with.most_reads_of_peer = std::uint8_t{16};
-        with.min_rnr_timer = std::uint8_t{1}; // 10 us
+        with.min_rnr_timer = std::uint8_t{14}; // 1 ms: longer than some turns of a slow build
     }
     return with;
 }
@@ -120,18 +120,22 @@ struct verbs_shape {
     bool one_port = false;
     completion_queue_options completions{.entries = 256};
     queue_pair_options pair{};
+    engine_mode mode = engine_mode::inline_worker;
+    std::string device_spec = "cpu";
 };
 
 class verbs_ends {
  public:
     static constexpr std::size_t memory_bytes = 1 << 18;
 
-    explicit verbs_ends(const verbs_shape& shape = {}) : shape_(shape)
+    explicit verbs_ends(const verbs_shape& shape = {})
+        : ports(shape.mode), cpu(device::open(shape.device_spec)), shape_(shape)
     {
         shape_.pair.service = shape.service;
         for (unsigned end = 0; end < 2; ++end) {
-            devices[end].emplace(
-                at(end), rdma_device_options{.address = end == 0 ? "10.0.0.1" : "10.0.0.2", .application_turns = true});
+            devices[end].emplace(at(end),
+                                 rdma_device_options{.address = end == 0 ? "10.0.0.1" : "10.0.0.2",
+                                                     .application_turns = shape.mode == engine_mode::inline_worker});
             memories[end].emplace(at(end), cpu, memory_bytes, region_options{.rights = all_rights});
             completions[end].emplace(at(end), cpu, shape.completions);
             pairs[end].emplace(*devices[end], cpu, *completions[end], *completions[end], shape_.pair);
@@ -157,10 +161,10 @@ class verbs_ends {
         if (to == rdma_state::send_queue_drained)
             pair(end)->modify(to);
     }
-    /// Runs the ports until nothing moves.
+    /// In inline mode: runs the ports until nothing moves, or for long: a peer that is not ready is asked for ever.
     void run()
     {
-        for (unsigned still = 0; still < 8;)
+        for (unsigned still = 0, turns = 0; still < 8 && turns < 10000; ++turns)
             still = ports.get(0).turn() + ports.get(1).turn() != 0 ? 0 : still + 1;
     }
     template <class Done>
@@ -190,8 +194,8 @@ class verbs_ends {
     /// An entry that no queue pair executes.
     std::uint32_t post_bad(unsigned end) { return pair(end).post(0x55, {}); }
 
-    wired_ports ports{engine_mode::inline_worker};
-    device cpu = device::open("cpu");
+    wired_ports ports;
+    device cpu;
     std::array<std::optional<rdma_device>, 2> devices;
     std::array<std::optional<end_memory>, 2> memories;
     std::array<std::optional<completion_queue>, 2> completions;

@@ -15,6 +15,7 @@ class eth_txq;
 class memory;
 class memory_region;
 class port;
+class queue_pair;
 class rdma_device;
 class rdma_queue;
 class rdma_receives;
@@ -73,6 +74,7 @@ struct internals {
     /// What a progress_engine holds of the queue.
     static std::shared_ptr<queues::reported_queue> reports(const dma_queue& queue) noexcept;
     static std::shared_ptr<queues::reported_queue> reports(const eth_txq& queue) noexcept;
+    static std::shared_ptr<queues::reported_queue> reports(const queue_pair& queue) noexcept;
     static std::shared_ptr<queues::reported_queue> reports(const rdma_queue& queue) noexcept;
 
     /// Makes the copy queue that carries packets to the device.

@@ -14,7 +14,7 @@ namespace weftio::nic::soft {
 
 /// A copy of one entry, and its decoded fields.
 struct entry {
-    static constexpr std::size_t most_segments = 60, words_per_segment = 4;
+    static constexpr std::size_t most_segments = 63, words_per_segment = 4;
 
     std::array<std::uint32_t, most_segments * words_per_segment> words{};
     std::uint32_t segments = 0; ///< 1 .. most_segments

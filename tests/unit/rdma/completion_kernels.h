@@ -1,0 +1,63 @@
+/* Kernels that poll completion queues. */
+#pragma once
+
+#include "weftio/device/completion_queue.h"
+
+/*
+ * A thread, warp or block takes `wanted` completions, `most` at a time, of entries 0, 1, 2, ... `said`: how many it took;
+ * how many were wrong; the last status; the most that one poll handed out.
+ */
+WEFTIO_KERNEL void completions_take(WEFTIO_GLOBAL struct weftio_dev_completion_queue* queue, weftio_u32 scope,
+                                    weftio_u32 most, weftio_u32 wanted, WEFTIO_GLOBAL weftio_u32* said)
+{
+    weftio_u32 count = 0, first = 0, taken = 0;
+    weftio_s32 status = WEFTIO_DEV_OK;
+
+    while (taken < wanted && status == WEFTIO_DEV_OK) {
+        status = scope == WEFTIO_DEV_SCOPE_THREAD
+                     ? weftio_dev_completion_queue_poll_thread(queue, most, 60000000000ul, &count, &first)
+                 : scope == WEFTIO_DEV_SCOPE_WARP
+                     ? weftio_dev_completion_queue_poll_warp(queue, most, 60000000000ul, &count, &first)
+                     : weftio_dev_completion_queue_poll_block(queue, most, 60000000000ul, &count, &first);
+        for (weftio_u32 each = weftio_lane(); each < count; each += weftio_block_lanes()) {
+            const WEFTIO_GLOBAL struct weftio_cqe* cqe = weftio_dev_completion_queue_at(queue, first + each);
+            weftio_u32 is_right = weftio_cqe_wqe_counter(cqe->publication) == taken + each &&
+                                  weftio_cqe_opcode(cqe->publication) == WEFTIO_CQE_OPCODE_REQUESTER &&
+                                  first + each == taken + each;
+            weftio_fetch_add_u32(&said[is_right ? 0 : 1], 1);
+        }
+        weftio_block_barrier();
+        if (weftio_lane() == 0) {
+            if (weftio_dev_completion_queue_consume(queue, first, count) != WEFTIO_DEV_OK)
+                weftio_fetch_add_u32(&said[1], 1);
+            said[2] = (weftio_u32)status;
+            said[3] = count > said[3] ? count : said[3];
+        }
+        weftio_block_barrier();
+        taken += count;
+    }
+}
+
+/* One lane, with five completions that are there, goes to each bound; `said`: what each call said, and counts. */
+WEFTIO_KERNEL void completions_try_bounds(WEFTIO_GLOBAL struct weftio_dev_completion_queue* queue,
+                                          WEFTIO_GLOBAL weftio_u32* said)
+{
+    weftio_u32 count = 0, first = 0;
+
+    said[0] = (weftio_u32)weftio_dev_completion_queue_consume(queue, 0, 1); /* none was handed out */
+    said[1] = (weftio_u32)weftio_dev_completion_queue_poll_thread(queue, 2, 0, &count, &first);
+    said[2] = count;
+    said[3] = (weftio_u32)weftio_dev_completion_queue_consume(queue, first, 3);
+    said[4] = (weftio_u32)weftio_dev_completion_queue_consume(queue, first + 1, 1);
+    said[5] = (weftio_u32)weftio_dev_completion_queue_consume(queue, first, 1);
+    said[6] = (weftio_u32)weftio_dev_completion_queue_poll_thread(queue, 0, 0, &count, &first);
+    said[7] = count;
+    said[8] = first;
+    said[9] = (weftio_u32)weftio_dev_completion_queue_poll_thread(queue, 0, 1, &count, &first);
+    said[10] = count;
+    said[11] = (weftio_u32)weftio_dev_completion_queue_poll_thread(queue, 0, 1000000, &count, &first);
+    said[12] = (weftio_u32)weftio_dev_completion_queue_consume(queue, 1, 4);
+    said[13] = (weftio_u32)weftio_dev_completion_queue_poll_thread(queue, 0, 0, &count, &first); /* the host ends it */
+    said[14] = count;
+    said[15] = 1;
+}
