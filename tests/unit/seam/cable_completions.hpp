@@ -55,17 +55,14 @@ class cable_completions final : public nic::completion_queue {
     void run() { port_->turn(); }
 
     /// Whether `count` completions may be put.
-    bool has_room(std::uint32_t count)
+    bool has_room(std::uint32_t count) const
     {
-        if (memory_.overrun == completion_overrun::ignore || overrun_)
-            return true;
-        const std::uint32_t consumed = weftio_swap32(weftio_load_acquire_sys_u32(record()));
-        const bool has = ((produced_ - consumed) & cable_index_mask) + count <= memory_.depth;
-        overrun_ = !has && memory_.overrun == completion_overrun::fail;
-        return has || overrun_;
+        return memory_.overrun != completion_overrun::hold || overrun_ || has_places(count);
     }
     void put(const cable_completion& what)
     {
+        if (memory_.overrun == completion_overrun::fail && !has_places(1))
+            overrun_ = true;
         if (overrun_)
             return;
         std::byte* const end =
@@ -80,16 +77,22 @@ class cable_completions final : public nic::completion_queue {
     {
         const std::uint32_t word = weftio_load_acquire_sys_u32(record() + 1), asked = weftio_swap32(word);
         const std::uint32_t ahead = ((asked >> 24 & 1 ? solicited_ : produced_) - asked) & cable_index_mask;
-        if (word == answered_ || ahead == 0 || ahead > cable_index_mask / 2)
+        const bool has_news = ahead != 0 && ahead <= cable_index_mask / 2;
+        if (word == answered_ || !memory_.event || (!has_news && !overrun_))
             return;
         answered_ = word;
         const std::uint64_t one = 1;
-        static_cast<void>(!::write(memory_.event, &one, sizeof one));
+        static_cast<void>(!::write(*memory_.event, &one, sizeof one));
     }
 
     cable_tables& tables;
 
  private:
+    bool has_places(std::uint32_t count) const
+    {
+        const std::uint32_t consumed = weftio_swap32(weftio_load_acquire_sys_u32(record()));
+        return ((produced_ - consumed) & cable_index_mask) + count <= memory_.depth;
+    }
     std::uint32_t* record() const { return memory_.record.cpu<std::uint32_t>(); }
 
     const std::shared_ptr<nic::backend> port_;

@@ -310,6 +310,12 @@ void cable_pair::complete_receive(cable_completion what)
     ++received_;
 }
 
+void cable_pair::end_if_overrun()
+{
+    if (state_ != rdma_state::reset && ((sends_ && sends_->overrun()) || (receives_ && receives_->overrun())))
+        fail();
+}
+
 void cable_pair::flush_receives()
 {
     while (state_ == rdma_state::error && has_receive() && (!receives_ || receives_->has_room(1)))

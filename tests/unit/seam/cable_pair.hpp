@@ -39,6 +39,8 @@ class cable_pair final : public nic::rdma_queue {
     rdma_counters counters() const override;
 
     unsigned execute_all();
+    /// A completion queue that has overrun ends its queues.
+    void end_if_overrun();
     /// In ERR: completes receives that are posted, all as flushed.
     void flush_receives();
 

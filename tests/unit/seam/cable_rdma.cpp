@@ -220,8 +220,10 @@ unsigned execute_pairs(cable_tables& tables)
     unsigned executed = 0;
     for (const auto& [number, pair] : tables.pairs)
         executed += pair->execute_all();
-    for (const auto& [number, pair] : tables.pairs)
+    for (const auto& [number, pair] : tables.pairs) {
+        pair->end_if_overrun();
         pair->flush_receives();
+    }
     for (cable_completions* each : tables.completions)
         each->tell();
     return executed;

@@ -237,6 +237,22 @@ TEST_P(EveryNicRdma, FailsBothEndsWhereTheRightIsMissing)
     EXPECT_TRUE(eventually_here([&] { return queues[1]->failed(); }));
 }
 
+TEST_P(EveryNicRdma, FailsTheQueuesOfACompletionQueueThatOverran)
+{
+    completion_queue completions(port_, cpu_, {.entries = 1, .overrun = completion_overrun::fail});
+    queue_pair full(*devices_[0], cpu_, completions, completions), other(*devices_[0], cpu_, completions, completions);
+    for (queue_pair* each : {&full, &other})
+        each->modify(rdma_state::init, {.partition_key = std::uint16_t{0xffff}, .rights = access::none});
+    weftio_store_release_sys_u32(static_cast<std::uint32_t*>(full.record()), weftio_swap32(2)); // receives
+    completions.arm();
+    full.modify(rdma_state::error);
+    ASSERT_TRUE(eventually_here([&] { return completions.overrun(); }));
+    EXPECT_TRUE(eventually_here([&] { return other.state() == rdma_state::error; }));
+    std::uint64_t events = 0;
+    EXPECT_TRUE(
+        eventually_here([&] { return read(completions.descriptor(), &events, sizeof events) == sizeof events; }));
+}
+
 INSTANTIATE_TEST_SUITE_P(Of, EveryNicRdma, testing::ValuesIn(every_nic), name_of);
 
 /// Rings of the caller's, and code that was not written for Weftio.
