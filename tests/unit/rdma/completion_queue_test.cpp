@@ -345,8 +345,8 @@ TEST_F(Overruns, ComeFromWhatIsThereAndNotFromWhatIsUnderWay)
     const raw_completion fourth(*ends.completions[1], 64, 3);
     for (unsigned turn = 0; turn < 20 && fourth.number(63, 1) == WEFTIO_CQE_NEVER_WRITTEN; ++turn)
         ends.ports.get(0).turn();
-    EXPECT_EQ(ends.pair(1)->counters().received, 1u);
-    EXPECT_EQ(ends.pair(1)->counters().filled, 0u); // its message is under way
+    EXPECT_GT(ends.pair(1)->counters().executed, 1u);
+    EXPECT_EQ(ends.pair(1)->counters().received, 0u); // the message is under way
     EXPECT_FALSE(ends.completions[1]->overrun());
     std::array<completion, 4> some;
     EXPECT_EQ(ends.completions[1]->poll(some), 4u);

@@ -174,7 +174,7 @@ TEST_P(QueuePairStates, RefuseValuesThatVerbsDoNotHave)
         set(wrong);
         EXPECT_THAT(refused(to, wrong), HasSubstr(name));
     };
-    expect_refused(reset, init, "rights", [](auto& with) { with.rights = access::local_write; });
+    expect_refused(reset, init, "rights", [](auto& with) { with.rights = static_cast<access>(16); });
     for (const std::uint32_t mtu : {0u, 255u, 1000u, 2048u, 8192u}) // the port has an MTU of 1500
         expect_refused(init, ready_to_receive, "path_mtu", [&](auto& with) { with.path_mtu = mtu; });
     expect_refused(init, ready_to_receive, "peer_queue", [](auto& with) { with.peer_queue = 1u << 24; });
