@@ -121,10 +121,10 @@ TEST_F(Entry, TakesPiecesOfAllKindsInTheirOrder)
 
 TEST_F(Entry, TakesTheMostSegmentsThereAre)
 {
-    entry_words many(58, memory_part(0, 1)[0]);
+    entry_words many(61, memory_part(0, 1)[0]);
     ASSERT_EQ(take(send_entry({ethernet_segments(), many})), refusal::none);
-    EXPECT_EQ(entry.blocks(), 15u);
-    EXPECT_EQ(pieces.bytes, 58u);
+    EXPECT_EQ(entry.blocks(), 16u);
+    EXPECT_EQ(pieces.bytes, 61u);
     many.push_back(many[0]);
     EXPECT_EQ(take(send_entry({ethernet_segments(), many})), refusal::wrong_size);
 }
