@@ -246,7 +246,7 @@ void on_fault(int signal, siginfo_t* info, void* context) noexcept
     if (!is_ours(*info, context)) {
         std::atomic<const struct sigaction*>& previous = chains[Signal].links[Link].previous;
         const struct sigaction& to = *previous.load(std::memory_order_acquire);
-        if ((to.sa_flags & SA_RESETHAND) != 0)
+        if ((static_cast<unsigned>(to.sa_flags) & unsigned{SA_RESETHAND}) != 0)
             previous.store(&default_action, std::memory_order_release);
         pass_on(signal, info, context, to);
     }

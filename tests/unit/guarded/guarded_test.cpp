@@ -391,7 +391,7 @@ TEST_F(GuardedDeathTest, HandlerForOneFaultIsCalledForOne)
 {
     EXPECT_EXIT(
         {
-            set_handler(jumps, SA_RESETHAND);
+            set_handler(jumps, static_cast<int>(SA_RESETHAND));
             core::guard_memory();
             if (sigsetjmp(seen.place, 1) == 0)
                 real_fault(memory);
