@@ -132,6 +132,14 @@ weftio_guarded_fault:
 
 namespace weftio::core {
 
+#if defined(WEFTIO_PROBES_GUARDED_BYTES)
+__attribute__((no_sanitize("thread"))) void touched::probe(const void* at, std::size_t bytes) noexcept
+{
+    if (bytes != 0)
+        static_cast<void>(*static_cast<const volatile char*>(at));
+}
+#endif
+
 [[gnu::noinline]] bool detail::call_guarded(guarded_body body, void* context) noexcept
 {
     guarded_call call;

@@ -7,6 +7,14 @@
 #include <cstring>
 #include <type_traits>
 
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define WEFTIO_PROBES_GUARDED_BYTES
+#endif
+#elif defined(__SANITIZE_THREAD__)
+#define WEFTIO_PROBES_GUARDED_BYTES
+#endif
+
 namespace weftio::core {
 
 /// The bytes that a guarded call reads and writes. A fault at any other address is not the call's.
@@ -23,6 +31,8 @@ class touched {
         first_ = {reinterpret_cast<std::uintptr_t>(first), first_bytes};
         second_ = {reinterpret_cast<std::uintptr_t>(second), second_bytes};
         std::atomic_signal_fence(std::memory_order_seq_cst); // the handler reads it on this thread
+        probe(first, first_bytes);
+        probe(second, second_bytes);
     }
     bool hold(std::uintptr_t address) const noexcept { return first_.holds(address) || second_.holds(address); }
 
@@ -32,6 +42,13 @@ class touched {
         std::size_t bytes = 0;
         bool holds(std::uintptr_t address) const noexcept { return address - begin < bytes; }
     };
+    /// ThreadSanitizer holds a lock of its own during an atomic operation, and must not be left in the midst of one: memory
+    /// that is gone is found by a load that it does not see.
+#if defined(WEFTIO_PROBES_GUARDED_BYTES)
+    static void probe(const void* at, std::size_t bytes) noexcept;
+#else
+    static void probe(const void*, std::size_t) noexcept {}
+#endif
     range first_, second_;
 };
 
