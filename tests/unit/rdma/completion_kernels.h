@@ -30,8 +30,8 @@ WEFTIO_KERNEL void completions_take(WEFTIO_GLOBAL struct weftio_dev_completion_q
         if (weftio_lane() == 0) {
             if (weftio_dev_completion_queue_consume(queue, first, count) != WEFTIO_DEV_OK)
                 weftio_fetch_add_u32(&said[1], 1);
-            said[2] = (weftio_u32)status;
-            said[3] = count > said[3] ? count : said[3];
+            weftio_store_release_sys_u32(&said[2], (weftio_u32)status);
+            weftio_store_release_sys_u32(&said[3], count > said[3] ? count : said[3]);
         }
         weftio_block_barrier();
         taken += count;
@@ -44,20 +44,26 @@ WEFTIO_KERNEL void completions_try_bounds(WEFTIO_GLOBAL struct weftio_dev_comple
 {
     weftio_u32 count = 0, first = 0;
 
-    said[0] = (weftio_u32)weftio_dev_completion_queue_consume(queue, 0, 1); /* none was handed out */
-    said[1] = (weftio_u32)weftio_dev_completion_queue_poll_thread(queue, 2, 0, &count, &first);
-    said[2] = count;
-    said[3] = (weftio_u32)weftio_dev_completion_queue_consume(queue, first, 3);
-    said[4] = (weftio_u32)weftio_dev_completion_queue_consume(queue, first + 1, 1);
-    said[5] = (weftio_u32)weftio_dev_completion_queue_consume(queue, first, 1);
-    said[6] = (weftio_u32)weftio_dev_completion_queue_poll_thread(queue, 0, 0, &count, &first);
-    said[7] = count;
-    said[8] = first;
-    said[9] = (weftio_u32)weftio_dev_completion_queue_poll_thread(queue, 0, 1, &count, &first);
-    said[10] = count;
-    said[11] = (weftio_u32)weftio_dev_completion_queue_poll_thread(queue, 0, 1000000, &count, &first);
-    said[12] = (weftio_u32)weftio_dev_completion_queue_consume(queue, 1, 4);
-    said[13] = (weftio_u32)weftio_dev_completion_queue_poll_thread(queue, 0, 0, &count, &first); /* the host ends it */
-    said[14] = count;
-    said[15] = 1;
+    weftio_store_release_sys_u32(
+        &said[0], (weftio_u32)weftio_dev_completion_queue_consume(queue, 0, 1)); /* none was handed out */
+    weftio_store_release_sys_u32(&said[1],
+                                 (weftio_u32)weftio_dev_completion_queue_poll_thread(queue, 2, 0, &count, &first));
+    weftio_store_release_sys_u32(&said[2], count);
+    weftio_store_release_sys_u32(&said[3], (weftio_u32)weftio_dev_completion_queue_consume(queue, first, 3));
+    weftio_store_release_sys_u32(&said[4], (weftio_u32)weftio_dev_completion_queue_consume(queue, first + 1, 1));
+    weftio_store_release_sys_u32(&said[5], (weftio_u32)weftio_dev_completion_queue_consume(queue, first, 1));
+    weftio_store_release_sys_u32(&said[6],
+                                 (weftio_u32)weftio_dev_completion_queue_poll_thread(queue, 0, 0, &count, &first));
+    weftio_store_release_sys_u32(&said[7], count);
+    weftio_store_release_sys_u32(&said[8], first);
+    weftio_store_release_sys_u32(&said[9],
+                                 (weftio_u32)weftio_dev_completion_queue_poll_thread(queue, 0, 1, &count, &first));
+    weftio_store_release_sys_u32(&said[10], count);
+    weftio_store_release_sys_u32(
+        &said[11], (weftio_u32)weftio_dev_completion_queue_poll_thread(queue, 0, 1000000, &count, &first));
+    weftio_store_release_sys_u32(&said[12], (weftio_u32)weftio_dev_completion_queue_consume(queue, 1, 4));
+    weftio_store_release_sys_u32(&said[13], (weftio_u32)weftio_dev_completion_queue_poll_thread(
+                                                queue, 0, 0, &count, &first)); /* the host ends it */
+    weftio_store_release_sys_u32(&said[14], count);
+    weftio_store_release_sys_u32(&said[15], 1);
 }

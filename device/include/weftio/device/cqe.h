@@ -95,15 +95,15 @@ WEFTIO_FN weftio_u32 weftio_cqe_wqe_counter(weftio_u32 publication)
 {
     return weftio_swap16((weftio_u16)publication);
 }
-/** Syndrome of an error completion. */
+/** Syndrome of an error completion. The NIC may overwrite a collapsed one meanwhile, so one load takes all of it. */
 WEFTIO_FN weftio_u32 weftio_cqe_syndrome(const WEFTIO_GLOBAL struct weftio_cqe *cqe)
 {
-    return (weftio_u32)(weftio_swap64(cqe->timestamp_be) & 0xffu);
+    return (weftio_u32)(weftio_swap64(weftio_load_acquire_sys_u64(&cqe->timestamp_be)) & 0xffu);
 }
 /** The NIC's own reason of an error completion, which the host puts into words by weftio::explain(). */
 WEFTIO_FN weftio_u32 weftio_cqe_reason(const WEFTIO_GLOBAL struct weftio_cqe *cqe)
 {
-    return (weftio_u32)(weftio_swap64(cqe->timestamp_be) >> 8 & 0xffu);
+    return (weftio_u32)(weftio_swap64(weftio_load_acquire_sys_u64(&cqe->timestamp_be)) >> 8 & 0xffu);
 }
 
 /** UTC nanoseconds -> the real-time format of a completion's timestamp and of a wait entry's value. */
