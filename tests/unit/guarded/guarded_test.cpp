@@ -224,10 +224,10 @@ TEST_F(GuardedDeathTest, FaultOfAGuardedCallElsewhereIsNotItsOwn)
         {
             set_handler(exits);
             core::guard_memory();
-            seen.address = memory.hole() + 8;
+            seen.address = memory.hole(); // right behind what the call has named
             static_cast<void>(core::guarded([&](core::touched& there) {
-                there.only(memory.hole(), 8, memory.hole() - 8, 8);
-                *const_cast<volatile std::uint8_t*>(memory.hole() + 8) = 1;
+                there.only(memory.hole() - 16, 8, memory.hole() - 8, 8);
+                *const_cast<volatile std::uint8_t*>(memory.hole()) = 1;
             }));
             _exit(1);
         },
