@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "core/refusal.hpp"
+#include "net/checksum.hpp"
 #include "two_ends.hpp"
 #include "weftio/error.hpp"
 
@@ -429,6 +430,7 @@ TEST_F(RdmaRefusal, OfPacketsThatAreNotForAQueuePair)
     const auto with = [&](std::size_t at, std::uint8_t change, bool sum) {
         std::vector<std::uint8_t> frame = sent[0];
         frame[at] ^= change;
+        net::fill_checksums(frame, true, false);
         if (sum)
             net::store_icrc(&frame[frame.size() - 4], net::icrc_of(std::span(frame).subspan(14, frame.size() - 18)));
         ends.ports.send_to(1, frame);
