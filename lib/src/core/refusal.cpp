@@ -27,7 +27,7 @@ using enum refusal;
 /// Everything that is known of a reason, by its number.
 constexpr std::array<row, all_refusals> table{{
     {none, WEFTIO_SYNDROME_NONE, no_nak, "no error"},
-    {unknown_opcode, by_operation, no_nak, "unknown opcode"},
+    {unknown_opcode, by_operation, nak_invalid, "unknown opcode"},
     {wrong_index, by_operation, no_nak,
      "the entry carries another index: written to a wrong position, or committed before it was written"},
     {wrong_queue, by_operation, no_nak, "the entry carries another queue's number"},
@@ -99,6 +99,8 @@ constexpr std::array<row, all_refusals> table{{
      "its completion queue was full; make that deeper, consume faster, or take completion_overrun::hold"},
     {memory_gone, by_protection, nak_access,
      "the memory of the key's region was unmapped, or its file was truncated, while the region existed"},
+    {headers_cut, by_invalid, nak_invalid, "its packet is too short for the headers of its opcode, or for its pad"},
+    {stray_payload, by_invalid, nak_invalid, "its packet has a payload, and its operation takes none"},
 }};
 
 constexpr bool rows_stand_at_their_numbers()

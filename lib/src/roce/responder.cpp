@@ -10,6 +10,25 @@ namespace weftio::roce {
 
 using namespace net;
 
+namespace {
+
+bool is_well_formed(const roce_packet& packet, const roce_shape& shape) noexcept
+{
+    return packet.form == roce_refusal::none && shape.known();
+}
+
+/// Why a request is invalid whose packet is not well formed.
+refusal reason_of(roce_refusal form, const roce_shape& shape) noexcept
+{
+    if (!shape.known())
+        return refusal::unknown_opcode;
+    if (form != roce_refusal::wrong_payload)
+        return refusal::headers_cut;
+    return shape.takes_payload ? refusal::packet_size : refusal::stray_payload;
+}
+
+} // namespace
+
 responder::responder(const responder_settings& settings, remote_memory& memory, receive_entries& entries)
     : settings_(settings), memory_(memory), entries_(entries), answers_(settings.most_reads),
       results_(settings.most_reads), expected_(settings.first_psn & psn_mask)
@@ -20,15 +39,14 @@ responder::responder(const responder_settings& settings, remote_memory& memory, 
 void responder::receive(const roce_packet& packet)
 {
     received.add(1);
-    const roce_shape& shape = shape_of(packet.headers.bth.opcode);
-    if (failed_ || !shape.is_request() || shape.service != settings_.peer.service ||
-        !same_partition(settings_.peer, packet.headers)) {
-        ignored.add(1);
-        return;
-    }
+    const roce_opcode opcode = packet.headers.bth.opcode;
+    const roce_shape& shape = shape_of(opcode);
+    if (failed_ || shape.is_response() || service_of(opcode) != settings_.peer.service ||
+        !same_partition(settings_.peer, packet.headers))
+        return ignored.add(1);
     const std::int32_t ahead = psn_distance(expected_, packet.headers.bth.psn);
     if (ahead < 0 && reliable())
-        return repeat(packet.headers, shape);
+        return is_well_formed(packet, shape) ? repeat(packet.headers, shape) : ignored.add(1);
     if (ahead != 0)
         return look_ahead(packet, shape);
     conclude(execute(packet, shape), packet, shape);
@@ -50,11 +68,14 @@ void responder::look_ahead(const roce_packet& packet, const roce_shape& shape)
     out_of_sequence.add(1);
 }
 
-/// Respond step 2: the order of opcodes, and the length of the payload (IBTA 9.7.4.1.4 and 9.7.4.1.6).
+/// Respond step 2: the form of the packet, the order of opcodes, and the length of the payload (IBTA 9.7.4.1.2, 9.7.4.1.4
+/// and 9.7.4.1.6).
 responder::verdict responder::execute(const roce_packet& packet, const roce_shape& shape)
 {
     if (!reliable() && shape.begins())
         drop_message();
+    if (!is_well_formed(packet, shape))
+        return refuse(reason_of(packet.form, shape));
     if (!in_order(shape))
         return refuse(refusal::opcode_order);
     if (!payload_fits(shape, packet.payload.size(), settings_.peer.path_mtu))

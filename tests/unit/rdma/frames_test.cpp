@@ -1,9 +1,10 @@
 // Frames that an IP host drops, and what a queue pair makes of others.
-#include <functional>
+#include <string>
 #include <vector>
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
+#include "net/byte_order.hpp"
 #include "net/checksum.hpp"
 #include "two_ends.hpp"
 
@@ -39,6 +40,35 @@ class RdmaFrames : public testing::TestWithParam<bool> {
         ends.run();
         return ends.queue(1).nic().counters().executed - before;
     }
+    /// Another frame in its place: so many bytes from its BTH on, with lengths, checksum and ICRC of its own.
+    void remake(std::uint8_t opcode, std::size_t transport_bytes)
+    {
+        frame.resize(udp() + 8 + transport_bytes);
+        const auto length = static_cast<std::uint16_t>(8 + transport_bytes);
+        net::store_be(&frame[udp() + 4], length);
+        if (ends.ipv6)
+            net::store_be(&frame[ip + 4], length);
+        else
+            net::store_be(&frame[ip + 2], static_cast<std::uint16_t>(20 + length));
+        net::fill_checksums(frame, true, false);
+        frame[udp() + 8] = opcode;
+        net::store_icrc(&frame[frame.size() - 4], net::icrc_of(std::span(frame).subspan(ip, frame.size() - ip - 4)));
+    }
+    /// Sends the frame to the second end. @return the syndrome of its answer; 0: none
+    unsigned syndrome_of_answer()
+    {
+        ends.ports.send_to(1, frame);
+        for (unsigned turn = 0; turn < 4; ++turn)
+            ends.at(1).turn();
+        const std::vector<std::vector<std::uint8_t>> answers = ends.ports.take(0);
+        net::roce_packet packet;
+        if (answers.size() != 1 || net::parse_roce(answers[0], packet) != net::roce_refusal::none)
+            return 0;
+        return packet.headers.syndrome;
+    }
+    /// What the host of the second end hears.
+    std::string told() { return ends.queue(1).told().text; }
+
     /// The frame with its UDP checksum, which RoCE senders leave 0.
     std::vector<std::uint8_t> with_udp_checksum() const
     {
@@ -101,6 +131,51 @@ TEST_P(RdmaFrames, ThatHaveNoTimeToLiveLeftAreExecuted)
     frame[ends.ipv6 ? ttl_of_ipv6 : ttl_of_ipv4] = 0; // the ICRC does not cover it
     net::fill_checksums(frame, true, false);
     EXPECT_EQ(executed_of(frame), 1u);
+}
+
+constexpr unsigned nak_invalid_request = 0x61;
+constexpr std::size_t bth_and_icrc = 12 + 4, reth = 16;
+
+TEST_P(RdmaFrames, OfAReservedOpcodeAreAnsweredAsInvalid)
+{
+    for (const int opcode : {0x15, 0x18, 0x19, 0x1a, 0x1b, 0x1c, 0x1d, 0x1e, 0x1f}) {
+        remake(static_cast<std::uint8_t>(opcode), bth_and_icrc + reth);
+        EXPECT_EQ(syndrome_of_answer(), nak_invalid_request) << opcode;
+        EXPECT_THAT(told(), testing::HasSubstr("the peer's request was refused: unknown opcode"));
+        for (unsigned end = 0; end < 2; ++end)
+            ends.queue(end).restart();
+        ends.connect();
+    }
+}
+
+TEST_P(RdmaFrames, ThatAreCutWithinTheirHeadersAreAnsweredAsInvalid)
+{
+    remake(frame[udp() + 8], bth_and_icrc + reth - 4);
+    EXPECT_EQ(syndrome_of_answer(), nak_invalid_request);
+    EXPECT_THAT(told(), testing::HasSubstr("the peer's WRITE was refused: its packet is too short for the headers"));
+}
+
+TEST_P(RdmaFrames, OfAReadWithAPayloadAreAnsweredAsInvalid)
+{
+    remake(0x0c, bth_and_icrc + reth + 8);
+    EXPECT_EQ(syndrome_of_answer(), nak_invalid_request);
+    EXPECT_THAT(told(), testing::HasSubstr("the peer's READ was refused: its packet has a payload"));
+}
+
+/// Nobody has asked for it: it may be of any age.
+TEST_P(RdmaFrames, OfACutAnswerEndNothing)
+{
+    remake(0x11, bth_and_icrc);
+    EXPECT_EQ(syndrome_of_answer(), 0u);
+    EXPECT_EQ(ends.queue(1).nic().counters().wrong_answers, 1u);
+    EXPECT_FALSE(ends.queue(1).nic().failed());
+}
+
+TEST_P(RdmaFrames, OfACongestionNotificationThatIsCutAreMalformed)
+{
+    remake(0x81, bth_and_icrc);
+    EXPECT_EQ(syndrome_of_answer(), 0u);
+    EXPECT_EQ(ends.unit(1).malformed.value(), 1u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Over, RdmaFrames, testing::Bool(),

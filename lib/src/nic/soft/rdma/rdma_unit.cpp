@@ -153,11 +153,13 @@ core::counter* rdma_unit::damage(std::span<const std::uint8_t> frame, const net:
 core::counter& rdma_unit::deliver(std::span<const std::uint8_t> frame, const net::packet_headers& headers, bool own)
 {
     net::roce_packet packet;
-    if (net::parse_roce(frame, headers, packet) != net::roce_refusal::none)
+    const net::roce_refusal form = net::parse_roce(frame, headers, packet);
+    const bool congests = net::service_of(packet.headers.bth.opcode) == net::roce_service::congestion;
+    if (form != net::roce_refusal::none && (!net::is_invalid_request(form) || congests))
         return malformed;
     if (core::counter* const damaged = own ? nullptr : damage(frame, headers, packet))
         return *damaged;
-    if (net::shape_of(packet.headers.bth.opcode).service == net::roce_service::congestion)
+    if (congests)
         return congestion;
     const std::uint32_t number = packet.headers.bth.destination_qp;
     queue_pair* const queue = number < first_number ? nullptr : find(number);
