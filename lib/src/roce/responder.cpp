@@ -104,6 +104,7 @@ responder::verdict responder::take_entry()
 }
 
 /// Respond step 3, SEND: the first packet takes a receive entry, each goes behind the one before, the last completes it.
+/// A key that is not invalidated is refused before the packet that names it is placed.
 responder::verdict responder::take_send(const roce_packet& packet, const roce_shape& shape)
 {
     if (shape.begins()) {
@@ -111,6 +112,10 @@ responder::verdict responder::take_send(const roce_packet& packet, const roce_sh
             return taken;
         offset_ = 0;
         under_way_ = roce_operation::send;
+    }
+    if (shape.has_invalidate) {
+        if (const verdict done = invalidate(packet.headers.invalidate_key); done != verdict::done)
+            return done;
     }
     if (const refusal placed = entries_.place(offset_, packet.payload); placed != refusal::none) {
         has_entry_ = false;
@@ -121,12 +126,22 @@ responder::verdict responder::take_send(const roce_packet& packet, const roce_sh
     return shape.ends() ? end_send(packet.headers, shape) : verdict::done;
 }
 
+responder::verdict responder::invalidate(std::uint32_t key)
+{
+    const refusal why = memory_.invalidate(key);
+    if (why == refusal::none)
+        return verdict::done;
+    has_entry_ = false;
+    entries_.complete({.result = refusal::not_invalidated, .by = filled_by::send_invalidate});
+    refuse(why);
+    refused_.invalidates = key;
+    return verdict::refused;
+}
+
 responder::verdict responder::end_send(const roce_headers& headers, const roce_shape& shape)
 {
     receive_completion completion{.bytes = offset_, .solicited = headers.bth.solicited};
     if (shape.has_invalidate) {
-        if (const refusal why = memory_.invalidate(headers.invalidate_key); why != refusal::none)
-            return refuse(why, {.key = headers.invalidate_key});
         completion.by = filled_by::send_invalidate;
         completion.immediate_or_key = headers.invalidate_key;
     } else if (shape.has_immediate) {

@@ -166,10 +166,12 @@ const offense offenses[]{
     {"InvalidateOfAnUnknownKey",
      [](at_responder& end) {
          end.receives.post(8);
-         end.ask(rc_send_only_invalidate, first, 8);
-         EXPECT_EQ(end.receives.completions.at(0).result, refusal::flushed);
+         end.ask(rc_send_only_invalidate, first, 8, [](roce_headers& headers) { headers.invalidate_key = 7; });
+         EXPECT_EQ(end.receives.completions.at(0).result, refusal::not_invalidated);
+         EXPECT_EQ(end.receives.messages.at(0), bytes()) << "nothing was placed";
+         EXPECT_EQ(end.ours.last_refused().invalidates, 7u);
      },
-     0x62, unknown_key, true},
+     0x62, unknown_key},
     {.name = "WriteWithImmediateIntoARegionThatIsGone",
      .ask =
          [](at_responder& end) {
