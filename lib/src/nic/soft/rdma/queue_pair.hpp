@@ -48,6 +48,7 @@ class queue_pair final : public rdma_work {
     void receive(const net::roce_packet& packet);
 
     unsigned turn(std::uint32_t most) override;
+    core::counter turns; ///< that it had
     bool idle() const noexcept override;
     bool is_held() const noexcept override;
     /// Of the peer's answer, or of what the peer has asked us to wait for. 0 while it is likely to be soon.
