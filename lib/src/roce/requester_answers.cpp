@@ -17,7 +17,8 @@ bool requester::receive(const roce_packet& packet, std::uint64_t now)
     answers.add(1);
     const roce_headers& headers = packet.headers;
     const roce_shape& shape = shape_of(headers.bth.opcode);
-    const bool fits = !failed_ && reliable() && shape.is_response() && same_partition(settings_.peer, headers);
+    const bool fits = !failed_ && packet.form == roce_refusal::none && reliable() && shape.is_response() &&
+                      same_partition(settings_.peer, headers);
     if (!fits || psn_distance(sent_, headers.bth.psn) >= 0)
         wrong_answers.add(1);
     else if (psn_distance(acknowledged_, headers.bth.psn) < 0)

@@ -10,6 +10,25 @@ namespace weftio::roce {
 
 using namespace net;
 
+namespace {
+
+bool is_well_formed(const roce_packet& packet, const roce_shape& shape) noexcept
+{
+    return packet.form == roce_refusal::none && shape.known();
+}
+
+/// Why a request is invalid whose packet is not well formed.
+refusal reason_of(roce_refusal form, const roce_shape& shape) noexcept
+{
+    if (!shape.known())
+        return refusal::unknown_opcode;
+    if (form != roce_refusal::wrong_payload)
+        return refusal::headers_cut;
+    return shape.takes_payload ? refusal::packet_size : refusal::stray_payload;
+}
+
+} // namespace
+
 responder::responder(const responder_settings& settings, remote_memory& memory, receive_entries& entries)
     : settings_(settings), memory_(memory), entries_(entries), answers_(settings.most_reads),
       results_(settings.most_reads), expected_(settings.first_psn & psn_mask)
@@ -19,16 +38,19 @@ responder::responder(const responder_settings& settings, remote_memory& memory, 
 /// one behind it is a repeat.
 bool responder::receive(const roce_packet& packet)
 {
-    received.add(packets_in(packet, settings_.peer.path_mtu));
-    const roce_shape& shape = shape_of(packet.headers.bth.opcode);
-    if (failed_ || !shape.is_request() || shape.service != settings_.peer.service ||
-        !same_partition(settings_.peer, packet.headers)) {
-        ignored.add(packets_in(packet, settings_.peer.path_mtu));
+    const std::uint32_t count = packets_in(packet, settings_.peer.path_mtu);
+    received.add(count);
+    const roce_opcode opcode = packet.headers.bth.opcode;
+    const roce_shape& shape = shape_of(opcode);
+    const std::int32_t ahead = psn_distance(expected_, packet.headers.bth.psn);
+    const bool repeats = ahead < 0 && reliable();
+    if (failed_ || shape.is_response() || service_of(opcode) != settings_.peer.service ||
+        !same_partition(settings_.peer, packet.headers) || (repeats && !is_well_formed(packet, shape))) {
+        ignored.add(count);
         return true;
     }
-    const std::int32_t ahead = psn_distance(expected_, packet.headers.bth.psn);
-    if (ahead < 0 && reliable()) {
-        duplicate.add(packets_in(packet, settings_.peer.path_mtu));
+    if (repeats) {
+        duplicate.add(count);
         repeat(packet.headers, shape);
         return true;
     }
@@ -56,11 +78,14 @@ bool responder::look_ahead(const roce_packet& packet, const roce_shape& shape)
     return false;
 }
 
-/// Respond step 2: the order of opcodes, and the length of the payload (IBTA 9.7.4.1.4 and 9.7.4.1.6).
+/// Respond step 2: the form of the packet, the order of opcodes, and the length of the payload (IBTA 9.7.4.1.2, 9.7.4.1.4
+/// and 9.7.4.1.6).
 responder::verdict responder::execute(const roce_packet& packet, const roce_shape& shape)
 {
     if (!reliable() && shape.begins())
         drop_message();
+    if (!is_well_formed(packet, shape))
+        return refuse(reason_of(packet.form, shape));
     if (!in_order(shape))
         return refuse(refusal::opcode_order);
     if (!packet.borrowed && !payload_fits(shape, packet.payload.size(), settings_.peer.path_mtu))
@@ -89,6 +114,7 @@ responder::verdict responder::take_entry()
 }
 
 /// Respond step 3, SEND: the first packet takes a receive entry, each goes behind the one before, the last completes it.
+/// A key that is not invalidated is refused before the packet that names it is placed.
 responder::verdict responder::take_send(const roce_packet& packet, const roce_shape& shape)
 {
     if (shape.begins()) {
@@ -96,6 +122,10 @@ responder::verdict responder::take_send(const roce_packet& packet, const roce_sh
             return taken;
         offset_ = 0;
         under_way_ = roce_operation::send;
+    }
+    if (shape.has_invalidate) {
+        if (const verdict done = invalidate(packet.headers.invalidate_key); done != verdict::done)
+            return done;
     }
     if (const refusal placed = entries_.place(offset_, packet.payload); placed != refusal::none) {
         if (placed == refusal::memory_gone && payload_gone(packet))
@@ -108,12 +138,22 @@ responder::verdict responder::take_send(const roce_packet& packet, const roce_sh
     return shape.ends() ? end_send(packet.headers, shape) : verdict::done;
 }
 
+responder::verdict responder::invalidate(std::uint32_t key)
+{
+    const refusal why = memory_.invalidate(key);
+    if (why == refusal::none)
+        return verdict::done;
+    has_entry_ = false;
+    entries_.complete({.result = refusal::not_invalidated, .by = filled_by::send_invalidate});
+    refuse(why);
+    refused_.invalidates = key;
+    return verdict::refused;
+}
+
 responder::verdict responder::end_send(const roce_headers& headers, const roce_shape& shape)
 {
     receive_completion completion{.bytes = offset_, .solicited = headers.bth.solicited};
     if (shape.has_invalidate) {
-        if (const refusal why = memory_.invalidate(headers.invalidate_key); why != refusal::none)
-            return refuse(why, {.key = headers.invalidate_key});
         completion.by = filled_by::send_invalidate;
         completion.immediate_or_key = headers.invalidate_key;
     } else if (shape.has_immediate) {

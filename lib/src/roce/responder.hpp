@@ -25,7 +25,8 @@ struct responder_settings {
 struct refused_request {
     weftio::refusal reason = weftio::refusal::none;
     roce_operation operation = roce_operation::none;
-    std::optional<remote_range> range{}; ///< memory that the peer has named, when the reason is about that
+    std::optional<remote_range> range{};        ///< memory that the peer has named, when the reason is about that
+    std::optional<std::uint32_t> invalidates{}; ///< key that a SEND was to invalidate, when the reason is about that
 };
 
 /// One engine drives it; any thread may read the counters. Every packet given to receive() counts once:
@@ -73,6 +74,7 @@ class responder {
     verdict execute(const roce_packet& packet, const roce_shape& shape);
     verdict take_entry();
     verdict take_send(const roce_packet& packet, const roce_shape& shape);
+    verdict invalidate(std::uint32_t key);
     verdict end_send(const roce_headers& headers, const roce_shape& shape);
     verdict take_write(const roce_packet& packet, const roce_shape& shape);
     verdict begin_write(const roce_headers& headers);

@@ -135,8 +135,9 @@ inline void expect_conserved(const nic::rdma_counters& count)
 inline void expect_conserved(const nic::soft::rdma_unit& unit)
 {
     EXPECT_EQ(unit.claimed.value(), unit.neighbor.value() + unit.delivered.value() + unit.malformed.value() +
+                                        unit.wrong_ip_checksum.value() + unit.wrong_udp_checksum.value() +
                                         unit.rx_icrc_encapsulated.value() + unit.for_nobody.value() +
-                                        unit.not_from_peer.value() + unit.congestion.value());
+                                        unit.not_from_peer.value() + unit.other_mac.value() + unit.congestion.value());
 }
 
 } // namespace weftio::test

@@ -211,6 +211,7 @@ bool queue_pair::receive(const net::roce_packet& packet)
 /// Send steps 3 to 6. Answers go first, because the peer waits for them.
 unsigned queue_pair::turn(std::uint32_t most)
 {
+    turns.add(1);
     look();
     if (has_states_ && state_ != rdma_state::reset && (overran() || receives_.overran()))
         overrun();

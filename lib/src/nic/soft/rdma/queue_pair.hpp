@@ -39,11 +39,17 @@ class queue_pair final : public rdma_work {
     bool draining() const noexcept;
     /// Whether a packet comes from the peer.
     bool is_from_peer(const net::roce_packet& packet) const noexcept;
+    /// Whether the frame of a packet is for our MAC, or for a group. @pre is_from_peer()
+    bool is_to_our_mac(const net::roce_packet& packet) const noexcept
+    {
+        return packet.path.destination_mac == connection_->path.source_mac || (packet.path.destination_mac[0] & 1) != 0;
+    }
     /// Executes a packet of the peer. @pre is_from_peer(), its ICRC is right  @return false: its payload is borrowed and has
     /// gone away
     bool receive(const net::roce_packet& packet);
 
     unsigned turn(std::uint32_t most) override;
+    core::counter turns; ///< that it had
     bool idle() const noexcept override;
     bool is_held() const noexcept override;
     /// Of the peer's answer, or of what the peer has asked us to wait for. 0 while it is likely to be soon.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/guarded.hpp"
+#include "net/checksum.hpp"
 #include "net/packet_headers.hpp"
 #include "weftio/error.hpp"
 
@@ -178,16 +179,30 @@ void rdma_unit::remove_address(const net::roce_gid& address)
     note_addresses();
 }
 
-/// Receive step 3 for queue pairs. The ICRC is checked before anything that the packet says is relied on, unless the
-/// packet is the port's own. Returns what the packet counts as.
+/// The checksums of IP and UDP, and the ICRC. Returns what the packet counts as when one of them is wrong, else nullptr.
+core::counter* rdma_unit::damage(std::span<const std::uint8_t> frame, const net::packet_headers& headers,
+                                 const net::roce_packet& packet) noexcept
+{
+    switch (net::wrong_checksum_of(frame, headers)) {
+        case net::wrong_checksum::ip: return &wrong_ip_checksum;
+        case net::wrong_checksum::udp: return &wrong_udp_checksum;
+        case net::wrong_checksum::none: break;
+    }
+    return packet.icrc_good() ? nullptr : &rx_icrc_encapsulated;
+}
+
+/// Receive step 3 for queue pairs. The checksums are verified before anything that the packet says is relied on, unless
+/// the packet is the port's own. Returns what the packet counts as.
 core::counter& rdma_unit::deliver(std::span<const std::uint8_t> frame, const net::packet_headers& headers, bool own)
 {
     net::roce_packet packet;
-    if (net::parse_roce(frame, headers, packet) != net::roce_refusal::none)
+    const net::roce_refusal form = net::parse_roce(frame, headers, packet);
+    const bool congests = net::service_of(packet.headers.bth.opcode) == net::roce_service::congestion;
+    if (form != net::roce_refusal::none && (!net::is_invalid_request(form) || congests))
         return malformed;
-    if (!own && !packet.icrc_good())
-        return rx_icrc_encapsulated;
-    if (net::shape_of(packet.headers.bth.opcode).service == net::roce_service::congestion)
+    if (core::counter* const damaged = own ? nullptr : damage(frame, headers, packet))
+        return *damaged;
+    if (congests)
         return congestion;
     const std::uint32_t number = packet.headers.bth.destination_qp;
     queue_pair* const queue = look_up(number);
@@ -195,6 +210,8 @@ core::counter& rdma_unit::deliver(std::span<const std::uint8_t> frame, const net
         return for_nobody;
     if (!queue->is_from_peer(packet))
         return not_from_peer;
+    if (!own && !queue->is_to_our_mac(packet))
+        return other_mac;
     queue->receive(packet);
     queues_.wake(number);
     return delivered;

@@ -60,13 +60,17 @@ class rdma_unit final : public unit, public packet_claimant, private pair_port {
     /// Sends the question for the MAC of an address, in the name of an own one. It may find no room.
     void ask(const net::roce_gid& from, const net::roce_gid& target);
 
-    /// claimed = neighbor + delivered + malformed + rx_icrc_encapsulated + for_nobody + not_from_peer + congestion
+    /// claimed = neighbor + delivered + malformed + wrong_ip_checksum + wrong_udp_checksum + rx_icrc_encapsulated +
+    /// for_nobody + not_from_peer + other_mac + congestion
     core::counter claimed, delivered;
     core::counter neighbor;             ///< questions for MACs, and answers
     core::counter malformed;            ///< no packet for a queue pair: roce_refusal
+    core::counter wrong_ip_checksum;    ///< of the IPv4 header
+    core::counter wrong_udp_checksum;   ///< of the datagram, which has one
     core::counter rx_icrc_encapsulated; ///< the ICRC is wrong
     core::counter for_nobody;           ///< no queue pair has that number
     core::counter not_from_peer;        ///< the queue pair has another peer, or none
+    core::counter other_mac;            ///< the frame is for another host of the link
     core::counter congestion;           ///< CNPs, which are counted and no more
     const rdma_wire& sent() const noexcept { return wire; }
 
@@ -83,6 +87,8 @@ class rdma_unit final : public unit, public packet_claimant, private pair_port {
     std::span<const std::uint8_t> join(std::span<const roce::piece> payload) noexcept;
     unsigned take_own();
     void share_room() noexcept;
+    core::counter* damage(std::span<const std::uint8_t> frame, const net::packet_headers& headers,
+                          const net::roce_packet& packet) noexcept;
     core::counter& deliver(std::span<const std::uint8_t> frame, const net::packet_headers& headers, bool own);
     core::counter& meet(std::span<const std::uint8_t> frame, const net::packet_headers& headers);
     std::uint32_t take_number();
