@@ -17,6 +17,12 @@ requirement need(std::string_view name, bool there, std::string_view found, std:
             there ? "" : std::string(remedy)};
 }
 
+requirement of_mount(requirement made)
+{
+    made.of_mount = true;
+    return made;
+}
+
 bool is_nvme(const place_facts& place)
 {
     return !place.drives.empty() && std::all_of(place.drives.begin(), place.drives.end(), [](const std::string& drive) {
@@ -77,14 +83,14 @@ direct_option p2pdma(const system_facts& system, const place_facts& place)
     made.needs.push_back(need("x86_64", system.machine == "x86_64", system.machine, "use another machine"));
     made.needs.push_back(needs_iommu_off(system));
     made.needs.push_back(
-        need("local NVMe drive", is_nvme(place) && is_local(place.mount.file_system),
-             place.drives.empty() ? place.mount.file_system : fmt::format("{}", fmt::join(place.drives, " ")),
-             "put the files on ext4 or xfs on an NVMe drive"));
-    made.needs.push_back(need("no RAID, no loop", place.raid.empty(), place.raid.empty() ? "none" : place.raid,
-                              "put the files on a plain drive"));
-    made.needs.push_back(need("no NVMe multipath", !place.multipath, place.multipath ? "multipath" : "one path",
-                              "load nvme_core with multipath=N"));
-    made.needs.push_back(needs_o_direct(place));
+        of_mount(need("local NVMe drive", is_nvme(place) && is_local(place.mount.file_system),
+                      place.drives.empty() ? place.mount.file_system : fmt::format("{}", fmt::join(place.drives, " ")),
+                      "put the files on ext4 or xfs on an NVMe drive")));
+    made.needs.push_back(of_mount(need("no RAID, no loop", place.raid.empty(), place.raid.empty() ? "none" : place.raid,
+                                       "put the files on a plain drive")));
+    made.needs.push_back(of_mount(need("no NVMe multipath", !place.multipath,
+                                       place.multipath ? "multipath" : "one path", "load nvme_core with multipath=N")));
+    made.needs.push_back(of_mount(needs_o_direct(place)));
     return made;
 }
 
@@ -112,14 +118,15 @@ direct_option by_nvidia_fs(const system_facts& system, const place_facts& place)
     made.needs.push_back(need("nvidia-fs.ko", !system.nvidia_fs.empty(),
                               system.nvidia_fs.empty() ? "not loaded" : system.nvidia_fs,
                               "install nvidia-fs-dkms on the host and load it: modprobe nvidia-fs"));
-    made.needs.push_back(needs_known_file_system(place));
+    made.needs.push_back(of_mount(needs_known_file_system(place)));
     if (is_local(place.mount.file_system))
-        made.needs.push_back(need("NVMe drive", is_nvme(place), fmt::format("{}", fmt::join(place.drives, " ")),
-                                  "put the files on an NVMe drive"));
+        made.needs.push_back(
+            of_mount(need("NVMe drive", is_nvme(place), fmt::format("{}", fmt::join(place.drives, " ")),
+                          "put the files on an NVMe drive")));
     made.needs.push_back(need("/run/udev", system.udev, system.udev ? "there" : "absent",
                               "start the container with -v /run/udev:/run/udev:ro"));
     made.needs.push_back(needs_iommu_off(system));
-    made.needs.push_back(needs_o_direct(place));
+    made.needs.push_back(of_mount(needs_o_direct(place)));
     return made;
 }
 
@@ -134,7 +141,7 @@ direct_option by_dma_buf(const system_facts& system, const place_facts& place)
                               "install the driver with its open kernel modules"));
     made.needs.push_back(
         need("io_uring reads into dma-buf", false, "no kernel release has them", "wait for a kernel that has them"));
-    made.needs.push_back(needs_o_direct(place));
+    made.needs.push_back(of_mount(needs_o_direct(place)));
     return made;
 }
 

@@ -17,8 +17,9 @@ struct requirement {
 
     std::string name{};
     state is = state::unknown;
-    std::string found{};  ///< what is there
-    std::string remedy{}; ///< what to do; empty if it is present
+    std::string found{};   ///< what is there
+    std::string remedy{};  ///< what to do; empty if it is present
+    bool of_mount = false; ///< differs from mount to mount; else the machine's
 };
 
 std::string_view to_string(requirement::state is) noexcept;
