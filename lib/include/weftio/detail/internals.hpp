@@ -67,12 +67,14 @@ struct internals {
     static const std::shared_ptr<storage::context>& share(const file_engine& engine) noexcept;
     static const std::shared_ptr<storage::open_file>& share(const file& file) noexcept;
     /// Where the memory of an operation lies.
-    static storage::place place(const file_memory& memory);
+    static storage::place place(const file_memory& memory, std::size_t further = 0);
 
     /// The bytes, kept alive while the pointer is held.
     static const std::shared_ptr<const devices::memory_block>& block(const memory& memory) noexcept;
     static const std::shared_ptr<const devices::memory_block>& block(const memory_region& region) noexcept;
     static std::size_t offset(const memory_region& region) noexcept; ///< of its first byte in the block
+
+    static memory make_memory(std::shared_ptr<const devices::memory_block> block) noexcept;
 
     /// The key at that port, in host byte order; the process's where the region is not registered with the port.
     static std::uint32_t lkey(const memory_region& region, const nic::backend& port) noexcept;
