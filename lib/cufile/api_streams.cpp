@@ -15,7 +15,7 @@ CUfileError_t enqueue(const char* function, CUfileHandle_t fh, void* base, const
         require(base && arguments.bytes && arguments.offset && arguments.memory_offset && arguments.result,
                 CU_FILE_INVALID_VALUE);
         file->stream_ordered.store(true, std::memory_order_relaxed);
-        (void)operation, (void)stream;
+        (void)operation;
         throw failure{CU_FILE_ASYNC_NOT_SUPPORTED}; // the engine has no streams yet
     });
 }
@@ -25,7 +25,7 @@ CUfileError_t enqueue(const char* function, CUfileHandle_t fh, void* base, const
 extern "C" {
 
 CUfileError_t cuFileReadAsync(CUfileHandle_t fh, void* bufPtr_base, size_t* size_p, off_t* file_offset_p,
-                              off_t* bufPtr_offset_p, ssize_t* bytes_read_p, CUstream stream)
+                              off_t* bufPtr_offset_p, ssize_t* bytes_read_p, CUstream)
 {
     const weftio::file::at_execution arguments{size_p, file_offset_p, bufPtr_offset_p, bytes_read_p};
     return enqueue(__func__, fh, bufPtr_base, arguments,
@@ -33,7 +33,7 @@ CUfileError_t cuFileReadAsync(CUfileHandle_t fh, void* bufPtr_base, size_t* size
 }
 
 CUfileError_t cuFileWriteAsync(CUfileHandle_t fh, void* bufPtr_base, size_t* size_p, off_t* file_offset_p,
-                               off_t* bufPtr_offset_p, ssize_t* bytes_written_p, CUstream stream)
+                               off_t* bufPtr_offset_p, ssize_t* bytes_written_p, CUstream)
 {
     const weftio::file::at_execution arguments{size_p, file_offset_p, bufPtr_offset_p, bytes_written_p};
     return enqueue(__func__, fh, bufPtr_base, arguments,
@@ -50,7 +50,7 @@ CUfileError_t cuFileStreamRegister(CUstream stream, unsigned flags)
     });
 }
 
-CUfileError_t cuFileStreamDeregister(CUstream stream)
+CUfileError_t cuFileStreamDeregister(CUstream)
 {
     return guarded(__func__, [&] {
         const auto session = driver::here().if_open();

@@ -61,6 +61,8 @@ enum class refusal : std::uint8_t {
     read_lost = 50,           ///< the memory of a READ was taken away before all of it had been read
     completions_overrun = 51, ///< no entry: a completion queue was full that fails its queues then
     memory_gone = 52,         ///< it was unmapped, or its file truncated, while the region existed
+    headers_cut = 53,         ///< a packet of the peer's is shorter than its headers
+    stray_payload = 54,       ///< a READ or an atomic of the peer's with a payload
 };
 
 /// A sentence for byte 54 of an error completion; "unknown reason" for a number that is none. Any thread.
