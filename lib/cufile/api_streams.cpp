@@ -28,16 +28,14 @@ CUfileError_t cuFileReadAsync(CUfileHandle_t fh, void* bufPtr_base, size_t* size
                               off_t* bufPtr_offset_p, ssize_t* bytes_read_p, CUstream)
 {
     const weftio::file::at_execution arguments{size_p, file_offset_p, bufPtr_offset_p, bytes_read_p};
-    return enqueue(__func__, fh, bufPtr_base, arguments,
-                   [](const weftio::file&) {});
+    return enqueue(__func__, fh, bufPtr_base, arguments, [](const weftio::file&) {});
 }
 
 CUfileError_t cuFileWriteAsync(CUfileHandle_t fh, void* bufPtr_base, size_t* size_p, off_t* file_offset_p,
                                off_t* bufPtr_offset_p, ssize_t* bytes_written_p, CUstream)
 {
     const weftio::file::at_execution arguments{size_p, file_offset_p, bufPtr_offset_p, bytes_written_p};
-    return enqueue(__func__, fh, bufPtr_base, arguments,
-                   [](const weftio::file&) {});
+    return enqueue(__func__, fh, bufPtr_base, arguments, [](const weftio::file&) {});
 }
 
 CUfileError_t cuFileStreamRegister(CUstream stream, unsigned flags)
@@ -50,7 +48,7 @@ CUfileError_t cuFileStreamRegister(CUstream stream, unsigned flags)
     });
 }
 
-CUfileError_t cuFileStreamDeregister(CUstream)
+CUfileError_t cuFileStreamDeregister(CUstream stream)
 {
     return guarded(__func__, [&] {
         const auto session = driver::here().if_open();

@@ -38,8 +38,20 @@ driver& driver::here()
     return made ? *made : make_driver();
 }
 
+driver::driver()
+{
+    try {
+        if (const std::string path = storage::configuration_path(""); !path.empty())
+            parameters_.read(storage::read_configuration(path));
+    } catch (...) {
+        mistake_ = std::current_exception();
+    }
+}
+
 void driver::add_user()
 {
+    if (mistake_)
+        std::rethrow_exception(mistake_);
     if (!session_)
         session_ = std::make_shared<session>(parameters_.engine_options());
     ++users_;

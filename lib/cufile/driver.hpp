@@ -1,6 +1,7 @@
 // The driver of the process: opened by whoever uses it first, closed by its last user.
 #pragma once
 
+#include <exception>
 #include <memory>
 #include <shared_mutex>
 
@@ -9,11 +10,14 @@
 
 namespace weftio::cufile {
 
-/// Any thread. Functions throw `failure`, or weftio::error.
+/// Any thread. Functions throw `failure`, or weftio::error: open() and current() for mistakes in the configuration file.
 class driver {
  public:
     /// That of the process; a child of fork() has another.
     static driver& here();
+
+    /// Its parameters are those of the configuration file, if there is one without mistakes.
+    driver();
 
     void open();
     /// Throws CU_FILE_DRIVER_NOT_INITIALIZED.
@@ -46,6 +50,7 @@ class driver {
 
     mutable std::shared_mutex mutex_; ///< guards what follows
     parameters parameters_;
+    std::exception_ptr mistake_; ///< in the configuration file
     long users_ = 0;
     std::shared_ptr<session> session_;
 };

@@ -68,6 +68,25 @@ parameters::parameters() : bools_(bools), strings_{"ERROR", "", ""}
         sizes_[i] = sizes[i].value;
 }
 
+void parameters::read(const storage::configuration& from)
+{
+    const auto kib = [](std::uint64_t bytes) { return static_cast<std::size_t>(bytes / 1024); };
+    set(CUFILE_PARAM_PROFILE_STATS, std::size_t{from.statistics_level});
+    set(CUFILE_PARAM_EXECUTION_MAX_IO_QUEUE_DEPTH, std::size_t{from.io_depth});
+    set(CUFILE_PARAM_EXECUTION_MAX_IO_THREADS, std::size_t{from.io_threads});
+    set(CUFILE_PARAM_PROPERTIES_MAX_DIRECT_IO_SIZE_KB, kib(from.max_direct_io_bytes));
+    set(CUFILE_PARAM_PROPERTIES_MAX_DEVICE_CACHE_SIZE_KB, kib(from.max_device_cache_bytes));
+    set(CUFILE_PARAM_PROPERTIES_MAX_DEVICE_PINNED_MEM_SIZE_KB, kib(from.max_device_pinned_bytes));
+    set(CUFILE_PARAM_POLLTHRESHOLD_SIZE_KB, kib(from.poll_mode_max_bytes));
+    set(CUFILE_PARAM_PROPERTIES_USE_POLL_MODE, from.use_poll_mode);
+    set(CUFILE_PARAM_PROPERTIES_ALLOW_COMPAT_MODE, from.allow_compat_mode);
+    set(CUFILE_PARAM_FORCE_COMPAT_MODE, from.force_compat_mode);
+    set(CUFILE_PARAM_LOGGING_LEVEL, std::string(storage::to_string(from.log)));
+    posix_pool.clear();
+    for (std::size_t i = 0; i < from.slab_bytes.size() && i < from.slab_counts.size(); ++i)
+        posix_pool.emplace_back(kib(from.slab_bytes[i]), from.slab_counts[i]);
+}
+
 limits parameters::limits_of(CUFileSizeTConfigParameter_t which)
 {
     return sizes[index_of<size_parameters>(which)].within;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "api.hpp"
+#include "storage/configuration.hpp"
 #include "weftio/options.hpp"
 
 namespace weftio::cufile {
@@ -24,6 +25,9 @@ struct limits {
 class parameters {
  public:
     parameters();
+
+    /// Takes over what a configuration file says.
+    void read(const storage::configuration& from);
 
     /// Throws CU_FILE_INVALID_VALUE: no such parameter.
     static limits limits_of(CUFileSizeTConfigParameter_t which);

@@ -8,7 +8,7 @@
 
 static int failures = 0;
 
-static void expect(int holds, const char *what)
+static void expect(int holds, const char* what)
 {
     printf("%s: %s\n", holds ? "ok" : "FAILED", what);
     failures += !holds;
@@ -21,7 +21,7 @@ static int is_ok(CUfileError_t status)
     return status.err == CU_FILE_SUCCESS;
 }
 
-static void batch(CUfileHandle_t handle, char *memory)
+static void batch(CUfileHandle_t handle, char* memory)
 {
     CUfileBatchHandle_t id;
     CUfileIOParams_t entry;
@@ -42,7 +42,7 @@ static void batch(CUfileHandle_t handle, char *memory)
     cuFileBatchIODestroy(id);
 }
 
-int main(int argc, char **argv)
+int main(int argc, char** argv)
 {
     static char memory[8192], seen[8192];
     CUfileDescr_t description;

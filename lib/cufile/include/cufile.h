@@ -29,7 +29,7 @@
 #endif
 #ifndef WEFTIO_CUFILE_HAS_CUDA_H
 typedef int CUresult;
-typedef struct CUstream_st *CUstream;
+typedef struct CUstream_st* CUstream;
 #endif
 
 #ifdef __cplusplus
@@ -98,58 +98,58 @@ typedef enum CUfileOpError {
 } CUfileOpError;
 
 /* One sentence; "unknown cuFile error" for a number that is none. */
-static inline const char *cufileop_status_error(CUfileOpError status)
+static inline const char* cufileop_status_error(CUfileOpError status)
 {
     switch (status) {
-    case CU_FILE_SUCCESS: return "success";
-    case CU_FILE_DRIVER_NOT_INITIALIZED: return "the driver is not open";
-    case CU_FILE_DRIVER_INVALID_PROPS: return "invalid property";
-    case CU_FILE_DRIVER_UNSUPPORTED_LIMIT: return "the limit is out of range";
-    case CU_FILE_DRIVER_VERSION_MISMATCH: return "version mismatch between library and kernel driver";
-    case CU_FILE_DRIVER_VERSION_READ_ERROR: return "the version of the kernel driver cannot be read";
-    case CU_FILE_DRIVER_CLOSING: return "the driver is closing";
-    case CU_FILE_PLATFORM_NOT_SUPPORTED: return "the platform is not supported";
-    case CU_FILE_IO_NOT_SUPPORTED: return "the I/O is not supported on this file, or would fall back";
-    case CU_FILE_DEVICE_NOT_SUPPORTED: return "the GPU is not supported";
-    case CU_FILE_NVFS_DRIVER_ERROR: return "error of the kernel driver";
-    case CU_FILE_CUDA_DRIVER_ERROR: return "error of the CUDA driver";
-    case CU_FILE_CUDA_POINTER_INVALID: return "invalid device pointer";
-    case CU_FILE_CUDA_MEMORY_TYPE_INVALID: return "invalid type of memory";
-    case CU_FILE_CUDA_POINTER_RANGE_ERROR: return "the range exceeds the allocation";
-    case CU_FILE_CUDA_CONTEXT_MISMATCH: return "the pointer belongs to another CUDA context";
-    case CU_FILE_INVALID_MAPPING_SIZE: return "the size exceeds the registered buffer";
-    case CU_FILE_INVALID_MAPPING_RANGE: return "the range exceeds the registered buffer";
-    case CU_FILE_INVALID_FILE_TYPE: return "neither a regular file nor a block device";
-    case CU_FILE_INVALID_FILE_OPEN_FLAG: return "the file was opened with a flag that is not supported";
-    case CU_FILE_DIO_NOT_SET: return "the file was not opened with O_DIRECT";
-    case CU_FILE_INVALID_VALUE: return "invalid argument";
-    case CU_FILE_MEMORY_ALREADY_REGISTERED: return "the memory is registered already";
-    case CU_FILE_MEMORY_NOT_REGISTERED: return "the memory is not registered";
-    case CU_FILE_PERMISSION_DENIED: return "permission denied";
-    case CU_FILE_DRIVER_ALREADY_OPEN: return "the driver is open already";
-    case CU_FILE_HANDLE_NOT_REGISTERED: return "the file handle is not registered";
-    case CU_FILE_HANDLE_ALREADY_REGISTERED: return "the file descriptor is registered already";
-    case CU_FILE_DEVICE_NOT_FOUND: return "no such GPU";
-    case CU_FILE_INTERNAL_ERROR: return "internal error";
-    case CU_FILE_GETNEWFD_FAILED: return "no new file descriptor";
-    case CU_FILE_NVFS_SETUP_ERROR: return "the kernel driver cannot be set up";
-    case CU_FILE_IO_DISABLED: return "I/O is disabled";
-    case CU_FILE_BATCH_SUBMIT_FAILED: return "the batch cannot be submitted";
-    case CU_FILE_GPU_MEMORY_PINNING_FAILED: return "the memory of the GPU cannot be pinned";
-    case CU_FILE_BATCH_FULL: return "the batch has no room";
-    case CU_FILE_ASYNC_NOT_SUPPORTED: return "stream-ordered I/O is not supported";
-    case CU_FILE_INTERNAL_BATCH_SETUP_ERROR: return "internal error: set-up of a batch";
-    case CU_FILE_INTERNAL_BATCH_SUBMIT_ERROR: return "internal error: submission of a batch";
-    case CU_FILE_INTERNAL_BATCH_GETSTATUS_ERROR: return "internal error: status of a batch";
-    case CU_FILE_INTERNAL_BATCH_CANCEL_ERROR: return "internal error: cancellation of a batch";
-    case CU_FILE_NOMEM_ERROR: return "out of memory";
-    case CU_FILE_IO_ERROR: return "I/O error";
-    case CU_FILE_INTERNAL_BUF_REGISTER_ERROR: return "internal error: registration of a buffer";
-    case CU_FILE_HASH_OPR_ERROR: return "internal error: table of handles or buffers";
-    case CU_FILE_INVALID_CONTEXT_ERROR: return "invalid CUDA context";
-    case CU_FILE_NVFS_INTERNAL_DRIVER_ERROR: return "internal error of the kernel driver";
-    case CU_FILE_BATCH_NOCOMPAT_ERROR: return "batches are not supported in compatibility mode";
-    case CU_FILE_IO_MAX_ERROR: break;
+        case CU_FILE_SUCCESS: return "success";
+        case CU_FILE_DRIVER_NOT_INITIALIZED: return "the driver is not open";
+        case CU_FILE_DRIVER_INVALID_PROPS: return "invalid property";
+        case CU_FILE_DRIVER_UNSUPPORTED_LIMIT: return "the limit is out of range";
+        case CU_FILE_DRIVER_VERSION_MISMATCH: return "version mismatch between library and kernel driver";
+        case CU_FILE_DRIVER_VERSION_READ_ERROR: return "the version of the kernel driver cannot be read";
+        case CU_FILE_DRIVER_CLOSING: return "the driver is closing";
+        case CU_FILE_PLATFORM_NOT_SUPPORTED: return "the platform is not supported";
+        case CU_FILE_IO_NOT_SUPPORTED: return "the I/O is not supported on this file, or would fall back";
+        case CU_FILE_DEVICE_NOT_SUPPORTED: return "the GPU is not supported";
+        case CU_FILE_NVFS_DRIVER_ERROR: return "error of the kernel driver";
+        case CU_FILE_CUDA_DRIVER_ERROR: return "error of the CUDA driver";
+        case CU_FILE_CUDA_POINTER_INVALID: return "invalid device pointer";
+        case CU_FILE_CUDA_MEMORY_TYPE_INVALID: return "invalid type of memory";
+        case CU_FILE_CUDA_POINTER_RANGE_ERROR: return "the range exceeds the allocation";
+        case CU_FILE_CUDA_CONTEXT_MISMATCH: return "the pointer belongs to another CUDA context";
+        case CU_FILE_INVALID_MAPPING_SIZE: return "the size exceeds the registered buffer";
+        case CU_FILE_INVALID_MAPPING_RANGE: return "the range exceeds the registered buffer";
+        case CU_FILE_INVALID_FILE_TYPE: return "neither a regular file nor a block device";
+        case CU_FILE_INVALID_FILE_OPEN_FLAG: return "the file was opened with a flag that is not supported";
+        case CU_FILE_DIO_NOT_SET: return "the file was not opened with O_DIRECT";
+        case CU_FILE_INVALID_VALUE: return "invalid argument";
+        case CU_FILE_MEMORY_ALREADY_REGISTERED: return "the memory is registered already";
+        case CU_FILE_MEMORY_NOT_REGISTERED: return "the memory is not registered";
+        case CU_FILE_PERMISSION_DENIED: return "permission denied";
+        case CU_FILE_DRIVER_ALREADY_OPEN: return "the driver is open already";
+        case CU_FILE_HANDLE_NOT_REGISTERED: return "the file handle is not registered";
+        case CU_FILE_HANDLE_ALREADY_REGISTERED: return "the file descriptor is registered already";
+        case CU_FILE_DEVICE_NOT_FOUND: return "no such GPU";
+        case CU_FILE_INTERNAL_ERROR: return "internal error";
+        case CU_FILE_GETNEWFD_FAILED: return "no new file descriptor";
+        case CU_FILE_NVFS_SETUP_ERROR: return "the kernel driver cannot be set up";
+        case CU_FILE_IO_DISABLED: return "I/O is disabled";
+        case CU_FILE_BATCH_SUBMIT_FAILED: return "the batch cannot be submitted";
+        case CU_FILE_GPU_MEMORY_PINNING_FAILED: return "the memory of the GPU cannot be pinned";
+        case CU_FILE_BATCH_FULL: return "the batch has no room";
+        case CU_FILE_ASYNC_NOT_SUPPORTED: return "stream-ordered I/O is not supported";
+        case CU_FILE_INTERNAL_BATCH_SETUP_ERROR: return "internal error: set-up of a batch";
+        case CU_FILE_INTERNAL_BATCH_SUBMIT_ERROR: return "internal error: submission of a batch";
+        case CU_FILE_INTERNAL_BATCH_GETSTATUS_ERROR: return "internal error: status of a batch";
+        case CU_FILE_INTERNAL_BATCH_CANCEL_ERROR: return "internal error: cancellation of a batch";
+        case CU_FILE_NOMEM_ERROR: return "out of memory";
+        case CU_FILE_IO_ERROR: return "I/O error";
+        case CU_FILE_INTERNAL_BUF_REGISTER_ERROR: return "internal error: registration of a buffer";
+        case CU_FILE_HASH_OPR_ERROR: return "internal error: table of handles or buffers";
+        case CU_FILE_INVALID_CONTEXT_ERROR: return "invalid CUDA context";
+        case CU_FILE_NVFS_INTERNAL_DRIVER_ERROR: return "internal error of the kernel driver";
+        case CU_FILE_BATCH_NOCOMPAT_ERROR: return "batches are not supported in compatibility mode";
+        case CU_FILE_IO_MAX_ERROR: break;
     }
     return "unknown cuFile error";
 }
@@ -228,7 +228,7 @@ CUfileError_t cuFileDriverClose_v2(void);
 long cuFileUseCount(void);
 
 /* Errors: CU_FILE_INVALID_VALUE `props` is null. Opens the driver. */
-CUfileError_t cuFileDriverGetProperties(CUfileDrvProps_t *props);
+CUfileError_t cuFileDriverGetProperties(CUfileDrvProps_t* props);
 /*
  * Kept and reported, without an effect: no kernel driver polls here. Sizes in KiB.
  * Errors: CU_FILE_DRIVER_UNSUPPORTED_LIMIT 0 (but for the threshold), or more than 32 bits hold.
@@ -239,12 +239,12 @@ CUfileError_t cuFileDriverSetMaxCacheSize(size_t max_cache_size);
 CUfileError_t cuFileDriverSetMaxPinnedMemSize(size_t max_pinned_size);
 
 /* 1000 * major + 10 * minor of the API: 1140. Errors: CU_FILE_INVALID_VALUE `version` is null. */
-CUfileError_t cuFileGetVersion(int *version);
+CUfileError_t cuFileGetVersion(int* version);
 /*
  * Size of BAR1 of the GPU with that index in order of PCI addresses (CUDA_DEVICE_ORDER=PCI_BUS_ID).
  * Errors: CU_FILE_DEVICE_NOT_FOUND; CU_FILE_INVALID_VALUE.
  */
-CUfileError_t cuFileGetBARSizeInKB(int gpuIndex, size_t *barSize);
+CUfileError_t cuFileGetBARSizeInKB(int gpuIndex, size_t* barSize);
 
 /* Files. -------------------------------------------------------------------------------------------------------- */
 
@@ -259,28 +259,28 @@ typedef struct sockaddr sockaddr_t;
 typedef struct cufileRDMAInfo {
     int version;
     int desc_len;
-    const char *desc_str;
+    const char* desc_str;
 } cufileRDMAInfo_t;
 
 /* File systems in user space. Declared so that programs compile; not supported. */
 typedef struct CUfileFSOps {
-    const char *(*fs_type)(void *handle);
-    int (*getRDMADeviceList)(void *handle, sockaddr_t **hostaddrs);
-    int (*getRDMADevicePriority)(void *handle, char *, size_t, off_t, sockaddr_t *hostaddr);
-    ssize_t (*read)(void *handle, char *, size_t, off_t, cufileRDMAInfo_t *);
-    ssize_t (*write)(void *handle, const char *, size_t, off_t, cufileRDMAInfo_t *);
+    const char* (*fs_type)(void* handle);
+    int (*getRDMADeviceList)(void* handle, sockaddr_t** hostaddrs);
+    int (*getRDMADevicePriority)(void* handle, char*, size_t, off_t, sockaddr_t* hostaddr);
+    ssize_t (*read)(void* handle, char*, size_t, off_t, cufileRDMAInfo_t*);
+    ssize_t (*write)(void* handle, const char*, size_t, off_t, cufileRDMAInfo_t*);
 } CUfileFSOps_t;
 
 typedef struct CUfileDescr_t {
     CUfileFileHandleType type;
     union {
         int fd;
-        void *handle;
+        void* handle;
     } handle;
-    const CUfileFSOps_t *fs_ops;
+    const CUfileFSOps_t* fs_ops;
 } CUfileDescr_t;
 
-typedef void *CUfileHandle_t;
+typedef void* CUfileHandle_t;
 
 /*
  * Registers an open descriptor of any file system. It stays the caller's and must stay open until it is deregistered.
@@ -288,7 +288,7 @@ typedef void *CUfileHandle_t;
  * CU_FILE_INVALID_FILE_TYPE neither a regular file nor a block device; CU_FILE_HANDLE_ALREADY_REGISTERED;
  * CU_FILE_IO_NOT_SUPPORTED another type than CU_FILE_HANDLE_TYPE_OPAQUE_FD.
  */
-CUfileError_t cuFileHandleRegister(CUfileHandle_t *fh, CUfileDescr_t *descr);
+CUfileError_t cuFileHandleRegister(CUfileHandle_t* fh, CUfileDescr_t* descr);
 /* Waits for synchronous calls on the handle. A handle that is unknown is ignored. */
 void cuFileHandleDeregister(CUfileHandle_t fh);
 
@@ -301,9 +301,9 @@ void cuFileHandleDeregister(CUfileHandle_t fh);
  * Errors: CU_FILE_INVALID_VALUE null or 0 bytes; CU_FILE_MEMORY_ALREADY_REGISTERED a byte of it is;
  * CU_FILE_CUDA_POINTER_RANGE_ERROR a CUDA allocation is shorter.
  */
-CUfileError_t cuFileBufRegister(const void *bufPtr_base, size_t length, int flags);
+CUfileError_t cuFileBufRegister(const void* bufPtr_base, size_t length, int flags);
 /* Errors: CU_FILE_MEMORY_NOT_REGISTERED no registered memory begins there. */
-CUfileError_t cuFileBufDeregister(const void *bufPtr_base);
+CUfileError_t cuFileBufDeregister(const void* bufPtr_base);
 
 /*
  * Reads or writes `size` bytes at `file_offset`, to or from bufPtr_base + bufPtr_offset. Blocks. Any alignment.
@@ -312,8 +312,8 @@ CUfileError_t cuFileBufDeregister(const void *bufPtr_base);
  * a null pointer or a negative offset, CU_FILE_INVALID_MAPPING_RANGE the range exceeds the registered buffer in which
  * it begins, CU_FILE_IO_NOT_SUPPORTED it would fall back and WEFTIO_FILE_STRICT=1 is set.
  */
-ssize_t cuFileRead(CUfileHandle_t fh, void *bufPtr_base, size_t size, off_t file_offset, off_t bufPtr_offset);
-ssize_t cuFileWrite(CUfileHandle_t fh, const void *bufPtr_base, size_t size, off_t file_offset, off_t bufPtr_offset);
+ssize_t cuFileRead(CUfileHandle_t fh, void* bufPtr_base, size_t size, off_t file_offset, off_t bufPtr_offset);
+ssize_t cuFileWrite(CUfileHandle_t fh, const void* bufPtr_base, size_t size, off_t file_offset, off_t bufPtr_offset);
 
 /* Batches. ------------------------------------------------------------------------------------------------------ */
 
@@ -335,7 +335,7 @@ typedef struct CUfileIOParams {
     CUfileBatchMode_t mode;
     union {
         struct {
-            void *devPtr_base;
+            void* devPtr_base;
             off_t file_offset;
             off_t devPtr_offset;
             size_t size;
@@ -343,35 +343,35 @@ typedef struct CUfileIOParams {
     } u;
     CUfileHandle_t fh;
     CUfileOpcode_t opcode;
-    void *cookie;
+    void* cookie;
 } CUfileIOParams_t;
 
 typedef struct CUfileIOEvents {
-    void *cookie;
+    void* cookie;
     CUfileStatus_t status; /* CUFILE_COMPLETE, CUFILE_FAILED or CUFILE_CANCELED */
     size_t ret;            /* bytes; with CUFILE_FAILED -errno, as (size_t)-EIO */
 } CUfileIOEvents_t;
 
-typedef void *CUfileBatchHandle_t;
+typedef void* CUfileBatchHandle_t;
 
 /*
  * Makes a batch of up to `nr` operations whose events were not taken: 1 to 65536.
  * Errors: CU_FILE_INVALID_VALUE; CU_FILE_NOMEM_ERROR.
  */
-CUfileError_t cuFileBatchIOSetUp(CUfileBatchHandle_t *batch_idp, unsigned nr);
+CUfileError_t cuFileBatchIOSetUp(CUfileBatchHandle_t* batch_idp, unsigned nr);
 /*
  * Begins all operations, or none. `flags` must be 0.
  * Errors: CU_FILE_BATCH_FULL; CU_FILE_HANDLE_NOT_REGISTERED; CU_FILE_INVALID_MAPPING_RANGE; CU_FILE_INVALID_VALUE.
  */
-CUfileError_t cuFileBatchIOSubmit(CUfileBatchHandle_t batch_idp, unsigned nr, CUfileIOParams_t *iocbp,
+CUfileError_t cuFileBatchIOSubmit(CUfileBatchHandle_t batch_idp, unsigned nr, CUfileIOParams_t* iocbp,
                                   unsigned int flags);
 /*
  * Takes events, each once. Waits until there are `min_nr`, `timeout` is over (null: without end), or nothing is in
  * flight. `nr`: room in `iocbp`, then the number of events; fewer than `min_nr` is no error.
  * Errors: CU_FILE_INVALID_VALUE.
  */
-CUfileError_t cuFileBatchIOGetStatus(CUfileBatchHandle_t batch_idp, unsigned min_nr, unsigned *nr,
-                                     CUfileIOEvents_t *iocbp, struct timespec *timeout);
+CUfileError_t cuFileBatchIOGetStatus(CUfileBatchHandle_t batch_idp, unsigned min_nr, unsigned* nr,
+                                     CUfileIOEvents_t* iocbp, struct timespec* timeout);
 /* Asks that operations in flight be canceled; each still has its event. Errors: CU_FILE_INVALID_VALUE. */
 CUfileError_t cuFileBatchIOCancel(CUfileBatchHandle_t batch_idp);
 /* Cancels, and waits for what cannot be canceled. */
@@ -390,10 +390,10 @@ void cuFileBatchIODestroy(CUfileBatchHandle_t batch_idp);
  * stream executes the operation: bytes, or -errno. On a machine without a CUDA driver the stream must be null.
  * Errors: CU_FILE_HANDLE_NOT_REGISTERED; CU_FILE_INVALID_VALUE; CU_FILE_CUDA_DRIVER_ERROR; CU_FILE_NOMEM_ERROR.
  */
-CUfileError_t cuFileReadAsync(CUfileHandle_t fh, void *bufPtr_base, size_t *size_p, off_t *file_offset_p,
-                              off_t *bufPtr_offset_p, ssize_t *bytes_read_p, CUstream stream);
-CUfileError_t cuFileWriteAsync(CUfileHandle_t fh, void *bufPtr_base, size_t *size_p, off_t *file_offset_p,
-                               off_t *bufPtr_offset_p, ssize_t *bytes_written_p, CUstream stream);
+CUfileError_t cuFileReadAsync(CUfileHandle_t fh, void* bufPtr_base, size_t* size_p, off_t* file_offset_p,
+                              off_t* bufPtr_offset_p, ssize_t* bytes_read_p, CUstream stream);
+CUfileError_t cuFileWriteAsync(CUfileHandle_t fh, void* bufPtr_base, size_t* size_p, off_t* file_offset_p,
+                               off_t* bufPtr_offset_p, ssize_t* bytes_written_p, CUstream stream);
 /* Streams need no registration. Errors: CU_FILE_INVALID_VALUE unknown flags, or a stream that is not registered. */
 CUfileError_t cuFileStreamRegister(CUstream stream, unsigned flags);
 CUfileError_t cuFileStreamDeregister(CUstream stream);
@@ -443,19 +443,19 @@ typedef enum CUFileStringConfigParameter_t {
  * Errors: CU_FILE_INVALID_VALUE no such parameter, a null pointer, a text that is too long for `len`, or not a
  * value of the parameter; CU_FILE_DRIVER_ALREADY_OPEN set while the driver is open.
  */
-CUfileError_t cuFileGetParameterSizeT(CUFileSizeTConfigParameter_t param, size_t *value);
-CUfileError_t cuFileGetParameterBool(CUFileBoolConfigParameter_t param, bool *value);
-CUfileError_t cuFileGetParameterString(CUFileStringConfigParameter_t param, char *desc_str, int len);
+CUfileError_t cuFileGetParameterSizeT(CUFileSizeTConfigParameter_t param, size_t* value);
+CUfileError_t cuFileGetParameterBool(CUFileBoolConfigParameter_t param, bool* value);
+CUfileError_t cuFileGetParameterString(CUFileStringConfigParameter_t param, char* desc_str, int len);
 CUfileError_t cuFileSetParameterSizeT(CUFileSizeTConfigParameter_t param, size_t value);
 CUfileError_t cuFileSetParameterBool(CUFileBoolConfigParameter_t param, bool value);
-CUfileError_t cuFileSetParameterString(CUFileStringConfigParameter_t param, const char *desc_str);
-CUfileError_t cuFileGetParameterMinMaxValue(CUFileSizeTConfigParameter_t param, size_t *min_value, size_t *max_value);
+CUfileError_t cuFileSetParameterString(CUFileStringConfigParameter_t param, const char* desc_str);
+CUfileError_t cuFileGetParameterMinMaxValue(CUFileSizeTConfigParameter_t param, size_t* min_value, size_t* max_value);
 /*
  * Sizes in KiB and counts of the slabs of staging buffers, `len` of each. Kept and reported, without an effect.
  * Errors: CU_FILE_INVALID_VALUE a null pointer, or a `len` that is not positive or, for Get, not that of the last Set.
  */
-CUfileError_t cuFileSetParameterPosixPoolSlabArray(const size_t *size_values, const size_t *count_values, int len);
-CUfileError_t cuFileGetParameterPosixPoolSlabArray(size_t *size_values, size_t *count_values, int len);
+CUfileError_t cuFileSetParameterPosixPoolSlabArray(const size_t* size_values, const size_t* count_values, int len);
+CUfileError_t cuFileGetParameterPosixPoolSlabArray(size_t* size_values, size_t* count_values, int len);
 
 #ifdef __cplusplus
 }

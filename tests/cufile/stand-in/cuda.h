@@ -3,6 +3,6 @@
 #define WEFTIO_STAND_IN_CUDA_H
 
 typedef enum cudaError_enum { CUDA_SUCCESS = 0 } CUresult;
-typedef struct CUstream_st *CUstream;
+typedef struct CUstream_st* CUstream;
 
 #endif

@@ -8,7 +8,7 @@
 typedef enum cudaError { cudaSuccess = 0, cudaErrorMemoryAllocation = 2, cudaErrorInvalidDevice = 101 } cudaError_t;
 enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2 };
 
-static inline const char *cudaGetErrorName(cudaError_t error)
+static inline const char* cudaGetErrorName(cudaError_t error)
 {
     return error == cudaSuccess ? "cudaSuccess" : "an error of the stand-in";
 }
@@ -19,24 +19,24 @@ static inline cudaError_t cudaSetDevice(int device)
 }
 
 /* A page boundary, as CUDA's memory has. */
-static inline cudaError_t cudaMalloc(void **memory, size_t bytes)
+static inline cudaError_t cudaMalloc(void** memory, size_t bytes)
 {
     return posix_memalign(memory, 4096, bytes) == 0 ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
-static inline cudaError_t cudaFree(void *memory)
+static inline cudaError_t cudaFree(void* memory)
 {
     free(memory);
     return cudaSuccess;
 }
 
-static inline cudaError_t cudaMemset(void *memory, int value, size_t bytes)
+static inline cudaError_t cudaMemset(void* memory, int value, size_t bytes)
 {
     memset(memory, value, bytes);
     return cudaSuccess;
 }
 
-static inline cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
+static inline cudaError_t cudaMemcpy(void* to, const void* from, size_t bytes, enum cudaMemcpyKind kind)
 {
     (void)kind;
     memcpy(to, from, bytes);
