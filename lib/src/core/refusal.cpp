@@ -99,6 +99,9 @@ constexpr std::array<row, all_refusals> table{{
      "its completion queue was full; make that deeper, consume faster, or take completion_overrun::hold"},
     {memory_gone, by_protection, nak_access,
      "the memory of the key's region was unmapped, or its file was truncated, while the region existed"},
+    {unknown_file, by_access, no_nak, "no file of this engine has that key, or it has ended (file::key)"},
+    {file_ended, by_access, no_nak, "the file ended at its engine before all bytes were transferred"},
+    {io_failed, by_operational, no_nak, "the system refused the read, write or sync of the file"},
 }};
 
 constexpr bool rows_stand_at_their_numbers()
