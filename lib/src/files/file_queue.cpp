@@ -19,7 +19,7 @@ std::shared_ptr<nic::file_backend> detail::internals::backend(const file_engine&
     storage::context& context = *engine.context_;
     context.require_process();
     const std::scoped_lock one_at_a_time(context.kernels_mutex);
-    if (std::shared_ptr<void> made = context.kernels.lock())
+    if (std::shared_ptr<storage::file_user> made = context.kernels.lock())
         return std::static_pointer_cast<nic::file_backend>(made);
     const core::undertaking undertaking;
     const core::signals_blocked for_its_thread;

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "nic/backend.hpp"
+#include "storage/named_files.hpp"
 #include "weftio/options.hpp"
 
 namespace weftio::storage {
@@ -21,7 +22,7 @@ class file_send_queue : public send_queue {
 
 /// Executes the entries of the file queues of one weftio::file_engine. Any thread may call it. Queues and regions that it
 /// makes keep it alive.
-class file_backend : public memory_user {
+class file_backend : public memory_user, public storage::file_user {
  public:
     virtual bool is_inline() const noexcept = 0;
     /// Inline mode: runs one turn. Returns how much the turn moved.

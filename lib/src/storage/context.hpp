@@ -11,6 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "storage/named_files.hpp"
 #include "storage/way.hpp"
 #include "weftio/file_result.hpp"
 #include "weftio/options.hpp"
@@ -62,6 +63,17 @@ class context {
     void leave(std::uint32_t key) noexcept;
 
     tally counts;
+    named_files named; ///< by the keys of enter()
+    /// What executes the entries of kernels, while there is one; made and found under the mutex.
+    std::mutex kernels_mutex;
+    std::weak_ptr<file_user> kernels;
+    std::weak_ptr<file_user> kernels_user()
+    {
+        const std::lock_guard lock(kernels_mutex);
+        return kernels;
+    }
+    /// Whether this is the process that made the engine.
+    bool same_process() const noexcept;
 
  private:
     void find_uring();

@@ -32,12 +32,15 @@ open_file::open_file(std::shared_ptr<context> engine, int descriptor)
 open_file::~open_file()
 {
     engine_->leave(key_);
+    if (engine_->same_process())
+        engine_->named.leave(key_, engine_->kernels_user());
 }
 
 std::shared_ptr<open_file> open_file::open(std::shared_ptr<context> engine, int descriptor)
 {
     std::shared_ptr<open_file> made(new open_file(std::move(engine), descriptor));
     made->key_ = made->engine_->enter(made);
+    made->engine_->named.enter(made->key_, descriptor, made->direct_);
     return made;
 }
 

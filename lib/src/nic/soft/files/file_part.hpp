@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "storage/named_files.hpp"
 #include "storage/way.hpp"
 
 namespace weftio::nic::soft {
@@ -13,10 +14,7 @@ class file_lane;
 class file_work;
 
 /// A file, as an entry has found it by its key.
-struct held_file {
-    int descriptor = -1;
-    std::shared_ptr<const void> file{}; ///< keeps the descriptor usable
-};
+using held_file = storage::named_files::named_file;
 
 /// Bytes of an entry that go through the way as one.
 struct file_part {

@@ -94,8 +94,12 @@ bool file_work::take_up()
         fail(next_, reason);
         return false;
     }
-    operation_of(next_) = {.what = request_.what, .event = entry_.event, .bytes = request_.bytes};
-    operation_of(next_).end = request_.bytes;
+    operation_of(next_) = {.what = request_.what,
+                           .event = entry_.event,
+                           .staged = request_.device != nullptr,
+                           .offset = request_.offset,
+                           .bytes = request_.bytes,
+                           .end = request_.bytes};
     begun_ = 0;
     under_way_ = true;
     ++not_landed_;
@@ -208,6 +212,7 @@ void file_work::finish(std::uint32_t index)
     operation& each = operation_of(index);
     each.landed = true;
     --not_landed_;
+    tell_engine(each);
     if (each.reason != refusal::none)
         return finish_failed(index);
     write_result(index, static_cast<std::int64_t>(each.end));
@@ -240,6 +245,19 @@ void file_work::finish_failed(std::uint32_t index)
     mark_behind(index);
     give_up_wait();
     count_flushed(flush(next_));
+}
+
+/// Counts the operation for the engine, if the system has seen it.
+void file_work::tell_engine(const operation& done) const noexcept
+{
+    if (done.reason != refusal::none && done.error == 0)
+        return;
+    const std::uint64_t bytes = done.what == storage::io::kind::sync ? 0 : done.end;
+    files_.count(done.what, {.bytes = static_cast<std::int64_t>(bytes),
+                             .error = done.error,
+                             .way = unit_.way(),
+                             .fall = done.staged ? file_fall::no_direct : file_fall::none,
+                             .position = done.offset + bytes});
 }
 
 void file_work::count(const operation& done)

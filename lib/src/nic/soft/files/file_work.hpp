@@ -54,8 +54,10 @@ class file_work final : public work_queue {
         bool begun = false; ///< all of it, as far as it is to begin
         bool landed = false;
         bool event = false;
+        bool staged = false; ///< the CPU does not see its memory
         refusal reason = refusal::none;
         std::uint32_t parts = 0;  ///< under way
+        std::uint64_t offset = 0; ///< in the file
         std::uint64_t bytes = 0;  ///< of the entry
         std::uint64_t end = 0;    ///< what was transferred without a gap
         std::uint64_t failed = 0; ///< begin of the first part that failed
@@ -82,6 +84,7 @@ class file_work final : public work_queue {
     void finish(std::uint32_t index);
     void finish_failed(std::uint32_t index);
     void count(const operation& done);
+    void tell_engine(const operation& done) const noexcept;
     void write_result(std::uint32_t index, std::int64_t result) noexcept;
     void mark_behind(std::uint32_t index) noexcept;
     bool behind_failure(std::uint32_t index) const noexcept;

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "nic/soft/files/soft_file_queue.hpp"
-#include "storage/open_file.hpp"
 
 namespace weftio::nic::soft {
 
@@ -68,12 +67,15 @@ std::shared_ptr<const devices::memory_block> make_slots(const std::shared_ptr<de
 
 bool context_files::find(std::uint32_t key, held_file& out) const noexcept
 {
-    const std::shared_ptr<storage::open_file> file = context_->find(key);
-    if (!file)
-        return false;
-    out.descriptor = file->descriptor();
-    out.file = file->use();
-    return true;
+    return context_->named.find(key, out);
+}
+
+void context_files::count(storage::io::kind what, const file_result& result) const noexcept
+{
+    file_result counted = result;
+    if (counted.fall == file_fall::none)
+        counted.fall = context_->without_uring();
+    context_->counts.add(what, counted);
 }
 
 soft_files::soft_files(std::shared_ptr<storage::context> context)
@@ -92,6 +94,11 @@ void soft_files::reach(const std::shared_ptr<devices::device_backend>& device)
         return;
     auto lane = std::make_unique<file_lane>(device->make_copy_queue(device), make_slots(device)); // takes its time
     engine_.between_turns([&] { unit_.lanes().add(device, std::move(lane)); });
+}
+
+void soft_files::collect()
+{
+    engine_.between_turns([&] { unit_.collect(); });
 }
 
 void soft_files::wait_for(std::uint32_t key) noexcept

@@ -20,6 +20,7 @@ class context_files final : public file_keys {
     explicit context_files(std::shared_ptr<storage::context> context) noexcept : context_(std::move(context)) {}
 
     bool find(std::uint32_t key, held_file& out) const noexcept override;
+    void count(storage::io::kind what, const file_result& result) const noexcept override;
     storage::context& context() const noexcept { return *context_; }
 
  private:
@@ -35,6 +36,7 @@ class soft_files final : public file_backend, public std::enable_shared_from_thi
     bool is_inline() const noexcept override { return !engine_.has_thread(); }
     unsigned turn() override { return engine_.turn(); }
     std::shared_ptr<file_send_queue> make_queue(const send_ring& ring) override;
+    void collect() override;
     bool stand_still() noexcept override { return engine_.stop_turns(); }
 
     bool may_end() const noexcept { return maker_.may_end(); }
