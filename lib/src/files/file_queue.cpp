@@ -36,10 +36,11 @@ struct file_queue::state final : queues::reported_queue {
 
     std::shared_ptr<queues::send_life> make_life() const
     {
-        return core::make_shared_here<queues::send_life>(where, queues::send_ring_options{.entries = options.entries,
-                                                                                          .domain = options.domain,
-                                                                                          .abi = WEFTIO_DEV_ABI_FILE_QUEUE,
-                                                                                          .results = true});
+        return core::make_shared_here<queues::send_life>(where,
+                                                         queues::send_ring_options{.entries = options.entries,
+                                                                                   .domain = options.domain,
+                                                                                   .abi = WEFTIO_DEV_ABI_FILE_QUEUE,
+                                                                                   .results = true});
     }
     const char* kind() const noexcept override { return "file_queue"; }
     nic::send_queue& reports() noexcept override { return *queue; }
@@ -90,10 +91,11 @@ void require_in(const file_transfer& wanted)
     const bool fits = wanted.bytes != 0 && wanted.bytes <= WEFTIO_DEV_FILE_MOST_BYTES &&
                       wanted.buffer_offset <= buffer.bytes && wanted.bytes <= buffer.bytes - wanted.buffer_offset;
     if (!fits)
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: file_queue: {} bytes from offset {} of the buffer on: it has {} bytes, and one "
-                                "entry takes 1 to {}",
-                                wanted.bytes, wanted.buffer_offset, buffer.bytes, WEFTIO_DEV_FILE_MOST_BYTES));
+        throw error(
+            errc::invalid_argument,
+            fmt::format("weftio: file_queue: {} bytes from offset {} of the buffer on: it has {} bytes, and one "
+                        "entry takes 1 to {}",
+                        wanted.bytes, wanted.buffer_offset, buffer.bytes, WEFTIO_DEV_FILE_MOST_BYTES));
 }
 
 /// Commits and pushes, as weftio_dev_file_commit() does for kernels. Where another is at it, a kernel gives up once it

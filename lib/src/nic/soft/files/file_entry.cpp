@@ -17,8 +17,7 @@ refusal read_memory(const entry& entry, const queue_keys& keys, file_entry& out)
     out.memory_key = weftio_swap32(pointer.lkey_be);
     const access needed = out.what == storage::io::kind::read ? access::local_write : access::none;
     keys::located found;
-    if (const refusal why =
-            keys.resolve(out.memory_key, weftio_swap64(pointer.address_be), out.bytes, needed, found);
+    if (const refusal why = keys.resolve(out.memory_key, weftio_swap64(pointer.address_be), out.bytes, needed, found);
         why != refusal::none)
         return why;
     out.at = found.cpu ? found.cpu : reinterpret_cast<std::byte*>(found.device_address);

@@ -202,9 +202,8 @@ void file_unit::disown(const file_work& queue) noexcept
 
 bool file_unit::uses(std::uint32_t key) const noexcept
 {
-    return std::ranges::any_of(parts_, [&](const file_part& part) {
-        return part.at != file_part::phase::free && part.key == key;
-    });
+    return std::ranges::any_of(
+        parts_, [&](const file_part& part) { return part.at != file_part::phase::free && part.key == key; });
 }
 
 } // namespace weftio::nic::soft

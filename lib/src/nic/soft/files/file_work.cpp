@@ -71,9 +71,11 @@ bool file_work::execute(budget& left)
         return false;
     if (!under_way_)
         return true; // there was nothing to do
-    if (request_.waits_for_all && begun_ == 0 && not_landed_ != 1)
-        return false;
-    return (fresh || still_may()) && begin_parts(left);
+    const bool waits = request_.waits_for_all && begun_ == 0 && not_landed_ != 1;
+    if (!waits && (fresh || still_may()) && begin_parts(left))
+        return true;
+    request_.file.use.reset(); // between two turns only parts hold the file
+    return false;
 }
 
 /// Reads and checks the entry at next_. Returns whether it could be executed.
@@ -119,8 +121,7 @@ void file_work::skip()
 /// Whether file and memory of the entry under way are still there; else it fails.
 bool file_work::still_may()
 {
-    held_file now;
-    refusal reason = files_.find(request_.file_key, now) ? refusal::none : refusal::file_ended;
+    refusal reason = files_.find(request_.file_key, request_.file) ? refusal::none : refusal::file_ended;
     if (reason == refusal::none && request_.memory_key != 0 && !keys_.still(request_.by))
         reason = read_file_entry(entry_, files_, keys_, request_);
     if (reason == refusal::none)
@@ -133,8 +134,7 @@ std::uint32_t file_work::next_part_bytes(const file_lane* lane) const noexcept
 {
     const std::uint32_t most = lane ? file_lane::slot_bytes : part_bytes;
     const std::uint64_t offset = request_.offset + begun_;
-    return static_cast<std::uint32_t>(
-        std::min<std::uint64_t>(request_.bytes - begun_, most - offset % page_bytes));
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(request_.bytes - begun_, most - offset % page_bytes));
 }
 
 /// Begins parts of the entry under way, as many as may be under way. Returns whether all of it has begun.
@@ -196,7 +196,7 @@ void file_work::landed(std::uint32_t index, const part_result& part)
     if (part.error != 0 && (each.error == 0 || part.begin < each.failed)) {
         each.error = part.error;
         each.failed = part.begin;
-        each.reason = part.device_failed      ? refusal::device_failed
+        each.reason = part.device_failed     ? refusal::device_failed
                       : part.error == EFAULT ? refusal::memory_gone
                                              : refusal::io_failed;
     }

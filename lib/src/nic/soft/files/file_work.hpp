@@ -103,12 +103,12 @@ class file_work final : public work_queue {
     file_entry request_;
     std::uint64_t begun_ = 0; ///< bytes of it
     bool under_way_ = false;
-    std::uint32_t parts_ = 0;            ///< of all entries, under way
-    std::uint64_t bytes_ = 0;            ///< of these
-    std::uint32_t not_landed_ = 0;       ///< entries that have begun
-    std::uint32_t failed_at_ = 0;        ///< the first entry that failed, if any has
+    std::uint32_t parts_ = 0;      ///< of all entries, under way
+    std::uint64_t bytes_ = 0;      ///< of these
+    std::uint32_t not_landed_ = 0; ///< entries that have begun
+    std::uint32_t failed_at_ = 0;  ///< the first entry that failed, if any has
     bool any_failed_ = false;
-    std::vector<operation> operations_;  ///< by slot
+    std::vector<operation> operations_; ///< by slot
 };
 
 } // namespace weftio::nic::soft

@@ -66,10 +66,9 @@ void soft_file_queue::run_turn() const
 
 std::string soft_file_queue::progress() const
 {
-    return fmt::format("{} enqueued, {} read, {} written, {} synced, {} failed, {} flushed{}",
-                       queue_->enqueued.value(), queue_->read.value(), queue_->written.value(),
-                       queue_->synced.value(), queue_->failed_entries.value(), queue_->flushed.value(),
-                       queue_->failed() ? ", in error" : "");
+    return fmt::format("{} enqueued, {} read, {} written, {} synced, {} failed, {} flushed{}", queue_->enqueued.value(),
+                       queue_->read.value(), queue_->written.value(), queue_->synced.value(),
+                       queue_->failed_entries.value(), queue_->flushed.value(), queue_->failed() ? ", in error" : "");
 }
 
 std::string soft_file_queue::words_of(const send_event& event) const
