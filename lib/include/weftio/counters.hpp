@@ -121,7 +121,7 @@ struct file_queue_counters {
 /// enqueued = done + skipped + failed + flushed; received = filled + receive_failed + receive_flushed;
 /// requests = executed + duplicate_request + out_of_sequence + not_ready + refused + ignored.
 struct rdma_counters {
-    std::uint64_t enqueued = 0;    ///< entries of the send ring that the NIC is done with
+    std::uint64_t enqueued = 0;    ///< entries of the send ring that the NIC took up, those in flight too
     std::uint64_t done = 0;        ///< executed
     std::uint64_t done_bytes = 0;  ///< of their messages
     std::uint64_t skipped = 0;     ///< no-operations

@@ -381,4 +381,18 @@ TEST(RoceUnreliableRequester, CompletesWhatItHasSent)
     EXPECT_EQ(end.sends.ends.back(), (fake_sends::ended{2, refusal::unreliable}));
 }
 
+TEST(RoceRequesterForms, ThatAreWrongAnswerNothing)
+{
+    at_requester end;
+    end.post_write(1);
+    end.sent();
+    roce_packet packet;
+    packet.headers.bth = {.opcode = rc_acknowledge, .psn = first};
+    packet.headers.syndrome = 0x1f;
+    packet.form = roce_refusal::no_extended_headers;
+    end.ours.receive(packet, end.now);
+    EXPECT_EQ(end.ours.wrong_answers.value(), 1u);
+    EXPECT_EQ(end.sends.ends, ends{});
+}
+
 } // namespace
