@@ -72,8 +72,9 @@ TEST_F(GpuFiles, AreReadAndWrittenAsAModelIs)
                           : queue.submit_write(wanted, WEFTIO_DEV_FILE_FENCE));
         std::memcpy(reads ? &models[which][at] : &content[offset], reads ? &content[offset] : &models[which][at],
                     count);
-        if (step % 32 == 31)
+        if (step % 32 == 31) {
             ASSERT_EQ(weftio_dev_file_commit_wait(queue.handle(), patience_ns), WEFTIO_DEV_OK);
+        }
     }
     ASSERT_EQ(weftio_dev_file_commit_wait(queue.handle(), patience_ns), WEFTIO_DEV_OK);
     EXPECT_TRUE(seen(there) == models[0]);

@@ -60,6 +60,7 @@ class file_buffer {
     std::size_t bytes() const noexcept;
 
  private:
+    friend class file_memory;
     friend detail::internals;
 
     struct state;
@@ -198,7 +199,7 @@ class file_batch {
 
  private:
     struct state;
-    std::unique_ptr<state> state_;
+    std::shared_ptr<state> state_; ///< its own: shared only to be left alone in a child of fork()
 };
 
 } // namespace weftio

@@ -389,6 +389,11 @@ std::shared_ptr<devices::copy_queue> detail::internals::make_copy_queue(const de
     return device.backend_->make_copy_queue(device.backend_);
 }
 
+memory detail::internals::make_memory(std::shared_ptr<const devices::memory_block> block) noexcept
+{
+    return memory(std::move(block));
+}
+
 const std::shared_ptr<const devices::memory_block>& detail::internals::block(const memory& memory) noexcept
 {
     return memory.block_;

@@ -5,13 +5,20 @@
 #include <thread>
 #include <utility>
 
+#include "storage/open_file.hpp"
+
 namespace weftio::storage {
 
-void named_files::enter(std::uint32_t key, int descriptor, bool direct)
+void named_files::enter(open_file& file)
 {
+    named_file made{.descriptor = file.descriptor(), .use = std::make_shared<const char>()};
+    if (file.direct()) {
+        made.direct = &file;
+        made.offset_align = file.offset_align();
+        made.memory_align = file.memory_align();
+    }
     const std::lock_guard lock(mutex_);
-    files_.insert_or_assign(
-        key, named_file{.descriptor = descriptor, .direct = direct, .use = std::make_shared<const char>()});
+    files_.insert_or_assign(file.key(), std::move(made));
 }
 
 bool named_files::find(std::uint32_t key, named_file& out) const noexcept

@@ -8,6 +8,8 @@
 
 namespace weftio::storage {
 
+class open_file;
+
 /// What executes the entries of kernels.
 class file_user {
  public:
@@ -21,11 +23,12 @@ class named_files {
  public:
     struct named_file {
         int descriptor = -1;
-        bool direct = false; ///< opened with O_DIRECT
+        open_file* direct = nullptr; ///< opened with O_DIRECT: the file, which stays as long as `use`
+        std::uint32_t offset_align = 1, memory_align = 1; ///< what O_DIRECT wants
         std::shared_ptr<const void> use{};
     };
 
-    void enter(std::uint32_t key, int descriptor, bool direct);
+    void enter(open_file& file);
     /// Any thread. @return whether a file has the key
     bool find(std::uint32_t key, named_file& out) const noexcept;
     /// Nobody finds the key any more. Blocks until the descriptor is in use no more. @param user  that has used it

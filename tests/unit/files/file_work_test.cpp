@@ -83,7 +83,7 @@ class two_files final : public soft::file_keys {
             return false;
         if (key == 2 && two_has_ended)
             return false;
-        out = {.descriptor = static_cast<int>(key), .direct = false, .use = use};
+        out = {.descriptor = static_cast<int>(key), .use = use};
         return true;
     }
     void count(io::kind, const file_result& result) const noexcept override { told.push_back(result); }

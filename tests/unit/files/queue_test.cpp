@@ -253,6 +253,40 @@ TEST_P(FileQueue, MemoryThatIsGoneFailsTheRead)
     EXPECT_THAT(failures(), ElementsAre(HasSubstr("was unmapped")));
 }
 
+/// Edges that are not aligned go through the page cache, and what is told of the way says so.
+TEST_P(FileQueue, AFileWithODirectIsReadAndWrittenAtAnyPlace)
+{
+    const int descriptor = open(scratch.path().c_str(), O_RDWR | O_CLOEXEC | O_DIRECT);
+    if (descriptor < 0)
+        GTEST_SKIP() << "the file system has no O_DIRECT";
+    {
+        const file direct(engine(), descriptor);
+        std::minstd_rand random(11);
+        std::vector<std::byte> model = content, in_memory(bytes);
+        for (unsigned step = 0; step < 100; ++step) {
+            const std::size_t count = 1 + random() % (random() % 2 ? 9000 : 400'000);
+            const std::size_t offset = random() % (bytes - count), at = random() % (bytes - count);
+            const file_transfer wanted{direct.key(), offset, memory->buffer(), at, count};
+            const bool reads = random() % 2;
+            std::memcpy(reads ? &in_memory[at] : &model[offset], reads ? &model[offset] : &in_memory[at], count);
+            ASSERT_EQ(weftio_dev_file_wait_room(handle(), 1, 0), WEFTIO_DEV_OK);
+            ASSERT_TRUE(reads ? queue->submit_read(wanted, WEFTIO_DEV_FILE_FENCE)
+                              : queue->submit_write(wanted, WEFTIO_DEV_FILE_FENCE));
+        }
+        ASSERT_EQ(weftio_dev_file_wait_room(handle(), 2, 0), WEFTIO_DEV_OK);
+        ASSERT_EQ(weftio_dev_file_read(handle(), direct.key(), 8192, memory->buffer(), 0, 4096, 0), WEFTIO_DEV_OK);
+        ASSERT_EQ(weftio_dev_file_read(handle(), direct.key(), bytes - 4096, memory->buffer(), 4096, 8192, 0),
+                  WEFTIO_DEV_OK);
+        ASSERT_EQ(done(), WEFTIO_DEV_OK);
+        EXPECT_TRUE(memory->has(in_memory, 12'288, bytes - 12'288, 12'288));
+        EXPECT_TRUE(memory->has(model, 8192, 4096) && memory->has(model, bytes - 4096, 4096, 4096));
+        EXPECT_EQ(result(101), 4096) << "the file ends there";
+        EXPECT_GT(engine().counters().of(file_fall::offset), 50u);
+        EXPECT_EQ(engine().counters().of(file_fall::none), 2u);
+    }
+    close(descriptor);
+}
+
 TEST_P(FileQueue, TheHostSubmitsToo)
 {
     const file_transfer wanted{.file = one->key(), .buffer = memory->buffer(), .bytes = 1000};
@@ -303,6 +337,29 @@ TEST(FileQueueOptions, WrongOnesAreRefused)
     const device cpu = device::open("cpu");
     EXPECT_THAT(error_of([&] { file_queue(engine, cpu, {.entries = 100}); }).what(),
                 HasSubstr("file_queue: entries is 100; it must be a power of two from 64 to 32768"));
+}
+
+TEST(FileQueueOptions, AStrictEngineRefusesWhatWouldFall)
+{
+    const scratch_file scratch;
+    const int descriptor = open(scratch.path().c_str(), O_RDWR | O_CLOEXEC | O_DIRECT);
+    if (descriptor < 0)
+        GTEST_SKIP() << "the file system has no O_DIRECT";
+    {
+        const file_engine engine({.strict = true, .only = file_way::posix});
+        const device cpu = device::open("cpu");
+        const file file(engine, descriptor);
+        const file_bytes memory(engine, cpu, 8192);
+        file_queue queue(engine, cpu, {.entries = 64});
+        EXPECT_TRUE(queue.submit_write({file.key(), 0, memory.buffer(), 0, 4096}));
+        EXPECT_TRUE(queue.submit_read({file.key(), 5, memory.buffer(), 0, 10}, WEFTIO_DEV_FILE_FENCE));
+        weftio_s64 result = 0;
+        EXPECT_EQ(weftio_dev_file_wait_result(queue.handle(), 1, 0, &result), WEFTIO_DEV_QUEUE_ERROR);
+        EXPECT_EQ(result, -ENOTSUP);
+        EXPECT_EQ(weftio_dev_file_result(queue.handle(), 0, &result), WEFTIO_DEV_OK);
+        EXPECT_EQ(engine.counters().of(file_fall::offset), 1u);
+    }
+    close(descriptor);
 }
 
 class FileKernels : public testing::TestWithParam<const char*> {};

@@ -78,6 +78,8 @@ struct internals {
     static const std::shared_ptr<const devices::memory_block>& block(const memory_region& region) noexcept;
     static std::size_t offset(const memory_region& region) noexcept; ///< of its first byte in the block
 
+    static memory make_memory(std::shared_ptr<const devices::memory_block> block) noexcept;
+
     /// The key at that port, in host byte order; the process's where the region is not registered with the port.
     static std::uint32_t lkey(const memory_region& region, const nic::backend& port) noexcept;
 

@@ -1,5 +1,9 @@
 #include "nic/soft/files/file_entry.hpp"
 
+#include <algorithm>
+
+#include "storage/open_file.hpp"
+
 namespace weftio::nic::soft {
 
 namespace {
@@ -27,6 +31,37 @@ refusal read_memory(const entry& entry, const queue_keys& keys, file_entry& out)
 }
 
 } // namespace
+
+file_fall file_entry::fall() const noexcept
+{
+    if (device)
+        return file_fall::no_direct;
+    if (!file.direct || what == storage::io::kind::sync)
+        return file_fall::none;
+    if (offset % align() != 0)
+        return file_fall::offset;
+    if (reinterpret_cast<std::uintptr_t>(at) % file.memory_align != 0)
+        return file_fall::address;
+    return bytes % align() != 0 ? file_fall::size : file_fall::none;
+}
+
+std::uint32_t file_entry::align() const noexcept
+{
+    constexpr std::uint32_t page = 4096;
+    if (!file.direct)
+        return 1;
+    return what == storage::io::kind::write ? std::max(page, file.offset_align) : file.offset_align;
+}
+
+int file_entry::descriptor_for(std::uint64_t from, std::uint32_t count, const std::byte* address) const noexcept
+{
+    if (!file.direct || what == storage::io::kind::sync ||
+        (from % align() == 0 && count % align() == 0 &&
+         reinterpret_cast<std::uintptr_t>(address) % file.memory_align == 0))
+        return file.descriptor;
+    const int buffered = file.direct->buffered();
+    return buffered >= 0 ? buffered : file.descriptor;
+}
 
 refusal read_file_entry(const entry& entry, const file_keys& files, const queue_keys& keys, file_entry& out) noexcept
 {

@@ -17,6 +17,8 @@ class file_keys {
     virtual bool find(std::uint32_t key, held_file& out) const noexcept = 0;
     /// Counts an operation that has ended.
     virtual void count(storage::io::kind what, const file_result& result) const noexcept = 0;
+    /// Whether an operation that would fall is refused.
+    virtual bool strict() const noexcept { return false; }
 
  protected:
     ~file_keys() = default;
@@ -33,6 +35,14 @@ struct file_entry {
     const devices::device_backend* device = nullptr; ///< whose memory it is; nullptr: the CPU sees it
     std::uint32_t memory_key = 0;
     keys::held_key by{};
+
+    /// Why it does not go the way that its file and its memory ask for.
+    file_fall fall() const noexcept;
+    /// Offsets and sizes for which O_DIRECT is used; 1: any. Writes replace whole pages: none may be dirty in the cache
+    /// of which O_DIRECT writes a part.
+    std::uint32_t align() const noexcept;
+    /// The descriptor for a part at this offset in the file.
+    int descriptor_for(std::uint64_t offset, std::uint32_t bytes, const std::byte* address) const noexcept;
 };
 
 /// Reads an entry, and finds its file and its memory. Returns why it cannot be executed, or refusal::none.

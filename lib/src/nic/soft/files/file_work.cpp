@@ -25,6 +25,7 @@ int errno_of(refusal reason) noexcept
         case refusal::memory_gone: return EFAULT;
         case refusal::no_local_write: return EACCES;
         case refusal::device_failed: return EIO;
+        case refusal::io_failed: return ENOTSUP; // of an entry that would fall
         default: return EINVAL;
     }
 }
@@ -90,6 +91,8 @@ bool file_work::take_up()
         reason = read_file_entry(entry_, files_, keys_, request_);
     if (reason == refusal::none && request_.device && !unit_.lanes().find(request_.device))
         reason = refusal::out_of_reach;
+    if (reason == refusal::none && files_.strict() && request_.fall() != file_fall::none)
+        return refuse_fall();
     if (reason != refusal::none) {
         if (!std::exchange(any_failed_, true))
             failed_at_ = next_;
@@ -98,7 +101,7 @@ bool file_work::take_up()
     }
     operation_of(next_) = {.what = request_.what,
                            .event = entry_.event,
-                           .staged = request_.device != nullptr,
+                           .fall = request_.fall(),
                            .offset = request_.offset,
                            .bytes = request_.bytes,
                            .end = request_.bytes};
@@ -106,6 +109,17 @@ bool file_work::take_up()
     under_way_ = true;
     ++not_landed_;
     return true;
+}
+
+/// The entry would fall, and may not. Returns false.
+bool file_work::refuse_fall()
+{
+    files_.count(request_.what,
+                 {.error = ENOTSUP, .way = unit_.way(), .fall = request_.fall(), .position = request_.offset});
+    if (!std::exchange(any_failed_, true))
+        failed_at_ = next_;
+    fail(next_, refusal::io_failed, ENOTSUP);
+    return false;
 }
 
 void file_work::skip()
@@ -130,11 +144,33 @@ bool file_work::still_may()
     return false;
 }
 
+/// Parts end at pages of the file. With O_DIRECT, edges that are not aligned are parts of their own.
 std::uint32_t file_work::next_part_bytes(const file_lane* lane) const noexcept
 {
-    const std::uint32_t most = lane ? file_lane::slot_bytes : part_bytes;
-    const std::uint64_t offset = request_.offset + begun_;
-    return static_cast<std::uint32_t>(std::min<std::uint64_t>(request_.bytes - begun_, most - offset % page_bytes));
+    const std::uint32_t most = lane ? file_lane::slot_bytes : part_bytes, align = request_.align();
+    const std::uint64_t offset = request_.offset + begun_, rest = request_.bytes - begun_;
+    if (offset % align != 0)
+        return static_cast<std::uint32_t>(std::min(rest, page_bytes - offset % page_bytes));
+    const std::uint64_t bytes = std::min<std::uint64_t>(rest, most - offset % page_bytes);
+    return static_cast<std::uint32_t>(bytes > align ? bytes - bytes % align : bytes);
+}
+
+file_part file_work::next_part(file_lane* lane, std::uint32_t bytes)
+{
+    std::byte* const at = request_.at ? request_.at + begun_ : nullptr;
+    file_part part{.queue = this,
+                   .index = next_,
+                   .what = request_.what,
+                   .file = request_.file,
+                   .offset = request_.offset + begun_,
+                   .begin = begun_,
+                   .bytes = bytes,
+                   .address = lane ? nullptr : at,
+                   .key = request_.memory_key,
+                   .lane = lane,
+                   .device = lane ? at : nullptr};
+    part.file.descriptor = request_.descriptor_for(part.offset, bytes, part.address); // slots are aligned
+    return part;
 }
 
 /// Begins parts of the entry under way, as many as may be under way. Returns whether all of it has begun.
@@ -146,17 +182,7 @@ bool file_work::begin_parts(budget& left)
         const std::uint32_t bytes = next_part_bytes(lane);
         if (left.parts == 0 || left.bytes == 0 || parts_ == most_parts || (parts_ != 0 && bytes_ + bytes > most_bytes))
             return false;
-        if (!unit_.begin({.queue = this,
-                          .index = index,
-                          .what = request_.what,
-                          .file = request_.file,
-                          .offset = request_.offset + begun_,
-                          .begin = begun_,
-                          .bytes = bytes,
-                          .address = lane ? nullptr : request_.at + begun_,
-                          .key = request_.memory_key,
-                          .lane = lane,
-                          .device = lane ? request_.at + begun_ : nullptr}))
+        if (!unit_.begin(next_part(lane, bytes)))
             return false;
         --left.parts;
         left.bytes -= std::min<std::uint64_t>(left.bytes, bytes);
@@ -256,7 +282,7 @@ void file_work::tell_engine(const operation& done) const noexcept
     files_.count(done.what, {.bytes = static_cast<std::int64_t>(bytes),
                              .error = done.error,
                              .way = unit_.way(),
-                             .fall = done.staged ? file_fall::no_direct : file_fall::none,
+                             .fall = done.fall,
                              .position = done.offset + bytes});
 }
 

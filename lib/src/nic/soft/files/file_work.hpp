@@ -54,7 +54,7 @@ class file_work final : public work_queue {
         bool begun = false; ///< all of it, as far as it is to begin
         bool landed = false;
         bool event = false;
-        bool staged = false; ///< the CPU does not see its memory
+        file_fall fall = file_fall::none;
         refusal reason = refusal::none;
         std::uint32_t parts = 0;  ///< under way
         std::uint64_t offset = 0; ///< in the file
@@ -77,9 +77,11 @@ class file_work final : public work_queue {
     bool execute(budget& left);
     bool take_up();
     void skip();
+    bool refuse_fall();
     bool still_may();
     bool begin_parts(budget& left);
     std::uint32_t next_part_bytes(const file_lane* lane) const noexcept;
+    file_part next_part(file_lane* lane, std::uint32_t bytes);
     void close_entry(refusal reason);
     void finish(std::uint32_t index);
     void finish_failed(std::uint32_t index);

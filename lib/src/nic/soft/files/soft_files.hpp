@@ -21,6 +21,7 @@ class context_files final : public file_keys {
 
     bool find(std::uint32_t key, held_file& out) const noexcept override;
     void count(storage::io::kind what, const file_result& result) const noexcept override;
+    bool strict() const noexcept override { return context_->options().strict; }
     storage::context& context() const noexcept { return *context_; }
 
  private:
