@@ -54,7 +54,8 @@ class GpuFiles : public gpu_fixture {
 /// Any place and length, device memory and pinned memory, both directions.
 TEST_F(GpuFiles, AreReadAndWrittenAsAModelIs)
 {
-    const memory there = gpu().allocate(bytes, memory_kind::device), pinned = gpu().allocate(bytes);
+    const memory there = gpu().allocate(bytes, memory_kind::device),
+                 pinned = gpu().allocate(bytes, memory_kind::cpu_device);
     const memory_region regions[] = {{engine, there}, {engine, pinned}};
     std::vector<std::byte> models[] = {std::vector<std::byte>(bytes), std::vector<std::byte>(bytes)};
     std::minstd_rand random(5);

@@ -1,5 +1,7 @@
 #include "nic/soft/files/file_unit.hpp"
 
+#include <sys/uio.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -10,7 +12,8 @@
 
 namespace weftio::nic::soft {
 
-file_unit::file_unit(std::unique_ptr<storage::way> way) : parts_(most_parts), way_(std::move(way))
+file_unit::file_unit(std::unique_ptr<storage::way> way, bool reads_now)
+    : parts_(most_parts), reads_now_(reads_now), way_(std::move(way))
 {
     free_.reserve(most_parts);
     waiting_.reserve(most_parts);
@@ -73,6 +76,15 @@ bool file_unit::begin(file_part&& part)
     if (std::exchange(queue.in_line, false))
         line_.pop_front();
     return true;
+}
+
+bool file_unit::read_now(const file_part& part) const noexcept
+{
+    if (!reads_now_)
+        return false;
+    const iovec to{.iov_base = part.address, .iov_len = part.bytes};
+    const ssize_t bytes = preadv2(part.file.descriptor, &to, 1, static_cast<off_t>(part.offset), RWF_NOWAIT);
+    return bytes == static_cast<ssize_t>(part.bytes);
 }
 
 /// Returns whether the way had room.

@@ -24,7 +24,8 @@ class file_unit final : public unit {
     /// Of all queues.
     static constexpr std::uint32_t most_parts = 256;
 
-    explicit file_unit(std::unique_ptr<storage::way> way);
+    /// @param reads_now  see read_now()
+    explicit file_unit(std::unique_ptr<storage::way> way, bool reads_now = false);
 
     unsigned turn(const turn_budget& budget) override;
     bool rest(std::chrono::nanoseconds longest) noexcept override;
@@ -32,6 +33,11 @@ class file_unit final : public unit {
     /// Begins a part. Returns whether it could: the queue asks again in its next turn else, and comes before queues that
     /// ask later. @param part  without phase, address of a slot and results
     bool begin(file_part&& part);
+    /// The longest read that is tried at once.
+    static constexpr std::uint32_t most_now = 16 * 1024;
+    /// Reads all bytes of the part now, if they are in the page cache: the way there and back takes longer than a short
+    /// copy. Never blocks. @pre not with O_DIRECT  @return false: not all were, and nothing has been done
+    bool read_now(const file_part& part) const noexcept;
     /// The queue has no part to begin any more.
     void leave_line(const file_work& queue) noexcept;
     /// The queue goes: what became of its parts is told to nobody.
@@ -61,6 +67,7 @@ class file_unit final : public unit {
     std::vector<std::uint32_t> waiting_; ///< numbers of parts that wait for room in the way, or for a copy engine
     std::deque<file_work*> line_;        ///< queues that found no room, oldest first
     std::uint32_t in_way_ = 0;
+    const bool reads_now_;
     std::unique_ptr<storage::way> way_; ///< its destructor waits for the parts that it has
     work_list queues_;                  ///< declared last: queues know the unit until they end
 };

@@ -173,11 +173,36 @@ file_part file_work::next_part(file_lane* lane, std::uint32_t bytes)
     return part;
 }
 
+/// Reads all of the entry under way at once, if it is short and in the page cache. A file that is not cached costs a
+/// call for few of its reads.
+bool file_work::read_now(budget& left)
+{
+    constexpr std::uint32_t most_misses = 6;
+    if (begun_ != 0 || request_.bytes > file_unit::most_now || request_.what != storage::io::kind::read ||
+        request_.device || request_.file.direct || (passes_ != 0 && passes_-- != 0))
+        return false;
+    const auto bytes = static_cast<std::uint32_t>(request_.bytes);
+    if (!unit_.read_now(next_part(nullptr, bytes))) {
+        passes_ = 1U << misses_;
+        misses_ = std::min(misses_ + 1, most_misses);
+        return false;
+    }
+    misses_ = 0;
+    begun_ = bytes;
+    operation_of(next_).read_now = true;
+    --left.parts;
+    left.bytes -= std::min<std::uint64_t>(left.bytes, bytes);
+    close_entry(refusal::none);
+    return true;
+}
+
 /// Begins parts of the entry under way, as many as may be under way. Returns whether all of it has begun.
 bool file_work::begin_parts(budget& left)
 {
     file_lane* const lane = request_.device ? unit_.lanes().find(request_.device) : nullptr;
     const std::uint32_t index = next_;
+    if (left.bytes != 0 && read_now(left))
+        return true;
     do {
         const std::uint32_t bytes = next_part_bytes(lane);
         if (left.parts == 0 || left.bytes == 0 || parts_ == most_parts || (parts_ != 0 && bytes_ + bytes > most_bytes))
@@ -281,7 +306,7 @@ void file_work::tell_engine(const operation& done) const noexcept
     const std::uint64_t bytes = done.what == storage::io::kind::sync ? 0 : done.end;
     files_.count(done.what, {.bytes = static_cast<std::int64_t>(bytes),
                              .error = done.error,
-                             .way = unit_.way(),
+                             .way = done.read_now ? file_way::posix : unit_.way(),
                              .fall = done.fall,
                              .position = done.offset + bytes});
 }

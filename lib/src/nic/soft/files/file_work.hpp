@@ -54,6 +54,7 @@ class file_work final : public work_queue {
         bool begun = false; ///< all of it, as far as it is to begin
         bool landed = false;
         bool event = false;
+        bool read_now = false; ///< by the engine itself
         file_fall fall = file_fall::none;
         refusal reason = refusal::none;
         std::uint32_t parts = 0;  ///< under way
@@ -80,6 +81,7 @@ class file_work final : public work_queue {
     bool refuse_fall();
     bool still_may();
     bool begin_parts(budget& left);
+    bool read_now(budget& left);
     std::uint32_t next_part_bytes(const file_lane* lane) const noexcept;
     file_part next_part(file_lane* lane, std::uint32_t bytes);
     void close_entry(refusal reason);
@@ -105,8 +107,10 @@ class file_work final : public work_queue {
     file_entry request_;
     std::uint64_t begun_ = 0; ///< bytes of it
     bool under_way_ = false;
-    std::uint32_t parts_ = 0;      ///< of all entries, under way
-    std::uint64_t bytes_ = 0;      ///< of these
+    std::uint32_t misses_ = 0; ///< reads that were tried at once, one behind the other, and were not in the page cache
+    std::uint32_t passes_ = 0; ///< reads that are not to be tried
+    std::uint32_t parts_ = 0;  ///< of all entries, under way
+    std::uint64_t bytes_ = 0;  ///< of these
     std::uint32_t not_landed_ = 0; ///< entries that have begun
     std::uint32_t failed_at_ = 0;  ///< the first entry that failed, if any has
     bool any_failed_ = false;

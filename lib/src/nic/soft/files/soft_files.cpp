@@ -79,7 +79,8 @@ void context_files::count(storage::io::kind what, const file_result& result) con
 }
 
 soft_files::soft_files(std::shared_ptr<storage::context> context)
-    : files_(std::move(context)), unit_(files_.context().make_way()),
+    : files_(std::move(context)),
+      unit_(files_.context().make_way(), files_.context().options().only != file_way::uring),
       engine_({&unit_}, of_engine(files_.context().options()), "weftio/files")
 {
     enter();
