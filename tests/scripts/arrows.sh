@@ -27,7 +27,7 @@ forward_declared() {
              {declared = ""}' | sort -u
 }
 
-nested='nic/soft/engine|nic/soft/work|nic/soft/receive|nic/soft/send|nic/soft/dma|nic/soft/rdma|nic/soft' # rooms within a room
+nested='nic/soft/engine|nic/soft/work|nic/soft/receive|nic/soft/send|nic/soft/dma|nic/soft/files|nic/soft/rdma|nic/soft' # rooms within a room
 rooms=0
 while IFS='|' read -r _ room _ allowed _; do
     room=$(tr -d '` ' <<<"$room")
