@@ -25,6 +25,7 @@
 #include "weftio/device/rdma.h"
 #include "weftio/memory.hpp"
 #include "weftio/port.hpp"
+#include "weftio/rdma_dump.hpp"
 #include "weftio/rdma_state.hpp"
 
 namespace weftio {
@@ -233,6 +234,8 @@ class rdma_queue {
     bool failed() const;
     /// Any thread; blocks as long as one turn.
     rdma_counters counters() const;
+    /// What it waits for, and what it has done last, also while a kernel waits. Any thread; blocks as long as one turn.
+    rdma_dump dump() const;
     std::uint32_t number() const noexcept; ///< at its port, and on the wire
     /// Bytes of payload in a packet: what both ends agreed on; before connect() what this end can do.
     std::uint32_t path_mtu() const noexcept;

@@ -65,6 +65,9 @@ enum class refusal : std::uint8_t {
     stray_payload = 54,       ///< a READ or an atomic of the peer's with a payload
 };
 
+/// Its name here and in docs/formats.md: "unknown_key"; "unknown" for a number that is none. Any thread.
+const char* to_string(refusal reason) noexcept;
+
 /// A sentence for byte 54 of an error completion; "unknown reason" for a number that is none. Any thread.
 const char* explain(std::uint8_t vendor_byte) noexcept;
 inline const char* explain(refusal reason) noexcept

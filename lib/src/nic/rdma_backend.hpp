@@ -7,6 +7,7 @@
 #include <string>
 
 #include "nic/backend.hpp"
+#include "weftio/rdma_dump.hpp"
 #include "weftio/rdma_state.hpp"
 
 namespace weftio::nic {
@@ -109,6 +110,14 @@ class rdma_queue : public send_queue {
     /// Gives the queue new rings, of the same depths; it is not connected then. Use it in place of restart().
     virtual void restart(const rdma_rings& rings) = 0;
     virtual rdma_counters counters() const = 0;
+    /// What it waits for. A NIC that cannot look tells number and state.
+    virtual rdma_dump dump() const
+    {
+        rdma_dump known;
+        known.number = number();
+        known.state = state().state;
+        return known;
+    }
 };
 
 } // namespace weftio::nic

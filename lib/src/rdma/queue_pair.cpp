@@ -308,6 +308,11 @@ bool queue_pair::draining() const
     return state_->queue->state().draining;
 }
 
+rdma_dump queue_pair::dump() const
+{
+    return state_->queue->dump();
+}
+
 rdma_counters queue_pair::counters() const
 {
     return state_->queue->counters();

@@ -255,6 +255,11 @@ rdma_counters rdma_queue::counters() const
     return state_->queue->counters();
 }
 
+rdma_dump rdma_queue::dump() const
+{
+    return state_->queue->dump();
+}
+
 std::uint32_t rdma_queue::number() const noexcept
 {
     return state_->queue->number();

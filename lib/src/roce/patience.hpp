@@ -70,6 +70,19 @@ class patience {
             resume_at_ = 0;
         return resume_at_ != 0;
     }
+    /// Whether time is kept because the peer was not ready.
+    bool waits_for_receiver() const noexcept { return resume_at_ != 0; }
+    std::uint8_t retries_left() const noexcept
+    {
+        return static_cast<std::uint8_t>(most_retries_ - std::min(retries_, most_retries_));
+    }
+    /// 7: without end.
+    std::uint8_t rnr_retries_left() const noexcept
+    {
+        return most_rnr_retries_ == 7
+                   ? std::uint8_t{7}
+                   : static_cast<std::uint8_t>(most_rnr_retries_ - std::min(rnr_retries_, most_rnr_retries_));
+    }
     /// When something is to be done at the latest; 0: never.
     std::uint64_t deadline() const noexcept { return resume_at_ != 0 ? resume_at_ : answer_by_; }
 

@@ -135,6 +135,13 @@ rdma_counters soft_rdma_queue::counters() const
     return counters;
 }
 
+rdma_dump soft_rdma_queue::dump() const
+{
+    rdma_dump all;
+    between_turns([&] { all = queue_->dump(); });
+    return all;
+}
+
 bool soft_rdma_queue::next(send_outcome& outcome)
 {
     responder_failure failure;

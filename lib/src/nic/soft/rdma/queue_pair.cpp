@@ -198,9 +198,18 @@ bool queue_pair::is_from_peer(const net::roce_packet& packet) const noexcept
 void queue_pair::receive(const net::roce_packet& packet)
 {
     if (!net::shape_of(packet.headers.bth.opcode).is_response())
-        connection_->responder.receive(packet);
+        take_request(packet);
     else if (connection_->requester)
         connection_->requester->receive(packet, core::utc_stamp_ns());
+}
+
+void queue_pair::take_request(const net::roce_packet& packet)
+{
+    roce::responder& responder = connection_->responder;
+    const std::uint64_t refused = responder.refused.value();
+    responder.receive(packet);
+    if (responder.refused.value() != refused)
+        refused_by_[static_cast<std::size_t>(responder.last_refused().reason)].add(1);
 }
 
 /// Send steps 3 to 6. Answers go first, because the peer waits for them.
@@ -283,10 +292,11 @@ void queue_pair::tell_of_responder() noexcept
         refused.reason = refusal::wrong_doorbell; // also of UC, whose responder never fails
     else if (!connection_->responder.failed() || refused.reason == refusal::none)
         return;
-    failures_.put({.request = refused,
-                   .entry = receives_.failed_entry(),
-                   .reason = receives_.failure(),
-                   .time_ns = core::utc_now_ns()});
+    last_refused_ = {.request = refused,
+                     .entry = receives_.failed_entry(),
+                     .reason = receives_.failure(),
+                     .time_ns = core::utc_now_ns()};
+    failures_.put(last_refused_);
     untold_ = refusal::refused_peer;
 }
 

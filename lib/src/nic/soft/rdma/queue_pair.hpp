@@ -1,9 +1,11 @@
 // A queue pair: two rings, and the connection that executes them.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 
+#include "core/refusal.hpp"
 #include "keys/key_table.hpp"
 #include "nic/rdma_backend.hpp"
 #include "nic/soft/rdma/rdma_receives.hpp"
@@ -13,6 +15,7 @@
 #include "roce/key_memory.hpp"
 #include "roce/requester.hpp"
 #include "roce/responder.hpp"
+#include "weftio/rdma_dump.hpp"
 
 namespace weftio::nic::soft {
 
@@ -61,6 +64,8 @@ class queue_pair final : public rdma_work {
     /// Starts again in fresh rings, not connected. @pre stop()
     void restart(const pair_rings& rings);
     rdma_counters counters() const noexcept;
+    /// Call it between two turns.
+    rdma_dump dump();
     /// Why responders of this queue pair have ended its connections. One thread at a time takes them.
     responder_failures& failures() noexcept { return failures_; }
     /// Of our end and the peer. @pre connected()
@@ -94,7 +99,11 @@ class queue_pair final : public rdma_work {
     void end_when_broken();
     bool waits_for_peer() const noexcept;
     void flush_both();
+    void take_request(const net::roce_packet& packet);
     void tell_of_responder() noexcept;
+    void dump_connection(rdma_dump& into) const;
+    void dump_requests(rdma_dump& into);
+    void dump_error(rdma_dump& into) const;
 
     roce::key_memory memory_;
     rdma_receives receives_;
@@ -105,7 +114,9 @@ class queue_pair final : public rdma_work {
     const bool has_states_;               ///< somebody moves it by verbs' states, who knows of SQE
     std::uint32_t waited_ = 0;            ///< turns in which nothing but an answer could have brought work
     bool local_ = false;
-    rdma_counters before_; ///< of connections that have ended
+    responder_failure last_refused_;                           ///< told to failures_ last, if it has a reason
+    std::array<core::counter, core::all_refusals> refused_by_; ///< by reason
+    rdma_counters before_;                                     ///< of connections that have ended
 };
 
 } // namespace weftio::nic::soft
