@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "nic/backend.hpp"
 #include "weftio/rdma_dump.hpp"
@@ -44,6 +45,7 @@ struct rdma_own_address {
     std::array<std::uint8_t, 16> address{}; ///< IPv6, or ::ffff:a.b.c.d
     std::array<std::uint8_t, 6> mac{};
     std::uint16_t vlan_tci = no_vlan; ///< priority and identifier of the tag; no_vlan: packets have none
+    bool trace = false;               ///< the port keeps its last packets of queue pairs from now on
 };
 
 /// The port answers who asks for the MAC of its address (ARP, IPv6 neighbor discovery), and takes the RoCEv2 packets to
@@ -117,6 +119,12 @@ class rdma_queue : public send_queue {
         known.number = number();
         known.state = state().state;
         return known;
+    }
+    /// The last packets of its port's queue pairs as a pcapng file; empty: the NIC has kept none. @param comment  of it
+    virtual std::vector<std::uint8_t> trace(const std::string& comment) const
+    {
+        static_cast<void>(comment);
+        return {};
     }
 };
 

@@ -263,6 +263,7 @@ void queue_pair::end_when_broken()
     roce::responder& responder = connection_->responder;
     if (!failed() && !(requester && requester->failed()) && !responder.failed() && !receives_.record_refused())
         return;
+    newly_failed_ = newly_failed_ || (state_ != rdma_state::error && state_ != rdma_state::send_queue_error);
     if (ends_sends_only()) {
         state_ = rdma_state::send_queue_error;
         return end_work();

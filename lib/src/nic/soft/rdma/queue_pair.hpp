@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "core/refusal.hpp"
 #include "keys/key_table.hpp"
@@ -68,6 +69,8 @@ class queue_pair final : public rdma_work {
     rdma_dump dump();
     /// Why responders of this queue pair have ended its connections. One thread at a time takes them.
     responder_failures& failures() noexcept { return failures_; }
+    /// Whether its connection has failed since the last call.
+    bool take_failure() noexcept { return std::exchange(newly_failed_, false); }
     /// Of our end and the peer. @pre connected()
     const net::roce_gid& address() const noexcept { return connection_->path.source; }
     const net::roce_gid& peer() const noexcept { return connection_->path.destination; }
@@ -114,6 +117,7 @@ class queue_pair final : public rdma_work {
     const bool has_states_;               ///< somebody moves it by verbs' states, who knows of SQE
     std::uint32_t waited_ = 0;            ///< turns in which nothing but an answer could have brought work
     bool local_ = false;
+    bool newly_failed_ = false;
     responder_failure last_refused_;                           ///< told to failures_ last, if it has a reason
     std::array<core::counter, core::all_refusals> refused_by_; ///< by reason
     rdma_counters before_;                                     ///< of connections that have ended
