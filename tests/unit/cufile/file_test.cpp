@@ -38,6 +38,18 @@ TEST_F(CufileFile, IsNoPipeFolderOrClosedDescriptor)
     close(folder);
 }
 
+TEST_F(CufileFile, HasOffsets)
+{
+    const int appends = open(file.path().c_str(), O_WRONLY | O_APPEND);
+    EXPECT_EQ(registration_of(appends), CU_FILE_INVALID_FILE_OPEN_FLAG);
+    const int name = open(file.path().c_str(), O_PATH);
+    EXPECT_EQ(registration_of(name), CU_FILE_INVALID_FILE_OPEN_FLAG);
+    const int reads = open(file.path().c_str(), O_RDONLY | O_APPEND);
+    EXPECT_EQ(registration_of(reads), CU_FILE_SUCCESS);
+    for (const int each : {appends, name, reads})
+        close(each);
+}
+
 TEST_F(CufileFile, IsADescriptor)
 {
     CUfileHandle_t handle = nullptr;
