@@ -189,6 +189,28 @@ TEST_F(CufileFile, EveryCallThatMeetsTheEndOfAHandleIsWholeOrRefused)
     EXPECT_GE(whole, 10U);
 }
 
+TEST(CufileStrict, RefusesWhatWouldFall)
+{
+    constexpr auto allow = CUFILE_PARAM_PROPERTIES_ALLOW_COMPAT_MODE;
+    ASSERT_EQ(cufile().SetParameterBool(allow, false).err, CU_FILE_SUCCESS);
+    alignas(4096) static std::array<std::byte, 8192> memory;
+    if (cufile().DriverOpen().err == CU_FILE_SUCCESS) { // io_uring is not refused
+        try {
+            const scratch_file file(O_DIRECT);
+            const registered_file registered(file.descriptor());
+            EXPECT_EQ(cufile().Write(registered.handle, memory.data(), 8192, 0, 0), 8192);
+            EXPECT_EQ(cufile().Read(registered.handle, memory.data(), 4096, 4096, 0), 4096);
+            EXPECT_EQ(cufile().Read(registered.handle, memory.data(), 4096, 1, 0), -CU_FILE_IO_NOT_SUPPORTED);
+            EXPECT_EQ(errno, ENOTSUP);
+            EXPECT_EQ(cufile().Write(registered.handle, memory.data(), 1000, 0, 0), -CU_FILE_IO_NOT_SUPPORTED);
+            EXPECT_EQ(cufile().Read(registered.handle, memory.data(), 4096, 0, 1), -CU_FILE_IO_NOT_SUPPORTED);
+        } catch (const std::runtime_error&) { // the file system of /tmp has no O_DIRECT
+        }
+        cufile().DriverClose_v2();
+    }
+    EXPECT_EQ(cufile().SetParameterBool(allow, true).err, CU_FILE_SUCCESS);
+}
+
 struct operation {
     bool write;
     std::size_t bytes, memory_offset;
