@@ -67,7 +67,7 @@ class context {
     void leave(std::uint32_t key) noexcept;
 
     tally counts;
-    memories buffers; ///< that are registered
+    memories buffers;  ///< that are registered
     named_files named; ///< by the keys of enter()
     /// What executes the entries of kernels, while there is one; made and found under the mutex.
     std::mutex kernels_mutex;
