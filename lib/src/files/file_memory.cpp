@@ -42,9 +42,9 @@ file_memory::file_memory(const file_buffer& buffer, std::size_t offset) noexcept
     : address_(buffer.address()), offset_(offset), block_(buffer.state_->at.block)
 {}
 
-storage::place detail::internals::place(const file_memory& memory)
+storage::place detail::internals::place(const file_memory& memory, std::size_t further)
 {
-    const std::size_t offset = memory.offset_;
+    const std::size_t offset = memory.offset_ + further;
     if (!memory.block_)
         return {.cpu = static_cast<std::byte*>(memory.address_) + offset, .bytes = ~std::size_t{0}};
     storage::place made = storage::place_of(memory.block_);

@@ -168,6 +168,25 @@ try {
 } catch (...) { // no memory to keep it: it ends
 }
 
+void context::enqueue(void* stream, task_thread::task task)
+{
+    const std::lock_guard lock(ordered_mutex_);
+    if (!ordered_)
+        ordered_ = std::make_shared<task_thread>();
+    storage::enqueue(stream, ordered_, std::move(task));
+}
+
+void context::drain()
+{
+    std::shared_ptr<task_thread> by;
+    {
+        const std::lock_guard lock(ordered_mutex_);
+        by = ordered_;
+    }
+    if (by)
+        by->run([] {});
+}
+
 std::shared_ptr<open_file> context::find(std::uint32_t key) const
 {
     const std::shared_lock lock(files_mutex_);

@@ -13,6 +13,7 @@
 
 #include "storage/memories.hpp"
 #include "storage/named_files.hpp"
+#include "storage/stream_order.hpp"
 #include "storage/way.hpp"
 #include "weftio/file_result.hpp"
 #include "weftio/options.hpp"
@@ -66,6 +67,11 @@ class context {
     std::uint32_t enter(const std::shared_ptr<open_file>& file);
     void leave(std::uint32_t key) noexcept;
 
+    /// Executes `task` in the order of a stream; throws what file::read_on() throws.
+    void enqueue(void* stream, task_thread::task task);
+    /// Waits for the tasks that were enqueued on the engine's own thread.
+    void drain();
+
     tally counts;
     memories buffers;  ///< that are registered
     named_files named; ///< by the keys of enter()
@@ -89,6 +95,8 @@ class context {
     std::shared_ptr<posix_pool> pool_;
     std::mutex queues_mutex_;
     std::vector<std::unique_ptr<transfer_queue>> queues_; ///< that are idle
+    std::mutex ordered_mutex_;
+    std::shared_ptr<task_thread> ordered_; ///< for streams; made when first needed
     mutable std::shared_mutex files_mutex_;
     std::unordered_map<std::uint32_t, std::weak_ptr<open_file>> files_;
     std::uint32_t last_key_ = 0;

@@ -94,9 +94,14 @@ try {
     return false;
 }
 
+const devices::cuda::driver* cuda_driver() noexcept
+{
+    return found_driver.load(std::memory_order_acquire);
+}
+
 place find_by_cuda(std::byte* address)
 {
-    const cuda::driver* driver = found_driver.load(std::memory_order_acquire);
+    const cuda::driver* driver = cuda_driver();
     if (!driver)
         return of_host(address);
     const auto ask = [&](auto& value, int attribute) {

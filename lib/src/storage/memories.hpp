@@ -10,6 +10,10 @@
 
 #include "storage/place.hpp"
 
+namespace weftio::devices::cuda {
+struct driver;
+}
+
 namespace weftio::storage {
 
 /// Any thread.
@@ -37,6 +41,9 @@ class memories {
 /// Looks whether the process has loaded the CUDA driver meanwhile; it is never loaded from here. Returns whether this
 /// call has found it. Any thread.
 bool find_cuda_driver() noexcept;
+
+/// The driver that find_cuda_driver() has found; nullptr: none yet.
+const devices::cuda::driver* cuda_driver() noexcept;
 
 /// Where an address lies, as the CUDA driver has it; the host's where there is no driver, or where it does not know it.
 place find_by_cuda(std::byte* address);

@@ -107,10 +107,22 @@ class Differential : public testing::TestWithParam<const char*> {
             each.bytes = each.model;
         }
     }
+    file_result execute_on_stream(const weftio::file& file, const operation& drawn)
+    {
+        const auto offset = static_cast<std::int64_t>(drawn.offset), at = static_cast<std::int64_t>(drawn.at);
+        std::int64_t result = 0;
+        const weftio::file::at_execution arguments{&drawn.bytes, &offset, &at, &result};
+        const file_memory memory = memories_[drawn.memory].at(0);
+        drawn.write ? file.write_on(nullptr, memory, arguments) : file.read_on(nullptr, memory, arguments);
+        engine_->drain();
+        return {.bytes = result, .position = drawn.offset + static_cast<std::uint64_t>(result)};
+    }
     file_result execute(const operation& drawn)
     {
         const file_memory memory = memories_[drawn.memory].at(drawn.at);
         const file& file = files_[drawn.direct];
+        if (below(5) == 0)
+            return execute_on_stream(file, drawn);
         return drawn.write ? file.write(memory, drawn.bytes, drawn.offset)
                            : file.read(memory, drawn.bytes, drawn.offset);
     }

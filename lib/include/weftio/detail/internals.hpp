@@ -71,7 +71,7 @@ struct internals {
     static const std::shared_ptr<storage::context>& share(const file_engine& engine) noexcept;
     static const std::shared_ptr<storage::open_file>& share(const file& file) noexcept;
     /// Where the memory of an operation lies.
-    static storage::place place(const file_memory& memory);
+    static storage::place place(const file_memory& memory, std::size_t further = 0);
 
     /// The bytes, kept alive while the pointer is held.
     static const std::shared_ptr<const devices::memory_block>& block(const memory& memory) noexcept;
