@@ -117,10 +117,14 @@ double by_queue(const options& wanted, setting& where)
     return microseconds_each(start, wanted.reads);
 }
 
-/// A neighbor that has 1 MiB reads in flight from construction to destruction.
+/// A neighbor that has 1 MiB reads in flight from the end of construction to destruction.
 class long_reads {
  public:
-    explicit long_reads(setting& where) : thread_([this, &where] { run(where); }) {}
+    explicit long_reads(setting& where) : before_(where.neighbor.counters().read), thread_([&] { run(where); })
+    {
+        while (where.neighbor.counters().read < before_ + 4)
+            std::this_thread::yield();
+    }
     long_reads(const long_reads&) = delete;
     long_reads& operator=(const long_reads&) = delete;
     ~long_reads()
@@ -142,6 +146,7 @@ class long_reads {
         require(weftio_dev_file_commit_wait(files, 0), "the neighbor's last wait");
     }
 
+    const std::uint64_t before_;
     std::atomic<bool> ending_{false};
     std::thread thread_;
 };

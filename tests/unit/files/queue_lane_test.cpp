@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <future>
+#include <optional>
 #include <random>
 #include <thread>
 
@@ -54,7 +55,8 @@ class FileLane : public testing::Test {
     slow_copies& copies = *gpu->copies;
     const scratch_file scratch;
     std::vector<std::byte> content = pattern(bytes, 9);
-    file one{engine, scratch.descriptor()};
+    std::optional<file> file_{std::in_place, engine, scratch.descriptor()};
+    file& one = *file_;
     file_queue queue{engine, cpu, {.entries = 64}};
     far_memory there{engine, gpu, bytes};
 };
@@ -139,6 +141,18 @@ TEST_F(FileLane, ARegionEndsWhenNothingIsCopiedThereAnyMore)
     commit();
     ASSERT_TRUE(with_turns([&] { return copies.batches_under_way(); }, false));
     std::future<void> ending = std::async(std::launch::async, [&] { there.end(); });
+    EXPECT_EQ(ending.wait_for(std::chrono::milliseconds(20)), std::future_status::timeout);
+    auto& backend = dynamic_cast<nic::soft::soft_files&>(*detail::internals::backend(engine));
+    backend.engine().between_turns([&] { copies.land(); });
+    ending.get();
+}
+
+TEST_F(FileLane, AFileEndsWhenNothingIsReadFromItAnyMore)
+{
+    read(0, 0, 5000);
+    commit();
+    ASSERT_TRUE(with_turns([&] { return copies.batches_under_way(); }, false));
+    std::future<void> ending = std::async(std::launch::async, [&] { file_.reset(); });
     EXPECT_EQ(ending.wait_for(std::chrono::milliseconds(20)), std::future_status::timeout);
     auto& backend = dynamic_cast<nic::soft::soft_files&>(*detail::internals::backend(engine));
     backend.engine().between_turns([&] { copies.land(); });
