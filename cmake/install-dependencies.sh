@@ -10,7 +10,7 @@ runtime=(
     cmake ninja-build g++ "pkg-config|pkgconf"
     libdpdk-dev libnuma-dev libibverbs-dev zlib1g-dev libzstd-dev liblzma-dev libbz2-dev libpcap-dev
     ocl-icd-opencl-dev opencl-headers pocl-opencl-icd
-    libboost-context-dev libcli11-dev libfmt-dev liburing-dev
+    libboost-context-dev libcli11-dev libfmt-dev liburing-dev nlohmann-json3-dev
 )
 test=(
     libgtest-dev libgmock-dev libbenchmark-dev

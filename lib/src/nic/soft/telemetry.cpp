@@ -34,9 +34,12 @@ void fill_rdma_packets(soft_port& port, rte_tel_data* dict)
     put(dict, "rdma_neighbor", unit.neighbor.value());
     put(dict, "rdma_delivered", unit.delivered.value());
     put(dict, "rdma_malformed", unit.malformed.value());
+    put(dict, "rdma_wrong_ip_checksum", unit.wrong_ip_checksum.value());
+    put(dict, "rdma_wrong_udp_checksum", unit.wrong_udp_checksum.value());
     put(dict, "rx_icrc_encapsulated", unit.rx_icrc_encapsulated.value());
     put(dict, "rdma_for_nobody", unit.for_nobody.value());
     put(dict, "rdma_not_from_peer", unit.not_from_peer.value());
+    put(dict, "rdma_other_mac", unit.other_mac.value());
     put(dict, "rdma_congestion", unit.congestion.value());
     put(dict, "rdma_sent", unit.sent().sent.value());
     put(dict, "rdma_sent_bytes", unit.sent().sent_bytes.value());
