@@ -15,8 +15,7 @@ CUfileError_t enqueue(const char* function, CUfileHandle_t fh, void* base, const
         require(base && arguments.bytes && arguments.offset && arguments.memory_offset && arguments.result,
                 CU_FILE_INVALID_VALUE);
         file->stream_ordered.store(true, std::memory_order_relaxed);
-        (void)operation;
-        throw failure{CU_FILE_ASYNC_NOT_SUPPORTED}; // the engine has no streams yet
+        operation(file->on);
     });
 }
 
@@ -25,17 +24,19 @@ CUfileError_t enqueue(const char* function, CUfileHandle_t fh, void* base, const
 extern "C" {
 
 CUfileError_t cuFileReadAsync(CUfileHandle_t fh, void* bufPtr_base, size_t* size_p, off_t* file_offset_p,
-                              off_t* bufPtr_offset_p, ssize_t* bytes_read_p, CUstream)
+                              off_t* bufPtr_offset_p, ssize_t* bytes_read_p, CUstream stream)
 {
     const weftio::file::at_execution arguments{size_p, file_offset_p, bufPtr_offset_p, bytes_read_p};
-    return enqueue(__func__, fh, bufPtr_base, arguments, [](const weftio::file&) {});
+    return enqueue(__func__, fh, bufPtr_base, arguments,
+                   [&](const weftio::file& file) { file.read_on(stream, bufPtr_base, arguments); });
 }
 
 CUfileError_t cuFileWriteAsync(CUfileHandle_t fh, void* bufPtr_base, size_t* size_p, off_t* file_offset_p,
-                               off_t* bufPtr_offset_p, ssize_t* bytes_written_p, CUstream)
+                               off_t* bufPtr_offset_p, ssize_t* bytes_written_p, CUstream stream)
 {
     const weftio::file::at_execution arguments{size_p, file_offset_p, bufPtr_offset_p, bytes_written_p};
-    return enqueue(__func__, fh, bufPtr_base, arguments, [](const weftio::file&) {});
+    return enqueue(__func__, fh, bufPtr_base, arguments,
+                   [&](const weftio::file& file) { file.write_on(stream, bufPtr_base, arguments); });
 }
 
 CUfileError_t cuFileStreamRegister(CUstream stream, unsigned flags)

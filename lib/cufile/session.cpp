@@ -1,5 +1,6 @@
 #include "session.hpp"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -8,18 +9,14 @@ namespace weftio::cufile {
 
 namespace {
 
-/// Waits for calls, and lets none begin any more.
-void end_calls(handle& ended) noexcept
-{
-    const std::unique_lock alone(ended.in_use);
-    ended.ended = true;
-}
-
 struct stat status_of(int descriptor)
 {
     struct stat seen {};
     require(fstat(descriptor, &seen) == 0, CU_FILE_INVALID_VALUE);
     require(S_ISREG(seen.st_mode) || S_ISBLK(seen.st_mode), CU_FILE_INVALID_FILE_TYPE);
+    const int flags = fcntl(descriptor, F_GETFL);
+    const bool appends = (flags & O_APPEND) != 0 && (flags & O_ACCMODE) != O_RDONLY; // it ignores offsets
+    require(!appends && (flags & O_PATH) == 0, CU_FILE_INVALID_FILE_OPEN_FLAG);
     return seen;
 }
 
@@ -30,6 +27,14 @@ held_handle::held_handle(std::shared_ptr<handle> held) : held_(std::move(held))
     require(held_ != nullptr, CU_FILE_HANDLE_NOT_REGISTERED);
     lock_ = std::shared_lock(held_->in_use);
     require(!held_->ended, CU_FILE_HANDLE_NOT_REGISTERED);
+}
+
+void session::end_calls(handle& ended) const noexcept
+{
+    const std::unique_lock alone(ended.in_use);
+    if (ended.stream_ordered.load(std::memory_order_relaxed))
+        engine_.drain();
+    ended.ended = true;
 }
 
 void session::end() noexcept

@@ -75,6 +75,8 @@ class session {
     void end_stream(CUstream stream);
 
  private:
+    /// Waits for calls, and lets none begin any more.
+    void end_calls(handle& ended) const noexcept;
     void require_unknown(int descriptor, dev_t device, ino_t inode) const;
     void* next_name() noexcept;
 

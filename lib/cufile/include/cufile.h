@@ -285,11 +285,15 @@ typedef void* CUfileHandle_t;
 /*
  * Registers an open descriptor of any file system. It stays the caller's and must stay open until it is deregistered.
  * Errors: CU_FILE_INVALID_VALUE a null pointer, a type that is none, or a descriptor that is not open;
- * CU_FILE_INVALID_FILE_TYPE neither a regular file nor a block device; CU_FILE_HANDLE_ALREADY_REGISTERED;
- * CU_FILE_IO_NOT_SUPPORTED another type than CU_FILE_HANDLE_TYPE_OPAQUE_FD.
+ * CU_FILE_INVALID_FILE_TYPE neither a regular file nor a block device; CU_FILE_INVALID_FILE_OPEN_FLAG opened with
+ * O_PATH, or for writing with O_APPEND; CU_FILE_HANDLE_ALREADY_REGISTERED; CU_FILE_IO_NOT_SUPPORTED another type than
+ * CU_FILE_HANDLE_TYPE_OPAQUE_FD.
  */
 CUfileError_t cuFileHandleRegister(CUfileHandle_t* fh, CUfileDescr_t* descr);
-/* Waits for synchronous calls on the handle. A handle that is unknown is ignored. */
+/*
+ * Waits for synchronous calls on the handle, and for those of the null stream without CUDA. Operations of batches and of
+ * CUDA streams go on, and the descriptor must stay open for them. A handle that is unknown is ignored.
+ */
 void cuFileHandleDeregister(CUfileHandle_t fh);
 
 /* Flags of cuFileBufRegister, assumed. They are ignored: RDMA in user space is not supported. */

@@ -68,6 +68,9 @@ enum class refusal : std::uint8_t {
     io_failed = 57,           ///< the system refused the read, write or sync: the errno is told beside
 };
 
+/// Its name here and in docs/formats.md: "unknown_key"; "unknown" for a number that is none. Any thread.
+const char* to_string(refusal reason) noexcept;
+
 /// A sentence for byte 54 of an error completion; "unknown reason" for a number that is none. Any thread.
 const char* explain(std::uint8_t vendor_byte) noexcept;
 inline const char* explain(refusal reason) noexcept

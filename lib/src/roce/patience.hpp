@@ -60,7 +60,8 @@ class patience {
         window_ = 1;
         const std::uint64_t wait_ns = net::rnr_wait_ns(timer_code);
         resume_at_ = now + std::max(wait_ns, std::min(wait_ns << not_ready_, longest_growth_ns));
-        not_ready_ += not_ready_ != most_doublings;
+        if (not_ready_ != most_doublings)
+            ++not_ready_;
         if (most_rnr_retries_ == 7) {
             rnr_retries_ = 1;
             return true;
@@ -73,8 +74,19 @@ class patience {
             resume_at_ = 0;
         return resume_at_ != 0;
     }
-    /// Whether the peer has named the time before which nothing is sent.
-    bool was_told_to_wait() const noexcept { return resume_at_ != 0; }
+    /// Whether time is kept because the peer was not ready.
+    bool waits_for_receiver() const noexcept { return resume_at_ != 0; }
+    std::uint8_t retries_left() const noexcept
+    {
+        return static_cast<std::uint8_t>(most_retries_ - std::min(retries_, most_retries_));
+    }
+    /// 7: without end.
+    std::uint8_t rnr_retries_left() const noexcept
+    {
+        return most_rnr_retries_ == 7
+                   ? std::uint8_t{7}
+                   : static_cast<std::uint8_t>(most_rnr_retries_ - std::min(rnr_retries_, most_rnr_retries_));
+    }
     /// When something is to be done at the latest; 0: never.
     std::uint64_t deadline() const noexcept { return resume_at_ != 0 ? resume_at_ : answer_by_; }
 

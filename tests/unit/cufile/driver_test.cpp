@@ -2,7 +2,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstring>
+#include <cerrno>
+#include <cstdlib>
+#include <string_view>
 
 #include "library.hpp"
 #include "unit/files/scratch_file.hpp"
@@ -175,6 +177,58 @@ TEST(CufileDriver, HasWordsForErrors)
     EXPECT_FALSE(IS_CUFILE_ERR(-EIO));
 }
 
+/// What `body` returns in a child of fork(); -1: it has crashed.
+template <class Body>
+int in_child(Body body)
+{
+    const pid_t child = fork();
+    if (child == 0)
+        _exit(body());
+    int status = 0;
+    return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/// A configuration file, which the environment names.
+class named_configuration {
+ public:
+    explicit named_configuration(std::string_view text)
+    {
+        EXPECT_EQ(pwrite(file_.descriptor(), text.data(), text.size(), 0), static_cast<ssize_t>(text.size()));
+        setenv("CUFILE_ENV_PATH_JSON", file_.path().c_str(), 1);
+    }
+    named_configuration(const named_configuration&) = delete;
+    named_configuration& operator=(const named_configuration&) = delete;
+    ~named_configuration() { unsetenv("CUFILE_ENV_PATH_JSON"); }
+
+ private:
+    const scratch_file file_;
+};
+
+TEST(CufileDriver, HasParametersOfTheConfigurationFile)
+{
+    const named_configuration configuration(R"({"properties": {"max_device_cache_size_kb": 4096, "use_poll_mode": true},
+                                                "execution": {"max_io_threads": 3}})");
+    EXPECT_EQ(in_child([] {
+                  CUfileDrvProps_t props{};
+                  std::size_t threads = 0;
+                  cufile().GetParameterSizeT(CUFILE_PARAM_EXECUTION_MAX_IO_THREADS, &threads);
+                  const bool opened = cufile().DriverGetProperties(&props).err == CU_FILE_SUCCESS;
+                  return opened && threads == 3 && props.max_device_cache_size == 4096 &&
+                         (props.nvfs.dcontrolflags & 1U << CU_FILE_USE_POLL_MODE) != 0;
+              }),
+              1);
+}
+
+TEST(CufileDriver, DoesNotOpenWithAWrongConfigurationFile)
+{
+    const named_configuration configuration(R"({"properties": {"max_device_cache_size_kb": "much"}})");
+    EXPECT_EQ(in_child([] {
+                  return cufile().DriverOpen().err == CU_FILE_INVALID_VALUE &&
+                         cufile().DriverOpen().err == CU_FILE_INVALID_VALUE && cufile().UseCount() == 0;
+              }),
+              1);
+}
+
 /// What a child of fork() finds; the number of the first line that differs, 0 otherwise.
 int seen_by_child(CUfileHandle_t of_parent, int descriptor)
 {
@@ -195,13 +249,7 @@ TEST(CufileDriver, AChildOfForkHasOneOfItsOwn)
     const scratch_file file;
     ASSERT_EQ(pwrite(file.descriptor(), "a", 1, 0), 1);
     const registered_file registered(file.descriptor());
-    const pid_t child = fork();
-    if (child == 0)
-        _exit(seen_by_child(registered.handle, file.descriptor()));
-    int status = 0;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_TRUE(WIFEXITED(status));
-    EXPECT_EQ(WEXITSTATUS(status), 0);
+    EXPECT_EQ(in_child([&] { return seen_by_child(registered.handle, file.descriptor()); }), 0);
     std::byte byte{};
     EXPECT_EQ(cufile().Read(registered.handle, &byte, 1, 0, 0), 1);
 }

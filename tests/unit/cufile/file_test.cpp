@@ -38,6 +38,18 @@ TEST_F(CufileFile, IsNoPipeFolderOrClosedDescriptor)
     close(folder);
 }
 
+TEST_F(CufileFile, HasOffsets)
+{
+    const int appends = open(file.path().c_str(), O_WRONLY | O_APPEND);
+    EXPECT_EQ(registration_of(appends), CU_FILE_INVALID_FILE_OPEN_FLAG);
+    const int name = open(file.path().c_str(), O_PATH);
+    EXPECT_EQ(registration_of(name), CU_FILE_INVALID_FILE_OPEN_FLAG);
+    const int reads = open(file.path().c_str(), O_RDONLY | O_APPEND);
+    EXPECT_EQ(registration_of(reads), CU_FILE_SUCCESS);
+    for (const int each : {appends, name, reads})
+        close(each);
+}
+
 TEST_F(CufileFile, IsADescriptor)
 {
     CUfileHandle_t handle = nullptr;
@@ -175,6 +187,28 @@ TEST_F(CufileFile, EveryCallThatMeetsTheEndOfAHandleIsWholeOrRefused)
     reader.join();
     EXPECT_EQ(wrong, 0U);
     EXPECT_GE(whole, 10U);
+}
+
+TEST(CufileStrict, RefusesWhatWouldFall)
+{
+    constexpr auto allow = CUFILE_PARAM_PROPERTIES_ALLOW_COMPAT_MODE;
+    ASSERT_EQ(cufile().SetParameterBool(allow, false).err, CU_FILE_SUCCESS);
+    alignas(4096) static std::array<std::byte, 8192> memory;
+    if (cufile().DriverOpen().err == CU_FILE_SUCCESS) { // io_uring is not refused
+        try {
+            const scratch_file file(O_DIRECT);
+            const registered_file registered(file.descriptor());
+            EXPECT_EQ(cufile().Write(registered.handle, memory.data(), 8192, 0, 0), 8192);
+            EXPECT_EQ(cufile().Read(registered.handle, memory.data(), 4096, 4096, 0), 4096);
+            EXPECT_EQ(cufile().Read(registered.handle, memory.data(), 4096, 1, 0), -CU_FILE_IO_NOT_SUPPORTED);
+            EXPECT_EQ(errno, ENOTSUP);
+            EXPECT_EQ(cufile().Write(registered.handle, memory.data(), 1000, 0, 0), -CU_FILE_IO_NOT_SUPPORTED);
+            EXPECT_EQ(cufile().Read(registered.handle, memory.data(), 4096, 0, 1), -CU_FILE_IO_NOT_SUPPORTED);
+        } catch (const std::runtime_error&) { // the file system of /tmp has no O_DIRECT
+        }
+        cufile().DriverClose_v2();
+    }
+    EXPECT_EQ(cufile().SetParameterBool(allow, true).err, CU_FILE_SUCCESS);
 }
 
 struct operation {

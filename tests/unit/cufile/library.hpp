@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 
 #include <array>
+#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 #include <string>
@@ -12,9 +13,16 @@
 
 namespace weftio::test {
 
-/// The functions by name. Opened once; a name that is missing ends the suite.
+/// The functions by name. Opened once; a name that is missing ends the suite. The environment variable WEFTIO_CUFILE
+/// names another library.
 struct cufile_library {
-    void* const opened = dlopen(WEFTIO_CUFILE_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    void* const opened = dlopen(path(), RTLD_NOW | RTLD_LOCAL);
+
+    static const char* path()
+    {
+        const char* other = std::getenv("WEFTIO_CUFILE");
+        return other ? other : WEFTIO_CUFILE_LIBRARY;
+    }
 
     template <class Function>
     void find(Function& function, const char* name) const

@@ -11,7 +11,7 @@ namespace {
 constexpr std::uint32_t segments_of_a_sync = 2, segments_of_a_transfer = 3;
 
 /// Finds the memory that a transfer reads or writes.
-refusal read_memory(const entry& entry, const queue_keys& keys, file_entry& out) noexcept
+refusal read_memory(const entry& entry, const keys::queue_keys& keys, file_entry& out) noexcept
 {
     const auto pointer = segment_at<weftio_wqe_data_segment>(entry, 2);
     const std::uint32_t count = weftio_swap32(pointer.byte_count_be);
@@ -63,7 +63,7 @@ int file_entry::descriptor_for(std::uint64_t from, std::uint32_t count, const st
     return buffered >= 0 ? buffered : file.descriptor;
 }
 
-refusal read_file_entry(const entry& entry, const file_keys& files, const queue_keys& keys, file_entry& out) noexcept
+refusal read_file_entry(const entry& entry, const file_keys& files, const keys::queue_keys& keys, file_entry& out) noexcept
 {
     switch (entry.opcode) {
         case WEFTIO_OPCODE_RDMA_READ: out.what = storage::io::kind::read; break;

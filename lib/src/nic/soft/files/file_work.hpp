@@ -100,7 +100,7 @@ class file_work final : public work_queue {
     }
 
     std::uint64_t* results_;
-    const queue_keys keys_;
+    const keys::queue_keys keys_;
     const file_keys& files_;
     file_unit& unit_;
     entry entry_; ///< the one at next_, while it begins

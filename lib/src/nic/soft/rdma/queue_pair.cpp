@@ -206,8 +206,18 @@ bool queue_pair::receive(const net::roce_packet& packet)
     if (packet.borrowed && net::shape_of(packet.headers.bth.opcode).is_response())
         port_.wake(ring_.entries.queue); // entries may have ended; answer_partner() sees to requests
     if (!net::shape_of(packet.headers.bth.opcode).is_response())
-        return connection_->responder.receive(packet);
+        return take_request(packet);
     return !connection_->requester || connection_->requester->receive(packet, core::utc_stamp_ns());
+}
+
+bool queue_pair::take_request(const net::roce_packet& packet)
+{
+    roce::responder& responder = connection_->responder;
+    const std::uint64_t refused = responder.refused.value();
+    const bool taken = responder.receive(packet);
+    if (responder.refused.value() != refused)
+        refused_by_[static_cast<std::size_t>(responder.last_refused().reason)].add(responder.refused.value() - refused);
+    return taken;
 }
 
 /// Send steps 3 to 6. Answers go first, because the peer waits for them.
@@ -300,6 +310,7 @@ void queue_pair::end_when_broken()
     roce::responder& responder = connection_->responder;
     if (!failed() && !(requester && requester->failed()) && !responder.failed() && !receives_.record_refused())
         return;
+    newly_failed_ = newly_failed_ || (state_ != rdma_state::error && state_ != rdma_state::send_queue_error);
     if (ends_sends_only()) {
         state_ = rdma_state::send_queue_error;
         return end_work();
@@ -329,10 +340,11 @@ void queue_pair::tell_of_responder() noexcept
         refused.reason = refusal::wrong_doorbell; // also of UC, whose responder never fails
     else if (!connection_->responder.failed() || refused.reason == refusal::none)
         return;
-    failures_.put({.request = refused,
-                   .entry = receives_.failed_entry(),
-                   .reason = receives_.failure(),
-                   .time_ns = core::utc_now_ns()});
+    last_refused_ = {.request = refused,
+                     .entry = receives_.failed_entry(),
+                     .reason = receives_.failure(),
+                     .time_ns = core::utc_now_ns()};
+    failures_.put(last_refused_);
     untold_ = refusal::refused_peer;
 }
 

@@ -38,6 +38,8 @@ class rdma_receives final : public roce::receive_entries {
     void be_silent() noexcept { silent_ = true; }
     /// Whether its completion queue has overrun.
     bool overran() const noexcept;
+    /// Entries that are posted by the doorbell record and not taken; as many as the ring holds when that claims more.
+    std::uint32_t waiting() const noexcept;
     /// Why an entry, or the doorbell record, has failed; none when none has.
     refusal failure() const noexcept { return failure_; }
     /// Whether the doorbell record has claimed more entries than the ring holds.
