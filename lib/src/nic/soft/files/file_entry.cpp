@@ -63,7 +63,8 @@ int file_entry::descriptor_for(std::uint64_t from, std::uint32_t count, const st
     return buffered >= 0 ? buffered : file.descriptor;
 }
 
-refusal read_file_entry(const entry& entry, const file_keys& files, const keys::queue_keys& keys, file_entry& out) noexcept
+refusal read_file_entry(const entry& entry, const file_keys& files, const keys::queue_keys& keys,
+                        file_entry& out) noexcept
 {
     switch (entry.opcode) {
         case WEFTIO_OPCODE_RDMA_READ: out.what = storage::io::kind::read; break;

@@ -4,9 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "keys/queue_keys.hpp"
 #include "nic/soft/files/file_part.hpp"
 #include "nic/soft/work/entry.hpp"
-#include "keys/queue_keys.hpp"
 
 namespace weftio::nic::soft {
 
@@ -46,6 +46,7 @@ struct file_entry {
 };
 
 /// Reads an entry, and finds its file and its memory. Returns why it cannot be executed, or refusal::none.
-refusal read_file_entry(const entry& entry, const file_keys& files, const keys::queue_keys& keys, file_entry& out) noexcept;
+refusal read_file_entry(const entry& entry, const file_keys& files, const keys::queue_keys& keys,
+                        file_entry& out) noexcept;
 
 } // namespace weftio::nic::soft
