@@ -15,7 +15,9 @@
 #include <cerrno>
 #include <csignal>
 #include <cstddef>
+#include <cstring>
 #include <functional>
+#include <optional>
 #include <thread>
 
 #include "scratch_file.hpp"
