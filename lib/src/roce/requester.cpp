@@ -260,6 +260,20 @@ void requester::sent_one(std::uint32_t count, std::uint32_t psns, std::uint64_t 
     retire();
 }
 
+requester_standing requester::standing() noexcept
+{
+    return {.acknowledged = acknowledged_,
+            .next = cursor_psn(),
+            .sent = sent_,
+            .packets_in_flight = in_flight(),
+            .window = patience_.window(),
+            .messages_in_flight = messages_.end() - messages_.first(),
+            .retries_left = patience_.retries_left(),
+            .rnr_retries_left = patience_.rnr_retries_left(),
+            .waits_for_receiver = patience_.waits_for_receiver(),
+            .deadline_ns = deadline_ns()};
+}
+
 void requester::stop()
 {
     end_all(refusal::flushed);

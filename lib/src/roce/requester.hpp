@@ -7,6 +7,7 @@
 #include "roce/message_ring.hpp"
 #include "roce/patience.hpp"
 #include "roce/send_entries.hpp"
+#include "roce/standing.hpp"
 #include "roce/transport.hpp"
 
 namespace weftio::roce {
@@ -43,6 +44,10 @@ class requester {
     void stop();
     /// Begins no more entries while it is held.
     void hold(bool held) noexcept { held_ = held; }
+    /// Blocks nobody; between two calls of send() and receive().
+    requester_standing standing() noexcept;
+    /// Message `number` of those in flight, 0 the oldest. @pre number < standing().messages_in_flight
+    const message& message_at(std::uint32_t number) noexcept { return messages_.at(messages_.first() + number); }
     /// Sequence number behind the highest that was ever sent.
     std::uint32_t next_psn() const noexcept { return sent_; }
 
@@ -53,6 +58,8 @@ class requester {
         constexpr std::uint32_t few = 4;
         return cursor_ == messages_.end() && ((sent_ - acknowledged_) & net::psn_mask) <= few;
     }
+    /// Whether the peer was not ready, and is asked again at deadline_ns().
+    bool was_told_to_wait() const noexcept { return !failed_ && patience_.waits_for_receiver(); }
     /// Whether nothing is in flight.
     bool idle() const noexcept { return messages_.empty(); }
 

@@ -58,6 +58,9 @@ class responder {
     bool failed() const noexcept { return failed_; }
     const refused_request& last_refused() const noexcept { return refused_; }
     std::uint32_t expected_psn() const noexcept { return expected_; }
+    std::uint32_t msn() const noexcept { return msn_; }
+    const connection& peer() const noexcept { return settings_.peer; }
+    std::uint32_t answers_waiting() const noexcept { return static_cast<std::uint32_t>(answers_.size()); }
 
     core::counter received, executed, duplicate, out_of_sequence, not_ready, refused, ignored;
 

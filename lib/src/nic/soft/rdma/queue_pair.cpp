@@ -203,9 +203,21 @@ bool queue_pair::is_partner_of(const queue_pair& other) const noexcept
 
 bool queue_pair::receive(const net::roce_packet& packet)
 {
+    if (packet.borrowed && net::shape_of(packet.headers.bth.opcode).is_response())
+        port_.wake(ring_.entries.queue); // entries may have ended; answer_partner() sees to requests
     if (!net::shape_of(packet.headers.bth.opcode).is_response())
-        return connection_->responder.receive(packet);
+        return take_request(packet);
     return !connection_->requester || connection_->requester->receive(packet, core::utc_stamp_ns());
+}
+
+bool queue_pair::take_request(const net::roce_packet& packet)
+{
+    roce::responder& responder = connection_->responder;
+    const std::uint64_t refused = responder.refused.value();
+    const bool taken = responder.receive(packet);
+    if (responder.refused.value() != refused)
+        refused_by_[static_cast<std::size_t>(responder.last_refused().reason)].add(responder.refused.value() - refused);
+    return taken;
 }
 
 /// Send steps 3 to 6. Answers go first, because the peer waits for them.
@@ -229,7 +241,10 @@ unsigned queue_pair::turn(std::uint32_t most)
     if (completed_ != handed_ || untold())
         moved += work_queue::complete();
     port_.shares.count(moved != 0, is_in_a_hurry());
-    waited_ = moved == 0 && waits_for_peer() ? waited_ + 1 : 0;
+    if (moved != 0 || !waits_for_peer())
+        waited_ = 0;
+    else
+        waited_ = connection_->requester->was_told_to_wait() ? turns_waiting : waited_ + 1;
     return moved;
 }
 
@@ -259,11 +274,13 @@ unsigned queue_pair::exchange(roce::packet_sink& sink, roce::allowance most)
 /// Answers what the partner has just asked for: its entries end in the same turn.
 unsigned queue_pair::answer_partner(roce::allowance most)
 {
-    if (!connection_ || connection_->responder.idle())
+    if (!connection_)
         return 0;
     own_sink sink(port_, partner_);
-    const unsigned sent = connection_->responder.send(sink, most);
+    const unsigned sent = connection_->responder.idle() ? 0 : connection_->responder.send(sink, most);
     end_when_broken();
+    if (!connection_->responder.idle() || failed() || (has_states_ && receives_.overran()))
+        port_.wake(ring_.entries.queue);
     return sent;
 }
 
@@ -293,6 +310,7 @@ void queue_pair::end_when_broken()
     roce::responder& responder = connection_->responder;
     if (!failed() && !(requester && requester->failed()) && !responder.failed() && !receives_.record_refused())
         return;
+    newly_failed_ = newly_failed_ || (state_ != rdma_state::error && state_ != rdma_state::send_queue_error);
     if (ends_sends_only()) {
         state_ = rdma_state::send_queue_error;
         return end_work();
@@ -322,10 +340,11 @@ void queue_pair::tell_of_responder() noexcept
         refused.reason = refusal::wrong_doorbell; // also of UC, whose responder never fails
     else if (!connection_->responder.failed() || refused.reason == refusal::none)
         return;
-    failures_.put({.request = refused,
-                   .entry = receives_.failed_entry(),
-                   .reason = receives_.failure(),
-                   .time_ns = core::utc_now_ns()});
+    last_refused_ = {.request = refused,
+                     .entry = receives_.failed_entry(),
+                     .reason = receives_.failure(),
+                     .time_ns = core::utc_now_ns()};
+    failures_.put(last_refused_);
     untold_ = refusal::refused_peer;
 }
 

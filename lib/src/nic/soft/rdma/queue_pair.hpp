@@ -1,9 +1,12 @@
 // A queue pair: two rings, and the connection that executes them.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
+#include <utility>
 
+#include "core/refusal.hpp"
 #include "keys/key_table.hpp"
 #include "nic/rdma_backend.hpp"
 #include "nic/soft/rdma/pair_port.hpp"
@@ -13,6 +16,7 @@
 #include "roce/key_memory.hpp"
 #include "roce/requester.hpp"
 #include "roce/responder.hpp"
+#include "weftio/rdma_dump.hpp"
 
 namespace weftio::nic::soft {
 
@@ -62,8 +66,12 @@ class queue_pair final : public rdma_work {
     /// Starts again in fresh rings, not connected. @pre stop()
     void restart(const pair_rings& rings);
     rdma_counters counters() const noexcept;
+    /// Call it between two turns.
+    rdma_dump dump();
     /// Why responders of this queue pair have ended its connections. One thread at a time takes them.
     responder_failures& failures() noexcept { return failures_; }
+    /// Whether its connection has failed since the last call.
+    bool take_failure() noexcept { return std::exchange(newly_failed_, false); }
     /// Of our end and the peer. @pre connected()
     const net::roce_gid& address() const noexcept { return connection_->path.source; }
     const net::roce_gid& peer() const noexcept { return connection_->path.destination; }
@@ -112,7 +120,11 @@ class queue_pair final : public rdma_work {
     unsigned exchange(roce::packet_sink& sink, roce::allowance most);
     unsigned answer_partner(roce::allowance most);
     void flush_both();
+    bool take_request(const net::roce_packet& packet);
     void tell_of_responder() noexcept;
+    void dump_connection(rdma_dump& into) const;
+    void dump_requests(rdma_dump& into);
+    void dump_error(rdma_dump& into) const;
 
     roce::key_memory memory_;
     rdma_receives receives_;
@@ -126,7 +138,10 @@ class queue_pair final : public rdma_work {
     peer_at peer_at_ = peer_at::elsewhere;
     queue_pair* partner_ = nullptr;
     std::uint32_t peer_number_ = 0;
-    rdma_counters before_; ///< of connections that have ended
+    bool newly_failed_ = false;
+    responder_failure last_refused_;                           ///< told to failures_ last, if it has a reason
+    std::array<core::counter, core::all_refusals> refused_by_; ///< by reason
+    rdma_counters before_;                                     ///< of connections that have ended
 };
 
 } // namespace weftio::nic::soft

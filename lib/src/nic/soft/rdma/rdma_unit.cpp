@@ -7,6 +7,7 @@
 #include <array>
 #include <utility>
 
+#include "core/clock.hpp"
 #include "core/guarded.hpp"
 #include "net/checksum.hpp"
 #include "net/packet_headers.hpp"
@@ -61,6 +62,8 @@ unsigned rdma_unit::turn(const turn_budget& budget)
     queues_.wake_those_due();
     moved += queues_.turn(std::min(budget.entries, share_)).moved;
     wire.flush();
+    if (!folder_.empty())
+        write_traces_of_failures();
     share_room();
     shares.next_turn(budget.others > taken_before_);
     taken_before_ = std::exchange(taken_, 0);
@@ -74,12 +77,36 @@ void rdma_unit::share_room() noexcept
     share_ = wire.ran_out() ? std::max(share_ / 2, 1u) : std::min(share_ * 2, queue_pair::packets_of_a_turn);
 }
 
+void rdma_unit::trace_packets()
+{
+    if (trace_)
+        return;
+    trace_ = std::make_unique<packet_trace>();
+    wire.trace_to(*trace_);
+    note_addresses(); // from now on queue pairs of this port send each other packets, too
+}
+
+void rdma_unit::note(const rte_mbuf& mbuf) noexcept
+{
+    if (trace_)
+        trace_->note(begin_of(mbuf), mbuf.pkt_len, core::utc_stamp_ns(), net::frame_direction::received);
+}
+
+/// Of queue pairs that have failed in this turn: their NAKs have left, too.
+void rdma_unit::write_traces_of_failures()
+{
+    for (std::uint32_t number = first_number; number <= queues_.queues(); ++number)
+        if (queue_pair* queue = find(number); queue && queue->take_failure())
+            write_trace_of_failure(*trace_, folder_, number, queue->dump().last_error);
+}
+
 /// Packets between queue pairs of this port, which carry no ICRC.
 unsigned rdma_unit::take_own()
 {
     const std::span<rte_mbuf* const> all = wire.take_own();
     for (rte_mbuf* const mbuf : all) {
         claimed.add(1);
+        note(*mbuf);
         const std::span<const std::uint8_t> frame = begin_of(*mbuf);
         deliver(frame, net::parse(frame, std::nullopt), true).add(1);
         rte_pktmbuf_free(mbuf);
@@ -121,7 +148,6 @@ bool rdma_unit::execute(queue_pair* partner, const roce::roce_headers& headers, 
         return true;
     }
     delivered.add(1);
-    queues_.wake(headers.bth.destination_qp);
     return partner->receive(packet);
 }
 
@@ -146,6 +172,7 @@ void rdma_unit::take(rte_mbuf& mbuf, const net::packet_headers& headers)
     std::array<std::uint8_t, most_frame_bytes> copy;
     claimed.add(1);
     ++taken_;
+    note(mbuf);
     (is_roce(headers) ? deliver(in_one_piece(mbuf, copy), headers, false) : meet(begin_of(mbuf), headers)).add(1);
 }
 
@@ -275,7 +302,7 @@ void rdma_unit::find_peer_of(queue_pair& queue) noexcept
     using enum queue_pair::peer_at;
     if (!is_ours({.address = queue.peer(), .vlan = queue.vlan()}))
         return queue.find_peer(elsewhere, nullptr);
-    if (by_packet_)
+    if (by_packet_ || trace_)
         return queue.find_peer(own_port_by_packet, nullptr);
     queue_pair* const partner = look_up(queue.peer_number());
     queue.find_peer(own_port, partner != nullptr && partner->is_partner_of(queue) ? partner : nullptr);

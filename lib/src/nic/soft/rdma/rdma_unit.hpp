@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "core/counter.hpp"
 #include "nic/soft/engine/unit.hpp"
 #include "nic/soft/rdma/neighbors.hpp"
+#include "nic/soft/rdma/packet_trace.hpp"
 #include "nic/soft/rdma/queue_pair.hpp"
 #include "nic/soft/rdma/rdma_wire.hpp"
 #include "nic/soft/receive/packet_claimant.hpp"
@@ -29,8 +31,11 @@ class rdma_unit final : public unit, public packet_claimant, private pair_port {
     /// @param receiver   of the engine; must outlive this
     /// @param by_packet  see port_options::rdma_by_packet
     rdma_unit(const dpdk::wire& wire, const keys::nic_keys& keys, receiver& receiver, bool by_packet)
-        : pair_port(wire), keys_(keys), receiver_(receiver), by_packet_(by_packet)
-    {}
+        : pair_port(wire), keys_(keys), receiver_(receiver), by_packet_(by_packet), folder_(folder_of_traces())
+    {
+        if (!folder_.empty())
+            trace_packets();
+    }
 
     unsigned turn(const turn_budget& budget) override;
     bool claims(const rte_mbuf& mbuf, const net::packet_headers& headers) const noexcept override;
@@ -74,6 +79,11 @@ class rdma_unit final : public unit, public packet_claimant, private pair_port {
     core::counter congestion;           ///< CNPs, which are counted and no more
     const rdma_wire& sent() const noexcept { return wire; }
 
+    /// Keeps the last packets from now on.
+    void trace_packets();
+    /// Those that are kept; nullptr: none are.
+    const packet_trace* trace() const noexcept { return trace_.get(); }
+
  private:
     /// An address, in a VLAN or in none.
     struct place {
@@ -84,12 +94,15 @@ class rdma_unit final : public unit, public packet_claimant, private pair_port {
     static place place_of(const queue_pair& queue) noexcept;
 
     bool execute(queue_pair* partner, const roce::roce_headers& headers, std::span<const roce::piece> payload) override;
+    void wake(std::uint32_t number) noexcept override { queues_.wake(number); }
     std::span<const std::uint8_t> join(std::span<const roce::piece> payload) noexcept;
     unsigned take_own();
     void share_room() noexcept;
     core::counter* damage(std::span<const std::uint8_t> frame, const net::packet_headers& headers,
                           const net::roce_packet& packet) noexcept;
     core::counter& deliver(std::span<const std::uint8_t> frame, const net::packet_headers& headers, bool own);
+    void note(const rte_mbuf& mbuf) noexcept;
+    void write_traces_of_failures();
     core::counter& meet(std::span<const std::uint8_t> frame, const net::packet_headers& headers);
     std::uint32_t take_number();
     queue_pair* look_up(std::uint32_t number) const noexcept { return number < first_number ? nullptr : find(number); }
@@ -100,6 +113,8 @@ class rdma_unit final : public unit, public packet_claimant, private pair_port {
     const keys::nic_keys& keys_;
     receiver& receiver_;
     const bool by_packet_;
+    const std::string folder_; ///< for traces of queue pairs that fail; empty: none is written
+    std::unique_ptr<packet_trace> trace_;
     work_list queues_;
     std::uint32_t next_number_ = first_number;
     std::uint32_t share_ = queue_pair::packets_of_a_turn; ///< packets of a queue pair in a turn

@@ -10,6 +10,7 @@
 #include "core/counter.hpp"
 #include "dpdk/wire.hpp"
 #include "net/roce_headers.hpp"
+#include "nic/soft/rdma/packet_trace.hpp"
 #include "roce/transport.hpp"
 
 struct rte_mbuf;
@@ -49,6 +50,8 @@ class rdma_wire {
     bool is_full() const noexcept { return ran_out_; }
     /// Whether a packet has found no room since the last call.
     bool ran_out() noexcept { return std::exchange(ran_out_, false); }
+    /// Notes packets there from now on. @param trace  must outlive this
+    void trace_to(packet_trace& trace) noexcept { trace_ = &trace; }
     /// The port is gone: packets are lost from now on.
     void lose_port() noexcept;
 
@@ -67,6 +70,7 @@ class rdma_wire {
     std::uint16_t spare_ = 0;                   ///< mbufs that may be taken before the pool is looked at again
     std::array<std::vector<rte_mbuf*>, 2> own_; ///< being filled, and being read
     bool ran_out_ = false;
+    packet_trace* trace_ = nullptr;
     bool payload_gone_ = false;
     bool port_lost_ = false;
 };
