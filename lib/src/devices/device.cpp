@@ -189,15 +189,15 @@ std::string handle_words(std::uint32_t abi)
 {
     constexpr std::uint32_t version_shift = 16, kind_shift = 24, byte = 0xff;
     constexpr std::array<std::string_view, 10> kinds{"",
-                                                    "a buf_arr",
-                                                    "an eth_rxq",
-                                                    "an eth_txq",
-                                                    "a dma_queue",
-                                                    "a semaphore",
-                                                    "an rdma_queue",
-                                                    "the receives of an rdma_queue",
-                                                    "a completion_queue",
-                                                    "a file_queue"};
+                                                     "a buf_arr",
+                                                     "an eth_rxq",
+                                                     "an eth_txq",
+                                                     "a dma_queue",
+                                                     "a semaphore",
+                                                     "an rdma_queue",
+                                                     "the receives of an rdma_queue",
+                                                     "a completion_queue",
+                                                     "a file_queue"};
     const std::uint32_t kind = abi >> kind_shift;
     if (kind == 0 || kind >= kinds.size())
         return fmt::format("no handle ({:#010x})", abi);
