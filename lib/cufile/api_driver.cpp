@@ -14,7 +14,7 @@ CUfileError_t set_property(const char* function, CUFileSizeTConfigParameter_t wh
 {
     return guarded(function, [&] {
         const limits within = parameters::limits_of(which);
-        require(value >= within.least && value <= within.most, CU_FILE_DRIVER_UNSUPPORTED_LIMIT);
+        require(value % 4 == 0 && value >= within.least && value <= within.most, CU_FILE_DRIVER_UNSUPPORTED_LIMIT);
         driver::here().with_parameters([&](parameters& all) { all.set(which, value); });
     });
 }

@@ -46,12 +46,7 @@ CUfileError_t cuFileHandleRegister(CUfileHandle_t* fh, CUfileDescr_t* descr)
 {
     return guarded(__func__, [&] {
         require(fh && descr, CU_FILE_INVALID_VALUE);
-        switch (descr->type) {
-            case CU_FILE_HANDLE_TYPE_OPAQUE_FD: break;
-            case CU_FILE_HANDLE_TYPE_OPAQUE_WIN32:
-            case CU_FILE_HANDLE_TYPE_USERSPACE_FS: throw failure{CU_FILE_IO_NOT_SUPPORTED};
-            default: throw failure{CU_FILE_INVALID_VALUE};
-        }
+        require(descr->type == CU_FILE_HANDLE_TYPE_OPAQUE_FD, CU_FILE_IO_NOT_SUPPORTED);
         *fh = driver::here().current()->add_handle(descr->handle.fd);
     });
 }

@@ -39,14 +39,9 @@ CUfileError_t cuFileWriteAsync(CUfileHandle_t fh, void* bufPtr_base, size_t* siz
                    [&](const weftio::file& file) { file.write_on(stream, bufPtr_base, arguments); });
 }
 
-CUfileError_t cuFileStreamRegister(CUstream stream, unsigned flags)
+CUfileError_t cuFileStreamRegister(CUstream stream, unsigned)
 {
-    constexpr unsigned known = CU_FILE_STREAM_FIXED_BUF_OFFSET | CU_FILE_STREAM_FIXED_FILE_OFFSET |
-                               CU_FILE_STREAM_FIXED_FILE_SIZE | CU_FILE_STREAM_PAGE_ALIGNED_INPUTS;
-    return guarded(__func__, [&] {
-        require((flags & ~known) == 0, CU_FILE_INVALID_VALUE);
-        driver::here().current()->add_stream(stream);
-    });
+    return guarded(__func__, [&] { driver::here().current()->add_stream(stream); });
 }
 
 CUfileError_t cuFileStreamDeregister(CUstream stream)

@@ -16,18 +16,18 @@ constexpr std::size_t most_32_bits = ~0U;
 
 /// In the order of CUFileSizeTConfigParameter_t.
 constexpr std::array<size_parameter, size_parameters> sizes{{
-    {0, {0, 3}},                   // profile.stats
-    {64, {1, 4096}},               // execution.max_io_queue_depth
-    {8, {1, 256}},                 // execution.max_io_threads
-    {8192, {1, most_32_bits}},     // execution.min_io_threshold_size_kb
-    {4, {0, 1024}},                // execution.max_request_parallelism
-    {16384, {1, most_32_bits}},    // properties.max_direct_io_size_kb
-    {131072, {1, most_32_bits}},   // properties.max_device_cache_size_kb
-    {1024, {1, most_32_bits}},     // properties.per_buffer_cache_size_kb
-    {33554432, {1, most_32_bits}}, // properties.max_device_pinned_mem_size_kb
-    {128, {1, 65536}},             // properties.io_batchsize
-    {4, {0, most_32_bits}},        // properties.poll_mode_max_size_kb
-    {5000, {1, most_32_bits}},     // properties.batch_io_timeout_ms
+    {0, {0, 3}},               // profile.stats
+    {64, {1, 4096}},           // execution.max_io_queue_depth
+    {0, {0, 256}},             // execution.max_io_threads
+    {1024, {4, most_32_bits}}, // execution.min_io_threshold_size_kb
+    {0, {0, 1024}},            // execution.max_request_parallelism
+    {16384, {64, 16384}},      // properties.max_direct_io_size_kb
+    {131072, {0, 1U << 27}},   // properties.max_device_cache_size_kb
+    {1024, {64, 16384}},       // properties.per_buffer_cache_size_kb
+    {33554432, {0, 1U << 27}}, // properties.max_device_pinned_mem_size_kb
+    {128, {1, 65536}},         // properties.io_batchsize
+    {4, {4, most_32_bits}},    // properties.poll_mode_max_size_kb
+    {5, {1, 1000}},            // properties.batch_io_timeout_ms
 }};
 
 /// In the order of CUFileBoolConfigParameter_t.
@@ -70,21 +70,24 @@ parameters::parameters() : bools_(bools), strings_{"ERROR", "", ""}
 
 void parameters::read(const storage::configuration& from)
 {
-    const auto kib = [](std::uint64_t bytes) { return static_cast<std::size_t>(bytes / 1024); };
-    set(CUFILE_PARAM_PROFILE_STATS, std::size_t{from.statistics_level});
-    set(CUFILE_PARAM_EXECUTION_MAX_IO_QUEUE_DEPTH, std::size_t{from.io_depth});
-    set(CUFILE_PARAM_EXECUTION_MAX_IO_THREADS, std::size_t{from.io_threads});
-    set(CUFILE_PARAM_PROPERTIES_MAX_DIRECT_IO_SIZE_KB, kib(from.max_direct_io_bytes));
-    set(CUFILE_PARAM_PROPERTIES_MAX_DEVICE_CACHE_SIZE_KB, kib(from.max_device_cache_bytes));
-    set(CUFILE_PARAM_PROPERTIES_MAX_DEVICE_PINNED_MEM_SIZE_KB, kib(from.max_device_pinned_bytes));
-    set(CUFILE_PARAM_POLLTHRESHOLD_SIZE_KB, kib(from.poll_mode_max_bytes));
+    const auto take = [&](CUFileSizeTConfigParameter_t which, std::uint64_t value) {
+        const limits within = limits_of(which);
+        set(which, std::clamp<std::size_t>(value, within.least, within.most));
+    };
+    take(CUFILE_PARAM_PROFILE_STATS, from.statistics_level);
+    take(CUFILE_PARAM_EXECUTION_MAX_IO_QUEUE_DEPTH, from.io_depth);
+    take(CUFILE_PARAM_EXECUTION_MAX_IO_THREADS, from.io_threads);
+    take(CUFILE_PARAM_PROPERTIES_MAX_DIRECT_IO_SIZE_KB, from.max_direct_io_bytes / 1024);
+    take(CUFILE_PARAM_PROPERTIES_MAX_DEVICE_CACHE_SIZE_KB, from.max_device_cache_bytes / 1024);
+    take(CUFILE_PARAM_PROPERTIES_MAX_DEVICE_PINNED_MEM_SIZE_KB, from.max_device_pinned_bytes / 1024);
+    take(CUFILE_PARAM_POLLTHRESHOLD_SIZE_KB, from.poll_mode_max_bytes / 1024);
     set(CUFILE_PARAM_PROPERTIES_USE_POLL_MODE, from.use_poll_mode);
     set(CUFILE_PARAM_PROPERTIES_ALLOW_COMPAT_MODE, from.allow_compat_mode);
     set(CUFILE_PARAM_FORCE_COMPAT_MODE, from.force_compat_mode);
     set(CUFILE_PARAM_LOGGING_LEVEL, std::string(storage::to_string(from.log)));
     posix_pool.clear();
     for (std::size_t i = 0; i < from.slab_bytes.size() && i < from.slab_counts.size(); ++i)
-        posix_pool.emplace_back(kib(from.slab_bytes[i]), from.slab_counts[i]);
+        posix_pool.emplace_back(from.slab_bytes[i] / 1024, from.slab_counts[i]);
 }
 
 limits parameters::limits_of(CUFileSizeTConfigParameter_t which)
@@ -130,7 +133,8 @@ file_engine_options parameters::engine_options() const
 {
     file_engine_options options;
     options.depth = static_cast<unsigned>(get(CUFILE_PARAM_EXECUTION_MAX_IO_QUEUE_DEPTH));
-    options.threads = static_cast<unsigned>(get(CUFILE_PARAM_EXECUTION_MAX_IO_THREADS));
+    if (const std::size_t threads = get(CUFILE_PARAM_EXECUTION_MAX_IO_THREADS); threads != 0)
+        options.threads = static_cast<unsigned>(threads);
     options.strict = !get(CUFILE_PARAM_PROPERTIES_ALLOW_COMPAT_MODE);
     options.reopen_direct = get(CUFILE_PARAM_FORCE_ODIRECT_MODE);
     if (get(CUFILE_PARAM_FORCE_COMPAT_MODE))

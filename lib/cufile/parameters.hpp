@@ -26,7 +26,7 @@ class parameters {
  public:
     parameters();
 
-    /// Takes over what a configuration file says.
+    /// Takes over what a configuration file says, within the limits.
     void read(const storage::configuration& from);
 
     /// Throws CU_FILE_INVALID_VALUE: no such parameter.

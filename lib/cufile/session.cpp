@@ -109,12 +109,27 @@ void session::add_buffer(void* address, std::size_t bytes)
     require(address && bytes > 0 && first + bytes >= first, CU_FILE_INVALID_VALUE);
     const std::lock_guard lock(mutex_);
     const auto next = buffers_.lower_bound(first);
-    require(next == buffers_.end() || next->first >= first + bytes, CU_FILE_MEMORY_ALREADY_REGISTERED);
-    if (next != buffers_.begin()) {
-        const auto& [before, registered] = *std::prev(next);
-        require(before + registered.bytes() <= first, CU_FILE_MEMORY_ALREADY_REGISTERED);
+    require(next == buffers_.end() || next->first != first, CU_FILE_MEMORY_ALREADY_REGISTERED);
+    buffer added{bytes, std::nullopt};
+    if (!withdraw_overlapped(first, bytes))
+        added.registered.emplace(engine_, address, bytes);
+    buffers_.emplace_hint(next, first, std::move(added));
+    longest_buffer_ = std::max(longest_buffer_, bytes);
+}
+
+bool session::withdraw_overlapped(std::uintptr_t first, std::size_t bytes)
+{
+    bool any = false;
+    for (auto each = buffers_.lower_bound(first + bytes); each != buffers_.begin();) {
+        --each;
+        if (each->first < first && first - each->first >= longest_buffer_)
+            break;
+        if (each->first + each->second.bytes > first) {
+            each->second.registered.reset();
+            any = true;
+        }
     }
-    buffers_.try_emplace(next, first, engine_, address, bytes);
+    return any;
 }
 
 void session::end_buffer(const void* address)
@@ -128,15 +143,20 @@ std::byte* session::memory_of(void* base, off_t offset, std::size_t bytes) const
     require(base && offset >= 0 && bytes <= static_cast<std::size_t>(PTRDIFF_MAX), CU_FILE_INVALID_VALUE);
     const auto first = reinterpret_cast<std::uintptr_t>(base);
     const std::shared_lock lock(mutex_);
-    if (auto next = buffers_.upper_bound(first); next != buffers_.begin()) {
-        const auto& [begin, registered] = *--next;
-        const std::size_t skipped = first - begin;
-        if (skipped < registered.bytes()) {
-            const std::size_t left = registered.bytes() - skipped;
-            require(static_cast<std::size_t>(offset) <= left && bytes <= left - static_cast<std::size_t>(offset),
-                    CU_FILE_INVALID_MAPPING_RANGE);
-        }
+    bool registered = false;
+    for (auto each = buffers_.upper_bound(first); each != buffers_.begin();) {
+        --each;
+        const std::size_t skipped = first - each->first;
+        if (skipped >= longest_buffer_)
+            break;
+        if (skipped >= each->second.bytes)
+            continue;
+        const std::size_t left = each->second.bytes - skipped;
+        if (static_cast<std::size_t>(offset) <= left && bytes <= left - static_cast<std::size_t>(offset))
+            return static_cast<std::byte*>(base) + offset;
+        registered = true;
     }
+    require(!registered, CU_FILE_INVALID_MAPPING_RANGE);
     return static_cast<std::byte*>(base) + offset;
 }
 

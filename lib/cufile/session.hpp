@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <shared_mutex>
 #include <unordered_map>
 #include <unordered_set>
@@ -30,6 +31,12 @@ struct handle {
     std::shared_mutex in_use;         ///< shared: by a call; alone: by who ends the registration
     bool ended = false;               ///< guarded by in_use
     std::atomic<bool> stream_ordered; ///< an operation was enqueued on a stream
+};
+
+/// Registered memory. The engine has what has overlapped no other: it keeps operations within one registration.
+struct buffer {
+    std::size_t bytes;
+    std::optional<file_buffer> registered;
 };
 
 /// A handle that cannot be deregistered meanwhile.
@@ -64,7 +71,7 @@ class session {
     void add_buffer(void* address, std::size_t bytes);
     void end_buffer(const void* address);
     /// Returns base + offset. Throws CU_FILE_INVALID_VALUE for a null pointer and a negative offset, and
-    /// CU_FILE_INVALID_MAPPING_RANGE when `base` is in a registered buffer and the range exceeds it.
+    /// CU_FILE_INVALID_MAPPING_RANGE when `base` is in registered memory and the range exceeds all that it is in.
     std::byte* memory_of(void* base, off_t offset, std::size_t bytes) const;
 
     CUfileBatchHandle_t add_batch(unsigned capacity);
@@ -78,13 +85,16 @@ class session {
     /// Waits for calls, and lets none begin any more.
     void end_calls(handle& ended) const noexcept;
     void require_unknown(int descriptor, dev_t device, ino_t inode) const;
+    /// Takes memory that overlaps the range from the engine. Returns whether there is any.
+    bool withdraw_overlapped(std::uintptr_t first, std::size_t bytes);
     void* next_name() noexcept;
 
     const file_engine engine_;
     mutable std::shared_mutex mutex_; ///< guards what follows
     std::uintptr_t last_name_ = 0x1000;
     std::unordered_map<void*, std::shared_ptr<handle>> handles_;
-    std::map<std::uintptr_t, file_buffer> buffers_; ///< by address; none overlaps another
+    std::map<std::uintptr_t, buffer> buffers_; ///< by address
+    std::size_t longest_buffer_ = 0;           ///< of those that there were
     std::unordered_map<void*, std::shared_ptr<file_batch>> batches_;
     std::unordered_set<void*> streams_;
 };

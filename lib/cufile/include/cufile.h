@@ -231,7 +231,7 @@ long cuFileUseCount(void);
 CUfileError_t cuFileDriverGetProperties(CUfileDrvProps_t* props);
 /*
  * Kept and reported, without an effect: no kernel driver polls here. Sizes in KiB.
- * Errors: CU_FILE_DRIVER_UNSUPPORTED_LIMIT 0 (but for the threshold), or more than 32 bits hold.
+ * Errors: CU_FILE_DRIVER_UNSUPPORTED_LIMIT no multiple of 4, or outside what cuFileGetParameterMinMaxValue tells.
  */
 CUfileError_t cuFileDriverSetPollMode(bool poll, size_t poll_threshold_size);
 CUfileError_t cuFileDriverSetMaxDirectIOSize(size_t max_direct_io_size);
@@ -284,7 +284,7 @@ typedef void* CUfileHandle_t;
 
 /*
  * Registers an open descriptor of any file system. It stays the caller's and must stay open until it is deregistered.
- * Errors: CU_FILE_INVALID_VALUE a null pointer, a type that is none, or a descriptor that is not open;
+ * Errors: CU_FILE_INVALID_VALUE a null pointer, or a descriptor that is not open;
  * CU_FILE_INVALID_FILE_TYPE neither a regular file nor a block device; CU_FILE_INVALID_FILE_OPEN_FLAG opened with
  * O_PATH, or for writing with O_APPEND; CU_FILE_HANDLE_ALREADY_REGISTERED; CU_FILE_IO_NOT_SUPPORTED another type than
  * CU_FILE_HANDLE_TYPE_OPAQUE_FD.
@@ -302,7 +302,7 @@ void cuFileHandleDeregister(CUfileHandle_t fh);
 
 /*
  * Registers memory of the host or of a GPU. Reads and writes need no registration.
- * Errors: CU_FILE_INVALID_VALUE null or 0 bytes; CU_FILE_MEMORY_ALREADY_REGISTERED a byte of it is;
+ * Errors: CU_FILE_INVALID_VALUE null or 0 bytes; CU_FILE_MEMORY_ALREADY_REGISTERED registered memory begins there;
  * CU_FILE_CUDA_POINTER_RANGE_ERROR a CUDA allocation is shorter.
  */
 CUfileError_t cuFileBufRegister(const void* bufPtr_base, size_t length, int flags);
@@ -313,8 +313,8 @@ CUfileError_t cuFileBufDeregister(const void* bufPtr_base);
  * Reads or writes `size` bytes at `file_offset`, to or from bufPtr_base + bufPtr_offset. Blocks. Any alignment.
  * Returns the bytes; fewer than `size`: the file ends, or an error follows them, which the next call gets.
  * Errors: -errno, and errno is set; or a negative CUfileOpError: CU_FILE_HANDLE_NOT_REGISTERED, CU_FILE_INVALID_VALUE
- * a null pointer or a negative offset, CU_FILE_INVALID_MAPPING_RANGE the range exceeds the registered buffer in which
- * it begins, CU_FILE_IO_NOT_SUPPORTED it would fall back and WEFTIO_FILE_STRICT=1 is set.
+ * a null pointer or a negative offset, CU_FILE_INVALID_MAPPING_RANGE the range exceeds the registered memory in
+ * which bufPtr_base lies, CU_FILE_IO_NOT_SUPPORTED it would fall back and WEFTIO_FILE_STRICT=1 is set.
  */
 ssize_t cuFileRead(CUfileHandle_t fh, void* bufPtr_base, size_t size, off_t file_offset, off_t bufPtr_offset);
 ssize_t cuFileWrite(CUfileHandle_t fh, const void* bufPtr_base, size_t size, off_t file_offset, off_t bufPtr_offset);
@@ -398,17 +398,17 @@ CUfileError_t cuFileReadAsync(CUfileHandle_t fh, void* bufPtr_base, size_t* size
                               off_t* bufPtr_offset_p, ssize_t* bytes_read_p, CUstream stream);
 CUfileError_t cuFileWriteAsync(CUfileHandle_t fh, void* bufPtr_base, size_t* size_p, off_t* file_offset_p,
                                off_t* bufPtr_offset_p, ssize_t* bytes_written_p, CUstream stream);
-/* Streams need no registration. Errors: CU_FILE_INVALID_VALUE unknown flags, or a stream that is not registered. */
+/* Streams need no registration. Errors: CU_FILE_INVALID_VALUE a stream that is not registered. */
 CUfileError_t cuFileStreamRegister(CUstream stream, unsigned flags);
 CUfileError_t cuFileStreamDeregister(CUstream stream);
 
 /* Parameters. --------------------------------------------------------------------------------------------------- */
 
-/* The values of these enumerations are assumed: they number the names in their public order. */
+/* Numbers as the vendor's library 1.15 has them, seen by calling it. */
 typedef enum CUFileSizeTConfigParameter_t {
     CUFILE_PARAM_PROFILE_STATS,
     CUFILE_PARAM_EXECUTION_MAX_IO_QUEUE_DEPTH, /* parts in flight: 1 to 4096 */
-    CUFILE_PARAM_EXECUTION_MAX_IO_THREADS,     /* of the pool that executes without io_uring: 1 to 256 */
+    CUFILE_PARAM_EXECUTION_MAX_IO_THREADS,     /* of the pool that executes without io_uring: up to 256; 0: 8 */
     CUFILE_PARAM_EXECUTION_MIN_IO_THRESHOLD_SIZE_KB,
     CUFILE_PARAM_EXECUTION_MAX_REQUEST_PARALLELISM,
     CUFILE_PARAM_PROPERTIES_MAX_DIRECT_IO_SIZE_KB,

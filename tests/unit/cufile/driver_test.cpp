@@ -72,6 +72,7 @@ TEST(CufileDriver, ReportsProperties)
     EXPECT_TRUE(props.fflags & 1U << CU_FILE_STREAMS_SUPPORTED);
     EXPECT_EQ(props.max_device_cache_size, 131072U);
     EXPECT_EQ(props.max_batch_io_size, 128U);
+    EXPECT_EQ(props.max_batch_io_timeout_msecs, 5U);
     EXPECT_EQ(cufile().DriverGetProperties(nullptr).err, CU_FILE_INVALID_VALUE);
 }
 
@@ -91,7 +92,9 @@ TEST(CufileDriver, PropertiesAreSetWhileItIsOpen)
     EXPECT_EQ(props.nvfs.max_direct_io_size, 1024U);
     EXPECT_EQ(props.max_device_cache_size, 2048U);
     EXPECT_EQ(props.max_device_pinned_mem_size, 4096U);
-    EXPECT_EQ(cufile().DriverSetMaxCacheSize(0).err, CU_FILE_DRIVER_UNSUPPORTED_LIMIT);
+    EXPECT_EQ(cufile().DriverSetMaxCacheSize(3).err, CU_FILE_DRIVER_UNSUPPORTED_LIMIT);
+    EXPECT_EQ(cufile().DriverSetMaxDirectIOSize(4).err, CU_FILE_DRIVER_UNSUPPORTED_LIMIT);
+    EXPECT_EQ(cufile().DriverSetPollMode(true, 0).err, CU_FILE_DRIVER_UNSUPPORTED_LIMIT);
     EXPECT_EQ(cufile().DriverSetMaxCacheSize(std::size_t{1} << 32).err, CU_FILE_DRIVER_UNSUPPORTED_LIMIT);
     cufile().DriverSetPollMode(false, before.nvfs.poll_thresh_size);
     cufile().DriverSetMaxDirectIOSize(before.nvfs.max_direct_io_size);
@@ -104,11 +107,10 @@ TEST(CufileDriver, ParametersAreSetWhileItIsClosed)
     constexpr auto threads = CUFILE_PARAM_EXECUTION_MAX_IO_THREADS;
     std::size_t value = 0, least = 0, most = 0;
     ASSERT_EQ(cufile().GetParameterSizeT(threads, &value).err, CU_FILE_SUCCESS);
-    EXPECT_EQ(value, 8U);
+    EXPECT_EQ(value, 0U);
     EXPECT_EQ(cufile().GetParameterMinMaxValue(threads, &least, &most).err, CU_FILE_SUCCESS);
-    EXPECT_EQ(least, 1U);
+    EXPECT_EQ(least, 0U);
     EXPECT_EQ(most, 256U);
-    EXPECT_EQ(cufile().SetParameterSizeT(threads, 0).err, CU_FILE_INVALID_VALUE);
     EXPECT_EQ(cufile().SetParameterSizeT(threads, 257).err, CU_FILE_INVALID_VALUE);
     EXPECT_EQ(cufile().SetParameterSizeT(threads, 2).err, CU_FILE_SUCCESS);
     EXPECT_EQ(cufile().SetParameterSizeT(numbered<CUFileSizeTConfigParameter_t>(99), 2).err, CU_FILE_INVALID_VALUE);
@@ -116,9 +118,9 @@ TEST(CufileDriver, ParametersAreSetWhileItIsClosed)
         const open_driver driver;
         EXPECT_EQ(cufile().GetParameterSizeT(threads, &value).err, CU_FILE_SUCCESS);
         EXPECT_EQ(value, 2U);
-        EXPECT_EQ(cufile().SetParameterSizeT(threads, 8).err, CU_FILE_DRIVER_ALREADY_OPEN);
+        EXPECT_EQ(cufile().SetParameterSizeT(threads, 0).err, CU_FILE_DRIVER_ALREADY_OPEN);
     }
-    EXPECT_EQ(cufile().SetParameterSizeT(threads, 8).err, CU_FILE_SUCCESS);
+    EXPECT_EQ(cufile().SetParameterSizeT(threads, 0).err, CU_FILE_SUCCESS);
 }
 
 TEST(CufileDriver, HasParametersOfOtherTypes)
