@@ -2,8 +2,11 @@
 //
 //   weftio-files --check /data
 //   weftio-files bench -b 4k,1m --random /data
+#include <unistd.h>
+
 #include <cstdio>
 
+#include "bench/bench.hpp"
 #include "options.hpp"
 #include "weftio/error.hpp"
 
@@ -20,6 +23,18 @@ int print(const std::string& text)
     return 1;
 }
 
+int measure(const command& wanted)
+{
+    const bool terminal = ::isatty(STDERR_FILENO) != 0;
+    const std::vector<bench_run> runs = run_bench(wanted.bench, [&](const std::string& step) {
+        if (terminal)
+            std::fprintf(stderr, "weftio-files: %s\n", step.c_str());
+    });
+    if (const int failed = print(wanted.json ? to_json(wanted.bench, runs) : to_table(runs)); failed != 0)
+        return failed;
+    return is_clean(runs) ? 0 : 2;
+}
+
 int run(const command& wanted)
 {
     switch (wanted.what) {
@@ -27,7 +42,7 @@ int run(const command& wanted)
             const std::vector<section> found = check(wanted.check);
             return print(wanted.json ? to_json(found) : to_text(found));
         }
-        case command::action::bench:
+        case command::action::bench: return measure(wanted);
         case command::action::stats:
         case command::action::say: break;
     }

@@ -45,6 +45,16 @@ expect 0 --check --topology trees "$work"
 [ -s trees ] && check "a recorded topology is read back" "$(cat trees)" \
     "$(sed -n '/^PLATFORM/,/^ROUTING/{/^  /s/^  //p}' out)"
 
+# A short run of every load.
+for load in read write mixed; do
+    expect 0 bench -s 1m -b 4k,64k --seconds 0.02 -w 2 --verify --$load --random "$work"
+    check "bench --$load: both ways of both sizes" "weftio 4096 posix 4096 weftio 65536 posix 65536 " \
+        "$(awk '/^weftio/ {printf "%s %s ", $1, $2} /^posix/ {printf "%s %s ", $1, $4}' out)"
+done
+expect 1 bench -s 1m -b 4k "$work/none/file"
+check_has "a file that cannot be made: sentence" "$work/none/file: cannot be made: No such file or directory" "$(cat err)"
+check "bench leaves nothing behind" "" "$(find "$work" -name 'weftio-files.*')"
+
 options=$("$files" --help | grep -oE -- '--[a-z-]+' | sort -u | grep -v -- '--way-')
 for option in $options; do
     check_has "the manual page has $option" "$option" "$(sed 's/\\-/-/g' "$here/docs/weftio-files.1")"
