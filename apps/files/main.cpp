@@ -8,6 +8,7 @@
 
 #include "bench/bench.hpp"
 #include "options.hpp"
+#include "stats.hpp"
 #include "weftio/error.hpp"
 
 namespace {
@@ -35,6 +36,19 @@ int measure(const command& wanted)
     return is_clean(runs) ? 0 : 2;
 }
 
+/// Exit status 3: there is no such program, or none that uses files of Weftio.
+int show(const command& wanted)
+try {
+    const auto pages = weftio::storage::read_statistics("/", wanted.process);
+    if (!pages.empty())
+        return print(wanted.json ? stats_to_json(pages) : stats_to_text(pages));
+    std::fprintf(stderr, "weftio-files: process %u: uses no files of Weftio\n", wanted.process);
+    return 3;
+} catch (const weftio::error& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 3;
+}
+
 int run(const command& wanted)
 {
     switch (wanted.what) {
@@ -43,7 +57,7 @@ int run(const command& wanted)
             return print(wanted.json ? to_json(found) : to_text(found));
         }
         case command::action::bench: return measure(wanted);
-        case command::action::stats:
+        case command::action::stats: return show(wanted);
         case command::action::say: break;
     }
     if (wanted.exit_code == 0)

@@ -57,6 +57,7 @@ bool transfer_queue::submit(request request)
 void transfer_queue::begin(transfer& which)
 {
     const storage::request& asked = which.request;
+    which.how = owner_.counts.begin(asked.bytes, asked.memory);
     which.next = asked.offset;
     which.stop = asked.offset + asked.bytes;
     if (is_sync(asked.what)) {
@@ -368,7 +369,7 @@ void transfer_queue::end_if_done(transfer& which)
     result.position += static_cast<std::uint64_t>(result.bytes);
     if (which.plan.error != 0)
         result.way = file_way::none;
-    owner_.counts.add(asked.what, result);
+    owner_.counts.add(asked.what, result, which.how);
     ended_.push_back({asked.tag, result});
     which.request = {};
     free_transfers_.push_back(&which);
