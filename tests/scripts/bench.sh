@@ -55,9 +55,10 @@ refuses() {
 writes steering_bench --only parse --rounds 2 --seconds 0.001
 writes forward_bench --rounds 1 --seconds 0.01
 writes dma_bench --rounds 1 --long 1 --small 1000
+writes files_bench --rounds 1 --seconds 0.02 --size 8
 writes rdma_bench --rounds 1 --seconds 0.01 --trips 100 --idle 8
 writes semaphore_bench --rounds 1 --count 1000 --round-trips 10
-for program in steering forward dma rdma semaphore soak; do
+for program in steering forward dma files rdma semaphore soak; do
     refuses "$build/bench/${program}_bench"
 done
 for program in roce ring engine neighbor gpu pacing; do

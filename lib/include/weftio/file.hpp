@@ -112,9 +112,10 @@ class file {
     /// are spread: over io_uring where they avoid the page cache, else over the engine's threads. Offset, size and
     /// memory may have any alignment: with O_DIRECT the first and the last block are bounced, and so is memory that is
     /// not aligned like the offset.
-    /// @return fewer bytes without an error: the file ends there. Errors: those of pread(2); EFAULT the memory is not
-    ///         there; EINVAL offset + bytes overflows, or lies outside the file_memory; ENOTSUP it would fall, and
-    ///         `strict` is set; EIO the drive, or the device's copy engine, has failed
+    /// @return fewer bytes without an error: the file ends there. O_DIRECT may overwrite the memory behind them, as far
+    ///         as the operation reaches. Errors: those of pread(2); EFAULT the memory is absent; EINVAL offset + bytes
+    ///         overflows, or lies outside the file_memory; ENOTSUP it would fall, and `strict` is set; EIO the drive,
+    ///         or the device's copy engine, has failed
     file_result read(const file_memory& memory, std::size_t bytes, std::uint64_t offset) const;
     /// Writes, likewise. Errors: those of pwrite(2) too, as ENOSPC. With O_DIRECT whole pages are written directly; the
     /// edges go through the page cache, after the middle.

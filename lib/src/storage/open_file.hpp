@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "storage/context.hpp"
+#include "storage/write_gate.hpp"
 
 namespace weftio::storage {
 
@@ -37,6 +38,10 @@ class open_file {
     /// The same file with O_DIRECT, and without: opened when first asked for. -1: it cannot be.
     int second_direct() noexcept { return second(second_direct_, true); }
     int buffered() noexcept { return direct_ ? second(second_buffered_, false) : descriptor_; }
+
+    /// Whether its writes may be direct or cached, and need the gate.
+    bool mixes() const noexcept { return direct_ || engine_->options().reopen_direct; }
+    write_gate gate;
 
  private:
     static constexpr int unopened = -2;

@@ -60,7 +60,7 @@ void plan_direct_write(plan& made, open_file& file, int fd, std::uintptr_t addre
 {
     const bool device = address == 0;
     const bool staged = device || (address + (at.middle - at.begin)) % file.memory_align() != 0;
-    made.zones[0] = {at.middle, at.behind, fd, staged, file.offset_align()};
+    made.zones[0] = {at.middle, at.behind, fd, staged, file.offset_align(), write_gate::kind::direct};
     if (at.middle == at.begin && at.behind == at.end)
         return;
     const int buffered = file.buffered();
@@ -68,8 +68,8 @@ void plan_direct_write(plan& made, open_file& file, int fd, std::uintptr_t addre
         made.error = EINVAL; // what pwrite says of it
         return;
     }
-    made.zones[1] = {at.begin, at.middle, buffered, device, 1};
-    made.zones[2] = {at.behind, at.end, buffered, device, 1};
+    made.zones[1] = {at.begin, at.middle, buffered, device, 1, write_gate::kind::cached};
+    made.zones[2] = {at.behind, at.end, buffered, device, 1, write_gate::kind::cached};
 }
 
 } // namespace
@@ -98,7 +98,10 @@ plan plan_transfer(open_file& file, io::kind what, const place& memory, std::siz
         made.direct ? void(fd = second) : tell(made, file_fall::no_o_direct);
     }
     if (!made.direct) {
-        made.zones[0] = {offset, offset + bytes, fd, memory.device != nullptr, 1};
+        const bool gated = what == io::kind::write && file.mixes();
+        made.zones[0] = {offset, offset + bytes,
+                         fd,     memory.device != nullptr,
+                         1,      gated ? write_gate::kind::cached : write_gate::kind::none};
         return made;
     }
     tell(made, unaligned);

@@ -17,6 +17,7 @@ struct zone {
     int fd = -1;
     bool staged = false;     ///< through a staging buffer; else memory and file meet
     std::uint32_t align = 1; ///< of offset and size of each io; 1: any
+    write_gate::kind gate = write_gate::kind::none;
 };
 
 struct plan {
@@ -26,8 +27,7 @@ struct plan {
     bool direct = false; ///< the page cache is avoided, but for edges
 };
 
-/// A direct write has its middle first. Its edges go through the page cache, in whole pages that the middle does not
-/// touch: the kernel must never have a page dirty that a direct write is to replace.
+/// A direct write has its middle first. Its edges go through the page cache afterwards, in pages of their own.
 plan plan_transfer(open_file& file, io::kind what, const place& memory, std::size_t bytes, std::uint64_t offset);
 
 } // namespace weftio::storage

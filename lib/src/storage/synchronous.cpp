@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <thread>
 #include <utility>
 
 #include "core/cancellation.hpp"
@@ -53,6 +54,19 @@ file_result by_queue(const std::shared_ptr<open_file>& file, request request, bo
     return ended.result;
 }
 
+/// Waits until writes of that kind may begin.
+void pass(write_gate& gate, write_gate::kind wanted)
+{
+    if (wanted == write_gate::kind::none || gate.try_enter(wanted))
+        return;
+    if (wanted == write_gate::kind::cached)
+        gate.wait();
+    while (!gate.try_enter(wanted))
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+    if (wanted == write_gate::kind::cached)
+        gate.waited();
+}
+
 /// The one zone of a plan that needs no bounce.
 const zone& only_zone(const plan& made)
 {
@@ -85,7 +99,11 @@ file_result transfer(const std::shared_ptr<open_file>& file, io::kind what, plac
                 locate(engine, memory);
             return by_queue(file, {what, file, memory, bytes, offset, 0}, made.direct);
         }
-        const file_result result = by_calls(*file, what, only_zone(made), memory.cpu);
+        const zone& in = only_zone(made);
+        pass(file->gate, in.gate);
+        const file_result result = by_calls(*file, what, in, memory.cpu);
+        if (in.gate != write_gate::kind::none)
+            file->gate.leave(in.gate);
         // A GPU's memory, and its driver was loaded since the engine was made: nothing was transferred.
         if (result.error == EFAULT && !memory.block && find_cuda_driver()) {
             locate(engine, memory);

@@ -107,8 +107,11 @@ void transfer_queue::wait(std::chrono::nanoseconds timeout)
         const auto left = until - std::chrono::steady_clock::now();
         if (!ended_.empty() || in_flight_ == 0 || left <= std::chrono::nanoseconds(0))
             return;
+        constexpr std::chrono::nanoseconds brief = std::chrono::microseconds(50);
         if (copying_.empty() && way_->in_flight() != 0)
-            way_->wait(left);
+            way_->wait(gated_.empty() ? left : std::min<std::chrono::nanoseconds>(left, brief));
+        else if (copying_.empty() && !gated_.empty())
+            std::this_thread::sleep_for(brief); // another queue writes the same file
         else
             std::this_thread::yield(); // a copy engine works for some microseconds
     }
@@ -118,35 +121,77 @@ void transfer_queue::cancel_all()
 {
     for (transfer* each : beginning_)
         each->canceled = true;
-    for (const piece& each : pieces_)
+    for (transfer* each : gated_)
+        each->canceled = true;
+    for (const piece& each : pieces_) {
+        if (each.at == stage::none)
+            continue;
+        each.of->canceled = true;
         if (each.at == stage::io)
             way_->cancel(each.io.tag);
+    }
 }
 
 void transfer_queue::begin_pieces()
 {
+    beginning_.insert(beginning_.end(), gated_.begin(), gated_.end());
+    gated_.clear();
     while (!beginning_.empty()) {
         transfer& first = *beginning_.front();
-        if (!begin_pieces(first))
+        const progress reached = begin_pieces(first);
+        if (reached == progress::full)
             return;
         beginning_.pop_front();
+        if (reached == progress::aside)
+            continue;
         first.begun = true;
         end_if_done(first);
     }
 }
 
-/// Returns whether all pieces have begun.
-bool transfer_queue::begin_pieces(transfer& which)
+transfer_queue::progress transfer_queue::begin_pieces(transfer& which)
 {
     while (next_zone(which)) {
         if (which.canceled) {
             stop_at(which, which.next, ECANCELED);
             continue;
         }
-        if (free_pieces_.empty() || !begin_piece(which, which.plan.zones[which.zone]))
-            return false;
+        const zone& in = which.plan.zones[which.zone];
+        if (which.inside != in.gate)
+            if (const progress reached = enter(which, in.gate); reached != progress::all_begun)
+                return reached;
+        if (free_pieces_.empty() || !begin_piece(which, in))
+            return progress::full;
     }
-    return true;
+    return progress::all_begun;
+}
+
+/// Passes the gate of the file, once what has passed it in another manner has ended.
+transfer_queue::progress transfer_queue::enter(transfer& which, write_gate::kind wanted)
+{
+    if (which.under_way != 0) {
+        which.waits_for_own = true;
+        return progress::aside;
+    }
+    leave_gate(which);
+    write_gate& gate = which.request.file->gate;
+    if (!gate.try_enter(wanted)) {
+        if (wanted == write_gate::kind::cached && !std::exchange(which.waits_at_gate, true))
+            gate.wait();
+        gated_.push_back(&which);
+        return progress::aside;
+    }
+    which.inside = wanted;
+    if (std::exchange(which.waits_at_gate, false))
+        gate.waited();
+    return progress::all_begun;
+}
+
+void transfer_queue::leave_gate(transfer& which)
+{
+    write_gate& gate = which.request.file->gate;
+    if (which.inside != write_gate::kind::none)
+        gate.leave(std::exchange(which.inside, write_gate::kind::none));
 }
 
 /// Goes on to the zone that the next piece is in; false: there is none in front of `stop`.
@@ -346,7 +391,8 @@ void transfer_queue::free_piece(piece& which)
         of.staging->give(which.slot);
     which.at = stage::none;
     free_pieces_.push_back(&which);
-    --of.under_way;
+    if (--of.under_way == 0 && std::exchange(of.waits_for_own, false))
+        beginning_.push_back(&of);
     end_if_done(of);
 }
 
@@ -369,6 +415,9 @@ void transfer_queue::end_if_done(transfer& which)
     result.position += static_cast<std::uint64_t>(result.bytes);
     if (which.plan.error != 0)
         result.way = file_way::none;
+    leave_gate(which);
+    if (which.waits_at_gate) // canceled
+        asked.file->gate.waited();
     owner_.counts.add(asked.what, result, which.how);
     ended_.push_back({asked.tag, result});
     which.request = {};

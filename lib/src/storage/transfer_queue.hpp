@@ -71,7 +71,10 @@ class transfer_queue {
         int error = 0;             ///< at `stop`
         bool begun = false;        ///< all pieces have, or never will
         bool canceled = false;
-        storage::staging* staging = nullptr; ///< of the zones that are staged
+        bool waits_for_own = false; ///< for its pieces, before it goes on
+        bool waits_at_gate = false;
+        write_gate::kind inside = write_gate::kind::none; ///< of the gate of its file
+        storage::staging* staging = nullptr;              ///< of the zones that are staged
     };
     /// What a piece waits for.
     enum class stage : std::uint8_t { none, io, landing, fetching };
@@ -91,7 +94,11 @@ class transfer_queue {
 
     void begin(transfer& which);
     void begin_pieces();
-    bool begin_pieces(transfer& which);
+    /// Whether a transfer has begun all its pieces, or waits for a free piece, or aside.
+    enum class progress : std::uint8_t { all_begun, full, aside };
+    progress begin_pieces(transfer& which);
+    progress enter(transfer& which, write_gate::kind wanted);
+    void leave_gate(transfer& which);
     bool next_zone(transfer& which) const;
     bool begin_piece(transfer& which, const zone& in);
     bool find_staging(transfer& which, const zone& in);
@@ -115,6 +122,7 @@ class transfer_queue {
     std::deque<transfer> transfers_; ///< stay where they are
     std::vector<transfer*> free_transfers_;
     std::deque<transfer*> beginning_; ///< those with pieces that have not begun
+    std::vector<transfer*> gated_;    ///< wait at the gate of their file
     std::vector<piece> pieces_;
     std::vector<piece*> free_pieces_;
     std::vector<piece*> again_;   ///< the way had no room

@@ -1,0 +1,209 @@
+// How fast batches read a file that is in the page cache, beside fio's io_uring in the same run.
+//
+//   ./files_bench                              5 rounds: reads of 1 MiB, and of 4 KiB at random places
+//   ./files_bench --folder /dev/shm --depth 16 --threads 2 --json out.json
+//
+// Rounds take turns, so that whatever else the machine does hits both; what counts are medians of pairs. Both sides have
+// the same file, depth and threads.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/arguments.hpp"
+#include "common/table.hpp"
+#include "weftio/error.hpp"
+#include "weftio/file.hpp"
+
+namespace {
+
+using namespace weftio;
+using clock = std::chrono::steady_clock;
+
+struct options : bench::common_options {
+    std::string folder = "/tmp";
+    unsigned megabytes = 256, depth = 16, threads = 1;
+    double seconds = 0.5; ///< a measurement
+};
+
+/// What is read: `block` bytes at a time.
+struct load {
+    const char* name;
+    std::size_t block;
+    bool random;
+    const char* unit;
+    double in_unit; ///< of one block a second
+};
+constexpr load loads[] = {{"1 MiB", std::size_t{1} << 20, false, "GB/s", 1e-9 * (1 << 20)},
+                          {"4 KiB at random", 4096, true, "k/s", 1e-3}};
+
+/// A file in the page cache; ends with the object.
+class cached_file {
+ public:
+    explicit cached_file(const options& wanted) : path_(wanted.folder + "/weftio-bench-XXXXXX")
+    {
+        descriptor_ = mkstemp(path_.data());
+        const std::vector<char> bytes(std::size_t{1} << 20, 'w');
+        for (unsigned each = 0; each < wanted.megabytes; ++each)
+            if (write(descriptor_, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size()))
+                throw std::runtime_error(
+                    fmt::format("files_bench: {} cannot be written; name another --folder", path_));
+        fsync(descriptor_); // writing it back must not be measured
+    }
+    cached_file(const cached_file&) = delete;
+    cached_file& operator=(const cached_file&) = delete;
+    ~cached_file()
+    {
+        close(descriptor_);
+        unlink(path_.c_str());
+    }
+    int descriptor() const { return descriptor_; }
+    const std::string& path() const { return path_; }
+
+ private:
+    std::string path_;
+    int descriptor_ = -1;
+};
+
+/// One thread's reads: `depth` in flight, each place of memory always for the same one. Returns how many it did.
+std::uint64_t read_for_a_while(const options& wanted, const load& load, const file_engine& engine, const file& file,
+                               unsigned thread)
+{
+    const std::size_t blocks = std::size_t{wanted.megabytes} * (1 << 20) / load.block;
+    std::minstd_rand random(thread + 1);
+    std::vector<std::byte> memory(load.block * wanted.depth);
+    std::vector<file_event> events(wanted.depth);
+    std::vector<file_operation> next;
+    std::uint64_t count = 0, at = thread;
+    auto add = [&](std::uintptr_t place) {
+        const std::uint64_t block = (load.random ? random() : at++) % blocks;
+        next.push_back({file_operation::kind::read, &file, file_memory(memory.data() + place * load.block), load.block,
+                        block * load.block, reinterpret_cast<void*>(place)});
+    };
+    file_batch batch(engine, wanted.depth);
+    for (std::uintptr_t place = 0; place < wanted.depth; ++place)
+        add(place);
+    const auto end = clock::now() + std::chrono::duration<double>(wanted.seconds);
+    while (clock::now() < end) {
+        if (!batch.submit(next))
+            throw std::logic_error("files_bench: a batch refuses as many as it has given back");
+        next.clear();
+        const std::size_t taken = batch.status(1, events, std::chrono::seconds(10));
+        for (const file_event& each : std::span(events).first(taken)) {
+            if (each.result.bytes != static_cast<std::int64_t>(load.block))
+                throw std::runtime_error(fmt::format("files_bench: a read ended with errno {}", each.result.error));
+            add(reinterpret_cast<std::uintptr_t>(each.cookie));
+        }
+        count += taken;
+    }
+    return count;
+}
+
+/// Blocks a second.
+double by_batches(const options& wanted, const load& load, const file_engine& engine, const file& file)
+{
+    std::vector<std::uint64_t> counts(wanted.threads);
+    std::vector<std::thread> threads;
+    const auto start = clock::now();
+    for (unsigned each = 0; each < wanted.threads; ++each)
+        threads.emplace_back([&, each] { counts[each] = read_for_a_while(wanted, load, engine, file, each); });
+    for (std::thread& each : threads)
+        each.join();
+    std::uint64_t all = 0;
+    for (const std::uint64_t each : counts)
+        all += each;
+    return static_cast<double>(all) / std::chrono::duration<double>(clock::now() - start).count();
+}
+
+/// The same by fio; invalidate=0 leaves the file in the page cache.
+double by_fio(const options& wanted, const load& load, const std::string& path)
+{
+    const std::string command = fmt::format(
+        "fio --name=bench --filename={} --ioengine=io_uring --rw={} --bs={} --iodepth={} --numjobs={} --thread "
+        "--group_reporting --time_based --runtime={}ms --direct=0 --invalidate=0 --norandommap --output-format=terse "
+        "2>/dev/null",
+        path, load.random ? "randread" : "read", load.block, wanted.depth, wanted.threads,
+        static_cast<unsigned>(wanted.seconds * 1000));
+    FILE* output = popen(command.c_str(), "re");
+    std::string said(1 << 16, '\0');
+    said.resize(output ? std::fread(said.data(), 1, said.size(), output) : 0);
+    const int status = output ? pclose(output) : -1;
+    // Version 3 of the format: fields 6 to 8 are KiB read, KiB a second, and reads a second.
+    std::vector<std::string> fields;
+    for (std::size_t from = 0, to = 0; to != std::string::npos && fields.size() < 9; from = to + 1) {
+        to = said.find(';', from);
+        fields.push_back(said.substr(from, to - from));
+    }
+    if (status != 0 || fields.size() < 9)
+        throw std::runtime_error("files_bench: fio does not run; install it (Debian: fio), or measure with --no-fio");
+    return std::stod(fields[6]) * 1024 / static_cast<double>(load.block);
+}
+
+int run(const options& wanted, bool with_fio)
+{
+    const cached_file cached(wanted);
+    const file_engine engine({.only = file_way::uring, .depth = wanted.depth});
+    const file file(engine, cached.descriptor());
+    constexpr std::size_t count = std::size(loads);
+    std::vector<std::vector<double>> ours(count), theirs(count);
+    for (unsigned round = 0; round < wanted.rounds; ++round)
+        for (std::size_t at = 0; at < count; ++at) {
+            ours[at].push_back(by_batches(wanted, loads[at], engine, file) * loads[at].in_unit);
+            if (with_fio)
+                theirs[at].push_back(by_fio(wanted, loads[at], cached.path()) * loads[at].in_unit);
+        }
+    bench::table table("files_bench");
+    for (std::size_t at = 0; at < count; ++at) {
+        const std::string peer = with_fio ? fmt::format("fio reads {}", loads[at].name) : "";
+        if (with_fio)
+            table.add({.name = peer, .unit = loads[at].unit, .values = theirs[at]});
+        table.add({.name = fmt::format("uring reads {}", loads[at].name),
+                   .unit = loads[at].unit,
+                   .values = ours[at],
+                   .peer = peer});
+    }
+    fmt::print("{} MiB in {}, {} in flight, {} thread{}\n", wanted.megabytes, wanted.folder, wanted.depth,
+               wanted.threads, wanted.threads == 1 ? "" : "s");
+    table.finish(wanted.json);
+    return 0;
+}
+
+} // namespace
+
+int main(int argc, char** argv)
+{
+    options wanted;
+    bool without_fio = false;
+    CLI::App app{"How fast batches read a file that is in the page cache, beside fio's io_uring."};
+    app.add_option("--folder", wanted.folder, "where the file is made")
+        ->check(CLI::ExistingDirectory)
+        ->capture_default_str();
+    app.add_option("--size", wanted.megabytes, "of the file, in MiB")
+        ->check(CLI::Range(1u, 65536u))
+        ->capture_default_str();
+    app.add_option("--depth", wanted.depth, "reads in flight, each thread")
+        ->check(CLI::Range(1u, 4096u))
+        ->capture_default_str();
+    app.add_option("--threads", wanted.threads, "that read")->check(CLI::Range(1u, 256u))->capture_default_str();
+    app.add_option("--seconds", wanted.seconds, "of each measurement")
+        ->check(CLI::Range(0.01, 60.0))
+        ->capture_default_str();
+    app.add_flag("--no-fio", without_fio, "measure ours only");
+    bench::add_rounds(app, wanted);
+    bench::add_json(app, wanted);
+    if (auto status = bench::read_words(app, argc, argv))
+        return *status;
+    return bench::ending([&] { return run(wanted, !without_fio); });
+}
