@@ -62,6 +62,16 @@ void check_bounds(bytes frame, const roce_packet& packet)
     expect(packet.headers.bth.psn <= psn_mask && packet.headers.bth.destination_qp <= 0xffffff, "24 bits are 24 bits");
 }
 
+/// An invalid request has its path, its BTH and its ICRC, and nothing else.
+void check_invalid(bytes frame, const roce_packet& packet)
+{
+    expect(within(packet.covered, frame), "what the ICRC covers lies within the frame");
+    expect(packet.covered.size() >= masked_bytes(packet), "a BTH is there");
+    expect(packet.payload.empty(), "an invalid request has no payload");
+    expect(packet.headers == roce_headers{.bth = packet.headers.bth}, "nor extended headers");
+    expect(packet.headers.bth.psn <= psn_mask && packet.headers.bth.destination_qp <= 0xffffff, "24 bits are 24 bits");
+}
+
 /// The ICRC, in pieces whose lengths the input chooses.
 void check_sum(const roce_packet& packet, numbers in)
 {
@@ -119,9 +129,12 @@ void look_at(bytes frame, numbers in)
     expect(reason <= roce_refusal::wrong_payload, "a refusal is one of the list");
     expect(parse_roce(before.against_the_begin(frame), other) == reason, "a frame is read the same wherever it lies");
     check_methods(at_end, in.word());
-    if (reason != roce_refusal::none)
+    if (reason != roce_refusal::none && !is_invalid_request(reason))
         return;
+    expect(packet.form == reason, "a packet says what is wrong with it");
     expect(same(packet, other), "a packet is read the same wherever it lies");
+    if (reason != roce_refusal::none)
+        return check_invalid(at_end, packet);
     check_bounds(at_end, packet);
     check_sum(packet, in);
     check_rebuilt(packet);

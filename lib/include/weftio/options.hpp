@@ -42,6 +42,9 @@ struct port_options {
     /// Hold packets back while their queue is full, instead of dropping them. `automatic` does so for capture files,
     /// which can wait, unlike a wire. A held packet also holds those behind it, whatever their queue.
     enum class hold { automatic, on, off } hold_when_full = hold::automatic;
+    /// RDMA between two queue pairs of this port: copies go from memory to memory, and no packet is built. true: packets are
+    /// built and read as for another port, so that tests of the transport need one port only.
+    bool rdma_by_packet = false;
     std::uint16_t mtu = 0;                    ///< 68 to 16,362; 0: the driver's own
     std::vector<std::string> eal_arguments{}; ///< extra EAL arguments, used if this port starts EAL
 };

@@ -115,6 +115,9 @@ class queue_pair {
     /// Whether entries that were begun before SQD have not ended yet. Blocks as long as one turn.
     bool draining() const;
     rdma_counters counters() const; ///< any thread; blocks as long as one turn
+    /// What it waits for, and what it has done last, also while a kernel waits. Any thread; blocks as long as one turn.
+    rdma_dump dump() const;
+    void write_trace(const std::string& path) const; ///< as rdma_queue::write_trace()
 
  private:
     friend detail::internals;

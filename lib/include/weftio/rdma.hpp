@@ -25,6 +25,7 @@
 #include "weftio/device/rdma.h"
 #include "weftio/memory.hpp"
 #include "weftio/port.hpp"
+#include "weftio/rdma_dump.hpp"
 #include "weftio/rdma_state.hpp"
 
 namespace weftio {
@@ -44,6 +45,10 @@ struct rdma_device_options {
     /// Of a port in inline mode only: the application promises turns of the engine at all times, by port::turn() or by
     /// a CPU kernel that waits, for a peer's requests are answered in turns, and no kernel is asked.
     bool application_turns = false;
+    /// The port keeps the last packets of its queue pairs for rdma_queue::write_trace(): each costs a look at the clock
+    /// and a copy of 96 bytes. Where the environment variable WEFTIO_RDMA_TRACE names a folder when the port is opened,
+    /// the port keeps them too, and its engine writes them to a file there whenever a queue pair fails, 64 times a process.
+    bool trace = false;
 };
 
 /// A port with an address, at which queue pairs are made.
@@ -233,6 +238,13 @@ class rdma_queue {
     bool failed() const;
     /// Any thread; blocks as long as one turn.
     rdma_counters counters() const;
+    /// What it waits for, and what it has done last, also while a kernel waits. Any thread; blocks as long as one turn.
+    rdma_dump dump() const;
+    /// Writes the last 256 packets of the port's queue pairs, the first 96 bytes of each with time and direction, as a
+    /// pcapng file with dump() as its comment, also while a kernel waits. Blocks as long as the file does.
+    /// @throws weftio::error errc::not_supported the port keeps none (rdma_device_options::trace, WEFTIO_RDMA_TRACE);
+    ///         errc::not_found, errc::permission_denied, errc::device_error the file cannot be written
+    void write_trace(const std::string& path) const;
     std::uint32_t number() const noexcept; ///< at its port, and on the wire
     /// Bytes of payload in a packet: what both ends agreed on; before connect() what this end can do.
     std::uint32_t path_mtu() const noexcept;

@@ -61,7 +61,15 @@ enum class refusal : std::uint8_t {
     read_lost = 50,           ///< the memory of a READ was taken away before all of it had been read
     completions_overrun = 51, ///< no entry: a completion queue was full that fails its queues then
     memory_gone = 52,         ///< it was unmapped, or its file truncated, while the region existed
+    headers_cut = 53,         ///< a packet of the peer's is shorter than its headers
+    stray_payload = 54,       ///< a READ or an atomic of the peer's with a payload
+    unknown_file = 55,        ///< no file has that key at the engine; it may be that of an earlier file
+    file_ended = 56,          ///< the file ended at the engine before the entry was done
+    io_failed = 57,           ///< the system refused the read, write or sync: the errno is told beside
 };
+
+/// Its name here and in docs/formats.md: "unknown_key"; "unknown" for a number that is none. Any thread.
+const char* to_string(refusal reason) noexcept;
 
 /// A sentence for byte 54 of an error completion; "unknown reason" for a number that is none. Any thread.
 const char* explain(std::uint8_t vendor_byte) noexcept;

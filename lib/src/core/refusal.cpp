@@ -27,7 +27,7 @@ using enum refusal;
 /// Everything that is known of a reason, by its number.
 constexpr std::array<row, all_refusals> table{{
     {none, WEFTIO_SYNDROME_NONE, no_nak, "no error"},
-    {unknown_opcode, by_operation, no_nak, "unknown opcode"},
+    {unknown_opcode, by_operation, nak_invalid, "unknown opcode"},
     {wrong_index, by_operation, no_nak,
      "the entry carries another index: written to a wrong position, or committed before it was written"},
     {wrong_queue, by_operation, no_nak, "the entry carries another queue's number"},
@@ -59,7 +59,8 @@ constexpr std::array<row, all_refusals> table{{
      "the memory of a write with immediate was taken away while it arrived"},
     {receive_too_short, by_length, nak_invalid, "the message is longer than the receive entry"},
     {remote_invalid, by_invalid, no_nak,
-     "the peer refuses the request: its queue does not allow the operation, or its length is wrong there"},
+     "the peer refuses the request: its queue does not allow the operation, or its length, its form or the place of an "
+     "atomic is wrong there"},
     {remote_access, by_access, no_nak,
      "the peer refuses the memory: its key, range, rights or protection domain are wrong"},
     {remote_operation, by_operational, no_nak, "the peer cannot go on with the request"},
@@ -84,8 +85,7 @@ constexpr std::array<row, all_refusals> table{{
     {no_remote_write, by_access, nak_access, "the key's memory region lacks access::remote_write"},
     {no_remote_read, by_access, nak_access, "the key's memory region lacks access::remote_read"},
     {no_remote_atomic, by_access, nak_access, "the key's memory region lacks access::remote_atomic"},
-    {not_invalidated, by_access, nak_access,
-     "it was to invalidate the key, and those of memory regions are not invalidated"},
+    {not_invalidated, by_access, nak_access, "keys of memory regions are not invalidated; a key ends with its region"},
     {opcode_order, by_invalid, nak_invalid, "its packet does not follow the one before it"},
     {packet_size, by_invalid, nak_invalid,
      "the size of its packet is not what the path MTU allows; both ends must have the same"},
@@ -99,6 +99,11 @@ constexpr std::array<row, all_refusals> table{{
      "its completion queue was full; make that deeper, consume faster, or take completion_overrun::hold"},
     {memory_gone, by_protection, nak_access,
      "the memory of the key's region was unmapped, or its file was truncated, while the region existed"},
+    {headers_cut, by_invalid, nak_invalid, "its packet is too short for the headers of its opcode, or for its pad"},
+    {stray_payload, by_invalid, nak_invalid, "its packet has a payload, and its operation takes none"},
+    {unknown_file, by_access, no_nak, "no file of this engine has that key, or it has ended (file::key)"},
+    {file_ended, by_access, no_nak, "the file ended at its engine before all bytes were transferred"},
+    {io_failed, by_operational, no_nak, "the system refused the read, write or sync of the file"},
 }};
 
 constexpr bool rows_stand_at_their_numbers()

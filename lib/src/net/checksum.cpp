@@ -90,6 +90,15 @@ checksum_verdict verify_checksums(std::span<const std::uint8_t> frame, const pac
     return {.l3_good = l3_good(frame, headers), .l4_good = l4_good(frame, headers)};
 }
 
+wrong_checksum wrong_checksum_of(std::span<const std::uint8_t> frame, const packet_headers& headers) noexcept
+{
+    if (!l3_good(frame, headers))
+        return wrong_checksum::ip;
+    const std::uint8_t* const udp = &frame[headers.l4_offset];
+    const bool has_checksum = (udp[6] | udp[7]) != 0;
+    return has_checksum && !l4_good(frame, headers) ? wrong_checksum::udp : wrong_checksum::none;
+}
+
 void fill_checksums(std::span<std::uint8_t> frame, bool l3, bool l4) noexcept
 {
     packet_headers headers = parse(frame, std::nullopt);

@@ -24,6 +24,14 @@ struct checksum_verdict {
 /// @param headers  result of parse() for these bytes
 checksum_verdict verify_checksums(std::span<const std::uint8_t> frame, const packet_headers& headers) noexcept;
 
+/// The checksum for which an IP host drops a UDP datagram (RFC 1122, 3.2.1.2 and 4.1.3.4). A time to live of 0 is no
+/// reason to (RFC 1122, 3.2.1.7; RFC 8200, section 3).
+enum class wrong_checksum : std::uint8_t { none, ip, udp };
+
+/// Sums the IPv4 header, and the datagram only when its checksum is not 0, which says that it has none. Any thread; never
+/// blocks. @pre parse() has found UDP, no fragment, and the datagram is complete in the frame
+wrong_checksum wrong_checksum_of(std::span<const std::uint8_t> frame, const packet_headers& headers) noexcept;
+
 /// Computes the IPv4 header checksum (`l3`) and the UDP or TCP checksum (`l4`) of a frame to be sent, in place. Any
 /// thread; never blocks.
 ///

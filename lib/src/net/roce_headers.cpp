@@ -144,24 +144,21 @@ bool payload_possible(const roce_shape& shape, std::size_t payload_bytes) noexce
     return payload_bytes <= largest_path_mtu;
 }
 
-/// Reads BTH to pad. `transport` ends before the ICRC.
-roce_refusal read_transport(bytes transport, roce_packet& packet) noexcept
+/// Reads what is behind the BTH, to the pad. `transport` begins with the BTH and ends before the ICRC.
+roce_refusal read_extended(bytes transport, roce_packet& packet) noexcept
 {
-    if ((transport[1] & 0x0f) != 0)
-        return roce_refusal::unknown_version;
-    packet.headers = {.bth = read_bth(transport.data())};
     const roce_shape& shape = shape_of(packet.headers.bth.opcode);
     if (!shape.known())
         return roce_refusal::unknown_opcode;
     const bytes rest = transport.subspan(bth_bytes);
     if (rest.size() < shape.extended_bytes)
         return roce_refusal::no_extended_headers;
-    for_each_field(shape, packet.headers, field_reader{rest.data()});
     const std::size_t pad = transport[1] >> 4 & 3, room = rest.size() - shape.extended_bytes;
     if (pad > room)
         return roce_refusal::wrong_pad;
     if (!payload_possible(shape, room - pad))
         return roce_refusal::wrong_payload;
+    for_each_field(shape, packet.headers, field_reader{rest.data()});
     packet.payload = rest.subspan(shape.extended_bytes, room - pad);
     return roce_refusal::none;
 }
@@ -255,13 +252,16 @@ roce_refusal parse_roce(bytes frame, const packet_headers& headers, roce_packet&
     if (const roce_refusal reason = check_datagram(frame, headers); reason != roce_refusal::none)
         return reason;
     const std::size_t icrc_at = headers.l3_end - icrc_bytes, transport_at = headers.l4_offset + udp_bytes;
-    if (const roce_refusal reason = read_transport(frame.subspan(transport_at, icrc_at - transport_at), packet);
-        reason != roce_refusal::none)
-        return reason;
+    const bytes transport = frame.subspan(transport_at, icrc_at - transport_at);
+    if ((transport[1] & 0x0f) != 0)
+        return roce_refusal::unknown_version;
+    packet.headers = {.bth = read_bth(transport.data())};
+    packet.payload = {};
+    packet.form = read_extended(transport, packet);
     read_path(frame, headers, packet.path);
     packet.covered = frame.subspan(headers.l3_offset, icrc_at - headers.l3_offset);
     packet.icrc = load_icrc(&frame[icrc_at]);
-    return roce_refusal::none;
+    return packet.form;
 }
 
 roce_refusal parse_roce(bytes frame, roce_packet& packet) noexcept

@@ -37,6 +37,12 @@ enum class roce_refusal : std::uint8_t {
     wrong_payload,       ///< the opcode takes none, or more than 4096 bytes
 };
 
+/// Whether the datagram is a packet for a queue pair whose request is invalid (IBTA 9.7.4.1): its BTH can be relied on.
+constexpr bool is_invalid_request(roce_refusal why) noexcept
+{
+    return why >= roce_refusal::unknown_opcode;
+}
+
 /// An address of a port: that of IPv6, or ::ffff:a.b.c.d.
 using roce_gid = std::array<std::uint8_t, 16>;
 
@@ -109,9 +115,13 @@ struct roce_headers {
 struct roce_packet {
     roce_path path;
     roce_headers headers;
-    std::span<const std::uint8_t> payload; ///< without pad
-    std::span<const std::uint8_t> covered; ///< by the ICRC: from the IP header to the pad
-    std::uint32_t icrc = 0;                ///< as it stands in the frame
+    std::span<const std::uint8_t> payload;  ///< without pad
+    std::span<const std::uint8_t> covered;  ///< by the ICRC: from the IP header to the pad
+    std::uint32_t icrc = 0;                 ///< as it stands in the frame
+    roce_refusal form = roce_refusal::none; ///< none, or is_invalid_request(): then there is no more than path and BTH
+    /// The payload lies in memory of the sender's application, where it may go away. It may be that of several packets of
+    /// a message, whose first this is.
+    bool borrowed = false;
 
     /// Whether the ICRC is that of the packet: one pass over it.
     bool icrc_good() const noexcept { return icrc_of(covered) == icrc; }
@@ -125,7 +135,8 @@ struct roce_packet {
 ///
 /// @param frame    the whole frame in one piece
 /// @param headers  result of parse() for these bytes
-/// @param packet   undefined when the frame is refused
+/// @param packet   undefined when the frame is refused, unless is_invalid_request(): then all of it is set but the extended
+///                 headers and the payload, which are 0 and empty
 /// @return none, or why the frame is refused
 roce_refusal parse_roce(std::span<const std::uint8_t> frame, const packet_headers& headers,
                         roce_packet& packet) noexcept;

@@ -81,18 +81,10 @@ constexpr roce_shape shape_of_row(roce_service service, const row& from) noexcep
             .extended_bytes = static_cast<std::uint8_t>(bytes)};
 }
 
-/// The upper three bits of an opcode name its service.
-constexpr roce_service service_of(std::size_t opcode) noexcept
-{
-    constexpr std::array services{roce_service::rc, roce_service::uc, roce_service::none, roce_service::ud,
-                                  roce_service::congestion};
-    return services[opcode >> 5];
-}
-
 constexpr auto shapes = [] {
     std::array<roce_shape, 256> table{};
     const auto add = [&table](std::size_t opcode, const row& from) {
-        table[opcode] = shape_of_row(service_of(opcode), from);
+        table[opcode] = shape_of_row(service_of(static_cast<roce_opcode>(opcode)), from);
     };
     for (const row& from : messages) {
         add(static_cast<std::size_t>(from.opcode), from);

@@ -105,6 +105,18 @@ struct roce_shape {
     }
 };
 
+/// The service that the upper three bits of an opcode name, also of one that is reserved.
+constexpr roce_service service_of(roce_opcode opcode) noexcept
+{
+    switch (static_cast<std::uint8_t>(opcode) >> 5) {
+        case 0: return roce_service::rc;
+        case 1: return roce_service::uc;
+        case 3: return roce_service::ud;
+        case 4: return roce_service::congestion;
+        default: return roce_service::none;
+    }
+}
+
 /// One table entry for each value that byte 0 can have. Any thread; never blocks.
 const roce_shape& shape_of(roce_opcode opcode) noexcept;
 

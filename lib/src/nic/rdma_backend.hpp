@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "nic/backend.hpp"
+#include "weftio/rdma_dump.hpp"
 #include "weftio/rdma_state.hpp"
 
 namespace weftio::nic {
@@ -43,6 +45,7 @@ struct rdma_own_address {
     std::array<std::uint8_t, 16> address{}; ///< IPv6, or ::ffff:a.b.c.d
     std::array<std::uint8_t, 6> mac{};
     std::uint16_t vlan_tci = no_vlan; ///< priority and identifier of the tag; no_vlan: packets have none
+    bool trace = false;               ///< the port keeps its last packets of queue pairs from now on
 };
 
 /// The port answers who asks for the MAC of its address (ARP, IPv6 neighbor discovery), and takes the RoCEv2 packets to
@@ -109,6 +112,20 @@ class rdma_queue : public send_queue {
     /// Gives the queue new rings, of the same depths; it is not connected then. Use it in place of restart().
     virtual void restart(const rdma_rings& rings) = 0;
     virtual rdma_counters counters() const = 0;
+    /// What it waits for. A NIC that cannot look tells number and state.
+    virtual rdma_dump dump() const
+    {
+        rdma_dump known;
+        known.number = number();
+        known.state = state().state;
+        return known;
+    }
+    /// The last packets of its port's queue pairs as a pcapng file; empty: the NIC has kept none. @param comment  of it
+    virtual std::vector<std::uint8_t> trace(const std::string& comment) const
+    {
+        static_cast<void>(comment);
+        return {};
+    }
 };
 
 } // namespace weftio::nic

@@ -14,6 +14,7 @@
 #include "queues/placed.hpp"
 #include "queues/reported_queue.hpp"
 #include "rdma/rdma_device.hpp"
+#include "rdma/trace_file.hpp"
 #include "rdma/transitions.hpp"
 #include "weftio/error.hpp"
 
@@ -306,6 +307,16 @@ rdma_state queue_pair::state() const
 bool queue_pair::draining() const
 {
     return state_->queue->state().draining;
+}
+
+rdma_dump queue_pair::dump() const
+{
+    return state_->queue->dump();
+}
+
+void queue_pair::write_trace(const std::string& path) const
+{
+    rdma::write_trace("queue_pair", *state_->queue, path);
 }
 
 rdma_counters queue_pair::counters() const

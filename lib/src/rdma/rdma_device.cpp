@@ -82,7 +82,7 @@ rdma_device::rdma_device(const port& port, const rdma_device_options& options)
     const std::uint16_t tag = tag_of(options);
     const std::array<std::uint8_t, 16> first = parse_address(port, options.address);
     const std::array<std::uint8_t, 6> mac = mac_for(port, first);
-    std::vector<nic::rdma_own_address> all{{.address = first, .mac = mac, .vlan_tci = tag}};
+    std::vector<nic::rdma_own_address> all{{.address = first, .mac = mac, .vlan_tci = tag, .trace = options.trace}};
     for (const std::string& more : options.more_addresses)
         all.push_back({.address = parse_address(port, more), .mac = mac, .vlan_tci = tag});
     if (options.link_local)

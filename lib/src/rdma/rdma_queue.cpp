@@ -11,6 +11,7 @@
 #include "queues/send_life.hpp"
 #include "rdma/rdma_device.hpp"
 #include "rdma/receive_life.hpp"
+#include "rdma/trace_file.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio {
@@ -253,6 +254,16 @@ bool rdma_queue::failed() const
 rdma_counters rdma_queue::counters() const
 {
     return state_->queue->counters();
+}
+
+rdma_dump rdma_queue::dump() const
+{
+    return state_->queue->dump();
+}
+
+void rdma_queue::write_trace(const std::string& path) const
+{
+    rdma::write_trace("rdma_queue", *state_->queue, path);
 }
 
 std::uint32_t rdma_queue::number() const noexcept

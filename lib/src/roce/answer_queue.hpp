@@ -38,6 +38,7 @@ class answer_queue {
     /// Takes more READs and atomics than before; it never takes fewer.
     void make_room(std::uint32_t most_fresh);
     bool empty() const noexcept { return count_ == 0; }
+    std::size_t size() const noexcept { return count_; }
     answer& front() noexcept { return ring_[first_]; }
     void pop() noexcept;
     void clear() noexcept { first_ = count_ = fresh_ = reads_ = 0; }

@@ -12,7 +12,7 @@ namespace weftio::roce {
 enum class filled_by : std::uint8_t { send, send_immediate, send_invalidate, write_immediate };
 
 struct receive_completion {
-    refusal result = refusal::none; ///< flushed, that of place(), or lost_memory
+    refusal result = refusal::none; ///< flushed, that of place(), lost_memory, or not_invalidated
     filled_by by = filled_by::send;
     std::uint32_t bytes = 0;            ///< of the whole message; 0 after an error
     std::uint32_t immediate_or_key = 0; ///< immediate, or the key that was invalidated

@@ -25,7 +25,8 @@ struct responder_settings {
 struct refused_request {
     weftio::refusal reason = weftio::refusal::none;
     roce_operation operation = roce_operation::none;
-    std::optional<remote_range> range{}; ///< memory that the peer has named, when the reason is about that
+    std::optional<remote_range> range{};        ///< memory that the peer has named, when the reason is about that
+    std::optional<std::uint32_t> invalidates{}; ///< key that a SEND was to invalidate, when the reason is about that
 };
 
 /// One engine drives it; any thread may read the counters. Every packet given to receive() counts once:
@@ -37,10 +38,11 @@ class responder {
     /// @param memory, entries  must outlive this
     responder(const responder_settings& settings, remote_memory& memory, receive_entries& entries);
 
-    /// Executes one packet of the peer, and notes the answer. @pre its ICRC is right
-    void receive(const roce_packet& packet);
-    /// Sends answers, at most `most` packets; a long READ goes on in the next call. @return how many packets
-    unsigned send(packet_sink& sink, unsigned most);
+    /// Executes one packet of the peer, and notes the answer. @pre its ICRC is right  @return false: not executed, because
+    /// its payload is borrowed and has gone away
+    bool receive(const roce_packet& packet);
+    /// Sends answers, at most `most` of them; a long READ goes on in the next call. @return how many packets
+    unsigned send(packet_sink& sink, allowance most);
     /// Whether no answer waits.
     bool idle() const noexcept { return answers_.empty(); }
     /// Ends the current receive entry as flushed, and takes nothing more.
@@ -56,6 +58,9 @@ class responder {
     bool failed() const noexcept { return failed_; }
     const refused_request& last_refused() const noexcept { return refused_; }
     std::uint32_t expected_psn() const noexcept { return expected_; }
+    std::uint32_t msn() const noexcept { return msn_; }
+    const connection& peer() const noexcept { return settings_.peer; }
+    std::uint32_t answers_waiting() const noexcept { return static_cast<std::uint32_t>(answers_.size()); }
 
     core::counter received, executed, duplicate, out_of_sequence, not_ready, refused, ignored;
 
@@ -66,11 +71,13 @@ class responder {
         not_ready,
         no_room,
         refused, ///< see refused_
+        payload_gone,
     };
 
     verdict execute(const roce_packet& packet, const roce_shape& shape);
     verdict take_entry();
     verdict take_send(const roce_packet& packet, const roce_shape& shape);
+    verdict invalidate(std::uint32_t key);
     verdict end_send(const roce_headers& headers, const roce_shape& shape);
     verdict take_write(const roce_packet& packet, const roce_shape& shape);
     verdict begin_write(const roce_headers& headers);
@@ -80,7 +87,7 @@ class responder {
 
     void conclude(verdict result, const roce_packet& packet, const roce_shape& shape);
     void advance(const roce_packet& packet, const roce_shape& shape);
-    void look_ahead(const roce_packet& packet, const roce_shape& shape);
+    bool look_ahead(const roce_packet& packet, const roce_shape& shape);
     void repeat(const roce_headers& headers, const roce_shape& shape);
     void repeat_read(const roce_headers& headers);
     void repeat_atomic(const roce_headers& headers);
@@ -97,7 +104,7 @@ class responder {
 
     bool send_acknowledge(packet_sink& sink, const answer& next);
     bool send_atomic(packet_sink& sink, const answer& next);
-    bool send_part_of_read(packet_sink& sink, answer& next);
+    bool send_part_of_read(packet_sink& sink, allowance& most, answer& next);
     bool lose_read(const answer& next, refusal why, std::uint32_t psn);
 
     responder_settings settings_;

@@ -107,9 +107,14 @@ bool context::has(file_way way) const noexcept
     return way == file_way::posix && options_.only != file_way::uring;
 }
 
+bool context::same_process() const noexcept
+{
+    return generation().load(std::memory_order_relaxed) == generation_;
+}
+
 void context::require_process() const
 {
-    if (generation().load(std::memory_order_relaxed) != generation_)
+    if (!same_process())
         throw error(errc::closed, "weftio: file_engine: this process is a child of fork(), which has none of the "
                                   "engine's threads; make an engine of its own in the child");
 }

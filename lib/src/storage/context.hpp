@@ -11,6 +11,7 @@
 
 #include "storage/configuration.hpp"
 #include "storage/memories.hpp"
+#include "storage/named_files.hpp"
 #include "storage/statistics.hpp"
 #include "storage/stream_order.hpp"
 #include "storage/way.hpp"
@@ -60,6 +61,17 @@ class context {
     const configuration settings; ///< as the configuration file says; the defaults without one
     tally counts;
     memories buffers; ///< that are registered
+    named_files named; ///< by the keys of enter()
+    /// What executes the entries of kernels, while there is one; made and found under the mutex.
+    std::mutex kernels_mutex;
+    std::weak_ptr<file_user> kernels;
+    std::weak_ptr<file_user> kernels_user()
+    {
+        const std::lock_guard lock(kernels_mutex);
+        return kernels;
+    }
+    /// Whether this is the process that made the engine.
+    bool same_process() const noexcept;
 
  private:
     void find_uring();

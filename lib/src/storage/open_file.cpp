@@ -46,6 +46,8 @@ open_file::open_file(std::shared_ptr<context> engine, int descriptor)
 open_file::~open_file()
 {
     engine_->leave(key_);
+    if (engine_->same_process())
+        engine_->named.leave(key_, engine_->kernels_user());
     for (const auto* each : {&second_direct_, &second_buffered_})
         if (const int descriptor = each->load(); descriptor >= 0)
             close(descriptor);
@@ -55,6 +57,7 @@ std::shared_ptr<open_file> open_file::open(std::shared_ptr<context> engine, int 
 {
     std::shared_ptr<open_file> made(new open_file(std::move(engine), descriptor));
     made->key_ = made->engine_->enter(made);
+    made->engine_->named.enter(*made);
     return made;
 }
 

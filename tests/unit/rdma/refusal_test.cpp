@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "core/refusal.hpp"
+#include "net/checksum.hpp"
 #include "two_ends.hpp"
 #include "weftio/error.hpp"
 
@@ -217,8 +218,16 @@ TEST_F(RdmaRefusal, ToInvalidateTheKeyOfARegion)
 {
     ends.connect();
     b.post_receive({far.local(0, 8)});
-    run(WEFTIO_OPCODE_SEND_INVALIDATE, {});
+    a.post(WEFTIO_OPCODE_SEND_INVALIDATE, {near.local(0, 8)}, 0x1234);
+    a.post(WEFTIO_OPCODE_RDMA_WRITE, {far.far(0), near.local(50, 8)});
+    a.push();
+    ASSERT_TRUE(ends.run_until([&] { return a.nic().failed(); }));
     expect_failure(WEFTIO_SYNDROME_REMOTE_ACCESS);
+    const std::optional<weftio_cqe> cqe = b.received();
+    ASSERT_TRUE(cqe);
+    EXPECT_EQ(weftio_swap64(cqe->timestamp_be) >> 8 & 0xff, static_cast<std::uint8_t>(refusal::not_invalidated));
+    const std::string told = b.told().text;
+    EXPECT_THAT(told, testing::HasSubstr("the peer's SEND was refused, which was to invalidate key 0x1234: "));
 }
 
 TEST_F(RdmaRefusal, EndsBothSidesOfAQueue)
@@ -429,6 +438,7 @@ TEST_F(RdmaRefusal, OfPacketsThatAreNotForAQueuePair)
     const auto with = [&](std::size_t at, std::uint8_t change, bool sum) {
         std::vector<std::uint8_t> frame = sent[0];
         frame[at] ^= change;
+        net::fill_checksums(frame, true, false);
         if (sum)
             net::store_icrc(&frame[frame.size() - 4], net::icrc_of(std::span(frame).subspan(14, frame.size() - 18)));
         ends.ports.send_to(1, frame);

@@ -57,6 +57,14 @@ class at_responder {
         packet.payload = payload;
         ours.receive(packet);
     }
+    /// A packet whose form is wrong, of which no more is known than its BTH.
+    void ask_badly(roce_opcode opcode, std::uint32_t psn, roce_refusal form)
+    {
+        roce_packet packet;
+        packet.headers.bth = {.opcode = opcode, .ack_request = true, .psn = psn & psn_mask};
+        packet.form = form;
+        ours.receive(packet);
+    }
     answers answered(unsigned most = 1000)
     {
         ours.send(wire, most);

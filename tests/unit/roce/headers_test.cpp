@@ -301,6 +301,23 @@ TEST(RoceRefusals, OfTransportHeaders)
     EXPECT_EQ(refusal_of(with(a_write(), bth, {0x13})), roce_refusal::wrong_pad); // its AtomicETH takes all bytes
 }
 
+/// A responder answers them, so it must be known to whom, and that they are whole.
+TEST(RoceRefusals, OfTransportHeadersLeavePathAndBth)
+{
+    roce_packet whole, packet;
+    const bytes cut = with_transport_bytes(12 + 8 + 4);
+    ASSERT_EQ(parse_roce(a_write(), whole), roce_refusal::none);
+    parse_roce(a_write(), packet); // what is left of another one
+    ASSERT_EQ(parse_roce(cut, packet), roce_refusal::no_extended_headers);
+    EXPECT_EQ(packet.form, roce_refusal::no_extended_headers);
+    EXPECT_EQ(packet.path, whole.path);
+    EXPECT_EQ(packet.headers, roce_headers{.bth = whole.headers.bth});
+    EXPECT_TRUE(packet.payload.empty());
+    EXPECT_EQ(packet.covered.size(), cut.size() - ip - 4);
+    ASSERT_EQ(parse_roce(a_write(), packet), roce_refusal::none);
+    EXPECT_EQ(packet.form, roce_refusal::none);
+}
+
 TEST(RoceRefusals, OfPayload)
 {
     const bytes four_too_long = with(with_transport_bytes(12 + 4 + 4 + 4), bth, hex("1100"));

@@ -109,6 +109,24 @@ const offense offenses[]{
      read_too_long},
     {"MisalignedAtomic", [](at_responder& end) { end.ask(rc_fetch_add, first, 0, dma(0, 4)); }, 0x61,
      misaligned_atomic},
+    {"OpcodeBetweenThoseOfAtomicsAndInvalidates",
+     [](at_responder& end) { end.ask_badly(roce_opcode{0x15}, first, roce_refusal::unknown_opcode); }, 0x61,
+     unknown_opcode},
+    {"FirstReservedOpcode",
+     [](at_responder& end) { end.ask_badly(roce_opcode{0x18}, first, roce_refusal::unknown_opcode); }, 0x61,
+     unknown_opcode},
+    {"LastReservedOpcode",
+     [](at_responder& end) { end.ask_badly(roce_opcode{0x1f}, first, roce_refusal::unknown_opcode); }, 0x61,
+     unknown_opcode},
+    {"WriteWithoutAllOfItsHeaders",
+     [](at_responder& end) { end.ask_badly(rc_write_only, first, roce_refusal::no_extended_headers); }, 0x61,
+     headers_cut},
+    {"SendThatIsShorterThanItsPad",
+     [](at_responder& end) { end.ask_badly(rc_send_only, first, roce_refusal::wrong_pad); }, 0x61, headers_cut},
+    {"ReadWithAPayload", [](at_responder& end) { end.ask_badly(rc_read_request, first, roce_refusal::wrong_payload); },
+     0x61, stray_payload},
+    {"SendOfMoreThanTheLargestPathMtu",
+     [](at_responder& end) { end.ask_badly(rc_send_only, first, roce_refusal::wrong_payload); }, 0x61, packet_size},
     {"WriteWithAWrongKey", [](at_responder& end) { end.ask(rc_write_only, first, 8, dma(8, 0, 1)); }, 0x62, unknown_key,
      true},
     {"WriteBeforeTheRegion", [](at_responder& end) { end.ask(rc_write_only, first, 8, dma(8, std::uint64_t(-1))); },
@@ -148,10 +166,12 @@ const offense offenses[]{
     {"InvalidateOfAnUnknownKey",
      [](at_responder& end) {
          end.receives.post(8);
-         end.ask(rc_send_only_invalidate, first, 8);
-         EXPECT_EQ(end.receives.completions.at(0).result, refusal::flushed);
+         end.ask(rc_send_only_invalidate, first, 8, [](roce_headers& headers) { headers.invalidate_key = 7; });
+         EXPECT_EQ(end.receives.completions.at(0).result, refusal::not_invalidated);
+         EXPECT_EQ(end.receives.messages.at(0), bytes()) << "nothing was placed";
+         EXPECT_EQ(end.ours.last_refused().invalidates, 7u);
      },
-     0x62, unknown_key, true},
+     0x62, unknown_key},
     {.name = "WriteWithImmediateIntoARegionThatIsGone",
      .ask =
          [](at_responder& end) {
@@ -167,6 +187,47 @@ const offense offenses[]{
      .psn = first + 1,
      .written = mtu},
 };
+
+/// What it asked for is not known, so it is not answered: neither from saved results, nor by an ACK.
+TEST(RoceResponderForms, ThatAreWrongAndBehindTheirTurnAreIgnored)
+{
+    at_responder end;
+    end.ask(rc_fetch_add, first);
+    EXPECT_EQ(end.answered().size(), 1u);
+    end.ask_badly(roce_opcode{0x15}, first, roce_refusal::unknown_opcode);
+    end.ask_badly(rc_write_only, first, roce_refusal::no_extended_headers);
+    EXPECT_EQ(end.answered(), answers{});
+    EXPECT_EQ(end.ours.ignored.value(), 2u);
+    EXPECT_FALSE(end.ours.failed());
+}
+
+TEST(RoceResponderForms, ThatAreWrongAndAheadOfTheirTurnShowAGap)
+{
+    at_responder end;
+    end.ask_badly(roce_opcode{0x15}, first + 1, roce_refusal::unknown_opcode);
+    EXPECT_EQ(end.answered(), (answers{nak(0x60, first)}));
+    EXPECT_FALSE(end.ours.failed());
+}
+
+TEST(RoceResponderForms, OfAnotherServiceAreIgnored)
+{
+    at_responder end;
+    for (const int opcode : {0x2c, 0x3f, 0x40, 0x66, 0xc0})
+        end.ask_badly(static_cast<roce_opcode>(opcode), first, roce_refusal::unknown_opcode);
+    EXPECT_EQ(end.answered(), answers{});
+    EXPECT_EQ(end.ours.ignored.value(), 5u);
+}
+
+TEST(RoceResponderForms, ThatAreWrongEndNoUnreliableConnection)
+{
+    at_responder end({.peer = {.service = roce_service::uc}});
+    end.ask_badly(roce_opcode{0x2c}, first, roce_refusal::unknown_opcode);
+    end.ask_badly(uc_write_only, first + 1, roce_refusal::no_extended_headers);
+    EXPECT_EQ(end.answered(), answers{});
+    EXPECT_EQ(end.ours.refused.value(), 2u);
+    end.ask(uc_write_only, first + 2, 8);
+    EXPECT_EQ(end.bytes_written(), 8u);
+}
 
 INSTANTIATE_TEST_SUITE_P(Rules, RoceResponderOffense, testing::ValuesIn(offenses),
                          [](const testing::TestParamInfo<offense>& tested) { return std::string(tested.param.name); });

@@ -138,6 +138,19 @@ TEST_F(TelemetryPages, ShowEveryQueuePair)
     EXPECT_EQ(number_of(ask("/weftio/port," + id()), "rdma_sent"), 0u);
 }
 
+TEST_F(TelemetryPages, ShowWhatAQueuePairWaitsFor)
+{
+    const played_pair pair(wire, 64, 64);
+    const std::string command = "/weftio/rdma_dump," + id() + ",";
+    const std::string reply = ask(command + std::to_string(pair.number()));
+    EXPECT_EQ(number_of(reply, "number"), pair.number()) << reply;
+    EXPECT_EQ(number_of(reply, "committed"), 0u);
+    EXPECT_NE(reply.find("\"state\":\"INIT\""), std::string::npos) << reply;
+    EXPECT_NE(reply.find("\"awaits\":\"nothing\""), std::string::npos) << reply;
+    for (const char* none : {"0", "1", "99999"})
+        EXPECT_EQ(ask(command + none), "{\"/weftio/rdma_dump\":null}") << none;
+}
+
 TEST_F(TelemetryPages, ShowEverySemaphore)
 {
     std::deque<semaphore> semaphores;

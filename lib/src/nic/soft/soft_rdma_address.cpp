@@ -9,7 +9,11 @@ namespace weftio::nic::soft {
 soft_rdma_address::soft_rdma_address(std::shared_ptr<soft_port> port, const rdma_own_address& own)
     : port_(std::move(port)), own_(own)
 {
-    port_->engine().between_turns([&] { port_->rdma().add_address(own_); });
+    port_->engine().between_turns([&] {
+        port_->rdma().add_address(own_);
+        if (own_.trace)
+            port_->rdma().trace_packets();
+    });
 }
 
 soft_rdma_address::~soft_rdma_address()

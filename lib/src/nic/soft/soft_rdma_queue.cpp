@@ -135,6 +135,23 @@ rdma_counters soft_rdma_queue::counters() const
     return counters;
 }
 
+rdma_dump soft_rdma_queue::dump() const
+{
+    rdma_dump all;
+    between_turns([&] { all = queue_->dump(); });
+    return all;
+}
+
+std::vector<std::uint8_t> soft_rdma_queue::trace(const std::string& comment) const
+{
+    std::vector<std::uint8_t> file;
+    between_turns([&] {
+        if (const packet_trace* const kept = port_->rdma().trace())
+            file = kept->pcapng(comment);
+    });
+    return file;
+}
+
 bool soft_rdma_queue::next(send_outcome& outcome)
 {
     responder_failure failure;

@@ -26,6 +26,8 @@ class soft_rdma_queue final : public soft_executed_queue<rdma_queue, at_port, qu
     standing state() const override;
     void restart(const rdma_rings& rings) override;
     rdma_counters counters() const override;
+    rdma_dump dump() const override;
+    std::vector<std::uint8_t> trace(const std::string& comment) const override;
 
  private:
     std::string progress() const override;

@@ -34,9 +34,12 @@ void fill_rdma_packets(soft_port& port, rte_tel_data* dict)
     put(dict, "rdma_neighbor", unit.neighbor.value());
     put(dict, "rdma_delivered", unit.delivered.value());
     put(dict, "rdma_malformed", unit.malformed.value());
+    put(dict, "rdma_wrong_ip_checksum", unit.wrong_ip_checksum.value());
+    put(dict, "rdma_wrong_udp_checksum", unit.wrong_udp_checksum.value());
     put(dict, "rx_icrc_encapsulated", unit.rx_icrc_encapsulated.value());
     put(dict, "rdma_for_nobody", unit.for_nobody.value());
     put(dict, "rdma_not_from_peer", unit.not_from_peer.value());
+    put(dict, "rdma_other_mac", unit.other_mac.value());
     put(dict, "rdma_congestion", unit.congestion.value());
     put(dict, "rdma_sent", unit.sent().sent.value());
     put(dict, "rdma_sent_bytes", unit.sent().sent_bytes.value());
@@ -223,6 +226,21 @@ try {
     return -1;
 }
 
+/// What one queue pair waits for. The first parameter is the port, the second the queue pair.
+int show_rdma_dump(const char*, const char* parameters, rte_tel_data* data) noexcept
+try {
+    const std::vector<std::uint64_t> asked = core::telemetry_numbers(parameters, 2);
+    auto& all = core::undying<all_ports>();
+    std::scoped_lock lock(all.mutex);
+    soft_port* port = asked.size() != 2 ? nullptr : numbered(all.ports, asked[0]);
+    if (!port)
+        return -1;
+    rte_tel_data_start_dict(data);
+    return fill_rdma_dump(*port, asked[1], data) ? 0 : -1;
+} catch (const std::exception&) { // no memory for an answer
+    return -1;
+}
+
 /// Shows one page of a port's queues or rules. The first parameter is the port; the second is the first number to show.
 /// @param Rows  of a page
 template <void (*Fill)(soft_port&, telemetry_page&), std::uint64_t Rows = telemetry_page::numbers>
@@ -259,6 +277,8 @@ void register_commands()
         rte_telemetry_register_cmd(
             "/weftio/rdma_queue", show_rows<fill_rdma, rdma_rows>,
             "Counters of a port's queue pairs. Parameters: its number, the first queue pair to show (0).");
+        rte_telemetry_register_cmd("/weftio/rdma_dump", show_rdma_dump,
+                                   "What a queue pair waits for. Parameters: the number of its port, its own.");
         rte_telemetry_register_cmd(
             "/weftio/flow", show_rows<fill_flows>,
             "Hits of a port's rules, first to decide first. Parameters: its number, the first rule to show (0).");

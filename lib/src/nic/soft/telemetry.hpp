@@ -1,6 +1,10 @@
 // Counters for dpdk-telemetry.py: /weftio/ports, /weftio/port, /weftio/eth_rxq, /weftio/eth_txq,
-// /weftio/rdma_queue, /weftio/flow.
+// /weftio/rdma_queue, /weftio/rdma_dump, /weftio/flow.
 #pragma once
+
+#include <cstdint>
+
+struct rte_tel_data;
 
 namespace weftio::nic::soft {
 
@@ -17,5 +21,8 @@ class telemetry_entry {
  private:
     soft_port& port_;
 };
+
+/// Shows what queue pair `number` waits for. @return false: the port has none of that number
+bool fill_rdma_dump(soft_port& port, std::uint64_t number, rte_tel_data* dict);
 
 } // namespace weftio::nic::soft

@@ -1,5 +1,6 @@
 #include "nic/soft/rdma/rdma_receives.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -50,6 +51,15 @@ void rdma_receives::look() noexcept
         failure_ = refusal::wrong_doorbell;
     else
         posted_ += more;
+}
+
+std::uint32_t rdma_receives::waiting() const noexcept
+{
+    if (ring_.depth == 0)
+        return 0;
+    const auto posted = static_cast<std::uint16_t>(weftio_swap32(weftio_load_relaxed_u32(ring_.dbrec)));
+    return std::min<std::uint32_t>(static_cast<std::uint16_t>(posted - static_cast<std::uint16_t>(taken_)),
+                                   ring_.depth);
 }
 
 roce::taken rdma_receives::take()

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "core/clock.hpp"
 #include "core/guarded.hpp"
 #include "net/icrc.hpp"
 
@@ -149,6 +150,9 @@ void rdma_wire::stage(rte_mbuf& mbuf, bool to_own)
     --spare_;
     sent.add(1);
     sent_bytes.add(mbuf.pkt_len);
+    if (trace_)
+        trace_->note({rte_pktmbuf_mtod(&mbuf, const std::uint8_t*), mbuf.data_len}, mbuf.pkt_len, core::utc_stamp_ns(),
+                     net::frame_direction::sent);
     if (to_own)
         own_[0].push_back(&mbuf);
     else

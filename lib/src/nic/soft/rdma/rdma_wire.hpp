@@ -10,6 +10,7 @@
 #include "core/counter.hpp"
 #include "dpdk/wire.hpp"
 #include "net/roce_headers.hpp"
+#include "nic/soft/rdma/packet_trace.hpp"
 #include "roce/transport.hpp"
 
 struct rte_mbuf;
@@ -30,6 +31,13 @@ class rdma_wire {
     /// @param to_own  it is for a queue pair of this port: its ICRC is 0
     bool put(const net::roce_path& path, bool to_own, const roce::roce_headers& headers,
              std::span<const roce::piece> payload);
+    /// Counts a packet to a queue pair of this port that was not built.
+    void count_own(std::size_t payload_bytes) noexcept
+    {
+        sent.add(1);
+        sent_bytes.add(payload_bytes);
+        own.add(1);
+    }
     /// Whether the last put() of a packet has found memory of the payload gone.
     bool payload_gone() const noexcept { return payload_gone_; }
     /// Puts a whole frame. @return false: no room now
@@ -42,6 +50,8 @@ class rdma_wire {
     bool is_full() const noexcept { return ran_out_; }
     /// Whether a packet has found no room since the last call.
     bool ran_out() noexcept { return std::exchange(ran_out_, false); }
+    /// Notes packets there from now on. @param trace  must outlive this
+    void trace_to(packet_trace& trace) noexcept { trace_ = &trace; }
     /// The port is gone: packets are lost from now on.
     void lose_port() noexcept;
 
@@ -60,6 +70,7 @@ class rdma_wire {
     std::uint16_t spare_ = 0;                   ///< mbufs that may be taken before the pool is looked at again
     std::array<std::vector<rte_mbuf*>, 2> own_; ///< being filled, and being read
     bool ran_out_ = false;
+    packet_trace* trace_ = nullptr;
     bool payload_gone_ = false;
     bool port_lost_ = false;
 };

@@ -32,6 +32,9 @@ std::string explain(const responder_failure& failure)
 {
     if (failure.request.reason == refusal::wrong_doorbell)
         return fmt::format("receive ring: {}", explain(failure.request.reason));
+    if (failure.request.invalidates)
+        return fmt::format("the peer's SEND was refused, which was to invalidate key {:#x}: {}",
+                           *failure.request.invalidates, explain(failure.request.reason));
     if (failure.entry)
         return fmt::format("receive entry at position {} failed: {}", *failure.entry, explain(failure.reason));
     return fmt::format("the peer's {} was refused: {}", name_of(failure.request.operation), words_of(failure.request));

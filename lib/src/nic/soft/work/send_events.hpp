@@ -28,6 +28,8 @@ class send_events {
 
     void put(const send_event& event) noexcept
     {
+        if (event.reason != refusal::none)
+            last_failure_ = event;
         std::uint32_t at = written_.load(std::memory_order_relaxed);
         std::uint32_t spare = event.reason == refusal::none ? (mask_ + 1) / 8 : 0;
         if (at - read_.load(std::memory_order_acquire) + spare > mask_) {
@@ -47,9 +49,13 @@ class send_events {
         return true;
     }
 
+    /// The failure that was put last, whether or not it was read; `reason` none: none was. Only the writer's thread.
+    const send_event& last_failure() const noexcept { return last_failure_; }
+
     core::counter lost;
 
  private:
+    send_event last_failure_;
     std::unique_ptr<send_event[]> events_;
     std::uint32_t mask_;
     alignas(64) std::atomic<std::uint32_t> written_{0};
