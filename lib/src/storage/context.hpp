@@ -60,7 +60,7 @@ class context {
 
     const configuration settings; ///< as the configuration file says; the defaults without one
     tally counts;
-    memories buffers; ///< that are registered
+    memories buffers;  ///< that are registered
     named_files named; ///< by the keys of enter()
     /// What executes the entries of kernels, while there is one; made and found under the mutex.
     std::mutex kernels_mutex;
