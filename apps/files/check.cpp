@@ -37,6 +37,7 @@ struct facts {
     std::vector<place_facts> places{};
     bool live = true; ///< this machine, not a recorded one
     std::string uring_refused{};
+    std::string no_nvlinks{}; ///< why NVLinks are unknown
 };
 
 std::string text_of(const std::string& path)
@@ -98,6 +99,8 @@ facts look(const check_options& options)
                      ? storage::parse_topology(text_of(options.topology), options.topology)
                      : storage::read_topology(options.root, made.live ? storage::addresses_of_interfaces()
                                                                       : storage::interface_addresses{});
+    if (made.live && options.topology.empty())
+        made.no_nvlinks = storage::add_nvlinks(made.trees);
     find_places(made, options);
     try {
         if (made.live)
@@ -255,6 +258,9 @@ section platform(const facts& from)
         made.text += "  " + text.substr(at, end - at);
         at = end;
     }
+    if (!from.no_nvlinks.empty())
+        made.findings.push_back(
+            {"NVLinks", "unknown", from.no_nvlinks, "install NVIDIA's driver, or give --topology FILE"});
     if (text.empty())
         made.findings.push_back(
             {"PCIe", "unknown", "no devices in /sys", "make /sys readable, or give --topology FILE"});

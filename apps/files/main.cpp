@@ -2,9 +2,13 @@
 //
 //   weftio-files --check /data
 //   weftio-files bench -b 4k,1m --random /data
+#include <unistd.h>
+
 #include <cstdio>
 
+#include "bench/bench.hpp"
 #include "options.hpp"
+#include "stats.hpp"
 #include "weftio/error.hpp"
 
 namespace {
@@ -20,6 +24,31 @@ int print(const std::string& text)
     return 1;
 }
 
+int measure(const command& wanted)
+{
+    const bool terminal = ::isatty(STDERR_FILENO) != 0;
+    const std::vector<bench_run> runs = run_bench(wanted.bench, [&](const std::string& step) {
+        if (terminal)
+            std::fprintf(stderr, "weftio-files: %s\n", step.c_str());
+    });
+    if (const int failed = print(wanted.json ? to_json(wanted.bench, runs) : to_table(runs)); failed != 0)
+        return failed;
+    return is_clean(runs) ? 0 : 2;
+}
+
+/// Exit status 3: there is no such program, or none that uses files of Weftio.
+int show(const command& wanted)
+try {
+    const auto pages = weftio::storage::read_statistics("/", wanted.process);
+    if (!pages.empty())
+        return print(wanted.json ? stats_to_json(pages) : stats_to_text(pages));
+    std::fprintf(stderr, "weftio-files: process %u: uses no files of Weftio\n", wanted.process);
+    return 3;
+} catch (const weftio::error& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 3;
+}
+
 int run(const command& wanted)
 {
     switch (wanted.what) {
@@ -27,8 +56,8 @@ int run(const command& wanted)
             const std::vector<section> found = check(wanted.check);
             return print(wanted.json ? to_json(found) : to_text(found));
         }
-        case command::action::bench:
-        case command::action::stats:
+        case command::action::bench: return measure(wanted);
+        case command::action::stats: return show(wanted);
         case command::action::say: break;
     }
     if (wanted.exit_code == 0)

@@ -45,6 +45,33 @@ expect 0 --check --topology trees "$work"
 [ -s trees ] && check "a recorded topology is read back" "$(cat trees)" \
     "$(sed -n '/^PLATFORM/,/^ROUTING/{/^  /s/^  //p}' out)"
 
+# A short run of every load.
+for load in read write mixed; do
+    expect 0 bench -s 1m -b 4k,64k --seconds 0.02 -w 2 --verify --$load --random "$work"
+    check "bench --$load: both ways of both sizes" "weftio 4096 posix 4096 weftio 65536 posix 65536 " \
+        "$(awk '/^weftio/ {printf "%s %s ", $1, $2} /^posix/ {printf "%s %s ", $1, $4}' out)"
+done
+expect 1 bench -s 1m -b 4k "$work/none/file"
+check_has "a file that cannot be made: sentence" "$work/none/file: cannot be made: No such file or directory" "$(cat err)"
+check "bench leaves nothing behind" "" "$(find "$work" -name 'weftio-files.*')"
+
+# Counts of a running program.
+echo '{"profile": {"cufile_stats": 2}}' >level2.json
+WEFTIO_FILE_JSON=$work/level2.json "$files" bench -s 1m -b 4k --seconds $patience "$work" >/dev/null 2>&1 &
+program=$!
+has_counts() { "$files" --stats $program >out 2>/dev/null && grep -q "^ *4096  [a-z]* *read" out; }
+eventually_by $program has_counts
+check "--stats: level" "engine 0, level 2" "$(head -1 out)"
+expect 0 --stats $program --json
+check_has "--stats --json" '"bytes_from": 4096' "$(cat out)"
+kill $program
+wait $program 2>/dev/null
+rm -f weftio-files.*
+expect 3 --stats $program
+check "--stats of no process: sentence" "weftio-files: process $program: there is none" "$(cat err)"
+expect 3 --stats $$
+check "--stats of another program: sentence" "weftio-files: process $$: uses no files of Weftio" "$(cat err)"
+
 options=$("$files" --help | grep -oE -- '--[a-z-]+' | sort -u | grep -v -- '--way-')
 for option in $options; do
     check_has "the manual page has $option" "$option" "$(sed 's/\\-/-/g' "$here/docs/weftio-files.1")"

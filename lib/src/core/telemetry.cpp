@@ -18,16 +18,17 @@ namespace weftio::core {
 
 namespace {
 
-struct row {
-    telemetry_kind kind;
-    std::function<void(rte_tel_data*)> fill;
-};
-
 struct all_rows {
     std::mutex mutex;
-    std::map<unsigned, row> rows;
-    unsigned next_number = 0;
+    std::map<std::pair<telemetry_kind, unsigned>, std::function<void(rte_tel_data*)>> rows;
+    std::map<telemetry_kind, unsigned> next_number; ///< each kind counts its own
 };
+
+/// Rows of a page, so that the longest fit: those of files are long.
+constexpr std::uint64_t rows_of(telemetry_kind kind)
+{
+    return kind == telemetry_kind::file ? 6 : kind >= telemetry_kind::file_sizes ? 1 : telemetry_page::numbers;
+}
 
 template <telemetry_kind Kind>
 int answer(const char*, const char* parameters, rte_tel_data* data) noexcept
@@ -38,10 +39,10 @@ try {
     all_rows& all = undying<all_rows>();
     std::scoped_lock lock(all.mutex);
     rte_tel_data_start_dict(data);
-    telemetry_page page(data, asked.empty() ? 0 : asked[0]);
-    for (const auto& [number, row] : all.rows)
-        if (row.kind == Kind)
-            page.row(number, row.fill);
+    telemetry_page page(data, asked.empty() ? 0 : asked[0], rows_of(Kind));
+    for (const auto& [at, fill] : all.rows)
+        if (at.first == Kind)
+            page.row(at.second, fill);
     page.end();
     return 0;
 } catch (const std::exception&) { // no memory for an answer
@@ -55,6 +56,12 @@ void register_commands()
                                    "Launched kernels that somebody holds. Parameter: the first number to show (0).");
         rte_telemetry_register_cmd("/weftio/semaphore", answer<telemetry_kind::semaphore>,
                                    "Semaphores: items by status. Parameter: the first number to show (0).");
+        rte_telemetry_register_cmd("/weftio/file", answer<telemetry_kind::file>,
+                                   "Engines of files: operations by way. Parameter: the first number to show (0).");
+        rte_telemetry_register_cmd("/weftio/file_sizes", answer<telemetry_kind::file_sizes>,
+                                   "Engines of files: operations by size. Parameter: the first number to show (0).");
+        rte_telemetry_register_cmd("/weftio/file_gpus", answer<telemetry_kind::file_gpus>,
+                                   "Engines of files: operations by GPU. Parameter: the first number to show (0).");
         return true;
     }();
     static_cast<void>(once);
@@ -117,20 +124,20 @@ std::vector<std::uint64_t> telemetry_numbers(const char* parameters, std::size_t
     return {};
 }
 
-telemetry_row::telemetry_row(telemetry_kind kind, std::function<void(rte_tel_data*)> fill)
+telemetry_row::telemetry_row(telemetry_kind kind, std::function<void(rte_tel_data*)> fill) : kind_(kind)
 {
     register_commands();
     all_rows& all = undying<all_rows>();
     std::scoped_lock lock(all.mutex);
-    number_ = all.next_number++;
-    all.rows.emplace(number_, row{kind, std::move(fill)});
+    number_ = all.next_number[kind]++;
+    all.rows.emplace(std::pair(kind, number_), std::move(fill));
 }
 
 telemetry_row::~telemetry_row()
 {
     all_rows& all = undying<all_rows>();
     std::scoped_lock lock(all.mutex);
-    all.rows.erase(number_);
+    all.rows.erase({kind_, number_});
 }
 
 } // namespace weftio::core

@@ -41,9 +41,9 @@ class telemetry_page {
 std::vector<std::uint64_t> telemetry_numbers(const char* parameters, std::size_t most);
 
 /// Objects with rows that belong to no port.
-enum class telemetry_kind { kernel, semaphore };
+enum class telemetry_kind { kernel, semaphore, file, file_sizes, file_gpus };
 
-/// A row from construction to destruction, under a number that no later row of the process gets.
+/// A row from construction to destruction, under a number that no later row of its kind gets.
 ///
 /// - Threads: any. `fill` puts values into a dictionary; DPDK's telemetry thread calls it, never after the destructor.
 class telemetry_row {
@@ -54,6 +54,7 @@ class telemetry_row {
     ~telemetry_row();
 
  private:
+    const telemetry_kind kind_;
     unsigned number_;
 };
 

@@ -63,37 +63,20 @@ bool strict_by_environment()
     return value && std::string_view(value) == "1";
 }
 
+/// Reads the configuration, and tells what in it has no effect.
+configuration settings_of(const file_engine_options& options)
+{
+    configuration made = read_configuration(configuration_path(options.configuration));
+    for (const configuration::remark& it : made.remarks)
+        core::log(it.unknown ? log_level::warning : log_level::info, it.text);
+    return made;
+}
+
 } // namespace
 
-void tally::add(io::kind what, const file_result& result) noexcept
-{
-    const auto which = what == io::kind::read ? 0U : what == io::kind::write ? 1U : 2U;
-    per_way& way = ways_[static_cast<std::size_t>(result.way)];
-    way.operations[which].fetch_add(1, std::memory_order_relaxed);
-    if (which < 2)
-        way.bytes[which].fetch_add(static_cast<std::uint64_t>(result.bytes), std::memory_order_relaxed);
-    if (!result.ok())
-        way.errors[which].fetch_add(1, std::memory_order_relaxed);
-    falls_[static_cast<std::size_t>(result.fall)].fetch_add(1, std::memory_order_relaxed);
-}
-
-file_counters tally::read() const noexcept
-{
-    const auto value = [](const std::atomic<std::uint64_t>& of) { return of.load(std::memory_order_relaxed); };
-    file_counters counters;
-    for (std::size_t i = 0; i < ways_.size(); ++i) {
-        const per_way& way = ways_[i];
-        counters.ways[i] = {value(way.operations[0]), value(way.bytes[0]), value(way.errors[0]),
-                            value(way.operations[1]), value(way.bytes[1]), value(way.errors[1]),
-                            value(way.operations[2]), value(way.errors[2])};
-    }
-    for (std::size_t i = 0; i < falls_.size(); ++i)
-        counters.falls[i] = value(falls_[i]);
-    return counters;
-}
-
 context::context(file_engine_options options)
-    : options_(std::move(options)), generation_(generation().load(std::memory_order_relaxed))
+    : settings(settings_of(options)), counts(settings.statistics_level), options_(std::move(options)),
+      generation_(generation().load(std::memory_order_relaxed))
 {
     options_.strict = options_.strict || strict_by_environment();
     require_options(options_);

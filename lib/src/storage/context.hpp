@@ -1,8 +1,6 @@
 // What an engine of files is: its ways, its counters, its table of files.
 #pragma once
 
-#include <array>
-#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -11,8 +9,10 @@
 #include <unordered_map>
 #include <vector>
 
+#include "storage/configuration.hpp"
 #include "storage/memories.hpp"
 #include "storage/named_files.hpp"
+#include "storage/statistics.hpp"
 #include "storage/stream_order.hpp"
 #include "storage/way.hpp"
 #include "weftio/file_result.hpp"
@@ -22,20 +22,6 @@ namespace weftio::storage {
 
 class open_file;
 class transfer_queue;
-
-/// What operations of one engine count; exact, from any thread.
-class tally {
- public:
-    void add(io::kind what, const file_result& result) noexcept;
-    file_counters read() const noexcept;
-
- private:
-    struct per_way {
-        std::atomic<std::uint64_t> operations[3]{}, errors[3]{}, bytes[2]{};
-    };
-    std::array<per_way, static_cast<std::size_t>(file_way::count_)> ways_{};
-    std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(file_fall::count_)> falls_{};
-};
 
 /// An engine. Any thread.
 class context {
@@ -72,6 +58,7 @@ class context {
     /// Waits for the tasks that were enqueued on the engine's own thread.
     void drain();
 
+    const configuration settings; ///< as the configuration file says; the defaults without one
     tally counts;
     memories buffers;  ///< that are registered
     named_files named; ///< by the keys of enter()

@@ -90,6 +90,7 @@ file_result transfer(const std::shared_ptr<open_file>& file, io::kind what, plac
     engine.require_process();
     const core::not_cancelled until_done;
     locate(engine, memory);
+    const measured how = engine.counts.begin(bytes, memory);
     for (;;) {
         const plan made = plan_transfer(*file, what, memory, bytes, offset);
         const bool refused = engine.options().strict && engine.without_uring() != file_fall::none;
@@ -108,7 +109,7 @@ file_result transfer(const std::shared_ptr<open_file>& file, io::kind what, plac
             locate(engine, memory);
             continue;
         }
-        engine.counts.add(what, result);
+        engine.counts.add(what, result, how);
         return result;
     }
 }
@@ -118,11 +119,12 @@ file_result sync(open_file& file, bool data_only)
     file.engine().require_process();
     const core::not_cancelled until_done;
     const io::kind what = data_only ? io::kind::data_sync : io::kind::sync;
+    const measured how = file.engine().counts.begin(0, {});
     const std::int64_t status = execute({.what = what, .fd = file.descriptor()});
     const file_result result{.error = status < 0 ? static_cast<int>(-status) : 0,
                              .way = file_way::posix,
                              .fall = file.engine().without_uring()};
-    file.engine().counts.add(what, result);
+    file.engine().counts.add(what, result, how);
     return result;
 }
 

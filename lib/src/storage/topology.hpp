@@ -81,8 +81,12 @@ using interface_addresses = std::map<std::string, std::vector<std::string>>;
 /// Those of this machine. Blocks for the kernel's answer; empty if there is none.
 interface_addresses addresses_of_interfaces();
 
-/// Reads the devices of a machine; what cannot be read is left out. NVLinks are not in /sys.
+/// Reads the devices of a machine; what cannot be read is left out. NVLinks are not in /sys: add_nvlinks().
 /// @param root  folder that has `sys`; "/" for this machine
 topology read_topology(const std::filesystem::path& root, const interface_addresses& interfaces);
+
+/// Adds the NVLinks of this machine's GPUs, also those through NVSwitches, as libnvidia-ml.so.1 knows them. Blocks while
+/// that starts. Returns why nothing is known; empty: the links are complete.
+std::string add_nvlinks(topology& to);
 
 } // namespace weftio::storage

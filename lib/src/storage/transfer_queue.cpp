@@ -57,6 +57,7 @@ bool transfer_queue::submit(request request)
 void transfer_queue::begin(transfer& which)
 {
     const storage::request& asked = which.request;
+    which.how = owner_.counts.begin(asked.bytes, asked.memory);
     which.next = asked.offset;
     which.stop = asked.offset + asked.bytes;
     if (is_sync(asked.what)) {
@@ -417,7 +418,7 @@ void transfer_queue::end_if_done(transfer& which)
     leave_gate(which);
     if (which.waits_at_gate) // canceled
         asked.file->gate.waited();
-    owner_.counts.add(asked.what, result);
+    owner_.counts.add(asked.what, result, which.how);
     ended_.push_back({asked.tag, result});
     which.request = {};
     free_transfers_.push_back(&which);

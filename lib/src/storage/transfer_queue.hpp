@@ -12,6 +12,7 @@
 
 #include "storage/plan.hpp"
 #include "storage/staging.hpp"
+#include "storage/statistics.hpp"
 
 namespace weftio::storage {
 
@@ -62,6 +63,7 @@ class transfer_queue {
     struct transfer {
         storage::request request;
         storage::plan plan;
+        storage::measured how;
         std::uint64_t next = 0; ///< where the next piece begins, in zone number `zone`
         std::uint64_t stop = 0; ///< nothing from here on is transferred: the end, that of the file, or an error
         std::size_t zone = 0;

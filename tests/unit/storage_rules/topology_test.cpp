@@ -1,4 +1,5 @@
 // Trees of PCIe: their text form, and as they are read from /sys.
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -140,6 +141,20 @@ TEST(Topology, OfAMachineWithoutSysIsEmpty)
 {
     recorded_machine machine;
     EXPECT_EQ(to_text(read_topology(machine.root(), {})), "");
+}
+
+TEST(Topology, TellsWhyNvlinksAreUnknown)
+{
+    topology in = parse_topology(two_sockets, "dgx");
+    const std::string why = add_nvlinks(in);
+    if (void* library = ::dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL)) {
+        ::dlclose(library);
+        GTEST_SKIP() << "NVIDIA's driver is here";
+    }
+    EXPECT_EQ(why, "libnvidia-ml.so.1 does not open");
+    EXPECT_EQ(to_text(in), two_sockets);
+    topology one = parse_topology("root a\n  gpu g\n", "one");
+    EXPECT_EQ(add_nvlinks(one), "") << "one GPU has no links to others";
 }
 
 TEST(Topology, OfThisMachineCanBeReadBack)

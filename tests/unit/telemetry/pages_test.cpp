@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ask.hpp"
+#include "storage/statistics.hpp"
 #include "unit/device/fixture.hpp"
 #include "unit/rdma/played_pair.hpp"
 #include "weftio/weftio.hpp"
@@ -73,6 +74,34 @@ class TelemetryPages : public testing::Test {
     port wire = port::open("loopback", {.mode = engine_mode::inline_worker});
     const std::vector<unsigned> each_once = std::vector<unsigned>(count, 1);
 };
+
+TEST_F(TelemetryPages, ShowEveryEngineOfFilesAtEachLevel)
+{
+    std::deque<storage::tally> engines;
+    for (unsigned made = 0; made < 20; ++made) {
+        storage::tally& counts = engines.emplace_back(3u);
+        for (std::size_t size = 1; size < std::size_t{1} << 30; size *= 2)
+            for (unsigned way = 0; way < static_cast<unsigned>(file_way::count_); ++way)
+                for (const auto what : {storage::io::kind::read, storage::io::kind::write, storage::io::kind::sync}) {
+                    storage::measured how = counts.begin(size, {});
+                    how.gpu = static_cast<int>(size % 16);
+                    counts.add(what, {.way = static_cast<file_way>(way)}, how);
+                }
+    }
+    for (const char* command : {"/weftio/file", "/weftio/file_sizes", "/weftio/file_gpus"}) {
+        const std::string first = ask(command);
+        EXPECT_EQ(number_of(first, "total"), 20u) << first;
+        unsigned pages = 1;
+        for (auto next = number_of(first, "next"); next && pages <= 20; ++pages) {
+            const std::string reply = ask(command + ("," + std::to_string(*next)));
+            EXPECT_TRUE(has_row(reply, *next)) << reply;
+            next = number_of(reply, "next");
+        }
+        EXPECT_EQ(pages, std::string_view(command) == "/weftio/file" ? 4u : 20u) << command;
+    }
+    EXPECT_EQ(number_of(ask("/weftio/file"), "uring_read_operations"), 30u);
+    EXPECT_EQ(number_of(ask("/weftio/file_sizes"), "posix_write_4096"), 1u);
+}
 
 TEST_F(TelemetryPages, ShowEverySendQueue)
 {

@@ -1,0 +1,37 @@
+// Runs loads on a file: by Weftio, and by POSIX calls and copies.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "bench/latency.hpp"
+#include "bench/plan.hpp"
+#include "weftio/file_result.hpp"
+
+namespace weftio::files {
+
+/// What one load did.
+struct bench_run {
+    std::string how{}; ///< "weftio", "posix + copy"
+    std::uint64_t size = 0, operations = 0, bytes = 0, errors = 0, wrong = 0;
+    double seconds = 0;
+    latencies latency{};
+    std::string complaint{};  ///< the first error or wrong byte; empty: none
+    file_counters counters{}; ///< of weftio: how the operations went
+};
+
+/// Runs each size both ways. Blocks for the time of all runs.
+///
+/// @param step  is called in front of each run with its name
+/// @throws weftio::error  the file cannot be made or opened, or the device has no memory
+std::vector<bench_run> run_bench(const bench_options& options, const std::function<void(const std::string&)>& step);
+
+/// One line for each run.
+std::string to_table(const std::vector<bench_run>& runs);
+std::string to_json(const bench_options& options, const std::vector<bench_run>& runs);
+/// Whether all operations succeeded with the right bytes.
+bool is_clean(const std::vector<bench_run>& runs) noexcept;
+
+} // namespace weftio::files

@@ -1,0 +1,121 @@
+#include "bench/bench_file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <vector>
+
+#include "bench/pattern.hpp"
+#include "weftio/error.hpp"
+
+namespace weftio::files {
+
+namespace {
+
+constexpr std::size_t part = 1 << 20;
+
+[[noreturn]] void fail(const std::string& path, std::string_view what)
+{
+    throw error(errc::device_error, fmt::format("weftio-files: {}: {}: {}", path, what, std::strerror(errno)));
+}
+
+} // namespace
+
+bench_file::bench_file(const bench_options& options) : path_(options.path), bytes_(options.file_bytes)
+{
+    if (path_.empty())
+        path_ = std::filesystem::temp_directory_path();
+    if (std::filesystem::is_directory(path_))
+        path_ = std::filesystem::path(path_) / fmt::format("weftio-files.{}", ::getpid());
+    const int flags = O_CLOEXEC | (options.direct ? O_DIRECT : 0);
+    if (!std::filesystem::exists(path_)) {
+        make(options);
+    } else if (options.what != bench_options::load::read || options.verify) {
+        throw error(errc::in_use,
+                    fmt::format("weftio-files: {}: is there already; --write, --mixed and --verify make a "
+                                "file of their own: name another",
+                                path_));
+    }
+    descriptor_ = ::open(path_.c_str(), flags | (made_ ? O_RDWR : O_RDONLY));
+    struct stat status {};
+    if (descriptor_ < 0 || ::fstat(descriptor_, &status) != 0) {
+        const int why = errno;
+        if (made_)
+            ::unlink(path_.c_str());
+        errno = why;
+        fail(path_, options.direct && why == EINVAL ? "cannot be opened with --direct" : "cannot be opened");
+    }
+    if (!made_)
+        bytes_ = S_ISREG(status.st_mode) ? static_cast<std::uint64_t>(status.st_size) : bytes_;
+}
+
+bench_file::~bench_file()
+{
+    if (descriptor_ >= 0)
+        ::close(descriptor_);
+    if (made_)
+        ::unlink(path_.c_str());
+}
+
+void bench_file::make(const bench_options& options)
+{
+    descriptor_ = ::open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (descriptor_ < 0)
+        fail(path_, "cannot be made");
+    made_ = true;
+    bytes_ = options.file_bytes;
+    const int failed = ::posix_fallocate(descriptor_, 0, static_cast<off_t>(bytes_));
+    try {
+        if (errno = failed; failed != 0)
+            fail(path_, fmt::format("no room for {} bytes", bytes_));
+        write_pattern();
+    } catch (...) {
+        ::close(descriptor_);
+        ::unlink(path_.c_str());
+        throw;
+    }
+    ::close(descriptor_);
+}
+
+void bench_file::write_pattern()
+{
+    std::vector<std::byte> room(part);
+    for (std::uint64_t at = 0; at < bytes_;) {
+        const std::size_t count = std::min<std::uint64_t>(part, bytes_ - at);
+        fill_pattern({room.data(), count}, at);
+        const ssize_t written = ::pwrite(descriptor_, room.data(), count, static_cast<off_t>(at));
+        if (written <= 0)
+            fail(path_, "cannot be written");
+        at += static_cast<std::uint64_t>(written);
+    }
+    if (::fsync(descriptor_) != 0)
+        fail(path_, "cannot be written");
+}
+
+std::string bench_file::verify() const
+{
+    std::vector<std::byte> room(part);
+    const int file = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+    std::string complaint = file < 0 ? std::strerror(errno) : "";
+    for (std::uint64_t at = 0; at < bytes_ && complaint.empty();) {
+        const std::size_t count = std::min<std::uint64_t>(part, bytes_ - at);
+        const ssize_t got = ::pread(file, room.data(), count, static_cast<off_t>(at));
+        if (got <= 0)
+            complaint = fmt::format("ends at byte {}: {}", at, got < 0 ? std::strerror(errno) : "no more bytes");
+        else if (const auto wrong = first_wrong({room.data(), static_cast<std::size_t>(got)}, at))
+            complaint = fmt::format("byte {} is wrong", at + *wrong);
+        at += static_cast<std::uint64_t>(std::max<ssize_t>(got, 0));
+    }
+    if (file >= 0)
+        ::close(file);
+    return complaint.empty() ? "" : fmt::format("after all runs: {}: {}", path_, complaint);
+}
+
+} // namespace weftio::files

@@ -1,0 +1,36 @@
+// The file that is measured.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "bench/plan.hpp"
+
+namespace weftio::files {
+
+/// A file with the pattern, or one that is there. Its descriptor is open as long as the object; what it made is removed.
+class bench_file {
+ public:
+    /// Makes or opens the file. Blocks while it is written.
+    /// @throws weftio::error  with the system's reason; a file that is there and would be written or verified
+    explicit bench_file(const bench_options& options);
+    bench_file(const bench_file&) = delete;
+    bench_file& operator=(const bench_file&) = delete;
+    ~bench_file();
+
+    int descriptor() const noexcept { return descriptor_; }
+    std::uint64_t bytes() const noexcept { return bytes_; }
+    /// Reads all of it and compares. Returns a sentence, empty if all bytes are right.
+    std::string verify() const;
+
+ private:
+    void make(const bench_options& options);
+    void write_pattern();
+
+    std::string path_;
+    bool made_ = false;
+    int descriptor_ = -1;
+    std::uint64_t bytes_ = 0;
+};
+
+} // namespace weftio::files

@@ -1,0 +1,169 @@
+// `weftio-files bench`: what it counts, what it verifies, and what it leaves behind.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "bench/bench.hpp"
+#include "bench/pattern.hpp"
+#include "recorded.hpp"
+#include "weftio/error.hpp"
+
+namespace weftio::files {
+
+namespace {
+
+using ::testing::HasSubstr;
+using load = bench_options::load;
+
+void nothing(const std::string&) {}
+
+TEST(Pattern, IsTheSameFromAnyOffset)
+{
+    std::vector<std::byte> all(100), part(61);
+    fill_pattern(all, 1000);
+    fill_pattern(part, 1013);
+    EXPECT_TRUE(std::equal(part.begin(), part.end(), all.begin() + 13));
+    EXPECT_FALSE(first_wrong(all, 1000));
+    EXPECT_TRUE(first_wrong(all, 1008)) << "bytes of another place";
+    for (std::size_t at = 0; at < all.size(); ++at) {
+        all[at] ^= std::byte{1};
+        EXPECT_EQ(first_wrong(all, 1000), at);
+        all[at] ^= std::byte{1};
+    }
+}
+
+TEST(Latencies, HaveQuantilesWithinThreePercent)
+{
+    latencies made;
+    EXPECT_EQ(made.quantile_ns(0.5), 0u);
+    for (std::uint64_t ns = 1; ns <= 100'000; ++ns)
+        made.add(ns);
+    for (const double part : {0.01, 0.5, 0.99})
+        EXPECT_NEAR(static_cast<double>(made.quantile_ns(part)), 100'000 * part, 3200 * part) << part;
+    made.add(~0ull);
+    EXPECT_EQ(made.max_ns(), ~0ull);
+    EXPECT_EQ(made.quantile_ns(1), ~0ull);
+    latencies both;
+    both.add(made);
+    both.add(made);
+    EXPECT_EQ(both.quantile_ns(0.5), made.quantile_ns(0.5));
+}
+
+class Bench : public ::testing::Test {
+ protected:
+    bench_options small(load what)
+    {
+        return {.path = folder_.root() / "file",
+                .sizes = {4096, 10'000},
+                .file_bytes = 1 << 20,
+                .workers = 2,
+                .seconds = 0.01,
+                .what = what,
+                .verify = true};
+    }
+
+    storage::recorded_machine folder_;
+};
+
+TEST_F(Bench, VerifiesEveryLoadBothWaysAndRemovesItsFile)
+{
+    for (const load what : {load::read, load::write, load::mixed})
+        for (const bool random : {false, true}) {
+            bench_options options = small(what);
+            options.random = random;
+            const auto runs = run_bench(options, nothing);
+            ASSERT_EQ(runs.size(), 4u);
+            EXPECT_TRUE(is_clean(runs)) << to_table(runs);
+            for (const bench_run& run : runs) {
+                EXPECT_GE(run.operations, 2u);
+                EXPECT_EQ(run.bytes, run.operations * run.size);
+            }
+            std::uint64_t counted = 0;
+            for (const auto& way : runs[0].counters.ways)
+                counted += way.operations();
+            EXPECT_EQ(counted, runs[0].operations);
+            EXPECT_FALSE(std::filesystem::exists(options.path));
+        }
+}
+
+TEST_F(Bench, FindsAWrongByte)
+{
+    bench_options options = small(load::read);
+    options.sizes = {1 << 19};
+    const auto runs = run_bench(options, [&](const std::string& step) {
+        if (step.find("posix") != std::string::npos)
+            std::fstream(options.path).seekp(700'000).put('\xa5');
+    });
+    EXPECT_EQ(runs[0].wrong, 0u);
+    EXPECT_EQ(runs[1].wrong, 1u);
+    EXPECT_EQ(runs[1].complaint, "byte 700000 of the file was read wrong");
+    EXPECT_FALSE(is_clean(runs));
+    EXPECT_THAT(to_table(runs), HasSubstr("  0 errors, 1 wrong: byte 700000"));
+}
+
+TEST_F(Bench, FindsAWrongByteThatWasWrittenInTheFileItself)
+{
+    bench_options options = small(load::write);
+    options.sizes = {4096};
+    options.file_bytes = (1 << 20) + 4096; // two workers reach all but the last bytes
+    const auto runs =
+        run_bench(options, [&](const std::string&) { std::fstream(options.path).seekp((1 << 20) + 4095).put('\xa5'); });
+    EXPECT_THAT(runs.back().complaint, HasSubstr("byte 1052671 is wrong"));
+}
+
+TEST_F(Bench, TellsOperationsThatAreShortOrFail)
+{
+    bench_options options = small(load::read);
+    options.sizes = {4096};
+    const auto runs = run_bench(options, [&](const std::string&) { std::filesystem::resize_file(options.path, 100); });
+    for (const bench_run& run : {runs[0], runs[1]}) {
+        EXPECT_GE(run.errors, 1u);
+        EXPECT_THAT(run.complaint, testing::MatchesRegex("read of 4096 bytes at [0-9]+: [0-9]+ bytes only"));
+    }
+}
+
+TEST_F(Bench, LeavesAFileOfOthersAlone)
+{
+    bench_options options = small(load::read);
+    std::ofstream(options.path) << std::string(50'000, 'x');
+    EXPECT_THROW(run_bench(options, nothing), error) << "it cannot be verified";
+    options.verify = false;
+    options.what = load::write;
+    EXPECT_THROW(run_bench(options, nothing), error);
+    options.what = load::read;
+    EXPECT_TRUE(is_clean(run_bench(options, nothing)));
+    EXPECT_EQ(std::filesystem::file_size(options.path), 50'000u);
+    options.workers = 100;
+    EXPECT_THROW(run_bench(options, nothing), error) << "the file is too small for them";
+}
+
+TEST_F(Bench, MakesAFileOfItsOwnInAFolderAndRemovesItAlsoOnErrors)
+{
+    bench_options options = small(load::read);
+    options.path = folder_.root();
+    options.device = "none";
+    EXPECT_THROW(run_bench(options, nothing), error);
+    options.device = "cpu";
+    EXPECT_TRUE(is_clean(run_bench(options, nothing)));
+    EXPECT_TRUE(std::filesystem::is_empty(folder_.root()));
+    options.path = folder_.root() / "none" / "file";
+    EXPECT_THROW(run_bench(options, nothing), error);
+}
+
+TEST_F(Bench, WritesJson)
+{
+    bench_options options = small(load::mixed);
+    const auto runs = run_bench(options, nothing);
+    const std::string json = to_json(options, runs);
+    EXPECT_THAT(json, HasSubstr("\"load\": \"mixed\""));
+    EXPECT_THAT(json, HasSubstr("\"how\": \"posix + copy\""));
+    EXPECT_THAT(json, HasSubstr("\"ways\": {"));
+}
+
+} // namespace
+
+} // namespace weftio::files
