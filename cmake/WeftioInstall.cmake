@@ -31,7 +31,7 @@ install(FILES ${PROJECT_BINARY_DIR}/weftioConfig.cmake ${PROJECT_BINARY_DIR}/wef
 
 # DPDK by its libraries, not by "Requires: libdpdk": that would force its -march and its forced include on every user.
 string(REPLACE ";" " " private_libs "${DPDK_LDFLAGS}")
-string(PREPEND private_libs " -lfmt -lboost_context ")
+string(PREPEND private_libs " -lfmt -lboost_context -luring ")
 if(OpenCL_FOUND)
   string(APPEND private_libs " -lOpenCL")
 endif()

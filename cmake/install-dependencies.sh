@@ -10,13 +10,13 @@ runtime=(
     cmake ninja-build g++ "pkg-config|pkgconf"
     libdpdk-dev libnuma-dev libibverbs-dev zlib1g-dev libzstd-dev liblzma-dev libbz2-dev libpcap-dev
     ocl-icd-opencl-dev opencl-headers pocl-opencl-icd
-    libboost-context-dev libcli11-dev libfmt-dev
+    libboost-context-dev libcli11-dev libfmt-dev liburing-dev nlohmann-json3-dev
 )
 test=(
     libgtest-dev libgmock-dev libbenchmark-dev
     nmap tcpdump tshark iproute2 iputils-ping ethtool curl sip-tester tcpreplay pcapfix
     python3 python3-dpkt golang-github-google-gopacket-dev
-    meson ccache valgrind dpdk-dev gnuplot-nox g++-aarch64-linux-gnu universal-ctags
+    meson ccache valgrind dpdk-dev fio gnuplot-nox g++-aarch64-linux-gnu universal-ctags
     "clang-14|clang" "libclang-rt-14-dev|libclang-rt-dev|libclang-common-14-dev" "clang-tidy-14|clang-tidy" "llvm-14|llvm"
     "clang-format-14|clang-format"
 )

@@ -1,9 +1,12 @@
 // How engines run, and how ports are opened.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
+
+#include "weftio/file_result.hpp"
 
 namespace weftio {
 
@@ -39,6 +42,9 @@ struct port_options {
     /// Hold packets back while their queue is full, instead of dropping them. `automatic` does so for capture files,
     /// which can wait, unlike a wire. A held packet also holds those behind it, whatever their queue.
     enum class hold { automatic, on, off } hold_when_full = hold::automatic;
+    /// RDMA between two queue pairs of this port: copies go from memory to memory, and no packet is built. true: packets are
+    /// built and read as for another port, so that tests of the transport need one port only.
+    bool rdma_by_packet = false;
     std::uint16_t mtu = 0;                    ///< 68 to 16,362; 0: the driver's own
     std::vector<std::string> eal_arguments{}; ///< extra EAL arguments, used if this port starts EAL
 };
@@ -50,6 +56,27 @@ struct dma_engine_options {
     idle_policy idle = idle_policy::sleep; ///< as the next two, of the engine's thread
     int core = -1;                         ///< -1: wherever the system puts it
     int realtime = 0;                      ///< as port_options::realtime
+};
+
+struct file_engine_options {
+    /// An operation that would fall (file_fall) fails with ENOTSUP instead, and an engine that would fall is not made.
+    /// The environment variable WEFTIO_FILE_STRICT=1 does the same for every engine.
+    bool strict = false;
+    /// The one way to use; none: the engine chooses. An engine whose way is unavailable is not made.
+    file_way only = file_way::none;
+    unsigned depth = 64;  ///< parts that one batch, or one large call, has in flight: 1 to 4096
+    unsigned threads = 8; ///< of the pool that executes what does not go by io_uring: 1 to 256; started when needed
+    /// Larger transfers are split into parts of this size, which are in flight together: a power of two in
+    /// 4 KiB .. 1 GiB.
+    std::size_t part_bytes = std::size_t{1} << 20;
+    /// Transfers that are aligned, at least a part long and of files opened without O_DIRECT avoid the page cache: the
+    /// file opens its descriptor a second time. Slower for files that are in the page cache.
+    bool reopen_direct = false;
+    std::string configuration{}; ///< path of a cufile.json; empty: the file that CUFILE_ENV_PATH_JSON names, if any
+    engine_mode mode = engine_mode::thread; ///< as the next three, of the engine's thread, which serves file_queue only
+    idle_policy idle = idle_policy::sleep;
+    int core = -1;    ///< -1: wherever the system puts it
+    int realtime = 0; ///< as port_options::realtime
 };
 
 } // namespace weftio

@@ -9,6 +9,7 @@
 #include "weftio/eth_rxq.hpp"
 #include "weftio/eth_txq.hpp"
 #include "weftio/exchange.hpp"
+#include "weftio/file.hpp"
 #include "weftio/flow.hpp"
 #include "weftio/kernel.hpp"
 #include "weftio/log.hpp"

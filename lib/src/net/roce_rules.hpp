@@ -104,7 +104,9 @@ struct roce_segment {
 };
 
 /// Packet `index` of a message, counted from 0. @pre that of packets_of(), index < packets_of(bytes, path_mtu)
-roce_segment segment_of(std::uint32_t bytes, std::uint32_t path_mtu, std::uint32_t index) noexcept;
+/// @param count  not 1: so many packets from that one on, as if they were one
+roce_segment segment_of(std::uint32_t bytes, std::uint32_t path_mtu, std::uint32_t index,
+                        std::uint32_t count = 1) noexcept;
 
 /// Zeros behind a payload, up to a multiple of four bytes.
 constexpr std::uint32_t pad_of(std::uint32_t payload_bytes) noexcept

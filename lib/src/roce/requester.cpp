@@ -22,13 +22,11 @@ requester::requester(const requester_settings& settings, send_entries& entries, 
     messages_.begin_at(acknowledged_);
 }
 
-unsigned requester::send(packet_sink& sink, unsigned most, std::uint64_t now)
+unsigned requester::send(packet_sink& sink, allowance most, std::uint64_t now)
 {
     look_at_clock(now);
     const std::uint64_t before = packets.value();
-    for (unsigned steps = 0; steps < most && !failed_ && !patience_.waits(now); ++steps) {
-        if (!step(sink, now))
-            break;
+    while (!most.empty() && !failed_ && !patience_.waits(now) && step(sink, most, now)) {
     }
     return static_cast<unsigned>(packets.value() - before);
 }
@@ -43,7 +41,7 @@ void requester::look_at_clock(std::uint64_t now)
 }
 
 /// @return false: nothing more can be done now
-bool requester::step(packet_sink& sink, std::uint64_t now)
+bool requester::step(packet_sink& sink, allowance& most, std::uint64_t now)
 {
     if (!load())
         return false;
@@ -51,12 +49,16 @@ bool requester::step(packet_sink& sink, std::uint64_t now)
     if (next.packets == 0) {
         ++cursor_;
         loaded_ = false;
+        most.spend(0);
         retire();
         return true;
     }
     if (!may_send())
         return false;
-    return next.operation == roce_operation::read_request ? send_read(sink, now) : send_packet(sink, now);
+    if (next.operation != roce_operation::read_request)
+        return send_packet(sink, most, now);
+    most.spend(0);
+    return send_read(sink, now);
 }
 
 /// Request step 2: the entry of the message at the cursor: a new one, or one that is read again for a repeat.
@@ -161,21 +163,28 @@ bool requester::may_send() noexcept
 
 /// Asks for an ACK on READs and atomics, at the end of a push, on every 64th packet, and on the last packet before the
 /// window or the message ring is full. While messages are repeated, asks at the end of each.
-bool requester::asks_for_ack(const roce_segment& part) noexcept
+bool requester::asks_for_ack(bool ends, std::uint32_t run) noexcept
 {
     const message& next = messages_.at(cursor_);
-    const bool ends = part.position == roce_position::last || part.position == roce_position::only;
     return reliable() && (next.wants_result() || (ends && (!request_.more || patience_.repeating())) ||
-                          without_request_ + 1 >= packets_without_request || in_flight() + 1 >= patience_.window() ||
-                          (ends && messages_.full()));
+                          without_request_ + run >= packets_without_request ||
+                          in_flight() + run >= patience_.window() || (ends && messages_.full()));
 }
 
-/// Request step 4: one packet of a SEND, WRITE or atomic.
-bool requester::send_packet(packet_sink& sink, std::uint64_t now)
+/// Packets of the message at the cursor that are left and that the window has room for.
+std::uint32_t requester::most_in_a_run(const message& next) noexcept
+{
+    const std::uint32_t left = next.packets - packet_;
+    return left == 1 || !reliable() ? left : std::min(left, patience_.window() - in_flight());
+}
+
+/// Request step 4: one packet of a SEND, WRITE or atomic, or as many as the sink takes at once.
+bool requester::send_packet(packet_sink& sink, allowance& most, std::uint64_t now)
 {
     const message& next = messages_.at(cursor_);
     const bool atomic = next.wants_result();
-    const roce_segment part = atomic ? roce_segment{} : segment_of(next.bytes, settings_.peer.path_mtu, packet_);
+    const std::uint32_t mtu = settings_.peer.path_mtu, run = run_of(sink, most, most_in_a_run(next), mtu);
+    const roce_segment part = atomic ? roce_segment{} : segment_of(next.bytes, mtu, packet_, run);
     const bool ends = part.position == roce_position::last || part.position == roce_position::only;
     const auto opcode = opcode_of(settings_.peer.service, next.operation, part.position,
                                   ends && !atomic ? request_.extra : roce_extra::none);
@@ -195,15 +204,16 @@ bool requester::send_packet(packet_sink& sink, std::uint64_t now)
                          .compare = request_.compare,
                          .immediate = request_.immediate_or_key,
                          .invalidate_key = request_.immediate_or_key};
-    headers.bth.ack_request = asks_for_ack(part);
+    headers.bth.ack_request = asks_for_ack(ends, run);
     headers.bth.solicited = ends && request_.solicited;
     if (!sink.send(headers, pieces_.all())) {
         if (sink.payload_gone())
             refuse(refusal::memory_gone);
         return false;
     }
-    without_request_ = headers.bth.ack_request ? 0 : without_request_ + 1;
-    sent_one(1, now);
+    without_request_ = headers.bth.ack_request ? 0 : without_request_ + run;
+    most.spend(part.bytes, run);
+    sent_one(run, run, now);
     return true;
 }
 
@@ -225,20 +235,20 @@ bool requester::send_read(packet_sink& sink, std::uint64_t now)
     if (!sink.send(headers, {}))
         return false;
     without_request_ = 0;
-    sent_one(count, now);
+    sent_one(1, count, now);
     return true;
 }
 
 /// Moves the cursor on.
-void requester::sent_one(std::uint32_t psns, std::uint64_t now)
+void requester::sent_one(std::uint32_t count, std::uint32_t psns, std::uint64_t now)
 {
-    packets.add(1);
+    packets.add(count);
     packet_ += psns;
     const std::uint32_t psn = cursor_psn();
     if (psn_distance(sent_, psn) > 0)
         sent_ = psn;
     else
-        repeated.add(1);
+        repeated.add(count);
     if (packet_ == messages_.at(cursor_).packets) {
         ++cursor_;
         packet_ = 0;

@@ -32,11 +32,12 @@ class requester {
     /// @param entries  must outlive this;  @param first_entry  index of the first entry
     requester(const requester_settings& settings, send_entries& entries, std::uint32_t first_entry = 0);
 
-    /// Sends what may be sent, at most `most` packets (a NOP counts as one), and repeats what is overdue.
+    /// Sends what may be sent, at most `most` of it (a NOP counts as a packet), and repeats what is overdue.
     /// @return how many packets were sent
-    unsigned send(packet_sink& sink, unsigned most, std::uint64_t now_ns);
-    /// Takes one answer of the peer. @pre its ICRC is right
-    void receive(const roce_packet& packet, std::uint64_t now_ns);
+    unsigned send(packet_sink& sink, allowance most, std::uint64_t now_ns);
+    /// Takes one answer of the peer. @pre its ICRC is right  @return false: not taken, because its payload is borrowed and
+    /// has gone away
+    bool receive(const roce_packet& packet, std::uint64_t now_ns);
     /// When send() must be called at the latest; 0: an answer or a new entry comes first.
     std::uint64_t deadline_ns() const noexcept { return failed_ ? 0 : patience_.deadline(); }
     /// Completes everything in flight as flushed, and sends nothing more.
@@ -51,6 +52,12 @@ class requester {
     std::uint32_t next_psn() const noexcept { return sent_; }
 
     bool failed() const noexcept { return failed_; }
+    /// Whether all that was committed has been sent, and little of it has no answer yet.
+    bool is_short_of_work() const noexcept
+    {
+        constexpr std::uint32_t few = 4;
+        return cursor_ == messages_.end() && ((sent_ - acknowledged_) & net::psn_mask) <= few;
+    }
     /// Whether nothing is in flight.
     bool idle() const noexcept { return messages_.empty(); }
 
@@ -61,25 +68,27 @@ class requester {
     core::counter rnr_nak_retry_err; ///< the peer was not ready once more than rnr_retry allows
 
  private:
-    bool step(packet_sink& sink, std::uint64_t now);
+    bool step(packet_sink& sink, allowance& most, std::uint64_t now);
     bool load();
     bool admit();
     bool reload();
     bool may_send() noexcept;
-    bool send_packet(packet_sink& sink, std::uint64_t now);
+    bool send_packet(packet_sink& sink, allowance& most, std::uint64_t now);
     bool send_read(packet_sink& sink, std::uint64_t now);
-    void sent_one(std::uint32_t psns, std::uint64_t now);
-    bool asks_for_ack(const net::roce_segment& part) noexcept;
+    std::uint32_t most_in_a_run(const message& next) noexcept;
+    void sent_one(std::uint32_t count, std::uint32_t psns, std::uint64_t now);
+    bool asks_for_ack(bool ends, std::uint32_t run) noexcept;
     void refuse(refusal why);
     void look_at_clock(std::uint64_t now);
 
+    bool take_answer(const roce_packet& packet, const roce_shape& shape, std::uint64_t now);
     void take_acknowledge(const roce_headers& headers, std::uint64_t now);
     void take_nak(const roce_headers& headers, std::uint64_t now);
     void take_not_ready(const roce_headers& headers, std::uint64_t now);
-    void take_read_response(const roce_packet& packet, const roce_shape& shape, std::uint64_t now);
-    void take_atomic(const roce_headers& headers, std::uint64_t now);
+    bool take_read_response(const roce_packet& packet, const roce_shape& shape, std::uint64_t now);
+    void take_atomic(const roce_packet& packet, std::uint64_t now);
     bool answers_oldest(std::uint32_t psn, std::uint64_t now);
-    void take_data(piece bytes, std::uint32_t offset, std::uint32_t psn, std::uint64_t now);
+    bool take_data(const roce_packet& packet, piece bytes, std::uint32_t offset, std::uint64_t now);
     void repeat_for_gap();
     void repeat_or_give_up(refusal reason_to_give_up, bool again);
 

@@ -12,7 +12,7 @@ using namespace net;
 
 /// Request step 5: an answer stands for a request that was sent and has not been answered (IBTA 9.7.6.1.1). One from
 /// before is late, one from behind is nonsense.
-void requester::receive(const roce_packet& packet, std::uint64_t now)
+bool requester::receive(const roce_packet& packet, std::uint64_t now)
 {
     answers.add(1);
     const roce_headers& headers = packet.headers;
@@ -20,13 +20,20 @@ void requester::receive(const roce_packet& packet, std::uint64_t now)
     const bool fits = !failed_ && packet.form == roce_refusal::none && reliable() && shape.is_response() &&
                       same_partition(settings_.peer, headers);
     if (!fits || psn_distance(sent_, headers.bth.psn) >= 0)
-        return wrong_answers.add(1);
-    if (psn_distance(acknowledged_, headers.bth.psn) < 0)
-        return stale_answers.add(1);
+        wrong_answers.add(1);
+    else if (psn_distance(acknowledged_, headers.bth.psn) < 0)
+        stale_answers.add(1);
+    else
+        return take_answer(packet, shape, now);
+    return true;
+}
+
+bool requester::take_answer(const roce_packet& packet, const roce_shape& shape, std::uint64_t now)
+{
     switch (shape.operation) {
-        case roce_operation::acknowledge: return take_acknowledge(headers, now);
+        case roce_operation::acknowledge: take_acknowledge(packet.headers, now); return true;
         case roce_operation::read_response: return take_read_response(packet, shape, now);
-        default: return take_atomic(headers, now);
+        default: take_atomic(packet, now); return true;
     }
 }
 
@@ -150,25 +157,29 @@ bool requester::answers_oldest(std::uint32_t psn, std::uint64_t now)
 }
 
 /// Request step 9: a packet of a READ. Its place follows from its number, so first and middle are alike, and last and only.
-void requester::take_read_response(const roce_packet& packet, const roce_shape& shape, std::uint64_t now)
+bool requester::take_read_response(const roce_packet& packet, const roce_shape& shape, std::uint64_t now)
 {
-    const std::uint32_t psn = packet.headers.bth.psn;
-    if (shape.has_aeth && kind_of(packet.headers.syndrome) != aeth_kind::acknowledge)
-        return wrong_answers.add(1);
+    const std::uint32_t psn = packet.headers.bth.psn, mtu = settings_.peer.path_mtu;
+    if (shape.has_aeth && kind_of(packet.headers.syndrome) != aeth_kind::acknowledge) {
+        wrong_answers.add(1);
+        return true;
+    }
     if (!answers_oldest(psn, now))
-        return;
+        return true;
     const message& oldest = messages_.oldest();
-    if (oldest.operation != roce_operation::read_request)
-        return fail(refusal::bad_response);
-    const std::uint32_t index = offset_in(oldest, psn);
-    const roce_segment part = segment_of(oldest.bytes, settings_.peer.path_mtu, index);
-    if (packet.payload.size() != part.bytes || (index + 1 == oldest.packets && !shape.ends()))
-        return fail(refusal::bad_response);
-    take_data(packet.payload, part.offset, psn, now);
+    const std::uint32_t index = offset_in(oldest, psn), count = packets_in(packet, mtu);
+    const roce_segment part = segment_of(oldest.bytes, mtu, index, count);
+    const bool fits = oldest.operation == roce_operation::read_request && packet.payload.size() == part.bytes &&
+                      (index + count != oldest.packets || shape.ends());
+    if (fits)
+        return take_data(packet, packet.payload, part.offset, now);
+    fail(refusal::bad_response);
+    return true;
 }
 
-void requester::take_atomic(const roce_headers& headers, std::uint64_t now)
+void requester::take_atomic(const roce_packet& packet, std::uint64_t now)
 {
+    const roce_headers& headers = packet.headers;
     if (kind_of(headers.syndrome) != aeth_kind::acknowledge)
         return wrong_answers.add(1);
     if (!answers_oldest(headers.bth.psn, now))
@@ -178,22 +189,28 @@ void requester::take_atomic(const roce_headers& headers, std::uint64_t now)
         return fail(refusal::bad_response);
     std::uint8_t original[sizeof headers.original];
     std::memcpy(original, &headers.original, sizeof original);
-    take_data(original, 0, headers.bth.psn, now);
+    take_data(packet, original, 0, now);
 }
 
 /// Writes a part of an answer to the memory of the oldest message.
-void requester::take_data(piece bytes, std::uint32_t offset, std::uint32_t psn, std::uint64_t now)
+bool requester::take_data(const roce_packet& packet, piece bytes, std::uint32_t offset, std::uint64_t now)
 {
     const message& oldest = messages_.oldest();
     if (!bytes.empty()) {
         const refusal placed = entries_.place(oldest.entry, oldest.fingerprint, offset, bytes);
-        if (placed != refusal::none)
-            return fail(placed);
+        if (placed == refusal::memory_gone && payload_gone(packet))
+            return false;
+        if (placed != refusal::none) {
+            fail(placed);
+            return true;
+        }
     }
-    acknowledged_ = psn_add(psn, 1);
+    const std::uint32_t psns = packets_in(packet, settings_.peer.path_mtu);
+    acknowledged_ = psn_add(packet.headers.bth.psn, psns);
     retire();
     if (!failed_)
-        patience_.progress(1, in_flight() != 0, now);
+        patience_.progress(psns, in_flight() != 0, now);
+    return true;
 }
 
 } // namespace weftio::roce

@@ -36,36 +36,46 @@ responder::responder(const responder_settings& settings, remote_memory& memory, 
 
 /// Respond step 1: the sequence number (IBTA 9.7.4.1.2). In its turn, a packet is executed; one ahead of it shows a gap;
 /// one behind it is a repeat.
-void responder::receive(const roce_packet& packet)
+bool responder::receive(const roce_packet& packet)
 {
-    received.add(1);
+    const std::uint32_t count = packets_in(packet, settings_.peer.path_mtu);
+    received.add(count);
     const roce_opcode opcode = packet.headers.bth.opcode;
     const roce_shape& shape = shape_of(opcode);
-    if (failed_ || shape.is_response() || service_of(opcode) != settings_.peer.service ||
-        !same_partition(settings_.peer, packet.headers))
-        return ignored.add(1);
     const std::int32_t ahead = psn_distance(expected_, packet.headers.bth.psn);
-    if (ahead < 0 && reliable())
-        return is_well_formed(packet, shape) ? repeat(packet.headers, shape) : ignored.add(1);
-    if (ahead != 0)
-        return look_ahead(packet, shape);
-    conclude(execute(packet, shape), packet, shape);
+    const bool repeats = ahead < 0 && reliable();
+    if (failed_ || shape.is_response() || service_of(opcode) != settings_.peer.service ||
+        !same_partition(settings_.peer, packet.headers) || (repeats && !is_well_formed(packet, shape))) {
+        ignored.add(count);
+        return true;
+    }
+    if (repeats) {
+        duplicate.add(count);
+        repeat(packet.headers, shape);
+        return true;
+    }
+    if (ahead != 0 && !look_ahead(packet, shape))
+        return true;
+    const verdict result = execute(packet, shape);
+    conclude(result, packet, shape);
+    return result != verdict::payload_gone;
 }
 
 /// A gap. RC: one NAK, and then silence until the missing packet comes (IBTA 9.7.5.2.8). UC: the message under way is
-/// lost, and the next one begins wherever it begins (IBTA 9.8.2).
-void responder::look_ahead(const roce_packet& packet, const roce_shape& shape)
+/// lost, and the next one begins wherever it begins (IBTA 9.8.2). @return whether the packet is to be executed
+bool responder::look_ahead(const roce_packet& packet, const roce_shape& shape)
 {
     if (!reliable()) {
         drop_message();
         expected_ = packet.headers.bth.psn;
         if (shape.begins())
-            return conclude(execute(packet, shape), packet, shape);
+            return true;
         expected_ = psn_add(expected_, 1);
     } else if (!std::exchange(gap_reported_, true)) {
         acknowledge(nak_syndrome(roce_nak::sequence_error), expected_);
     }
-    out_of_sequence.add(1);
+    out_of_sequence.add(packets_in(packet, settings_.peer.path_mtu));
+    return false;
 }
 
 /// Respond step 2: the form of the packet, the order of opcodes, and the length of the payload (IBTA 9.7.4.1.2, 9.7.4.1.4
@@ -78,7 +88,7 @@ responder::verdict responder::execute(const roce_packet& packet, const roce_shap
         return refuse(reason_of(packet.form, shape));
     if (!in_order(shape))
         return refuse(refusal::opcode_order);
-    if (!payload_fits(shape, packet.payload.size(), settings_.peer.path_mtu))
+    if (!packet.borrowed && !payload_fits(shape, packet.payload.size(), settings_.peer.path_mtu))
         return refuse(refusal::packet_size);
     switch (shape.operation) {
         case roce_operation::send: return take_send(packet, shape);
@@ -118,6 +128,8 @@ responder::verdict responder::take_send(const roce_packet& packet, const roce_sh
             return done;
     }
     if (const refusal placed = entries_.place(offset_, packet.payload); placed != refusal::none) {
+        if (placed == refusal::memory_gone && payload_gone(packet))
+            return verdict::payload_gone;
         has_entry_ = false;
         entries_.complete({.result = placed});
         return refuse_receive(placed);
@@ -205,6 +217,8 @@ responder::verdict responder::write_payload(const roce_packet& packet, const roc
         return verdict::done;
     const remote_range part{.key = left_.key, .address = left_.address, .bytes = bytes};
     if (const refusal why = memory_.write(part, packet.payload); why != refusal::none) {
+        if (why == refusal::memory_gone && payload_gone(packet))
+            return verdict::payload_gone;
         if (shape.has_immediate && std::exchange(has_entry_, false))
             entries_.complete({.result = refusal::lost_memory, .by = filled_by::write_immediate});
         return refuse(why, part);
@@ -271,13 +285,15 @@ responder::verdict responder::take_atomic(const roce_headers& headers, const roc
 /// Respond step 4: what the peer hears of it.
 void responder::conclude(verdict result, const roce_packet& packet, const roce_shape& shape)
 {
+    const std::uint32_t count = packets_in(packet, settings_.peer.path_mtu);
     switch (result) {
-        case verdict::done: executed.add(1); return advance(packet, shape);
-        case verdict::no_room: return ignored.add(1); // as if it were lost
-        case verdict::not_ready: not_ready.add(1); break;
+        case verdict::done: executed.add(count); return advance(packet, shape);
+        case verdict::payload_gone: drop_message(); [[fallthrough]];
+        case verdict::no_room: return ignored.add(count); // as if it were lost
+        case verdict::not_ready: not_ready.add(count); break;
         case verdict::refused:
             refused_.operation = shape.operation;
-            refused.add(1);
+            refused.add(count);
             break;
     }
     if (!reliable()) {
@@ -295,7 +311,8 @@ void responder::conclude(verdict result, const roce_packet& packet, const roce_s
 void responder::advance(const roce_packet& packet, const roce_shape& shape)
 {
     const bool reads = shape.operation == roce_operation::read_request;
-    expected_ = psn_add(expected_, reads ? packets_of(packet.headers.dma_bytes, settings_.peer.path_mtu) : 1);
+    const std::uint32_t mtu = settings_.peer.path_mtu;
+    expected_ = psn_add(expected_, reads ? packets_of(packet.headers.dma_bytes, mtu) : packets_in(packet, mtu));
     gap_reported_ = false;
     const bool asks = shape.operation == roce_operation::send || shape.operation == roce_operation::write;
     if (asks && packet.headers.bth.ack_request && reliable())
@@ -306,7 +323,6 @@ void responder::advance(const roce_packet& packet, const roce_shape& shape)
 /// are answered from the saved result.
 void responder::repeat(const roce_headers& headers, const roce_shape& shape)
 {
-    duplicate.add(1);
     switch (shape.operation) {
         case roce_operation::send:
         case roce_operation::write: return acknowledge(entries_.credits(), psn_add(expected_, -1));

@@ -38,10 +38,11 @@ class responder {
     /// @param memory, entries  must outlive this
     responder(const responder_settings& settings, remote_memory& memory, receive_entries& entries);
 
-    /// Executes one packet of the peer, and notes the answer. @pre its ICRC is right
-    void receive(const roce_packet& packet);
-    /// Sends answers, at most `most` packets; a long READ goes on in the next call. @return how many packets
-    unsigned send(packet_sink& sink, unsigned most);
+    /// Executes one packet of the peer, and notes the answer. @pre its ICRC is right  @return false: not executed, because
+    /// its payload is borrowed and has gone away
+    bool receive(const roce_packet& packet);
+    /// Sends answers, at most `most` of them; a long READ goes on in the next call. @return how many packets
+    unsigned send(packet_sink& sink, allowance most);
     /// Whether no answer waits.
     bool idle() const noexcept { return answers_.empty(); }
     /// Ends the current receive entry as flushed, and takes nothing more.
@@ -70,6 +71,7 @@ class responder {
         not_ready,
         no_room,
         refused, ///< see refused_
+        payload_gone,
     };
 
     verdict execute(const roce_packet& packet, const roce_shape& shape);
@@ -85,7 +87,7 @@ class responder {
 
     void conclude(verdict result, const roce_packet& packet, const roce_shape& shape);
     void advance(const roce_packet& packet, const roce_shape& shape);
-    void look_ahead(const roce_packet& packet, const roce_shape& shape);
+    bool look_ahead(const roce_packet& packet, const roce_shape& shape);
     void repeat(const roce_headers& headers, const roce_shape& shape);
     void repeat_read(const roce_headers& headers);
     void repeat_atomic(const roce_headers& headers);
@@ -102,7 +104,7 @@ class responder {
 
     bool send_acknowledge(packet_sink& sink, const answer& next);
     bool send_atomic(packet_sink& sink, const answer& next);
-    bool send_part_of_read(packet_sink& sink, answer& next);
+    bool send_part_of_read(packet_sink& sink, allowance& most, answer& next);
     bool lose_read(const answer& next, refusal why, std::uint32_t psn);
 
     responder_settings settings_;

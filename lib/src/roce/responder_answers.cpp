@@ -5,18 +5,21 @@ namespace weftio::roce {
 
 using namespace net;
 
-unsigned responder::send(packet_sink& sink, unsigned most)
+unsigned responder::send(packet_sink& sink, allowance most)
 {
-    unsigned sent = 0;
-    for (; sent < most && !answers_.empty(); ++sent) {
+    const unsigned before = most.packets;
+    while (!most.empty() && !answers_.empty()) {
         answer& next = answers_.front();
-        const bool gone = next.what == answer::kind::read     ? send_part_of_read(sink, next)
+        const bool reads = next.what == answer::kind::read;
+        const bool gone = reads                               ? send_part_of_read(sink, most, next)
                           : next.what == answer::kind::atomic ? send_atomic(sink, next)
                                                               : send_acknowledge(sink, next);
         if (!gone)
             break;
+        if (!reads)
+            most.spend(0);
     }
-    return sent;
+    return before - most.packets;
 }
 
 bool responder::send_acknowledge(packet_sink& sink, const answer& next)
@@ -42,10 +45,13 @@ bool responder::send_atomic(packet_sink& sink, const answer& next)
     return true;
 }
 
-/// One packet of a READ. The memory is checked again for each: it may have gone since the request.
-bool responder::send_part_of_read(packet_sink& sink, answer& next)
+/// One packet of a READ, or as many as the sink takes at once. The memory is checked again for each: it may have gone since
+/// the request.
+bool responder::send_part_of_read(packet_sink& sink, allowance& most, answer& next)
 {
-    const roce_segment part = segment_of(next.range.bytes, settings_.peer.path_mtu, next.sent);
+    const std::uint32_t mtu = settings_.peer.path_mtu, packets = packets_of(next.range.bytes, mtu);
+    const std::uint32_t run = run_of(sink, most, packets - next.sent, mtu);
+    const roce_segment part = segment_of(next.range.bytes, mtu, next.sent, run);
     const std::uint32_t psn = psn_add(next.psn, next.sent);
     piece bytes;
     const remote_range range{next.range.key, next.range.address + part.offset, part.bytes};
@@ -58,7 +64,9 @@ bool responder::send_part_of_read(packet_sink& sink, answer& next)
         .bth = bth_to(settings_.peer, opcode, psn), .msn = next.msn, .syndrome = ack_syndrome(entries_.credits())};
     if (!sink.send(headers, {&bytes, 1}))
         return sink.payload_gone() && lose_read(next, refusal::memory_gone, psn);
-    if (++next.sent == packets_of(next.range.bytes, settings_.peer.path_mtu))
+    most.spend(part.bytes, run);
+    next.sent += run;
+    if (next.sent == packets)
         answers_.pop();
     return true;
 }

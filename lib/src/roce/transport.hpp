@@ -1,6 +1,7 @@
 // What both ends of a RoCEv2 connection share: what they agreed on, how packets leave, how work ends.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -50,6 +51,25 @@ struct pieces {
     std::span<const piece> all() const noexcept { return {list.data(), count}; }
 };
 
+/// What one turn of a queue pair may send.
+struct allowance {
+    /// What a packet costs beside its bytes, in bytes.
+    static constexpr std::uint32_t of_a_packet = 256;
+
+    allowance(unsigned most_packets, std::uint32_t most_bytes = UINT32_MAX) noexcept
+        : packets(most_packets), bytes(most_bytes)
+    {}
+    bool empty() const noexcept { return packets == 0 || bytes == 0; }
+    void spend(std::uint32_t payload_bytes, std::uint32_t of_packets = 1) noexcept
+    {
+        packets -= std::min(packets, of_packets);
+        bytes -= std::min(bytes, payload_bytes + of_a_packet);
+    }
+
+    unsigned packets;
+    std::uint32_t bytes; ///< the last packet may take more than are left
+};
+
 /// Where packets leave. It adds what belongs to the path, pad and ICRC.
 class packet_sink {
  public:
@@ -57,12 +77,32 @@ class packet_sink {
     /// @return false: nothing was taken. For want of room: the same packet comes again in a later turn. Or
     ///         payload_gone()
     virtual bool send(const roce_headers& headers, std::span<const piece> payload) = 0;
+    /// How many packets of a message one send() takes as if they were one: the headers are those of the first, the position
+    /// in the message and the payload those of all.
+    virtual std::uint32_t most_at_once() const noexcept { return 1; }
     /// Whether the last send() has taken nothing because memory of the payload is not there.
     virtual bool payload_gone() const noexcept { return false; }
 
  protected:
     ~packet_sink() = default;
 };
+
+/// How many packets the next send() may take: as the sink, the allowance and `left`, those that are left, have it.
+inline std::uint32_t run_of(const packet_sink& sink, const allowance& most, std::uint32_t left,
+                            std::uint32_t path_mtu) noexcept
+{
+    const std::uint32_t wanted = std::min({sink.most_at_once(), left, most.packets});
+    return wanted <= 1 ? 1 : std::clamp(most.bytes / path_mtu, 1u, wanted);
+}
+
+/// Packets that a packet stands for: one, or more of a borrowed payload.
+inline std::uint32_t packets_in(const roce_packet& packet, std::uint32_t path_mtu) noexcept
+{
+    return packet.borrowed ? net::packets_of(static_cast<std::uint32_t>(packet.payload.size()), path_mtu) : 1;
+}
+
+/// Whether the payload is borrowed, and some of it is not there any more.
+bool payload_gone(const roce_packet& packet) noexcept;
 
 /// Whether a packet is of this partition: the upper bit of the key says what kind of member its sender is.
 inline bool same_partition(const connection& peer, const roce_headers& headers) noexcept

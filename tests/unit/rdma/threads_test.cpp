@@ -47,7 +47,7 @@ void receive_stamped(two_ends& ends, std::uint32_t count)
 
 } // namespace
 
-class RdmaThreads : public testing::TestWithParam<bool> {};
+class RdmaThreads : public testing::TestWithParam<ends_at> {};
 
 TEST_P(RdmaThreads, CarryEveryMessageOnce)
 {
@@ -65,8 +65,7 @@ TEST_P(RdmaThreads, CarryEveryMessageOnce)
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, RdmaThreads, testing::Bool(), [](const testing::TestParamInfo<bool>& one_port) {
-    return one_port.param ? "OnePort" : "TwoPorts";
-});
+INSTANTIATE_TEST_SUITE_P(Of, RdmaThreads, testing::ValuesIn(all_ends),
+                         [](const testing::TestParamInfo<ends_at>& where) { return name_of(where.param); });
 
 } // namespace weftio::test

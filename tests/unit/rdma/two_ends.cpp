@@ -26,7 +26,7 @@ std::string fresh_name()
 
 } // namespace
 
-wired_ports::wired_ports(engine_mode mode) : name_(fresh_name())
+wired_ports::wired_ports(engine_mode mode, bool rdma_by_packet) : name_(fresh_name())
 {
     dpdk::start_environment(false, {});
     pool_ = rte_pktmbuf_pool_create(name_.c_str(), pool_mbufs, 0, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
@@ -39,7 +39,7 @@ wired_ports::wired_ports(engine_mode mode) : name_(fresh_name())
         const int id = rte_eth_from_rings(name.c_str(), &wires_[number], 1, &wires_[1 - number], 1, 0);
         if (id < 0)
             throw std::runtime_error("no DPDK port on rings");
-        ports_[number] = port::open("net_ring_" + name, {.mode = mode});
+        ports_[number] = port::open("net_ring_" + name, {.mode = mode, .rdma_by_packet = rdma_by_packet});
         seen_[number].begin(static_cast<std::uint16_t>(id), pool_);
     }
 }

@@ -27,7 +27,7 @@ namespace weftio::test {
 /// Two DPDK ports, each of which receives what the other sends. In inline mode nothing happens but in turns.
 class wired_ports {
  public:
-    explicit wired_ports(engine_mode mode);
+    explicit wired_ports(engine_mode mode, bool rdma_by_packet = false);
     wired_ports(const wired_ports&) = delete;
     wired_ports& operator=(const wired_ports&) = delete;
     ~wired_ports();
@@ -47,14 +47,25 @@ class wired_ports {
     std::array<seen_wire, 2> seen_;
 };
 
+/// Where the ends are.
+struct ends_at {
+    ends_at(bool at_one_port, bool by_packet = false) : one_port(at_one_port), packets(by_packet) {}
+    bool one_port; ///< both at the first port
+    bool packets;  ///< port_options::rdma_by_packet
+};
+inline const std::array<ends_at, 3> all_ends{ends_at(false), ends_at(true), ends_at(true, true)};
+inline std::string name_of(const ends_at& where)
+{
+    return where.packets ? "OnePortByPacket" : where.one_port ? "OnePort" : "TwoPorts";
+}
+
 class two_ends {
  public:
     static constexpr std::size_t memory_bytes = 65536;
 
-    /// @param one_port  both at the first port
-    explicit two_ends(bool one_port, std::uint32_t depth = 64, std::uint32_t receive_depth = 64,
+    explicit two_ends(ends_at where, std::uint32_t depth = 64, std::uint32_t receive_depth = 64,
                       engine_mode mode = engine_mode::inline_worker)
-        : ports(mode), places{0, one_port ? 0u : 1u}
+        : ports(mode, where.packets), places{0, where.one_port ? 0u : 1u}
     {
         for (unsigned end = 0; end < 2; ++end) {
             memories[end].emplace(at(end), cpu, memory_bytes, region_options{.rights = all_rights});

@@ -12,6 +12,10 @@ class dma_engine;
 class dma_queue;
 class eth_rxq;
 class eth_txq;
+class file;
+class file_buffer;
+class file_engine;
+class file_memory;
 class memory;
 class memory_region;
 class port;
@@ -38,6 +42,12 @@ namespace queues {
 class reported_queue;
 }
 
+namespace storage {
+class context;
+class open_file;
+struct place;
+} // namespace storage
+
 namespace detail {
 
 /// The friend of every public class that has internals: the library's sources, tests and benches reach them here. Each
@@ -53,6 +63,11 @@ struct internals {
     /// The same, kept alive while the pointer is held.
     static const std::shared_ptr<nic::backend>& share(const port& port) noexcept;
     static const std::shared_ptr<nic::completion_queue>& share(const completion_queue& queue) noexcept;
+
+    static const std::shared_ptr<storage::context>& share(const file_engine& engine) noexcept;
+    static const std::shared_ptr<storage::open_file>& share(const file& file) noexcept;
+    /// Where the memory of an operation lies.
+    static storage::place place(const file_memory& memory);
 
     /// The bytes, kept alive while the pointer is held.
     static const std::shared_ptr<const devices::memory_block>& block(const memory& memory) noexcept;

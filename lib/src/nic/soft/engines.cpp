@@ -7,10 +7,12 @@
 namespace weftio::nic::soft {
 
 engines::engine_units::engine_units(const engine_supplies::port_queue& queue, const engine_supplies& supplies,
-                                    const keys::nic_keys& keys, send_pool& pool, const std::string& name)
+                                    const keys::nic_keys& keys, send_pool& pool, bool rdma_by_packet,
+                                    const std::string& name)
     : sender(queue.wire, keys, pool),
       receiver({queue.wire.port, queue.wire.queue}, queue.pool, supplies.hold, supplies.capture),
-      rdma(queue.wire, keys, receiver), link(queue.wire.port, supplies.interface, name, {&sender, &receiver, &rdma})
+      rdma(queue.wire, keys, receiver, rdma_by_packet),
+      link(queue.wire.port, supplies.interface, name, {&sender, &receiver, &rdma})
 {}
 
 engines::engines(const engine_supplies& supplies, const keys::nic_keys& keys, send_pool& pool,
@@ -20,7 +22,7 @@ engines::engines(const engine_supplies& supplies, const keys::nic_keys& keys, se
         return number == 0 ? supplies.name : fmt::format("{}.{}", supplies.name, number);
     };
     for (const engine_supplies::port_queue& queue : supplies.queues)
-        units_.emplace_back(queue, supplies, keys, pool, name_of(units_.size()));
+        units_.emplace_back(queue, supplies, keys, pool, options.rdma_by_packet, name_of(units_.size()));
     if (units_.size() > 1)
         for (engine_units& units : units_)
             units.receiver.open_inbox();

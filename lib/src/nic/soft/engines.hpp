@@ -141,7 +141,7 @@ class engines final : core::moving {
     /// The units of one engine.
     struct engine_units {
         engine_units(const engine_supplies::port_queue& queue, const engine_supplies& supplies,
-                     const keys::nic_keys& keys, send_pool& pool, const std::string& name);
+                     const keys::nic_keys& keys, send_pool& pool, bool rdma_by_packet, const std::string& name);
 
         nic::soft::sender sender;
         nic::soft::receiver receiver;

@@ -60,7 +60,7 @@ void be_known_to_dpdk()
 } // namespace
 
 engine::engine(std::vector<unit*> units, const port_options& options, std::string name)
-    : units_(std::move(units)), name_(std::move(name)), idle_(options.idle),
+    : units_(std::move(units)), moved_of_(units_.size()), name_(std::move(name)), idle_(options.idle),
       has_thread_(options.mode == engine_mode::thread)
 {
     if (!has_thread_)
@@ -186,9 +186,14 @@ unsigned engine::one_turn(sides which)
     }
     const std::uint32_t most = has_thread_ ? entries_per_turn : std::numeric_limits<std::uint32_t>::max();
     unsigned moved = 0;
-    for (unit* each : units_)
-        if (which == sides::both || each->sends())
-            moved += each->turn({.entries = most, .busy = busy_ || moved != 0});
+    for (std::size_t at = 0; at != units_.size(); ++at) {
+        const unsigned others = moved_ - moved_of_[at];
+        const bool has_turn = which == sides::both || units_[at]->sends();
+        moved_of_[at] =
+            has_turn ? units_[at]->turn({.entries = most, .busy = busy_ || moved != 0, .others = others}) : 0;
+        moved += moved_of_[at];
+    }
+    moved_ = moved;
     busy_ = moved != 0;
     turns_run_.store(turns + 1, std::memory_order_relaxed);
     return moved;

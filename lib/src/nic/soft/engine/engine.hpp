@@ -93,6 +93,8 @@ class engine {
     void end() noexcept;
 
     const std::vector<unit*> units_;
+    std::vector<unsigned> moved_of_; ///< by the units in the last turn; guarded by turns_
+    unsigned moved_ = 0;             ///< sum of these
     const std::string name_;
     idle_policy idle_;
     const bool has_thread_;

@@ -88,9 +88,9 @@ void queue_pair::connection::begin_to_send(const rdma_connection& to, queue_pair
                       owner, owner.next_);
 }
 
-queue_pair::queue_pair(const pair_rings& rings, const keys::nic_keys& keys, rdma_wire& wire)
+queue_pair::queue_pair(const pair_rings& rings, const keys::nic_keys& keys, pair_port& port)
     : rdma_work(rings.send, keys), memory_(keys, rings.send.domain),
-      receives_(rings.receive, rings.send.entries.queue, keys, rings.send.domain), wire_(wire),
+      receives_(rings.receive, rings.send.entries.queue, keys, rings.send.domain), port_(port),
       has_states_(completes_each())
 {
     if (has_states_)
@@ -125,6 +125,7 @@ void queue_pair::move_to(rdma_state to, const rdma_connection& how, const pair_r
         case rdma_state::ready_to_receive:
             set_reliable(how.reliable);
             connection_.emplace(how, *this, ring_.entries.queue);
+            peer_number_ = how.theirs.queue;
             break;
         case rdma_state::ready_to_send: allow_sending(how); break;
         case rdma_state::send_queue_drained:
@@ -195,21 +196,26 @@ bool queue_pair::is_from_peer(const net::roce_packet& packet) const noexcept
            packet.path.destination == ours.source;
 }
 
-void queue_pair::receive(const net::roce_packet& packet)
+bool queue_pair::is_partner_of(const queue_pair& other) const noexcept
 {
-    if (!net::shape_of(packet.headers.bth.opcode).is_response())
-        take_request(packet);
-    else if (connection_->requester)
-        connection_->requester->receive(packet, core::utc_stamp_ns());
+    return connection_ && other.connection_ && address() == other.peer() && peer() == other.address();
 }
 
-void queue_pair::take_request(const net::roce_packet& packet)
+bool queue_pair::receive(const net::roce_packet& packet)
+{
+    if (!net::shape_of(packet.headers.bth.opcode).is_response())
+        return take_request(packet);
+    return !connection_->requester || connection_->requester->receive(packet, core::utc_stamp_ns());
+}
+
+bool queue_pair::take_request(const net::roce_packet& packet)
 {
     roce::responder& responder = connection_->responder;
-    const std::uint64_t refused = responder.refused.value();
-    responder.receive(packet);
-    if (responder.refused.value() != refused)
-        refused_by_[static_cast<std::size_t>(responder.last_refused().reason)].add(1);
+    const std::uint64_t before = responder.refused.value();
+    const bool executed = responder.receive(packet);
+    if (const std::uint64_t refused = responder.refused.value() - before; refused != 0)
+        refused_by_[static_cast<std::size_t>(responder.last_refused().reason)].add(refused);
+    return executed;
 }
 
 /// Send steps 3 to 6. Answers go first, because the peer waits for them.
@@ -219,22 +225,56 @@ unsigned queue_pair::turn(std::uint32_t most)
     look();
     if (has_states_ && state_ != rdma_state::reset && (overran() || receives_.overran()))
         overrun();
-    most = std::min(most, packets_of_a_turn);
+    const roce::allowance allowed(std::min(most, packets_of_a_turn), port_.shares.bytes());
     unsigned moved = 0;
-    if (connection_) {
-        path_sink sink(wire_, connection_->path, local_);
-        end_when_broken();
-        moved += connection_->responder.send(sink, most);
-        if (connection_->requester)
-            moved += connection_->requester->send(sink, most, core::utc_stamp_ns());
-        end_when_broken();
+    if (connection_ && peer_at_ == peer_at::own_port) {
+        own_sink sink(port_, partner_);
+        moved += exchange(sink, allowed);
+    } else if (connection_) {
+        path_sink sink(port_.wire, connection_->path, peer_at_ == peer_at::own_port_by_packet);
+        moved += exchange(sink, allowed);
     } else if (failed()) {
         flush_both();
     }
     if (completed_ != handed_ || untold())
         moved += work_queue::complete();
+    port_.shares.count(moved != 0, is_in_a_hurry());
     waited_ = moved == 0 && waits_for_peer() ? waited_ + 1 : 0;
     return moved;
+}
+
+/// Whether the turn has left nothing to send, and what is under way is little: the sooner the next turn comes, the sooner the
+/// kernel goes on.
+bool queue_pair::is_in_a_hurry() const noexcept
+{
+    return connection_ && connection_->requester && next_ == submitted_ && waited_ < turns_waiting &&
+           (requested_ != 0 || !connection_->requester->idle()) && connection_->requester->is_short_of_work();
+}
+
+unsigned queue_pair::exchange(roce::packet_sink& sink, roce::allowance most)
+{
+    end_when_broken();
+    unsigned moved = connection_->responder.send(sink, most);
+    requested_ = 0;
+    if (connection_->requester) {
+        requested_ = connection_->requester->send(sink, most, core::utc_stamp_ns());
+        moved += requested_;
+        if (peer_at_ == peer_at::own_port && partner_ != nullptr)
+            moved += partner_->answer_partner(most);
+    }
+    end_when_broken();
+    return moved;
+}
+
+/// Answers what the partner has just asked for: its entries end in the same turn.
+unsigned queue_pair::answer_partner(roce::allowance most)
+{
+    if (!connection_ || connection_->responder.idle())
+        return 0;
+    own_sink sink(port_, partner_);
+    const unsigned sent = connection_->responder.send(sink, most);
+    end_when_broken();
+    return sent;
 }
 
 /// Whether entries are under way, and none can go on before an answer comes or a clock runs out. @pre a turn has moved
@@ -242,7 +282,7 @@ unsigned queue_pair::turn(std::uint32_t most)
 bool queue_pair::waits_for_peer() const noexcept
 {
     return connection_ && connection_->requester && !connection_->requester->idle() && !failed() &&
-           connection_->responder.idle() && !wire_.is_full() && !work_queue::is_held();
+           connection_->responder.idle() && !port_.wire.is_full() && !work_queue::is_held();
 }
 
 std::uint64_t queue_pair::deadline_ns() const noexcept
@@ -336,6 +376,7 @@ void queue_pair::restart(const pair_rings& rings)
 {
     before_ = counters();
     connection_.reset();
+    partner_ = nullptr;
     waited_ = 0;
     state_ = rdma_state::init;
     begin_again_at_zero(rings.send);

@@ -9,8 +9,8 @@
 #include "core/refusal.hpp"
 #include "keys/key_table.hpp"
 #include "nic/rdma_backend.hpp"
+#include "nic/soft/rdma/pair_port.hpp"
 #include "nic/soft/rdma/rdma_receives.hpp"
-#include "nic/soft/rdma/rdma_wire.hpp"
 #include "nic/soft/rdma/rdma_work.hpp"
 #include "nic/soft/rdma/responder_failures.hpp"
 #include "roce/key_memory.hpp"
@@ -31,8 +31,8 @@ class queue_pair final : public rdma_work {
     /// is committed: an answer is often close.
     static constexpr std::uint32_t turns_waiting = 64;
 
-    /// @param keys, wire  must outlive this
-    queue_pair(const pair_rings& rings, const keys::nic_keys& keys, rdma_wire& wire);
+    /// @param keys, port  must outlive this
+    queue_pair(const pair_rings& rings, const keys::nic_keys& keys, pair_port& port);
 
     void connect(const rdma_connection& to);
     bool connected() const noexcept { return connection_.has_value(); }
@@ -48,8 +48,9 @@ class queue_pair final : public rdma_work {
     {
         return packet.path.destination_mac == connection_->path.source_mac || (packet.path.destination_mac[0] & 1) != 0;
     }
-    /// Executes a packet of the peer. @pre is_from_peer(), its ICRC is right
-    void receive(const net::roce_packet& packet);
+    /// Executes a packet of the peer. @pre is_from_peer(), its ICRC is right  @return false: its payload is borrowed and has
+    /// gone away
+    bool receive(const net::roce_packet& packet);
 
     unsigned turn(std::uint32_t most) override;
     core::counter turns; ///< that it had
@@ -79,8 +80,22 @@ class queue_pair final : public rdma_work {
     {
         return connection_->path.tag_count == 0 ? no_vlan : vlan_of(connection_->path.tags[0].tci);
     }
-    /// Whether the peer is at the same port: packets do not go to the driver then.
-    void be_local(bool local) noexcept { local_ = local; }
+    /// Number of the peer's queue pair. @pre connected()
+    std::uint32_t peer_number() const noexcept { return peer_number_; }
+    /// Whether both are connected to each other.
+    bool is_partner_of(const queue_pair& other) const noexcept;
+    /// Where the peer is.
+    enum class peer_at : std::uint8_t {
+        elsewhere,
+        own_port,          ///< packets do not go to the driver
+        own_port_by_packet ///< they are built all the same
+    };
+    /// @param partner  the peer's queue pair at this port; nullptr: it is not there, or not connected to this one
+    void find_peer(peer_at where, queue_pair* partner) noexcept
+    {
+        peer_at_ = where;
+        partner_ = partner;
+    }
 
  private:
     struct connection {
@@ -101,8 +116,11 @@ class queue_pair final : public rdma_work {
 
     void end_when_broken();
     bool waits_for_peer() const noexcept;
+    bool is_in_a_hurry() const noexcept;
+    unsigned exchange(roce::packet_sink& sink, roce::allowance most);
+    unsigned answer_partner(roce::allowance most);
     void flush_both();
-    void take_request(const net::roce_packet& packet);
+    bool take_request(const net::roce_packet& packet);
     void tell_of_responder() noexcept;
     void dump_connection(rdma_dump& into) const;
     void dump_requests(rdma_dump& into);
@@ -111,12 +129,15 @@ class queue_pair final : public rdma_work {
     roce::key_memory memory_;
     rdma_receives receives_;
     responder_failures failures_;
-    rdma_wire& wire_;
+    pair_port& port_;
     std::optional<connection> connection_;
     rdma_state state_ = rdma_state::init; ///< ERR is told by failed()
     const bool has_states_;               ///< somebody moves it by verbs' states, who knows of SQE
     std::uint32_t waited_ = 0;            ///< turns in which nothing but an answer could have brought work
-    bool local_ = false;
+    unsigned requested_ = 0;              ///< packets of requests that the last turn has sent
+    peer_at peer_at_ = peer_at::elsewhere;
+    queue_pair* partner_ = nullptr;
+    std::uint32_t peer_number_ = 0;
     bool newly_failed_ = false;
     responder_failure last_refused_;                           ///< told to failures_ last, if it has a reason
     std::array<core::counter, core::all_refusals> refused_by_; ///< by reason

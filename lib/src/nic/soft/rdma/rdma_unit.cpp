@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "core/clock.hpp"
+#include "core/guarded.hpp"
 #include "net/checksum.hpp"
 #include "net/packet_headers.hpp"
 #include "weftio/error.hpp"
@@ -48,21 +50,30 @@ net::roce_gid destination_of(const net::packet_headers& headers) noexcept
 
 } // namespace
 
+rdma_unit::rdma_unit(const dpdk::wire& wire, const keys::nic_keys& keys, receiver& receiver, bool by_packet)
+    : pair_port(wire), keys_(keys), receiver_(receiver), by_packet_(by_packet), folder_(folder_of_traces())
+{
+    if (!folder_.empty())
+        trace_packets();
+}
+
 /// Send step 2 for queue pairs. Idle ones cost what idle send queues cost: a look at a few records.
 unsigned rdma_unit::turn(const turn_budget& budget)
 {
     if (queues_.empty()) {
-        wire_.flush(); // answers about own addresses
+        wire.flush(); // answers about own addresses
         return 0;
     }
     unsigned moved = take_own();
     queues_.look_at_records(budget.busy || moved != 0);
     queues_.wake_those_due();
     moved += queues_.turn(std::min(budget.entries, share_)).moved;
-    wire_.flush();
+    wire.flush();
     if (!folder_.empty())
         write_traces_of_failures();
     share_room();
+    shares.next_turn(budget.others > taken_before_);
+    taken_before_ = std::exchange(taken_, 0);
     return moved;
 }
 
@@ -70,15 +81,17 @@ unsigned rdma_unit::turn(const turn_budget& budget)
 /// that the first ones leave some.
 void rdma_unit::share_room() noexcept
 {
-    share_ = wire_.ran_out() ? std::max(share_ / 2, 1u) : std::min(share_ * 2, queue_pair::packets_of_a_turn);
+    share_ = wire.ran_out() ? std::max(share_ / 2, 1u) : std::min(share_ * 2, queue_pair::packets_of_a_turn);
 }
 
+/// Queue pairs of this port exchange packets from now on.
 void rdma_unit::trace_packets()
 {
     if (trace_)
         return;
     trace_ = std::make_unique<packet_trace>();
-    wire_.trace_to(*trace_);
+    wire.trace_to(*trace_);
+    note_addresses();
 }
 
 void rdma_unit::note(const rte_mbuf& mbuf) noexcept
@@ -98,7 +111,7 @@ void rdma_unit::write_traces_of_failures()
 /// Packets between queue pairs of this port, which carry no ICRC.
 unsigned rdma_unit::take_own()
 {
-    const std::span<rte_mbuf* const> all = wire_.take_own();
+    const std::span<rte_mbuf* const> all = wire.take_own();
     for (rte_mbuf* const mbuf : all) {
         claimed.add(1);
         note(*mbuf);
@@ -107,6 +120,44 @@ unsigned rdma_unit::take_own()
         rte_pktmbuf_free(mbuf);
     }
     return static_cast<unsigned>(all.size());
+}
+
+/// Pieces that are short, or several, in one.
+std::span<const std::uint8_t> rdma_unit::join(std::span<const roce::piece> payload) noexcept
+{
+    std::uint8_t* to = joined_.data();
+    const bool whole = core::guarded([&](core::touched& there) {
+        for (const roce::piece piece : payload) {
+            there.only(piece.data(), piece.size());
+            to = std::copy(piece.begin(), piece.end(), to);
+        }
+    });
+    return whole ? std::span<const std::uint8_t>(joined_.data(), to) : std::span<const std::uint8_t>();
+}
+
+/// Packets between queue pairs of this port, without the packets: one copy, from memory to memory.
+bool rdma_unit::execute(queue_pair* partner, const roce::roce_headers& headers, std::span<const roce::piece> payload)
+{
+    constexpr std::size_t short_bytes = 64;
+    std::size_t bytes = 0;
+    for (const roce::piece piece : payload)
+        bytes += piece.size();
+    net::roce_packet packet;
+    packet.headers = headers;
+    packet.borrowed = true;
+    if (bytes != 0)
+        packet.payload = payload.size() == 1 && bytes > short_bytes ? payload[0] : join(payload);
+    if (packet.payload.size() != bytes)
+        return false;
+    wire.count_own(bytes);
+    claimed.add(1);
+    if (partner == nullptr) {
+        (look_up(headers.bth.destination_qp) ? not_from_peer : for_nobody).add(1);
+        return true;
+    }
+    delivered.add(1);
+    queues_.wake(headers.bth.destination_qp);
+    return partner->receive(packet);
 }
 
 rdma_unit::place rdma_unit::place_of(const queue_pair& queue) noexcept
@@ -130,6 +181,7 @@ void rdma_unit::take(rte_mbuf& mbuf, const net::packet_headers& headers)
     std::array<std::uint8_t, most_frame_bytes> copy;
     claimed.add(1);
     note(mbuf);
+    ++taken_;
     (is_roce(headers) ? deliver(in_one_piece(mbuf, copy), headers, false) : meet(begin_of(mbuf), headers)).add(1);
 }
 
@@ -138,7 +190,7 @@ core::counter& rdma_unit::meet(std::span<const std::uint8_t> frame, const net::p
 {
     std::array<std::uint8_t, net::most_neighbor_bytes> answer;
     if (const std::size_t bytes = neighbors_.take(frame, headers, answer); bytes != 0)
-        wire_.put(std::span(answer).first(bytes));
+        wire.put(std::span(answer).first(bytes));
     return neighbor;
 }
 
@@ -146,8 +198,8 @@ void rdma_unit::ask(const net::roce_gid& from, const net::roce_gid& target)
 {
     std::array<std::uint8_t, net::most_neighbor_bytes> question;
     const std::size_t bytes = neighbors_.ask(from, target, question);
-    wire_.put(std::span<const std::uint8_t>(question).first(bytes));
-    wire_.flush();
+    wire.put(std::span<const std::uint8_t>(question).first(bytes));
+    wire.flush();
 }
 
 void rdma_unit::add_address(const rdma_own_address& own)
@@ -189,7 +241,7 @@ core::counter& rdma_unit::deliver(std::span<const std::uint8_t> frame, const net
     if (congests)
         return congestion;
     const std::uint32_t number = packet.headers.bth.destination_qp;
-    queue_pair* const queue = number < first_number ? nullptr : find(number);
+    queue_pair* const queue = look_up(number);
     if (!queue)
         return for_nobody;
     if (!queue->is_from_peer(packet))
@@ -219,7 +271,8 @@ std::uint32_t rdma_unit::add(pair_rings rings)
     const std::uint32_t number = take_number();
     queues_.reserve(number); // allocates, so it comes before anything changes
     rings.send.entries.queue = number;
-    queues_.put(number, std::make_unique<queue_pair>(rings, keys_, wire_));
+    joined_.resize(std::size_t{own_sink::most_packets_at_once} * net::largest_path_mtu);
+    queues_.put(number, std::make_unique<queue_pair>(rings, keys_, static_cast<pair_port&>(*this)));
     return number;
 }
 
@@ -253,6 +306,17 @@ void rdma_unit::remove(std::uint32_t number) noexcept
     note_addresses();
 }
 
+void rdma_unit::find_peer_of(queue_pair& queue) noexcept
+{
+    using enum queue_pair::peer_at;
+    if (!is_ours({.address = queue.peer(), .vlan = queue.vlan()}))
+        return queue.find_peer(elsewhere, nullptr);
+    if (by_packet_ || trace_)
+        return queue.find_peer(own_port_by_packet, nullptr);
+    queue_pair* const partner = look_up(queue.peer_number());
+    queue.find_peer(own_port, partner != nullptr && partner->is_partner_of(queue) ? partner : nullptr);
+}
+
 /// Packets are claimed for the port's own addresses and those of connected queue pairs, and none without.
 void rdma_unit::note_addresses()
 {
@@ -266,7 +330,7 @@ void rdma_unit::note_addresses()
                 places_.push_back(place_of(*queue));
     for (std::uint32_t number = first_number; number <= queues_.queues(); ++number)
         if (queue_pair* queue = find(number); queue && queue->connected())
-            queue->be_local(is_ours({.address = queue->peer(), .vlan = queue->vlan()}));
+            find_peer_of(*queue);
     if (places_.empty())
         receiver_.dismiss(*this);
     else

@@ -23,18 +23,14 @@ namespace weftio::nic::soft {
 /// It claims two kinds of packets ahead of the port's rules: RoCE packets (UDP port 4791) to an address of the port or
 /// of a connected queue pair, in the VLAN of that address; and questions for the MACs of the port's own addresses. Each
 /// claimed packet counts once, by what becomes of it.
-class rdma_unit final : public unit, public packet_claimant {
+class rdma_unit final : public unit, public packet_claimant, private pair_port {
  public:
     /// Numbers of queue pairs begin here: 0 and 1 have a meaning of their own on the wire.
     static constexpr std::uint32_t first_number = 16, last_number = 16399;
 
-    /// @param receiver  of the engine; must outlive this
-    rdma_unit(const dpdk::wire& wire, const keys::nic_keys& keys, receiver& receiver)
-        : keys_(keys), receiver_(receiver), wire_(wire), folder_(folder_of_traces())
-    {
-        if (!folder_.empty())
-            trace_packets();
-    }
+    /// @param receiver   of the engine; must outlive this
+    /// @param by_packet  see port_options::rdma_by_packet
+    rdma_unit(const dpdk::wire& wire, const keys::nic_keys& keys, receiver& receiver, bool by_packet);
 
     unsigned turn(const turn_budget& budget) override;
     bool claims(const rte_mbuf& mbuf, const net::packet_headers& headers) const noexcept override;
@@ -55,7 +51,7 @@ class rdma_unit final : public unit, public packet_claimant {
     }
     /// No queue pair has a higher number.
     std::uint32_t last() const noexcept { return queues_.queues(); }
-    void port_lost() noexcept override { wire_.lose_port(); }
+    void port_lost() noexcept override { wire.lose_port(); }
 
     /// @throws weftio::error errc::in_use the port has the address already
     void add_address(const rdma_own_address& own);
@@ -76,9 +72,9 @@ class rdma_unit final : public unit, public packet_claimant {
     core::counter not_from_peer;        ///< the queue pair has another peer, or none
     core::counter other_mac;            ///< the frame is for another host of the link
     core::counter congestion;           ///< CNPs, which are counted and no more
-    const rdma_wire& sent() const noexcept { return wire_; }
+    const rdma_wire& sent() const noexcept { return wire; }
 
-    /// Keeps the last packets from now on.
+    /// Keeps the last packets from now on. Queue pairs of this port exchange packets then, too.
     void trace_packets();
     /// Those that are kept; nullptr: none are.
     const packet_trace* trace() const noexcept { return trace_.get(); }
@@ -92,6 +88,8 @@ class rdma_unit final : public unit, public packet_claimant {
     };
     static place place_of(const queue_pair& queue) noexcept;
 
+    bool execute(queue_pair* partner, const roce::roce_headers& headers, std::span<const roce::piece> payload) override;
+    std::span<const std::uint8_t> join(std::span<const roce::piece> payload) noexcept;
     unsigned take_own();
     void share_room() noexcept;
     core::counter* damage(std::span<const std::uint8_t> frame, const net::packet_headers& headers,
@@ -101,19 +99,23 @@ class rdma_unit final : public unit, public packet_claimant {
     void write_traces_of_failures();
     core::counter& meet(std::span<const std::uint8_t> frame, const net::packet_headers& headers);
     std::uint32_t take_number();
+    queue_pair* look_up(std::uint32_t number) const noexcept { return number < first_number ? nullptr : find(number); }
     bool is_ours(const place& at) const noexcept;
     void note_addresses();
+    void find_peer_of(queue_pair& queue) noexcept;
 
     const keys::nic_keys& keys_;
     receiver& receiver_;
-    rdma_wire wire_;
+    const bool by_packet_;
     const std::string folder_; ///< for traces of queue pairs that fail; empty: none is written
     std::unique_ptr<packet_trace> trace_;
     work_list queues_;
     std::uint32_t next_number_ = first_number;
     std::uint32_t share_ = queue_pair::packets_of_a_turn; ///< packets of a queue pair in a turn
+    unsigned taken_ = 0, taken_before_ = 0; ///< packets of the receiver: since the last turn, and before that
     neighbors neighbors_;
-    std::vector<place> places_; ///< of the port and of connected queue pairs, each once
+    std::vector<std::uint8_t> joined_; ///< payload of a packet to a queue pair of this port
+    std::vector<place> places_;        ///< of the port and of connected queue pairs, each once
 };
 
 } // namespace weftio::nic::soft

@@ -31,6 +31,13 @@ class rdma_wire {
     /// @param to_own  it is for a queue pair of this port: its ICRC is 0
     bool put(const net::roce_path& path, bool to_own, const roce::roce_headers& headers,
              std::span<const roce::piece> payload);
+    /// Counts a packet to a queue pair of this port that was not built.
+    void count_own(std::size_t payload_bytes) noexcept
+    {
+        sent.add(1);
+        sent_bytes.add(payload_bytes);
+        own.add(1);
+    }
     /// Whether the last put() of a packet has found memory of the payload gone.
     bool payload_gone() const noexcept { return payload_gone_; }
     /// Puts a whole frame. @return false: no room now

@@ -1,5 +1,6 @@
 #include "nic/soft/send/tx_queue.hpp"
 
+#include <rte_ether.h>
 #include <rte_mbuf_dyn.h>
 
 #include <algorithm>

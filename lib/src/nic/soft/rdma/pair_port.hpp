@@ -1,0 +1,85 @@
+// What queue pairs have in common: the port that they are at.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+
+#include "nic/soft/rdma/rdma_wire.hpp"
+#include "roce/transport.hpp"
+
+namespace weftio::nic::soft {
+
+class queue_pair;
+
+/// What each queue pair may send in its turn. While one is in a hurry, or another unit of the engine has work, the share of
+/// all is one packet, so that the next turn comes soon; else it grows, so that a packet costs less.
+class turn_shares {
+ public:
+    static constexpr std::uint32_t least_bytes = 1,
+                                   most_bytes = 16 * (net::largest_path_mtu + roce::allowance::of_a_packet);
+
+    /// Of a queue pair in this turn, as roce::allowance counts them.
+    std::uint32_t bytes() const noexcept { return bytes_; }
+    /// A queue pair has had its turn. @param moved  what of it
+    void count(bool moved, bool in_a_hurry) noexcept
+    {
+        active_ += moved || in_a_hurry;
+        hurried_ = hurried_ || in_a_hurry;
+    }
+    /// All have had their turn.
+    void next_turn(bool others_have_work) noexcept
+    {
+        const bool soon = others_have_work || (hurried_ && active_ > 1);
+        bytes_ = soon ? least_bytes : std::min(bytes_ * 2, most_bytes);
+        active_ = 0;
+        hurried_ = false;
+    }
+
+ private:
+    std::uint32_t bytes_ = most_bytes;
+    std::uint32_t active_ = 0;
+    bool hurried_ = false;
+};
+
+/// One for the queue pairs of an engine.
+class pair_port {
+ public:
+    explicit pair_port(const dpdk::wire& to_driver) : wire(to_driver) {}
+
+    /// Has a queue pair of this port execute a packet, at once. @param partner  nullptr: there is none of that number with
+    /// that peer, and the packet is lost
+    /// @return false: the payload has gone away, and nothing was executed
+    virtual bool execute(queue_pair* partner, const roce::roce_headers& headers,
+                         std::span<const roce::piece> payload) = 0;
+
+    rdma_wire wire;
+    turn_shares shares;
+
+ protected:
+    ~pair_port() = default;
+};
+
+/// The sink of a connection between two queue pairs of one port: no packet is built.
+class own_sink final : public roce::packet_sink {
+ public:
+    /// Packets that are executed as one. Their payload is what a copy takes in some microseconds.
+    static constexpr std::uint32_t most_packets_at_once = 16;
+
+    own_sink(pair_port& port, queue_pair* partner) noexcept : port_(port), partner_(partner) {}
+
+    bool send(const roce::roce_headers& headers, std::span<const roce::piece> payload) override
+    {
+        payload_gone_ = !port_.execute(partner_, headers, payload);
+        return !payload_gone_;
+    }
+    std::uint32_t most_at_once() const noexcept override { return most_packets_at_once; }
+    bool payload_gone() const noexcept override { return payload_gone_; }
+
+ private:
+    pair_port& port_;
+    queue_pair* const partner_;
+    bool payload_gone_ = false;
+};
+
+} // namespace weftio::nic::soft

@@ -1,0 +1,180 @@
+#include "storage/context.hpp"
+
+#include <fmt/format.h>
+#include <pthread.h>
+
+#include <bit>
+#include <cstdlib>
+#include <string_view>
+
+#include "core/log.hpp"
+#include "weftio/error.hpp"
+
+namespace weftio::storage {
+
+namespace {
+
+/// How often this process is a child of fork() of one with an engine.
+std::atomic<std::uint64_t>& generation()
+{
+    static std::atomic<std::uint64_t> number{0};
+    [[maybe_unused]] static const int registered =
+        pthread_atfork(nullptr, nullptr, [] { number.fetch_add(1, std::memory_order_relaxed); });
+    return number;
+}
+
+template <class Number>
+void require_within(const char* name, Number value, Number least, Number most)
+{
+    if (value < least || value > most)
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: file_engine: {} is {}; take {} to {}", name, value, least, most));
+}
+
+void require_options(const file_engine_options& options)
+{
+    require_within("depth", options.depth, 1U, 4096U);
+    require_within("threads", options.threads, 1U, 256U);
+    require_within("part_bytes", options.part_bytes, std::size_t{4096}, std::size_t{1} << 30);
+    if (!std::has_single_bit(options.part_bytes))
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: file_engine: part_bytes is {}; take a power of two", options.part_bytes));
+    switch (options.only) {
+        case file_way::none:
+        case file_way::uring:
+        case file_way::posix: return;
+        case file_way::cufile:
+        case file_way::direct:
+            throw error(errc::not_supported,
+                        fmt::format("weftio: file_engine: only is {}, which this build does not have; take uring or "
+                                    "posix, or leave it none",
+                                    to_string(options.only)));
+        case file_way::count_: break;
+    }
+    throw error(errc::invalid_argument, fmt::format("weftio: file_engine: only is {}, which is no file_way",
+                                                    static_cast<unsigned>(options.only)));
+}
+
+bool strict_by_environment()
+{
+    const char* value = std::getenv("WEFTIO_FILE_STRICT");
+    return value && std::string_view(value) == "1";
+}
+
+} // namespace
+
+void tally::add(io::kind what, const file_result& result) noexcept
+{
+    const auto which = what == io::kind::read ? 0U : what == io::kind::write ? 1U : 2U;
+    per_way& way = ways_[static_cast<std::size_t>(result.way)];
+    way.operations[which].fetch_add(1, std::memory_order_relaxed);
+    if (which < 2)
+        way.bytes[which].fetch_add(static_cast<std::uint64_t>(result.bytes), std::memory_order_relaxed);
+    if (!result.ok())
+        way.errors[which].fetch_add(1, std::memory_order_relaxed);
+    falls_[static_cast<std::size_t>(result.fall)].fetch_add(1, std::memory_order_relaxed);
+}
+
+file_counters tally::read() const noexcept
+{
+    const auto value = [](const std::atomic<std::uint64_t>& of) { return of.load(std::memory_order_relaxed); };
+    file_counters counters;
+    for (std::size_t i = 0; i < ways_.size(); ++i) {
+        const per_way& way = ways_[i];
+        counters.ways[i] = {value(way.operations[0]), value(way.bytes[0]), value(way.errors[0]),
+                            value(way.operations[1]), value(way.bytes[1]), value(way.errors[1]),
+                            value(way.operations[2]), value(way.errors[2])};
+    }
+    for (std::size_t i = 0; i < falls_.size(); ++i)
+        counters.falls[i] = value(falls_[i]);
+    return counters;
+}
+
+context::context(file_engine_options options)
+    : options_(std::move(options)), generation_(generation().load(std::memory_order_relaxed))
+{
+    options_.strict = options_.strict || strict_by_environment();
+    require_options(options_);
+    pool_ = make_posix_pool(options_.threads);
+    if (options_.only != file_way::posix)
+        find_uring();
+}
+
+context::~context() = default;
+
+void context::find_uring()
+try {
+    ways_.push_back(make_uring(options_.depth));
+    uring_ = true;
+} catch (const error& refused) {
+    if (options_.strict || options_.only == file_way::uring)
+        throw;
+    core::log(log_level::warning,
+              fmt::format("{}; files are read and written by threads that call pread and pwrite", refused.what()));
+}
+
+bool context::has(file_way way) const noexcept
+{
+    if (way == file_way::uring)
+        return uring_;
+    return way == file_way::posix && options_.only != file_way::uring;
+}
+
+void context::require_process() const
+{
+    if (generation().load(std::memory_order_relaxed) != generation_)
+        throw error(errc::closed, "weftio: file_engine: this process is a child of fork(), which has none of the "
+                                  "engine's threads; make an engine of its own in the child");
+}
+
+std::unique_ptr<way> context::make_way()
+{
+    if (uring_)
+        return make_uring(options_.depth);
+    return make_posix(options_.depth, pool_);
+}
+
+std::unique_ptr<way> context::take_way()
+{
+    {
+        const std::lock_guard lock(ways_mutex_);
+        if (!ways_.empty()) {
+            auto taken = std::move(ways_.back());
+            ways_.pop_back();
+            return taken;
+        }
+    }
+    return make_way();
+}
+
+void context::give_back(std::unique_ptr<way> way) noexcept
+try {
+    const std::lock_guard lock(ways_mutex_);
+    ways_.push_back(std::move(way));
+} catch (...) { // no memory to keep it: it ends
+}
+
+std::shared_ptr<open_file> context::find(std::uint32_t key) const
+{
+    const std::shared_lock lock(files_mutex_);
+    const auto found = files_.find(key);
+    return found == files_.end() ? nullptr : found->second.lock();
+}
+
+std::uint32_t context::enter(const std::shared_ptr<open_file>& file)
+{
+    const std::lock_guard lock(files_mutex_);
+    do
+        ++last_key_;
+    while (last_key_ == 0 || files_.contains(last_key_));
+    files_.emplace(last_key_, file);
+    return last_key_;
+}
+
+void context::leave(std::uint32_t key) noexcept
+{
+    const std::lock_guard lock(files_mutex_);
+    files_.erase(key);
+}
+
+} // namespace weftio::storage

@@ -1,0 +1,70 @@
+// The interface of a way: what reads and writes files for the host's memory.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "weftio/file_result.hpp"
+
+namespace weftio::storage {
+
+/// One system call's worth of work.
+struct io {
+    enum class kind : std::uint8_t { read, write, sync, data_sync };
+    kind what = kind::read;
+    int fd = -1;
+    std::uint64_t offset = 0;
+    std::byte* address = nullptr;
+    std::uint32_t bytes = 0;
+    std::uint64_t tag = 0; ///< comes back with the result; below 2^63
+};
+
+struct io_done {
+    std::uint64_t tag = 0;
+    std::int64_t result = 0; ///< bytes, or -errno
+};
+
+/// Executes ios, which end in any order. Owned by one thread at a time. Never blocks but in wait(), and where io_uring
+/// copies from the page cache inside flush(). The destructor waits for what is in flight.
+class way {
+ public:
+    way() = default;
+    way(const way&) = delete;
+    way& operator=(const way&) = delete;
+    virtual ~way() = default;
+
+    /// Takes the io; it begins at the next flush() at the latest. False: `depth` are in flight.
+    virtual bool submit(const io& io) = 0;
+    virtual void flush() = 0;
+    /// Takes results that are there; returns how many of `done` were set.
+    virtual std::size_t reap(std::span<io_done> done) = 0;
+    /// Ios whose result was not reaped.
+    virtual std::size_t in_flight() const noexcept = 0;
+    /// Waits until a result can be reaped, or until `timeout` is over; may return early. Flushes.
+    virtual void wait(std::chrono::nanoseconds timeout) = 0;
+    /// Asks for the end of the io with that tag. It still has its result: -ECANCELED if it was not executed.
+    virtual void cancel(std::uint64_t tag) = 0;
+    virtual file_way name() const noexcept = 0;
+};
+
+/// @throws weftio::error errc::not_supported io_uring is refused: the text says with which errno, and why
+std::unique_ptr<way> make_uring(unsigned depth);
+
+class posix_pool;
+
+/// Threads that call pread and pwrite. They are started one by one, when there is work for another.
+std::shared_ptr<posix_pool> make_posix_pool(unsigned threads);
+/// A way of `depth` ios to the threads of `pool`, which other ways use too.
+std::unique_ptr<way> make_posix(unsigned depth, std::shared_ptr<posix_pool> pool);
+inline std::unique_ptr<way> make_posix(unsigned depth, unsigned threads)
+{
+    return make_posix(depth, make_posix_pool(threads));
+}
+
+/// Executes the io in the calling thread, and again after EINTR. @return bytes, or -errno
+std::int64_t execute(const io& io) noexcept;
+
+} // namespace weftio::storage
