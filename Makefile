@@ -7,13 +7,15 @@
 #   make format    rewrites our sources the way .clang-format says
 #   make tidy      clang-tidy over our sources
 #   make install   PREFIX=/usr/local
+#   make install-cufile PREFIX=/opt/weftio-cufile
+#                  libcufile.so.0 and cufile.h alone, for programs that call cuFile (docs/files.md)
 #   make bundle    packs programs and the libraries they need for a machine with nothing installed
 #   make clean     removes build/
 BUILD := build
 PREFIX ?= /usr/local
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all demo test bench format tidy install bundle clean
+.PHONY: all demo test bench format tidy install install-cufile bundle clean
 all: $(BUILD)/build.ninja
 	@cmake --build $(BUILD)
 
@@ -55,6 +57,10 @@ tidy:
 
 install: all
 	@cmake --install $(BUILD) --prefix "$(PREFIX)"
+
+install-cufile: $(BUILD)/build.ninja
+	@cmake --build $(BUILD) --target cufile
+	@cmake --install $(BUILD) --component cufile --prefix "$(PREFIX)"
 
 clean:
 	@rm -rf $(BUILD)

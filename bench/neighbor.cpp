@@ -32,6 +32,7 @@
 #include "common/arguments.hpp"
 #include "common/table.hpp"
 #include "machine.hpp"
+#include "neighbor/pairs.hpp"
 #include "nic/backend.hpp"
 #include "weftio/weftio.hpp"
 
@@ -380,6 +381,13 @@ int measure(const options& wanted)
     for (const row& row : rows())
         if (std::string_view(row.name).find(wanted.only) != std::string_view::npos)
             measure(wanted, port, cpu, good, row, table);
+    bench::measure_pairs({.inline_worker = !has_thread,
+                          .engine_core = has_thread ? wanted.cores[0] : -1,
+                          .other_core = wanted.cores[1],
+                          .rounds = wanted.rounds,
+                          .seconds = wanted.seconds,
+                          .only = wanted.only},
+                         cpu, table);
     fmt::print("{} s each way, {}; the ratio is the share that is kept; {} lost\n", wanted.seconds, wanted.mode,
                good.lost());
     table.finish(wanted.json);
@@ -400,9 +408,8 @@ int main(int argc, char** argv)
     bench::add_cores(app, wanted.cores, "of the engine, of the kernels");
     add("--seconds", wanted.seconds, "each way, each round")->check(CLI::PositiveNumber);
     app.add_option("--only", wanted.only, "rows whose name contains this")->check([](const std::string& part) {
-        return std::ranges::any_of(
-                   rows(),
-                   [&](const row& row) { return std::string_view(row.name).find(part) != std::string_view::npos; })
+        const auto has = [&](std::string_view name) { return name.find(part) != std::string_view::npos; };
+        return std::ranges::any_of(rows(), has, &row::name) || std::ranges::any_of(bench::pair_rows(), has)
                    ? std::string()
                    : part + " is in the name of no row";
     });

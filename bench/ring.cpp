@@ -8,9 +8,9 @@
 #include <benchmark/benchmark.h>
 
 #include "keys/key_table.hpp"
+#include "keys/queue_keys.hpp"
 #include "nic/soft/receive/rx_queue.hpp"
 #include "nic/soft/send/ethernet_entry.hpp"
-#include "nic/soft/work/queue_keys.hpp"
 #include "rates.hpp"
 #include "weftio/device.hpp"
 #include "weftio/device/eth_rxq.h"

@@ -53,7 +53,7 @@ mkdir -p "$root/licenses" "$root/share/man/man1" "$root/bench"
 cp "$source/bench/pairs" "$source/bench/table.py" "$root/bench/" # compares this bundle with another
 cp "$source/LICENSE" "$source/README.md" "$source/CHANGELOG.md" "$root/"
 cp -r "$source/docs" "$root/docs"
-mv "$root/docs/weftio-replay.1" "$root/share/man/man1/"
+mv "$root"/docs/weftio-*.1 "$root/share/man/man1/"
 for library in "$root"/lib/*.so*; do
     package=$(package_of "$(basename "$library")")
     [ -f "/usr/share/doc/$package/copyright" ] && cp "/usr/share/doc/$package/copyright" "$root/licenses/$package"

@@ -3,6 +3,7 @@
 
 #include "weftio/device/dma.h"
 #include "weftio/device/eth_txq.h"
+#include "weftio/device/file.h"
 #include "weftio/device/semaphore.h"
 
 #define FRAME_UNIT_BYTES 16u /* frames are made and checked four words at a time */
@@ -68,6 +69,30 @@ WEFTIO_KERNEL void copy_shares(WEFTIO_GLOBAL struct weftio_dev_dma* dma, struct 
     for (weftio_u32 byte = lane * share; byte < (lane + 1) * share; ++byte)
         right &= from.address[byte] == to.address[byte];
     weftio_fetch_add_relaxed_u32(&results[1], right);
+}
+
+/*
+ * Lane `i` of all has bytes i * share .. of the file read to the same place of `to`, waits, and compares them with
+ * `expected`. results[] as those of copy_shares.
+ */
+WEFTIO_KERNEL void read_shares(WEFTIO_GLOBAL struct weftio_dev_file_queue* files, weftio_u32 file,
+                               struct weftio_dev_buf to, const WEFTIO_GLOBAL weftio_u8* expected, weftio_u32 share,
+                               WEFTIO_GLOBAL weftio_u32* results)
+{
+    weftio_u32 lane = weftio_block() * weftio_block_lanes() + weftio_lane(), position = 0, right = 1;
+    weftio_s64 bytes = 0;
+    weftio_s32 status = weftio_dev_file_read_position(files, file, lane * share, to, lane * share, share,
+                                                      WEFTIO_DEV_SEND_NONE, &position);
+
+    if (status == WEFTIO_DEV_OK)
+        status = weftio_dev_file_commit(files);
+    if (status == WEFTIO_DEV_OK)
+        status = weftio_dev_file_wait_result(files, position, 0, &bytes);
+    if (status != WEFTIO_DEV_OK)
+        weftio_store_relaxed_u32(&results[0], (weftio_u32)-status);
+    for (weftio_u32 byte = lane * share; byte < (lane + 1) * share; ++byte)
+        right &= to.address[byte] == expected[byte];
+    weftio_fetch_add_relaxed_u32(&results[1], right && bytes == (weftio_s64)share);
 }
 
 /* Frames 0 .. total - 1, weakly, in order. One block. */

@@ -60,7 +60,7 @@ writes semaphore_bench --rounds 1 --count 1000 --round-trips 10
 for program in steering forward dma rdma semaphore soak; do
     refuses "$build/bench/${program}_bench"
 done
-for program in roce ring engine neighbor gpu pacing; do
+for program in roce ring engine neighbor gpu pacing file_queue; do
     if [ -x "$build/bench/${program}_bench" ]; then
         refuses "$build/bench/${program}_bench"
     else

@@ -101,6 +101,22 @@ struct dma_counters {
     std::uint64_t lost_events = 0; ///< notifications that found no room (progress_engine)
 };
 
+/// A queue's own account: enqueued = read + written + synced + skipped + failed + flushed, all of them entries.
+struct file_queue_counters {
+    std::uint64_t enqueued = 0; ///< entries that the engine is done with
+    std::uint64_t read = 0;     ///< reads, also those that ended with the file
+    std::uint64_t read_bytes = 0;
+    std::uint64_t short_reads = 0; ///< those of `read` that ended with the file
+    std::uint64_t written = 0;
+    std::uint64_t written_bytes = 0;
+    std::uint64_t synced = 0;
+    std::uint64_t skipped = 0; ///< no-operations
+    std::uint64_t failed = 0;  ///< entries that could not be executed, and doorbell records that claimed too much
+    /// Entries behind one that failed, or that were stopped; 64-byte blocks count one by one.
+    std::uint64_t flushed = 0;
+    std::uint64_t lost_events = 0; ///< notifications that found no room (progress_engine)
+};
+
 /// Every entry is counted once, and so is every packet, once the queue is idle:
 /// enqueued = done + skipped + failed + flushed; received = filled + receive_failed + receive_flushed;
 /// requests = executed + duplicate_request + out_of_sequence + not_ready + refused + ignored.

@@ -31,6 +31,8 @@ class file_engine {
     const file_engine_options& options() const noexcept; ///< as they are in force
     /// Exact once the operations have ended. Never blocks.
     file_counters counters() const noexcept;
+    /// Waits for stream-ordered operations that run on the engine's thread: those of the null stream without CUDA.
+    void drain() const;
 
  private:
     friend detail::internals;
@@ -38,11 +40,11 @@ class file_engine {
     std::shared_ptr<storage::context> context_;
 };
 
-/// Registers memory with an engine: io_uring reads and writes it without mapping it each time, a GPU's memory gets its
-/// staging buffers at once, and operations find its kind without asking the CUDA driver.
+/// Registers memory with an engine: operations find its kind by the address, without asking the CUDA driver, and are
+/// kept within it.
 ///
-/// - Ownership: move-only; keeps the engine alive, and a `memory`. Bytes at an address are the caller's and must outlive
-///   it and the operations that use them.
+/// - Ownership: move-only; keeps the engine alive, and a `memory`. Bytes at an address are the caller's: they must
+///   outlive it, and the operations that use them.
 /// - Threads: any, one at a time. The destructor does not wait for operations.
 class file_buffer {
  public:
@@ -60,6 +62,7 @@ class file_buffer {
     std::size_t bytes() const noexcept;
 
  private:
+    friend class file_memory;
     friend detail::internals;
 
     struct state;
@@ -87,32 +90,34 @@ class file_memory {
 
 /// A descriptor that an engine reads and writes. Any file system, block device or file on /dev/shm.
 ///
-/// The descriptor stays the caller's: it is not duplicated, and must stay open as long as the file. Calls on one that
-/// was closed fail with EBADF; they reach another file if the number was taken again. With O_DIRECT, or
-/// file_engine_options::reopen_direct, the file has a second descriptor of its own, opened through /proc/self/fd when
-/// first needed; closing that one drops the process's fcntl(F_SETLK) locks of the file, as POSIX demands.
+/// The descriptor stays the caller's: it is not duplicated, and must stay open as long as the file. Operations on one
+/// that was closed fail with EBADF; they reach another file if the number was taken again. Writes that are not aligned
+/// for O_DIRECT, and file_engine_options::reopen_direct, need a second descriptor. The file opens it through
+/// /proc/self/fd when first needed. When that one is closed the process loses its fcntl(F_SETLK) locks of the file, as
+/// POSIX demands.
 ///
-/// - Ownership: move-only; keeps the engine alive. Ends while no operation uses it; batches wait for theirs.
+/// - Ownership: move-only; keeps the engine alive. It may end before its operations; the descriptor must not.
 /// - Threads: any, together. Operations on overlapping bytes have no order.
 /// - Signals: a call goes on after EINTR.
 class file {
  public:
-    /// @throws weftio::error errc::invalid_argument the descriptor is not open, or is neither a regular file nor a block
-    ///         device; errc::not_supported `strict` is set and the way that was asked for is unavailable
+    /// @throws weftio::error errc::invalid_argument the descriptor is not open, is neither a regular file nor a block
+    ///         device, or was opened for writing with O_APPEND, which ignores offsets
     file(const file_engine& engine, int descriptor);
     file(file&&) noexcept;
     file& operator=(file&&) noexcept;
     ~file();
 
-    /// Reads `bytes` bytes at `offset`. Blocks; runs in the caller's thread, and spreads what is larger than a part over
-    /// io_uring or the engine's threads. Offset, size and memory may have any alignment: with O_DIRECT the first and
-    /// the last block are bounced, and so is memory that is not aligned like the offset.
+    /// Reads `bytes` bytes at `offset`. Blocks. Up to a part is one system call of the calling thread. Larger transfers
+    /// are spread: over io_uring where they avoid the page cache, else over the engine's threads. Offset, size and
+    /// memory may have any alignment: with O_DIRECT the first and the last block are bounced, and so is memory that is
+    /// not aligned like the offset.
     /// @return fewer bytes without an error: the file ends there. Errors: those of pread(2); EFAULT the memory is not
     ///         there; EINVAL offset + bytes overflows, or lies outside the file_memory; ENOTSUP it would fall, and
     ///         `strict` is set; EIO the drive, or the device's copy engine, has failed
     file_result read(const file_memory& memory, std::size_t bytes, std::uint64_t offset) const;
-    /// Writes, likewise. Errors: those of pwrite(2) too, as ENOSPC. Unaligned edges of a file with O_DIRECT are written
-    /// through the page cache, after the middle.
+    /// Writes, likewise. Errors: those of pwrite(2) too, as ENOSPC. With O_DIRECT whole pages are written directly; the
+    /// edges go through the page cache, after the middle.
     file_result write(const file_memory& memory, std::size_t bytes, std::uint64_t offset) const;
     file_result write(const void* address, std::size_t bytes, std::uint64_t offset) const
     {
@@ -130,15 +135,13 @@ class file {
         std::int64_t* result;              ///< gets the bytes, or -errno
     };
     /// Reads in the order of a CUDA stream (CUstream or cudaStream_t): after what was enqueued before, and before what
-    /// is enqueued afterwards. Does not block. Without a CUDA driver in the process the stream must be null: such
-    /// operations run one after another, on a thread of the engine (file_engine::drain()).
+    /// is enqueued afterwards. Does not block. Without a CUDA context in the process the stream must be null: such
+    /// operations run one after another, on a thread of the engine (see file_engine::drain()). The file may end before
+    /// them.
     /// @throws weftio::error errc::invalid_argument a null pointer, or a stream without a CUDA driver;
     ///         errc::device_error the CUDA driver refuses the operation; errc::out_of_memory
     void read_on(void* stream, const file_memory& memory, const at_execution& arguments) const;
     void write_on(void* stream, const file_memory& memory, const at_execution& arguments) const;
-    /// Waits until the operations of the null stream have ended that were enqueued on this file's engine before.
-    void drain() const;
-
     int descriptor() const noexcept;    ///< the caller's
     bool direct() const noexcept;       ///< whether it was opened with O_DIRECT
     std::uint32_t key() const noexcept; ///< by which entries of a file_queue name the file, in host byte order
@@ -198,7 +201,7 @@ class file_batch {
 
  private:
     struct state;
-    std::unique_ptr<state> state_;
+    std::shared_ptr<state> state_; ///< its own: shared only to be left alone in a child of fork()
 };
 
 } // namespace weftio

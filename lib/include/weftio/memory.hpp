@@ -14,6 +14,7 @@
 namespace weftio {
 
 class dma_engine;
+class file_engine;
 
 struct region_options {
     access rights = access::local_write;
@@ -45,6 +46,10 @@ class memory_region {
     memory_region(const port& port, const memory& memory, region_options options = {});
     /// For the queues of one DMA engine, likewise.
     memory_region(const dma_engine& engine, const memory& memory, region_options options = {});
+    /// For the queues of one file engine, likewise; its destructor waits for reads and writes that are in flight, as
+    /// long as they take. The first region of a GPU's own memory allocates 8 MiB of pinned memory.
+    /// @throws weftio::error also what the constructor of file_queue throws
+    memory_region(const file_engine& engine, const memory& memory, region_options options = {});
     /// Registered with no NIC: every port and engine refuses the key until register_with().
     /// @throws weftio::error errc::not_reachable, errc::invalid_argument, errc::out_of_memory: as above
     explicit memory_region(const memory& memory, region_options options = {});
@@ -57,6 +62,7 @@ class memory_region {
     ///         errc::out_of_memory
     void register_with(const port& port);
     void register_with(const dma_engine& engine);
+    void register_with(const file_engine& engine);
     /// Registers other rights, another range of the memory, another domain or another iova in the place of the present
     /// ones: the bytes [offset, offset + bytes) of the memory that the region was made of; bytes 0: up to its end. The
     /// region has another key afterwards, a variant of the old one, which is returned (lkey()); 256 changes later it has the
@@ -73,6 +79,7 @@ class memory_region {
     ///         registered there
     std::uint32_t lkey(const port& port) const;
     std::uint32_t lkey(const dma_engine& engine) const;
+    std::uint32_t lkey(const file_engine& engine) const;
     void* device_address() const noexcept; ///< of the first byte
     std::uint64_t iova() const noexcept;   ///< the address by which entries and peers name the first byte
     std::size_t bytes() const noexcept;
@@ -111,6 +118,8 @@ class buf_arr {
     buf_arr(const port& port, const device& device, buf_arr_options options);
     /// The same for the queues of a DMA engine.
     buf_arr(const dma_engine& engine, const device& device, buf_arr_options options);
+    /// The same for the queues of a file engine.
+    buf_arr(const file_engine& engine, const device& device, buf_arr_options options);
     /// Buffers in memory of the caller's: buffer k begins at byte `offset_bytes + k * stride_bytes` of the region.
     /// Allocates no memory but the handle; nothing in the region changes. Arrays may overlap, and receive slots too.
     /// @throws weftio::error errc::invalid_argument as above, or the last buffer reaches behind the region, or `domain`

@@ -12,8 +12,8 @@
 
 namespace weftio {
 
-/// Brings what happens on send queues, an eth_txq, a dma_queue, an rdma_queue or a queue_pair, to the host, in a thread
-/// that the application owns.
+/// Brings what happens on send queues, an eth_txq, a dma_queue, a file_queue, an rdma_queue or a queue_pair, to the host,
+/// in a thread that the application owns.
 ///
 /// Twice as many events as the queue has entries are kept until progress() takes them. Notifications leave an eighth of
 /// that free for failures; one that finds no room is lost, and counted (`lost_events` of the queue's counters).
@@ -36,6 +36,7 @@ class progress_engine {
     /// A queue belongs to one progress engine. @throws weftio::error errc::in_use it is attached already
     void attach(const eth_txq& queue, callbacks callbacks);
     void attach(const dma_queue& queue, callbacks callbacks);
+    void attach(const file_queue& queue, callbacks callbacks);
     void attach(const rdma_queue& queue, callbacks callbacks);
     void attach(const queue_pair& queue, callbacks callbacks);
     /// Calls back for everything that has happened since the last call, queue by queue, in the order of positions.

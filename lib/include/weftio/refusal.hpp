@@ -63,6 +63,9 @@ enum class refusal : std::uint8_t {
     memory_gone = 52,         ///< it was unmapped, or its file truncated, while the region existed
     headers_cut = 53,         ///< a packet of the peer's is shorter than its headers
     stray_payload = 54,       ///< a READ or an atomic of the peer's with a payload
+    unknown_file = 55,        ///< no file has that key at the engine; it may be that of an earlier file
+    file_ended = 56,          ///< the file ended at the engine before the entry was done
+    io_failed = 57,           ///< the system refused the read, write or sync: the errno is told beside
 };
 
 /// Its name here and in docs/formats.md: "unknown_key"; "unknown" for a number that is none. Any thread.

@@ -10,6 +10,7 @@
 #include "weftio/eth_txq.hpp"
 #include "weftio/exchange.hpp"
 #include "weftio/file.hpp"
+#include "weftio/file_queue.hpp"
 #include "weftio/flow.hpp"
 #include "weftio/kernel.hpp"
 #include "weftio/log.hpp"

@@ -101,6 +101,9 @@ constexpr std::array<row, all_refusals> table{{
      "the memory of the key's region was unmapped, or its file was truncated, while the region existed"},
     {headers_cut, by_invalid, nak_invalid, "its packet is too short for the headers of its opcode, or for its pad"},
     {stray_payload, by_invalid, nak_invalid, "its packet has a payload, and its operation takes none"},
+    {unknown_file, by_access, no_nak, "no file of this engine has that key, or it has ended (file::key)"},
+    {file_ended, by_access, no_nak, "the file ended at its engine before all bytes were transferred"},
+    {io_failed, by_operational, no_nak, "the system refused the read, write or sync of the file"},
 }};
 
 constexpr bool rows_stand_at_their_numbers()

@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <exception>
 #include <mutex>
 #include <string>
@@ -14,8 +12,6 @@
 
 #include <fmt/format.h>
 #include <rte_telemetry.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "core/guarded.hpp"
 #include "core/signals.hpp"
@@ -192,14 +188,16 @@ void require_reach(const devices::launch_request& request, const devices::device
 std::string handle_words(std::uint32_t abi)
 {
     constexpr std::uint32_t version_shift = 16, kind_shift = 24, byte = 0xff;
-    constexpr std::array<std::string_view, 8> kinds{"",
+    constexpr std::array<std::string_view, 10> kinds{"",
                                                     "a buf_arr",
                                                     "an eth_rxq",
                                                     "an eth_txq",
                                                     "a dma_queue",
                                                     "a semaphore",
                                                     "an rdma_queue",
-                                                    "the receives of an rdma_queue"};
+                                                    "the receives of an rdma_queue",
+                                                    "a completion_queue",
+                                                    "a file_queue"};
     const std::uint32_t kind = abi >> kind_shift;
     if (kind == 0 || kind >= kinds.size())
         return fmt::format("no handle ({:#010x})", abi);
@@ -232,56 +230,6 @@ void require_handle(const devices::launch_request& request, devices::device_back
 }
 
 } // namespace
-
-// Back ends: functions that most of them share.
-
-std::pair<devices::device_backend::allocation, memory_kind> devices::device_backend::adopt(void* address, std::size_t)
-{
-    throw error(errc::not_supported, fmt::format("weftio: device {}: memory at {} cannot be adopted, its kernels see "
-                                                 "none but their own; take device::allocate",
-                                                 name(), address));
-}
-
-void devices::device_backend::upload(const allocation& to, const void* from, std::size_t bytes)
-{
-    std::memcpy(to.device, from, bytes);
-}
-
-bool devices::device_backend::can_read(const void* address) const noexcept
-{
-    // The kernel reads a set of signals before it looks at the command, which does not exist.
-    constexpr std::uintptr_t set_bytes = 8;
-    const std::uintptr_t set = reinterpret_cast<std::uintptr_t>(address) & ~(set_bytes - 1);
-    constexpr int no_command = -1;
-    return ::syscall(SYS_rt_sigprocmask, no_command, set, nullptr, set_bytes) == 0 || errno != EFAULT;
-}
-
-void devices::device_backend::download(void* to, const void* from, std::size_t bytes)
-{
-    std::memcpy(to, from, bytes);
-}
-
-std::shared_ptr<devices::copy_queue> devices::device_backend::make_copy_queue(std::shared_ptr<device_backend>)
-{
-    throw error(
-        errc::not_supported,
-        fmt::format(
-            "weftio: device {}: it has no copy engine, which the NIC needs for memory of another kind than cpu_device; "
-            "its kernels read what the CPU writes: take memory_kind::cpu_device",
-            name()));
-}
-
-int devices::device_backend::export_dma_buf(const allocation&, std::size_t)
-{
-    throw error(errc::not_supported,
-                fmt::format("weftio: device {}: its memory cannot be exported as a dma-buf; only a GPU's can", name()));
-}
-
-std::uint64_t devices::device_backend::buffer_id(const allocation&)
-{
-    throw error(errc::not_supported,
-                fmt::format("weftio: device {}: its memory has no buffer ids; only a GPU's has", name()));
-}
 
 // memory
 
@@ -385,6 +333,11 @@ devices::device_backend& detail::internals::backend(const device& device) noexce
 std::shared_ptr<devices::copy_queue> detail::internals::make_copy_queue(const device& device)
 {
     return device.backend_->make_copy_queue(device.backend_);
+}
+
+memory detail::internals::make_memory(std::shared_ptr<const devices::memory_block> block) noexcept
+{
+    return memory(std::move(block));
 }
 
 const std::shared_ptr<const devices::memory_block>& detail::internals::block(const memory& memory) noexcept

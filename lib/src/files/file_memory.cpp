@@ -1,22 +1,96 @@
-#include "storage/place.hpp"
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "storage/context.hpp"
+#include "weftio/error.hpp"
 #include "weftio/file.hpp"
 
 namespace weftio {
+
+struct file_buffer::state {
+    explicit state(std::shared_ptr<storage::context> of) : engine(std::move(of)) {}
+    state(const state&) = delete;
+    state& operator=(const state&) = delete;
+    ~state()
+    {
+        if (bytes != 0)
+            engine->buffers.leave(at);
+    }
+    void enter(void* first, std::size_t count)
+    {
+        if (!engine->buffers.enter(at, count))
+            throw error(errc::invalid_argument,
+                        fmt::format("weftio: file_buffer: some of the {} bytes at {} are in another file_buffer of the "
+                                    "engine; end that one first",
+                                    count, first));
+        address = first;
+        bytes = count;
+    }
+
+    std::shared_ptr<storage::context> engine;
+    storage::place at{};
+    void* address = nullptr;
+    std::size_t bytes = 0;
+};
 
 file_memory::file_memory(const memory& memory, std::size_t offset) noexcept
     : address_(memory.device_address()), offset_(offset), block_(detail::internals::block(memory))
 {}
 
-storage::place detail::internals::place(const file_memory& memory)
+file_memory::file_memory(const file_buffer& buffer, std::size_t offset) noexcept
+    : address_(buffer.address()), offset_(offset), block_(buffer.state_->at.block)
+{}
+
+storage::place detail::internals::place(const file_memory& memory, std::size_t further)
 {
-    const std::size_t offset = memory.offset_;
+    const std::size_t offset = memory.offset_ + further;
     if (!memory.block_)
-        return {static_cast<std::byte*>(memory.address_) + offset, nullptr, ~std::size_t{0}, {}};
-    const devices::memory_block& block = *memory.block_;
-    const std::size_t left = block.bytes - std::min(offset, block.bytes);
-    if (block.at.cpu)
-        return {static_cast<std::byte*>(block.at.cpu) + offset, nullptr, left, memory.block_};
-    return {nullptr, static_cast<std::byte*>(block.at.device) + offset, left, memory.block_};
+        return {.cpu = static_cast<std::byte*>(memory.address_) + offset, .bytes = ~std::size_t{0}};
+    storage::place made = storage::place_of(memory.block_);
+    (made.device ? made.device : made.cpu) += offset;
+    made.bytes -= std::min(offset, made.bytes);
+    return made;
+}
+
+file_buffer::file_buffer(const file_engine& engine, void* address, std::size_t bytes)
+    : state_(std::make_unique<state>(detail::internals::share(engine)))
+{
+    if (!address || bytes == 0)
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: file_buffer: {} bytes at {}; it takes at least one, at an address that is not "
+                                "null",
+                                bytes, address));
+    storage::find_cuda_driver();
+    state_->at = storage::find_by_cuda(static_cast<std::byte*>(address));
+    if (state_->at.bytes < bytes)
+        throw error(errc::not_reachable,
+                    fmt::format("weftio: file_buffer: {} bytes at {} reach beyond the CUDA allocation, which has {} "
+                                "left there",
+                                bytes, address, state_->at.bytes));
+    state_->enter(address, bytes);
+}
+
+file_buffer::file_buffer(const file_engine& engine, const memory& memory)
+    : state_(std::make_unique<state>(detail::internals::share(engine)))
+{
+    if (!memory)
+        throw error(errc::invalid_argument, "weftio: file_buffer: the memory is empty; allocate() it first");
+    state_->at = storage::place_of(detail::internals::block(memory));
+    state_->enter(memory.device_address(), memory.bytes());
+}
+
+file_buffer::file_buffer(file_buffer&&) noexcept = default;
+file_buffer& file_buffer::operator=(file_buffer&&) noexcept = default;
+file_buffer::~file_buffer() = default;
+
+void* file_buffer::address() const noexcept
+{
+    return state_->address;
+}
+std::size_t file_buffer::bytes() const noexcept
+{
+    return state_->bytes;
 }
 
 } // namespace weftio

@@ -76,6 +76,7 @@ struct send_ring {
     completion_target completions{};
     std::uint64_t horizon_ns = 0;
     protection_domain domain{}; ///< entries may name regions of this domain only
+    ring_memory results{};      ///< of a file queue: depth x 8 bytes, which the NIC writes
 };
 
 } // namespace weftio::nic

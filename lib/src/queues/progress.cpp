@@ -52,6 +52,11 @@ void progress_engine::attach(const dma_queue& queue, callbacks callbacks)
     attach(detail::internals::reports(queue), std::move(callbacks));
 }
 
+void progress_engine::attach(const file_queue& queue, callbacks callbacks)
+{
+    attach(detail::internals::reports(queue), std::move(callbacks));
+}
+
 void progress_engine::attach(const rdma_queue& queue, callbacks callbacks)
 {
     attach(detail::internals::reports(queue), std::move(callbacks));

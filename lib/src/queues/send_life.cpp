@@ -11,6 +11,7 @@ namespace weftio::queues {
 namespace {
 
 constexpr std::uint32_t fewest_entries = 64, most_entries = 32768;
+constexpr std::size_t result_bytes = sizeof(std::uint64_t);
 
 } // namespace
 
@@ -22,7 +23,8 @@ void require_send_entries(std::string_view who, std::uint32_t entries, std::stri
 }
 
 send_life::send_life(const device& device, const send_ring_options& options)
-    : ring_life(device, ring_layout(options.entries).bytes), options_(options), layout_(options.entries),
+    : ring_life(device, ring_layout(options.entries).bytes + (options.results ? options.entries * result_bytes : 0)),
+      options_(options), layout_(options.entries),
       filled_(device.allocate(options.entries / 8, memory_kind::device, small_alignment))
 {}
 
@@ -41,7 +43,8 @@ nic::send_ring send_life::begin() const
             .dbrec = memory_at(layout_.dbrec),
             .completion = memory_at(layout_.completion),
             .horizon_ns = options_.horizon_ns,
-            .domain = options_.domain};
+            .domain = options_.domain,
+            .results = options_.results ? memory_at(layout_.bytes) : nic::ring_memory{}};
 }
 
 weftio_dev_send_queue send_life::make_handle() const

@@ -9,9 +9,11 @@
 #include <utility>
 
 #include "nic/dma_backend.hpp"
+#include "nic/file_backend.hpp"
 #include "regions/named_region.hpp"
 #include "weftio/dma.hpp"
 #include "weftio/error.hpp"
+#include "weftio/file.hpp"
 
 namespace weftio {
 
@@ -100,6 +102,12 @@ memory_region::memory_region(const dma_engine& engine, const memory& memory, reg
     register_with(engine);
 }
 
+memory_region::memory_region(const file_engine& engine, const memory& memory, region_options options)
+    : memory_region(memory, options)
+{
+    register_with(engine);
+}
+
 memory_region::memory_region(memory_region&&) noexcept = default;
 memory_region& memory_region::operator=(memory_region&&) noexcept = default;
 memory_region::~memory_region() = default;
@@ -112,6 +120,11 @@ void memory_region::register_with(const port& port)
 void memory_region::register_with(const dma_engine& engine)
 {
     state_->region.register_with(detail::internals::backend(engine));
+}
+
+void memory_region::register_with(const file_engine& engine)
+{
+    state_->region.register_with(*detail::internals::backend(engine));
 }
 
 std::uint32_t memory_region::rereg(const region_options& options, std::size_t offset, std::size_t bytes)
@@ -141,6 +154,11 @@ std::uint32_t memory_region::lkey(const port& port) const
 std::uint32_t memory_region::lkey(const dma_engine& engine) const
 {
     return lkey_at(state_->region, detail::internals::backend(engine), "this DMA engine");
+}
+
+std::uint32_t memory_region::lkey(const file_engine& engine) const
+{
+    return lkey_at(state_->region, *detail::internals::backend(engine), "this file engine");
 }
 
 std::uint32_t detail::internals::lkey(const memory_region& region, const nic::backend& port) noexcept
@@ -288,6 +306,10 @@ buf_arr::buf_arr(const port& port, const device& device, buf_arr_options options
 {}
 
 buf_arr::buf_arr(const dma_engine& engine, const device& device, buf_arr_options options)
+    : state_(std::make_unique<state>(engine, device, options))
+{}
+
+buf_arr::buf_arr(const file_engine& engine, const device& device, buf_arr_options options)
     : state_(std::make_unique<state>(engine, device, options))
 {}
 

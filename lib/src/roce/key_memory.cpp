@@ -28,7 +28,7 @@ bool place(std::byte* at, std::span<const std::uint8_t> bytes) noexcept
 
 refusal key_memory::find(const remote_range& range, access needed, std::byte*& at) const noexcept
 {
-    return keys::resolve_for_cpu(keys_, {range.key, range.address, range.bytes, needed, domain_}, at);
+    return keys_.resolve_for_cpu(range.key, range.address, range.bytes, needed, at);
 }
 
 refusal key_memory::check(const remote_range& range, access needed)
@@ -68,7 +68,7 @@ refusal key_memory::word(std::uint32_t key, std::uint64_t address, std::uint64_t
 
 refusal key_memory::invalidate(std::uint32_t key)
 {
-    return keys_.find(key) ? refusal::not_invalidated : refusal::unknown_key;
+    return nic_.find(key) ? refusal::not_invalidated : refusal::unknown_key;
 }
 
 } // namespace weftio::roce

@@ -3,7 +3,7 @@
 
 #include <cstddef>
 
-#include "keys/resolve.hpp"
+#include "keys/queue_keys.hpp"
 #include "roce/remote_memory.hpp"
 
 namespace weftio::roce {
@@ -13,7 +13,7 @@ namespace weftio::roce {
 class key_memory final : public remote_memory {
  public:
     /// @param keys  of the NIC; must outlive this
-    key_memory(const keys::nic_keys& keys, protection_domain domain) noexcept : keys_(keys), domain_(domain) {}
+    key_memory(const keys::nic_keys& nic, protection_domain domain) noexcept : nic_(nic), keys_(nic, domain) {}
 
     refusal check(const remote_range& range, access needed) override;
     refusal write(const remote_range& range, std::span<const std::uint8_t> bytes) override;
@@ -24,8 +24,8 @@ class key_memory final : public remote_memory {
  private:
     refusal find(const remote_range& range, access needed, std::byte*& at) const noexcept;
 
-    const keys::nic_keys& keys_;
-    const protection_domain domain_;
+    const keys::nic_keys& nic_;
+    const keys::queue_keys keys_;
 };
 
 } // namespace weftio::roce

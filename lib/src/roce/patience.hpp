@@ -33,7 +33,7 @@ class patience {
     /// So many packets were acknowledged.
     void progress(std::uint32_t packets, bool more_in_flight, std::uint64_t now) noexcept
     {
-        retries_ = rnr_retries_ = 0;
+        retries_ = rnr_retries_ = not_ready_ = 0;
         gap_seen_ = false;
         window_ = std::min(most_window_, window_ + packets);
         answer_by_ = 0;
@@ -51,13 +51,16 @@ class patience {
     /// Answers show a gap. @return false: they have shown it before, and it was repeated already
     bool see_gap() noexcept { return !std::exchange(gap_seen_, true); }
 
-    /// The peer was not ready. One packet asks whether it is, and what is behind that follows when it was. @return false:
-    /// often enough
+    /// The peer was not ready. One packet asks whether it is, and what is behind that follows when it was. The time of a
+    /// timer shorter than 0.64 ms doubles from one such answer to the next, until it is that: IBTA 9.7.5.2.8 names the
+    /// shortest time, and peers that are never ready must not be asked 100,000 times a second. @return false: often enough
     bool wait_for_receiver(std::uint8_t timer_code, std::uint64_t now) noexcept
     {
         answer_by_ = 0;
         window_ = 1;
-        resume_at_ = now + net::rnr_wait_ns(timer_code);
+        const std::uint64_t wait_ns = net::rnr_wait_ns(timer_code);
+        resume_at_ = now + std::max(wait_ns, std::min(wait_ns << not_ready_, longest_growth_ns));
+        not_ready_ = static_cast<std::uint8_t>(not_ready_ + (not_ready_ != most_doublings));
         if (most_rnr_retries_ == 7) {
             rnr_retries_ = 1;
             return true;
@@ -70,8 +73,8 @@ class patience {
             resume_at_ = 0;
         return resume_at_ != 0;
     }
-    /// Whether time is kept because the peer was not ready.
-    bool waits_for_receiver() const noexcept { return resume_at_ != 0; }
+    /// Whether the peer has named the time before which nothing is sent.
+    bool was_told_to_wait() const noexcept { return resume_at_ != 0; }
     std::uint8_t retries_left() const noexcept
     {
         return static_cast<std::uint8_t>(most_retries_ - std::min(retries_, most_retries_));
@@ -87,11 +90,15 @@ class patience {
     std::uint64_t deadline() const noexcept { return resume_at_ != 0 ? resume_at_ : answer_by_; }
 
  private:
+    static constexpr std::uint64_t longest_growth_ns = 640'000;
+    static constexpr std::uint8_t most_doublings = 6;
+
     std::uint64_t timeout_ns_;
     std::uint64_t answer_by_ = 0; ///< an answer is awaited until then
     std::uint64_t resume_at_ = 0; ///< the peer was not ready, and nothing is sent before
     std::uint8_t most_retries_, most_rnr_retries_;
     std::uint8_t retries_ = 0, rnr_retries_ = 0; ///< since the last progress
+    std::uint8_t not_ready_ = 0; ///< answers since then that the peer was not ready, up to most_doublings
     bool gap_seen_ = false;
     std::uint32_t most_window_, window_;
 };

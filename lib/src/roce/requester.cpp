@@ -270,7 +270,7 @@ requester_standing requester::standing() noexcept
             .messages_in_flight = messages_.end() - messages_.first(),
             .retries_left = patience_.retries_left(),
             .rnr_retries_left = patience_.rnr_retries_left(),
-            .waits_for_receiver = patience_.waits_for_receiver(),
+            .waits_for_receiver = patience_.was_told_to_wait(),
             .deadline_ns = deadline_ns()};
 }
 

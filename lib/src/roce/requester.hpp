@@ -58,6 +58,8 @@ class requester {
         constexpr std::uint32_t few = 4;
         return cursor_ == messages_.end() && ((sent_ - acknowledged_) & net::psn_mask) <= few;
     }
+    /// Whether the peer was not ready, and is asked again at deadline_ns().
+    bool was_told_to_wait() const noexcept { return !failed_ && patience_.was_told_to_wait(); }
     /// Whether nothing is in flight.
     bool idle() const noexcept { return messages_.empty(); }
 

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 #include <pthread.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstdlib>
 #include <string_view>
 
 #include "core/log.hpp"
+#include "storage/transfer_queue.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio::storage {
@@ -95,6 +97,7 @@ context::context(file_engine_options options)
 {
     options_.strict = options_.strict || strict_by_environment();
     require_options(options_);
+    find_cuda_driver();
     pool_ = make_posix_pool(options_.threads);
     if (options_.only != file_way::posix)
         find_uring();
@@ -104,8 +107,9 @@ context::~context() = default;
 
 void context::find_uring()
 try {
-    ways_.push_back(make_uring(options_.depth));
+    auto first = make_uring(options_.depth);
     uring_ = true;
+    give_back(std::make_unique<transfer_queue>(*this, std::move(first), 1));
 } catch (const error& refused) {
     if (options_.strict || options_.only == file_way::uring)
         throw;
@@ -120,38 +124,67 @@ bool context::has(file_way way) const noexcept
     return way == file_way::posix && options_.only != file_way::uring;
 }
 
+bool context::same_process() const noexcept
+{
+    return generation().load(std::memory_order_relaxed) == generation_;
+}
+
 void context::require_process() const
 {
-    if (generation().load(std::memory_order_relaxed) != generation_)
+    if (!same_process())
         throw error(errc::closed, "weftio: file_engine: this process is a child of fork(), which has none of the "
                                   "engine's threads; make an engine of its own in the child");
 }
 
-std::unique_ptr<way> context::make_way()
+std::unique_ptr<way> context::make_way(bool uring_wanted)
 {
-    if (uring_)
+    if (uring_ && (uring_wanted || options_.only == file_way::uring))
         return make_uring(options_.depth);
     return make_posix(options_.depth, pool_);
 }
 
-std::unique_ptr<way> context::take_way()
+std::unique_ptr<transfer_queue> context::take_queue(bool uring_wanted)
 {
+    const bool by_uring = uring_ && (uring_wanted || options_.only == file_way::uring);
+    const file_way wanted = by_uring ? file_way::uring : file_way::posix;
     {
-        const std::lock_guard lock(ways_mutex_);
-        if (!ways_.empty()) {
-            auto taken = std::move(ways_.back());
-            ways_.pop_back();
+        const std::lock_guard lock(queues_mutex_);
+        const auto idle =
+            std::find_if(queues_.begin(), queues_.end(), [=](const auto& each) { return each->name() == wanted; });
+        if (idle != queues_.end()) {
+            std::swap(*idle, queues_.back());
+            auto taken = std::move(queues_.back());
+            queues_.pop_back();
             return taken;
         }
     }
-    return make_way();
+    return std::make_unique<transfer_queue>(*this, make_way(uring_wanted), 1);
 }
 
-void context::give_back(std::unique_ptr<way> way) noexcept
+void context::give_back(std::unique_ptr<transfer_queue> queue) noexcept
 try {
-    const std::lock_guard lock(ways_mutex_);
-    ways_.push_back(std::move(way));
+    const std::lock_guard lock(queues_mutex_);
+    queues_.push_back(std::move(queue));
 } catch (...) { // no memory to keep it: it ends
+}
+
+void context::enqueue(void* stream, task_thread::task task)
+{
+    const std::lock_guard lock(ordered_mutex_);
+    if (!ordered_)
+        ordered_ = std::make_shared<task_thread>();
+    storage::enqueue(stream, ordered_, std::move(task));
+}
+
+void context::drain()
+{
+    std::shared_ptr<task_thread> by;
+    {
+        const std::lock_guard lock(ordered_mutex_);
+        by = ordered_;
+    }
+    if (by)
+        by->run([] {});
 }
 
 std::shared_ptr<open_file> context::find(std::uint32_t key) const

@@ -11,6 +11,9 @@
 #include <unordered_map>
 #include <vector>
 
+#include "storage/memories.hpp"
+#include "storage/named_files.hpp"
+#include "storage/stream_order.hpp"
 #include "storage/way.hpp"
 #include "weftio/file_result.hpp"
 #include "weftio/options.hpp"
@@ -18,6 +21,7 @@
 namespace weftio::storage {
 
 class open_file;
+class transfer_queue;
 
 /// What operations of one engine count; exact, from any thread.
 class tally {
@@ -52,27 +56,47 @@ class context {
     /// Throws weftio::error errc::closed in a child of fork().
     void require_process() const;
 
-    /// A way for one thread: an idle one, or another.
-    std::unique_ptr<way> take_way();
-    void give_back(std::unique_ptr<way> way) noexcept;
+    /// Makes a way: io_uring, unless it is unavailable or not wanted.
+    std::unique_ptr<way> make_way(bool uring_wanted = true);
+    /// A queue of transfers for one thread and one transfer: an idle one, or another. Its way as above.
+    std::unique_ptr<transfer_queue> take_queue(bool uring_wanted);
+    void give_back(std::unique_ptr<transfer_queue> queue) noexcept;
 
     /// Names the file; nullptr: no file of this engine has the key.
     std::shared_ptr<open_file> find(std::uint32_t key) const;
     std::uint32_t enter(const std::shared_ptr<open_file>& file);
     void leave(std::uint32_t key) noexcept;
 
+    /// Executes `task` in the order of a stream; throws what file::read_on() throws.
+    void enqueue(void* stream, task_thread::task task);
+    /// Waits for the tasks that were enqueued on the engine's own thread.
+    void drain();
+
     tally counts;
+    memories buffers; ///< that are registered
+    named_files named; ///< by the keys of enter()
+    /// What executes the entries of kernels, while there is one; made and found under the mutex.
+    std::mutex kernels_mutex;
+    std::weak_ptr<file_user> kernels;
+    std::weak_ptr<file_user> kernels_user()
+    {
+        const std::lock_guard lock(kernels_mutex);
+        return kernels;
+    }
+    /// Whether this is the process that made the engine.
+    bool same_process() const noexcept;
 
  private:
     void find_uring();
-    std::unique_ptr<way> make_way();
 
     file_engine_options options_;
     const std::uint64_t generation_; ///< of processes: fork() begins another
     bool uring_ = false;
     std::shared_ptr<posix_pool> pool_;
-    std::mutex ways_mutex_;
-    std::vector<std::unique_ptr<way>> ways_;
+    std::mutex queues_mutex_;
+    std::vector<std::unique_ptr<transfer_queue>> queues_; ///< that are idle
+    std::mutex ordered_mutex_;
+    std::shared_ptr<task_thread> ordered_; ///< for streams; made when first needed
     mutable std::shared_mutex files_mutex_;
     std::unordered_map<std::uint32_t, std::weak_ptr<open_file>> files_;
     std::uint32_t last_key_ = 0;

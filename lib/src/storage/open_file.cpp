@@ -2,11 +2,16 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
+#include "core/log.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio::storage {
@@ -15,9 +20,9 @@ open_file::open_file(std::shared_ptr<context> engine, int descriptor)
     : engine_(std::move(engine)), descriptor_(descriptor)
 {
     engine_->require_process();
-    const int flags = fcntl(descriptor, F_GETFL);
+    flags_ = fcntl(descriptor, F_GETFL);
     struct stat about {};
-    if (flags < 0 || fstat(descriptor, &about) != 0)
+    if (flags_ < 0 || fstat(descriptor, &about) != 0)
         throw error(errc::invalid_argument,
                     fmt::format("weftio: file: descriptor {} is not open ({}); pass one of open(2)", descriptor,
                                 std::strerror(errno)));
@@ -26,19 +31,84 @@ open_file::open_file(std::shared_ptr<context> engine, int descriptor)
                     fmt::format("weftio: file: descriptor {} is neither a regular file nor a block device, and has no "
                                 "offsets; use read(2) and write(2)",
                                 descriptor));
-    direct_ = (flags & O_DIRECT) != 0;
+    if ((flags_ & O_APPEND) != 0 && (flags_ & O_ACCMODE) != O_RDONLY)
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: file: descriptor {} was opened with O_APPEND, and Linux then writes to the "
+                                "end, whatever the offset is; open it without",
+                                descriptor));
+    device_ = about.st_dev;
+    inode_ = about.st_ino;
+    direct_ = (flags_ & O_DIRECT) != 0;
+    if (direct_ || engine_->options().reopen_direct)
+        find_alignment();
 }
 
 open_file::~open_file()
 {
     engine_->leave(key_);
+    if (engine_->same_process())
+        engine_->named.leave(key_, engine_->kernels_user());
+    for (const auto* each : {&second_direct_, &second_buffered_})
+        if (const int descriptor = each->load(); descriptor >= 0)
+            close(descriptor);
 }
 
 std::shared_ptr<open_file> open_file::open(std::shared_ptr<context> engine, int descriptor)
 {
     std::shared_ptr<open_file> made(new open_file(std::move(engine), descriptor));
     made->key_ = made->engine_->enter(made);
+    made->engine_->named.enter(*made);
     return made;
+}
+
+void open_file::find_alignment()
+{
+#ifdef STATX_DIOALIGN
+    struct statx about {};
+    if (statx(descriptor_, "", AT_EMPTY_PATH, STATX_DIOALIGN, &about) == 0 && (about.stx_mask & STATX_DIOALIGN) != 0 &&
+        about.stx_dio_offset_align != 0) {
+        offset_align_ = about.stx_dio_offset_align;
+        memory_align_ = std::max(about.stx_dio_mem_align, 1U);
+        return;
+    }
+#endif
+    struct statfs system {};
+    if (fstatfs(descriptor_, &system) == 0 &&
+        system.f_type == TMPFS_MAGIC) // it is memory, and takes O_DIRECT for nothing
+        offset_align_ = memory_align_ = 1;
+}
+
+int open_file::second(std::atomic<int>& which, bool direct) noexcept
+{
+    if (const int known = which.load(std::memory_order_acquire); known != unopened)
+        return known;
+    const std::lock_guard lock(mutex_);
+    if (which.load(std::memory_order_relaxed) == unopened)
+        which.store(reopen(direct), std::memory_order_release);
+    return which.load(std::memory_order_relaxed);
+}
+
+int open_file::reopen(bool direct) const noexcept
+{
+    char path[32];
+    std::snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor_);
+    constexpr int kept = O_ACCMODE | O_SYNC | O_DSYNC | O_NOATIME;
+    const int made = ::open(path, (flags_ & kept) | O_CLOEXEC | (direct ? O_DIRECT : 0));
+    int failure = errno;
+    struct stat about {};
+    if (made >= 0 && fstat(made, &about) == 0 && about.st_dev == device_ && about.st_ino == inode_)
+        return made;
+    if (made >= 0) {
+        close(made);
+        failure = EBADF; // the number is another file's by now
+    }
+    core::log_or_lose(log_level::warning, [&] {
+        return fmt::format("weftio: file: descriptor {} cannot be opened a second time {} O_DIRECT ({}): {}",
+                           descriptor_, direct ? "with" : "without", std::strerror(failure),
+                           direct ? "it is read and written through the page cache"
+                                  : "writes that are not aligned for O_DIRECT fail with EINVAL");
+    });
+    return -1;
 }
 
 } // namespace weftio::storage

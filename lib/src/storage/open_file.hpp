@@ -1,8 +1,13 @@
 // A descriptor of the caller's, as an engine knows it.
 #pragma once
 
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 
 #include "storage/context.hpp"
 
@@ -21,13 +26,36 @@ class open_file {
     std::uint32_t key() const noexcept { return key_; }
     context& engine() const noexcept { return *engine_; }
 
+    /// What O_DIRECT wants offsets and sizes, and memory, to be multiples of. Writes are aligned to pages at least.
+    std::uint32_t offset_align() const noexcept { return offset_align_; }
+    std::uint32_t memory_align() const noexcept { return memory_align_; }
+    /// Whether a transfer of a file opened without O_DIRECT is to avoid the page cache.
+    bool wants_direct(std::size_t bytes) const noexcept
+    {
+        return engine_->options().reopen_direct && bytes >= engine_->options().part_bytes;
+    }
+    /// The same file with O_DIRECT, and without: opened when first asked for. -1: it cannot be.
+    int second_direct() noexcept { return second(second_direct_, true); }
+    int buffered() noexcept { return direct_ ? second(second_buffered_, false) : descriptor_; }
+
  private:
+    static constexpr int unopened = -2;
+
     open_file(std::shared_ptr<context> engine, int descriptor);
+    void find_alignment();
+    int second(std::atomic<int>& which, bool direct) noexcept;
+    int reopen(bool direct) const noexcept;
 
     std::shared_ptr<context> engine_;
     const int descriptor_;
+    dev_t device_ = 0; ///< with inode_: which file it is
+    ino_t inode_ = 0;
+    int flags_ = 0; ///< of open()
     bool direct_ = false;
+    std::uint32_t offset_align_ = 4096, memory_align_ = 4096;
     std::uint32_t key_ = 0;
+    std::mutex mutex_; ///< while a second descriptor is opened
+    std::atomic<int> second_direct_{unopened}, second_buffered_{unopened};
 };
 
 } // namespace weftio::storage

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "devices/backend.hpp"
+#include "weftio/file_result.hpp"
 
 namespace weftio::storage {
 
@@ -14,6 +15,16 @@ struct place {
     std::byte* device = nullptr; ///< the first byte, as the copy engine of the block's device has it
     std::size_t bytes = 0;       ///< from the first one on; ~0: the caller knows
     std::shared_ptr<const devices::memory_block> block{}; ///< keeps the bytes; none: they are the caller's
+    std::shared_ptr<devices::device_backend> owner{};     ///< whose copy engine reaches `device`
+    file_fall fall = file_fall::none;                     ///< why the memory is not the best
 };
+
+inline place place_of(const std::shared_ptr<const devices::memory_block>& block)
+{
+    const auto& at = block->at;
+    if (at.cpu)
+        return {.cpu = static_cast<std::byte*>(at.cpu), .bytes = block->bytes, .block = block};
+    return {.device = static_cast<std::byte*>(at.device), .bytes = block->bytes, .block = block, .owner = block->owner};
+}
 
 } // namespace weftio::storage

@@ -234,7 +234,7 @@ class posix_way final : public way {
     {
         for (job *each = first_, *next = nullptr; each; each = next) {
             next = each->next;
-            answer(*each, -EAGAIN);
+            answer(*each, -ENOMEM); // no thread can be made
         }
     }
 

@@ -41,7 +41,7 @@ class far_device final : public devices::device_backend {
 /// Memory there, and what a model has there.
 class far_memory {
  public:
-    /// @param user  a port or a DMA engine
+    /// @param user  a port, a DMA engine or a file engine
     template <class User>
     far_memory(const User& user, const std::shared_ptr<far_device>& device, std::size_t bytes)
         : model(bytes), bytes_(bytes), block_(std::make_shared<devices::memory_block>(device))
@@ -51,7 +51,10 @@ class far_memory {
         block_->kind = memory_kind::device;
         block_->adopted = true;
         region_.emplace(block_, regions::region_use::entries, region_options{});
-        region_->register_with(detail::internals::backend(user));
+        if constexpr (requires { *detail::internals::backend(user); })
+            region_->register_with(*detail::internals::backend(user));
+        else
+            region_->register_with(detail::internals::backend(user));
     }
     weftio_dev_buf buffer() const
     {

@@ -59,7 +59,7 @@ answer by_frame(const question& asked)
     entry.segments = 3;
     put(entry, 2, pointer_to(asked));
     nic::soft::frame_pieces pieces;
-    const refusal why = nic::soft::gather(entry, queue_keys(asked.keys, asked.domain), 9000, pieces);
+    const refusal why = nic::soft::gather(entry, keys::queue_keys(asked.keys, asked.domain), 9000, pieces);
     return found_at(why, why == refusal::none ? pieces.pieces[0].bytes : nullptr);
 }
 
@@ -74,7 +74,7 @@ answer by_copy(const question& asked, bool source)
         entry.words[2 * 4] = weftio_swap32(WEFTIO_INLINE_SEGMENT | 4u);
     const nic::soft::copy_lanes none;
     nic::soft::copy_request request;
-    const refusal why = nic::soft::read_copy(entry, queue_keys(asked.keys, asked.domain), none, request);
+    const refusal why = nic::soft::read_copy(entry, keys::queue_keys(asked.keys, asked.domain), none, request);
     if (why != refusal::none)
         return {why};
     return found_at(why, source ? static_cast<const void*>(request.from) : request.to);
@@ -95,7 +95,7 @@ answer by_local_piece(const question& asked, std::uint32_t opcode)
     entry.opcode = opcode;
     entry.segments = atomic ? 4 : 3;
     put(entry, atomic ? 3 : 2, pointer_to(asked));
-    const queue_keys keys(asked.keys, asked.domain);
+    const keys::queue_keys keys(asked.keys, asked.domain);
     nic::soft::rdma_entry decoded;
     const refusal why = nic::soft::read_rdma(entry, keys, decoded);
     std::byte* at = nullptr;
@@ -316,8 +316,8 @@ TEST(Located, TellsWhatTheNicsDeviceReadsItself)
         EXPECT_EQ(resolve(nic, {.key = key, .address = 0, .bytes = 16}, found), refusal::none);
         EXPECT_EQ(found.lends, lent);
         keys::key_view region;
-        EXPECT_EQ(queue_keys(nic, {}).read_lent(key, region), lent);
-        EXPECT_FALSE(queue_keys(nic, protection_domain::make()).read_lent(key, region));
+        EXPECT_EQ(keys::queue_keys(nic, {}).read_lent(key, region), lent);
+        EXPECT_FALSE(keys::queue_keys(nic, protection_domain::make()).read_lent(key, region));
     }
 }
 

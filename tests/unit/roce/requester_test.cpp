@@ -220,10 +220,33 @@ TEST(RoceRequester, WaitsForEverWithRnrRetry7)
     for (int at = 0; at < 1000; ++at) {
         EXPECT_EQ(end.look().size(), 1u);
         end.answer(rc_acknowledge, first, 0x21);
-        end.now += 10'000;
+        end.now = end.ours.deadline_ns();
     }
     EXPECT_FALSE(end.ours.failed());
     EXPECT_EQ(end.ours.rnr_naks.value(), 1000u);
+}
+
+TEST(RoceRequester, AsksAReceiverThatStaysNotReadyLessAndLessOften)
+{
+    constexpr std::uint8_t timer_10_us = 0x21, timer_2_ms = 0x2f;
+    at_requester end({.rnr_retry = 7});
+    end.sends.post(a_send(), bytes(3));
+    auto wait_after = [&](std::uint8_t timer) {
+        EXPECT_EQ(end.look().size(), 1u);
+        end.answer(rc_acknowledge, first, timer);
+        const std::uint64_t wait = end.ours.deadline_ns() - end.now;
+        end.now += wait;
+        return wait;
+    };
+    for (const std::uint64_t us : {10, 20, 40, 80, 160, 320, 640, 640, 640})
+        EXPECT_EQ(wait_after(timer_10_us), us * 1000);
+    EXPECT_EQ(wait_after(timer_2_ms), weftio::net::rnr_wait_ns(timer_2_ms & 0x1f)); // the peer names the shortest
+    EXPECT_EQ(end.look().size(), 1u);
+    end.answer(rc_acknowledge, first, 0);
+    end.sends.post(a_send(), bytes(3));
+    EXPECT_EQ(end.look().size(), 1u);
+    end.answer(rc_acknowledge, first + 1, timer_10_us);
+    EXPECT_EQ(end.ours.deadline_ns() - end.now, 10'000u) << "after progress it begins anew";
 }
 
 TEST(RoceRequester, CountsTheWaitsAnewAfterEachProgress)

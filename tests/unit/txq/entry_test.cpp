@@ -5,7 +5,7 @@
 #include <numeric>
 #include <random>
 
-#include "nic/soft/work/queue_keys.hpp"
+#include "keys/queue_keys.hpp"
 #include "sending_port.hpp"
 
 namespace weftio::test {

@@ -26,6 +26,7 @@
 #define WEFTIO_OPCODE_COMPARE_SWAP 0x11u
 #define WEFTIO_OPCODE_FETCH_ADD 0x12u
 #define WEFTIO_OPCODE_MMO 0x2fu
+#define WEFTIO_OPCODE_FILE_SYNC 0x3eu /**< of Weftio's own: no mlx5 opcode */
 
 #define WEFTIO_MMO_DMA 1u             /**< opcode modifier of MMO: a copy */
 #define WEFTIO_WAIT_ON_TIME 2u        /**< opcode modifier of WAIT */

@@ -16,6 +16,7 @@ class file;
 class file_buffer;
 class file_engine;
 class file_memory;
+class file_queue;
 class memory;
 class memory_region;
 class port;
@@ -36,6 +37,7 @@ namespace nic {
 class backend;
 class completion_queue;
 class dma_backend;
+class file_backend;
 } // namespace nic
 
 namespace queues {
@@ -59,6 +61,8 @@ struct internals {
     static nic::backend& backend(const rdma_device& device) noexcept; ///< of its port
     static nic::backend& backend(const eth_rxq& queue) noexcept;      ///< of its port
     static nic::dma_backend& backend(const dma_engine& engine) noexcept;
+    /// What executes entries; made when there is none. Throws what the constructor of file_queue throws.
+    static std::shared_ptr<nic::file_backend> backend(const file_engine& engine);
 
     /// The same, kept alive while the pointer is held.
     static const std::shared_ptr<nic::backend>& share(const port& port) noexcept;
@@ -67,12 +71,14 @@ struct internals {
     static const std::shared_ptr<storage::context>& share(const file_engine& engine) noexcept;
     static const std::shared_ptr<storage::open_file>& share(const file& file) noexcept;
     /// Where the memory of an operation lies.
-    static storage::place place(const file_memory& memory);
+    static storage::place place(const file_memory& memory, std::size_t further = 0);
 
     /// The bytes, kept alive while the pointer is held.
     static const std::shared_ptr<const devices::memory_block>& block(const memory& memory) noexcept;
     static const std::shared_ptr<const devices::memory_block>& block(const memory_region& region) noexcept;
     static std::size_t offset(const memory_region& region) noexcept; ///< of its first byte in the block
+
+    static memory make_memory(std::shared_ptr<const devices::memory_block> block) noexcept;
 
     /// The key at that port, in host byte order; the process's where the region is not registered with the port.
     static std::uint32_t lkey(const memory_region& region, const nic::backend& port) noexcept;
@@ -82,6 +88,7 @@ struct internals {
     static std::shared_ptr<devices::lifeline> line(const dma_queue& queue) noexcept;
     static std::shared_ptr<devices::lifeline> line(const eth_rxq& queue) noexcept;
     static std::shared_ptr<devices::lifeline> line(const eth_txq& queue) noexcept;
+    static std::shared_ptr<devices::lifeline> line(const file_queue& queue) noexcept;
     static std::shared_ptr<devices::lifeline> line(const rdma_queue& queue) noexcept; ///< of the send side
     static std::shared_ptr<devices::lifeline> line(const rdma_receives& receives) noexcept;
     static std::shared_ptr<devices::lifeline> line(const semaphore& semaphore) noexcept;
@@ -89,6 +96,7 @@ struct internals {
     /// What a progress_engine holds of the queue.
     static std::shared_ptr<queues::reported_queue> reports(const dma_queue& queue) noexcept;
     static std::shared_ptr<queues::reported_queue> reports(const eth_txq& queue) noexcept;
+    static std::shared_ptr<queues::reported_queue> reports(const file_queue& queue) noexcept;
     static std::shared_ptr<queues::reported_queue> reports(const queue_pair& queue) noexcept;
     static std::shared_ptr<queues::reported_queue> reports(const rdma_queue& queue) noexcept;
 

@@ -21,6 +21,7 @@ struct weftio_dev_completion_queue;
 struct weftio_dev_eth_rxq;
 struct weftio_dev_eth_txq;
 struct weftio_dev_dma;
+struct weftio_dev_file_queue;
 struct weftio_dev_rdma;
 struct weftio_dev_rdma_recv;
 struct weftio_dev_semaphore;
@@ -78,6 +79,8 @@ template <>
 inline constexpr std::uint32_t abi_of<weftio_dev_eth_txq> = WEFTIO_DEV_ABI_ETH_TXQ;
 template <>
 inline constexpr std::uint32_t abi_of<weftio_dev_dma> = WEFTIO_DEV_ABI_DMA;
+template <>
+inline constexpr std::uint32_t abi_of<weftio_dev_file_queue> = WEFTIO_DEV_ABI_FILE_QUEUE;
 template <>
 inline constexpr std::uint32_t abi_of<weftio_dev_semaphore> = WEFTIO_DEV_ABI_SEMAPHORE;
 template <>

@@ -62,6 +62,7 @@ driver opened()
     WEFTIO_FIND(cuLaunchKernel);
     WEFTIO_FIND(cuStreamCreate);
     WEFTIO_FIND(cuStreamDestroy_v2);
+    WEFTIO_FIND(cuLaunchHostFunc);
     WEFTIO_FIND(cuStreamQuery);
     WEFTIO_FIND(cuStreamSynchronize);
     WEFTIO_FIND(cuGetErrorName);

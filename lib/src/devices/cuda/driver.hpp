@@ -88,6 +88,7 @@ struct driver {
                              void**, void**);
     result (*cuStreamCreate)(stream*, unsigned);
     result (*cuStreamDestroy_v2)(stream);
+    result (*cuLaunchHostFunc)(stream, void (*)(void*), void*);
     result (*cuStreamQuery)(stream);
     result (*cuStreamSynchronize)(stream);
     result (*cuGetErrorName)(result, const char**);

@@ -4,6 +4,7 @@
 #include "weftio/device/completion_queue.h"
 #include "weftio/device/dma.h"
 #include "weftio/device/eth_txq.h" // so that an edit of a header rebuilds this file
+#include "weftio/device/file.h"
 #include "weftio/device/rdma.h"
 #include "weftio/device/semaphore.h"
 
@@ -25,6 +26,7 @@
     HEADER(eth_rxq, "weftio/device/eth_rxq.h")                                                                         \
     HEADER(eth_txq, "weftio/device/eth_txq.h")                                                                         \
     HEADER(dma, "weftio/device/dma.h")                                                                                 \
+    HEADER(file, "weftio/device/file.h")                                                                               \
     HEADER(rdma_request, "weftio/device/rdma/request.h")                                                               \
     HEADER(rdma_receive, "weftio/device/rdma/receive.h")                                                               \
     HEADER(rdma, "weftio/device/rdma.h")                                                                               \

@@ -22,6 +22,7 @@ typedef std::uint16_t weftio_u16;
 typedef std::uint32_t weftio_u32;
 typedef std::int32_t weftio_s32;
 typedef std::uint64_t weftio_u64;
+typedef std::int64_t weftio_s64;
 
 #if defined(WEFTIO_DEV_CHECKS) /* handle.h: other sources of the program have these functions without checks */
 #define WEFTIO_FN static inline

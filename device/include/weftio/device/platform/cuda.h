@@ -14,6 +14,7 @@ typedef std::uint16_t weftio_u16;
 typedef std::uint32_t weftio_u32;
 typedef std::int32_t weftio_s32;
 typedef std::uint64_t weftio_u64;
+typedef std::int64_t weftio_s64;
 
 #define WEFTIO_FN __device__ inline
 #define WEFTIO_KERNEL extern "C" __global__

@@ -15,6 +15,7 @@ typedef ushort weftio_u16;
 typedef uint weftio_u32;
 typedef int weftio_s32;
 typedef ulong weftio_u64;
+typedef long weftio_s64;
 
 #define WEFTIO_FN static inline
 #define WEFTIO_KERNEL __kernel

@@ -1,5 +1,6 @@
 /**
- * A send queue inside a kernel, whatever it sends: frames (eth_txq.h), copies of memory (dma.h) or RDMA (rdma.h). The
+ * A send queue inside a kernel, whatever it sends: frames (eth_txq.h), copies of memory (dma.h), reads and
+ * writes of files (file.h) or RDMA (rdma.h). The
  * receive entries of RDMA (rdma/receive.h) are enqueued and committed in the same way.
  *
  * Life of an entry: *enqueue* writes it, which each kind of queue does in its own way; *commit* publishes entries;
@@ -35,7 +36,8 @@ WEFTIO_FN weftio_u32 weftio_dev_is_send_queue(const WEFTIO_GLOBAL struct weftio_
     return weftio_dev_is_handle(queue->abi, WEFTIO_DEV_ABI_ETH_TXQ) ||
            weftio_dev_is_handle(queue->abi, WEFTIO_DEV_ABI_DMA) ||
            weftio_dev_is_handle(queue->abi, WEFTIO_DEV_ABI_RDMA) ||
-           weftio_dev_is_handle(queue->abi, WEFTIO_DEV_ABI_RDMA_RECV);
+           weftio_dev_is_handle(queue->abi, WEFTIO_DEV_ABI_RDMA_RECV) ||
+           weftio_dev_is_handle(queue->abi, WEFTIO_DEV_ABI_FILE_QUEUE);
 }
 
 /** Flags of every enqueue call. Each kind of queue has more, from 0x2 on. */

@@ -37,7 +37,7 @@ struct place {
 };
 
 /// Finds the bytes of a pointer segment, which the engine is to read or to write.
-refusal find(const weftio_wqe_data_segment& pointer, const queue_keys& keys, access needed, place& out) noexcept
+refusal find(const weftio_wqe_data_segment& pointer, const keys::queue_keys& keys, access needed, place& out) noexcept
 {
     keys::located found;
     if (const refusal why = keys.resolve(weftio_swap32(pointer.lkey_be), weftio_swap64(pointer.address_be),
@@ -76,7 +76,7 @@ bool copy_part(const copy_request& request, std::uint64_t at, std::uint64_t byte
 
 } // namespace
 
-refusal read_copy(const entry& entry, const queue_keys& keys, const copy_lanes& lanes, copy_request& out) noexcept
+refusal read_copy(const entry& entry, const keys::queue_keys& keys, const copy_lanes& lanes, copy_request& out) noexcept
 {
     if (entry.segments != segments_of_a_copy)
         return refusal::wrong_size;

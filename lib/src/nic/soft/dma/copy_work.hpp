@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/counter.hpp"
+#include "keys/queue_keys.hpp"
 #include "nic/soft/work/copy_lane.hpp"
-#include "nic/soft/work/queue_keys.hpp"
 #include "nic/soft/work/work_queue.hpp"
 
 namespace weftio::nic::soft {
@@ -24,7 +24,8 @@ struct copy_request {
 };
 
 /// Reads an entry and finds its memory. Returns why it cannot be executed, or refusal::none.
-refusal read_copy(const entry& entry, const queue_keys& keys, const copy_lanes& lanes, copy_request& out) noexcept;
+refusal read_copy(const entry& entry, const keys::queue_keys& keys, const copy_lanes& lanes,
+                  copy_request& out) noexcept;
 
 /// Entries are executed in order. Those of one lane follow each other without waiting, as the lane keeps their order;
 /// what another lane or the CPU copies waits until they have landed.
@@ -71,7 +72,7 @@ class copy_work final : public work_queue {
     void lose_lane();
     std::uint64_t& batch_of(std::uint32_t index) noexcept { return batches_[index & (ring_.entries.depth - 1)]; }
 
-    const queue_keys keys_;
+    const keys::queue_keys keys_;
     const copy_lanes& lanes_;
     entry entry_; ///< the one at next_, while it is under way
     copy_request request_;

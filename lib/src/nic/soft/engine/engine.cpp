@@ -272,8 +272,9 @@ void engine::idle(unsigned empty_turns) const
         rte_pause();
     else if (idle_ == idle_policy::yield || empty_turns < 2048)
         std::this_thread::yield();
-    else
-        std::this_thread::sleep_for(std::chrono::microseconds(20));
+    else if (constexpr std::chrono::microseconds nap(20);
+             std::ranges::none_of(units_, [&](unit* each) { return each->rest(nap); }))
+        std::this_thread::sleep_for(nap);
 }
 
 bool engine::deadline_is_near() const

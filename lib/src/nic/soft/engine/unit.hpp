@@ -1,6 +1,7 @@
 // A unit: one part of what an engine does, such as receiving or sending.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <limits>
 
@@ -33,6 +34,9 @@ class unit {
     virtual std::uint64_t deadline_ns() const noexcept { return 0; }
     /// Called before a change between two turns is made.
     virtual void before_change() {}
+    /// Sleeps in place of the engine, which has no work, until something comes that the unit waits for, at most `longest`.
+    /// @return false: it waits for nothing, and has not slept
+    virtual bool rest(std::chrono::nanoseconds /*longest*/) noexcept { return false; }
     /// The link is not what it was at the last call, or what link_state says without one.
     virtual void link_changed(const link_state&) noexcept {}
     /// The device of the port is gone for good: no frame leaves or comes any more, and nothing may wait for one.

@@ -52,6 +52,8 @@ class pair_port {
     /// @return false: the payload has gone away, and nothing was executed
     virtual bool execute(queue_pair* partner, const roce::roce_headers& headers,
                          std::span<const roce::piece> payload) = 0;
+    /// The queue pair has a turn soon.
+    virtual void wake(std::uint32_t number) noexcept = 0;
 
     rdma_wire wire;
     turn_shares shares;

@@ -203,6 +203,8 @@ bool queue_pair::is_partner_of(const queue_pair& other) const noexcept
 
 bool queue_pair::receive(const net::roce_packet& packet)
 {
+    if (packet.borrowed && net::shape_of(packet.headers.bth.opcode).is_response())
+        port_.wake(ring_.entries.queue); // entries may have ended; answer_partner() sees to requests
     if (!net::shape_of(packet.headers.bth.opcode).is_response())
         return take_request(packet);
     return !connection_->requester || connection_->requester->receive(packet, core::utc_stamp_ns());
@@ -239,7 +241,10 @@ unsigned queue_pair::turn(std::uint32_t most)
     if (completed_ != handed_ || untold())
         moved += work_queue::complete();
     port_.shares.count(moved != 0, is_in_a_hurry());
-    waited_ = moved == 0 && waits_for_peer() ? waited_ + 1 : 0;
+    if (moved != 0 || !waits_for_peer())
+        waited_ = 0;
+    else
+        waited_ = connection_->requester->was_told_to_wait() ? turns_waiting : waited_ + 1;
     return moved;
 }
 
@@ -269,11 +274,13 @@ unsigned queue_pair::exchange(roce::packet_sink& sink, roce::allowance most)
 /// Answers what the partner has just asked for: its entries end in the same turn.
 unsigned queue_pair::answer_partner(roce::allowance most)
 {
-    if (!connection_ || connection_->responder.idle())
+    if (!connection_)
         return 0;
     own_sink sink(port_, partner_);
-    const unsigned sent = connection_->responder.send(sink, most);
+    const unsigned sent = connection_->responder.idle() ? 0 : connection_->responder.send(sink, most);
     end_when_broken();
+    if (!connection_->responder.idle() || failed() || (has_states_ && receives_.overran()))
+        port_.wake(ring_.entries.queue);
     return sent;
 }
 

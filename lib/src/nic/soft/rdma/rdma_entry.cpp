@@ -49,7 +49,7 @@ void read_atomic(const entry& entry, roce::send_request& out) noexcept
 }
 
 /// Adds up the data segments, and checks the memory that they name.
-refusal read_data(const entry& entry, const queue_keys& keys, rdma_entry& out) noexcept
+refusal read_data(const entry& entry, const keys::queue_keys& keys, rdma_entry& out) noexcept
 {
     std::uint64_t bytes = 0;
     for (data_segments data(entry, out.first_data); data.more();) {
@@ -114,12 +114,12 @@ refusal data_segments::next(local_piece& out) noexcept
     return refusal::none;
 }
 
-refusal find(const local_piece& piece, const queue_keys& keys, access needed, std::byte*& at) noexcept
+refusal find(const local_piece& piece, const keys::queue_keys& keys, access needed, std::byte*& at) noexcept
 {
     return keys.resolve_for_cpu(piece.key, piece.address, piece.bytes, needed, at);
 }
 
-refusal read_rdma(const entry& entry, const queue_keys& keys, rdma_entry& out) noexcept
+refusal read_rdma(const entry& entry, const keys::queue_keys& keys, rdma_entry& out) noexcept
 {
     roce::send_request& request = out.request;
     if (!read_opcode(entry.opcode, request))

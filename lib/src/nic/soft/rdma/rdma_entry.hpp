@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <span>
 
+#include "keys/queue_keys.hpp"
 #include "nic/soft/work/entry.hpp"
-#include "nic/soft/work/queue_keys.hpp"
 #include "roce/send_entries.hpp"
 
 namespace weftio::nic::soft {
@@ -47,7 +47,7 @@ class data_segments {
 };
 
 /// Finds the bytes of a piece that is not inlined, and checks key, domain, rights and range.
-refusal find(const local_piece& piece, const queue_keys& keys, access needed, std::byte*& at) noexcept;
+refusal find(const local_piece& piece, const keys::queue_keys& keys, access needed, std::byte*& at) noexcept;
 
 /// An entry as the transport sees it.
 struct rdma_entry {
@@ -64,7 +64,7 @@ struct rdma_entry {
 };
 
 /// Decodes an entry, and checks all of its memory. Fields `more` and `fingerprint` stay as they are.
-refusal read_rdma(const entry& entry, const queue_keys& keys, rdma_entry& out) noexcept;
+refusal read_rdma(const entry& entry, const keys::queue_keys& keys, rdma_entry& out) noexcept;
 
 /// Sum of all bytes of an entry.
 std::uint32_t fingerprint_of(const entry& entry) noexcept;

@@ -7,9 +7,9 @@
 #include <span>
 
 #include "core/counter.hpp"
+#include "keys/queue_keys.hpp"
 #include "nic/soft/rdma/pair_rings.hpp"
 #include "nic/soft/rdma/rdma_entry.hpp"
-#include "nic/soft/work/queue_keys.hpp"
 #include "roce/receive_entries.hpp"
 
 namespace weftio::nic::soft {
@@ -58,7 +58,7 @@ class rdma_receives final : public roce::receive_entries {
 
     rdma_rx_ring ring_;
     const std::uint32_t queue_;
-    const queue_keys keys_;
+    const keys::queue_keys keys_;
     std::uint32_t posted_ = 0; ///< index behind the last entry that the doorbell record has named
     std::uint32_t taken_ = 0;  ///< index of the current entry, or of the one that is taken next
     std::array<weftio_wqe_data_segment, most_segments> segments_{}; ///< of the current entry

@@ -156,7 +156,6 @@ bool rdma_unit::execute(queue_pair* partner, const roce::roce_headers& headers, 
         return true;
     }
     delivered.add(1);
-    queues_.wake(headers.bth.destination_qp);
     return partner->receive(packet);
 }
 

@@ -89,6 +89,7 @@ class rdma_unit final : public unit, public packet_claimant, private pair_port {
     static place place_of(const queue_pair& queue) noexcept;
 
     bool execute(queue_pair* partner, const roce::roce_headers& headers, std::span<const roce::piece> payload) override;
+    void wake(std::uint32_t number) noexcept override { queues_.wake(number); }
     std::span<const std::uint8_t> join(std::span<const roce::piece> payload) noexcept;
     unsigned take_own();
     void share_room() noexcept;

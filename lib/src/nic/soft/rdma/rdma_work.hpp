@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "core/counter.hpp"
+#include "keys/queue_keys.hpp"
 #include "nic/soft/rdma/rdma_entry.hpp"
-#include "nic/soft/work/queue_keys.hpp"
 #include "nic/soft/work/work_queue.hpp"
 #include "roce/send_entries.hpp"
 
@@ -51,7 +51,7 @@ class rdma_work : public work_queue, public roce::send_entries {
     template <class Do>
     refusal for_each_piece(const entry& from, std::uint32_t first, byte_window window, Do&& what) const;
 
-    const queue_keys keys_;
+    const keys::queue_keys keys_;
     bool reliable_ = true;
     entry entry_;                     ///< the one that was read last
     rdma_entry decoded_;              ///< the same

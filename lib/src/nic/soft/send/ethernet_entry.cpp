@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "core/guarded.hpp"
-#include "nic/soft/work/queue_keys.hpp"
+#include "keys/queue_keys.hpp"
 
 namespace weftio::nic::soft {
 
@@ -21,7 +21,7 @@ std::uint32_t segments_for(std::uint32_t bytes) noexcept
 }
 
 /// Takes the pointer segment or inline segment at index `at`, and moves `at` behind it.
-refusal take_segment(const entry& entry, const queue_keys& keys, std::size_t& at, frame_pieces& out) noexcept
+refusal take_segment(const entry& entry, const keys::queue_keys& keys, std::size_t& at, frame_pieces& out) noexcept
 {
     auto data = segment_at<weftio_wqe_data_segment>(entry, at);
     std::uint32_t count = weftio_swap32(data.byte_count_be);
@@ -117,7 +117,7 @@ refusal fetch(const entry_ring& ring, std::uint32_t index, std::uint32_t availab
     return refusal::none;
 }
 
-refusal gather(const entry& entry, const queue_keys& keys, std::uint32_t mtu, frame_pieces& out) noexcept
+refusal gather(const entry& entry, const keys::queue_keys& keys, std::uint32_t mtu, frame_pieces& out) noexcept
 {
     const std::uint32_t longest = mtu + ethernet_header_bytes;
     out.count = out.bytes = 0;

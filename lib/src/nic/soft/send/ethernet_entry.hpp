@@ -6,14 +6,12 @@
 #include <cstdint>
 #include <span>
 
-#include "keys/key_table.hpp"
+#include "keys/queue_keys.hpp"
 #include "nic/soft/work/entry.hpp"
 #include "weftio/device/cqe.h"
 #include "weftio/device/wqe.h"
 
 namespace weftio::nic::soft {
-
-class queue_keys;
 
 /// A plain send: a SEND of one piece of memory, with no checksum to fill in and no notification. Nearly all entries are
 /// plain sends.
@@ -77,7 +75,7 @@ struct frame_pieces {
 /// Send step 4: finds and checks every byte of a SEND. Returns why it cannot be sent, or refusal::none.
 /// @param mtu  MTU of the port; a frame may be longer by its Ethernet header and at most two VLAN tags, which the CPU
 ///             must see
-refusal gather(const entry& entry, const queue_keys& keys, std::uint32_t mtu, frame_pieces& out) noexcept;
+refusal gather(const entry& entry, const keys::queue_keys& keys, std::uint32_t mtu, frame_pieces& out) noexcept;
 
 /// Reads the deadline of a WAIT on time, as UTC nanoseconds (docs/formats.md, "Waiting"). Returns why the wait is
 /// malformed, or refusal::none.

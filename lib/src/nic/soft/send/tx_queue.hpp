@@ -7,12 +7,12 @@
 
 #include "core/counter.hpp"
 #include "dpdk/wire.hpp"
+#include "keys/queue_keys.hpp"
 #include "nic/backend.hpp"
 #include "nic/soft/send/ethernet_entry.hpp"
 #include "nic/soft/send/pacing.hpp"
 #include "nic/soft/send/pull_lane.hpp"
 #include "nic/soft/send/send_headers.hpp"
-#include "nic/soft/work/queue_keys.hpp"
 #include "nic/soft/work/work_queue.hpp"
 
 namespace weftio::dpdk {
@@ -114,7 +114,7 @@ class tx_queue final : public work_queue {
     dpdk::wire wire_;
     const pull_lanes* pulls_;
     pull_lane* pulling_ = nullptr; ///< brings some of the staged frames; nullptr: all of them are whole
-    const queue_keys keys_;
+    const keys::queue_keys keys_;
     std::unique_ptr<send_header[]> headers_;
     pacing pacing_;
 

@@ -1,0 +1,29 @@
+// What `weftio-files bench` is to do.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "weftio/file_result.hpp"
+
+namespace weftio::files {
+
+/// A load, which runs once by Weftio and once by POSIX and copies.
+struct bench_options {
+    enum class load { read, write, mixed };
+
+    std::string path{};                        ///< file or folder; empty: a file in the folder for temporary files
+    std::vector<std::uint64_t> sizes{1 << 20}; ///< bytes of an operation, one run each
+    std::uint64_t file_bytes = 256 << 20;
+    unsigned workers = 4;
+    double seconds = 2; ///< of each run
+    load what = load::read;
+    bool random = false;
+    bool direct = false; ///< O_DIRECT
+    bool verify = false; ///< compare what is read with the pattern
+    file_way only = file_way::none;
+    std::string device = "cpu"; ///< whose memory: cpu, or cuda:N
+};
+
+} // namespace weftio::files

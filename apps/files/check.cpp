@@ -1,0 +1,294 @@
+#include "check.hpp"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+
+#include "settings.hpp"
+#include "storage/requirements.hpp"
+#include "storage/routing.hpp"
+#include "storage/way.hpp"
+#include "weftio/error.hpp"
+
+namespace weftio::files {
+
+namespace {
+
+namespace fs = std::filesystem;
+using storage::place_facts;
+using storage::requirement;
+using storage::system_facts;
+using storage::topology;
+
+/// Everything that sections are written from.
+struct facts {
+    system_facts system{};
+    storage::configuration configuration{};
+    topology trees{};
+    std::vector<place_facts> places{};
+    bool live = true; ///< this machine, not a recorded one
+    std::string uring_refused{};
+};
+
+std::string text_of(const std::string& path)
+{
+    std::ifstream in(path, std::ios::binary);
+    if (!in)
+        throw error(errc::not_found, fmt::format("weftio-files: {}: cannot read: {}", path, std::strerror(errno)));
+    return {std::istreambuf_iterator<char>(in), {}};
+}
+
+/// Whether a mount without a name on the command line is of interest.
+bool is_storage(const storage::mount_entry& mount)
+{
+    constexpr std::array network{"nfs", "nfs4", "lustre", "wekafs", "beegfs", "gpfs", "ceph", "cifs", "smb3", "9p"};
+    return storage::is_local(mount.file_system) ||
+           std::find(network.begin(), network.end(), mount.file_system) != network.end();
+}
+
+void add_place(facts& to, const fs::path& root, const storage::mount_entry& mount, const std::string& path)
+{
+    place_facts place = storage::recognize(root, mount);
+    if (const auto tried = to.live ? storage::try_o_direct(path) : std::nullopt) {
+        place.o_direct = tried;
+        place.o_direct_why = "tried";
+    }
+    to.places.push_back(std::move(place));
+}
+
+/// The mounts of the paths, or all of interest.
+void find_places(facts& to, const check_options& options)
+{
+    const auto mounts = storage::read_mounts(options.root);
+    for (const std::string& path : options.paths) {
+        std::error_code failed;
+        const fs::path real = to.live ? fs::canonical(path, failed) : fs::path(path);
+        if (failed)
+            throw error(errc::not_found, fmt::format("weftio-files: {}: {}", path, failed.message()));
+        const storage::mount_entry* mount = storage::mount_of(mounts, real.string());
+        if (!mount)
+            throw error(errc::not_found, fmt::format("weftio-files: {}: no mount has it; is /proc there?", path));
+        add_place(to, options.root, *mount, real);
+    }
+    std::vector<std::string> seen; // one mount of a drive is enough: containers have many
+    for (const storage::mount_entry& mount : mounts)
+        if (options.paths.empty() && is_storage(mount) &&
+            std::find(seen.begin(), seen.end(), mount.device) == seen.end()) {
+            seen.push_back(mount.device);
+            add_place(to, options.root, mount, mount.point);
+        }
+}
+
+facts look(const check_options& options)
+{
+    facts made;
+    made.live = fs::path(options.root).lexically_normal() == "/";
+    made.system = storage::read_system(options.root);
+    made.configuration = storage::read_configuration(storage::configuration_path(options.configuration));
+    made.trees = !options.topology.empty()
+                     ? storage::parse_topology(text_of(options.topology), options.topology)
+                     : storage::read_topology(options.root, made.live ? storage::addresses_of_interfaces()
+                                                                      : storage::interface_addresses{});
+    find_places(made, options);
+    try {
+        if (made.live)
+            storage::make_uring(1);
+    } catch (const error& refused) {
+        made.uring_refused = refused.what();
+    }
+    return made;
+}
+
+finding present_or(std::string_view name, bool there, std::string_view found, std::string_view remedy)
+{
+    return {std::string(name), there ? "present" : "missing", std::string(found), there ? "" : std::string(remedy)};
+}
+
+bool opens(const char* library)
+{
+    void* handle = ::dlopen(library, RTLD_LAZY | RTLD_LOCAL);
+    if (handle)
+        ::dlclose(handle);
+    return handle != nullptr;
+}
+
+/// NVIDIA's own library, by its whole path; empty: none.
+std::string vendor_library(const std::string& root)
+{
+    for (const char* folder : {"usr/local/cuda/lib64", "usr/local/cuda/targets/x86_64-linux/lib",
+                               "usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu"})
+        if (const fs::path path = fs::path(root) / folder / "libcufile.so.0"; fs::exists(path))
+            return path;
+    return {};
+}
+
+section environment(const facts& from, const check_options& options)
+{
+    const system_facts& system = from.system;
+    const bool uring = from.live ? from.uring_refused.empty() : system.uring_denied.value_or(0) != 2;
+    group all;
+    all.findings.push_back({"kernel", "", fmt::format("{} {}", system.kernel, system.machine), ""});
+    all.findings.push_back(present_or("io_uring", uring, uring ? "allowed" : from.uring_refused,
+                                      "allow io_uring_setup in the container's seccomp profile and set the sysctl "
+                                      "kernel.io_uring_disabled=0"));
+    all.findings.push_back(present_or("/run/udev", system.udev, system.udev ? "there" : "absent",
+                                      "in a container: start it with -v /run/udev:/run/udev:ro"));
+    if (from.live) {
+        const bool cuda = opens("libcuda.so.1");
+        all.findings.push_back(present_or("libcuda.so.1", cuda, cuda ? "opens" : "does not open",
+                                          "install NVIDIA's driver, or use memory of the host"));
+        rlimit files{};
+        ::getrlimit(RLIMIT_NOFILE, &files);
+        all.findings.push_back(present_or("open files", files.rlim_cur >= 1024, fmt::format("{}", files.rlim_cur),
+                                          "raise the limit: ulimit -n 1024"));
+    }
+    const std::string vendor = vendor_library(options.root);
+    all.findings.push_back(present_or("NVIDIA's libcufile.so.0", !vendor.empty(), vendor.empty() ? "none" : vendor,
+                                      "install the CUDA toolkit, or do without the way cufile"));
+    return {"ENVIRONMENT", {all}};
+}
+
+finding to_finding(const requirement& it)
+{
+    return {it.name, std::string(storage::to_string(it.is)), it.found, it.remedy};
+}
+
+bool has(const group& in, const std::string& name)
+{
+    return std::any_of(in.findings.begin(), in.findings.end(), [&](const finding& it) { return it.name == name; });
+}
+
+/// The requirements of the machine, once each; without a mount, from an empty one.
+group of_machine(const facts& from)
+{
+    group made;
+    const place_facts nowhere;
+    for (const auto& option : storage::direct_options(from.system, from.places.empty() ? nowhere : from.places.front()))
+        for (const requirement& it : option.needs)
+            if (!it.of_mount && !has(made, it.name))
+                made.findings.push_back(to_finding(it));
+    return made;
+}
+
+group of_mount(const facts& from, const place_facts& place)
+{
+    group made{.title = fmt::format("{} : {} on {}", place.mount.point, place.mount.file_system,
+                                    place.drives.empty() ? place.mount.source
+                                                         : fmt::format("{}", fmt::join(place.drives, " ")))};
+    for (const auto& option : storage::direct_options(from.system, place)) {
+        const requirement* missing = option.missing();
+        made.findings.push_back({"direct by " + option.name, missing ? "missing" : "present",
+                                 missing ? fmt::format("Unsupported: {}", missing->name) : "Supported", ""});
+        for (const requirement& it : option.needs)
+            if (it.of_mount && !has(made, it.name))
+                made.findings.push_back(to_finding(it));
+    }
+    for (const bool gpu : {false, true}) {
+        const storage::rules rules(from.system, place, from.configuration,
+                                   {.device_memory = gpu,
+                                    .uring = from.uring_refused.empty(),
+                                    .uring_why = from.uring_refused,
+                                    .vendor_library = false,
+                                    .vendor_why = ""});
+        const storage::rule* chosen = rules.chosen();
+        made.findings.push_back({gpu ? "way for memory of a GPU" : "way for memory of the host", "",
+                                 chosen ? fmt::format("{}: {}", to_string(chosen->way), chosen->why)
+                                        : "none: properties.allow_compat_mode is false",
+                                 ""});
+    }
+    return made;
+}
+
+section driver_configuration(const facts& from)
+{
+    section made{"DRIVER CONFIGURATION", {of_machine(from)}};
+    for (const place_facts& place : from.places)
+        made.groups.push_back(of_mount(from, place));
+    return made;
+}
+
+/// Size of a GPU's BAR1, which PCIe shows; 0: unknown.
+std::uint64_t bar1_bytes(const std::string& root, const std::string& address)
+{
+    std::ifstream in(fs::path(root) / "sys/bus/pci/devices" / address / "resource");
+    std::string skipped, first, last;
+    std::getline(in, skipped);
+    if (!(in >> first >> last))
+        return 0;
+    const std::uint64_t begin = std::strtoull(first.c_str(), nullptr, 16),
+                        end = std::strtoull(last.c_str(), nullptr, 16);
+    return end > begin ? end - begin + 1 : 0;
+}
+
+section gpu_info(const facts& from, const check_options& options)
+{
+    group made;
+    for (std::size_t gpu : from.trees.all(storage::topology_node::kind::gpu)) {
+        const auto& node = from.trees.nodes()[gpu];
+        const std::uint64_t bar1 = bar1_bytes(options.root, node.address);
+        made.findings.push_back(
+            {node.name, "",
+             fmt::format("{} BAR1 {}, NUMA node {}", node.address,
+                         bar1 == 0 ? "unknown" : fmt::format("{} MiB", bar1 >> 20), from.trees.numa_of(gpu)),
+             ""});
+    }
+    if (made.findings.empty())
+        made.findings.push_back({"GPU", "missing", "none on PCIe", "none is needed for memory of the host"});
+    return {"GPU INFO", {made}};
+}
+
+section platform(const facts& from)
+{
+    group made;
+    const std::string text = storage::to_text(from.trees);
+    for (std::size_t at = 0; at < text.size();) {
+        const std::size_t end = text.find('\n', at) + 1;
+        made.text += "  " + text.substr(at, end - at);
+        at = end;
+    }
+    if (text.empty())
+        made.findings.push_back(
+            {"PCIe", "unknown", "no devices in /sys", "make /sys readable, or give --topology FILE"});
+    return {"PLATFORM", {made}};
+}
+
+section routing(const facts& from)
+{
+    section made{"ROUTING", {}};
+    for (const place_facts& place : from.places) {
+        group of{.title = place.mount.point};
+        for (std::size_t gpu : from.trees.all(storage::topology_node::kind::gpu)) {
+            const auto route = storage::decide_route(from.trees, from.configuration,
+                                                     {place.mount.file_system, place.mount.point, place.drives}, gpu);
+            of.findings.push_back({from.trees.nodes()[gpu].name, "", route.reason, ""});
+        }
+        if (of.findings.empty())
+            of.findings.push_back({"-", "", "no GPU, no routing", ""});
+        made.groups.push_back(std::move(of));
+    }
+    return made;
+}
+
+} // namespace
+
+std::vector<section> check(const check_options& options)
+{
+    const facts from = look(options);
+    return {environment(from, options),
+            driver_configuration(from),
+            settings(from.configuration, from.places),
+            gpu_info(from, options),
+            platform(from),
+            routing(from)};
+}
+
+} // namespace weftio::files

@@ -1,0 +1,329 @@
+#include "neighbor/pairs.hpp"
+
+#include <benchmark/benchmark.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <thread>
+
+#include "machine.hpp"
+
+namespace weftio::bench {
+
+namespace {
+
+using clock = std::chrono::steady_clock;
+
+constexpr std::size_t mib = std::size_t{1} << 20;
+constexpr std::uint64_t patience_ns = 5'000'000'000;
+constexpr std::uint32_t ring_entries = 64;
+
+void require(std::int32_t status, const char* what)
+{
+    if (status != WEFTIO_DEV_OK)
+        throw error(errc::device_error, fmt::format("neighbor_bench: {}: status {}", what, status));
+}
+
+/// One end of a port, and memory that both sides of a pair may use.
+struct ground {
+    ground(const port& at, const device& device, bool inline_worker)
+        : cpu(device), here(at, {.address = "10.9.8.1", .application_turns = inline_worker}),
+          memory(device.allocate(16 * mib, memory_kind::cpu_device)),
+          region(at, memory, {.rights = access::local_write | access::remote_write | access::remote_read}),
+          far(remote_region::of(region).on_device())
+    {}
+
+    const device& cpu;
+    rdma_device here;
+    weftio::memory memory;
+    memory_region region;
+    weftio_dev_remote far;
+};
+
+/// Two queue pairs that are connected to each other.
+struct connected {
+    connected(ground& on, const rdma_queue_options& options)
+        : near(on.here, on.cpu, options), end(on.here, on.cpu, options)
+    {
+        near.connect(end.address());
+        end.connect(near.address());
+    }
+    std::uint32_t room() { return weftio_dev_send_room(&near.handle()->queue.ring, ring_entries); }
+
+    rdma_queue near, end;
+};
+
+constexpr rdma_queue_options small_rings{.entries = ring_entries, .receive_entries = ring_entries, .timeout = 20};
+
+/// Other queue pairs of the port. The calling thread is the kernel of all.
+class crowd {
+ public:
+    crowd() = default;
+    crowd(const crowd&) = delete;
+    crowd& operator=(const crowd&) = delete;
+    virtual ~crowd() = default;
+    /// Has them go on with what they do, if they have ended something.
+    virtual void go_on() {}
+    /// What another thread does for them again and again.
+    virtual void step() { benchmark::DoNotOptimize(++steps_); }
+
+ private:
+    std::uint32_t steps_ = 0;
+};
+
+/// Does step() of a crowd, on a core.
+class other_thread {
+ public:
+    other_thread(crowd& of, int core)
+        : thread_([this, &of, core] {
+              stay_on(core);
+              while (!ending_.load(std::memory_order_relaxed))
+                  of.step();
+          })
+    {}
+    ~other_thread()
+    {
+        ending_ = true;
+        thread_.join();
+    }
+
+ private:
+    std::atomic<bool> ending_{false};
+    std::thread thread_; ///< declared last: it uses the other members
+};
+
+class idle_pairs : public crowd {
+ public:
+    idle_pairs(ground& on, unsigned count)
+    {
+        for (unsigned each = 0; each < count; ++each)
+            pairs_.emplace_back(on, small_rings);
+    }
+
+ protected:
+    std::deque<connected> pairs_;
+};
+
+/// Each has eight long WRITEs, or READs, under way.
+class long_messages : public idle_pairs {
+ public:
+    long_messages(ground& on, unsigned count, std::size_t bytes, bool reads)
+        : idle_pairs(on, count), on_(on), bytes_(bytes), reads_(reads)
+    {}
+    void go_on() override
+    {
+        constexpr std::uint32_t under_way = 8;
+        for (connected& pair : pairs_) {
+            std::uint32_t more = pair.room();
+            more = more > ring_entries - under_way ? more - (ring_entries - under_way) : 0;
+            for (std::uint32_t each = 0; each < more; ++each)
+                post(pair.near.handle());
+            if (more == 0)
+                continue;
+            weftio_dev_send_queue_commit_strong(&pair.near.handle()->queue); // no push: inline, it would be a turn
+            weftio_dev_send_doorbell(&pair.near.handle()->queue.ring);
+        }
+    }
+
+ private:
+    void post(weftio_dev_rdma* rdma)
+    {
+        const auto enqueue = reads_ ? weftio_dev_rdma_read : weftio_dev_rdma_write;
+        require(enqueue(rdma, on_.far, 8 * mib, on_.region.buffer(), 0, bytes_, 0), "entry of a neighbor");
+    }
+
+    ground& on_;
+    std::size_t bytes_;
+    bool reads_;
+};
+
+/// Each has SENDs that find no receive, for ever.
+class not_ready : public crowd {
+ public:
+    not_ready(ground& on, unsigned count, unsigned sends, std::uint8_t timer)
+    {
+        rdma_queue_options options = small_rings;
+        options.min_rnr_timer = timer;
+        for (unsigned each = 0; each < count; ++each) {
+            weftio_dev_rdma* const rdma = pairs_.emplace_back(on, options).near.handle();
+            for (unsigned send = 0; send < sends; ++send)
+                require(weftio_dev_rdma_send(rdma, on.region.buffer(), 0, 64, 0), "send of a neighbor");
+            require(weftio_dev_rdma_commit(rdma), "commit of a neighbor");
+        }
+    }
+
+ private:
+    std::deque<connected> pairs_;
+};
+
+/// Each has a WRITE under way that nobody answers.
+class dead_peers : public crowd {
+ public:
+    dead_peers(ground& on, unsigned count)
+    {
+        const rdma_address nobody = rdma_address::of(
+            {.address = "10.9.8.5", .queue = 17, .mac = std::array<std::uint8_t, 6>{2, 0, 0, 0, 0, 9}});
+        for (unsigned each = 0; each < count; ++each) {
+            rdma_queue& queue = queues_.emplace_back(on.here, on.cpu, small_rings);
+            queue.connect(nobody);
+            require(weftio_dev_rdma_write(queue.handle(), on.far, 0, on.region.buffer(), 0, 8, 0), "write");
+            require(weftio_dev_rdma_commit(queue.handle()), "commit of a neighbor");
+        }
+    }
+
+ private:
+    std::deque<rdma_queue> queues_;
+};
+
+/// Each names a key that nobody has, fails, and is reset. Or its record claims more than the ring holds.
+class offenders : public idle_pairs {
+ public:
+    offenders(ground& on, unsigned count, bool record) : idle_pairs(on, count), on_(on), record_(record) {}
+    void step() override
+    {
+        connected& pair = pairs_[next_++ % pairs_.size()];
+        if (weftio_dev_rdma_status(pair.near.handle()) != WEFTIO_DEV_OK) {
+            pair.near.reset();
+            pair.end.reset();
+            pair.near.connect(pair.end.address());
+            pair.end.connect(pair.near.address());
+        }
+        weftio_dev_rdma* const rdma = pair.near.handle();
+        weftio_dev_remote wrong = on_.far;
+        wrong.rkey_be ^= 0xff;
+        if (record_)
+            weftio_store_release_sys_u32(rdma->queue.ring.dbrec, weftio_swap32(0x7fff));
+        else if (weftio_dev_rdma_write(rdma, wrong, 0, on_.region.buffer(), 0, 8, 0) == WEFTIO_DEV_OK)
+            weftio_dev_send_queue_commit_strong(&rdma->queue);
+    }
+
+ private:
+    ground& on_;
+    bool record_;
+    std::size_t next_ = 0;
+};
+
+struct kind {
+    const char* name;
+    std::function<std::unique_ptr<crowd>(ground&, unsigned)> make;
+};
+
+template <class Crowd, class... Arguments>
+kind kind_of(const char* name, Arguments... arguments)
+{
+    return {name, [=](ground& on, unsigned count) { return std::make_unique<Crowd>(on, count, arguments...); }};
+}
+
+const std::vector<kind>& kinds()
+{
+    constexpr std::uint8_t shortest = 1, longest = 0; // 0.01 ms, 655 ms
+    static const std::vector<kind> all{
+        kind_of<idle_pairs>("idle pairs"),
+        kind_of<long_messages>("pairs of 1 MiB writes", mib, false),
+        kind_of<long_messages>("pairs of 4 MiB reads", 4 * mib, true),
+        kind_of<not_ready>("pairs not ready, 1 send, 0.01 ms", 1U, shortest),
+        kind_of<not_ready>("pairs not ready, 64 sends, 0.01 ms", 64U, shortest),
+        kind_of<not_ready>("pairs not ready, 64 sends, 655 ms", 64U, longest),
+        kind_of<dead_peers>("pairs of dead peers"),
+        kind_of<offenders>("pairs of wrong keys", false),
+        kind_of<offenders>("pairs of wrong records", true),
+    };
+    return all;
+}
+
+constexpr std::array<unsigned, 3> counts{1, 8, 32};
+
+std::string name_of(const kind& one, unsigned count)
+{
+    return fmt::format("{} {}", count, one.name);
+}
+
+/// Writes 8 bytes, waits, and writes again.
+class pinger {
+ public:
+    explicit pinger(ground& on) : on_(on), pair_(on, small_rings) {}
+
+    /// Trips a second.
+    double run(double seconds, crowd& beside)
+    {
+        constexpr std::uint64_t trips_between = 8;
+        std::uint64_t trips = 0;
+        const auto begin = clock::now();
+        auto last = begin;
+        for (std::chrono::duration<double> lasted{}; lasted.count() < seconds; lasted = last - begin) {
+            if (trips++ % trips_between == 0)
+                beside.go_on();
+            weftio_dev_rdma* const rdma = pair_.near.handle();
+            require(weftio_dev_rdma_write(rdma, on_.far, 0, on_.region.buffer(), 8, 8, 0), "a write");
+            require(weftio_dev_rdma_commit_wait(rdma, patience_ns), "the wait of the good pair");
+            const auto now = clock::now();
+            longest_ = std::max(longest_, now - last);
+            last = now;
+        }
+        return static_cast<double>(trips) / std::chrono::duration<double>(last - begin).count();
+    }
+    double longest_gap_us() const { return std::chrono::duration<double, std::micro>(longest_).count(); }
+    void forget_gaps() { longest_ = {}; }
+
+ private:
+    ground& on_;
+    connected pair_;
+    clock::duration longest_{};
+};
+
+void measure_row(const pair_options& wanted, ground& on, pinger& good, const kind& one, unsigned count, table& into)
+{
+    const std::string name = name_of(one, count), without = fmt::format("without {}", name);
+    std::vector<double> alone, beside, gaps;
+    crowd nobody;
+    for (unsigned round = 0; round < wanted.rounds; ++round) {
+        {
+            const other_thread stranger(nobody, wanted.other_core);
+            alone.push_back(good.run(wanted.seconds, nobody) / 1e6);
+        }
+        const std::unique_ptr<crowd> others = one.make(on, count);
+        const other_thread theirs(*others, wanted.other_core);
+        good.run(0.05, *others);
+        good.forget_gaps();
+        beside.push_back(good.run(wanted.seconds, *others) / 1e6);
+        gaps.push_back(good.longest_gap_us());
+    }
+    into.add({.name = without, .unit = "Mtrips/s", .values = alone});
+    into.add({.name = fmt::format("beside {}", name), .unit = "Mtrips/s", .values = beside, .peer = without});
+    into.add({.name = fmt::format("longest gap beside {}", name), .unit = "us", .values = gaps});
+}
+
+} // namespace
+
+std::vector<std::string> pair_rows()
+{
+    std::vector<std::string> names;
+    for (const kind& one : kinds())
+        for (const unsigned count : counts)
+            names.push_back(name_of(one, count));
+    return names;
+}
+
+void measure_pairs(const pair_options& wanted, const device& cpu, table& into)
+{
+    const port wire =
+        port::open("loopback", {.mode = wanted.inline_worker ? engine_mode::inline_worker : engine_mode::thread,
+                                .idle = idle_policy::busy,
+                                .core = wanted.engine_core});
+    ground on(wire, cpu, wanted.inline_worker);
+    pinger good(on);
+    for (const kind& one : kinds())
+        for (const unsigned count : counts)
+            if (std::string_view(name_of(one, count)).find(wanted.only) != std::string_view::npos)
+                measure_row(wanted, on, good, one, count, into);
+}
+
+} // namespace weftio::bench

@@ -1,0 +1,50 @@
+// Memory that the CPU does not see: files are read into slots of host memory, and a copy engine carries the bytes on.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "devices/backend.hpp"
+#include "nic/soft/work/by_device.hpp"
+#include "nic/soft/work/copy_lane.hpp"
+
+namespace weftio::nic::soft {
+
+/// The copy engine of one device, and slots of host memory that it reads and writes. Belongs to one engine.
+class file_lane {
+ public:
+    static constexpr std::uint32_t slots = 32, slot_bytes = 256 * 1024;
+
+    /// @param memory  slots x slot_bytes, which the CPU and the copy engine see
+    file_lane(std::shared_ptr<devices::copy_queue> copies, std::shared_ptr<const devices::memory_block> memory)
+        : memory_(std::move(memory)), copies_(std::move(copies))
+    {
+        for (std::uint32_t slot = slots; slot-- > 0;)
+            free_.push_back(static_cast<std::byte*>(memory_->at.cpu) + std::size_t{slot} * slot_bytes);
+    }
+
+    /// nullptr: none is free.
+    std::byte* take() noexcept
+    {
+        if (free_.empty())
+            return nullptr;
+        std::byte* const slot = free_.back();
+        free_.pop_back();
+        return slot;
+    }
+    void give_back(std::byte* slot) noexcept { free_.push_back(slot); } // within the capacity of the constructor
+    copy_lane& copies() noexcept { return copies_; }
+    void end_batch() noexcept { copies_.end_batch(); }
+
+ private:
+    const std::shared_ptr<const devices::memory_block> memory_;
+    std::vector<std::byte*> free_;
+    copy_lane copies_; ///< declared last: its copies end before the memory goes
+};
+
+using file_lanes = by_device<file_lane>;
+
+} // namespace weftio::nic::soft

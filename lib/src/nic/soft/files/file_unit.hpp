@@ -1,0 +1,75 @@
+// The one unit of an engine of file queues: their list, the way that their parts go, and the parts that are under way.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "nic/soft/engine/unit.hpp"
+#include "nic/soft/files/file_lane.hpp"
+#include "nic/soft/files/file_part.hpp"
+#include "nic/soft/work/work_list.hpp"
+#include "storage/way.hpp"
+
+namespace weftio::nic::soft {
+
+/// Belongs to one engine. Queues share the way: each has a bounded number of parts under way, and while there is no
+/// room for a part, queues take turns in the order in which they asked.
+class file_unit final : public unit {
+ public:
+    /// Of one queue.
+    static constexpr std::uint32_t entries_of_a_turn = 64;
+    /// Of all queues.
+    static constexpr std::uint32_t most_parts = 256;
+
+    /// @param reads_now  see read_now()
+    explicit file_unit(std::unique_ptr<storage::way> way, bool reads_now = false);
+
+    unsigned turn(const turn_budget& budget) override;
+    bool rest(std::chrono::nanoseconds longest) noexcept override;
+
+    /// Begins a part. Returns whether it could: the queue asks again in its next turn else, and comes before queues that
+    /// ask later. @param part  without phase, address of a slot and results
+    bool begin(file_part&& part);
+    /// The longest read that is tried at once.
+    static constexpr std::uint32_t most_now = 16 * 1024;
+    /// Reads all bytes of the part now, if they are in the page cache: the way there and back takes longer than a short
+    /// copy. Never blocks. @pre not with O_DIRECT  @return false: not all were, and nothing has been done
+    bool read_now(const file_part& part) const noexcept;
+    /// The queue has no part to begin any more.
+    void leave_line(const file_work& queue) noexcept;
+    /// The queue goes: what became of its parts is told to nobody.
+    void disown(const file_work& queue) noexcept;
+    /// Takes up what has ended, and goes on with it. Returns how much moved.
+    unsigned collect();
+    /// Whether a part is under way that reads or writes the memory of that key.
+    bool uses(std::uint32_t key) const noexcept;
+
+    work_list& queues() noexcept { return queues_; }
+    file_lanes& lanes() noexcept { return lanes_; }
+    file_way way() const { return way_->name(); }
+
+ private:
+    bool may_begin(file_work& queue) const noexcept;
+    bool refuse(file_work& queue);
+    void go_on(std::uint32_t number);
+    bool give_to_way(std::uint32_t number);
+    void took(std::uint32_t number, std::int64_t result);
+    void go_on_later(std::uint32_t number);
+    void copy(file_part& part, bool to_device);
+    void end(std::uint32_t number, int error, bool device_failed = false);
+
+    file_lanes lanes_;
+    std::vector<file_part> parts_;
+    std::vector<std::uint32_t> free_;    ///< numbers of parts
+    std::vector<std::uint32_t> waiting_; ///< numbers of parts that wait for room in the way, or for a copy engine
+    std::deque<file_work*> line_;        ///< queues that found no room, oldest first
+    std::uint32_t in_way_ = 0;
+    const bool reads_now_;
+    std::unique_ptr<storage::way> way_; ///< its destructor waits for the parts that it has
+    work_list queues_;                  ///< declared last: queues know the unit until they end
+};
+
+} // namespace weftio::nic::soft

@@ -1,0 +1,132 @@
+#include "nic/soft/files/soft_files.hpp"
+
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "nic/soft/files/soft_file_queue.hpp"
+
+namespace weftio::nic::soft {
+
+namespace {
+
+/// Memory that files are read into and written from.
+class file_region final : public region {
+ public:
+    file_region(std::shared_ptr<soft_files> files, const region_request& wanted)
+        : files_(std::move(files)), block_(wanted.block), key_(wanted.process_key), granted_(key_ != 0)
+    {
+        if (!block_->at.cpu)
+            files_->reach(block_->owner);
+        if (granted_)
+            files_->keys().grant(key_, false);
+    }
+    file_region(const file_region&) = delete;
+    file_region& operator=(const file_region&) = delete;
+    ~file_region() override { revoke(); }
+
+    std::uint32_t key() const noexcept override { return key_; }
+    void revoke() noexcept override
+    {
+        if (!std::exchange(granted_, false) || !files_->may_end())
+            return;
+        files_->engine().between_turns([&] { files_->keys().forget(key_); });
+        files_->wait_for(key_);
+    }
+    void renew(const region_request& now) noexcept override
+    {
+        key_ = now.process_key;
+        granted_ = true;
+        files_->keys().grant(key_, false);
+    }
+
+ private:
+    const std::shared_ptr<soft_files> files_;
+    const std::shared_ptr<const devices::memory_block> block_;
+    std::uint32_t key_;
+    bool granted_;
+};
+
+/// Converts the options to those of the engine of a port.
+port_options of_engine(const file_engine_options& options)
+{
+    return {.mode = options.mode, .idle = options.idle, .core = options.core, .realtime = options.realtime};
+}
+
+std::shared_ptr<const devices::memory_block> make_slots(const std::shared_ptr<devices::device_backend>& device)
+{
+    constexpr std::size_t page = 4096;
+    auto made = std::make_shared<devices::memory_block>(device);
+    const std::size_t bytes = std::size_t{file_lane::slots} * file_lane::slot_bytes;
+    made->at = device->allocate(bytes, page, memory_kind::cpu_device);
+    made->bytes = bytes;
+    return made;
+}
+
+} // namespace
+
+bool context_files::find(std::uint32_t key, held_file& out) const noexcept
+{
+    return context_->named.find(key, out);
+}
+
+void context_files::count(storage::io::kind what, const file_result& result) const noexcept
+{
+    file_result counted = result;
+    if (counted.fall == file_fall::none)
+        counted.fall = context_->without_uring();
+    context_->counts.add(what, counted);
+}
+
+soft_files::soft_files(std::shared_ptr<storage::context> context)
+    : files_(std::move(context)),
+      unit_(files_.context().make_way(), files_.context().options().only != file_way::uring),
+      engine_({&unit_}, of_engine(files_.context().options()), "weftio/files")
+{
+    enter();
+}
+
+void soft_files::reach(const std::shared_ptr<devices::device_backend>& device)
+{
+    const std::scoped_lock one_at_a_time(reaching_);
+    bool reached = false;
+    engine_.between_turns([&] { reached = unit_.lanes().find(device.get()) != nullptr; });
+    if (reached)
+        return;
+    auto lane = std::make_unique<file_lane>(device->make_copy_queue(device), make_slots(device)); // takes its time
+    engine_.between_turns([&] { unit_.lanes().add(device, std::move(lane)); });
+}
+
+void soft_files::collect()
+{
+    engine_.between_turns([&] { unit_.collect(); });
+}
+
+void soft_files::wait_for(std::uint32_t key) noexcept
+{
+    auto used = [&] {
+        return engine_.between_turns([&] {
+            unit_.collect();
+            return unit_.uses(key);
+        });
+    };
+    while (used())
+        std::this_thread::sleep_for(std::chrono::microseconds(20));
+}
+
+std::unique_ptr<region> soft_files::register_memory(const region_request& wanted)
+{
+    return std::make_unique<file_region>(shared_from_this(), wanted);
+}
+
+std::shared_ptr<file_send_queue> soft_files::make_queue(const send_ring& ring)
+{
+    return std::make_shared<soft_file_queue>(shared_from_this(), ring);
+}
+
+} // namespace weftio::nic::soft
+
+std::shared_ptr<weftio::nic::file_backend> weftio::nic::make_soft_files(std::shared_ptr<storage::context> files)
+{
+    return core::make_shared_here<soft::soft_files>(std::move(files));
+}

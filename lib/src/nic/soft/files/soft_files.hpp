@@ -1,0 +1,62 @@
+// The engine of file queues: an engine whose one unit is a list of them, and the ways of a file_engine.
+#pragma once
+
+#include <memory>
+#include <mutex>
+
+#include "core/process.hpp"
+#include "keys/key_table.hpp"
+#include "nic/file_backend.hpp"
+#include "nic/soft/engine/engine.hpp"
+#include "nic/soft/files/file_entry.hpp"
+#include "nic/soft/files/file_unit.hpp"
+#include "storage/context.hpp"
+
+namespace weftio::nic::soft {
+
+/// The files of a context.
+class context_files final : public file_keys {
+ public:
+    explicit context_files(std::shared_ptr<storage::context> context) noexcept : context_(std::move(context)) {}
+
+    bool find(std::uint32_t key, held_file& out) const noexcept override;
+    void count(storage::io::kind what, const file_result& result) const noexcept override;
+    bool strict() const noexcept override { return context_->options().strict; }
+    storage::context& context() const noexcept { return *context_; }
+
+ private:
+    const std::shared_ptr<storage::context> context_;
+};
+
+class soft_files final : public file_backend, public std::enable_shared_from_this<soft_files>, core::moving {
+ public:
+    explicit soft_files(std::shared_ptr<storage::context> context);
+    ~soft_files() { leave(); }
+
+    std::unique_ptr<region> register_memory(const region_request& wanted) override;
+    bool is_inline() const noexcept override { return !engine_.has_thread(); }
+    unsigned turn() override { return engine_.turn(); }
+    std::shared_ptr<file_send_queue> make_queue(const send_ring& ring) override;
+    void collect() override;
+    bool stand_still() noexcept override { return engine_.stop_turns(); }
+
+    bool may_end() const noexcept { return maker_.may_end(); }
+    keys::nic_keys& keys() noexcept { return keys_; }
+    const file_keys& files() const noexcept { return files_; }
+    file_unit& unit() noexcept { return unit_; } ///< between two turns only
+    nic::soft::engine& engine() noexcept { return engine_; }
+    /// The CPU does not see this device's memory: bytes are staged. Throws what make_copy_queue() and allocate() throw.
+    void reach(const std::shared_ptr<devices::device_backend>& device);
+    /// Waits until no part that is under way uses the memory of that key. @pre no entry finds it any more
+    void wait_for(std::uint32_t key) noexcept;
+
+ private:
+    const core::maker maker_{};
+    std::mutex reaching_;
+    const context_files files_;
+    keys::nic_keys keys_{"file_engine"};
+    file_unit unit_;
+    nic::soft::engine engine_; ///< declared last, so that it stops before the other members are destroyed
+};
+
+} // namespace weftio::nic::soft

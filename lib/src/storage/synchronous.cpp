@@ -1,0 +1,111 @@
+#include "storage/synchronous.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "core/cancellation.hpp"
+#include "storage/transfer_queue.hpp"
+
+namespace weftio::storage {
+
+namespace {
+
+/// Whether one thread's own calls do it as well as any.
+bool is_simple(open_file& file, const plan& made, const place& memory, std::size_t bytes)
+{
+    const file_engine_options& options = file.engine().options();
+    return options.only != file_way::uring && memory.cpu && made.fall == file_fall::none && made.error == 0 &&
+           bytes <= options.part_bytes;
+}
+
+file_result by_calls(open_file& file, io::kind what, const zone& in, std::byte* address)
+{
+    file_result result{.way = file_way::posix, .fall = file.engine().without_uring(), .position = in.begin};
+    int fd = in.fd;
+    while (result.position != in.end) {
+        const std::int64_t more = execute(
+            {what, fd, result.position, address + result.bytes, static_cast<std::uint32_t>(in.end - result.position)});
+        if (more < 0 || (more == 0 && what == io::kind::write))
+            result.error = more < 0 ? static_cast<int>(-more) : ENOSPC;
+        if (more <= 0)
+            break;
+        result.bytes += more;
+        result.position += static_cast<std::uint64_t>(more);
+        if (static_cast<std::uint64_t>(more) % in.align == 0)
+            continue;
+        if (what == io::kind::read)
+            break; // O_DIRECT ends inside a block only where the file does
+        fd = std::max(file.buffered(), fd);
+    }
+    return result;
+}
+
+file_result by_queue(const std::shared_ptr<open_file>& file, request request, bool direct)
+{
+    context& engine = file->engine();
+    auto queue = engine.take_queue(direct);
+    (void)queue->submit(std::move(request));
+    ended ended;
+    while (queue->take({&ended, 1}) == 0)
+        queue->wait(std::chrono::seconds(1));
+    engine.give_back(std::move(queue));
+    return ended.result;
+}
+
+/// The one zone of a plan that needs no bounce.
+const zone& only_zone(const plan& made)
+{
+    const auto found =
+        std::find_if(made.zones.begin(), made.zones.end(), [](const zone& each) { return each.begin != each.end; });
+    return found == made.zones.end() ? made.zones.front() : *found;
+}
+
+} // namespace
+
+void locate(const context& engine, place& memory)
+{
+    if (!memory.block && memory.cpu)
+        memory = engine.buffers.find(memory.cpu);
+}
+
+file_result transfer(const std::shared_ptr<open_file>& file, io::kind what, place memory, std::size_t bytes,
+                     std::uint64_t offset)
+{
+    context& engine = file->engine();
+    engine.require_process();
+    const core::not_cancelled until_done;
+    locate(engine, memory);
+    for (;;) {
+        const plan made = plan_transfer(*file, what, memory, bytes, offset);
+        const bool refused = engine.options().strict && engine.without_uring() != file_fall::none;
+        if (refused || !is_simple(*file, made, memory, bytes)) {
+            if (find_cuda_driver())
+                locate(engine, memory);
+            return by_queue(file, {what, file, memory, bytes, offset, 0}, made.direct);
+        }
+        const file_result result = by_calls(*file, what, only_zone(made), memory.cpu);
+        // A GPU's memory, and its driver was loaded since the engine was made: nothing was transferred.
+        if (result.error == EFAULT && !memory.block && find_cuda_driver()) {
+            locate(engine, memory);
+            continue;
+        }
+        engine.counts.add(what, result);
+        return result;
+    }
+}
+
+file_result sync(open_file& file, bool data_only)
+{
+    file.engine().require_process();
+    const core::not_cancelled until_done;
+    const io::kind what = data_only ? io::kind::data_sync : io::kind::sync;
+    const std::int64_t status = execute({.what = what, .fd = file.descriptor()});
+    const file_result result{.error = status < 0 ? static_cast<int>(-status) : 0,
+                             .way = file_way::posix,
+                             .fall = file.engine().without_uring()};
+    file.engine().counts.add(what, result);
+    return result;
+}
+
+} // namespace weftio::storage

@@ -1,0 +1,107 @@
+// Files read into memory of a GPU and written from it; kernels there that have it done.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include "fixture.hpp"
+#include "unit/files/scratch_file.hpp"
+#include "weftio/dma.hpp"
+#include "weftio/file_queue.hpp"
+#include "weftio/kernel.hpp"
+
+WEFTIO_DEFINE_KERNEL(read_shares, "gpu.kernel.h");
+
+namespace weftio::test {
+namespace {
+
+class GpuFiles : public gpu_fixture {
+ protected:
+    static constexpr std::size_t bytes = std::size_t{8} << 20;
+
+    GpuFiles()
+    {
+        for (std::size_t at = 0; at < bytes;)
+            at += static_cast<std::size_t>(
+                std::max<ssize_t>(0, pwrite(scratch.descriptor(), &content[at], bytes - at, static_cast<off_t>(at))));
+    }
+    /// What a memory of the GPU holds.
+    std::vector<std::byte> seen(const memory& memory)
+    {
+        const dma_engine copies;
+        const weftio::memory here = cpu.allocate(memory.bytes(), memory_kind::cpu_device);
+        const memory_region from(copies, memory), to(copies, here);
+        dma_queue queue_of_copies(copies, cpu, {.entries = 64});
+        EXPECT_TRUE(queue_of_copies.submit(
+            dma_copy{.source = from.buffer(), .destination = to.buffer(), .bytes = memory.bytes()}));
+        EXPECT_EQ(weftio_dev_dma_commit_wait(queue_of_copies.handle(), patience_ns), WEFTIO_DEV_OK);
+        const auto* const first = static_cast<const std::byte*>(here.cpu_address());
+        return {first, first + memory.bytes()};
+    }
+
+    const scratch_file scratch;
+    std::vector<std::byte> content = pattern(bytes, 17);
+    file_engine engine;
+    file one{engine, scratch.descriptor()};
+    device cpu = device::open("cpu");
+    file_queue queue{engine, cpu, {.entries = 64}};
+};
+
+} // namespace
+
+/// Any place and length, device memory and pinned memory, both directions.
+TEST_F(GpuFiles, AreReadAndWrittenAsAModelIs)
+{
+    const memory there = gpu().allocate(bytes, memory_kind::device),
+                 pinned = gpu().allocate(bytes, memory_kind::cpu_device);
+    const memory_region regions[] = {{engine, there}, {engine, pinned}};
+    std::vector<std::byte> models[] = {std::vector<std::byte>(bytes), std::vector<std::byte>(bytes)};
+    std::minstd_rand random(5);
+    for (unsigned step = 0; step < 600; ++step) {
+        const std::size_t which = random() % 2;
+        const std::size_t count = 1 + random() % (random() % 8 ? 5000 : bytes / 2);
+        const std::size_t offset = random() % (bytes - count), at = random() % (bytes - count);
+        const file_transfer wanted{.file = one.key(),
+                                   .file_offset = offset,
+                                   .buffer = regions[which].buffer(),
+                                   .buffer_offset = at,
+                                   .bytes = count};
+        const bool reads = random() % 2;
+        ASSERT_TRUE(reads ? queue.submit_read(wanted, WEFTIO_DEV_FILE_FENCE)
+                          : queue.submit_write(wanted, WEFTIO_DEV_FILE_FENCE));
+        std::memcpy(reads ? &models[which][at] : &content[offset], reads ? &content[offset] : &models[which][at],
+                    count);
+        if (step % 32 == 31) {
+            ASSERT_EQ(weftio_dev_file_commit_wait(queue.handle(), patience_ns), WEFTIO_DEV_OK);
+        }
+    }
+    ASSERT_EQ(weftio_dev_file_commit_wait(queue.handle(), patience_ns), WEFTIO_DEV_OK);
+    EXPECT_TRUE(seen(there) == models[0]);
+    EXPECT_EQ(std::memcmp(pinned.cpu_address(), models[1].data(), bytes), 0);
+    std::vector<std::byte> in_file(bytes);
+    ASSERT_EQ(pread(scratch.descriptor(), in_file.data(), bytes, 0), static_cast<ssize_t>(bytes));
+    EXPECT_TRUE(in_file == content);
+}
+
+/// Each lane of some blocks reads its share, waits, and finds the bytes: in the GPU's memory, and in pinned memory.
+TEST_F(GpuFiles, AreReadByKernels)
+{
+    constexpr std::uint32_t blocks = 4, lanes = 64, share = 4096, all = blocks * lanes * share;
+    file_queue of_kernel(engine, gpu(), {.entries = 256});
+    for (const memory_kind kind : {memory_kind::device, memory_kind::cpu_device}) {
+        const memory into = gpu().allocate(all, kind), expected = gpu().allocate(all, memory_kind::cpu_device);
+        std::memcpy(expected.cpu_address(), content.data(), all);
+        const memory_region region(engine, into);
+        const shared_words results(gpu(), 2);
+        running_kernel running =
+            gpu().launch(read_shares_kernel, {blocks, lanes}, of_kernel, one.key(), region.buffer(),
+                         static_cast<const weftio_u8*>(expected.device_address()), share, results.on_device());
+        ASSERT_TRUE(running.wait_for(patience)) << running.dump();
+        EXPECT_EQ(results.all(), (std::vector<std::uint32_t>{0, blocks * lanes}));
+    }
+    EXPECT_EQ(of_kernel.counters().read, 2 * blocks * lanes);
+}
+
+} // namespace weftio::test

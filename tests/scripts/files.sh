@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# weftio-files as people run it: exit codes, sentences, JSON, and that its page and its completion have every option.
+set -uo pipefail
+. "$(dirname "$0")/checks.bash"
+files=$(realpath "$1")/apps/weftio-files
+here=$(realpath "$(dirname "$0")/../..")
+[ -x "$files" ] || skip "weftio-files was not run: not built"
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+unset WEFTIO_FILE_JSON CUFILE_ENV_PATH_JSON
+
+# expect STATUS ARGUMENTS...: runs it; its words are in out and err.
+expect() {
+    bounded "$files" "${@:2}" >out 2>err
+    check "weftio-files ${*:2}: exit status" "$1" $?
+}
+
+expect 0 --help
+expect 0 --version
+expect 1
+expect 1 --check none
+check "a path that is not there: one sentence" "weftio-files: none: No such file or directory" "$(cat err)"
+expect 1 --check --config none.json
+check_has "no configuration: sentence" "none.json: cannot read the configuration: No such file" "$(cat err)"
+echo '{"properties": {"use_poll_mode": 1}}' >wrong.json
+CUFILE_ENV_PATH_JSON=$work/wrong.json expect 1 --check
+check "a wrong value: one sentence" \
+    "weftio: $work/wrong.json:1: properties.use_poll_mode: a whole number where true or false should stand" "$(cat err)"
+expect 0 --check "$work"
+check "the sections of gdscheck, in order" "ENVIRONMENT DRIVER_CONFIGURATION CUFILE_CONFIGURATION GPU_INFO PLATFORM ROUTING " \
+    "$(grep -E '^[A-Z ]+$' out | tr ' \n' '_ ')"
+check_has "the mount of a path" "$(stat -c %m "$work") : " "$(cat out)"
+if command -v python3 >/dev/null; then
+    expect 0 --check --json "$work"
+    check "the same as JSON" 6 "$(python3 -c 'import json; print(len(json.load(open("out"))))')"
+fi
+"$files" --check >/dev/full 2>err
+check "a full disk: exit status" 1 $?
+check "a full disk: sentence" "weftio-files: standard output: cannot be written" "$(cat err)"
+
+# PLATFORM is what --topology reads.
+"$files" --check "$work" | sed -n '/^PLATFORM/,/^ROUTING/{/^  /s/^  //p}' >trees
+expect 0 --check --topology trees "$work"
+[ -s trees ] && check "a recorded topology is read back" "$(cat trees)" \
+    "$(sed -n '/^PLATFORM/,/^ROUTING/{/^  /s/^  //p}' out)"
+
+options=$("$files" --help | grep -oE -- '--[a-z-]+' | sort -u | grep -v -- '--way-')
+for option in $options; do
+    check_has "the manual page has $option" "$option" "$(sed 's/\\-/-/g' "$here/docs/weftio-files.1")"
+    check_has "the completion has $option" "$option" "$(cat "$here/apps/files/weftio-files.bash-completion")"
+done
+if command -v man >/dev/null; then
+    check "the manual page is without errors" "" \
+        "$(LC_ALL=C.UTF-8 MANROFFSEQ='' MANWIDTH=80 man --warnings -E UTF-8 -l "$here/docs/weftio-files.1" 2>&1 >/dev/null)"
+fi
+finish
