@@ -46,7 +46,7 @@ struct rdma_device_options {
     /// a CPU kernel that waits, for a peer's requests are answered in turns, and no kernel is asked.
     bool application_turns = false;
     /// The port keeps the last packets of its queue pairs for rdma_queue::write_trace(): each costs a look at the clock
-    /// and a copy of 96 bytes. Where the environment variable WEFTIO_RDMA_TRACE names a folder when the port is opened,
+    /// and a copy of 96 bytes, and queue pairs of one port exchange packets, as port_options::rdma_by_packet says. Where the environment variable WEFTIO_RDMA_TRACE names a folder when the port is opened,
     /// the port keeps them too, and its engine writes them to a file there whenever a queue pair fails, 64 times a process.
     bool trace = false;
 };

@@ -155,6 +155,24 @@ TEST_F(RdmaTrace, IsReadByTsharkWhichNamesTheNak)
     EXPECT_EQ(std::count(lines.begin(), lines.end(), '\n'), 4) << lines;
 }
 
+/// They exchange packets as soon as these are kept, also when they are connected already.
+TEST(RdmaTraceOfOnePort, ShowsWhatItsQueuePairsAskEachOther)
+{
+    two_ends ends(true);
+    ends.connect();
+    played_pair& a = ends.queue(0);
+    for (const bool kept : {false, true}) {
+        if (kept)
+            ends.unit(0).trace_packets();
+        a.post(WEFTIO_OPCODE_RDMA_WRITE, {ends.memory(1).far(0), ends.memory(0).local(0, 8)});
+        a.push();
+        ends.run();
+        EXPECT_EQ(packets_of(a.nic().trace("")).size(), kept ? 4u : 0u) << "a request and its ACK, sent and received";
+    }
+    EXPECT_EQ(a.nic().counters().done, 2u);
+    EXPECT_EQ(ends.memory(1).copy()[7], ends.memory(0).copy()[7]);
+}
+
 TEST(RdmaTraceFile, IsWrittenWhenItIsAskedForAndHasTheDump)
 {
     for (const bool of_one_device : {false, true}) {

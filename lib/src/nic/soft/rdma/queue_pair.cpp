@@ -213,11 +213,11 @@ bool queue_pair::receive(const net::roce_packet& packet)
 bool queue_pair::take_request(const net::roce_packet& packet)
 {
     roce::responder& responder = connection_->responder;
-    const std::uint64_t refused = responder.refused.value();
-    const bool taken = responder.receive(packet);
-    if (responder.refused.value() != refused)
-        refused_by_[static_cast<std::size_t>(responder.last_refused().reason)].add(responder.refused.value() - refused);
-    return taken;
+    const std::uint64_t before = responder.refused.value();
+    const bool executed = responder.receive(packet);
+    if (const std::uint64_t refused = responder.refused.value() - before; refused != 0)
+        refused_by_[static_cast<std::size_t>(responder.last_refused().reason)].add(refused);
+    return executed;
 }
 
 /// Send steps 3 to 6. Answers go first, because the peer waits for them.

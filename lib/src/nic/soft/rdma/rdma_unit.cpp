@@ -50,6 +50,13 @@ net::roce_gid destination_of(const net::packet_headers& headers) noexcept
 
 } // namespace
 
+rdma_unit::rdma_unit(const dpdk::wire& wire, const keys::nic_keys& keys, receiver& receiver, bool by_packet)
+    : pair_port(wire), keys_(keys), receiver_(receiver), by_packet_(by_packet), folder_(folder_of_traces())
+{
+    if (!folder_.empty())
+        trace_packets();
+}
+
 /// Send step 2 for queue pairs. Idle ones cost what idle send queues cost: a look at a few records.
 unsigned rdma_unit::turn(const turn_budget& budget)
 {
@@ -77,13 +84,14 @@ void rdma_unit::share_room() noexcept
     share_ = wire.ran_out() ? std::max(share_ / 2, 1u) : std::min(share_ * 2, queue_pair::packets_of_a_turn);
 }
 
+/// Queue pairs of this port exchange packets from now on.
 void rdma_unit::trace_packets()
 {
     if (trace_)
         return;
     trace_ = std::make_unique<packet_trace>();
     wire.trace_to(*trace_);
-    note_addresses(); // from now on queue pairs of this port send each other packets, too
+    note_addresses();
 }
 
 void rdma_unit::note(const rte_mbuf& mbuf) noexcept
@@ -171,8 +179,8 @@ void rdma_unit::take(rte_mbuf& mbuf, const net::packet_headers& headers)
 {
     std::array<std::uint8_t, most_frame_bytes> copy;
     claimed.add(1);
-    ++taken_;
     note(mbuf);
+    ++taken_;
     (is_roce(headers) ? deliver(in_one_piece(mbuf, copy), headers, false) : meet(begin_of(mbuf), headers)).add(1);
 }
 

@@ -30,12 +30,7 @@ class rdma_unit final : public unit, public packet_claimant, private pair_port {
 
     /// @param receiver   of the engine; must outlive this
     /// @param by_packet  see port_options::rdma_by_packet
-    rdma_unit(const dpdk::wire& wire, const keys::nic_keys& keys, receiver& receiver, bool by_packet)
-        : pair_port(wire), keys_(keys), receiver_(receiver), by_packet_(by_packet), folder_(folder_of_traces())
-    {
-        if (!folder_.empty())
-            trace_packets();
-    }
+    rdma_unit(const dpdk::wire& wire, const keys::nic_keys& keys, receiver& receiver, bool by_packet);
 
     unsigned turn(const turn_budget& budget) override;
     bool claims(const rte_mbuf& mbuf, const net::packet_headers& headers) const noexcept override;
@@ -79,7 +74,7 @@ class rdma_unit final : public unit, public packet_claimant, private pair_port {
     core::counter congestion;           ///< CNPs, which are counted and no more
     const rdma_wire& sent() const noexcept { return wire; }
 
-    /// Keeps the last packets from now on.
+    /// Keeps the last packets from now on. Queue pairs of this port exchange packets then, too.
     void trace_packets();
     /// Those that are kept; nullptr: none are.
     const packet_trace* trace() const noexcept { return trace_.get(); }
