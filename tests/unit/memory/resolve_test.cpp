@@ -19,7 +19,7 @@ namespace {
 
 using keys::key_table;
 using keys::nic_keys;
-using nic::soft::queue_keys;
+using keys::queue_keys;
 
 constexpr access all_rights = access::local_write | access::remote_write | access::remote_read | access::remote_atomic;
 
