@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <fstream>
-#include <string>
 #include <vector>
 
 namespace weftio::cufile {
@@ -34,13 +33,15 @@ std::optional<std::uint64_t> bar1_bytes(const std::filesystem::path& devices, st
     if (index >= gpus.size())
         return std::nullopt;
     std::sort(gpus.begin(), gpus.end());
-    // A line for each BAR: first and last address, flags.
+    // A line for each BAR: first and last address, flags. BAR1 is the largest, and not always the second: a BAR of 64 bits
+    // takes two lines.
+    constexpr int bars = 6;
     std::ifstream resource(gpus[index] / "resource");
-    std::string bar0;
-    std::uint64_t first = 0, last = 0;
-    if (!std::getline(resource, bar0) || !(resource >> std::hex >> first >> last) || last <= first)
-        return std::nullopt;
-    return last - first + 1;
+    std::uint64_t first = 0, last = 0, flags = 0, largest = 0;
+    for (int bar = 0; bar < bars && resource >> std::hex >> first >> last >> flags; ++bar)
+        if (last > first)
+            largest = std::max(largest, last - first + 1);
+    return largest != 0 ? std::optional(largest) : std::nullopt;
 }
 
 } // namespace weftio::cufile

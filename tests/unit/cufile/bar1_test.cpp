@@ -41,9 +41,18 @@ TEST_F(CufileBar1, IsThatOfTheGpuInOrderOfAddresses)
     EXPECT_EQ(cufile::bar1_bytes(folder, 2), std::nullopt);
 }
 
-TEST_F(CufileBar1, IsNoneWhereThereIsNoSuchBar)
+TEST_F(CufileBar1, IsTheLargestBecauseABarMayTakeTwoLines)
 {
-    add("0000:41:00.0", "0x10de", "0x030200", "0x00000000a0000000 0x00000000a0ffffff 0x0\n0x0 0x0 0x0\n");
+    add("0000:41:00.0", "0x10de", "0x030200",
+        "0x0000004800000000 0x0000004800ffffff 0x14220c\n0x0 0x0 0x0\n"
+        "0x0000002000000000 0x0000003fffffffff 0x14220c\n0x0 0x0 0x0\n0x0000004000000000 0x0000004001ffffff "
+        "0x14220c\n");
+    EXPECT_EQ(cufile::bar1_bytes(folder, 0), std::uint64_t{128} << 30);
+}
+
+TEST_F(CufileBar1, IsNoneWhereThereIsNoBar)
+{
+    add("0000:41:00.0", "0x10de", "0x030200", "0x0 0x0 0x0\n0x0 0x0 0x0\n");
     EXPECT_EQ(cufile::bar1_bytes(folder, 0), std::nullopt);
     EXPECT_EQ(cufile::bar1_bytes(folder / "absent", 0), std::nullopt);
 }

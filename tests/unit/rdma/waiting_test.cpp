@@ -1,4 +1,6 @@
 // A queue pair that only waits sleeps: it has no turn before its timer, an entry or a packet.
+#include <array>
+
 #include <gtest/gtest.h>
 
 #include "nic/soft/rdma/rdma_unit.hpp"
@@ -66,6 +68,25 @@ TEST_F(RdmaWaiting, ForAReceiveSleepsUntilItsTimer)
     EXPECT_LE(turns_while_it_waits(), turns_of_a_sleeper);
     ends.queue(1).post_receive({ends.memory(1).local(0, 8)});
     EXPECT_TRUE(ends.run_until([&] { return counters().done == 1; })) << "its timer wakes it";
+}
+
+TEST(RdmaFailed, PairsOfOnePortLetEachOtherSleep)
+{
+    two_ends ends{true};
+    ends.connect();
+    ends.queue(0).post(WEFTIO_OPCODE_RDMA_WRITE,
+                       {ends.memory(1).far(2 * two_ends::memory_bytes), ends.memory(0).local(0, 8)});
+    ends.queue(0).push();
+    auto turns = [&](unsigned end) { return ends.unit(0).find(ends.queue(end).number())->turns.value(); };
+    auto let_pass = [&](unsigned count) {
+        for (; count != 0; --count)
+            ends.at(0).turn();
+    };
+    let_pass(1000);
+    const std::array before{turns(0), turns(1)};
+    let_pass(500);
+    EXPECT_LE(turns(0) - before[0], 1u);
+    EXPECT_LE(turns(1) - before[1], 1u);
 }
 
 TEST_F(RdmaWaiting, ForASilentPeerSleepsUntilAnEntry)

@@ -276,10 +276,11 @@ unsigned queue_pair::answer_partner(roce::allowance most)
 {
     if (!connection_)
         return 0;
+    const bool had_failed = failed();
     own_sink sink(port_, partner_);
     const unsigned sent = connection_->responder.idle() ? 0 : connection_->responder.send(sink, most);
     end_when_broken();
-    if (!connection_->responder.idle() || failed() || (has_states_ && receives_.overran()))
+    if (!connection_->responder.idle() || failed() != had_failed || (has_states_ && receives_.overran()))
         port_.wake(ring_.entries.queue);
     return sent;
 }
