@@ -238,7 +238,7 @@ TEST(RoceRequester, AsksAReceiverThatStaysNotReadyLessAndLessOften)
         end.now += wait;
         return wait;
     };
-    for (const std::uint64_t us : {10, 20, 40, 80, 160, 320, 640, 640, 640})
+    for (const std::uint64_t us : {10U, 20U, 40U, 80U, 160U, 320U, 640U, 640U, 640U})
         EXPECT_EQ(wait_after(timer_10_us), us * 1000);
     EXPECT_EQ(wait_after(timer_2_ms), weftio::net::rnr_wait_ns(timer_2_ms & 0x1f)); // the peer names the shortest
     EXPECT_EQ(end.look().size(), 1u);
