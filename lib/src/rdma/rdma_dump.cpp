@@ -65,6 +65,20 @@ void add_requests(const rdma_dump& dump, std::string& text)
 
 } // namespace
 
+const char* to_string(rdma_state state) noexcept
+{
+    switch (state) {
+        case rdma_state::reset: return "RESET";
+        case rdma_state::init: return "INIT";
+        case rdma_state::ready_to_receive: return "RTR";
+        case rdma_state::ready_to_send: return "RTS";
+        case rdma_state::send_queue_drained: return "SQD";
+        case rdma_state::send_queue_error: return "SQE";
+        case rdma_state::error: return "ERR";
+    }
+    return "unknown";
+}
+
 const char* to_string(rdma_awaits what) noexcept
 {
     switch (what) {

@@ -101,20 +101,6 @@ struct pair_life {
 
 } // namespace
 
-const char* to_string(rdma_state state) noexcept
-{
-    switch (state) {
-        case rdma_state::reset: return "RESET";
-        case rdma_state::init: return "INIT";
-        case rdma_state::ready_to_receive: return "RTR";
-        case rdma_state::ready_to_send: return "RTS";
-        case rdma_state::send_queue_drained: return "SQD";
-        case rdma_state::send_queue_error: return "SQE";
-        case rdma_state::error: return "ERR";
-    }
-    return "unknown";
-}
-
 struct rdma_queue::members final : queues::reported_queue, rdma_receives {
     members(std::shared_ptr<const rdma_device::state> port, const device& kernels, const rdma_queue_options& wanted)
         : at(std::move(port)), where(kernels), options(wanted),
