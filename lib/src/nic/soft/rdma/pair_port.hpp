@@ -17,7 +17,8 @@ class queue_pair;
 class turn_shares {
  public:
     static constexpr std::uint32_t least_bytes = 1,
-                                   most_bytes = 16 * (net::largest_path_mtu + roce::allowance::of_a_packet);
+                                   most_bytes = 16 * (net::largest_path_mtu + roce::allowance::of_a_packet),
+                                   most_bytes_alone = 4 * most_bytes;
 
     /// Of a queue pair in this turn, as roce::allowance counts them.
     std::uint32_t bytes() const noexcept { return bytes_; }
@@ -31,7 +32,7 @@ class turn_shares {
     void next_turn(bool others_have_work) noexcept
     {
         const bool soon = others_have_work || (hurried_ && active_ > 1);
-        bytes_ = soon ? least_bytes : std::min(bytes_ * 2, most_bytes);
+        bytes_ = soon ? least_bytes : std::min(bytes_ * 2, active_ > 1 ? most_bytes : most_bytes_alone);
         active_ = 0;
         hurried_ = false;
     }
