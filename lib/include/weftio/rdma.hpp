@@ -160,7 +160,9 @@ struct rdma_queue_options {
     std::uint8_t timeout = 14;    ///< time to wait for an acknowledgment: 4.096 us x 2^timeout; 0: for ever; 31 at most
     std::uint8_t retry_count = 7; ///< repeats after a loss; 7 at most
     std::uint8_t rnr_retry = 7;   ///< repeats while the peer has no receive; 7: for ever
-    std::uint8_t min_rnr_timer = 12; ///< code of how long the peer waits when we have no receive: 0.64 ms; 31 at most
+    /// Code of how long the peer waits at least when we have no receive: 0.64 ms; 31 at most. A peer of this library
+    /// doubles a time below 0.64 ms with each repeat, up to that.
+    std::uint8_t min_rnr_timer = 12;
     std::uint8_t traffic_class = 0;  ///< DSCP in the upper six bits
     std::uint8_t hop_limit = 64;     ///< or time to live; at least 1
     /// Sequence number of the first request, 2^24 - 1 at most. Nothing: another one for each connection, so that late

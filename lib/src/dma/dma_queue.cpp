@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "nic/dma_backend.hpp"
+#include "queues/host_submit.hpp"
 #include "queues/live_queue.hpp"
 #include "queues/reported_queue.hpp"
 #include "queues/send_life.hpp"
@@ -74,44 +75,18 @@ void require_in(const char* side, const weftio_dev_buf& buffer, std::uint64_t of
                         bytes, offset, side, buffer.bytes, WEFTIO_DEV_DMA_MOST_BYTES));
 }
 
-/// Commits and pushes, as weftio_dev_dma_commit() does for kernels. Where another is at it, a kernel gives up once it has
-/// been asked to end, and leaves its entries to the next commit; the host, which nobody has asked, waits.
-void commit(weftio_dev_send_queue& queue)
-{
-    while (!weftio_dev_send_queue_lock(&queue))
-        ;
-    weftio_dev_send_queue_publish(&queue);
-    weftio_dev_send_doorbell(&queue.ring);
-    weftio_dev_send_queue_unlock(&queue);
-    weftio_dev_nic_turn(queue.turn, queue.turn_context);
-}
-
 } // namespace
 
 /// @param enqueue  of a handle and a position: what a function of weftio/device/dma.h returns
 template <class Enqueue>
 std::optional<std::uint32_t> dma_queue::submit_by(std::uint32_t flags, Enqueue&& enqueue)
 {
-    if ((flags & ~WEFTIO_DEV_SEND_NOTIFY) != 0)
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: dma_queue {}: submit() takes no flags {:#x}; pass WEFTIO_DEV_SEND_NOTIFY or "
-                                "WEFTIO_DEV_SEND_NONE",
-                                number(), flags & ~WEFTIO_DEV_SEND_NOTIFY));
-    if (state_->where.name() != "cpu")
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: dma_queue {}: submit() is for queues of device cpu, and this one is owned by "
-                                "kernels on {}; make another for the host",
-                                number(), state_->where.name()));
-    if (state_->queue->stopped())
-        throw error(
-            errc::device_error,
-            fmt::format("weftio: dma_queue {}: an entry has failed (progress_engine tells which and why), or the "
-                        "queue was stopped for its kernel, as running_kernel::watch does; what is submitted "
-                        "now would be flushed; reset() brings the queue back",
-                        number()));
+    queues::require_submit({"dma_queue", number(), state_->where, state_->queue->stopped()}, flags,
+                           WEFTIO_DEV_SEND_NOTIFY, "WEFTIO_DEV_SEND_NOTIFY or WEFTIO_DEV_SEND_NONE");
     weftio_u32 position = 0;
     const bool fits = enqueue(handle(), &position) == WEFTIO_DEV_OK;
-    commit(handle()->queue); // also when the ring is full: of entries, perhaps, that a kernel has left behind
+    queues::commit_from_host(
+        handle()->queue); // also when the ring is full: of entries, perhaps, that a kernel has left behind
     return fits ? std::optional(position) : std::nullopt;
 }
 

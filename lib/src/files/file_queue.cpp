@@ -5,6 +5,7 @@
 #include "core/process.hpp"
 #include "core/signals.hpp"
 #include "nic/file_backend.hpp"
+#include "queues/host_submit.hpp"
 #include "queues/live_queue.hpp"
 #include "queues/reported_queue.hpp"
 #include "queues/send_life.hpp"
@@ -98,43 +99,17 @@ void require_in(const file_transfer& wanted)
                         wanted.bytes, wanted.buffer_offset, buffer.bytes, WEFTIO_DEV_FILE_MOST_BYTES));
 }
 
-/// Commits and pushes, as weftio_dev_file_commit() does for kernels. Where another is at it, a kernel gives up once it
-/// has been asked to end, and leaves its entries to the next commit; the host, which nobody has asked, waits.
-void commit(weftio_dev_send_queue& queue)
-{
-    while (!weftio_dev_send_queue_lock(&queue))
-        ;
-    weftio_dev_send_queue_publish(&queue);
-    weftio_dev_send_doorbell(&queue.ring);
-    weftio_dev_send_queue_unlock(&queue);
-    weftio_dev_nic_turn(queue.turn, queue.turn_context);
-}
-
 } // namespace
 
 std::optional<std::uint32_t> file_queue::submit(const weftio_dev_file_request& request, std::uint32_t flags)
 {
-    constexpr std::uint32_t known = WEFTIO_DEV_SEND_NOTIFY | WEFTIO_DEV_FILE_FENCE;
-    if ((flags & ~known) != 0)
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: file_queue {}: submit takes no flags {:#x}; pass WEFTIO_DEV_SEND_NOTIFY, "
-                                "WEFTIO_DEV_FILE_FENCE or WEFTIO_DEV_SEND_NONE",
-                                number(), flags & ~known));
-    if (state_->where.name() != "cpu")
-        throw error(errc::invalid_argument,
-                    fmt::format("weftio: file_queue {}: submit is for queues of device cpu, and this one is owned by "
-                                "kernels on {}; make another for the host",
-                                number(), state_->where.name()));
-    if (state_->queue->stopped())
-        throw error(
-            errc::device_error,
-            fmt::format("weftio: file_queue {}: an entry has failed (progress_engine tells which and why), or the "
-                        "queue was stopped for its kernel, as running_kernel::watch does; what is submitted "
-                        "now would be flushed; reset() brings the queue back",
-                        number()));
+    queues::require_submit({"file_queue", number(), state_->where, state_->queue->stopped()}, flags,
+                           WEFTIO_DEV_SEND_NOTIFY | WEFTIO_DEV_FILE_FENCE,
+                           "WEFTIO_DEV_SEND_NOTIFY, WEFTIO_DEV_FILE_FENCE or WEFTIO_DEV_SEND_NONE");
     weftio_u32 position = 0;
     const bool fits = weftio_dev_file_enqueue_position(handle(), request, flags, &position) == WEFTIO_DEV_OK;
-    commit(handle()->queue); // also when the ring is full: of entries, perhaps, that a kernel has left behind
+    queues::commit_from_host(
+        handle()->queue); // also when the ring is full: of entries, perhaps, that a kernel has left behind
     return fits ? std::optional(position) : std::nullopt;
 }
 

@@ -51,9 +51,9 @@ class patience {
     /// Answers show a gap. @return false: they have shown it before, and it was repeated already
     bool see_gap() noexcept { return !std::exchange(gap_seen_, true); }
 
-    /// The peer was not ready. One packet asks whether it is, and what is behind that follows when it was. The time of a
-    /// timer shorter than 0.64 ms doubles from one such answer to the next, until it is that: IBTA 9.7.5.2.8 names the
-    /// shortest time, and peers that are never ready must not be asked 100,000 times a second. @return false: often enough
+    /// The peer was not ready. One packet asks whether it is, and what is behind that follows when it was. The peer
+    /// names the shortest time to wait. One below 0.64 ms doubles from one such answer to the next, up to 0.64 ms: a peer
+    /// that is never ready is not asked 100,000 times a second. @return false: often enough
     bool wait_for_receiver(std::uint8_t timer_code, std::uint64_t now) noexcept
     {
         answer_by_ = 0;

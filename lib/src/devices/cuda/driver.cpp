@@ -20,15 +20,8 @@ void find(void* library, const char* name, Function& entry)
                     fmt::format("weftio: cuda: this driver has no {}; install a driver for CUDA 12 or newer", name));
 }
 
-driver opened()
+void find_functions(void* library, driver& made)
 {
-    // Lazy loading of a module would wait for persistent kernels, which never end.
-    setenv("CUDA_MODULE_LOADING", "EAGER", 0);
-    void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (!library)
-        throw error(errc::not_found,
-                    fmt::format("weftio: cuda: no NVIDIA driver ({}); install it, or take cpu or opencl", dlerror()));
-    driver made{};
 #define WEFTIO_FIND(NAME) find(library, #NAME, made.NAME)
     WEFTIO_FIND(cuInit);
     WEFTIO_FIND(cuDriverGetVersion);
@@ -68,6 +61,18 @@ driver opened()
     WEFTIO_FIND(cuGetErrorName);
     WEFTIO_FIND(cuGetErrorString);
 #undef WEFTIO_FIND
+}
+
+driver opened()
+{
+    // Lazy loading of a module would wait for persistent kernels, which never end.
+    setenv("CUDA_MODULE_LOADING", "EAGER", 0);
+    void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!library)
+        throw error(errc::not_found,
+                    fmt::format("weftio: cuda: no NVIDIA driver ({}); install it, or take cpu or opencl", dlerror()));
+    driver made{};
+    find_functions(library, made);
     made.check(made.cuInit(0), "starting the driver");
     return made;
 }

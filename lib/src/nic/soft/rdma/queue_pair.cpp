@@ -125,7 +125,6 @@ void queue_pair::move_to(rdma_state to, const rdma_connection& how, const pair_r
         case rdma_state::ready_to_receive:
             set_reliable(how.reliable);
             connection_.emplace(how, *this, ring_.entries.queue);
-            peer_number_ = how.theirs.queue;
             break;
         case rdma_state::ready_to_send: allow_sending(how); break;
         case rdma_state::send_queue_drained:

@@ -81,7 +81,7 @@ class queue_pair final : public rdma_work {
         return connection_->path.tag_count == 0 ? no_vlan : vlan_of(connection_->path.tags[0].tci);
     }
     /// Number of the peer's queue pair. @pre connected()
-    std::uint32_t peer_number() const noexcept { return peer_number_; }
+    std::uint32_t peer_number() const noexcept { return connection_->responder.peer().peer_queue; }
     /// Whether both are connected to each other.
     bool is_partner_of(const queue_pair& other) const noexcept;
     /// Where the peer is.
@@ -137,7 +137,6 @@ class queue_pair final : public rdma_work {
     unsigned requested_ = 0;              ///< packets of requests that the last turn has sent
     peer_at peer_at_ = peer_at::elsewhere;
     queue_pair* partner_ = nullptr;
-    std::uint32_t peer_number_ = 0;
     bool newly_failed_ = false;
     responder_failure last_refused_;                           ///< told to failures_ last, if it has a reason
     std::array<core::counter, core::all_refusals> refused_by_; ///< by reason

@@ -57,7 +57,9 @@ class rdma_wire {
 
     static constexpr std::uint32_t burst = 64, most_own = 128;
 
-    core::counter sent, sent_bytes, own;
+    core::counter sent;       ///< packets; what a queue pair of this port executes at once counts as one
+    core::counter sent_bytes; ///< of frames; of what is executed at once, of payload
+    core::counter own;        ///< of `sent`, to queue pairs of this port
 
  private:
     bool has_room(bool to_own) noexcept;

@@ -1,0 +1,38 @@
+#include "queues/host_submit.hpp"
+
+#include <fmt/format.h>
+
+#include "weftio/error.hpp"
+
+namespace weftio::queues {
+
+void require_submit(const host_queue& queue, std::uint32_t flags, std::uint32_t known, std::string_view names)
+{
+    const auto refuse = [&](errc code, const std::string& why) {
+        throw error(code, fmt::format("weftio: {} {}: {}", queue.kind, queue.number, why));
+    };
+    if ((flags & ~known) != 0)
+        refuse(errc::invalid_argument, fmt::format("submit() takes no flags {:#x}; pass {}", flags & ~known, names));
+    if (queue.where.name() != "cpu")
+        refuse(errc::invalid_argument,
+               fmt::format("submit() is for queues of device cpu, and this one is owned by kernels on {}; make another "
+                           "for the host",
+                           queue.where.name()));
+    if (queue.stopped)
+        refuse(errc::device_error,
+               "an entry has failed (progress_engine tells which and why), or the queue was stopped "
+               "for its kernel, as running_kernel::watch does; what is submitted now would be "
+               "flushed; reset() brings the queue back");
+}
+
+void commit_from_host(weftio_dev_send_queue& queue)
+{
+    while (!weftio_dev_send_queue_lock(&queue))
+        ;
+    weftio_dev_send_queue_publish(&queue);
+    weftio_dev_send_doorbell(&queue.ring);
+    weftio_dev_send_queue_unlock(&queue);
+    weftio_dev_nic_turn(queue.turn, queue.turn_context);
+}
+
+} // namespace weftio::queues
