@@ -163,8 +163,8 @@ struct rdma_queue_options {
     /// Code of how long the peer waits at least when we have no receive: 0.64 ms; 31 at most. A peer of this library
     /// doubles a time below 0.64 ms with each repeat, up to that.
     std::uint8_t min_rnr_timer = 12;
-    std::uint8_t traffic_class = 0;  ///< DSCP in the upper six bits
-    std::uint8_t hop_limit = 64;     ///< or time to live; at least 1
+    std::uint8_t traffic_class = 0; ///< DSCP in the upper six bits
+    std::uint8_t hop_limit = 64;    ///< or time to live; at least 1
     /// Sequence number of the first request, 2^24 - 1 at most. Nothing: another one for each connection, so that late
     /// packets of the one before are out of sequence.
     std::optional<std::uint32_t> first_psn{};
