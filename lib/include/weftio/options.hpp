@@ -72,7 +72,9 @@ struct file_engine_options {
     /// Transfers that are aligned, at least a part long and of files opened without O_DIRECT avoid the page cache: the
     /// file opens its descriptor a second time. Slower for files that are in the page cache.
     bool reopen_direct = false;
-    std::string configuration{}; ///< path of a cufile.json; empty: the file that CUFILE_ENV_PATH_JSON names, if any
+    /// Path of a cufile.json; empty: the file that WEFTIO_FILE_JSON, else CUFILE_ENV_PATH_JSON names, if any. Of its keys the
+    /// engine acts on profile.cufile_stats (docs/files-check.md); a wrong value of any key is refused.
+    std::string configuration{};
     engine_mode mode = engine_mode::thread; ///< as the next three, of the engine's thread, which serves file_queue only
     idle_policy idle = idle_policy::sleep;
     int core = -1;    ///< -1: wherever the system puts it

@@ -37,15 +37,17 @@ class text_reader {
     {
         ++line_;
         const std::vector<std::string> words = words_of(text);
-        if (words.empty())
+        if (words.empty() || (made_.nodes().empty() && words == std::vector<std::string>{"PLATFORM"}))
             return;
         if (words[0] == "nvlink")
             return nvlink(words);
-        const std::size_t spaces = text.find_first_not_of(' ');
-        const std::size_t depth = spaces / 2;
+        const std::size_t begin = text.find_first_not_of(' ');
+        if (made_.nodes().empty() && words[0] == to_string(kind::root))
+            indent_ = begin;
+        const std::size_t spaces = begin - std::min(begin, indent_), depth = spaces / 2;
         topology_node node = node_of(words);
-        if (spaces % 2 != 0 || depth > open_.size() || (depth == 0) != (node.what == kind::root))
-            wrong(words[0], "stands at the wrong depth; a root begins its line, and each level is two spaces more");
+        if (begin < indent_ || spaces % 2 != 0 || depth > open_.size() || (depth == 0) != (node.what == kind::root))
+            wrong(words[0], "stands at the wrong depth; all roots begin alike, and each level is two spaces more");
         open_.resize(depth);
         if (depth > 0) {
             node.parent = open_.back();
@@ -113,6 +115,7 @@ class text_reader {
     unsigned line_ = 0;
     topology made_;
     std::vector<std::size_t> open_; ///< from the root to the last line's node
+    std::size_t indent_ = 0;        ///< spaces in front of a root
 };
 
 /// Appends the lines of `node` and of what is below it.

@@ -70,6 +70,8 @@ class topology {
 ///           nic mlx5_0 pci 0000:04:00.0 ip 172.172.1.40
 ///     nvlink gpu0 gpu1
 ///
+/// All of it may be indented, and the heading of weftio-files --check (PLATFORM) may stand in front.
+///
 /// @param name  of the file, for messages
 /// @throws weftio::error errc::invalid_argument  a line that is none of these, with its number
 topology parse_topology(std::string_view text, std::string_view name);

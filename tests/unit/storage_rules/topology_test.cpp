@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
 #include <string>
 
 #include "recorded.hpp"
@@ -38,6 +39,16 @@ std::size_t at(const topology& in, std::string_view name)
 TEST(Topology, WritesWhatItReads)
 {
     EXPECT_EQ(to_text(parse_topology(two_sockets, "dgx")), two_sockets);
+}
+
+TEST(Topology, ReadsWhatCheckPrints)
+{
+    std::string printed = "PLATFORM\n";
+    std::istringstream lines{std::string(two_sockets)};
+    for (std::string line; std::getline(lines, line);)
+        printed += "  " + line + "\n";
+    EXPECT_EQ(to_text(parse_topology(printed, "dgx")), two_sockets);
+    EXPECT_THROW(parse_topology("  root a\nroot b\n", "dgx"), error);
 }
 
 TEST(Topology, FindsNodesByNamePciAndIpAddress)
