@@ -42,6 +42,8 @@ struct facts {
 
 std::string text_of(const std::string& path)
 {
+    if (fs::exists(path) && !fs::is_regular_file(path))
+        throw error(errc::invalid_argument, fmt::format("weftio-files: {}: is no regular file", path));
     std::ifstream in(path, std::ios::binary);
     if (!in)
         throw error(errc::not_found, fmt::format("weftio-files: {}: cannot read: {}", path, std::strerror(errno)));
@@ -91,6 +93,8 @@ void find_places(facts& to, const check_options& options)
 
 facts look(const check_options& options)
 {
+    if (!fs::is_directory(options.root))
+        throw error(errc::not_found, fmt::format("weftio-files: --root {}: is no folder", options.root));
     facts made;
     made.live = fs::path(options.root).lexically_normal() == "/";
     made.system = storage::read_system(options.root);

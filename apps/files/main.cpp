@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <exception>
 
 #include "bench/bench.hpp"
 #include "options.hpp"
@@ -73,5 +74,8 @@ try {
     return run(parse_command_line(argc, argv));
 } catch (const weftio::error& error) {
     std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+} catch (const std::exception& error) { // of the standard library: a path that cannot be reached, no memory
+    std::fprintf(stderr, "weftio-files: %s\n", error.what());
     return 1;
 }

@@ -40,7 +40,11 @@ void add_bench(CLI::App& app, raw_options& raw, command& to)
     app.add_option("-w,--workers", to.bench.workers)->check(CLI::Range(1, 256));
     app.add_option("-b,--size", raw.sizes);
     app.add_option("-s,--file-size", raw.file_size);
-    app.add_option("--seconds", to.bench.seconds)->check(CLI::Range(0.01, 3600.0));
+    app.add_option("--seconds", to.bench.seconds)
+        ->check(CLI::Range(0.01, 3600.0))
+        ->check([](const std::string& text) -> std::string {
+            return text.find_first_of("nN") == text.npos ? "" : "is no number";
+        });
     app.add_flag("--read", raw.read);
     app.add_flag("--write", raw.write);
     app.add_flag("--mixed", raw.mixed);

@@ -53,6 +53,23 @@ for load in read write mixed; do
 done
 expect 1 bench -s 1m -b 4k "$work/none/file"
 check_has "a file that cannot be made: sentence" "$work/none/file: cannot be made: No such file or directory" "$(cat err)"
+mkfifo pipe
+expect 1 bench -s 1m -b 4k --seconds 0.01 "$work/pipe"
+check_has "bench on a FIFO: sentence" "neither a regular file nor a block device" "$(cat err)"
+expect 1 bench --seconds nan "$work"
+expect 1 --check --topology "$work"
+check "--topology of a folder: sentence" "weftio-files: $work: is no regular file" "$(cat err)"
+expect 1 --check --root "$work/none"
+check "--root of nothing: sentence" "weftio-files: --root $work/none: is no folder" "$(cat err)"
+mkdir stopped
+"$files" bench -s 64m -b 4k --seconds $patience "$work/stopped" >/dev/null 2>&1 &
+program=$!
+is_making() { ls -l "/proc/$program/fd" 2>/dev/null | grep -q "$work/stopped"; }
+eventually_by $program is_making
+kill -INT $program 2>/dev/null || kill $program
+kill $program 2>/dev/null
+wait $program 2>/dev/null
+check "bench that is stopped leaves nothing behind" "" "$(ls stopped)"
 check "bench leaves nothing behind" "" "$(find "$work" -name 'weftio-files.*')"
 
 # Counts of a running program.

@@ -6,7 +6,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <climits>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -26,6 +29,30 @@ constexpr std::size_t part = 1 << 20;
     throw error(errc::device_error, fmt::format("weftio-files: {}: {}: {}", path, what, std::strerror(errno)));
 }
 
+constexpr std::array ending_signals{SIGINT, SIGTERM, SIGHUP, SIGXFSZ};
+/// The file to remove when a signal ends the program; empty: none.
+std::array<char, PATH_MAX> to_remove{};
+
+/// Removes the file, and lets the signal end the program as it would without.
+void remove_and_end(int signal)
+{
+    ::unlink(to_remove.data());
+    ::signal(signal, SIG_DFL);
+    ::raise(signal);
+}
+
+/// @param path  empty: the signals do again what they did
+void remove_on_signals(const std::string& path)
+{
+    for (const int each : ending_signals)
+        ::signal(each, SIG_DFL);
+    const std::size_t count = path.copy(to_remove.data(), to_remove.size() - 1);
+    to_remove[count] = 0;
+    if (!path.empty())
+        for (const int each : ending_signals)
+            ::signal(each, remove_and_end);
+}
+
 } // namespace
 
 bench_file::bench_file(const bench_options& options) : path_(options.path), bytes_(options.file_bytes)
@@ -34,7 +61,8 @@ bench_file::bench_file(const bench_options& options) : path_(options.path), byte
         path_ = std::filesystem::temp_directory_path();
     if (std::filesystem::is_directory(path_))
         path_ = std::filesystem::path(path_) / fmt::format("weftio-files.{}", ::getpid());
-    const int flags = O_CLOEXEC | (options.direct ? O_DIRECT : 0);
+    // A FIFO would wait for a writer; Weftio refuses it once it is open.
+    const int flags = O_CLOEXEC | O_NONBLOCK | (options.direct ? O_DIRECT : 0);
     if (!std::filesystem::exists(path_)) {
         make(options);
     } else if (options.what != bench_options::load::read || options.verify) {
@@ -60,8 +88,10 @@ bench_file::~bench_file()
 {
     if (descriptor_ >= 0)
         ::close(descriptor_);
-    if (made_)
+    if (made_) {
         ::unlink(path_.c_str());
+        remove_on_signals("");
+    }
 }
 
 void bench_file::make(const bench_options& options)
@@ -70,6 +100,7 @@ void bench_file::make(const bench_options& options)
     if (descriptor_ < 0)
         fail(path_, "cannot be made");
     made_ = true;
+    remove_on_signals(path_);
     bytes_ = options.file_bytes;
     const int failed = ::posix_fallocate(descriptor_, 0, static_cast<off_t>(bytes_));
     try {

@@ -74,7 +74,8 @@ class file_memory {
  public:
     /// Memory of the host, or of CUDA: a file_buffer that has the address is used.
     file_memory(void* address) noexcept : address_(address) {}
-    /// A memory of any device and kind, from byte `offset` on.
+    /// A memory of any device and kind, from byte `offset` on; likewise a buffer. Operations that reach beyond its end fail
+    /// with EINVAL.
     file_memory(const memory& memory, std::size_t offset = 0) noexcept;
     file_memory(const file_buffer& buffer, std::size_t offset = 0) noexcept;
     /// What is only written to a file.
@@ -85,6 +86,7 @@ class file_memory {
 
     void* address_ = nullptr; ///< without offset_
     std::size_t offset_ = 0;
+    std::size_t bytes_ = SIZE_MAX; ///< behind address_
     std::shared_ptr<const devices::memory_block> block_{};
 };
 
@@ -102,7 +104,7 @@ class file_memory {
 class file {
  public:
     /// @throws weftio::error errc::invalid_argument the descriptor is not open, is neither a regular file nor a block
-    ///         device, or was opened for writing with O_APPEND, which ignores offsets
+    ///         device, was opened with O_PATH, or for writing with O_APPEND, which ignores offsets
     file(const file_engine& engine, int descriptor);
     file(file&&) noexcept;
     file& operator=(file&&) noexcept;

@@ -37,6 +37,10 @@ struct file_batch::state {
     {
         if (!asked.on)
             throw error(errc::invalid_argument, "weftio: file_batch: an operation has no file; set file_operation::on");
+        if (asked.what != file_operation::kind::read && asked.what != file_operation::kind::write)
+            throw error(errc::invalid_argument,
+                        fmt::format("weftio: file_batch: an operation is of kind {}; take read or write",
+                                    static_cast<unsigned>(asked.what)));
         auto file = detail::internals::share(*asked.on);
         if (&file->engine() != engine.get())
             throw error(errc::invalid_argument,

@@ -35,31 +35,34 @@ struct file_buffer::state {
 };
 
 file_memory::file_memory(const memory& memory, std::size_t offset) noexcept
-    : address_(memory.device_address()), offset_(offset), block_(detail::internals::block(memory))
+    : address_(memory.device_address()), offset_(offset), bytes_(memory.bytes()),
+      block_(detail::internals::block(memory))
 {}
 
 file_memory::file_memory(const file_buffer& buffer, std::size_t offset) noexcept
-    : address_(buffer.address()), offset_(offset), block_(buffer.state_->at.block)
+    : address_(buffer.address()), offset_(offset), bytes_(buffer.bytes()), block_(buffer.state_->at.block)
 {}
 
 storage::place detail::internals::place(const file_memory& memory, std::size_t further)
 {
-    const std::size_t offset = memory.offset_ + further;
-    if (!memory.block_)
-        return {.cpu = static_cast<std::byte*>(memory.address_) + offset, .bytes = ~std::size_t{0}};
-    storage::place made = storage::place_of(memory.block_);
+    storage::place made{.cpu = static_cast<std::byte*>(memory.address_), .bytes = memory.bytes_};
+    if (memory.block_)
+        made = storage::place_of(memory.block_);
+    const std::size_t room = std::min(made.bytes, memory.bytes_);
+    const bool within = memory.offset_ <= room && further <= room - memory.offset_;
+    const std::size_t offset = within ? memory.offset_ + further : 0; // beyond: nowhere, and no bytes there
     (made.device ? made.device : made.cpu) += offset;
-    made.bytes -= std::min(offset, made.bytes);
+    made.bytes = within ? room - offset : 0;
     return made;
 }
 
 file_buffer::file_buffer(const file_engine& engine, void* address, std::size_t bytes)
     : state_(std::make_unique<state>(detail::internals::share(engine)))
 {
-    if (!address || bytes == 0)
+    if (!address || bytes == 0 || bytes > UINTPTR_MAX - reinterpret_cast<std::uintptr_t>(address))
         throw error(errc::invalid_argument,
                     fmt::format("weftio: file_buffer: {} bytes at {}; it takes at least one, at an address that is not "
-                                "null",
+                                "null, and none beyond the end of the address space",
                                 bytes, address));
     storage::find_cuda_driver();
     state_->at = storage::find_by_cuda(static_cast<std::byte*>(address));

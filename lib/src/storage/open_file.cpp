@@ -26,6 +26,11 @@ open_file::open_file(std::shared_ptr<context> engine, int descriptor)
         throw error(errc::invalid_argument,
                     fmt::format("weftio: file: descriptor {} is not open ({}); pass one of open(2)", descriptor,
                                 std::strerror(errno)));
+    if ((flags_ & O_PATH) != 0)
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio: file: descriptor {} was opened with O_PATH, and names a "
+                                "file without reading it; open it without",
+                                descriptor));
     if (!S_ISREG(about.st_mode) && !S_ISBLK(about.st_mode))
         throw error(errc::invalid_argument,
                     fmt::format("weftio: file: descriptor {} is neither a regular file nor a block device, and has no "

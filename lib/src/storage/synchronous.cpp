@@ -79,8 +79,11 @@ const zone& only_zone(const plan& made)
 
 void locate(const context& engine, place& memory)
 {
-    if (!memory.block && memory.cpu)
-        memory = engine.buffers.find(memory.cpu);
+    if (memory.block || !memory.cpu)
+        return;
+    const std::size_t room = memory.bytes;
+    memory = engine.buffers.find(memory.cpu);
+    memory.bytes = std::min(memory.bytes, room);
 }
 
 file_result transfer(const std::shared_ptr<open_file>& file, io::kind what, place memory, std::size_t bytes,

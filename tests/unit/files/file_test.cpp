@@ -71,12 +71,37 @@ TEST(File, CountsEachOperationOnceByItsWay)
     EXPECT_EQ(counters.of(file_way::uring).operations(), 0U);
 }
 
+TEST(File, KeepsToTheBufferThatItWasGiven)
+{
+    const scratch_file scratch;
+    const file_engine engine;
+    const file file(engine, scratch.descriptor());
+    std::vector<std::byte> around(1000, std::byte{7});
+    const auto written = pattern(100, 3);
+    ASSERT_EQ(file.write(written.data(), 100, 0).bytes, 100);
+    const file_buffer buffer(engine, &around[400], 100);
+    for (const std::size_t offset :
+         {std::size_t{91}, std::size_t{100}, std::size_t{150}, SIZE_MAX, SIZE_MAX - 49, std::size_t{1} << 63}) {
+        EXPECT_EQ(file.read(file_memory(buffer, offset), 10, 0).error, EINVAL) << offset;
+        EXPECT_EQ(file.write(file_memory(buffer, offset), 10, 0).error, EINVAL) << offset;
+    }
+    EXPECT_EQ(around, std::vector<std::byte>(1000, std::byte{7}));
+    EXPECT_EQ(file.read(file_memory(buffer, 90), 10, 0).bytes, 10);
+    EXPECT_TRUE(std::equal(&around[490], &around[500], written.begin()));
+    EXPECT_THROW(file_buffer(engine, around.data(), SIZE_MAX), error);
+}
+
 TEST(File, RefusesWhatIsNoFile)
 {
     const file_engine engine;
     int ends[2];
     ASSERT_EQ(pipe(ends), 0);
     EXPECT_THROW(file(engine, ends[0]), error);
+    const scratch_file scratch;
+    const int path_only = open(scratch.path().c_str(), O_PATH | O_CLOEXEC);
+    ASSERT_GE(path_only, 0);
+    EXPECT_THROW(file(engine, path_only), error);
+    close(path_only);
     close(ends[0]);
     close(ends[1]);
     EXPECT_THROW(file(engine, ends[0]), error);

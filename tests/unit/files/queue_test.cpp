@@ -201,6 +201,21 @@ TEST_P(FileQueue, WhatTheSystemRefusesIsToldWithItsErrno)
     close(descriptor);
 }
 
+TEST_P(FileQueue, AnOffsetOfMinusOneIsNotTheDescriptorsPosition)
+{
+    for (const bool reads : {true, false}) {
+        ASSERT_EQ(lseek(scratch.descriptor(), 50, SEEK_SET), 50);
+        ASSERT_EQ(reads ? read(UINT64_MAX, 0, 10) : write(UINT64_MAX, 0, 10), WEFTIO_DEV_OK);
+        EXPECT_EQ(done(), WEFTIO_DEV_QUEUE_ERROR);
+        EXPECT_EQ(result(0), -EINVAL);
+        EXPECT_EQ(lseek(scratch.descriptor(), 0, SEEK_CUR), 50);
+        queue->reset();
+    }
+    std::vector<std::byte> in_file(100);
+    ASSERT_EQ(pread(scratch.descriptor(), in_file.data(), 100, 0), 100);
+    EXPECT_TRUE(std::equal(in_file.begin(), in_file.end(), content.begin()));
+}
+
 TEST_P(FileQueue, AFileThatEndsIsRefusedAndItsDescriptorMayBeClosed)
 {
     const std::uint32_t key = one->key();

@@ -80,7 +80,8 @@ bool file_unit::begin(file_part&& part)
 
 bool file_unit::read_now(const file_part& part) const noexcept
 {
-    if (!reads_now_)
+    constexpr std::uint64_t last_offset = INT64_MAX; // preadv2() takes -1 for the descriptor's own position
+    if (!reads_now_ || part.offset > last_offset)
         return false;
     const iovec to{.iov_base = part.address, .iov_len = part.bytes};
     const ssize_t bytes = preadv2(part.file.descriptor, &to, 1, static_cast<off_t>(part.offset), RWF_NOWAIT);
