@@ -60,7 +60,7 @@ void be_known_to_dpdk()
 } // namespace
 
 engine::engine(std::vector<unit*> units, const port_options& options, std::string name)
-    : units_(std::move(units)), moved_of_(units_.size()), name_(std::move(name)), idle_(options.idle),
+    : units_(std::move(units)), name_(std::move(name)), idle_(options.idle),
       has_thread_(options.mode == engine_mode::thread)
 {
     if (!has_thread_)
@@ -186,15 +186,10 @@ unsigned engine::one_turn(sides which)
     }
     const std::uint32_t most = has_thread_ ? entries_per_turn : std::numeric_limits<std::uint32_t>::max();
     unsigned moved = 0;
-    for (std::size_t at = 0; at != units_.size(); ++at) {
-        const unsigned others = moved_ - moved_of_[at];
-        const bool has_turn = which == sides::both || units_[at]->sends();
-        moved_of_[at] =
-            has_turn ? units_[at]->turn({.entries = most, .busy = busy_ || moved != 0, .others = others}) : 0;
-        moved += moved_of_[at];
-    }
+    for (unit* each : units_)
+        if (which == sides::both || each->sends())
+            moved += each->turn({.entries = most, .busy = (moved_ | moved) != 0, .moved_before = moved_});
     moved_ = moved;
-    busy_ = moved != 0;
     turns_run_.store(turns + 1, std::memory_order_relaxed);
     return moved;
 }
@@ -235,7 +230,7 @@ void engine::carry_out(const std::function<void()>& make, pace pace)
         // change.
         const std::uint32_t before = std::exchange(turns, turns_run_.load(std::memory_order_relaxed));
         if (turns == before && turns_.try_lock()) {
-            busy_ = false; // no turn has come since the last check, so the change slows nobody
+            moved_ = 0; // no turn has come since the last check, so the change slows nobody
             make_wanted_change();
             turns_.unlock();
         }
@@ -254,7 +249,7 @@ void engine::make_wanted_change() noexcept
     for (unit* each : units_)
         each->before_change();
     const std::uint64_t begin = rte_rdtsc();
-    if (busy_ && begin < next_change_ && at_once_.load(std::memory_order_relaxed) == 0)
+    if (moved_ != 0 && begin < next_change_ && at_once_.load(std::memory_order_relaxed) == 0)
         return;
     try {
         change->make();

@@ -93,8 +93,7 @@ class engine {
     void end() noexcept;
 
     const std::vector<unit*> units_;
-    std::vector<unsigned> moved_of_; ///< by the units in the last turn; guarded by turns_
-    unsigned moved_ = 0;             ///< sum of these
+    unsigned moved_ = 0; ///< by all units in the last turn; guarded by turns_
     const std::string name_;
     idle_policy idle_;
     const bool has_thread_;
@@ -104,7 +103,6 @@ class engine {
     std::atomic<unsigned> at_once_{0};                        ///< number of `at_once` changes that are waiting
     alignas(64) std::mutex turns_;                            ///< held by the thread that runs a turn or a change
     std::atomic<std::uint32_t> turns_run_{0};
-    bool busy_ = false; ///< the last turn has moved something; guarded by turns_
     /// Earliest time of the next change while the engine is busy, in TSC ticks; guarded by turns_.
     std::uint64_t next_change_ = 0;
     std::atomic<bool> ending_{false};

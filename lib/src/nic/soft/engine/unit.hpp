@@ -10,8 +10,8 @@ namespace weftio::nic::soft {
 /// Limits of one turn of a unit.
 struct turn_budget {
     std::uint32_t entries = std::numeric_limits<std::uint32_t>::max(); ///< most entries to execute, for each queue
-    bool busy = false;   ///< the engine has moved something in this turn or in the turn before
-    unsigned others = 0; ///< what other units of the engine have moved in the turn before
+    bool busy = false;         ///< the engine has moved something in this turn or in the turn before
+    unsigned moved_before = 0; ///< what all units of the engine have moved in the turn before
 };
 
 /// What is behind a port, as it was last looked at.

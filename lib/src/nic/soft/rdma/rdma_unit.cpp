@@ -72,8 +72,8 @@ unsigned rdma_unit::turn(const turn_budget& budget)
     if (!folder_.empty())
         write_traces_of_failures();
     share_room();
-    shares.next_turn(budget.others > taken_before_);
-    taken_before_ = std::exchange(taken_, 0);
+    shares.next_turn(budget.moved_before > ours_before_);
+    ours_before_ = moved + std::exchange(taken_, 0);
     return moved;
 }
 

@@ -113,7 +113,8 @@ class rdma_unit final : public unit, public packet_claimant, private pair_port {
     work_list queues_;
     std::uint32_t next_number_ = first_number;
     std::uint32_t share_ = queue_pair::packets_of_a_turn; ///< packets of a queue pair in a turn
-    unsigned taken_ = 0, taken_before_ = 0; ///< packets of the receiver: since the last turn, and before that
+    unsigned taken_ = 0;                                  ///< packets of the receiver since the last turn
+    unsigned ours_before_ = 0; ///< what the engine has moved for queue pairs in the turn before
     neighbors neighbors_;
     std::vector<std::uint8_t> joined_; ///< payload of a packet to a queue pair of this port
     std::vector<place> places_;        ///< of the port and of connected queue pairs, each once
