@@ -93,12 +93,13 @@ class file_memory {
 /// A descriptor that an engine reads and writes. Any file system, block device or file on /dev/shm.
 ///
 /// The descriptor stays the caller's: it is not duplicated, and must stay open as long as the file. Operations on one
-/// that was closed fail with EBADF; they reach another file if the number was taken again. Writes that are not aligned
+/// that was closed fail with EBADF; they reach another file if the number was taken again. Operations that are not aligned
 /// for O_DIRECT, and file_engine_options::reopen_direct, need a second descriptor. The file opens it through
-/// /proc/self/fd when first needed. When that one is closed the process loses its fcntl(F_SETLK) locks of the file, as
+/// /proc/self/fd when first needed; what goes by it reaches the first file also after the caller has closed his. When that one is closed the process loses its fcntl(F_SETLK) locks of the file, as
 /// POSIX demands.
 ///
-/// - Ownership: move-only; keeps the engine alive. It may end before its operations; the descriptor must not.
+/// - Ownership: move-only; keeps the engine alive. It may end before operations of batches and streams; the descriptor
+///   must not. Of a file_queue, entries that have not begun when it ends fail.
 /// - Threads: any, together. Operations on overlapping bytes have no order.
 /// - Signals: a call goes on after EINTR.
 class file {

@@ -39,7 +39,8 @@ class progress_engine {
     void attach(const file_queue& queue, callbacks callbacks);
     void attach(const rdma_queue& queue, callbacks callbacks);
     void attach(const queue_pair& queue, callbacks callbacks);
-    /// Calls back for everything that has happened since the last call, queue by queue, in the order of positions.
+    /// Calls back for everything that has happened since the last call, queue by queue: notifications in the order of
+    /// positions, and a failure when the engine has found it, which may be before entries in front of it have ended.
     /// Returns how much that was. Does not block, but to let a queue go that has ended: until its port has given back
     /// its frames, at most 1 s.
     unsigned progress();
