@@ -7,10 +7,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include "patience.hpp"
 
 namespace weftio::test {
 
@@ -29,20 +32,28 @@ inline std::optional<sockaddr_un> telemetry_socket()
     return std::nullopt;
 }
 
-/// The reply to one command; empty when there is none.
+/// The reply to one command; empty when there is none within `patience`. DPDK serves ten connections at a time and closes any other
+/// without a word, also those of programs that have ended and whose thread has not run yet: these are tried again.
 inline std::string ask(const std::string& command)
 {
     const std::optional<sockaddr_un> address = telemetry_socket();
-    const int connection = socket(AF_UNIX, SOCK_SEQPACKET, 0);
-    const timeval bound{.tv_sec = 60, .tv_usec = 0};
-    setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &bound, sizeof bound);
-    std::string reply(1 << 17, '\0');
-    if (address && connect(connection, reinterpret_cast<const sockaddr*>(&*address), sizeof *address) == 0 &&
-        recv(connection, reply.data(), reply.size(), 0) > 0 && send(connection, command.data(), command.size(), 0) > 0)
-        reply.resize(static_cast<std::size_t>(std::max<ssize_t>(0, recv(connection, reply.data(), reply.size(), 0))));
-    else
-        reply.clear();
-    close(connection);
+    std::string reply;
+    if (!address)
+        return reply;
+    eventually([&] {
+        const int connection = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+        const timeval bound{.tv_sec = std::chrono::ceil<std::chrono::seconds>(patience).count(), .tv_usec = 0};
+        setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &bound, sizeof bound);
+        reply.assign(1 << 17, '\0');
+        ssize_t bytes = -1;
+        if (connect(connection, reinterpret_cast<const sockaddr*>(&*address), sizeof *address) == 0 &&
+            recv(connection, reply.data(), reply.size(), 0) > 0 &&
+            send(connection, command.data(), command.size(), MSG_NOSIGNAL) > 0)
+            bytes = recv(connection, reply.data(), reply.size(), 0);
+        reply.resize(static_cast<std::size_t>(std::max<ssize_t>(0, bytes)));
+        close(connection);
+        return bytes > 0;
+    });
     return reply;
 }
 
