@@ -96,28 +96,41 @@ check "figures: rows of programs" 2 "$(grep -c '"program": "steering_bench"' "$w
 check "figures: the last line tells of the goals" 1 \
     "$(tail -1 <<<"$said" | grep -cE '^0 of [0-9]+ goals met; not measured: .*neighbor_bench: beside bad entries')" || echo "$said"
 
-# Made-up figures for everything that README.md can show: each of its cells is written, and nothing else is touched.
-python3 - "$work/made-up.json" <<'END'
+# Made-up figures for everything that README.md and bench/README.md can show: each of their cells is written, and nothing else is touched.
+python3 - "$work" <<'END'
 import importlib.machinery, json, re, sys, types
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, "bench")
 figures = types.ModuleType("figures")
 importlib.machinery.SourceFileLoader("figures", "bench/figures").exec_module(figures)
-names = {name for template in figures.README.values() for name in re.findall("{([^}]*)}", template)}
-names |= {"gpu_bench|a flag"}
-rest = (7654.3, "ns", 1, 9999, 1, None, None, None, None, "here")
-rows = [dict(zip(figures.KEYS, (row, *rest)), program=program) for program, row in (name.split("|") for name in names)]
-json.dump({"schema": 1, "rows": rows}, open(sys.argv[1], "w"))
+def made_up(path, names, machine):
+    rest = (7654.3, "ns", 1, 9999, 1, "its peer", 1.5, "ratio >= 12.5", True, machine)
+    names = {tuple(name.split("|", 1)) for name in names} | {(name.split("|")[0], "its peer") for name in names}
+    rows = [dict(zip(figures.KEYS, (row, *rest)), program=program) for program, row in names]
+    json.dump({"schema": 1, "rows": rows}, open(f"{sys.argv[1]}/{path}", "w"))
+few, many = ([name for _, name, _ in figures.README[cores]] for cores in (2, 16))
+more = [name for template in figures.MORE.values() for name in re.findall("{([^}]*)}", template)]
+made_up("made-up.json", [*few, *more, "gpu_bench|a flag"], "2 cores, made up")
+made_up("many.json", many, "16 cores, made up")
+print("few", len(few), "many", len(many), "more", len(figures.MORE), file=open(f"{sys.argv[1]}/counts", "w"))
 END
-cp README.md docs/gpu.md "$work"
-check "README.md: written from a file" "" "$(bench/figures --readme "$work/made-up.json" --into "$work/README.md" 2>&1)"
-named=$(sed -n '/^README = {/,/^}/p' bench/figures | grep -c '^    "[^{]')
-check "README.md: each row that figures names is written" "$named" "$(grep -c 7654 "$work/README.md")"
-check "README.md: nothing else is" "$named" "$(diff README.md "$work/README.md" | grep -c '^>')"
-check "docs/gpu.md: written from a file" "" "$(bench/figures --gpu "$work/made-up.json" --into "$work/gpu.md" 2>&1)"
+read -r _ few _ many _ more <"$work/counts"
+mkdir "$work/bench" "$work/docs"
+cp README.md "$work"
+cp bench/README.md "$work/bench"
+cp docs/gpu.md "$work/docs"
+check "README.md: written from a file" "" "$(bench/figures --readme "$work/made-up.json" --into "$work" 2>&1)"
+check "README.md: each row of two cores is written, and nothing else" "$few $few" \
+    "$(grep -c '7654 ns .*| >= 12.5 of that |$' "$work/README.md") $(diff README.md "$work/README.md" | grep -c '^>')"
+check "bench/README.md: each row that figures names is written, and nothing else" "$more $more" \
+    "$(grep -c 7654 "$work/bench/README.md") $(diff bench/README.md "$work/bench/README.md" | grep -c '^>')"
+check "README.md: written from a file of 16 cores" "" "$(bench/figures --readme "$work/many.json" --into "$work" 2>&1)"
+check "README.md: each row of 16 cores is written" $((few + many)) "$(grep -c '7654 ns .*| >= 12.5 of that |$' "$work/README.md")"
+check "README.md: has twelve rows at most" 1 $((few + many <= 12))
+check "docs/gpu.md: written from a file" "" "$(bench/figures --gpu "$work/made-up.json" --into "$work" 2>&1)"
 check "docs/gpu.md: the table has the rows of the file" "| a flag | 7,654 | 1.0 | 9,999 | ns |" \
-    "$(sed -n '/figures: written/,/end of figures/p' "$work/gpu.md" | grep flag)"
+    "$(sed -n '/figures: written/,/end of figures/p' "$work/docs/gpu.md" | grep flag)"
 
 # bench/pairs, by two builds of fake programs.
 # fake SIDE PROGRAM HELP: each time it runs, it writes the next line of standard input.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Programs outside the tree build against an installed Weftio and run: those of README.md and docs/guide.md as they stand there,
+# Programs outside the tree build against an installed Weftio and run: those of docs/project.md and docs/guide.md as they stand there,
 # and tests/consumer. With CMake, with Meson and pkg-config, with make, and with Meson and the sources as a subproject. The
 # folder that Weftio is installed to has a space in its name. Meson and the sources are for WEFTIO_LONG=1, and so is every program of
 # docs/guide.md with Meson, but for the echo.
@@ -47,18 +47,20 @@ looks_in_working_directory() {
 }
 check "programs take libraries from no working directory" "" "$(looks_in_working_directory)"
 
-# README.md: its project three times, each built as the first line of its build file says.
-take_blocks "$source/README.md" "$work/readme"
+# docs/project.md: its project three times, each built as the first line of its build file says.
+take_blocks "$source/docs/project.md" "$work/project"
+check_has "the kernel of README.md is that of docs/project.md" "$(sed -n '/^```c$/,/^```$/{/^```/!p}' "$source/README.md")" \
+    "$(cat "$work/project/count.kernel.h")"
 devices=cpu
 for file in CMakeLists.txt meson.build Makefile; do
     folder=$work/$file.d
     mkdir "$folder"
-    cp "$work"/readme/count.* "$work/readme/$file" "$folder"
-    (cd "$folder" && succeeds "README.md, $file" bash -c "$(command_of $file)")
+    cp "$work"/project/count.* "$work/project/$file" "$folder"
+    (cd "$folder" && succeeds "docs/project.md, $file" bash -c "$(command_of $file)")
     program=$(find "$folder" -name count -type f -perm -u+x)
     [ $file = CMakeLists.txt ] && find_devices "${program:-false}" pcap:builtin opencl
     for device in $devices; do
-        check_has "README.md, $file: on $device" "counted 23 UDP packets" "$("${program:-false}" pcap:builtin $device 2>&1)"
+        check_has "docs/project.md, $file: on $device" "counted 23 UDP packets" "$("${program:-false}" pcap:builtin $device 2>&1)"
     done
 done
 if PATH=$PATH:/usr/local/cuda/bin command -v nvcc >/dev/null; then
@@ -67,7 +69,7 @@ if PATH=$PATH:/usr/local/cuda/bin command -v nvcc >/dev/null; then
         bytes=$(nm -SC "$program" | awk '$4 == "image" { print $2 }')
         [ $((16#${bytes:-0})) -gt 10000 ] && compiled=$((compiled + 1))
     done
-    check "README.md: kernels are compiled for CUDA" 3 $compiled
+    check "docs/project.md: kernels are compiled for CUDA" 3 $compiled
 else
     echo "not checked: kernels for CUDA (nvcc is not installed)"
 fi
