@@ -215,7 +215,7 @@ bool queue_pair::take_request(const net::roce_packet& packet)
     const std::uint64_t before = responder.refused.value();
     const bool executed = responder.receive(packet);
     if (const std::uint64_t refused = responder.refused.value() - before; refused != 0)
-        refused_by_[static_cast<std::size_t>(responder.last_refused().reason)].add(refused);
+        refused_by_.add(responder.last_refused().reason, refused);
     return executed;
 }
 
@@ -340,11 +340,10 @@ void queue_pair::tell_of_responder() noexcept
         refused.reason = refusal::wrong_doorbell; // also of UC, whose responder never fails
     else if (!connection_->responder.failed() || refused.reason == refusal::none)
         return;
-    last_refused_ = {.request = refused,
-                     .entry = receives_.failed_entry(),
-                     .reason = receives_.failure(),
-                     .time_ns = core::utc_now_ns()};
-    failures_.put(last_refused_);
+    failures_.put({.request = refused,
+                   .entry = receives_.failed_entry(),
+                   .reason = receives_.failure(),
+                   .time_ns = core::utc_now_ns()});
     untold_ = refusal::refused_peer;
 }
 

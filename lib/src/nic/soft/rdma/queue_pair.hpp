@@ -1,17 +1,16 @@
 // A queue pair: two rings, and the connection that executes them.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <utility>
 
-#include "core/refusal.hpp"
 #include "keys/key_table.hpp"
 #include "nic/rdma_backend.hpp"
 #include "nic/soft/rdma/pair_port.hpp"
 #include "nic/soft/rdma/rdma_receives.hpp"
 #include "nic/soft/rdma/rdma_work.hpp"
+#include "nic/soft/rdma/refusal_counts.hpp"
 #include "nic/soft/rdma/responder_failures.hpp"
 #include "roce/key_memory.hpp"
 #include "roce/requester.hpp"
@@ -138,9 +137,8 @@ class queue_pair final : public rdma_work {
     peer_at peer_at_ = peer_at::elsewhere;
     queue_pair* partner_ = nullptr;
     bool newly_failed_ = false;
-    responder_failure last_refused_;                           ///< told to failures_ last, if it has a reason
-    std::array<core::counter, core::all_refusals> refused_by_; ///< by reason
-    rdma_counters before_;                                     ///< of connections that have ended
+    refusal_counts refused_by_;
+    rdma_counters before_; ///< of connections that have ended
 };
 
 } // namespace weftio::nic::soft
