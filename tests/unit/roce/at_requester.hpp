@@ -27,7 +27,7 @@ using packets = std::vector<seen>;
 
 class at_requester {
  public:
-    explicit at_requester(requester_settings settings = {}) : ours(finished(settings), sends) {}
+    explicit at_requester(requester_settings settings = {}) : ours(finished(settings), sends, shared) {}
 
     std::vector<roce_packet> sent(unsigned most = 1000)
     {
@@ -57,6 +57,7 @@ class at_requester {
 
     fake_sends sends;
     fake_wire wire;
+    workspace shared;
     requester ours;
     std::uint64_t now = 1'000'000;
 

@@ -58,6 +58,7 @@ class queue_pair final : public rdma_work {
     /// Of the peer's answer, or of what the peer has asked us to wait for. 0 while it is likely to be soon.
     std::uint64_t deadline_ns() const noexcept override;
     bool only_waits() const noexcept override { return waited_ >= turns_waiting; }
+    void fall_asleep() noexcept override;
     /// Ends the connection without a word to the peer: flushes all entries.
     void stop();
     /// The same, and nothing of it is told in completion queues.
