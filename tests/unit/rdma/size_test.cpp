@@ -91,6 +91,46 @@ TEST_P(RdmaSize, AQueuePairWithAReadUnderWayTakesEightKiBBesideItsRings)
     EXPECT_LE(bytes_of_each(before, standing(cpu)), goal_bytes);
 }
 
+TEST(RdmaPool, GetsBackWhatAQueuePairHadUnderWayWhenThatSleepsRestartsOrFails)
+{
+    for (const ends_at& where : all_ends) {
+        SCOPED_TRACE(name_of(where));
+        two_ends ends(where);
+        const auto under_way = [&] { return ends.unit(0).bytes_under_way() + ends.unit(1).bytes_under_way(); };
+        const auto sleep = [&] {
+            for (unsigned turn = 0; turn < 2 * nic::soft::work_list::turns_awake; ++turn)
+                ends.run();
+        };
+        ends.connect();
+        EXPECT_EQ(under_way(), 0u);
+        for (unsigned read = 0; read < 20; ++read)
+            ends.queue(0).post(WEFTIO_OPCODE_RDMA_READ, {ends.memory(1).far(0), ends.memory(0).local(64 * read, 64)});
+        ends.queue(0).push();
+        ends.run();
+        EXPECT_EQ(ends.queue(0).sent().position, 19u);
+        EXPECT_NE(under_way(), 0u);
+        sleep();
+        EXPECT_EQ(under_way(), 0u);
+        ends.queue(0).post(WEFTIO_OPCODE_RDMA_READ,
+                           {remote(ends.memory(1).address() + two_ends::memory_bytes, ends.memory(1).region.lkey()),
+                            ends.memory(0).local(0, 64)});
+        ends.queue(0).push();
+        sleep();
+        EXPECT_NE(ends.queue(0).sent().syndrome, 0);
+        EXPECT_EQ(under_way(), 0u);
+        ends.queue(0).restart();
+        ends.queue(1).restart();
+        ends.connect();
+        ends.queue(0).post(WEFTIO_OPCODE_RDMA_READ, {ends.memory(1).far(0), ends.memory(0).local(0, 64)});
+        ends.queue(0).push();
+        ends.at(0).turn();
+        EXPECT_NE(under_way(), 0u);
+        ends.queue(0).restart();
+        ends.queue(1).restart();
+        EXPECT_EQ(under_way(), 0u);
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Ends, RdmaSize, testing::Bool(),
                          [](const auto& info) { return std::string(info.param ? "OnePort" : "TwoPorts"); });
 
