@@ -49,7 +49,8 @@ class pooled_ring {
     {
         return std::max(std::bit_ceil(capacity * sizeof(T)), block_pool::least_bytes);
     }
-    bool grow(std::uint32_t capacity, std::uint32_t first, std::uint32_t end) noexcept
+    /// Rare, so it stays out of the functions that run for each message.
+    [[gnu::noinline]] bool grow(std::uint32_t capacity, std::uint32_t first, std::uint32_t end) noexcept
     {
         const std::size_t bytes = bytes_of(capacity);
         T* const wider = bytes > block_pool::most_bytes ? nullptr : static_cast<T*>(pool_.take(bytes));
