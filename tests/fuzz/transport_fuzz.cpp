@@ -31,14 +31,14 @@ class both_ends {
     explicit both_ends(numbers& in)
         : in_(in), peer_(connection_of(in)), first_(in.word() & psn_mask), reads_(in.byte() % 4u),
           answers_({.peer = peer_, .first_psn = first_, .rights = rights_of(in), .most_reads = reads_}, memory_,
-                   receives_),
+                   receives_, shared_),
           asks_({.peer = peer_,
                  .first_psn = first_,
                  .most_reads = static_cast<std::uint8_t>(reads_ + in.byte() % 2u),
                  .timeout = static_cast<std::uint8_t>(in.byte() % 8u),
                  .retry_count = static_cast<std::uint8_t>(in.byte() % 8u),
                  .rnr_retry = static_cast<std::uint8_t>(in.byte() % 8u)},
-                sends_)
+                sends_, shared_)
     {}
 
     void act()
@@ -188,6 +188,7 @@ class both_ends {
     checked_receives receives_;
     checked_sends sends_;
     checked_wire to_responder_{peer_.path_mtu}, to_requester_{peer_.path_mtu};
+    workspace shared_;
     responder answers_;
     requester asks_;
     std::uint64_t now_ = 1;

@@ -14,8 +14,8 @@
 
 namespace weftio::queues {
 
-/// Of handles, marks and control lines: two cache lines, which are fetched together. A page for each, as allocate()
-/// gives by default, would be much of a small queue.
+/// Of rings, handles, marks and control lines: two cache lines, which are fetched together. A page for each, as
+/// allocate() gives by default, would be much of a small queue.
 inline constexpr std::size_t small_alignment = 128;
 
 template <class T>
@@ -51,7 +51,7 @@ class ring_life : public devices::lifeline {
 
  protected:
     ring_life(const device& device, std::size_t ring_bytes)
-        : where_(device), ring_(device.allocate(ring_bytes, memory_kind::cpu_device)),
+        : where_(device), ring_(device.allocate(ring_bytes, memory_kind::cpu_device, small_alignment)),
           control_(device.allocate(sizeof(weftio_dev_control), memory_kind::cpu_device, small_alignment)),
           handle_(device.allocate(sizeof(Handle), memory_kind::device, small_alignment))
     {}

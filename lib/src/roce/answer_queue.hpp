@@ -1,11 +1,11 @@
 // Answers that a responder owes, in the order of their sequence numbers.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
-#include <utility>
-#include <vector>
 
 #include "net/roce_rules.hpp"
+#include "roce/pooled_ring.hpp"
 #include "roce/remote_memory.hpp"
 
 namespace weftio::roce {
@@ -23,75 +23,81 @@ struct answer {
     std::uint64_t original = 0; ///< of an atomic: the value before it
 };
 
-/// A ring of fixed size. READs and atomics are limited, and consecutive ACKs are coalesced. An answer that does not fit
-/// is dropped: the peer repeats a request without an answer.
+/// READs and atomics are limited, and consecutive ACKs are coalesced. One ACK alone needs no memory of the pool. An answer
+/// that does not fit is dropped: the peer repeats a request without an answer.
 class answer_queue {
  public:
     /// Room for repeated READs and atomics, beside that for fresh ones.
     static constexpr std::uint32_t repeats = 4;
 
     /// @param most_fresh  READs and atomics
-    explicit answer_queue(std::uint32_t most_fresh)
-        : most_reads_(most_fresh + repeats), ring_(std::size_t{2} * most_reads_ + 1)
+    answer_queue(std::uint32_t most_fresh, block_pool& pool) noexcept : most_reads_(most_fresh + repeats), ring_(pool)
     {}
 
     /// Takes more READs and atomics than before; it never takes fewer.
-    void make_room(std::uint32_t most_fresh);
-    bool empty() const noexcept { return count_ == 0; }
-    std::size_t size() const noexcept { return count_; }
-    answer& front() noexcept { return ring_[first_]; }
+    void allow(std::uint32_t most_fresh) noexcept { most_reads_ = std::max(most_reads_, most_fresh + repeats); }
+    bool empty() const noexcept { return first_ == end_; }
+    std::size_t size() const noexcept { return end_ - first_; }
+    answer& front() noexcept { return at(first_); }
     void pop() noexcept;
-    void clear() noexcept { first_ = count_ = fresh_ = reads_ = 0; }
+    void clear() noexcept
+    {
+        first_ = end_;
+        fresh_ = reads_ = 0;
+    }
+    /// Gives the memory back until the next READ or atomic comes, unless an answer waits.
+    void rest() noexcept
+    {
+        if (empty())
+            ring_.release();
+    }
 
     /// READs and atomics, not repeats, that wait for their answer.
     std::uint32_t fresh() const noexcept { return fresh_; }
-    bool has_room() const noexcept { return reads_ != most_reads_; }
-    /// Adds a READ or an atomic. @return false: there are too many
+    /// Makes room for one more READ or atomic, and for an acknowledge behind it.
+    /// @return false: there are too many, or there is no memory
+    bool make_room() noexcept;
+    /// Adds a READ or an atomic. @return false: as make_room()
     bool add(const answer& more) noexcept;
     /// Adds an acknowledge. One that is the last in the queue gives way to it, unless it is a NAK for a later packet.
     void acknowledge(const answer& more) noexcept;
 
  private:
-    void put(const answer& more) noexcept;
+    static constexpr std::uint32_t least = 4;
+
+    answer& at(std::uint32_t number) noexcept { return ring_.capacity() == 0 ? alone_ : ring_[number]; }
 
     std::uint32_t most_reads_;
-    std::vector<answer> ring_;
-    std::size_t first_ = 0, count_ = 0;
+    answer alone_; ///< the only one, an acknowledge, while the ring has no memory
+    pooled_ring<answer, least> ring_;
+    std::uint32_t first_ = 0, end_ = 0; ///< numbers of answers, free-running
     std::uint32_t fresh_ = 0, reads_ = 0;
 };
 
-inline void answer_queue::make_room(std::uint32_t most_fresh)
+inline bool answer_queue::make_room() noexcept
 {
-    if (most_fresh + repeats <= most_reads_)
-        return;
-    std::vector<answer> wider(std::size_t{2} * (most_fresh + repeats) + 1);
-    for (std::size_t at = 0; at != count_; ++at)
-        wider[at] = ring_[(first_ + at) % ring_.size()];
-    ring_ = std::move(wider);
-    first_ = 0;
-    most_reads_ = most_fresh + repeats;
-}
-
-inline void answer_queue::put(const answer& more) noexcept
-{
-    ring_[(first_ + count_) % ring_.size()] = more;
-    ++count_;
+    const bool is_alone = ring_.capacity() == 0;
+    if (reads_ == most_reads_ || !ring_.reserve(end_ - first_ + 2, first_, end_))
+        return false;
+    if (is_alone && !empty())
+        ring_[first_] = alone_;
+    return true;
 }
 
 inline bool answer_queue::add(const answer& more) noexcept
 {
-    if (!has_room())
+    if (!make_room())
         return false;
     ++reads_;
     fresh_ += more.fresh;
-    put(more);
+    ring_[end_++] = more;
     return true;
 }
 
 inline void answer_queue::acknowledge(const answer& more) noexcept
 {
-    if (count_ != 0) {
-        answer& last = ring_[(first_ + count_ - 1) % ring_.size()];
+    if (!empty()) {
+        answer& last = at(end_ - 1);
         if (last.what == answer::kind::acknowledge) {
             // A NAK acknowledges all packets before its own; an ACK of those would only hide it.
             const bool hides =
@@ -101,7 +107,7 @@ inline void answer_queue::acknowledge(const answer& more) noexcept
             return;
         }
     }
-    put(more);
+    at(end_++) = more;
 }
 
 inline void answer_queue::pop() noexcept
@@ -110,8 +116,7 @@ inline void answer_queue::pop() noexcept
         --reads_;
         fresh_ -= front().fresh;
     }
-    first_ = (first_ + 1) % ring_.size();
-    --count_;
+    ++first_;
 }
 
 } // namespace weftio::roce

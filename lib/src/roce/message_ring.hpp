@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "net/roce_rules.hpp"
+#include "roce/pooled_ring.hpp"
 #include "roce/send_entries.hpp"
 
 namespace weftio::roce {
@@ -29,24 +29,39 @@ struct message {
     }
     std::uint32_t request_packets() const noexcept { return wants_result() ? 1 : packets; }
 };
-static_assert(sizeof(message) <= 32, "a queue has 128 of them");
+static_assert(sizeof(message) <= 32, "a busy queue has 128 of them");
 
-/// Messages by number, free-running: those in [first, end) are in flight.
+/// Messages by number, free-running: those in [first, end) are in flight. The ring grows with them, and keeps its memory until
+/// rest().
 class message_ring {
  public:
-    static constexpr std::uint32_t most = 128;
+    static constexpr std::uint32_t least = 8, most = 128;
 
-    message_ring() : ring_(most) {}
+    explicit message_ring(block_pool& pool) noexcept : ring_(pool) {}
 
     std::uint32_t first() const noexcept { return first_; }
     std::uint32_t end() const noexcept { return end_; }
     bool empty() const noexcept { return first_ == end_; }
-    bool full() const noexcept { return end_ - first_ == most; }
-    message& oldest() noexcept { return ring_[first_ % most]; }
+    /// Whether there is no room for one more: `most` are in flight, or there is no memory.
+    bool full() const noexcept { return end_ - first_ == ring_.capacity(); }
+    /// Makes room for one more. References to messages end. @return false: full()
+    bool make_room() noexcept
+    {
+        const std::uint32_t count = end_ - first_;
+        return !full() || (count != most && ring_.reserve(count + 1, first_, end_));
+    }
+    message& oldest() noexcept { return ring_[first_]; }
     /// @pre first <= number < end
-    message& at(std::uint32_t number) noexcept { return ring_[number % most]; }
+    message& at(std::uint32_t number) noexcept { return ring_[number]; }
     void pop() noexcept { ++first_; }
-    /// Adds a message behind the others; fills in what it follows from. @pre !full()
+    /// Gives the memory back until the next message comes, unless messages are in flight.
+    void rest() noexcept
+    {
+        if (empty())
+            ring_.release();
+    }
+    /// Adds a message behind the others; fills in what it follows from. Makes room for the next, so that full() tells the
+    /// truth. @pre !full()
     void add(message more) noexcept
     {
         more.first_psn = next_psn_;
@@ -55,7 +70,8 @@ class message_ring {
         next_psn_ = net::psn_add(next_psn_, more.packets);
         packets_ += more.request_packets();
         reads_ += more.wants_result();
-        ring_[end_++ % most] = more;
+        ring_[end_++] = more;
+        make_room();
     }
 
     /// Where counting stands before message `number`, which may be end().
@@ -74,7 +90,7 @@ class message_ring {
     void begin_at(std::uint32_t psn) noexcept { next_psn_ = psn & net::psn_mask; }
 
  private:
-    std::vector<message> ring_;
+    pooled_ring<message, least> ring_;
     std::uint32_t first_ = 0, end_ = 0;
     std::uint32_t next_psn_ = 0, packets_ = 0, reads_ = 0;
 };

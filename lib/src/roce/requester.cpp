@@ -14,10 +14,13 @@ constexpr std::uint32_t most_of_a_read = 1u << 22, most_psns = (1u << 23) - 1;
 
 } // namespace
 
-requester::requester(const requester_settings& settings, send_entries& entries, std::uint32_t first_entry)
-    : settings_(settings), entries_(entries), patience_(settings.timeout, settings.retry_count, settings.rnr_retry,
-                                                        std::clamp(settings.window, 1u, message_ring::most)),
-      next_entry_(first_entry), acknowledged_(settings.first_psn & psn_mask), sent_(acknowledged_)
+requester::requester(const requester_settings& settings, send_entries& entries, workspace& shared,
+                     std::uint32_t first_entry)
+    : settings_(settings), entries_(entries), messages_(shared.pool),
+      patience_(settings.timeout, settings.retry_count, settings.rnr_retry,
+                std::clamp(settings.window, 1u, message_ring::most)),
+      next_entry_(first_entry), acknowledged_(settings.first_psn & psn_mask), sent_(acknowledged_),
+      pieces_(shared.found)
 {
     messages_.begin_at(acknowledged_);
 }
@@ -68,13 +71,17 @@ bool requester::load()
         return admit();
     if (messages_.at(cursor_).refused != refusal::none)
         return false;
-    return loaded_ || reload();
+    if (loaded_)
+        return true;
+    if (reliable() && in_flight() >= patience_.window())
+        return false; // it could not be sent
+    return reload();
 }
 
 bool requester::admit()
 {
-    if (held_ || messages_.full())
-        return false;
+    if (held_ || !messages_.make_room())
+        return false; // without memory it tries again in the next turn
     refusal refused = refusal::none;
     if (entries_.read(next_entry_, request_, refused) == entry_state::none)
         return false;

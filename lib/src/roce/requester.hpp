@@ -9,6 +9,7 @@
 #include "roce/send_entries.hpp"
 #include "roce/standing.hpp"
 #include "roce/transport.hpp"
+#include "roce/workspace.hpp"
 
 namespace weftio::roce {
 
@@ -29,8 +30,9 @@ struct requester_settings {
 /// `acknowledged` (go-back-N), an ACK that comes late moves it forward again.
 class requester {
  public:
-    /// @param entries  must outlive this;  @param first_entry  index of the first entry
-    requester(const requester_settings& settings, send_entries& entries, std::uint32_t first_entry = 0);
+    /// @param entries, shared  must outlive this;  @param first_entry  index of the first entry
+    requester(const requester_settings& settings, send_entries& entries, workspace& shared,
+              std::uint32_t first_entry = 0);
 
     /// Sends what may be sent, at most `most` of it (a NOP counts as a packet), and repeats what is overdue.
     /// @return how many packets were sent
@@ -42,6 +44,10 @@ class requester {
     std::uint64_t deadline_ns() const noexcept { return failed_ ? 0 : patience_.deadline(); }
     /// Completes everything in flight as flushed, and sends nothing more.
     void stop();
+    /// Somebody else has read another entry since: the one at the cursor is read again before it is sent.
+    void forget_entry() noexcept { loaded_ = false; }
+    /// Gives memory back that only requests in flight need, if none is.
+    void rest() noexcept { messages_.rest(); }
     /// Begins no more entries while it is held.
     void hold(bool held) noexcept { held_ = held; }
     /// Blocks nobody; between two calls of send() and receive().
@@ -121,7 +127,7 @@ class requester {
     bool failed_ = false;
     bool held_ = false;
     send_request request_;
-    pieces pieces_;
+    pieces& pieces_; ///< of the packet that is sent
 };
 
 } // namespace weftio::roce

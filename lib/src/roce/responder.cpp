@@ -29,9 +29,10 @@ refusal reason_of(roce_refusal form, const roce_shape& shape) noexcept
 
 } // namespace
 
-responder::responder(const responder_settings& settings, remote_memory& memory, receive_entries& entries)
-    : settings_(settings), memory_(memory), entries_(entries), answers_(settings.most_reads),
-      results_(settings.most_reads), expected_(settings.first_psn & psn_mask)
+responder::responder(const responder_settings& settings, remote_memory& memory, receive_entries& entries,
+                     workspace& shared)
+    : settings_(settings), memory_(memory), entries_(entries), answers_(settings.most_reads, shared.pool),
+      results_(settings.most_reads, shared.pool), expected_(settings.first_psn & psn_mask)
 {}
 
 /// Respond step 1: the sequence number (IBTA 9.7.4.1.2). In its turn, a packet is executed; one ahead of it shows a gap;
@@ -262,7 +263,7 @@ responder::verdict responder::take_atomic(const roce_headers& headers, const roc
     if (const refusal why = memory_.word(headers.remote_key, headers.address, word); why != refusal::none)
         return refuse(why, {headers.remote_key, headers.address, sizeof *word});
     answer result{.what = answer::kind::atomic, .fresh = true, .psn = expected_, .msn = psn_add(msn_, 1)};
-    if (!answers_.has_room())
+    if (!answers_.make_room() || !results_.make_room())
         return verdict::no_room;
     const bool there = core::guarded([&](core::touched& bytes) {
         bytes.only(word, sizeof *word);
@@ -361,6 +362,7 @@ void responder::give_up(std::uint8_t nak, std::uint32_t psn)
 void responder::stop()
 {
     failed_ = true;
+    results_.clear();
     under_way_ = roce_operation::none;
     if (std::exchange(has_entry_, false))
         entries_.complete({.result = refusal::flushed});

@@ -10,6 +10,7 @@
 #include "roce/remote_memory.hpp"
 #include "roce/saved_results.hpp"
 #include "roce/transport.hpp"
+#include "roce/workspace.hpp"
 
 namespace weftio::roce {
 
@@ -35,8 +36,8 @@ struct refused_request {
 /// RC answers by IBTA 9.7 and 9.9. UC answers nothing: what does not fit ends its message (IBTA 9.8).
 class responder {
  public:
-    /// @param memory, entries  must outlive this
-    responder(const responder_settings& settings, remote_memory& memory, receive_entries& entries);
+    /// @param memory, entries, shared  must outlive this
+    responder(const responder_settings& settings, remote_memory& memory, receive_entries& entries, workspace& shared);
 
     /// Executes one packet of the peer, and notes the answer. @pre its ICRC is right  @return false: not executed, because
     /// its payload is borrowed and has gone away
@@ -45,13 +46,15 @@ class responder {
     unsigned send(packet_sink& sink, allowance most);
     /// Whether no answer waits.
     bool idle() const noexcept { return answers_.empty(); }
+    /// Gives memory back that only answers need, if none waits. Results of atomics stay.
+    void rest() noexcept { answers_.rest(); }
     /// Ends the current receive entry as flushed, and takes nothing more.
     void stop();
     /// Changes the settings, but for the first PSN, which counts at the begin only.
     void set(const responder_settings& settings)
     {
-        answers_.make_room(settings.most_reads);
-        results_.make_room(settings.most_reads);
+        answers_.allow(settings.most_reads);
+        results_.allow(settings.most_reads);
         settings_ = settings;
     }
 

@@ -1,51 +1,55 @@
 // Results of atomics, kept so that a repeated one is answered and not executed again (IBTA 9.4.5).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
-#include <utility>
-#include <vector>
+
+#include "roce/pooled_ring.hpp"
 
 namespace weftio::roce {
 
-/// The last `most` results. A peer has no more atomics in flight, so it never asks for an older one.
+/// The last `most` results. A peer has no more atomics in flight, so it never asks for an older one. The first result
+/// brings the memory.
 class saved_results {
  public:
-    explicit saved_results(std::uint32_t most) : ring_(most) {}
+    saved_results(std::uint32_t most, block_pool& pool) noexcept : most_(most), ring_(pool) {}
 
     /// Keeps more than before; it never keeps fewer.
-    void make_room(std::uint32_t most)
-    {
-        if (most <= ring_.size())
-            return;
-        std::vector<result> wider(most);
-        for (std::uint64_t back = 1; back <= ring_.size() && back <= count_; ++back)
-            wider[(count_ - back) % wider.size()] = ring_[(count_ - back) % ring_.size()];
-        ring_ = std::move(wider);
-    }
+    void allow(std::uint32_t most) noexcept { most_ = std::max(most_, most); }
+    /// @return false: there is no memory for a result
+    bool make_room() noexcept { return ring_.reserve(std::max(most_, least), end_ - known_, end_); }
+    /// @pre make_room()
     void save(std::uint32_t psn, std::uint64_t original) noexcept
     {
-        if (!ring_.empty())
-            ring_[count_++ % ring_.size()] = {psn, original};
+        ring_[end_++] = {psn, original};
+        known_ = std::min(known_ + 1, most_);
     }
     /// The result of the atomic with this PSN; nullptr: unknown. The newest first, as PSNs repeat.
     const std::uint64_t* find(std::uint32_t psn) const noexcept
     {
-        for (std::uint64_t back = 1; back <= ring_.size() && back <= count_; ++back) {
-            const result& one = ring_[(count_ - back) % ring_.size()];
-            if (one.psn == psn)
+        for (std::uint32_t back = 1; back <= known_; ++back)
+            if (const result& one = ring_[end_ - back]; one.psn == psn)
                 return &one.original;
-        }
         return nullptr;
+    }
+    /// Forgets all of them, and gives the memory back.
+    void clear() noexcept
+    {
+        ring_.release();
+        known_ = 0;
     }
 
  private:
     struct result {
-        std::uint32_t psn = UINT32_MAX; ///< of no request
-        std::uint64_t original = 0;
+        std::uint32_t psn;
+        std::uint64_t original;
     };
+    static constexpr std::uint32_t least = 4;
 
-    std::vector<result> ring_;
-    std::uint64_t count_ = 0;
+    std::uint32_t most_;
+    pooled_ring<result, least> ring_;
+    std::uint32_t end_ = 0;   ///< results in all, free-running
+    std::uint32_t known_ = 0; ///< of these, the last ones that are kept
 };
 
 } // namespace weftio::roce

@@ -11,8 +11,9 @@
 #include "net/roce_rules.hpp"
 #include "weftio/refusal.hpp"
 
-/// The transport of RDMA as pure state machines: no threads, no clock, no DPDK, no allocation after creation. The owner
-/// gives them packets whose ICRC is right, entries, memory and the time, and takes the packets that they make.
+/// The transport of RDMA as pure state machines: no threads, no clock, no DPDK, and no allocation once the pool of their
+/// workspace has warmed up. The owner gives them packets whose ICRC is right, entries, memory and the time, and takes the
+/// packets that they make.
 namespace weftio::roce {
 
 using net::roce_headers;

@@ -47,6 +47,20 @@ TEST(ManyBlocks, AreZeroedAlignedAndApartWhateverComesAndGoes)
     }
 }
 
+TEST(ManyBlocks, ShareAPageWhereTheirAlignmentIsLess)
+{
+    device cpu = device::open("cpu");
+    const memory page = cpu.allocate(1, memory_kind::cpu_device);
+    std::vector<memory> blocks;
+    for (int block = 0; block < 32; ++block)
+        blocks.push_back(cpu.allocate(64, memory_kind::cpu_device, 64));
+    const auto* const begin = static_cast<const std::byte*>(page.cpu_address());
+    for (std::size_t at = 0; at < blocks.size(); ++at)
+        EXPECT_EQ(static_cast<const std::byte*>(blocks[at].cpu_address()) - begin,
+                  static_cast<std::ptrdiff_t>(4096 + 128 * at));
+    EXPECT_EQ(static_cast<const std::byte*>(cpu.allocate(1, memory_kind::cpu_device).cpu_address()) - begin, 8192);
+}
+
 TEST(ManyBlocks, GiveTheirMemoryBack)
 {
     device cpu = device::open("cpu");

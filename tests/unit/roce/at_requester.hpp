@@ -27,7 +27,10 @@ using packets = std::vector<seen>;
 
 class at_requester {
  public:
-    explicit at_requester(requester_settings settings = {}) : ours(finished(settings), sends) {}
+    /// @param memory  bytes of it for what is under way
+    explicit at_requester(requester_settings settings = {}, std::size_t memory = SIZE_MAX)
+        : shared{.found = {}, .pool = block_pool(memory)}, ours(finished(settings), sends, shared)
+    {}
 
     std::vector<roce_packet> sent(unsigned most = 1000)
     {
@@ -57,6 +60,7 @@ class at_requester {
 
     fake_sends sends;
     fake_wire wire;
+    workspace shared;
     requester ours;
     std::uint64_t now = 1'000'000;
 

@@ -40,7 +40,10 @@ inline seen nak(std::uint8_t syndrome, std::uint32_t psn, std::uint32_t msn = 0)
 /// A responder with 4,096 bytes of memory.
 class at_responder {
  public:
-    explicit at_responder(responder_settings settings = {}) : ours(finished(settings), memory, receives) {}
+    /// @param limit  bytes of memory for what is under way
+    explicit at_responder(responder_settings settings = {}, std::size_t limit = SIZE_MAX)
+        : shared{.found = {}, .pool = block_pool(limit)}, ours(finished(settings), memory, receives, shared)
+    {}
 
     /// A packet to it. @param more  sets what the opcode has beside a PSN
     void ask(roce_opcode opcode, std::uint32_t psn, std::size_t payload_bytes = 0,
@@ -82,6 +85,7 @@ class at_responder {
     fake_memory memory{4096};
     fake_receives receives;
     fake_wire wire;
+    workspace shared;
     responder ours;
 
  private:

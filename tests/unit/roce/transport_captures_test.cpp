@@ -187,11 +187,12 @@ TEST_P(RoceTransportCaptures, TheResponderAnswersAsLinuxDoes)
             answered.erase(answered.begin() + 1); // the relay has made it
         comparing_sink sink(answered, GetParam());
         const bool narrow = GetParam().file == "rxe-errors" && queue == 0x20;
+        workspace shared;
         responder ours({.peer = {.peer_queue = queue, .path_mtu = narrow ? 256u : 1024u},
                         .first_psn = 0xfffffe,
                         .most_reads = 4,
                         .rnr_timer = 18},
-                       memory, receives);
+                       memory, receives, shared);
         const std::size_t too_early = count_rnr(answered);
         for (const frame& one : asked) {
             if (receives.posted.empty() && ours.not_ready.value() == too_early)
@@ -250,7 +251,7 @@ class other_requester {
                                 .most_reads = 4,
                                 .timeout = 14,
                                 .retry_count = 3},
-                               sends)
+                               sends, shared_)
     {
         post_what_was_asked(asked, sends);
         next_ = asked.front().packet->headers.bth.psn;
@@ -286,6 +287,7 @@ class other_requester {
 
  private:
     const recorded& named_;
+    workspace shared_;
     requester ours_;
     std::uint64_t now_ = 1;
     std::uint32_t next_, last_; ///< PSNs: behind all that Linux has sent, and of its last request

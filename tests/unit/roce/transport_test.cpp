@@ -52,8 +52,8 @@ class pair_of_ends {
  public:
     explicit pair_of_ends(requester_settings asks, responder_settings answers = {}, faults wanted = {},
                           std::uint32_t seed = 1, std::uint32_t first_entry = 0)
-        : there(wanted, seed), back(wanted, seed + 1), requests(asks, sends, first_entry),
-          responses(with_psn(answers, asks), memory, receives)
+        : there(wanted, seed), back(wanted, seed + 1), requests(asks, sends, shared, first_entry),
+          responses(with_psn(answers, asks), memory, receives, shared)
     {
         sends.start_at(first_entry);
     }
@@ -88,6 +88,7 @@ class pair_of_ends {
     fake_sends sends;
     fake_wire to_responder, to_requester;
     link there, back;
+    workspace shared;
     requester requests;
     responder responses;
     std::uint64_t now = 1;
@@ -212,7 +213,8 @@ TEST(RoceTransport, ReadsTwoGibibytesInPartsThatStayBelowHalfTheNumbers)
 {
     fake_sends sends;
     fake_wire wire;
-    requester asks({.peer = {.path_mtu = 256}, .first_psn = 9}, sends);
+    workspace shared;
+    requester asks({.peer = {.path_mtu = 256}, .first_psn = 9}, sends, shared);
     sends.post(read_from(0), {});
     sends.entries[0].request.bytes = 1u << 31;
     EXPECT_EQ(asks.send(wire, 64, 1), 1u);

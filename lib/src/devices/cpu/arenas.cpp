@@ -13,6 +13,7 @@ namespace weftio::devices::cpu {
 
 namespace {
 
+constexpr std::size_t two_cache_lines = 128; ///< which are fetched together: blocks share none
 constexpr std::size_t page = 4096, huge_page = 2 << 20;
 constexpr std::size_t most_ahead = 64 << 20; ///< an arena is as large as all earlier ones together, up to this
 
@@ -52,13 +53,13 @@ arenas::~arenas()
 
 arenas::block arenas::allocate(std::size_t bytes, std::size_t alignment) noexcept
 try {
-    const std::size_t pages = round_up(bytes, page);
+    const std::size_t unit = std::clamp(alignment, two_cache_lines, page), whole = round_up(bytes, unit);
     std::scoped_lock lock(mutex_);
     std::size_t offset = 0;
-    auto has_room = [&](arena& each) { return place(each, pages, std::max(alignment, page), offset); };
+    auto has_room = [&](arena& each) { return place(each, whole, std::max(alignment, unit), offset); };
     auto found = std::find_if(arenas_.begin(), arenas_.end(), has_room);
     if (found == arenas_.end()) {
-        if (!add_arena(pages))
+        if (!add_arena(whole))
             return {};
         found = std::prev(arenas_.end());
         has_room(*found);

@@ -6,7 +6,9 @@
 #include <span>
 
 #include "nic/soft/rdma/rdma_wire.hpp"
+#include "nic/soft/rdma/rdma_work.hpp"
 #include "roce/transport.hpp"
+#include "roce/workspace.hpp"
 
 namespace weftio::nic::soft {
 
@@ -58,6 +60,8 @@ class pair_port {
 
     rdma_wire wire;
     turn_shares shares;
+    entry_copies copies;
+    roce::workspace work;
 
  protected:
     ~pair_port() = default;

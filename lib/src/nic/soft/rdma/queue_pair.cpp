@@ -74,7 +74,7 @@ void add_responder(rdma_counters& to, const roce::responder& from) noexcept
 } // namespace
 
 queue_pair::connection::connection(const rdma_connection& to, queue_pair& owner, std::uint32_t queue)
-    : path(path_of(to, queue)), responder(responds_as(to), owner.memory_, owner.receives_)
+    : path(path_of(to, queue)), responder(responds_as(to), owner.memory_, owner.receives_, owner.port_.work)
 {}
 
 void queue_pair::connection::begin_to_send(const rdma_connection& to, queue_pair& owner, std::uint32_t first_psn)
@@ -85,11 +85,11 @@ void queue_pair::connection::begin_to_send(const rdma_connection& to, queue_pair
                                                .timeout = to.timeout,
                                                .retry_count = to.retry_count,
                                                .rnr_retry = to.rnr_retry},
-                      owner, owner.next_);
+                      owner, owner.port_.work, owner.next_);
 }
 
 queue_pair::queue_pair(const pair_rings& rings, const keys::nic_keys& keys, pair_port& port)
-    : rdma_work(rings.send, keys), memory_(keys, rings.send.domain),
+    : rdma_work(rings.send, keys, port.copies), memory_(keys, rings.send.domain),
       receives_(rings.receive, rings.send.entries.queue, keys, rings.send.domain), port_(port),
       has_states_(completes_each())
 {
@@ -215,7 +215,7 @@ bool queue_pair::take_request(const net::roce_packet& packet)
     const std::uint64_t before = responder.refused.value();
     const bool executed = responder.receive(packet);
     if (const std::uint64_t refused = responder.refused.value() - before; refused != 0)
-        refused_by_[static_cast<std::size_t>(responder.last_refused().reason)].add(refused);
+        refused_by_.add(responder.last_refused().reason, refused);
     return executed;
 }
 
@@ -261,6 +261,8 @@ unsigned queue_pair::exchange(roce::packet_sink& sink, roce::allowance most)
     unsigned moved = connection_->responder.send(sink, most);
     requested_ = 0;
     if (connection_->requester) {
+        if (!has_read_last())
+            connection_->requester->forget_entry();
         requested_ = connection_->requester->send(sink, most, core::utc_stamp_ns());
         moved += requested_;
         if (peer_at_ == peer_at::own_port && partner_ != nullptr)
@@ -340,11 +342,10 @@ void queue_pair::tell_of_responder() noexcept
         refused.reason = refusal::wrong_doorbell; // also of UC, whose responder never fails
     else if (!connection_->responder.failed() || refused.reason == refusal::none)
         return;
-    last_refused_ = {.request = refused,
-                     .entry = receives_.failed_entry(),
-                     .reason = receives_.failure(),
-                     .time_ns = core::utc_now_ns()};
-    failures_.put(last_refused_);
+    failures_.put({.request = refused,
+                   .entry = receives_.failed_entry(),
+                   .reason = receives_.failure(),
+                   .time_ns = core::utc_now_ns()});
     untold_ = refusal::refused_peer;
 }
 
@@ -359,6 +360,15 @@ bool queue_pair::is_held() const noexcept
 {
     return work_queue::is_held() && (!connection_ || (connection_->responder.idle() &&
                                                       !(connection_->requester && !connection_->requester->idle())));
+}
+
+void queue_pair::fall_asleep() noexcept
+{
+    if (!connection_)
+        return;
+    connection_->responder.rest();
+    if (connection_->requester)
+        connection_->requester->rest();
 }
 
 void queue_pair::stop()

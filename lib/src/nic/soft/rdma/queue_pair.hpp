@@ -1,17 +1,16 @@
 // A queue pair: two rings, and the connection that executes them.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <utility>
 
-#include "core/refusal.hpp"
 #include "keys/key_table.hpp"
 #include "nic/rdma_backend.hpp"
 #include "nic/soft/rdma/pair_port.hpp"
 #include "nic/soft/rdma/rdma_receives.hpp"
 #include "nic/soft/rdma/rdma_work.hpp"
+#include "nic/soft/rdma/refusal_counts.hpp"
 #include "nic/soft/rdma/responder_failures.hpp"
 #include "roce/key_memory.hpp"
 #include "roce/requester.hpp"
@@ -59,6 +58,7 @@ class queue_pair final : public rdma_work {
     /// Of the peer's answer, or of what the peer has asked us to wait for. 0 while it is likely to be soon.
     std::uint64_t deadline_ns() const noexcept override;
     bool only_waits() const noexcept override { return waited_ >= turns_waiting; }
+    void fall_asleep() noexcept override;
     /// Ends the connection without a word to the peer: flushes all entries.
     void stop();
     /// The same, and nothing of it is told in completion queues.
@@ -138,9 +138,8 @@ class queue_pair final : public rdma_work {
     peer_at peer_at_ = peer_at::elsewhere;
     queue_pair* partner_ = nullptr;
     bool newly_failed_ = false;
-    responder_failure last_refused_;                           ///< told to failures_ last, if it has a reason
-    std::array<core::counter, core::all_refusals> refused_by_; ///< by reason
-    rdma_counters before_;                                     ///< of connections that have ended
+    refusal_counts refused_by_;
+    rdma_counters before_; ///< of connections that have ended
 };
 
 } // namespace weftio::nic::soft

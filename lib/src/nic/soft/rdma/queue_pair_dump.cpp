@@ -26,9 +26,7 @@ rdma_dump queue_pair::dump()
         if (connection_->requester)
             dump_requests(all);
     }
-    for (std::size_t reason = 0; reason < refused_by_.size(); ++reason)
-        if (const std::uint64_t count = refused_by_[reason].value(); count != 0)
-            all.refused_by.push_back({static_cast<refusal>(reason), count});
+    refused_by_.for_each([&](refusal reason, std::uint64_t count) { all.refused_by.push_back({reason, count}); });
     dump_error(all);
     return all;
 }
@@ -85,9 +83,10 @@ void queue_pair::dump_error(rdma_dump& into) const
         into.last_error = fmt::format("entry at position {} failed: {}", sent.position, explain(sent.reason));
         into.last_error_ns = sent.time_ns;
     }
-    if (last_refused_.request.reason != refusal::none && last_refused_.time_ns >= into.last_error_ns) {
-        into.last_error = explain(last_refused_);
-        into.last_error_ns = last_refused_.time_ns;
+    const responder_failure* const refused = failures_.last();
+    if (refused != nullptr && refused->time_ns >= into.last_error_ns) {
+        into.last_error = explain(*refused);
+        into.last_error_ns = refused->time_ns;
     }
 }
 

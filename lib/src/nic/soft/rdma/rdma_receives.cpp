@@ -1,6 +1,7 @@
 #include "nic/soft/rdma/rdma_receives.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -70,15 +71,7 @@ roce::taken rdma_receives::take()
         look();
     if (taken_ == posted_)
         return record_refused() ? roce::taken::refused : roce::taken::none;
-    if (!may_complete())
-        return roce::taken::none;
-    const std::uint32_t* words = ring_.words + std::size_t{slot()} * ring_.segments * 4;
-    for (count_ = 0; count_ != ring_.segments; ++count_, words += 4) {
-        segments_[count_] = load_segment(words);
-        if (weftio_swap32(segments_[count_].lkey_be) == WEFTIO_LKEY_INVALID)
-            break;
-    }
-    return roce::taken::entry;
+    return may_complete() ? roce::taken::entry : roce::taken::none;
 }
 
 /// Keeps room in the completion queue for the entry that is taken next: one whose completion has none is not ready.
@@ -89,14 +82,19 @@ bool rdma_receives::may_complete() noexcept
     return !ring_.target.ring || silent_ || has_place_;
 }
 
-/// All pieces are checked before a byte is written; but memory may go away at any time.
+/// All pieces are checked before a byte is written; but memory may go away at any time. The entry is read for each packet:
+/// it stays as it is until it is completed.
 refusal rdma_receives::place(std::uint32_t offset, std::span<const std::uint8_t> bytes)
 {
     std::array<std::span<std::byte>, most_segments> places;
     std::size_t count = 0;
     byte_window window{offset, bytes.size()};
-    for (std::uint32_t at = 0; at != count_ && !window.empty(); ++at) {
-        local_piece piece = piece_of(segments_[at]);
+    const std::uint32_t* words = ring_.words + std::size_t{slot()} * ring_.segments * 4;
+    for (std::uint32_t at = 0; at != ring_.segments && !window.empty(); ++at, words += 4) {
+        const weftio_wqe_data_segment segment = load_segment(words);
+        if (weftio_swap32(segment.lkey_be) == WEFTIO_LKEY_INVALID)
+            break;
+        local_piece piece = piece_of(segment);
         if (!window.cut(piece))
             continue;
         std::byte* to = nullptr;

@@ -1,7 +1,6 @@
 // The receive ring of a queue pair, as the responder of its connection fills it.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -61,8 +60,6 @@ class rdma_receives final : public roce::receive_entries {
     const keys::queue_keys keys_;
     std::uint32_t posted_ = 0; ///< index behind the last entry that the doorbell record has named
     std::uint32_t taken_ = 0;  ///< index of the current entry, or of the one that is taken next
-    std::array<weftio_wqe_data_segment, most_segments> segments_{}; ///< of the current entry
-    std::uint32_t count_ = 0;
     refusal failure_ = refusal::none;
     std::optional<std::uint32_t> failed_entry_;
     bool has_place_ = false; ///< the completion queue keeps one for the current entry

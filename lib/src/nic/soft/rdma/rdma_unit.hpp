@@ -73,6 +73,8 @@ class rdma_unit final : public unit, public packet_claimant, private pair_port {
     core::counter other_mac;            ///< the frame is for another host of the link
     core::counter congestion;           ///< CNPs, which are counted and no more
     const rdma_wire& sent() const noexcept { return wire; }
+    /// Bytes of memory for what is under way that queue pairs have now. Between two turns.
+    std::size_t bytes_under_way() const noexcept { return work.pool.in_use(); }
 
     /// Keeps the last packets from now on. Queue pairs of this port exchange packets then, too.
     void trace_packets();

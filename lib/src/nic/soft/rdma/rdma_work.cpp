@@ -18,18 +18,19 @@ roce::entry_state rdma_work::read(std::uint32_t index, roce::send_request& reque
 {
     if (index == submitted_)
         return roce::entry_state::none;
-    refusal reason = fetch_at(index, entry_);
-    decoded_ = {};
-    decoded_.request.blocks = static_cast<std::uint8_t>(entry_.blocks());
-    decoded_.request.fingerprint = fingerprint_of(entry_);
+    copies_.owner = this;
+    refusal reason = fetch_at(index, copies_.read);
+    copies_.decoded = {};
+    copies_.decoded.request.blocks = static_cast<std::uint8_t>(copies_.read.blocks());
+    copies_.decoded.request.fingerprint = fingerprint_of(copies_.read);
     if (reason == refusal::none)
-        reason = read_rdma(entry_, keys_, decoded_);
-    if (reason == refusal::none && !reliable_ && decoded_.scatters())
+        reason = read_rdma(copies_.read, keys_, copies_.decoded);
+    if (reason == refusal::none && !reliable_ && copies_.decoded.scatters())
         reason = refusal::unreliable;
     if (index == next_)
         begin(index);
-    decoded_.request.more = more_behind(index + decoded_.request.blocks);
-    request = decoded_.request;
+    copies_.decoded.request.more = more_behind(index + copies_.decoded.request.blocks);
+    request = copies_.decoded.request;
     refused = reason;
     return roce::entry_state::ready;
 }
@@ -37,13 +38,13 @@ roce::entry_state rdma_work::read(std::uint32_t index, roce::send_request& reque
 /// Send step 4: the requester reads the entry for the first time.
 void rdma_work::begin(std::uint32_t index)
 {
-    executed(index) = {.blocks = decoded_.request.blocks,
-                       .event = entry_.event,
-                       .counts = decoded_.request.operation != net::roce_operation::none,
-                       .asked = entry_.asked,
-                       .opcode = static_cast<std::uint8_t>(entry_.opcode)};
+    executed(index) = {.blocks = copies_.decoded.request.blocks,
+                       .event = copies_.read.event,
+                       .counts = copies_.decoded.request.operation != net::roce_operation::none,
+                       .asked = copies_.read.asked,
+                       .opcode = static_cast<std::uint8_t>(copies_.read.opcode)};
     ended_[slot(index)] = 0;
-    handed_ = next_ = index + decoded_.request.blocks;
+    handed_ = next_ = index + copies_.decoded.request.blocks;
     enqueued.add(1);
 }
 
@@ -75,7 +76,7 @@ refusal rdma_work::for_each_piece(const entry& from, std::uint32_t first, byte_w
 
 refusal rdma_work::gather(std::uint32_t, std::uint32_t offset, std::uint32_t bytes, roce::pieces& found)
 {
-    return for_each_piece(entry_, decoded_.first_data, {offset, bytes}, [&](const local_piece& piece) {
+    return for_each_piece(copies_.read, copies_.decoded.first_data, {offset, bytes}, [&](const local_piece& piece) {
         std::byte* at = nullptr;
         if (!piece.inlined)
             if (const refusal why = find(piece, keys_, access::none, at); why != refusal::none)
@@ -90,14 +91,14 @@ refusal rdma_work::place(std::uint32_t index, std::uint32_t fingerprint, std::ui
                          std::span<const std::uint8_t> bytes)
 {
     rdma_entry decoded;
-    refusal reason = fetch_at(index, answered_);
-    if (reason != refusal::none || fingerprint_of(answered_) != fingerprint)
+    refusal reason = fetch_at(index, copies_.answered);
+    if (reason != refusal::none || fingerprint_of(copies_.answered) != fingerprint)
         return refusal::changed;
-    reason = read_rdma(answered_, keys_, decoded);
+    reason = read_rdma(copies_.answered, keys_, decoded);
     if (reason != refusal::none)
         return reason;
     const std::uint8_t* from = bytes.data();
-    return for_each_piece(answered_, decoded.first_data, {offset, bytes.size()}, [&](const local_piece& piece) {
+    return for_each_piece(copies_.answered, decoded.first_data, {offset, bytes.size()}, [&](const local_piece& piece) {
         std::byte* to = nullptr;
         if (const refusal why = find(piece, keys_, access::local_write, to); why != refusal::none)
             return why;

@@ -13,6 +13,14 @@
 
 namespace weftio::nic::soft {
 
+/// Copies of entries, for all queue pairs of an engine: one of them has its turn at a time.
+struct entry_copies {
+    const void* owner = nullptr; ///< the queue pair that has read last
+    entry read;                  ///< the entry that was read last
+    rdma_entry decoded;          ///< the same
+    entry answered;              ///< the one whose answer is placed
+};
+
 /// The send entries of a queue pair. An entry begins when the requester first reads it, and is done when the requester
 /// calls end(). Each use of an entry checks keys and rights. The class that drives the requester derives from this.
 ///
@@ -28,10 +36,14 @@ class rdma_work : public work_queue, public roce::send_entries {
     core::counter done, done_bytes, skipped;
 
  protected:
-    /// @param keys  of the NIC; must outlive this
-    rdma_work(const tx_ring& ring, const keys::nic_keys& keys)
-        : work_queue(ring), keys_(keys, ring.domain), ended_(ring.entries.depth)
+    /// @param keys    of the NIC; must outlive this
+    /// @param copies  of the engine; must outlive this
+    rdma_work(const tx_ring& ring, const keys::nic_keys& keys, entry_copies& copies)
+        : work_queue(ring), keys_(keys, ring.domain), copies_(copies), ended_(ring.entries.depth)
     {}
+
+    /// Whether no other queue pair has read an entry since read(): gather() needs that.
+    bool has_read_last() const noexcept { return copies_.owner == this; }
 
     /// Flushes what the requester has not read, and nothing is executed any more.
     void end_work();
@@ -53,9 +65,7 @@ class rdma_work : public work_queue, public roce::send_entries {
 
     const keys::queue_keys keys_;
     bool reliable_ = true;
-    entry entry_;                     ///< the one that was read last
-    rdma_entry decoded_;              ///< the same
-    entry answered_;                  ///< the one whose answer is placed
+    entry_copies& copies_;
     std::vector<std::uint8_t> ended_; ///< by slot of an entry that has begun: the requester has called end()
 };
 

@@ -4,6 +4,8 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <memory>
+#include <new>
 #include <optional>
 #include <string>
 
@@ -26,7 +28,8 @@ std::string explain(const responder_failure& failure);
 std::uint8_t syndrome_of(const responder_failure& failure) noexcept;
 
 /// A bounded queue from the thread of the engine to one reader. Never blocks. A queue pair has one failure until it is
-/// restarted: those of `most` restarts are kept, and later ones are lost and counted.
+/// restarted: those of `most` restarts are kept, and later ones are lost and counted. The first failure brings the memory:
+/// one that finds none is lost and counted, too.
 class responder_failures {
  public:
     static constexpr std::uint32_t most = 8;
@@ -34,11 +37,16 @@ class responder_failures {
     void put(const responder_failure& failure) noexcept
     {
         const std::uint32_t at = written_.load(std::memory_order_relaxed);
-        if (at - read_.load(std::memory_order_acquire) == most) {
+        const bool full = at - read_.load(std::memory_order_acquire) == most;
+        if (!kept_)
+            kept_.reset(new (std::nothrow) kept);
+        if (kept_)
+            kept_->last = failure;
+        if (full || !kept_) {
             lost.add(1);
             return;
         }
-        failures_[at % most] = failure;
+        kept_->ring[at % most] = failure;
         written_.store(at + 1, std::memory_order_release);
     }
     bool get(responder_failure& failure) noexcept
@@ -46,15 +54,23 @@ class responder_failures {
         const std::uint32_t at = read_.load(std::memory_order_relaxed);
         if (at == written_.load(std::memory_order_acquire))
             return false;
-        failure = failures_[at % most];
+        failure = kept_->ring[at % most];
         read_.store(at + 1, std::memory_order_release);
         return true;
     }
 
+    /// The failure that was put last, whether or not it was read; nullptr: none was. Only the writer's thread.
+    const responder_failure* last() const noexcept { return kept_ ? &kept_->last : nullptr; }
+
     core::counter lost;
 
  private:
-    std::array<responder_failure, most> failures_{};
+    struct kept {
+        std::array<responder_failure, most> ring{};
+        responder_failure last;
+    };
+
+    std::unique_ptr<kept> kept_; ///< the reader sees it, because it is there before `written_` moves
     std::atomic<std::uint32_t> written_{0}, read_{0};
 };
 

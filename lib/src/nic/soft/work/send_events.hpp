@@ -2,9 +2,11 @@
 // an entry in docs/architecture.md.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <new>
 
 #include "core/counter.hpp"
 #include "nic/soft/work/entry.hpp"
@@ -19,12 +21,14 @@ struct send_event {
 };
 
 /// A bounded queue of events from the thread of the engine to one reader. Never blocks. An event that finds the queue
-/// full is lost and counted. Notifications leave one eighth of the queue free for failures, of which a send queue has
-/// one until it is reset.
+/// full, or no memory, is lost and counted. Notifications leave one eighth of the queue free for failures, of which a send
+/// queue has one until it is reset. Most send queues have no event, so the first event of a part brings its memory.
 class send_events {
  public:
     /// @param capacity  power of two
-    explicit send_events(std::uint32_t capacity) : events_(new send_event[capacity]), mask_(capacity - 1) {}
+    explicit send_events(std::uint32_t capacity)
+        : parts_(new part[std::max(capacity / events_of_a_part, 1u)]), mask_(capacity - 1)
+    {}
 
     void put(const send_event& event) noexcept
     {
@@ -32,11 +36,11 @@ class send_events {
             last_failure_ = event;
         std::uint32_t at = written_.load(std::memory_order_relaxed);
         std::uint32_t spare = event.reason == refusal::none ? (mask_ + 1) / 8 : 0;
-        if (at - read_.load(std::memory_order_acquire) + spare > mask_) {
+        if (at - read_.load(std::memory_order_acquire) + spare > mask_ || !has_memory(at)) {
             lost.add(1);
             return;
         }
-        events_[at & mask_] = event;
+        place_of(at) = event;
         written_.store(at + 1, std::memory_order_release);
     }
     bool get(send_event& event) noexcept
@@ -44,7 +48,7 @@ class send_events {
         std::uint32_t at = read_.load(std::memory_order_relaxed);
         if (at == written_.load(std::memory_order_acquire))
             return false;
-        event = events_[at & mask_];
+        event = place_of(at);
         read_.store(at + 1, std::memory_order_release);
         return true;
     }
@@ -55,8 +59,22 @@ class send_events {
     core::counter lost;
 
  private:
+    static constexpr std::uint32_t events_of_a_part = 64;
+    using part = std::unique_ptr<send_event[]>;
+
+    part& part_of(std::uint32_t at) const noexcept { return parts_[(at & mask_) / events_of_a_part]; }
+    send_event& place_of(std::uint32_t at) const noexcept { return part_of(at)[(at & mask_) % events_of_a_part]; }
+    /// The reader sees the part, because it is there before `written_` moves.
+    bool has_memory(std::uint32_t at) noexcept
+    {
+        part& wanted = part_of(at);
+        if (!wanted)
+            wanted.reset(new (std::nothrow) send_event[events_of_a_part]);
+        return wanted != nullptr;
+    }
+
     send_event last_failure_;
-    std::unique_ptr<send_event[]> events_;
+    const std::unique_ptr<part[]> parts_;
     std::uint32_t mask_;
     alignas(64) std::atomic<std::uint32_t> written_{0};
     alignas(64) std::atomic<std::uint32_t> read_{0};

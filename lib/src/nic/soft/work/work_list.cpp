@@ -116,6 +116,7 @@ void work_list::lay_down(std::size_t at) noexcept
     awake_[at] = awake_.back();
     awake_.pop_back();
     place.asleep = static_cast<std::uint32_t>(asleep_.size());
+    place.queue->fall_asleep();
     const auto [word, seen] = place.queue->wakes_by();
     asleep_.push_back({word, seen, number});
 }
