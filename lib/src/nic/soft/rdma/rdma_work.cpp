@@ -19,31 +19,30 @@ roce::entry_state rdma_work::read(std::uint32_t index, roce::send_request& reque
     if (index == submitted_)
         return roce::entry_state::none;
     refusal reason = fetch_at(index, entry_);
-    decoded_ = {};
-    decoded_.request.blocks = static_cast<std::uint8_t>(entry_.blocks());
-    decoded_.request.fingerprint = fingerprint_of(entry_);
+    request = {.blocks = static_cast<std::uint8_t>(entry_.blocks()), .fingerprint = fingerprint_of(entry_)};
+    rdma_entry decoded{request};
     if (reason == refusal::none)
-        reason = read_rdma(entry_, keys_, decoded_);
-    if (reason == refusal::none && !reliable_ && decoded_.scatters())
+        reason = read_rdma(entry_, keys_, decoded);
+    if (reason == refusal::none && !reliable_ && decoded.scatters())
         reason = refusal::unreliable;
+    first_data_ = decoded.first_data;
     if (index == next_)
-        begin(index);
-    decoded_.request.more = more_behind(index + decoded_.request.blocks);
-    request = decoded_.request;
+        begin(index, request);
+    request.more = more_behind(index + request.blocks);
     refused = reason;
     return roce::entry_state::ready;
 }
 
 /// Send step 4: the requester reads the entry for the first time.
-void rdma_work::begin(std::uint32_t index)
+void rdma_work::begin(std::uint32_t index, const roce::send_request& request)
 {
-    executed(index) = {.blocks = decoded_.request.blocks,
+    executed(index) = {.blocks = request.blocks,
                        .event = entry_.event,
-                       .counts = decoded_.request.operation != net::roce_operation::none,
+                       .counts = request.operation != net::roce_operation::none,
                        .asked = entry_.asked,
                        .opcode = static_cast<std::uint8_t>(entry_.opcode)};
     ended_[slot(index)] = 0;
-    handed_ = next_ = index + decoded_.request.blocks;
+    handed_ = next_ = index + request.blocks;
     enqueued.add(1);
 }
 
@@ -75,7 +74,7 @@ refusal rdma_work::for_each_piece(const entry& from, std::uint32_t first, byte_w
 
 refusal rdma_work::gather(std::uint32_t, std::uint32_t offset, std::uint32_t bytes, roce::pieces& found)
 {
-    return for_each_piece(entry_, decoded_.first_data, {offset, bytes}, [&](const local_piece& piece) {
+    return for_each_piece(entry_, first_data_, {offset, bytes}, [&](const local_piece& piece) {
         std::byte* at = nullptr;
         if (!piece.inlined)
             if (const refusal why = find(piece, keys_, access::none, at); why != refusal::none)
@@ -89,7 +88,8 @@ refusal rdma_work::gather(std::uint32_t, std::uint32_t offset, std::uint32_t byt
 refusal rdma_work::place(std::uint32_t index, std::uint32_t fingerprint, std::uint32_t offset,
                          std::span<const std::uint8_t> bytes)
 {
-    rdma_entry decoded;
+    roce::send_request request;
+    rdma_entry decoded{request};
     refusal reason = fetch_at(index, answered_);
     if (reason != refusal::none || fingerprint_of(answered_) != fingerprint)
         return refusal::changed;

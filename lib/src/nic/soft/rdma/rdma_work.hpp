@@ -46,7 +46,7 @@ class rdma_work : public work_queue, public roce::send_entries {
     void count_done(std::uint64_t entries, std::uint64_t bytes) override;
     std::uint32_t slot(std::uint32_t index) const noexcept { return index & (ring_.entries.depth - 1); }
     refusal fetch_at(std::uint32_t index, entry& out) const noexcept;
-    void begin(std::uint32_t index);
+    void begin(std::uint32_t index, const roce::send_request& request);
     bool more_behind(std::uint32_t index) const noexcept;
     template <class Do>
     refusal for_each_piece(const entry& from, std::uint32_t first, byte_window window, Do&& what) const;
@@ -54,7 +54,7 @@ class rdma_work : public work_queue, public roce::send_entries {
     const keys::queue_keys keys_;
     bool reliable_ = true;
     entry entry_;                     ///< the one that was read last
-    rdma_entry decoded_;              ///< the same
+    std::uint32_t first_data_ = 1;    ///< of that: index of its first data segment
     entry answered_;                  ///< the one whose answer is placed
     std::vector<std::uint8_t> ended_; ///< by slot of an entry that has begun: the requester has called end()
 };
