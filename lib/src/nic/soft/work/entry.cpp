@@ -38,9 +38,11 @@ refusal fetch_any(const entry_ring& ring, std::uint32_t index, std::uint32_t ava
     if (segments == 0 || segments > entry::most_segments || (segments + 3) / 4 > available)
         return refusal::wrong_size;
     out.segments = segments;
-    for (std::uint32_t at = 1; at < segments; ++at)
-        copy_segment(&out.words[at * words_per_segment],
-                     block(at / segments_per_block) + at % segments_per_block * words_per_segment);
+    const std::uint32_t* from = block(0);
+    for (std::uint32_t at = 1; at < segments; ++at) {
+        from = at % segments_per_block == 0 ? block(at / segments_per_block) : from + words_per_segment;
+        copy_segment(&out.words[at * words_per_segment], from);
+    }
     return refusal::none;
 }
 
