@@ -146,6 +146,19 @@ std::vector<measurement> over_a_wire(const options& wanted, const std::string& w
     return all;
 }
 
+/// Two ports, one core: the calling thread runs both engines, so that the figures are what both ends cost together.
+std::vector<measurement> on_one_core(const options& wanted)
+{
+    const double seconds = wanted.seconds;
+    return {small("write 8 B inline, ring, one core", "", 1, seconds),
+            {"write 1 MiB, ring, one core", "", "Gb/s", 8e-9,
+             [=](const rdma_place& place) { return bench::written_bytes(place, mib, seconds); }},
+            {"read 1 MiB, ring, one core", "", "Gb/s", 8e-9,
+             [=](const rdma_place& place) { return bench::read_bytes(place, mib, seconds); }},
+            {"write 4 KiB, ring, one core", "", "Gb/s", 8e-9,
+             [=](const rdma_place& place) { return bench::written_bytes(place, 4096, seconds); }}};
+}
+
 /// One port, one core: who waits runs the engine.
 std::vector<measurement> at_one_port(const options& wanted)
 {
@@ -210,6 +223,7 @@ std::vector<group> groups(const options& wanted)
         all.push_back(
             {[=] { return rdma_place::at_one_port(cores, engine_mode::inline_worker); }, at_one_port(wanted)});
         all.push_back({[=] { return rdma_place::at_one_port(cores, engine_mode::thread); }, threaded});
+        all.push_back({[=] { return rdma_place::on_rings(cores, engine_mode::inline_worker); }, on_one_core(wanted)});
     }
     all.push_back({wire, over_a_wire(wanted, where)});
     return all;

@@ -28,10 +28,11 @@ std::uint64_t offset_of(std::uint64_t number, std::size_t bytes)
     return number % std::max<std::size_t>(hot_bytes / bytes, 1) * bytes;
 }
 
-stream_shape shape_for(std::size_t bytes, double seconds)
+stream_shape shape_for(const rdma_place& place, std::size_t bytes, double seconds)
 {
     const auto in_flight = static_cast<std::uint32_t>(std::clamp<std::size_t>(bytes_in_flight / bytes, 2, 512));
-    return {.seconds = seconds, .in_flight = in_flight, .burst = std::min(in_flight / 2, 32u)};
+    return {
+        .seconds = seconds, .in_flight = in_flight, .burst = std::min(in_flight / 2, 32u), .turns = place.with_turns()};
 }
 
 void end(running_kernel& kernel)
@@ -64,7 +65,7 @@ double moved_bytes(const rdma_place& place, std::size_t bytes, double seconds,
         const std::uint64_t at = offset_of(number, bytes);
         return weftio_dev_rdma_enqueue_weak(rdma, request(there, at, here, at, bytes), position, WEFTIO_DEV_SEND_NONE);
     };
-    return static_cast<double>(bytes) * messages_a_second({&queue, 1}, shape_for(bytes, seconds), move);
+    return static_cast<double>(bytes) * messages_a_second({&queue, 1}, shape_for(place, bytes, seconds), move);
 }
 
 std::vector<rdma_pair> pairs_of(const rdma_place& place, std::uint32_t count)
@@ -97,15 +98,15 @@ double small_writes(const rdma_place& place, std::uint32_t queues, double second
     std::vector<const rdma_queue*> ends;
     for (const rdma_pair& pair : pairs)
         ends.push_back(&pair.ends[0]);
-    return small_writes_of(place, ends, {.seconds = seconds, .in_flight = 64});
+    return small_writes_of(place, ends, {.seconds = seconds, .in_flight = 64, .turns = place.with_turns()});
 }
 
 double small_writes_beside(const rdma_place& place, std::uint32_t idle, double seconds)
 {
     const std::vector<rdma_pair> others = pairs_of(place, idle);
     const rdma_pair pair = place.pair();
-    small_writes_of(place, {&pair.ends[0]}, {.seconds = 0.02}); // idle ones fall asleep
-    return small_writes_of(place, {&pair.ends[0]}, {.seconds = seconds});
+    small_writes_of(place, {&pair.ends[0]}, {.seconds = 0.02, .turns = place.with_turns()}); // idle ones fall asleep
+    return small_writes_of(place, {&pair.ends[0]}, {.seconds = seconds, .turns = place.with_turns()});
 }
 
 double written_bytes(const rdma_place& place, std::size_t bytes, double seconds)

@@ -27,7 +27,7 @@ rdma_memory::rdma_memory(const port& port, const device& device, std::size_t byt
     std::memset(memory.cpu_address(), 1, bytes);
 }
 
-std::unique_ptr<rdma_place> rdma_place::on_rings(const rdma_cores& cores)
+std::unique_ptr<rdma_place> rdma_place::on_rings(const rdma_cores& cores, engine_mode mode)
 {
     static unsigned made = 0;
     std::unique_ptr<rdma_place> place(new rdma_place);
@@ -41,9 +41,16 @@ std::unique_ptr<rdma_place> rdma_place::on_rings(const rdma_cores& cores)
             rte_eth_from_rings(fmt::format("{}{}", place->name_, end).c_str(), &place->wires_[end], 1,
                                &place->wires_[1 - end], 1, 0) < 0)
             throw std::runtime_error("rdma_bench: DPDK made no rings between two ports; it may be short of memory");
-    place->open(fmt::format("net_ring_{}0", place->name_), fmt::format("net_ring_{}1", place->name_), cores,
-                engine_mode::thread, port_mtu);
+    place->open(fmt::format("net_ring_{}0", place->name_), fmt::format("net_ring_{}1", place->name_), cores, mode,
+                port_mtu);
+    place->has_turns_ = mode != engine_mode::thread;
     return place;
+}
+
+void rdma_place::run_turns() const
+{
+    for (std::optional<port> each : ports_)
+        each->turn();
 }
 
 std::unique_ptr<rdma_place> rdma_place::at_one_port(const rdma_cores& cores, engine_mode mode)

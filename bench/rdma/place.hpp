@@ -41,8 +41,8 @@ class rdma_place {
     static constexpr std::size_t memory_bytes = std::size_t{16} << 20;
     static constexpr std::uint16_t port_mtu = 4200; ///< room for packets of 4096 bytes
 
-    /// Two ports, each of which receives what the other sends. Threads run their engines.
-    static std::unique_ptr<rdma_place> on_rings(const rdma_cores& cores);
+    /// Two ports, each of which receives what the other sends. Threads run their engines, or run_turns() does.
+    static std::unique_ptr<rdma_place> on_rings(const rdma_cores& cores, engine_mode mode = engine_mode::thread);
     /// One port; its engine has a thread, or who waits runs it.
     static std::unique_ptr<rdma_place> at_one_port(const rdma_cores& cores, engine_mode mode);
     /// Two ports that exist, as port::open takes them, with the MTU that they have. Threads run their engines.
@@ -51,6 +51,10 @@ class rdma_place {
     rdma_place& operator=(const rdma_place&) = delete;
     ~rdma_place();
 
+    /// Gives the engines of two ports without threads a turn each. @pre with_turns()
+    void run_turns() const;
+    /// This, where whoever waits runs the engines of two ports; else nullptr.
+    const rdma_place* with_turns() const { return has_turns_ ? this : nullptr; }
     const port& at_end(unsigned end) const { return *ports_[end]; }
     const rdma_memory& memory(unsigned end) const { return *memories_[end]; }
     std::uint32_t path_mtu() const { return devices_[0]->most_path_mtu(); }
@@ -63,6 +67,7 @@ class rdma_place {
     void open(const std::string& near, const std::string& far, const rdma_cores& cores, engine_mode mode,
               std::uint16_t mtu);
 
+    bool has_turns_ = false;           ///< two ports, without threads
     std::uint8_t timeout_ = 18;        ///< 1 s: rings lose nothing, and others may have the core of an engine for long
     std::array<rte_ring*, 2> wires_{}; ///< to the port of that number
     std::string name_;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "rdma/place.hpp"
 #include "weftio/weftio.hpp"
 
 namespace weftio::bench {
@@ -12,8 +13,9 @@ namespace weftio::bench {
 /// How one queue pair is kept busy.
 struct stream_shape {
     double seconds = 0.3;
-    std::uint32_t in_flight = 512; ///< entries of a queue pair, at most; as many as its ring has, or fewer
-    std::uint32_t burst = 32;      ///< of one commit
+    std::uint32_t in_flight = 512;     ///< entries of a queue pair, at most; as many as its ring has, or fewer
+    std::uint32_t burst = 32;          ///< of one commit
+    const rdma_place* turns = nullptr; ///< whose engines the calling thread runs, one turn each behind each commit
 };
 
 inline constexpr std::uint64_t patience_ns = 10'000'000'000;
@@ -32,6 +34,15 @@ inline double seconds_since(std::chrono::steady_clock::time_point begin)
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
+/// Waits until the queue has so much room. Runs the engines, where the calling thread does.
+inline void wait_for_room(const stream_shape& shape, weftio_dev_rdma* rdma, std::uint32_t room)
+{
+    constexpr std::uint64_t at_once_ns = 1;
+    while (shape.turns && weftio_dev_rdma_wait_room(rdma, room, at_once_ns) == WEFTIO_DEV_TIMEOUT)
+        shape.turns->run_turns();
+    require(weftio_dev_rdma_wait_room(rdma, room, patience_ns), "the wait for room");
+}
+
 /// Posts bursts to each queue in turn until the time is over, and waits until all is done. Returns messages a second.
 /// @param enqueue  status of (handle, position, number): writes the entry of a message
 template <class Enqueue>
@@ -44,15 +55,19 @@ double messages_a_second(std::span<const rdma_queue* const> queues, const stream
         for (const rdma_queue* queue : queues) {
             weftio_dev_rdma* const rdma = queue->handle();
             weftio_dev_rdma_get_info(rdma, &position, &mask);
-            require(weftio_dev_rdma_wait_room(rdma, mask + 1 - shape.in_flight + shape.burst, patience_ns),
-                    "the wait for room");
+            wait_for_room(shape, rdma, mask + 1 - shape.in_flight + shape.burst);
             for (std::uint32_t each = 0; each < shape.burst; ++each)
                 require(enqueue(rdma, position + each, number++), "an entry");
             require(weftio_dev_rdma_commit_weak(rdma, shape.burst), "a commit");
+            if (shape.turns)
+                shape.turns->run_turns();
         }
     while (seconds_since(begin) < shape.seconds);
-    for (const rdma_queue* queue : queues)
+    for (const rdma_queue* queue : queues) {
+        weftio_dev_rdma_get_info(queue->handle(), &position, &mask);
+        wait_for_room(shape, queue->handle(), mask + 1);
         require(weftio_dev_rdma_commit_wait(queue->handle(), patience_ns), "the wait for the last entries");
+    }
     const double rate = static_cast<double>(number) / seconds_since(begin);
     for (const rdma_queue* queue : queues) {
         const rdma_counters counted = queue->counters();

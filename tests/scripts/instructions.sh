@@ -42,4 +42,23 @@ receive 103 --do receive
 send 178 --do send
 forward 303 --do forward
 END
+
+# run_rdma SECONDS: prints "instructions messages" of RDMA WRITEs of 8 bytes, both ends of a wire together.
+run_rdma()
+{
+    local messages
+    valgrind --tool=callgrind --callgrind-out-file="$work/out" "$build/bench/rdma_bench" --rounds 1 --seconds "$1" \
+        --only "write 8 B inline, ring, one core" >"$work/log" 2>&1 || { cat "$work/log" >&2; return 1; }
+    messages=$(sed -n 's/.* of \([0-9]*\) packets sent again.*/\1/p' "$work/log")
+    echo "$(sed -n 's/^summary: //p; s/^totals: //p' "$work/out" | tail -1) $messages"
+}
+
+if [ -x "$build/bench/rdma_bench" ]; then
+    limit=$((3660 * percent / 100))
+    read -r few_instructions few_messages < <(run_rdma 0.3) && read -r instructions messages < <(run_rdma 1.5) ||
+        { echo "RDMA: the benchmark failed"; exit 1; }
+    each=$(((instructions - few_instructions) / (messages - few_messages)))
+    echo "RDMA write of 8 bytes: $each instructions a message, at most $limit"
+    [ "$each" -le "$limit" ] || failed=1
+fi
 exit $failed

@@ -1,6 +1,7 @@
 #include "net/crc32.hpp"
 
 #include <array>
+#include <atomic>
 #include <bit>
 #include <cstring>
 
@@ -76,10 +77,25 @@ std::size_t beyond_this_processor() noexcept
     return 0;
 }
 
-const crc32_method& fastest() noexcept
+std::uint32_t first_update(std::uint32_t raw, const std::uint8_t* from, std::size_t bytes) noexcept;
+std::uint32_t first_copy(std::uint32_t raw, std::uint8_t* to, const std::uint8_t* from, std::size_t bytes) noexcept;
+
+/// Those of the fastest method from the first call on: a packet makes several calls, which must not look for it.
+constinit std::atomic<decltype(crc32_method::update)> fastest_update{first_update};
+constinit std::atomic<decltype(crc32_method::copy)> fastest_copy{first_copy};
+
+std::uint32_t first_update(std::uint32_t raw, const std::uint8_t* from, std::size_t bytes) noexcept
 {
-    static const crc32_method& method = crc32_methods().front();
-    return method;
+    const auto update = crc32_methods().front().update;
+    fastest_update.store(update, std::memory_order_relaxed);
+    return update(raw, from, bytes);
+}
+
+std::uint32_t first_copy(std::uint32_t raw, std::uint8_t* to, const std::uint8_t* from, std::size_t bytes) noexcept
+{
+    const auto copy = crc32_methods().front().copy;
+    fastest_copy.store(copy, std::memory_order_relaxed);
+    return copy(raw, to, from, bytes);
 }
 
 } // namespace
@@ -91,12 +107,12 @@ std::span<const crc32_method> crc32_methods() noexcept
 
 std::uint32_t crc32_update(std::uint32_t raw, std::span<const std::uint8_t> bytes) noexcept
 {
-    return fastest().update(raw, bytes.data(), bytes.size());
+    return fastest_update.load(std::memory_order_relaxed)(raw, bytes.data(), bytes.size());
 }
 
 std::uint32_t copy_and_sum(std::uint32_t raw, std::uint8_t* to, std::span<const std::uint8_t> bytes) noexcept
 {
-    return fastest().copy(raw, to, bytes.data(), bytes.size());
+    return fastest_copy.load(std::memory_order_relaxed)(raw, to, bytes.data(), bytes.size());
 }
 
 } // namespace weftio::net

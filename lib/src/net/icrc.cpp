@@ -1,6 +1,8 @@
 #include "net/icrc.hpp"
 
 #include <array>
+#include <bit>
+#include <cstring>
 
 #include "net/crc32_constants.hpp"
 
@@ -16,6 +18,7 @@ struct masked_byte {
     std::uint8_t mask = 0xff;
 };
 
+/// Of IP and UDP, and of the BTH behind them, which is last.
 constexpr std::array in_ipv4{
     masked_byte{1},                               // type of service
     masked_byte{8},                               // time to live
@@ -50,26 +53,52 @@ constexpr auto corrections(const std::array<masked_byte, count>& masked) noexcep
     return tables;
 }
 
+constexpr std::array in_bth{masked_byte{4}};
+
 constexpr auto ipv4_corrections = corrections(in_ipv4);
 constexpr auto ipv6_corrections = corrections(in_ipv6);
+constexpr auto bth_corrections = corrections(in_bth);
 
-template <std::size_t count>
-std::uint32_t begin(const std::uint8_t* packet, const std::array<masked_byte, count>& masked,
-                    const std::array<std::array<std::uint32_t, 256>, count>& tables) noexcept
+/// What is added to the register so that the first `used` of the bytes count as masked.
+template <std::size_t used, std::size_t count>
+std::uint32_t correction(const std::uint8_t* packet, const std::array<masked_byte, count>& masked,
+                         const std::array<std::array<std::uint32_t, 256>, count>& tables) noexcept
 {
-    std::uint32_t raw = behind_route_header;
-    for (std::size_t n = 0; n < count; ++n)
+    std::uint32_t raw = 0;
+#pragma GCC unroll 8
+    for (std::size_t n = 0; n < used; ++n)
         raw ^= tables[n][packet[masked[n].at]];
     return raw;
+}
+
+bool begins_with_ipv4(std::span<const std::uint8_t> headers) noexcept
+{
+    return headers[0] >> 4 == 4;
 }
 
 } // namespace
 
 icrc::icrc(std::span<const std::uint8_t> headers) noexcept
-    : raw_(headers[0] >> 4 == 4 ? begin(headers.data(), in_ipv4, ipv4_corrections)
-                                : begin(headers.data(), in_ipv6, ipv6_corrections))
+    : raw_(behind_route_header ^
+           (begins_with_ipv4(headers) ? correction<in_ipv4.size()>(headers.data(), in_ipv4, ipv4_corrections)
+                                      : correction<in_ipv6.size()>(headers.data(), in_ipv6, ipv6_corrections)))
 {
     add(headers);
+}
+
+icrc::icrc(std::uint32_t front, std::span<const std::uint8_t> from_bth) noexcept
+    : raw_(front ^ correction<in_bth.size()>(from_bth.data(), in_bth, bth_corrections))
+{
+    add(from_bth);
+}
+
+std::uint32_t icrc::front_of(std::span<const std::uint8_t> ip_and_udp) noexcept
+{
+    const std::uint32_t raw =
+        behind_route_header ^
+        (begins_with_ipv4(ip_and_udp) ? correction<in_ipv4.size() - 1>(ip_and_udp.data(), in_ipv4, ipv4_corrections)
+                                      : correction<in_ipv6.size() - 1>(ip_and_udp.data(), in_ipv6, ipv6_corrections));
+    return crc32_update(raw, ip_and_udp);
 }
 
 std::size_t icrc::finish(std::uint8_t* to, std::size_t pad_bytes) noexcept
@@ -92,8 +121,9 @@ std::uint32_t load_icrc(const std::uint8_t* from) noexcept
 
 void store_icrc(std::uint8_t* to, std::uint32_t value) noexcept
 {
-    for (int at = 0; at < 4; ++at)
-        to[at] = static_cast<std::uint8_t>(value >> 8 * at);
+    if constexpr (std::endian::native == std::endian::big)
+        value = __builtin_bswap32(value);
+    std::memcpy(to, &value, sizeof value);
 }
 
 } // namespace weftio::net

@@ -27,6 +27,12 @@ class icrc {
     ///      `masked_ipv6_bytes` at least, as parse_roce() and build_roce() leave them
     explicit icrc(std::span<const std::uint8_t> headers) noexcept;
 
+    /// Begins behind IP and UDP. @param front  front_of() them;  @param from_bth  the BTH, and what follows in one piece
+    icrc(std::uint32_t front, std::span<const std::uint8_t> from_bth) noexcept;
+
+    /// The register behind an IP header and that of UDP: packets with the same headers begin with the same.
+    static std::uint32_t front_of(std::span<const std::uint8_t> ip_and_udp) noexcept;
+
     /// The bytes that follow on the wire: extended headers, payload, pad.
     void add(std::span<const std::uint8_t> bytes) noexcept { raw_ = crc32_update(raw_, bytes); }
 

@@ -6,6 +6,8 @@
 
 #include <netinet/in.h>
 
+#include "net/byte_order.hpp"
+
 namespace weftio::net {
 namespace {
 
@@ -27,7 +29,7 @@ bool fits(bytes data, std::size_t at, std::size_t count) noexcept
 
 std::uint16_t read_u16(bytes data, std::size_t at) noexcept
 {
-    return static_cast<std::uint16_t>(data[at] << 8 | data[at + 1]);
+    return load_be<std::uint16_t>(&data[at]);
 }
 
 bool is_vlan(std::uint16_t type) noexcept

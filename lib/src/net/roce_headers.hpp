@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string>
 
@@ -45,6 +46,23 @@ constexpr bool is_invalid_request(roce_refusal why) noexcept
 
 /// An address of a port: that of IPv6, or ::ffff:a.b.c.d.
 using roce_gid = std::array<std::uint8_t, 16>;
+
+/// An address as packet_headers has it.
+struct header_address {
+    std::array<std::uint8_t, 16> bytes{};
+    l3_kind l3 = l3_kind::none;
+
+    bool operator==(const header_address& other) const noexcept { return is(other.l3, other.bytes); }
+    /// Two loads: GCC calls memcmp() for a comparison of arrays.
+    bool is(l3_kind other_l3, const std::array<std::uint8_t, 16>& other) const noexcept
+    {
+        std::array<std::uint64_t, 2> mine, theirs;
+        std::memcpy(mine.data(), bytes.data(), sizeof mine);
+        std::memcpy(theirs.data(), other.data(), sizeof theirs);
+        return l3 == other_l3 && ((mine[0] ^ theirs[0]) | (mine[1] ^ theirs[1])) == 0;
+    }
+};
+header_address header_address_of(const roce_gid& address) noexcept;
 
 roce_gid gid_of_ipv4(std::span<const std::uint8_t, 4> address) noexcept;
 /// Whether an address is ::ffff:a.b.c.d.
@@ -113,7 +131,7 @@ struct roce_headers {
 
 /// A packet that was read. Refers to the bytes of the frame.
 struct roce_packet {
-    roce_path path;
+    roce_path path; ///< read_path() or parse_roce() without headers sets it
     roce_headers headers;
     std::span<const std::uint8_t> payload;  ///< without pad
     std::span<const std::uint8_t> covered;  ///< by the ICRC: from the IP header to the pad
@@ -137,11 +155,14 @@ struct roce_packet {
 /// @param headers  result of parse() for these bytes
 /// @param packet   undefined when the frame is refused, unless is_invalid_request(): then all of it is set but the extended
 ///                 headers and the payload, which are 0 and empty
-/// @return none, or why the frame is refused
+/// @return none, or why the frame is refused. The path of the packet is unchanged.
 roce_refusal parse_roce(std::span<const std::uint8_t> frame, const packet_headers& headers,
                         roce_packet& packet) noexcept;
 
-/// The same, of a frame that nobody has looked at yet.
+/// The path of a frame that parse_roce() has not refused, or as an invalid request only.
+roce_path read_path(std::span<const std::uint8_t> frame, const packet_headers& headers) noexcept;
+
+/// Both, of a frame that nobody has looked at yet.
 roce_refusal parse_roce(std::span<const std::uint8_t> frame, roce_packet& packet) noexcept;
 
 /// How many bytes build_roce() writes.

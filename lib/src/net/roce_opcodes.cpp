@@ -125,10 +125,7 @@ constexpr auto opcodes = [] {
 
 } // namespace
 
-const roce_shape& shape_of(roce_opcode opcode) noexcept
-{
-    return shapes[static_cast<std::uint8_t>(opcode)];
-}
+constinit const std::array<roce_shape, 256> roce_shapes = shapes;
 
 bool payload_fits(const roce_shape& shape, std::size_t payload_bytes, std::uint32_t path_mtu) noexcept
 {

@@ -1,6 +1,7 @@
 // Opcodes of RoCEv2 packets, and what each says of its packet.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -117,8 +118,14 @@ constexpr roce_service service_of(roce_opcode opcode) noexcept
     }
 }
 
-/// One table entry for each value that byte 0 can have. Any thread; never blocks.
-const roce_shape& shape_of(roce_opcode opcode) noexcept;
+/// One for each value that byte 0 can have.
+extern const std::array<roce_shape, 256> roce_shapes;
+
+/// Any thread; never blocks.
+inline const roce_shape& shape_of(roce_opcode opcode) noexcept
+{
+    return roce_shapes[static_cast<std::uint8_t>(opcode)];
+}
 
 /// Whether a packet of this shape may carry `payload_bytes` bytes: the whole path MTU in a first or middle packet, 1 to
 /// the MTU in a last one, 0 to the MTU in an only one, 16 in a CNP. A responder answers any other length with

@@ -1,6 +1,5 @@
 #include "net/roce_rules.hpp"
 
-#include <algorithm>
 #include <array>
 
 namespace weftio::net {
@@ -27,16 +26,6 @@ std::uint32_t path_mtu_of(std::uint32_t port_mtu) noexcept
             return mtu;
     }
     return 0;
-}
-
-roce_segment segment_of(std::uint32_t bytes, std::uint32_t path_mtu, std::uint32_t index, std::uint32_t count) noexcept
-{
-    const std::uint32_t offset = index * path_mtu, room = count * path_mtu;
-    const bool begins = index == 0, ends = bytes - offset <= room;
-    return {.position = begins ? (ends ? roce_position::only : roce_position::first)
-                               : (ends ? roce_position::last : roce_position::middle),
-            .offset = offset,
-            .bytes = std::min(bytes - offset, room)};
 }
 
 } // namespace weftio::net

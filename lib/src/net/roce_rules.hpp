@@ -105,8 +105,16 @@ struct roce_segment {
 
 /// Packet `index` of a message, counted from 0. @pre that of packets_of(), index < packets_of(bytes, path_mtu)
 /// @param count  not 1: so many packets from that one on, as if they were one
-roce_segment segment_of(std::uint32_t bytes, std::uint32_t path_mtu, std::uint32_t index,
-                        std::uint32_t count = 1) noexcept;
+constexpr roce_segment segment_of(std::uint32_t bytes, std::uint32_t path_mtu, std::uint32_t index,
+                                  std::uint32_t count = 1) noexcept
+{
+    const std::uint32_t offset = index * path_mtu, room = count * path_mtu;
+    const bool begins = index == 0, ends = bytes - offset <= room;
+    return {.position = begins ? (ends ? roce_position::only : roce_position::first)
+                               : (ends ? roce_position::last : roce_position::middle),
+            .offset = offset,
+            .bytes = ends ? bytes - offset : room};
+}
 
 /// Zeros behind a payload, up to a multiple of four bytes.
 constexpr std::uint32_t pad_of(std::uint32_t payload_bytes) noexcept

@@ -56,10 +56,11 @@ bool requester::step(packet_sink& sink, allowance& most, std::uint64_t now)
         retire();
         return true;
     }
-    if (!may_send())
+    const std::uint32_t flying = in_flight();
+    if (!may_send(flying))
         return false;
     if (next.operation != roce_operation::read_request)
-        return send_packet(sink, most, now);
+        return send_packet(sink, most, flying, now);
     most.spend(0);
     return send_read(sink, now);
 }
@@ -156,11 +157,11 @@ std::uint32_t requester::reads_in_flight() noexcept
 }
 
 /// Request step 3: the window, the limit of READs and atomics, fences.
-bool requester::may_send() noexcept
+bool requester::may_send(std::uint32_t flying) noexcept
 {
     if (!reliable())
         return true;
-    if (in_flight() >= patience_.window())
+    if (flying >= patience_.window())
         return false;
     const std::uint32_t reads = reads_in_flight();
     if (request_.fence && reads != 0)
@@ -170,27 +171,27 @@ bool requester::may_send() noexcept
 
 /// Asks for an ACK on READs and atomics, at the end of a push, on every 64th packet, and on the last packet before the
 /// window or the message ring is full. While messages are repeated, asks at the end of each.
-bool requester::asks_for_ack(bool ends, std::uint32_t run) noexcept
+bool requester::asks_for_ack(bool ends, std::uint32_t run, std::uint32_t flying) noexcept
 {
     const message& next = messages_.at(cursor_);
     return reliable() && (next.wants_result() || (ends && (!request_.more || patience_.repeating())) ||
-                          without_request_ + run >= packets_without_request ||
-                          in_flight() + run >= patience_.window() || (ends && messages_.full()));
+                          without_request_ + run >= packets_without_request || flying + run >= patience_.window() ||
+                          (ends && messages_.full()));
 }
 
 /// Packets of the message at the cursor that are left and that the window has room for.
-std::uint32_t requester::most_in_a_run(const message& next) noexcept
+std::uint32_t requester::most_in_a_run(const message& next, std::uint32_t flying) const noexcept
 {
     const std::uint32_t left = next.packets - packet_;
-    return left == 1 || !reliable() ? left : std::min(left, patience_.window() - in_flight());
+    return left == 1 || !reliable() ? left : std::min(left, patience_.window() - flying);
 }
 
-/// Request step 4: one packet of a SEND, WRITE or atomic, or as many as the sink takes at once.
-bool requester::send_packet(packet_sink& sink, allowance& most, std::uint64_t now)
+/// Request step 4: one packet of a SEND, WRITE or atomic, or as many as the sink takes at once. @param flying  in_flight()
+bool requester::send_packet(packet_sink& sink, allowance& most, std::uint32_t flying, std::uint64_t now)
 {
     const message& next = messages_.at(cursor_);
     const bool atomic = next.wants_result();
-    const std::uint32_t mtu = settings_.peer.path_mtu, run = run_of(sink, most, most_in_a_run(next), mtu);
+    const std::uint32_t mtu = settings_.peer.path_mtu, run = run_of(sink, most, most_in_a_run(next, flying), mtu);
     const roce_segment part = atomic ? roce_segment{} : segment_of(next.bytes, mtu, packet_, run);
     const bool ends = part.position == roce_position::last || part.position == roce_position::only;
     const auto opcode = opcode_of(settings_.peer.service, next.operation, part.position,
@@ -211,7 +212,7 @@ bool requester::send_packet(packet_sink& sink, allowance& most, std::uint64_t no
                          .compare = request_.compare,
                          .immediate = request_.immediate_or_key,
                          .invalidate_key = request_.immediate_or_key};
-    headers.bth.ack_request = asks_for_ack(ends, run);
+    headers.bth.ack_request = asks_for_ack(ends, run, flying);
     headers.bth.solicited = ends && request_.solicited;
     if (!sink.send(headers, pieces_.all())) {
         if (sink.payload_gone())

@@ -80,12 +80,12 @@ class requester {
     bool load();
     bool admit();
     bool reload();
-    bool may_send() noexcept;
-    bool send_packet(packet_sink& sink, allowance& most, std::uint64_t now);
+    bool may_send(std::uint32_t flying) noexcept;
+    bool send_packet(packet_sink& sink, allowance& most, std::uint32_t flying, std::uint64_t now);
     bool send_read(packet_sink& sink, std::uint64_t now);
-    std::uint32_t most_in_a_run(const message& next) noexcept;
+    std::uint32_t most_in_a_run(const message& next, std::uint32_t flying) const noexcept;
     void sent_one(std::uint32_t count, std::uint32_t psns, std::uint64_t now);
-    bool asks_for_ack(bool ends, std::uint32_t run) noexcept;
+    bool asks_for_ack(bool ends, std::uint32_t run, std::uint32_t flying) noexcept;
     void refuse(refusal why);
     void look_at_clock(std::uint64_t now);
 

@@ -174,7 +174,7 @@ responder::verdict responder::take_write(const roce_packet& packet, const roce_s
 {
     const auto bytes = static_cast<std::uint32_t>(packet.payload.size());
     if (shape.begins()) {
-        if (const verdict begun = begin_write(packet.headers); begun != verdict::done)
+        if (const verdict begun = begin_write(packet, shape); begun != verdict::done)
             return begun;
     }
     if (bytes > left_.bytes || shape.ends() != (bytes == left_.bytes))
@@ -196,16 +196,19 @@ responder::verdict responder::take_write(const roce_packet& packet, const roce_s
     return verdict::done;
 }
 
-/// Writes no memory, so that a repeat of the packet begins the same WRITE. A range of 0 bytes needs no key.
-responder::verdict responder::begin_write(const roce_headers& headers)
+/// Writes no memory, so that a repeat of the packet begins the same WRITE. A range of 0 bytes needs no key. A packet that
+/// is the whole message, and takes no receive entry, is checked once: where it is written.
+responder::verdict responder::begin_write(const roce_packet& packet, const roce_shape& shape)
 {
+    const roce_headers& headers = packet.headers;
     if (!allows(access::remote_write))
         return refuse(refusal::queue_denies_write);
     if (headers.dma_bytes > largest_message_bytes)
         return refuse(refusal::message_too_long);
     left_ = {.key = headers.remote_key, .address = headers.address, .bytes = headers.dma_bytes};
     announced_ = headers.dma_bytes;
-    if (left_.bytes == 0)
+    const bool whole = shape.ends() && !shape.has_immediate && packet.payload.size() == left_.bytes;
+    if (left_.bytes == 0 || whole)
         return verdict::done;
     const refusal why = memory_.check(left_, access::remote_write);
     return why == refusal::none ? verdict::done : refuse(why, left_);

@@ -83,7 +83,7 @@ class responder {
     verdict invalidate(std::uint32_t key);
     verdict end_send(const roce_headers& headers, const roce_shape& shape);
     verdict take_write(const roce_packet& packet, const roce_shape& shape);
-    verdict begin_write(const roce_headers& headers);
+    verdict begin_write(const roce_packet& packet, const roce_shape& shape);
     verdict write_payload(const roce_packet& packet, const roce_shape& shape);
     verdict take_read(const roce_headers& headers);
     verdict take_atomic(const roce_headers& headers, const roce_shape& shape);

@@ -96,7 +96,8 @@ answer by_local_piece(const question& asked, std::uint32_t opcode)
     entry.segments = atomic ? 4 : 3;
     put(entry, atomic ? 3 : 2, pointer_to(asked));
     const keys::queue_keys keys(asked.keys, asked.domain);
-    nic::soft::rdma_entry decoded;
+    roce::send_request request;
+    nic::soft::rdma_entry decoded{request};
     const refusal why = nic::soft::read_rdma(entry, keys, decoded);
     std::byte* at = nullptr;
     if (why == refusal::none) {

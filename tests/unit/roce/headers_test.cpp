@@ -9,6 +9,7 @@
 #include "fuzz/guarded.hpp"
 #include "net/byte_order.hpp"
 #include "net/checksum.hpp"
+#include "net/roce_front.hpp"
 #include "net/roce_headers.hpp"
 #include "net/roce_rules.hpp"
 #include "reading.hpp"
@@ -121,6 +122,23 @@ roce_refusal refusal_of(const bytes& frame)
 {
     roce_packet packet;
     return parse_roce(frame, packet);
+}
+
+TEST(RoceHeaders, OfOnePathAreThoseOfEachPacketWhateverItsLength)
+{
+    for (const roce_path& path : {over_ipv4(), over_ipv6()}) {
+        roce_front front(path);
+        for (roce_opcode opcode : known_opcodes()) {
+            const bytes payload = payload_for(opcode), alone = built(path, filled(opcode), payload);
+            bytes frame(most_roce_headers_bytes);
+            frame.resize(front.build(frame, filled(opcode), payload.size()));
+            ASSERT_TRUE(std::equal(frame.begin(), frame.end(), alone.begin())) << int(opcode);
+            frame.insert(frame.end(), payload.begin(), payload.end());
+            frame.resize((frame.size() - front.bth_offset() + 3) / 4 * 4 + front.bth_offset());
+            const std::uint32_t sum = front.begin_icrc(std::span(frame).subspan(front.bth_offset())).value();
+            EXPECT_EQ(sum, icrc_of(std::span(frame).subspan(icrc_offset(path)))) << int(opcode);
+        }
+    }
 }
 
 TEST(RoceHeaders, OfEveryOpcodeAreReadAsTheyWereWritten)

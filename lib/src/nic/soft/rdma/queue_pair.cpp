@@ -74,8 +74,18 @@ void add_responder(rdma_counters& to, const roce::responder& from) noexcept
 } // namespace
 
 queue_pair::connection::connection(const rdma_connection& to, queue_pair& owner, std::uint32_t queue)
-    : path(path_of(to, queue)), responder(responds_as(to), owner.memory_, owner.receives_, owner.port_.work)
+    : path(path_of(to, queue)), front(path), ours(net::header_address_of(path.source)),
+      theirs(net::header_address_of(path.destination)),
+      responder(responds_as(to), owner.memory_, owner.receives_, owner.port_.work)
 {}
+
+void queue_pair::connection::set_path(const rdma_connection& to, std::uint32_t queue)
+{
+    path = path_of(to, queue);
+    front = net::roce_front(path);
+    ours = net::header_address_of(path.source);
+    theirs = net::header_address_of(path.destination);
+}
 
 void queue_pair::connection::begin_to_send(const rdma_connection& to, queue_pair& owner, std::uint32_t first_psn)
 {
@@ -153,7 +163,7 @@ void queue_pair::rest(const pair_rings& rings)
 /// What is set in SQD is true at once; what concerns requests, when they go on.
 void queue_pair::change(const rdma_connection& how)
 {
-    connection_->path = path_of(how, ring_.entries.queue);
+    connection_->set_path(how, ring_.entries.queue);
     connection_->responder.set(responds_as(how));
 }
 
@@ -184,15 +194,6 @@ rdma_state queue_pair::state() const noexcept
 bool queue_pair::draining() const noexcept
 {
     return state_ == rdma_state::send_queue_drained && !connection_->requester->idle();
-}
-
-bool queue_pair::is_from_peer(const net::roce_packet& packet) const noexcept
-{
-    if (!connection_)
-        return false;
-    const net::roce_path& ours = connection_->path;
-    return packet.path.l3 == ours.l3 && packet.path.source == ours.destination &&
-           packet.path.destination == ours.source;
 }
 
 bool queue_pair::is_partner_of(const queue_pair& other) const noexcept
@@ -232,7 +233,7 @@ unsigned queue_pair::turn(std::uint32_t most)
         own_sink sink(port_, partner_);
         moved += exchange(sink, allowed);
     } else if (connection_) {
-        path_sink sink(port_.wire, connection_->path, peer_at_ == peer_at::own_port_by_packet);
+        path_sink sink(port_.wire, connection_->front, peer_at_ == peer_at::own_port_by_packet);
         moved += exchange(sink, allowed);
     } else if (failed()) {
         flush_both();

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "keys/key_table.hpp"
@@ -41,13 +43,18 @@ class queue_pair final : public rdma_work {
     /// Whether entries that were begun in front of SQD have not ended yet.
     bool draining() const noexcept;
     /// Whether a packet comes from the peer.
-    bool is_from_peer(const net::roce_packet& packet) const noexcept;
-    /// Whether the frame of a packet is for our MAC, or for a group. @pre is_from_peer()
-    bool is_to_our_mac(const net::roce_packet& packet) const noexcept
+    bool is_from_peer(const net::packet_headers& headers) const noexcept
     {
-        return packet.path.destination_mac == connection_->path.source_mac || (packet.path.destination_mac[0] & 1) != 0;
+        return connection_ && connection_->theirs.is(headers.l3, headers.source) &&
+               connection_->ours.is(headers.l3, headers.destination);
     }
-    /// Executes a packet of the peer. @pre is_from_peer(), its ICRC is right  @return false: its payload is borrowed and has
+    /// Whether the frame of a packet is for our MAC, or for a group. @pre is_from_peer()
+    bool is_to_our_mac(std::span<const std::uint8_t> frame) const noexcept
+    {
+        const std::array<std::uint8_t, 6>& ours = connection_->path.source_mac;
+        return std::memcmp(frame.data(), ours.data(), ours.size()) == 0 || (frame[0] & 1) != 0;
+    }
+    /// Executes a packet of the peer. @pre its headers are is_from_peer(), its ICRC is right  @return false: its payload is borrowed and has
     /// gone away
     bool receive(const net::roce_packet& packet);
 
@@ -101,9 +108,12 @@ class queue_pair final : public rdma_work {
     struct connection {
         connection(const rdma_connection& to, queue_pair& owner, std::uint32_t queue);
 
+        void set_path(const rdma_connection& to, std::uint32_t queue);
         void begin_to_send(const rdma_connection& to, queue_pair& owner, std::uint32_t first_psn);
 
         net::roce_path path;
+        net::roce_front front;                    ///< of all packets to the peer
+        net::header_address ours, theirs;         ///< of packets from the peer, as their destination and their source
         std::optional<roce::requester> requester; ///< none before RTS
         roce::responder responder;
     };

@@ -51,7 +51,7 @@ refusal find(const local_piece& piece, const keys::queue_keys& keys, access need
 
 /// An entry as the transport sees it.
 struct rdma_entry {
-    roce::send_request request;
+    roce::send_request& request;
     std::uint32_t first_data = 1; ///< index of the first data segment
 
     /// Whether the answer of the peer is written to local memory.

@@ -41,13 +41,6 @@ std::span<const std::uint8_t> begin_of(const rte_mbuf& mbuf)
     return {rte_pktmbuf_mtod(&mbuf, const std::uint8_t*), mbuf.data_len};
 }
 
-net::roce_gid destination_of(const net::packet_headers& headers) noexcept
-{
-    if (headers.l3 == net::l3_kind::ipv6)
-        return headers.destination;
-    return net::gid_of_ipv4(std::span(headers.destination).first<4>());
-}
-
 } // namespace
 
 rdma_unit::rdma_unit(const dpdk::wire& wire, const keys::nic_keys& keys, receiver& receiver, bool by_packet)
@@ -161,7 +154,7 @@ bool rdma_unit::execute(queue_pair* partner, const roce::roce_headers& headers, 
 
 rdma_unit::place rdma_unit::place_of(const queue_pair& queue) noexcept
 {
-    return {.address = queue.address(), .vlan = queue.vlan()};
+    return {.address = net::header_address_of(queue.address()), .vlan = queue.vlan()};
 }
 
 bool rdma_unit::is_ours(const place& at) const noexcept
@@ -169,10 +162,16 @@ bool rdma_unit::is_ours(const place& at) const noexcept
     return std::find(places_.begin(), places_.end(), at) != places_.end();
 }
 
+bool rdma_unit::is_to_us(const net::packet_headers& headers) const noexcept
+{
+    return std::any_of(places_.begin(), places_.end(), [&](const place& at) {
+        return at.address.is(headers.l3, headers.destination) && at.vlan == vlan_of(headers.vlan_id());
+    });
+}
+
 bool rdma_unit::claims(const rte_mbuf& mbuf, const net::packet_headers& headers) const noexcept
 {
-    return is_roce(headers) ? is_ours({.address = destination_of(headers), .vlan = vlan_of(headers.vlan_id())})
-                            : neighbors_.claims(begin_of(mbuf), headers);
+    return is_roce(headers) ? is_to_us(headers) : neighbors_.claims(begin_of(mbuf), headers);
 }
 
 void rdma_unit::take(rte_mbuf& mbuf, const net::packet_headers& headers)
@@ -243,9 +242,9 @@ core::counter& rdma_unit::deliver(std::span<const std::uint8_t> frame, const net
     queue_pair* const queue = look_up(number);
     if (!queue)
         return for_nobody;
-    if (!queue->is_from_peer(packet))
+    if (!queue->is_from_peer(headers))
         return not_from_peer;
-    if (!own && !queue->is_to_our_mac(packet))
+    if (!own && !queue->is_to_our_mac(frame))
         return other_mac;
     queue->receive(packet);
     queues_.wake(number);
@@ -308,7 +307,7 @@ void rdma_unit::remove(std::uint32_t number) noexcept
 void rdma_unit::find_peer_of(queue_pair& queue) noexcept
 {
     using enum queue_pair::peer_at;
-    if (!is_ours({.address = queue.peer(), .vlan = queue.vlan()}))
+    if (!is_ours({.address = net::header_address_of(queue.peer()), .vlan = queue.vlan()}))
         return queue.find_peer(elsewhere, nullptr);
     if (by_packet_ || trace_)
         return queue.find_peer(own_port_by_packet, nullptr);
@@ -321,7 +320,7 @@ void rdma_unit::note_addresses()
 {
     places_.clear();
     neighbors_.for_each([&](const rdma_own_address& own) {
-        places_.push_back({.address = own.address, .vlan = vlan_of(own.vlan_tci)});
+        places_.push_back({.address = net::header_address_of(own.address), .vlan = vlan_of(own.vlan_tci)});
     });
     for (std::uint32_t number = first_number; number <= queues_.queues(); ++number)
         if (const queue_pair* queue = find(number); queue && queue->connected())

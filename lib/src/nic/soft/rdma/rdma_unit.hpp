@@ -84,7 +84,7 @@ class rdma_unit final : public unit, public packet_claimant, private pair_port {
  private:
     /// An address, in a VLAN or in none.
     struct place {
-        net::roce_gid address{};
+        net::header_address address{};
         std::uint16_t vlan = no_vlan;
         bool operator==(const place&) const = default;
     };
@@ -104,6 +104,7 @@ class rdma_unit final : public unit, public packet_claimant, private pair_port {
     std::uint32_t take_number();
     queue_pair* look_up(std::uint32_t number) const noexcept { return number < first_number ? nullptr : find(number); }
     bool is_ours(const place& at) const noexcept;
+    bool is_to_us(const net::packet_headers& headers) const noexcept;
     void note_addresses();
     void find_peer_of(queue_pair& queue) noexcept;
 

@@ -2,6 +2,7 @@
 
 #include <rte_mbuf.h>
 #include <rte_mempool.h>
+#include <rte_prefetch.h>
 
 #include <algorithm>
 #include <numeric>
@@ -14,33 +15,45 @@ namespace weftio::nic::soft {
 
 namespace {
 
-std::size_t pad_of(std::size_t payload_bytes) noexcept
+/// Payload of at most so many bytes is copied first and summed with the headers, in one call. More is copied and summed in
+/// one pass.
+constexpr std::size_t short_bytes = 256;
+
+/// A packet between its headers and its ICRC.
+struct body {
+    std::uint8_t* at;
+    std::span<const roce::piece> payload;
+    std::size_t bytes; ///< of the payload
+    std::size_t pad() const noexcept { return -bytes & 3; }
+};
+
+/// Copies the payload, and writes the pad behind it. Returns where the ICRC belongs.
+std::uint8_t* write_plain(core::touched& there, const body& body) noexcept
 {
-    return -payload_bytes & 3;
+    std::uint8_t* to = body.at;
+    for (const roce::piece piece : body.payload) {
+        there.only(piece.data(), piece.size());
+        to = std::copy(piece.begin(), piece.end(), to);
+    }
+    return std::fill_n(to, body.pad(), std::uint8_t{0});
 }
 
-/// Copies what follows the headers, pad and ICRC included.
-void write_summed(core::touched& there, std::uint8_t* to, std::span<const std::uint8_t> headers,
-                  std::span<const roce::piece> payload, std::size_t pad_bytes) noexcept
+/// Writes all of the packet from the payload on. @param headers  from the BTH on
+void write_summed(core::touched& there, const net::roce_front& front, std::span<const std::uint8_t> headers,
+                  const body& body) noexcept
 {
-    net::icrc sum(headers);
-    for (const roce::piece piece : payload) {
+    if (body.bytes <= short_bytes) {
+        std::uint8_t* const end = write_plain(there, body);
+        return net::store_icrc(end, front.begin_icrc({headers.data(), end}).value());
+    }
+    net::icrc sum = front.begin_icrc(headers);
+    std::uint8_t* to = body.at;
+    for (const roce::piece piece : body.payload) {
         there.only(piece.data(), piece.size());
         sum.copy(to, piece);
         to += piece.size();
     }
-    sum.finish(to, pad_bytes);
-}
-
-/// The same for a packet that does not leave the port: nobody looks at its ICRC.
-void write_plain(core::touched& there, std::uint8_t* to, std::span<const roce::piece> payload,
-                 std::size_t pad_bytes) noexcept
-{
-    for (const roce::piece piece : payload) {
-        there.only(piece.data(), piece.size());
-        to = std::copy(piece.begin(), piece.end(), to);
-    }
-    std::fill_n(to, pad_bytes + net::icrc_bytes, std::uint8_t{0});
+    sum.finish(to, body.pad());
 }
 
 enum class built : std::uint8_t {
@@ -49,29 +62,29 @@ enum class built : std::uint8_t {
     payload_gone
 };
 
-/// Writes a packet to an empty mbuf.
-built build(rte_mbuf& mbuf, const net::roce_path& path, bool to_own, const roce::roce_headers& headers,
+/// Writes a packet to an empty mbuf. Nobody looks at the ICRC of one that does not leave the port: it is 0.
+built build(rte_mbuf& mbuf, net::roce_front& front, bool to_own, const roce::roce_headers& headers,
             std::span<const roce::piece> payload) noexcept
 {
     auto* const frame = rte_pktmbuf_mtod(&mbuf, std::uint8_t*);
     const std::size_t bytes = std::accumulate(payload.begin(), payload.end(), std::size_t{0},
                                               [](std::size_t sum, roce::piece piece) { return sum + piece.size(); });
     const std::size_t room = rte_pktmbuf_tailroom(&mbuf);
-    if (net::most_roce_headers_bytes + bytes + pad_of(bytes) + net::icrc_bytes > room)
+    if (net::most_roce_headers_bytes + bytes + 3 + net::icrc_bytes > room)
         return built::not_at_all;
-    const std::size_t begin = net::build_roce({frame, room}, path, headers, bytes);
+    const std::size_t begin = front.build({frame, room}, headers, bytes);
     if (begin == 0)
         return built::not_at_all;
-    const std::size_t covered = net::icrc_offset(path);
+    const body body{frame + begin, payload, bytes};
     const bool whole = core::guarded([&](core::touched& there) {
         if (to_own)
-            write_plain(there, frame + begin, payload, pad_of(bytes));
+            net::store_icrc(write_plain(there, body), 0);
         else
-            write_summed(there, frame + begin, {frame + covered, begin - covered}, payload, pad_of(bytes));
+            write_summed(there, front, {frame + front.bth_offset(), frame + begin}, body);
     });
     if (!whole)
         return built::payload_gone;
-    const std::size_t end = begin + bytes + pad_of(bytes) + net::icrc_bytes;
+    const std::size_t end = begin + bytes + body.pad() + net::icrc_bytes;
     mbuf.data_len = static_cast<std::uint16_t>(end);
     mbuf.pkt_len = static_cast<std::uint32_t>(end);
     return built::whole;
@@ -89,24 +102,30 @@ rdma_wire::~rdma_wire()
 {
     rte_pktmbuf_free_bulk(staged_.data(), count_);
     rte_pktmbuf_free_bulk(own_[0].data(), static_cast<unsigned>(own_[0].size()));
+    rte_pktmbuf_free_bulk(spares_.data(), spare_);
 }
 
-/// Leaves Ethernet queues their share of the pool.
-bool rdma_wire::may_take_mbufs() const noexcept
+/// Leaves Ethernet queues their share of the pool. The spares are fetched into the cache, for they will be written soon.
+void rdma_wire::take_mbufs() noexcept
 {
-    return rte_mempool_avail_count(wire_.copies) > wire_.copies->size / 4;
+    if (rte_mempool_avail_count(wire_.copies) <= wire_.copies->size / 4 ||
+        rte_pktmbuf_alloc_bulk(wire_.copies, spares_.data(), mbufs_at_once) != 0)
+        return;
+    spare_ = mbufs_at_once;
+    for (rte_mbuf* const spare : spares_)
+        rte_prefetch0(rte_pktmbuf_mtod(spare, void*));
 }
 
 bool rdma_wire::has_room(bool to_own) noexcept
 {
-    if (spare_ == 0 && may_take_mbufs())
-        spare_ = burst;
+    if (spare_ == 0)
+        take_mbufs();
     const bool full = to_own ? own_[0].size() == most_own : count_ == burst;
     ran_out_ = ran_out_ || full || spare_ == 0;
     return !full && spare_ != 0;
 }
 
-bool rdma_wire::put(const net::roce_path& path, bool to_own, const roce::roce_headers& headers,
+bool rdma_wire::put(net::roce_front& front, bool to_own, const roce::roce_headers& headers,
                     std::span<const roce::piece> payload)
 {
     payload_gone_ = false;
@@ -116,15 +135,12 @@ bool rdma_wire::put(const net::roce_path& path, bool to_own, const roce::roce_he
         flush();
     if (!has_room(to_own))
         return false;
-    rte_mbuf* const mbuf = rte_pktmbuf_alloc(wire_.copies);
-    const built result = mbuf ? build(*mbuf, path, to_own, headers, payload) : built::not_at_all;
-    if (result != built::whole) {
-        rte_pktmbuf_free(mbuf);
-        payload_gone_ = result == built::payload_gone;
+    const built result = build(*spares_[spare_ - 1u], front, to_own, headers, payload);
+    payload_gone_ = result == built::payload_gone;
+    if (result != built::whole)
         return false;
-    }
     own.add(to_own);
-    stage(*mbuf, to_own);
+    stage(to_own);
     return true;
 }
 
@@ -134,20 +150,20 @@ bool rdma_wire::put(std::span<const std::uint8_t> frame)
         return true;
     if (count_ == burst)
         flush();
-    rte_mbuf* const mbuf = has_room(false) ? rte_pktmbuf_alloc(wire_.copies) : nullptr;
-    if (!mbuf)
+    if (!has_room(false))
         return false;
+    rte_mbuf* const mbuf = spares_[spare_ - 1u];
     std::copy(frame.begin(), frame.end(), rte_pktmbuf_mtod(mbuf, std::uint8_t*));
     mbuf->data_len = static_cast<std::uint16_t>(frame.size());
     mbuf->pkt_len = mbuf->data_len;
-    stage(*mbuf, false);
+    stage(false);
     return true;
 }
 
-/// @pre has_room()
-void rdma_wire::stage(rte_mbuf& mbuf, bool to_own)
+/// Takes the spare that a packet was written to. @pre has_room()
+void rdma_wire::stage(bool to_own)
 {
-    --spare_;
+    rte_mbuf& mbuf = *spares_[--spare_];
     sent.add(1);
     sent_bytes.add(mbuf.pkt_len);
     if (trace_)
@@ -179,7 +195,8 @@ void rdma_wire::lose_port() noexcept
 {
     port_lost_ = true;
     rte_pktmbuf_free_bulk(staged_.data(), count_);
-    count_ = 0;
+    rte_pktmbuf_free_bulk(spares_.data(), spare_);
+    count_ = spare_ = 0;
 }
 
 } // namespace weftio::nic::soft

@@ -9,7 +9,7 @@
 
 #include "core/counter.hpp"
 #include "dpdk/wire.hpp"
-#include "net/roce_headers.hpp"
+#include "net/roce_front.hpp"
 #include "nic/soft/rdma/packet_trace.hpp"
 #include "roce/transport.hpp"
 
@@ -29,7 +29,7 @@ class rdma_wire {
     /// Builds a packet, its payload copied and summed in one pass. @return false: no room now, or payload_gone();
     /// nothing was taken
     /// @param to_own  it is for a queue pair of this port: its ICRC is 0
-    bool put(const net::roce_path& path, bool to_own, const roce::roce_headers& headers,
+    bool put(net::roce_front& front, bool to_own, const roce::roce_headers& headers,
              std::span<const roce::piece> payload);
     /// Counts a packet to a queue pair of this port that was not built.
     void count_own(std::size_t payload_bytes) noexcept
@@ -56,6 +56,8 @@ class rdma_wire {
     void lose_port() noexcept;
 
     static constexpr std::uint32_t burst = 64, most_own = 128;
+    /// The pool is shared with the engine of the peer, which gives mbufs back: each call costs both a cache line.
+    static constexpr std::uint32_t mbufs_at_once = 32;
 
     core::counter sent;       ///< packets; what a queue pair of this port executes at once counts as one
     core::counter sent_bytes; ///< of frames; of what is executed at once, of payload
@@ -63,13 +65,15 @@ class rdma_wire {
 
  private:
     bool has_room(bool to_own) noexcept;
-    void stage(rte_mbuf& mbuf, bool to_own);
-    bool may_take_mbufs() const noexcept;
+    void stage(bool to_own);
+    void take_mbufs() noexcept;
 
     const dpdk::wire wire_;
     std::array<rte_mbuf*, burst> staged_{};
     std::uint16_t count_ = 0;
-    std::uint16_t spare_ = 0;                   ///< mbufs that may be taken before the pool is looked at again
+    /// Empty mbufs that were taken from the pool at once: those in [0, spare_). The last one is used next.
+    std::array<rte_mbuf*, mbufs_at_once> spares_{};
+    std::uint16_t spare_ = 0;
     std::array<std::vector<rte_mbuf*>, 2> own_; ///< being filled, and being read
     bool ran_out_ = false;
     packet_trace* trace_ = nullptr;
@@ -80,18 +84,18 @@ class rdma_wire {
 /// The sink of one connection.
 class path_sink final : public roce::packet_sink {
  public:
-    path_sink(rdma_wire& wire, const net::roce_path& path, bool to_own) noexcept
-        : wire_(wire), path_(path), to_own_(to_own)
+    path_sink(rdma_wire& wire, net::roce_front& front, bool to_own) noexcept
+        : wire_(wire), front_(front), to_own_(to_own)
     {}
     bool send(const roce::roce_headers& headers, std::span<const roce::piece> payload) override
     {
-        return wire_.put(path_, to_own_, headers, payload);
+        return wire_.put(front_, to_own_, headers, payload);
     }
     bool payload_gone() const noexcept override { return wire_.payload_gone(); }
 
  private:
     rdma_wire& wire_;
-    const net::roce_path& path_;
+    net::roce_front& front_;
     const bool to_own_;
 };
 

@@ -18,33 +18,31 @@ roce::entry_state rdma_work::read(std::uint32_t index, roce::send_request& reque
 {
     if (index == submitted_)
         return roce::entry_state::none;
-    copies_.owner = this;
-    refusal reason = fetch_at(index, copies_.read);
-    copies_.decoded = {};
-    copies_.decoded.request.blocks = static_cast<std::uint8_t>(copies_.read.blocks());
-    copies_.decoded.request.fingerprint = fingerprint_of(copies_.read);
+    refusal reason = fetch_at(index, entry_);
+    request = {.blocks = static_cast<std::uint8_t>(copies_.read.blocks()), .fingerprint = fingerprint_of(copies_.read)};
+    rdma_entry decoded{request};
     if (reason == refusal::none)
-        reason = read_rdma(copies_.read, keys_, copies_.decoded);
-    if (reason == refusal::none && !reliable_ && copies_.decoded.scatters())
+        reason = read_rdma(copies_.read, keys_, decoded);
+    if (reason == refusal::none && !reliable_ && decoded.scatters())
         reason = refusal::unreliable;
+    copies_.first_data = decoded.first_data;
     if (index == next_)
-        begin(index);
-    copies_.decoded.request.more = more_behind(index + copies_.decoded.request.blocks);
-    request = copies_.decoded.request;
+        begin(index, request);
+    request.more = more_behind(index + request.blocks);
     refused = reason;
     return roce::entry_state::ready;
 }
 
 /// Send step 4: the requester reads the entry for the first time.
-void rdma_work::begin(std::uint32_t index)
+void rdma_work::begin(std::uint32_t index, const roce::send_request& request)
 {
-    executed(index) = {.blocks = copies_.decoded.request.blocks,
+    executed(index) = {.blocks = request.blocks,
                        .event = copies_.read.event,
-                       .counts = copies_.decoded.request.operation != net::roce_operation::none,
+                       .counts = request.operation != net::roce_operation::none,
                        .asked = copies_.read.asked,
                        .opcode = static_cast<std::uint8_t>(copies_.read.opcode)};
     ended_[slot(index)] = 0;
-    handed_ = next_ = index + copies_.decoded.request.blocks;
+    handed_ = next_ = index + request.blocks;
     enqueued.add(1);
 }
 
@@ -76,7 +74,7 @@ refusal rdma_work::for_each_piece(const entry& from, std::uint32_t first, byte_w
 
 refusal rdma_work::gather(std::uint32_t, std::uint32_t offset, std::uint32_t bytes, roce::pieces& found)
 {
-    return for_each_piece(copies_.read, copies_.decoded.first_data, {offset, bytes}, [&](const local_piece& piece) {
+    return for_each_piece(copies_.read, copies_.first_data, {offset, bytes}, [&](const local_piece& piece) {
         std::byte* at = nullptr;
         if (!piece.inlined)
             if (const refusal why = find(piece, keys_, access::none, at); why != refusal::none)
@@ -90,7 +88,8 @@ refusal rdma_work::gather(std::uint32_t, std::uint32_t offset, std::uint32_t byt
 refusal rdma_work::place(std::uint32_t index, std::uint32_t fingerprint, std::uint32_t offset,
                          std::span<const std::uint8_t> bytes)
 {
-    rdma_entry decoded;
+    roce::send_request request;
+    rdma_entry decoded{request};
     refusal reason = fetch_at(index, copies_.answered);
     if (reason != refusal::none || fingerprint_of(copies_.answered) != fingerprint)
         return refusal::changed;

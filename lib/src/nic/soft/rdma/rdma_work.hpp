@@ -15,10 +15,10 @@ namespace weftio::nic::soft {
 
 /// Copies of entries, for all queue pairs of an engine: one of them has its turn at a time.
 struct entry_copies {
-    const void* owner = nullptr; ///< the queue pair that has read last
-    entry read;                  ///< the entry that was read last
-    rdma_entry decoded;          ///< the same
-    entry answered;              ///< the one whose answer is placed
+    const void* owner = nullptr;  ///< the queue pair that has read last
+    entry read;                   ///< the entry that was read last
+    std::uint32_t first_data = 1; ///< of that: index of its first data segment
+    entry answered;               ///< the one whose answer is placed
 };
 
 /// The send entries of a queue pair. An entry begins when the requester first reads it, and is done when the requester
@@ -58,7 +58,7 @@ class rdma_work : public work_queue, public roce::send_entries {
     void count_done(std::uint64_t entries, std::uint64_t bytes) override;
     std::uint32_t slot(std::uint32_t index) const noexcept { return index & (ring_.entries.depth - 1); }
     refusal fetch_at(std::uint32_t index, entry& out) const noexcept;
-    void begin(std::uint32_t index);
+    void begin(std::uint32_t index, const roce::send_request& request);
     bool more_behind(std::uint32_t index) const noexcept;
     template <class Do>
     refusal for_each_piece(const entry& from, std::uint32_t first, byte_window window, Do&& what) const;

@@ -113,6 +113,7 @@ class receiver final : public unit {
     bool take_in(unsigned& moved);
     unsigned fill_burst();
     unsigned give_claimed();
+    void fetch_ahead(std::uint32_t at) const noexcept;
     rx_queue* taker_of_all() const;
     void deliver_plain();
     std::uint32_t add_copied(rx_queue& queue, completions& out, std::uint32_t at) noexcept;

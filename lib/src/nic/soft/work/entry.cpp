@@ -4,23 +4,26 @@ namespace weftio::nic::soft {
 
 namespace {
 
-constexpr std::uint32_t words_per_segment = entry::words_per_segment, words_per_block = 16;
+constexpr std::uint32_t words_per_segment = entry::words_per_segment, words_per_block = 16,
+                        segments_per_block = words_per_block / words_per_segment;
 
-/// Loads a word exactly once. The compiler may repeat a plain load; it must not repeat this one. A kernel that writes
-/// the word meanwhile is no data race.
-std::uint32_t load_once(const std::uint32_t* word) noexcept
+/// Copies a segment, each word loaded exactly once: the compiler may repeat a plain load, and must not repeat this one. A
+/// kernel that writes a word meanwhile is no data race.
+void copy_segment(std::uint32_t* to, const std::uint32_t* from) noexcept
 {
-    return weftio_load_relaxed_u32(word);
+#pragma GCC unroll 4
+    for (std::uint32_t at = 0; at < words_per_segment; ++at)
+        to[at] = weftio_load_relaxed_u32(from + at);
 }
 
 } // namespace
 
 refusal fetch_any(const entry_ring& ring, std::uint32_t index, std::uint32_t available, entry& out) noexcept
 {
-    const std::uint32_t mask = ring.depth * words_per_block - 1;
-    auto word = [&](std::uint32_t at) { return load_once(&ring.words[(index * words_per_block + at) & mask]); };
-    for (std::uint32_t at = 0; at < words_per_segment; ++at)
-        out.words[at] = word(at);
+    const auto block = [&](std::uint32_t behind) {
+        return ring.words + std::size_t{(index + behind) & (ring.depth - 1)} * words_per_block;
+    };
+    copy_segment(out.words.data(), block(0));
     std::uint32_t head = weftio_swap32(out.words[0]), queue_ds = weftio_swap32(out.words[1]);
     out.segments = 1; // a refused entry counts as one segment
     out.opcode = (head & 0xff) | (head >> 24) << 8;
@@ -35,8 +38,11 @@ refusal fetch_any(const entry_ring& ring, std::uint32_t index, std::uint32_t ava
     if (segments == 0 || segments > entry::most_segments || (segments + 3) / 4 > available)
         return refusal::wrong_size;
     out.segments = segments;
-    for (std::uint32_t at = words_per_segment; at < segments * words_per_segment; ++at)
-        out.words[at] = word(at);
+    const std::uint32_t* from = block(0);
+    for (std::uint32_t at = 1; at < segments; ++at) {
+        from = at % segments_per_block == 0 ? block(at / segments_per_block) : from + words_per_segment;
+        copy_segment(&out.words[at * words_per_segment], from);
+    }
     return refusal::none;
 }
 
