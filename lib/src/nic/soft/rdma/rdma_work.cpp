@@ -18,7 +18,8 @@ roce::entry_state rdma_work::read(std::uint32_t index, roce::send_request& reque
 {
     if (index == submitted_)
         return roce::entry_state::none;
-    refusal reason = fetch_at(index, entry_);
+    copies_.owner = this;
+    refusal reason = fetch_at(index, copies_.read);
     request = {.blocks = static_cast<std::uint8_t>(copies_.read.blocks()), .fingerprint = fingerprint_of(copies_.read)};
     rdma_entry decoded{request};
     if (reason == refusal::none)
