@@ -84,7 +84,7 @@ void parameters::read(const storage::configuration& from)
     set(CUFILE_PARAM_PROPERTIES_USE_POLL_MODE, from.use_poll_mode);
     set(CUFILE_PARAM_PROPERTIES_ALLOW_COMPAT_MODE, from.allow_compat_mode);
     set(CUFILE_PARAM_FORCE_COMPAT_MODE, from.force_compat_mode);
-    set(CUFILE_PARAM_LOGGING_LEVEL, std::string(storage::to_string(from.log)));
+    set(CUFILE_PARAM_LOGGING_LEVEL, std::string(storage::to_string(from.log.value_or(storage::logging_level::error))));
     posix_pool.clear();
     for (std::size_t i = 0; i < from.slab_bytes.size() && i < from.slab_counts.size(); ++i)
         posix_pool.emplace_back(from.slab_bytes[i] / 1024, from.slab_counts[i]);
