@@ -9,6 +9,7 @@
 #include <optional>
 #include <vector>
 
+#include "fleeting_memory.hpp"
 #include "near_device.hpp"
 #include "scratch_file.hpp"
 #include "weftio/error.hpp"
@@ -94,12 +95,12 @@ TEST_F(Direct, TheEnvironmentMakesEnginesStrict)
 
 TEST_F(Direct, MemoryThatIsNotThereIsEfaultAlsoBehindABounce)
 {
-    void* gone = mmap(nullptr, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    munmap(gone, 8192);
+    fleeting_memory gone(leaving::unmapped, 8192);
+    gone.go();
     const file file(engine, scratch->descriptor());
-    EXPECT_EQ(file.read(gone, 4096, 0).error, EFAULT);
-    EXPECT_EQ(file.read(static_cast<std::byte*>(gone) + 1, 4096, 0).error, EFAULT);
-    EXPECT_EQ(file.write(static_cast<std::byte*>(gone) + 1, 4096, 0).error, EFAULT);
+    EXPECT_EQ(file.read(gone.data(), 4096, 0).error, EFAULT);
+    EXPECT_EQ(file.read(gone.data() + 1, 4096, 0).error, EFAULT);
+    EXPECT_EQ(file.write(gone.data() + 1, 4096, 0).error, EFAULT);
     EXPECT_EQ(file.read(memory, 4096, 0).bytes, 4096);
 }
 

@@ -92,6 +92,14 @@ class FileQueue : public testing::TestWithParam<std::tuple<engine_mode, file_way
         EXPECT_NE(weftio_dev_file_result(handle(), position, &bytes), WEFTIO_DEV_NOT_FOUND);
         return bytes;
     }
+    /// Waits until the completion names the entry: that of a failure in front of it comes first.
+    bool is_told(weftio_u32 position) const
+    {
+        return eventually([&] {
+            weftio_s64 bytes = 0;
+            return weftio_dev_file_result(handle(), position, &bytes) != WEFTIO_DEV_NOT_FOUND;
+        });
+    }
     void expect_all_counted() const
     {
         const file_queue_counters now = queue->counters();

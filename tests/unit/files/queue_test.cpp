@@ -3,11 +3,11 @@
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
-#include <sys/mman.h>
 
 #include <cerrno>
 #include <random>
 
+#include "fleeting_memory.hpp"
 #include "queue_kernels.h"
 #include "weftio/kernel.hpp"
 
@@ -130,7 +130,8 @@ TEST_P(FileQueue, AnUnknownFileEndsTheQueueUntilItIsReset)
     ASSERT_EQ(weftio_dev_file_read(handle(), one->key() + 99, 0, memory->buffer(), 0, 100, 0), WEFTIO_DEV_OK);
     ASSERT_EQ(read(0, 0, 100), WEFTIO_DEV_OK);
     EXPECT_EQ(done(), WEFTIO_DEV_QUEUE_ERROR);
-    ASSERT_TRUE(eventually([&] { return queue->counters().flushed == 1; }));
+    ASSERT_TRUE(is_told(2));
+    EXPECT_EQ(queue->counters().flushed, 1u);
     EXPECT_EQ(result(0), 100);
     EXPECT_EQ(result(1), -EBADF);
     EXPECT_EQ(result(2), -ECANCELED);
@@ -191,7 +192,8 @@ TEST_P(FileQueue, WhatTheSystemRefusesIsToldWithItsErrno)
         ASSERT_EQ(weftio_dev_file_write(handle(), read_only.key(), 0, memory->buffer(), 0, 300'000, 0), WEFTIO_DEV_OK);
         ASSERT_EQ(read(0, 0, 100, WEFTIO_DEV_FILE_FENCE), WEFTIO_DEV_OK);
         EXPECT_EQ(done(), WEFTIO_DEV_QUEUE_ERROR);
-        ASSERT_TRUE(eventually([&] { return queue->counters().flushed == 1; }));
+        ASSERT_TRUE(is_told(2));
+        EXPECT_EQ(queue->counters().flushed, 1u);
         EXPECT_EQ(result(0), 100);
         EXPECT_EQ(result(1), -EBADF);
         EXPECT_THAT(failures(), ElementsAre(HasSubstr("Bad file descriptor (errno 9)")));
@@ -255,14 +257,11 @@ TEST_P(FileQueue, AQueueMayEndWithReadsInFlight)
 
 TEST_P(FileQueue, MemoryThatIsGoneFailsTheRead)
 {
-    const file_engine& on = engine();
-    const std::size_t page = 4096;
-    void* pages = mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    ASSERT_NE(pages, MAP_FAILED);
-    const weftio::memory adopted = cpu.adopt(pages, 2 * page);
-    const memory_region region(on, adopted);
-    munmap(pages, 2 * page);
-    ASSERT_EQ(weftio_dev_file_read(handle(), one->key(), 0, region.buffer(), 0, 2 * page, 0), WEFTIO_DEV_OK);
+    fleeting_memory fleeting(leaving::unmapped, 8192);
+    const weftio::memory adopted = cpu.adopt(fleeting.data(), fleeting.bytes());
+    const memory_region region(engine(), adopted);
+    fleeting.go();
+    ASSERT_EQ(weftio_dev_file_read(handle(), one->key(), 0, region.buffer(), 0, fleeting.bytes(), 0), WEFTIO_DEV_OK);
     EXPECT_EQ(done(), WEFTIO_DEV_QUEUE_ERROR);
     EXPECT_EQ(result(0), -EFAULT);
     EXPECT_THAT(failures(), ElementsAre(HasSubstr("was unmapped")));
