@@ -275,8 +275,8 @@ std::string name_of(const testing::TestParamInfo<const char*>& engine)
 {
     return engine.param;
 }
-INSTANTIATE_TEST_SUITE_P(Engines, Differential, testing::Values("chosen", "uring", "posix", "reopened", "cufile", "asked"),
-                         name_of);
+INSTANTIATE_TEST_SUITE_P(Engines, Differential,
+                         testing::Values("chosen", "uring", "posix", "reopened", "cufile", "asked"), name_of);
 
 } // namespace
 
