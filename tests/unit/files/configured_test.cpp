@@ -6,6 +6,7 @@
 #include <cerrno>
 
 #include "near_device.hpp"
+#include "storage/requirements.hpp"
 #include "vendor.hpp"
 #include "weftio/error.hpp"
 #include "weftio/file.hpp"
@@ -64,6 +65,29 @@ TEST_F(Configured, WithoutCompatibilityMemoryOfAGpuIsNotStaged)
     EXPECT_EQ(result.error, ENOTSUP);
     EXPECT_EQ(result.way, file_way::none);
     EXPECT_EQ(result.fall, file_fall::no_direct);
+}
+
+/// What weftio-files --check prints is what an engine does.
+TEST_F(Configured, TheRulesNameTheWayThatIsTaken)
+{
+    const storage::place_facts place{.mount = *storage::mount_of_descriptor("/", scratch.descriptor())};
+    for (const bool asked : {false, true})
+        for (const char* json :
+             {"{}", R"({"properties": {"force_compat_mode": true}})", R"({"properties": {"allow_compat_mode": false}})",
+              R"({"properties": {"allow_compat_mode": false, "force_compat_mode": true}})"}) {
+            const environment_variable library("WEFTIO_CUFILE_LIBRARY", asked ? WEFTIO_VENDOR_STAND_IN : "");
+            const file_engine made = engine(json);
+            const storage::rules rules({}, place, storage::parse_configuration(json, "json"),
+                                       {.device_memory = true,
+                                        .uring = made.has(file_way::uring),
+                                        .vendor_library = made.has(file_way::cufile)});
+            const file_way taken = file(made, scratch.descriptor()).write(near, 100, 0).way;
+            const storage::rule* const chosen = rules.chosen();
+            if (chosen && chosen->way == file_way::uring) // or by threads, through the page cache
+                EXPECT_TRUE(taken == file_way::uring || taken == file_way::posix) << json << asked;
+            else
+                EXPECT_EQ(taken, chosen ? chosen->way : file_way::none) << json << asked;
+        }
 }
 
 TEST_F(Configured, SmallTransfersOfBatchesGoByPosix)
