@@ -1,6 +1,7 @@
 // How fast batches read a file that is in the page cache, beside fio's io_uring in the same run.
 //
 //   ./files_bench                              5 rounds: reads of 1 MiB, and of 4 KiB at random places
+//   ./files_bench --gpu cuda:0 --threads 16    to memory of a GPU, beside cuFile's compatibility mode
 //   ./files_bench --folder /dev/shm --depth 16 --threads 2 --json out.json
 //
 // Rounds take turns, so that whatever else the machine does hits both; what counts are medians of pairs. Both sides have
@@ -15,6 +16,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <functional>
 #include <random>
 #include <stdexcept>
@@ -26,6 +28,7 @@
 #include "common/table.hpp"
 #include "weftio/error.hpp"
 #include "weftio/file.hpp"
+#include "weftio/memory.hpp"
 
 namespace {
 
@@ -151,6 +154,67 @@ double by_fio(const options& wanted, const load& load, const std::string& path)
     return std::stod(fields[6]) * 1024 / static_cast<double>(load.block);
 }
 
+/// Blocks a second that threads read to memory of a GPU, each its part of the file over and over, by an engine.
+double to_gpu(const options& wanted, const device& gpu, const file_engine& engine, int descriptor)
+{
+    constexpr std::size_t block = std::size_t{1} << 20;
+    const file file(engine, descriptor);
+    std::vector<std::uint64_t> counts(wanted.threads);
+    std::vector<memory> memories;
+    for (unsigned each = 0; each < wanted.threads; ++each)
+        memories.push_back(gpu.allocate(block, memory_kind::device));
+    const auto read = [&](unsigned thread) {
+        const file_buffer buffer(engine, memories[thread]);
+        const auto end = clock::now() + std::chrono::duration<double>(wanted.seconds);
+        for (std::uint64_t at = thread; clock::now() < end; at += wanted.threads, ++counts[thread])
+            if (const file_result result = file.read(buffer, block, at % wanted.megabytes * block);
+                result.bytes != static_cast<std::int64_t>(block))
+                return;
+    };
+    std::vector<std::thread> threads;
+    const auto start = clock::now();
+    for (unsigned each = 0; each < wanted.threads; ++each)
+        threads.emplace_back(read, each);
+    std::uint64_t all = 0;
+    for (unsigned each = 0; each < wanted.threads; ++each) {
+        threads[each].join();
+        all += counts[each];
+    }
+    const double seconds = std::chrono::duration<double>(clock::now() - start).count();
+    if (const auto& counted = engine.counters(); all == 0 || counted.of(file_way::cufile).errors() != 0)
+        throw std::runtime_error("files_bench: reads to the GPU fail; look at WEFTIO_LOG=info");
+    return static_cast<double>(all) / seconds;
+}
+
+/// File to memory of a GPU: ours, and NVIDIA's library in its compatibility mode, in turn.
+int run_gpu(const options& wanted, const std::string& name)
+{
+    const cached_file cached(wanted);
+    const device gpu = device::open(name);
+    const std::string json = cached.path() + ".json"; // for NVIDIA's library, which has a configuration of its own
+    std::ofstream(json) << R"({"properties": {"allow_compat_mode": true, "force_compat_mode": true}})";
+    setenv("CUFILE_ENV_PATH_JSON", json.c_str(), 1);
+    std::ofstream(json + ".ours") << "{}";
+    const file_engine vendors({.only = file_way::cufile, .configuration = json + ".ours"});
+    const file_engine own({.configuration = json + ".ours"});
+    std::vector<double> ours, theirs;
+    for (unsigned round = 0; round < wanted.rounds; ++round) {
+        ours.push_back(to_gpu(wanted, gpu, own, cached.descriptor()) * loads[0].in_unit);
+        theirs.push_back(to_gpu(wanted, gpu, vendors, cached.descriptor()) * loads[0].in_unit);
+    }
+    unlink(json.c_str());
+    unlink((json + ".ours").c_str());
+    bench::table table("files_bench");
+    table.add({.name = "cuFile's compatibility mode, 1 MiB to the GPU", .unit = "GB/s", .values = theirs});
+    table.add({.name = "file to GPU, 1 MiB",
+               .unit = "GB/s",
+               .values = ours,
+               .peer = "cuFile's compatibility mode, 1 MiB to the GPU"});
+    fmt::print("{} MiB in {}, {} threads, {}\n", wanted.megabytes, wanted.folder, wanted.threads, name);
+    table.finish(wanted.json);
+    return 0;
+}
+
 int run(const options& wanted, bool with_fio)
 {
     const cached_file cached(wanted);
@@ -186,6 +250,7 @@ int main(int argc, char** argv)
 {
     options wanted;
     bool without_fio = false;
+    std::string gpu;
     CLI::App app{"How fast batches read a file that is in the page cache, beside fio's io_uring."};
     app.add_option("--folder", wanted.folder, "where the file is made")
         ->check(CLI::ExistingDirectory)
@@ -201,9 +266,11 @@ int main(int argc, char** argv)
         ->check(CLI::Range(0.01, 60.0))
         ->capture_default_str();
     app.add_flag("--no-fio", without_fio, "measure ours only");
+    app.add_option("--gpu", gpu,
+                   "measure reads to memory of this GPU instead, cuda:N, beside cuFile's compatibility mode");
     bench::add_rounds(app, wanted);
     bench::add_json(app, wanted);
     if (auto status = bench::read_words(app, argc, argv))
         return *status;
-    return bench::ending([&] { return run(wanted, !without_fio); });
+    return bench::ending([&] { return gpu.empty() ? run(wanted, !without_fio) : run_gpu(wanted, gpu); });
 }

@@ -16,6 +16,7 @@
 #include "settings.hpp"
 #include "storage/requirements.hpp"
 #include "storage/routing.hpp"
+#include "storage/vendor_library.hpp"
 #include "storage/way.hpp"
 #include "weftio/error.hpp"
 
@@ -37,7 +38,9 @@ struct facts {
     std::vector<place_facts> places{};
     bool live = true; ///< this machine, not a recorded one
     std::string uring_refused{};
-    std::string no_nvlinks{}; ///< why NVLinks are unknown
+    bool vendor = false;          ///< an engine would go by NVIDIA's library
+    std::string vendor_refused{}; ///< why the library that was asked for is not open
+    std::string no_nvlinks{};     ///< why NVLinks are unknown
 };
 
 std::string text_of(const std::string& path)
@@ -91,6 +94,18 @@ void find_places(facts& to, const check_options& options)
         }
 }
 
+/// Opens NVIDIA's library as an engine would: if it is asked for.
+void look_for_vendor(facts& to)
+try {
+    const std::string asked = to.live ? storage::vendor_library_asked_for(to.configuration) : "";
+    to.vendor = !asked.empty() && !to.configuration.force_compat_mode;
+    if (to.vendor)
+        (void)storage::vendor_library::open(asked);
+} catch (const error& refused) {
+    to.vendor = false;
+    to.vendor_refused = refused.what();
+}
+
 facts look(const check_options& options)
 {
     if (!fs::is_directory(options.root))
@@ -106,6 +121,7 @@ facts look(const check_options& options)
     if (made.live && options.topology.empty())
         made.no_nvlinks = storage::add_nvlinks(made.trees);
     find_places(made, options);
+    look_for_vendor(made);
     try {
         if (made.live)
             storage::make_uring(1);
@@ -128,16 +144,6 @@ bool opens(const char* library)
     return handle != nullptr;
 }
 
-/// NVIDIA's own library, by its whole path; empty: none.
-std::string vendor_library(const std::string& root)
-{
-    for (const char* folder : {"usr/local/cuda/lib64", "usr/local/cuda/targets/x86_64-linux/lib",
-                               "usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu"})
-        if (const fs::path path = fs::path(root) / folder / "libcufile.so.0"; fs::exists(path))
-            return path;
-    return {};
-}
-
 section environment(const facts& from, const check_options& options)
 {
     const system_facts& system = from.system;
@@ -158,7 +164,7 @@ section environment(const facts& from, const check_options& options)
         all.findings.push_back(present_or("open files", files.rlim_cur >= 1024, fmt::format("{}", files.rlim_cur),
                                           "raise the limit: ulimit -n 1024"));
     }
-    const std::string vendor = vendor_library(options.root);
+    const std::string vendor = storage::find_vendor_library(options.root);
     all.findings.push_back(present_or("NVIDIA's libcufile.so.0", !vendor.empty(), vendor.empty() ? "none" : vendor,
                                       "install the CUDA toolkit, or do without the way cufile"));
     return {"ENVIRONMENT", {all}};
@@ -204,8 +210,8 @@ group of_mount(const facts& from, const place_facts& place)
                                    {.device_memory = gpu,
                                     .uring = from.uring_refused.empty(),
                                     .uring_why = from.uring_refused,
-                                    .vendor_library = false,
-                                    .vendor_why = ""});
+                                    .vendor_library = from.vendor,
+                                    .vendor_why = from.vendor_refused});
         const storage::rule* chosen = rules.chosen();
         made.findings.push_back({gpu ? "way for memory of a GPU" : "way for memory of the host", "",
                                  chosen ? fmt::format("{}: {}", to_string(chosen->way), chosen->why)

@@ -25,8 +25,9 @@ int print(const std::string& text)
     return 1;
 }
 
+/// Exit status 2: an operation failed, also that of making the file on a full disk.
 int measure(const command& wanted)
-{
+try {
     const bool terminal = ::isatty(STDERR_FILENO) != 0;
     const std::vector<bench_run> runs = run_bench(wanted.bench, [&](const std::string& step) {
         if (terminal)
@@ -35,6 +36,11 @@ int measure(const command& wanted)
     if (const int failed = print(wanted.json ? to_json(wanted.bench, runs) : to_table(runs)); failed != 0)
         return failed;
     return is_clean(runs) ? 0 : 2;
+} catch (const weftio::error& failed) {
+    if (failed.code() != weftio::errc::device_error)
+        throw;
+    std::fprintf(stderr, "%s\n", failed.what());
+    return 2;
 }
 
 /// Exit status 3: there is no such program, or none that uses files of Weftio.

@@ -62,7 +62,8 @@ group properties(const storage::configuration& from)
     add(made, "profile.cufile_stats", fmt::format("{}", from.statistics_level));
     add(made, "denylist.mounts", joined(from.denied_mounts));
     add(made, "denylist.filesystems", joined(from.denied_file_systems));
-    add(made, "logging.level", std::string(to_string(from.log)));
+    add(made, "weftio.cufile_library", from.cufile_library);
+    add(made, "logging.level", std::string(to_string(from.log.value_or(storage::logging_level::error))));
     return made;
 }
 

@@ -39,6 +39,8 @@ CUfileError_t set_parameter(const char* function, Parameter which, Value value)
 
 extern "C" {
 
+const char weftio_cufile_version[] = WEFTIO_VERSION;
+
 CUfileError_t cuFileDriverOpen()
 {
     return guarded(__func__, [] { driver::here().open(); });

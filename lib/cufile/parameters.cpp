@@ -16,18 +16,18 @@ constexpr std::size_t most_32_bits = ~0U;
 
 /// In the order of CUFileSizeTConfigParameter_t.
 constexpr std::array<size_parameter, size_parameters> sizes{{
-    {0, {0, 3}},               // profile.stats
-    {64, {1, 4096}},           // execution.max_io_queue_depth
-    {0, {0, 256}},             // execution.max_io_threads
-    {1024, {4, most_32_bits}}, // execution.min_io_threshold_size_kb
-    {0, {0, 1024}},            // execution.max_request_parallelism
-    {16384, {64, 16384}},      // properties.max_direct_io_size_kb
-    {131072, {0, 1U << 27}},   // properties.max_device_cache_size_kb
-    {1024, {64, 16384}},       // properties.per_buffer_cache_size_kb
-    {33554432, {0, 1U << 27}}, // properties.max_device_pinned_mem_size_kb
-    {128, {1, 65536}},         // properties.io_batchsize
-    {4, {4, most_32_bits}},    // properties.poll_mode_max_size_kb
-    {5, {1, 1000}},            // properties.batch_io_timeout_ms
+    {0, {0, 3}},                                     // profile.stats
+    {file_engine_options::default_depth, {1, 4096}}, // execution.max_io_queue_depth
+    {0, {0, 256}},                                   // execution.max_io_threads
+    {1024, {4, most_32_bits}},                       // execution.min_io_threshold_size_kb
+    {0, {0, 1024}},                                  // execution.max_request_parallelism
+    {16384, {64, 16384}},                            // properties.max_direct_io_size_kb
+    {131072, {0, 1U << 27}},                         // properties.max_device_cache_size_kb
+    {1024, {64, 16384}},                             // properties.per_buffer_cache_size_kb
+    {33554432, {0, 1U << 27}},                       // properties.max_device_pinned_mem_size_kb
+    {128, {1, 65536}},                               // properties.io_batchsize
+    {4, {4, most_32_bits}},                          // properties.poll_mode_max_size_kb
+    {5, {1, 1000}},                                  // properties.batch_io_timeout_ms
 }};
 
 /// In the order of CUFileBoolConfigParameter_t.
@@ -84,7 +84,7 @@ void parameters::read(const storage::configuration& from)
     set(CUFILE_PARAM_PROPERTIES_USE_POLL_MODE, from.use_poll_mode);
     set(CUFILE_PARAM_PROPERTIES_ALLOW_COMPAT_MODE, from.allow_compat_mode);
     set(CUFILE_PARAM_FORCE_COMPAT_MODE, from.force_compat_mode);
-    set(CUFILE_PARAM_LOGGING_LEVEL, std::string(storage::to_string(from.log)));
+    set(CUFILE_PARAM_LOGGING_LEVEL, std::string(storage::to_string(from.log.value_or(storage::logging_level::error))));
     posix_pool.clear();
     for (std::size_t i = 0; i < from.slab_bytes.size() && i < from.slab_counts.size(); ++i)
         posix_pool.emplace_back(from.slab_bytes[i] / 1024, from.slab_counts[i]);

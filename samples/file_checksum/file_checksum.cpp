@@ -89,7 +89,7 @@ int run(const options& wanted)
     // 5. Put the sums of all lanes together.
     const auto& told = *static_cast<const checksum_state*>(state.cpu_address());
     if (told.status != 0)
-        return 3;
+        return 3; // a read has failed; the host was told why
     const auto* const lanes = static_cast<const lane_sums*>(sums.cpu_address());
     fmt::print("{:08x}  {}\n", adler32(lanes, wanted.lanes, told.file_bytes), wanted.path);
     fmt::print(stderr, "{} bytes by a kernel on {}, {:.2f} GB/s with launch\n", told.file_bytes, device.name(),

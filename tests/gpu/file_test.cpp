@@ -3,12 +3,16 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <optional>
 #include <random>
 #include <vector>
 
 #include "fixture.hpp"
+#include "storage/recognition.hpp"
 #include "unit/files/scratch_file.hpp"
 #include "weftio/dma.hpp"
+#include "weftio/error.hpp"
+#include "weftio/file.hpp"
 #include "weftio/file_queue.hpp"
 #include "weftio/kernel.hpp"
 
@@ -102,6 +106,42 @@ TEST_F(GpuFiles, AreReadByKernels)
         EXPECT_EQ(results.all(), (std::vector<std::uint32_t>{0, blocks * lanes}));
     }
     EXPECT_EQ(of_kernel.counters().read, 2 * blocks * lanes);
+}
+
+/// NVIDIA's own library, where the CUDA toolkit has it, beside the way that stages.
+TEST_F(GpuFiles, GoByNvidiasLibrary)
+{
+    const std::string library = storage::find_vendor_library("/");
+    if (library.empty())
+        GTEST_SKIP() << "no libcufile.so.0 of NVIDIA's";
+    std::optional<file_engine> vendors;
+    try {
+        vendors.emplace(file_engine_options{.only = file_way::cufile});
+    } catch (const error& refused) {
+        GTEST_SKIP() << refused.what();
+    }
+    const file by_library(*vendors, scratch.descriptor());
+    const memory there = gpu().allocate(bytes, memory_kind::device);
+    const file_buffer buffer(*vendors, there);
+    std::vector<std::byte> model(bytes);
+    std::minstd_rand random(7);
+    for (unsigned step = 0; step < 60; ++step) {
+        const std::size_t count = 1 + random() % (random() % 4 ? 5000 : bytes / 2);
+        const std::size_t offset = random() % (bytes - count), at = random() % (bytes - count);
+        const bool reads = random() % 2;
+        const file_memory where = step % 2 ? file_memory(buffer, at) : file_memory(there, at);
+        const file_result result =
+            reads ? by_library.read(where, count, offset) : by_library.write(where, count, offset);
+        ASSERT_EQ(result.error, 0) << step;
+        ASSERT_EQ(result.bytes, static_cast<std::int64_t>(count));
+        ASSERT_EQ(result.way, file_way::cufile);
+        std::memcpy(reads ? &model[at] : &content[offset], reads ? &content[offset] : &model[at], count);
+    }
+    EXPECT_TRUE(seen(there) == model);
+    const file_result end = by_library.read(buffer, 4096, bytes - 100);
+    EXPECT_EQ(end.bytes, 100);
+    EXPECT_EQ(end.error, 0);
+    EXPECT_EQ(vendors->counters().of(file_way::cufile).operations(), 61U);
 }
 
 } // namespace weftio::test

@@ -19,7 +19,7 @@ check "it needs nothing but the C library and io_uring's" "" \
     "$(readelf -d "$library" | sed -nE 's/.*\(NEEDED\).*\[(.*)\]/\1/p' | grep -vE '^(libc|libm|ld-linux-[a-z0-9-]+|liburing)\.so\.[0-9]+$')"
 check "it stays when a program closes it" NODELETE "$(readelf -d "$library" | grep -o NODELETE)"
 named() { grep -oE '\bcuFile[A-Z][A-Za-z0-9_]*\(' "$1" | tr -d '(' | sort -u; }
-check "it exports what its header declares, and nothing else" "$(named "$work/prefix/include/cufile.h")" \
+check "it exports what its header declares, and nothing else" "$(named "$work/prefix/include/cufile.h"; echo weftio_cufile_version)" \
     "$(nm -D --defined-only "$library" | awk '{print $3}' | sort -u)"
 
 # Each compiler reads our header and no other of that name.

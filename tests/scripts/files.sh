@@ -45,6 +45,13 @@ expect 0 --check --topology trees "$work"
 [ -s trees ] && check "a recorded topology is read back" "$(cat trees)" \
     "$(sed -n '/^PLATFORM/,/^ROUTING/{/^  /s/^  //p}' out)"
 
+# What --check says is what an engine does.
+echo '{"properties": {"force_compat_mode": true}}' >compat.json
+expect 0 --check --config compat.json "$work"
+check_has "force_compat_mode: POSIX" "posix: any file system, any memory" "$(grep 'way for memory of the host' out)"
+WEFTIO_CUFILE_LIBRARY=/none/libcufile.so.0 expect 0 --check "$work"
+check_has "NVIDIA's library is not there: staged" "way for memory of a GPU" "$(grep -E 'of a GPU +(uring|posix): ' out)"
+
 # A short run of every load.
 for load in read write mixed; do
     expect 0 bench -s 1m -b 4k,64k --seconds 0.02 -w 2 --verify --$load --random "$work"
@@ -53,6 +60,12 @@ for load in read write mixed; do
 done
 expect 1 bench -s 1m -b 4k "$work/none/file"
 check_has "a file that cannot be made: sentence" "$work/none/file: cannot be made: No such file or directory" "$(cat err)"
+mkdir small
+if unshare -m mount -t tmpfs -o size=1m none small 2>/dev/null; then
+    bounded unshare -m sh -c "mount -t tmpfs -o size=1m none small && exec '$files' bench -s 4m -b 4k small" >out 2>err
+    check "bench on a full disk: exit status" 2 $?
+    check_has "bench on a full disk: sentence" "no room for 4194304 bytes: No space left on device" "$(cat err)"
+fi
 mkfifo pipe
 expect 1 bench -s 1m -b 4k --seconds 0.01 "$work/pipe"
 check_has "bench on a FIFO: sentence" "neither a regular file nor a block device" "$(cat err)"

@@ -26,7 +26,9 @@ constexpr std::size_t part = 1 << 20;
 
 [[noreturn]] void fail(const std::string& path, std::string_view what)
 {
-    throw error(errc::device_error, fmt::format("weftio-files: {}: {}: {}", path, what, std::strerror(errno)));
+    const bool medium = errno == ENOSPC || errno == EDQUOT || errno == EIO;
+    throw error(medium ? errc::device_error : errc::invalid_argument,
+                fmt::format("weftio-files: {}: {}: {}", path, what, std::strerror(errno)));
 }
 
 constexpr std::array ending_signals{SIGINT, SIGTERM, SIGHUP, SIGXFSZ};

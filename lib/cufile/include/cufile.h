@@ -238,6 +238,9 @@ CUfileError_t cuFileDriverSetMaxDirectIOSize(size_t max_direct_io_size);
 CUfileError_t cuFileDriverSetMaxCacheSize(size_t max_cache_size);
 CUfileError_t cuFileDriverSetMaxPinnedMemSize(size_t max_pinned_size);
 
+/* Weftio's version, as "0.1.0". The library of NVIDIA has no such symbol. */
+extern const char weftio_cufile_version[];
+
 /* 1000 * major + 10 * minor of the API: 1140. Errors: CU_FILE_INVALID_VALUE `version` is null. */
 CUfileError_t cuFileGetVersion(int* version);
 /*

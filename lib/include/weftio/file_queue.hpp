@@ -52,7 +52,7 @@ class file_queue {
     /// @throws weftio::error errc::invalid_argument `entries` is not a power of two in 64..32768, or a core or priority of
     ///         file_engine_options that does not exist; errc::permission_denied a real-time priority without
     ///         CAP_SYS_NICE; errc::out_of_memory; errc::device_error no thread can be made; errc::closed the engine is
-    ///         that of a parent process
+    ///         that of a parent process; errc::not_supported its `only` is cufile
     file_queue(const file_engine& engine, const device& device, file_queue_options options = {});
     file_queue(file_queue&&) noexcept;
     file_queue& operator=(file_queue&&) noexcept;

@@ -62,18 +62,26 @@ struct file_engine_options {
     /// An operation that would fall (file_fall) fails with ENOTSUP instead, and an engine that would fall is not made.
     /// The environment variable WEFTIO_FILE_STRICT=1 does the same for every engine.
     bool strict = false;
-    /// The one way to use; none: the engine chooses. An engine whose way is unavailable is not made.
+    /// The one way to use; none: the engine chooses. An engine whose way is unavailable is not made. `cufile` is NVIDIA's
+    /// library, by the path that WEFTIO_CUFILE_LIBRARY or the key weftio.cufile_library names, else where the CUDA
+    /// toolkit has it; it stays open until the process ends, and file_queue does not go by it.
     file_way only = file_way::none;
-    unsigned depth = 64;  ///< parts that one batch, or one large call, has in flight: 1 to 4096
-    unsigned threads = 8; ///< of the pool that executes what does not go by io_uring: 1 to 256; started when needed
+    /// Parts that one batch, or one large call, has in flight: 1 to 4096; 0: the configuration's
+    /// execution.max_io_queue_depth, else default_depth.
+    unsigned depth = 0;
+    /// Of the pool that executes what does not go by io_uring: 1 to 256; 0: the configuration's
+    /// execution.max_io_threads, else default_threads. They are started when needed.
+    unsigned threads = 0;
+    static constexpr unsigned default_depth = 64, default_threads = 8;
     /// Larger transfers are split into parts of this size, which are in flight together: a power of two in
     /// 4 KiB .. 1 GiB.
     std::size_t part_bytes = std::size_t{1} << 20;
     /// Transfers that are aligned, at least a part long and of files opened without O_DIRECT avoid the page cache: the
     /// file opens its descriptor a second time. Slower for files that are in the page cache.
     bool reopen_direct = false;
-    /// Path of a cufile.json; empty: the file that WEFTIO_FILE_JSON, else CUFILE_ENV_PATH_JSON names, if any. Of its keys the
-    /// engine acts on profile.cufile_stats (docs/files-check.md); a wrong value of any key is refused.
+    /// Path of a cufile.json; empty: the file that WEFTIO_FILE_JSON, else CUFILE_ENV_PATH_JSON names, if any. What an
+    /// option says comes before the file. A key without effect is logged with the reason (docs/files-check.md); a wrong
+    /// value of any key is refused.
     std::string configuration{};
     engine_mode mode = engine_mode::thread; ///< as the next three, of the engine's thread, which serves file_queue only
     idle_policy idle = idle_policy::sleep;

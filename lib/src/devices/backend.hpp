@@ -98,6 +98,9 @@ class device_backend {
                                                     std::shared_ptr<device_backend> self) = 0;
     /// The clock that kernels read; nullptr if they have a timer of their own.
     virtual const weftio_dev_clock* clock() const noexcept = 0;
+    /// Has libraries that this thread calls find the device: a GPU's context is current until leave_thread().
+    virtual void enter_thread() noexcept {}
+    virtual void leave_thread() noexcept {}
     bool may_end() const noexcept { return maker_.may_end(); }
 
  private:

@@ -28,7 +28,7 @@ unsigned checked(unsigned capacity)
 
 struct file_batch::state {
     state(std::shared_ptr<storage::context> of, unsigned most)
-        : engine(std::move(of)), capacity(checked(most)), queue(*engine, engine->make_way(), most)
+        : engine(std::move(of)), capacity(checked(most)), queue(*engine, engine->make_transfer_way(), most)
     {
         engine->require_process();
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "storage/context.hpp"
+#include "storage/vendor_library.hpp"
 #include "weftio/error.hpp"
 #include "weftio/file.hpp"
 
@@ -12,8 +13,22 @@ struct file_buffer::state {
     explicit state(std::shared_ptr<storage::context> of) : engine(std::move(of)) {}
     state(const state&) = delete;
     state& operator=(const state&) = delete;
+    /// Calls `body` with the memory's device current in this thread.
+    template <class Body>
+    bool on_device(Body&& body)
+    {
+        devices::device_backend* const owner = at.owner.get();
+        if (owner)
+            owner->enter_thread();
+        const bool answer = body();
+        if (owner)
+            owner->leave_thread();
+        return answer;
+    }
     ~state()
     {
+        if (vendors)
+            on_device([&] { return engine->vendor()->leave_memory(at.device), true; });
         if (bytes != 0)
             engine->buffers.leave(at);
     }
@@ -26,12 +41,15 @@ struct file_buffer::state {
                                     count, first));
         address = first;
         bytes = count;
+        if (at.device && engine->vendor())
+            vendors = on_device([&] { return engine->vendor()->enter_memory(at.device, bytes); });
     }
 
     std::shared_ptr<storage::context> engine;
     storage::place at{};
     void* address = nullptr;
     std::size_t bytes = 0;
+    bool vendors = false; ///< NVIDIA's library knows the memory
 };
 
 file_memory::file_memory(const memory& memory, std::size_t offset) noexcept

@@ -19,6 +19,11 @@ std::shared_ptr<nic::file_backend> detail::internals::backend(const file_engine&
 {
     storage::context& context = *engine.context_;
     context.require_process();
+    if (context.options().only == file_way::cufile)
+        throw error(
+            errc::not_supported,
+            "weftio: file_queue: its file_engine goes by NVIDIA's library only (only is cufile), which kernels' "
+            "queues do not; make it on an engine without `only`");
     const std::scoped_lock one_at_a_time(context.kernels_mutex);
     if (std::shared_ptr<storage::file_user> made = context.kernels.lock())
         return std::static_pointer_cast<nic::file_backend>(made);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -77,9 +78,39 @@ std::string_view to_string(logging_level level) noexcept
     return "unknown";
 }
 
+namespace {
+
+/// The section of a file system: that of its name, else that of the vendor's name for it.
+auto section_of(const std::map<std::string, file_system_settings>& all, std::string_view file_system)
+{
+    const auto found = all.find(std::string(file_system));
+    if (found != all.end())
+        return found;
+    return all.find(file_system == "nfs4" ? "nfs" : file_system == "wekafs" ? "weka" : std::string());
+}
+
+bool has(const std::vector<std::string>& list, std::string_view name)
+{
+    return std::find(list.begin(), list.end(), name) != list.end();
+}
+
+} // namespace
+
+bool configuration::denies(std::string_view file_system, std::string_view mount) const
+{
+    return has(denied_mounts, mount) || has(denied_file_systems, file_system);
+}
+
+bool configuration::names_mounts() const noexcept
+{
+    return !denied_mounts.empty() || !denied_file_systems.empty() ||
+           std::any_of(file_systems.begin(), file_systems.end(),
+                       [](const auto& each) { return each.second.posix_gds_min_bytes != 0; });
+}
+
 const std::vector<std::string>& configuration::addresses_of(std::string_view file_system, std::string_view mount) const
 {
-    const auto settings = file_systems.find(std::string(file_system));
+    const auto settings = section_of(file_systems, file_system);
     if (settings == file_systems.end())
         return rdma_addresses;
     const auto own = settings->second.mounts.find(std::string(mount));
@@ -90,7 +121,7 @@ const std::vector<std::string>& configuration::addresses_of(std::string_view fil
 
 std::uint64_t configuration::posix_at_most(std::string_view file_system) const
 {
-    auto settings = file_systems.find(std::string(file_system));
+    auto settings = section_of(file_systems, file_system);
     if (settings == file_systems.end())
         settings = file_systems.find("generic");
     return settings == file_systems.end() ? 0 : settings->second.posix_gds_min_bytes;

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "weftio/options.hpp"
+
 namespace weftio::storage {
 
 /// How bytes go between a storage device and a GPU that share no PCIe tree.
@@ -39,8 +41,8 @@ struct file_system_settings {
 struct configuration {
     /// Something that the file says and that does nothing, told once when the file is read.
     struct remark {
-        std::string text; ///< a sentence, with file and line
-        bool unknown;     ///< an unknown key; else a known one without effect here
+        std::string text; ///< a sentence, with file and line, and why
+        bool unknown;     ///< an unknown key; else a known one that engines of files do not act on
     };
 
     std::string path{}; ///< the file; empty: the defaults
@@ -58,17 +60,23 @@ struct configuration {
                                               routing_policy::sys_mem, routing_policy::p2p};
     std::vector<std::string> rdma_addresses{}; ///< storage NICs where no mount and no file system names any
     std::map<std::string, file_system_settings> file_systems{};
-    std::vector<std::string> denied_mounts{}, denied_file_systems{}; ///< never by the way `direct`
-    logging_level log = logging_level::error;
+    std::vector<std::string> denied_mounts{}, denied_file_systems{}; ///< never by the ways `direct` and `cufile`
+    std::optional<logging_level> log{};                              ///< none: the file does not say
+    std::string cufile_library{};  ///< full path of NVIDIA's libcufile, for the way `cufile`; empty: not asked for
     unsigned statistics_level = 0; ///< 0 to 3
-    unsigned io_threads = 4;       ///< threads of POSIX reads and writes
-    unsigned io_depth = 128;       ///< requests in flight
+    unsigned io_threads = file_engine_options::default_threads; ///< of POSIX reads and writes
+    unsigned io_depth = file_engine_options::default_depth;     ///< parts in flight
     std::vector<remark> remarks{};
 
     /// Storage NICs of a mount: those of the mount, else of its file system, else of all. May be empty.
+    /// File systems are named as mounts have them ("nfs4", "wekafs"), or as sections of `fs` do ("nfs", "weka").
     const std::vector<std::string>& addresses_of(std::string_view file_system, std::string_view mount) const;
     /// Transfers of at most so many bytes go by POSIX.
     std::uint64_t posix_at_most(std::string_view file_system) const;
+    /// Whether the denylist has the mount, or its file system.
+    bool denies(std::string_view file_system, std::string_view mount) const;
+    /// Whether an engine must know the mounts of its files.
+    bool names_mounts() const noexcept;
 };
 
 /// Names the file to read: `option`, else WEFTIO_FILE_JSON, else CUFILE_ENV_PATH_JSON; empty if none of them does.

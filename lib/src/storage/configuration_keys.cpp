@@ -13,12 +13,41 @@
 
 namespace weftio::storage {
 
+namespace {
+
+// Why engines of files do not act on a key.
+constexpr std::string_view no_marks = "no marks for profilers are made",
+                           parts_in_parallel = "transfers are divided by file_engine_options::part_bytes",
+                           part_size = "a part has file_engine_options::part_bytes at most",
+                           no_cache = "no memory of a GPU is taken for caches, and none is pinned",
+                           no_polling = "no kernel driver polls",
+                           no_slabs = "staging buffers are made as queues need them, 16 of up to 1 MiB each",
+                           no_routing = "weftio-files --check decides by it; engines stage in host memory",
+                           no_direct_way = "the way direct is not built",
+                           no_user_space_rdma = "RDMA in user space is not supported",
+                           all_writes = "writes of any alignment, to any file system, are supported";
+
+/// The same for keys of a file system; empty: they act on it, or it is unknown.
+std::string_view why_without_effect(std::string_view key)
+{
+    if (key == "rdma_dev_addr_list" || key == "mount_table")
+        return no_routing;
+    if (key == "rdma_write_support")
+        return no_user_space_rdma;
+    return key == "posix_unaligned_writes" || key == "gds_write_support" || key == "gds_async_support"
+               ? all_writes
+               : std::string_view();
+}
+
+} // namespace
+
 /// The keys outside `fs`, one row each.
 struct key_rules {
     using setter = std::function<void(configuration_keys&, const std::string&, const json_value&)>;
     struct row {
         std::string_view path;
-        setter set; ///< empty: known, without effect here
+        setter set;             ///< empty: the value is not looked at
+        std::string_view why{}; ///< why engines of files do not act on it; empty: they do
     };
 
     static setter flag(bool configuration::*member)
@@ -120,6 +149,16 @@ struct key_rules {
                    fmt::format("\"{}\" is no level; name one of ERROR, WARN, INFO, DEBUG and TRACE", value.text));
     }
 
+    static void library(configuration_keys& keys, const std::string& path, const json_value& value)
+    {
+        if (!keys.is(path, value, json_value::kind::text))
+            return;
+        if (!value.text.empty() && value.text[0] != '/')
+            keys.wrong(path, value.line,
+                       fmt::format("\"{}\" is no full path; name NVIDIA's libcufile.so.0 from / on", value.text));
+        keys.to_.cufile_library = value.text;
+    }
+
     static void global_addresses(configuration_keys& keys, const std::string& path, const json_value& value)
     {
         keys.to_.rdma_addresses = keys.addresses(path, value);
@@ -134,39 +173,41 @@ const std::vector<key_rules::row>& key_rules::all()
     constexpr std::int64_t many_kib = 1ll << 40;
     static const std::vector<row> rows{
         {"logging.level", level},
-        {"logging.dir", {}},
+        {"logging.dir", {}, "lines go to the log of the program, or of WEFTIO_LOG"},
         {"profile.cufile_stats", number(&c::statistics_level, 0, 3)},
-        {"profile.nvtx", {}},
-        {"execution.max_io_threads", number(&c::io_threads, 0, 1024)},
-        {"execution.max_io_queue_depth", number(&c::io_depth, 1, 32768)},
-        {"execution.parallel_io", {}},
-        {"execution.min_io_threshold_size_kb", {}},
-        {"execution.max_request_parallelism", {}},
+        {"profile.nvtx", {}, no_marks},
+        {"execution.max_io_threads", number(&c::io_threads, 0, 256)},
+        {"execution.max_io_queue_depth", number(&c::io_depth, 1, 4096)},
+        {"execution.parallel_io", {}, parts_in_parallel},
+        {"execution.min_io_threshold_size_kb", {}, parts_in_parallel},
+        {"execution.max_request_parallelism", {}, parts_in_parallel},
         {"properties.allow_compat_mode", flag(&c::allow_compat_mode)},
         {"properties.force_compat_mode", flag(&c::force_compat_mode)},
-        {"properties.max_direct_io_size_kb", number(&c::max_direct_io_bytes, 4, 1 << 20, 4, 1024ul)},
-        {"properties.max_device_cache_size_kb", number(&c::max_device_cache_bytes, 0, many_kib, 4, 1024ul)},
-        {"properties.max_device_pinned_mem_size_kb", number(&c::max_device_pinned_bytes, 0, many_kib, 4, 1024ul)},
-        {"properties.use_poll_mode", flag(&c::use_poll_mode)},
-        {"properties.poll_mode_max_size_kb", number(&c::poll_mode_max_bytes, 0, 1 << 20, 4, 1024ul)},
-        {"properties.posix_pool_slab_size_kb", numbers(&c::slab_bytes, 4, 1024)},
-        {"properties.posix_pool_slab_count", numbers(&c::slab_counts, 1, 1)},
-        {"properties.rdma_dynamic_routing", flag(&c::rdma_dynamic_routing)},
-        {"properties.rdma_dynamic_routing_order", order},
-        {"properties.rdma_dev_addr_list", global_addresses},
-        {"properties.per_buffer_cache_size_kb", {}},
-        {"properties.gds_rdma_write_support", {}},
-        {"properties.io_batchsize", {}},
-        {"properties.io_priority", {}},
-        {"properties.rdma_load_balancing_policy", {}},
-        {"properties.rdma_peer_affinity_policy", {}},
-        {"properties.rdma_peer_type", {}},
-        {"properties.use_pci_p2pdma", {}},
+        {"properties.max_direct_io_size_kb", number(&c::max_direct_io_bytes, 4, 1 << 20, 4, 1024ul), part_size},
+        {"properties.max_device_cache_size_kb", number(&c::max_device_cache_bytes, 0, many_kib, 4, 1024ul), no_cache},
+        {"properties.max_device_pinned_mem_size_kb", number(&c::max_device_pinned_bytes, 0, many_kib, 4, 1024ul),
+         no_cache},
+        {"properties.use_poll_mode", flag(&c::use_poll_mode), no_polling},
+        {"properties.poll_mode_max_size_kb", number(&c::poll_mode_max_bytes, 0, 1 << 20, 4, 1024ul), no_polling},
+        {"properties.posix_pool_slab_size_kb", numbers(&c::slab_bytes, 4, 1024), no_slabs},
+        {"properties.posix_pool_slab_count", numbers(&c::slab_counts, 1, 1), no_slabs},
+        {"properties.rdma_dynamic_routing", flag(&c::rdma_dynamic_routing), no_routing},
+        {"properties.rdma_dynamic_routing_order", order, no_routing},
+        {"properties.rdma_dev_addr_list", global_addresses, no_routing},
+        {"properties.per_buffer_cache_size_kb", {}, no_cache},
+        {"properties.gds_rdma_write_support", {}, no_user_space_rdma},
+        {"properties.io_batchsize", {}, "file_batch has its capacity"},
+        {"properties.io_priority", {}, "set it by ioprio_set(2) or ionice"},
+        {"properties.rdma_load_balancing_policy", {}, no_user_space_rdma},
+        {"properties.rdma_peer_affinity_policy", {}, no_user_space_rdma},
+        {"properties.rdma_peer_type", {}, no_user_space_rdma},
+        {"properties.use_pci_p2pdma", {}, no_direct_way},
         {"denylist.mounts", names(&c::denied_mounts)},
         {"denylist.filesystems", names(&c::denied_file_systems)},
-        {"denylist.drivers", {}},
-        {"denylist.devices", {}},
-        {"miscellaneous.api_check_aggressive", {}},
+        {"denylist.drivers", {}, no_direct_way},
+        {"denylist.devices", {}, no_direct_way},
+        {"miscellaneous.api_check_aggressive", {}, "every call is checked"},
+        {"weftio.cufile_library", library},
     };
     return rows;
 }
@@ -193,7 +234,8 @@ void configuration_keys::section(const std::string& name, const json_value& valu
                            return row.path.substr(0, row.path.find('.')) == name;
                        });
     if (!known)
-        return unknown(name, value.line, "fs, logging, profile, execution, properties, denylist, miscellaneous");
+        return unknown(name, value.line,
+                       "fs, logging, profile, execution, properties, denylist, miscellaneous, weftio");
     if (!is(name, value, json_value::kind::object))
         return;
     for (const auto& [key_name, below] : value.members)
@@ -209,10 +251,12 @@ void configuration_keys::key(const std::string& path, const json_value& value)
     const auto row = std::find_if(rows.begin(), rows.end(), [&](const key_rules::row& r) { return r.path == path; });
     if (row == rows.end())
         unknown(path, value.line, "");
-    else if (!row->set)
-        remark(path, value.line, "has no effect here", false);
-    else
-        row->set(*this, path, value);
+    else {
+        if (row->set)
+            row->set(*this, path, value);
+        if (!row->why.empty())
+            no_effect(path, value.line, row->why);
+    }
 }
 
 void configuration_keys::file_system(const std::string& path, const std::string& name, const json_value& value)
@@ -222,28 +266,31 @@ void configuration_keys::file_system(const std::string& path, const std::string&
     file_system_settings& made = to_.file_systems[name];
     for (const auto& [key_name, below] : value.members) {
         const std::string key_path = path + '.' + key_name;
-        if (key_name == "posix_gds_min_kb") {
-            if (!is(key_path, below, json_value::kind::integer))
-                continue;
-            if (below.integer < 0 || below.integer > (1 << 20) || below.integer % 4 != 0)
-                wrong(key_path, below.line,
-                      fmt::format("{} is not a multiple of 4 from 0 to {}", below.integer, 1 << 20));
-            else
-                made.posix_gds_min_bytes = static_cast<std::uint64_t>(below.integer) << 10;
-        } else if (key_name == "rdma_dev_addr_list")
+        if (key_name == "posix_gds_min_kb")
+            posix_minimum(key_path, made, below);
+        else if (key_name == "rdma_dev_addr_list")
             made.rdma_addresses = addresses(key_path, below);
         else if (key_name == "mount_table")
             mount_table(key_path, made, below);
         else if (key_name == "rdma_write_support" && is(key_path, below, json_value::kind::boolean))
             made.rdma_write = below.boolean;
-        else if (key_name == "posix_unaligned_writes" || key_name == "gds_write_support" ||
-                 key_name == "gds_async_support")
-            remark(key_path, below.line, "has no effect here", false);
-        else if (key_name != "rdma_write_support")
+        else if (why_without_effect(key_name).empty())
             unknown(key_path, below.line, "posix_gds_min_kb, rdma_dev_addr_list, mount_table, rdma_write_support");
+        if (const std::string_view why = why_without_effect(key_name); !why.empty())
+            no_effect(key_path, below.line, why);
     }
     if (!made.rdma_addresses.empty() && !made.mounts.empty())
         wrong(path, value.line, "rdma_dev_addr_list and mount_table both name storage NICs; leave one of them out");
+}
+
+void configuration_keys::posix_minimum(const std::string& path, file_system_settings& to, const json_value& value)
+{
+    if (!is(path, value, json_value::kind::integer))
+        return;
+    if (value.integer < 0 || value.integer > (1 << 20) || value.integer % 4 != 0)
+        wrong(path, value.line, fmt::format("{} is not a multiple of 4 from 0 to {}", value.integer, 1 << 20));
+    else
+        to.posix_gds_min_bytes = static_cast<std::uint64_t>(value.integer) << 10;
 }
 
 void configuration_keys::mount_table(const std::string& path, file_system_settings& to, const json_value& value)
@@ -318,6 +365,11 @@ void configuration_keys::wrong(const std::string& path, unsigned line, std::stri
 void configuration_keys::remark(const std::string& path, unsigned line, std::string_view why, bool unknown)
 {
     to_.remarks.push_back({fmt::format("weftio: {}:{}: {}: {}", name_, line, path, why), unknown});
+}
+
+void configuration_keys::no_effect(const std::string& path, unsigned line, std::string_view why)
+{
+    remark(path, line, fmt::format("has no effect on engines of files: {}", why), false);
 }
 
 void configuration_keys::unknown(const std::string& path, unsigned line, std::string_view known)

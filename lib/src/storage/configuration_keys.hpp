@@ -24,6 +24,7 @@ class configuration_keys {
     void section(const std::string& name, const json_value& value);
     void key(const std::string& path, const json_value& value);
     void file_system(const std::string& path, const std::string& name, const json_value& value);
+    void posix_minimum(const std::string& path, file_system_settings& to, const json_value& value);
     void mount_table(const std::string& path, file_system_settings& to, const json_value& value);
     std::vector<std::string> addresses(const std::string& path, const json_value& value);
     void compare_slabs();
@@ -32,6 +33,7 @@ class configuration_keys {
     bool is(const std::string& path, const json_value& value, json_value::kind wanted);
     void wrong(const std::string& path, unsigned line, std::string_view why);
     void remark(const std::string& path, unsigned line, std::string_view why, bool unknown);
+    void no_effect(const std::string& path, unsigned line, std::string_view why);
     void unknown(const std::string& path, unsigned line, std::string_view known);
 
     configuration& to_;

@@ -9,7 +9,10 @@
 #include <string_view>
 
 #include "core/log.hpp"
+#include "storage/names.hpp"
+#include "storage/recognition.hpp"
 #include "storage/transfer_queue.hpp"
+#include "storage/vendor_library.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio::storage {
@@ -44,13 +47,12 @@ void require_options(const file_engine_options& options)
     switch (options.only) {
         case file_way::none:
         case file_way::uring:
-        case file_way::posix: return;
-        case file_way::cufile:
+        case file_way::posix:
+        case file_way::cufile: return;
         case file_way::direct:
             throw error(errc::not_supported,
-                        fmt::format("weftio: file_engine: only is {}, which this build does not have; take uring or "
-                                    "posix, or leave it none",
-                                    to_string(options.only)));
+                        "weftio: file_engine: only is direct, which this build does not have; take "
+                        "uring, posix or cufile, or leave it none");
         case file_way::count_: break;
     }
     throw error(errc::invalid_argument, fmt::format("weftio: file_engine: only is {}, which is no file_way",
@@ -63,27 +65,79 @@ bool strict_by_environment()
     return value && std::string_view(value) == "1";
 }
 
-/// Reads the configuration, and tells what in it has no effect.
-configuration settings_of(const file_engine_options& options)
+/// Severities of the vendor's that a line of ours has at least.
+log_level level_of(logging_level level) noexcept
 {
-    configuration made = read_configuration(configuration_path(options.configuration));
-    for (const configuration::remark& it : made.remarks)
-        core::log(it.unknown ? log_level::warning : log_level::info, it.text);
-    return made;
+    switch (level) {
+        case logging_level::error: return log_level::error;
+        case logging_level::warn: return log_level::warning;
+        case logging_level::info: return log_level::info;
+        case logging_level::debug:
+        case logging_level::trace: break;
+    }
+    return log_level::debug;
+}
+
+const char* word_of(io::kind what) noexcept
+{
+    return what == io::kind::read ? "read" : what == io::kind::write ? "write" : "sync";
 }
 
 } // namespace
 
 context::context(file_engine_options options)
-    : settings(settings_of(options)), counts(settings.statistics_level), options_(std::move(options)),
-      generation_(generation().load(std::memory_order_relaxed))
+    : settings(read_configuration(configuration_path(options.configuration))), counts(settings.statistics_level),
+      options_(std::move(options)), generation_(generation().load(std::memory_order_relaxed))
 {
-    options_.strict = options_.strict || strict_by_environment();
+    for (const configuration::remark& it : settings.remarks)
+        log(it.unknown ? log_level::warning : log_level::info, it.text);
+    settle_options();
     require_options(options_);
     find_cuda_driver();
+    find_vendor();
     pool_ = make_posix_pool(options_.threads);
-    if (options_.only != file_way::posix)
+    if (options_.only == file_way::none || options_.only == file_way::uring)
         find_uring();
+}
+
+/// What options leave open is as the environment and the configuration have it.
+void context::settle_options()
+{
+    options_.strict = options_.strict || strict_by_environment();
+    if (options_.depth == 0)
+        options_.depth = settings.io_depth;
+    if (options_.threads == 0)
+        options_.threads = settings.io_threads != 0 ? settings.io_threads : file_engine_options::default_threads;
+    if (!settings.force_compat_mode)
+        return;
+    if (options_.only == file_way::none)
+        options_.only = file_way::posix;
+    else if (options_.only != file_way::posix)
+        log(log_level::warning,
+            fmt::format("weftio: {}: properties.force_compat_mode has no effect on this engine: the program has chosen "
+                        "the way {}",
+                        settings.path, to_string(options_.only)));
+}
+
+/// Opens NVIDIA's library, if it is the one way, or if it is asked for where the engine chooses.
+void context::find_vendor()
+try {
+    std::string path = vendor_library_asked_for(settings);
+    vendor_asked_ = options_.only == file_way::none && !path.empty();
+    if (options_.only != file_way::cufile && !vendor_asked_)
+        return;
+    if (path.empty())
+        path = find_vendor_library("/");
+    if (path.empty())
+        throw error(
+            errc::not_supported,
+            "weftio: file_engine: only is cufile, and NVIDIA's libcufile.so.0 is not where the CUDA toolkit puts "
+            "it; install the toolkit, or name the library by WEFTIO_CUFILE_LIBRARY");
+    vendor_ = &vendor_library::open(path);
+} catch (const error& refused) {
+    if (options_.strict || options_.only == file_way::cufile)
+        throw;
+    log(log_level::warning, fmt::format("{}; memory of GPUs is staged in host memory", refused.what()));
 }
 
 context::~context() = default;
@@ -92,19 +146,21 @@ void context::find_uring()
 try {
     auto first = make_uring(options_.depth);
     uring_ = true;
-    give_back(std::make_unique<transfer_queue>(*this, std::move(first), 1));
+    give_back(std::make_unique<transfer_queue>(*this, with_aside(std::move(first)), 1));
 } catch (const error& refused) {
     if (options_.strict || options_.only == file_way::uring)
         throw;
-    core::log(log_level::warning,
-              fmt::format("{}; files are read and written by threads that call pread and pwrite", refused.what()));
+    log(log_level::warning,
+        fmt::format("{}; files are read and written by threads that call pread and pwrite", refused.what()));
 }
 
 bool context::has(file_way way) const noexcept
 {
     if (way == file_way::uring)
         return uring_;
-    return way == file_way::posix && options_.only != file_way::uring;
+    if (way == file_way::cufile)
+        return vendor_ != nullptr;
+    return way == file_way::posix && options_.only != file_way::uring && options_.only != file_way::cufile;
 }
 
 bool context::same_process() const noexcept
@@ -126,6 +182,19 @@ std::unique_ptr<way> context::make_way(bool uring_wanted)
     return make_posix(options_.depth, pool_);
 }
 
+std::unique_ptr<way> context::make_transfer_way(bool uring_wanted)
+{
+    return with_aside(make_way(uring_wanted));
+}
+
+/// Adds the threads to io_uring, where some transfers do not go by it.
+std::unique_ptr<way> context::with_aside(std::unique_ptr<way> made)
+{
+    if (made->name() != file_way::uring || (!vendor_ && !settings.names_mounts()))
+        return made;
+    return make_with_aside(std::move(made), make_posix(options_.depth, pool_));
+}
+
 std::unique_ptr<transfer_queue> context::take_queue(bool uring_wanted)
 {
     const bool by_uring = uring_ && (uring_wanted || options_.only == file_way::uring);
@@ -141,7 +210,7 @@ std::unique_ptr<transfer_queue> context::take_queue(bool uring_wanted)
             return taken;
         }
     }
-    return std::make_unique<transfer_queue>(*this, make_way(uring_wanted), 1);
+    return std::make_unique<transfer_queue>(*this, make_transfer_way(uring_wanted), 1);
 }
 
 void context::give_back(std::unique_ptr<transfer_queue> queue) noexcept
@@ -149,6 +218,27 @@ try {
     const std::lock_guard lock(queues_mutex_);
     queues_.push_back(std::move(queue));
 } catch (...) { // no memory to keep it: it ends
+}
+
+void context::log(log_level level, std::string_view line) const
+{
+    if (!settings.log || level >= level_of(*settings.log))
+        core::log(level, line);
+}
+
+void context::account(io::kind what, const file_result& result, const measured& how) noexcept
+try {
+    counts.add(what, result, how);
+    const std::uint32_t bit = std::uint32_t{1} << static_cast<unsigned>(result.fall);
+    if (result.fall != file_fall::none && (told_falls_.load(std::memory_order_relaxed) & bit) == 0 &&
+        (told_falls_.fetch_or(bit, std::memory_order_relaxed) & bit) == 0)
+        log(log_level::info, fmt::format("weftio: files: {}: {}; this is logged once and counted from now on",
+                                         to_string(result.fall), explanation_of(result.fall)));
+    if (settings.log == logging_level::trace)
+        log(log_level::debug,
+            fmt::format("weftio: files: {} up to {}: {} bytes by {}, fall {}, errno {}", word_of(what), result.position,
+                        result.bytes, to_string(result.way), to_string(result.fall), result.error));
+} catch (const std::exception&) { // no memory for a line, or an exception of the sink
 }
 
 void context::enqueue(void* stream, task_thread::task task)

@@ -1,11 +1,13 @@
 // What an engine of files is: its ways, its counters, its table of files.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <shared_mutex>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -16,12 +18,14 @@
 #include "storage/stream_order.hpp"
 #include "storage/way.hpp"
 #include "weftio/file_result.hpp"
+#include "weftio/log.hpp"
 #include "weftio/options.hpp"
 
 namespace weftio::storage {
 
 class open_file;
 class transfer_queue;
+class vendor_library;
 
 /// An engine. Any thread.
 class context {
@@ -37,13 +41,24 @@ class context {
     /// The reason why operations that should go by io_uring go by pread and pwrite; `none`: they do not.
     file_fall without_uring() const noexcept
     {
-        return uring_ || options_.only == file_way::posix ? file_fall::none : file_fall::no_uring;
+        const bool wanted = options_.only != file_way::posix && options_.only != file_way::cufile;
+        return uring_ || !wanted ? file_fall::none : file_fall::no_uring;
     }
+    /// NVIDIA's library; nullptr: it is not asked for, or unavailable.
+    const vendor_library* vendor() const noexcept { return vendor_; }
+    /// Whether memory of a GPU is to go by NVIDIA's library.
+    bool vendor_asked() const noexcept { return vendor_asked_; }
+    /// Counts an operation that has ended. Logs a fall when it is the first of its kind, and with logging.level TRACE each
+    /// operation.
+    void account(io::kind what, const file_result& result, const measured& how = {}) noexcept;
+
     /// Throws weftio::error errc::closed in a child of fork().
     void require_process() const;
 
     /// Makes a way: io_uring, unless it is unavailable or not wanted.
     std::unique_ptr<way> make_way(bool uring_wanted = true);
+    /// The same for transfers, which may go by other ways beside.
+    std::unique_ptr<way> make_transfer_way(bool uring_wanted = true);
     /// A queue of transfers for one thread and one transfer: an idle one, or another. Its way as above.
     std::unique_ptr<transfer_queue> take_queue(bool uring_wanted);
     void give_back(std::unique_ptr<transfer_queue> queue) noexcept;
@@ -74,11 +89,19 @@ class context {
     bool same_process() const noexcept;
 
  private:
+    void settle_options();
+    std::unique_ptr<way> with_aside(std::unique_ptr<way> made);
+    void find_vendor();
     void find_uring();
+    /// Logs what logging.level lets through.
+    void log(log_level level, std::string_view line) const;
 
     file_engine_options options_;
     const std::uint64_t generation_; ///< of processes: fork() begins another
     bool uring_ = false;
+    bool vendor_asked_ = false;
+    const vendor_library* vendor_ = nullptr;
+    std::atomic<std::uint32_t> told_falls_{0}; ///< a bit for each file_fall
     std::shared_ptr<posix_pool> pool_;
     std::mutex queues_mutex_;
     std::vector<std::unique_ptr<transfer_queue>> queues_; ///< that are idle

@@ -98,6 +98,19 @@ place memories::find(std::byte* address) const
     return find_by_cuda(address);
 }
 
+std::byte* memories::base_of(const std::byte* address) const
+{
+    if (count_.load(std::memory_order_acquire) == 0)
+        return nullptr;
+    const auto first = reinterpret_cast<std::uintptr_t>(address);
+    const std::shared_lock lock(mutex_);
+    auto behind = registered_.upper_bound(first);
+    if (behind == registered_.begin() || first - std::prev(behind)->first >= std::prev(behind)->second.bytes)
+        return nullptr;
+    const place& at = std::prev(behind)->second.at;
+    return at.device ? at.device : at.cpu;
+}
+
 bool find_cuda_driver() noexcept
 try {
     if (found_driver.load(std::memory_order_acquire))

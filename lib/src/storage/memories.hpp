@@ -26,6 +26,8 @@ class memories {
     /// Says where `address` lies, and up to where its bytes reach. Without a CUDA driver in the process all that is not
     /// registered is the host's.
     place find(std::byte* address) const;
+    /// The first byte of the registered memory that has `address`; nullptr: none has.
+    std::byte* base_of(const std::byte* address) const;
 
  private:
     struct registered {

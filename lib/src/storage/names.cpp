@@ -1,6 +1,30 @@
-#include "weftio/file_result.hpp"
+#include "storage/names.hpp"
 
 namespace weftio {
+
+const char* storage::explanation_of(file_fall fall) noexcept
+{
+    switch (fall) {
+        case file_fall::none: return "the way that was asked for";
+        case file_fall::managed_memory:
+            return "pages of managed memory migrate, and the host reads them; take cudaMalloc";
+        case file_fall::system_memory: return "ordinary memory, which the GPU reads through the system";
+        case file_fall::no_direct:
+            return "memory of a GPU is staged in host memory; weftio-files --check tells what a direct way lacks";
+        case file_fall::above_bar1: return "the memory lies above the part of the GPU's memory that PCIe shows";
+        case file_fall::better_staged: return "the route across PCIe is slower than a staging buffer";
+        case file_fall::no_vendor_library:
+            return "NVIDIA's library is unavailable, or refuses the file: memory of a GPU is staged in host memory";
+        case file_fall::no_o_direct: return "the file cannot be opened with O_DIRECT; take another file system";
+        case file_fall::offset: return "an offset is not aligned for O_DIRECT; align it";
+        case file_fall::address: return "memory is not aligned for O_DIRECT; align it";
+        case file_fall::size: return "a size is not aligned for O_DIRECT; align it";
+        case file_fall::too_small: return "a transfer is not larger than posix_gds_min_kb of its file system";
+        case file_fall::no_uring: return "the system refuses io_uring";
+        case file_fall::count_: break;
+    }
+    return "unknown";
+}
 
 const char* to_string(file_way way) noexcept
 {

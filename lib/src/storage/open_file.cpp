@@ -10,8 +10,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <new>
+#include <optional>
 
 #include "core/log.hpp"
+#include "storage/recognition.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio::storage {
@@ -44,6 +47,8 @@ open_file::open_file(std::shared_ptr<context> engine, int descriptor)
     device_ = about.st_dev;
     inode_ = about.st_ino;
     direct_ = (flags_ & O_DIRECT) != 0;
+    if (engine_->settings.names_mounts())
+        find_mount();
     if (direct_ || engine_->options().reopen_direct)
         find_alignment();
 }
@@ -81,6 +86,31 @@ void open_file::find_alignment()
     if (fstatfs(descriptor_, &system) == 0 &&
         system.f_type == TMPFS_MAGIC) // it is memory, and takes O_DIRECT for nothing
         offset_align_ = memory_align_ = 1;
+}
+
+void open_file::find_mount()
+{
+    const std::optional<mount_entry> mount = mount_of_descriptor("/", descriptor_);
+    if (!mount)
+        return;
+    posix_at_most_ = engine_->settings.posix_at_most(mount->file_system);
+    denied_ = engine_->settings.denies(mount->file_system, mount->point);
+}
+
+const vendor_file* open_file::vendor() noexcept
+{
+    const vendor_library* const library = engine_->vendor();
+    if (!library)
+        return nullptr;
+    if (!vendor_tried_.load(std::memory_order_acquire)) {
+        const std::lock_guard lock(mutex_);
+        if (!vendor_tried_.load(std::memory_order_relaxed)) {
+            if (void* const handle = library->enter_file(descriptor_))
+                vendor_.reset(new (std::nothrow) vendor_file(*library, handle));
+            vendor_tried_.store(true, std::memory_order_release);
+        }
+    }
+    return vendor_.get();
 }
 
 int open_file::second(std::atomic<int>& which, bool direct) noexcept

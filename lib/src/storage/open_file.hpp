@@ -10,6 +10,7 @@
 #include <mutex>
 
 #include "storage/context.hpp"
+#include "storage/vendor_library.hpp"
 #include "storage/write_gate.hpp"
 
 namespace weftio::storage {
@@ -39,6 +40,13 @@ class open_file {
     int second_direct() noexcept { return second(second_direct_, true); }
     int buffered() noexcept { return direct_ ? second(second_buffered_, false) : descriptor_; }
 
+    /// The file as NVIDIA's library has it, entered when first asked for; nullptr: it is unavailable, or refuses the file.
+    const vendor_file* vendor() noexcept;
+    /// Transfers of at most so many bytes go by pread and pwrite.
+    std::uint64_t posix_at_most() const noexcept { return posix_at_most_; }
+    /// Whether the configuration's denylist has its mount or its file system.
+    bool denied() const noexcept { return denied_; }
+
     /// Whether its writes may be direct or cached, and need the gate.
     bool mixes() const noexcept { return direct_ || engine_->options().reopen_direct; }
     write_gate gate;
@@ -48,6 +56,7 @@ class open_file {
 
     open_file(std::shared_ptr<context> engine, int descriptor);
     void find_alignment();
+    void find_mount();
     int second(std::atomic<int>& which, bool direct) noexcept;
     int reopen(bool direct) const noexcept;
 
@@ -59,7 +68,11 @@ class open_file {
     bool direct_ = false;
     std::uint32_t offset_align_ = 4096, memory_align_ = 4096;
     std::uint32_t key_ = 0;
-    std::mutex mutex_; ///< while a second descriptor is opened
+    std::uint64_t posix_at_most_ = 0;
+    bool denied_ = false;
+    std::mutex mutex_; ///< while a second descriptor is opened, or NVIDIA's library has its turn
+    std::atomic<bool> vendor_tried_{false};
+    std::unique_ptr<vendor_file> vendor_; ///< unchanged once vendor_tried_ is set
     std::atomic<int> second_direct_{unopened}, second_buffered_{unopened};
 };
 

@@ -17,6 +17,8 @@ struct place {
     std::shared_ptr<const devices::memory_block> block{}; ///< keeps the bytes; none: they are the caller's
     std::shared_ptr<devices::device_backend> owner{};     ///< whose copy engine reaches `device`
     file_fall fall = file_fall::none;                     ///< why the memory is not the best
+
+    devices::device_backend* owner_of_device() const noexcept { return device ? owner.get() : nullptr; }
 };
 
 inline place place_of(const std::shared_ptr<const devices::memory_block>& block)

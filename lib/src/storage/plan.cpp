@@ -72,6 +72,35 @@ void plan_direct_write(plan& made, open_file& file, int fd, std::uintptr_t addre
     made.zones[2] = {at.behind, at.end, buffered, device, 1, write_gate::kind::cached};
 }
 
+/// Whether NVIDIA's library is to execute the transfer; sets its use, or tells why it cannot.
+bool plan_vendor(plan& made, open_file& file, const place& memory, std::size_t bytes)
+{
+    const context& engine = file.engine();
+    const bool always = engine.options().only == file_way::cufile;
+    if (!always && (!memory.device || !engine.vendor_asked() || file.denied()))
+        return false;
+    if (!always && bytes <= file.posix_at_most()) {
+        tell(made, file_fall::too_small);
+        return false;
+    }
+    std::byte* const address = memory.device ? memory.device : memory.cpu;
+    made.vendor = {file.vendor(), engine.buffers.base_of(address), memory.owner_of_device()};
+    if (made.vendor.file)
+        return true;
+    tell(made, file_fall::no_vendor_library);
+    made.error = always ? ENOTSUP : 0;
+    return false;
+}
+
+/// Memory of a GPU that neither NVIDIA's library nor a direct way reaches.
+void plan_staging(plan& made, const context& engine)
+{
+    if (made.fall == file_fall::none)
+        tell(made, file_fall::no_direct);
+    if (!engine.settings.allow_compat_mode)
+        made.error = ENOTSUP;
+}
+
 } // namespace
 
 plan plan_transfer(open_file& file, io::kind what, const place& memory, std::size_t bytes, std::uint64_t offset)
@@ -83,8 +112,20 @@ plan plan_transfer(open_file& file, io::kind what, const place& memory, std::siz
         return made;
     }
     const auto address = reinterpret_cast<std::uintptr_t>(memory.cpu); // 0: of a device
+    if (plan_vendor(made, file, memory, bytes)) {
+        const bool gated = what == io::kind::write && file.mixes(); // whether it avoids the page cache is its own
+        made.zones[0] = {offset,
+                         offset + bytes,
+                         file.descriptor(),
+                         false,
+                         1,
+                         gated ? write_gate::kind::direct : write_gate::kind::none};
+        tell(made, memory.fall);
+        return made;
+    }
     if (memory.device)
-        tell(made, file_fall::no_direct);
+        plan_staging(made, file.engine());
+    made.by_threads = bytes <= file.posix_at_most();
     tell(made, memory.fall);
     const std::uint64_t align =
         what == io::kind::read ? file.offset_align() : std::max<std::uint64_t>(file.offset_align(), page);
@@ -109,6 +150,20 @@ plan plan_transfer(open_file& file, io::kind what, const place& memory, std::siz
     what == io::kind::read ? plan_direct_read(made, file, fd, address, at)
                            : plan_direct_write(made, file, fd, address, at);
     return made;
+}
+
+void choose_way(plan& made, file_way of_queue, const context& engine)
+{
+    const bool threads = made.by_threads && of_queue == file_way::uring;
+    made.way = made.vendor.file ? file_way::cufile : threads ? file_way::posix : of_queue;
+    if (threads)
+        tell(made, file_fall::too_small);
+    if (made.fall == file_fall::none && !made.vendor.file)
+        made.fall = engine.without_uring();
+    if (engine.options().strict && made.fall != file_fall::none)
+        made.error = ENOTSUP;
+    if (made.error != 0)
+        made.way = file_way::none;
 }
 
 } // namespace weftio::storage

@@ -23,11 +23,17 @@ struct zone {
 struct plan {
     std::array<zone, 3> zones{}; ///< in the order in which they begin; what is behind the last is empty
     file_fall fall = file_fall::none;
-    int error = 0;       ///< errno: nothing can be transferred
-    bool direct = false; ///< the page cache is avoided, but for edges
+    int error = 0;                 ///< errno: nothing can be transferred
+    bool direct = false;           ///< the page cache is avoided, but for edges
+    bool by_threads = false;       ///< not by io_uring, whatever its queue has
+    vendor_use vendor{};           ///< with a file: all zones go by NVIDIA's library
+    file_way way = file_way::none; ///< set by choose_way()
 };
 
 /// A direct write has its middle first. Its edges go through the page cache afterwards, in pages of their own.
 plan plan_transfer(open_file& file, io::kind what, const place& memory, std::size_t bytes, std::uint64_t offset);
+
+/// Decides the way and the fall of a plan that a queue of that way executes, and refuses the plan where `strict` does.
+void choose_way(plan& made, file_way of_queue, const context& engine);
 
 } // namespace weftio::storage

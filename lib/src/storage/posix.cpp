@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "core/signals.hpp"
+#include "devices/backend.hpp"
+#include "storage/vendor_library.hpp"
 #include "storage/way.hpp"
 
 namespace weftio::storage {
@@ -54,10 +56,27 @@ std::int64_t once(const io& io) noexcept
     return 0;
 }
 
+/// As the io's owner of the memory.
+std::int64_t by_vendor(const io& io) noexcept
+{
+    const vendor_use& use = *io.vendor;
+    std::byte* const base = use.base ? use.base : io.address;
+    if (use.owner)
+        use.owner->enter_thread();
+    const std::int64_t result =
+        use.file->library().transfer(io.what == io::kind::write, use.file->handle(), base,
+                                     static_cast<std::size_t>(io.address - base), io.bytes, io.offset);
+    if (use.owner)
+        use.owner->leave_thread();
+    return result;
+}
+
 } // namespace
 
 std::int64_t execute(const io& io) noexcept
 {
+    if (io.vendor)
+        return by_vendor(io);
     for (;;) {
         const std::int64_t result = once(io);
         if (result >= 0)

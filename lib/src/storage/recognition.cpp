@@ -152,7 +152,7 @@ std::vector<mount_entry> read_mounts(const fs::path& root)
         std::istringstream words(line);
         std::string skip, below;
         mount_entry entry;
-        words >> skip >> skip >> entry.device >> below >> entry.point >> entry.options;
+        words >> entry.id >> skip >> entry.device >> below >> entry.point >> entry.options;
         while (words >> skip && skip != "-") {
         }
         words >> entry.file_system >> entry.source >> entry.super_options;
@@ -175,6 +175,28 @@ const mount_entry* mount_of(const std::vector<mount_entry>& mounts, std::string_
             best = &entry;
     }
     return best;
+}
+
+std::optional<mount_entry> mount_of_descriptor(const fs::path& root, int descriptor)
+{
+    const std::string line = line_with(root / "proc/self/fdinfo" / std::to_string(descriptor), "mnt_id:");
+    std::string skip, id;
+    std::istringstream(line) >> skip >> id;
+    for (mount_entry& entry : read_mounts(root))
+        if (!id.empty() && entry.id == id)
+            return std::move(entry);
+    return {};
+}
+
+std::string find_vendor_library(const fs::path& root)
+{
+    std::error_code ignored;
+    for (const char* folder :
+         {"usr/local/cuda/lib64", "usr/local/cuda/targets/x86_64-linux/lib", "usr/local/cuda/targets/sbsa-linux/lib",
+          "usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu"})
+        if (const fs::path path = root / folder / "libcufile.so.0"; fs::exists(path, ignored))
+            return path;
+    return {};
 }
 
 place_facts recognize(const fs::path& root, const mount_entry& mount)

@@ -32,6 +32,7 @@ system_facts read_system(const std::filesystem::path& root);
 
 /// A line of /proc/self/mountinfo.
 struct mount_entry {
+    std::string id{};     ///< "36"
     std::string device{}; ///< "259:1"
     std::string point{};
     std::string options{};
@@ -43,6 +44,11 @@ struct mount_entry {
 std::vector<mount_entry> read_mounts(const std::filesystem::path& root);
 /// The mount that has `path`, an absolute path without links: the last of the longest that fit. Null: none.
 const mount_entry* mount_of(const std::vector<mount_entry>& mounts, std::string_view path);
+/// The mount of an open descriptor of this process; none: /proc does not tell.
+std::optional<mount_entry> mount_of_descriptor(const std::filesystem::path& root, int descriptor);
+
+/// NVIDIA's libcufile where the CUDA toolkit and its packages have it, by its full path; empty: none.
+std::string find_vendor_library(const std::filesystem::path& root);
 
 /// What lies below a mount.
 struct place_facts {

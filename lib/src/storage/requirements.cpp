@@ -145,11 +145,6 @@ direct_option by_dma_buf(const system_facts& system, const place_facts& place)
     return made;
 }
 
-bool denies(const std::vector<std::string>& list, const std::string& name)
-{
-    return std::find(list.begin(), list.end(), name) != list.end();
-}
-
 } // namespace
 
 std::string_view to_string(requirement::state is) noexcept
@@ -177,16 +172,19 @@ std::vector<direct_option> direct_options(const system_facts& system, const plac
 rules::rules(const system_facts& system, const place_facts& place, const configuration& by, const way_conditions& when)
 {
     direct(system, place, by, when);
-    const bool vendor = when.device_memory && when.vendor_library && !by.force_compat_mode;
+    const bool denied = by.denies(place.mount.file_system, place.mount.point);
+    const bool vendor = when.device_memory && when.vendor_library && !by.force_compat_mode && !denied;
     rows_.push_back({file_way::cufile, vendor,
                      !when.device_memory       ? "the memory is not a GPU's"
                      : by.force_compat_mode    ? "properties.force_compat_mode is set"
+                     : denied                  ? "the configuration's denylist has this mount"
                      : vendor                  ? "NVIDIA's library is open"
                      : when.vendor_why.empty() ? "NVIDIA's library was not asked for"
                                                : when.vendor_why});
-    const bool uring = when.uring && system.uring_denied.value_or(0) != 2;
+    const bool uring = when.uring && system.uring_denied.value_or(0) != 2 && !by.force_compat_mode;
     compatible(file_way::uring, uring,
-               uring                     ? "io_uring is allowed"
+               by.force_compat_mode      ? "properties.force_compat_mode is set"
+               : uring                   ? "io_uring is allowed"
                : !when.uring_why.empty() ? when.uring_why
                                          : "the sysctl kernel.io_uring_disabled denies io_uring",
                by, when);
@@ -212,7 +210,7 @@ void rules::direct(const system_facts& system, const place_facts& place, const c
         why = "managed memory migrates";
     else if (by.force_compat_mode)
         why = "properties.force_compat_mode is set";
-    else if (denies(by.denied_mounts, place.mount.point) || denies(by.denied_file_systems, place.mount.file_system))
+    else if (by.denies(place.mount.file_system, place.mount.point))
         why = "the configuration's denylist has this mount";
     else {
         for (const direct_option& option : direct_options(system, place)) {

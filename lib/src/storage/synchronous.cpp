@@ -16,17 +16,33 @@ namespace {
 bool is_simple(open_file& file, const plan& made, const place& memory, std::size_t bytes)
 {
     const file_engine_options& options = file.engine().options();
-    return options.only != file_way::uring && memory.cpu && made.fall == file_fall::none && made.error == 0 &&
-           bytes <= options.part_bytes;
+    return options.only != file_way::uring && (memory.cpu || made.vendor.file) && made.fall == file_fall::none &&
+           made.error == 0 && bytes <= options.part_bytes;
 }
 
-file_result by_calls(open_file& file, io::kind what, const zone& in, std::byte* address)
+/// The one zone of a plan that needs no bounce.
+const zone& only_zone(const plan& made)
 {
-    file_result result{.way = file_way::posix, .fall = file.engine().without_uring(), .position = in.begin};
+    const auto found =
+        std::find_if(made.zones.begin(), made.zones.end(), [](const zone& each) { return each.begin != each.end; });
+    return found == made.zones.end() ? made.zones.front() : *found;
+}
+
+file_result by_calls(open_file& file, io::kind what, const plan& made, std::byte* address)
+{
+    const zone& in = only_zone(made);
+    const vendor_use* const vendor = made.vendor.file ? &made.vendor : nullptr;
+    file_result result{.way = vendor ? file_way::cufile : file_way::posix,
+                       .fall = vendor ? file_fall::none : file.engine().without_uring(),
+                       .position = in.begin};
     int fd = in.fd;
     while (result.position != in.end) {
-        const std::int64_t more = execute(
-            {what, fd, result.position, address + result.bytes, static_cast<std::uint32_t>(in.end - result.position)});
+        const std::int64_t more = execute({.what = what,
+                                           .fd = fd,
+                                           .offset = result.position,
+                                           .address = address + result.bytes,
+                                           .bytes = static_cast<std::uint32_t>(in.end - result.position),
+                                           .vendor = vendor});
         if (more < 0 || (more == 0 && what == io::kind::write))
             result.error = more < 0 ? static_cast<int>(-more) : ENOSPC;
         if (more <= 0)
@@ -67,14 +83,6 @@ void pass(write_gate& gate, write_gate::kind wanted)
         gate.waited();
 }
 
-/// The one zone of a plan that needs no bounce.
-const zone& only_zone(const plan& made)
-{
-    const auto found =
-        std::find_if(made.zones.begin(), made.zones.end(), [](const zone& each) { return each.begin != each.end; });
-    return found == made.zones.end() ? made.zones.front() : *found;
-}
-
 } // namespace
 
 void locate(const context& engine, place& memory)
@@ -96,7 +104,7 @@ file_result transfer(const std::shared_ptr<open_file>& file, io::kind what, plac
     const measured how = engine.counts.begin(bytes, memory);
     for (;;) {
         const plan made = plan_transfer(*file, what, memory, bytes, offset);
-        const bool refused = engine.options().strict && engine.without_uring() != file_fall::none;
+        const bool refused = !made.vendor.file && engine.options().strict && engine.without_uring() != file_fall::none;
         if (refused || !is_simple(*file, made, memory, bytes)) {
             if (find_cuda_driver())
                 locate(engine, memory);
@@ -104,7 +112,7 @@ file_result transfer(const std::shared_ptr<open_file>& file, io::kind what, plac
         }
         const zone& in = only_zone(made);
         pass(file->gate, in.gate);
-        const file_result result = by_calls(*file, what, in, memory.cpu);
+        const file_result result = by_calls(*file, what, made, memory.device ? memory.device : memory.cpu);
         if (in.gate != write_gate::kind::none)
             file->gate.leave(in.gate);
         // A GPU's memory, and its driver was loaded since the engine was made: nothing was transferred.
@@ -112,7 +120,7 @@ file_result transfer(const std::shared_ptr<open_file>& file, io::kind what, plac
             locate(engine, memory);
             continue;
         }
-        engine.counts.add(what, result, how);
+        engine.account(what, result, how);
         return result;
     }
 }
@@ -127,7 +135,7 @@ file_result sync(open_file& file, bool data_only)
     const file_result result{.error = status < 0 ? static_cast<int>(-status) : 0,
                              .way = file_way::posix,
                              .fall = file.engine().without_uring()};
-    file.engine().counts.add(what, result, how);
+    file.engine().account(what, result, how);
     return result;
 }
 

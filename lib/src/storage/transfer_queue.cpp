@@ -67,10 +67,7 @@ void transfer_queue::begin(transfer& which)
         which.plan = plan_transfer(*asked.file, asked.what, asked.memory, asked.bytes, asked.offset);
         which.next = which.plan.zones[0].begin;
     }
-    if (which.plan.fall == file_fall::none)
-        which.plan.fall = owner_.without_uring();
-    if (owner_.options().strict && which.plan.fall != file_fall::none)
-        which.plan.error = ENOTSUP;
+    choose_way(which.plan, way_->name(), owner_);
     if (which.plan.error != 0) {
         which.stop = asked.offset;
         which.error = which.plan.error;
@@ -235,7 +232,9 @@ bool transfer_queue::begin_piece(transfer& which, const zone& in)
                made.io_begin,
                made.buffer,
                static_cast<std::uint32_t>(io_end - made.io_begin),
-               static_cast<std::uint64_t>(&made - pieces_.data())};
+               static_cast<std::uint64_t>(&made - pieces_.data()),
+               which.plan.vendor.file ? &which.plan.vendor : nullptr,
+               which.plan.by_threads};
     which.next = made.end;
     ++which.under_way;
     if (slot && which.request.what == io::kind::write)
@@ -409,16 +408,14 @@ void transfer_queue::end_if_done(transfer& which)
     if (which.under_way != 0 || !which.begun)
         return;
     const storage::request& asked = which.request;
-    file_result result{.error = which.error, .way = way_->name(), .fall = which.plan.fall, .position = asked.offset};
+    file_result result{.error = which.error, .way = which.plan.way, .fall = which.plan.fall, .position = asked.offset};
     if (!is_sync(asked.what))
         result.bytes = static_cast<std::int64_t>(which.stop - asked.offset);
     result.position += static_cast<std::uint64_t>(result.bytes);
-    if (which.plan.error != 0)
-        result.way = file_way::none;
     leave_gate(which);
     if (which.waits_at_gate) // canceled
         asked.file->gate.waited();
-    owner_.counts.add(asked.what, result, which.how);
+    owner_.account(asked.what, result, which.how);
     ended_.push_back({asked.tag, result});
     which.request = {};
     free_transfers_.push_back(&which);

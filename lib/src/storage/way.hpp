@@ -9,9 +9,22 @@
 
 #include "weftio/file_result.hpp"
 
+namespace weftio::devices {
+class device_backend;
+}
+
 namespace weftio::storage {
 
-/// One system call's worth of work.
+class vendor_file;
+
+/// How NVIDIA's library is called for an io.
+struct vendor_use {
+    const vendor_file* file = nullptr;
+    std::byte* base = nullptr;                ///< of the registered memory that the bytes are in; nullptr: none is
+    devices::device_backend* owner = nullptr; ///< of the memory; nullptr: the host
+};
+
+/// One system call's worth of work, or one call of NVIDIA's library.
 struct io {
     enum class kind : std::uint8_t { read, write, sync, data_sync };
     kind what = kind::read;
@@ -20,6 +33,10 @@ struct io {
     std::byte* address = nullptr;
     std::uint32_t bytes = 0;
     std::uint64_t tag = 0; ///< comes back with the result; below 2^63
+    /// Set: NVIDIA's library is called, `fd` is unused, and `address` is one that the owner has. Only make_posix() and
+    /// make_with_aside() take such ios. The object must stay until the io has ended.
+    const vendor_use* vendor = nullptr;
+    bool by_threads = false; ///< make_with_aside(): not by the first way
 };
 
 struct io_done {
@@ -63,6 +80,9 @@ inline std::unique_ptr<way> make_posix(unsigned depth, unsigned threads)
 {
     return make_posix(depth, make_posix_pool(threads));
 }
+/// Ios of the vendor, and those `by_threads`, go to `aside`, the others to `first`, whose name it has. Each takes as many as
+/// it does alone.
+std::unique_ptr<way> make_with_aside(std::unique_ptr<way> first, std::unique_ptr<way> aside);
 
 /// Executes the io in the calling thread, and again after EINTR. @return bytes, or -errno
 std::int64_t execute(const io& io) noexcept;

@@ -12,6 +12,7 @@
 
 #include "near_device.hpp"
 #include "scratch_file.hpp"
+#include "vendor.hpp"
 #include "weftio/error.hpp"
 #include "weftio/file.hpp"
 
@@ -63,7 +64,13 @@ class Differential : public testing::TestWithParam<const char*> {
         RecordProperty("seed", std::to_string(seed_));
         const std::string which = GetParam();
         file_engine_options options{.depth = 5, .threads = 3, .part_bytes = 16384};
-        options.only = which == "uring" ? file_way::uring : which == "posix" ? file_way::posix : file_way::none;
+        options.only = which == "uring"    ? file_way::uring
+                       : which == "posix"  ? file_way::posix
+                       : which == "cufile" ? file_way::cufile
+                                           : file_way::none;
+        const environment_variable library("WEFTIO_CUFILE_LIBRARY", WEFTIO_VENDOR_STAND_IN);
+        if (which != "cufile" && which != "asked")
+            unsetenv("WEFTIO_CUFILE_LIBRARY");
         options.reopen_direct = which == "reopened";
         engine_.emplace(options);
         files_.emplace_back(*engine_, plain_.descriptor());
@@ -268,7 +275,8 @@ std::string name_of(const testing::TestParamInfo<const char*>& engine)
 {
     return engine.param;
 }
-INSTANTIATE_TEST_SUITE_P(Engines, Differential, testing::Values("chosen", "uring", "posix", "reopened"), name_of);
+INSTANTIATE_TEST_SUITE_P(Engines, Differential,
+                         testing::Values("chosen", "uring", "posix", "reopened", "cufile", "asked"), name_of);
 
 } // namespace
 

@@ -124,7 +124,7 @@ TEST(File, AKeyNamesTheFileWhileItLives)
 
 TEST(FileEngine, RefusesOptionsThatCannotBe)
 {
-    EXPECT_THROW(file_engine({.depth = 0}), error);
+    EXPECT_THROW(file_engine({.depth = 4097}), error);
     EXPECT_THROW(file_engine({.threads = 257}), error);
     EXPECT_THROW(file_engine({.part_bytes = 5000}), error);
     EXPECT_THROW(file_engine({.only = file_way::direct}), error);

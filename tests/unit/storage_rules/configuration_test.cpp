@@ -62,7 +62,9 @@ TEST(Configuration, HasTheVendorsDefaults)
     EXPECT_EQ(made.poll_mode_max_bytes, 4096u);
     EXPECT_THAT(made.routing_order, ElementsAre(routing_policy::gpu_mem_nvlinks, routing_policy::gpu_mem,
                                                 routing_policy::sys_mem, routing_policy::p2p));
-    EXPECT_EQ(made.log, logging_level::error);
+    EXPECT_EQ(made.log, std::nullopt);
+    EXPECT_EQ(made.io_depth, file_engine_options::default_depth);
+    EXPECT_EQ(made.io_threads, file_engine_options::default_threads);
     EXPECT_THAT(made.remarks, IsEmpty());
     EXPECT_EQ(made.path, "cufile.json");
 }
@@ -76,7 +78,25 @@ TEST(Configuration, ReadsTheExampleOfTheGuide)
     EXPECT_EQ(made.posix_at_most("nfs"), 0u);
     EXPECT_EQ(made.posix_at_most("ext4"), 0u);
     EXPECT_TRUE(made.file_systems.at("weka").rdma_write);
-    EXPECT_THAT(made.remarks, IsEmpty());
+    for (const configuration::remark& it : made.remarks)
+        EXPECT_FALSE(it.unknown) << it.text;
+}
+
+TEST(Configuration, NamesNvidiasLibraryByItsFullPath)
+{
+    EXPECT_EQ(parse_configuration(R"({"weftio": {"cufile_library": "/opt/libcufile.so.0"}})", "c").cufile_library,
+              "/opt/libcufile.so.0");
+    EXPECT_THAT(mistakes_in(R"({"weftio": {"cufile_library": "libcufile.so.0"}})"), HasSubstr("is no full path"));
+}
+
+TEST(Configuration, KnowsFileSystemsByTheNamesOfMountsAndOfTheVendor)
+{
+    const configuration made = parse_configuration(
+        R"({"fs": {"nfs": {"posix_gds_min_kb": 4}, "weka": {"posix_gds_min_kb": 8}}})", "cufile.json");
+    EXPECT_EQ(made.posix_at_most("nfs4"), 4096u);
+    EXPECT_EQ(made.posix_at_most("wekafs"), 8192u);
+    EXPECT_TRUE(made.names_mounts());
+    EXPECT_FALSE(parse_configuration("{}", "c").names_mounts());
 }
 
 TEST(Configuration, PrefersTheMountThenTheFileSystemThenAll)
@@ -110,18 +130,23 @@ TEST(Configuration, TellsUnknownKeysWithTheirLineAndGoesOn)
                                                    " \"use_poll_mode\": true},\n \"fs\": {\"nfs\": {\"weka\": {}}}}",
                                                    "cufile.json");
     EXPECT_TRUE(made.use_poll_mode);
-    ASSERT_EQ(made.remarks.size(), 3u);
+    ASSERT_EQ(made.remarks.size(), 4u);
     EXPECT_THAT(made.remarks[0].text, HasSubstr("weftio: cufile.json:2: propertys: unknown key; it has no effect"));
     EXPECT_EQ(made.remarks[1].text, "weftio: cufile.json:4: properties.use_pol_mode: unknown key; it has no effect");
-    EXPECT_THAT(made.remarks[2].text, HasSubstr("cufile.json:6: fs.nfs.weka: unknown key"));
-    EXPECT_TRUE(made.remarks[2].unknown);
+    EXPECT_EQ(
+        made.remarks[2].text,
+        "weftio: cufile.json:5: properties.use_poll_mode: has no effect on engines of files: no kernel driver polls");
+    EXPECT_THAT(made.remarks[3].text, HasSubstr("cufile.json:6: fs.nfs.weka: unknown key"));
+    EXPECT_TRUE(made.remarks[3].unknown);
 }
 
 TEST(Configuration, TellsKnownKeysThatHaveNoEffect)
 {
     const configuration made = parse_configuration(R"({"profile": {"nvtx": true, "cufile_stats": 3}})", "cufile.json");
     ASSERT_EQ(made.remarks.size(), 1u);
-    EXPECT_EQ(made.remarks[0].text, "weftio: cufile.json:1: profile.nvtx: has no effect here");
+    EXPECT_EQ(
+        made.remarks[0].text,
+        "weftio: cufile.json:1: profile.nvtx: has no effect on engines of files: no marks for profilers are made");
     EXPECT_FALSE(made.remarks[0].unknown);
     EXPECT_EQ(made.statistics_level, 3u);
 }

@@ -215,13 +215,15 @@ TEST_F(Recognition, RulesObeyTheConfiguration)
     EXPECT_EQ(rules(system, place("/"), by, gpu).chosen()->way, file_way::cufile);
     EXPECT_THAT(rules(system, place("/"), by, gpu).all()[0].why, HasSubstr("all requirements are met, and this build"));
     by.force_compat_mode = true;
-    EXPECT_EQ(rules(system, place("/"), by, gpu).chosen()->way, file_way::uring);
+    EXPECT_EQ(rules(system, place("/"), by, gpu).chosen()->way, file_way::posix);
+    EXPECT_EQ(rules(system, place("/"), by, {}).chosen()->way, file_way::posix) << "host memory";
     by.allow_compat_mode = false;
     EXPECT_EQ(rules(system, place("/"), by, gpu).chosen(), nullptr);
-    EXPECT_EQ(rules(system, place("/"), by, {}).chosen()->way, file_way::uring) << "host memory";
+    EXPECT_EQ(rules(system, place("/"), by, {}).chosen()->way, file_way::posix) << "host memory";
     by = {};
     by.denied_file_systems = {"ext4"};
     EXPECT_EQ(rules(system, place("/"), by, gpu).all()[0].why, "the configuration's denylist has this mount");
+    EXPECT_EQ(rules(system, place("/"), by, gpu).all()[1].why, "the configuration's denylist has this mount");
     by.denied_file_systems.clear();
     by.denied_mounts = {"/data"};
     EXPECT_EQ(rules(system, place("/data"), by, gpu).all()[0].why, "the configuration's denylist has this mount");

@@ -39,6 +39,12 @@ class cuda_device final : public device_backend {
     std::shared_ptr<running_backend> launch(const launch_request& request,
                                             std::shared_ptr<device_backend> self) override;
     const weftio_dev_clock* clock() const noexcept override { return nullptr; }
+    void enter_thread() noexcept override { cuda_.cuCtxPushCurrent_v2(context_); }
+    void leave_thread() noexcept override
+    {
+        context pushed = nullptr;
+        cuda_.cuCtxPopCurrent_v2(&pushed);
+    }
 
     /// Called when a launched kernel has ended: its `blocks` are available again, and if it was the last, memory
     /// released meanwhile is freed.

@@ -65,6 +65,8 @@ struct driver {
     result (*cuDevicePrimaryCtxRetain)(context*, device_number);
     result (*cuDevicePrimaryCtxRelease_v2)(device_number);
     result (*cuCtxSetCurrent)(context);
+    result (*cuCtxPushCurrent_v2)(context);
+    result (*cuCtxPopCurrent_v2)(context*);
     result (*cuMemAlloc_v2)(device_pointer*, std::size_t);
     result (*cuMemFree_v2)(device_pointer);
     result (*cuMemHostAlloc)(void**, std::size_t, unsigned);

@@ -75,7 +75,7 @@ void context_files::count(storage::io::kind what, const file_result& result) con
     file_result counted = result;
     if (counted.fall == file_fall::none)
         counted.fall = context_->without_uring();
-    context_->counts.add(what, counted);
+    context_->account(what, counted);
 }
 
 soft_files::soft_files(std::shared_ptr<storage::context> context)
