@@ -39,6 +39,7 @@ class tally {
     void add(io::kind what, const file_result& result, const measured& how = {}) noexcept;
     file_counters read() const noexcept;
     unsigned level() const noexcept { return level_; }
+    live_statistics::of_rings& rings() noexcept { return page_->rings; }
 
  private:
     void share();

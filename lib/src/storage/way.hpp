@@ -20,6 +20,9 @@ struct io {
     std::byte* address = nullptr;
     std::uint32_t bytes = 0;
     std::uint64_t tag = 0; ///< comes back with the result; below 2^63
+    /// Names of the descriptor and of the memory, for ways that register them (registrations.hpp); 0: none. Memory is
+    /// named where the page cache is avoided: elsewhere nothing is gained.
+    std::uint64_t file = 0, memory = 0;
 };
 
 struct io_done {
@@ -50,8 +53,11 @@ class way {
     virtual file_way name() const noexcept = 0;
 };
 
+class registrations;
+
+/// @param names  of what the ring may register, and outlives it; nullptr: nothing
 /// @throws weftio::error errc::not_supported io_uring is refused: the text says with which errno, and why
-std::unique_ptr<way> make_uring(unsigned depth);
+std::unique_ptr<way> make_uring(unsigned depth, registrations* names = nullptr);
 
 class posix_pool;
 

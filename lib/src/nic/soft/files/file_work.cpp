@@ -170,6 +170,8 @@ file_part file_work::next_part(file_lane* lane, std::uint32_t bytes)
                    .lane = lane,
                    .device = lane ? at : nullptr};
     part.file.descriptor = request_.descriptor_for(part.offset, bytes, part.address); // slots are aligned
+    if (part.file.descriptor != request_.file.descriptor)
+        part.file.name = part.file.direct->name_of(part.file.descriptor);
     return part;
 }
 

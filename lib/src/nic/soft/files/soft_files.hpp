@@ -43,7 +43,8 @@ class soft_files final : public file_backend, public std::enable_shared_from_thi
     bool may_end() const noexcept { return maker_.may_end(); }
     keys::nic_keys& keys() noexcept { return keys_; }
     const file_keys& files() const noexcept { return files_; }
-    file_unit& unit() noexcept { return unit_; } ///< between two turns only
+    storage::context& context() const noexcept { return files_.context(); }
+    file_unit& unit() noexcept { return unit_; } ///< between two turns only, but for what says otherwise
     nic::soft::engine& engine() noexcept { return engine_; }
     /// The CPU does not see this device's memory: bytes are staged. Throws what make_copy_queue() and allocate() throw.
     void reach(const std::shared_ptr<devices::device_backend>& device);
