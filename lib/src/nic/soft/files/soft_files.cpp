@@ -82,12 +82,13 @@ bool context_files::find(std::uint32_t key, held_file& out) const noexcept
     return context_->named.find(key, out);
 }
 
-void context_files::count(storage::io::kind what, const file_result& result) const noexcept
+void context_files::count(storage::io::kind what, const file_result& result,
+                          const storage::measured& how) const noexcept
 {
     file_result counted = result;
     if (counted.fall == file_fall::none)
         counted.fall = context_->without_uring();
-    context_->counts.add(what, counted);
+    context_->counts.add(what, counted, how);
 }
 
 soft_files::soft_files(std::shared_ptr<storage::context> context)

@@ -20,7 +20,11 @@ class context_files final : public file_keys {
     explicit context_files(std::shared_ptr<storage::context> context) noexcept : context_(std::move(context)) {}
 
     bool find(std::uint32_t key, held_file& out) const noexcept override;
-    void count(storage::io::kind what, const file_result& result) const noexcept override;
+    storage::measured begin(std::uint64_t bytes, const devices::device_backend* owner) const noexcept override
+    {
+        return context_->counts.level() == 0 ? storage::measured{} : context_->counts.begin(bytes, owner);
+    }
+    void count(storage::io::kind what, const file_result& result, const storage::measured& how) const noexcept override;
     bool strict() const noexcept override { return context_->options().strict; }
     storage::context& context() const noexcept { return *context_; }
 
