@@ -65,11 +65,48 @@ eventually_by() {
     finish
 }
 
-# bounded COMMAND...: its exit status. Out of patience, it ends and the script too.
+# family_of PROCESS: it and all that it has started.
+family_of() {
+    local child
+    echo "$1"
+    for child in $(cat /proc/"$1"/task/*/children 2>/dev/null); do
+        family_of "$child"
+    done
+}
+
+# threads_of PROCESS...: one line for each thread: its name, its state, and what it waits for in the kernel.
+threads_of() {
+    local process thread
+    for process; do
+        for thread in /proc/"$process"/task/*; do
+            echo "    $(cat "$thread/comm"): $(awk '/^State:/ { print $2 }' "$thread/status"), $(cat "$thread/wchan")"
+        done
+    done 2>/dev/null
+}
+
+# ended PROCESS [WHAT]: waits for a process of ours; its exit status. Out of patience, its threads are told, it and what it has
+# started are killed, and the script ends.
+ended() {
+    local tries family
+    for tries in $(seq $((10 * patience + 40))); do
+        kill -0 "$1" 2>/dev/null || break
+        [ "$tries" -le 50 ] && sleep 0.02 || sleep 0.1
+    done
+    if kill -0 "$1" 2>/dev/null; then
+        family=$(family_of "$1")
+        threads_of $family >&$script_output
+        kill -KILL $family
+        out_of_time "${2:-the end of process $1}"
+    fi
+    wait "$1"
+}
+
+# bounded COMMAND...: its exit status, as ended has it. Its SIGINT is ignored until it catches it.
 bounded() {
-    local status=0
-    timeout "$patience" "$@" || status=$?
-    [ $status != 124 ] || out_of_time "$*"
+    local process status=0
+    "$@" <&0 &
+    process=$!
+    ended $process "$*" || status=$?
     return $status
 }
 
