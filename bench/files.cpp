@@ -1,4 +1,4 @@
-// How fast batches read a file that is in the page cache, beside fio's io_uring in the same run.
+// How fast batches read a file, in the page cache or with O_DIRECT, beside fio's io_uring in the same run.
 //
 //   ./files_bench                              5 rounds: reads of 1 MiB, and of 4 KiB at random places
 //   ./files_bench --gpu cuda:0 --threads 16    to memory of a GPU, beside cuFile's compatibility mode
@@ -18,6 +18,8 @@
 #include <cstdlib>
 #include <fstream>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -39,6 +41,7 @@ struct options : bench::common_options {
     std::string folder = "/tmp";
     unsigned megabytes = 256, depth = 16, threads = 1;
     double seconds = 0.5; ///< a measurement
+    bool direct = false;
 };
 
 /// What is read: `block` bytes at a time.
@@ -64,6 +67,9 @@ class cached_file {
                 throw std::runtime_error(
                     fmt::format("files_bench: {} cannot be written; name another --folder", path_));
         fsync(descriptor_); // writing it back must not be measured
+        if (wanted.direct && fcntl(descriptor_, F_SETFL, O_DIRECT) != 0)
+            throw std::runtime_error(
+                fmt::format("files_bench: {} has no O_DIRECT; name another --folder", wanted.folder));
     }
     cached_file(const cached_file&) = delete;
     cached_file& operator=(const cached_file&) = delete;
@@ -86,13 +92,18 @@ std::uint64_t read_for_a_while(const options& wanted, const load& load, const fi
 {
     const std::size_t blocks = std::size_t{wanted.megabytes} * (1 << 20) / load.block;
     std::minstd_rand random(thread + 1);
-    std::vector<std::byte> memory(load.block * wanted.depth);
+    const std::unique_ptr<void, decltype(&std::free)> room(std::aligned_alloc(4096, load.block * wanted.depth),
+                                                           &std::free);
+    auto* const memory = static_cast<std::byte*>(room.get());
+    std::optional<file_buffer> registered;
+    if (wanted.direct)
+        registered.emplace(engine, memory, load.block * wanted.depth);
     std::vector<file_event> events(wanted.depth);
     std::vector<file_operation> next;
     std::uint64_t count = 0, at = thread;
     auto add = [&](std::uintptr_t place) {
         const std::uint64_t block = (load.random ? random() : at++) % blocks;
-        next.push_back({file_operation::kind::read, &file, file_memory(memory.data() + place * load.block), load.block,
+        next.push_back({file_operation::kind::read, &file, file_memory(memory + place * load.block), load.block,
                         block * load.block, reinterpret_cast<void*>(place)});
     };
     file_batch batch(engine, wanted.depth);
@@ -135,10 +146,10 @@ double by_fio(const options& wanted, const load& load, const std::string& path)
 {
     const std::string command = fmt::format(
         "fio --name=bench --filename={} --ioengine=io_uring --rw={} --bs={} --iodepth={} --numjobs={} --thread "
-        "--group_reporting --time_based --runtime={}ms --direct=0 --invalidate=0 --norandommap --output-format=terse "
+        "--group_reporting --time_based --runtime={}ms --direct={} --invalidate=0 --norandommap --output-format=terse "
         "2>/dev/null",
         path, load.random ? "randread" : "read", load.block, wanted.depth, wanted.threads,
-        static_cast<unsigned>(wanted.seconds * 1000));
+        static_cast<unsigned>(wanted.seconds * 1000), wanted.direct ? 1 : 0);
     FILE* output = popen(command.c_str(), "re");
     std::string said(1 << 16, '\0');
     said.resize(output ? std::fread(said.data(), 1, said.size(), output) : 0);
@@ -251,7 +262,7 @@ int main(int argc, char** argv)
     options wanted;
     bool without_fio = false;
     std::string gpu;
-    CLI::App app{"How fast batches read a file that is in the page cache, beside fio's io_uring."};
+    CLI::App app{"How fast batches read a file, in the page cache or with O_DIRECT, beside fio's io_uring."};
     app.add_option("--folder", wanted.folder, "where the file is made")
         ->check(CLI::ExistingDirectory)
         ->capture_default_str();
@@ -265,6 +276,7 @@ int main(int argc, char** argv)
     app.add_option("--seconds", wanted.seconds, "of each measurement")
         ->check(CLI::Range(0.01, 60.0))
         ->capture_default_str();
+    app.add_flag("--direct", wanted.direct, "avoid the page cache (O_DIRECT), to memory that is registered");
     app.add_flag("--no-fio", without_fio, "measure ours only");
     app.add_option("--gpu", gpu,
                    "measure reads to memory of this GPU instead, cuda:N, beside cuFile's compatibility mode");

@@ -44,7 +44,8 @@ class file_engine {
 /// kept within it.
 ///
 /// - Ownership: move-only; keeps the engine alive, and a `memory`. Bytes at an address are the caller's: they must
-///   outlive it, and the operations that use them.
+///   outlive it, and the operations that use them, and stay mapped as they are: io_uring may have registered them, and
+///   then reads and writes those pages.
 /// - Threads: any, one at a time. The destructor does not wait for operations.
 class file_buffer {
  public:

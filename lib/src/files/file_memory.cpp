@@ -31,9 +31,12 @@ struct file_buffer::state {
             on_device([&] { return engine->vendor()->leave_memory(at.device), true; });
         if (bytes != 0)
             engine->buffers.leave(at);
+        engine->rings.leave_memory(at.registered);
     }
     void enter(void* first, std::size_t count)
     {
+        if (at.cpu)
+            at.registered = engine->rings.enter_memory({at.cpu, count});
         if (!engine->buffers.enter(at, count))
             throw error(errc::invalid_argument,
                         fmt::format("weftio: file_buffer: some of the {} bytes at {} are in another file_buffer of the "

@@ -144,7 +144,7 @@ context::~context() = default;
 
 void context::find_uring()
 try {
-    auto first = make_uring(options_.depth);
+    auto first = make_uring(options_.depth, &rings);
     uring_ = true;
     give_back(std::make_unique<transfer_queue>(*this, with_aside(std::move(first)), 1));
 } catch (const error& refused) {
@@ -178,7 +178,7 @@ void context::require_process() const
 std::unique_ptr<way> context::make_way(bool uring_wanted)
 {
     if (uring_ && (uring_wanted || options_.only == file_way::uring))
-        return make_uring(options_.depth);
+        return make_uring(options_.depth, &rings);
     return make_posix(options_.depth, pool_);
 }
 

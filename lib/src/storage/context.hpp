@@ -14,6 +14,7 @@
 #include "storage/configuration.hpp"
 #include "storage/memories.hpp"
 #include "storage/named_files.hpp"
+#include "storage/registrations.hpp"
 #include "storage/statistics.hpp"
 #include "storage/stream_order.hpp"
 #include "storage/way.hpp"
@@ -75,6 +76,7 @@ class context {
 
     const configuration settings; ///< as the configuration file says; the defaults without one
     tally counts;
+    registrations rings{counts};
     memories buffers;  ///< that are registered
     named_files named; ///< by the keys of enter()
     /// What executes the entries of kernels, while there is one; made and found under the mutex.

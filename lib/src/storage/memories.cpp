@@ -83,16 +83,12 @@ place memories::find(std::byte* address) const
     if (count_.load(std::memory_order_acquire) != 0) {
         const auto first = reinterpret_cast<std::uintptr_t>(address);
         const std::shared_lock lock(mutex_);
-        auto behind = registered_.upper_bound(first);
-        if (behind != registered_.begin()) {
-            const auto& [begin, known] = *--behind;
-            const std::size_t offset = first - begin;
-            if (offset < known.bytes) {
-                place made = known.at;
-                (made.device ? made.device : made.cpu) += offset;
-                made.bytes = known.bytes - offset;
-                return made;
-            }
+        if (const auto* found = holder(first)) {
+            const std::size_t offset = first - found->first;
+            place made = found->second.at;
+            (made.device ? made.device : made.cpu) += offset;
+            made.bytes = found->second.bytes - offset;
+            return made;
         }
     }
     return find_by_cuda(address);
@@ -102,13 +98,27 @@ std::byte* memories::base_of(const std::byte* address) const
 {
     if (count_.load(std::memory_order_acquire) == 0)
         return nullptr;
-    const auto first = reinterpret_cast<std::uintptr_t>(address);
     const std::shared_lock lock(mutex_);
-    auto behind = registered_.upper_bound(first);
-    if (behind == registered_.begin() || first - std::prev(behind)->first >= std::prev(behind)->second.bytes)
+    const auto* found = holder(reinterpret_cast<std::uintptr_t>(address));
+    return !found ? nullptr : found->second.at.device ? found->second.at.device : found->second.at.cpu;
+}
+
+std::uint64_t memories::registered_at(const std::byte* address) const noexcept
+{
+    if (count_.load(std::memory_order_acquire) == 0)
+        return 0;
+    const std::shared_lock lock(mutex_);
+    const auto* found = holder(reinterpret_cast<std::uintptr_t>(address));
+    return found ? found->second.at.registered : 0;
+}
+
+const std::pair<const std::uintptr_t, memories::registered>* memories::holder(std::uintptr_t address) const noexcept
+{
+    auto behind = registered_.upper_bound(address);
+    if (behind == registered_.begin())
         return nullptr;
-    const place& at = std::prev(behind)->second.at;
-    return at.device ? at.device : at.cpu;
+    const auto& last = *--behind;
+    return address - last.first < last.second.bytes ? &last : nullptr;
 }
 
 bool find_cuda_driver() noexcept

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <shared_mutex>
+#include <utility>
 
 #include "storage/place.hpp"
 
@@ -28,12 +29,17 @@ class memories {
     place find(std::byte* address) const;
     /// The first byte of the registered memory that has `address`; nullptr: none has.
     std::byte* base_of(const std::byte* address) const;
+    /// place::registered of the registered memory that has `address`; 0: none has it.
+    std::uint64_t registered_at(const std::byte* address) const noexcept;
 
  private:
     struct registered {
         std::size_t bytes = 0;
         place at{};
     };
+
+    /// Under the mutex. nullptr: none has the address.
+    const std::pair<const std::uintptr_t, registered>* holder(std::uintptr_t address) const noexcept;
 
     mutable std::shared_mutex mutex_;
     std::map<std::uintptr_t, registered> registered_; ///< by its first byte

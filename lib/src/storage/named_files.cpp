@@ -11,7 +11,9 @@ namespace weftio::storage {
 
 void named_files::enter(open_file& file)
 {
-    named_file made{.descriptor = file.descriptor(), .use = std::make_shared<const char>()};
+    named_file made{.descriptor = file.descriptor(),
+                    .name = file.name_of(file.descriptor()),
+                    .use = std::make_shared<const char>()};
     if (file.direct()) {
         made.direct = &file;
         made.offset_align = file.offset_align();

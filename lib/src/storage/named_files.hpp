@@ -23,6 +23,7 @@ class named_files {
  public:
     struct named_file {
         int descriptor = -1;
+        std::uint64_t name = 0;      ///< of the descriptor, see registrations
         open_file* direct = nullptr; ///< opened with O_DIRECT: the file, which stays as long as `use`
         std::uint32_t offset_align = 1, memory_align = 1; ///< what O_DIRECT wants
         std::shared_ptr<const void> use{};

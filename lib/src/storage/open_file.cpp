@@ -58,6 +58,7 @@ open_file::~open_file()
     engine_->leave(key_);
     if (engine_->same_process())
         engine_->named.leave(key_, engine_->kernels_user());
+    engine_->rings.leave_files(name_, descriptors);
     for (const auto* each : {&second_direct_, &second_buffered_})
         if (const int descriptor = each->load(); descriptor >= 0)
             close(descriptor);

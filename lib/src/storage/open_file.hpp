@@ -26,6 +26,13 @@ class open_file {
     int descriptor() const noexcept { return descriptor_; }
     bool direct() const noexcept { return direct_; }
     std::uint32_t key() const noexcept { return key_; }
+    /// The name of one of its descriptors among what rings may register.
+    std::uint64_t name_of(int descriptor) const noexcept
+    {
+        if (descriptor == descriptor_)
+            return name_;
+        return name_ + (descriptor == second_direct_.load(std::memory_order_relaxed) ? 1 : 2);
+    }
     context& engine() const noexcept { return *engine_; }
 
     /// What O_DIRECT wants offsets and sizes, and memory, to be multiples of. Writes are aligned to pages at least.
@@ -60,8 +67,11 @@ class open_file {
     int second(std::atomic<int>& which, bool direct) noexcept;
     int reopen(bool direct) const noexcept;
 
+    static constexpr unsigned descriptors = 3;
+
     std::shared_ptr<context> engine_;
     const int descriptor_;
+    const std::uint64_t name_ = registrations::name_files(descriptors);
     dev_t device_ = 0; ///< with inode_: which file it is
     ino_t inode_ = 0;
     int flags_ = 0; ///< of open()

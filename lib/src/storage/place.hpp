@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 
 #include "devices/backend.hpp"
@@ -17,6 +18,7 @@ struct place {
     std::shared_ptr<const devices::memory_block> block{}; ///< keeps the bytes; none: they are the caller's
     std::shared_ptr<devices::device_backend> owner{};     ///< whose copy engine reaches `device`
     file_fall fall = file_fall::none;                     ///< why the memory is not the best
+    std::uint64_t registered = 0;                         ///< its name among what rings may register; 0: none
 
     devices::device_backend* owner_of_device() const noexcept { return device ? owner.get() : nullptr; }
 };

@@ -13,8 +13,9 @@ constexpr std::size_t slot_alignment = 4096; // what any O_DIRECT takes
 
 } // namespace
 
-staging::staging(std::shared_ptr<devices::device_backend> device, std::size_t slot_bytes, std::size_t most)
-    : device_(std::move(device)), slot_bytes_(slot_bytes), most_(most)
+staging::staging(registrations& rings, std::shared_ptr<devices::device_backend> device, std::size_t slot_bytes,
+                 std::size_t most)
+    : rings_(rings), device_(std::move(device)), slot_bytes_(slot_bytes), most_(most)
 {
     if (device_)
         copies_ = device_->make_copy_queue(device_);
@@ -24,11 +25,13 @@ staging::staging(std::shared_ptr<devices::device_backend> device, std::size_t sl
 
 staging::~staging()
 {
-    for (const auto& each : slots_)
+    for (const auto& each : slots_) {
+        rings_.leave_memory(each->registered);
         if (device_)
             device_->release(each->at, memory_kind::cpu_device);
         else
             std::free(each->at.cpu);
+    }
 }
 
 staging::slot* staging::take() noexcept
@@ -47,6 +50,7 @@ try {
         made->at.cpu = made->at.device = std::aligned_alloc(slot_alignment, slot_bytes_);
     if (!made->at.cpu)
         return nullptr;
+    made->registered = rings_.enter_memory({made->cpu(), slot_bytes_});
     slots_.push_back(std::move(made));
     return slots_.back().get();
 } catch (...) { // no memory: those that are there must do

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "devices/backend.hpp"
+#include "storage/registrations.hpp"
 
 namespace weftio::storage {
 
@@ -16,12 +17,14 @@ class staging {
  public:
     struct slot {
         devices::device_backend::allocation at;
+        std::uint64_t registered = 0; ///< see place::registered
         std::byte* cpu() const noexcept { return static_cast<std::byte*>(at.cpu); }
     };
 
     /// @param device  nullptr: the host's own memory
     /// Throws weftio::error when the device has no copy engine.
-    staging(std::shared_ptr<devices::device_backend> device, std::size_t slot_bytes, std::size_t most);
+    staging(registrations& rings, std::shared_ptr<devices::device_backend> device, std::size_t slot_bytes,
+            std::size_t most);
     staging(const staging&) = delete;
     staging& operator=(const staging&) = delete;
     ~staging();
@@ -40,6 +43,7 @@ class staging {
     bool failed() const noexcept { return copies_->failed(); }
 
  private:
+    registrations& rings_;
     std::shared_ptr<devices::device_backend> device_;
     std::shared_ptr<devices::copy_queue> copies_;
     const std::size_t slot_bytes_, most_;

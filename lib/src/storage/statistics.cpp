@@ -37,7 +37,11 @@ std::size_t index_of(io::kind what) noexcept
 
 int gpu_of(const place& memory) noexcept
 {
-    const auto& owner = memory.owner ? memory.owner : memory.block ? memory.block->owner : nullptr;
+    return gpu_of(memory.owner ? memory.owner.get() : memory.block ? memory.block->owner.get() : nullptr);
+}
+
+int gpu_of(const devices::device_backend* owner) noexcept
+{
     const std::string_view name = owner ? std::string_view(owner->name()) : "";
     int number = -1;
     if (name.substr(0, 5) == "cuda:")
@@ -95,6 +99,11 @@ std::uint64_t tally::now() const noexcept
 measured tally::begin(std::size_t bytes, const place& memory) const noexcept
 {
     return {now(), bytes, level_ >= 3 ? gpu_of(memory) : -1};
+}
+
+measured tally::begin(std::size_t bytes, const devices::device_backend* owner) const noexcept
+{
+    return {now(), bytes, level_ >= 3 ? gpu_of(owner) : -1};
 }
 
 void tally::add(io::kind what, const file_result& result, const measured& how) noexcept

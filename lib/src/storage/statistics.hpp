@@ -36,9 +36,13 @@ class tally {
     std::uint64_t now() const noexcept;
     /// What to measure of an operation that begins now.
     measured begin(std::size_t bytes, const place& memory) const noexcept;
+    /// The same; `owner` is the device whose memory it is.
+    measured begin(std::size_t bytes, const devices::device_backend* owner) const noexcept;
     void add(io::kind what, const file_result& result, const measured& how = {}) noexcept;
     file_counters read() const noexcept;
     unsigned level() const noexcept { return level_; }
+    live_statistics::of_rings& rings() noexcept { return page_->rings; }
+    const live_statistics& page() const noexcept { return *page_; }
 
  private:
     void share();
@@ -52,6 +56,7 @@ class tally {
 };
 
 /// The number of a CUDA device, from its name "cuda:3"; -1: another device.
+int gpu_of(const devices::device_backend* owner) noexcept;
 int gpu_of(const place& memory) noexcept;
 
 } // namespace weftio::storage

@@ -29,6 +29,10 @@ struct basic_statistics_page {
     struct per_gpu {
         Word operations{}, errors{}, bytes{};
     };
+    /// What io_uring has registered: files and buffers now, a buffer of several rings several times; and refusals.
+    struct of_rings {
+        Word files{}, buffers{}, refused{};
+    };
 
     std::uint64_t is = format;
     std::uint64_t page_bytes = sizeof(basic_statistics_page);
@@ -36,6 +40,7 @@ struct basic_statistics_page {
     std::uint64_t level = 0;
     std::array<per_way, ways_count> ways{};
     std::array<Word, falls_count> falls{};
+    of_rings rings{};
     /// From level 2 on: reads and writes by way and size; number i counts [2^(i-1), 2^i) bytes.
     std::array<std::array<std::array<Word, sizes_count>, 2>, ways_count> sizes{};
     std::array<std::array<per_gpu, ways_count>, gpus_count> gpus{}; ///< at level 3

@@ -39,6 +39,9 @@ void fill_ways(const live_statistics& from, rte_tel_data* dict)
                 entry("latency_max_ns", way.latency_max_ns[what].load(std::memory_order_relaxed));
             }
         }
+    core::put(dict, "registered_files", from.rings.files.load(std::memory_order_relaxed));
+    core::put(dict, "registered_buffers", from.rings.buffers.load(std::memory_order_relaxed));
+    core::put(dict, "refused_registrations", from.rings.refused.load(std::memory_order_relaxed));
     for (std::size_t fall = 1; fall < live_statistics::falls_count; ++fall)
         core::put(dict, fmt::format("fell_{}", to_string(static_cast<file_fall>(fall))).c_str(),
                   from.falls[fall].load(std::memory_order_relaxed));

@@ -87,8 +87,12 @@ void pass(write_gate& gate, write_gate::kind wanted)
 
 void locate(const context& engine, place& memory)
 {
-    if (memory.block || !memory.cpu)
+    if (!memory.cpu)
         return;
+    if (memory.block) {
+        memory.registered = engine.buffers.registered_at(memory.cpu);
+        return;
+    }
     const std::size_t room = memory.bytes;
     memory = engine.buffers.find(memory.cpu);
     memory.bytes = std::min(memory.bytes, room);

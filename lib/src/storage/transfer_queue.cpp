@@ -233,8 +233,12 @@ bool transfer_queue::begin_piece(transfer& which, const zone& in)
                made.buffer,
                static_cast<std::uint32_t>(io_end - made.io_begin),
                static_cast<std::uint64_t>(&made - pieces_.data()),
+               which.request.file->name_of(in.fd),
+               0,
                which.plan.vendor.file ? &which.plan.vendor : nullptr,
                which.plan.by_threads};
+    if (in.align != 1)
+        made.io.memory = slot ? slot->registered : which.request.memory.registered;
     which.next = made.end;
     ++which.under_way;
     if (slot && which.request.what == io::kind::write)
@@ -254,7 +258,7 @@ try {
         if (each->device() == owner.get())
             which.staging = each.get();
     if (!which.staging) {
-        stagings_.push_back(std::make_unique<storage::staging>(owner, slot_bytes_, most_slots));
+        stagings_.push_back(std::make_unique<storage::staging>(owner_.rings, owner, slot_bytes_, most_slots));
         which.staging = stagings_.back().get();
     }
     if (!owner)
@@ -330,7 +334,10 @@ void transfer_queue::took(piece& which, std::int64_t result)
     if (bytes % which.align != 0) { // O_DIRECT ends inside a block only where the file does
         if (which.io.what == io::kind::read)
             return conclude(which, 0);
-        which.io.fd = std::max(which.of->request.file->buffered(), which.io.fd);
+        open_file& file = *which.of->request.file;
+        which.io.fd = std::max(file.buffered(), which.io.fd);
+        which.io.file = file.name_of(which.io.fd);
+        which.io.memory = 0;
     }
     submit_io(which);
 }

@@ -8,7 +8,10 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <optional>
+#include <vector>
 
+#include "storage/uring_tables.hpp"
 #include "storage/way.hpp"
 #include "weftio/error.hpp"
 
@@ -39,10 +42,19 @@ std::string reason_of(int failure)
 }
 
 constexpr std::uint64_t not_ours = ~std::uint64_t{0}; ///< user data of cancellations
+/// In user data: what follows is no tag, but the number of an io into registered memory.
+constexpr std::uint64_t is_fixed = std::uint64_t{1} << 63;
+
+/// Whether an io into registered memory is to be tried without: its registration may have ended meanwhile, or the file
+/// takes none.
+bool refuses_fixed(int result)
+{
+    return result == -EFAULT || result == -EINVAL || result == -EOPNOTSUPP;
+}
 
 class uring_way final : public way {
  public:
-    explicit uring_way(unsigned depth) : depth_(depth)
+    uring_way(unsigned depth, registrations* names) : depth_(depth)
     {
         io_uring_params parameters{};
         parameters.flags = IORING_SETUP_CLAMP;
@@ -53,6 +65,8 @@ class uring_way final : public way {
             io_uring_queue_exit(&ring_);
             refuse(ENOSYS);
         }
+        if (names)
+            keep_tables(*names);
     }
     ~uring_way() override
     {
@@ -61,6 +75,7 @@ class uring_way final : public way {
             wait(std::chrono::milliseconds(100));
             reap(done);
         }
+        tables_.reset();
         io_uring_queue_exit(&ring_);
     }
 
@@ -71,8 +86,7 @@ class uring_way final : public way {
         io_uring_sqe* entry = next_entry();
         if (!entry)
             return false;
-        prepare(*entry, io);
-        io_uring_sqe_set_data64(entry, io.tag);
+        begin(*entry, io);
         ++in_flight_;
         return true;
     }
@@ -86,9 +100,15 @@ class uring_way final : public way {
         std::size_t count = 0;
         io_uring_cqe* entry = nullptr;
         while (count < done.size() && io_uring_peek_cqe(&ring_, &entry) == 0) {
-            if (const auto tag = io_uring_cqe_get_data64(entry); tag != not_ours)
-                done[count++] = {tag, entry->res};
+            const std::uint64_t data = io_uring_cqe_get_data64(entry);
+            const int result = entry->res;
             io_uring_cqe_seen(&ring_, entry);
+            if (data == not_ours)
+                continue;
+            if ((data & is_fixed) == 0)
+                done[count++] = {data, result};
+            else if (const auto ended = end_fixed(data, result))
+                done[count++] = *ended;
         }
         in_flight_ -= count;
         return count;
@@ -106,7 +126,7 @@ class uring_way final : public way {
         io_uring_sqe* entry = next_entry();
         if (!entry)
             return;
-        io_uring_prep_cancel64(entry, tag, 0);
+        io_uring_prep_cancel64(entry, data_of(tag), 0);
         io_uring_sqe_set_data64(entry, not_ours);
         flush();
     }
@@ -120,6 +140,60 @@ class uring_way final : public way {
             return entry;
         flush();
         return io_uring_get_sqe(&ring_);
+    }
+    void begin(io_uring_sqe& entry, const io& io)
+    {
+        prepare(entry, io);
+        io_uring_sqe_set_data64(&entry, io.tag);
+        if (!tables_)
+            return;
+        if (const int slot = tables_->file(io.file, io.fd); slot >= 0) {
+            entry.fd = slot;
+            entry.flags |= IOSQE_FIXED_FILE;
+        }
+        if (const int slot = tables_->memory(io.memory, io.bytes); slot >= 0) {
+            entry.opcode = io.what == io::kind::read ? IORING_OP_READ_FIXED : IORING_OP_WRITE_FIXED;
+            entry.buf_index = static_cast<std::uint16_t>(slot);
+            io_uring_sqe_set_data64(&entry, keep(io));
+        }
+    }
+    void keep_tables(registrations& names)
+    {
+        tables_.emplace(ring_, names);
+        fixed_.resize(depth_);
+        for (std::size_t number = depth_; number-- > 0;)
+            free_fixed_.push_back(number);
+    }
+    /// Keeps an io into registered memory, as it may have to be begun anew. @return its user data
+    std::uint64_t keep(const io& io)
+    {
+        const std::size_t number = free_fixed_.back(); // no more than depth_ are in flight
+        free_fixed_.pop_back();
+        fixed_[number] = io;
+        return is_fixed | number;
+    }
+    /// nullopt: it was begun anew, without registered memory.
+    std::optional<io_done> end_fixed(std::uint64_t data, int result)
+    {
+        const std::size_t number = data & ~is_fixed;
+        io again = *fixed_[number];
+        fixed_[number].reset();
+        free_fixed_.push_back(number);
+        if (!refuses_fixed(result))
+            return io_done{again.tag, result};
+        again.memory = 0;
+        io_uring_sqe* entry = next_entry();
+        if (!entry)
+            return io_done{again.tag, -EAGAIN};
+        begin(*entry, again);
+        flush();
+        return {};
+    }
+    std::uint64_t data_of(std::uint64_t tag) const
+    {
+        const auto kept =
+            std::find_if(fixed_.begin(), fixed_.end(), [=](const auto& each) { return each && each->tag == tag; });
+        return kept == fixed_.end() ? tag : is_fixed | static_cast<std::uint64_t>(kept - fixed_.begin());
     }
     static void prepare(io_uring_sqe& entry, const io& io)
     {
@@ -136,13 +210,16 @@ class uring_way final : public way {
     io_uring ring_{};
     const std::size_t depth_;
     std::size_t in_flight_ = 0;
+    std::optional<uring_tables> tables_;
+    std::vector<std::optional<io>> fixed_; ///< ios into registered memory that are in flight
+    std::vector<std::size_t> free_fixed_;  ///< numbers of places in fixed_
 };
 
 } // namespace
 
-std::unique_ptr<way> make_uring(unsigned depth)
+std::unique_ptr<way> make_uring(unsigned depth, registrations* names)
 {
-    return std::make_unique<uring_way>(depth);
+    return std::make_unique<uring_way>(depth, names);
 }
 
 } // namespace weftio::storage

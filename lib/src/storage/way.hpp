@@ -33,6 +33,9 @@ struct io {
     std::byte* address = nullptr;
     std::uint32_t bytes = 0;
     std::uint64_t tag = 0; ///< comes back with the result; below 2^63
+    /// Names of the descriptor and of the memory, for ways that register them (registrations.hpp); 0: none. Memory is
+    /// named where the page cache is avoided: elsewhere nothing is gained.
+    std::uint64_t file = 0, memory = 0;
     /// Set: NVIDIA's library is called, `fd` is unused, and `address` is one that the owner has. Only make_posix() and
     /// make_with_aside() take such ios. The object must stay until the io has ended.
     const vendor_use* vendor = nullptr;
@@ -67,8 +70,11 @@ class way {
     virtual file_way name() const noexcept = 0;
 };
 
+class registrations;
+
+/// @param names  of what the ring may register, and outlives it; nullptr: nothing
 /// @throws weftio::error errc::not_supported io_uring is refused: the text says with which errno, and why
-std::unique_ptr<way> make_uring(unsigned depth);
+std::unique_ptr<way> make_uring(unsigned depth, registrations* names = nullptr);
 
 class posix_pool;
 

@@ -16,6 +16,7 @@ namespace weftio::test {
 
 class far_device final : public devices::device_backend {
  public:
+    explicit far_device(std::string name = "far") : name_(std::move(name)) {}
     const std::string& name() const noexcept override { return name_; }
     /// Of the host's memory, as copy engines and NICs both see it.
     allocation allocate(std::size_t bytes, std::size_t alignment, memory_kind) override
@@ -35,7 +36,7 @@ class far_device final : public devices::device_backend {
     const std::shared_ptr<slow_copies> copies = std::make_shared<slow_copies>();
 
  private:
-    std::string name_ = "far";
+    const std::string name_;
 };
 
 /// Memory there, and what a model has there.

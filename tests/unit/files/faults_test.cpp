@@ -2,9 +2,6 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -14,12 +11,12 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
-#include <cstddef>
 #include <cstring>
 #include <functional>
 #include <optional>
 #include <thread>
 
+#include "refused_call.hpp"
 #include "scratch_file.hpp"
 #include "storage/transfer_queue.hpp"
 #include "weftio/error.hpp"
@@ -351,23 +348,6 @@ TEST(FilesOfAChild, SayOneSentenceAndLeaveTheParentAlone)
     EXPECT_EQ(read, content);
 }
 
-/// Runs `body` in a thread for which io_uring is refused, and for those that it starts. A child of fork() would do too,
-/// but ThreadSanitizer ends one that starts threads when its parent has several, as OpenCL has.
-template <class Body>
-void where_uring_is_refused(int failure, Body&& body)
-{
-    std::thread([&] {
-        sock_filter program[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-                                 BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_io_uring_setup, 0, 1),
-                                 BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<unsigned>(failure)),
-                                 BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
-        const sock_fprog filter{4, program};
-        ASSERT_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-        ASSERT_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter), 0);
-        ASSERT_NO_THROW(body());
-    }).join();
-}
-
 bool is_refused(file_engine_options options, const char* word)
 try {
     (void)file_engine(std::move(options));
@@ -383,7 +363,7 @@ TEST(RefusedUring, FilesGoByPosixWhichIsSaidOnceAndCounted)
     set_log_sink([&](log_level level, std::string_view line) {
         lines += level == log_level::warning && line.find("seccomp") != line.npos;
     });
-    where_uring_is_refused(EPERM, [&] {
+    where_refused(__NR_io_uring_setup, EPERM, [&] {
         const file_engine engine;
         const file file(engine, scratch.descriptor());
         std::vector<std::byte> bytes(3 << 20);
@@ -404,7 +384,7 @@ TEST(RefusedUring, FilesGoByPosixWhichIsSaidOnceAndCounted)
 TEST(RefusedUring, StrictEnginesAndThoseOfUringOnlyAreNotMade)
 {
     for (const int failure : {EPERM, ENOSYS})
-        where_uring_is_refused(failure, [&] {
+        where_refused(__NR_io_uring_setup, failure, [&] {
             EXPECT_TRUE(is_refused({.strict = true}, "io_uring is refused"));
             EXPECT_TRUE(is_refused({.only = file_way::uring}, failure == EPERM ? "seccomp" : "Linux 5.11"));
             EXPECT_TRUE(file_engine({.strict = true, .only = file_way::posix}).has(file_way::posix));

@@ -86,11 +86,21 @@ class two_files final : public soft::file_keys {
         out = {.descriptor = static_cast<int>(key), .use = use};
         return true;
     }
-    void count(io::kind, const file_result& result) const noexcept override { told.push_back(result); }
+    storage::measured begin(std::uint64_t bytes, const devices::device_backend*) const noexcept override
+    {
+        return {++begun, bytes};
+    }
+    void count(io::kind, const file_result& result, const storage::measured& how) const noexcept override
+    {
+        told.push_back(result);
+        measures.push_back(how);
+    }
 
     bool two_has_ended = false;
     std::shared_ptr<const void> use = std::make_shared<const char>();
     mutable std::vector<file_result> told;
+    mutable std::vector<storage::measured> measures;
+    mutable std::uint64_t begun = 0;
 };
 
 /// A ring, and a kernel's side of it, without an engine.
@@ -212,6 +222,21 @@ TEST_F(FileWork, CompletesInOrderWhateverEndsFirst)
     EXPECT_EQ(ring.completed(), 3u);
     EXPECT_FALSE(ring.failed());
     EXPECT_EQ(files.told.size(), 3u);
+}
+
+TEST_F(FileWork, EachEntryIsMeasuredFromItsOwnBeginning)
+{
+    for (unsigned each = 1; each <= 3; ++each)
+        ring.put(read(0, each * 1000));
+    turn();
+    for (unsigned each = 3; each-- > 0;)
+        way->end(each);
+    turn();
+    ASSERT_EQ(files.measures.size(), 3u);
+    for (unsigned each = 0; each < 3; ++each) {
+        EXPECT_EQ(files.measures[each].begin_ns, 3 - each);
+        EXPECT_EQ(files.measures[each].bytes, (3 - each) * 1000u);
+    }
 }
 
 TEST_F(FileWork, AFenceWaitsForAllBeforeItAndHoldsThoseBehindIt)

@@ -85,6 +85,36 @@ TEST_F(FileLane, MovesWhatPreadAndPwriteDo)
     EXPECT_EQ(engine.counters().of(file_fall::no_direct), 200u);
 }
 
+/// Latency, size and GPU, as for operations of the host.
+TEST(FileLaneStatistics, AreMeasuredAsTheConfigurationSays)
+{
+    const scratch_file configuration, scratch;
+    const std::string_view wanted = R"({"profile": {"cufile_stats": 3}})";
+    ASSERT_EQ(pwrite(configuration.descriptor(), wanted.data(), wanted.size(), 0), static_cast<ssize_t>(wanted.size()));
+    fill(scratch, pattern(8192, 2));
+    const file_engine engine{{.configuration = configuration.path(), .mode = engine_mode::inline_worker}};
+    const auto gpu = std::make_shared<far_device>("cuda:2");
+    const device cpu = device::open("cpu");
+    const file one(engine, scratch.descriptor());
+    file_queue queue(engine, cpu, {.entries = 64});
+    const far_memory there(engine, gpu, 8192);
+    ASSERT_EQ(weftio_dev_file_read(queue.handle(), one.key(), 0, there.buffer(), 0, 5000, 0), WEFTIO_DEV_OK);
+    ASSERT_EQ(weftio_dev_file_commit(queue.handle()), WEFTIO_DEV_OK);
+    ASSERT_TRUE(eventually([&] {
+        queue.turn();
+        if (gpu->copies->batches_under_way())
+            gpu->copies->land_one();
+        return queue.counters().read == 1;
+    }));
+    const storage::live_statistics& page = detail::internals::share(engine)->counts.page();
+    const auto way = static_cast<std::size_t>(engine.has(file_way::uring) ? file_way::uring : file_way::posix);
+    EXPECT_GT(page.ways[way].latency_ns[0], 0u);
+    EXPECT_EQ(page.sizes[way][0][13], 1u) << "4096 to 8191";
+    EXPECT_EQ(page.gpus[2][way].operations, 1u);
+    EXPECT_EQ(page.gpus[2][way].bytes, 5000u);
+    gpu->copies->fail(); // what is still under way must not be waited for
+}
+
 TEST_F(FileLane, AReadIsDoneWhenItsCopyHasLanded)
 {
     read(0, 0, 5000);

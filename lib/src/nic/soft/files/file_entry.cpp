@@ -26,6 +26,7 @@ refusal read_memory(const entry& entry, const keys::queue_keys& keys, file_entry
         return why;
     out.at = found.cpu ? found.cpu : reinterpret_cast<std::byte*>(found.device_address);
     out.device = found.cpu ? nullptr : found.device;
+    out.owner = found.device;
     out.by = found.by;
     return refusal::none;
 }
@@ -86,7 +87,7 @@ refusal read_file_entry(const entry& entry, const file_keys& files, const keys::
         return read_memory(entry, keys, out);
     out.bytes = 0;
     out.at = nullptr;
-    out.device = nullptr;
+    out.device = out.owner = nullptr;
     out.memory_key = 0;
     return refusal::none;
 }

@@ -7,6 +7,7 @@
 #include "keys/queue_keys.hpp"
 #include "nic/soft/files/file_part.hpp"
 #include "nic/soft/work/entry.hpp"
+#include "storage/statistics.hpp"
 
 namespace weftio::nic::soft {
 
@@ -15,8 +16,11 @@ class file_keys {
  public:
     /// Any thread; takes no lock for long. @return whether a file has the key
     virtual bool find(std::uint32_t key, held_file& out) const noexcept = 0;
+    /// What to measure of an operation that begins now, in memory of that device.
+    virtual storage::measured begin(std::uint64_t bytes, const devices::device_backend* owner) const noexcept = 0;
     /// Counts an operation that has ended.
-    virtual void count(storage::io::kind what, const file_result& result) const noexcept = 0;
+    virtual void count(storage::io::kind what, const file_result& result,
+                       const storage::measured& how) const noexcept = 0;
     /// Whether an operation that would fall is refused.
     virtual bool strict() const noexcept { return false; }
 
@@ -33,6 +37,7 @@ struct file_entry {
     std::uint64_t bytes = 0;
     std::byte* at = nullptr;                         ///< as the CPU has it, or else as `device` does
     const devices::device_backend* device = nullptr; ///< whose memory it is; nullptr: the CPU sees it
+    const devices::device_backend* owner = nullptr;  ///< whose memory it is, also where the CPU sees it
     std::uint32_t memory_key = 0;
     keys::held_key by{};
 

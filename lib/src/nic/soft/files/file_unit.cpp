@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "nic/soft/files/file_work.hpp"
+#include "storage/open_file.hpp"
 
 namespace weftio::nic::soft {
 
@@ -97,10 +98,32 @@ bool file_unit::give_to_way(std::uint32_t number)
                                      .offset = part.offset + part.done,
                                      .address = part.address + part.done,
                                      .bytes = part.bytes - part.done,
-                                     .tag = number});
+                                     .tag = number,
+                                     .file = part.file.name,
+                                     .memory = memory_of(part)});
     in_way_ += taken;
     part.at = taken ? file_part::phase::in_way : file_part::phase::to_way;
     return taken;
+}
+
+void file_unit::name_memory(std::uint32_t key, std::uint64_t name) noexcept
+try {
+    const std::lock_guard lock(memories_mutex_);
+    if (name != 0)
+        memories_.insert_or_assign(key, name);
+    else
+        memories_.erase(key);
+} catch (const std::exception&) { // no memory: it has no name
+}
+
+/// The name of the memory of a part that avoids the page cache; 0: none.
+std::uint64_t file_unit::memory_of(const file_part& part) const noexcept
+{
+    if (!part.file.direct || part.lane || part.file.direct->descriptor() != part.file.descriptor)
+        return 0;
+    const std::lock_guard lock(memories_mutex_);
+    const auto found = memories_.find(part.key);
+    return found == memories_.end() ? 0 : found->second;
 }
 
 /// Has the copy engine carry the bytes between the slot and the device's memory.

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <mutex>
+#include <unordered_map>
 #include <vector>
 
 #include "nic/soft/engine/unit.hpp"
@@ -44,6 +46,8 @@ class file_unit final : public unit {
     void disown(const file_work& queue) noexcept;
     /// Takes up what has ended, and goes on with it. Returns how much moved.
     unsigned collect();
+    /// Names the memory of that key for the way, which may register it; 0: not any more. Any thread.
+    void name_memory(std::uint32_t key, std::uint64_t name) noexcept;
     /// Whether a part is under way that reads or writes the memory of that key.
     bool uses(std::uint32_t key) const noexcept;
 
@@ -58,6 +62,7 @@ class file_unit final : public unit {
     bool give_to_way(std::uint32_t number);
     void took(std::uint32_t number, std::int64_t result);
     void go_on_later(std::uint32_t number);
+    std::uint64_t memory_of(const file_part& part) const noexcept;
     void copy(file_part& part, bool to_device);
     void end(std::uint32_t number, int error, bool device_failed = false);
 
@@ -66,6 +71,8 @@ class file_unit final : public unit {
     std::vector<std::uint32_t> free_;    ///< numbers of parts
     std::vector<std::uint32_t> waiting_; ///< numbers of parts that wait for room in the way, or for a copy engine
     std::deque<file_work*> line_;        ///< queues that found no room, oldest first
+    mutable std::mutex memories_mutex_;
+    std::unordered_map<std::uint32_t, std::uint64_t> memories_; ///< names, by key
     std::uint32_t in_way_ = 0;
     const bool reads_now_;
     std::unique_ptr<storage::way> way_; ///< its destructor waits for the parts that it has

@@ -104,7 +104,8 @@ bool file_work::take_up()
                            .fall = request_.fall(),
                            .offset = request_.offset,
                            .bytes = request_.bytes,
-                           .end = request_.bytes};
+                           .end = request_.bytes,
+                           .how = files_.begin(request_.bytes, request_.owner)};
     begun_ = 0;
     under_way_ = true;
     ++not_landed_;
@@ -115,7 +116,8 @@ bool file_work::take_up()
 bool file_work::refuse_fall()
 {
     files_.count(request_.what,
-                 {.error = ENOTSUP, .way = unit_.way(), .fall = request_.fall(), .position = request_.offset});
+                 {.error = ENOTSUP, .way = unit_.way(), .fall = request_.fall(), .position = request_.offset},
+                 files_.begin(request_.bytes, request_.owner));
     if (!std::exchange(any_failed_, true))
         failed_at_ = next_;
     fail(next_, refusal::io_failed, ENOTSUP);
@@ -170,6 +172,8 @@ file_part file_work::next_part(file_lane* lane, std::uint32_t bytes)
                    .lane = lane,
                    .device = lane ? at : nullptr};
     part.file.descriptor = request_.descriptor_for(part.offset, bytes, part.address); // slots are aligned
+    if (part.file.descriptor != request_.file.descriptor)
+        part.file.name = part.file.direct->name_of(part.file.descriptor);
     return part;
 }
 
@@ -304,11 +308,13 @@ void file_work::tell_engine(const operation& done) const noexcept
     if (done.reason != refusal::none && done.error == 0)
         return;
     const std::uint64_t bytes = done.what == storage::io::kind::sync ? 0 : done.end;
-    files_.count(done.what, {.bytes = static_cast<std::int64_t>(bytes),
-                             .error = done.error,
-                             .way = done.read_now ? file_way::posix : unit_.way(),
-                             .fall = done.fall,
-                             .position = done.offset + bytes});
+    files_.count(done.what,
+                 {.bytes = static_cast<std::int64_t>(bytes),
+                  .error = done.error,
+                  .way = done.read_now ? file_way::posix : unit_.way(),
+                  .fall = done.fall,
+                  .position = done.offset + bytes},
+                 done.how);
 }
 
 void file_work::count(const operation& done)

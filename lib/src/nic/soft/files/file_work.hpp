@@ -63,6 +63,7 @@ class file_work final : public work_queue {
         std::uint64_t end = 0;    ///< what was transferred without a gap
         std::uint64_t failed = 0; ///< begin of the first part that failed
         int error = 0;            ///< of that
+        storage::measured how{};
     };
     /// What is left of a turn.
     struct budget {

@@ -19,7 +19,7 @@ class file_region final : public region {
         if (!block_->at.cpu)
             files_->reach(block_->owner);
         if (granted_)
-            files_->keys().grant(key_, false);
+            grant();
     }
     file_region(const file_region&) = delete;
     file_region& operator=(const file_region&) = delete;
@@ -30,20 +30,32 @@ class file_region final : public region {
     {
         if (!std::exchange(granted_, false) || !files_->may_end())
             return;
+        files_->unit().name_memory(key_, 0);
         files_->engine().between_turns([&] { files_->keys().forget(key_); });
         files_->wait_for(key_);
+        files_->context().rings.leave_memory(registered_);
     }
     void renew(const region_request& now) noexcept override
     {
         key_ = now.process_key;
         granted_ = true;
-        files_->keys().grant(key_, false);
+        grant();
     }
 
  private:
+    void grant() noexcept
+    {
+        files_->keys().grant(key_, false);
+        if (!block_->at.cpu || block_->adopted) // adopted memory may be unmapped, and its reads must fail then
+            return;
+        registered_ = files_->context().rings.enter_memory({static_cast<std::byte*>(block_->at.cpu), block_->bytes});
+        files_->unit().name_memory(key_, registered_);
+    }
+
     const std::shared_ptr<soft_files> files_;
     const std::shared_ptr<const devices::memory_block> block_;
     std::uint32_t key_;
+    std::uint64_t registered_ = 0; ///< see storage::registrations
     bool granted_;
 };
 
@@ -70,12 +82,13 @@ bool context_files::find(std::uint32_t key, held_file& out) const noexcept
     return context_->named.find(key, out);
 }
 
-void context_files::count(storage::io::kind what, const file_result& result) const noexcept
+void context_files::count(storage::io::kind what, const file_result& result,
+                          const storage::measured& how) const noexcept
 {
     file_result counted = result;
     if (counted.fall == file_fall::none)
         counted.fall = context_->without_uring();
-    context_->account(what, counted);
+    context_->account(what, counted, how);
 }
 
 soft_files::soft_files(std::shared_ptr<storage::context> context)

@@ -20,7 +20,11 @@ class context_files final : public file_keys {
     explicit context_files(std::shared_ptr<storage::context> context) noexcept : context_(std::move(context)) {}
 
     bool find(std::uint32_t key, held_file& out) const noexcept override;
-    void count(storage::io::kind what, const file_result& result) const noexcept override;
+    storage::measured begin(std::uint64_t bytes, const devices::device_backend* owner) const noexcept override
+    {
+        return context_->counts.level() == 0 ? storage::measured{} : context_->counts.begin(bytes, owner);
+    }
+    void count(storage::io::kind what, const file_result& result, const storage::measured& how) const noexcept override;
     bool strict() const noexcept override { return context_->options().strict; }
     storage::context& context() const noexcept { return *context_; }
 
@@ -43,7 +47,8 @@ class soft_files final : public file_backend, public std::enable_shared_from_thi
     bool may_end() const noexcept { return maker_.may_end(); }
     keys::nic_keys& keys() noexcept { return keys_; }
     const file_keys& files() const noexcept { return files_; }
-    file_unit& unit() noexcept { return unit_; } ///< between two turns only
+    storage::context& context() const noexcept { return files_.context(); }
+    file_unit& unit() noexcept { return unit_; } ///< between two turns only, but for what says otherwise
     nic::soft::engine& engine() noexcept { return engine_; }
     /// The CPU does not see this device's memory: bytes are staged. Throws what make_copy_queue() and allocate() throw.
     void reach(const std::shared_ptr<devices::device_backend>& device);
