@@ -84,9 +84,9 @@ threads_of() {
     done 2>/dev/null
 }
 
-# ended PROCESS [WHAT]: waits for a process of ours; its exit status. Out of patience, its threads are told, it and what it has
+# wait_for_end PROCESS [WHAT]: waits for a process of ours; its exit status. Out of patience, its threads are told, it and what it has
 # started are killed, and the script ends.
-ended() {
+wait_for_end() {
     local tries family
     for tries in $(seq $((10 * patience + 40))); do
         kill -0 "$1" 2>/dev/null || break
@@ -101,12 +101,12 @@ ended() {
     wait "$1"
 }
 
-# bounded COMMAND...: its exit status, as ended has it. Its SIGINT is ignored until it catches it.
+# bounded COMMAND...: its exit status, as wait_for_end has it. Its SIGINT is ignored until it catches it.
 bounded() {
     local process status=0
     "$@" <&0 &
     process=$!
-    ended $process "$*" || status=$?
+    wait_for_end $process "$*" || status=$?
     return $status
 }
 

@@ -18,7 +18,7 @@ ends "a failed check before that" 1 "1 checks failed" 'check one 1 2; eventually
 ends "a program that does not end" 75 "out of time: waited 2 s for this: sleep 20" 'bounded sleep 20; check one 1 2; finish'
 ends "one that a command has started" 75 "out of time: waited 2 s for this: twice sleep 20" \
     'twice() { "$@"; "$@"; }; bounded twice sleep 20; check one 1 2; finish'
-ends "one that is killed later" 75 "out of time: waited 2 s for this: the end of sleep" 'sleep 20 & ended $! "the end of sleep"; finish'
+ends "one that is killed later" 75 "out of time: waited 2 s for this: the end of sleep" 'sleep 20 & wait_for_end $! "the end of sleep"; finish'
 check_has "its threads are told" "sleep: S, " "$(WEFTIO_PATIENCE=0.02 bash -c ". '$beside/checks.bash'; bounded sleep 20" 2>&1)"
 ends "the same in a subshell" 75 "out of time: waited 2 s for this: sleep 20" 'said=$(bounded sleep 20); check one 1 "$said"; finish'
 ends "a failed check before one in a subshell" 1 "2 checks failed" 'check one 1 2; said=$(bounded sleep 20); check status 0 $?; finish'

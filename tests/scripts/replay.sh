@@ -258,7 +258,7 @@ fi
 begin=$(now)
 kill -INT $pid
 status=0
-ended $pid || status=$?
+wait_for_end $pid || status=$?
 echo "ended after $(($(now) - begin)) ms with status $status"
 # On a busy machine it may be behind its plan when it is stopped: then what was due and did not leave is told, by status 3.
 stopped_well() { # STATUS
@@ -274,7 +274,7 @@ catches_sigint() { ((0x$(sed -n 's/^SigCgt:\s*//p' /proc/$pid/status) & 2)); }
 eventually_by $pid catches_sigint
 kill -INT $pid
 status=0
-ended $pid || status=$?
+wait_for_end $pid || status=$?
 kill $writer
 [[ $status == 3 ]] || fail "stopping a run that waits for a pipe: $status"
 
@@ -291,7 +291,7 @@ for thread in /proc/$pid/task/*; do
 done
 kill -INT $pid
 status=0
-ended $pid || status=$?
+wait_for_end $pid || status=$?
 stopped_well $status || fail "exit status $status of a run without end, $(value stopped.json 'r["total"]')"
 echo "used $((used_ns / 1000000)) ms of $took_ms ms"
 [[ $((used_ns / 500000)) -lt $took_ms ]] || fail "it spins"
@@ -341,7 +341,7 @@ eventually_by $pid has_received 50 # more than the report below is to speak of
 within ip link set left down # as it is for a moment while it is removed
 within ip link del left
 status=0
-ended $pid || status=$?
+wait_for_end $pid || status=$?
 [[ $status == 4 ]] || fail "exit status $status when the port goes away"
 grep -q "has gone" gone.txt || fail "the port that went away is not named"
 [[ $(value gone.json 'r["exit_code"] == 4 and r["total"]["sent"] > 10') == True ]] || fail "no true report of a port that went away"
