@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 #include <optional>
 #include <random>
@@ -123,7 +124,10 @@ TEST_F(GpuFiles, GoByNvidiasLibrary)
     const file by_library(*vendors, scratch.descriptor());
     const memory there = gpu().allocate(bytes, memory_kind::device);
     const file_buffer buffer(*vendors, there);
+    if (by_library.read(there, 100, 0).error == EOPNOTSUPP)
+        GTEST_SKIP() << library << " refuses the file (docs/troubleshooting.md, \"NVIDIA's library\")";
     std::vector<std::byte> model(bytes);
+    std::memcpy(model.data(), content.data(), 100);
     std::minstd_rand random(7);
     for (unsigned step = 0; step < 60; ++step) {
         const std::size_t count = 1 + random() % (random() % 4 ? 5000 : bytes / 2);
@@ -141,7 +145,7 @@ TEST_F(GpuFiles, GoByNvidiasLibrary)
     const file_result end = by_library.read(buffer, 4096, bytes - 100);
     EXPECT_EQ(end.bytes, 100);
     EXPECT_EQ(end.error, 0);
-    EXPECT_EQ(vendors->counters().of(file_way::cufile).operations(), 61U);
+    EXPECT_EQ(vendors->counters().of(file_way::cufile).operations(), 62U);
 }
 
 } // namespace weftio::test
