@@ -1,6 +1,8 @@
 // The way `cufile`: NVIDIA's library, for which another stands in that reads and writes memory that the CPU sees.
+#include <dlfcn.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <link.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -239,15 +241,15 @@ TEST_F(Vendor, ALibraryThatIsNotThereIsAFallThatIsToldOnce)
 
 TEST_F(Vendor, WhatIsNotNvidiasLibraryIsRefusedInOneSentence)
 {
-    Dl_info about{};
-    ASSERT_NE(
-        dladdr(reinterpret_cast<void*>(&std::fabs<int>), &about) + dladdr(reinterpret_cast<void*>(&dlopen), &about), 0);
+    void* const mathematics = dlopen("libm.so.6", RTLD_NOW);
+    link_map* another = nullptr;
+    ASSERT_EQ(dlinfo(mathematics, RTLD_DI_LINKMAP, &another), 0) << dlerror();
     const std::pair<std::string, const char*> wrong[] = {
         {"libcufile.so.0", "is no full path; name the library from / on"},
         {"./libcufile.so.0", "is no full path"},
         {WEFTIO_OWN_CUFILE, "is Weftio's own libcufile.so.0, which would call itself"},
         {scratch.path(), "does not open"},
-        {about.dli_fname, "has no function cuFileDriverOpen"},
+        {another->l_name, "has no function cuFileDriverOpen"},
     };
     for (const auto& [path, why] : wrong) {
         const environment_variable other("WEFTIO_CUFILE_LIBRARY", path);
@@ -261,6 +263,7 @@ TEST_F(Vendor, WhatIsNotNvidiasLibraryIsRefusedInOneSentence)
         EXPECT_THAT(refusal(), HasSubstr("cuFileDriverOpen fails with 5011"));
     }
     EXPECT_EQ(refusal(), "") << "another try, as one may have set the GPU free";
+    dlclose(mathematics);
 }
 
 /// Through a link, and beside ours: neither is taken for NVIDIA's.
