@@ -17,7 +17,7 @@ namespace weftio::fuzz {
 using roce::piece;
 
 /// A region of 8 KiB between pages that nobody may touch. It checks what a responder must have checked: nothing is
-/// written before a range was announced, and nothing outside of it.
+/// written before a range was announced, and nothing outside of it, but for the whole of a message of one packet.
 class checked_memory final : public roce::remote_memory {
  public:
     static constexpr std::uint32_t key = 0x100;
@@ -38,12 +38,14 @@ class checked_memory final : public roce::remote_memory {
     refusal write(const roce::remote_range& range, std::span<const std::uint8_t> from) override
     {
         expect(from.size() == range.bytes, "as many bytes are written as are named");
-        expect(range.address >= announced_.address && range.bytes <= announced_.bytes &&
-                   range.address - announced_.address <= announced_.bytes - range.bytes,
+        const bool is_whole =
+            range.key == whole.key && range.address == whole.address && range.bytes == whole.bytes && whole.bytes != 0;
+        expect(is_whole || (range.address >= announced_.address && range.bytes <= announced_.bytes &&
+                            range.address - announced_.address <= announced_.bytes - range.bytes),
                "what is written was announced");
-        const roce::remote_range whole = announced_;
+        const roce::remote_range before = announced_;
         const refusal why = check(range, access::remote_write);
-        announced_ = whole;
+        announced_ = before;
         if (why == refusal::none)
             std::copy(from.begin(), from.end(), at(range.address));
         return why;
@@ -66,6 +68,7 @@ class checked_memory final : public roce::remote_memory {
     refusal invalidate(std::uint32_t of) override { return of == own_key ? refusal::none : refusal::unknown_key; }
 
     std::uint32_t own_key = key;
+    roce::remote_range whole; ///< what the packet under way names, when it is a whole message
 
  private:
     std::uint8_t* at(std::uint64_t address)

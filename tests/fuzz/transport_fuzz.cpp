@@ -93,6 +93,15 @@ class both_ends {
         return choice < 128 ? near : choice < 255 ? psn_add(near, choice - 192) : in_.word() & psn_mask;
     }
 
+    void deliver(const roce_packet& packet)
+    {
+        const roce_headers& headers = packet.headers;
+        const roce_shape shape = shape_of(headers.bth.opcode);
+        memory_.whole = {};
+        if (shape.begins() && shape.ends())
+            memory_.whole = {headers.remote_key, headers.address, headers.dma_bytes};
+        answers_.receive(packet);
+    }
     void request()
     {
         roce_packet packet;
@@ -108,7 +117,7 @@ class both_ends {
         packet.payload = payload(largest_path_mtu);
         if (headers.bth.opcode == roce_opcode::rc_write_only && in_.byte() % 2 == 0)
             headers.dma_bytes = static_cast<std::uint32_t>(packet.payload.size());
-        answers_.receive(packet);
+        deliver(packet);
     }
     void answer()
     {
@@ -169,7 +178,7 @@ class both_ends {
             expect(parse_roce(frame, packet) == roce_refusal::none && packet.icrc_good(), "a packet can be read");
             last_asked_ = packet.headers.bth.psn;
             if ((lost >> at++ % 32 & 1) == 0)
-                answers_.receive(packet);
+                deliver(packet);
         }
         for (const auto& frame : to_requester_.frames) {
             expect(parse_roce(frame, packet) == roce_refusal::none && packet.icrc_good(), "a packet can be read");
