@@ -17,8 +17,8 @@ inline constexpr std::size_t masked_ipv6_bytes = 40 + 8 + 12;
 
 /// The ICRC of a packet, summed up piece by piece. Any thread, one at a time; never blocks.
 ///
-/// Not covered are Ethernet and VLAN tags; type of service, time to live and checksum of IPv4; traffic class, flow label
-/// and hop limit of IPv6; the checksum of UDP; FECN, BECN and the reserved bits beside them.
+/// Not covered are Ethernet and VLAN tags; type of service, time to live and checksum of IPv4; traffic class, flow
+/// label and hop limit of IPv6; the checksum of UDP; FECN, BECN and the reserved bits beside them.
 class icrc {
  public:
     /// Begins with the headers: IP, UDP and BTH, and as much of what follows as is there in one piece.
@@ -27,7 +27,8 @@ class icrc {
     ///      `masked_ipv6_bytes` at least, as parse_roce() and build_roce() leave them
     explicit icrc(std::span<const std::uint8_t> headers) noexcept;
 
-    /// Begins behind IP and UDP. @param front  front_of() them;  @param from_bth  the BTH, and what follows in one piece
+    /// Begins behind IP and UDP. @param front  front_of() them;  @param from_bth  the BTH, and what follows in one
+    /// piece
     icrc(std::uint32_t front, std::span<const std::uint8_t> from_bth) noexcept;
 
     /// The register behind an IP header and that of UDP: packets with the same headers begin with the same.

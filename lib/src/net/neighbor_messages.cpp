@@ -9,10 +9,10 @@ namespace weftio::net {
 
 namespace {
 
-constexpr std::uint16_t arp_type = 0x0806, ipv6_type = 0x86dd;
+constexpr std::uint16_t arp_type = 0x0806;
 constexpr std::uint8_t icmpv6 = 58, solicitation = 135, advertisement = 136;
 constexpr std::uint8_t source_mac_option = 1, target_mac_option = 2;
-constexpr std::size_t arp_bytes = 28, ipv6_bytes = 40, solicitation_bytes = 24, option_bytes = 8;
+constexpr std::size_t arp_bytes = 28, solicitation_bytes = 24, option_bytes = 8;
 /// What an ARP message over Ethernet about IPv4 begins with, before the operation.
 constexpr std::array<std::uint8_t, 6> arp_begin{0, 1, 8, 0, 6, 4};
 constexpr mac_address everybody{0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
@@ -173,17 +173,17 @@ std::size_t put_discovery(std::span<std::uint8_t> to, const neighbor_frame& path
                           const roce_gid& source, const roce_gid& destination, const roce_gid& target,
                           std::uint8_t type, std::uint8_t flags) noexcept
 {
-    const std::size_t begin = put_ethernet(to, path, destination_mac, ipv6_type);
+    const std::size_t begin = put_ethernet(to, path, destination_mac, ether_type_ipv6);
     std::uint8_t* const ip = &to[begin];
     constexpr std::size_t bytes = solicitation_bytes + option_bytes;
-    std::fill_n(ip, ipv6_bytes + bytes, std::uint8_t{0});
+    std::fill_n(ip, ipv6_header_bytes + bytes, std::uint8_t{0});
     ip[0] = 6 << 4;
     store_be<std::uint16_t>(ip + 4, bytes);
     ip[6] = icmpv6;
     ip[7] = 255; // tells the receiver that no router has forwarded the message
     std::copy(source.begin(), source.end(), ip + 8);
     std::copy(destination.begin(), destination.end(), ip + 24);
-    std::uint8_t* const icmp = ip + ipv6_bytes;
+    std::uint8_t* const icmp = ip + ipv6_header_bytes;
     icmp[0] = type;
     icmp[4] = flags;
     std::copy(target.begin(), target.end(), icmp + 8);
@@ -191,7 +191,7 @@ std::size_t put_discovery(std::span<std::uint8_t> to, const neighbor_frame& path
     icmp[25] = 1; // in units of 8 bytes
     std::copy(path.source_mac.begin(), path.source_mac.end(), icmp + 26);
     store_be(icmp + 2, icmpv6_sum(source, destination, {icmp, bytes}));
-    return begin + ipv6_bytes + bytes;
+    return begin + ipv6_header_bytes + bytes;
 }
 
 } // namespace
@@ -201,7 +201,7 @@ bool parse_neighbor(std::span<const std::uint8_t> frame, const packet_headers& h
 {
     if (headers.ether_type == arp_type && headers.l3_offset != 0 && headers.l3_offset <= frame.size())
         return parse_arp(frame.subspan(headers.l3_offset), message);
-    const std::size_t begin = headers.l3_offset + ipv6_bytes;
+    const std::size_t begin = headers.l3_offset + ipv6_header_bytes;
     if (headers.l3 != l3_kind::ipv6 || headers.protocol != icmpv6 || !headers.has_protocol || headers.fragment ||
         headers.l4_offset != begin || headers.l3_end > frame.size() || headers.l3_end < begin ||
         frame[headers.l3_offset + 7] != 255)

@@ -14,10 +14,6 @@ namespace {
 using bytes = std::span<const std::uint8_t>;
 
 constexpr std::size_t mac_addresses_bytes = 12;
-constexpr std::uint16_t ether_type_ipv4 = 0x0800;
-constexpr std::uint16_t ether_type_ipv6 = 0x86dd;
-constexpr std::size_t ipv4_header_bytes = 20; // without options
-constexpr std::size_t ipv6_header_bytes = 40;
 constexpr std::size_t extension_unit_bytes = 8; // the shortest extension header
 constexpr std::size_t udp_header_bytes = 8;
 constexpr std::size_t tcp_header_bytes = 20; // without options

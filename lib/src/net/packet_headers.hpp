@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -10,6 +11,10 @@ namespace weftio::net {
 
 inline constexpr unsigned max_vlan_tags = 4; ///< in the frame itself; a fifth tag counts as an unknown ether type
 inline constexpr unsigned max_extension_headers = 8; ///< IPv6; behind a longer chain the protocol is unknown
+
+inline constexpr std::uint16_t ether_type_ipv4 = 0x0800, ether_type_ipv6 = 0x86dd;
+/// Without options and extension headers.
+inline constexpr std::size_t ipv4_header_bytes = 20, ipv6_header_bytes = 40;
 
 enum class l3_kind : std::uint8_t { none, ipv4, ipv6 };
 enum class l4_kind : std::uint8_t { none, udp, tcp };

@@ -10,8 +10,6 @@
 namespace weftio::net {
 namespace {
 
-constexpr std::uint16_t ether_type_ipv4 = 0x0800, ether_type_ipv6 = 0x86dd;
-
 std::size_t write_link(std::uint8_t* to, const roce_path& path) noexcept
 {
     std::memcpy(to, path.destination_mac.data(), mac_bytes);
@@ -38,10 +36,10 @@ void write_ipv4(std::uint8_t* to, const roce_path& path) noexcept
 /// The checksum: RFC 1071.
 void set_ipv4_length(std::uint8_t* ip, std::size_t udp_length) noexcept
 {
-    store_be(ip + 2, static_cast<std::uint16_t>(ipv4_bytes + udp_length));
+    store_be(ip + 2, static_cast<std::uint16_t>(ipv4_header_bytes + udp_length));
     store_be(ip + 10, std::uint16_t{0});
     std::uint32_t sum = 0;
-    for (std::size_t at = 0; at < ipv4_bytes; at += 2)
+    for (std::size_t at = 0; at < ipv4_header_bytes; at += 2)
         sum += load_be<std::uint16_t>(ip + at);
     sum = (sum & 0xffff) + (sum >> 16);
     store_be(ip + 10, static_cast<std::uint16_t>(~(sum + (sum >> 16))));
@@ -113,7 +111,7 @@ void roce_front::set_length(std::size_t udp_length) noexcept
     udp_length_ = static_cast<std::uint16_t>(udp_length);
     std::uint8_t* const ip = &front_[ip_at_];
     store_be(&front_[bytes_ - udp_bytes + 4], udp_length_);
-    if (bytes_ - ip_at_ == ipv4_bytes + udp_bytes)
+    if (bytes_ - ip_at_ == ipv4_header_bytes + udp_bytes)
         set_ipv4_length(ip, udp_length);
     else
         store_be(ip + 4, udp_length_);

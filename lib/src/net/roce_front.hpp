@@ -11,8 +11,8 @@
 
 namespace weftio::net {
 
-/// Ethernet, IP and UDP headers of a path. Those of the length that was built last are kept, with the IPv4 checksum and the
-/// begin of the ICRC: a packet of the same length costs a copy. One thread at a time; never blocks.
+/// Ethernet, IP and UDP headers of a path. Those of the length that was built last are kept, with the IPv4 checksum and
+/// the begin of the ICRC: a packet of the same length costs a copy. One thread at a time; never blocks.
 class roce_front {
  public:
     explicit roce_front(const roce_path& path) noexcept;

@@ -10,12 +10,11 @@
 
 namespace weftio::net {
 
-inline constexpr std::size_t mac_bytes = 6, tag_bytes = 4;
-inline constexpr std::size_t ipv4_bytes = 20, ipv6_bytes = 40, udp_bytes = 8, bth_bytes = 12;
+inline constexpr std::size_t mac_bytes = 6, tag_bytes = 4, udp_bytes = 8, bth_bytes = 12;
 
 constexpr std::size_t ip_bytes_of(l3_kind l3) noexcept
 {
-    return l3 == l3_kind::ipv4 ? ipv4_bytes : ipv6_bytes;
+    return l3 == l3_kind::ipv4 ? ipv4_header_bytes : ipv6_header_bytes;
 }
 
 /// Reads or writes each field of the extended headers of a packet, in the order of the wire, by `step<bytes>(field)`.
