@@ -73,6 +73,8 @@ class device_backend {
 
     virtual ~device_backend() = default;
     virtual const std::string& name() const noexcept = 0;
+    /// N of "cuda:N"; -1: no GPU of CUDA.
+    virtual int cuda_number() const noexcept { return -1; }
     /// Whether kernels of this device may use memory of `other`.
     virtual bool shares_memory_with(const device_backend& other) const noexcept { return this == &other; }
     /// Allocates zeroed memory; throws weftio::error. The caller has checked `bytes` > 0 and `alignment`.

@@ -7,9 +7,7 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <new>
-#include <string_view>
 
 namespace weftio::storage {
 
@@ -42,11 +40,7 @@ int gpu_of(const place& memory) noexcept
 
 int gpu_of(const devices::device_backend* owner) noexcept
 {
-    const std::string_view name = owner ? std::string_view(owner->name()) : "";
-    int number = -1;
-    if (name.substr(0, 5) == "cuda:")
-        std::from_chars(name.data() + 5, name.data() + name.size(), number);
-    return number;
+    return owner ? owner->cuda_number() : -1;
 }
 
 tally::tally(unsigned level) : level_(level)

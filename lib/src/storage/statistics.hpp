@@ -55,7 +55,7 @@ class tally {
     std::vector<std::unique_ptr<core::telemetry_row>> rows_;
 };
 
-/// The number of a CUDA device, from its name "cuda:3"; -1: another device.
+/// N of "cuda:N"; -1: another device.
 int gpu_of(const devices::device_backend* owner) noexcept;
 int gpu_of(const place& memory) noexcept;
 

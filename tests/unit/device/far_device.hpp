@@ -16,8 +16,10 @@ namespace weftio::test {
 
 class far_device final : public devices::device_backend {
  public:
-    explicit far_device(std::string name = "far") : name_(std::move(name)) {}
+    /// @param cuda_number  of the GPU that it is taken for; -1: none
+    explicit far_device(int cuda_number = -1) : cuda_number_(cuda_number) {}
     const std::string& name() const noexcept override { return name_; }
+    int cuda_number() const noexcept override { return cuda_number_; }
     /// Of the host's memory, as copy engines and NICs both see it.
     allocation allocate(std::size_t bytes, std::size_t alignment, memory_kind) override
     {
@@ -36,7 +38,8 @@ class far_device final : public devices::device_backend {
     const std::shared_ptr<slow_copies> copies = std::make_shared<slow_copies>();
 
  private:
-    const std::string name_;
+    const std::string name_ = "far";
+    const int cuda_number_;
 };
 
 /// Memory there, and what a model has there.

@@ -93,7 +93,7 @@ TEST(FileLaneStatistics, AreMeasuredAsTheConfigurationSays)
     ASSERT_EQ(pwrite(configuration.descriptor(), wanted.data(), wanted.size(), 0), static_cast<ssize_t>(wanted.size()));
     fill(scratch, pattern(8192, 2));
     const file_engine engine{{.configuration = configuration.path(), .mode = engine_mode::inline_worker}};
-    const auto gpu = std::make_shared<far_device>("cuda:2");
+    const auto gpu = std::make_shared<far_device>(2);
     const device cpu = device::open("cpu");
     const file one(engine, scratch.descriptor());
     file_queue queue(engine, cpu, {.entries = 64});

@@ -23,7 +23,8 @@ class arenas {
     arenas& operator=(const arenas&) = delete;
     ~arenas();
 
-    /// Allocates a block, not zeroed: whole pages where the alignment is a page or more, else whole pairs of cache lines.
+    /// Allocates a block, not zeroed: whole pages where the alignment is a page or more, else whole pairs of cache
+    /// lines.
     /// @param alignment  power of two, at most 2 MiB
     block allocate(std::size_t bytes, std::size_t alignment) noexcept;
     void release(void* address) noexcept;

@@ -21,6 +21,7 @@ class cuda_device final : public device_backend {
     ~cuda_device() override;
 
     const std::string& name() const noexcept override { return name_; }
+    int cuda_number() const noexcept override { return number_; }
     bool shares_memory_with(const device_backend& other) const noexcept override
     {
         const auto* gpu = dynamic_cast<const cuda_device*>(&other);
