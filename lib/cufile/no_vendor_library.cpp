@@ -1,4 +1,5 @@
-// Weftio's libcufile.so.0 never calls NVIDIA's: a program that has loaded ours has chosen it, and no call comes back to us.
+// Weftio's libcufile.so.0 never calls NVIDIA's: a program that has loaded ours has chosen it, and no call comes back to
+// us.
 #include "storage/vendor_library.hpp"
 #include "weftio/error.hpp"
 

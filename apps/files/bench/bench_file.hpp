@@ -8,8 +8,8 @@
 
 namespace weftio::files {
 
-/// A file with the pattern, or one that is there. Its descriptor is open as long as the object; what it made is removed, also
-/// when SIGINT, SIGTERM, SIGHUP or SIGXFSZ ends the program. One object at a time.
+/// A file with the pattern, or one that is there. Its descriptor is open as long as the object; what it made is
+/// removed, also when SIGINT, SIGTERM, SIGHUP or SIGXFSZ ends the program. One object at a time.
 class bench_file {
  public:
     /// Makes or opens the file. Blocks while it is written.

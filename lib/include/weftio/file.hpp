@@ -75,8 +75,8 @@ class file_memory {
  public:
     /// Memory of the host, or of CUDA: a file_buffer that has the address is used.
     file_memory(void* address) noexcept : address_(address) {}
-    /// A memory of any device and kind, from byte `offset` on; likewise a buffer. Operations that reach beyond its end fail
-    /// with EINVAL.
+    /// A memory of any device and kind, from byte `offset` on; likewise a buffer. Operations that reach beyond its end
+    /// fail with EINVAL.
     file_memory(const memory& memory, std::size_t offset = 0) noexcept;
     file_memory(const file_buffer& buffer, std::size_t offset = 0) noexcept;
     /// What is only written to a file.
@@ -94,10 +94,10 @@ class file_memory {
 /// A descriptor that an engine reads and writes. Any file system, block device or file on /dev/shm.
 ///
 /// The descriptor stays the caller's: it is not duplicated, and must stay open as long as the file. Operations on one
-/// that was closed fail with EBADF; they reach another file if the number was taken again. Operations that are not aligned
-/// for O_DIRECT, and file_engine_options::reopen_direct, need a second descriptor. The file opens it through
-/// /proc/self/fd when first needed; what goes by it reaches the first file also after the caller has closed his. When that one is closed the process loses its fcntl(F_SETLK) locks of the file, as
-/// POSIX demands.
+/// that was closed fail with EBADF; they reach another file if the number was taken again. Operations that are not
+/// aligned for O_DIRECT, and file_engine_options::reopen_direct, need a second descriptor. The file opens it through
+/// /proc/self/fd when first needed; what goes by it reaches the first file also after the caller has closed his. When
+/// that one is closed the process loses its fcntl(F_SETLK) locks of the file, as POSIX demands.
 ///
 /// - Ownership: move-only; keeps the engine alive. It may end before operations of batches and streams; the descriptor
 ///   must not. Of a file_queue, entries that have not begun when it ends fail.

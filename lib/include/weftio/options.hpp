@@ -42,8 +42,8 @@ struct port_options {
     /// Hold packets back while their queue is full, instead of dropping them. `automatic` does so for capture files,
     /// which can wait, unlike a wire. A held packet also holds those behind it, whatever their queue.
     enum class hold { automatic, on, off } hold_when_full = hold::automatic;
-    /// RDMA between two queue pairs of this port: copies go from memory to memory, and no packet is built. true: packets are
-    /// built and read as for another port, so that tests of the transport need one port only.
+    /// RDMA between two queue pairs of this port: copies go from memory to memory, and no packet is built. true:
+    /// packets are built and read as for another port, so that tests of the transport need one port only.
     bool rdma_by_packet = false;
     std::uint16_t mtu = 0;                    ///< 68 to 16,362; 0: the driver's own
     std::vector<std::string> eal_arguments{}; ///< extra EAL arguments, used if this port starts EAL
@@ -62,9 +62,9 @@ struct file_engine_options {
     /// An operation that would fall (file_fall) fails with ENOTSUP instead, and an engine that would fall is not made.
     /// The environment variable WEFTIO_FILE_STRICT=1 does the same for every engine.
     bool strict = false;
-    /// The one way to use; none: the engine chooses. An engine whose way is unavailable is not made. `cufile` is NVIDIA's
-    /// library, by the path that WEFTIO_CUFILE_LIBRARY or the key weftio.cufile_library names, else where the CUDA
-    /// toolkit has it; it stays open until the process ends, and file_queue does not go by it.
+    /// The one way to use; none: the engine chooses. An engine whose way is unavailable is not made. `cufile` is
+    /// NVIDIA's library, by the path that WEFTIO_CUFILE_LIBRARY or the key weftio.cufile_library names, else where the
+    /// CUDA toolkit has it; it stays open until the process ends, and file_queue does not go by it.
     file_way only = file_way::none;
     /// Parts that one batch, or one large call, has in flight: 1 to 4096; 0: the configuration's
     /// execution.max_io_queue_depth, else default_depth.

@@ -23,8 +23,8 @@ struct answer {
     std::uint64_t original = 0; ///< of an atomic: the value before it
 };
 
-/// READs and atomics are limited, and consecutive ACKs are coalesced. One ACK alone needs no memory of the pool. An answer
-/// that does not fit is dropped: the peer repeats a request without an answer.
+/// READs and atomics are limited, and consecutive ACKs are coalesced. One ACK alone needs no memory of the pool. An
+/// answer that does not fit is dropped: the peer repeats a request without an answer.
 class answer_queue {
  public:
     /// Room for repeated READs and atomics, beside that for fresh ones.

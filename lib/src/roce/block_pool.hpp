@@ -10,8 +10,8 @@
 
 namespace weftio::roce {
 
-/// Blocks of a power of two of bytes. One that is given back is kept for the next who asks for its size, so a pool that has
-/// warmed up allocates nothing. Called by one thread; never throws.
+/// Blocks of a power of two of bytes. One that is given back is kept for the next who asks for its size, so a pool that
+/// has warmed up allocates nothing. Called by one thread; never throws.
 class block_pool {
  public:
     static constexpr std::size_t least_bytes = 64, most_bytes = 65536;

@@ -31,8 +31,8 @@ struct message {
 };
 static_assert(sizeof(message) <= 32, "a busy queue has 128 of them");
 
-/// Messages by number, free-running: those in [first, end) are in flight. The ring grows with them, and keeps its memory until
-/// rest().
+/// Messages by number, free-running: those in [first, end) are in flight. The ring grows with them, and keeps its
+/// memory until rest().
 class message_ring {
  public:
     static constexpr std::uint32_t least = 8, most = 128;
@@ -60,8 +60,8 @@ class message_ring {
         if (empty())
             ring_.release();
     }
-    /// Adds a message behind the others; fills in what it follows from. Makes room for the next, so that full() tells the
-    /// truth. @pre !full()
+    /// Adds a message behind the others; fills in what it follows from. Makes room for the next, so that full() tells
+    /// the truth. @pre !full()
     void add(message more) noexcept
     {
         more.first_psn = next_psn_;

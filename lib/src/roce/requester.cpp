@@ -9,7 +9,8 @@ using namespace net;
 namespace {
 
 constexpr unsigned packets_without_request = 64;
-/// Sequence numbers that one READ request takes, and that may be in flight: half of all must stay behind (IBTA 9.7.3.1).
+/// Sequence numbers that one READ request takes, and that may be in flight: half of all must stay behind (IBTA
+/// 9.7.3.1).
 constexpr std::uint32_t most_of_a_read = 1u << 22, most_psns = (1u << 23) - 1;
 
 } // namespace
@@ -186,7 +187,8 @@ std::uint32_t requester::most_in_a_run(const message& next, std::uint32_t flying
     return left == 1 || !reliable() ? left : std::min(left, patience_.window() - flying);
 }
 
-/// Request step 4: one packet of a SEND, WRITE or atomic, or as many as the sink takes at once. @param flying  in_flight()
+/// Request step 4: one packet of a SEND, WRITE or atomic, or as many as the sink takes at once. @param flying
+/// in_flight()
 bool requester::send_packet(packet_sink& sink, allowance& most, std::uint32_t flying, std::uint64_t now)
 {
     const message& next = messages_.at(cursor_);

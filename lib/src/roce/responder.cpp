@@ -35,8 +35,8 @@ responder::responder(const responder_settings& settings, remote_memory& memory, 
       results_(settings.most_reads, shared.pool), expected_(settings.first_psn & psn_mask)
 {}
 
-/// Respond step 1: the sequence number (IBTA 9.7.4.1.2). In its turn, a packet is executed; one ahead of it shows a gap;
-/// one behind it is a repeat.
+/// Respond step 1: the sequence number (IBTA 9.7.4.1.2). In its turn, a packet is executed; one ahead of it shows a
+/// gap; one behind it is a repeat.
 bool responder::receive(const roce_packet& packet)
 {
     const std::uint32_t count = packets_in(packet, settings_.peer.path_mtu);
@@ -79,8 +79,8 @@ bool responder::look_ahead(const roce_packet& packet, const roce_shape& shape)
     return false;
 }
 
-/// Respond step 2: the form of the packet, the order of opcodes, and the length of the payload (IBTA 9.7.4.1.2, 9.7.4.1.4
-/// and 9.7.4.1.6).
+/// Respond step 2: the form of the packet, the order of opcodes, and the length of the payload (IBTA 9.7.4.1.2,
+/// 9.7.4.1.4 and 9.7.4.1.6).
 responder::verdict responder::execute(const roce_packet& packet, const roce_shape& shape)
 {
     if (!reliable() && shape.begins())
@@ -114,8 +114,8 @@ responder::verdict responder::take_entry()
     return refuse(refusal::wrong_doorbell);
 }
 
-/// Respond step 3, SEND: the first packet takes a receive entry, each goes behind the one before, the last completes it.
-/// A key that is not invalidated is refused before the packet that names it is placed.
+/// Respond step 3, SEND: the first packet takes a receive entry, each goes behind the one before, the last completes
+/// it. A key that is not invalidated is refused before the packet that names it is placed.
 responder::verdict responder::take_send(const roce_packet& packet, const roce_shape& shape)
 {
     if (shape.begins()) {
@@ -168,8 +168,8 @@ responder::verdict responder::end_send(const roce_headers& headers, const roce_s
     return verdict::done;
 }
 
-/// Respond step 3, WRITE: the first packet announces range and length, and all of it is checked before a byte is written
-/// (IBTA 9.7.4.1.5). The last packet ends it where the first has said. An immediate takes a receive entry.
+/// Respond step 3, WRITE: the first packet announces range and length, and all of it is checked before a byte is
+/// written (IBTA 9.7.4.1.5). The last packet ends it where the first has said. An immediate takes a receive entry.
 responder::verdict responder::take_write(const roce_packet& packet, const roce_shape& shape)
 {
     const auto bytes = static_cast<std::uint32_t>(packet.payload.size());
@@ -196,8 +196,8 @@ responder::verdict responder::take_write(const roce_packet& packet, const roce_s
     return verdict::done;
 }
 
-/// Writes no memory, so that a repeat of the packet begins the same WRITE. A range of 0 bytes needs no key. A packet that
-/// is the whole message, and takes no receive entry, is checked once: where it is written.
+/// Writes no memory, so that a repeat of the packet begins the same WRITE. A range of 0 bytes needs no key. A packet
+/// that is the whole message, and takes no receive entry, is checked once: where it is written.
 responder::verdict responder::begin_write(const roce_packet& packet, const roce_shape& shape)
 {
     const roce_headers& headers = packet.headers;
@@ -335,8 +335,8 @@ void responder::repeat(const roce_headers& headers, const roce_shape& shape)
     }
 }
 
-/// What the peer could not have asked for is dropped, and so is what it may no longer read: an old packet that comes late
-/// ends no connection.
+/// What the peer could not have asked for is dropped, and so is what it may no longer read: an old packet that comes
+/// late ends no connection.
 void responder::repeat_read(const roce_headers& headers)
 {
     const remote_range range{.key = headers.remote_key, .address = headers.address, .bytes = headers.dma_bytes};

@@ -11,9 +11,9 @@
 #include "net/roce_rules.hpp"
 #include "weftio/refusal.hpp"
 
-/// The transport of RDMA as pure state machines: no threads, no clock, no DPDK, and no allocation once the pool of their
-/// workspace has warmed up. The owner gives them packets whose ICRC is right, entries, memory and the time, and takes the
-/// packets that they make.
+/// The transport of RDMA as pure state machines: no threads, no clock, no DPDK, and no allocation once the pool of
+/// their workspace has warmed up. The owner gives them packets whose ICRC is right, entries, memory and the time, and
+/// takes the packets that they make.
 namespace weftio::roce {
 
 using net::roce_headers;
@@ -78,8 +78,8 @@ class packet_sink {
     /// @return false: nothing was taken. For want of room: the same packet comes again in a later turn. Or
     ///         payload_gone()
     virtual bool send(const roce_headers& headers, std::span<const piece> payload) = 0;
-    /// How many packets of a message one send() takes as if they were one: the headers are those of the first, the position
-    /// in the message and the payload those of all.
+    /// How many packets of a message one send() takes as if they were one: the headers are those of the first, the
+    /// position in the message and the payload those of all.
     virtual std::uint32_t most_at_once() const noexcept { return 1; }
     /// Whether the last send() has taken nothing because memory of the payload is not there.
     virtual bool payload_gone() const noexcept { return false; }

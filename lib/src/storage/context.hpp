@@ -49,8 +49,8 @@ class context {
     const vendor_library* vendor() const noexcept { return vendor_; }
     /// Whether memory of a GPU is to go by NVIDIA's library.
     bool vendor_asked() const noexcept { return vendor_asked_; }
-    /// Counts an operation that has ended. Logs a fall when it is the first of its kind, and with logging.level TRACE each
-    /// operation.
+    /// Counts an operation that has ended. Logs a fall when it is the first of its kind, and with logging.level TRACE
+    /// each operation.
     void account(io::kind what, const file_result& result, const measured& how = {}) noexcept;
 
     /// Throws weftio::error errc::closed in a child of fork().

@@ -47,7 +47,8 @@ class open_file {
     int second_direct() noexcept { return second(second_direct_, true); }
     int buffered() noexcept { return direct_ ? second(second_buffered_, false) : descriptor_; }
 
-    /// The file as NVIDIA's library has it, entered when first asked for; nullptr: it is unavailable, or refuses the file.
+    /// The file as NVIDIA's library has it, entered when first asked for; nullptr: it is unavailable, or refuses the
+    /// file.
     const vendor_file* vendor() noexcept;
     /// Transfers of at most so many bytes go by pread and pwrite.
     std::uint64_t posix_at_most() const noexcept { return posix_at_most_; }

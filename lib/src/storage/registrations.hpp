@@ -14,8 +14,8 @@
 namespace weftio::storage {
 
 /// Registering saves io_uring from looking a descriptor up, or from pinning memory, for each io. A ring registers what
-/// it uses often. What ends must leave here, so that no ring keeps it: a file that a ring has registered stays open, and
-/// memory stays pinned. Names are never used twice in a process; 0 names nothing. Any thread.
+/// it uses often. What ends must leave here, so that no ring keeps it: a file that a ring has registered stays open,
+/// and memory stays pinned. Names are never used twice in a process; 0 names nothing. Any thread.
 class registrations {
  public:
     struct range {

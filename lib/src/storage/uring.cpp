@@ -197,7 +197,8 @@ class uring_way final : public way {
     }
     static void prepare(io_uring_sqe& entry, const io& io)
     {
-        // An offset of -1 is the descriptor's own position to io_uring. Any other beyond 2^63 is refused, as this one must be.
+        // An offset of -1 is the descriptor's own position to io_uring. Any other beyond 2^63 is refused, as this one
+        // must be.
         const std::uint64_t offset = io.offset == UINT64_MAX ? io.offset - 1 : io.offset;
         switch (io.what) {
             case io::kind::read: io_uring_prep_read(&entry, io.fd, io.address, io.bytes, offset); break;

@@ -36,8 +36,8 @@ inline constexpr int opaque_descriptor = 1, first_error = 5000, already_open = 5
 /// The symbol that Weftio's own libcufile.so.0 exports, and NVIDIA's does not.
 inline constexpr const char* own_library_mark = "weftio_cufile_version";
 
-/// The library that a program or its user has asked for: the environment variable WEFTIO_CUFILE_LIBRARY names it, else the
-/// key weftio.cufile_library. Empty: none.
+/// The library that a program or its user has asked for: the environment variable WEFTIO_CUFILE_LIBRARY names it, else
+/// the key weftio.cufile_library. Empty: none.
 std::string vendor_library_asked_for(const configuration& by);
 
 /// errno for a CUfileOpError; EIO for one that is unknown.

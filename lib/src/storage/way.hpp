@@ -86,8 +86,8 @@ inline std::unique_ptr<way> make_posix(unsigned depth, unsigned threads)
 {
     return make_posix(depth, make_posix_pool(threads));
 }
-/// Ios of the vendor, and those `by_threads`, go to `aside`, the others to `first`, whose name it has. Each takes as many as
-/// it does alone.
+/// Ios of the vendor, and those `by_threads`, go to `aside`, the others to `first`, whose name it has. Each takes as
+/// many as it does alone.
 std::unique_ptr<way> make_with_aside(std::unique_ptr<way> first, std::unique_ptr<way> aside);
 
 /// Executes the io in the calling thread, and again after EINTR. @return bytes, or -errno

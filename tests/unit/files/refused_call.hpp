@@ -13,8 +13,8 @@
 namespace weftio::test {
 
 /// Runs `body` in a thread for which the system call `number` fails with `failure`, and for those that it starts. A
-/// child of fork() would do too, but ThreadSanitizer ends one that starts threads when its parent has several, as OpenCL
-/// has.
+/// child of fork() would do too, but ThreadSanitizer ends one that starts threads when its parent has several, as
+/// OpenCL has.
 template <class Body>
 void where_refused(unsigned number, int failure, Body&& body)
 {

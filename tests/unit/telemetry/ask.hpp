@@ -32,8 +32,9 @@ inline std::optional<sockaddr_un> telemetry_socket()
     return std::nullopt;
 }
 
-/// The reply to one command; empty when there is none within `patience`. DPDK serves ten connections at a time and closes any other
-/// without a word, also those of programs that have ended and whose thread has not run yet: these are tried again.
+/// The reply to one command; empty when there is none within `patience`. DPDK serves ten connections at a time and
+/// closes any other without a word, also those of programs that have ended and whose thread has not run yet: these are
+/// tried again.
 inline std::string ask(const std::string& command)
 {
     const std::optional<sockaddr_un> address = telemetry_socket();

@@ -1,6 +1,7 @@
 // A queue pair: two rings, and the connection that executes them.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <optional>
@@ -21,15 +22,15 @@
 
 namespace weftio::nic::soft {
 
-/// A queue pair that completes in completion queues begins in RESET, and modify() moves it. Any other begins in INIT, and
-/// connect() moves it. Entries wait until the queue pair is connected. What ends one side ends the other: all entries of both rings are
-/// flushed then, and the peer hears why.
+/// A queue pair that completes in completion queues begins in RESET, and modify() moves it. Any other begins in INIT,
+/// and connect() moves it. Entries wait until the queue pair is connected. What ends one side ends the other: all
+/// entries of both rings are flushed then, and the peer hears why.
 class queue_pair final : public rdma_work {
  public:
     /// Packets of answers, and as many of requests, that one turn sends.
     static constexpr std::uint32_t packets_of_a_turn = 64;
-    /// After so many turns in which it only waited for an answer it sleeps until that comes, a clock runs out or an entry
-    /// is committed: an answer is often close.
+    /// After so many turns in which it only waited for an answer it sleeps until that comes, a clock runs out or an
+    /// entry is committed: an answer is often close.
     static constexpr std::uint32_t turns_waiting = 64;
 
     /// @param keys, port  must outlive this
@@ -54,8 +55,8 @@ class queue_pair final : public rdma_work {
         const std::array<std::uint8_t, 6>& ours = connection_->path.source_mac;
         return std::memcmp(frame.data(), ours.data(), ours.size()) == 0 || (frame[0] & 1) != 0;
     }
-    /// Executes a packet of the peer. @pre its headers are is_from_peer(), its ICRC is right  @return false: its payload is borrowed and has
-    /// gone away
+    /// Executes a packet of the peer. @pre its headers are is_from_peer(), its ICRC is right  @return false: its
+    /// payload is borrowed and has gone away
     bool receive(const net::roce_packet& packet);
 
     unsigned turn(std::uint32_t most) override;

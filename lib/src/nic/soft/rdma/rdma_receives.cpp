@@ -82,8 +82,8 @@ bool rdma_receives::may_complete() noexcept
     return !ring_.target.ring || silent_ || has_place_;
 }
 
-/// All pieces are checked before a byte is written; but memory may go away at any time. The entry is read for each packet:
-/// it stays as it is until it is completed.
+/// All pieces are checked before a byte is written; but memory may go away at any time. The entry is read for each
+/// packet: it stays as it is until it is completed.
 refusal rdma_receives::place(std::uint32_t offset, std::span<const std::uint8_t> bytes)
 {
     std::array<std::span<std::byte>, most_segments> places;

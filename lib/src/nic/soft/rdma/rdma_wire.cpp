@@ -15,8 +15,8 @@ namespace weftio::nic::soft {
 
 namespace {
 
-/// Payload of at most so many bytes is copied first and summed with the headers, in one call. More is copied and summed in
-/// one pass.
+/// Payload of at most so many bytes is copied first and summed with the headers, in one call. More is copied and summed
+/// in one pass.
 constexpr std::size_t short_bytes = 256;
 
 /// A packet between its headers and its ICRC.
@@ -105,7 +105,8 @@ rdma_wire::~rdma_wire()
     rte_pktmbuf_free_bulk(spares_.data(), spare_);
 }
 
-/// Leaves Ethernet queues their share of the pool. The spares are fetched into the cache, for they will be written soon.
+/// Leaves Ethernet queues their share of the pool. The spares are fetched into the cache, for they will be written
+/// soon.
 void rdma_wire::take_mbufs() noexcept
 {
     if (rte_mempool_avail_count(wire_.copies) <= wire_.copies->size / 4 ||

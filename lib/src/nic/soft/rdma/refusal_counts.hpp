@@ -10,8 +10,8 @@
 
 namespace weftio::nic::soft {
 
-/// Most queue pairs refuse nothing, so the first refusal brings the memory. Refusals that find none are not counted here.
-/// Only the engine calls it, or a change between two turns does.
+/// Most queue pairs refuse nothing, so the first refusal brings the memory. Refusals that find none are not counted
+/// here. Only the engine calls it, or a change between two turns does.
 class refusal_counts {
  public:
     void add(refusal reason, std::uint64_t count) noexcept

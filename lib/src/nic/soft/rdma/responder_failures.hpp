@@ -28,8 +28,8 @@ std::string explain(const responder_failure& failure);
 std::uint8_t syndrome_of(const responder_failure& failure) noexcept;
 
 /// A bounded queue from the thread of the engine to one reader. Never blocks. A queue pair has one failure until it is
-/// restarted: those of `most` restarts are kept, and later ones are lost and counted. The first failure brings the memory:
-/// one that finds none is lost and counted, too.
+/// restarted: those of `most` restarts are kept, and later ones are lost and counted. The first failure brings the
+/// memory: one that finds none is lost and counted, too.
 class responder_failures {
  public:
     static constexpr std::uint32_t most = 8;

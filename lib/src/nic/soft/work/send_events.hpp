@@ -21,8 +21,9 @@ struct send_event {
 };
 
 /// A bounded queue of events from the thread of the engine to one reader. Never blocks. An event that finds the queue
-/// full, or no memory, is lost and counted. Notifications leave one eighth of the queue free for failures, of which a send
-/// queue has one until it is reset. Most send queues have no event, so the first event of a part brings its memory.
+/// full, or no memory, is lost and counted. Notifications leave one eighth of the queue free for failures, of which a
+/// send queue has one until it is reset. Most send queues have no event, so the first event of a part brings its
+/// memory.
 class send_events {
  public:
     /// @param capacity  power of two
