@@ -6,11 +6,14 @@
 #include <cstring>
 #include <optional>
 #include <random>
+#include <string_view>
 #include <vector>
 
 #include "fixture.hpp"
+#include "storage/context.hpp"
 #include "storage/recognition.hpp"
 #include "unit/files/scratch_file.hpp"
+#include "weftio/detail/internals.hpp"
 #include "weftio/dma.hpp"
 #include "weftio/error.hpp"
 #include "weftio/file.hpp"
@@ -107,6 +110,27 @@ TEST_F(GpuFiles, AreReadByKernels)
         EXPECT_EQ(results.all(), (std::vector<std::uint32_t>{0, blocks * lanes}));
     }
     EXPECT_EQ(of_kernel.counters().read, 2 * blocks * lanes);
+}
+
+/// By the number of the GPU, host's transfers and kernels' entries alike.
+TEST_F(GpuFiles, AreCountedByGpu)
+{
+    const scratch_file configuration;
+    const std::string_view wanted = R"({"profile": {"cufile_stats": 3}})";
+    ASSERT_EQ(pwrite(configuration.descriptor(), wanted.data(), wanted.size(), 0), static_cast<ssize_t>(wanted.size()));
+    const file_engine counting({.configuration = configuration.path()});
+    const file counted(counting, scratch.descriptor());
+    const memory there = gpu().allocate(8192, memory_kind::device);
+    ASSERT_EQ(counted.read(there, 5000, 0).bytes, 5000);
+    const auto number = static_cast<std::size_t>(detail::internals::backend(gpu()).cuda_number());
+    const storage::live_statistics& page = detail::internals::share(counting)->counts.page();
+    std::uint64_t operations = 0, moved = 0;
+    for (const auto& way : page.gpus[number]) {
+        operations += way.operations;
+        moved += way.bytes;
+    }
+    EXPECT_EQ(operations, 1u);
+    EXPECT_EQ(moved, 5000u);
 }
 
 /// NVIDIA's own library, where the CUDA toolkit has it, beside the way that stages.
