@@ -38,6 +38,7 @@ struct facts {
     std::vector<place_facts> places{};
     bool live = true; ///< this machine, not a recorded one
     std::string uring_refused{};
+    std::string vendor_asked{};   ///< path of NVIDIA's library that is asked for
     bool vendor = false;          ///< an engine would go by NVIDIA's library
     std::string vendor_refused{}; ///< why the library that was asked for is not open
     std::string no_nvlinks{};     ///< why NVLinks are unknown
@@ -97,10 +98,10 @@ void find_places(facts& to, const check_options& options)
 /// Opens NVIDIA's library as an engine would: if it is asked for.
 void look_for_vendor(facts& to)
 try {
-    const std::string asked = to.live ? storage::vendor_library_asked_for(to.configuration) : "";
-    to.vendor = !asked.empty() && !to.configuration.force_compat_mode;
+    to.vendor_asked = to.live ? storage::vendor_library_asked_for(to.configuration) : to.configuration.cufile_library;
+    to.vendor = to.live && !to.vendor_asked.empty() && !to.configuration.force_compat_mode;
     if (to.vendor)
-        (void)storage::vendor_library::open(asked);
+        (void)storage::vendor_library::open(to.vendor_asked);
 } catch (const error& refused) {
     to.vendor = false;
     to.vendor_refused = refused.what();
@@ -144,6 +145,17 @@ bool opens(const char* library)
     return handle != nullptr;
 }
 
+/// The library that an engine would open, or would find if it were asked.
+finding vendor_library(const facts& from, const fs::path& root)
+{
+    std::string path = from.vendor_asked.empty() ? storage::find_vendor_library(root) : from.vendor_asked;
+    const bool there = !path.empty() && from.vendor_refused.empty();
+    if (!from.vendor_refused.empty())
+        path = from.vendor_refused;
+    return present_or("NVIDIA's libcufile.so.0", there, path.empty() ? "none" : path,
+                      from.vendor_refused.empty() ? "install the CUDA toolkit, or do without the way cufile" : "");
+}
+
 section environment(const facts& from, const check_options& options)
 {
     const system_facts& system = from.system;
@@ -164,9 +176,7 @@ section environment(const facts& from, const check_options& options)
         all.findings.push_back(present_or("open files", files.rlim_cur >= 1024, fmt::format("{}", files.rlim_cur),
                                           "raise the limit: ulimit -n 1024"));
     }
-    const std::string vendor = storage::find_vendor_library(options.root);
-    all.findings.push_back(present_or("NVIDIA's libcufile.so.0", !vendor.empty(), vendor.empty() ? "none" : vendor,
-                                      "install the CUDA toolkit, or do without the way cufile"));
+    all.findings.push_back(vendor_library(from, options.root));
     return {"ENVIRONMENT", {all}};
 }
 

@@ -100,7 +100,7 @@ int main(int argc, char** argv)
     app.add_option("-g,--device", wanted.device, "where the kernel runs: cpu, opencl, opencl:N, cuda:N");
     app.add_option("-t,--interval", wanted.interval_ns, "nanoseconds from burst to burst")
         ->check(CLI::Range(std::uint64_t{0}, longest_interval_ns));
-    app.add_option("--lanes", wanted.lanes, "lanes of the kernel's one block");
+    app.add_option("--lanes", wanted.lanes, "lanes of the kernel's one block")->check(CLI::Range(1, 1024));
     app.add_option("--dst-mac", wanted.mac, "to whom")->check(is_mac);
     app.add_flag("--wait-for-link", wanted.wait_for_link, "begin when the port's link is up");
     app.set_version_flag("-V,--version", "send_wait_time " WEFTIO_VERSION);

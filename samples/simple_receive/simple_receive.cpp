@@ -94,7 +94,9 @@ int main(int argc, char** argv)
         ->capture_default_str();
     app.add_option("-g,--device", device, "where the kernel runs: cpu, opencl, opencl:N, cuda:N")
         ->capture_default_str();
-    app.add_option("--lanes", lanes, "lanes of the kernel's one block")->capture_default_str();
+    app.add_option("--lanes", lanes, "lanes of the kernel's one block")
+        ->check(CLI::Range(1, 1024))
+        ->capture_default_str();
     app.add_option("--count", count, "end after so many packets (0: no limit)")->capture_default_str();
     app.add_option("--seconds", seconds, "end after so many seconds (0: no limit)")->capture_default_str();
     app.set_version_flag("-V,--version", "simple_receive " WEFTIO_VERSION);

@@ -50,6 +50,8 @@ echo '{"properties": {"force_compat_mode": true}}' >compat.json
 expect 0 --check --config compat.json "$work"
 check_has "force_compat_mode: POSIX" "posix: any file system, any memory" "$(grep 'way for memory of the host' out)"
 WEFTIO_CUFILE_LIBRARY=/none/libcufile.so.0 expect 0 --check "$work"
+check_has "NVIDIA's library that is asked for is not there: why" "/none/libcufile.so.0: does not open" \
+    "$(grep -A3 "NVIDIA's libcufile.so.0" out)"
 check_has "NVIDIA's library is not there: staged" "way for memory of a GPU" "$(grep -E 'of a GPU +(uring|posix): ' out)"
 
 # A short run of every load.

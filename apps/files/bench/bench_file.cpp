@@ -61,12 +61,16 @@ bench_file::bench_file(const bench_options& options) : path_(options.path), byte
 {
     if (path_.empty())
         path_ = std::filesystem::temp_directory_path();
-    if (std::filesystem::is_directory(path_))
+    std::error_code unreadable; // told by what follows
+    if (std::filesystem::is_directory(path_, unreadable))
         path_ = std::filesystem::path(path_) / fmt::format("weftio-files.{}", ::getpid());
     // A FIFO would wait for a writer; Weftio refuses it once it is open.
     const int flags = O_CLOEXEC | O_NONBLOCK | (options.direct ? O_DIRECT : 0);
-    if (!std::filesystem::exists(path_)) {
+    if (!std::filesystem::exists(path_, unreadable) && !unreadable) {
         make(options);
+    } else if (unreadable) {
+        errno = unreadable.value();
+        fail(path_, "cannot be looked at");
     } else if (options.what != bench_options::load::read || options.verify) {
         throw error(errc::in_use,
                     fmt::format("weftio-files: {}: is there already; --write, --mixed and --verify make a "

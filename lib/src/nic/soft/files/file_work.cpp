@@ -6,6 +6,7 @@
 
 #include "core/clock.hpp"
 #include "nic/soft/files/file_unit.hpp"
+#include "storage/open_file.hpp"
 
 namespace weftio::nic::soft {
 
