@@ -59,12 +59,15 @@ class answer_queue {
     bool make_room() noexcept;
     /// Adds a READ or an atomic. @return false: as make_room()
     bool add(const answer& more) noexcept;
+    /// The peer has gone back to this PSN: answers that reach behind it go, for it asks for all of them again.
+    void cut(std::uint32_t psn, std::uint32_t path_mtu) noexcept;
     /// Adds an acknowledge. One that is the last in the queue gives way to it, unless it is a NAK for a later packet.
     void acknowledge(const answer& more) noexcept;
 
  private:
     static constexpr std::uint32_t least = 4;
 
+    void count_out(const answer& gone) noexcept;
     answer& at(std::uint32_t number) noexcept { return ring_.capacity() == 0 ? alone_ : ring_[number]; }
 
     std::uint32_t most_reads_;
@@ -112,11 +115,27 @@ inline void answer_queue::acknowledge(const answer& more) noexcept
 
 inline void answer_queue::pop() noexcept
 {
-    if (front().what != answer::kind::acknowledge) {
-        --reads_;
-        fresh_ -= front().fresh;
-    }
+    count_out(front());
     ++first_;
+}
+
+inline void answer_queue::cut(std::uint32_t psn, std::uint32_t path_mtu) noexcept
+{
+    for (; !empty(); --end_) {
+        const answer& last = at(end_ - 1);
+        const std::uint32_t packets = last.what == answer::kind::read ? net::packets_of(last.range.bytes, path_mtu) : 1;
+        if (net::psn_distance(psn, net::psn_add(last.psn, packets)) <= 0)
+            return;
+        count_out(last);
+    }
+}
+
+inline void answer_queue::count_out(const answer& gone) noexcept
+{
+    if (gone.what == answer::kind::acknowledge)
+        return;
+    --reads_;
+    fresh_ -= gone.fresh;
 }
 
 } // namespace weftio::roce

@@ -11,7 +11,7 @@ namespace {
 constexpr unsigned packets_without_request = 64;
 /// Sequence numbers that one READ request takes, and that may be in flight: half of all must stay behind (IBTA
 /// 9.7.3.1).
-constexpr std::uint32_t most_of_a_read = 1u << 22, most_psns = (1u << 23) - 1;
+constexpr std::uint32_t longest_read = 1u << 22, most_psns = (1u << 23) - 1;
 
 } // namespace
 
@@ -148,8 +148,32 @@ std::uint32_t requester::in_flight() noexcept
     const std::uint32_t whole = messages_.packets_before(cursor_) - oldest.packets_before;
     if (cursor_ == messages_.end() || !messages_.at(cursor_).wants_result())
         return whole + packet_ - (oldest.wants_result() ? 0 : done);
-    const bool asked = packet_ != (cursor_ == messages_.first() ? done : 0);
-    return whole + asked - (oldest.wants_result() ? 0 : done);
+    return whole + is_read_in_part() - (oldest.wants_result() ? 0 : done);
+}
+
+/// Whether a part of the READ at the cursor was asked for and has not come.
+bool requester::is_read_in_part() noexcept
+{
+    return packet_ != (cursor_ == messages_.first() ? offset_in(messages_.oldest(), acknowledged_) : 0);
+}
+
+/// Packets that a READ request may ask for. The peer sends them as fast as it can. Where some were lost, a READ is divided
+/// into requests, one after the other, so that answers are limited as requests are. 0: none now.
+std::uint32_t requester::most_of_a_read() noexcept
+{
+    if (read_window_ == 0)
+        return longest_read;
+    if (is_read_in_part())
+        return 0;
+    const std::uint32_t expected = reads_in_flight() == 0 ? 0 : (cursor_psn() - acknowledged_) & psn_mask;
+    return read_window_ - std::min(read_window_, expected);
+}
+
+/// Halves what READs ask for, if one is repeated. take_read_response() adds to it again.
+void requester::lose_answers() noexcept
+{
+    if (!messages_.empty() && messages_.oldest().operation == roce_operation::read_request)
+        read_window_ = std::max((read_window_ == 0 ? message_ring::most : read_window_) / 2, 1u);
 }
 
 std::uint32_t requester::reads_in_flight() noexcept
@@ -231,8 +255,8 @@ bool requester::send_packet(packet_sink& sink, allowance& most, std::uint32_t fl
 bool requester::send_read(packet_sink& sink, std::uint64_t now)
 {
     const message& next = messages_.at(cursor_);
-    const std::uint32_t count = std::min(next.packets - packet_, most_of_a_read), psn = cursor_psn();
-    if (((psn + count - acknowledged_) & psn_mask) > most_psns)
+    const std::uint32_t count = std::min(next.packets - packet_, most_of_a_read()), psn = cursor_psn();
+    if (count == 0 || ((psn + count - acknowledged_) & psn_mask) > most_psns)
         return false;
     const std::uint32_t mtu = settings_.peer.path_mtu, from = packet_ * mtu;
     const std::uint32_t bytes = packet_ + count == next.packets ? next.bytes - from : count * mtu;

@@ -112,6 +112,9 @@ class requester {
     }
     std::uint32_t cursor_psn() noexcept { return net::psn_add(messages_.psn_before(cursor_), packet_); }
     std::uint32_t in_flight() noexcept;
+    bool is_read_in_part() noexcept;
+    std::uint32_t most_of_a_read() noexcept;
+    void lose_answers() noexcept;
     std::uint32_t reads_in_flight() noexcept;
     bool reliable() const noexcept { return settings_.peer.service == roce_service::rc; }
 
@@ -124,6 +127,7 @@ class requester {
     std::uint32_t acknowledged_, sent_;     ///< sequence numbers, see above
     unsigned without_request_ = 0;          ///< packets since one asked for an ACK
     bool loaded_ = false;                   ///< request_ is that of the message at the cursor
+    std::uint32_t read_window_ = 0;         ///< answers that READs ask for at a time; 0: none was lost, no limit
     bool failed_ = false;
     bool held_ = false;
     send_request request_;

@@ -100,10 +100,10 @@ void requester::go_back() noexcept
 
 void requester::repeat_or_give_up(refusal reason_to_give_up, bool again)
 {
-    if (again)
-        go_back();
-    else
-        fail(reason_to_give_up);
+    if (!again)
+        return fail(reason_to_give_up);
+    lose_answers();
+    go_back();
 }
 
 /// A later answer came first: that of a READ or an atomic was lost (IBTA 9.7.5.2.8, implied NAK). It is asked for again
@@ -171,8 +171,11 @@ bool requester::take_read_response(const roce_packet& packet, const roce_shape& 
     const roce_segment part = segment_of(oldest.bytes, mtu, index, count);
     const bool fits = oldest.operation == roce_operation::read_request && packet.payload.size() == part.bytes &&
                       (index + count != oldest.packets || shape.ends());
-    if (fits)
+    if (fits) {
+        if (read_window_ != 0 && shape.ends())
+            read_window_ = std::min(read_window_ + 1, message_ring::most);
         return take_data(packet, packet.payload, part.offset, now);
+    }
     fail(refusal::bad_response);
     return true;
 }

@@ -345,8 +345,10 @@ void responder::repeat_read(const roce_headers& headers)
     const std::uint32_t end = psn_add(headers.bth.psn, packets_of(range.bytes, settings_.peer.path_mtu));
     if (psn_distance(end, expected_) < 0)
         return;
-    if (range.bytes == 0 || memory_.check(range, access::remote_read) == refusal::none)
-        answers_.add({.what = answer::kind::read, .psn = headers.bth.psn, .msn = msn_, .range = range});
+    if (range.bytes != 0 && memory_.check(range, access::remote_read) != refusal::none)
+        return;
+    answers_.cut(headers.bth.psn, settings_.peer.path_mtu);
+    answers_.add({.what = answer::kind::read, .psn = headers.bth.psn, .msn = msn_, .range = range});
 }
 
 void responder::repeat_atomic(const roce_headers& headers)

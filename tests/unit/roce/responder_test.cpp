@@ -123,6 +123,21 @@ TEST(RoceResponder, ReadsAgainWhatIsAskedForAgain)
     EXPECT_EQ(end.ours.expected_psn(), 2u);
 }
 
+/// The peer goes back, and asks again for all that follows: what waited for it goes.
+TEST(RoceResponder, ARepeatedReadTakesThePlaceOfWhatFollowsIt)
+{
+    at_responder end;
+    end.ask(rc_write_only, first, 8);
+    end.ask(rc_read_request, first + 1, 0, dma(5 * mtu));
+    end.ask(rc_read_request, first + 6, 0, dma(mtu));
+    EXPECT_EQ(end.answered(3),
+              (answers{ack(first, 1), {rc_read_response_first, 0, 0x1f, 2}, {rc_read_response_middle, 1, 0, 0}}));
+    end.ask(rc_read_request, first + 2, 0, dma(2 * mtu, mtu));
+    EXPECT_EQ(end.answered(), (answers{{rc_read_response_first, 1, 0x1f, 3}, {rc_read_response_last, 2, 0x1f, 3}}));
+    end.ask(rc_read_request, first + 6, 0, dma(mtu));
+    EXPECT_EQ(end.answered(), (answers{{rc_read_response_only, 5, 0x1f, 3}}));
+}
+
 TEST(RoceResponder, DropsARepeatedReadThatCannotBeOne)
 {
     at_responder end;
