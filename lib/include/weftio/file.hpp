@@ -94,7 +94,8 @@ class file_memory {
 /// A descriptor that an engine reads and writes. Any file system, block device or file on /dev/shm.
 ///
 /// The descriptor stays the caller's: it is not duplicated, and must stay open as long as the file. Operations on one
-/// that was closed fail with EBADF; they reach another file if the number was taken again. Operations that are not
+/// that was closed too early fail with EBADF, or reach the first file still (io_uring has registered the descriptor), or
+/// another one, if the number was taken again: one operation may do this and the next that. Operations that are not
 /// aligned for O_DIRECT, and file_engine_options::reopen_direct, need a second descriptor. The file opens it through
 /// /proc/self/fd when first needed; what goes by it reaches the first file also after the caller has closed his. When
 /// that one is closed the process loses its fcntl(F_SETLK) locks of the file, as POSIX demands.

@@ -81,7 +81,7 @@ struct file_engine_options {
     bool reopen_direct = false;
     /// Path of a cufile.json; empty: the file that WEFTIO_FILE_JSON, else CUFILE_ENV_PATH_JSON names, if any. What an
     /// option says comes before the file. A key without effect is logged with the reason (docs/files-check.md); a wrong
-    /// value of any key is refused.
+    /// value of a key that it reads is refused.
     std::string configuration{};
     engine_mode mode = engine_mode::thread; ///< as the next three, of the engine's thread, which serves file_queue only
     idle_policy idle = idle_policy::sleep;

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 
 #include "core/log.hpp"
@@ -88,8 +87,10 @@ std::int64_t vendor_library::transfer(bool write, void* handle, std::byte* base,
         errno = 0;
         result = write ? call_.write(handle, base, bytes, at, within) : call_.read(handle, base, bytes, at, within);
     } while ((result == -1 && errno == EINTR) || result == -EINTR);
+    if (result >= 0 && static_cast<std::size_t>(result) > bytes)
+        return -EIO; // nobody knows what it has moved
     if (result >= 0)
-        return std::min<std::int64_t>(result, static_cast<std::int64_t>(bytes));
+        return result;
     if (result == -1) // errno has the reason
         return errno != 0 ? -errno : -EIO;
     if (result > -cufile_abi::first_error)

@@ -1,6 +1,7 @@
 // How NVIDIA's library is found and opened. Weftio's own libcufile.so.0 has lib/cufile/no_vendor_library.cpp instead.
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -73,6 +74,9 @@ vendor_library::vendor_library(const std::string& path) : path_(path), process_(
     if (path.empty() || path[0] != '/')
         refuse(path.empty() ? "\"\"" : path,
                "is no full path; name the library from / on, as a bare name may find Weftio's own");
+    struct stat about {};
+    if (::stat(path.c_str(), &about) == 0 && !S_ISREG(about.st_mode)) // a FIFO would be waited for
+        refuse(path, "is no regular file; name the library by WEFTIO_CUFILE_LIBRARY");
     const core::signals_blocked for_its_threads;
     void* library = ::dlopen(path.c_str(), how);
     if (!library) {

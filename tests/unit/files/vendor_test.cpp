@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <link.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -178,7 +179,8 @@ TEST_F(Vendor, TellsItsErrorsAsErrnoWithTheirPosition)
         int with_errno, expected;
     } const failures[] = {{-1, ENOSPC, ENOSPC}, {-1, 0, EIO},       {-EDQUOT, 0, EDQUOT},  {-5008, 0, ENOTSUP},
                           {-5014, 0, EFAULT},   {-5022, 0, EINVAL}, {-5027, 0, EBADF},     {-5043, 0, ENOMEM},
-                          {-5025, 0, EACCES},   {-5999, 0, EIO},    {-5006, 0, ESHUTDOWN}, {-5044, 0, EIO}};
+                          {-5025, 0, EACCES},   {-5999, 0, EIO},    {-5006, 0, ESHUTDOWN}, {-5044, 0, EIO},
+                          {5000, 0, EIO}};
     const file_engine engine({.only = file_way::cufile});
     const file file(engine, scratch.descriptor());
     for (const auto& each : failures) {
@@ -244,11 +246,15 @@ TEST_F(Vendor, WhatIsNotNvidiasLibraryIsRefusedInOneSentence)
     void* const mathematics = dlopen("libm.so.6", RTLD_NOW);
     link_map* another = nullptr;
     ASSERT_EQ(dlinfo(mathematics, RTLD_DI_LINKMAP, &another), 0) << dlerror();
+    const std::string fifo = scratch.path() + ".fifo";
+    ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
     const std::pair<std::string, const char*> wrong[] = {
         {"libcufile.so.0", "is no full path; name the library from / on"},
         {"./libcufile.so.0", "is no full path"},
         {WEFTIO_OWN_CUFILE, "is Weftio's own libcufile.so.0, which would call itself"},
         {scratch.path(), "does not open"},
+        {fifo, "is no regular file"},
+        {"/tmp", "is no regular file"},
         {another->l_name, "has no function cuFileDriverOpen"},
     };
     for (const auto& [path, why] : wrong) {
@@ -264,6 +270,7 @@ TEST_F(Vendor, WhatIsNotNvidiasLibraryIsRefusedInOneSentence)
     }
     EXPECT_EQ(refusal(), "") << "another try, as one may have set the GPU free";
     dlclose(mathematics);
+    unlink(fifo.c_str());
 }
 
 /// Through a link, and beside ours: neither is taken for NVIDIA's.
