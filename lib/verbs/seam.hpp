@@ -54,9 +54,9 @@ inline constexpr unsigned node_major = 231, first_node_minor = 192;
 /// How weftio-run tells the engine what it was asked for.
 inline constexpr const char *wire_variable = "WEFTIO_RUN_WIRE", ///< name of the wire in memory
     *port_variable = "WEFTIO_RUN_PORT",                         ///< a port spec, in place of the wire
-    *address_variable = "WEFTIO_RUN_ADDRESS",                   ///< of the first device
-    *devices_variable = "WEFTIO_RUN_DEVICES",                   ///< how many; 1 without it
-    *dump_variable = "WEFTIO_RUN_DUMP",                         ///< path of a pcapng file
-    *engine_variable = "WEFTIO_RUN_ENGINE";                     ///< path of the engine's library
+        *address_variable = "WEFTIO_RUN_ADDRESS",               ///< of the first device
+            *devices_variable = "WEFTIO_RUN_DEVICES",           ///< how many; 1 without it
+                *dump_variable = "WEFTIO_RUN_DUMP",             ///< path of a pcapng file
+                    *engine_variable = "WEFTIO_RUN_ENGINE";     ///< path of the engine's library
 
 } // namespace weftio::verbs
