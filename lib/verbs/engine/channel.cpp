@@ -5,7 +5,6 @@
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -22,14 +21,14 @@ namespace weftio::verbs {
 namespace {
 
 /// A duplicate of a descriptor, if that is the socket of this identity.
-descriptor duplicate_if(int number, ino_t identity) noexcept
+descriptor duplicate_if(int number, std::uint64_t identity) noexcept
 {
     descriptor copy(fcntl(number, F_DUPFD_CLOEXEC, 0));
     return identity_of(copy.number()) == identity ? std::move(copy) : descriptor();
 }
 
 /// A duplicate of a socket of the process. @param likely  the number that it had
-descriptor find_socket(int likely, ino_t identity)
+descriptor find_socket(int likely, std::uint64_t identity)
 {
     if (descriptor found = duplicate_if(likely, identity); found.number() >= 0)
         return found;
@@ -59,10 +58,11 @@ int descriptor::release() noexcept
     return std::exchange(number_, -1);
 }
 
-ino_t identity_of(int number) noexcept
+std::uint64_t identity_of(int number) noexcept
 {
-    struct stat known {};
-    return number >= 0 && fstat(number, &known) == 0 && S_ISSOCK(known.st_mode) ? known.st_ino : 0;
+    std::uint64_t cookie = 0;
+    socklen_t bytes = sizeof cookie;
+    return getsockopt(number, SOL_SOCKET, SO_COOKIE, &cookie, &bytes) == 0 ? cookie : 0;
 }
 
 connection make_connection(int flags)

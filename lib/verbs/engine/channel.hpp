@@ -27,14 +27,14 @@ class descriptor {
     int number_ = -1;
 };
 
-/// The identity of an open socket, whatever its numbers are. 0: the descriptor is none.
-ino_t identity_of(int number) noexcept;
+/// The identity of an open socket, whatever its numbers are (SO_COOKIE). 0: the descriptor is none.
+std::uint64_t identity_of(int number) noexcept;
 
 /// A connection within the process, of which the program gets one end. Records stay whole.
 struct connection {
     descriptor ours;
-    int program = -1;   ///< number of the program's end, which is the program's: to duplicate and close as it likes
-    ino_t identity = 0; ///< of the program's end
+    int program = -1; ///< number of the program's end, which is the program's: to duplicate and close as it likes
+    std::uint64_t identity = 0; ///< of the program's end
 };
 /// @param flags  O_CLOEXEC, O_NONBLOCK: of the program's end  @throws failure EMFILE, ENFILE, ENOMEM
 connection make_connection(int flags);

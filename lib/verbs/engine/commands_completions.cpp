@@ -7,6 +7,7 @@
 #include <span>
 
 #include "commands.hpp"
+#include "core/guarded.hpp"
 
 namespace weftio::verbs {
 
@@ -34,6 +35,13 @@ void begin_to_tell(context& in, completions& of)
     });
 }
 
+/// Until the program arms the queue, its arming word is none that it could write: its first one may be all zeros.
+void mark_never_armed(std::uint64_t record)
+{
+    constexpr std::uint32_t never = 0xffffffff;
+    require(core::guarded_copy(reinterpret_cast<void*>(record + sizeof never), &never, sizeof never), EFAULT);
+}
+
 /// Makes the queue and returns its handle. @param asked  of either form
 std::uint32_t make(context& in, const ib_uverbs_ex_create_cq& asked, const mlx5_ib_create_cq& of_driver)
 {
@@ -49,6 +57,7 @@ std::uint32_t make(context& in, const ib_uverbs_ex_create_cq& asked, const mlx5_
     made->ring_bytes =
         in.of.memory.adopt(reinterpret_cast<void*>(of_driver.buf_addr), std::size_t{entries} * of_driver.cqe_size);
     made->record_bytes = in.of.memory.adopt(reinterpret_cast<void*>(of_driver.db_addr), record_bytes);
+    mark_never_armed(of_driver.db_addr);
     made->queue.emplace(in.of.port, in.of.memory,
                         completion_queue_options{.entries = entries,
                                                  .entry_bytes = of_driver.cqe_size,

@@ -23,7 +23,7 @@ class context {
 
     /// The program's descriptor, when it was made, and its identity.
     int program() const noexcept { return node_end_.program; }
-    ino_t identity() const noexcept { return node_end_.identity; }
+    std::uint64_t identity() const noexcept { return node_end_.identity; }
     /// Our end, which hears when the program has closed all of its own.
     int ours() const noexcept { return node_end_.ours.number(); }
 

@@ -116,7 +116,7 @@ session::session(const settings& wanted, const weftio_verbs_host& host) : proces
 
 void session::open_ports(const settings& wanted, const weftio_verbs_host& host)
 {
-    port_options options;
+    port_options options{.idle = idle_policy::adaptive};
     options.eal_arguments = drivers_for(wanted.port);
     const bool hides = !options.eal_arguments.empty() && host.hide_drivers;
     for (unsigned each = 0; each != wanted.devices; ++each) {
@@ -135,7 +135,7 @@ void session::open_ports(const settings& wanted, const weftio_verbs_host& host)
 
 void session::end() noexcept
 {
-    std::map<ino_t, std::shared_ptr<context>> all;
+    std::map<std::uint64_t, std::shared_ptr<context>> all;
     {
         const std::scoped_lock lock(mutex_);
         all.swap(contexts_);
@@ -171,7 +171,7 @@ try {
 
 std::shared_ptr<context> session::find(int number) noexcept
 {
-    const ino_t identity = identity_of(number);
+    const std::uint64_t identity = identity_of(number);
     const std::scoped_lock lock(mutex_);
     const auto found = contexts_.find(identity);
     return identity == 0 || found == contexts_.end() ? nullptr : found->second;

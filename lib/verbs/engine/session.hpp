@@ -52,7 +52,7 @@ class session {
     watcher events_;
     std::deque<node> nodes_;
     std::mutex mutex_; ///< of contexts_
-    std::map<ino_t, std::shared_ptr<context>> contexts_;
+    std::map<std::uint64_t, std::shared_ptr<context>> contexts_;
     std::mutex sweeping_;
 };
 
