@@ -3,6 +3,7 @@
 // TOY_DEVICES devices [2]; TOY_FAILS: it does not start; TOY_VERSION: its version of the seam.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -60,6 +61,10 @@ ssize_t write_command(int descriptor, const void* command, std::size_t bytes)
     const int device = device_of(descriptor);
     if (device < 0)
         return device;
+    static pthread_mutex_t unguarded = PTHREAD_MUTEX_INITIALIZER; // a canceled thread would leave it locked
+    ::pthread_mutex_lock(&unguarded);
+    [[maybe_unused]] const ssize_t none = ::read(-1, nullptr, 0); // where threads are canceled
+    ::pthread_mutex_unlock(&unguarded);
     const std::string_view text(static_cast<const char*>(command), bytes);
     if (text == "fail")
         return -EINVAL;
