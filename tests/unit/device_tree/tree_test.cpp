@@ -23,14 +23,15 @@ using verbs::tree;
 
 std::vector<device_description> two_devices()
 {
-    device_description first{.name = "mlx5_0",
-                             .guid = 0x0200'00ff'fe12'3456,
-                             .firmware = "28.39.1002",
-                             .mtu_bytes = 4200,
-                             .mac = {2, 0, 0, 0x12, 0x34, 0x56},
-                             .gids = {{.gid = "fe80:0000:0000:0000:0000:00ff:fe12:3456", .interface = "weft0"},
-                                      {.gid = "0000:0000:0000:0000:0000:ffff:0a4d:0001", .interface = "weft0"},
-                                      {.gid = "0000:0000:0000:0000:0000:0000:0000:0000", .type = "IB/RoCE v1", .interface = ""}}};
+    device_description first{
+        .name = "mlx5_0",
+        .guid = 0x0200'00ff'fe12'3456,
+        .firmware = "28.39.1002",
+        .mtu_bytes = 4200,
+        .mac = {2, 0, 0, 0x12, 0x34, 0x56},
+        .gids = {{.gid = "fe80:0000:0000:0000:0000:00ff:fe12:3456", .interface = "weft0"},
+                 {.gid = "0000:0000:0000:0000:0000:ffff:0a4d:0001", .interface = "weft0"},
+                 {.gid = "0000:0000:0000:0000:0000:0000:0000:0000", .type = "IB/RoCE v1", .interface = ""}}};
     device_description second = first;
     second.name = "mlx5_1";
     return {first, second};
@@ -271,7 +272,7 @@ TEST_F(Tree, SweepsNothingElse)
     const auto old = fs::file_time_type::clock::now() - std::chrono::hours(1);
     const std::string dead = std::to_string(dead_process());
     for (const char* name : {"weftio-run-", "weftio-run-x-abcdef", "weftio-run-0-abcdef", "weftio-run--1-abcdef",
-                                    "weftio-walk-1-abcdef", "weftio-run-1"})
+                             "weftio-walk-1-abcdef", "weftio-run-1"})
         fs::last_write_time(make_folder(name), old);
     std::ofstream(place_ / ("weftio-run-" + dead + "-file"));
     const fs::path elsewhere = make_folder("elsewhere");
