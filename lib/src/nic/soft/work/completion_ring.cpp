@@ -30,7 +30,7 @@ completion_ring::completion_ring(const completion_memory& ring, std::uint32_t nu
     : entries_(ring.entries.cpu<std::byte>() + ring.entry_bytes - sizeof(weftio_cqe)),
       record_(ring.record.cpu<std::uint32_t>()), depth_(ring.depth), stride_bytes_(ring.entry_bytes),
       log_depth_(static_cast<std::uint32_t>(std::countr_zero(ring.depth))), policy_(ring.overrun), number_(number),
-      event_(ring.event ? *ring.event : -1), news_(news)
+      event_(ring.event ? *ring.event : -1), armed_(weftio_load_acquire_sys_u32(record_ + arming_word)), news_(news)
 {}
 
 /// Reads the consumer index of the record.
