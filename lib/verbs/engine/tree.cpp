@@ -82,16 +82,6 @@ void sweep_one(const fs::path& folder)
         fs::remove_all(folder, ignored);
 }
 
-/// The places where a tree may be, best first.
-std::vector<fs::path> places()
-{
-    std::vector<fs::path> found{"/dev/shm"};
-    if (const char* named = std::getenv("TMPDIR"); named != nullptr && *named == '/')
-        found.emplace_back(named);
-    found.emplace_back("/tmp");
-    return found;
-}
-
 bool is_same_file(int descriptor, const fs::path& path) noexcept
 {
     struct stat opened, named;
@@ -110,10 +100,19 @@ std::string make_folder(const fs::path& place)
 
 } // namespace
 
-tree::tree(std::span<const device_description> devices) : process_(::getpid())
+std::vector<fs::path> default_places()
+{
+    std::vector<fs::path> found{"/dev/shm"};
+    if (const char* named = std::getenv("TMPDIR"); named != nullptr && *named == '/')
+        found.emplace_back(named);
+    found.emplace_back("/tmp");
+    return found;
+}
+
+tree::tree(std::span<const device_description> devices, const std::vector<fs::path>& places) : process_(::getpid())
 {
     std::string reasons;
-    for (const fs::path& place : places()) {
+    for (const fs::path& place : places) {
         sweep_trees(place);
         std::string made;
         try {

@@ -32,9 +32,12 @@ struct device_description {
     std::vector<gid_description> gids;
 };
 
-/// The files of one process, in a folder of their own in /dev/shm, else in $TMPDIR, else in /tmp.
+/// Where a tree may be, best first: /dev/shm, $TMPDIR, /tmp.
+std::vector<std::filesystem::path> default_places();
+
+/// The files of one process, in a folder of their own in the first of `places` that takes them.
 ///
-/// - Ownership: move-free; the destructor removes the folder, but not in a child of the process that made it.
+/// - Ownership: neither copied nor moved; the destructor removes the folder, but not in a child of the process that made it.
 /// - Threads: one at a time.
 /// - Errors: the constructor throws `weftio::error`
 ///     - `errc::permission_denied` no place takes the files
@@ -42,7 +45,8 @@ struct device_description {
 /// The folders of processes that ended without removing theirs, of the same user, are removed by the next constructor.
 class tree {
  public:
-    explicit tree(std::span<const device_description> devices);
+    explicit tree(std::span<const device_description> devices,
+                  const std::vector<std::filesystem::path>& places = default_places());
     tree(const tree&) = delete;
     tree& operator=(const tree&) = delete;
     ~tree();
