@@ -103,6 +103,19 @@ TEST_P(RdmaAlike, CountsWithAndWithoutPackets)
     EXPECT_EQ(outcome(GetParam(), false), with);
 }
 
+TEST(RdmaAlikeAnswers, OfAReadCountAsPackets)
+{
+    for (const bool by_packet : {false, true}) {
+        two_ends ends(ends_at(true, by_packet));
+        ends.connect();
+        post(ends, WEFTIO_OPCODE_RDMA_READ, {ends.memory(1).far(0), ours(ends)});
+        ends.queue(0).push();
+        ends.run();
+        EXPECT_EQ(ends.queue(0).nic().counters().done, 1u);
+        EXPECT_EQ(ends.queue(0).nic().counters().answers, packets);
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Of, RdmaAlike,
     testing::Values(
