@@ -68,6 +68,17 @@ for program in roce ring engine neighbor gpu pacing file_queue; do
         echo "not checked: ${program}_bench (not built; make test ALSO=bench builds it, as .ci/run does)"
     fi
 done
+if [ -x "$build/bench/neighbor_bench" ]; then
+    row="1 pairs of 1 MiB writes"
+    one=$(python3 -c 'import os; print(max(os.sched_getaffinity(0)))')
+    said=$(taskset -c "$one" "$build/bench/neighbor_bench" --mode inline --rounds 1 --seconds 0.01 --only "$row" 2>&1)
+    check_has "neighbor_bench: too few cores are told in the row" "needs 2 cores" "$(grep "^kept of the larger, $row" <<<"$said")"
+    if [ "$(nproc)" -ge 2 ]; then
+        writes neighbor_bench --mode inline --rounds 1 --seconds 0.01 --only "$row"
+        check "neighbor_bench: both shares, and what is kept" 3 \
+            "$(grep -cE '"(share by count|share by bytes|kept of the larger), ' "$work/neighbor_bench.json")"
+    fi
+fi
 refuses bench/versus
 refuses bench/replay
 refuses bench/figures
