@@ -79,6 +79,17 @@ if [ -x "$build/bench/neighbor_bench" ]; then
             "$(grep -cE '"(share by count|share by bytes|kept of the larger), ' "$work/neighbor_bench.json")"
     fi
 fi
+if [ "$(id -u)" = 0 ] && ip netns add "weftio-bench-$$" 2>/dev/null; then
+    ip netns del "weftio-bench-$$"
+    said=$(bench/versus --build "$build" --only rdma --rounds 1 --seconds 0.05 --json "$work/versus.json" 2>&1)
+    check "versus: writes on a veth pair: exit status" 0 $? || echo "$said"
+    check "versus: writes on a veth pair: rows are as bench/README.md says" "" "$(shape "$work/versus.json" 2>&1)"
+    check "versus: writes on a veth pair: beside frames, and beside UCX where it is installed" \
+        "1 $(command -v ucx_perftest >/dev/null && echo 1 || echo 0)" \
+        "$(grep -c '"peer": "rdma af_packet on veth: frames' "$work/versus.json") $(grep -c '"peer": "rdma af_packet on veth: UCX' "$work/versus.json")"
+else
+    echo "not checked: writes on a veth pair (network namespaces want root)"
+fi
 refuses bench/versus
 refuses bench/replay
 refuses bench/figures
