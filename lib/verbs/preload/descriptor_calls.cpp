@@ -215,7 +215,7 @@ WEFTIO_INTERCEPT(int, close, int descriptor)
 WEFTIO_INTERCEPT(int, close_range, unsigned first, unsigned last, int flags)
 {
     const auto call = [&] { return real().close_range(first, last, flags); };
-    return (flags & CLOSE_RANGE_CLOEXEC) != 0 ? call() : close_all(first, last, call);
+    return (static_cast<unsigned>(flags) & CLOSE_RANGE_CLOEXEC) != 0 ? call() : close_all(first, last, call);
 }
 WEFTIO_INTERCEPT(void, closefrom, int first)
 {

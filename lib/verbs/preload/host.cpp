@@ -43,7 +43,7 @@ void say(const char* what, const char* why) noexcept
 void hide_drivers(bool on) noexcept
 {
     hides = on;
-    is_engines = is_engines || on;
+    is_engines = is_engines || (on && scopes == 0); // else it is the program's thread, in start()
 }
 
 constexpr weftio_verbs_host host{.version = seam_version, .hide_drivers = &hide_drivers};

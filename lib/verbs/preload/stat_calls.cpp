@@ -181,3 +181,21 @@ WEFTIO_INTERCEPT(int, faccessat, int folder, const char* path, int mode, int fla
     const auto call = [&](const char* to, int wanted) { return real().faccessat(folder, to, wanted, flags); };
     return access_at(folder, path, mode, call);
 }
+
+// What `ls -l` asks for.
+WEFTIO_INTERCEPT(ssize_t, getxattr, const char* path, const char* name, void* value, size_t bytes)
+{
+    return real().getxattr(place(path).path(), name, value, bytes);
+}
+WEFTIO_INTERCEPT(ssize_t, lgetxattr, const char* path, const char* name, void* value, size_t bytes)
+{
+    return real().lgetxattr(place(path).path(), name, value, bytes);
+}
+WEFTIO_INTERCEPT(ssize_t, listxattr, const char* path, char* names, size_t bytes)
+{
+    return real().listxattr(place(path).path(), names, bytes);
+}
+WEFTIO_INTERCEPT(ssize_t, llistxattr, const char* path, char* names, size_t bytes)
+{
+    return real().llistxattr(place(path).path(), names, bytes);
+}
