@@ -295,7 +295,7 @@ TEST_F(CufileCallers, LmcacheWritesAndReadsAFileForEachKey)
     ASSERT_EQ(cufile().DriverOpen().err, CU_FILE_SUCCESS);
     EXPECT_EQ(cufile().BufRegister(memory.get(), file_bytes, 0).err, CU_FILE_SUCCESS); // all of its allocator
     std::copy(content.begin(), content.begin() + piece, memory.get());
-    for (int key = 0; key < 20; ++key) {
+    for (std::size_t key = 0; key < 20; ++key) {
         const std::string path = file.path() + "." + std::to_string(key);
         // Chunk 0 goes to the file; chunk `key` comes from it.
         for (const int flags : {O_CREAT | O_WRONLY | O_TRUNC | O_DIRECT, O_RDONLY | O_DIRECT}) {
