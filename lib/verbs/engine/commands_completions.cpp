@@ -43,7 +43,7 @@ void mark_never_armed(std::uint64_t record)
 }
 
 /// Makes the queue and returns its handle. @param asked  of either form
-std::uint32_t make(context& in, const ib_uverbs_ex_create_cq& asked, const mlx5_ib_create_cq& of_driver)
+std::uint32_t make_queue(context& in, const ib_uverbs_ex_create_cq& asked, const mlx5_ib_create_cq& of_driver)
 {
     constexpr std::int32_t no_channel = -1;
     constexpr std::uint16_t known_flags = MLX5_IB_CREATE_CQ_FLAGS_REAL_TIME_TS;
@@ -105,7 +105,7 @@ void create_cq(context& in, call& what)
     same.comp_vector = asked.comp_vector;
     same.comp_channel = asked.comp_channel;
     ib_uverbs_create_cq_resp core{};
-    core.cq_handle = make(in, same, what.driver<mlx5_ib_create_cq>());
+    core.cq_handle = make_queue(in, same, what.driver<mlx5_ib_create_cq>());
     const completion_queue& made = *in.completion_queues.find(core.cq_handle)->queue;
     core.cqe = made.entries() - 1;
     what.respond(core, mlx5_ib_create_cq_resp{.cqn = made.number(), .reserved = 0});
@@ -114,7 +114,7 @@ void create_cq(context& in, call& what)
 void create_cq_extended(context& in, call& what)
 {
     ib_uverbs_ex_create_cq_resp core{};
-    core.base.cq_handle = make(in, what.request<ib_uverbs_ex_create_cq>(), what.driver<mlx5_ib_create_cq>());
+    core.base.cq_handle = make_queue(in, what.request<ib_uverbs_ex_create_cq>(), what.driver<mlx5_ib_create_cq>());
     const completion_queue& made = *in.completion_queues.find(core.base.cq_handle)->queue;
     core.base.cqe = made.entries() - 1;
     core.response_length = sizeof core;

@@ -39,7 +39,7 @@ enum attribute : std::uint32_t {
     sets_peer = 1u << 20,
     sets_rate = 1u << 25,
 };
-constexpr std::uint32_t default_partition = 0xffff, rights_mask = 0xf;
+constexpr std::uint32_t default_partition = 0xffff, peer_rights = 0xf;
 
 rdma_state state_of(std::uint8_t code)
 {
@@ -93,7 +93,7 @@ void lay_out(context& in, const mlx5_ib_create_qp& of_driver, pair& made, queue_
 }
 
 /// Makes a queue pair and returns its handle. @param asked  of either form
-std::uint32_t make(context& in, const ib_uverbs_ex_create_qp& asked, const mlx5_ib_create_qp& of_driver)
+std::uint32_t make_pair(context& in, const ib_uverbs_ex_create_qp& asked, const mlx5_ib_create_qp& of_driver)
 {
     constexpr std::uint32_t scatter_to_completions = 1u << 1, allow_scatter = 1u << 8; // the NIC need not
     require(asked.qp_type == type_rc || asked.qp_type == type_uc, EOPNOTSUPP);
@@ -174,7 +174,7 @@ queue_pair_attributes attributes_of(const context& in, const ib_uverbs_modify_qp
     if ((mask & sets_pkey) != 0)
         with.partition_key = default_partition;
     if ((mask & sets_access) != 0)
-        with.rights = static_cast<access>(asked.qp_access_flags & rights_mask);
+        with.rights = static_cast<access>(asked.qp_access_flags & peer_rights);
     if ((mask & sets_path) != 0)
         set_path(in, asked.dest, with);
     set_if(mask, sets_path_mtu, with.path_mtu, 128u << (asked.path_mtu & 7));
@@ -222,13 +222,14 @@ void create_qp(context& in, call& what)
     static_assert(offsetof(ib_uverbs_create_qp, driver_data) - offsetof(ib_uverbs_create_qp, user_handle) ==
                   offsetof(ib_uverbs_ex_create_qp, comp_mask));
     std::memcpy(&same, &asked.user_handle, offsetof(ib_uverbs_ex_create_qp, comp_mask));
-    const std::uint32_t handle = make(in, same, what.driver<mlx5_ib_create_qp>());
+    const std::uint32_t handle = make_pair(in, same, what.driver<mlx5_ib_create_qp>());
     what.respond(describe(in, handle), driver_part(in));
 }
 
 void create_qp_extended(context& in, call& what)
 {
-    const std::uint32_t handle = make(in, what.request<ib_uverbs_ex_create_qp>(), what.driver<mlx5_ib_create_qp>());
+    const std::uint32_t handle =
+        make_pair(in, what.request<ib_uverbs_ex_create_qp>(), what.driver<mlx5_ib_create_qp>());
     ib_uverbs_ex_create_qp_resp core{};
     core.base = describe(in, handle);
     core.response_length = sizeof core;

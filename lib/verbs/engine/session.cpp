@@ -1,7 +1,9 @@
 #include "session.hpp"
 
+#include <arpa/inet.h>
 #include <csignal>
 #include <dlfcn.h>
+#include <endian.h>
 #include <fmt/format.h>
 #include <poll.h>
 #include <pthread.h>
@@ -95,6 +97,33 @@ std::string address_for(const std::array<std::uint8_t, 6>& mac)
     return fmt::format("198.18.{}.{}", mac[4], mac[5]);
 }
 
+/// As sysfs writes it, from what inet_pton() reads; IPv4 as ::ffff:a.b.c.d.
+std::string long_form(const std::string& address)
+{
+    std::array<std::uint8_t, 16> gid{};
+    if (inet_pton(AF_INET, address.c_str(), &gid[12]) == 1)
+        gid[10] = gid[11] = 0xff;
+    else
+        inet_pton(AF_INET6, address.c_str(), gid.data());
+    std::string text;
+    for (std::size_t at = 0; at != gid.size(); at += 2)
+        text += fmt::format("{}{:02x}{:02x}", at == 0 ? "" : ":", gid[at], gid[at + 1]);
+    return text;
+}
+
+device_description describe(const node& of, unsigned number)
+{
+    device_description says;
+    says.name = fmt::format("mlx5_{}", number);
+    says.guid = be64toh(guid_of(of));
+    says.firmware = fmt::format("{}.{}.{:04}", firmware[0], firmware[1], firmware[2]);
+    says.mtu_bytes = of.port.mtu();
+    says.mac = of.port.mac();
+    for (const std::string& address : of.rdma.gids())
+        says.gids.push_back({.gid = long_form(address), .interface = fmt::format("weftio{}", number)});
+    return says;
+}
+
 } // namespace
 
 settings settings::from_environment()
@@ -112,6 +141,10 @@ settings settings::from_environment()
 session::session(const settings& wanted, const weftio_verbs_host& host) : process_(getpid())
 {
     in_quiet_thread([&] { open_ports(wanted, host); });
+    std::vector<device_description> all;
+    for (unsigned each = 0; each != devices(); ++each)
+        all.push_back(describe(nodes_[each], each));
+    tree_.emplace(all);
 }
 
 void session::open_ports(const settings& wanted, const weftio_verbs_host& host)
@@ -144,6 +177,7 @@ void session::end() noexcept
         events_.forget(each->ours());
     all.clear();
     nodes_.clear();
+    tree_.reset();
 }
 
 bool session::is_here() const noexcept

@@ -12,6 +12,7 @@
 
 #include "context.hpp"
 #include "seam.hpp"
+#include "tree.hpp"
 
 namespace weftio::verbs {
 
@@ -34,6 +35,8 @@ class session {
     /// Ends all contexts and closes the ports: at the exit of the process.
     void end() noexcept;
 
+    /// Folder of the files that describe the devices.
+    const char* tree_path() const noexcept { return tree_->path().c_str(); }
     unsigned devices() const noexcept { return static_cast<unsigned>(nodes_.size()); }
     int open(unsigned device, int flags) noexcept;
     /// The context whose node a descriptor is; nullptr: it is none.
@@ -51,6 +54,7 @@ class session {
     const pid_t process_;
     watcher events_;
     std::deque<node> nodes_;
+    std::optional<tree> tree_;
     std::mutex mutex_; ///< of contexts_
     std::map<std::uint64_t, std::shared_ptr<context>> contexts_;
     std::mutex sweeping_;

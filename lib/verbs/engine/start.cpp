@@ -61,7 +61,7 @@ try {
     });
     static const weftio_verbs_engine made{.version = seam_version,
                                           .devices = running->devices(),
-                                          .tree = "",
+                                          .tree = running->tree_path(),
                                           .open = open_node,
                                           .write = write_command,
                                           .map = map_page,
