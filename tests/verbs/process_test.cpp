@@ -109,6 +109,23 @@ TEST(TheEnginesOwnCalls, PassBy)
     ::close(node);
 }
 
+TEST(TheEnginesThreads, PassByToo)
+{
+    const int node = open_node(0);
+    const ssize_t before = told_closes() + 1;
+    EXPECT_EQ(2, ask(node, "thread"));
+    EXPECT_EQ(before, told_closes()) << "what the engine closes is not told to it";
+    EXPECT_EQ(answer_of_0, ask(node));
+    ::close(node);
+}
+
+TEST(Threads, OfTheProgramSeeDevices)
+{
+    bool seen = false;
+    std::thread([&] { seen = ::access("/dev/infiniband/uverbs0", F_OK) == 0; }).join();
+    EXPECT_TRUE(seen);
+}
+
 TEST(Threads, OpenUseAndCloseTheirOwnNodes)
 {
     std::atomic<unsigned> wrong{0};
