@@ -117,6 +117,16 @@ std::string long_form(const std::string& address)
     return text;
 }
 
+/// Of the system, behind a port that has one; programs ask the system for such interfaces by their names.
+std::string interface_of(const std::string& spec)
+{
+    constexpr std::string_view kinds[] = {"iface:", "tap:"};
+    for (const std::string_view kind : kinds)
+        if (spec.starts_with(kind))
+            return spec.substr(kind.size());
+    return {};
+}
+
 device_description describe(const node& of, unsigned number)
 {
     device_description says;
@@ -126,7 +136,7 @@ device_description describe(const node& of, unsigned number)
     says.mtu_bytes = of.port.mtu();
     says.mac = of.port.mac();
     for (const std::string& address : of.rdma.gids())
-        says.gids.push_back({.gid = long_form(address), .interface = fmt::format("weftio{}", number)});
+        says.gids.push_back({.gid = long_form(address), .interface = interface_of(of.port.spec())});
     return says;
 }
 
