@@ -39,7 +39,8 @@ struct port_counters {
     std::uint64_t copied_bytes = 0;    ///< bytes copied on the way to a kernel
     std::uint64_t capture_damaged = 0; ///< 1 if a capture file ended inside a record
     /// Frames that the kernel's interface behind the port has dropped instead of sending since the port was opened: its
-    /// tx_dropped, which counts frames of all programs. The frames of this port among them have counted as sent.
+    /// tx_dropped, which counts frames of all programs. The frames of this port among them have counted as sent. On a
+    /// wire in shared memory: the frames of this port that were not delivered.
     std::uint64_t tx_dropped = 0;
 
     std::uint64_t dropped_total() const noexcept;
