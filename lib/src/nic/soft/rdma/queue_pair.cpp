@@ -243,7 +243,9 @@ unsigned queue_pair::turn(std::uint32_t most)
     }
     if (completed_ != handed_ || untold())
         moved += work_queue::complete();
-    port_.shares.count(moved != 0, is_in_a_hurry());
+    const bool hurries = is_in_a_hurry();
+    port_.shares.count(moved != 0, hurries);
+    has_much_ = moved != 0 && !hurries && connection_ && peer_at_ == peer_at::own_port;
     if (moved != 0 || !waits_for_peer())
         waited_ = 0;
     else
