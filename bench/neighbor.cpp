@@ -5,11 +5,12 @@
 // 64 whose peer is silent; 512 completion queues in which
 // nothing comes. All in the same run, in turn.
 //
-//   ./neighbor_bench                               7 rounds of half a second each way, engine on core 0, kernels on 1
-//   ./neighbor_bench --mode inline --rounds 15     the good kernel runs the engine itself, on core 0
+//   ./neighbor_bench                               7 rounds of half a second each way: engine on core 0, good kernel on 1,
+//                                                  neighbors on a third
+//   ./neighbor_bench --mode inline --rounds 15     the good kernel runs the engine itself, on core 0; neighbors on 1
 //
 // The core of the other thread computes while the good one is alone, too: cores of one chip slow each other down, and
-// threads of one core, and that is no queue's doing.
+// that is no queue's doing. Without a core for each thread nothing is measured, and each row says how many it needs.
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
@@ -24,6 +25,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -344,29 +346,6 @@ const std::vector<row>& rows()
     return all;
 }
 
-/// The good queue beside a stranger and beside the neighbor, in turn. The core is shared either way.
-void measure(const options& wanted, const port& port, const device& cpu, good_kernel& good, const row& row,
-             bench::table& table)
-{
-    std::vector<double> alone, beside;
-    for (unsigned round = 0; round < wanted.rounds; ++round) {
-        {
-            stranger other;
-            other.start(wanted.cores[1]);
-            alone.push_back(good.run(wanted.seconds) / 1e6);
-            other.end();
-        }
-        const auto other = row.make(port, cpu);
-        other->start(wanted.cores[1]);
-        good.run(0.1); // what is on its way first, and until idle queues sleep
-        beside.push_back(good.run(wanted.seconds) / 1e6);
-        other->end();
-    }
-    const std::string without = fmt::format("without {}", row.name);
-    table.add({.name = without, .unit = "Mpps", .values = alone});
-    table.add({.name = fmt::format("beside {}", row.name), .unit = "Mpps", .values = beside, .peer = without});
-}
-
 /// A core that is none of these, so that the thread of neighbors takes no time of the good kernel; the last one if there is none.
 int another_core(const std::vector<int>& taken)
 {
@@ -376,26 +355,71 @@ int another_core(const std::vector<int>& taken)
     return taken.back();
 }
 
+/// Where the threads are, and how many cores they need.
+struct layout {
+    explicit layout(const options& wanted)
+        : has_thread(wanted.mode == "thread"), engine(has_thread ? wanted.cores[0] : -1),
+          kernel(wanted.cores[has_thread ? 1 : 0]), other(has_thread ? another_core(wanted.cores) : wanted.cores[1])
+    {}
+    std::size_t needed() const { return has_thread ? 3 : 2; }
+    /// Whether nobody who is measured waits for a core.
+    bool is_enough() const { return std::set<int>{has_thread ? engine : kernel, kernel, other}.size() == needed(); }
+
+    bool has_thread;
+    int engine, kernel, other;
+};
+
+/// The good queue beside a stranger and beside the neighbor, in turn.
+void measure(const options& wanted, const layout& on, const port& port, const device& cpu, good_kernel& good,
+             const row& row, bench::table& table)
+{
+    std::vector<double> alone, beside;
+    for (unsigned round = 0; round < wanted.rounds; ++round) {
+        {
+            stranger other;
+            other.start(on.other);
+            alone.push_back(good.run(wanted.seconds) / 1e6);
+            other.end();
+        }
+        const auto other = row.make(port, cpu);
+        other->start(on.other);
+        good.run(0.1); // what is on its way first, and until idle queues sleep
+        beside.push_back(good.run(wanted.seconds) / 1e6);
+        other->end();
+    }
+    const std::string without = fmt::format("without {}", row.name);
+    table.add({.name = without, .unit = "Mpps", .values = alone});
+    table.add({.name = fmt::format("beside {}", row.name), .unit = "Mpps", .values = beside, .peer = without});
+}
+
 int measure(const options& wanted)
 {
-    const bool has_thread = wanted.mode == "thread";
-    bench::stay_on(wanted.cores[has_thread ? 1 : 0]);
-    port port = port::open("net_null0,size=64", {.mode = has_thread ? engine_mode::thread : engine_mode::inline_worker,
-                                                 .idle = idle_policy::busy,
-                                                 .core = has_thread ? wanted.cores[0] : -1});
+    const layout on(wanted);
+    const std::string missing = on.is_enough() ? "" : fmt::format("needs {} cores", on.needed());
+    bench::stay_on(on.kernel);
+    port port =
+        port::open("net_null0,size=64", {.mode = on.has_thread ? engine_mode::thread : engine_mode::inline_worker,
+                                         .idle = idle_policy::busy,
+                                         .core = on.engine});
     device cpu = device::open("cpu");
     good_kernel good(port, cpu);
     good.run(wanted.seconds);
     bench::table table("neighbor_bench");
-    for (const row& row : rows())
-        if (std::string_view(row.name).find(wanted.only) != std::string_view::npos)
-            measure(wanted, port, cpu, good, row, table);
-    bench::measure_pairs({.inline_worker = !has_thread,
-                          .engine_core = has_thread ? wanted.cores[0] : -1,
-                          .other_core = has_thread ? another_core(wanted.cores) : wanted.cores[1],
+    for (const row& row : rows()) {
+        if (std::string_view(row.name).find(wanted.only) == std::string_view::npos)
+            continue;
+        if (missing.empty())
+            measure(wanted, on, port, cpu, good, row, table);
+        else
+            table.leave_out(fmt::format("beside {}", row.name), missing);
+    }
+    bench::measure_pairs({.inline_worker = !on.has_thread,
+                          .engine_core = on.engine,
+                          .other_core = on.other,
                           .rounds = wanted.rounds,
                           .seconds = wanted.seconds,
-                          .only = wanted.only},
+                          .only = wanted.only,
+                          .missing = missing},
                          cpu, table);
     fmt::print("{} s each way, {}; the ratio is the share that is kept; {} lost\n", wanted.seconds, wanted.mode,
                good.lost());

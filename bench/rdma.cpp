@@ -159,6 +159,12 @@ std::vector<measurement> on_one_core(const options& wanted)
              [=](const rdma_place& place) { return bench::written_bytes(place, 4096, seconds); }}};
 }
 
+/// Two ports, a core each: the calling thread runs the near engine.
+std::vector<measurement> on_two_cores(const options& wanted, const std::string& where)
+{
+    return {small(fmt::format("write 8 B inline, {}, two cores", where), "", 1, wanted.seconds)};
+}
+
 /// One port, one core: who waits runs the engine.
 std::vector<measurement> at_one_port(const options& wanted)
 {
@@ -226,6 +232,9 @@ std::vector<group> groups(const options& wanted)
         all.push_back({[=] { return rdma_place::on_rings(cores, engine_mode::inline_worker); }, on_one_core(wanted)});
     }
     all.push_back({wire, over_a_wire(wanted, where)});
+    if (given)
+        all.push_back({[=] { return rdma_place::on_two_cores(wanted.ports[0], wanted.ports[1], cores); },
+                       on_two_cores(wanted, where)});
     return all;
 }
 

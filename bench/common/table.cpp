@@ -120,6 +120,11 @@ void table::add(figure figure)
     figures_.push_back(std::move(figure));
 }
 
+void table::leave_out(std::string name, std::string why)
+{
+    left_out_.emplace_back(std::move(name), std::move(why));
+}
+
 const figure* table::find(std::string_view name) const
 {
     auto found = std::find_if(figures_.begin(), figures_.end(), [&](const figure& each) { return each.name == name; });
@@ -151,7 +156,7 @@ summary table::sum_up(const figure& figure) const
 
 void table::print() const
 {
-    if (figures_.empty())
+    if (figures_.empty() && left_out_.empty())
         return;
     fmt::print("{}\n{:<50} {:>10} {:>10} {:>10} {:<6} {:>6}  {:<22} {}\n", machine_words(), program_, "median", "best",
                "worst", "unit", "rounds", "ratio to its peer", "goal");
@@ -161,6 +166,8 @@ void table::print() const
                    digits(sum.best), digits(sum.worst), each.unit, each.values.size(), ratio_words(sum),
                    goal_words(sum));
     }
+    for (const auto& [name, why] : left_out_)
+        fmt::print("{:<50} {:>10} {:>10} {:>10} {:<6} {:>6}  {:<22} {}\n", name, "-", "-", "-", "-", "-", "-", why);
     print_goals();
 }
 
@@ -177,6 +184,8 @@ void table::print_goals() const
     }
     if (all != 0)
         fmt::print("{} of {} goals met{}\n", met, all, missed);
+    if (!left_out_.empty())
+        fmt::print("{} rows not measured\n", left_out_.size());
 }
 
 std::string table::json() const

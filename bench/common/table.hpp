@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace weftio::bench {
@@ -43,6 +44,9 @@ class table {
 
     /// @throws std::runtime_error there is no value, a value is no number, or there is no such peer with as many values
     void add(figure figure);
+    /// A row that this machine cannot measure. The table says why, JSON leaves the row out, and its goal is not judged.
+    /// @param why  "needs 3 cores"
+    void leave_out(std::string name, std::string why);
     /// For people: a line for each figure, and how many goals were met.
     void print() const;
     std::string json() const;
@@ -56,6 +60,7 @@ class table {
 
     std::string program_;
     std::vector<figure> figures_;
+    std::vector<std::pair<std::string, std::string>> left_out_; ///< names, and why
 };
 
 } // namespace weftio::bench

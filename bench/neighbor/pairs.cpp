@@ -34,13 +34,14 @@ void require(std::int32_t status, const char* what)
 
 /// One end of a port, and memory that both sides of a pair may use.
 struct ground {
-    ground(const port& at, const device& device, bool inline_worker)
-        : cpu(device), here(at, {.address = "10.9.8.1", .application_turns = inline_worker}),
+    ground(const port& port, const device& device, bool inline_worker)
+        : at(port), cpu(device), here(at, {.address = "10.9.8.1", .application_turns = inline_worker}),
           memory(device.allocate(16 * mib, memory_kind::cpu_device)),
           region(at, memory, {.rights = access::local_write | access::remote_write | access::remote_read}),
           far(remote_region::of(region).on_device())
     {}
 
+    port at;
     const device& cpu;
     rdma_device here;
     weftio::memory memory;
@@ -74,6 +75,10 @@ class crowd {
     virtual void go_on() {}
     /// What another thread does for them again and again.
     virtual void step() { benchmark::DoNotOptimize(++steps_); }
+    /// Whether their messages are long enough that bytes() tells anything.
+    virtual bool moves_bytes() const { return false; }
+    /// Bytes that their messages have moved so far, by the packet.
+    virtual std::uint64_t bytes() const { return 0; }
 
  private:
     std::uint32_t steps_ = 0;
@@ -131,6 +136,16 @@ class long_messages : public idle_pairs {
             weftio_dev_send_queue_commit_strong(&pair.near.handle()->queue); // no push: inline, it would be a turn
             weftio_dev_send_doorbell(&pair.near.handle()->queue.ring);
         }
+    }
+    bool moves_bytes() const override { return true; }
+    std::uint64_t bytes() const override
+    {
+        std::uint64_t packets = 0;
+        for (const connected& pair : pairs_) {
+            const rdma_counters counted = pair.near.counters();
+            packets += reads_ ? counted.answers : counted.packets;
+        }
+        return packets * on_.here.most_path_mtu();
     }
 
  private:
@@ -279,26 +294,81 @@ class pinger {
     clock::duration longest_{};
 };
 
+/// Bytes a second of others that have the engine for themselves.
+double bytes_alone(const pair_options& wanted, port& of, crowd& others)
+{
+    const std::uint64_t before = others.bytes();
+    const auto begin = clock::now();
+    std::chrono::duration<double> lasted{};
+    for (; lasted.count() < wanted.seconds; lasted = clock::now() - begin) {
+        others.go_on();
+        for (unsigned turns = 0; turns < 8 && wanted.inline_worker; ++turns)
+            of.turn();
+    }
+    return static_cast<double>(others.bytes() - before) / lasted.count();
+}
+
+/// A row, a value for each round.
+struct kept_shares {
+    std::vector<double> alone, beside, gaps; ///< trips a second in millions, and us
+    std::vector<double> by_count, by_bytes;  ///< shares that the good pair may claim
+    std::vector<double> kept;                ///< of the larger one
+};
+
+void measure_round(const pair_options& wanted, ground& on, pinger& good, const kind& one, unsigned count,
+                   kept_shares& into)
+{
+    crowd nobody;
+    {
+        const other_thread stranger(nobody, wanted.other_core);
+        into.alone.push_back(good.run(wanted.seconds, nobody) / 1e6);
+    }
+    const std::unique_ptr<crowd> others = one.make(on, count);
+    const other_thread theirs(*others, wanted.other_core);
+    good.run(0.05, *others);
+    good.forget_gaps();
+    const std::uint64_t before = others->bytes();
+    const auto begin = clock::now();
+    into.beside.push_back(good.run(wanted.seconds, *others) / 1e6);
+    const double seconds = std::chrono::duration<double>(clock::now() - begin).count();
+    const double bytes = static_cast<double>(others->bytes() - before) / seconds;
+    into.gaps.push_back(good.longest_gap_us());
+    into.by_count.push_back(1.0 / (count + 1));
+    into.by_bytes.push_back(others->moves_bytes() ? std::max(0.0, 1 - bytes / bytes_alone(wanted, on.at, *others))
+                                                  : 1.0);
+    into.kept.push_back(into.beside.back() / into.alone.back() / std::max(into.by_count.back(), into.by_bytes.back()));
+}
+
+/// Names of the figures of a row.
+struct figure_names {
+    explicit figure_names(const std::string& row)
+        : alone("without " + row), beside("beside " + row), gaps("longest gap beside " + row),
+          by_count("share by count, " + row), by_bytes("share by bytes, " + row), kept("kept of the larger, " + row)
+    {}
+    std::string alone, beside, gaps, by_count, by_bytes, kept;
+};
+
 void measure_row(const pair_options& wanted, ground& on, pinger& good, const kind& one, unsigned count, table& into)
 {
-    const std::string name = name_of(one, count), without = fmt::format("without {}", name);
-    std::vector<double> alone, beside, gaps;
-    crowd nobody;
-    for (unsigned round = 0; round < wanted.rounds; ++round) {
-        {
-            const other_thread stranger(nobody, wanted.other_core);
-            alone.push_back(good.run(wanted.seconds, nobody) / 1e6);
-        }
-        const std::unique_ptr<crowd> others = one.make(on, count);
-        const other_thread theirs(*others, wanted.other_core);
-        good.run(0.05, *others);
-        good.forget_gaps();
-        beside.push_back(good.run(wanted.seconds, *others) / 1e6);
-        gaps.push_back(good.longest_gap_us());
-    }
-    into.add({.name = without, .unit = "Mtrips/s", .values = alone});
-    into.add({.name = fmt::format("beside {}", name), .unit = "Mtrips/s", .values = beside, .peer = without});
-    into.add({.name = fmt::format("longest gap beside {}", name), .unit = "us", .values = gaps});
+    kept_shares found;
+    for (unsigned round = 0; round < wanted.rounds; ++round)
+        measure_round(wanted, on, good, one, count, found);
+    const figure_names names(name_of(one, count));
+    into.add({.name = names.alone, .unit = "Mtrips/s", .values = found.alone});
+    into.add({.name = names.beside, .unit = "Mtrips/s", .values = found.beside, .peer = names.alone});
+    into.add({.name = names.gaps, .unit = "us", .values = found.gaps});
+    into.add({.name = names.by_count, .unit = "share", .values = found.by_count});
+    into.add({.name = names.by_bytes, .unit = "share", .values = found.by_bytes});
+    into.add({.name = names.kept, .unit = "share", .values = found.kept});
+}
+
+template <class Each>
+void for_each_row(const pair_options& wanted, Each&& each)
+{
+    for (const kind& one : kinds())
+        for (const unsigned count : counts)
+            if (std::string_view(name_of(one, count)).find(wanted.only) != std::string_view::npos)
+                each(one, count);
 }
 
 } // namespace
@@ -314,16 +384,17 @@ std::vector<std::string> pair_rows()
 
 void measure_pairs(const pair_options& wanted, const device& cpu, table& into)
 {
+    if (!wanted.missing.empty())
+        return for_each_row(wanted, [&](const kind& one, unsigned count) {
+            into.leave_out(figure_names(name_of(one, count)).kept, wanted.missing);
+        });
     const port wire =
         port::open("loopback", {.mode = wanted.inline_worker ? engine_mode::inline_worker : engine_mode::thread,
                                 .idle = idle_policy::busy,
                                 .core = wanted.engine_core});
     ground on(wire, cpu, wanted.inline_worker);
     pinger good(on);
-    for (const kind& one : kinds())
-        for (const unsigned count : counts)
-            if (std::string_view(name_of(one, count)).find(wanted.only) != std::string_view::npos)
-                measure_row(wanted, on, good, one, count, into);
+    for_each_row(wanted, [&](const kind& one, unsigned count) { measure_row(wanted, on, good, one, count, into); });
 }
 
 } // namespace weftio::bench

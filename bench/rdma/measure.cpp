@@ -174,6 +174,8 @@ double frames(const rdma_place& place, const rdma_cores& cores, std::uint32_t pa
                {.packets = entries, .max_packet_bytes = (bytes + 63) / 64 * 64, .verify_checksums = false});
     const flow everything(place.at_end(1), flow_match{}, flow_action::to(in));
     const buf_arr made(place.at_end(0), place.cpu, {.count = 256, .buffer_bytes = bytes});
+    for (std::uint32_t each = 0; each < 256; ++each)
+        std::ranges::copy(place.at_end(1).mac(), static_cast<std::uint8_t*>(made.cpu_address(each)));
     running_kernel taking = launch_on(cores.far_kernel, place.cpu, rdma_bench_take_frames_kernel, in);
     weftio_dev_eth_txq* const txq = out.handle();
     weftio_u32 position = 0, mask = 0;

@@ -41,8 +41,8 @@ std::unique_ptr<rdma_place> rdma_place::on_rings(const rdma_cores& cores, engine
             rte_eth_from_rings(fmt::format("{}{}", place->name_, end).c_str(), &place->wires_[end], 1,
                                &place->wires_[1 - end], 1, 0) < 0)
             throw std::runtime_error("rdma_bench: DPDK made no rings between two ports; it may be short of memory");
-    place->open(fmt::format("net_ring_{}0", place->name_), fmt::format("net_ring_{}1", place->name_), cores, mode,
-                port_mtu);
+    place->open(fmt::format("net_ring_{}0", place->name_), fmt::format("net_ring_{}1", place->name_), cores,
+                {mode, mode}, port_mtu);
     place->has_turns_ = mode != engine_mode::thread;
     return place;
 }
@@ -56,7 +56,7 @@ void rdma_place::run_turns() const
 std::unique_ptr<rdma_place> rdma_place::at_one_port(const rdma_cores& cores, engine_mode mode)
 {
     std::unique_ptr<rdma_place> place(new rdma_place);
-    place->open("loopback", "", cores, mode, port_mtu);
+    place->open("loopback", "", cores, {mode, mode}, port_mtu);
     return place;
 }
 
@@ -64,12 +64,22 @@ std::unique_ptr<rdma_place> rdma_place::at(const std::string& near, const std::s
 {
     std::unique_ptr<rdma_place> place(new rdma_place);
     place->timeout_ = rdma_queue_options().timeout;
-    place->open(near, far, cores, engine_mode::thread, 0);
+    place->open(near, far, cores, {engine_mode::thread, engine_mode::thread}, 0);
     return place;
 }
 
-void rdma_place::open(const std::string& near, const std::string& far, const rdma_cores& cores, engine_mode mode,
-                      std::uint16_t mtu)
+std::unique_ptr<rdma_place> rdma_place::on_two_cores(const std::string& near, const std::string& far,
+                                                     const rdma_cores& cores)
+{
+    std::unique_ptr<rdma_place> place(new rdma_place);
+    place->timeout_ = rdma_queue_options().timeout;
+    const rdma_cores two{cores.near_kernel, -1, cores.far_engine, cores.far_engine};
+    place->open(near, far, two, {engine_mode::inline_worker, engine_mode::thread}, 0);
+    return place;
+}
+
+void rdma_place::open(const std::string& near, const std::string& far, const rdma_cores& cores,
+                      std::array<engine_mode, 2> modes, std::uint16_t mtu)
 {
     const bool shared = cores.near_engine == cores.near_kernel || cores.near_engine == cores.far_engine;
     const std::array<int, 2> engines{cores.near_engine, cores.far_engine};
@@ -77,13 +87,15 @@ void rdma_place::open(const std::string& near, const std::string& far, const rdm
         if (end == 1 && far.empty())
             ports_[1] = ports_[0];
         else
-            ports_[end] = port::open(end == 0 ? near : far, {.mode = mode,
-                                                             .idle = shared ? idle_policy::yield : idle_policy::busy,
-                                                             .core = mode == engine_mode::thread ? engines[end] : -1,
-                                                             .hold_when_full = port_options::hold::on,
-                                                             .mtu = mtu});
-        devices_[end].emplace(*ports_[end], rdma_device_options{.address = end == 0 ? "10.0.0.1" : "10.0.0.2",
-                                                                .application_turns = mode != engine_mode::thread});
+            ports_[end] =
+                port::open(end == 0 ? near : far, {.mode = modes[end],
+                                                   .idle = shared ? idle_policy::yield : idle_policy::busy,
+                                                   .core = modes[end] == engine_mode::thread ? engines[end] : -1,
+                                                   .hold_when_full = port_options::hold::on,
+                                                   .mtu = mtu});
+        devices_[end].emplace(*ports_[end],
+                              rdma_device_options{.address = end == 0 ? "10.0.0.1" : "10.0.0.2",
+                                                  .application_turns = modes[end] != engine_mode::thread});
         memories_[end].emplace(*ports_[end], cpu, memory_bytes);
     }
 }

@@ -47,6 +47,9 @@ class rdma_place {
     static std::unique_ptr<rdma_place> at_one_port(const rdma_cores& cores, engine_mode mode);
     /// Two ports that exist, as port::open takes them, with the MTU that they have. Threads run their engines.
     static std::unique_ptr<rdma_place> at(const std::string& near, const std::string& far, const rdma_cores& cores);
+    /// The same on two cores: who waits runs the near engine, and the far one has a thread.
+    static std::unique_ptr<rdma_place> on_two_cores(const std::string& near, const std::string& far,
+                                                    const rdma_cores& cores);
     rdma_place(const rdma_place&) = delete;
     rdma_place& operator=(const rdma_place&) = delete;
     ~rdma_place();
@@ -64,8 +67,8 @@ class rdma_place {
 
  private:
     rdma_place() = default;
-    void open(const std::string& near, const std::string& far, const rdma_cores& cores, engine_mode mode,
-              std::uint16_t mtu);
+    void open(const std::string& near, const std::string& far, const rdma_cores& cores,
+              std::array<engine_mode, 2> modes, std::uint16_t mtu);
 
     bool has_turns_ = false;           ///< two ports, without threads
     std::uint8_t timeout_ = 18;        ///< 1 s: rings lose nothing, and others may have the core of an engine for long

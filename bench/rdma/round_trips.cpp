@@ -52,12 +52,13 @@ round_trips notes::sum_up(std::array<running_kernel, 2>& kernels) const
 
 /// What one end of bare frames has.
 struct frame_end {
-    frame_end(const port& port, const device& device)
+    frame_end(const port& port, const weftio::port& peer, const device& device)
         : in(port, device, {.packets = 64, .verify_checksums = false}), out(port, device, {.entries = 64}),
           frame(port, device, {.count = 1, .buffer_bytes = 60}), everything(port, flow_match{}, flow_action::to(in))
     {
-        auto* const type = static_cast<std::uint8_t*>(frame.cpu_address(0)) + 12;
-        type[0] = 0x88, type[1] = 0xb5; // for experiments
+        auto* const header = static_cast<std::uint8_t*>(frame.cpu_address(0));
+        std::ranges::copy(peer.mac(), header);
+        header[12] = 0x88, header[13] = 0xb5; // for experiments
     }
 
     eth_rxq in;
@@ -87,7 +88,7 @@ round_trips ping_pong(const rdma_place& place, const rdma_cores& cores, std::uin
 
 round_trips frame_ping_pong(const rdma_place& place, const rdma_cores& cores, std::uint32_t trips)
 {
-    const frame_end near(place.at_end(0), place.cpu), far(place.at_end(1), place.cpu);
+    const frame_end near(place.at_end(0), place.at_end(1), place.cpu), far(place.at_end(1), place.at_end(0), place.cpu);
     const notes noted(place.cpu, trips);
     std::array<running_kernel, 2> kernels;
     for (unsigned end : {1u, 0u}) {

@@ -54,7 +54,7 @@ for room in lib/src/*/; do
 done
 values='access|clock|completion_overrun|counters|error|events|file_result|flow_match|log|memory_kind|options|rdma_dump|rdma_state|refusal'
 check "below the objects, public headers hold values" "" \
-    "$(grep -rnE '#include "weftio/[a-z_/]+\.hpp"' lib/src/{net,keys,roce,dpdk,nic,storage} |
+    "$(grep -rnE '#include "weftio/[a-z_/]+\.hpp"' lib/src/{net,keys,roce,wires,dpdk,nic,storage} |
         grep -vE "weftio/($values)\.hpp" || true)"
 # What docs/architecture.md names in code is there: files, members of a class, device functions.
 while read -r name; do

@@ -68,6 +68,28 @@ for program in roce ring engine neighbor gpu pacing file_queue; do
         echo "not checked: ${program}_bench (not built; make test ALSO=bench builds it, as .ci/run does)"
     fi
 done
+if [ -x "$build/bench/neighbor_bench" ]; then
+    row="1 pairs of 1 MiB writes"
+    one=$(python3 -c 'import os; print(max(os.sched_getaffinity(0)))')
+    said=$(taskset -c "$one" "$build/bench/neighbor_bench" --mode inline --rounds 1 --seconds 0.01 --only "$row" 2>&1)
+    check_has "neighbor_bench: too few cores are told in the row" "needs 2 cores" "$(grep "^kept of the larger, $row" <<<"$said")"
+    if [ "$(nproc)" -ge 2 ]; then
+        writes neighbor_bench --mode inline --rounds 1 --seconds 0.01 --only "$row"
+        check "neighbor_bench: both shares, and what is kept" 3 \
+            "$(grep -cE '"(share by count|share by bytes|kept of the larger), ' "$work/neighbor_bench.json")"
+    fi
+fi
+if [ "$(id -u)" = 0 ] && ip netns add "weftio-bench-$$" 2>/dev/null; then
+    ip netns del "weftio-bench-$$"
+    said=$(bench/versus --build "$build" --only rdma --rounds 1 --seconds 0.05 --json "$work/versus.json" 2>&1)
+    check "versus: writes on a veth pair: exit status" 0 $? || echo "$said"
+    check "versus: writes on a veth pair: rows are as bench/README.md says" "" "$(shape "$work/versus.json" 2>&1)"
+    check "versus: writes on a veth pair: beside frames, and beside UCX where it is installed" \
+        "1 $(command -v ucx_perftest >/dev/null && echo 1 || echo 0)" \
+        "$(grep -c '"peer": "rdma af_packet on veth: frames' "$work/versus.json") $(grep -c '"peer": "rdma af_packet on veth: UCX' "$work/versus.json")"
+else
+    echo "not checked: writes on a veth pair (network namespaces want root)"
+fi
 refuses bench/versus
 refuses bench/replay
 refuses bench/figures

@@ -29,7 +29,8 @@ struct completion_queue_options {
     /// entries x entry_bytes bytes, at a multiple of 64. The caller has marked each entry as never written: byte 63 of
     /// its last 64 is 0xf1.
     memory_place ring{};
-    /// 8 bytes, at a multiple of 4, all 0: the consumer index and the arming word (docs/formats.md, "Completions").
+    /// 8 bytes, at a multiple of 4: the consumer index, which is 0, and the arming word, which asks for nothing before it
+    /// changes (docs/formats.md, "Completions").
     memory_place record{};
 };
 
@@ -82,8 +83,8 @@ class completion_queue {
     /// @pre neither a kernel nor other code polls the queue
     std::size_t poll(std::span<completion> into);
 
-    /// Asks to be told, once, of a completion that poll() has not read. A completion that has come already tells at
-    /// once, and so does an overrun. Never blocks.
+    /// Asks to be told, once, of a completion that poll() has not read and that was not there when the program was last
+    /// told. One that has come already tells at once, and so does an overrun. Never blocks.
     /// The last call counts: arm(true) takes back arm(false).
     /// @param solicited_only  tell only of what the peer asked to tell of, and of failures
     /// @pre as poll()

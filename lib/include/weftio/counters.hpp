@@ -39,7 +39,8 @@ struct port_counters {
     std::uint64_t copied_bytes = 0;    ///< bytes copied on the way to a kernel
     std::uint64_t capture_damaged = 0; ///< 1 if a capture file ended inside a record
     /// Frames that the kernel's interface behind the port has dropped instead of sending since the port was opened: its
-    /// tx_dropped, which counts frames of all programs. The frames of this port among them have counted as sent.
+    /// tx_dropped, which counts frames of all programs. The frames of this port among them have counted as sent. On a
+    /// wire in shared memory: the frames of this port that were not delivered.
     std::uint64_t tx_dropped = 0;
 
     std::uint64_t dropped_total() const noexcept;
@@ -137,11 +138,11 @@ struct rdma_counters {
     std::uint64_t duplicate_request = 0;
     std::uint64_t out_of_sequence = 0;
     std::uint64_t not_ready = 0; ///< no receive was posted
-    std::uint64_t refused = 0;
-    std::uint64_t ignored = 0;
-    std::uint64_t packets = 0;  ///< of our requests
-    std::uint64_t repeated = 0; ///< of these, sent before
-    std::uint64_t answers = 0;  ///< packets of the peer's answers
+    std::uint64_t refused = 0;   ///< packets that ended their message, and with RC the queue pair
+    std::uint64_t ignored = 0;   ///< those behind one that was refused; with UC those behind one that was lost
+    std::uint64_t packets = 0;   ///< of our requests
+    std::uint64_t repeated = 0;  ///< of these, sent before
+    std::uint64_t answers = 0;   ///< packets of the peer's answers
     std::uint64_t stale_answers = 0;
     std::uint64_t wrong_answers = 0;
     std::uint64_t packet_seq_err = 0; ///< NAKs that told of a lost packet; from here on by the names of mlx5

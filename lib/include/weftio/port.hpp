@@ -25,8 +25,9 @@ namespace weftio {
 class port {
  public:
     /// Opens `pcap:FILE`, `pcap:rx=FILE,tx=FILE` (either may be left out), `pcap:builtin`, `iface:NAME`, `tap:NAME`,
-    /// `loopback`, `null`, any DPDK devargs (`net_af_xdp0,iface=eth0`), a PCI address, or the name of a DPDK port that
-    /// exists already. Starts EAL unless it runs: in memory, without a PCI scan unless a PCI port is named.
+    /// `wire:NAME`, `loopback`, `null`, any DPDK devargs (`net_af_xdp0,iface=eth0`), a PCI address, or the name of a
+    /// DPDK port that exists already. Starts EAL unless it runs: in memory, without a PCI scan unless a PCI port is
+    /// named.
     /// A driver's arguments must give it enough queues (`net_af_packet0,iface=eth0,qpairs=4`); `iface:NAME` does so
     /// itself. A capture that one port of this process writes cannot be read or written by another.
     /// Blocks until packets can arrive: some 10 to 100 ms; on an interface of an earlier port of this process up to

@@ -44,6 +44,8 @@ constexpr std::string_view looks_in_bursts = "net_vmxnet3";
 /// configured with.
 constexpr std::string_view passes_mbufs_on = "net_ring";
 
+constexpr std::uint32_t mtu_of_a_wire = 4200; ///< packets of the largest path MTU fit, 4096
+
 static_assert(tagged_header_bytes == RTE_ETHER_HDR_LEN + 2 * RTE_VLAN_HLEN);
 /// Bytes before the packet in a frame of an AF_PACKET ring (TPACKET_V2): header, address, padding.
 constexpr std::uint32_t ring_header_bytes = 66;
@@ -152,6 +154,8 @@ dpdk_port::dpdk_port(std::string_view spec, const port_spec& parsed, const port_
 {
     if (struct stat file{}; !parsed.capture.empty() && ::stat(parsed.capture.c_str(), &file) == 0)
         read_.take(spec, parsed.capture, file, capture_claim::use::read);
+    if (!parsed.wire.empty())
+        shared_ = std::make_unique<dpdk::shared_wire>(spec, parsed.wire);
     dpdk::forget_driver_log();
     for (const port_candidate& candidate : parsed.candidates) {
         const auto begin = std::chrono::steady_clock::now();
@@ -163,6 +167,8 @@ dpdk_port::dpdk_port(std::string_view spec, const port_spec& parsed, const port_
                 if (!parsed.written.empty())
                     file_ = std::make_unique<capture_writer>(spec, parsed.written);
                 interface_ = std::make_unique<kernel_interface>(parsed.interface);
+                if (shared_)
+                    driver_ = "wire";
                 for (const packet_socket& socket : packet_sockets_)
                     packet_rings_.push_back(std::make_unique<packet_ring>(socket, ring_frame_bytes_, *interface_));
                 return;
@@ -242,15 +248,19 @@ void dpdk_port::configure(std::string_view spec, const port_options& options)
         most_mtu_ = std::min(most_mtu_, ring_frame_bytes_ - ring_header_bytes - tagged_header_bytes - 1);
     require_queues(spec, info, queue_count_);
     find_reach(info);
+    const std::uint32_t mtu = shared_ && options.mtu == 0 ? mtu_of_a_wire : options.mtu;
     if (!pools_.make(driver_, {.socket = rte_eth_dev_socket_id(id_),
                                .queues = queue_count_,
-                               .frame_bytes = ring_frame_bytes_,
+                               .frame_bytes = shared_ ? mtu + tagged_header_bytes : ring_frame_bytes_,
+                               .holds_none = shared_ != nullptr,
                                .on_bus = dma_ != nullptr}))
         refuse_for_want_of_memory(spec, queue_count_);
+    if (shared_)
+        shared_->receive_into(*pools_.received(0));
 
     rte_eth_conf configuration{};
     if (driver_ == passes_mbufs_on)
-        configuration.rxmode.mtu = options.mtu;
+        configuration.rxmode.mtu = mtu;
     configuration.rxmode.offloads = info.rx_offload_capa & (RTE_ETH_RX_OFFLOAD_CHECKSUM | RTE_ETH_RX_OFFLOAD_TIMESTAMP |
                                                             RTE_ETH_RX_OFFLOAD_SCATTER);
     if (std::uint64_t spread_by = info.flow_type_rss_offloads & (RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP);
@@ -367,6 +377,7 @@ void dpdk_port::take_down() noexcept
         rte_eth_dev_stop(id_);
     }
     claim_.release();
+    shared_.reset(); // gives back its mbufs
     if (std::exchange(ours_, false)) {
         std::uint16_t other = 0;
         if (!removed)
@@ -407,6 +418,8 @@ bool dpdk_port::stands_before_others() const noexcept
 
 std::array<std::uint8_t, 6> dpdk_port::mac() const noexcept
 {
+    if (shared_)
+        return shared_->member().address();
     rte_ether_addr address{};
     if (!claim_.removed())
         rte_eth_macaddr_get(id_, &address);
@@ -437,6 +450,8 @@ std::uint64_t dpdk_port::tx_dropped() const noexcept
 {
     if (driver_ == "net_tap") // frames that the interface sends are the ones that the port receives
         return 0;
+    if (shared_)
+        return shared_->member().dropped();
     const std::uint64_t counted = interface_->tx_dropped();
     std::uint64_t again = 0;
     for (const auto& ring : packet_rings_)
@@ -454,11 +469,14 @@ std::vector<wire> dpdk_port::wires() const
                     .mtu = mtu_behind(*interface_, mtu, most_mtu_),
                     .most_mtu = most_mtu_,
                     .file = file_.get(),
+                    .shared = shared_.get(),
                     .copies = pools_.copies(),
                     .bounces = !dma_ && zero_copy_,
                     .empty_bursts = dma_ && driver_ == looks_in_bursts,
                     .timestamp_offset = -1,
                     .timestamp_flag = 0};
+    if (shared_)
+        wire.first_queue_number = shared_->first_queue();
     if (sends_on_time_)
         rte_mbuf_dyn_tx_timestamp_register(&wire.timestamp_offset, &wire.timestamp_flag);
     std::vector<dpdk::wire> wires;
@@ -479,6 +497,8 @@ std::uint64_t dpdk_port::missed() const noexcept
     rte_eth_stats stats{};
     if (claim_.removed())
         return 0;
+    if (shared_)
+        return shared_->too_long();
     for (const packet_socket& socket : packet_sockets_) // their driver does not read this counter
         missed_by_sockets_.fetch_add(missed_since_asked(socket), std::memory_order_relaxed);
     std::uint64_t by_driver = rte_eth_stats_get(id_, &stats) == 0 ? stats.imissed + stats.rx_nombuf : 0;

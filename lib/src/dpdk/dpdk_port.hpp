@@ -17,6 +17,7 @@
 #include "dpdk/packet_sockets.hpp"
 #include "dpdk/port_claim.hpp"
 #include "dpdk/port_spec.hpp"
+#include "dpdk/shared_wire.hpp"
 #include "dpdk/wire.hpp"
 #include "dpdk/xdp_objects.hpp"
 #include "weftio/options.hpp"
@@ -52,6 +53,8 @@ class dpdk_port {
     bool link_up() const noexcept;
     /// See port_counters::tx_dropped.
     std::uint64_t tx_dropped() const noexcept;
+    /// The wire in shared memory; nullptr for other ports.
+    dpdk::shared_wire* shared() const noexcept { return shared_.get(); }
     /// For each port queue, what a send queue needs to know of it.
     std::vector<wire> wires() const;
     /// Whether the device can read frames where they lie, once their memory is mapped for it.
@@ -93,6 +96,7 @@ class dpdk_port {
     capture_claim read_;                                      ///< the capture that the driver reads
     mutable std::atomic<std::uint64_t> missed_by_sockets_{0}; ///< sum of what packet_sockets_ have reported
     std::unique_ptr<capture_writer> file_;                    ///< takes sent frames if the port writes a capture
+    std::unique_ptr<dpdk::shared_wire> shared_;               ///< takes and brings frames if the port is on a wire
     std::unique_ptr<kernel_interface> interface_;             ///< interface behind the port, if it has one
     std::vector<std::unique_ptr<packet_ring>> packet_rings_;  ///< net_af_packet: one for each queue
 };

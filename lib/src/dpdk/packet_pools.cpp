@@ -108,8 +108,8 @@ bool packet_pools::make(const std::string& driver, const need& need)
     driver_ = driver;
     const bool takes_slots = maker_.suits(driver);
     const auto room = static_cast<std::uint16_t>(std::max<std::uint32_t>(RTE_MBUF_DEFAULT_DATAROOM, need.frame_bytes));
-    const unsigned few = room > RTE_MBUF_DEFAULT_DATAROOM ? long_mbufs : few_mbufs;
-    const unsigned mbufs = of_all(takes_slots ? few : pool_mbufs, need.queues);
+    const unsigned few = room > RTE_MBUF_DEFAULT_DATAROOM && takes_slots ? long_mbufs : few_mbufs;
+    const unsigned mbufs = of_all(takes_slots || need.holds_none ? few : pool_mbufs, need.queues);
     const unsigned number = next_pool_number();
     const std::string name = fmt::format("weftio_rx_{}", number);
     own_ = driver == counts_buffers

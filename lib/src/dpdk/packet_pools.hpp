@@ -34,6 +34,7 @@ class packet_pools {
         int socket = 0;
         unsigned queues = 1;
         std::uint32_t frame_bytes = 0; ///< most bytes that the driver writes into one mbuf; 0: DPDK's default
+        bool holds_none = false;       ///< no driver holds mbufs between bursts
         bool on_bus = false;           ///< a NIC: its driver may keep a full ring of sent mbufs
     };
 

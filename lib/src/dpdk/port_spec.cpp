@@ -22,14 +22,15 @@
 #include "dpdk/capture_writer.hpp"
 #include "dpdk/kernel_interface.hpp"
 #include "weftio/error.hpp"
+#include "wires/wire_file.hpp"
 
 namespace weftio::dpdk {
 
 namespace {
 
 constexpr std::string_view known_forms =
-    "pcap:FILE, pcap:rx=FILE,tx=FILE, pcap:builtin, iface:NAME, tap:NAME, loopback, null, "
-    "a PCI address, or DPDK devargs such as "
+    "pcap:FILE, pcap:rx=FILE,tx=FILE, pcap:builtin, iface:NAME, tap:NAME, wire:NAME, loopback, "
+    "null, a PCI address, or DPDK devargs such as "
     "net_null0,size=64";
 
 /// A unique name for a virtual device. Short, because net_ring puts a prefix before it and has 28 characters in all.
@@ -180,6 +181,18 @@ port_spec capture_spec(std::string_view spec, std::string_view words)
             .sends = !tx.empty()};
 }
 
+/// The device of a wire's port is a ring that no frame passes: it has the rest of what a DPDK port is.
+port_spec wire_spec(std::string_view spec, const std::string& name, unsigned queues)
+{
+    wires::path_of(fmt::format("port {}", spec), name);
+    if (queues > 1)
+        throw error(errc::not_supported,
+                    fmt::format("weftio: port {}: engines is {}, and the port of a wire has one; open it with .engines "
+                                "= 1",
+                                spec, queues));
+    return {.candidates = {{device_name("net_ring"), ""}}, .interface = {}, .capture = {}, .wire = name};
+}
+
 /// Matches "3b:00.0" or "0000:3b:00.0", also with arguments behind a comma.
 bool is_pci_address(std::string_view text)
 {
@@ -277,6 +290,8 @@ port_spec parse_port_spec(std::string_view spec, unsigned queues, std::uint32_t 
         return interface_spec(spec, after("iface:"), queues, mtu);
     if (spec.starts_with("tap:"))
         return tap_spec(spec, after("tap:"));
+    if (spec.starts_with("wire:"))
+        return wire_spec(spec, after("wire:"), queues);
     if (spec == "loopback")
         return {.candidates = {{device_name("net_ring"), ""}}, .interface = {}, .capture = {}};
     if (spec == "null")

@@ -25,6 +25,7 @@ struct port_spec {
     bool sends = true;     ///< false for a capture that is only read
     bool existing = false; ///< a DPDK port of that name exists already
     bool needs_raw_sockets = false;
+    std::string wire{}; ///< name of the wire in shared memory, if the port is a member of one
 };
 
 /// Parses a spec for a port with `queues` queues in each direction and that MTU (0: the interface's), and checks what

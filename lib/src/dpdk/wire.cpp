@@ -6,6 +6,7 @@
 
 #include "dpdk/capture_writer.hpp"
 #include "dpdk/packet_ring.hpp"
+#include "dpdk/shared_wire.hpp"
 
 namespace weftio::dpdk {
 
@@ -13,6 +14,8 @@ std::uint16_t wire::give(rte_mbuf** frames, std::uint16_t count) const noexcept
 {
     if (file)
         return file->write(frames, count);
+    if (shared)
+        return shared->give(frames, count);
     if (ring)
         errno = 0;
     const std::uint16_t taken = rte_eth_tx_burst(port, queue, frames, count);

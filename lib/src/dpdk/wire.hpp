@@ -10,6 +10,7 @@ namespace weftio::dpdk {
 
 class capture_writer;
 class packet_ring;
+class shared_wire;
 
 /// What a unit that sends needs to know of the port queue that it sends through.
 struct wire {
@@ -17,15 +18,20 @@ struct wire {
     /// took, from the first one on; those are the driver's. Only the engine of the port queue calls it.
     std::uint16_t give(rte_mbuf** frames, std::uint16_t count) const noexcept;
 
+    /// Numbers of queue pairs: 0 and 1 have a meaning of their own in packets.
+    static constexpr std::uint32_t least_queue_number = 16, queue_numbers = 16384;
+
     std::uint16_t port = 0, queue = 0;
     std::uint32_t mtu = 0, most_mtu = 0; ///< the current MTU, and the largest that the driver can take
     capture_writer* file = nullptr;      ///< takes the frames instead of the driver, if the port writes a capture
     packet_ring* ring = nullptr;         ///< net_af_packet only
+    shared_wire* shared = nullptr;       ///< takes and brings the frames instead of the driver, for a wire in memory
     rte_mempool* copies = nullptr;       ///< see packet_pools
     bool bounces = true;                 ///< the device can read send headers, so short copies are sent from there
     bool empty_bursts = false; ///< the driver returns sent mbufs only inside a burst call, also one of no frames
     int timestamp_offset = -1; ///< where an mbuf holds its send time, if the driver sends at timestamps; else -1
     std::uint64_t timestamp_flag = 0;
+    std::uint32_t first_queue_number = least_queue_number; ///< queue pairs have queue_numbers numbers from this one on
 };
 
 } // namespace weftio::dpdk

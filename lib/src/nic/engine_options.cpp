@@ -22,7 +22,8 @@ void require_engine_options(std::string_view who, int core, engine_mode mode, id
     if (core < -1)
         refuse_option(who, "core", core, "name a core, counted from 0, or -1 for any");
     require_one_of(who, "mode", mode, engine_mode::inline_worker, "engine_mode::thread, engine_mode::inline_worker");
-    require_one_of(who, "idle", idle, idle_policy::busy, "idle_policy::sleep, idle_policy::yield, idle_policy::busy");
+    require_one_of(who, "idle", idle, idle_policy::adaptive,
+                   "idle_policy::sleep, idle_policy::yield, idle_policy::busy, idle_policy::adaptive");
 }
 
 } // namespace weftio::nic

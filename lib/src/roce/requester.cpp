@@ -204,10 +204,13 @@ bool requester::asks_for_ack(bool ends, std::uint32_t run, std::uint32_t flying)
                           (ends && messages_.full()));
 }
 
-/// Packets of the message at the cursor that are left and that the window has room for.
+/// Packets of the message at the cursor that are left and that the window has room for. The last one goes alone if it
+/// may be refused where those before it are not: it takes a receive, or ends a key.
 std::uint32_t requester::most_in_a_run(const message& next, std::uint32_t flying) const noexcept
 {
-    const std::uint32_t left = next.packets - packet_;
+    const bool last_alone = request_.extra == roce_extra::invalidate ||
+                            (request_.extra == roce_extra::immediate && next.operation == roce_operation::write);
+    const std::uint32_t to_end = next.packets - packet_, left = to_end - (last_alone && to_end > 1);
     return left == 1 || !reliable() ? left : std::min(left, patience_.window() - flying);
 }
 

@@ -14,15 +14,16 @@ using namespace net;
 /// before is late, one from behind is nonsense.
 bool requester::receive(const roce_packet& packet, std::uint64_t now)
 {
-    answers.add(1);
+    const std::uint32_t count = packets_in(packet, settings_.peer.path_mtu);
+    answers.add(count);
     const roce_headers& headers = packet.headers;
     const roce_shape& shape = shape_of(headers.bth.opcode);
     const bool fits = !failed_ && packet.form == roce_refusal::none && reliable() && shape.is_response() &&
                       same_partition(settings_.peer, headers);
     if (!fits || psn_distance(sent_, headers.bth.psn) >= 0)
-        wrong_answers.add(1);
+        wrong_answers.add(count);
     else if (psn_distance(acknowledged_, headers.bth.psn) < 0)
-        stale_answers.add(1);
+        stale_answers.add(count);
     else
         return take_answer(packet, shape, now);
     return true;

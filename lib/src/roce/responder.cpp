@@ -1,5 +1,6 @@
 #include "roce/responder.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <utility>
 
@@ -66,16 +67,17 @@ bool responder::receive(const roce_packet& packet)
 /// lost, and the next one begins wherever it begins (IBTA 9.8.2). @return whether the packet is to be executed
 bool responder::look_ahead(const roce_packet& packet, const roce_shape& shape)
 {
+    const std::uint32_t count = packets_in(packet, settings_.peer.path_mtu);
     if (!reliable()) {
         drop_message();
         expected_ = packet.headers.bth.psn;
         if (shape.begins())
             return true;
-        expected_ = psn_add(expected_, 1);
+        expected_ = psn_add(expected_, count);
     } else if (!std::exchange(gap_reported_, true)) {
         acknowledge(nak_syndrome(roce_nak::sequence_error), expected_);
     }
-    out_of_sequence.add(packets_in(packet, settings_.peer.path_mtu));
+    out_of_sequence.add(count);
     return false;
 }
 
@@ -83,12 +85,13 @@ bool responder::look_ahead(const roce_packet& packet, const roce_shape& shape)
 /// 9.7.4.1.4 and 9.7.4.1.6).
 responder::verdict responder::execute(const roce_packet& packet, const roce_shape& shape)
 {
+    placed_ = 0;
     if (!reliable() && shape.begins())
         drop_message();
     if (!is_well_formed(packet, shape))
         return refuse(reason_of(packet.form, shape));
     if (!in_order(shape))
-        return refuse(refusal::opcode_order);
+        return !reliable() && under_way_ == roce_operation::none ? verdict::left_over : refuse(refusal::opcode_order);
     if (!packet.borrowed && !payload_fits(shape, packet.payload.size(), settings_.peer.path_mtu))
         return refuse(refusal::packet_size);
     switch (shape.operation) {
@@ -128,7 +131,7 @@ responder::verdict responder::take_send(const roce_packet& packet, const roce_sh
         if (const verdict done = invalidate(packet.headers.invalidate_key); done != verdict::done)
             return done;
     }
-    if (const refusal placed = entries_.place(offset_, packet.payload); placed != refusal::none) {
+    if (const refusal placed = place(packet); placed != refusal::none) {
         if (placed == refusal::memory_gone && payload_gone(packet))
             return verdict::payload_gone;
         has_entry_ = false;
@@ -137,6 +140,23 @@ responder::verdict responder::take_send(const roce_packet& packet, const roce_sh
     }
     offset_ += static_cast<std::uint32_t>(packet.payload.size());
     return shape.ends() ? end_send(packet.headers, shape) : verdict::done;
+}
+
+/// Puts the payload into the current receive. Of several packets of which one is refused, places those before it: one by
+/// one, as they come by a wire.
+refusal responder::place(const roce_packet& packet)
+{
+    const refusal all = entries_.place(offset_, packet.payload);
+    const std::uint32_t mtu = settings_.peer.path_mtu, count = packets_in(packet, mtu);
+    if (all == refusal::none || count == 1)
+        return all;
+    for (; placed_ != count; ++placed_) {
+        const std::uint32_t at = placed_ * mtu;
+        const piece part = packet.payload.subspan(at, std::min<std::size_t>(mtu, packet.payload.size() - at));
+        if (const refusal why = entries_.place(offset_ + at, part); why != refusal::none)
+            return why;
+    }
+    return refusal::none;
 }
 
 responder::verdict responder::invalidate(std::uint32_t key)
@@ -286,27 +306,34 @@ responder::verdict responder::take_atomic(const roce_headers& headers, const roc
     return verdict::done;
 }
 
-/// Respond step 4: what the peer hears of it.
+/// Respond step 4: what the peer hears of it. Of several packets at once, one is refused or not ready: those behind it
+/// count as they would by a wire.
 void responder::conclude(verdict result, const roce_packet& packet, const roce_shape& shape)
 {
-    const std::uint32_t count = packets_in(packet, settings_.peer.path_mtu);
+    const std::uint32_t count = packets_in(packet, settings_.peer.path_mtu), behind = count - 1;
     switch (result) {
         case verdict::done: executed.add(count); return advance(packet, shape);
         case verdict::payload_gone: drop_message(); [[fallthrough]];
         case verdict::no_room: return ignored.add(count); // as if it were lost
-        case verdict::not_ready: not_ready.add(count); break;
+        case verdict::left_over: ignored.add(count); break;
+        case verdict::not_ready:
+            not_ready.add(1);
+            (reliable() ? out_of_sequence : ignored).add(behind);
+            break;
         case verdict::refused:
             refused_.operation = shape.operation;
-            refused.add(count);
+            executed.add(placed_);
+            refused.add(1);
+            ignored.add(behind - placed_);
             break;
     }
     if (!reliable()) {
         drop_message();
-        expected_ = psn_add(expected_, 1);
+        expected_ = psn_add(expected_, count);
         return;
     }
     if (result != verdict::not_ready)
-        return give_up(nak_, expected_);
+        return give_up(nak_, psn_add(expected_, placed_));
     gap_reported_ = true; // what follows this packet is ahead of its turn, and the peer knows
     acknowledge(rnr_syndrome(settings_.rnr_timer), expected_);
 }

@@ -73,13 +73,15 @@ class responder {
         done,
         not_ready,
         no_room,
-        refused, ///< see refused_
+        left_over, ///< UC: of a message that was lost or refused
+        refused,   ///< see refused_
         payload_gone,
     };
 
     verdict execute(const roce_packet& packet, const roce_shape& shape);
     verdict take_entry();
     verdict take_send(const roce_packet& packet, const roce_shape& shape);
+    refusal place(const roce_packet& packet);
     verdict invalidate(std::uint32_t key);
     verdict end_send(const roce_headers& headers, const roce_shape& shape);
     verdict take_write(const roce_packet& packet, const roce_shape& shape);
@@ -122,6 +124,7 @@ class responder {
     roce_operation under_way_ = roce_operation::none;
     bool has_entry_ = false;      ///< a receive entry is current
     std::uint32_t offset_ = 0;    ///< bytes of a SEND that have come
+    std::uint32_t placed_ = 0;    ///< packets before the one that is refused, of several at once
     remote_range left_;           ///< bytes of a WRITE that are still to come
     std::uint32_t announced_ = 0; ///< bytes of the whole WRITE
     bool failed_ = false;

@@ -131,7 +131,9 @@ TEST_P(Engine, MakesChangesItselfAndWaitsForNobody)
     EXPECT_NE(maker, std::this_thread::get_id());
 }
 
-INSTANTIATE_TEST_SUITE_P(Idle, Engine, testing::Values(idle_policy::sleep, idle_policy::yield, idle_policy::busy));
+INSTANTIATE_TEST_SUITE_P(Idle, Engine,
+                         testing::Values(idle_policy::sleep, idle_policy::yield, idle_policy::busy,
+                                         idle_policy::adaptive));
 
 TEST(EngineThread, RefusesToBeTurnedByHand)
 {

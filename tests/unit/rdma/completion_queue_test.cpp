@@ -1,8 +1,4 @@
-// Completion queues: what a program reads there, what happens when they are full, and when they tell.
-#include <poll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
-
+// Completion queues: what a program reads there, and what happens when they are full.
 #include <algorithm>
 
 #include <gmock/gmock.h>
@@ -39,17 +35,6 @@ class raw_completion {
  private:
     const std::uint8_t* bytes_;
 };
-
-/// Whether poll(2) says that the descriptor is readable; reads it then.
-bool is_told(const completion_queue& queue)
-{
-    pollfd each{.fd = queue.descriptor(), .events = POLLIN, .revents = 0};
-    if (::poll(&each, 1, 0) != 1)
-        return false;
-    std::uint64_t count = 0;
-    EXPECT_EQ(read(queue.descriptor(), &count, sizeof count), static_cast<ssize_t>(sizeof count));
-    return true;
-}
 
 struct ring_shape {
     std::uint32_t entries, entry_bytes;
@@ -352,113 +337,6 @@ TEST_F(Overruns, ComeFromWhatIsThereAndNotFromWhatIsUnderWay)
     EXPECT_EQ(ends.completions[1]->poll(some), 4u);
     ends.run();
     EXPECT_THAT(told_by(ends.poll(1)), ElementsAre(told{received, 0, 0}));
-}
-
-TEST(CompletionEvents, TellOnceOfACompletionThatIsThere)
-{
-    verbs_ends ends;
-    ends.connect();
-    ends.write(0, 10);
-    ends.run();
-    EXPECT_FALSE(is_told(*ends.completions[0]));
-    ends.completions[0]->arm();
-    ends.run();
-    EXPECT_TRUE(is_told(*ends.completions[0]));
-    ends.write(0, 10);
-    ends.run();
-    EXPECT_FALSE(is_told(*ends.completions[0])); // it was armed once
-}
-
-TEST(CompletionEvents, TellOnceOfACompletionThatComesLater)
-{
-    verbs_ends ends;
-    ends.connect();
-    for (unsigned each = 0; each < 12; ++each) { // the sequence number has two bits
-        ends.completions[0]->arm();
-        ends.run();
-        EXPECT_FALSE(is_told(*ends.completions[0]));
-        ends.write(0, 10);
-        ends.write(0, 10);
-        ends.run();
-        EXPECT_TRUE(is_told(*ends.completions[0]));
-        ends.write(0, 10);
-        ends.run();
-        EXPECT_FALSE(is_told(*ends.completions[0]));
-        EXPECT_THAT(ends.poll(0), SizeIs(3));
-    }
-}
-
-TEST(CompletionEvents, TellOfWhatIsSolicitedAndOfErrors)
-{
-    verbs_ends ends;
-    ends.connect();
-    for (unsigned each = 0; each < 3; ++each)
-        ends.receive(1);
-    ends.completions[1]->arm(true);
-    ends.send(0, 10);
-    ends.run();
-    EXPECT_FALSE(is_told(*ends.completions[1]));
-    ends.send(0, 10, WEFTIO_CE_ALWAYS | WEFTIO_SOLICITED);
-    ends.run();
-    EXPECT_TRUE(is_told(*ends.completions[1]));
-    EXPECT_THAT(ends.poll(1), SizeIs(2));
-    ends.completions[1]->arm(true);
-    ends.run();
-    EXPECT_FALSE(is_told(*ends.completions[1]));
-    ends.pair(1)->modify(rdma_state::error);
-    ends.run();
-    EXPECT_TRUE(is_told(*ends.completions[1]));
-}
-
-TEST(CompletionEvents, WakeAThreadThatPolls)
-{
-    wired_ports ports(engine_mode::thread);
-    const device cpu = device::open("cpu");
-    const rdma_device at(ports.get(0), {.address = "10.0.0.1"});
-    completion_queue queue(ports.get(0), cpu);
-    posted_pair pair(at, cpu, queue, queue);
-    pair->modify(rdma_state::init, init_attributes());
-    queue.arm();
-    pair.post_receive(pointer(1, 1, 1));
-    pair->modify(rdma_state::error);
-    pollfd each{.fd = queue.descriptor(), .events = POLLIN, .revents = 0};
-    EXPECT_EQ(::poll(&each, 1, 60000), 1);
-    std::array<completion, 2> some;
-    EXPECT_EQ(queue.poll(some), 1u);
-    EXPECT_EQ(some[0].syndrome, flushed);
-}
-
-TEST(CompletionEvents, TellOfAnOverrun)
-{
-    verbs_ends ends({.completions = {.entries = 1, .overrun = completion_overrun::fail}});
-    ends.connect();
-    ends.write(0, 10);
-    EXPECT_THAT(ends.poll(0), SizeIs(1));
-    ends.write(0, 10);
-    ends.write(0, 10);
-    EXPECT_THAT(ends.poll(0), SizeIs(1));
-    ends.completions[0]->arm();
-    ends.run();
-    EXPECT_TRUE(is_told(*ends.completions[0]));
-    EXPECT_TRUE(ends.completions[0]->overrun());
-}
-
-TEST(CompletionEvents, GoToNoOtherDescriptorWhenTheQueueIsDestroyed)
-{
-    verbs_ends ends;
-    ends.connect();
-    ends.completions[0]->arm();
-    ends.completions[0].reset();
-    std::array<int, 8> ours{}; // one of them has the number of the old one, if that is free
-    for (int& each : ours)
-        each = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    ends.write(0, 10);
-    ends.run();
-    for (const int each : ours) {
-        std::uint64_t count = 0;
-        EXPECT_EQ(read(each, &count, sizeof count), -1) << "of descriptor " << each;
-        close(each);
-    }
 }
 
 TEST(CompletionQueue, MayBeDestroyedBeforeItsQueuePairs)

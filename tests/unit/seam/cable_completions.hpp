@@ -76,11 +76,12 @@ class cable_completions final : public nic::completion_queue {
     void tell()
     {
         const std::uint32_t word = weftio_load_acquire_sys_u32(record() + 1), asked = weftio_swap32(word);
-        const std::uint32_t ahead = ((asked >> 24 & 1 ? solicited_ : produced_) - asked) & cable_index_mask;
-        const bool has_news = ahead != 0 && ahead <= cable_index_mask / 2;
+        const std::uint32_t end = asked >> 24 & 1 ? solicited_ : produced_;
+        const bool has_news = is_behind(end, asked) && is_behind(end, told_);
         if (word == answered_ || !memory_.event || (!has_news && !overrun_))
             return;
         answered_ = word;
+        told_ = produced_;
         const std::uint64_t one = 1;
         static_cast<void>(!::write(*memory_.event, &one, sizeof one));
     }
@@ -93,11 +94,16 @@ class cable_completions final : public nic::completion_queue {
         const std::uint32_t consumed = weftio_swap32(weftio_load_acquire_sys_u32(record()));
         return ((produced_ - consumed) & cable_index_mask) + count <= memory_.depth;
     }
+    static bool is_behind(std::uint32_t end, std::uint32_t index)
+    {
+        const std::uint32_t ahead = (end - index) & cable_index_mask;
+        return ahead != 0 && ahead <= cable_index_mask / 2;
+    }
     std::uint32_t* record() const { return memory_.record.cpu<std::uint32_t>(); }
 
     const std::shared_ptr<nic::backend> port_;
     const nic::completion_memory memory_;
-    std::uint32_t number_ = 0, produced_ = 0, solicited_ = 0, answered_ = 0;
+    std::uint32_t number_ = 0, produced_ = 0, solicited_ = 0, told_ = 0, answered_ = 0;
     std::atomic<bool> overrun_{false};
 };
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <optional>
 #include <span>
 
 #include "core/log.hpp"
@@ -121,6 +122,16 @@ std::unique_ptr<held_rdma_address> soft_port::add_rdma_address(const rdma_own_ad
 std::vector<std::unique_ptr<rule>> soft_port::install(std::span<const rule_request> wanted)
 {
     return soft_rule::install(shared_from_this(), wanted);
+}
+
+void soft_port::tell_first_address() noexcept
+{
+    dpdk::shared_wire* const shared = device_.shared();
+    if (!shared)
+        return;
+    std::optional<wires::gid> first;
+    rdma().addresses().for_each([&](const rdma_own_address& own) { first = first.value_or(own.address); });
+    shared->member().tell_address(first.value_or(wires::gid{}));
 }
 
 memory_place soft_port::take_up(std::shared_ptr<const devices::memory_block> block)

@@ -75,6 +75,8 @@ class soft_port final : public backend, public std::enable_shared_from_this<soft
     /// memory is kept until the frames have come back, and a log line says so. Of memory that the CPU does not see, it
     /// waits as long until what copy engines have begun has landed, and frees it.
     void let_go(memory_place memory) noexcept;
+    /// Tells the members of the port's wire its first own address, if it is on one. Call it between two turns.
+    void tell_first_address() noexcept;
     /// Returns a number that grows with each call. Rules of equal priority are decided in the order of these numbers.
     std::uint64_t next_sequence() noexcept { return sequence_.fetch_add(1, std::memory_order_relaxed); }
 

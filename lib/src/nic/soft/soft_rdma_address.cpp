@@ -13,13 +13,17 @@ soft_rdma_address::soft_rdma_address(std::shared_ptr<soft_port> port, const rdma
         port_->rdma().add_address(own_);
         if (own_.trace)
             port_->rdma().trace_packets();
+        port_->tell_first_address();
     });
 }
 
 soft_rdma_address::~soft_rdma_address()
 {
     if (port_->may_end())
-        port_->engine().between_turns([&] { port_->rdma().remove_address(own_.address); });
+        port_->engine().between_turns([&] {
+            port_->rdma().remove_address(own_.address);
+            port_->tell_first_address();
+        });
 }
 
 /// Closes its question in the destructor.

@@ -155,7 +155,7 @@ void fill_rdma(soft_port& port, telemetry_page& page)
 {
     port.engine().between_turns([&] {
         const rdma_unit& unit = port.rdma();
-        for (std::uint32_t number = rdma_unit::first_number; number <= unit.last(); ++number)
+        for (std::uint32_t number = unit.first(); number <= unit.last(); ++number)
             if (const queue_pair* queue = unit.find(number))
                 page.row(number, [&](rte_tel_data* inner) {
                     const rdma_counters count = queue->counters();

@@ -261,15 +261,20 @@ void engine::make_wanted_change() noexcept
     wanted_.store(nullptr, std::memory_order_release);
 }
 
-void engine::idle(unsigned empty_turns) const
+void engine::idle(unsigned empty_turns)
 {
-    if (idle_ == idle_policy::busy || empty_turns < 256 || deadline_is_near())
+    constexpr unsigned turns_spinning = 256, turns_awake = 2048;
+    const bool crowded = idle_ == idle_policy::adaptive && crowd_.is_there(empty_turns);
+    if (idle_ == idle_policy::busy || (empty_turns < turns_spinning && !crowded) || deadline_is_near()) {
         rte_pause();
-    else if (idle_ == idle_policy::yield || empty_turns < 2048)
+    } else if (idle_ == idle_policy::yield || (empty_turns < turns_awake && !crowded)) {
         std::this_thread::yield();
-    else if (constexpr std::chrono::microseconds nap(20);
-             std::ranges::none_of(units_, [&](unit* each) { return each->rest(nap); }))
-        std::this_thread::sleep_for(nap);
+    } else {
+        constexpr std::chrono::microseconds nap(20);
+        if (std::ranges::none_of(units_, [&](unit* each) { return each->rest(nap); }))
+            std::this_thread::sleep_for(nap);
+        crowd_.slept();
+    }
 }
 
 bool engine::deadline_is_near() const

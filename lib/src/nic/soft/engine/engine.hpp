@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "nic/soft/engine/crowd.hpp"
 #include "nic/soft/engine/unit.hpp"
 #include "weftio/options.hpp"
 
@@ -86,7 +87,7 @@ class engine {
     void make_wanted_change() noexcept;
     unsigned one_turn(sides which);
     void run();
-    void idle(unsigned empty_turns) const;
+    void idle(unsigned empty_turns);
     bool deadline_is_near() const;
     void pin(int core) const;
     void make_realtime(int priority);
@@ -96,6 +97,7 @@ class engine {
     unsigned moved_ = 0; ///< by all units in the last turn; guarded by turns_
     const std::string name_;
     idle_policy idle_;
+    crowd crowd_; ///< of idle_policy::adaptive
     const bool has_thread_;
     std::mutex changers_; ///< one change at a time
     // Two cache lines: threads that wait for a change poll the first; every turn writes the second.

@@ -210,8 +210,11 @@ bool queue_pair::receive(const net::roce_packet& packet)
     return !connection_->requester || connection_->requester->receive(packet, core::utc_stamp_ns());
 }
 
+/// What the peer has acknowledged before it sent the request completes first: programs rely on that order.
 bool queue_pair::take_request(const net::roce_packet& packet)
 {
+    if (completes_each() && completed_ != handed_ && returned(completed_))
+        work_queue::complete();
     roce::responder& responder = connection_->responder;
     const std::uint64_t before = responder.refused.value();
     const bool executed = responder.receive(packet);

@@ -44,7 +44,8 @@ std::span<const std::uint8_t> begin_of(const rte_mbuf& mbuf)
 } // namespace
 
 rdma_unit::rdma_unit(const dpdk::wire& wire, const keys::nic_keys& keys, receiver& receiver, bool by_packet)
-    : pair_port(wire), keys_(keys), receiver_(receiver), by_packet_(by_packet), folder_(folder_of_traces())
+    : pair_port(wire), keys_(keys), receiver_(receiver), by_packet_(by_packet), folder_(folder_of_traces()),
+      queues_(wire.first_queue_number)
 {
     if (!folder_.empty())
         trace_packets();
@@ -96,7 +97,7 @@ void rdma_unit::note(const rte_mbuf& mbuf) noexcept
 /// Of queue pairs that have failed in this turn: their NAKs have left, too.
 void rdma_unit::write_traces_of_failures()
 {
-    for (std::uint32_t number = first_number; number <= queues_.queues(); ++number)
+    for (std::uint32_t number = first(); number <= last(); ++number)
         if (queue_pair* queue = find(number); queue && queue->take_failure())
             write_trace_of_failure(*trace_, folder_, number, queue->dump().last_error);
 }
@@ -145,7 +146,7 @@ bool rdma_unit::execute(queue_pair* partner, const roce::roce_headers& headers, 
     wire.count_own(bytes);
     claimed.add(1);
     if (partner == nullptr) {
-        (look_up(headers.bth.destination_qp) ? not_from_peer : for_nobody).add(1);
+        (find(headers.bth.destination_qp) ? not_from_peer : for_nobody).add(1);
         return true;
     }
     delivered.add(1);
@@ -239,7 +240,7 @@ core::counter& rdma_unit::deliver(std::span<const std::uint8_t> frame, const net
     if (congests)
         return congestion;
     const std::uint32_t number = packet.headers.bth.destination_qp;
-    queue_pair* const queue = look_up(number);
+    queue_pair* const queue = find(number);
     if (!queue)
         return for_nobody;
     if (!queue->is_from_peer(headers))
@@ -253,15 +254,15 @@ core::counter& rdma_unit::deliver(std::span<const std::uint8_t> frame, const net
 
 std::uint32_t rdma_unit::take_number()
 {
-    for (std::uint32_t tried = first_number; tried <= last_number; ++tried) {
+    for (std::uint32_t tried = 0; tried != dpdk::wire::queue_numbers; ++tried) {
         const std::uint32_t number = next_number_;
-        next_number_ = number == last_number ? first_number : number + 1;
+        next_number_ = number == first() + dpdk::wire::queue_numbers - 1 ? first() : number + 1;
         if (!queues_.find(number))
             return number;
     }
     throw error(errc::out_of_memory,
                 fmt::format("weftio: rdma_queue: the port has {} queue pairs, and no number is free; close some",
-                            last_number - first_number + 1));
+                            dpdk::wire::queue_numbers));
 }
 
 std::uint32_t rdma_unit::add(pair_rings rings)
@@ -311,7 +312,7 @@ void rdma_unit::find_peer_of(queue_pair& queue) noexcept
         return queue.find_peer(elsewhere, nullptr);
     if (by_packet_ || trace_)
         return queue.find_peer(own_port_by_packet, nullptr);
-    queue_pair* const partner = look_up(queue.peer_number());
+    queue_pair* const partner = find(queue.peer_number());
     queue.find_peer(own_port, partner != nullptr && partner->is_partner_of(queue) ? partner : nullptr);
 }
 
@@ -322,11 +323,11 @@ void rdma_unit::note_addresses()
     neighbors_.for_each([&](const rdma_own_address& own) {
         places_.push_back({.address = net::header_address_of(own.address), .vlan = vlan_of(own.vlan_tci)});
     });
-    for (std::uint32_t number = first_number; number <= queues_.queues(); ++number)
+    for (std::uint32_t number = first(); number <= last(); ++number)
         if (const queue_pair* queue = find(number); queue && queue->connected())
             if (!is_ours(place_of(*queue)))
                 places_.push_back(place_of(*queue));
-    for (std::uint32_t number = first_number; number <= queues_.queues(); ++number)
+    for (std::uint32_t number = first(); number <= last(); ++number)
         if (queue_pair* queue = find(number); queue && queue->connected())
             find_peer_of(*queue);
     if (places_.empty())

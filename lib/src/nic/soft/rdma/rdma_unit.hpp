@@ -25,9 +25,6 @@ namespace weftio::nic::soft {
 /// claimed packet counts once, by what becomes of it.
 class rdma_unit final : public unit, public packet_claimant, private pair_port {
  public:
-    /// Numbers of queue pairs begin here: 0 and 1 have a meaning of their own on the wire.
-    static constexpr std::uint32_t first_number = 16, last_number = 16399;
-
     /// @param receiver   of the engine; must outlive this
     /// @param by_packet  see port_options::rdma_by_packet
     rdma_unit(const dpdk::wire& wire, const keys::nic_keys& keys, receiver& receiver, bool by_packet);
@@ -49,8 +46,10 @@ class rdma_unit final : public unit, public packet_claimant, private pair_port {
     {
         return static_cast<queue_pair*>(queues_.find(number)); // every queue here is a queue_pair
     }
+    /// No queue pair has a lower number.
+    std::uint32_t first() const noexcept { return queues_.first(); }
     /// No queue pair has a higher number.
-    std::uint32_t last() const noexcept { return queues_.queues(); }
+    std::uint32_t last() const noexcept { return queues_.last(); }
     void port_lost() noexcept override { wire.lose_port(); }
 
     /// @throws weftio::error errc::in_use the port has the address already
@@ -102,7 +101,6 @@ class rdma_unit final : public unit, public packet_claimant, private pair_port {
     void write_traces_of_failures();
     core::counter& meet(std::span<const std::uint8_t> frame, const net::packet_headers& headers);
     std::uint32_t take_number();
-    queue_pair* look_up(std::uint32_t number) const noexcept { return number < first_number ? nullptr : find(number); }
     bool is_ours(const place& at) const noexcept;
     bool is_to_us(const net::packet_headers& headers) const noexcept;
     void note_addresses();
@@ -114,7 +112,7 @@ class rdma_unit final : public unit, public packet_claimant, private pair_port {
     const std::string folder_; ///< for traces of queue pairs that fail; empty: none is written
     std::unique_ptr<packet_trace> trace_;
     work_list queues_;
-    std::uint32_t next_number_ = first_number;
+    std::uint32_t next_number_ = first();
     std::uint32_t share_ = queue_pair::packets_of_a_turn; ///< packets of a queue pair in a turn
     unsigned taken_ = 0;                                  ///< packets of the receiver since the last turn
     unsigned ours_before_ = 0; ///< what the engine has moved for queue pairs in the turn before

@@ -51,9 +51,9 @@ class rdma_work : public work_queue, public roce::send_entries {
     /// Whether the peer answers: no queue pair without answers has reads and atomics.
     void set_reliable(bool reliable) noexcept { reliable_ = reliable; }
     bool reliable() const noexcept { return reliable_; }
+    bool returned(std::uint32_t index) const noexcept override { return ended_[slot(index)] != 0; }
 
  private:
-    bool returned(std::uint32_t index) const noexcept override { return ended_[slot(index)] != 0; }
     void settle(std::uint32_t index) noexcept override { ended_[slot(index)] = 1; }
     void count_done(std::uint64_t entries, std::uint64_t bytes) override;
     std::uint32_t slot(std::uint32_t index) const noexcept { return index & (ring_.entries.depth - 1); }

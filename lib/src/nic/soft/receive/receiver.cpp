@@ -1,7 +1,6 @@
 #include "nic/soft/receive/receiver.hpp"
 
 #include <fmt/format.h>
-#include <rte_ethdev.h>
 #include <rte_mbuf.h>
 #include <rte_mbuf_dyn.h>
 #include <rte_prefetch.h>
@@ -82,7 +81,7 @@ void tell_of_too_long(const rx_queue& queue, std::uint32_t bytes) noexcept
 
 } // namespace
 
-receiver::receiver(port_queue from, slot_pool* pool, bool hold, std::string capture)
+receiver::receiver(dpdk::receive_source from, slot_pool* pool, bool hold, std::string capture)
     : from_(from), pool_(pool), hold_(hold), capture_(std::move(capture))
 {
     timestamp_offset_ = rte_mbuf_dynfield_lookup(RTE_MBUF_DYNFIELD_TIMESTAMP_NAME, nullptr);
@@ -139,7 +138,7 @@ unsigned receiver::fill_burst()
         most = static_cast<std::uint16_t>(std::min<std::uint32_t>(burst, taker->reclaim()));
     if (most == 0)
         return 0;
-    count_ = rte_eth_rx_burst(from_.port, from_.queue, mbufs_.data(), most);
+    count_ = dpdk::receive_burst(from_, mbufs_.data(), most);
     if (count_ == 0) {
         if (!capture_.empty() && !exhausted())
             end_of_capture();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/counter.hpp"
+#include "dpdk/receive_burst.hpp"
 #include "nic/soft/engine/unit.hpp"
 #include "nic/soft/receive/inbox.hpp"
 #include "nic/soft/receive/rx_queue.hpp"
@@ -27,13 +28,10 @@ class slot_pool;
 /// exhausted().
 class receiver final : public unit {
  public:
-    struct port_queue {
-        std::uint16_t port, queue;
-    };
     /// @param pool     pool by which the driver takes slots; nullptr when it takes none
     /// @param hold     a packet waits when its queue is full, instead of being dropped
     /// @param capture  capture file behind the port, or empty; an empty burst is the end of the file
-    receiver(port_queue from, slot_pool* pool, bool hold, std::string capture);
+    receiver(dpdk::receive_source from, slot_pool* pool, bool hold, std::string capture);
     receiver(const receiver&) = delete;
     receiver& operator=(const receiver&) = delete;
     ~receiver();
@@ -139,7 +137,7 @@ class receiver final : public unit {
     void move_out(const rx_queue& queue) noexcept;
     void end_of_capture();
 
-    port_queue from_;
+    dpdk::receive_source from_;
     slot_pool* pool_;
     bool hold_;
     bool port_lost_ = false;

@@ -30,7 +30,7 @@ completion_ring::completion_ring(const completion_memory& ring, std::uint32_t nu
     : entries_(ring.entries.cpu<std::byte>() + ring.entry_bytes - sizeof(weftio_cqe)),
       record_(ring.record.cpu<std::uint32_t>()), depth_(ring.depth), stride_bytes_(ring.entry_bytes),
       log_depth_(static_cast<std::uint32_t>(std::countr_zero(ring.depth))), policy_(ring.overrun), number_(number),
-      event_(ring.event ? *ring.event : -1), news_(news)
+      event_(ring.event ? *ring.event : -1), armed_(weftio_load_acquire_sys_u32(record_ + arming_word)), news_(news)
 {}
 
 /// Reads the consumer index of the record.
@@ -77,7 +77,8 @@ void completion_ring::put(const completion& what) noexcept
 }
 
 /// An arming word is `sequence number << 28 | command | consumer index`; the sequence number changes with each event, so
-/// a word that was answered asks for nothing more.
+/// a word that was answered asks for nothing more. What the program was told of before, and has not consumed, is no news:
+/// many arm the queue before they read it.
 void completion_ring::look_at_arming() noexcept
 {
     has_news_ = false;
@@ -86,10 +87,14 @@ void completion_ring::look_at_arming() noexcept
         return;
     const std::uint32_t asked = weftio_swap32(word);
     const std::uint32_t end = asked & solicited_only ? solicited_end_ : produced_;
-    const std::uint32_t news = (end - asked) & index_mask;
-    if (!overrun() && (news == 0 || news > index_mask / 2))
+    const auto is_behind = [end](std::uint32_t index) {
+        const std::uint32_t news = (end - index) & index_mask;
+        return news != 0 && news <= index_mask / 2;
+    };
+    if (!overrun() && !(is_behind(asked) && is_behind(told_end_)))
         return;
     armed_ = word;
+    told_end_ = produced_;
     const std::uint64_t one = 1;
     // An eventfd refuses only what would overflow it: then the program has been told long ago.
     static_cast<void>(!write(event_, &one, sizeof one));

@@ -75,8 +75,10 @@ class completion_ring {
     std::uint32_t consumed_ = 0; ///< as last read
     std::uint32_t record_seen_ = 0;
     std::uint32_t reserved_ = 0;
+    std::uint32_t told_end_ = 0;      ///< index behind the last one that was there when the program was told
     std::uint32_t solicited_end_ = 0; ///< index behind the last one that is solicited or an error
-    std::uint32_t armed_ = 0;         ///< arming word that was answered last, as it lies in memory
+    /// Arming word that was answered last, as it lies in memory; that which was there at first asks for nothing.
+    std::uint32_t armed_;
     std::atomic<bool> overrun_{false};
     std::vector<completion_ring*>& news_;
     bool has_news_ = false; ///< it is in news_

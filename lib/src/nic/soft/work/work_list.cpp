@@ -44,9 +44,9 @@ void work_list::keep_deadlines(bool busy) noexcept
     }
     const std::size_t before = awake_.size();
     while (!deadlines_.empty() && deadlines_.first_ns() <= now_ns) {
-        const std::uint32_t number = deadlines_.first_queue();
-        deadlines_.set(number, 0);
-        places_[number - 1].queue->let_go();
+        const std::uint32_t number = first_due();
+        set_deadline(number, 0);
+        place_of(number).queue->let_go();
         wake(number);
     }
     // turn() begins at the end of awake_, so the earliest deadline must be last.
@@ -58,8 +58,8 @@ void work_list::wake_those_due() noexcept
     if (deadlines_.empty())
         return;
     for (const std::uint64_t now_ns = core::utc_stamp_ns(); !deadlines_.empty() && deadlines_.first_ns() <= now_ns;) {
-        const std::uint32_t number = deadlines_.first_queue();
-        deadlines_.set(number, 0);
+        const std::uint32_t number = first_due();
+        set_deadline(number, 0);
         wake(number);
     }
 }
@@ -68,14 +68,14 @@ work_list::outcome work_list::turn(std::uint32_t most)
 {
     outcome all;
     for (std::size_t at = awake_.size(); at-- > 0;) {
-        const place& place = places_[awake_[at].number - 1];
+        const place& place = place_of(awake_[at].number);
         work_queue& queue = *place.queue;
         const unsigned moved = queue.turn(place.paused ? 0 : most);
         all.moved += moved;
         all.waits_for_others = all.waits_for_others || queue.waits_for_others();
         const std::uint64_t deadline_ns = queue.deadline_ns();
         if (deadline_ns != 0 || !deadlines_.empty())
-            deadlines_.set(awake_[at].number, deadline_ns);
+            set_deadline(awake_[at].number, deadline_ns);
         if (rests(awake_[at], moved, deadline_ns != 0))
             lay_down(at);
     }
@@ -84,35 +84,35 @@ work_list::outcome work_list::turn(std::uint32_t most)
 
 void work_list::wake_those_that_wait() noexcept
 {
-    for (std::uint32_t number = 1; number <= queues(); ++number)
-        if (places_[number - 1].asleep != nowhere && places_[number - 1].queue->deadline_ns() != 0)
+    for (std::uint32_t number = first(); number <= last(); ++number)
+        if (place_of(number).asleep != nowhere && place_of(number).queue->deadline_ns() != 0)
             wake(number);
 }
 
 /// Whether a queue needs no turn before its doorbell is rung or its deadline comes. Called after its turn.
 bool work_list::rests(awake& each, unsigned moved, bool has_deadline) noexcept
 {
-    const work_queue& queue = *places_[each.number - 1].queue;
+    const work_queue& queue = *place_of(each.number).queue;
     each.idle_turns = moved == 0 && (queue.idle() || queue.is_held()) ? each.idle_turns + 1 : 0;
     return each.idle_turns == turns_awake || (has_deadline && queue.only_waits());
 }
 
 void work_list::wake(std::uint32_t number) noexcept
 {
-    if (number > places_.size() || places_[number - 1].asleep == nowhere)
+    if (!has_place(number) || place_of(number).asleep == nowhere)
         return;
-    std::uint32_t at = std::exchange(places_[number - 1].asleep, nowhere);
+    std::uint32_t at = std::exchange(place_of(number).asleep, nowhere);
     asleep_[at] = asleep_.back();
     asleep_.pop_back();
     if (at < asleep_.size())
-        places_[asleep_[at].number - 1].asleep = at;
+        place_of(asleep_[at].number).asleep = at;
     awake_.push_back({number, 0});
 }
 
 void work_list::lay_down(std::size_t at) noexcept
 {
     const std::uint32_t number = awake_[at].number;
-    place& place = places_[number - 1];
+    place& place = place_of(number);
     awake_[at] = awake_.back();
     awake_.pop_back();
     place.asleep = static_cast<std::uint32_t>(asleep_.size());
@@ -123,8 +123,8 @@ void work_list::lay_down(std::size_t at) noexcept
 
 void work_list::reserve(std::uint32_t number)
 {
-    if (number > places_.size())
-        places_.resize(number);
+    if (!has_place(number))
+        places_.resize(number - first_ + 1);
     awake_.reserve(places_.size()); // so that queues wake and sleep without allocating
     asleep_.reserve(places_.size());
     deadlines_.reserve(queues());
@@ -132,7 +132,7 @@ void work_list::reserve(std::uint32_t number)
 
 void work_list::put(std::uint32_t number, std::unique_ptr<work_queue> queue) noexcept
 {
-    places_[number - 1] = {.queue = std::move(queue)};
+    place_of(number) = {.queue = std::move(queue)};
     awake_.push_back({number, 0});
 }
 
@@ -140,13 +140,13 @@ std::unique_ptr<work_queue> work_list::take(std::uint32_t number) noexcept
 {
     rouse(number);
     std::erase_if(awake_, [&](const awake& each) { return each.number == number; });
-    return std::move(places_[number - 1].queue);
+    return std::move(place_of(number).queue);
 }
 
 void work_list::rouse(std::uint32_t number) noexcept
 {
     wake(number);
-    deadlines_.set(number, 0);
+    set_deadline(number, 0);
 }
 
 } // namespace weftio::nic::soft

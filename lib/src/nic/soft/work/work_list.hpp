@@ -15,6 +15,9 @@ namespace weftio::nic::soft {
 /// One engine owns a list and drives it, as it does a unit.
 class work_list {
  public:
+    /// @param first  the lowest number that a queue can have
+    explicit work_list(std::uint32_t first = 1) noexcept : first_(first) {}
+
     /// Doorbell records of sleeping queues polled in a turn: few in a busy turn, because 4,096 idle queues must not slow
     /// a busy one. More after a turn that moved nothing, because such an engine may sleep between turns.
     static constexpr std::uint32_t looks_of_a_busy_turn = 4, looks_of_an_idle_turn = 64;
@@ -46,20 +49,23 @@ class work_list {
 
     /// Makes room for a queue of that number, so that other functions allocate nothing.
     void reserve(std::uint32_t number);
-    /// Adds a queue. @pre reserve(); no queue has that number, which is at least 1
+    /// Adds a queue. @pre reserve(); no queue has that number, which is at least the first
     void put(std::uint32_t number, std::unique_ptr<work_queue> queue) noexcept;
     /// Removes a queue and returns it.
     std::unique_ptr<work_queue> take(std::uint32_t number) noexcept;
     /// Wakes the queue and removes its deadline.
     void rouse(std::uint32_t number) noexcept;
     /// Pauses the queue: until resume() it starts no entry, and goes on with what it has started.
-    void pause(std::uint32_t number) noexcept { places_[number - 1].paused = true; }
-    void resume(std::uint32_t number) noexcept { places_[number - 1].paused = false; }
-    /// All numbers in use are in 1 .. queues(); find() says which of them are in use.
+    void pause(std::uint32_t number) noexcept { place_of(number).paused = true; }
+    void resume(std::uint32_t number) noexcept { place_of(number).paused = false; }
+    /// All numbers in use are in first() .. last(); find() says which of them are in use.
+    std::uint32_t first() const noexcept { return first_; }
+    std::uint32_t last() const noexcept { return first_ + queues() - 1; }
+    /// How many numbers have room, see reserve().
     std::uint32_t queues() const noexcept { return static_cast<std::uint32_t>(places_.size()); }
     work_queue* find(std::uint32_t number) const noexcept
     {
-        return number <= places_.size() ? places_[number - 1].queue.get() : nullptr;
+        return has_place(number) ? places_[number - first_].queue.get() : nullptr;
     }
     /// The number of queues.
     std::size_t in_use() const noexcept { return awake_.size() + asleep_.size(); }
@@ -87,7 +93,14 @@ class work_list {
     bool rests(awake& each, unsigned moved, bool has_deadline) noexcept;
     void lay_down(std::size_t awake) noexcept;
 
-    std::vector<place> places_; ///< by number - 1
+    /// Also false for numbers below the first, whose difference wraps around.
+    bool has_place(std::uint32_t number) const noexcept { return number - first_ < places_.size(); }
+    place& place_of(std::uint32_t number) noexcept { return places_[number - first_]; }
+    void set_deadline(std::uint32_t number, std::uint64_t ns) noexcept { deadlines_.set(number - first_ + 1, ns); }
+    std::uint32_t first_due() const noexcept { return deadlines_.first_queue() + first_ - 1; }
+
+    const std::uint32_t first_;
+    std::vector<place> places_; ///< by number - first_
     std::vector<awake> awake_;
     std::vector<asleep> asleep_;
     std::size_t looked_ = 0;  ///< index in asleep_ of the record that was polled last

@@ -1,0 +1,66 @@
+// weftio-run: starts a program that sees RDMA devices which Weftio stands in for.
+//
+//   weftio-run ibv_devinfo
+//   weftio-run --wire lab -- ib_write_bw -d mlx5_0
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <filesystem>
+#include <vector>
+
+#include "environment.hpp"
+#include "options.hpp"
+#include "program.hpp"
+
+namespace {
+
+using namespace weftio::run;
+
+int say(const command& wanted)
+{
+    FILE* const to = wanted.exit_code == 0 ? stdout : stderr;
+    if (std::fputs(wanted.text.c_str(), to) >= 0 && std::fflush(to) == 0)
+        return wanted.exit_code;
+    std::fputs("weftio-run: standard output: cannot be written\n", stderr);
+    return own_failure;
+}
+
+/// Becomes the program: its process is this one. Returns when that failed.
+int start(const command& wanted)
+{
+    const std::filesystem::path own_folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+    const char* const path = std::getenv("PATH");
+    const std::string program =
+        find_program(wanted.program[0], path == nullptr ? "/usr/local/bin:/usr/bin:/bin" : path);
+    check_program(program);
+    set_environment(wanted, find_library(own_folder));
+    std::vector<char*> arguments;
+    for (const std::string& argument : wanted.program)
+        arguments.push_back(const_cast<char*>(argument.c_str()));
+    arguments.push_back(nullptr);
+    ::execv(program.c_str(), arguments.data());
+    if (errno == ENOEXEC) { // a script without a first line that names its interpreter, as shells start it
+        arguments[0] = const_cast<char*>(program.c_str());
+        arguments.insert(arguments.begin(), const_cast<char*>("sh"));
+        ::execv("/bin/sh", arguments.data());
+    }
+    throw refusal(not_executable, program + ": cannot be started: " + std::strerror(errno));
+}
+
+} // namespace
+
+int main(int argc, char** argv)
+try {
+    const command wanted = parse_command_line(argc, argv);
+    return wanted.what == command::action::say ? say(wanted) : start(wanted);
+} catch (const refusal& refused) {
+    std::fprintf(stderr, "weftio-run: %s\n", refused.what());
+    return refused.exit_code;
+} catch (const std::exception& error) { // of the standard library: no memory, no /proc
+    std::fprintf(stderr, "weftio-run: %s\n", error.what());
+    return own_failure;
+}

@@ -1,0 +1,56 @@
+// A wire in shared memory as a DPDK port uses it: mbufs become frames, and frames mbufs.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "dpdk/wire.hpp"
+#include "wires/member.hpp"
+
+struct rte_mbuf;
+struct rte_mempool;
+
+namespace weftio::dpdk {
+
+/// - Threads: the engine of the port calls give() and take(). Any thread calls the others.
+class shared_wire {
+ public:
+    /// Joins. Throws what wires::member throws. @param spec  of the port, for errors
+    shared_wire(std::string_view spec, const std::string& name);
+    shared_wire(const shared_wire&) = delete;
+    shared_wire& operator=(const shared_wire&) = delete;
+    ~shared_wire();
+
+    /// Takes mbufs for received frames there from now on. @param pool  must outlive this
+    void receive_into(rte_mempool& pool) noexcept { pool_ = &pool; }
+    /// Sends frames in order and frees their mbufs, until a lane is full. Never blocks. Returns how many it took.
+    std::uint16_t give(rte_mbuf** frames, std::uint16_t count) noexcept;
+    /// Receives at most `most` frames into new mbufs. Never blocks. Returns how many.
+    std::uint16_t take(rte_mbuf** frames, std::uint16_t most) noexcept;
+
+    wires::member& member() noexcept { return member_; }
+    const wires::member& member() const noexcept { return member_; }
+    /// The first of the numbers of this port's queue pairs, which no other member has.
+    std::uint32_t first_queue() const noexcept
+    {
+        return wire::least_queue_number + member_.slot() * wire::queue_numbers;
+    }
+    /// Received frames that were longer than an mbuf. Any thread.
+    std::uint64_t too_long() const noexcept { return too_long_.value(); }
+
+ private:
+    wires::member::outcome send(const rte_mbuf& frame) noexcept;
+    bool has_spare() noexcept;
+
+    static constexpr std::uint16_t mbufs_at_once = 32;
+
+    wires::member member_;
+    rte_mempool* pool_ = nullptr;
+    std::array<rte_mbuf*, mbufs_at_once> spares_{}; ///< empty mbufs in [0, spare_)
+    std::uint16_t spare_ = 0;
+    core::counter too_long_;
+};
+
+} // namespace weftio::dpdk

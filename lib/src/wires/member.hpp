@@ -1,0 +1,111 @@
+// A member of a wire in shared memory: sends frames to the other members and receives theirs.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/counter.hpp"
+#include "wires/lane.hpp"
+#include "wires/members.hpp"
+#include "wires/wire_file.hpp"
+
+namespace weftio::wires {
+
+/// A wire is a switch without memory of its own: each pair of members has a lane of 512 KiB in each direction, which
+/// the first frame makes.
+///
+/// - Threads: one sends and receives. Others may call the functions that say so.
+/// - Processes: a child of fork() must not use it, and keeps its slot taken while it lives.
+/// - Errors: nothing throws after the constructor. What cannot be delivered is dropped and counted.
+class member {
+ public:
+    /// Joins, and makes the wire if it has no member. Throws what wire_file throws.
+    /// @param who  begin of error texts: "port wire:x"
+    member(std::string who, std::string_view name, const std::string& folder = usual_folder);
+    member(const member&) = delete;
+    member& operator=(const member&) = delete;
+    ~member();
+
+    unsigned slot() const noexcept { return file_.slot(); }
+    const mac& address() const noexcept { return address_; }
+
+    enum class outcome : std::uint8_t {
+        sent,    ///< the receivers see it after publish()
+        dropped, ///< counted; the caller is done with it
+        full     ///< the receiver makes progress, and its lane has no room now: try again
+    };
+    /// Sends to the member that has the destination MAC, also to this one; a broadcast or multicast to all others.
+    /// Never blocks. Drops a frame
+    ///     - whose destination no member has;
+    ///     - whose receiver was killed, or has consumed nothing for 100 ms while its lane was full;
+    ///     - without memory for a new lane;
+    ///     - of less than 14 or more than most_frame_bytes bytes;
+    ///     - to several, for those whose lanes are full.
+    outcome send(std::span<const std::uint8_t> frame) noexcept;
+    /// Makes what was sent visible.
+    void publish() noexcept;
+
+    /// The next frame from any member; empty if there is none. It stays in the lane until release(). Never blocks.
+    std::span<const std::uint8_t> front() noexcept;
+    /// Takes that frame.
+    void pop() noexcept;
+    /// Gives senders the memory of the frames that were taken. Call it once for a burst.
+    void release() noexcept;
+
+    /// Frames that were not delivered; each receiver of a multicast counts. Any thread.
+    std::uint64_t dropped() const noexcept { return dropped_.value(); }
+    /// Records in lanes that made no sense: somebody else has written to the file. Any thread.
+    std::uint64_t damaged() const noexcept { return damaged_.value(); }
+
+    /// Tell all processes. Any thread, one at a time.
+    void tell_queues(std::uint32_t first, std::uint32_t count) noexcept;
+    void tell_address(const gid& first) noexcept;
+    /// The members, this one, too. Any thread.
+    std::vector<member_facts> members() const;
+
+ private:
+    /// What this member knows of a receiver.
+    struct receiver {
+        lane_out lane;
+        std::uint32_t life = 0;               ///< for which the fields below hold
+        bool dead = false;                    ///< it was killed
+        bool unresponsive = false;            ///< it consumes nothing
+        std::uint64_t consumed = 0;           ///< when it was looked at last
+        std::uint64_t since_ns = 0;           ///< it has not moved since
+        std::uint64_t no_memory_until_ns = 0; ///< when a lane is tried again
+    };
+
+    receiver* find(unsigned slot, std::uint32_t life) noexcept;
+    outcome send_to(unsigned slot, std::span<const std::uint8_t> frame) noexcept;
+    outcome send_to_all(std::span<const std::uint8_t> frame) noexcept;
+    bool put(unsigned slot, receiver& to, std::span<const std::uint8_t> frame) noexcept;
+    bool make_lane(unsigned slot, receiver& to) noexcept;
+    void look_after_receivers() noexcept;
+    void look_after(unsigned slot, receiver& to, std::uint64_t now_ns, bool in_a_row) noexcept;
+    void hear_news() noexcept;
+    lane_in* lane_from(unsigned slot) noexcept;
+    bool is_for_us(std::span<const std::uint8_t> frame) const noexcept;
+    void next_lane() noexcept;
+
+    const std::string who_;
+    wire_file file_;
+    slot_state& own_;
+    const std::uint32_t life_;
+    const mac address_;
+    std::array<receiver, most_members> to_{};
+    std::uint64_t unpublished_ = 0;  ///< lanes with frames that were put, a bit for each receiver
+    std::uint64_t looked_at_ns_ = 0; ///< when receivers were looked after
+    bool told_of_memory_ = false;
+    std::array<lane_in, most_members> from_{};
+    std::uint64_t pending_ = 0;  ///< lanes that may have frames, a bit for each sender
+    std::uint64_t taken_of_ = 0; ///< lanes of which frames were taken
+    unsigned current_ = 0;       ///< the lane of front()
+    unsigned in_a_row_ = 0;      ///< frames taken of it since another one
+    core::counter dropped_, damaged_;
+};
+
+} // namespace weftio::wires

@@ -1,0 +1,47 @@
+// The commands that nodes execute, by their names in rdma/ib_user_verbs.h.
+#pragma once
+
+#include <cstdint>
+
+#include "call.hpp"
+#include "context.hpp"
+
+namespace weftio::verbs {
+
+struct command_row {
+    std::uint32_t number;
+    bool extended;
+    const char* name;
+    command_form form;
+    /// @pre the mutex of the context is held, unless it is GET_CONTEXT's
+    void (*execute)(context&, call&);
+};
+
+/// nullptr: no such command is known.
+const command_row* find_command(const call& wanted) noexcept;
+/// Name of a command that may be unknown.
+const char* name_of_command(const call& wanted) noexcept;
+
+void get_context(context& in, call& what);
+void query_device(context& in, call& what);
+void query_device_extended(context& in, call& what);
+void query_port(context& in, call& what);
+
+void alloc_pd(context& in, call& what);
+void dealloc_pd(context& in, call& what);
+void reg_mr(context& in, call& what);
+void rereg_mr(context& in, call& what);
+void dereg_mr(context& in, call& what);
+
+void create_comp_channel(context& in, call& what);
+void create_cq(context& in, call& what);
+void create_cq_extended(context& in, call& what);
+void destroy_cq(context& in, call& what);
+
+void create_qp(context& in, call& what);
+void create_qp_extended(context& in, call& what);
+void modify_qp(context& in, call& what);
+void query_qp(context& in, call& what);
+void destroy_qp(context& in, call& what);
+
+} // namespace weftio::verbs

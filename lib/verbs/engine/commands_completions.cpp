@@ -1,0 +1,139 @@
+// Completion channels and completion queues.
+#include <unistd.h>
+
+#include <atomic>
+#include <bit>
+#include <cerrno>
+#include <span>
+
+#include "commands.hpp"
+#include "core/guarded.hpp"
+
+namespace weftio::verbs {
+
+namespace {
+
+constexpr std::size_t record_bytes = 8;
+constexpr std::uint32_t most_entries = 1u << 22;
+
+/// Tells the program of completions, in a thread of ours.
+void tell(event_channel& to, std::uint64_t about)
+{
+    const ib_uverbs_comp_event_desc event{.cq_handle = about};
+    to.push(std::as_bytes(std::span(&event, 1)));
+}
+
+void begin_to_tell(context& in, completions& of)
+{
+    const int number = of.queue->descriptor();
+    in.of.events.watch(number, [number, &of, &to = of.tells->events] {
+        std::uint64_t count = 0;
+        if (read(number, &count, sizeof count) != sizeof count)
+            return;
+        tell(to, of.user_handle);
+        of.told.fetch_add(1, std::memory_order_relaxed);
+    });
+}
+
+/// Until the program arms the queue, its arming word is none that it could write: its first one may be all zeros.
+void mark_never_armed(std::uint64_t record)
+{
+    constexpr std::uint32_t never = 0xffffffff;
+    require(core::guarded_copy(reinterpret_cast<void*>(record + sizeof never), &never, sizeof never), EFAULT);
+}
+
+/// Makes the queue and returns its handle. @param asked  of either form
+std::uint32_t make_queue(context& in, const ib_uverbs_ex_create_cq& asked, const mlx5_ib_create_cq& of_driver)
+{
+    constexpr std::int32_t no_channel = -1;
+    constexpr std::uint16_t known_flags = MLX5_IB_CREATE_CQ_FLAGS_REAL_TIME_TS;
+    require(asked.cqe != 0 && asked.cqe < most_entries && asked.comp_vector == 0 && asked.comp_mask == 0, EINVAL);
+    require((asked.flags & ~std::uint32_t{IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN}) == 0, EOPNOTSUPP);
+    require(of_driver.cqe_comp_en == 0 && (of_driver.flags & ~known_flags) == 0, EOPNOTSUPP);
+    require(of_driver.cqe_size == 64 || of_driver.cqe_size == 128, EINVAL);
+    auto made = std::make_shared<completions>();
+    made->user_handle = asked.user_handle;
+    const std::uint32_t entries = std::bit_ceil(asked.cqe + 1);
+    made->ring_bytes =
+        in.of.memory.adopt(reinterpret_cast<void*>(of_driver.buf_addr), std::size_t{entries} * of_driver.cqe_size);
+    made->record_bytes = in.of.memory.adopt(reinterpret_cast<void*>(of_driver.db_addr), record_bytes);
+    mark_never_armed(of_driver.db_addr);
+    made->queue.emplace(in.of.port, in.of.memory,
+                        completion_queue_options{.entries = entries,
+                                                 .entry_bytes = of_driver.cqe_size,
+                                                 .overrun = (asked.flags & IB_UVERBS_CQ_FLAGS_IGNORE_OVERRUN) != 0
+                                                                ? completion_overrun::ignore
+                                                                : completion_overrun::fail,
+                                                 .ring = {.of = &made->ring_bytes},
+                                                 .record = {.of = &made->record_bytes}});
+    if (asked.comp_channel != no_channel) {
+        made->tells = use(in.channels.find(static_cast<std::uint32_t>(asked.comp_channel)));
+        begin_to_tell(in, *made);
+    }
+    const std::uint32_t handle = in.next_handle();
+    in.completion_queues.add(handle, made);
+    return handle;
+}
+
+} // namespace
+
+void stop_telling(context& in, completions& of)
+{
+    if (of.tells)
+        in.of.events.forget(of.queue->descriptor());
+}
+
+/// Descriptors that the program has closed are forgotten here, for a new one may have the number of an old one.
+void create_comp_channel(context& in, call& what)
+{
+    auto made = std::make_shared<channel>();
+    const auto number = static_cast<std::uint32_t>(made->events.program());
+    ib_uverbs_create_comp_channel_resp core{};
+    core.fd = number;
+    what.respond(core);
+    in.channels.remove(number);
+    in.channels.add(number, made);
+    in.watch_channel(number, made);
+}
+
+void create_cq(context& in, call& what)
+{
+    const auto asked = what.request<ib_uverbs_create_cq>();
+    ib_uverbs_ex_create_cq same{};
+    same.user_handle = asked.user_handle;
+    same.cqe = asked.cqe;
+    same.comp_vector = asked.comp_vector;
+    same.comp_channel = asked.comp_channel;
+    ib_uverbs_create_cq_resp core{};
+    core.cq_handle = make_queue(in, same, what.driver<mlx5_ib_create_cq>());
+    const completion_queue& made = *in.completion_queues.find(core.cq_handle)->queue;
+    core.cqe = made.entries() - 1;
+    what.respond(core, mlx5_ib_create_cq_resp{.cqn = made.number(), .reserved = 0});
+}
+
+void create_cq_extended(context& in, call& what)
+{
+    ib_uverbs_ex_create_cq_resp core{};
+    core.base.cq_handle = make_queue(in, what.request<ib_uverbs_ex_create_cq>(), what.driver<mlx5_ib_create_cq>());
+    const completion_queue& made = *in.completion_queues.find(core.base.cq_handle)->queue;
+    core.base.cqe = made.entries() - 1;
+    core.response_length = sizeof core;
+    what.respond(core, mlx5_ib_create_cq_resp{.cqn = made.number(), .reserved = 0});
+}
+
+void destroy_cq(context& in, call& what)
+{
+    const std::uint32_t handle = what.request<ib_uverbs_destroy_cq>().cq_handle;
+    const std::shared_ptr<completions> ended = in.completion_queues.find(handle, ENOENT);
+    require(ended->users == 0, EBUSY);
+    stop_telling(in, *ended);
+    ib_uverbs_destroy_cq_resp core{};
+    core.comp_events_reported = ended->told;
+    if (ended->tells)
+        core.comp_events_reported -= ended->tells->events.withdraw(ended->user_handle);
+    core.async_events_reported = ended->async - in.asynchronous->withdraw(ended->user_handle);
+    in.completion_queues.remove(handle);
+    what.respond(core);
+}
+
+} // namespace weftio::verbs

@@ -1,0 +1,52 @@
+// The context of a program, and what its device and its port are.
+#include <algorithm>
+#include <cerrno>
+
+#include "commands.hpp"
+
+namespace weftio::verbs {
+
+void get_context(context& in, call& what)
+{
+    const auto asked = what.driver<mlx5_ib_alloc_ucontext_req_v2>();
+    require(!in.asynchronous, EINVAL);
+    require(what.driver_bytes() >= sizeof(mlx5_ib_alloc_ucontext_req), EINVAL);
+    // libmlx5 asks again without DevX then, which this device does not have.
+    require((asked.flags & ~std::uint32_t{MLX5_IB_ALLOC_UCTX_DEVX}) == 0, EINVAL);
+    require((asked.flags & MLX5_IB_ALLOC_UCTX_DEVX) == 0, EINVAL);
+    mlx5_ib_alloc_ucontext_resp says = describe_context(asked);
+    says.response_length = static_cast<std::uint32_t>(std::min(sizeof says, what.driver_room()));
+    in.asynchronous.emplace(sizeof(ib_uverbs_async_event_desc));
+    in.cqe_version = says.cqe_version;
+    in.doorbells = says.tot_bfregs;
+    ib_uverbs_get_context_resp core{};
+    core.async_fd = static_cast<std::uint32_t>(in.asynchronous->program());
+    core.num_comp_vectors = 1;
+    what.respond(core, says);
+}
+
+void query_device(context& in, call& what)
+{
+    what.respond(describe_device(in.of));
+}
+
+void query_device_extended(context& in, call& what)
+{
+    const auto asked = what.request<ib_uverbs_ex_query_device>();
+    require(asked.comp_mask == 0 && asked.reserved == 0, EINVAL);
+    ib_uverbs_ex_query_device_resp says{};
+    says.base = describe_device(in.of);
+    says.response_length = static_cast<std::uint32_t>(std::min(sizeof says, what.core_room()));
+    says.device_cap_flags_ex = says.base.device_cap_flags;
+    mlx5_ib_query_device_resp of_driver{};
+    of_driver.response_length = static_cast<std::uint32_t>(std::min(sizeof of_driver, what.driver_room()));
+    what.respond(says, of_driver);
+}
+
+void query_port(context& in, call& what)
+{
+    require(what.request<ib_uverbs_query_port>().port_num == 1, EINVAL);
+    what.respond(describe_port(in.of));
+}
+
+} // namespace weftio::verbs

@@ -1,0 +1,99 @@
+// Protection domains and memory regions.
+#include <cerrno>
+
+#include "commands.hpp"
+
+namespace weftio::verbs {
+
+namespace {
+
+// Flags of REG_MR (rdma/ib_user_ioctl_verbs.h), beside the rights that the library has by the same values.
+constexpr std::uint32_t rights_mask = 0xf, bind_windows = 1u << 4, zero_based = 1u << 5, on_demand = 1u << 6,
+                        optional_flags = 0x3ffu << 20;
+
+/// Page offset of an address.
+constexpr std::uint64_t page_offset(std::uint64_t address) noexcept
+{
+    return address & 4095;
+}
+
+void register_bytes(context& in, region& made)
+{
+    const std::uint32_t known = rights_mask | bind_windows | zero_based | optional_flags;
+    require((made.access & on_demand) == 0, EOPNOTSUPP);
+    require((made.access & ~known) == 0, EINVAL);
+    require(made.length != 0 && made.start + made.length >= made.start, EINVAL);
+    made.bytes = in.of.memory.adopt(reinterpret_cast<void*>(made.start), made.length);
+    made.registered.emplace(in.of.port, made.bytes,
+                            region_options{.rights = static_cast<access>(made.access & rights_mask),
+                                           .domain = made.in->number,
+                                           .iova = made.iova});
+}
+
+} // namespace
+
+void alloc_pd(context& in, call& what)
+{
+    const std::uint32_t handle = in.next_handle();
+    in.domains.add(handle, std::make_shared<domain>());
+    ib_uverbs_alloc_pd_resp core{};
+    core.pd_handle = handle;
+    what.respond(core, mlx5_ib_alloc_pd_resp{.pdn = handle & 0xffffff});
+}
+
+void dealloc_pd(context& in, call& what)
+{
+    const std::uint32_t handle = what.request<ib_uverbs_dealloc_pd>().pd_handle;
+    require(in.domains.find(handle, ENOENT)->users == 0, EBUSY);
+    in.domains.remove(handle);
+}
+
+void reg_mr(context& in, call& what)
+{
+    const auto asked = what.request<ib_uverbs_reg_mr>();
+    require(page_offset(asked.start) == page_offset(asked.hca_va) || (asked.access_flags & zero_based) != 0, EINVAL);
+    auto made = std::make_shared<region>();
+    made->in = use(in.domains.find(asked.pd_handle));
+    made->start = asked.start;
+    made->length = asked.length;
+    made->iova = (asked.access_flags & zero_based) != 0 ? 0 : asked.hca_va;
+    made->access = asked.access_flags;
+    register_bytes(in, *made);
+    ib_uverbs_reg_mr_resp core{};
+    core.mr_handle = in.next_handle();
+    core.lkey = core.rkey = made->registered->lkey();
+    in.regions.add(core.mr_handle, made);
+    what.respond(core);
+}
+
+/// The region that takes the place of the old one is made first: what fails leaves the old one as it is.
+void rereg_mr(context& in, call& what)
+{
+    constexpr std::uint32_t translation = 1, of_domain = 2, rights = 4;
+    const auto asked = what.request<ib_uverbs_rereg_mr>();
+    require(asked.flags != 0 && (asked.flags & ~(translation | of_domain | rights)) == 0, EINVAL);
+    const bool moves = (asked.flags & translation) != 0;
+    require(!moves || page_offset(asked.start) == page_offset(asked.hca_va), EINVAL);
+    const region& old = *in.regions.find(asked.mr_handle);
+    auto made = std::make_shared<region>();
+    made->in = use((asked.flags & of_domain) != 0 ? in.domains.find(asked.pd_handle) : old.in.share());
+    made->start = moves ? asked.start : old.start;
+    made->length = moves ? asked.length : old.length;
+    made->iova = moves ? asked.hca_va : old.iova;
+    made->access = (asked.flags & rights) != 0 ? asked.access_flags : old.access;
+    register_bytes(in, *made);
+    ib_uverbs_rereg_mr_resp core{};
+    core.lkey = core.rkey = made->registered->lkey();
+    in.regions.remove(asked.mr_handle);
+    in.regions.add(asked.mr_handle, made);
+    what.respond(core);
+}
+
+void dereg_mr(context& in, call& what)
+{
+    const std::uint32_t handle = what.request<ib_uverbs_dereg_mr>().mr_handle;
+    in.regions.find(handle, ENOENT);
+    in.regions.remove(handle);
+}
+
+} // namespace weftio::verbs

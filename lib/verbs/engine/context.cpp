@@ -1,0 +1,126 @@
+#include "context.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <vector>
+
+#include "commands.hpp"
+#include "core/log.hpp"
+#include "core/process.hpp"
+
+namespace weftio::verbs {
+
+namespace {
+
+constexpr std::size_t page_bytes = 4096;
+constexpr std::size_t most_doorbell_pages = 256; // what the offset of mmap() can name
+
+descriptor make_pages()
+{
+    descriptor made(memfd_create("weftio-doorbells", MFD_CLOEXEC));
+    require(made.number() >= 0 && ftruncate(made.number(), most_doorbell_pages * page_bytes) == 0, errno);
+    return made;
+}
+
+void tell_refused(const call& what, const char* why)
+{
+    core::log_or_lose(log_level::warning, [&] {
+        return fmt::format("weftio-run: the program asks for {}{} (command {}{}), {}", what.extended() ? "EX_" : "",
+                           name_of_command(what), what.command(), what.extended() ? ", extended" : "", why);
+    });
+}
+
+} // namespace
+
+context::context(node& device, int flags) : of(device), node_end_(make_connection(flags)), doorbell_pages_(make_pages())
+{}
+
+/// What programs leave behind goes in the order in which it depends on each other, as the kernel does it.
+context::~context()
+{
+    std::vector<std::shared_ptr<channel>> told;
+    {
+        const std::scoped_lock lock(mutex);
+        for (const auto& [number, each] : channels)
+            told.push_back(each);
+    }
+    for (const auto& each : told) // not under the mutex, for which its function may wait
+        of.events.forget(each->events.ours());
+    const std::scoped_lock lock(mutex);
+    pairs.clear();
+    for (const auto& [handle, each] : completion_queues)
+        stop_telling(*this, *each);
+    completion_queues.clear();
+    channels.clear();
+    regions.clear();
+}
+
+void context::watch_channel(std::uint32_t number, const std::shared_ptr<channel>& made)
+{
+    of.events.watch(made->events.ours(),
+                    [this, number, which = std::weak_ptr(made)] { forget_channel(number, which); });
+}
+
+void context::forget_channel(std::uint32_t number, const std::weak_ptr<channel>& which)
+{
+    const std::shared_ptr<channel> ended = which.lock();
+    if (!ended)
+        return;
+    of.events.forget(ended->events.ours());
+    const std::scoped_lock lock(mutex);
+    if (const auto found = channels.look_up(number); found == ended)
+        channels.remove(number);
+}
+
+std::uint32_t context::next_doorbell() noexcept
+{
+    return doorbells == 0 ? 0 : last_doorbell_++ % doorbells;
+}
+
+ssize_t context::execute(const void* command, std::size_t bytes) noexcept
+try {
+    call what(command, bytes);
+    const command_row* const row = find_command(what);
+    if (!row) {
+        tell_refused(what, "which it does not get here: EOPNOTSUPP");
+        return -EOPNOTSUPP;
+    }
+    what.require_form(row->form);
+    const std::scoped_lock lock(mutex);
+    require(asynchronous || row->execute == get_context, EINVAL); // the kernel knows no context before
+    row->execute(*this, what);
+    return static_cast<ssize_t>(bytes);
+} catch (const failure& why) {
+    return -why.number;
+} catch (const error& why) {
+    core::log_or_lose(log_level::warning, [&] { return std::string(why.what()); });
+    return -number_of(why);
+} catch (const std::bad_alloc&) {
+    return -ENOMEM;
+} catch (const std::exception& why) {
+    core::log_or_lose(log_level::error, [&] { return fmt::format("weftio-run: {}", why.what()); });
+    return -EIO;
+}
+
+/// Page offsets have a command above bit 8, and the index of a page below (mlx5's kernel driver).
+int context::map(void* wish, std::size_t bytes, int protection, int flags, off_t offset, void** address) noexcept
+{
+    constexpr std::uint64_t regular = 0, write_combining = 2, not_cached = 3;
+    const std::uint64_t page = static_cast<std::uint64_t>(offset) / page_bytes, command = page >> 8,
+                        index = page & 0xff;
+    if (bytes != page_bytes || (command != regular && command != write_combining && command != not_cached))
+        return -EINVAL;
+    void* const mapped = mmap(wish, bytes, protection, (flags & ~MAP_TYPE) | MAP_SHARED, doorbell_pages_.number(),
+                              static_cast<off_t>(index * page_bytes));
+    if (mapped == MAP_FAILED)
+        return -errno;
+    *address = mapped;
+    return 0;
+}
+
+} // namespace weftio::verbs

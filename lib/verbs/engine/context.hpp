@@ -1,0 +1,64 @@
+// One opening of a node: what the program has made by its commands, until it closes the last descriptor of it.
+#pragma once
+
+#include <mutex>
+#include <optional>
+
+#include <sys/types.h>
+
+#include "channel.hpp"
+#include "node.hpp"
+#include "objects.hpp"
+
+namespace weftio::verbs {
+
+/// Any thread may call; commands are executed one at a time.
+class context {
+ public:
+    /// @param flags  of open()  @throws failure
+    context(node& of, int flags);
+    ~context();
+    context(const context&) = delete;
+    context& operator=(const context&) = delete;
+
+    /// The program's descriptor, when it was made, and its identity.
+    int program() const noexcept { return node_end_.program; }
+    std::uint64_t identity() const noexcept { return node_end_.identity; }
+    /// Our end, which hears when the program has closed all of its own.
+    int ours() const noexcept { return node_end_.ours.number(); }
+
+    /// write(): returns the bytes, or a negative errno. @param bytes  at `command`, of the program's
+    ssize_t execute(const void* command, std::size_t bytes) noexcept;
+    /// mmap(): returns 0, or a negative errno.
+    int map(void* wish, std::size_t bytes, int protection, int flags, off_t offset, void** address) noexcept;
+
+    // What commands work on.
+    node& of;
+    std::optional<event_channel> asynchronous; ///< once GET_CONTEXT was executed
+    std::uint8_t cqe_version = 0;
+    table<domain> domains;
+    table<region> regions;
+    table<channel> channels; ///< by the number of the program's descriptor
+    table<completions> completion_queues;
+    table<pair> pairs;
+    std::uint32_t next_handle() noexcept { return ++last_handle_; }
+    /// Forgets a channel when the program has closed its end.
+    void watch_channel(std::uint32_t number, const std::shared_ptr<channel>& made);
+    /// The doorbell of the next queue pair.
+    std::uint32_t next_doorbell() noexcept;
+    std::uint32_t doorbells = 0; ///< that the program has mapped
+    std::mutex mutex;            ///< of all of the above
+
+ private:
+    void forget_channel(std::uint32_t number, const std::weak_ptr<channel>& which);
+
+    const connection node_end_;
+    const descriptor doorbell_pages_; ///< a memfd
+    std::uint32_t last_handle_ = 0;
+    std::uint32_t last_doorbell_ = 0;
+};
+
+/// Lets go of a completion queue's notifications. @pre the mutex of the context is held
+void stop_telling(context& in, completions& of);
+
+} // namespace weftio::verbs

@@ -1,0 +1,24 @@
+#include "failure.hpp"
+
+#include <cerrno>
+
+namespace weftio::verbs {
+
+int number_of(const error& why) noexcept
+{
+    switch (static_cast<errc>(why.code().value())) {
+        case errc::not_found: return ENOENT;
+        case errc::permission_denied: return EACCES;
+        case errc::in_use: return EBUSY;
+        case errc::not_supported: return EOPNOTSUPP;
+        case errc::not_reachable: return EFAULT;
+        case errc::out_of_memory: return ENOMEM;
+        case errc::timed_out: return ETIMEDOUT;
+        case errc::closed:
+        case errc::device_error: return EIO;
+        case errc::invalid_argument: break;
+    }
+    return EINVAL;
+}
+
+} // namespace weftio::verbs

@@ -1,0 +1,36 @@
+// One device of the process: a port, its addresses, and the kind of device that programs see in it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include <rdma/ib_user_verbs.h>
+#include <rdma/mlx5-abi.h>
+
+#include "watcher.hpp"
+#include "weftio/device.hpp"
+#include "weftio/port.hpp"
+#include "weftio/rdma.hpp"
+
+namespace weftio::verbs {
+
+/// Firmware that it claims to have: major, minor, sub-minor.
+inline constexpr std::uint32_t firmware[] = {28, 39, 1002};
+
+/// It lives as long as the process.
+struct node {
+    weftio::port port;
+    rdma_device rdma;
+    device memory; ///< adopts the program's
+    watcher& events;
+    std::string wire; ///< name of the wire in memory that it is on; empty: it is on another link
+};
+
+/// Its GUID, from the MAC of its port, in network byte order (EUI-64).
+std::uint64_t guid_of(const node& of) noexcept;
+ib_uverbs_query_device_resp describe_device(const node& of) noexcept;
+ib_uverbs_query_port_resp describe_port(const node& of);
+/// @param asked  for doorbells
+mlx5_ib_alloc_ucontext_resp describe_context(const mlx5_ib_alloc_ucontext_req_v2& asked) noexcept;
+
+} // namespace weftio::verbs

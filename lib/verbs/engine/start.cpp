@@ -1,0 +1,88 @@
+// The functions of the seam (seam.hpp).
+#include <cerrno>
+#include <cstdlib>
+#include <exception>
+#include <mutex>
+
+#include <fmt/format.h>
+
+#include "core/guarded.hpp"
+#include "core/log.hpp"
+#include "core/undying.hpp"
+#include "session.hpp"
+
+namespace {
+
+using namespace weftio;
+using namespace weftio::verbs;
+
+/// Never destroyed: threads of the program may still be inside at its exit.
+session* running = nullptr;
+
+int open_node(unsigned device, int flags)
+{
+    return running->is_here() ? running->open(device, flags) : -EIO;
+}
+
+ssize_t write_command(int number, const void* command, std::size_t bytes)
+{
+    if (!running->is_here())
+        return -EIO;
+    const std::shared_ptr<context> found = running->find(number);
+    return found ? found->execute(command, bytes) : -ENOTTY;
+}
+
+int map_page(int number, void* wish, std::size_t bytes, int protection, int flags, off_t offset, void** address)
+{
+    if (!running->is_here())
+        return -EIO;
+    const std::shared_ptr<context> found = running->find(number);
+    return found ? found->map(wish, bytes, protection, flags, offset, address) : -ENOTTY;
+}
+
+int device_of(int number)
+{
+    return running->device_of(number);
+}
+
+void closed()
+{
+    if (running->is_here())
+        running->sweep();
+}
+
+const weftio_verbs_engine* start(const weftio_verbs_host& host)
+try {
+    core::guard_memory();
+    running = new session(settings::from_environment(), host);
+    std::atexit([] {
+        if (running->is_here())
+            running->end();
+    });
+    static const weftio_verbs_engine made{.version = seam_version,
+                                          .devices = running->devices(),
+                                          .tree = running->tree_path(),
+                                          .open = open_node,
+                                          .write = write_command,
+                                          .map = map_page,
+                                          .device_of = device_of,
+                                          .closed = closed};
+    return &made;
+} catch (const error& why) {
+    core::log_or_lose(log_level::error, [&] { return std::string(why.what()); });
+    return nullptr;
+} catch (const failure& why) {
+    core::log_or_lose(log_level::error, [&] { return fmt::format("weftio-run: no devices: errno {}", why.number); });
+    return nullptr;
+} catch (const std::exception& why) {
+    core::log_or_lose(log_level::error, [&] { return fmt::format("weftio-run: no devices: {}", why.what()); });
+    return nullptr;
+}
+
+} // namespace
+
+const weftio_verbs_engine* weftio_verbs_start(const weftio_verbs_host* host)
+{
+    static const weftio_verbs_engine* const made = start(*host);
+    return made;
+}

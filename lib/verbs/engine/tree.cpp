@@ -1,0 +1,157 @@
+#include "tree.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <system_error>
+#include <utility>
+
+#include "weftio/error.hpp"
+
+namespace weftio::verbs {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view prefix = "weftio-run-";
+
+/// A file whose lock its process holds as long as it lives.
+class lock_file {
+ public:
+    explicit lock_file(const fs::path& folder)
+        : descriptor_(::open((folder / "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600))
+    {
+        if (descriptor_ < 0 || ::flock(descriptor_, LOCK_EX | LOCK_NB) != 0)
+            throw std::system_error(errno, std::generic_category(), (folder / "lock").string());
+    }
+    lock_file(const lock_file&) = delete;
+    lock_file& operator=(const lock_file&) = delete;
+    ~lock_file()
+    {
+        if (descriptor_ >= 0)
+            ::close(descriptor_);
+    }
+    int release() noexcept { return std::exchange(descriptor_, -1); }
+
+ private:
+    int descriptor_;
+};
+
+/// The process in the name of a folder; 0 for other names.
+pid_t process_of(std::string_view name) noexcept
+{
+    pid_t process = 0;
+    if (!name.starts_with(prefix))
+        return 0;
+    name.remove_prefix(prefix.size());
+    const auto got = std::from_chars(name.data(), name.data() + name.size(), process);
+    return got.ec == std::errc{} && got.ptr != name.data() + name.size() && *got.ptr == '-' && process > 0 ? process
+                                                                                                           : 0;
+}
+
+/// Whether somebody holds the lock. A folder without a lock is being made, or was left so a minute ago or more.
+bool is_held(const fs::path& folder, const struct stat& made)
+{
+    const int lock = ::open((folder / "lock").c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (lock < 0)
+        return ::time(nullptr) - made.st_mtime < 60;
+    const bool held = ::flock(lock, LOCK_EX | LOCK_NB) != 0;
+    ::close(lock);
+    return held;
+}
+
+void sweep_one(const fs::path& folder)
+{
+    const pid_t process = process_of(folder.filename().string());
+    struct stat found;
+    if (process == 0 || ::lstat(folder.c_str(), &found) != 0 || !S_ISDIR(found.st_mode) || found.st_uid != ::geteuid())
+        return;
+    // This process has become another program since, if the folder is its own.
+    const bool dead = process == ::getpid() || (::kill(process, 0) != 0 && errno == ESRCH);
+    std::error_code ignored;
+    if (dead && !is_held(folder, found))
+        fs::remove_all(folder, ignored);
+}
+
+bool is_same_file(int descriptor, const fs::path& path) noexcept
+{
+    struct stat opened, named;
+    return ::fstat(descriptor, &opened) == 0 && ::stat(path.c_str(), &named) == 0 && opened.st_ino == named.st_ino &&
+           opened.st_dev == named.st_dev;
+}
+
+std::string make_folder(const fs::path& place)
+{
+    std::string name = (fs::canonical(place) / fmt::format("{}{}-XXXXXX", prefix, ::getpid())).string();
+    // Others may read it, as they may read /sys: programs change their user.
+    if (::mkdtemp(name.data()) == nullptr || ::chmod(name.c_str(), 0755) != 0)
+        throw std::system_error(errno, std::generic_category(), place.string());
+    return name;
+}
+
+} // namespace
+
+std::vector<fs::path> default_places()
+{
+    std::vector<fs::path> found{"/dev/shm"};
+    if (const char* named = std::getenv("TMPDIR"); named != nullptr && *named == '/')
+        found.emplace_back(named);
+    found.emplace_back("/tmp");
+    return found;
+}
+
+tree::tree(std::span<const device_description> devices, const std::vector<fs::path>& places) : process_(::getpid())
+{
+    std::string reasons;
+    for (const fs::path& place : places) {
+        sweep_trees(place);
+        std::string made;
+        try {
+            made = make_folder(place);
+            lock_file lock(made);
+            describe(made, devices);
+            path_ = made;
+            lock_ = lock.release();
+            return;
+        } catch (const std::system_error& wrong) {
+            reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", place.string(), wrong.code().message());
+            std::error_code ignored;
+            if (!made.empty())
+                fs::remove_all(made, ignored);
+        }
+    }
+    throw error(
+        errc::permission_denied,
+        fmt::format("weftio-run: the files that describe the devices cannot be made ({}); set TMPDIR to a folder "
+                    "with room for 1 MB that this user may write",
+                    reasons));
+}
+
+tree::~tree()
+{
+    if (process_ != ::getpid())
+        return;
+    if (is_same_file(lock_, fs::path(path_) / "lock")) // programs close descriptors that are not theirs
+        ::close(lock_);
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+}
+
+void sweep_trees(const fs::path& place) noexcept
+try {
+    std::error_code ignored;
+    for (const auto& entry : fs::directory_iterator(place, ignored))
+        sweep_one(entry.path());
+} catch (const std::exception&) { // what cannot be removed now is tried by the next process
+}
+
+} // namespace weftio::verbs

@@ -1,0 +1,141 @@
+#include "watcher.hpp"
+
+#include <csignal>
+#include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+
+#include "failure.hpp"
+
+namespace weftio::verbs {
+
+namespace {
+
+void poke(const descriptor& event) noexcept
+{
+    const std::uint64_t one = 1;
+    static_cast<void>(!write(event.number(), &one, sizeof one));
+}
+
+} // namespace
+
+watcher::watcher() : epoll_(epoll_create1(EPOLL_CLOEXEC)), wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK))
+{
+    require(epoll_.number() >= 0 && wake_.number() >= 0, errno);
+    epoll_event wanted{.events = EPOLLIN, .data = {.fd = wake_.number()}};
+    require(epoll_ctl(epoll_.number(), EPOLL_CTL_ADD, wake_.number(), &wanted) == 0, errno);
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    thread_ = std::thread([this] { run(); });
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    pthread_setname_np(thread_.native_handle(), "weftio-verbs");
+}
+
+watcher::~watcher()
+{
+    {
+        const std::scoped_lock lock(mutex_);
+        ending_ = true;
+    }
+    poke(wake_);
+    thread_.join();
+}
+
+void watcher::watch(int number, std::function<void()> when_ready)
+{
+    {
+        const std::scoped_lock lock(mutex_);
+        functions_[number] = std::move(when_ready);
+    }
+    epoll_event wanted{.events = EPOLLIN | EPOLLRDHUP, .data = {.fd = number}};
+    if (epoll_ctl(epoll_.number(), EPOLL_CTL_ADD, number, &wanted) != 0) {
+        const int why = errno;
+        forget(number);
+        throw failure{why};
+    }
+}
+
+void watcher::forget(int number)
+{
+    epoll_ctl(epoll_.number(), EPOLL_CTL_DEL, number, nullptr);
+    std::unique_lock lock(mutex_);
+    const bool from_within = std::this_thread::get_id() == thread_.get_id();
+    idle_.wait(lock, [&] { return running_ != number || from_within; });
+    functions_.erase(number);
+}
+
+void watcher::set_look(std::chrono::milliseconds period, std::function<void()> look)
+{
+    const std::scoped_lock lock(mutex_);
+    period_ = period;
+    look_ = std::move(look);
+}
+
+void watcher::want_looks(int more)
+{
+    const std::scoped_lock lock(mutex_);
+    if (wanted_ == 0)
+        poke(wake_);
+    wanted_ += more;
+}
+
+int watcher::patience_ms()
+{
+    const std::scoped_lock lock(mutex_);
+    return wanted_ != 0 ? static_cast<int>(period_.count()) : -1;
+}
+
+void watcher::call(int number)
+{
+    std::function<void()> wanted;
+    {
+        const std::scoped_lock lock(mutex_);
+        const auto found = functions_.find(number);
+        if (found == functions_.end())
+            return;
+        wanted = found->second;
+        running_ = number;
+    }
+    wanted();
+    {
+        const std::scoped_lock lock(mutex_);
+        running_ = -1;
+    }
+    idle_.notify_all();
+}
+
+void watcher::run()
+{
+    constexpr int most_events = 64;
+    std::array<epoll_event, most_events> events{};
+    for (;;) {
+        const int count = epoll_wait(epoll_.number(), events.data(), most_events, patience_ms());
+        for (int at = 0; at < count; ++at) {
+            const int number = events[static_cast<std::size_t>(at)].data.fd;
+            if (number != wake_.number()) {
+                call(number);
+                continue;
+            }
+            std::uint64_t pokes = 0;
+            static_cast<void>(!read(number, &pokes, sizeof pokes));
+        }
+        std::function<void()> look;
+        {
+            const std::scoped_lock lock(mutex_);
+            if (ending_)
+                return;
+            if (wanted_ != 0)
+                look = look_;
+        }
+        if (look)
+            look();
+    }
+}
+
+} // namespace weftio::verbs

@@ -1,0 +1,51 @@
+// The thread that waits for what concerns the engine of a process beside commands: descriptors that programs close,
+// completion queues that have something to tell, and a regular look where nothing tells.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "channel.hpp"
+
+namespace weftio::verbs {
+
+/// Any thread may call. It has all signals blocked; its functions run in it, one at a time.
+class watcher {
+ public:
+    /// @throws failure, std::system_error
+    watcher();
+    ~watcher();
+    watcher(const watcher&) = delete;
+    watcher& operator=(const watcher&) = delete;
+
+    /// Calls `when_ready` whenever the descriptor is readable or hung up, until forget().
+    void watch(int number, std::function<void()> when_ready);
+    /// Returns when the function is not running and will not run; called by that function, when it will not run again.
+    void forget(int number);
+    /// Calls `look` every so often while `wanted` is not 0 (want_looks()).
+    void set_look(std::chrono::milliseconds period, std::function<void()> look);
+    void want_looks(int more);
+
+ private:
+    void run();
+    void call(int number);
+    int patience_ms();
+
+    const descriptor epoll_;
+    const descriptor wake_;
+    std::mutex mutex_;
+    std::condition_variable idle_;
+    std::map<int, std::function<void()>> functions_;
+    int running_ = -1; ///< the descriptor whose function runs
+    std::function<void()> look_;
+    std::chrono::milliseconds period_{0};
+    int wanted_ = 0;
+    bool ending_ = false;
+    std::thread thread_;
+};
+
+} // namespace weftio::verbs

@@ -1,0 +1,232 @@
+// Functions that take a descriptor. All but one test of a number is for nodes only.
+#include <cerrno>
+#include <cstdarg>
+
+#include <linux/close_range.h>
+#include <linux/netlink.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include "host.hpp"
+#include "nodes.hpp"
+#include "real.hpp"
+
+using namespace weftio::verbs::preload;
+
+namespace {
+
+/// Whether the program means a node.
+bool is_node(int descriptor) noexcept
+{
+    return !passes() && node_of(descriptor) >= 0;
+}
+
+/// A node has been closed, perhaps the last descriptor of it.
+void tell_closed() noexcept
+{
+    const auto* const engine = engine_here();
+    if (engine == nullptr || passes())
+        return;
+    const engine_scope scope;
+    engine->closed();
+}
+
+/// A result of the engine's as the C library returns it.
+ssize_t with_errno(ssize_t result) noexcept
+{
+    if (result >= 0)
+        return result;
+    errno = static_cast<int>(-result);
+    return -1;
+}
+
+ssize_t write_node(int descriptor, const void* from, size_t bytes) noexcept
+{
+    const auto* const engine = engine_here();
+    if (engine == nullptr)
+        return with_errno(-EIO); // the engine is the parent's
+    ssize_t result;
+    {
+        const engine_scope scope;
+        result = engine->write(descriptor, from, bytes);
+    }
+    return result == -ENOTTY ? real().write(descriptor, from, bytes) : with_errno(result);
+}
+
+/// Each part is a command, as the kernel has it for devices that know write() only.
+ssize_t write_parts(int descriptor, const iovec* parts, int count) noexcept
+{
+    if (count < 0 || count > 1024)
+        return with_errno(-EINVAL);
+    ssize_t total = 0;
+    for (int i = 0; i < count; ++i) {
+        const ssize_t written = write_node(descriptor, parts[i].iov_base, parts[i].iov_len);
+        if (written < 0)
+            return total > 0 ? total : written;
+        total += written;
+        if (static_cast<size_t>(written) < parts[i].iov_len)
+            break;
+    }
+    return total;
+}
+
+using map_function = void* (*)(void*, size_t, int, int, int, off_t);
+
+void* map_node(map_function real_map, void* wish, size_t bytes, int protection, int flags, int descriptor, off_t offset)
+{
+    const auto* const engine = (flags & MAP_ANONYMOUS) == 0 && is_node(descriptor) ? engine_here() : nullptr;
+    if (engine == nullptr)
+        return real_map(wish, bytes, protection, flags, descriptor, offset);
+    void* address = MAP_FAILED;
+    int result;
+    {
+        const engine_scope scope;
+        result = engine->map(descriptor, wish, bytes, protection, flags, offset, &address);
+    }
+    if (result == -ENOTTY)
+        return real_map(wish, bytes, protection, flags, descriptor, offset);
+    return with_errno(result) < 0 ? MAP_FAILED : address;
+}
+
+/// A duplicate of `from` has been made. `result` is its number, or -1. Those that the engine makes are none of the
+/// program's.
+int duplicated(int from, int result) noexcept
+{
+    if (result < 0 || passes() || borrows_memory() || copy_node(from, result))
+        return result;
+    const int error = errno;
+    real().close(result);
+    errno = error;
+    return -1;
+}
+
+/// dup2() and dup3(): `call()` is the C library's.
+template <class Call>
+int duplicate_to(int from, int to, Call call) noexcept
+{
+    if ((!may_be_node(from) && !may_be_node(to)) || from == to)
+        return call();
+    const bool closes_node = is_node(to);
+    const int result = duplicated(from, call());
+    if (result >= 0 && closes_node)
+        tell_closed();
+    return result;
+}
+
+/// close_range() and closefrom(): `call()` is the C library's.
+template <class Call>
+auto close_all(unsigned first, unsigned last, Call call) noexcept
+{
+    if (borrows_memory() || passes() || !has_nodes(first, last))
+        return call();
+    struct end {
+        unsigned first, last;
+        ~end()
+        {
+            forget_closed_nodes(first, last);
+            tell_closed();
+        }
+    } const afterwards{first, last};
+    return call();
+}
+
+bool duplicates(int command) noexcept
+{
+    return command == F_DUPFD || command == F_DUPFD_CLOEXEC;
+}
+
+} // namespace
+
+WEFTIO_INTERCEPT(int, dup, int descriptor)
+{
+    const int result = real().dup(descriptor);
+    return may_be_node(descriptor) ? duplicated(descriptor, result) : result;
+}
+WEFTIO_INTERCEPT(int, dup2, int from, int to)
+{
+    return duplicate_to(from, to, [&] { return real().dup2(from, to); });
+}
+WEFTIO_INTERCEPT(int, dup3, int from, int to, int flags)
+{
+    return duplicate_to(from, to, [&] { return real().dup3(from, to, flags); });
+}
+
+#define WEFTIO_INTERCEPT_FCNTL(name)                                                                                   \
+    WEFTIO_INTERCEPT(int, name, int descriptor, int command, ...)                                                      \
+    {                                                                                                                  \
+        va_list arguments;                                                                                             \
+        va_start(arguments, command);                                                                                  \
+        void* const argument = va_arg(arguments, void*);                                                               \
+        va_end(arguments);                                                                                             \
+        const int result = real().name(descriptor, command, argument);                                                 \
+        return may_be_node(descriptor) && duplicates(command) ? duplicated(descriptor, result) : result;               \
+    }
+WEFTIO_INTERCEPT_FCNTL(fcntl)
+WEFTIO_INTERCEPT_FCNTL(fcntl64)
+
+WEFTIO_INTERCEPT(ssize_t, write, int descriptor, const void* from, size_t bytes)
+{
+    if (may_be_node(descriptor) && is_node(descriptor))
+        return write_node(descriptor, from, bytes);
+    return real().write(descriptor, from, bytes);
+}
+WEFTIO_INTERCEPT(ssize_t, writev, int descriptor, const iovec* parts, int count)
+{
+    if (may_be_node(descriptor) && is_node(descriptor))
+        return write_parts(descriptor, parts, count);
+    return real().writev(descriptor, parts, count);
+}
+
+// ENOTTY sends libibverbs to write().
+WEFTIO_INTERCEPT(int, ioctl, int descriptor, unsigned long request, ...)
+{
+    va_list arguments;
+    va_start(arguments, request);
+    void* const argument = va_arg(arguments, void*);
+    va_end(arguments);
+    if (may_be_node(descriptor) && is_node(descriptor))
+        return static_cast<int>(with_errno(-ENOTTY));
+    return real().ioctl(descriptor, request, argument);
+}
+
+WEFTIO_INTERCEPT(void*, mmap, void* wish, size_t bytes, int protection, int flags, int descriptor, off_t offset)
+{
+    if (may_be_node(descriptor))
+        return map_node(real().mmap, wish, bytes, protection, flags, descriptor, offset);
+    return real().mmap(wish, bytes, protection, flags, descriptor, offset);
+}
+WEFTIO_INTERCEPT(void*, mmap64, void* wish, size_t bytes, int protection, int flags, int descriptor, off_t offset)
+{
+    if (may_be_node(descriptor))
+        return map_node(real().mmap64, wish, bytes, protection, flags, descriptor, offset);
+    return real().mmap64(wish, bytes, protection, flags, descriptor, offset);
+}
+
+WEFTIO_INTERCEPT(int, close, int descriptor)
+{
+    if (!may_be_node(descriptor) || borrows_memory())
+        return real().close(descriptor);
+    const bool closes_node = is_node(descriptor);
+    forget_node(descriptor); // before the number can be somebody else's
+    const int result = real().close(descriptor);
+    if (closes_node)
+        tell_closed();
+    return result;
+}
+WEFTIO_INTERCEPT(int, close_range, unsigned first, unsigned last, int flags)
+{
+    const auto call = [&] { return real().close_range(first, last, flags); };
+    return (static_cast<unsigned>(flags) & CLOSE_RANGE_CLOEXEC) != 0 ? call() : close_all(first, last, call);
+}
+WEFTIO_INTERCEPT(void, closefrom, int first)
+{
+    close_all(first < 0 ? 0 : static_cast<unsigned>(first), ~0u, [&] { real().closefrom(first); });
+}
+
+// Devices of the host are not for the program, and libibverbs asks for them here first.
+WEFTIO_INTERCEPT(int, socket, int family, int type, int protocol)
+{
+    if (family == AF_NETLINK && protocol == NETLINK_RDMA && !passes())
+        return static_cast<int>(with_errno(-EPROTONOSUPPORT));
+    return real().socket(family, type, protocol);
+}

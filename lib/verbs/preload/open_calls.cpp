@@ -1,0 +1,159 @@
+// Functions that open a path.
+#include <cerrno>
+#include <cstdarg>
+
+#include <unistd.h>
+
+#include "host.hpp"
+#include "nodes.hpp"
+#include "place.hpp"
+#include "real.hpp"
+
+using namespace weftio::verbs::preload;
+
+namespace {
+
+int fail(int error) noexcept
+{
+    errno = error;
+    return -1;
+}
+
+/// What the kernel would refuse before it asked a driver.
+int reason_against(int flags) noexcept
+{
+    if ((flags & O_DIRECTORY) != 0)
+        return ENOTDIR;
+    return (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL) ? EEXIST : 0;
+}
+
+int open_node(unsigned device, int flags) noexcept
+{
+    if (const int error = reason_against(flags); error != 0)
+        return fail(error);
+    const auto* const engine = engine_here();
+    if (engine == nullptr || borrows_memory())
+        return fail(EIO); // the engine is the parent's
+    int descriptor;
+    {
+        const engine_scope scope;
+        descriptor = engine->open(device, flags);
+    }
+    if (descriptor < 0)
+        return fail(-descriptor);
+    if (remember_node(descriptor, device))
+        return descriptor;
+    const int error = errno;
+    real().close(descriptor);
+    return fail(error);
+}
+
+/// open() and its like: `call(path)` is the C library's.
+template <class Call>
+int open_at(int folder, const char* path, int flags, Call call) noexcept(false)
+{
+    const place at(folder, path);
+    return at.is_node() ? open_node(at.device(), flags) : call(at.path());
+}
+
+int flags_of(const char* mode) noexcept
+{
+    int flags = mode[0] == 'r' ? O_RDONLY : O_WRONLY;
+    for (; *mode != 0 && *mode != ','; ++mode) {
+        if (*mode == '+')
+            flags = (flags & ~O_ACCMODE) | O_RDWR;
+        else if (*mode == 'e')
+            flags |= O_CLOEXEC;
+    }
+    return flags;
+}
+
+/// A stream at a node: its writes do not come here, and reach nobody.
+template <class Call>
+FILE* open_stream(const char* path, const char* mode, Call call)
+{
+    const place at(path);
+    if (!at.is_node())
+        return call(at.path(), mode);
+    const int descriptor = open_node(at.device(), flags_of(mode));
+    return descriptor < 0 ? nullptr : fdopen(descriptor, mode);
+}
+
+/// The third, or fourth, argument of open(): only there when the flags say so.
+mode_t mode_in(va_list arguments, int flags) noexcept
+{
+    const bool there = (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE;
+    return there ? va_arg(arguments, mode_t) : 0;
+}
+
+} // namespace
+
+#define WEFTIO_INTERCEPT_OPEN(name)                                                                                    \
+    WEFTIO_INTERCEPT(int, name, const char* path, int flags, ...)                                                      \
+    {                                                                                                                  \
+        va_list arguments;                                                                                             \
+        va_start(arguments, flags);                                                                                    \
+        const mode_t mode = mode_in(arguments, flags);                                                                 \
+        va_end(arguments);                                                                                             \
+        return open_at(AT_FDCWD, path, flags, [&](const char* to) { return real().name(to, flags, mode); });           \
+    }
+WEFTIO_INTERCEPT_OPEN(open)
+WEFTIO_INTERCEPT_OPEN(open64)
+
+#define WEFTIO_INTERCEPT_OPENAT(name)                                                                                  \
+    WEFTIO_INTERCEPT(int, name, int folder, const char* path, int flags, ...)                                          \
+    {                                                                                                                  \
+        va_list arguments;                                                                                             \
+        va_start(arguments, flags);                                                                                    \
+        const mode_t mode = mode_in(arguments, flags);                                                                 \
+        va_end(arguments);                                                                                             \
+        return open_at(folder, path, flags, [&](const char* to) { return real().name(folder, to, flags, mode); });     \
+    }
+WEFTIO_INTERCEPT_OPENAT(openat)
+WEFTIO_INTERCEPT_OPENAT(openat64)
+
+#define WEFTIO_INTERCEPT_OPEN_2(name)                                                                                  \
+    WEFTIO_INTERCEPT(int, name, const char* path, int flags)                                                           \
+    {                                                                                                                  \
+        return open_at(AT_FDCWD, path, flags, [&](const char* to) { return real().name(to, flags); });                 \
+    }
+WEFTIO_INTERCEPT_OPEN_2(__open_2)
+WEFTIO_INTERCEPT_OPEN_2(__open64_2)
+
+#define WEFTIO_INTERCEPT_OPENAT_2(name)                                                                                \
+    WEFTIO_INTERCEPT(int, name, int folder, const char* path, int flags)                                               \
+    {                                                                                                                  \
+        return open_at(folder, path, flags, [&](const char* to) { return real().name(folder, to, flags); });           \
+    }
+WEFTIO_INTERCEPT_OPENAT_2(__openat_2)
+WEFTIO_INTERCEPT_OPENAT_2(__openat64_2)
+
+WEFTIO_INTERCEPT(FILE*, fopen, const char* path, const char* mode)
+{
+    return open_stream(path, mode, real().fopen);
+}
+WEFTIO_INTERCEPT(FILE*, fopen64, const char* path, const char* mode)
+{
+    return open_stream(path, mode, real().fopen64);
+}
+
+WEFTIO_INTERCEPT(DIR*, opendir, const char* path)
+{
+    return real().opendir(place(path).path());
+}
+
+WEFTIO_INTERCEPT(int, scandir, const char* path, dirent*** names, int (*wanted)(const dirent*),
+                 int (*compare)(const dirent**, const dirent**))
+{
+    return real().scandir(place(path).path(), names, wanted, compare);
+}
+WEFTIO_INTERCEPT(int, scandir64, const char* path, dirent64*** names, int (*wanted)(const dirent64*),
+                 int (*compare)(const dirent64**, const dirent64**))
+{
+    return real().scandir64(place(path).path(), names, wanted, compare);
+}
+
+WEFTIO_INTERCEPT(int, chdir, const char* path)
+{
+    return real().chdir(place(path).path());
+}

@@ -1,0 +1,104 @@
+#include "place.hpp"
+
+#include <fcntl.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "../places.hpp"
+#include "host.hpp"
+#include "paths.hpp"
+#include "real.hpp"
+
+namespace weftio::verbs::preload {
+
+namespace {
+
+/// Writes a number to the end of `text`, and returns where it begins.
+template <unsigned bytes>
+const char* digits(unsigned number, char (&text)[bytes]) noexcept
+{
+    char* at = text + bytes - 1;
+    *at = 0;
+    do {
+        *--at = static_cast<char>('0' + number % 10);
+        number /= 10;
+    } while (number != 0);
+    return at;
+}
+
+/// The path of the folder that a descriptor stands for. False when it is none.
+bool name_of_folder(int folder, char* to, std::size_t bytes) noexcept
+{
+    char number[16], link[64];
+    if (folder != AT_FDCWD && folder < 0)
+        return false;
+    if (folder == AT_FDCWD)
+        join(link, sizeof link, "/proc/self/cwd", "", "");
+    else
+        join(link, sizeof link, "/proc/self/fd/", digits(static_cast<unsigned>(folder), number), "");
+    const ssize_t length = real().readlink(link, to, bytes - 1);
+    if (length > 0)
+        to[length] = 0;
+    return length > 0;
+}
+
+} // namespace
+
+place::place(int folder, const char* path) noexcept : path_(path)
+{
+    if (path == nullptr || passes())
+        return;
+    if (path[0] == '/')
+        find(path);
+    else if (may_continue(path))
+        find_from(folder, path);
+}
+
+place::place(const char* path) noexcept : place(AT_FDCWD, path) {}
+
+void place::find_from(int folder, const char* path) noexcept
+{
+    const int error = errno;
+    char from[PATH_MAX], whole[2 * PATH_MAX];
+    if (name_of_folder(folder, from, sizeof from) && join(whole, sizeof whole, without_tree(from), "/", path))
+        find(whole);
+    errno = error;
+}
+
+void place::find(const char* path) noexcept
+{
+    const path_kind kind = kind_of(path);
+    const char* const prefix = kind.is == path_kind::other ? nullptr : tree();
+    if (prefix == nullptr)
+        return;
+    is_node_ = kind.is == path_kind::node && kind.device < devices();
+    device_ = kind.device;
+    if (!join(text_, sizeof text_, prefix, kind.folder, kind.rest)) {
+        std::memset(text_, 'x', sizeof text_ - 1); // as long, and as wrong
+        text_[sizeof text_ - 1] = 0;
+    }
+    path_ = text_;
+}
+
+char* without_tree(char* path) noexcept
+{
+    const char* const prefix = tree_so_far();
+    const std::size_t length = prefix == nullptr ? 0 : std::strlen(prefix);
+    if (length != 0 && std::strncmp(path, prefix, length) == 0 && path[length] == '/')
+        std::memmove(path, path + length, std::strlen(path + length) + 1);
+    return path;
+}
+
+node_file::node_file(unsigned device) noexcept
+{
+    char number[16];
+    const char* const prefix = tree_so_far();
+    char node[64];
+    join(node, sizeof node, node_folder, "/uverbs", digits(device, number));
+    if (prefix == nullptr || !join(text_, sizeof text_, prefix, node, ""))
+        text_[0] = 0;
+}
+
+} // namespace weftio::verbs::preload

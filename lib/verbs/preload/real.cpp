@@ -1,0 +1,122 @@
+#include "real.hpp"
+
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <type_traits>
+
+namespace weftio::verbs::preload {
+
+namespace {
+
+/// A function that the C library lacks. `Name` tells functions of one type apart.
+template <class Result>
+Result fail_for_lack() noexcept
+{
+    errno = ENOSYS;
+    if constexpr (std::is_integral_v<Result>)
+        return static_cast<Result>(-1);
+    else if constexpr (!std::is_void_v<Result>)
+        return nullptr;
+}
+template <class Result, class... Arguments>
+constexpr auto lacking(Result (*)(Arguments...)) noexcept
+{
+    return +[](Arguments...) -> Result { return fail_for_lack<Result>(); };
+}
+template <class... Arguments>
+int fail_variadic(Arguments..., ...) noexcept
+{
+    return fail_for_lack<int>();
+}
+template <class... Arguments>
+constexpr auto lacking(int (*)(Arguments..., ...)) noexcept
+{
+    return &fail_variadic<Arguments...>;
+}
+
+// What an allocator calls while dlsym() asks it for memory, as plain system calls.
+int plain_open(const char* path, int flags, ...) noexcept
+{
+    return static_cast<int>(syscall(SYS_openat, AT_FDCWD, path, flags, 0));
+}
+ssize_t plain_readlink(const char* path, char* to, size_t bytes) noexcept
+{
+    return syscall(SYS_readlinkat, AT_FDCWD, path, to, bytes);
+}
+ssize_t plain_write(int descriptor, const void* from, size_t bytes) noexcept
+{
+    return syscall(SYS_write, descriptor, from, bytes);
+}
+int plain_close(int descriptor) noexcept
+{
+    return static_cast<int>(syscall(SYS_close, descriptor));
+}
+void* plain_mmap(void* wish, size_t bytes, int protection, int flags, int descriptor, off_t offset) noexcept
+{
+    return reinterpret_cast<void*>(syscall(SYS_mmap, wish, bytes, protection, flags, descriptor, offset));
+}
+
+constexpr real_functions before_lookup() noexcept
+{
+    real_functions functions{
+#define F(result, name, ...) .name = lacking(static_cast<result (*)(__VA_ARGS__)>(nullptr)),
+#include "real_functions.def"
+#undef F
+    };
+    functions.open = functions.open64 = plain_open;
+    functions.readlink = plain_readlink;
+    functions.write = plain_write;
+    functions.close = plain_close;
+    functions.mmap = functions.mmap64 = plain_mmap;
+    return functions;
+}
+
+constinit real_functions functions = before_lookup();
+constinit std::atomic<bool> found{false};
+constinit thread_local bool looking = false;
+
+template <class Function>
+bool look_up(Function& function, const char* name) noexcept
+{
+    void* const next = dlsym(RTLD_NEXT, name);
+    if (next != nullptr)
+        __atomic_store_n(&function, reinterpret_cast<Function>(next), __ATOMIC_RELAXED);
+    return next != nullptr;
+}
+
+void look_all_up() noexcept
+{
+    const int error = errno;
+    bool all = true;
+#define F(result, name, ...) all = look_up(functions.name, #name) && all;
+#include "real_functions.def"
+#undef F
+    if (!all)
+        dlerror(); // the program's next dlerror() is about its own calls
+    found.store(true, std::memory_order_release);
+    errno = error;
+}
+
+__attribute__((constructor)) void look_up_early() noexcept
+{
+    real();
+}
+
+} // namespace
+
+const real_functions& real() noexcept
+{
+    if (!found.load(std::memory_order_acquire) && !looking) {
+        looking = true;
+        look_all_up();
+        looking = false;
+    }
+    return functions;
+}
+
+} // namespace weftio::verbs::preload

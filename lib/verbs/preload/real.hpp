@@ -1,0 +1,32 @@
+// The functions behind those that this library intercepts: the next library's, mostly glibc's.
+#pragma once
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include <cstdio>
+
+namespace weftio::verbs::preload {
+
+/// One pointer per function. None is ever null: what a C library lacks fails with ENOSYS.
+struct real_functions {
+#define F(result, name, ...) result (*name)(__VA_ARGS__);
+#include "real_functions.def"
+#undef F
+};
+
+/// Looks the functions up at the first call. Any thread; async-signal-safe once a constructor of this library has run.
+/// A call from within the lookup, such as of an allocator that dlsym() calls, gets plain system calls.
+const real_functions& real() noexcept;
+
+} // namespace weftio::verbs::preload
+
+/// Defines a function that programs call by the C library's name. Its name in C++ differs: the C library's headers
+/// promise compilers things about their own functions, such as that no path is null.
+#define WEFTIO_INTERCEPT(result, name, ...)                                                                            \
+    extern "C" __attribute__((visibility("default"))) result weftio_##name(__VA_ARGS__) __asm__(#name);                \
+    extern "C" result weftio_##name(__VA_ARGS__)

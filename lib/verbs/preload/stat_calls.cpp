@@ -1,0 +1,201 @@
+// Functions that tell what a path or a descriptor is.
+#include <cerrno>
+#include <cstring>
+
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "host.hpp"
+#include "nodes.hpp"
+#include "place.hpp"
+#include "real.hpp"
+
+using namespace weftio::verbs;
+using namespace weftio::verbs::preload;
+
+namespace {
+
+constexpr mode_t node_mode = S_IFCHR | 0666;
+
+template <class Stat>
+void make_node(Stat& file, unsigned device) noexcept
+{
+    file.st_mode = node_mode;
+    file.st_rdev = makedev(node_major, first_node_minor + device);
+    file.st_size = 0;
+    file.st_blocks = 0;
+}
+void make_node(struct statx& file, unsigned device) noexcept
+{
+    file.stx_mode = node_mode;
+    file.stx_rdev_major = node_major;
+    file.stx_rdev_minor = first_node_minor + device;
+    file.stx_size = file.stx_blocks = 0;
+}
+
+/// stat() and its like: `call(path, file)` is the C library's.
+template <class Stat, class Call>
+int stat_at(int folder, const char* path, Stat* file, Call call) noexcept
+{
+    if (is_hidden(path)) {
+        errno = ENOENT;
+        return -1;
+    }
+    const place at(folder, path);
+    const int result = call(at.path(), file);
+    if (result == 0 && at.is_node())
+        make_node(*file, at.device());
+    return result;
+}
+
+/// fstat() and its like. A node has the inode that stat() of its path finds.
+template <class Stat, class Call, class PathCall>
+int stat_descriptor(int descriptor, Stat* file, Call call, PathCall path_call) noexcept
+{
+    const int device = may_be_node(descriptor) && !passes() ? node_of(descriptor) : -1;
+    if (device < 0)
+        return call(descriptor, file);
+    const int error = errno;
+    const node_file path(static_cast<unsigned>(device));
+    if (path_call(path.path(), file) != 0) { // the tree has gone
+        errno = error;
+        if (const int result = call(descriptor, file); result != 0)
+            return result;
+    }
+    make_node(*file, static_cast<unsigned>(device));
+    return 0;
+}
+
+/// Whether fstatat() is asked about the descriptor itself.
+bool is_itself(int descriptor, const char* path, int flags) noexcept
+{
+    return (flags & AT_EMPTY_PATH) != 0 && may_be_node(descriptor) && (path == nullptr || path[0] == 0);
+}
+
+} // namespace
+
+#define WEFTIO_INTERCEPT_STAT(name, type)                                                                              \
+    WEFTIO_INTERCEPT(int, name, const char* path, struct type* file)                                                   \
+    {                                                                                                                  \
+        return stat_at(AT_FDCWD, path, file, real().name);                                                             \
+    }
+WEFTIO_INTERCEPT_STAT(stat, stat)
+WEFTIO_INTERCEPT_STAT(stat64, stat64)
+WEFTIO_INTERCEPT_STAT(lstat, stat)
+WEFTIO_INTERCEPT_STAT(lstat64, stat64)
+
+// What programs call that were linked before glibc 2.33.
+#define WEFTIO_INTERCEPT_XSTAT(name, type)                                                                             \
+    WEFTIO_INTERCEPT(int, name, int version, const char* path, struct type* file)                                      \
+    {                                                                                                                  \
+        const auto call = [&](const char* to, struct type* into) { return real().name(version, to, into); };           \
+        return stat_at(AT_FDCWD, path, file, call);                                                                    \
+    }
+WEFTIO_INTERCEPT_XSTAT(__xstat, stat)
+WEFTIO_INTERCEPT_XSTAT(__xstat64, stat64)
+WEFTIO_INTERCEPT_XSTAT(__lxstat, stat)
+WEFTIO_INTERCEPT_XSTAT(__lxstat64, stat64)
+
+WEFTIO_INTERCEPT(int, fstat, int descriptor, struct stat* file)
+{
+    return stat_descriptor(descriptor, file, real().fstat, real().stat);
+}
+WEFTIO_INTERCEPT(int, fstat64, int descriptor, struct stat64* file)
+{
+    return stat_descriptor(descriptor, file, real().fstat64, real().stat64);
+}
+
+#define WEFTIO_INTERCEPT_FXSTAT(name, by_path, type)                                                                   \
+    WEFTIO_INTERCEPT(int, name, int version, int descriptor, struct type* file)                                        \
+    {                                                                                                                  \
+        const auto call = [&](int of, struct type* into) { return real().name(version, of, into); };                   \
+        const auto path_call = [&](const char* to, struct type* into) { return real().by_path(version, to, into); };   \
+        return stat_descriptor(descriptor, file, call, path_call);                                                     \
+    }
+WEFTIO_INTERCEPT_FXSTAT(__fxstat, __xstat, stat)
+WEFTIO_INTERCEPT_FXSTAT(__fxstat64, __xstat64, stat64)
+
+#define WEFTIO_INTERCEPT_FSTATAT(name, of_descriptor, of_path, type)                                                   \
+    WEFTIO_INTERCEPT(int, name, int folder, const char* path, struct type* file, int flags)                            \
+    {                                                                                                                  \
+        if (is_itself(folder, path, flags))                                                                            \
+            return stat_descriptor(folder, file, real().of_descriptor, real().of_path);                                \
+        const auto call = [&](const char* to, struct type* into) { return real().name(folder, to, into, flags); };     \
+        return stat_at(folder, path, file, call);                                                                      \
+    }
+WEFTIO_INTERCEPT_FSTATAT(fstatat, fstat, stat, stat)
+WEFTIO_INTERCEPT_FSTATAT(fstatat64, fstat64, stat64, stat64)
+
+#define WEFTIO_INTERCEPT_FXSTATAT(name, type)                                                                          \
+    WEFTIO_INTERCEPT(int, name, int version, int folder, const char* path, struct type* file, int flags)               \
+    {                                                                                                                  \
+        const auto call = [&](const char* to, struct type* into) {                                                     \
+            return real().name(version, folder, to, into, flags);                                                      \
+        };                                                                                                             \
+        return stat_at(folder, path, file, call);                                                                      \
+    }
+WEFTIO_INTERCEPT_FXSTATAT(__fxstatat, stat)
+WEFTIO_INTERCEPT_FXSTATAT(__fxstatat64, stat64)
+
+WEFTIO_INTERCEPT(int, statx, int folder, const char* path, int flags, unsigned mask, struct statx* file)
+{
+    if (is_itself(folder, path, flags)) {
+        const auto of_descriptor = [&](int, struct statx* into) {
+            return real().statx(folder, path, flags, mask, into);
+        };
+        const auto of_path = [&](const char* to, struct statx* into) {
+            return real().statx(AT_FDCWD, to, 0, mask, into);
+        };
+        return stat_descriptor(folder, file, of_descriptor, of_path);
+    }
+    const auto call = [&](const char* to, struct statx* into) { return real().statx(folder, to, flags, mask, into); };
+    return stat_at(folder, path, file, call);
+}
+
+// Anybody may read and write a node; who may not execute its file in the tree may not execute it.
+namespace {
+
+template <class Call>
+int access_at(int folder, const char* path, int mode, Call call) noexcept
+{
+    const place at(folder, path);
+    return call(at.path(), at.is_node() ? mode & ~(R_OK | W_OK) : mode);
+}
+
+} // namespace
+
+WEFTIO_INTERCEPT(int, access, const char* path, int mode)
+{
+    return access_at(AT_FDCWD, path, mode, real().access);
+}
+WEFTIO_INTERCEPT(int, euidaccess, const char* path, int mode)
+{
+    return access_at(AT_FDCWD, path, mode, real().euidaccess);
+}
+WEFTIO_INTERCEPT(int, eaccess, const char* path, int mode)
+{
+    return access_at(AT_FDCWD, path, mode, real().eaccess);
+}
+WEFTIO_INTERCEPT(int, faccessat, int folder, const char* path, int mode, int flags)
+{
+    const auto call = [&](const char* to, int wanted) { return real().faccessat(folder, to, wanted, flags); };
+    return access_at(folder, path, mode, call);
+}
+
+// What `ls -l` asks for.
+WEFTIO_INTERCEPT(ssize_t, getxattr, const char* path, const char* name, void* value, size_t bytes)
+{
+    return real().getxattr(place(path).path(), name, value, bytes);
+}
+WEFTIO_INTERCEPT(ssize_t, lgetxattr, const char* path, const char* name, void* value, size_t bytes)
+{
+    return real().lgetxattr(place(path).path(), name, value, bytes);
+}
+WEFTIO_INTERCEPT(ssize_t, listxattr, const char* path, char* names, size_t bytes)
+{
+    return real().listxattr(place(path).path(), names, bytes);
+}
+WEFTIO_INTERCEPT(ssize_t, llistxattr, const char* path, char* names, size_t bytes)
+{
+    return real().llistxattr(place(path).path(), names, bytes);
+}

@@ -1,0 +1,106 @@
+#include "options.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+namespace weftio::test {
+
+namespace {
+
+using run::command;
+using run::parse_command_line;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+command parse(std::vector<const char*> arguments)
+{
+    arguments.insert(arguments.begin(), "weftio-run");
+    return parse_command_line(static_cast<int>(arguments.size()), arguments.data());
+}
+
+TEST(RunOptions, AreBeforeTheProgram)
+{
+    const command wanted = parse({"--wire", "lab", "--devices=2", "--address", "10.1.0.1", "ib_write_bw", "-d",
+                                  "mlx5_0", "--wire", "its own", "--"});
+    ASSERT_EQ(command::action::start, wanted.what) << wanted.text;
+    EXPECT_EQ("lab", wanted.wire);
+    EXPECT_EQ("2", wanted.devices);
+    EXPECT_EQ("10.1.0.1", wanted.address);
+    EXPECT_EQ("", wanted.port);
+    EXPECT_THAT(wanted.program, ElementsAre("ib_write_bw", "-d", "mlx5_0", "--wire", "its own", "--"));
+}
+
+TEST(RunOptions, EndAtTwoDashes)
+{
+    EXPECT_THAT(parse({"--port", "iface:v0", "--", "--odd", "--help"}).program, ElementsAre("--odd", "--help"));
+    EXPECT_THAT(parse({"--", "a"}).program, ElementsAre("a"));
+    EXPECT_THAT(parse({"a", "--version"}).program, ElementsAre("a", "--version"));
+}
+
+TEST(RunOptions, MakeTheDumpAbsolute)
+{
+    EXPECT_EQ((std::filesystem::current_path() / "out.pcapng").string(), parse({"--dump", "out.pcapng", "a"}).dump);
+}
+
+TEST(RunOptions, SayHelpAndVersion)
+{
+    EXPECT_EQ(run::help_text(), parse({"--help"}).text);
+    EXPECT_EQ(0, parse({"-h"}).exit_code);
+    EXPECT_THAT(parse({"-V"}).text, HasSubstr("weftio-run 0."));
+}
+
+struct wrong_line {
+    std::vector<const char*> arguments;
+    const char* words;
+};
+const wrong_line wrong_lines[] = {
+    {{}, "name the program to start"},
+    {{"--"}, "name the program to start"},
+    {{"--wire", "lab"}, "name the program to start"},
+    {{"--wire"}, "--wire: 1 required TEXT missing"},
+    {{"--wrie", "lab", "a"}, "--wrie"},
+    {{"-x", "a"}, "-x"},
+    {{"--wire", "a/b", "a"}, "--wire a/b: name it with"},
+    {{"--wire", "", "a"}, "--wire : name it with"},
+    {{"--wire", ".a", "a"}, "--wire .a: name it with"},
+    {{"--wire", "12345678901234567890123456789012345678901234567890123456789012345", "a"}, "1 to 64"},
+    {{"--wire", "a", "--port", "iface:v0", "a"}, "--wire and --port: one of them at a time"},
+    {{"--port", "", "a"}, "--port: names no port"},
+    {{"--address", "10.0.0", "a"}, "--address 10.0.0: is no address"},
+    {{"--address", "10.0.0.1/24", "a"}, "--address 10.0.0.1/24: is no address"},
+    {{"--devices", "0", "a"}, "--devices 0: is no number from 1 to 8"},
+    {{"--devices", "9", "a"}, "--devices 9: is no number from 1 to 8"},
+    {{"--devices", "-1", "a"}, "--devices"},
+    {{"--devices", "2x", "a"}, "--devices 2x: is no number from 1 to 8"},
+    {{"--devices", "", "a"}, "--devices : is no number from 1 to 8"},
+    {{"--dump", "", "a"}, "--dump : names no file"},
+    {{"--dump", "/tmp", "a"}, "--dump /tmp: names no file"},
+    {{"--dump", "/weftio-nowhere/a.pcapng", "a"}, "--dump /weftio-nowhere/a.pcapng: No such file or directory"},
+};
+
+TEST(RunOptions, ThatAreWrongAreRefused)
+{
+    for (const wrong_line& line : wrong_lines) {
+        const command wanted = parse(line.arguments);
+        EXPECT_EQ(command::action::say, wanted.what) << line.words;
+        EXPECT_EQ(run::own_failure, wanted.exit_code);
+        EXPECT_THAT(wanted.text, testing::AllOf(testing::StartsWith("weftio-run: "), HasSubstr(line.words),
+                                                testing::EndsWith("Run with --help for usage.\n")));
+    }
+}
+
+TEST(RunOptions, TakeAddressesOfBothKinds)
+{
+    EXPECT_EQ("fd00::1", parse({"--address", "fd00::1", "a"}).address);
+    EXPECT_EQ("192.168.0.7", parse({"--address", "192.168.0.7", "a"}).address);
+}
+
+TEST(RunHelp, FitsAScreen)
+{
+    EXPECT_LE(std::ranges::count(run::help_text(), '\n'), 24);
+}
+
+} // namespace
+} // namespace weftio::test

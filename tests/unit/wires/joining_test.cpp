@@ -1,0 +1,124 @@
+// Who can join a wire, and who cannot.
+#include "wire_scene.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include <fstream>
+
+namespace weftio::test {
+
+namespace {
+
+TEST_F(Wire, RefusesNamesThatAreNone)
+{
+    expect_refused(errc::invalid_argument, "the name of a wire has 1 to 64 characters, and this one has 0", "");
+    expect_refused(errc::invalid_argument, "and this one has 65", std::string(65, 'x'));
+    for (const std::string name : {"a/b", "..", "a b", "a\n", "a,b"})
+        if (name != "..")
+            expect_refused(errc::invalid_argument, "letters, digits and . _ - only", name);
+    EXPECT_EQ(join(std::string(64, 'x'))->slot(), 0u);
+    EXPECT_EQ(join("..")->slot(), 0u) << "part of a name, and no folder";
+}
+
+TEST_F(Wire, RefusesAFolderThatIsNotThere)
+{
+    const std::string nowhere = folder() + "/nowhere";
+    try {
+        member("port wire:x", "x", nowhere);
+        FAIL() << "joined";
+    } catch (const error& refusal) {
+        EXPECT_EQ(refusal.code(), errc::not_found);
+        EXPECT_NE(std::string(refusal.what()).find("there is no folder " + nowhere), std::string::npos);
+    }
+}
+
+TEST_F(Wire, RefusesTheFileOfAnotherUser)
+{
+    if (::geteuid() != 0)
+        GTEST_SKIP() << "missed: the file of another user; needs root to make one";
+    std::ofstream(path()) << "theirs";
+    ASSERT_EQ(::chown(path().c_str(), 1000, 1000), 0);
+    ASSERT_EQ(::chmod(path().c_str(), 0600), 0);
+    expect_refused(errc::permission_denied, "belongs to user 1000, and a wire is shared by processes of one user (0 ");
+    EXPECT_EQ(std::filesystem::file_size(path()), 6u) << "it is left alone";
+}
+
+TEST_F(Wire, RefusesAFileThatOthersCanOpen)
+{
+    std::ofstream(path()) << "shared";
+    ASSERT_EQ(::chmod(path().c_str(), 0644), 0);
+    expect_refused(errc::permission_denied, "is no file that only its owner can open (mode 100644)");
+    EXPECT_TRUE(std::filesystem::exists(path()));
+}
+
+TEST_F(Wire, RefusesALink)
+{
+    std::filesystem::create_symlink("elsewhere", path());
+    expect_refused(errc::device_error, "cannot use");
+    EXPECT_FALSE(std::filesystem::exists(folder() + "/elsewhere"));
+}
+
+TEST_F(Wire, RefusesMembersOfAnotherVersion)
+{
+    const auto one = join();
+    const int file = ::open(path().c_str(), O_RDWR | O_CLOEXEC);
+    const std::uint32_t version = 77;
+    ASSERT_EQ(::pwrite(file, &version, sizeof version, offsetof(wires::head, version)), 4);
+    expect_refused(errc::not_supported, "processes with another version of Weftio are on this wire");
+    ::close(file);
+    EXPECT_TRUE(std::filesystem::exists(path()));
+}
+
+TEST_F(Wire, MakesAFileThatNobodyHoldsAnew)
+{
+    std::ofstream(path()) << "what a killed process has left, or another version";
+    ASSERT_EQ(::chmod(path().c_str(), 0600), 0);
+    const auto one = join(), two = join();
+    EXPECT_EQ(send_now(*one, numbered(two->address(), 1, 60)), member::outcome::sent);
+    EXPECT_EQ(receive_all(*two).size(), 1u);
+}
+
+/// A tmpfs of its own in the folder.
+class FullWire : public Wire {
+ protected:
+    void mount(const char* bytes)
+    {
+        if (::mount("tmpfs", folder().c_str(), "tmpfs", 0, fmt::format("size={}", bytes).c_str()) != 0)
+            GTEST_SKIP() << "missed: a full file system; needs root to mount a small one";
+    }
+    ~FullWire() override { ::umount2(folder().c_str(), MNT_DETACH); }
+};
+
+TEST_F(FullWire, RefusesToMakeAWire)
+{
+    ASSERT_NO_FATAL_FAILURE(mount("256k"));
+    if (IsSkipped())
+        return;
+    expect_refused(errc::out_of_memory, "has no room for");
+    EXPECT_FALSE(std::filesystem::exists(path()));
+}
+
+TEST_F(FullWire, DropsFramesForWhichThereIsNoLane)
+{
+    ASSERT_NO_FATAL_FAILURE(mount("1200k")); // the head, and one lane
+    if (IsSkipped())
+        return;
+    const auto one = join(), two = join(), three = join();
+    EXPECT_EQ(send_now(*one, numbered(two->address(), 1, 60)), member::outcome::sent);
+    EXPECT_EQ(send_now(*one, numbered(three->address(), 2, 60)), member::outcome::dropped);
+    EXPECT_EQ(send_now(*two, numbered(one->address(), 3, 60)), member::outcome::dropped);
+    EXPECT_EQ(send_now(*three, numbered(everybody, 4, 60)), member::outcome::sent);
+    EXPECT_EQ(three->dropped(), 2u);
+    EXPECT_EQ(receive_all(*two).size(), 1u);
+    ASSERT_EQ(::mount(nullptr, folder().c_str(), nullptr, MS_REMOUNT, "size=16m"), 0);
+    EXPECT_TRUE(eventually([&] { return send_now(*one, numbered(three->address(), 5, 60)) == member::outcome::sent; }))
+        << "it tries again";
+    EXPECT_EQ(receive_all(*three).size(), 1u);
+}
+
+} // namespace
+
+} // namespace weftio::test

@@ -1,0 +1,156 @@
+// A folder for the file of a wire, members there, frames that tell whether they are whole, and processes.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <random>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "patience.hpp"
+#include "weftio/error.hpp"
+#include "wires/member.hpp"
+
+namespace weftio::test {
+
+using wires::mac;
+using wires::member;
+using frame = std::vector<std::uint8_t>;
+
+using frames = std::vector<frame>;
+
+/// Random numbers below a bound.
+class dice {
+ public:
+    explicit dice(unsigned seed) : random_(seed) {}
+    unsigned operator()(unsigned bound) { return static_cast<unsigned>(random_()) % bound; }
+
+ private:
+    std::mt19937 random_;
+};
+
+constexpr mac everybody{0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
+constexpr std::size_t least_numbered = 14 + sizeof(std::uint64_t);
+
+/// A frame whose bytes all follow from its number and its length.
+inline frame numbered(const mac& to, std::uint64_t number, std::size_t bytes)
+{
+    frame made(std::max(bytes, least_numbered));
+    std::copy(to.begin(), to.end(), made.begin());
+    std::memcpy(made.data() + 14, &number, sizeof number);
+    for (std::size_t at = least_numbered; at < made.size(); ++at)
+        made[at] = static_cast<std::uint8_t>(number * 31 + at * 7 + made.size());
+    return made;
+}
+
+/// The number of such a frame; nothing if it is not whole.
+inline std::optional<std::uint64_t> number_of(std::span<const std::uint8_t> got)
+{
+    std::uint64_t number = 0;
+    mac to{};
+    if (got.size() < least_numbered)
+        return std::nullopt;
+    std::copy_n(got.begin(), to.size(), to.begin());
+    std::memcpy(&number, got.data() + 14, sizeof number);
+    const frame wanted = numbered(to, number, got.size());
+    return std::ranges::equal(got, wanted) ? std::optional(number) : std::nullopt;
+}
+
+/// All frames that wait at a member.
+inline frames receive_all(member& at)
+{
+    frames all;
+    for (auto got = at.front(); !got.empty(); got = at.front()) {
+        all.emplace_back(got.begin(), got.end());
+        at.pop();
+    }
+    at.release();
+    return all;
+}
+
+inline member::outcome send_now(member& from, const frame& what)
+{
+    const member::outcome result = from.send(what);
+    from.publish();
+    return result;
+}
+
+/// A process that runs `body` and exits with what that returns, without destructors.
+class child {
+ public:
+    explicit child(const std::function<int()>& body) : process_(::fork())
+    {
+        if (process_ == 0)
+            ::_exit(body());
+    }
+    child(const child&) = delete;
+    child& operator=(const child&) = delete;
+    ~child() { end(SIGKILL); }
+
+    void signal(int number) const { ::kill(process_, number); }
+    /// Sends a signal and waits until the process has ended.
+    void end(int number)
+    {
+        if (process_ > 0)
+            ::kill(process_, number);
+        (void)exit_status();
+    }
+    /// Waits for the end. -1: it did not exit.
+    int exit_status()
+    {
+        int status = 0;
+        if (process_ <= 0 || ::waitpid(std::exchange(process_, -1), &status, 0) < 0 || !WIFEXITED(status))
+            return -1;
+        return WEXITSTATUS(status);
+    }
+
+ private:
+    pid_t process_;
+};
+
+class Wire : public testing::Test {
+ protected:
+    Wire()
+    {
+        std::string name = (std::filesystem::temp_directory_path() / "weftio-wire-XXXXXX").string();
+        folder_ = ::mkdtemp(name.data());
+    }
+    ~Wire() override { std::filesystem::remove_all(folder_); }
+
+    std::unique_ptr<member> join(const std::string& name = "test") const
+    {
+        return std::make_unique<member>("port wire:" + name, name, folder_);
+    }
+    std::string path(const std::string& name = "test") const { return wires::path_of("", name, folder_); }
+    const std::string& folder() const { return folder_; }
+
+    /// Expects that nobody can join, for this reason.
+    void expect_refused(errc code, const std::string& words, const std::string& name = "test") const
+    {
+        try {
+            (void)join(name);
+            ADD_FAILURE() << "joined";
+        } catch (const error& refusal) {
+            EXPECT_EQ(refusal.code(), code) << refusal.what();
+            EXPECT_NE(std::string(refusal.what()).find(words), std::string::npos) << refusal.what();
+        }
+    }
+
+ private:
+    std::string folder_;
+};
+
+} // namespace weftio::test
