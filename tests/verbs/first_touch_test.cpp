@@ -58,6 +58,8 @@ TEST(FirstTouch, StartsTheEngineAndNothingBeforeDoes)
     ::close(::open("/dev/null", O_RDWR));
     EXPECT_EQ(0, ::access("/sys/class/net", F_OK));
     EXPECT_EQ(-1, ::access("/sys/class/infiniband2", F_OK));
+    ::access("/sys/class/infiniband/../net", F_OK);
+    ::access("/sys/bus/pci/devices", F_OK);
     EXPECT_NE(nullptr, ::realpath("/dev", path));
     EXPECT_FALSE(has_engine());
     errno = ENXIO;

@@ -96,6 +96,8 @@ TEST_P(Opening, HasTheErrnoOfTheRealFunction)
 {
     EXPECT_EQ(-1, open("/dev/infiniband/uverbs2"));
     EXPECT_EQ(ENOENT, errno);
+    EXPECT_EQ(-1, open("/dev/infiniband/uverbs00"));
+    EXPECT_EQ(ENOENT, errno);
     EXPECT_EQ(-1, open("/dev/infiniband/uverbs0/"));
     EXPECT_EQ(ENOTDIR, errno);
     EXPECT_EQ(-1, open("/sys/class/infiniband/mlx5_0/" + std::string(5000, 'a')));

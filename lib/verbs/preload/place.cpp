@@ -48,7 +48,7 @@ bool name_of_folder(int folder, char* to, std::size_t bytes) noexcept
 
 place::place(int folder, const char* path) noexcept : path_(path)
 {
-    if (path == nullptr || passes())
+    if (path == nullptr)
         return;
     if (path[0] == '/')
         find(path);
