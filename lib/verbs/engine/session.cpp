@@ -195,7 +195,7 @@ try {
         const std::scoped_lock lock(mutex_);
         contexts_[made->identity()] = made;
     }
-    events_.watch(made->ours(), [this] { sweep(); });
+    events_.watch(made->ours(), [this] { sweep_if_nobody_does(); });
     return number;
 } catch (const failure& why) {
     return -why.number;
@@ -242,6 +242,19 @@ std::shared_ptr<context> session::take_closed()
 void session::sweep() noexcept
 {
     const std::scoped_lock one_at_a_time(sweeping_);
+    sweep_all();
+}
+
+/// In the thread of events_, for whose functions a thread that sweeps may wait. The event comes again until that has
+/// swept.
+void session::sweep_if_nobody_does() noexcept
+{
+    if (const std::unique_lock only_one(sweeping_, std::try_to_lock); only_one)
+        sweep_all();
+}
+
+void session::sweep_all() noexcept
+{
     while (const std::shared_ptr<context> closed = take_closed())
         events_.forget(closed->ours());
 }

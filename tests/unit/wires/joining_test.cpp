@@ -2,6 +2,7 @@
 #include "wire_scene.hpp"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 
