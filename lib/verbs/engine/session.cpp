@@ -91,10 +91,16 @@ void in_quiet_thread(Work&& work)
         std::rethrow_exception(problem);
 }
 
-/// An address for tests (RFC 2544) with the last two bytes of the MAC.
+/// An address for tests (RFC 2544), from the last two bytes of the MAC.
 std::string address_for(const std::array<std::uint8_t, 6>& mac)
 {
-    return fmt::format("198.18.{}.{}", mac[4], mac[5]);
+    return fmt::format("198.18.{}.{}", mac[4], mac[5] % 254 + 1);
+}
+
+std::string wire_of(std::string_view spec)
+{
+    constexpr std::string_view kind = "wire:";
+    return std::string(spec.starts_with(kind) ? spec.substr(kind.size()) : "");
 }
 
 /// As sysfs writes it, from what inet_pton() reads; IPv4 as ::ffff:a.b.c.d.
@@ -111,6 +117,16 @@ std::string long_form(const std::string& address)
     return text;
 }
 
+/// Of the system, behind a port that has one; programs ask the system for such interfaces by their names.
+std::string interface_of(const std::string& spec)
+{
+    constexpr std::string_view kinds[] = {"iface:", "tap:"};
+    for (const std::string_view kind : kinds)
+        if (spec.starts_with(kind))
+            return spec.substr(kind.size());
+    return {};
+}
+
 device_description describe(const node& of, unsigned number)
 {
     device_description says;
@@ -120,7 +136,7 @@ device_description describe(const node& of, unsigned number)
     says.mtu_bytes = of.port.mtu();
     says.mac = of.port.mac();
     for (const std::string& address : of.rdma.gids())
-        says.gids.push_back({.gid = long_form(address), .interface = fmt::format("weftio{}", number)});
+        says.gids.push_back({.gid = long_form(address), .interface = interface_of(of.port.spec())});
     return says;
 }
 
@@ -162,7 +178,7 @@ void session::open_ports(const settings& wanted, const weftio_verbs_host& host)
         addresses.address = each == 0 && !wanted.address.empty() ? wanted.address : address_for(opened.mac());
         addresses.link_local = true;
         rdma_device rdma(opened, addresses);
-        nodes_.push_back({opened, rdma, device::open("cpu"), events_, wanted.port.starts_with("wire:")});
+        nodes_.push_back({opened, rdma, device::open("cpu"), events_, wire_of(wanted.port)});
     }
 }
 
