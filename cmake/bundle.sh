@@ -4,7 +4,8 @@
 #
 #   cmake/bundle.sh BUILD_DIR ARCHIVE.tar.gz
 #
-# Left out: glibc's own libraries and the GPU driver, which belong to the machine. It runs wherever it is unpacked, below /tmp too.
+# Left out: glibc's own libraries and the GPU driver, which belong to the machine; and weftio-run, whose engine is loaded by programs of
+# the machine, and so would find the machine's libraries. It runs wherever it is unpacked, below /tmp too.
 set -euo pipefail
 build=$1 archive=$2
 source=$(dirname "$0")/..
@@ -16,19 +17,17 @@ mkdir -p "$root/bin" "$root/lib/dpdk-pmds"
 for folder in samples apps bench tests; do
     [ ! -d "$build/$folder" ] || folders+=("$build/$folder") # benches may not be built
 done
-find "${folders[@]}" -maxdepth 1 -type f -perm -u+x ! -name '*.so*' \
+find "${folders[@]}" -maxdepth 1 -type f -perm -u+x ! -name '*.so*' ! -name weftio-run \
     -exec cp {} "$root/bin/" \;
 [ -f "$root/bin/gpu_test" ] && mv "$root/bin/gpu_test" "$root/bin/weftio-gpu-test"
 [ -f "$root/bin/gpu_bench" ] && mv "$root/bin/gpu_bench" "$root/bin/weftio-gpu-bench"
 if [ -n "${WEFTIO_BUNDLE_ONLY:-}" ]; then
     find "$root/bin" -type f -regextype posix-extended ! -regex ".*/($WEFTIO_BUNDLE_ONLY)" -delete
 fi
-linked=("$root"/bin/*)
-# What weftio-run preloads, and the engine that is opened by it. Builds for sanitizers have neither.
-if [ -f "$root/bin/weftio-run" ] && [ -f "$build/lib/verbs/libweftio-verbs.so" ]; then
+# What weftio-run preloads, and the engine that is opened by it.
+if [ -f "$root/bin/weftio-run" ]; then
     mkdir "$root/lib/weftio"
     cp "$build"/lib/verbs/libweftio-verbs*.so "$root/lib/weftio/"
-    linked+=("$root"/lib/weftio/*.so)
 fi
 
 pmds=$(ls -d /usr/lib/x86_64-linux-gnu/dpdk/pmds-* | head -n 1)
@@ -46,11 +45,11 @@ done
 # EAL loads the drivers of an installed DPDK by itself, and a driver that is there twice is fatal: ours looks where nothing is. The
 # path keeps its length; Weftio loads the folder above (lib/src/core/program.cpp).
 nowhere=$(printf '/nowhere%*s' $((${#pmds} - 8)) '' | tr ' ' '_')
-needs_eal=$(ldd "${linked[@]}" | awk '/librte_eal/ {path = $3} END {print path}')
+needs_eal=$(ldd "$root"/bin/* | awk '/librte_eal/ {path = $3} END {print path}')
 LC_ALL=C sed "s#$pmds#$nowhere#g" "$needs_eal" >"$root/lib/$(basename "$needs_eal")"
 grep -q "$nowhere" "$root/lib/$(basename "$needs_eal")" || { echo "bundle.sh: $needs_eal does not name $pmds" >&2; exit 1; }
 glibc='^(linux-vdso|ld-linux|libc|libm|libdl|librt|libpthread|libresolv|libcuda)\.'
-ldd "${linked[@]}" "$root"/lib/*.so.* 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
+ldd "$root"/bin/* "$root"/lib/*.so.* "$root"/lib/weftio/*.so 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
     while read -r library; do
         basename "$library" | grep -qE "$glibc" || [ -f "$root/lib/$(basename "$library")" ] || cp -L "$library" "$root/lib/"
     done
