@@ -24,11 +24,6 @@ find "${folders[@]}" -maxdepth 1 -type f -perm -u+x ! -name '*.so*' ! -name weft
 if [ -n "${WEFTIO_BUNDLE_ONLY:-}" ]; then
     find "$root/bin" -type f -regextype posix-extended ! -regex ".*/($WEFTIO_BUNDLE_ONLY)" -delete
 fi
-# What weftio-run preloads, and the engine that is opened by it.
-if [ -f "$root/bin/weftio-run" ]; then
-    mkdir "$root/lib/weftio"
-    cp "$build"/lib/verbs/libweftio-verbs*.so "$root/lib/weftio/"
-fi
 
 pmds=$(ls -d /usr/lib/x86_64-linux-gnu/dpdk/pmds-* | head -n 1)
 nics='atlantic axgbe bnxt cxgbe e1000 ena enic fm10k hns3 i40e iavf ice igc ionic ixgbe mlx4 mlx5 netvsc ngbe nfp qede sfc txgbe virtio vmxnet3'
@@ -49,7 +44,7 @@ needs_eal=$(ldd "$root"/bin/* | awk '/librte_eal/ {path = $3} END {print path}')
 LC_ALL=C sed "s#$pmds#$nowhere#g" "$needs_eal" >"$root/lib/$(basename "$needs_eal")"
 grep -q "$nowhere" "$root/lib/$(basename "$needs_eal")" || { echo "bundle.sh: $needs_eal does not name $pmds" >&2; exit 1; }
 glibc='^(linux-vdso|ld-linux|libc|libm|libdl|librt|libpthread|libresolv|libcuda)\.'
-ldd "$root"/bin/* "$root"/lib/*.so.* "$root"/lib/weftio/*.so 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
+ldd "$root"/bin/* "$root"/lib/*.so.* 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
     while read -r library; do
         basename "$library" | grep -qE "$glibc" || [ -f "$root/lib/$(basename "$library")" ] || cp -L "$library" "$root/lib/"
     done
@@ -64,6 +59,6 @@ for library in "$root"/lib/*.so*; do
     package=$(package_of "$(basename "$library")")
     [ -f "/usr/share/doc/$package/copyright" ] && cp "/usr/share/doc/$package/copyright" "$root/licenses/$package"
 done
-strip --strip-debug "$root"/bin/* "$root"/lib/*.so* "$root"/lib/weftio/*.so 2>/dev/null || true
+strip --strip-debug "$root"/bin/* "$root"/lib/*.so* 2>/dev/null || true
 tar -C "$stage" -czf "$archive" weftio
 echo "$archive: $(du -h "$archive" | cut -f1), $(ls "$root/bin" | wc -l) programs, $(ls "$root/lib" | wc -l) libraries"
