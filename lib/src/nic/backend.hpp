@@ -119,6 +119,7 @@ struct send_outcome {
     std::string text;          ///< why the entry failed; empty when it succeeded
     std::uint64_t time_ns = 0;
     outcome_of what = outcome_of::send_ring;
+    refusal reason = refusal::none; ///< of a failure, finer than the syndrome; none: the NIC does not tell
 };
 
 class send_queue : public queue {

@@ -12,6 +12,7 @@
 
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstdlib>
 #include <exception>
 #include <string_view>
@@ -156,6 +157,8 @@ settings settings::from_environment()
 
 session::session(const settings& wanted, const weftio_verbs_host& host) : process_(getpid())
 {
+    constexpr std::chrono::milliseconds period{10};
+    events_.set_look(period, [this] { look(); });
     in_quiet_thread([&] { open_ports(wanted, host); });
     std::vector<device_description> all;
     for (unsigned each = 0; each != devices(); ++each)
@@ -184,6 +187,7 @@ void session::open_ports(const settings& wanted, const weftio_verbs_host& host)
 
 void session::end() noexcept
 {
+    const std::scoped_lock no_look(sweeping_);
     std::map<std::uint64_t, std::shared_ptr<context>> all;
     {
         const std::scoped_lock lock(mutex_);
@@ -267,6 +271,23 @@ void session::sweep_if_nobody_does() noexcept
 {
     if (const std::unique_lock only_one(sweeping_, std::try_to_lock); only_one)
         sweep_all();
+}
+
+/// In the thread of events_. Nothing ends meanwhile; while something ends there is no look.
+void session::look() noexcept
+try {
+    const std::unique_lock only_one(sweeping_, std::try_to_lock);
+    if (!only_one)
+        return;
+    std::vector<std::shared_ptr<context>> all;
+    {
+        const std::scoped_lock lock(mutex_);
+        for (const auto& [identity, each] : contexts_)
+            all.push_back(each);
+    }
+    for (const auto& each : all)
+        each->look();
+} catch (const std::bad_alloc&) { // the next look may have memory
 }
 
 void session::sweep_all() noexcept
