@@ -117,15 +117,15 @@ void describe_interfaces(const folder& pci, const device_description& device)
     }
 }
 
+/// Without gid_attrs/ndevs: ibv_query_gid_table() asks Linux for the number of an interface that is named there, and fails
+/// when there is none of that name.
 void describe_addresses(const folder& port, const device_description& device)
 {
-    const folder gids = port / "gids", types = port / "gid_attrs" / "types", interfaces = port / "gid_attrs" / "ndevs";
+    const folder gids = port / "gids", types = port / "gid_attrs" / "types";
     for (std::size_t i = 0; i < device.gids.size(); ++i) {
         const std::string index = std::to_string(i);
         gids.line(index, device.gids[i].gid);
         types.line(index, device.gids[i].type);
-        if (!device.gids[i].interface.empty())
-            interfaces.line(index, device.gids[i].interface);
     }
 }
 
