@@ -303,9 +303,11 @@ std::uint64_t queue_pair::deadline_ns() const noexcept
     return only_waits() ? connection_->requester->deadline_ns() : 0;
 }
 
+/// Where both kinds of completions share a queue, the entry that failed comes before the receives that are flushed.
 void queue_pair::flush_both()
 {
     end_work();
+    work_queue::complete();
     receives_.flush();
 }
 
