@@ -4,7 +4,8 @@
 #
 #   cmake/bundle.sh BUILD_DIR ARCHIVE.tar.gz
 #
-# Left out: glibc's own libraries and the GPU driver, which belong to the machine. It runs wherever it is unpacked, below /tmp too.
+# Left out: glibc's own libraries and the GPU driver, which belong to the machine; and weftio-run, whose engine is loaded by programs of
+# the machine, and so would find the machine's libraries. It runs wherever it is unpacked, below /tmp too.
 set -euo pipefail
 build=$1 archive=$2
 source=$(dirname "$0")/..
@@ -16,7 +17,7 @@ mkdir -p "$root/bin" "$root/lib/dpdk-pmds"
 for folder in samples apps bench tests; do
     [ ! -d "$build/$folder" ] || folders+=("$build/$folder") # benches may not be built
 done
-find "${folders[@]}" -maxdepth 1 -type f -perm -u+x ! -name '*.so*' \
+find "${folders[@]}" -maxdepth 1 -type f -perm -u+x ! -name '*.so*' ! -name weftio-run \
     -exec cp {} "$root/bin/" \;
 [ -f "$root/bin/gpu_test" ] && mv "$root/bin/gpu_test" "$root/bin/weftio-gpu-test"
 [ -f "$root/bin/gpu_bench" ] && mv "$root/bin/gpu_bench" "$root/bin/weftio-gpu-bench"

@@ -5,7 +5,7 @@ namespace weftio::files {
 std::string_view help_text() noexcept
 {
     return R"(Usage: weftio-files --check [options] [PATH...]    says what this machine's files can do
-       weftio-files bench [options] [FILE]         measures, beside POSIX and copies
+       weftio-files bench [options] [FILE]         measures, beside POSIX and copies, and beside fio
        weftio-files --stats PID [--json]           what a running program has read and written
 Check:    --config FILE       a cufile.json [as WEFTIO_FILE_JSON or CUFILE_ENV_PATH_JSON name it]
           --topology FILE     PCIe trees and NVLinks, as PLATFORM prints them [this machine's]
@@ -14,7 +14,10 @@ PATH   files or folders; without: every mount of drives, and network mounts
 Bench:-w, --workers N         threads [4]
       -b, --size SIZE,...     bytes of an operation, one run each: 4k, 1m [1m]
       -s, --file-size SIZE    of the file [256m]
-          --seconds N         of a run [2]
+          --seconds N         of a run, over all its rounds [2]
+          --rounds N          each way in turn, so many times [3]
+          --no-fio            not beside fio, which is run where it is installed
+          --plot FILE.svg     what each way moved over time
           --read  --write  --mixed    what to do [--read]
           --random            offsets in random order
           --direct            O_DIRECT

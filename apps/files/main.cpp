@@ -6,8 +6,10 @@
 
 #include <cstdio>
 #include <exception>
+#include <fstream>
 
 #include "bench/bench.hpp"
+#include "core/printable.hpp"
 #include "options.hpp"
 #include "stats.hpp"
 #include "weftio/error.hpp"
@@ -25,6 +27,19 @@ int print(const std::string& text)
     return 1;
 }
 
+/// Returns the exit status: 1 where the file takes nothing.
+int write_plot(const bench_options& wanted, const std::vector<bench_run>& runs)
+{
+    if (wanted.plot.empty())
+        return 0;
+    std::ofstream file(wanted.plot, std::ios::binary);
+    file << to_svg(wanted, runs) << std::flush;
+    if (file)
+        return 0;
+    std::fprintf(stderr, "weftio-files: --plot %s: cannot be written\n", weftio::core::printable(wanted.plot).c_str());
+    return 1;
+}
+
 /// Exit status 2: an operation failed, also that of making the file on a full disk.
 int measure(const command& wanted)
 try {
@@ -33,6 +48,8 @@ try {
         if (terminal)
             std::fprintf(stderr, "weftio-files: %s\n", step.c_str());
     });
+    if (const int failed = write_plot(wanted.bench, runs); failed != 0)
+        return failed;
     if (const int failed = print(wanted.json ? to_json(wanted.bench, runs) : to_table(runs)); failed != 0)
         return failed;
     return is_clean(runs) ? 0 : 2;

@@ -23,7 +23,7 @@ command say(int exit_code, std::string text)
 struct raw_options {
     std::vector<std::string> names;
     std::string sizes = "1m", file_size = "256m", way, stats;
-    bool check = false, read = false, write = false, mixed = false, help = false, version = false;
+    bool check = false, read = false, write = false, mixed = false, no_fio = false, help = false, version = false;
 };
 
 void add_check(CLI::App& app, raw_options& raw, command& to)
@@ -45,6 +45,9 @@ void add_bench(CLI::App& app, raw_options& raw, command& to)
         ->check([](const std::string& text) -> std::string {
             return text.find_first_of("nN") == text.npos ? "" : "is no number";
         });
+    app.add_option("--rounds", to.bench.rounds)->check(CLI::Range(1, 1000));
+    app.add_flag("--no-fio", raw.no_fio);
+    app.add_option("--plot", to.bench.plot);
     app.add_flag("--read", raw.read);
     app.add_flag("--write", raw.write);
     app.add_flag("--mixed", raw.mixed);
@@ -81,6 +84,9 @@ void take_bench(const raw_options& raw, command& to)
         if (bench.direct && bench.sizes.back() % 4096 != 0)
             refuse(fmt::format("--size {}: --direct takes multiples of 4096", raw.sizes));
     }
+    bench.fio = !raw.no_fio;
+    if (!bench.plot.empty() && !bench.plot.ends_with(".svg"))
+        refuse(fmt::format("--plot {}: the diagram is drawn as SVG; name a file that ends in .svg", bench.plot));
     if (raw.read + raw.write + raw.mixed > 1)
         refuse("--read, --write and --mixed: one of them at a time");
     bench.what = raw.write   ? bench_options::load::write

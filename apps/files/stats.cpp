@@ -45,6 +45,14 @@ std::string rows_of_ways(const page& from)
     return text;
 }
 
+std::string rows_of_registrations(const page& from)
+{
+    return fmt::format(
+        "  registered: {} files, {} buffers of {} bytes; with io_uring: {} files, {} buffers, {} refused\n",
+        from.registered.files, from.registered.buffers, from.registered.buffer_bytes, from.rings.files,
+        from.rings.buffers, from.rings.refused);
+}
+
 std::string rows_of_sizes(const page& from)
 {
     std::string text =
@@ -89,6 +97,12 @@ json ways_json(const page& from)
 json engine_json(const page& from)
 {
     json made{{"level", from.level}, {"ways", ways_json(from)}, {"falls", json::object()}};
+    made["registered"] = {{"files", from.registered.files},
+                          {"buffers", from.registered.buffers},
+                          {"buffer_bytes", from.registered.buffer_bytes}};
+    made["io_uring"] = {{"registered_files", from.rings.files},
+                        {"registered_buffers", from.rings.buffers},
+                        {"refused_registrations", from.rings.refused}};
     for (std::size_t fall = 1; fall < page::falls_count; ++fall)
         made["falls"][to_string(static_cast<file_fall>(fall))] = from.falls[fall];
     json sizes = json::array(), gpus = json::array();
@@ -122,7 +136,8 @@ std::string stats_to_text(const std::vector<page>& engines)
     std::string text;
     for (std::size_t i = 0; i < engines.size(); ++i) {
         text += fmt::format("engine {}, level {}\n", i, engines[i].level);
-        text += rows_of_ways(engines[i]) + rows_of_sizes(engines[i]) + rows_of_gpus(engines[i]);
+        text += rows_of_registrations(engines[i]) + rows_of_ways(engines[i]) + rows_of_sizes(engines[i]) +
+                rows_of_gpus(engines[i]);
     }
     return text;
 }

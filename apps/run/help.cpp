@@ -10,7 +10,7 @@ Starts a program that sees RDMA devices, mlx5_0 and on, which Weftio stands in f
                         name the same wire reach each other [default]
       --port SPEC       a port of this kind, in place of the wire: iface:v0
       --address A       IPv4 or IPv6 address of the first device [one of the wire's]
-      --devices N       how many devices, 1 to 16 [1]
+      --devices N       how many devices, 1 to 8 [1]
       --dump FILE       writes all packets to FILE, a pcapng capture
   -h, --help  -V, --version   more: man weftio-run
 Exit: the program's, 125 usage, or Weftio's libraries are missing, 126 the program cannot be

@@ -19,6 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view options_with_value[] = {"--wire", "--port", "--address", "--devices", "--dump"};
 constexpr std::size_t longest_wire = 64;
+constexpr int most_devices = 8;
 
 command say(int exit_code, std::string text)
 {
@@ -61,8 +62,8 @@ void check_devices(const std::string& text)
 {
     const bool fits = !text.empty() && text.size() <= 2 &&
                       std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c) != 0; });
-    if (!fits || std::stoi(text) < 1 || std::stoi(text) > 16)
-        refuse(fmt::format("--devices {}: is no number from 1 to 16", text));
+    if (!fits || std::stoi(text) < 1 || std::stoi(text) > most_devices)
+        refuse(fmt::format("--devices {}: is no number from 1 to {}", text, most_devices));
 }
 
 /// Returns the path as it is wherever the program goes. The file is made when the devices are.

@@ -62,6 +62,14 @@ std::shared_ptr<weftio::file_batch> batch_named(CUfileBatchHandle_t name)
     return session->find_batch(name);
 }
 
+/// Returns when nothing is in flight: callers free their memory then.
+void cancel(weftio::file_batch& batch)
+{
+    batch.cancel();
+    std::vector<weftio::file_event> dropped(batch.capacity());
+    batch.status(dropped.size(), dropped, duration_of(nullptr));
+}
+
 } // namespace
 
 extern "C" {
@@ -74,12 +82,11 @@ CUfileError_t cuFileBatchIOSetUp(CUfileBatchHandle_t* batch_idp, unsigned nr)
     });
 }
 
-CUfileError_t cuFileBatchIOSubmit(CUfileBatchHandle_t batch_idp, unsigned nr, CUfileIOParams_t* iocbp,
-                                  unsigned int flags)
+CUfileError_t cuFileBatchIOSubmit(CUfileBatchHandle_t batch_idp, unsigned nr, CUfileIOParams_t* iocbp, unsigned int)
 {
     return guarded(__func__, [&] {
         const auto batch = batch_named(batch_idp);
-        require((iocbp || nr == 0) && flags == 0, CU_FILE_INVALID_VALUE);
+        require(iocbp || nr == 0, CU_FILE_INVALID_VALUE);
         require(nr <= batch->capacity(), CU_FILE_BATCH_FULL);
         const auto session = driver::here().current();
         submission all;
@@ -105,7 +112,7 @@ CUfileError_t cuFileBatchIOGetStatus(CUfileBatchHandle_t batch_idp, unsigned min
 
 CUfileError_t cuFileBatchIOCancel(CUfileBatchHandle_t batch_idp)
 {
-    return guarded(__func__, [&] { batch_named(batch_idp)->cancel(); });
+    return guarded(__func__, [&] { cancel(*batch_named(batch_idp)); });
 }
 
 void cuFileBatchIODestroy(CUfileBatchHandle_t batch_idp)

@@ -8,7 +8,7 @@ using weftio::file_result;
 namespace {
 
 /// What cuFileRead and cuFileWrite return for it. Sets errno.
-ssize_t returned(const file_result& result)
+ssize_t returned(const file_result& result) noexcept
 {
     if (result.bytes > 0 || result.ok())
         return result.bytes;
@@ -16,7 +16,7 @@ ssize_t returned(const file_result& result)
     // A fall that `strict` forbids.
     if (result.error == ENOTSUP && result.fall != weftio::file_fall::none)
         return -CU_FILE_IO_NOT_SUPPORTED;
-    return -result.error;
+    return -1;
 }
 
 struct range {
@@ -27,13 +27,19 @@ struct range {
 
 /// @param operation  gets the file, the address and the offset
 template <class Operation>
-ssize_t transfer(const char* function, CUfileHandle_t fh, const range& what, Operation operation) noexcept
-try {
+file_result execute(CUfileHandle_t fh, const range& what, Operation operation)
+{
     const auto session = driver::here().current();
     const held_handle file = session->find_handle(fh);
     std::byte* const address = session->memory_of(what.base, what.memory_offset, what.bytes);
     require(what.file_offset >= 0, CU_FILE_INVALID_VALUE);
-    return returned(operation(file->on, address, static_cast<std::uint64_t>(what.file_offset)));
+    return operation(file->on, address, static_cast<std::uint64_t>(what.file_offset));
+}
+
+template <class Operation>
+ssize_t transfer(const char* function, CUfileHandle_t fh, const range& what, Operation operation) noexcept
+try {
+    return returned(execute(fh, what, operation)); // nothing runs behind it that could change errno
 } catch (...) {
     return -code_of_exception(function);
 }

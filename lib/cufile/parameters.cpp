@@ -27,7 +27,7 @@ constexpr std::array<size_parameter, size_parameters> sizes{{
     {33554432, {0, 1U << 27}},                       // properties.max_device_pinned_mem_size_kb
     {128, {1, 65536}},                               // properties.io_batchsize
     {4, {4, most_32_bits}},                          // properties.poll_mode_max_size_kb
-    {5, {1, 1000}},                                  // properties.batch_io_timeout_ms
+    {5, {1, most_32_bits}},                          // properties.batch_io_timeout_ms
 }};
 
 /// In the order of CUFileBoolConfigParameter_t.

@@ -32,6 +32,14 @@ compile() {
     check "$name runs" "" "$(LD_LIBRARY_PATH=$(dirname "$library") timeout 60 "$work/$name" "$work/file" 2>&1 | grep -v ^ok)"
     rm -f "$work/file"
 }
+vendor=$build/tests/vendor # a library of the same name, which a program names by its RPATH
+if [[ -e $vendor/libcufile.so.0 ]]; then
+    printf '#define _GNU_SOURCE\n#include <dlfcn.h>\n#include "cufile.h"\nint main(void) { cuFileDriverOpen(); return !dlsym(RTLD_DEFAULT, "weftio_cufile_version"); }\n' >"$work/named.c"
+    "${CC:-cc}" -I "$work/prefix/include" "$work/named.c" -L "$(dirname "$library")" -lcufile -ldl \
+        -Wl,--disable-new-dtags,-rpath,"$vendor",--allow-shlib-undefined -o "$work/named"
+    check "an RPATH has another library" 1 "$(LD_LIBRARY_PATH=$(dirname "$library") "$work/named"; echo $?)"
+    check "LD_PRELOAD puts ours before it" 0 "$(LD_PRELOAD=$library "$work/named"; echo $?)"
+fi
 compile "a C99 program" "${CC:-cc}" -std=c99 -D_DEFAULT_SOURCE
 compile "a C++ program" "${CXX:-c++}" -std=c++11 -x c++
 finish

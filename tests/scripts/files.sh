@@ -60,6 +60,16 @@ for load in read write mixed; do
     check "bench --$load: both ways of both sizes" "weftio 4096 posix 4096 weftio 65536 posix 65536 " \
         "$(awk '/^weftio/ {printf "%s %s ", $1, $2} /^posix/ {printf "%s %s ", $1, $4}' out)"
 done
+expect 0 bench -s 1m -b 4k,64k --seconds 0.02 --rounds 2 -w 2 --plot "$work/moved.svg" "$work"
+check "bench --plot: a diagram for each size" 2 "$(grep -c 'class="title"' moved.svg)"
+if command -v fio >/dev/null; then
+    check "bench: fio's row of each size" "fio 4096 fio 65536 " "$(awk '/^fio/ {printf "%s %s ", $1, $2}' out)"
+    check "bench: fio is the measure" 1.00 "$(awk '/^fio/ {print $5; exit}' out)"
+fi
+expect 1 bench --plot moved.png "$work"
+check_has "bench --plot of another kind: sentence" "--plot moved.png: the diagram is drawn as SVG; name a file that ends in .svg" "$(cat err)"
+expect 1 bench -s 1m -b 4k --seconds 0.01 --no-fio --plot "$work/none/moved.svg" "$work"
+check_has "bench --plot that cannot be written: sentence" "--plot $work/none/moved.svg: cannot be written" "$(cat err)"
 expect 1 bench -s 1m -b 4k "$work/none/file"
 check_has "a file that cannot be made: sentence" "$work/none/file: cannot be made: No such file or directory" "$(cat err)"
 mkdir small

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -11,6 +12,7 @@
 #include <thread>
 
 #include "bench/bench_file.hpp"
+#include "bench/fio.hpp"
 #include "bench/pattern.hpp"
 #include "devices/backend.hpp"
 #include "weftio/weftio.hpp"
@@ -22,14 +24,25 @@ namespace {
 using load = bench_options::load;
 using clock = std::chrono::steady_clock;
 
+constexpr std::size_t parts_of_a_round = 20; ///< of bench_run::progress
+
 /// What workers have in common.
 struct shared {
     const bench_options& options;
     const bench_file& on;
     device owner;
     std::uint64_t size;
-    clock::time_point end;
+    unsigned round = 0;
+    clock::time_point begin{}, end{};
     std::atomic<bool> stop{false};
+
+    double seconds_of_a_round() const noexcept { return options.seconds / options.rounds; }
+    std::size_t part_of(clock::time_point at) const noexcept
+    {
+        const double share = std::chrono::duration<double>(at - begin) / std::chrono::duration<double>(end - begin);
+        return round * parts_of_a_round +
+               std::min(static_cast<std::size_t>(share * parts_of_a_round), parts_of_a_round - 1);
+    }
 };
 
 /// How a worker moves bytes: the result as pread(2) has it, or -errno.
@@ -46,19 +59,22 @@ class worker {
     worker(shared& with, unsigned number)
         : with_(with), memory_(with.owner.allocate(with.size, kind_of(with.options))), host_(with.size),
           slots_(with.on.bytes() / with.options.workers / with.size), first_(number * slots_), random_(number + 1)
-    {}
+    {
+        account.progress.resize(with.options.rounds * parts_of_a_round);
+    }
 
     const memory& target() const noexcept { return memory_; }
     std::size_t size() const noexcept { return host_.size(); }
 
+    /// Until the round ends, or something is wrong.
     void run(mover& by)
     {
-        for (std::uint64_t number = 0; !with_.stop.load(std::memory_order_relaxed); ++number) {
-            const std::uint64_t slot = with_.options.random ? random_() % slots_ : number % slots_;
+        while (account.complaint.empty() && !with_.stop.load(std::memory_order_relaxed)) {
+            const std::uint64_t slot = with_.options.random ? random_() % slots_ : number_ % slots_;
             const bool write =
-                with_.options.what == load::write || (with_.options.what == load::mixed && number % 2 != 0);
-            const clock::time_point end = once(by, write, (first_ + slot) * with_.size);
-            if (!account.complaint.empty() || end >= with_.end)
+                with_.options.what == load::write || (with_.options.what == load::mixed && number_ % 2 != 0);
+            ++number_;
+            if (once(by, write, (first_ + slot) * with_.size) >= with_.end)
                 return;
         }
     }
@@ -86,7 +102,9 @@ class worker {
             complain(write, offset, moved);
         else if (!write && with_.options.verify)
             compare(offset);
-        account.bytes += moved > 0 ? static_cast<std::uint64_t>(moved) : 0;
+        const std::uint64_t bytes = moved > 0 ? static_cast<std::uint64_t>(moved) : 0;
+        account.bytes += bytes;
+        account.progress[with_.part_of(end)] += bytes;
         return end;
     }
 
@@ -112,8 +130,8 @@ class worker {
 
     shared& with_;
     memory memory_;
-    std::vector<std::byte> host_; ///< for the pattern
-    std::uint64_t slots_, first_;
+    std::vector<std::byte> host_;              ///< for the pattern
+    std::uint64_t slots_, first_, number_ = 0; ///< number of the next operation
     std::mt19937_64 random_;
 };
 
@@ -167,42 +185,99 @@ class posix_mover final : public mover {
     memory bounce_;
 };
 
-/// Runs one load in all workers, each with the mover that `make` gives it.
-template <class Make>
-bench_run run_workers(shared& with, std::string how, Make&& make)
+/// The workers of one way, each with its mover, over all rounds.
+class crew {
+ public:
+    /// @param make  gives each worker its mover
+    template <class Make>
+    crew(shared& with, std::string how, Make&& make) : with_(with), sum_{.how = std::move(how), .size = with.size}
+    {
+        for (unsigned number = 0; number < with.options.workers; ++number) {
+            workers_.push_back(std::make_unique<worker>(with, number));
+            movers_.push_back(make(*workers_.back()));
+        }
+    }
+
+    void round()
+    {
+        with_.begin = clock::now();
+        with_.end = with_.begin + std::chrono::duration_cast<clock::duration>(
+                                      std::chrono::duration<double>(with_.seconds_of_a_round()));
+        std::vector<std::jthread> threads; // joined, also when one cannot be started
+        try {
+            for (std::size_t number = 0; number < workers_.size(); ++number)
+                threads.emplace_back([&, number] { workers_[number]->run(*movers_[number]); });
+        } catch (...) {
+            with_.stop = true;
+            throw;
+        }
+        threads.clear();
+        sum_.seconds += std::chrono::duration<double>(clock::now() - with_.begin).count();
+    }
+
+    bench_run total() const
+    {
+        bench_run made = sum_;
+        made.progress.resize(with_.options.rounds * parts_of_a_round);
+        for (const auto& each : workers_) {
+            const bench_run& account = each->account;
+            made.operations += account.operations;
+            made.bytes += account.bytes;
+            made.errors += account.errors;
+            made.wrong += account.wrong;
+            made.latency.add(account.latency);
+            for (std::size_t at = 0; at < made.progress.size(); ++at)
+                made.progress[at] += account.progress[at];
+            if (made.complaint.empty())
+                made.complaint = account.complaint;
+        }
+        return made;
+    }
+
+ private:
+    shared& with_;
+    bench_run sum_; ///< name and time
+    std::vector<std::unique_ptr<worker>> workers_;
+    std::vector<std::unique_ptr<mover>> movers_;
+};
+
+/// A round of fio, by io_uring where Weftio may use it.
+void round_of_fio(const shared& with, const file_engine& engine, bench_run& to)
 {
-    std::vector<std::unique_ptr<worker>> workers;
-    std::vector<std::unique_ptr<mover>> movers;
-    for (unsigned number = 0; number < with.options.workers; ++number) {
-        workers.push_back(std::make_unique<worker>(with, number));
-        movers.push_back(make(*workers.back()));
+    const std::uint64_t before = to.bytes;
+    add_fio_round(with.options, with.on, engine.has(file_way::uring) ? "io_uring" : "psync", with.seconds_of_a_round(),
+                  to);
+    to.progress.push_back(to.bytes - before);
+}
+
+/// Runs one size each way, a round of each in turn: what else the machine does is spread over all of them.
+void run_size(shared& with, bool with_fio, const std::function<void(const std::string&)>& step,
+              std::vector<bench_run>& runs)
+{
+    const bench_options& options = with.options;
+    const file_engine engine({.only = options.only});
+    const file opened(engine, with.on.descriptor());
+    crew ours(with, "weftio",
+              [&](worker& of) { return std::unique_ptr<mover>(std::make_unique<weftio_mover>(opened, engine, of)); });
+    crew theirs(with, "posix + copy",
+                [&](worker& of) { return std::unique_ptr<mover>(std::make_unique<posix_mover>(with, of)); });
+    bench_run fio{.how = "fio", .size = with.size};
+    for (; with.round < options.rounds; ++with.round) {
+        const std::string what = fmt::format("{} bytes, round {} of {}", with.size, with.round + 1, options.rounds);
+        step("weftio, " + what);
+        ours.round();
+        step("posix + copy, " + what);
+        theirs.round();
+        if (!with_fio)
+            continue;
+        step("fio, " + what);
+        round_of_fio(with, engine, fio);
     }
-    const clock::time_point begin = clock::now();
-    with.end = begin + std::chrono::duration_cast<clock::duration>(std::chrono::duration<double>(with.options.seconds));
-    std::vector<std::thread> threads;
-    try {
-        for (std::size_t number = 0; number < workers.size(); ++number)
-            threads.emplace_back([&, number] { workers[number]->run(*movers[number]); });
-    } catch (...) {
-        with.stop = true;
-        for (std::thread& each : threads)
-            each.join();
-        throw;
-    }
-    for (std::thread& each : threads)
-        each.join();
-    bench_run made{.how = std::move(how), .size = with.size};
-    made.seconds = std::chrono::duration<double>(clock::now() - begin).count();
-    for (const auto& each : workers) {
-        made.operations += each->account.operations;
-        made.bytes += each->account.bytes;
-        made.errors += each->account.errors;
-        made.wrong += each->account.wrong;
-        made.latency.add(each->account.latency);
-        if (made.complaint.empty())
-            made.complaint = each->account.complaint;
-    }
-    return made;
+    runs.push_back(ours.total());
+    runs.back().counters = engine.counters();
+    runs.push_back(theirs.total());
+    if (with_fio)
+        runs.push_back(std::move(fio));
 }
 
 } // namespace
@@ -210,24 +285,17 @@ bench_run run_workers(shared& with, std::string how, Make&& make)
 std::vector<bench_run> run_bench(const bench_options& options, const std::function<void(const std::string&)>& step)
 {
     const bench_file on(options);
+    const std::string why_not = options.fio ? why_no_fio(options) : "";
+    if (!why_not.empty())
+        step("without fio: " + why_not);
     std::vector<bench_run> runs;
     for (std::uint64_t size : options.sizes) {
         if (size > on.bytes() / options.workers)
             throw error(errc::invalid_argument,
                         fmt::format("weftio-files: {} workers with {} bytes each do not fit the {} bytes of the file",
                                     options.workers, size, on.bytes()));
-        shared with{.options = options, .on = on, .owner = device::open(options.device), .size = size, .end = {}};
-        step(fmt::format("weftio, {} bytes", size));
-        const file_engine engine({.only = options.only});
-        const file opened(engine, on.descriptor());
-        runs.push_back(run_workers(with, "weftio", [&](worker& of) {
-            return std::unique_ptr<mover>(std::make_unique<weftio_mover>(opened, engine, of));
-        }));
-        runs.back().counters = engine.counters();
-        step(fmt::format("posix + copy, {} bytes", size));
-        runs.push_back(run_workers(with, "posix + copy", [&](worker& of) {
-            return std::unique_ptr<mover>(std::make_unique<posix_mover>(with, of));
-        }));
+        shared with{.options = options, .on = on, .owner = device::open(options.device), .size = size};
+        run_size(with, options.fio && why_not.empty(), step, runs);
     }
     if (const std::string wrong = options.verify ? on.verify() : ""; !wrong.empty() && is_clean(runs)) {
         ++runs.back().wrong;
@@ -239,7 +307,7 @@ std::vector<bench_run> run_bench(const bench_options& options, const std::functi
 bool is_clean(const std::vector<bench_run>& runs) noexcept
 {
     for (const bench_run& run : runs)
-        if (run.errors + run.wrong != 0)
+        if ((run.how != "fio" && run.errors != 0) || run.wrong != 0)
             return false;
     return true;
 }

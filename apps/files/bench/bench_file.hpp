@@ -20,6 +20,7 @@ class bench_file {
     ~bench_file();
 
     int descriptor() const noexcept { return descriptor_; }
+    const std::string& path() const noexcept { return path_; }
     std::uint64_t bytes() const noexcept { return bytes_; }
     /// Reads all of it and compares. Returns a sentence, empty if all bytes are right.
     std::string verify() const;

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "bench/bench.hpp"
 
@@ -42,17 +44,35 @@ const char* name_of(bench_options::load what)
     return what == bench_options::load::read ? "read" : what == bench_options::load::write ? "write" : "mixed";
 }
 
+double bytes_per_second(const bench_run& run)
+{
+    return run.seconds > 0 ? static_cast<double>(run.bytes) / run.seconds : 0;
+}
+
+/// How fast the run is for each byte that fio moves with the same size; none: fio has moved nothing.
+std::optional<double> of_fio(const bench_run& run, const std::vector<bench_run>& all)
+{
+    for (const bench_run& each : all)
+        if (each.how == "fio" && each.size == run.size && each.bytes != 0)
+            return bytes_per_second(run) / bytes_per_second(each);
+    return std::nullopt;
+}
+
 } // namespace
 
 std::string to_table(const std::vector<bench_run>& runs)
 {
-    std::string text = fmt::format("{:14}{:>10}{:>12}{:>12}{:>10}{:>10}{:>10}  {}\n", "", "bytes", "MiB/s", "ops/s",
-                                   "p50 us", "p99 us", "max us", "ways");
+    const bool fio = std::any_of(runs.begin(), runs.end(), [](const bench_run& run) { return run.how == "fio"; });
+    std::string text = fmt::format("{:14}{:>10}{:>12}{:>12}{}{:>10}{:>10}{:>10}  {}\n", "", "bytes", "MiB/s", "ops/s",
+                                   fio ? "  x of fio" : "", "p50 us", "p99 us", "max us", "ways");
     for (const bench_run& run : runs) {
-        text += fmt::format("{:14}{:>10}{:>12.1f}{:>12.0f}{:>10.1f}{:>10.1f}{:>10.1f}  {}\n", run.how, run.size,
-                            static_cast<double>(run.bytes) / run.seconds / (1 << 20),
-                            static_cast<double>(run.operations) / run.seconds, us(run.latency.quantile_ns(0.5)),
-                            us(run.latency.quantile_ns(0.99)), us(run.latency.max_ns()), ways_of(run.counters));
+        const std::optional<double> ratio = of_fio(run, runs);
+        const std::string beside = !fio ? "" : ratio ? fmt::format("{:>10.2f}", *ratio) : fmt::format("{:>10}", "-");
+        text += fmt::format("{:14}{:>10}{:>12.1f}{:>12.0f}{}{:>10.1f}{:>10.1f}{:>10.1f}  {}\n", run.how, run.size,
+                            bytes_per_second(run) / (1 << 20),
+                            run.seconds > 0 ? static_cast<double>(run.operations) / run.seconds : 0, beside,
+                            us(run.latency.quantile_ns(0.5)), us(run.latency.quantile_ns(0.99)),
+                            us(run.latency.max_ns()), ways_of(run.counters));
         if (!run.complaint.empty())
             text += fmt::format("  {} errors, {} wrong: {}\n", run.errors, run.wrong, run.complaint);
     }
@@ -61,23 +81,26 @@ std::string to_table(const std::vector<bench_run>& runs)
 
 std::string to_json(const bench_options& options, const std::vector<bench_run>& runs)
 {
-    nlohmann::ordered_json made{{"load", name_of(options.what)}, {"random", options.random},
-                                {"direct", options.direct},      {"verify", options.verify},
-                                {"workers", options.workers},    {"file_bytes", options.file_bytes},
-                                {"device", options.device},      {"runs", nlohmann::ordered_json::array()}};
+    nlohmann::ordered_json made{
+        {"load", name_of(options.what)}, {"random", options.random},   {"direct", options.direct},
+        {"verify", options.verify},      {"workers", options.workers}, {"file_bytes", options.file_bytes},
+        {"rounds", options.rounds},      {"device", options.device},   {"runs", nlohmann::ordered_json::array()}};
     for (const bench_run& run : runs) {
         nlohmann::ordered_json one{{"how", run.how},
                                    {"bytes_each", run.size},
                                    {"operations", run.operations},
                                    {"bytes", run.bytes},
                                    {"seconds", run.seconds},
-                                   {"bytes_per_second", static_cast<double>(run.bytes) / run.seconds},
+                                   {"bytes_per_second", bytes_per_second(run)},
                                    {"p50_ns", run.latency.quantile_ns(0.5)},
                                    {"p99_ns", run.latency.quantile_ns(0.99)},
                                    {"max_ns", run.latency.max_ns()},
                                    {"errors", run.errors},
                                    {"wrong", run.wrong},
                                    {"complaint", run.complaint}};
+        if (const std::optional<double> ratio = of_fio(run, runs))
+            one["of_fio"] = *ratio;
+        one["progress"] = run.progress;
         if (run.how == "weftio")
             one.update(counts_of(run.counters));
         made["runs"].push_back(std::move(one));

@@ -11,10 +11,10 @@ namespace weftio::files {
 /// Counts by latency, 3 % apart at most.
 class latencies {
  public:
-    void add(std::uint64_t ns) noexcept
+    void add(std::uint64_t ns, std::uint64_t count = 1) noexcept
     {
-        ++counts_[bucket_of(ns)];
-        ++all_;
+        counts_[bucket_of(ns)] += count;
+        all_ += count;
         most_ = std::max(most_, ns);
     }
     void add(const latencies& other) noexcept

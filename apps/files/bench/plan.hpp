@@ -9,7 +9,7 @@
 
 namespace weftio::files {
 
-/// A load, which runs once by Weftio and once by POSIX and copies.
+/// A load, which runs by Weftio, by POSIX and copies, and by fio, a round each in turn.
 struct bench_options {
     enum class load { read, write, mixed };
 
@@ -17,11 +17,14 @@ struct bench_options {
     std::vector<std::uint64_t> sizes{1 << 20}; ///< bytes of an operation, one run each
     std::uint64_t file_bytes = 256 << 20;
     unsigned workers = 4;
-    double seconds = 2; ///< of each run
+    double seconds = 2; ///< of each run, over all its rounds
+    unsigned rounds = 3;
     load what = load::read;
     bool random = false;
     bool direct = false; ///< O_DIRECT
     bool verify = false; ///< compare what is read with the pattern
+    bool fio = false;    ///< beside fio, where it can
+    std::string plot{};  ///< an SVG file for how much was moved over time; empty: none
     file_way only = file_way::none;
     std::string device = "cpu"; ///< whose memory: cpu, or cuda:N
 };

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "report/utf8.hpp"
+#include "utf8.hpp"
 
 namespace weftio::replay {
 
@@ -12,7 +12,7 @@ std::string quoted(std::string_view text)
 {
     std::string out = "\"";
     for (std::size_t at = 0; at < text.size();) {
-        std::size_t bytes = utf8_bytes(text, at);
+        std::size_t bytes = chart::utf8_bytes(text, at);
         auto byte = static_cast<unsigned char>(text[at]);
         if (byte == '"' || byte == '\\')
             out += fmt::format("\\{}", text[at]);

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "chart.hpp"
 #include "report/report.hpp"
-#include "report/utf8.hpp"
 
 namespace weftio::replay {
 
@@ -38,16 +38,6 @@ axes fit(const run_report& report)
     return made;
 }
 
-/// A grid step of 1, 2 or 5 times a power of ten, with at most eight steps.
-double step_s(double seconds)
-{
-    double power = std::pow(10, std::floor(std::log10(seconds / 8)));
-    for (double factor : {1, 2, 5})
-        if (8 * factor * power >= seconds)
-            return factor * power;
-    return 10 * power;
-}
-
 std::string grid(const axes& on)
 {
     std::string svg;
@@ -58,30 +48,12 @@ std::string grid(const axes& on)
                            left, width - right, on.y(ns), on.y(ns), left - 6, on.y(ns) + 4,
                            duration_text(static_cast<std::uint64_t>(ns)));
     }
-    const double step = step_s(on.seconds);
+    const double step = chart::grid_step(on.seconds);
     const auto steps = static_cast<unsigned>(on.seconds / step + 1e-9); // because 0.3 / 0.1 is less than 3
     for (unsigned at = 0; at <= steps; ++at)
         svg += fmt::format("<text x=\"{:.1f}\" y=\"{}\" text-anchor=\"middle\">{:.4g} s</text>\n", on.x(at * step),
                            height - bottom + 18, at * step);
     return svg;
-}
-
-/// Escapes `text` for XML; invalid characters become U+FFFD.
-std::string escaped(std::string_view text)
-{
-    std::string out;
-    for (std::size_t at = 0; at < text.size();) {
-        std::size_t bytes = utf8_bytes(text, at);
-        char first = text[at];
-        if (bytes == 0 || (bytes == 1 && (static_cast<unsigned char>(first) < 0x20 || first == 0x7f)))
-            out += "&#xfffd;";
-        else if (first == '&' || first == '<' || first == '>')
-            out += fmt::format("&#{};", static_cast<int>(first));
-        else
-            out += text.substr(at, bytes);
-        at += std::max<std::size_t>(bytes, 1);
-    }
-    return out;
 }
 
 /// Names the files and the port: up to three files, without their folders.
@@ -94,7 +66,7 @@ std::string subject(const run_report& report)
     }
     if (report.files.size() > 3)
         text += fmt::format(" and {} more", report.files.size() - 3);
-    return escaped(fmt::format("{} on {} ({})", text, report.port, report.driver));
+    return chart::escaped(fmt::format("{} on {} ({})", text, report.port, report.driver));
 }
 
 /// The line of "late", with the number of frames above it. Drawn under the curve, which it must not hide, and explained
@@ -142,17 +114,14 @@ std::string to_svg(const run_report& report)
         mean += fmt::format("{}{:.1f} {:.1f}", mean.empty() ? "M" : "L", x,
                             on.y(static_cast<double>(column.sum_ns) / static_cast<double>(column.count)));
     }
-    return fmt::format(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {} {}\">\n"
-        "<style>text{{font:12px sans-serif;fill:#333}}.title{{font-weight:bold}}.grid{{stroke:#ddd}}path{{fill:none}}"
-        "line.late{{stroke:#c33;stroke-dasharray:6 4}}text.late{{fill:#c33}}</style>\n"
-        "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
-        "{}{}{}"
-        "<path d=\"{}\" stroke=\"#9ec5e8\"/>\n<path d=\"{}\" stroke=\"#1a5fa8\" stroke-width=\"1.5\"/>\n"
-        "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">time of the plan; line: mean, bars: smallest to "
-        "largest</text>\n</svg>\n",
-        width, height, heading(report), grid(on), late_line(report, on), ranges, mean, (left + width - right) / 2,
-        height - 10);
+    return chart::document(
+        width, height, "line.late{stroke:#c33;stroke-dasharray:6 4}text.late{fill:#c33}",
+        fmt::format("{}{}{}"
+                    "<path d=\"{}\" stroke=\"#9ec5e8\"/>\n<path d=\"{}\" stroke=\"#1a5fa8\" stroke-width=\"1.5\"/>\n"
+                    "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">time of the plan; line: mean, bars: smallest to "
+                    "largest</text>\n",
+                    heading(report), grid(on), late_line(report, on), ranges, mean, (left + width - right) / 2,
+                    height - 10));
 }
 
 } // namespace weftio::replay

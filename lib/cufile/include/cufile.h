@@ -315,7 +315,7 @@ CUfileError_t cuFileBufDeregister(const void* bufPtr_base);
 /*
  * Reads or writes `size` bytes at `file_offset`, to or from bufPtr_base + bufPtr_offset. Blocks. Any alignment.
  * Returns the bytes; fewer than `size`: the file ends, or an error follows them, which the next call gets.
- * Errors: -errno, and errno is set; or a negative CUfileOpError: CU_FILE_HANDLE_NOT_REGISTERED, CU_FILE_INVALID_VALUE
+ * Errors: -1, and errno is set; or a negative CUfileOpError: CU_FILE_HANDLE_NOT_REGISTERED, CU_FILE_INVALID_VALUE
  * a null pointer or a negative offset, CU_FILE_INVALID_MAPPING_RANGE the range exceeds the registered memory in
  * which bufPtr_base lies, CU_FILE_IO_NOT_SUPPORTED it would fall back and WEFTIO_FILE_STRICT=1 is set.
  */
@@ -367,7 +367,7 @@ typedef void* CUfileBatchHandle_t;
  */
 CUfileError_t cuFileBatchIOSetUp(CUfileBatchHandle_t* batch_idp, unsigned nr);
 /*
- * Begins all operations, or none. `flags` must be 0.
+ * Begins all operations, or none. `flags` has no effect.
  * Errors: CU_FILE_BATCH_FULL; CU_FILE_HANDLE_NOT_REGISTERED; CU_FILE_INVALID_MAPPING_RANGE; CU_FILE_INVALID_VALUE.
  */
 CUfileError_t cuFileBatchIOSubmit(CUfileBatchHandle_t batch_idp, unsigned nr, CUfileIOParams_t* iocbp,
@@ -379,7 +379,10 @@ CUfileError_t cuFileBatchIOSubmit(CUfileBatchHandle_t batch_idp, unsigned nr, CU
  */
 CUfileError_t cuFileBatchIOGetStatus(CUfileBatchHandle_t batch_idp, unsigned min_nr, unsigned* nr,
                                      CUfileIOEvents_t* iocbp, struct timespec* timeout);
-/* Asks that operations in flight be canceled; each still has its event. Errors: CU_FILE_INVALID_VALUE. */
+/*
+ * Cancels operations in flight, and waits for those that cannot be canceled. No event that was not taken comes any more,
+ * and the batch may be submitted to again. Errors: CU_FILE_INVALID_VALUE.
+ */
 CUfileError_t cuFileBatchIOCancel(CUfileBatchHandle_t batch_idp);
 /* Cancels, and waits for what cannot be canceled. */
 void cuFileBatchIODestroy(CUfileBatchHandle_t batch_idp);

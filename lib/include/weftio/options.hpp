@@ -86,7 +86,8 @@ struct file_engine_options {
     /// 4 KiB .. 1 GiB.
     std::size_t part_bytes = std::size_t{1} << 20;
     /// Transfers that are aligned, at least a part long and of files opened without O_DIRECT avoid the page cache: the
-    /// file opens its descriptor a second time. Slower for files that are in the page cache.
+    /// file opens its descriptor a second time. Slower for files that are in the page cache: docs/files.md says which
+    /// programs want it ("Past the page cache").
     bool reopen_direct = false;
     /// Path of a cufile.json; empty: the file that WEFTIO_FILE_JSON, else CUFILE_ENV_PATH_JSON names, if any. What an
     /// option says comes before the file. A key without effect is logged with the reason (docs/files-check.md); a wrong

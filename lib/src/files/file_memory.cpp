@@ -29,23 +29,36 @@ struct file_buffer::state {
     {
         if (vendors)
             on_device([&] { return engine->vendor()->leave_memory(at.device), true; });
-        if (bytes != 0)
+        if (bytes != 0) {
             engine->buffers.leave(at);
+            count(-1, ~bytes + 1);
+        }
         engine->rings.leave_memory(at.registered);
     }
-    void enter(void* first, std::size_t count)
+    void enter(void* first, std::size_t many)
     {
         if (at.cpu)
-            at.registered = engine->rings.enter_memory({at.cpu, count});
-        if (!engine->buffers.enter(at, count))
+            at.registered = engine->rings.enter_memory({at.cpu, many});
+        if (!engine->buffers.enter(at, many))
             throw error(errc::invalid_argument,
                         fmt::format("weftio: file_buffer: some of the {} bytes at {} are in another file_buffer of the "
                                     "engine; end that one first",
-                                    count, first));
+                                    many, first));
         address = first;
-        bytes = count;
+        bytes = many;
+        count(1, bytes);
         if (at.device && engine->vendor())
             vendors = on_device([&] { return engine->vendor()->enter_memory(at.device, bytes); });
+    }
+
+    /// A child of fork() leaves the counts alone: they are its parent's.
+    void count(int buffers, std::uint64_t of_bytes) const noexcept
+    {
+        if (!engine->same_process())
+            return;
+        auto& registered = engine->counts.registered();
+        registered.buffers.fetch_add(static_cast<std::uint64_t>(buffers), std::memory_order_relaxed);
+        registered.buffer_bytes.fetch_add(of_bytes, std::memory_order_relaxed);
     }
 
     std::shared_ptr<storage::context> engine;

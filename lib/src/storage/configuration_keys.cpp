@@ -9,6 +9,7 @@
 #include <iterator>
 #include <netinet/in.h>
 
+#include "core/printable.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio::storage {
@@ -324,7 +325,7 @@ std::vector<std::string> configuration_keys::addresses(const std::string& path, 
         std::array<char, INET6_ADDRSTRLEN> plain{};
         in6_addr bits{};
         const int family = text.find(':') == std::string::npos ? AF_INET : AF_INET6;
-        if (::inet_pton(family, text.c_str(), &bits) != 1)
+        if (text.find('\0') != std::string::npos || ::inet_pton(family, text.c_str(), &bits) != 1)
             return fmt::format("\"{}\" is no IP address; name the storage NIC as \"192.168.0.12\" or \"fd00::12\"",
                                text);
         ::inet_ntop(family, &bits, plain.data(), plain.size());
@@ -352,19 +353,21 @@ void configuration_keys::compare_slabs()
 
 bool configuration_keys::is(const std::string& path, const json_value& value, json_value::kind wanted)
 {
-    if (value.what != wanted)
+    if (value.what == json_value::kind::huge && wanted == json_value::kind::integer)
+        wrong(path, value.line, fmt::format("{} is far beyond any number that is taken here", value.text));
+    else if (value.what != wanted)
         wrong(path, value.line, fmt::format("{} where {} should stand", name_of(value.what), name_of(wanted)));
     return value.what == wanted;
 }
 
 void configuration_keys::wrong(const std::string& path, unsigned line, std::string_view why)
 {
-    mistakes_.push_back(fmt::format("weftio: {}:{}: {}: {}", name_, line, path, why));
+    mistakes_.push_back(core::printable(fmt::format("weftio: {}:{}: {}: {}", name_, line, path, why)));
 }
 
 void configuration_keys::remark(const std::string& path, unsigned line, std::string_view why, bool unknown)
 {
-    to_.remarks.push_back({fmt::format("weftio: {}:{}: {}: {}", name_, line, path, why), unknown});
+    to_.remarks.push_back({core::printable(fmt::format("weftio: {}:{}: {}: {}", name_, line, path, why)), unknown});
 }
 
 void configuration_keys::no_effect(const std::string& path, unsigned line, std::string_view why)

@@ -274,6 +274,7 @@ std::uint32_t context::enter(const std::shared_ptr<open_file>& file)
         ++last_key_;
     while (last_key_ == 0 || files_.contains(last_key_));
     files_.emplace(last_key_, file);
+    counts.registered().files.store(files_.size(), std::memory_order_relaxed);
     return last_key_;
 }
 
@@ -281,6 +282,8 @@ void context::leave(std::uint32_t key) noexcept
 {
     const std::lock_guard lock(files_mutex_);
     files_.erase(key);
+    if (same_process()) // the page is the parent's, too
+        counts.registered().files.store(files_.size(), std::memory_order_relaxed);
 }
 
 } // namespace weftio::storage

@@ -110,11 +110,13 @@ class builder final : public nlohmann::json_sax<nlohmann::json> {
     bool number_unsigned(std::uint64_t value) override
     {
         if (value > INT64_MAX)
-            return number_float(static_cast<double>(value), {});
+            return huge(std::to_string(value));
         return number_integer(static_cast<std::int64_t>(value));
     }
-    bool number_float(double value, const std::string&) override
+    bool number_float(double value, const std::string& digits) override
     {
+        if (digits.find_first_of(".eE") == std::string::npos)
+            return huge(digits);
         json_value made{.what = json_value::kind::fraction};
         made.fraction = value;
         return put(std::move(made));
@@ -152,6 +154,13 @@ class builder final : public nlohmann::json_sax<nlohmann::json> {
     const std::string& failure() const { return failure_; }
 
  private:
+    /// A whole number that 64 bits with a sign do not hold.
+    bool huge(std::string digits)
+    {
+        json_value made{.what = json_value::kind::huge};
+        made.text = std::move(digits);
+        return put(std::move(made));
+    }
     bool fail(std::string why)
     {
         failure_ = std::move(why);
@@ -203,6 +212,7 @@ std::string_view name_of(json_value::kind what) noexcept
         case json_value::kind::null: return "null";
         case json_value::kind::boolean: return "true or false";
         case json_value::kind::integer: return "a whole number";
+        case json_value::kind::huge: return "a whole number beyond 64 bits";
         case json_value::kind::fraction: return "a number with a fraction";
         case json_value::kind::text: return "a text";
         case json_value::kind::list: return "a list";

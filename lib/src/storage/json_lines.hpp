@@ -11,12 +11,12 @@ namespace weftio::storage {
 
 /// A JSON value and where it stands.
 struct json_value {
-    enum class kind : std::uint8_t { null, boolean, integer, fraction, text, list, object };
+    enum class kind : std::uint8_t { null, boolean, integer, huge, fraction, text, list, object };
 
     kind what = kind::null;
     unsigned line = 0; ///< counts from 1; of a member: the line of its key
     bool boolean = false;
-    std::int64_t integer = 0; ///< integers beyond 63 bits are fractions
+    std::int64_t integer = 0;
     double fraction = 0;
     std::string text{};
     std::vector<json_value> items{};                           ///< of a list

@@ -42,6 +42,7 @@ class tally {
     file_counters read() const noexcept;
     unsigned level() const noexcept { return level_; }
     live_statistics::of_rings& rings() noexcept { return page_->rings; }
+    live_statistics::of_program& registered() noexcept { return page_->registered; }
     const live_statistics& page() const noexcept { return *page_; }
 
  private:

@@ -34,6 +34,11 @@ struct basic_statistics_page {
         Word files{}, buffers{}, refused{};
     };
 
+    /// What the program has registered, now.
+    struct of_program {
+        Word files{}, buffers{}, buffer_bytes{};
+    };
+
     std::uint64_t is = format;
     std::uint64_t page_bytes = sizeof(basic_statistics_page);
     std::uint64_t process = 0; ///< in its own namespace; a child that inherits the memfd has another
@@ -41,6 +46,7 @@ struct basic_statistics_page {
     std::array<per_way, ways_count> ways{};
     std::array<Word, falls_count> falls{};
     of_rings rings{};
+    of_program registered{};
     /// From level 2 on: reads and writes by way and size; number i counts [2^(i-1), 2^i) bytes.
     std::array<std::array<std::array<Word, sizes_count>, 2>, ways_count> sizes{};
     std::array<std::array<per_gpu, ways_count>, gpus_count> gpus{}; ///< at level 3

@@ -39,6 +39,9 @@ void fill_ways(const live_statistics& from, rte_tel_data* dict)
                 entry("latency_max_ns", way.latency_max_ns[what].load(std::memory_order_relaxed));
             }
         }
+    core::put(dict, "files", from.registered.files.load(std::memory_order_relaxed));
+    core::put(dict, "buffers", from.registered.buffers.load(std::memory_order_relaxed));
+    core::put(dict, "buffer_bytes", from.registered.buffer_bytes.load(std::memory_order_relaxed));
     core::put(dict, "registered_files", from.rings.files.load(std::memory_order_relaxed));
     core::put(dict, "registered_buffers", from.rings.buffers.load(std::memory_order_relaxed));
     core::put(dict, "refused_registrations", from.rings.refused.load(std::memory_order_relaxed));

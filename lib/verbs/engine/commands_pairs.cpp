@@ -1,12 +1,15 @@
 // Queue pairs.
-#include <arpa/inet.h>
+#include <fmt/format.h>
 
 #include <array>
 #include <cerrno>
 #include <cstring>
 
 #include "commands.hpp"
+#include "core/log.hpp"
+#include "events.hpp"
 #include "net/roce_headers.hpp"
+#include "wires/members.hpp"
 
 namespace weftio::verbs {
 
@@ -99,7 +102,7 @@ std::uint32_t make_pair(context& in, const ib_uverbs_ex_create_qp& asked, const 
     require(asked.qp_type == type_rc || asked.qp_type == type_uc, EOPNOTSUPP);
     require(asked.is_srq == 0 && asked.create_flags == 0 && asked.comp_mask == 0, EOPNOTSUPP);
     require((of_driver.flags & ~(scatter_to_completions | allow_scatter)) == 0, EOPNOTSUPP);
-    auto made = std::make_shared<pair>();
+    auto made = std::make_shared<pair>(in.of.events);
     made->user_handle = asked.user_handle;
     made->made = asked;
     made->service = asked.qp_type == type_rc ? rdma_service::reliable : rdma_service::unreliable;
@@ -112,6 +115,7 @@ std::uint32_t make_pair(context& in, const ib_uverbs_ex_create_qp& asked, const 
                                .domain = made->in->number};
     lay_out(in, of_driver, *made, options);
     made->queue.emplace(in.of.rdma, in.of.memory, *made->sends->queue, *made->receives->queue, options);
+    watch_failures(in, *made);
     const std::uint32_t handle = in.next_handle();
     in.pairs.add(handle, made);
     return handle;
@@ -146,9 +150,34 @@ std::string text_of(const std::uint8_t (&gid)[16])
     return net::text_of(address);
 }
 
-void set_path(const context& in, const ib_uverbs_qp_dest& to, queue_pair_attributes& with)
+/// The address of a peer by the number of its queue pair, on a wire in memory, where no two are the same. @throws failure
+std::string address_on_wire(const node& at, std::uint32_t number)
 {
-    require(to.port_num <= 1 && to.is_global != 0, EINVAL); // RoCE has no path without a GID
+    require(!at.wire.empty(), EINVAL);
+    for (const wires::member_facts& each : wires::members_of(at.wire))
+        if (number - each.first_queue < each.queues)
+            return net::text_of(each.first_address);
+    throw failure{EINVAL};
+}
+
+/// A RoCE port refuses paths without a GID. A wire in memory knows whom the program means, and says what a port would say.
+void set_path_without_gid(const context& in, std::uint32_t number, queue_pair_attributes& with)
+{
+    with.peer_address = address_on_wire(in.of, number);
+    core::log_or_lose(log_level::warning, [&] {
+        return fmt::format(
+            "weftio-run: the program names the peer of a queue pair by its number {} and no GID, which a "
+            "ConnectX with an Ethernet port refuses (EINVAL); pass a GID index, as in ibv_rc_pingpong -g 0",
+            number);
+    });
+}
+
+void set_path(const context& in, const ib_uverbs_modify_qp& asked, queue_pair_attributes& with)
+{
+    const ib_uverbs_qp_dest& to = asked.dest;
+    require(to.port_num <= 1, EINVAL);
+    if (to.is_global == 0)
+        return set_path_without_gid(in, asked.dest_qp_num, with);
     require(to.sgid_index < in.of.rdma.gids().size(), EINVAL);
     with.peer_address = text_of(to.dgid);
     with.gid_index = to.sgid_index;
@@ -176,7 +205,7 @@ queue_pair_attributes attributes_of(const context& in, const ib_uverbs_modify_qp
     if ((mask & sets_access) != 0)
         with.rights = static_cast<access>(asked.qp_access_flags & peer_rights);
     if ((mask & sets_path) != 0)
-        set_path(in, asked.dest, with);
+        set_path(in, asked, with);
     set_if(mask, sets_path_mtu, with.path_mtu, 128u << (asked.path_mtu & 7));
     set_if(mask, sets_peer, with.peer_queue, asked.dest_qp_num);
     set_if(mask, sets_receive_psn, with.receive_psn, asked.rq_psn & 0xffffff);
@@ -244,14 +273,20 @@ void modify_qp(context& in, call& what)
     require((asked.attr_mask & names_state) == 0 || state_of(asked.cur_qp_state) == now, EINVAL);
     const rdma_state to = (asked.attr_mask & sets_state) != 0 ? state_of(asked.qp_state) : now;
     require(!(now == rdma_state::reset && to == rdma_state::init) || (asked.attr_mask & sets_port) != 0, EINVAL);
-    if (to == rdma_state::reset || to == rdma_state::error)
-        changed.queue->modify(to); // programs set what they like then, and it says nothing
-    else
-        changed.queue->modify(to, attributes_of(in, asked));
-    if (to == rdma_state::reset)
+    leave_state(in, changed, to);
+    queue_pair_attributes with;
+    if (to != rdma_state::reset && to != rdma_state::error) // programs set what they like then, and it says nothing
+        with = attributes_of(in, asked);
+    changed.queue->modify(to, with);
+    if (with.peer_address)
+        changed.peer_address = *with.peer_address;
+    if (to == rdma_state::reset) {
         changed.set = {};
-    else
+        changed.peer_address.clear();
+    } else {
         note(asked, changed.set);
+    }
+    enter_state(in, changed, (asked.attr_mask & sets_drained_event) != 0 && asked.en_sqd_async_notify != 0);
 }
 
 void query_qp(context& in, call& what)
@@ -286,10 +321,11 @@ void destroy_qp(context& in, call& what)
 {
     const std::uint32_t handle = what.request<ib_uverbs_destroy_qp>().qp_handle;
     const std::shared_ptr<pair> ended = in.pairs.find(handle, ENOENT);
+    look_for_events(in, *ended);
     in.pairs.remove(handle);
     ended->queue.reset();
     ib_uverbs_destroy_qp_resp core{};
-    core.events_reported = ended->async - in.asynchronous->withdraw(ended->user_handle);
+    core.events_reported = end_events(in, ended->async, ended->user_handle);
     what.respond(core);
 }
 

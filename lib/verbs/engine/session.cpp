@@ -12,6 +12,7 @@
 
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstdlib>
 #include <exception>
 #include <string_view>
@@ -70,6 +71,13 @@ std::vector<std::string> drivers_for(std::string_view port)
     return words;
 }
 
+/// What keeps EAL from files and threads that nobody uses here: no telemetry, which a process without a folder of its own
+/// could not have, and a runtime folder of a name that no other process has, so that it can be removed.
+std::vector<std::string> without_traces()
+{
+    return {"--no-telemetry", "--file-prefix", fmt::format("weftio-run-{}", getpid())};
+}
+
 /// Calls `work` in a thread that has all signals blocked, as all threads that it starts: those are for the program's.
 template <class Work>
 void in_quiet_thread(Work&& work)
@@ -91,10 +99,16 @@ void in_quiet_thread(Work&& work)
         std::rethrow_exception(problem);
 }
 
-/// An address for tests (RFC 2544) with the last two bytes of the MAC.
+/// An address for tests (RFC 2544), from the last two bytes of the MAC.
 std::string address_for(const std::array<std::uint8_t, 6>& mac)
 {
-    return fmt::format("198.18.{}.{}", mac[4], mac[5]);
+    return fmt::format("198.18.{}.{}", mac[4], mac[5] % 254 + 1);
+}
+
+std::string wire_of(std::string_view spec)
+{
+    constexpr std::string_view kind = "wire:";
+    return std::string(spec.starts_with(kind) ? spec.substr(kind.size()) : "");
 }
 
 /// As sysfs writes it, from what inet_pton() reads; IPv4 as ::ffff:a.b.c.d.
@@ -111,6 +125,16 @@ std::string long_form(const std::string& address)
     return text;
 }
 
+/// Of the system, behind a port that has one; programs ask the system for such interfaces by their names.
+std::string interface_of(const std::string& spec)
+{
+    constexpr std::string_view kinds[] = {"iface:", "tap:"};
+    for (const std::string_view kind : kinds)
+        if (spec.starts_with(kind))
+            return spec.substr(kind.size());
+    return {};
+}
+
 device_description describe(const node& of, unsigned number)
 {
     device_description says;
@@ -120,7 +144,7 @@ device_description describe(const node& of, unsigned number)
     says.mtu_bytes = of.port.mtu();
     says.mac = of.port.mac();
     for (const std::string& address : of.rdma.gids())
-        says.gids.push_back({.gid = long_form(address), .interface = fmt::format("weftio{}", number)});
+        says.gids.push_back({.gid = long_form(address), .interface = interface_of(of.port.spec())});
     return says;
 }
 
@@ -140,6 +164,8 @@ settings settings::from_environment()
 
 session::session(const settings& wanted, const weftio_verbs_host& host) : process_(getpid())
 {
+    constexpr std::chrono::milliseconds period{10};
+    events_.set_look(period, [this] { look(); });
     in_quiet_thread([&] { open_ports(wanted, host); });
     std::vector<device_description> all;
     for (unsigned each = 0; each != devices(); ++each)
@@ -152,6 +178,8 @@ void session::open_ports(const settings& wanted, const weftio_verbs_host& host)
     port_options options{.idle = idle_policy::adaptive};
     options.eal_arguments = drivers_for(wanted.port);
     const bool hides = !options.eal_arguments.empty() && host.hide_drivers;
+    const std::vector<std::string> quiet = without_traces();
+    options.eal_arguments.insert(options.eal_arguments.end(), quiet.begin(), quiet.end());
     for (unsigned each = 0; each != wanted.devices; ++each) {
         if (hides)
             host.hide_drivers(true);
@@ -162,12 +190,14 @@ void session::open_ports(const settings& wanted, const weftio_verbs_host& host)
         addresses.address = each == 0 && !wanted.address.empty() ? wanted.address : address_for(opened.mac());
         addresses.link_local = true;
         rdma_device rdma(opened, addresses);
-        nodes_.push_back({opened, rdma, device::open("cpu"), events_, wanted.port.starts_with("wire:")});
+        nodes_.push_back({opened, rdma, device::open("cpu"), events_, wire_of(wanted.port)});
     }
+    rmdir(rte_eal_get_runtime_dir()); // fails where EAL could not make it
 }
 
 void session::end() noexcept
 {
+    const std::scoped_lock no_look(sweeping_);
     std::map<std::uint64_t, std::shared_ptr<context>> all;
     {
         const std::scoped_lock lock(mutex_);
@@ -195,7 +225,7 @@ try {
         const std::scoped_lock lock(mutex_);
         contexts_[made->identity()] = made;
     }
-    events_.watch(made->ours(), [this] { sweep(); });
+    events_.watch(made->ours(), [this] { sweep_if_nobody_does(); });
     return number;
 } catch (const failure& why) {
     return -why.number;
@@ -242,6 +272,36 @@ std::shared_ptr<context> session::take_closed()
 void session::sweep() noexcept
 {
     const std::scoped_lock one_at_a_time(sweeping_);
+    sweep_all();
+}
+
+/// In the thread of events_, for whose functions a thread that sweeps may wait. The event comes again until that has
+/// swept.
+void session::sweep_if_nobody_does() noexcept
+{
+    if (const std::unique_lock only_one(sweeping_, std::try_to_lock); only_one)
+        sweep_all();
+}
+
+/// In the thread of events_. Nothing ends meanwhile; while something ends there is no look.
+void session::look() noexcept
+try {
+    const std::unique_lock only_one(sweeping_, std::try_to_lock);
+    if (!only_one)
+        return;
+    std::vector<std::shared_ptr<context>> all;
+    {
+        const std::scoped_lock lock(mutex_);
+        for (const auto& [identity, each] : contexts_)
+            all.push_back(each);
+    }
+    for (const auto& each : all)
+        each->look();
+} catch (const std::bad_alloc&) { // the next look may have memory
+}
+
+void session::sweep_all() noexcept
+{
     while (const std::shared_ptr<context> closed = take_closed())
         events_.forget(closed->ours());
 }

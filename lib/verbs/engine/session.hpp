@@ -49,6 +49,9 @@ class session {
 
  private:
     void open_ports(const settings& wanted, const weftio_verbs_host& host);
+    void sweep_if_nobody_does() noexcept;
+    void sweep_all() noexcept;
+    void look() noexcept;
     std::shared_ptr<context> take_closed();
 
     const pid_t process_;

@@ -88,10 +88,11 @@ void* map_node(map_function real_map, void* wish, size_t bytes, int protection, 
     return with_errno(result) < 0 ? MAP_FAILED : address;
 }
 
-/// A duplicate of `from` has been made. `result` is its number, or -1.
+/// A duplicate of `from` has been made. `result` is its number, or -1. Those that the engine makes are none of the
+/// program's.
 int duplicated(int from, int result) noexcept
 {
-    if (result < 0 || borrows_memory() || copy_node(from, result))
+    if (result < 0 || passes() || borrows_memory() || copy_node(from, result))
         return result;
     const int error = errno;
     real().close(result);

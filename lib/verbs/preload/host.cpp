@@ -43,7 +43,6 @@ void say(const char* what, const char* why) noexcept
 void hide_drivers(bool on) noexcept
 {
     hides = on;
-    is_engines = is_engines || (on && scopes == 0); // else it is the program's thread, in start()
 }
 
 constexpr weftio_verbs_host host{.version = seam_version, .hide_drivers = &hide_drivers};
@@ -113,6 +112,11 @@ __attribute__((constructor)) void prepare() noexcept
 bool passes() noexcept
 {
     return scopes > 0 || is_engines;
+}
+
+void become_engines() noexcept
+{
+    is_engines = true;
 }
 
 engine_scope::engine_scope() noexcept

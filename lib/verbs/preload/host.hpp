@@ -13,6 +13,9 @@ namespace weftio::verbs::preload {
 /// the engine's. They go to the C library as they are.
 bool passes() noexcept;
 
+/// From now on the calling thread is the engine's.
+void become_engines() noexcept;
+
 /// While one exists, calls of this thread pass, and it is not canceled. Keeps errno.
 class engine_scope {
  public:

@@ -113,9 +113,12 @@ TEST_F(CufileFile, PassesErrnoOn)
     const int only_write = open(file.path().c_str(), O_WRONLY);
     std::byte byte{};
     errno = 0;
-    EXPECT_EQ(cufile().Write(registered_file(only_read).handle, &byte, 1, 0, 0), -EBADF);
+    const registered_file reads(only_read), writes(only_write);
+    EXPECT_EQ(cufile().Write(reads.handle, &byte, 1, 0, 0), -1);
     EXPECT_EQ(errno, EBADF);
-    EXPECT_EQ(cufile().Read(registered_file(only_write).handle, &byte, 1, 0, 0), -EBADF);
+    errno = 0;
+    EXPECT_EQ(cufile().Read(writes.handle, &byte, 1, 0, 0), -1);
+    EXPECT_EQ(errno, EBADF);
     close(only_read);
     close(only_write);
 }

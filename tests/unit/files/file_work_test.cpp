@@ -421,6 +421,16 @@ TEST_F(FileWork, AFileThatEndsBetweenTwoPartsFailsTheEntry)
     expect_all_counted(*work);
 }
 
+TEST_F(FileWork, ARefusedEntryHoldsNoFile)
+{
+    weftio_dev_buf unknown = buffer();
+    unknown.lkey_be = weftio_swap32(key + 0x100);
+    ring.put(weftio_dev_file_read_request(1, 0, unknown, 0, 1000));
+    turn();
+    EXPECT_TRUE(ring.failed());
+    EXPECT_EQ(files.use.use_count(), 1) << "the end of the file waits for ever";
+}
+
 TEST_F(FileWork, PartsEndAtPagesOfTheFile)
 {
     ring.put(read(1000, 300'000));

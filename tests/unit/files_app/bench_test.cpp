@@ -4,10 +4,12 @@
 
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 #include <string>
 #include <vector>
 
 #include "bench/bench.hpp"
+#include "bench/fio.hpp"
 #include "bench/pattern.hpp"
 #include "recorded.hpp"
 #include "weftio/error.hpp"
@@ -62,6 +64,7 @@ class Bench : public ::testing::Test {
                 .file_bytes = 1 << 20,
                 .workers = 2,
                 .seconds = 0.01,
+                .rounds = 1,
                 .what = what,
                 .verify = true};
     }
@@ -152,6 +155,92 @@ TEST_F(Bench, MakesAFileOfItsOwnInAFolderAndRemovesItAlsoOnErrors)
     EXPECT_TRUE(std::filesystem::is_empty(folder_.root()));
     options.path = folder_.root() / "none" / "file";
     EXPECT_THROW(run_bench(options, nothing), error);
+}
+
+TEST_F(Bench, RoundsOfAllWaysAlternate)
+{
+    bench_options options = small(load::read);
+    options.sizes = {4096};
+    options.rounds = 2;
+    std::vector<std::string> steps;
+    const auto runs = run_bench(options, [&](const std::string& step) { steps.push_back(step); });
+    EXPECT_THAT(steps,
+                testing::ElementsAre("weftio, 4096 bytes, round 1 of 2", "posix + copy, 4096 bytes, round 1 of 2",
+                                     "weftio, 4096 bytes, round 2 of 2", "posix + copy, 4096 bytes, round 2 of 2"));
+    for (const bench_run& run : runs)
+        EXPECT_EQ(std::accumulate(run.progress.begin(), run.progress.end(), std::uint64_t{0}), run.bytes);
+}
+
+TEST_F(Bench, IsBesideFio)
+{
+    bench_options options = small(load::mixed);
+    options.verify = false;
+    options.fio = true;
+    options.sizes = {4096};
+    options.rounds = 2;
+    options.path = folder_.root() / "a:b c\\d"; // as a name in fio's list of files
+    if (const std::string why = why_no_fio(options); !why.empty())
+        GTEST_SKIP() << "fio: " << why;
+    const auto runs = run_bench(options, nothing);
+    ASSERT_EQ(runs.size(), 3u);
+    const bench_run& fio = runs[2];
+    EXPECT_EQ(fio.how, "fio");
+    EXPECT_EQ(fio.complaint, "");
+    EXPECT_GE(fio.operations, 1u);
+    EXPECT_EQ(fio.bytes, fio.operations * 4096);
+    EXPECT_GT(fio.latency.max_ns(), 0u);
+    EXPECT_EQ(fio.progress.size(), 2u);
+    EXPECT_TRUE(is_clean(runs));
+    EXPECT_THAT(to_table(runs), HasSubstr("x of fio"));
+    EXPECT_THAT(to_json(options, runs), HasSubstr("\"of_fio\": 1.0"));
+    EXPECT_TRUE(std::filesystem::is_empty(folder_.root()));
+}
+
+TEST_F(Bench, IsNotBesideFioWhereFioDoesSomethingElse)
+{
+    bench_options options = small(load::write);
+    options.fio = true;
+    EXPECT_THAT(why_no_fio(options), HasSubstr("what is verified"));
+    options.device = "cuda:0";
+    EXPECT_THAT(why_no_fio(options), HasSubstr("memory of the host only"));
+}
+
+TEST(Fio, SaysWhyItSaysNothing)
+{
+    bench_run run;
+    for (const char* said : {"", "fio: unknown option", "{", "{\"jobs\": []}", "{\"jobs\": [{\"error\": 0}]}", "[1]"})
+        EXPECT_EQ(add_fio_report(said, run), "its report is not understood") << said;
+    EXPECT_EQ(add_fio_report(R"({"jobs": [{"error": 28}]})", run), "No space left on device");
+    EXPECT_EQ(run.operations, 0u);
+    EXPECT_EQ(add_fio_report("fio: a warning\n"
+                             R"({"jobs": [{"error": 0, "mixed": {"total_ios": 3, "io_bytes": 12288,
+                                "runtime": 500, "lat_ns": {"bins": {"1000": 2, "9000": 1}}}}]})",
+                             run),
+              "");
+    EXPECT_EQ(run.bytes, 12288u);
+    EXPECT_EQ(run.latency.max_ns(), 9000u);
+    EXPECT_DOUBLE_EQ(run.seconds, 0.5);
+}
+
+TEST(BenchPlot, HasADiagramForEachSizeAndACurveForEachWay)
+{
+    std::vector<bench_run> runs;
+    for (const std::uint64_t size : {4096u, 65536u})
+        for (const char* how : {"weftio", "posix + copy", "fio"})
+            runs.push_back({.how = how, .size = size, .progress = {1 << 20, 0, 3 << 20}});
+    runs.push_back({.how = "weftio", .size = 1}); // nothing was moved
+    const std::string svg = to_svg({.seconds = 3, .device = "a<b"}, runs);
+    const auto count = [&](std::string_view what) {
+        std::size_t seen = 0;
+        for (std::size_t at = 0; (at = svg.find(what, at)) != std::string::npos; ++at)
+            ++seen;
+        return seen;
+    };
+    EXPECT_EQ(count("class=\"title\""), 3u);
+    EXPECT_EQ(count("<path"), 7u);
+    EXPECT_EQ(count(">fio</text>"), 2u);
+    EXPECT_EQ(count("a&#60;b"), 3u);
+    EXPECT_EQ(count("nan") + count("inf"), 0u);
 }
 
 TEST_F(Bench, WritesJson)

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -112,6 +113,52 @@ TEST(Statistics, OfAnEngineAreThoseOfItsConfiguration)
     }
     EXPECT_EQ(reads, 1u);
     EXPECT_EQ(sized, 1u) << "8192 to 16383";
+}
+
+std::vector<std::uint64_t> registered_now()
+{
+    const auto registered = own_pages().at(0).registered;
+    return {registered.files, registered.buffers, registered.buffer_bytes};
+}
+
+TEST(Statistics, HaveWhatIsRegisteredNow)
+{
+    using testing::ElementsAre;
+    recorded_machine folder;
+    folder.file("data", "x");
+    const file_engine engine;
+    const int descriptor = ::open((folder.root() / "data").c_str(), O_RDONLY | O_CLOEXEC);
+    std::vector<char> room(10'000);
+    {
+        const file first(engine, descriptor), second(engine, descriptor);
+        const file_buffer buffer(engine, room.data(), 4096);
+        file_buffer other(engine, room.data() + 5000, 100);
+        EXPECT_THROW(file_buffer(engine, room.data() + 4000, 100), error) << "some of it is registered";
+        EXPECT_THAT(registered_now(), ElementsAre(2, 2, 4196));
+        const file_buffer moved = std::move(other);
+        EXPECT_THAT(registered_now(), ElementsAre(2, 2, 4196));
+        const std::string text = files::stats_to_text(own_pages());
+        EXPECT_THAT(text, HasSubstr("  registered: 2 files, 2 buffers of 4196 bytes; with io_uring: 0 files, "));
+        EXPECT_THAT(files::stats_to_json(own_pages()), HasSubstr("\"buffer_bytes\": 4196"));
+    }
+    EXPECT_THAT(registered_now(), ElementsAre(0, 0, 0));
+    ::close(descriptor);
+}
+
+TEST(Statistics, OfRegistrationsAreNotChangedByAChild)
+{
+    const file_engine engine;
+    std::vector<char> room(100);
+    auto buffer = std::make_unique<file_buffer>(engine, room.data(), 100);
+    const pid_t child = ::fork();
+    if (child == 0) {
+        buffer.reset();
+        ::_exit(0);
+    }
+    int status = -1;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0);
+    EXPECT_THAT(registered_now(), testing::ElementsAre(0, 1, 100));
 }
 
 TEST(Statistics, OfAParentAreNotThoseOfItsChild)

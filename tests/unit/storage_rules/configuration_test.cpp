@@ -193,11 +193,25 @@ INSTANTIATE_TEST_SUITE_P(
         refused{R"({"properties": {"posix_pool_slab_size_kb": [8, 4, 12]}})", "the sizes must ascend"},
         refused{R"({"properties": {"posix_pool_slab_size_kb": [5]}})", "a multiple of 4"},
         refused{R"({"properties": {"poll_mode_max_size_kb": 4.5}})", "a number with a fraction where a whole number"},
+        refused{R"({"profile": {"cufile_stats": 9223372036854775808}})",
+                "9223372036854775808 is far beyond any number"},
+        refused{R"({"profile": {"cufile_stats": -99999999999999999999}})", "-99999999999999999999 is far beyond"},
+        refused{R"({"profile": {"nvtx": 0}, "logging": {"level": 18446744073709551616}})",
+                "a whole number beyond 64 bits where a text should stand"},
+        refused{R"({"fs": {"a\u001b[2J\n": 1}})", "fs.a\\x1b[2J\\n: a whole number where a section should stand"},
+        refused{R"({"properties": {"rdma_dev_addr_list": ["1.2.3.4\u0000x"]}})", "is no IP address"},
         refused{R"({"fs": {"nfs": {"posix_gds_min_kb": 3}}})", "3 is not a multiple of 4 from 0 to 1048576"},
         refused{R"({"fs": {"nfs": {"mount_table": {"mnt": {}}}}})", "not a mount point"},
         refused{R"({"fs": {"nfs": {"mount_table": {"/a": {}, "/a/": {}}}}})", "the mount point is there twice"},
         refused{R"({"fs": {"weka": {"rdma_write_support": "yes"}}})", "a text where true or false should stand"},
         refused{R"({"properties": {"rdma_dev_addr_list": ["::1", "0::1"]}})", "0::1 is there twice"}));
+
+TEST(Configuration, ItsRemarksSteerNoTerminal)
+{
+    const configuration made = parse_configuration(R"({"a\u001b[2J\n": {}})", "c");
+    ASSERT_EQ(made.remarks.size(), 1U);
+    EXPECT_THAT(made.remarks[0].text, HasSubstr("c:1: a\\x1b[2J\\n: unknown key"));
+}
 
 TEST(Configuration, RefusesDeepNesting)
 {

@@ -69,8 +69,10 @@ unsigned file_work::turn(std::uint32_t most)
 bool file_work::execute(budget& left)
 {
     const bool fresh = !under_way_;
-    if (fresh && !take_up())
+    if (fresh && !take_up()) {
+        request_.file.use.reset(); // of an entry that was refused
         return false;
+    }
     if (!under_way_)
         return true; // there was nothing to do
     const bool waits = request_.waits_for_all && begun_ == 0 && not_landed_ != 1;

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <string_view>
 
-namespace weftio::replay {
+namespace weftio::chart {
 
 /// Length of the UTF-8 sequence at `at`; 0 if there is none.
 inline std::size_t utf8_bytes(std::string_view text, std::size_t at) noexcept
@@ -23,4 +23,4 @@ inline std::size_t utf8_bytes(std::string_view text, std::size_t at) noexcept
     return four && !(first == 0xf0 && byte(1) < 0x90) && !(first == 0xf4 && byte(1) >= 0x90) ? 4 : 0;
 }
 
-} // namespace weftio::replay
+} // namespace weftio::chart
