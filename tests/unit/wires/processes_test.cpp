@@ -42,7 +42,8 @@ class SharedWire : public Wire {
     std::atomic<std::uint64_t>* words_;
 };
 
-/// What a process does that sends `count` frames of random length to the first member, and receives as many.
+/// What a process does that sends `count` frames of random length to another, and receives as many. A frame is dropped
+/// while the other gets no core for 100 ms, and sent again.
 int echo_peer(member& self, const mac& to, std::uint64_t count, unsigned seed)
 {
     dice random(seed);
@@ -50,10 +51,8 @@ int echo_peer(member& self, const mac& to, std::uint64_t count, unsigned seed)
     const auto end = std::chrono::steady_clock::now() + patience;
     while ((sent != count || received != count) && std::chrono::steady_clock::now() < end) {
         for (unsigned burst = 0; burst != 32 && sent != count; ++burst, ++sent)
-            if (const outcome result = self.send(numbered(to, sent, 60 + random(4150))); result == outcome::full)
+            if (self.send(numbered(to, sent, 60 + random(4150))) != outcome::sent)
                 break;
-            else if (result == outcome::dropped)
-                return 2;
         self.publish();
         const std::vector<frame> all = receive_all(self);
         for (const frame& each : all)
@@ -78,7 +77,6 @@ TEST_F(SharedWire, CarriesFramesBetweenTwoProcessesInBothDirections)
     const mac theirs = self->members().at(1).address;
     EXPECT_EQ(echo_peer(*self, theirs, count, 2), 0);
     EXPECT_EQ(peer.exit_status(), 0);
-    EXPECT_EQ(self->dropped(), 0u);
 }
 
 TEST_F(SharedWire, SeesWholeFramesOfASenderThatIsKilled)
