@@ -1,10 +1,14 @@
 // Members of a wire in several processes.
 #include "wire_scene.hpp"
 
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/mman.h>
 
 #include <atomic>
 #include <thread>
+
+#include "wires/file_locks.hpp"
 
 namespace weftio::test {
 
@@ -184,6 +188,34 @@ TEST_F(SharedWire, GoesOnWithAMemberThatWasStopped)
     peer.signal(SIGCONT);
     EXPECT_TRUE(eventually([&] { return word(1) > before + 100; }));
     EXPECT_EQ(send_now(*self, numbered(theirs, 1, 60)), outcome::sent);
+}
+
+/// Whether a process has a file open.
+bool has_open(pid_t process, const std::string& path)
+{
+    std::error_code gone;
+    for (const auto& each : std::filesystem::directory_iterator(fmt::format("/proc/{}/fd", process), gone))
+        if (std::filesystem::read_symlink(each.path(), gone) == path)
+            return true;
+    return false;
+}
+
+TEST_F(SharedWire, JoinsNoFileThatTheLastMemberHasRemoved)
+{
+    const int file = ::open(path().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    ASSERT_TRUE(wires::try_lock(file, 0)) << "as who leaves";
+    child peer([&] {
+        const auto at = join();
+        word(0) = 1;
+        for (;;)
+            ::pause();
+        return 0;
+    });
+    ASSERT_TRUE(eventually([&] { return has_open(peer.process(), path()); }));
+    ASSERT_EQ(::unlink(path().c_str()), 0);
+    ::close(file);
+    ASSERT_TRUE(eventually([&] { return word(0) != 0; }));
+    EXPECT_EQ(join()->slot(), 1u) << "both are on one wire";
 }
 
 TEST_F(SharedWire, IsOneWireHoweverManyJoinAndLeaveAtOnce)

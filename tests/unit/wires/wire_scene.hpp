@@ -101,6 +101,7 @@ class child {
     child& operator=(const child&) = delete;
     ~child() { end(SIGKILL); }
 
+    pid_t process() const { return process_; }
     void signal(int number) const { ::kill(process_, number); }
     /// Sends a signal and waits until the process has ended.
     void end(int number)
