@@ -190,14 +190,15 @@ TEST_F(SharedWire, GoesOnWithAMemberThatWasStopped)
     EXPECT_EQ(send_now(*self, numbered(theirs, 1, 60)), outcome::sent);
 }
 
-/// Whether a process has a file open.
-bool has_open(pid_t process, const std::string& path)
+/// How many descriptors of a file a process has.
+unsigned descriptors_of(pid_t process, const std::string& path)
 {
+    unsigned count = 0;
     std::error_code gone;
     for (const auto& each : std::filesystem::directory_iterator(fmt::format("/proc/{}/fd", process), gone))
         if (std::filesystem::read_symlink(each.path(), gone) == path)
-            return true;
-    return false;
+            ++count;
+    return count;
 }
 
 TEST_F(SharedWire, JoinsNoFileThatTheLastMemberHasRemoved)
@@ -211,8 +212,10 @@ TEST_F(SharedWire, JoinsNoFileThatTheLastMemberHasRemoved)
             ::pause();
         return 0;
     });
-    ASSERT_TRUE(eventually([&] { return has_open(peer.process(), path()); }));
+    ASSERT_TRUE(eventually([&] { return descriptors_of(peer.process(), path()) == 2; }))
+        << "one inherited, one its own";
     ASSERT_EQ(::unlink(path().c_str()), 0);
+    wires::release_lock(file, 0);
     ::close(file);
     ASSERT_TRUE(eventually([&] { return word(0) != 0; }));
     EXPECT_EQ(join()->slot(), 1u) << "both are on one wire";
