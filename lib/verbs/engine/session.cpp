@@ -12,6 +12,7 @@
 
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstdlib>
 #include <exception>
 #include <string_view>
@@ -117,6 +118,16 @@ std::string long_form(const std::string& address)
     return text;
 }
 
+/// Of the system, behind a port that has one; programs ask the system for such interfaces by their names.
+std::string interface_of(const std::string& spec)
+{
+    constexpr std::string_view kinds[] = {"iface:", "tap:"};
+    for (const std::string_view kind : kinds)
+        if (spec.starts_with(kind))
+            return spec.substr(kind.size());
+    return {};
+}
+
 device_description describe(const node& of, unsigned number)
 {
     device_description says;
@@ -126,7 +137,7 @@ device_description describe(const node& of, unsigned number)
     says.mtu_bytes = of.port.mtu();
     says.mac = of.port.mac();
     for (const std::string& address : of.rdma.gids())
-        says.gids.push_back({.gid = long_form(address), .interface = fmt::format("weftio{}", number)});
+        says.gids.push_back({.gid = long_form(address), .interface = interface_of(of.port.spec())});
     return says;
 }
 
@@ -146,6 +157,8 @@ settings settings::from_environment()
 
 session::session(const settings& wanted, const weftio_verbs_host& host) : process_(getpid())
 {
+    constexpr std::chrono::milliseconds period{10};
+    events_.set_look(period, [this] { look(); });
     in_quiet_thread([&] { open_ports(wanted, host); });
     std::vector<device_description> all;
     for (unsigned each = 0; each != devices(); ++each)
@@ -174,6 +187,7 @@ void session::open_ports(const settings& wanted, const weftio_verbs_host& host)
 
 void session::end() noexcept
 {
+    const std::scoped_lock no_look(sweeping_);
     std::map<std::uint64_t, std::shared_ptr<context>> all;
     {
         const std::scoped_lock lock(mutex_);
@@ -257,6 +271,23 @@ void session::sweep_if_nobody_does() noexcept
 {
     if (const std::unique_lock only_one(sweeping_, std::try_to_lock); only_one)
         sweep_all();
+}
+
+/// In the thread of events_. Nothing ends meanwhile; while something ends there is no look.
+void session::look() noexcept
+try {
+    const std::unique_lock only_one(sweeping_, std::try_to_lock);
+    if (!only_one)
+        return;
+    std::vector<std::shared_ptr<context>> all;
+    {
+        const std::scoped_lock lock(mutex_);
+        for (const auto& [identity, each] : contexts_)
+            all.push_back(each);
+    }
+    for (const auto& each : all)
+        each->look();
+} catch (const std::bad_alloc&) { // the next look may have memory
 }
 
 void session::sweep_all() noexcept

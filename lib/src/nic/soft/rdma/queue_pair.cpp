@@ -305,9 +305,11 @@ std::uint64_t queue_pair::deadline_ns() const noexcept
     return only_waits() ? connection_->requester->deadline_ns() : 0;
 }
 
+/// The entry that has failed completes first: what is flushed is so because of it.
 void queue_pair::flush_both()
 {
     end_work();
+    work_queue::complete();
     receives_.flush();
 }
 

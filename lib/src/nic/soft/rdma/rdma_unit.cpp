@@ -44,8 +44,8 @@ std::span<const std::uint8_t> begin_of(const rte_mbuf& mbuf)
 } // namespace
 
 rdma_unit::rdma_unit(const dpdk::wire& wire, const keys::nic_keys& keys, receiver& receiver, bool by_packet)
-    : pair_port(wire), keys_(keys), receiver_(receiver), by_packet_(by_packet), folder_(folder_of_traces()),
-      queues_(wire.first_queue_number)
+    : pair_port(wire), keys_(keys), receiver_(receiver), by_packet_(by_packet || wire.dump),
+      folder_(folder_of_traces()), queues_(wire.first_queue_number)
 {
     if (!folder_.empty())
         trace_packets();
