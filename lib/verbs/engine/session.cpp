@@ -71,6 +71,13 @@ std::vector<std::string> drivers_for(std::string_view port)
     return words;
 }
 
+/// What keeps EAL from files and threads that nobody uses here: no telemetry, which a process without a folder of its own
+/// could not have, and a runtime folder of a name that no other process has, so that it can be removed.
+std::vector<std::string> without_traces()
+{
+    return {"--no-telemetry", "--file-prefix", fmt::format("weftio-run-{}", getpid())};
+}
+
 /// Calls `work` in a thread that has all signals blocked, as all threads that it starts: those are for the program's.
 template <class Work>
 void in_quiet_thread(Work&& work)
@@ -171,6 +178,8 @@ void session::open_ports(const settings& wanted, const weftio_verbs_host& host)
     port_options options{.idle = idle_policy::adaptive};
     options.eal_arguments = drivers_for(wanted.port);
     const bool hides = !options.eal_arguments.empty() && host.hide_drivers;
+    const std::vector<std::string> quiet = without_traces();
+    options.eal_arguments.insert(options.eal_arguments.end(), quiet.begin(), quiet.end());
     for (unsigned each = 0; each != wanted.devices; ++each) {
         if (hides)
             host.hide_drivers(true);
@@ -183,6 +192,7 @@ void session::open_ports(const settings& wanted, const weftio_verbs_host& host)
         rdma_device rdma(opened, addresses);
         nodes_.push_back({opened, rdma, device::open("cpu"), events_, wire_of(wanted.port)});
     }
+    rmdir(rte_eal_get_runtime_dir()); // fails where EAL could not make it
 }
 
 void session::end() noexcept
