@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "weftio/refusal.hpp"
+
 namespace weftio {
 
 /// An entry that was executed and had asked for this: WEFTIO_DEV_SEND_NOTIFY.
@@ -25,6 +27,7 @@ struct send_failure {
     std::string text;          ///< queue, position, reason
     std::uint64_t time_ns = 0;
     outcome_of what = outcome_of::send_ring;
+    refusal reason = refusal::none; ///< finer than the syndrome; none: the NIC does not tell
 };
 
 } // namespace weftio

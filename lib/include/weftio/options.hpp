@@ -48,6 +48,12 @@ struct port_options {
     /// RDMA between two queue pairs of this port: copies go from memory to memory, and no packet is built. true:
     /// packets are built and read as for another port, so that tests of the transport need one port only.
     bool rdma_by_packet = false;
+    /// Path of a pcapng file that gets every frame of the port whole, with its time and direction; empty: none. The file
+    /// is made, or emptied unless another port writes to it: ports of several processes may share a file, where each is
+    /// an interface. Engines write by themselves, so a slow file slows them down; after a failed write, which the log
+    /// tells, frames go on without. RDMA between two queue pairs of the port goes by packets (rdma_by_packet), and is in
+    /// the file as sent and as received.
+    std::string dump{};
     std::uint16_t mtu = 0;                    ///< 68 to 16,362; 0: the driver's own
     std::vector<std::string> eal_arguments{}; ///< extra EAL arguments, used if this port starts EAL
 };

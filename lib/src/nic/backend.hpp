@@ -49,7 +49,8 @@ class region {
     virtual std::uint32_t key() const noexcept = 0;
     /// The NIC refuses the key from now on, and uses no address that it has found by the key.
     virtual void revoke() noexcept = 0;
-    /// Entries name the memory by another key from now on, and key() says it. @pre revoke(); the same block
+    /// Entries name the memory by the key of `now` from now on, and key() says it.
+    /// @pre revoke(), or it was registered without a key; the same block
     virtual void renew(const region_request& now) noexcept = 0;
 };
 
@@ -118,6 +119,7 @@ struct send_outcome {
     std::string text;          ///< why the entry failed; empty when it succeeded
     std::uint64_t time_ns = 0;
     outcome_of what = outcome_of::send_ring;
+    refusal reason = refusal::none; ///< of a failure, finer than the syndrome; none: the NIC does not tell
 };
 
 class send_queue : public queue {

@@ -82,7 +82,8 @@ unsigned progress_engine::attachment::report()
                            .syndrome = each.syndrome,
                            .text = std::move(each.text),
                            .time_ns = each.time_ns,
-                           .what = each.what});
+                           .what = each.what,
+                           .reason = each.reason});
         }
     }
     return seen;

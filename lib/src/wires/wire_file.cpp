@@ -146,7 +146,12 @@ void wire_file::fail_to_open(int why) const
 
 void wire_file::fail(int why) const
 {
-    if (why == ENOSPC || why == EFBIG || why == EDQUOT || why == ENOMEM)
+    if (why == EFBIG)
+        throw error(errc::out_of_memory,
+                    fmt::format("weftio: {}: {} would be longer than files of this process may be; raise the limit "
+                                "with \"ulimit -f unlimited\"",
+                                who_, path_));
+    if (why == ENOSPC || why == EDQUOT || why == ENOMEM)
         throw error(errc::out_of_memory,
                     fmt::format("weftio: {}: {} has no room for {} KiB ({}); remove files there, or make it larger "
                                 "(\"mount -o remount,size=1G {}\", \"docker run --shm-size 1g\")",

@@ -8,6 +8,7 @@
 
 #include "commands.hpp"
 #include "core/guarded.hpp"
+#include "events.hpp"
 
 namespace weftio::verbs {
 
@@ -131,7 +132,7 @@ void destroy_cq(context& in, call& what)
     core.comp_events_reported = ended->told;
     if (ended->tells)
         core.comp_events_reported -= ended->tells->events.withdraw(ended->user_handle);
-    core.async_events_reported = ended->async - in.asynchronous->withdraw(ended->user_handle);
+    core.async_events_reported = end_events(in, ended->async, ended->user_handle);
     in.completion_queues.remove(handle);
     what.respond(core);
 }

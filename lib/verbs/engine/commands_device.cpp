@@ -16,6 +16,7 @@ void get_context(context& in, call& what)
     require((asked.flags & MLX5_IB_ALLOC_UCTX_DEVX) == 0, EINVAL);
     mlx5_ib_alloc_ucontext_resp says = describe_context(asked);
     says.response_length = static_cast<std::uint32_t>(std::min(sizeof says, what.driver_room()));
+    in.link_was_up = in.of.port.link_up();
     in.asynchronous.emplace(sizeof(ib_uverbs_async_event_desc));
     in.cqe_version = says.cqe_version;
     in.doorbells = says.tot_bfregs;

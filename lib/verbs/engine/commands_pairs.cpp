@@ -7,6 +7,7 @@
 
 #include "commands.hpp"
 #include "core/log.hpp"
+#include "events.hpp"
 #include "net/roce_headers.hpp"
 #include "wires/members.hpp"
 
@@ -101,7 +102,7 @@ std::uint32_t make_pair(context& in, const ib_uverbs_ex_create_qp& asked, const 
     require(asked.qp_type == type_rc || asked.qp_type == type_uc, EOPNOTSUPP);
     require(asked.is_srq == 0 && asked.create_flags == 0 && asked.comp_mask == 0, EOPNOTSUPP);
     require((of_driver.flags & ~(scatter_to_completions | allow_scatter)) == 0, EOPNOTSUPP);
-    auto made = std::make_shared<pair>();
+    auto made = std::make_shared<pair>(in.of.events);
     made->user_handle = asked.user_handle;
     made->made = asked;
     made->service = asked.qp_type == type_rc ? rdma_service::reliable : rdma_service::unreliable;
@@ -114,6 +115,7 @@ std::uint32_t make_pair(context& in, const ib_uverbs_ex_create_qp& asked, const 
                                .domain = made->in->number};
     lay_out(in, of_driver, *made, options);
     made->queue.emplace(in.of.rdma, in.of.memory, *made->sends->queue, *made->receives->queue, options);
+    watch_failures(in, *made);
     const std::uint32_t handle = in.next_handle();
     in.pairs.add(handle, made);
     return handle;
@@ -271,14 +273,20 @@ void modify_qp(context& in, call& what)
     require((asked.attr_mask & names_state) == 0 || state_of(asked.cur_qp_state) == now, EINVAL);
     const rdma_state to = (asked.attr_mask & sets_state) != 0 ? state_of(asked.qp_state) : now;
     require(!(now == rdma_state::reset && to == rdma_state::init) || (asked.attr_mask & sets_port) != 0, EINVAL);
-    if (to == rdma_state::reset || to == rdma_state::error)
-        changed.queue->modify(to); // programs set what they like then, and it says nothing
-    else
-        changed.queue->modify(to, attributes_of(in, asked));
-    if (to == rdma_state::reset)
+    leave_state(in, changed, to);
+    queue_pair_attributes with;
+    if (to != rdma_state::reset && to != rdma_state::error) // programs set what they like then, and it says nothing
+        with = attributes_of(in, asked);
+    changed.queue->modify(to, with);
+    if (with.peer_address)
+        changed.peer_address = *with.peer_address;
+    if (to == rdma_state::reset) {
         changed.set = {};
-    else
+        changed.peer_address.clear();
+    } else {
         note(asked, changed.set);
+    }
+    enter_state(in, changed, (asked.attr_mask & sets_drained_event) != 0 && asked.en_sqd_async_notify != 0);
 }
 
 void query_qp(context& in, call& what)
@@ -313,10 +321,11 @@ void destroy_qp(context& in, call& what)
 {
     const std::uint32_t handle = what.request<ib_uverbs_destroy_qp>().qp_handle;
     const std::shared_ptr<pair> ended = in.pairs.find(handle, ENOENT);
+    look_for_events(in, *ended);
     in.pairs.remove(handle);
     ended->queue.reset();
     ib_uverbs_destroy_qp_resp core{};
-    core.events_reported = ended->async - in.asynchronous->withdraw(ended->user_handle);
+    core.events_reported = end_events(in, ended->async, ended->user_handle);
     what.respond(core);
 }
 

@@ -12,6 +12,7 @@
 #include "commands.hpp"
 #include "core/log.hpp"
 #include "core/process.hpp"
+#include "events.hpp"
 
 namespace weftio::verbs {
 
@@ -52,6 +53,8 @@ context::~context()
     for (const auto& each : told) // not under the mutex, for which its function may wait
         of.events.forget(each->events.ours());
     const std::scoped_lock lock(mutex);
+    if (asynchronous)
+        look_for_events(*this); // for the log: a program that fails often ends at once
     pairs.clear();
     for (const auto& [handle, each] : completion_queues)
         stop_telling(*this, *each);
@@ -105,6 +108,15 @@ try {
 } catch (const std::exception& why) {
     core::log_or_lose(log_level::error, [&] { return fmt::format("weftio-run: {}", why.what()); });
     return -EIO;
+}
+
+void context::look() noexcept
+try {
+    const std::unique_lock lock(mutex, std::try_to_lock);
+    if (lock && asynchronous)
+        look_for_events(*this);
+} catch (const std::exception& why) {
+    core::log_or_lose(log_level::error, [&] { return fmt::format("weftio-run: an event is lost: {}", why.what()); });
 }
 
 /// Page offsets have a command above bit 8, and the index of a page below (mlx5's kernel driver).

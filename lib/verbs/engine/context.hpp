@@ -32,10 +32,14 @@ class context {
     /// mmap(): returns 0, or a negative errno.
     int map(void* wish, std::size_t bytes, int protection, int flags, off_t offset, void** address) noexcept;
 
+    /// Tells the program what has happened to its objects. Returns at once while a command is executed.
+    void look() noexcept;
+
     // What commands work on.
     node& of;
     std::optional<event_channel> asynchronous; ///< once GET_CONTEXT was executed
     std::uint8_t cqe_version = 0;
+    bool link_was_up = false; ///< as the program knows it
     table<domain> domains;
     table<region> regions;
     table<channel> channels; ///< by the number of the program's descriptor

@@ -12,8 +12,10 @@
 
 #include "channel.hpp"
 #include "failure.hpp"
+#include "watcher.hpp"
 #include "weftio/completion_queue.hpp"
 #include "weftio/memory.hpp"
+#include "weftio/progress.hpp"
 #include "weftio/queue_pair.hpp"
 
 namespace weftio::verbs {
@@ -73,18 +75,39 @@ struct completions : used {
     use<channel> tells;                 ///< none: the program only polls
     std::atomic<std::uint32_t> told{0}; ///< completion events
     std::uint32_t async = 0;            ///< asynchronous events
+    bool overrun_told = false;
+};
+
+/// Wants looks of the watcher as long as it lives.
+class looked_at {
+ public:
+    explicit looked_at(watcher& by) : by_(by) { by_.want_looks(1); }
+    looked_at(const looked_at&) = delete;
+    looked_at& operator=(const looked_at&) = delete;
+    ~looked_at() { by_.want_looks(-1); }
+
+ private:
+    watcher& by_;
 };
 
 struct pair {
+    explicit pair(watcher& by) : looks(by) {}
+
+    const looked_at looks;
     std::uint64_t user_handle = 0;
     use<domain> in;
     use<completions> sends, receives;
     memory ring_bytes, record_bytes;
+    std::optional<progress_engine> failures; ///< it ends behind the queue
     std::optional<queue_pair> queue;
     rdma_service service = rdma_service::reliable;
     ib_uverbs_ex_create_qp made{}; ///< as it was asked for
     ib_uverbs_modify_qp set{};     ///< what was set since RESET, for QUERY_QP
+    std::string peer_address{};    ///< set since RESET, as text
     std::uint32_t async = 0;       ///< asynchronous events
+    /// In RTR, before the peer's first packet: what rdma_counters::requests was when it came there.
+    std::optional<std::uint64_t> first_request{};
+    bool tells_drained = false; ///< the program waits for SQ_DRAINED
 };
 
 /// Objects of one kind by handle. @throws failure

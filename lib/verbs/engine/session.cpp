@@ -12,6 +12,7 @@
 
 #include <cerrno>
 #include <charconv>
+#include <chrono>
 #include <cstdlib>
 #include <exception>
 #include <string_view>
@@ -68,6 +69,13 @@ std::vector<std::string> drivers_for(std::string_view port)
         words.push_back(fmt::format("librte_{}{}", name, library.substr(version)));
     }
     return words;
+}
+
+/// What keeps EAL from files and threads that nobody uses here: no telemetry, which a process without a folder of its own
+/// could not have, and a runtime folder of a name that no other process has, so that it can be removed.
+std::vector<std::string> without_traces()
+{
+    return {"--no-telemetry", "--file-prefix", fmt::format("weftio-run-{}", getpid())};
 }
 
 /// Calls `work` in a thread that has all signals blocked, as all threads that it starts: those are for the program's.
@@ -156,6 +164,8 @@ settings settings::from_environment()
 
 session::session(const settings& wanted, const weftio_verbs_host& host) : process_(getpid())
 {
+    constexpr std::chrono::milliseconds period{10};
+    events_.set_look(period, [this] { look(); });
     in_quiet_thread([&] { open_ports(wanted, host); });
     std::vector<device_description> all;
     for (unsigned each = 0; each != devices(); ++each)
@@ -168,6 +178,8 @@ void session::open_ports(const settings& wanted, const weftio_verbs_host& host)
     port_options options{.idle = idle_policy::adaptive};
     options.eal_arguments = drivers_for(wanted.port);
     const bool hides = !options.eal_arguments.empty() && host.hide_drivers;
+    const std::vector<std::string> quiet = without_traces();
+    options.eal_arguments.insert(options.eal_arguments.end(), quiet.begin(), quiet.end());
     for (unsigned each = 0; each != wanted.devices; ++each) {
         if (hides)
             host.hide_drivers(true);
@@ -180,10 +192,12 @@ void session::open_ports(const settings& wanted, const weftio_verbs_host& host)
         rdma_device rdma(opened, addresses);
         nodes_.push_back({opened, rdma, device::open("cpu"), events_, wire_of(wanted.port)});
     }
+    rmdir(rte_eal_get_runtime_dir()); // fails where EAL could not make it
 }
 
 void session::end() noexcept
 {
+    const std::scoped_lock no_look(sweeping_);
     std::map<std::uint64_t, std::shared_ptr<context>> all;
     {
         const std::scoped_lock lock(mutex_);
@@ -267,6 +281,23 @@ void session::sweep_if_nobody_does() noexcept
 {
     if (const std::unique_lock only_one(sweeping_, std::try_to_lock); only_one)
         sweep_all();
+}
+
+/// In the thread of events_. Nothing ends meanwhile; while something ends there is no look.
+void session::look() noexcept
+try {
+    const std::unique_lock only_one(sweeping_, std::try_to_lock);
+    if (!only_one)
+        return;
+    std::vector<std::shared_ptr<context>> all;
+    {
+        const std::scoped_lock lock(mutex_);
+        for (const auto& [identity, each] : contexts_)
+            all.push_back(each);
+    }
+    for (const auto& each : all)
+        each->look();
+} catch (const std::bad_alloc&) { // the next look may have memory
 }
 
 void session::sweep_all() noexcept

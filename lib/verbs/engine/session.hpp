@@ -51,6 +51,7 @@ class session {
     void open_ports(const settings& wanted, const weftio_verbs_host& host);
     void sweep_if_nobody_does() noexcept;
     void sweep_all() noexcept;
+    void look() noexcept;
     std::shared_ptr<context> take_closed();
 
     const pid_t process_;

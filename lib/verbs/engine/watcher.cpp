@@ -6,6 +6,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdint>
@@ -87,8 +88,23 @@ void watcher::want_looks(int more)
 
 int watcher::patience_ms()
 {
+    using std::chrono::milliseconds;
     const std::scoped_lock lock(mutex_);
-    return wanted_ != 0 ? static_cast<int>(period_.count()) : -1;
+    if (wanted_ == 0)
+        return -1;
+    const auto left = std::chrono::ceil<milliseconds>(next_look_ - std::chrono::steady_clock::now());
+    return static_cast<int>(std::clamp(left, milliseconds{0}, period_).count());
+}
+
+/// Empty: no look is due.
+std::function<void()> watcher::due_look()
+{
+    const std::scoped_lock lock(mutex_);
+    const auto now = std::chrono::steady_clock::now();
+    if (wanted_ == 0 || now < next_look_)
+        return {};
+    next_look_ = now + period_;
+    return look_;
 }
 
 void watcher::call(int number)
@@ -110,6 +126,12 @@ void watcher::call(int number)
     idle_.notify_all();
 }
 
+bool watcher::ends()
+{
+    const std::scoped_lock lock(mutex_);
+    return ending_;
+}
+
 void watcher::run()
 {
     constexpr int most_events = 64;
@@ -125,15 +147,9 @@ void watcher::run()
             std::uint64_t pokes = 0;
             static_cast<void>(!read(number, &pokes, sizeof pokes));
         }
-        std::function<void()> look;
-        {
-            const std::scoped_lock lock(mutex_);
-            if (ending_)
-                return;
-            if (wanted_ != 0)
-                look = look_;
-        }
-        if (look)
+        if (ends())
+            return;
+        if (const std::function<void()> look = due_look())
             look();
     }
 }

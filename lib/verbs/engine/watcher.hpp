@@ -26,14 +26,17 @@ class watcher {
     void watch(int number, std::function<void()> when_ready);
     /// Returns when the function is not running and will not run; called by that function, when it will not run again.
     void forget(int number);
-    /// Calls `look` every so often while `wanted` is not 0 (want_looks()).
+    /// Calls `look` once per period while somebody wants looks, and not at all while nobody does. Call it once, first.
     void set_look(std::chrono::milliseconds period, std::function<void()> look);
+    /// Adds to the number of those who want looks.
     void want_looks(int more);
 
  private:
     void run();
+    bool ends();
     void call(int number);
     int patience_ms();
+    std::function<void()> due_look();
 
     const descriptor epoll_;
     const descriptor wake_;
@@ -43,6 +46,7 @@ class watcher {
     int running_ = -1; ///< the descriptor whose function runs
     std::function<void()> look_;
     std::chrono::milliseconds period_{0};
+    std::chrono::steady_clock::time_point next_look_{};
     int wanted_ = 0;
     bool ending_ = false;
     std::thread thread_;

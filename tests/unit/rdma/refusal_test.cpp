@@ -50,6 +50,7 @@ class RdmaRefusal : public testing::Test {
     void expect_reason(refusal why)
     {
         const nic::send_outcome told = a.told();
+        EXPECT_EQ(told.reason, why) << told.text;
         EXPECT_EQ(told.syndrome, core::syndrome_of(why)) << told.text;
         EXPECT_THAT(told.text, testing::EndsWith(fmt::format(" failed: {}", explain(why))));
     }
@@ -62,6 +63,7 @@ class RdmaRefusal : public testing::Test {
         EXPECT_EQ(told.position, what == nic::outcome_of::receive_ring ? 1u : 0u);
         EXPECT_THAT(told.text, testing::StartsWith(fmt::format("weftio: rdma_queue {}: ", b.number())));
         EXPECT_THAT(told.text, testing::HasSubstr(words));
+        EXPECT_THAT(told.text, testing::EndsWith(explain(told.reason)));
         EXPECT_EQ(b.told().text, "");
     }
     void connect_unreliably()

@@ -163,7 +163,8 @@ bool soft_rdma_queue::next(send_outcome& outcome)
                .syndrome = syndrome_of(failure),
                .text = fmt::format("weftio: rdma_queue {}: {}", number_, explain(failure)),
                .time_ns = failure.time_ns,
-               .what = failure.entry ? outcome_of::receive_ring : outcome_of::none};
+               .what = failure.entry ? outcome_of::receive_ring : outcome_of::none,
+               .reason = failure.entry ? failure.reason : failure.request.reason};
     return true;
 }
 

@@ -110,6 +110,7 @@ class soft_executed_queue : public soft_queue<Seam, Place, Work> {
             return false;
         outcome = {.position = event.position, .syndrome = 0, .text = {}, .time_ns = event.time_ns};
         if (event.reason != refusal::none) {
+            outcome.reason = event.reason;
             outcome.syndrome = core::syndrome_of(event.reason);
             outcome.text = fmt::format("weftio: {} {}: entry at position {} failed: {}", this->kind_, this->number_,
                                        event.position, words_of(event));

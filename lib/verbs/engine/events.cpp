@@ -1,0 +1,151 @@
+#include "events.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <span>
+
+#include <fmt/format.h>
+
+#include "core/log.hpp"
+#include "weftio/device/cqe.h"
+
+namespace weftio::verbs {
+
+namespace {
+
+/// Values of verbs (enum ibv_event_type), which the kernel's headers for programs do not name. A table of GIDs does not
+/// change while its port is open, so nobody hears GID_CHANGE.
+enum class event_type : std::uint32_t {
+    cq_err = 0,
+    qp_fatal = 1,
+    qp_req_err = 2,
+    qp_access_err = 3,
+    comm_est = 4,
+    sq_drained = 5,
+    port_active = 9,
+    port_err = 10
+};
+
+constexpr std::uint64_t only_port = 1;
+
+void push(context& in, std::uint64_t element, event_type type)
+{
+    const ib_uverbs_async_event_desc event{
+        .element = element, .event_type = static_cast<std::uint32_t>(type), .reserved = 0};
+    in.asynchronous->push(std::as_bytes(std::span(&event, 1)));
+}
+
+template <class Object>
+void tell(context& in, Object& about, event_type type)
+{
+    push(in, about.user_handle, type);
+    ++about.async;
+}
+
+/// Which event a failure of a queue pair is, as IBTA has it (9.9.3, 11.6.3), and ConnectX too. A failure that completes
+/// an entry of either ring is no event: the completion tells. The rest ends the queue pair without a completion. A
+/// request of the peer that is wrong in itself is an invalid request, and one that names memory which it may not use is
+/// an access violation. What concerns no request, such as a doorbell record that claims too much or a completion queue
+/// that has overrun, is a catastrophe of the local work queue.
+std::optional<event_type> event_of(const send_failure& why) noexcept
+{
+    if (why.reason == refusal::wrong_doorbell || why.reason == refusal::completions_overrun)
+        return event_type::qp_fatal;
+    if (why.what != outcome_of::none)
+        return std::nullopt;
+    switch (why.syndrome) {
+        case WEFTIO_SYNDROME_REMOTE_INVALID: return event_type::qp_req_err;
+        case WEFTIO_SYNDROME_REMOTE_ACCESS: return event_type::qp_access_err;
+        default: return event_type::qp_fatal;
+    }
+}
+
+std::string peer_of(const pair& of)
+{
+    if (of.peer_address.empty())
+        return {};
+    return fmt::format(" (peer: queue pair {} at {})", of.set.dest_qp_num, of.peer_address);
+}
+
+void tell_failure(context& in, pair& of, const send_failure& why)
+{
+    core::log_or_lose(log_level::warning, [&] { return why.text + peer_of(of); });
+    if (const std::optional<event_type> type = event_of(why))
+        tell(in, of, *type);
+}
+
+void look_for_overrun(context& in, completions& of)
+{
+    if (of.overrun_told || !of.queue->overrun())
+        return;
+    of.overrun_told = true;
+    tell(in, of, event_type::cq_err);
+}
+
+void look_at_port(context& in)
+{
+    const bool up = in.of.port.link_up();
+    if (up == in.link_was_up)
+        return;
+    in.link_was_up = up;
+    push(in, only_port, up ? event_type::port_active : event_type::port_err);
+}
+
+} // namespace
+
+void watch_failures(context& in, pair& of)
+{
+    of.failures.emplace();
+    of.failures->attach(*of.queue,
+                        {.on_sent = {}, .on_error = [&](const send_failure& why) { tell_failure(in, of, why); }});
+}
+
+void look_for_events(context& in, pair& of)
+{
+    of.failures->progress();
+    if (of.first_request && of.queue->counters().requests != *of.first_request) {
+        of.first_request.reset();
+        tell(in, of, event_type::comm_est);
+    }
+    if (of.tells_drained && !of.queue->draining()) {
+        of.tells_drained = false;
+        if (of.queue->state() == rdma_state::send_queue_drained)
+            tell(in, of, event_type::sq_drained);
+    }
+}
+
+void look_for_events(context& in)
+{
+    in.asynchronous->flush();
+    for (const auto& [number, each] : in.channels)
+        each->events.flush();
+    for (const auto& [handle, each] : in.completion_queues)
+        look_for_overrun(in, *each);
+    for (const auto& [handle, each] : in.pairs)
+        look_for_events(in, *each);
+    look_at_port(in);
+}
+
+void leave_state(context& in, pair& of, rdma_state to)
+{
+    look_for_events(in, of);
+    if (to == rdma_state::ready_to_receive)
+        of.first_request = of.queue->counters().requests;
+}
+
+/// The first packet that comes in RTR is an event; one that comes in RTS is none (IBTA 11.6.3).
+void enter_state(context& in, pair& of, bool tells_drained)
+{
+    const rdma_state now = of.queue->state();
+    if (now != rdma_state::ready_to_receive)
+        of.first_request.reset();
+    of.tells_drained = now == rdma_state::send_queue_drained && (tells_drained || of.tells_drained);
+    look_for_events(in, of);
+}
+
+std::uint32_t end_events(context& in, std::uint32_t told, std::uint64_t user_handle)
+{
+    return told - std::min(told, in.asynchronous->withdraw(user_handle));
+}
+
+} // namespace weftio::verbs

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Asynchronous events under weftio-run: of queue pairs, completion queues and ports, and what the log says of failures.
+set -uo pipefail
+. "$(dirname "$0")/checks.bash"
+build=$(realpath "$1") script=$(realpath "$0")
+here=$(dirname "$script")/../verbs
+run=$build/apps/weftio-run
+[ -x "$run" ] && [ -f "$build/lib/verbs/libweftio-verbs.so" ] || skip "events under weftio-run: not built"
+[ -f /usr/include/infiniband/mlx5dv.h ] || skip "events under weftio-run: no mlx5dv.h: install libibverbs-dev"
+unset LD_PRELOAD SYSFS_PATH ${!WEFTIO_RUN_*}
+work=$(mktemp -d)
+process=''
+trap '[ -z "$process" ] || kill -9 $process 2>/dev/null; rm -rf "$work"' EXIT
+cc -O1 -Wall -Wextra -Werror -std=gnu11 -o "$work/events" "$here/events.c" -libverbs -lmlx5 || exit 1
+
+if [ "${2:-}" != port ]; then
+    WEFTIO_LOG=warning bounded "$run" --wire events-$$ -- "$work/events" >"$work/out" 2>"$work/log"
+    check "events of queue pairs and completion queues" "0 0 checks failed" "$? $(cat "$work/out")"
+    sentence() { check_has "the log: $1" "$2" "$(grep -E "$3" "$work/log")"; }
+    sentence "a refused request" "failed: the peer refuses the memory: its key, range, rights or protection domain are wrong (peer: queue pair " \
+        "entry at position 0"
+    sentence "why it was refused" "with key 0x" "the peer's WRITE was refused: 8 bytes at 0x[0-9a-f]+ .*\(peer: queue pair [0-9]+ at [0-9.]+\)$"
+    sentence "a right that is missing" "this queue does not give the peer access::remote_read" "the peer's READ was refused"
+    sentence "a receive" "the message is longer than the receive entry" "receive entry at position 0"
+    check "the log: one sentence for each failure" 10 "$(grep -c 'weftio: rdma_queue' "$work/log")"
+
+    as=(unshare --net)
+    [ "$(id -u)" = 0 ] || as+=(--user --map-root-user)
+    if "${as[@]}" ip link add v0 type veth peer name v1 2>/dev/null; then
+        "${as[@]}" bash "$script" "$build" port || failures=$((failures + 1))
+    else
+        echo "not checked: events of ports (no network namespaces here)"
+    fi
+    finish
+fi
+
+ip link set lo up && ip link add v0 type veth peer name v1 && ip link set v0 up && ip link set v1 up || exit 1
+"$run" --port iface:v0 -- "$work/events" port >"$work/out" 2>"$work/log" &
+process=$!
+eventually_by $process grep -q ^ready "$work/out"
+ip link set v1 down
+eventually_by $process grep -q ^down "$work/out"
+ip link set v1 up
+wait_for_end $process
+check "events of a port: exit status" 0 $?
+check "events of a port" "ready down 0 checks failed" "$(tr '\n' ' ' <"$work/out" | sed 's/ $//')"
+process=''
+finish
