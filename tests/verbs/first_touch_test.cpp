@@ -1,4 +1,5 @@
 // Programs in which nobody has looked for a device before: each is a process of its own.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -134,6 +135,35 @@ TEST(FirstTouch, WorksAfterTheEnvironmentWasCleared)
         return;
     ::clearenv();
     EXPECT_EQ(answer_of_1, ask(open_node(1)));
+}
+
+TEST(FirstTouch, OfALibraryThatIsBeingLoadedFindsNone)
+{
+    if (!is_in_own_process())
+        return;
+    testing::internal::CaptureStderr();
+    void* const library = ::dlopen(WEFTIO_LOOKS_WHEN_LOADED, RTLD_NOW | RTLD_LOCAL);
+    EXPECT_EQ("weftio-run: a library looks for devices while it is being loaded: the engine cannot start then; the "
+              "program sees no devices\n",
+              testing::internal::GetCapturedStderr());
+    ASSERT_NE(nullptr, library) << ::dlerror();
+    EXPECT_FALSE(has_engine());
+    EXPECT_EQ(answer_of_1, ask(open_node(1))) << "and later it starts";
+}
+
+TEST(FirstTouch, OfAThreadWaitsForOthersThatLoadLibraries)
+{
+    if (!is_in_own_process())
+        return;
+    std::atomic<bool> stop{false};
+    std::thread loads([&] {
+        while (!stop)
+            if (void* const library = ::dlopen("libresolv.so.2", RTLD_NOW | RTLD_LOCAL))
+                ::dlclose(library);
+    });
+    EXPECT_EQ(answer_of_1, ask(open_node(1)));
+    stop = true;
+    loads.join();
 }
 
 TEST(FirstTouch, WorksWithAnAllocatorThatCallsWhatIsIntercepted)

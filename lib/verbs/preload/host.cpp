@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include "loading.hpp"
 #include "paths.hpp"
 #include "real.hpp"
 
@@ -29,6 +30,7 @@ constinit const weftio_verbs_engine* engine = nullptr;
 constinit pid_t owner = 0;
 /// What tree() returns, once it is known.
 constinit std::atomic<const char*> prefix{nullptr};
+constinit std::atomic<bool> said_loading{false};
 char library[PATH_MAX], tree_text[PATH_MAX];
 
 void say(const char* what, const char* why) noexcept
@@ -143,6 +145,11 @@ const char* tree() noexcept
         return nullptr;
     if (const char* known = tree_so_far(); known != nullptr || borrows_memory())
         return known;
+    if (is_loading()) {
+        if (!said_loading.exchange(true))
+            say("a library looks for devices while it is being loaded", ": the engine cannot start then");
+        return nullptr;
+    }
     pthread_once(&once, &start);
     return tree_so_far();
 }

@@ -1,0 +1,11 @@
+// A library that looks for a device in its constructor.
+#include <unistd.h>
+
+extern "C" {
+int seen_when_loaded = 2;
+__attribute__((constructor)) void look_when_loaded()
+{
+    seen_when_loaded = ::access("/dev/infiniband/uverbs0", F_OK);
+    ::access("/dev/infiniband/uverbs1", F_OK);
+}
+}
