@@ -101,9 +101,12 @@ void find_library() noexcept
     join(library, sizeof library, folder, "libweftio-verbs.so", "");
 }
 
-/// The environment is read now: programs may overwrite it.
+/// The environment is read now: programs may overwrite it. Constructors of libraries that the program is linked to run
+/// before this one, and may need it.
 __attribute__((constructor)) void prepare() noexcept
 {
+    if (home.load(std::memory_order_relaxed) != 0)
+        return;
     enter_child();
     find_library();
     pthread_atfork(nullptr, nullptr, &enter_child);
@@ -136,6 +139,7 @@ engine_scope::~engine_scope()
 
 bool borrows_memory() noexcept
 {
+    prepare();
     return getpid() != home.load(std::memory_order_relaxed);
 }
 
