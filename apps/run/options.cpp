@@ -42,13 +42,11 @@ int find_program(int argc, const char* const* argv)
 
 void check_wire(const std::string& name)
 {
-    const bool fits = !name.empty() && name.size() <= longest_wire && name[0] != '.' &&
-                      std::ranges::all_of(name, [](unsigned char c) {
-                          return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_';
-                      });
+    const bool fits = !name.empty() && name.size() <= longest_wire && std::ranges::all_of(name, [](unsigned char c) {
+        return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_';
+    });
     if (!fits)
-        refuse(fmt::format("--wire {}: name it with 1 to {} letters, digits, '-', '_' and '.', no '.' in front", name,
-                           longest_wire));
+        refuse(fmt::format("--wire {}: name it with 1 to {} letters, digits, '-', '_' and '.'", name, longest_wire));
 }
 
 void check_address(const std::string& text)
