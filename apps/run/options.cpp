@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view options_with_value[] = {"--wire", "--port", "--address", "--devices", "--dump"};
+constexpr std::string_view options_with_value[] = {"--wire", "--port", "--address", "--devices", "--dump", "--show"};
 constexpr std::size_t longest_wire = 64;
 constexpr int most_devices = 8;
 
@@ -64,6 +64,14 @@ void check_devices(const std::string& text)
         refuse(fmt::format("--devices {}: is no number from 1 to {}", text, most_devices));
 }
 
+void check_process(const std::string& text)
+{
+    const bool fits = !text.empty() && text.size() <= 9 && text[0] != '0' &&
+                      std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c) != 0; });
+    if (!fits)
+        refuse(fmt::format("--show {}: is no number of a process", text));
+}
+
 /// Returns the path as it is wherever the program goes. The file is made when the devices are.
 std::string check_dump(const std::string& text)
 {
@@ -90,11 +98,19 @@ command parse(int argc, const char* const* argv)
     CLI::Option* const address = app.add_option("--address", to.address);
     CLI::Option* const devices = app.add_option("--devices", to.devices);
     CLI::Option* const dump = app.add_option("--dump", to.dump);
+    CLI::Option* const show = app.add_option("--show", to.process);
     app.add_flag("-h,--help", help);
     app.add_flag("-V,--version", version);
     app.parse(program, argv);
     if (help || version)
         return say(0, help ? std::string(help_text()) : "weftio-run " WEFTIO_VERSION "\n");
+    if (*show) {
+        if (program != argc)
+            refuse("--show and a program: one of them at a time");
+        check_process(to.process);
+        to.what = command::action::show;
+        return to;
+    }
     if (*wire && *port)
         refuse("--wire and --port: one of them at a time");
     if (*wire)
