@@ -1,4 +1,4 @@
-// Functions that resolve links, and those that tell a path.
+// Functions that resolve links or patterns, and those that tell a path.
 #include <cstdlib>
 #include <cstring>
 
@@ -47,6 +47,30 @@ WEFTIO_INTERCEPT(char*, __realpath_chk, const char* path, char* resolved, size_t
 WEFTIO_INTERCEPT(char*, canonicalize_file_name, const char* path)
 {
     return resolve(path, [&](const char* to) { return real().canonicalize_file_name(to); });
+}
+
+namespace {
+
+/// glob() and its like: `call(pattern)` is the C library's. Names found in the tree are those that the program knows.
+template <class Names, class Call>
+int find_names(const char* pattern, int flags, Names* names, Call call) noexcept
+{
+    const int result = call(place(pattern).path());
+    const std::size_t first = (flags & GLOB_DOOFFS) != 0 ? names->gl_offs : 0;
+    for (std::size_t i = 0; result == 0 && i < names->gl_pathc; ++i)
+        without_tree(names->gl_pathv[first + i]);
+    return result;
+}
+
+} // namespace
+
+WEFTIO_INTERCEPT(int, glob, const char* pattern, int flags, int (*failed)(const char*, int), glob_t* names)
+{
+    return find_names(pattern, flags, names, [&](const char* in) { return real().glob(in, flags, failed, names); });
+}
+WEFTIO_INTERCEPT(int, glob64, const char* pattern, int flags, int (*failed)(const char*, int), glob64_t* names)
+{
+    return find_names(pattern, flags, names, [&](const char* in) { return real().glob64(in, flags, failed, names); });
 }
 
 /// A working directory of the tree has the name by which the program went there.
