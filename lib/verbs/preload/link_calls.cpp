@@ -13,7 +13,7 @@ namespace {
 template <class Call>
 char* resolve(const char* path, Call call) noexcept
 {
-    char* const result = call(place(path).path());
+    char* const result = with_path(path, call);
     return result == nullptr ? nullptr : without_tree(result);
 }
 
@@ -21,19 +21,20 @@ char* resolve(const char* path, Call call) noexcept
 
 WEFTIO_INTERCEPT(ssize_t, readlink, const char* path, char* to, size_t bytes)
 {
-    return real().readlink(place(path).path(), to, bytes);
+    return with_path(path, [&](const char* at) { return real().readlink(at, to, bytes); });
 }
 WEFTIO_INTERCEPT(ssize_t, __readlink_chk, const char* path, char* to, size_t bytes, size_t there)
 {
-    return real().__readlink_chk(place(path).path(), to, bytes, there);
+    return with_path(path, [&](const char* at) { return real().__readlink_chk(at, to, bytes, there); });
 }
 WEFTIO_INTERCEPT(ssize_t, readlinkat, int folder, const char* path, char* to, size_t bytes)
 {
-    return real().readlinkat(folder, place(folder, path).path(), to, bytes);
+    return with_path(folder, path, [&](const char* at) { return real().readlinkat(folder, at, to, bytes); });
 }
 WEFTIO_INTERCEPT(ssize_t, __readlinkat_chk, int folder, const char* path, char* to, size_t bytes, size_t there)
 {
-    return real().__readlinkat_chk(folder, place(folder, path).path(), to, bytes, there);
+    return with_path(folder, path,
+                     [&](const char* at) { return real().__readlinkat_chk(folder, at, to, bytes, there); });
 }
 
 WEFTIO_INTERCEPT(char*, realpath, const char* path, char* resolved)
@@ -55,7 +56,7 @@ namespace {
 template <class Names, class Call>
 int find_names(const char* pattern, int flags, Names* names, Call call) noexcept
 {
-    const int result = call(place(pattern).path());
+    const int result = with_path(pattern, call);
     const std::size_t first = (flags & GLOB_DOOFFS) != 0 ? names->gl_offs : 0;
     for (std::size_t i = 0; result == 0 && i < names->gl_pathc; ++i)
         without_tree(names->gl_pathv[first + i]);

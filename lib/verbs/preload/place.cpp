@@ -1,7 +1,5 @@
 #include "place.hpp"
 
-#include <fcntl.h>
-
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -46,19 +44,20 @@ bool name_of_folder(int folder, char* to, std::size_t bytes) noexcept
 
 } // namespace
 
-place::place(int folder, const char* path) noexcept : path_(path)
+bool concerns_us(const char* path) noexcept
 {
-    if (path == nullptr)
-        return;
+    return kind_of(path).is != path_kind::other || may_continue(path);
+}
+
+found_place::found_place(int folder, const char* path) noexcept : place(path)
+{
     if (path[0] == '/')
         find(path);
-    else if (may_continue(path))
+    else
         find_from(folder, path);
 }
 
-place::place(const char* path) noexcept : place(AT_FDCWD, path) {}
-
-void place::find_from(int folder, const char* path) noexcept
+void found_place::find_from(int folder, const char* path) noexcept
 {
     const int error = errno;
     char from[PATH_MAX], whole[2 * PATH_MAX];
@@ -67,7 +66,7 @@ void place::find_from(int folder, const char* path) noexcept
     errno = error;
 }
 
-void place::find(const char* path) noexcept
+void found_place::find(const char* path) noexcept
 {
     const path_kind kind = kind_of(path);
     const char* const prefix = kind.is == path_kind::other ? nullptr : tree();
