@@ -13,23 +13,11 @@ namespace weftio::verbs::preload {
 
 namespace {
 
-/// Writes a number to the end of `text`, and returns where it begins.
-template <unsigned bytes>
-const char* digits(unsigned number, char (&text)[bytes]) noexcept
-{
-    char* at = text + bytes - 1;
-    *at = 0;
-    do {
-        *--at = static_cast<char>('0' + number % 10);
-        number /= 10;
-    } while (number != 0);
-    return at;
-}
-
 /// The path of the folder that a descriptor stands for. False when it is none.
 bool name_of_folder(int folder, char* to, std::size_t bytes) noexcept
 {
-    char number[16], link[64];
+    number_text number;
+    char link[64];
     if (folder != AT_FDCWD && folder < 0)
         return false;
     if (folder == AT_FDCWD)
@@ -92,7 +80,7 @@ char* without_tree(char* path) noexcept
 
 node_file::node_file(unsigned device) noexcept
 {
-    char number[16];
+    number_text number;
     const char* const prefix = tree_so_far();
     char node[64];
     join(node, sizeof node, node_folder, "/uverbs", digits(device, number));
