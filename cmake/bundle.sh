@@ -4,7 +4,8 @@
 #
 #   cmake/bundle.sh BUILD_DIR ARCHIVE.tar.gz
 #
-# Left out: glibc's own libraries and the GPU driver, which belong to the machine. It runs wherever it is unpacked, below /tmp too.
+# Left out: glibc's own libraries and the GPU driver, which belong to the machine; and weftio-run, whose engine is loaded by programs of
+# the machine, and so would find the machine's libraries. It runs wherever it is unpacked, below /tmp too.
 set -euo pipefail
 build=$1 archive=$2
 source=$(dirname "$0")/..
@@ -16,17 +17,12 @@ mkdir -p "$root/bin" "$root/lib/dpdk-pmds"
 for folder in samples apps bench tests; do
     [ ! -d "$build/$folder" ] || folders+=("$build/$folder") # benches may not be built
 done
-find "${folders[@]}" -maxdepth 1 -type f -perm -u+x ! -name '*.so*' \
+find "${folders[@]}" -maxdepth 1 -type f -perm -u+x ! -name '*.so*' ! -name weftio-run \
     -exec cp {} "$root/bin/" \;
 [ -f "$root/bin/gpu_test" ] && mv "$root/bin/gpu_test" "$root/bin/weftio-gpu-test"
 [ -f "$root/bin/gpu_bench" ] && mv "$root/bin/gpu_bench" "$root/bin/weftio-gpu-bench"
 if [ -n "${WEFTIO_BUNDLE_ONLY:-}" ]; then
     find "$root/bin" -type f -regextype posix-extended ! -regex ".*/($WEFTIO_BUNDLE_ONLY)" -delete
-fi
-# What weftio-run preloads, and the engine that is opened by it.
-if [ -f "$root/bin/weftio-run" ]; then
-    mkdir "$root/lib/weftio"
-    cp "$build"/lib/verbs/libweftio-verbs*.so "$root/lib/weftio/"
 fi
 
 pmds=$(ls -d /usr/lib/x86_64-linux-gnu/dpdk/pmds-* | head -n 1)
@@ -48,7 +44,7 @@ needs_eal=$(ldd "$root"/bin/* | awk '/librte_eal/ {path = $3} END {print path}')
 LC_ALL=C sed "s#$pmds#$nowhere#g" "$needs_eal" >"$root/lib/$(basename "$needs_eal")"
 grep -q "$nowhere" "$root/lib/$(basename "$needs_eal")" || { echo "bundle.sh: $needs_eal does not name $pmds" >&2; exit 1; }
 glibc='^(linux-vdso|ld-linux|libc|libm|libdl|librt|libpthread|libresolv|libcuda)\.'
-ldd "$root"/bin/* "$root"/lib/*.so.* "$root"/lib/weftio/*.so 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
+ldd "$root"/bin/* "$root"/lib/*.so.* 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u |
     while read -r library; do
         basename "$library" | grep -qE "$glibc" || [ -f "$root/lib/$(basename "$library")" ] || cp -L "$library" "$root/lib/"
     done
@@ -63,6 +59,6 @@ for library in "$root"/lib/*.so*; do
     package=$(package_of "$(basename "$library")")
     [ -f "/usr/share/doc/$package/copyright" ] && cp "/usr/share/doc/$package/copyright" "$root/licenses/$package"
 done
-strip --strip-debug "$root"/bin/* "$root"/lib/*.so* "$root"/lib/weftio/*.so 2>/dev/null || true
+strip --strip-debug "$root"/bin/* "$root"/lib/*.so* 2>/dev/null || true
 tar -C "$stage" -czf "$archive" weftio
 echo "$archive: $(du -h "$archive" | cut -f1), $(ls "$root/bin" | wc -l) programs, $(ls "$root/lib" | wc -l) libraries"

@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "settings.hpp"
+#include "storage/direct_route.hpp"
 #include "storage/requirements.hpp"
 #include "storage/routing.hpp"
 #include "storage/vendor_library.hpp"
@@ -239,17 +240,9 @@ section driver_configuration(const facts& from)
     return made;
 }
 
-/// Size of a GPU's BAR1, which PCIe shows; 0: unknown.
-std::uint64_t bar1_bytes(const std::string& root, const std::string& address)
+std::uint64_t bar1_of(const check_options& options, const storage::topology_node& gpu)
 {
-    std::ifstream in(fs::path(root) / "sys/bus/pci/devices" / address / "resource");
-    std::string skipped, first, last;
-    std::getline(in, skipped);
-    if (!(in >> first >> last))
-        return 0;
-    const std::uint64_t begin = std::strtoull(first.c_str(), nullptr, 16),
-                        end = std::strtoull(last.c_str(), nullptr, 16);
-    return end > begin ? end - begin + 1 : 0;
+    return storage::bar1_bytes(fs::path(options.root) / "sys/bus/pci/devices" / gpu.address);
 }
 
 section gpu_info(const facts& from, const check_options& options)
@@ -257,7 +250,7 @@ section gpu_info(const facts& from, const check_options& options)
     group made;
     for (std::size_t gpu : from.trees.all(storage::topology_node::kind::gpu)) {
         const auto& node = from.trees.nodes()[gpu];
-        const std::uint64_t bar1 = bar1_bytes(options.root, node.address);
+        const std::uint64_t bar1 = bar1_of(options, node);
         made.findings.push_back(
             {node.name, "",
              fmt::format("{} BAR1 {}, NUMA node {}", node.address,
@@ -287,7 +280,20 @@ section platform(const facts& from)
     return {"PLATFORM", {made}};
 }
 
-section routing(const facts& from)
+/// What the way `direct` would do between a mount and a GPU.
+std::string direct_words(const facts& from, const storage::route& route, std::size_t gpu, std::uint64_t bar1)
+{
+    const storage::direct_judgment judged = storage::judge_direct(from.trees, route, gpu, 0, bar1);
+    if (!route.device)
+        return "unknown: " + judged.why;
+    if (judged.fall != file_fall::none)
+        return fmt::format("staged ({}): {}", to_string(judged.fall), judged.why);
+    return fmt::format(
+        "straight: {}{}", judged.why,
+        bar1 == 0 ? "" : fmt::format("; staged (above_bar1) where more than {} MiB are registered", bar1 >> 20));
+}
+
+section routing(const facts& from, const check_options& options)
 {
     section made{"ROUTING", {}};
     for (const place_facts& place : from.places) {
@@ -295,7 +301,10 @@ section routing(const facts& from)
         for (std::size_t gpu : from.trees.all(storage::topology_node::kind::gpu)) {
             const auto route = storage::decide_route(from.trees, from.configuration,
                                                      {place.mount.file_system, place.mount.point, place.drives}, gpu);
-            of.findings.push_back({from.trees.nodes()[gpu].name, "", route.reason, ""});
+            const storage::topology_node& node = from.trees.nodes()[gpu];
+            of.findings.push_back({node.name, "", route.reason, ""});
+            of.findings.push_back({node.name + " by direct, were it built", "",
+                                   direct_words(from, route, gpu, bar1_of(options, node)), ""});
         }
         if (of.findings.empty())
             of.findings.push_back({"-", "", "no GPU, no routing", ""});
@@ -314,7 +323,7 @@ std::vector<section> check(const check_options& options)
             settings(from.configuration, from.places),
             gpu_info(from, options),
             platform(from),
-            routing(from)};
+            routing(from, options)};
 }
 
 } // namespace weftio::files

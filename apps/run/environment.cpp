@@ -49,7 +49,7 @@ std::string find_library(const fs::path& own_folder)
                 looked += (looked.empty() ? "" : ", ") + folder.string();
             continue;
         }
-        const std::string library = (folder / preloaded).string();
+        std::string library = (folder / preloaded).string();
         if (library.find_first_of(": ") != library.npos)
             throw refusal(own_failure,
                           fmt::format("{}: a path with a space or a colon cannot be preloaded; move Weftio "

@@ -67,8 +67,10 @@ std::string linker_of(std::ifstream& file, const Elf64_Ehdr& header)
 {
     for (unsigned i = 0; i < header.e_phnum; ++i) {
         const auto part = structure_at<Elf64_Phdr>(file, header.e_phoff + std::uint64_t{i} * header.e_phentsize);
-        if (part && part->p_type == PT_INTERP)
-            return read_part(file, part->p_offset, std::min<std::uint64_t>(part->p_filesz, 4096)).c_str();
+        if (part && part->p_type == PT_INTERP) {
+            const std::string text = read_part(file, part->p_offset, std::min<std::uint64_t>(part->p_filesz, 4096));
+            return text.substr(0, text.find('\0'));
+        }
     }
     return {};
 }
@@ -151,7 +153,7 @@ std::string find_program(const std::string& name, std::string_view path)
     for (std::size_t at = 0; !name.empty() && at <= path.size();) {
         const std::size_t end = std::min(path.find(':', at), path.size());
         const std::string folder(path.substr(at, end - at));
-        const std::string candidate = (folder.empty() ? "." : folder) + "/" + name;
+        std::string candidate = (folder.empty() ? "." : folder) + "/" + name;
         if (is_executable_file(candidate))
             return candidate;
         std::error_code error;

@@ -4,6 +4,8 @@
 #include <fstream>
 #include <vector>
 
+#include "storage/direct_route.hpp"
+
 namespace weftio::cufile {
 
 namespace {
@@ -33,15 +35,8 @@ std::optional<std::uint64_t> bar1_bytes(const std::filesystem::path& devices, st
     if (index >= gpus.size())
         return std::nullopt;
     std::sort(gpus.begin(), gpus.end());
-    // A line for each BAR: first and last address, flags. BAR1 is the largest, and not always the second: a BAR of 64 bits
-    // takes two lines.
-    constexpr int bars = 6;
-    std::ifstream resource(gpus[index] / "resource");
-    std::uint64_t first = 0, last = 0, flags = 0, largest = 0;
-    for (int bar = 0; bar < bars && resource >> std::hex >> first >> last >> flags; ++bar)
-        if (last > first)
-            largest = std::max(largest, last - first + 1);
-    return largest != 0 ? std::optional(largest) : std::nullopt;
+    const std::uint64_t bytes = storage::bar1_bytes(gpus[index]);
+    return bytes != 0 ? std::optional(bytes) : std::nullopt;
 }
 
 } // namespace weftio::cufile

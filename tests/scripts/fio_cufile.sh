@@ -74,6 +74,12 @@ for direct in 0 1; do
 done
 check "blocks that O_DIRECT does not take as they are" verified "$(run odd --rw=randrw --bs=3000 --direct=1 --size=3000000)"
 check "in order" verified "$(run sequential --rw=rw --bs=64k --direct=0)"
+mkdir full
+if unshare -m mount -t tmpfs -o size=1m none full 2>/dev/null; then
+    check_has "fio learns from errno that the disk is full" "cuFileWrite: err=28" "$(LD_LIBRARY_PATH=$library timeout 60 unshare -m sh -c \
+        "mount -t tmpfs -o size=1m none full && exec fio --name=full --ioengine=external:$work/libcufile-engine.so --directory=full --size=4m --rw=write \
+        --bs=64k --fallocate=none --gpu_dev_ids=0 --cuda_io=cufile" 2>&1)"
+fi
 # What was verified is also what is in the file, as fio's own engine reads it.
 check "pread finds the same" 0 "$(fio --name=sequential --ioengine=psync --directory="$work" --size=8m --rw=rw --bs=64k --randseed=4711 \
     --verify=crc32c --verify_only --verify_fatal=1 >"$work/psync.txt" 2>&1; echo $?)"

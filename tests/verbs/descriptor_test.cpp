@@ -235,6 +235,8 @@ TEST(ANumber, MayBeClosedBehindOurBack)
     ASSERT_EQ(0, ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends));
     ASSERT_EQ(node, ends[0]);
     EXPECT_EQ(1, ask(ends[0]));
+    EXPECT_EQ(0, ::fstat(ends[0], &file));
+    EXPECT_TRUE(S_ISSOCK(file.st_mode));
     ::close(ends[0]);
     ::close(ends[1]);
 }
@@ -273,6 +275,7 @@ TEST(Closing, ARangeForgetsItsNodes)
     const int first = ::fcntl(open_node(0), F_DUPFD_CLOEXEC, 2000), last = ::fcntl(first, F_DUPFD_CLOEXEC, 3000);
     const auto from = static_cast<unsigned>(first), to = static_cast<unsigned>(last);
     EXPECT_EQ(-1, ::close_range(to, from, 0));
+    EXPECT_EQ(-1, ::close_range(from, to, 1 << 20));
     EXPECT_EQ(answer_of_0, ask(first)) << "a refused call forgets nothing";
     EXPECT_EQ(0, ::close_range(from, to, CLOSE_RANGE_CLOEXEC));
     EXPECT_EQ(answer_of_0, ask(first));

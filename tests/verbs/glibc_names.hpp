@@ -22,6 +22,7 @@ int __fxstatat(int version, int folder, const char* path, struct stat* file, int
 int __fxstatat64(int version, int folder, const char* path, struct stat64* file, int flags);
 ssize_t __readlink_chk(const char* path, char* to, size_t bytes, size_t there);
 ssize_t __readlinkat_chk(int folder, const char* path, char* to, size_t bytes, size_t there);
+char* __getcwd_chk(char* to, size_t bytes, size_t there);
 char* __realpath_chk(const char* path, char* resolved, size_t there);
 }
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <string>
 
@@ -94,6 +95,8 @@ TEST_P(Opening, OpensAnOrdinaryFile)
 TEST_P(Opening, HasTheErrnoOfTheRealFunction)
 {
     EXPECT_EQ(-1, open("/dev/infiniband/uverbs2"));
+    EXPECT_EQ(ENOENT, errno);
+    EXPECT_EQ(-1, open("/dev/infiniband/uverbs00"));
     EXPECT_EQ(ENOENT, errno);
     EXPECT_EQ(-1, open("/dev/infiniband/uverbs0/"));
     EXPECT_EQ(ENOTDIR, errno);
@@ -187,7 +190,16 @@ TEST(RelativePaths, ArePathsOfAFolderThatADescriptorOrTheWorkingDirectoryNames)
     EXPECT_EQ(0, ::chdir("/dev/infiniband"));
     EXPECT_EQ(0, ::lstat("uverbs0", &file));
     EXPECT_EQ(makedev(231, 192), file.st_rdev);
+    char text[PATH_MAX];
+    EXPECT_STREQ("/dev/infiniband", ::getcwd(text, sizeof text));
+    EXPECT_EQ("/dev/infiniband", std::filesystem::current_path());
+    EXPECT_STREQ("/dev/infiniband", __getcwd_chk(text, sizeof text, sizeof text));
+    ::unsetenv("PWD");
+    char* const made = ::get_current_dir_name();
+    EXPECT_STREQ("/dev/infiniband", made);
+    std::free(made);
     std::filesystem::current_path(before);
+    EXPECT_EQ(before.string(), ::getcwd(text, sizeof text));
     for (const int descriptor : {root, folder, by_root})
         ::close(descriptor);
 }

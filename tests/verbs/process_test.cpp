@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/socket.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 
@@ -62,6 +63,13 @@ TEST(AChild, UsesNumbersOfNodesForOthers)
                   std::fclose(stream);
                   return ::open("/dev/null", O_RDWR) == node && ask(node) == 1 ? 0 : 2;
               }));
+    EXPECT_EQ(0, status_in_child([&] {
+                  std::FILE* const stream = ::fdopen(node, "r+");
+                  std::fclose(stream); // calls no close() that a library can intercept
+                  int ends[2];
+                  ::socketpair(AF_UNIX, SOCK_STREAM, 0, ends);
+                  return ends[0] == node && ask(node) == 1 ? 0 : 1;
+              }));
     EXPECT_EQ(answer_of_1, ask(node)) << "the parent's node is the parent's";
     ::close(node);
 }
@@ -106,6 +114,20 @@ TEST(TheEnginesOwnCalls, PassBy)
     const int node = open_node(0);
     // 2: the host has no such device, and the engine sees the host.
     EXPECT_EQ(2, ask(node, "path"));
+    ::close(node);
+}
+
+TEST(TheEngine, HidesDriversOfDpdkFromAThread)
+{
+    const ordinary_file file;
+    const std::string folder = file.folder() + "/dpdk/pmds-23";
+    std::filesystem::create_directories(folder);
+    const int node = open_node(0);
+    EXPECT_EQ(2, ask(node, folder));
+    EXPECT_EQ(1, ask(node, file.folder())) << "nothing else is hidden";
+    EXPECT_EQ(0, ::access(folder.c_str(), F_OK));
+    struct stat found;
+    EXPECT_EQ(0, ::stat(folder.c_str(), &found)) << "nor from the program";
     ::close(node);
 }
 

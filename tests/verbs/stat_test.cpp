@@ -90,8 +90,9 @@ TEST_P(StatOfAPath, FindsAnOrdinaryFile)
 
 TEST_P(StatOfAPath, HasTheErrnoOfTheRealFunction)
 {
-    for (const char* path : {"/dev/infiniband/uverbs2", "/dev/infiniband/rdma_cm", "/sys/class/infiniband/mlx5_2",
-                             "/tmp/weftio-nowhere/file"}) {
+    for (const char* path : {"/dev/infiniband/uverbs2", "/dev/infiniband/uverbs00", "/dev/infiniband/uverbs0x",
+                             "/dev/infiniband/uverbs", "/dev/infiniband/uverbs4294967296", "/dev/infiniband/rdma_cm",
+                             "/sys/class/infiniband/mlx5_2", "/tmp/weftio-nowhere/file"}) {
         const facts found = GetParam().call(path);
         EXPECT_EQ(-1, found.result) << path;
         EXPECT_EQ(ENOENT, found.error) << path;

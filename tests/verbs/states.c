@@ -141,7 +141,6 @@ static void try_values(void)
     WRONG(IBV_QPS_RESET, IBV_QPS_INIT, init_mask, with.port_num = 0);
     WRONG(IBV_QPS_RESET, IBV_QPS_INIT, init_mask, with.pkey_index = 1);
     WRONG(IBV_QPS_INIT, IBV_QPS_RTR, rtr_mask_rc, with.ah_attr.port_num = 2);
-    WRONG(IBV_QPS_INIT, IBV_QPS_RTR, rtr_mask_rc, with.ah_attr.is_global = 0);
     WRONG(IBV_QPS_INIT, IBV_QPS_RTR, rtr_mask_rc, with.ah_attr.grh.sgid_index = 200);
     WRONG(IBV_QPS_INIT, IBV_QPS_RTR, rtr_mask_rc, with.path_mtu = 0);
     WRONG(IBV_QPS_INIT, IBV_QPS_RTR, rtr_mask_rc, with.path_mtu = 6);

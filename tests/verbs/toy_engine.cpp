@@ -1,6 +1,7 @@
 // An engine for tests of the preloaded library: it remembers what reached it, and answers with that.
 //
 // TOY_DEVICES devices [2]; TOY_FAILS: it does not start; TOY_VERSION: its version of the seam.
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <pthread.h>
@@ -32,6 +33,7 @@ std::map<ino_t, unsigned> nodes; ///< inode of a node: its device
 std::atomic<unsigned> closes{0};
 std::optional<tree> files;
 weftio_verbs_engine engine;
+const weftio_verbs_host* the_host = nullptr;
 
 int open_node(unsigned device, int flags)
 {
@@ -68,8 +70,21 @@ bool sees_device_from_afar(int descriptor)
     return sees;
 }
 
+/// 1: the folder is there; 2: it is hidden while that is asked for, and not from other threads.
+ssize_t try_to_hide(const std::string& folder)
+{
+    struct stat file;
+    the_host->hide_drivers(true);
+    const bool here = ::stat(folder.c_str(), &file) == 0;
+    bool elsewhere = false;
+    std::thread([&] { elsewhere = ::stat(folder.c_str(), &file) == 0; }).join();
+    the_host->hide_drivers(false);
+    const bool afterwards = ::stat(folder.c_str(), &file) == 0;
+    return !here && elsewhere && afterwards ? 2 : 1;
+}
+
 /// "closes": how often closed() was called, less one; "fail": EINVAL; "path", "thread": the engine calls what is intercepted, 2: the
-/// host has no such device; all else: 1000 and the number of the device.
+/// host has no such device; a path: hides it; all else: 1000 and the number of the device.
 ssize_t write_command(int descriptor, const void* command, std::size_t bytes)
 {
     const int device = device_of(descriptor);
@@ -86,6 +101,8 @@ ssize_t write_command(int descriptor, const void* command, std::size_t bytes)
         return closes;
     if (text == "path")
         return ::access("/sys/class/infiniband/mlx5_0/node_guid", F_OK) == 0 ? 1 : 2;
+    if (text.starts_with('/'))
+        return try_to_hide(std::string(text));
     if (text == "thread")
         return sees_device_from_afar(descriptor) ? 1 : 2;
     return 1000 + device;
@@ -141,12 +158,8 @@ try {
         std::fputs("toy: it does not start\n", stderr);
         return nullptr;
     }
-    host->hide_drivers(true);
-    struct stat file;
-    const bool seen = ::stat("/tmp/dpdk/pmds-0", &file) == 0 || errno != ENOENT;
-    host->hide_drivers(false);
-    if (seen)
-        std::fputs("toy: the drivers' folder is seen\n", stderr);
+    the_host = host;
+    std::thread([] { ::dlopen("libm.so.6", RTLD_NOW); }).join(); // as DPDK loads its drivers
     const unsigned devices = number_in("TOY_DEVICES", 2);
     files.emplace(describe_devices(devices));
     engine = {.version = number_in("TOY_VERSION", seam_version),

@@ -26,8 +26,8 @@ enum class file_fall : std::uint8_t {
     managed_memory,    ///< its pages migrate between CPU and GPU
     system_memory,     ///< ordinary memory, which the GPU reads through the system
     no_direct,         ///< this system, or this build, has no direct way to the device's memory: staged in the host's
-    above_bar1,        ///< the memory lies above the part of the GPU's memory that PCIe shows
-    better_staged,     ///< the route across PCIe is slower than a staging buffer
+    above_bar1,        ///< more bytes than PCIe shows of the GPU's memory at once: of `direct`, which no engine has
+    better_staged,     ///< the route across PCIe is slower than a staging buffer: of `direct`, which no engine has
     no_vendor_library, ///< file_way::cufile was to be used, and NVIDIA's library is unavailable
     no_o_direct,       ///< direct I/O was to be used, and the file system has none, or denies it
     offset,            ///< the file offset is not aligned for O_DIRECT: the first block was bounced

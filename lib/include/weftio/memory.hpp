@@ -72,6 +72,12 @@ class memory_region {
     /// @throws weftio::error errc::invalid_argument, errc::not_reachable: as the constructors; the bytes are not within
     ///         the memory. The region is unchanged then.
     std::uint32_t rereg(const region_options& options, std::size_t offset = 0, std::size_t bytes = 0);
+    /// Puts other memory, rights, domain and iova in the place of the present ones under the same key, at every NIC that
+    /// the region is registered with, as ibv_rereg_mr() does: entries, and peers, that have the key name the new bytes
+    /// from now on. NICs refuse the key meanwhile, and use no byte of the old memory once this returns. Blocks as rereg().
+    /// @throws weftio::error errc::invalid_argument, errc::not_reachable, errc::not_supported: as the constructors. The
+    ///         region is unchanged then.
+    void replace(const memory& memory, const region_options& options);
     /// The key at the port or DMA engine that the region was registered with first, in host byte order; before that, the
     /// key that it will have at software NICs. The one to use where all NICs are software.
     std::uint32_t lkey() const noexcept;

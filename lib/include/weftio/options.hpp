@@ -48,6 +48,12 @@ struct port_options {
     /// RDMA between two queue pairs of this port: copies go from memory to memory, and no packet is built. true:
     /// packets are built and read as for another port, so that tests of the transport need one port only.
     bool rdma_by_packet = false;
+    /// Path of a pcapng file that gets every frame of the port whole, with its time and direction; empty: none. The file
+    /// is made, or emptied unless another port writes to it: ports of several processes may share a file, where each is
+    /// an interface. Engines write by themselves, so a slow file slows them down; after a failed write, which the log
+    /// tells, frames go on without. RDMA between two queue pairs of the port goes by packets (rdma_by_packet), and is in
+    /// the file as sent and as received.
+    std::string dump{};
     std::uint16_t mtu = 0;                    ///< 68 to 16,362; 0: the driver's own
     std::vector<std::string> eal_arguments{}; ///< extra EAL arguments, used if this port starts EAL
 };
@@ -80,7 +86,8 @@ struct file_engine_options {
     /// 4 KiB .. 1 GiB.
     std::size_t part_bytes = std::size_t{1} << 20;
     /// Transfers that are aligned, at least a part long and of files opened without O_DIRECT avoid the page cache: the
-    /// file opens its descriptor a second time. Slower for files that are in the page cache.
+    /// file opens its descriptor a second time. Slower for files that are in the page cache: docs/files.md says which
+    /// programs want it ("Past the page cache").
     bool reopen_direct = false;
     /// Path of a cufile.json; empty: the file that WEFTIO_FILE_JSON, else CUFILE_ENV_PATH_JSON names, if any. What an
     /// option says comes before the file. A key without effect is logged with the reason (docs/files-check.md); a wrong

@@ -156,6 +156,8 @@ dpdk_port::dpdk_port(std::string_view spec, const port_spec& parsed, const port_
         read_.take(spec, parsed.capture, file, capture_claim::use::read);
     if (!parsed.wire.empty())
         shared_ = std::make_unique<dpdk::shared_wire>(spec, parsed.wire);
+    if (!options.dump.empty())
+        dump_ = std::make_unique<frame_dump>(spec, options.dump);
     dpdk::forget_driver_log();
     for (const port_candidate& candidate : parsed.candidates) {
         const auto begin = std::chrono::steady_clock::now();
@@ -469,6 +471,7 @@ std::vector<wire> dpdk_port::wires() const
                     .mtu = mtu_behind(*interface_, mtu, most_mtu_),
                     .most_mtu = most_mtu_,
                     .file = file_.get(),
+                    .dump = dump_.get(),
                     .shared = shared_.get(),
                     .copies = pools_.copies(),
                     .bounces = !dma_ && zero_copy_,
@@ -498,7 +501,7 @@ std::uint64_t dpdk_port::missed() const noexcept
     if (claim_.removed())
         return 0;
     if (shared_)
-        return shared_->too_long();
+        return shared_->missed();
     for (const packet_socket& socket : packet_sockets_) // their driver does not read this counter
         missed_by_sockets_.fetch_add(missed_since_asked(socket), std::memory_order_relaxed);
     std::uint64_t by_driver = rte_eth_stats_get(id_, &stats) == 0 ? stats.imissed + stats.rx_nombuf : 0;

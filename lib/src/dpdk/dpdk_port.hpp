@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "dpdk/capture_writer.hpp"
+#include "dpdk/frame_dump.hpp"
 #include "dpdk/interface_settings.hpp"
 #include "dpdk/kernel_interface.hpp"
 #include "dpdk/packet_pools.hpp"
@@ -97,6 +98,7 @@ class dpdk_port {
     mutable std::atomic<std::uint64_t> missed_by_sockets_{0}; ///< sum of what packet_sockets_ have reported
     std::unique_ptr<capture_writer> file_;                    ///< takes sent frames if the port writes a capture
     std::unique_ptr<dpdk::shared_wire> shared_;               ///< takes and brings frames if the port is on a wire
+    std::unique_ptr<frame_dump> dump_;                        ///< port_options::dump
     std::unique_ptr<kernel_interface> interface_;             ///< interface behind the port, if it has one
     std::vector<std::unique_ptr<packet_ring>> packet_rings_;  ///< net_af_packet: one for each queue
 };

@@ -1,26 +1,19 @@
-// The one way into a port.
+// The way of packets into an engine.
 #pragma once
 
 #include <rte_ethdev.h>
 
 #include <cstdint>
 
-#include "dpdk/shared_wire.hpp"
+#include "dpdk/wire.hpp"
 
 namespace weftio::dpdk {
 
-/// A port queue that an engine receives from.
-struct receive_source {
-    std::uint16_t port, queue;
-    shared_wire* shared = nullptr; ///< brings the packets instead of the driver; nullptr: the driver does
-};
-
-/// Takes at most `most` packets from the driver, or from the wire. Never blocks. Returns how many it took; their mbufs
-/// are the caller's. Only the engine of the port queue calls it.
-inline std::uint16_t receive_burst(const receive_source& from, rte_mbuf** packets, std::uint16_t most) noexcept
+/// wire::take(), in line where a driver brings the packets.
+inline std::uint16_t receive_burst(const wire& from, rte_mbuf** packets, std::uint16_t most) noexcept
 {
-    if (from.shared) [[unlikely]]
-        return from.shared->take(packets, most);
+    if (from.shared || from.dump) [[unlikely]]
+        return from.take(packets, most);
     return rte_eth_rx_burst(from.port, from.queue, packets, most);
 }
 

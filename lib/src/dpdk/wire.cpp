@@ -5,22 +5,43 @@
 #include <cerrno>
 
 #include "dpdk/capture_writer.hpp"
+#include "dpdk/frame_dump.hpp"
 #include "dpdk/packet_ring.hpp"
 #include "dpdk/shared_wire.hpp"
 
 namespace weftio::dpdk {
 
+namespace {
+
+/// Gives frames to whoever takes them.
+std::uint16_t pass_on(const wire& to, rte_mbuf** frames, std::uint16_t count) noexcept
+{
+    if (to.file)
+        return to.file->write(frames, count);
+    if (to.shared)
+        return to.shared->give(frames, count);
+    if (to.ring)
+        errno = 0;
+    const std::uint16_t taken = rte_eth_tx_burst(to.port, to.queue, frames, count);
+    if (to.ring)
+        to.ring->send(taken, errno);
+    return taken;
+}
+
+} // namespace
+
 std::uint16_t wire::give(rte_mbuf** frames, std::uint16_t count) const noexcept
 {
-    if (file)
-        return file->write(frames, count);
-    if (shared)
-        return shared->give(frames, count);
-    if (ring)
-        errno = 0;
-    const std::uint16_t taken = rte_eth_tx_burst(port, queue, frames, count);
-    if (ring)
-        ring->send(taken, errno);
+    if (dump) [[unlikely]]
+        return dump->sent(frames, count, [&](rte_mbuf** all, std::uint16_t some) { return pass_on(*this, all, some); });
+    return pass_on(*this, frames, count);
+}
+
+std::uint16_t wire::take(rte_mbuf** packets, std::uint16_t most) const noexcept
+{
+    const std::uint16_t taken = shared ? shared->take(packets, most) : rte_eth_rx_burst(port, queue, packets, most);
+    if (dump && taken != 0)
+        dump->received(packets, taken);
     return taken;
 }
 

@@ -9,6 +9,7 @@ struct rte_mempool;
 namespace weftio::dpdk {
 
 class capture_writer;
+class frame_dump;
 class packet_ring;
 class shared_wire;
 
@@ -17,6 +18,9 @@ struct wire {
     /// Gives frames to the driver, or to the capture file: the one way out of a port. Never blocks. Returns how many it
     /// took, from the first one on; those are the driver's. Only the engine of the port queue calls it.
     std::uint16_t give(rte_mbuf** frames, std::uint16_t count) const noexcept;
+    /// Takes packets from the driver, or from the wire in shared memory: the one way into a port. Never blocks. Returns
+    /// how many it took; their mbufs are the caller's. Only the engine of the port queue calls it.
+    std::uint16_t take(rte_mbuf** packets, std::uint16_t most) const noexcept;
 
     /// Numbers of queue pairs: 0 and 1 have a meaning of their own in packets.
     static constexpr std::uint32_t least_queue_number = 16, queue_numbers = 16384;
@@ -25,6 +29,7 @@ struct wire {
     std::uint32_t mtu = 0, most_mtu = 0; ///< the current MTU, and the largest that the driver can take
     capture_writer* file = nullptr;      ///< takes the frames instead of the driver, if the port writes a capture
     packet_ring* ring = nullptr;         ///< net_af_packet only
+    frame_dump* dump = nullptr;          ///< notes all frames, if the port has one
     shared_wire* shared = nullptr;       ///< takes and brings the frames instead of the driver, for a wire in memory
     rte_mempool* copies = nullptr;       ///< see packet_pools
     bool bounces = true;                 ///< the device can read send headers, so short copies are sent from there

@@ -6,7 +6,7 @@ namespace weftio::net {
 
 namespace {
 
-constexpr std::uint32_t section_header = 0x0a0d0d0a, interface_description = 1, enhanced_packet = 6;
+constexpr std::uint32_t enhanced_packet = 6;
 constexpr std::uint32_t byte_order_magic = 0x1a2b3c4d, version_1_0 = 1, ethernet = 1;
 constexpr std::uint16_t end_of_options = 0, comment_option = 1, application = 4, interface_name = 2,
                         time_resolution = 9, packet_flags = 2;
@@ -22,7 +22,13 @@ std::span<const std::uint8_t> bytes_of(const Number& value) noexcept
 
 pcapng_builder::pcapng_builder(std::string_view name, std::string_view comment, std::uint32_t snap)
 {
-    std::size_t at = begin_block(section_header);
+    section(comment);
+    interface(name, snap);
+}
+
+void pcapng_builder::section(std::string_view comment)
+{
+    const std::size_t at = begin_block(section_header);
     number(byte_order_magic);
     bytes(bytes_of(std::uint16_t{version_1_0}));
     bytes(bytes_of(std::uint16_t{0}));
@@ -32,8 +38,11 @@ pcapng_builder::pcapng_builder(std::string_view name, std::string_view comment, 
         text_option(comment_option, comment);
     option(end_of_options, {});
     end_block(at);
+}
 
-    at = begin_block(interface_description);
+void pcapng_builder::interface(std::string_view name, std::uint32_t snap)
+{
+    const std::size_t at = begin_block(interface_description);
     number(ethernet);
     number(snap);
     text_option(interface_name, name);
@@ -43,10 +52,10 @@ pcapng_builder::pcapng_builder(std::string_view name, std::string_view comment, 
 }
 
 void pcapng_builder::add(std::span<const std::uint8_t> start, std::uint32_t whole_bytes, std::uint64_t time_ns,
-                         frame_direction direction)
+                         frame_direction direction, std::uint32_t interface)
 {
     const std::size_t at = begin_block(enhanced_packet);
-    number(0); // the interface
+    number(interface);
     number(static_cast<std::uint32_t>(time_ns >> 32));
     number(static_cast<std::uint32_t>(time_ns));
     number(static_cast<std::uint32_t>(start.size()));

@@ -49,7 +49,8 @@ class region {
     virtual std::uint32_t key() const noexcept = 0;
     /// The NIC refuses the key from now on, and uses no address that it has found by the key.
     virtual void revoke() noexcept = 0;
-    /// Entries name the memory by another key from now on, and key() says it. @pre revoke(); the same block
+    /// Entries name the memory by the key of `now` from now on, and key() says it.
+    /// @pre revoke(), or it was registered without a key; the same block
     virtual void renew(const region_request& now) noexcept = 0;
 };
 

@@ -141,6 +141,15 @@ std::uint32_t memory_region::rereg(const region_options& options, std::size_t of
     return lkey();
 }
 
+void memory_region::replace(const memory& memory, const region_options& options)
+{
+    if (!memory)
+        throw error(errc::invalid_argument,
+                    "weftio: memory_region: replace: the memory is empty; give memory that has been allocated");
+    check(*detail::internals::block(memory), options, memory.bytes());
+    state_->region.replace(detail::internals::block(memory), options);
+}
+
 std::uint32_t memory_region::lkey() const noexcept
 {
     return state_->region.lkey();

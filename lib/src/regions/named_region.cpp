@@ -87,6 +87,27 @@ void named_region::rereg(const region_options& options, std::size_t offset, std:
         each.region->renew(at_);
 }
 
+void named_region::replace(std::shared_ptr<const devices::memory_block> block, const region_options& options)
+{
+    if (!maker_.may_end())
+        return;
+    std::vector<std::unique_ptr<nic::region>> made;
+    for (const auto& each : nics_) // without the key, which the present memory still has
+        made.push_back(each.nic->register_memory({.block = block}));
+    for (const auto& each : nics_)
+        each.region->revoke();
+    block_ = std::move(block);
+    at_.block = block_;
+    take_in(options, 0, block_->bytes);
+    keys().change(at_.process_key, entry());
+    for (std::size_t each = 0; each != nics_.size(); ++each) {
+        nics_[each].region = std::move(made[each]);
+        nics_[each].region->renew(at_);
+    }
+    if (block_->adopted)
+        core::guard_memory();
+}
+
 named_region::~named_region()
 {
     const core::not_cancelled until_nics_have_let_go;

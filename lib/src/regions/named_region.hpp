@@ -39,6 +39,10 @@ class named_region {
     /// when this returns, and uses no address that it has found by it. Blocks for a turn of each engine, and for copies
     /// that devices have begun. @pre the region has a key; check_range()
     void rereg(const region_options& options, std::size_t offset, std::size_t bytes);
+    /// Puts other memory in the place of the present one, under the same key, which NICs refuse meanwhile. Blocks as
+    /// rereg(). @pre the region has a key
+    /// @throws weftio::error see nic::memory_user::register_memory(); nothing has changed then
+    void replace(std::shared_ptr<const devices::memory_block> block, const region_options& options);
     /// Registers the memory with a NIC. Does nothing when it is registered there already.
     /// @throws weftio::error see nic::memory_user::register_memory()
     void register_with(nic::memory_user& nic);
@@ -63,11 +67,11 @@ class named_region {
     keys::key_entry entry() const noexcept;
 
     const core::maker maker_{};
-    const std::shared_ptr<const devices::memory_block> block_;
+    std::shared_ptr<const devices::memory_block> block_;
     nic::region_request at_;
     bool withdrawn_ = false;
     struct at_nic {
-        const nic::memory_user* nic; ///< `region` keeps the NIC alive
+        nic::memory_user* nic; ///< `region` keeps the NIC alive
         std::unique_ptr<nic::region> region;
     };
     std::vector<at_nic> nics_;

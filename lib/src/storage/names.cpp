@@ -11,7 +11,7 @@ const char* storage::explanation_of(file_fall fall) noexcept
         case file_fall::system_memory: return "ordinary memory, which the GPU reads through the system";
         case file_fall::no_direct:
             return "memory of a GPU is staged in host memory; weftio-files --check tells what a direct way lacks";
-        case file_fall::above_bar1: return "the memory lies above the part of the GPU's memory that PCIe shows";
+        case file_fall::above_bar1: return "more bytes than PCIe shows of the GPU's memory at once";
         case file_fall::better_staged: return "the route across PCIe is slower than a staging buffer";
         case file_fall::no_vendor_library:
             return "NVIDIA's library is unavailable, or refuses the file: memory of a GPU is staged in host memory";

@@ -31,6 +31,13 @@ inline bool try_lock(int descriptor, off_t byte) noexcept
     return false;
 }
 
+/// Takes a lock on a byte that others may have, too. It stays until the descriptor is closed.
+inline void share_lock(int descriptor, off_t byte) noexcept
+{
+    struct flock lock = detail::lock_of(F_RDLCK, byte, 1);
+    ::fcntl(descriptor, F_OFD_SETLK, &lock);
+}
+
 inline void release_lock(int descriptor, off_t byte) noexcept
 {
     struct flock lock = detail::lock_of(F_UNLCK, byte, 1);

@@ -17,17 +17,15 @@ constexpr std::uint64_t page_offset(std::uint64_t address) noexcept
     return address & 4095;
 }
 
-void register_bytes(context& in, region& made)
+/// Takes the program's bytes. @return how they are to be registered  @throws failure, error
+region_options take_bytes(context& in, region& made)
 {
     const std::uint32_t known = rights_mask | bind_windows | zero_based | optional_flags;
     require((made.access & on_demand) == 0, EOPNOTSUPP);
     require((made.access & ~known) == 0, EINVAL);
     require(made.length != 0 && made.start + made.length >= made.start, EINVAL);
     made.bytes = in.of.memory.adopt(reinterpret_cast<void*>(made.start), made.length);
-    made.registered.emplace(in.of.port, made.bytes,
-                            region_options{.rights = static_cast<access>(made.access & rights_mask),
-                                           .domain = made.in->number,
-                                           .iova = made.iova});
+    return {.rights = static_cast<access>(made.access & rights_mask), .domain = made.in->number, .iova = made.iova};
 }
 
 } // namespace
@@ -58,7 +56,8 @@ void reg_mr(context& in, call& what)
     made->length = asked.length;
     made->iova = (asked.access_flags & zero_based) != 0 ? 0 : asked.hca_va;
     made->access = asked.access_flags;
-    register_bytes(in, *made);
+    const region_options options = take_bytes(in, *made);
+    made->registered.emplace(in.of.port, made->bytes, options);
     ib_uverbs_reg_mr_resp core{};
     core.mr_handle = in.next_handle();
     core.lkey = core.rkey = made->registered->lkey();
@@ -66,7 +65,7 @@ void reg_mr(context& in, call& what)
     what.respond(core);
 }
 
-/// The region that takes the place of the old one is made first: what fails leaves the old one as it is.
+/// The region keeps its key, as mlx5's do. What fails leaves it as it is.
 void rereg_mr(context& in, call& what)
 {
     constexpr std::uint32_t translation = 1, of_domain = 2, rights = 4;
@@ -74,14 +73,16 @@ void rereg_mr(context& in, call& what)
     require(asked.flags != 0 && (asked.flags & ~(translation | of_domain | rights)) == 0, EINVAL);
     const bool moves = (asked.flags & translation) != 0;
     require(!moves || page_offset(asked.start) == page_offset(asked.hca_va), EINVAL);
-    const region& old = *in.regions.find(asked.mr_handle);
+    region& old = *in.regions.find(asked.mr_handle);
     auto made = std::make_shared<region>();
     made->in = use((asked.flags & of_domain) != 0 ? in.domains.find(asked.pd_handle) : old.in.share());
     made->start = moves ? asked.start : old.start;
     made->length = moves ? asked.length : old.length;
     made->iova = moves ? asked.hca_va : old.iova;
     made->access = (asked.flags & rights) != 0 ? asked.access_flags : old.access;
-    register_bytes(in, *made);
+    const region_options options = take_bytes(in, *made);
+    old.registered->replace(made->bytes, options);
+    made->registered = std::move(old.registered);
     ib_uverbs_rereg_mr_resp core{};
     core.lkey = core.rkey = made->registered->lkey();
     in.regions.remove(asked.mr_handle);

@@ -1,14 +1,16 @@
 // MODIFY_QP: a queue pair goes from state to state, and gets what belongs to each.
-#include <arpa/inet.h>
+#include <fmt/format.h>
 
 #include <array>
 #include <cerrno>
 #include <cstring>
 
 #include "commands.hpp"
+#include "core/log.hpp"
 #include "events.hpp"
 #include "net/roce_headers.hpp"
 #include "verbs_values.hpp"
+#include "wires/members.hpp"
 
 namespace weftio::verbs {
 
@@ -76,9 +78,34 @@ std::string text_of(const std::uint8_t (&gid)[16])
     return net::text_of(address);
 }
 
-void set_path(const context& in, const ib_uverbs_qp_dest& to, queue_pair_attributes& with)
+/// The address of a peer by the number of its queue pair, on a wire in memory, where no two are the same. @throws failure
+std::string address_on_wire(const node& at, std::uint32_t number)
 {
-    require(to.port_num == 1 && to.is_global != 0, EINVAL); // RoCE has no path without a GID
+    require(!at.wire.empty(), EINVAL);
+    for (const wires::member_facts& each : wires::members_of(at.wire))
+        if (number - each.first_queue < each.queues)
+            return net::text_of(each.first_address);
+    throw failure{EINVAL};
+}
+
+/// A RoCE port refuses paths without a GID. A wire in memory knows whom the program means, and says what a port would say.
+void set_path_without_gid(const context& in, std::uint32_t number, queue_pair_attributes& with)
+{
+    with.peer_address = address_on_wire(in.of, number);
+    core::log_or_lose(log_level::warning, [&] {
+        return fmt::format(
+            "weftio-run: the program names the peer of a queue pair by its number {} and no GID, which a "
+            "ConnectX with an Ethernet port refuses (EINVAL); pass a GID index, as in ibv_rc_pingpong -g 0",
+            number);
+    });
+}
+
+void set_path(const context& in, const ib_uverbs_modify_qp& asked, queue_pair_attributes& with)
+{
+    const ib_uverbs_qp_dest& to = asked.dest;
+    require(to.port_num == 1, EINVAL);
+    if (to.is_global == 0)
+        return set_path_without_gid(in, asked.dest_qp_num, with);
     require(to.sgid_index < in.of.rdma.gids().size(), EINVAL);
     with.peer_address = text_of(to.dgid);
     with.gid_index = to.sgid_index;
@@ -107,7 +134,7 @@ queue_pair_attributes attributes_of(const context& in, const ib_uverbs_modify_qp
     if ((mask & sets_access) != 0)
         with.rights = static_cast<access>(asked.qp_access_flags & peer_rights);
     if ((mask & sets_path) != 0)
-        set_path(in, asked.dest, with);
+        set_path(in, asked, with);
     set_if(mask, sets_path_mtu, with.path_mtu, 128u << (asked.path_mtu & 7));
     set_if(mask, sets_peer, with.peer_queue, asked.dest_qp_num);
     set_if(mask, sets_receive_psn, with.receive_psn, asked.rq_psn & 0xffffff);

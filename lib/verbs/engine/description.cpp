@@ -203,7 +203,7 @@ void describe_links(const fs::path& root, const device_description& device, unsi
 void describe(const fs::path& root, std::span<const device_description> devices)
 {
     folder(root / "sys/class/infiniband_verbs").line("abi_version", "6");
-    folder(root / "sys/bus/pci/drivers/mlx5_core");
+    fs::create_directories(root / "sys/bus/pci/drivers/mlx5_core");
     // Last first: tmpfs lists what was made last first, and programs take the first device that is listed.
     for (auto i = static_cast<unsigned>(devices.size()); i-- > 0;) {
         describe_device(root, devices[i], i);

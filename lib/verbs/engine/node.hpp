@@ -23,7 +23,7 @@ struct node {
     rdma_device rdma;
     device memory; ///< adopts the program's
     watcher& events;
-    bool on_wire; ///< in memory: its members tell their addresses and numbers
+    std::string wire; ///< name of the wire in memory that it is on; empty: it is on another link
 };
 
 /// Its GUID, from the MAC of its port, in network byte order (EUI-64).

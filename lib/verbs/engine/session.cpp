@@ -71,6 +71,13 @@ std::vector<std::string> drivers_for(std::string_view port)
     return words;
 }
 
+/// What keeps EAL from files and threads that nobody uses here: no telemetry, which a process without a folder of its own
+/// could not have, and a runtime folder of a name that no other process has, so that it can be removed.
+std::vector<std::string> without_traces()
+{
+    return {"--no-telemetry", "--file-prefix", fmt::format("weftio-run-{}", getpid())};
+}
+
 /// Calls `work` in a thread that has all signals blocked, as all threads that it starts: those are for the program's.
 template <class Work>
 void in_quiet_thread(Work&& work)
@@ -92,10 +99,16 @@ void in_quiet_thread(Work&& work)
         std::rethrow_exception(problem);
 }
 
-/// An address for tests (RFC 2544) with the last two bytes of the MAC.
+/// An address for tests (RFC 2544), from the last two bytes of the MAC.
 std::string address_for(const std::array<std::uint8_t, 6>& mac)
 {
-    return fmt::format("198.18.{}.{}", mac[4], mac[5]);
+    return fmt::format("198.18.{}.{}", mac[4], mac[5] % 254 + 1);
+}
+
+std::string wire_of(std::string_view spec)
+{
+    constexpr std::string_view kind = "wire:";
+    return std::string(spec.starts_with(kind) ? spec.substr(kind.size()) : "");
 }
 
 /// As sysfs writes it, from what inet_pton() reads; IPv4 as ::ffff:a.b.c.d.
@@ -112,6 +125,16 @@ std::string long_form(const std::string& address)
     return text;
 }
 
+/// Of the system, behind a port that has one; programs ask the system for such interfaces by their names.
+std::string interface_of(const std::string& spec)
+{
+    constexpr std::string_view kinds[] = {"iface:", "tap:"};
+    for (const std::string_view kind : kinds)
+        if (spec.starts_with(kind))
+            return spec.substr(kind.size());
+    return {};
+}
+
 device_description describe(const node& of, unsigned number)
 {
     device_description says;
@@ -121,7 +144,7 @@ device_description describe(const node& of, unsigned number)
     says.mtu_bytes = of.port.mtu();
     says.mac = of.port.mac();
     for (const std::string& address : of.rdma.gids())
-        says.gids.push_back({.gid = long_form(address), .interface = fmt::format("weftio{}", number)});
+        says.gids.push_back({.gid = long_form(address), .interface = interface_of(of.port.spec())});
     return says;
 }
 
@@ -136,6 +159,7 @@ settings settings::from_environment()
         wanted.port = "wire:" + (wire.empty() ? "default" : wire);
     wanted.address = value_of(address_variable);
     wanted.devices = devices_of(value_of(devices_variable));
+    wanted.dump = value_of(dump_variable);
     return wanted;
 }
 
@@ -148,6 +172,28 @@ session::session(const settings& wanted, const weftio_verbs_host& host) : proces
     for (unsigned each = 0; each != devices(); ++each)
         all.push_back(describe(nodes_[each], each));
     tree_.emplace(all);
+    show_.emplace(events_, tree_->path(), [this] { return describe_all(); });
+}
+
+/// For weftio-run --show.
+std::string session::describe_all()
+{
+    std::vector<std::shared_ptr<context>> open;
+    {
+        const std::scoped_lock lock(mutex_);
+        for (const auto& [identity, each] : contexts_)
+            open.push_back(each);
+    }
+    std::string text;
+    for (unsigned device = 0; device != devices(); ++device) {
+        const node& each = nodes_[device];
+        text += fmt::format("mlx5_{}: port {}, MTU {}, {}, addresses {}\n", device, each.port.spec(), each.port.mtu(),
+                            each.port.link_up() ? "up" : "down", fmt::join(each.rdma.gids(), ", "));
+        for (const auto& one : open)
+            if (&one->of == &each)
+                text += show(*one);
+    }
+    return text;
 }
 
 void session::open_ports(const settings& wanted, const weftio_verbs_host& host)
@@ -155,7 +201,10 @@ void session::open_ports(const settings& wanted, const weftio_verbs_host& host)
     port_options options{.idle = idle_policy::adaptive};
     options.eal_arguments = drivers_for(wanted.port);
     const bool hides = !options.eal_arguments.empty() && host.hide_drivers;
+    const std::vector<std::string> quiet = without_traces();
+    options.eal_arguments.insert(options.eal_arguments.end(), quiet.begin(), quiet.end());
     for (unsigned each = 0; each != wanted.devices; ++each) {
+        options.dump = wanted.dump.empty() || each == 0 ? wanted.dump : fmt::format("{}.{}", wanted.dump, each);
         if (hides)
             host.hide_drivers(true);
         port opened = port::open(wanted.port, options);
@@ -165,8 +214,9 @@ void session::open_ports(const settings& wanted, const weftio_verbs_host& host)
         addresses.address = each == 0 && !wanted.address.empty() ? wanted.address : address_for(opened.mac());
         addresses.link_local = true;
         rdma_device rdma(opened, addresses);
-        nodes_.push_back({opened, rdma, device::open("cpu"), events_, wanted.port.starts_with("wire:")});
+        nodes_.push_back({opened, rdma, device::open("cpu"), events_, wire_of(wanted.port)});
     }
+    rmdir(rte_eal_get_runtime_dir()); // fails where EAL could not make it
 }
 
 void session::end() noexcept
@@ -177,6 +227,7 @@ void session::end() noexcept
         const std::scoped_lock lock(mutex_);
         all.swap(contexts_);
     }
+    show_.reset();
     for (const auto& [identity, each] : all)
         events_.forget(each->ours());
     all.clear();

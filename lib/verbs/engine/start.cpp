@@ -53,6 +53,8 @@ void closed()
 
 const weftio_verbs_engine* start(const weftio_verbs_host& host)
 try {
+    if (!std::getenv("WEFTIO_LOG")) // else the program sees no devices, and nobody says why
+        log_to_stderr(log_level::error);
     core::guard_memory();
     running = new session(settings::from_environment(), host);
     std::atexit([] {

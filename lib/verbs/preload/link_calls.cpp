@@ -1,4 +1,4 @@
-// Functions that resolve links.
+// Functions that resolve links, and those that tell a path.
 #include <cstdlib>
 #include <cstring>
 
@@ -47,4 +47,21 @@ WEFTIO_INTERCEPT(char*, __realpath_chk, const char* path, char* resolved, size_t
 WEFTIO_INTERCEPT(char*, canonicalize_file_name, const char* path)
 {
     return resolve(path, [&](const char* to) { return real().canonicalize_file_name(to); });
+}
+
+/// A working directory of the tree has the name by which the program went there.
+WEFTIO_INTERCEPT(char*, getcwd, char* to, size_t bytes)
+{
+    char* const result = real().getcwd(to, bytes);
+    return result == nullptr ? nullptr : without_tree(result);
+}
+WEFTIO_INTERCEPT(char*, __getcwd_chk, char* to, size_t bytes, size_t there)
+{
+    char* const result = real().__getcwd_chk(to, bytes, there);
+    return result == nullptr ? nullptr : without_tree(result);
+}
+WEFTIO_INTERCEPT(char*, get_current_dir_name)
+{
+    char* const result = real().get_current_dir_name();
+    return result == nullptr ? nullptr : without_tree(result);
 }

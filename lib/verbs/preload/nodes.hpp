@@ -15,7 +15,7 @@ namespace weftio::verbs::preload {
 inline constexpr unsigned page_numbers = 1024, node_pages = 1024;
 using node_page = std::atomic<std::uint64_t>[page_numbers];
 /// Pages are made when a node is remembered there, and never removed. An entry is 0, or what note_of() makes.
-extern std::atomic<node_page*> node_table[node_pages];
+extern constinit std::atomic<node_page*> node_table[node_pages]; // NOLINT(bugprone-dynamic-static-initializers): not
 
 /// Whether the number has been a node's. Async-signal-safe, as all others here.
 inline bool may_be_node(int descriptor) noexcept

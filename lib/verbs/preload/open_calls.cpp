@@ -32,7 +32,7 @@ int open_node(unsigned device, int flags) noexcept
     if (const int error = reason_against(flags); error != 0)
         return fail(error);
     const auto* const engine = engine_here();
-    if (engine == nullptr || borrows_memory())
+    if (engine == nullptr)
         return fail(EIO); // the engine is the parent's
     int descriptor;
     {

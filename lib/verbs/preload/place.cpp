@@ -48,7 +48,7 @@ bool name_of_folder(int folder, char* to, std::size_t bytes) noexcept
 
 place::place(int folder, const char* path) noexcept : path_(path)
 {
-    if (path == nullptr || passes())
+    if (path == nullptr)
         return;
     if (path[0] == '/')
         find(path);
@@ -84,7 +84,7 @@ void place::find(const char* path) noexcept
 
 char* without_tree(char* path) noexcept
 {
-    const char* const prefix = tree_so_far();
+    const char* const prefix = passes() ? nullptr : tree_so_far();
     const std::size_t length = prefix == nullptr ? 0 : std::strlen(prefix);
     if (length != 0 && std::strncmp(path, prefix, length) == 0 && path[length] == '/')
         std::memmove(path, path + length, std::strlen(path + length) + 1);

@@ -1,7 +1,7 @@
 // Where a path of the program leads.
 #pragma once
 
-#include <limits.h>
+#include <climits>
 
 namespace weftio::verbs::preload {
 

@@ -22,15 +22,12 @@ void make_node(Stat& file, unsigned device) noexcept
 {
     file.st_mode = node_mode;
     file.st_rdev = makedev(node_major, first_node_minor + device);
-    file.st_size = 0;
-    file.st_blocks = 0;
 }
 void make_node(struct statx& file, unsigned device) noexcept
 {
     file.stx_mode = node_mode;
     file.stx_rdev_major = node_major;
     file.stx_rdev_minor = first_node_minor + device;
-    file.stx_size = file.stx_blocks = 0;
 }
 
 /// stat() and its like: `call(path, file)` is the C library's.
@@ -152,34 +149,22 @@ WEFTIO_INTERCEPT(int, statx, int folder, const char* path, int flags, unsigned m
     return stat_at(folder, path, file, call);
 }
 
-// Anybody may read and write a node; who may not execute its file in the tree may not execute it.
-namespace {
-
-template <class Call>
-int access_at(int folder, const char* path, int mode, Call call) noexcept
-{
-    const place at(folder, path);
-    return call(at.path(), at.is_node() ? mode & ~(R_OK | W_OK) : mode);
-}
-
-} // namespace
-
+// The file of a node in the tree has the node's rights.
 WEFTIO_INTERCEPT(int, access, const char* path, int mode)
 {
-    return access_at(AT_FDCWD, path, mode, real().access);
+    return real().access(place(path).path(), mode);
 }
 WEFTIO_INTERCEPT(int, euidaccess, const char* path, int mode)
 {
-    return access_at(AT_FDCWD, path, mode, real().euidaccess);
+    return real().euidaccess(place(path).path(), mode);
 }
 WEFTIO_INTERCEPT(int, eaccess, const char* path, int mode)
 {
-    return access_at(AT_FDCWD, path, mode, real().eaccess);
+    return real().eaccess(place(path).path(), mode);
 }
 WEFTIO_INTERCEPT(int, faccessat, int folder, const char* path, int mode, int flags)
 {
-    const auto call = [&](const char* to, int wanted) { return real().faccessat(folder, to, wanted, flags); };
-    return access_at(folder, path, mode, call);
+    return real().faccessat(folder, place(folder, path).path(), mode, flags);
 }
 
 // What `ls -l` asks for.

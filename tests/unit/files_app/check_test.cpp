@@ -99,16 +99,22 @@ TEST_F(RecordedCheck, TellsGpusAndTheirBar1)
 
 TEST_F(RecordedCheck, DecidesRoutesByARecordedTopology)
 {
-    machine_.file("trees", "root a numa 0\n  port b\n    gpu gpu0\n    nic ib0 ip 10.0.0.7\nroot c\n  gpu gpu1\n"
-                           "nvlink gpu0 gpu1\n");
+    machine_.file(
+        "trees", "root a numa 0\n  port b\n    gpu gpu0 pci 0000:01:00.0\n    nic ib0 ip 10.0.0.7\nroot c\n  gpu gpu1\n"
+                 "nvlink gpu0 gpu1\n");
     options_.topology = machine_.root() / "trees";
     options_.paths = {"/mnt/x"};
     const section routing = check(options_)[5];
     ASSERT_EQ(routing.groups.size(), 1u);
-    ASSERT_EQ(routing.groups[0].findings.size(), 2u);
-    EXPECT_THAT(routing.groups[0].findings[0].found, HasSubstr("both are in the PCIe tree of b"));
-    EXPECT_EQ(routing.groups[0].findings[1].found,
-              "GPU_MEM_NVLINKS: memory of gpu0 in the PCIe tree of ib0, then NVLink to gpu1");
+    const auto& found = routing.groups[0].findings;
+    ASSERT_EQ(found.size(), 4u);
+    EXPECT_THAT(found[0].found, HasSubstr("both are in the PCIe tree of b"));
+    EXPECT_EQ(found[1].name, "gpu0 by direct, were it built");
+    EXPECT_EQ(found[1].found,
+              "straight: ib0 and gpu0 share a PCIe tree; staged (above_bar1) where more than 8192 MiB are "
+              "registered");
+    EXPECT_EQ(found[2].found, "GPU_MEM_NVLINKS: memory of gpu0 in the PCIe tree of ib0, then NVLink to gpu1");
+    EXPECT_EQ(found[3].found, "staged (better_staged): the route stages, by GPU_MEM_NVLINKS");
 }
 
 TEST_F(RecordedCheck, RoutesTheDrivesOfALocalFileSystem)
@@ -116,6 +122,12 @@ TEST_F(RecordedCheck, RoutesTheDrivesOfALocalFileSystem)
     options_.paths = {"/etc"};
     EXPECT_THAT(check(options_)[5].groups[0].findings[0].found,
                 HasSubstr("SYS_MEM: pinned host memory of NUMA node 1 near nvme0n1"));
+}
+
+TEST_F(RecordedCheck, SaysThatDirectIsNotJudgedWithoutADevice)
+{
+    options_.paths = {"/mnt/x"}; // its NIC has no address here
+    EXPECT_EQ(check(options_)[5].groups[0].findings[1].found, "unknown: no storage device on PCIe is known");
 }
 
 TEST_F(RecordedCheck, OfAnEmptyMachineSaysWhatIsUnknown)

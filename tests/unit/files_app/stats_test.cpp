@@ -117,7 +117,7 @@ TEST(Statistics, OfAnEngineAreThoseOfItsConfiguration)
 
 std::vector<std::uint64_t> registered_now()
 {
-    const auto& registered = own_pages().at(0).registered;
+    const auto registered = own_pages().at(0).registered;
     return {registered.files, registered.buffers, registered.buffer_bytes};
 }
 

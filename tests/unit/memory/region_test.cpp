@@ -205,6 +205,31 @@ TEST_F(Region, ChangesUnderAnotherVariantOfItsKey)
     EXPECT_EQ(software_nic(other).keys().find(region.lkey())->entry.base, 0u);
 }
 
+TEST_F(Region, TakesOtherMemoryUnderTheSameKey)
+{
+    port other = port::open("null", {.mode = engine_mode::inline_worker});
+    const memory next = cpu.allocate(8192, memory_kind::cpu_device, 64);
+    memory_region region(null, room);
+    region.register_with(other);
+    const std::uint32_t key = region.lkey();
+    const std::optional<keys::key_view> found = software_nic(null).keys().find(key);
+    region.replace(next, {.rights = access::local_write | access::remote_write, .iova = 64});
+    EXPECT_EQ(region.lkey(), key);
+    EXPECT_EQ(region.bytes(), next.bytes());
+    EXPECT_EQ(region.device_address(), next.device_address());
+    for (const port* at : {&null, &other}) {
+        EXPECT_FALSE(software_nic(*at).keys().still({key, found->generation}));
+        const keys::key_entry entry = software_nic(*at).keys().find(key)->entry;
+        EXPECT_EQ(entry.cpu, next.cpu_address());
+        EXPECT_EQ(entry.bytes, next.bytes());
+        EXPECT_EQ(entry.base, 64u);
+        EXPECT_EQ(entry.rights, access::local_write | access::remote_write);
+    }
+    EXPECT_EQ(error_of([&] { region.replace(room, {.rights = access::remote_write}); }).code(), errc::invalid_argument);
+    EXPECT_EQ(error_of([&] { region.replace({}, {}); }).code(), errc::invalid_argument);
+    EXPECT_EQ(region.device_address(), next.device_address());
+}
+
 TEST_F(Region, IsUnchangedByAChangeThatIsRefused)
 {
     memory_region region(null, room);

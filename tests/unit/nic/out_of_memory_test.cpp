@@ -92,7 +92,7 @@ TEST(OutOfMemory, AtAnyPointOfAResetLeavesAQueueWhosePacketsAreCopiedOnAsItWas)
                             .stride_bytes = 64,
                             .slot_bytes = 64,
                             .staged = {.copies = std::make_shared<no_copies>(), .slots = slots.data()}};
-    nic::soft::receiver receiver({0, 0}, nullptr, false, "");
+    nic::soft::receiver receiver({}, nullptr, false, "");
     receiver.reserve(0);
     receiver.add(0, ring);
     ring.completions = after.data();

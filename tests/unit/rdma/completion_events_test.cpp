@@ -192,4 +192,18 @@ TEST(CompletionEvents, CompleteWhatTheAnswerOfThePeerFollows)
     EXPECT_THAT(told_by(ends.poll(0)), ElementsAre(told{sent, 0, 0}, told{received, 0, 0}));
 }
 
+TEST(CompletionEvents, CompleteTheEntryThatFailsAheadOfWhatItFlushes)
+{
+    verbs_ends ends;
+    ends.connect();
+    ends.receive(0);
+    ends.pair(0).post(WEFTIO_OPCODE_RDMA_WRITE, {pointer(8, 0x55555500, 0), ends.memory(0).local(0, 8)}); // a wrong key
+    const std::vector<completion> all = ends.poll(0);
+    ASSERT_THAT(all, SizeIs(2));
+    EXPECT_EQ(all[0].opcode, send_error);
+    EXPECT_NE(all[0].syndrome, flushed);
+    EXPECT_EQ(all[1].opcode, receive_error);
+    EXPECT_EQ(all[1].syndrome, flushed);
+}
+
 } // namespace weftio::test

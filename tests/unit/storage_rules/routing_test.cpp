@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "recorded.hpp"
+#include "storage/direct_route.hpp"
 #include "storage/routing.hpp"
 
 namespace weftio::storage {
@@ -49,6 +51,89 @@ struct row {
 std::ostream& operator<<(std::ostream& to, const row& it)
 {
     return to << it.name;
+}
+
+/// Judged for 1 MiB and a BAR1 of 256 MiB.
+struct direct_row {
+    const char* name;
+    const char* device;
+    const char* gpu;
+    bool dynamic;
+    std::vector<routing_policy> order;
+    file_fall fall;
+    const char* why;
+};
+
+std::ostream& operator<<(std::ostream& to, const direct_row& it)
+{
+    return to << it.name;
+}
+
+class DirectRoute : public ::testing::TestWithParam<direct_row> {};
+
+TEST_P(DirectRoute, IsJudgedByTheTreesAndTheConfiguration)
+{
+    const direct_row& it = GetParam();
+    const topology in = parse_topology(std::string(trees) + std::string(with_nvlinks), "recorded");
+    configuration by;
+    by.rdma_dynamic_routing = it.dynamic;
+    if (!it.order.empty())
+        by.routing_order = it.order;
+    const std::size_t gpu = in.find(it.gpu).value();
+    const route made = decide_route(in, by, in.find(it.device).value(), gpu);
+    const direct_judgment judged = judge_direct(in, made, gpu, 1 << 20, 256 << 20);
+    EXPECT_EQ(judged.fall, it.fall);
+    EXPECT_EQ(judged.why, it.why);
+    const direct_judgment large = judge_direct(in, made, gpu, (256 << 20) + 1, 256 << 20);
+    EXPECT_EQ(large.fall, file_fall::above_bar1) << "whatever the route";
+    EXPECT_THAT(large.why, HasSubstr("268435457 bytes are more than the 268435456 that PCIe shows of gpu"));
+    EXPECT_EQ(judge_direct(in, made, gpu, 256 << 20, 256 << 20).fall, it.fall) << "all of BAR1";
+    EXPECT_EQ(judge_direct(in, made, gpu, ~0ull, 0).fall, it.fall) << "a BAR1 that is unknown";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Rows, DirectRoute,
+    ::testing::Values(
+        direct_row{"OneTree", "mlx5_0", "gpu1", false, {}, file_fall::none, "mlx5_0 and gpu1 share a PCIe tree"},
+        direct_row{
+            "OneTreeWithRouting", "mlx5_0", "gpu0", true, {}, file_fall::none, "mlx5_0 and gpu0 share a PCIe tree"},
+        direct_row{"TwoRoots",
+                   "nvme0n1",
+                   "gpu0",
+                   false,
+                   {},
+                   file_fall::better_staged,
+                   "nvme0n1 and gpu0 are below different root complexes"},
+        direct_row{"TwoPortsOfARoot",
+                   "nvme0n1",
+                   "gpu2",
+                   false,
+                   {},
+                   file_fall::better_staged,
+                   "nvme0n1 and gpu2 are below different ports of one root complex"},
+        direct_row{
+            "ByNvlink", "mlx5_0", "gpu2", true, {}, file_fall::better_staged, "the route stages, by GPU_MEM_NVLINKS"},
+        direct_row{"ByHost", "nvme0n1", "gpu2", true, {}, file_fall::better_staged, "the route stages, by SYS_MEM"},
+        direct_row{
+            "P2pAskedFor", "nvme0n1", "gpu2", true, {p2p}, file_fall::none, "P2P is what the configuration asks for"}),
+    [](const auto& info) { return info.param.name; });
+
+TEST(DirectRoutes, OfAnUnknownDeviceIsNotJudged)
+{
+    const topology in = parse_topology(trees, "recorded");
+    const direct_judgment judged = judge_direct(in, route{}, in.find("gpu0").value(), 1 << 30, 1 << 20);
+    EXPECT_EQ(judged.fall, file_fall::none);
+    EXPECT_EQ(judged.why, "no storage device on PCIe is known");
+}
+
+TEST(Bar1, IsTheLargestOfTheBars)
+{
+    recorded_machine machine;
+    machine.file("gpu/resource", "0x00000000f6000000 0x00000000f6ffffff 0x0000000000040200\n"
+                                 "0x0000000000000000 0x0000000000000000 0x0000000000000000\n"
+                                 "0x0000010000000000 0x00000100ffffffff 0x000000000014220c\n");
+    EXPECT_EQ(bar1_bytes(machine.root() / "gpu"), 4ull << 30);
+    EXPECT_EQ(bar1_bytes(machine.root() / "none"), 0u);
 }
 
 class GuideTable : public ::testing::TestWithParam<row> {

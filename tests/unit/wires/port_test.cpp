@@ -1,53 +1,9 @@
 // Ports on a wire in shared memory.
-#include "wire_scene.hpp"
-
-#include <fmt/format.h>
-
-#include "software_nic.hpp"
-#include "weftio/weftio.hpp"
+#include "wire_end.hpp"
 
 namespace weftio::test {
 
 namespace {
-
-constexpr std::uint32_t slot_bytes = 8192;
-
-/// A port on a wire that no other test has, and queues for frames.
-struct wired_end {
-    explicit wired_end(port_options options = {}) : at(open(options)) {}
-    static std::string spec() { return fmt::format("wire:weftio-test-{}", ::getpid()); }
-    static port open(const port_options& options) { return port::open(spec(), options); }
-
-    void send(const frame& what) const
-    {
-        std::copy(what.begin(), what.end(), static_cast<std::uint8_t*>(buffer.cpu_address(0)));
-        ASSERT_EQ(weftio_dev_eth_txq_send_enqueue_strong(out.handle(), weftio_dev_buf_get(buffer.handle(), 0),
-                                                         static_cast<std::uint32_t>(what.size()), WEFTIO_DEV_SEND_NONE),
-                  WEFTIO_DEV_OK);
-        weftio_dev_eth_txq_commit_strong(out.handle());
-        weftio_dev_eth_txq_push(out.handle());
-        EXPECT_EQ(weftio_dev_eth_txq_wait_room(out.handle(), 64, patience_ns), WEFTIO_DEV_OK);
-    }
-    frame receive() const
-    {
-        weftio_u32 count = 0, first = 0;
-        weftio_dev_packet packet{};
-        EXPECT_EQ(weftio_dev_eth_rxq_receive_thread(in.handle(), 1, patience_ns, &count, &first), WEFTIO_DEV_OK);
-        if (count == 0 || weftio_dev_eth_rxq_packet(in.handle(), first, &packet) != WEFTIO_DEV_OK)
-            return {};
-        const auto* const bytes = static_cast<const std::uint8_t*>(packet.address);
-        frame got(bytes, bytes + packet.bytes);
-        weftio_dev_eth_rxq_release(in.handle(), first, count);
-        return got;
-    }
-
-    const device cpu = device::open("cpu");
-    const port at;
-    const eth_txq out{at, cpu, {.entries = 64}};
-    const eth_rxq in{at, cpu, {.packets = 64, .max_packet_bytes = slot_bytes}};
-    const flow everything{at, {}, flow_action::to(in)};
-    const buf_arr buffer{at, cpu, {.count = 1, .buffer_bytes = slot_bytes}};
-};
 
 TEST(WirePort, CarriesFramesToPortsOfItsWire)
 {
@@ -99,19 +55,6 @@ TEST(WirePort, RefusesWhatAWireIsNot)
     EXPECT_FALSE(std::filesystem::exists(wires::path_of("", "x")));
 }
 
-/// A queue pair of a port, whose address ends with `number`.
-struct rdma_end {
-    rdma_end(const wired_end& end, unsigned number)
-        : device(end.at, {.address = fmt::format("10.0.0.{}", number)}), queue(device, end.cpu),
-          memory(end.cpu.allocate(1 << 20, memory_kind::cpu_device)),
-          region(end.at, memory, {.rights = access::local_write | access::remote_write})
-    {}
-    rdma_device device;
-    rdma_queue queue;
-    weftio::memory memory;
-    memory_region region;
-};
-
 TEST(WirePort, CarriesRdmaWithNumbersThatDoNotMeet)
 {
     const wired_end one, two;
@@ -120,15 +63,7 @@ TEST(WirePort, CarriesRdmaWithNumbersThatDoNotMeet)
     EXPECT_EQ(there.queue.address().peer().queue, 16u + 16384);
     here.queue.connect(there.queue.address());
     there.queue.connect(here.queue.address());
-    auto* const bytes = static_cast<std::uint8_t*>(here.memory.cpu_address());
-    for (std::uint32_t at = 0; at != 1 << 20; ++at)
-        bytes[at] = static_cast<std::uint8_t>(at * 7 + at / 256);
-    weftio_dev_rdma* const rdma = here.queue.handle();
-    ASSERT_EQ(weftio_dev_rdma_write(rdma, remote_region::of(there.region).on_device(), 0, here.region.buffer(), 0,
-                                    1 << 20, WEFTIO_DEV_SEND_NONE),
-              WEFTIO_DEV_OK);
-    EXPECT_EQ(weftio_dev_rdma_commit_wait(rdma, 0), WEFTIO_DEV_OK);
-    EXPECT_EQ(std::memcmp(bytes, there.memory.cpu_address(), 1 << 20), 0);
+    here.write_all(there);
     const auto members = software_nic(one.at).device().shared()->member().members();
     ASSERT_EQ(members.size(), 2u);
     EXPECT_EQ(members[1].first_queue, 16u + 16384);

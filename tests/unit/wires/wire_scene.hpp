@@ -2,6 +2,7 @@
 #pragma once
 
 #include <gtest/gtest.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -128,7 +129,19 @@ class Wire : public testing::Test {
         std::string name = (std::filesystem::temp_directory_path() / "weftio-wire-XXXXXX").string();
         folder_ = ::mkdtemp(name.data());
     }
-    ~Wire() override { std::filesystem::remove_all(folder_); }
+    ~Wire() override
+    {
+        if (mounted_)
+            ::umount2(folder_.c_str(), MNT_DETACH);
+        std::filesystem::remove_all(folder_);
+    }
+
+    /// Makes the folder a file system of that size. Only root can.
+    bool mount(const std::string& bytes)
+    {
+        mounted_ = ::mount("tmpfs", folder_.c_str(), "tmpfs", 0, ("size=" + bytes).c_str()) == 0;
+        return mounted_;
+    }
 
     std::unique_ptr<member> join(const std::string& name = "test") const
     {
@@ -151,6 +164,7 @@ class Wire : public testing::Test {
 
  private:
     std::string folder_;
+    bool mounted_ = false;
 };
 
 } // namespace weftio::test

@@ -29,7 +29,8 @@ copies::copies(std::shared_ptr<cuda_device> owner) : owner_(std::move(owner)), c
 
 copies::~copies()
 {
-    if (works())
+    const current_context now(cuda_, owner_->primary(), std::nothrow);
+    if (works(now))
         cuda_.cuStreamSynchronize(stream_);
     cuda_.cuStreamDestroy_v2(stream_);
     owner_->release(landed_, memory_kind::cpu_device);
@@ -37,7 +38,8 @@ copies::~copies()
 
 void copies::copy(void* to, const void* from, const rows& rows) noexcept
 {
-    if (!works())
+    const current_context now(cuda_, owner_->primary(), std::nothrow);
+    if (!works(now))
         return;
     if (rows.count == 1) {
         look_at(cuda_.cuMemcpyAsync(address(to), address(from), rows.bytes, stream_));
@@ -58,7 +60,8 @@ void copies::copy(void* to, const void* from, const rows& rows) noexcept
 /// written one by one.
 void copies::fill(void* to, std::uint32_t pattern, std::size_t bytes) noexcept
 {
-    if (!works())
+    const current_context now(cuda_, owner_->primary(), std::nothrow);
+    if (!works(now))
         return;
     device_pointer at = address(to);
     auto next_byte = [&] {
@@ -79,7 +82,8 @@ void copies::fill(void* to, std::uint32_t pattern, std::size_t bytes) noexcept
 
 void copies::mark(std::uint32_t number) noexcept
 {
-    if (works())
+    const current_context now(cuda_, owner_->primary(), std::nothrow);
+    if (works(now))
         look_at(cuda_.cuStreamWriteValue32_v2(stream_, reinterpret_cast<device_pointer>(landed_.device), number, 0));
 }
 
@@ -89,10 +93,9 @@ std::uint32_t copies::landed() const noexcept
     return weftio_load_acquire_sys_u32(static_cast<const std::uint32_t*>(landed_.cpu));
 }
 
-bool copies::works() noexcept
+bool copies::works(const current_context& now) noexcept
 {
-    if (!failed_)
-        look_at(cuda_.cuCtxSetCurrent(owner_->primary()));
+    look_at(now.status());
     return !failed_;
 }
 

@@ -24,8 +24,8 @@ class copies final : public copy_queue {
     bool failed() const noexcept override { return failed_; }
 
  private:
-    /// Makes the context current in the engine's present thread. Returns whether the GPU still works.
-    bool works() noexcept;
+    /// Returns whether the GPU still works.
+    bool works(const current_context& now) noexcept;
     void look_at(result status) noexcept;
 
     std::shared_ptr<cuda_device> owner_;

@@ -58,7 +58,7 @@ class running final : public running_backend {
  private:
     void look()
     {
-        owner_->use();
+        const current_context now = owner_->use();
         result status = owner_->api().cuStreamQuery(stream_);
         if (status == not_ready)
             return;
@@ -89,7 +89,7 @@ cuda_device::cuda_device(device_number number) : cuda_(the_driver()), number_(nu
                 "asking for the multiprocessors");
     name_ = fmt::format("cuda: {}", text.data());
     cuda_.check(cuda_.cuDevicePrimaryCtxRetain(&context_, number_), "making the context");
-    use();
+    const current_context now = use();
     cuda_.check(cuda_.cuStreamCreate(&copies_, stream_non_blocking), "making a stream");
     for (std::string_view bytes : images())
         load(bytes);
@@ -97,12 +97,14 @@ cuda_device::cuda_device(device_number number) : cuda_(the_driver()), number_(nu
 
 cuda_device::~cuda_device()
 {
-    cuda_.cuCtxSetCurrent(context_);
-    for (auto& [allocation, kind] : to_free_)
-        free(allocation, kind);
-    for (auto& [bytes, image] : images_)
-        cuda_.cuModuleUnload(image.loaded);
-    cuda_.cuStreamDestroy_v2(copies_);
+    {
+        const current_context now(cuda_, context_, std::nothrow);
+        for (auto& [allocation, kind] : to_free_)
+            free(allocation, kind);
+        for (auto& [bytes, image] : images_)
+            cuda_.cuModuleUnload(image.loaded);
+        cuda_.cuStreamDestroy_v2(copies_);
+    }
     cuda_.cuDevicePrimaryCtxRelease_v2(number_);
 }
 
@@ -117,7 +119,7 @@ device_backend::allocation cuda_device::allocate(std::size_t bytes, std::size_t 
                                 name_));
     if (alignment > natural_alignment && kind == memory_kind::device)
         bytes = (bytes + alignment - 1) / alignment * alignment; // makes cuMemAlloc align the block
-    use();
+    const current_context now = use();
     allocation made;
     if (kind == memory_kind::device) {
         device_pointer address = 0;
@@ -148,7 +150,7 @@ void cuda_device::release(const allocation& allocation, memory_kind kind) noexce
 
 void cuda_device::free(const allocation& allocation, memory_kind kind) noexcept
 {
-    cuda_.cuCtxSetCurrent(context_);
+    const current_context now(cuda_, context_, std::nothrow);
     if (kind == memory_kind::device)
         cuda_.cuMemFree_v2(pointer(allocation.device));
     else
@@ -169,7 +171,7 @@ T cuda_device::ask(pointer_attribute attribute, const void* address) const
 
 std::pair<device_backend::allocation, memory_kind> cuda_device::adopt(void* address, std::size_t bytes)
 {
-    use();
+    const current_context now = use();
     auto type = ask<unsigned>(memory_type, address);
     if (ask<unsigned>(is_managed, address) != 0)
         throw error(
@@ -195,7 +197,7 @@ std::pair<device_backend::allocation, memory_kind> cuda_device::adopt(void* addr
 
 void cuda_device::upload(const allocation& to, const void* from, std::size_t bytes)
 {
-    use();
+    const current_context now = use();
     cuda_.check(cuda_.cuMemcpyHtoDAsync_v2(pointer(to.device), from, bytes, copies_), "copying to the GPU");
     cuda_.check(cuda_.cuStreamSynchronize(copies_), "copying to the GPU");
 }
@@ -204,20 +206,20 @@ void cuda_device::download(void* to, const void* from, std::size_t bytes)
 {
     const std::lock_guard lock(mutex_);
     require_context();
-    use();
+    const current_context now = use();
     cuda_.check(cuda_.cuMemcpyDtoHAsync_v2(to, pointer(from), bytes, copies_), "copying from the GPU");
     cuda_.check(cuda_.cuStreamSynchronize(copies_), "copying from the GPU");
 }
 
 std::shared_ptr<copy_queue> cuda_device::make_copy_queue(std::shared_ptr<device_backend> self)
 {
-    use();
+    const current_context now = use();
     return std::make_shared<copies>(std::static_pointer_cast<cuda_device>(std::move(self)));
 }
 
 int cuda_device::export_dma_buf(const allocation& of, std::size_t bytes)
 {
-    use();
+    const current_context now = use();
     int descriptor = -1;
     cuda_.check(cuda_.cuMemGetHandleForAddressRange(&descriptor, pointer(of.device), bytes, dma_buf_handle, 0),
                 "exporting GPU memory as a dma-buf");
@@ -226,7 +228,7 @@ int cuda_device::export_dma_buf(const allocation& of, std::size_t bytes)
 
 std::uint64_t cuda_device::buffer_id(const allocation& of)
 {
-    use();
+    const current_context now = use();
     unsigned long long id = 0;
     cuda_.check(cuda_.cuPointerGetAttribute(&id, cuda::buffer_id, pointer(of.device)), "asking for the buffer's id");
     return id;
@@ -295,7 +297,7 @@ std::shared_ptr<running_backend> cuda_device::launch(const launch_request& reque
 {
     std::lock_guard lock(mutex_);
     require_context();
-    use();
+    const current_context now = use();
     function kernel = find(request);
     check_shape(request, kernel);
     std::vector<void*> arguments;

@@ -52,7 +52,8 @@ class cuda_device final : public device_backend {
     void ended(std::uint32_t blocks) noexcept;
     /// Called when a kernel has failed: the context is lost, and with it every other kernel of the device.
     void lost() noexcept;
-    void use() const { cuda_.check(cuda_.cuCtxSetCurrent(context_), "taking the context"); }
+    /// Its context is current as long as the result lives. Throws weftio::error.
+    [[nodiscard]] current_context use() const { return {cuda_, context_}; }
     const driver& api() const noexcept { return cuda_; }
     context primary() const noexcept { return context_; }
 

@@ -32,7 +32,6 @@ void find_functions(void* library, driver& made)
     WEFTIO_FIND(cuDeviceGetAttribute);
     WEFTIO_FIND(cuDevicePrimaryCtxRetain);
     WEFTIO_FIND(cuDevicePrimaryCtxRelease_v2);
-    WEFTIO_FIND(cuCtxSetCurrent);
     WEFTIO_FIND(cuCtxPushCurrent_v2);
     WEFTIO_FIND(cuCtxPopCurrent_v2);
     WEFTIO_FIND(cuMemAlloc_v2);

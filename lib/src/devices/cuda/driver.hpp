@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <string>
 
 namespace weftio::devices::cuda {
@@ -64,7 +65,6 @@ struct driver {
     result (*cuDeviceGetAttribute)(int*, int, device_number);
     result (*cuDevicePrimaryCtxRetain)(context*, device_number);
     result (*cuDevicePrimaryCtxRelease_v2)(device_number);
-    result (*cuCtxSetCurrent)(context);
     result (*cuCtxPushCurrent_v2)(context);
     result (*cuCtxPopCurrent_v2)(context*);
     result (*cuMemAlloc_v2)(device_pointer*, std::size_t);
@@ -105,5 +105,33 @@ struct driver {
 /// The driver, opened and initialized on the first call. Throws weftio::error errc::not_found, with what to install, if
 /// there is none, errc::device_error if it does not start.
 const driver& the_driver();
+
+/// A context that is current in this thread as long as the object lives; then the one before it is again: callers have
+/// contexts of their own.
+class current_context {
+ public:
+    /// Throws weftio::error.
+    current_context(const driver& cuda, context which) : current_context(cuda, which, std::nothrow)
+    {
+        cuda.check(status_, "taking the context");
+    }
+    current_context(const driver& cuda, context which, std::nothrow_t) noexcept
+        : cuda_(cuda), status_(cuda.cuCtxPushCurrent_v2(which))
+    {}
+    current_context(const current_context&) = delete;
+    current_context& operator=(const current_context&) = delete;
+    ~current_context()
+    {
+        context popped = nullptr;
+        if (status_ == success)
+            cuda_.cuCtxPopCurrent_v2(&popped);
+    }
+
+    result status() const noexcept { return status_; }
+
+ private:
+    const driver& cuda_;
+    const result status_;
+};
 
 } // namespace weftio::devices::cuda

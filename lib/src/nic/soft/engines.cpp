@@ -9,8 +9,7 @@ namespace weftio::nic::soft {
 engines::engine_units::engine_units(const engine_supplies::port_queue& queue, const engine_supplies& supplies,
                                     const keys::nic_keys& keys, send_pool& pool, bool rdma_by_packet,
                                     const std::string& name)
-    : sender(queue.wire, keys, pool),
-      receiver({queue.wire.port, queue.wire.queue, queue.wire.shared}, queue.pool, supplies.hold, supplies.capture),
+    : sender(queue.wire, keys, pool), receiver(queue.wire, queue.pool, supplies.hold, supplies.capture),
       rdma(queue.wire, keys, receiver, rdma_by_packet),
       link(queue.wire.port, supplies.interface, name, {&sender, &receiver, &rdma})
 {}

@@ -243,7 +243,9 @@ unsigned queue_pair::turn(std::uint32_t most)
     }
     if (completed_ != handed_ || untold())
         moved += work_queue::complete();
-    port_.shares.count(moved != 0, is_in_a_hurry());
+    const bool hurries = is_in_a_hurry();
+    port_.shares.count(moved != 0, hurries);
+    has_much_ = moved != 0 && !hurries && connection_ && peer_at_ == peer_at::own_port;
     if (moved != 0 || !waits_for_peer())
         waited_ = 0;
     else
@@ -303,9 +305,11 @@ std::uint64_t queue_pair::deadline_ns() const noexcept
     return only_waits() ? connection_->requester->deadline_ns() : 0;
 }
 
+/// The entry that has failed completes first: what is flushed is so because of it.
 void queue_pair::flush_both()
 {
     end_work();
+    work_queue::complete();
     receives_.flush();
 }
 

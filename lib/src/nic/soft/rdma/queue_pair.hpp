@@ -66,6 +66,7 @@ class queue_pair final : public rdma_work {
     /// Of the peer's answer, or of what the peer has asked us to wait for. 0 while it is likely to be soon.
     std::uint64_t deadline_ns() const noexcept override;
     bool only_waits() const noexcept override { return waited_ >= turns_waiting; }
+    bool is_deferrable() const noexcept override { return has_much_; }
     void fall_asleep() noexcept override;
     /// Ends the connection without a word to the peer: flushes all entries.
     void stop();
@@ -146,6 +147,7 @@ class queue_pair final : public rdma_work {
     const bool has_states_;               ///< somebody moves it by verbs' states, who knows of SQE
     std::uint32_t waited_ = 0;            ///< turns in which nothing but an answer could have brought work
     unsigned requested_ = 0;              ///< packets of requests that the last turn has sent
+    bool has_much_ = false;               ///< it copies within the port, and is in no hurry
     peer_at peer_at_ = peer_at::elsewhere;
     queue_pair* partner_ = nullptr;
     bool newly_failed_ = false;

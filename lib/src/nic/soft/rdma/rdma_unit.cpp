@@ -44,8 +44,8 @@ std::span<const std::uint8_t> begin_of(const rte_mbuf& mbuf)
 } // namespace
 
 rdma_unit::rdma_unit(const dpdk::wire& wire, const keys::nic_keys& keys, receiver& receiver, bool by_packet)
-    : pair_port(wire), keys_(keys), receiver_(receiver), by_packet_(by_packet), folder_(folder_of_traces()),
-      queues_(wire.first_queue_number)
+    : pair_port(wire), keys_(keys), receiver_(receiver), by_packet_(by_packet || wire.dump),
+      folder_(folder_of_traces()), queues_(wire.first_queue_number)
 {
     if (!folder_.empty())
         trace_packets();
@@ -61,14 +61,25 @@ unsigned rdma_unit::turn(const turn_budget& budget)
     unsigned moved = take_own();
     queues_.look_at_records(budget.busy || moved != 0);
     queues_.wake_those_due();
-    moved += queues_.turn(std::min(budget.entries, share_)).moved;
+    moved += give_turns(std::min(budget.entries, share_));
     wire.flush();
     if (!folder_.empty())
         write_traces_of_failures();
     share_room();
-    shares.next_turn(budget.moved_before > ours_before_);
+    shares.next_turn(budget.moved_before > ours_before_, queues_.deferred());
     ours_before_ = moved + std::exchange(taken_, 0);
     return moved;
+}
+
+/// While somebody is in a hurry, those that copy have a turn one after the other, and others each time.
+unsigned rdma_unit::give_turns(std::uint32_t most)
+{
+    queues_.defer(shares.are_short());
+    const std::uint32_t deferred = queues_.deferred();
+    unsigned moved = queues_.turn(most).moved;
+    if (shares.begin_deferred(deferred))
+        moved += queues_.turn_deferred(most);
+    return moved + (queues_.deferred() != 0); // the engine has work
 }
 
 /// Queue pairs have their turns in the same order again and again: while there is no room for all, each gets less, so

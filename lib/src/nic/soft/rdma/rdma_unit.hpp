@@ -93,6 +93,7 @@ class rdma_unit final : public unit, public packet_claimant, private pair_port {
     void wake(std::uint32_t number) noexcept override { queues_.wake(number); }
     std::span<const std::uint8_t> join(std::span<const roce::piece> payload) noexcept;
     unsigned take_own();
+    unsigned give_turns(std::uint32_t most);
     void share_room() noexcept;
     core::counter* damage(std::span<const std::uint8_t> frame, const net::packet_headers& headers,
                           const net::roce_packet& packet) noexcept;

@@ -9,6 +9,7 @@
 
 #include "core/clock.hpp"
 #include "core/guarded.hpp"
+#include "dpdk/frame_dump.hpp"
 #include "net/icrc.hpp"
 
 namespace weftio::nic::soft {
@@ -62,8 +63,9 @@ enum class built : std::uint8_t {
     payload_gone
 };
 
-/// Writes a packet to an empty mbuf. Nobody looks at the ICRC of one that does not leave the port: it is 0.
-built build(rte_mbuf& mbuf, net::roce_front& front, bool to_own, const roce::roce_headers& headers,
+/// Writes a packet to an empty mbuf.
+/// @param with_icrc  false: it does not leave the port, nobody looks at its ICRC, which is 0
+built build(rte_mbuf& mbuf, net::roce_front& front, bool with_icrc, const roce::roce_headers& headers,
             std::span<const roce::piece> payload) noexcept
 {
     auto* const frame = rte_pktmbuf_mtod(&mbuf, std::uint8_t*);
@@ -77,10 +79,10 @@ built build(rte_mbuf& mbuf, net::roce_front& front, bool to_own, const roce::roc
         return built::not_at_all;
     const body body{frame + begin, payload, bytes};
     const bool whole = core::guarded([&](core::touched& there) {
-        if (to_own)
-            net::store_icrc(write_plain(there, body), 0);
-        else
+        if (with_icrc)
             write_summed(there, front, {frame + front.bth_offset(), frame + begin}, body);
+        else
+            net::store_icrc(write_plain(there, body), 0);
     });
     if (!whole)
         return built::payload_gone;
@@ -136,7 +138,7 @@ bool rdma_wire::put(net::roce_front& front, bool to_own, const roce::roce_header
         flush();
     if (!has_room(to_own))
         return false;
-    const built result = build(*spares_[spare_ - 1u], front, to_own, headers, payload);
+    const built result = build(*spares_[spare_ - 1u], front, !to_own || wire_.dump, headers, payload);
     payload_gone_ = result == built::payload_gone;
     if (result != built::whole)
         return false;
@@ -189,7 +191,13 @@ std::span<rte_mbuf* const> rdma_wire::take_own() noexcept
 {
     own_[1].clear();
     own_[0].swap(own_[1]);
-    return own_[1];
+    std::vector<rte_mbuf*>& all = own_[1];
+    const auto count = static_cast<std::uint16_t>(all.size());
+    if (wire_.dump && count != 0) {
+        wire_.dump->sent(all.data(), count, [](rte_mbuf**, std::uint16_t some) { return some; });
+        wire_.dump->received(all.data(), count);
+    }
+    return all;
 }
 
 void rdma_wire::lose_port() noexcept

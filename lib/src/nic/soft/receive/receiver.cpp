@@ -12,6 +12,7 @@
 #include "core/guarded.hpp"
 #include "core/log.hpp"
 #include "dpdk/capture.hpp"
+#include "dpdk/receive_burst.hpp"
 #include "net/checksum.hpp"
 #include "nic/soft/receive/packet_claimant.hpp"
 #include "nic/soft/receive/slot_pool.hpp"
@@ -81,7 +82,7 @@ void tell_of_too_long(const rx_queue& queue, std::uint32_t bytes) noexcept
 
 } // namespace
 
-receiver::receiver(dpdk::receive_source from, slot_pool* pool, bool hold, std::string capture)
+receiver::receiver(const dpdk::wire& from, slot_pool* pool, bool hold, std::string capture)
     : from_(from), pool_(pool), hold_(hold), capture_(std::move(capture))
 {
     timestamp_offset_ = rte_mbuf_dynfield_lookup(RTE_MBUF_DYNFIELD_TIMESTAMP_NAME, nullptr);

@@ -64,6 +64,15 @@ void work_list::wake_those_due() noexcept
     }
 }
 
+unsigned work_list::turn_of(place& place, std::uint32_t number, std::uint32_t most)
+{
+    const unsigned moved = place.queue->turn(place.paused ? 0 : most);
+    const std::uint64_t deadline_ns = place.queue->deadline_ns();
+    if (deadline_ns != 0 || !deadlines_.empty())
+        set_deadline(number, deadline_ns);
+    return moved;
+}
+
 work_list::outcome work_list::turn(std::uint32_t most)
 {
     outcome all;
@@ -78,8 +87,71 @@ work_list::outcome work_list::turn(std::uint32_t most)
             set_deadline(awake_[at].number, deadline_ns);
         if (rests(awake_[at], moved, deadline_ns != 0))
             lay_down(at);
+        else if (defers_ && queue.is_deferrable())
+            put_off(at);
     }
     return all;
+}
+
+void work_list::defer(bool wanted) noexcept
+{
+    defers_ = wanted;
+    while (!wanted && in_line_ != 0)
+        recall(first_in_line());
+}
+
+void work_list::recall(std::uint32_t number) noexcept
+{
+    if (!has_place(number) || !std::exchange(place_of(number).deferred, false))
+        return;
+    --deferred_;
+    awake_.push_back({number, 0});
+}
+
+unsigned work_list::turn_deferred(std::uint32_t most)
+{
+    while (in_line_ != 0) {
+        const std::uint32_t number = first_in_line();
+        place& place = place_of(number);
+        if (!place.deferred)
+            continue;
+        place.deferred = false; // while it has its turn, others may wake it
+        --deferred_;
+        const unsigned moved = turn_of(place, number, most);
+        if (place.queue->is_deferrable())
+            line_up(number);
+        else
+            awake_.push_back({number, 0});
+        return moved;
+    }
+    return 0;
+}
+
+void work_list::line_up(std::uint32_t number) noexcept
+{
+    place& place = place_of(number);
+    place.deferred = true;
+    ++deferred_;
+    if (!std::exchange(place.listed, true))
+        line_[(line_begin_ + in_line_++) % line_.size()] = number;
+}
+
+/// Takes it out of the line. @pre there is one
+std::uint32_t work_list::first_in_line() noexcept
+{
+    const std::uint32_t number = line_[line_begin_];
+    line_begin_ = (line_begin_ + 1) % line_.size();
+    --in_line_;
+    place_of(number).listed = false;
+    return number;
+}
+
+void work_list::put_off(std::size_t at) noexcept
+{
+    const std::uint32_t number = awake_[at].number;
+    awake_[at] = awake_.back();
+    awake_.pop_back();
+    line_up(number);
 }
 
 void work_list::wake_those_that_wait() noexcept
@@ -127,12 +199,15 @@ void work_list::reserve(std::uint32_t number)
         places_.resize(number - first_ + 1);
     awake_.reserve(places_.size()); // so that queues wake and sleep without allocating
     asleep_.reserve(places_.size());
+    std::rotate(line_.begin(), line_.begin() + static_cast<std::ptrdiff_t>(line_begin_), line_.end());
+    line_begin_ = 0;
+    line_.resize(places_.size());
     deadlines_.reserve(queues());
 }
 
 void work_list::put(std::uint32_t number, std::unique_ptr<work_queue> queue) noexcept
 {
-    place_of(number) = {.queue = std::move(queue)};
+    place_of(number) = {.queue = std::move(queue), .listed = place_of(number).listed};
     awake_.push_back({number, 0});
 }
 
@@ -146,6 +221,7 @@ std::unique_ptr<work_queue> work_list::take(std::uint32_t number) noexcept
 void work_list::rouse(std::uint32_t number) noexcept
 {
     wake(number);
+    recall(number);
     set_deadline(number, 0);
 }
 

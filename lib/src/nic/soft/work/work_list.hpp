@@ -40,7 +40,14 @@ class work_list {
     };
     /// Send step 2: gives every queue that is awake a turn of at most `most` entries.
     outcome turn(std::uint32_t most);
-    /// Wakes the queue, so that the next turn() gives it a turn. Does nothing when no queue has the number.
+    /// Sets whether turn() puts off queues that are deferrable: from now on they have a turn of turn_deferred() each, one
+    /// after the other, and none of turn() before they have less to do.
+    void defer(bool wanted) noexcept;
+    /// How many are put off.
+    std::uint32_t deferred() const noexcept { return deferred_; }
+    /// Gives the queue that was put off first a turn of at most `most` entries. @return what it has moved
+    unsigned turn_deferred(std::uint32_t most);
+    /// Wakes the queue if it sleeps, so that the next turn() gives it a turn. Does nothing when no queue has the number.
     void wake(std::uint32_t number) noexcept;
     /// Wakes the queues that sleep until a deadline.
     void wake_those_that_wait() noexcept;
@@ -53,7 +60,7 @@ class work_list {
     void put(std::uint32_t number, std::unique_ptr<work_queue> queue) noexcept;
     /// Removes a queue and returns it.
     std::unique_ptr<work_queue> take(std::uint32_t number) noexcept;
-    /// Wakes the queue and removes its deadline.
+    /// Wakes the queue, or ends that it is put off, and removes its deadline.
     void rouse(std::uint32_t number) noexcept;
     /// Pauses the queue: until resume() it starts no entry, and goes on with what it has started.
     void pause(std::uint32_t number) noexcept { place_of(number).paused = true; }
@@ -68,8 +75,8 @@ class work_list {
         return has_place(number) ? places_[number - first_].queue.get() : nullptr;
     }
     /// The number of queues.
-    std::size_t in_use() const noexcept { return awake_.size() + asleep_.size(); }
-    bool empty() const noexcept { return awake_.empty() && asleep_.empty(); }
+    std::size_t in_use() const noexcept { return awake_.size() + asleep_.size() + deferred_; }
+    bool empty() const noexcept { return in_use() == 0; }
 
  private:
     static constexpr std::uint32_t nowhere = UINT32_MAX;
@@ -78,6 +85,8 @@ class work_list {
         std::unique_ptr<work_queue> queue;
         std::uint32_t asleep = nowhere; ///< index in asleep_; nowhere: the queue is awake
         bool paused = false;
+        bool deferred = false; ///< it is neither in awake_ nor in asleep_
+        bool listed = false;   ///< it is in line_; if it is not deferred, it was recalled since
     };
     struct awake {
         std::uint32_t number;
@@ -92,6 +101,11 @@ class work_list {
 
     bool rests(awake& each, unsigned moved, bool has_deadline) noexcept;
     void lay_down(std::size_t awake) noexcept;
+    void put_off(std::size_t awake) noexcept;
+    void recall(std::uint32_t number) noexcept;
+    void line_up(std::uint32_t number) noexcept;
+    std::uint32_t first_in_line() noexcept;
+    unsigned turn_of(place& place, std::uint32_t number, std::uint32_t most);
 
     /// Also false for numbers below the first, whose difference wraps around.
     bool has_place(std::uint32_t number) const noexcept { return number - first_ < places_.size(); }
@@ -105,6 +119,10 @@ class work_list {
     std::vector<asleep> asleep_;
     std::size_t looked_ = 0;  ///< index in asleep_ of the record that was polled last
     std::uint32_t looks_ = 0; ///< since a sleeping queue had a turn
+    bool defers_ = false;
+    std::vector<std::uint32_t> line_;          ///< numbers of those that are put off: a ring
+    std::size_t line_begin_ = 0, in_line_ = 0; ///< of line_: the index of the first, and how many
+    std::uint32_t deferred_ = 0;               ///< of these, how many were not recalled since
     deadlines deadlines_;
     spin spin_;
 };

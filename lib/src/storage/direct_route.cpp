@@ -1,0 +1,45 @@
+#include "storage/direct_route.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+
+namespace weftio::storage {
+
+direct_judgment judge_direct(const topology& in, const route& made, std::size_t gpu, std::uint64_t bytes,
+                             std::uint64_t bar1)
+{
+    const std::string& name = in.nodes()[gpu].name;
+    if (!made.device)
+        return {file_fall::none, "no storage device on PCIe is known"};
+    if (bar1 != 0 && bytes > bar1)
+        return {file_fall::above_bar1,
+                fmt::format("{} bytes are more than the {} that PCIe shows of {} (BAR1)", bytes, bar1, name)};
+    const std::string& device = in.nodes()[*made.device].name;
+    if (in.share_tree(*made.device, gpu))
+        return {file_fall::none, fmt::format("{} and {} share a PCIe tree", device, name)};
+    if (made.dynamic && made.policy == routing_policy::p2p)
+        return {file_fall::none, "P2P is what the configuration asks for"};
+    if (made.dynamic)
+        return {file_fall::better_staged, fmt::format("the route stages, by {}", to_string(made.policy))};
+    return {file_fall::better_staged,
+            in.common(*made.device, gpu) == 0
+                ? fmt::format("{} and {} are below different root complexes", device, name)
+                : fmt::format("{} and {} are below different ports of one root complex", device, name)};
+}
+
+std::uint64_t bar1_bytes(const std::filesystem::path& device)
+{
+    // A line for each BAR: first and last address, flags. BAR1 is the largest, and not always the second: a BAR of 64 bits
+    // takes two lines.
+    constexpr int bars = 6;
+    std::ifstream resource(device / "resource");
+    std::uint64_t first = 0, last = 0, flags = 0, largest = 0;
+    for (int bar = 0; bar < bars && resource >> std::hex >> first >> last >> flags; ++bar)
+        if (last > first)
+            largest = std::max(largest, last - first + 1);
+    return largest;
+}
+
+} // namespace weftio::storage

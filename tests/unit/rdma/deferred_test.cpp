@@ -1,0 +1,166 @@
+// Queue pairs that copy within a port wait while another one is in a hurry: they have their turns one after the other.
+#include <memory>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "nic/soft/rdma/rdma_unit.hpp"
+#include "two_ends.hpp"
+
+namespace weftio::test {
+
+namespace {
+
+constexpr std::size_t long_bytes = 48 * 1024;
+constexpr unsigned turns_to_a_deferred = nic::soft::turn_shares::turns_to_a_deferred;
+
+/// Two queue pairs of one port that are connected to each other.
+struct pair_of_one_port {
+    explicit pair_of_one_port(two_ends& at) : near(at.at(0)), end(at.at(1))
+    {
+        nic::rdma_connection to = at.connection(0), back = at.connection(1);
+        back.theirs.queue = to.ours.queue = near.number();
+        to.theirs.queue = back.ours.queue = end.number();
+        near.nic().connect(to);
+        end.nic().connect(back);
+    }
+    played_pair near, end;
+};
+
+/// Copiers, which have many long messages to move, and one in a hurry, which writes 8 bytes, waits, and writes again.
+class RdmaDeferred : public testing::TestWithParam<std::uint32_t> {
+ protected:
+    static constexpr unsigned count = 6, messages = 40;
+
+    RdmaDeferred()
+    {
+        for (unsigned each = 0; each < count; ++each)
+            copiers.push_back(std::make_unique<pair_of_one_port>(ends));
+    }
+    ~RdmaDeferred() override
+    {
+        for (const auto& each : copiers)
+            each->near.nic().stop_sending();
+    }
+    void copy(pair_of_one_port& of)
+    {
+        for (unsigned message = 0; message < messages; ++message)
+            of.near.post(GetParam(), {ends.memory(1).far(0), ends.memory(0).local(0, long_bytes)});
+        of.near.push();
+    }
+    /// One trip of the pair in a hurry.
+    void trip()
+    {
+        const std::uint32_t position =
+            hurried.near.post(WEFTIO_OPCODE_RDMA_WRITE, {ends.memory(1).far(60'000), ends.memory(0).local(60'000, 8)});
+        hurried.near.push();
+        for (unsigned turns = 0; hurried.near.sent().position != (position & 0xffff); ++turns, ++port_turns) {
+            ASSERT_LT(turns, 4u);
+            ends.at(0).turn();
+        }
+    }
+    void trips(unsigned many)
+    {
+        for (; many != 0; --many)
+            ASSERT_NO_FATAL_FAILURE(trip());
+    }
+    /// Of those ends that copy.
+    std::uint64_t turns_of(const pair_of_one_port& pair)
+    {
+        const auto of = [&](const played_pair& end) { return ends.unit(0).find(end.number())->turns.value(); };
+        return of(pair.near) + (GetParam() == WEFTIO_OPCODE_RDMA_READ ? of(pair.end) : 0);
+    }
+    std::vector<std::uint64_t> turns_of_all()
+    {
+        std::vector<std::uint64_t> all;
+        for (const auto& each : copiers)
+            all.push_back(turns_of(*each));
+        return all;
+    }
+    static std::uint64_t packets_of(const pair_of_one_port& pair)
+    {
+        const nic::rdma_counters counted = pair.near.nic().counters();
+        return std::max(counted.packets, counted.answers);
+    }
+
+    two_ends ends{true};
+    pair_of_one_port hurried{ends};
+    std::vector<std::unique_ptr<pair_of_one_port>> copiers;
+    unsigned port_turns = 0;
+};
+
+TEST_P(RdmaDeferred, HaveATurnOneAfterTheOtherAndAsManyBytesAsAPacketATurn)
+{
+    for (const auto& each : copiers)
+        copy(*each);
+    trips(20); // some have to be seen first
+    const std::vector<std::uint64_t> turns = turns_of_all();
+    std::vector<std::uint64_t> packets;
+    for (const auto& each : copiers)
+        packets.push_back(packets_of(*each));
+    port_turns = 0;
+    trips(600);
+    std::uint64_t all_turns = 0, most = 0, least = UINT64_MAX;
+    for (unsigned each = 0; each < count; ++each) {
+        all_turns += turns_of(*copiers[each]) - turns[each];
+        const std::uint64_t moved = packets_of(*copiers[each]) - packets[each];
+        most = std::max(most, moved);
+        least = std::min(least, moved);
+    }
+    EXPECT_LE(all_turns, port_turns / turns_to_a_deferred + 8);
+    EXPECT_GE(least, port_turns / 2) << "of " << port_turns << " turns";
+    EXPECT_LE(most, port_turns * 5 / 2);
+    EXPECT_LE(most - least, most / 4) << "all have the same share";
+}
+
+TEST_P(RdmaDeferred, HaveEveryTurnAgainWhenNobodyIsInAHurry)
+{
+    for (const auto& each : copiers)
+        copy(*each);
+    trips(40);
+    for (unsigned turns = 0; turns < nic::soft::turn_shares::turns_until_calm + 1; ++turns)
+        ends.at(0).turn();
+    const std::vector<std::uint64_t> before = turns_of_all();
+    for (unsigned turns = 0; turns < 5; ++turns)
+        ends.at(0).turn();
+    for (unsigned each = 0; each < count; ++each)
+        EXPECT_GE(turns_of_all()[each] - before[each], 5u) << each;
+    EXPECT_TRUE(ends.run_until([&] {
+        return std::all_of(copiers.begin(), copiers.end(),
+                           [](const auto& each) { return each->near.nic().counters().done == messages; });
+    }));
+    if (GetParam() == WEFTIO_OPCODE_RDMA_WRITE) {
+        EXPECT_EQ(std::memcmp(ends.memory(0).data(), ends.memory(1).data(), long_bytes), 0);
+    }
+    for (const auto& each : copiers)
+        expect_conserved(each->near.nic().counters());
+}
+
+TEST_P(RdmaDeferred, MayEndAndBeginAgainMeanwhile)
+{
+    for (unsigned round = 0; round < 20; ++round) {
+        for (const auto& each : copiers)
+            copy(*each);
+        trips(10 + round % 7);
+        const unsigned one = round % count, other = (round + 1) % count;
+        copiers[one]->near.close();
+        copiers[one] = std::make_unique<pair_of_one_port>(ends);
+        copiers[other]->near.restart();
+        copiers[other]->end.restart();
+        trips(3);
+        for (auto& each : copiers) {
+            each->near.nic().stop_sending();
+            each = std::make_unique<pair_of_one_port>(ends);
+        }
+    }
+    EXPECT_FALSE(hurried.near.nic().failed());
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, RdmaDeferred, testing::Values(WEFTIO_OPCODE_RDMA_WRITE, WEFTIO_OPCODE_RDMA_READ),
+                         [](const testing::TestParamInfo<std::uint32_t>& tested) {
+                             return tested.param == WEFTIO_OPCODE_RDMA_WRITE ? "Writes" : "Reads";
+                         });
+
+} // namespace
+
+} // namespace weftio::test

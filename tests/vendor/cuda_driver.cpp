@@ -1,0 +1,300 @@
+// Stands in for NVIDIA's libcuda.so.1: two GPUs, whose memory is the host's, whose streams do at once what they are told.
+// Contexts are strict: what a call does not find current it refuses, as the driver does.
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <vector>
+
+namespace {
+
+constexpr int success = 0, invalid_value = 1, out_of_memory = 2, invalid_device = 101, invalid_context = 201,
+              invalid_handle = 400, not_found = 500;
+
+/// A GPU; its address is that of its primary context.
+struct gpu {
+    int number;
+};
+gpu gpus[] = {{0}, {1}};
+
+struct stream {
+    gpu* of;
+};
+
+struct range {
+    std::size_t bytes;
+    gpu* of; ///< nullptr: memory of the host that the driver has pinned
+};
+
+std::mutex mutex;
+std::map<std::uintptr_t, range> ranges; ///< by the first byte
+thread_local std::vector<gpu*> contexts;
+
+gpu* current()
+{
+    return contexts.empty() ? nullptr : contexts.back();
+}
+
+/// Of the stream's own context, which must be current.
+int status_of(const stream* of)
+{
+    return !current() ? invalid_context : of && of->of != current() ? invalid_handle : success;
+}
+
+int allocate(void** made, std::size_t bytes, gpu* of)
+{
+    constexpr std::size_t alignment = 4096;
+    if (!current())
+        return invalid_context;
+    *made = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+    if (!*made)
+        return out_of_memory;
+    const std::lock_guard lock(mutex);
+    ranges[reinterpret_cast<std::uintptr_t>(*made)] = {bytes, of};
+    return success;
+}
+
+int release(void* memory)
+{
+    if (!current())
+        return invalid_context;
+    const std::lock_guard lock(mutex);
+    if (ranges.erase(reinterpret_cast<std::uintptr_t>(memory)) == 0)
+        return invalid_value;
+    std::free(memory);
+    return success;
+}
+
+template <class T>
+int put(void* to, T value)
+{
+    std::memcpy(to, &value, sizeof value);
+    return success;
+}
+
+} // namespace
+
+extern "C" {
+
+using device_pointer = unsigned long long;
+
+int cuInit(unsigned)
+{
+    return success;
+}
+int cuDriverGetVersion(int* version)
+{
+    *version = 12000;
+    return success;
+}
+int cuDeviceGetCount(int* count)
+{
+    *count = 2;
+    return success;
+}
+int cuDeviceGet(int* device, int number)
+{
+    *device = number;
+    return number < 2 ? success : invalid_device;
+}
+int cuDeviceGetByPCIBusId(int*, const char*)
+{
+    return invalid_device;
+}
+int cuDeviceGetName(char* name, int bytes, int device)
+{
+    std::snprintf(name, static_cast<std::size_t>(bytes), "stand-in %d", device);
+    return success;
+}
+int cuDeviceGetAttribute(int* value, int, int)
+{
+    *value = 1;
+    return success;
+}
+int cuDevicePrimaryCtxRetain(gpu** context, int device)
+{
+    *context = &gpus[device];
+    return success;
+}
+int cuDevicePrimaryCtxRelease_v2(int)
+{
+    return success;
+}
+int cuCtxGetCurrent(gpu** context)
+{
+    *context = current();
+    return success;
+}
+int cuCtxSetCurrent(gpu* context)
+{
+    if (!contexts.empty())
+        contexts.pop_back();
+    if (context)
+        contexts.push_back(context);
+    return success;
+}
+int cuCtxPushCurrent_v2(gpu* context)
+{
+    contexts.push_back(context);
+    return success;
+}
+int cuCtxPopCurrent_v2(gpu** context)
+{
+    if (contexts.empty())
+        return invalid_context;
+    *context = contexts.back();
+    contexts.pop_back();
+    return success;
+}
+int cuMemAlloc_v2(device_pointer* made, std::size_t bytes)
+{
+    void* memory = nullptr;
+    const int status = allocate(&memory, bytes, current());
+    *made = reinterpret_cast<device_pointer>(memory);
+    return status;
+}
+int cuMemFree_v2(device_pointer memory)
+{
+    return release(reinterpret_cast<void*>(memory));
+}
+int cuMemHostAlloc(void** made, std::size_t bytes, unsigned)
+{
+    return allocate(made, bytes, nullptr);
+}
+int cuMemFreeHost(void* memory)
+{
+    return release(memory);
+}
+int cuMemsetD8Async(device_pointer to, unsigned char value, std::size_t bytes, stream* in)
+{
+    if (status_of(in) == success)
+        std::memset(reinterpret_cast<void*>(to), value, bytes);
+    return status_of(in);
+}
+int cuMemsetD32Async(device_pointer to, unsigned value, std::size_t words, stream* in)
+{
+    for (std::size_t at = 0; status_of(in) == success && at < words; ++at)
+        std::memcpy(reinterpret_cast<char*>(to) + at * 4, &value, 4);
+    return status_of(in);
+}
+int cuMemcpyAsync(device_pointer to, device_pointer from, std::size_t bytes, stream* in)
+{
+    if (status_of(in) == success)
+        std::memcpy(reinterpret_cast<void*>(to), reinterpret_cast<const void*>(from), bytes);
+    return status_of(in);
+}
+int cuMemcpyHtoD_v2(device_pointer to, const void* from, std::size_t bytes)
+{
+    return cuMemcpyAsync(to, reinterpret_cast<device_pointer>(from), bytes, nullptr);
+}
+int cuMemcpyDtoH_v2(void* to, device_pointer from, std::size_t bytes)
+{
+    return cuMemcpyAsync(reinterpret_cast<device_pointer>(to), from, bytes, nullptr);
+}
+int cuMemcpyDtoHAsync_v2(void* to, device_pointer from, std::size_t bytes, stream* in)
+{
+    return cuMemcpyAsync(reinterpret_cast<device_pointer>(to), from, bytes, in);
+}
+int cuMemcpyHtoDAsync_v2(device_pointer to, const void* from, std::size_t bytes, stream* in)
+{
+    return cuMemcpyAsync(to, reinterpret_cast<device_pointer>(from), bytes, in);
+}
+int cuMemcpy2DAsync_v2(const void*, stream*)
+{
+    return invalid_value;
+}
+int cuStreamWriteValue32_v2(stream* in, device_pointer to, std::uint32_t value, unsigned)
+{
+    if (status_of(in) == success)
+        __atomic_store_n(reinterpret_cast<std::uint32_t*>(to), value, __ATOMIC_RELEASE);
+    return status_of(in);
+}
+int cuMemGetHandleForAddressRange(void*, device_pointer, std::size_t, int, unsigned long long)
+{
+    return invalid_value;
+}
+int cuPointerGetAttribute(void* to, int attribute, device_pointer address)
+{
+    const std::lock_guard lock(mutex);
+    auto behind = ranges.upper_bound(address);
+    if (behind == ranges.begin() || address - std::prev(behind)->first >= std::prev(behind)->second.bytes)
+        return invalid_value;
+    const auto& [first, found] = *std::prev(behind);
+    switch (attribute) {
+        case 2: return put(to, found.of ? 2U : 1U); // type of memory: of a device, of the host
+        case 3:
+        case 4: return put(to, address); // as device and host see it
+        case 8: return put(to, 0U);      // whether it is managed
+        case 9: return put(to, found.of ? found.of->number : 0);
+        case 11: return put(to, static_cast<device_pointer>(first));
+        case 12: return put(to, found.bytes);
+        default: return invalid_value;
+    }
+}
+int cuPointerSetAttribute(const void*, int, device_pointer)
+{
+    return success;
+}
+int cuModuleLoadData(void** module, const void*)
+{
+    *module = gpus;
+    return current() ? success : invalid_context;
+}
+int cuModuleGetFunction(void**, void*, const char*)
+{
+    return not_found;
+}
+int cuModuleUnload(void*)
+{
+    return current() ? success : invalid_context;
+}
+int cuFuncGetAttribute(int*, int, void*)
+{
+    return not_found;
+}
+int cuOccupancyMaxActiveBlocksPerMultiprocessor(int*, void*, int, std::size_t)
+{
+    return not_found;
+}
+int cuLaunchKernel(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, stream*, void**, void**)
+{
+    return not_found;
+}
+int cuStreamCreate(stream** made, unsigned)
+{
+    *made = new stream{current()};
+    return current() ? success : invalid_context;
+}
+int cuStreamDestroy_v2(stream* ended)
+{
+    delete ended;
+    return success;
+}
+int cuLaunchHostFunc(stream* in, void (*function)(void*), void* context)
+{
+    if (status_of(in) == success)
+        function(context);
+    return status_of(in);
+}
+int cuStreamQuery(stream* in)
+{
+    return status_of(in);
+}
+int cuStreamSynchronize(stream* in)
+{
+    return status_of(in);
+}
+int cuGetErrorName(int, const char** name)
+{
+    *name = "STAND_IN";
+    return success;
+}
+int cuGetErrorString(int, const char** text)
+{
+    *text = "a call was refused";
+    return success;
+}
+
+} // extern "C"
