@@ -87,4 +87,16 @@ class call {
     std::size_t core_room_ = 0, driver_room_ = 0;
 };
 
+/// Answers a command that has made something. What the program cannot hear of is undone, as the kernel does it.
+template <class Answer, class Undo>
+void answer_or_undo(Answer&& answer, Undo&& undo)
+{
+    try {
+        answer();
+    } catch (...) {
+        undo();
+        throw;
+    }
+}
+
 } // namespace weftio::verbs
