@@ -34,7 +34,8 @@ struct port_counters {
     std::array<std::uint64_t, static_cast<std::size_t>(drop_reason::count_)> dropped{};
     /// Packets lost below the port, as the driver reports them; not part of `received`. On AF_XDP at least the packets
     /// that the kernel's interface has dropped on all its queues since the port was opened: rx_dropped and
-    /// rx_missed_errors.
+    /// rx_missed_errors. On a wire in shared memory: packets that are longer than the port's MTU, or came for an ended
+    /// port that had the place.
     std::uint64_t driver_missed = 0;
     std::uint64_t copied_bytes = 0;    ///< bytes copied on the way to a kernel
     std::uint64_t capture_damaged = 0; ///< 1 if a capture file ended inside a record

@@ -501,7 +501,7 @@ std::uint64_t dpdk_port::missed() const noexcept
     if (claim_.removed())
         return 0;
     if (shared_)
-        return shared_->too_long();
+        return shared_->missed();
     for (const packet_socket& socket : packet_sockets_) // their driver does not read this counter
         missed_by_sockets_.fetch_add(missed_since_asked(socket), std::memory_order_relaxed);
     std::uint64_t by_driver = rte_eth_stats_get(id_, &stats) == 0 ? stats.imissed + stats.rx_nombuf : 0;

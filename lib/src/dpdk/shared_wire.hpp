@@ -37,8 +37,9 @@ class shared_wire {
     {
         return wire::least_queue_number + member_.slot() * wire::queue_numbers;
     }
-    /// Received frames that were longer than an mbuf. Any thread.
-    std::uint64_t too_long() const noexcept { return too_long_.value(); }
+    /// Frames that came and were not received: longer than an mbuf, for an earlier member of the slot, or in a lane that
+    /// made no sense, which counts once. Any thread.
+    std::uint64_t missed() const noexcept { return too_long_.value() + member_.stray() + member_.damaged(); }
 
  private:
     wires::member::outcome send(const rte_mbuf& frame) noexcept;

@@ -219,6 +219,7 @@ std::span<const std::uint8_t> member::front() noexcept
         if (!frame.empty() && is_for_us(frame))
             return frame;
         if (!frame.empty()) {
+            stray_.add(1);
             pop();
             continue;
         }

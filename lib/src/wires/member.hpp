@@ -58,7 +58,9 @@ class member {
 
     /// Frames that were not delivered; each receiver of a multicast counts. Any thread.
     std::uint64_t dropped() const noexcept { return dropped_.value(); }
-    /// Records in lanes that made no sense: somebody else has written to the file. Any thread.
+    /// Frames that were on their way to an earlier member of the slot. Any thread.
+    std::uint64_t stray() const noexcept { return stray_.value(); }
+    /// How often a lane made no sense and was emptied: somebody else has written to the file. Any thread.
     std::uint64_t damaged() const noexcept { return damaged_.value(); }
 
     /// Tell all processes. Any thread, one at a time.
@@ -105,7 +107,7 @@ class member {
     std::uint64_t taken_of_ = 0; ///< lanes of which frames were taken
     unsigned current_ = 0;       ///< the lane of front()
     unsigned in_a_row_ = 0;      ///< frames taken of it since another one
-    core::counter dropped_, damaged_;
+    core::counter dropped_, stray_, damaged_;
 };
 
 } // namespace weftio::wires

@@ -187,15 +187,25 @@ void wire_file::make_or_check()
 {
     if (!locked_by_others(descriptor_, first_slot, most_members))
         return make();
+    struct stat file {};
+    if (::fstat(descriptor_, &file) != 0)
+        fail(errno);
+    if (file.st_size < static_cast<off_t>(head_bytes))
+        refuse_version(0);
     head_ = static_cast<head*>(map(descriptor_, 0, head_bytes));
     if (!head_)
         fail(errno);
     if (head_->magic.load(std::memory_order_acquire) != head::right_magic || head_->version != head::this_version ||
         head_->head_bytes != head_bytes || head_->members != most_members || head_->bytes_of_ring != ring_bytes)
-        throw error(errc::not_supported,
-                    fmt::format("weftio: {}: processes with another version of Weftio are on this wire ({}: version "
-                                "{}, and {} here); end them, or choose another name",
-                                who_, path_, head_->version, head::this_version));
+        refuse_version(head_->version);
+}
+
+void wire_file::refuse_version(std::uint32_t theirs) const
+{
+    throw error(errc::not_supported,
+                fmt::format("weftio: {}: processes with another version of Weftio are on this wire ({}: version {}, "
+                            "and {} here); end them, or choose another name",
+                            who_, path_, theirs, head::this_version));
 }
 
 void wire_file::make()

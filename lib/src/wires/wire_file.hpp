@@ -57,6 +57,7 @@ class wire_file {
     void make_or_check();
     void make();
     void take_slot();
+    [[noreturn]] void refuse_version(std::uint32_t theirs) const;
     [[noreturn]] void fail(int why) const;
     [[noreturn]] void fail_to_open(int why) const;
     void leave() noexcept;

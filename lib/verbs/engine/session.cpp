@@ -159,6 +159,7 @@ settings settings::from_environment()
         wanted.port = "wire:" + (wire.empty() ? "default" : wire);
     wanted.address = value_of(address_variable);
     wanted.devices = devices_of(value_of(devices_variable));
+    wanted.dump = value_of(dump_variable);
     return wanted;
 }
 
@@ -171,6 +172,28 @@ session::session(const settings& wanted, const weftio_verbs_host& host) : proces
     for (unsigned each = 0; each != devices(); ++each)
         all.push_back(describe(nodes_[each], each));
     tree_.emplace(all);
+    show_.emplace(events_, tree_->path(), [this] { return describe_all(); });
+}
+
+/// For weftio-run --show.
+std::string session::describe_all()
+{
+    std::vector<std::shared_ptr<context>> open;
+    {
+        const std::scoped_lock lock(mutex_);
+        for (const auto& [identity, each] : contexts_)
+            open.push_back(each);
+    }
+    std::string text;
+    for (unsigned device = 0; device != devices(); ++device) {
+        const node& each = nodes_[device];
+        text += fmt::format("mlx5_{}: port {}, MTU {}, {}, addresses {}\n", device, each.port.spec(), each.port.mtu(),
+                            each.port.link_up() ? "up" : "down", fmt::join(each.rdma.gids(), ", "));
+        for (const auto& one : open)
+            if (&one->of == &each)
+                text += show(*one);
+    }
+    return text;
 }
 
 void session::open_ports(const settings& wanted, const weftio_verbs_host& host)
@@ -181,6 +204,7 @@ void session::open_ports(const settings& wanted, const weftio_verbs_host& host)
     const std::vector<std::string> quiet = without_traces();
     options.eal_arguments.insert(options.eal_arguments.end(), quiet.begin(), quiet.end());
     for (unsigned each = 0; each != wanted.devices; ++each) {
+        options.dump = wanted.dump.empty() || each == 0 ? wanted.dump : fmt::format("{}.{}", wanted.dump, each);
         if (hides)
             host.hide_drivers(true);
         port opened = port::open(wanted.port, options);
@@ -203,6 +227,7 @@ void session::end() noexcept
         const std::scoped_lock lock(mutex_);
         all.swap(contexts_);
     }
+    show_.reset();
     for (const auto& [identity, each] : all)
         events_.forget(each->ours());
     all.clear();

@@ -64,7 +64,6 @@ const wrong_line wrong_lines[] = {
     {{"-x", "a"}, "-x"},
     {{"--wire", "a/b", "a"}, "--wire a/b: name it with"},
     {{"--wire", "", "a"}, "--wire : name it with"},
-    {{"--wire", ".a", "a"}, "--wire .a: name it with"},
     {{"--wire", "12345678901234567890123456789012345678901234567890123456789012345", "a"}, "1 to 64"},
     {{"--wire", "a", "--port", "iface:v0", "a"}, "--wire and --port: one of them at a time"},
     {{"--port", "", "a"}, "--port: names no port"},

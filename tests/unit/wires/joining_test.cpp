@@ -68,6 +68,9 @@ TEST_F(Wire, RefusesMembersOfAnotherVersion)
     const std::uint32_t version = 77;
     ASSERT_EQ(::pwrite(file, &version, sizeof version, offsetof(wires::head, version)), 4);
     expect_refused(errc::not_supported, "processes with another version of Weftio are on this wire");
+    ASSERT_EQ(::ftruncate(file, 64), 0);
+    expect_refused(errc::not_supported, "version 0, and 1 here");
+    ASSERT_EQ(::ftruncate(file, wires::head_bytes), 0);
     ::close(file);
     EXPECT_TRUE(std::filesystem::exists(path()));
 }

@@ -84,6 +84,19 @@ TEST_F(Wire, GivesASlotAgainWithAnotherMacAndNoOldFrames)
     EXPECT_EQ(receive_all(*one), frames{numbered(one->address(), 2, 60)}) << "sent before its sender left";
 }
 
+TEST_F(Wire, KeepsFramesOfAnEarlierMemberFromTheNext)
+{
+    const auto one = join();
+    auto two = join();
+    EXPECT_EQ(one->send(numbered(two->address(), 1, 60)), outcome::sent);
+    two.reset();
+    two = join();
+    EXPECT_EQ(one->send(numbered(two->address(), 2, 60)), outcome::sent);
+    one->publish();
+    EXPECT_EQ(receive_all(*two), frames{numbered(two->address(), 2, 60)});
+    EXPECT_EQ(two->stray(), 1u);
+}
+
 TEST_F(Wire, HoldsBackWhileTheReceiverMakesProgress)
 {
     const auto one = join(), two = join();
