@@ -21,7 +21,7 @@ fi
 ip link set lo up 2>/dev/null
 work=$(mktemp -d)
 server=''
-trap 'kill -9 $server 2>/dev/null; rm -rf "$work"' EXIT
+trap 'kill -9 $server 2>/dev/null; rm -rf "$work" /dev/shm/weftio-*-suite-$$' EXIT
 cd "$work" || exit 1
 unset LD_PRELOAD SYSFS_PATH
 read -r -a options <<<"${WEFTIO_RUN_OPTIONS:---wire suite-$$}"
