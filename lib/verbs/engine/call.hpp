@@ -60,6 +60,17 @@ class call {
         respond(core);
         write(driver_to_, &of_driver, std::min(sizeof of_driver, driver_room_));
     }
+    /// Answers a command that has made something. What the program cannot hear of is undone, as the kernel does it.
+    template <class Undo, class... Parts>
+    void respond_or(Undo&& undo, const Parts&... parts) const
+    {
+        try {
+            respond(parts...);
+        } catch (...) {
+            undo();
+            throw;
+        }
+    }
     /// Room for the core response and for the driver's.
     std::size_t core_room() const noexcept { return core_room_; }
     std::size_t driver_room() const noexcept { return driver_room_; }
@@ -86,17 +97,5 @@ class call {
     std::uint64_t core_to_ = 0, driver_to_ = 0;
     std::size_t core_room_ = 0, driver_room_ = 0;
 };
-
-/// Answers a command that has made something. What the program cannot hear of is undone, as the kernel does it.
-template <class Answer, class Undo>
-void answer_or_undo(Answer&& answer, Undo&& undo)
-{
-    try {
-        answer();
-    } catch (...) {
-        undo();
-        throw;
-    }
-}
 
 } // namespace weftio::verbs

@@ -101,7 +101,7 @@ void create_comp_channel(context& in, call& what)
     const auto number = static_cast<std::uint32_t>(made->events.program());
     ib_uverbs_create_comp_channel_resp core{};
     core.fd = number;
-    answer_or_undo([&] { what.respond(core); }, [&] { close(made->events.program()); });
+    what.respond_or([&] { close(made->events.program()); }, core);
     in.channels.remove(number);
     in.channels.add(number, made);
     in.watch_channel(number, made);
@@ -119,8 +119,8 @@ void create_cq(context& in, call& what)
     core.cq_handle = make_queue(in, same, what.driver<mlx5_ib_create_cq>());
     const completion_queue& made = *in.completion_queues.find(core.cq_handle)->queue;
     core.cqe = made.entries() - 1;
-    answer_or_undo([&] { what.respond(core, mlx5_ib_create_cq_resp{.cqn = made.number(), .reserved = 0}); },
-                   [&] { end_queue(in, core.cq_handle); });
+    what.respond_or([&] { end_queue(in, core.cq_handle); }, core,
+                    mlx5_ib_create_cq_resp{.cqn = made.number(), .reserved = 0});
 }
 
 void create_cq_extended(context& in, call& what)
@@ -130,8 +130,8 @@ void create_cq_extended(context& in, call& what)
     const completion_queue& made = *in.completion_queues.find(core.base.cq_handle)->queue;
     core.base.cqe = made.entries() - 1;
     core.response_length = sizeof core;
-    answer_or_undo([&] { what.respond(core, mlx5_ib_create_cq_resp{.cqn = made.number(), .reserved = 0}); },
-                   [&] { end_queue(in, core.base.cq_handle); });
+    what.respond_or([&] { end_queue(in, core.base.cq_handle); }, core,
+                    mlx5_ib_create_cq_resp{.cqn = made.number(), .reserved = 0});
 }
 
 void destroy_cq(context& in, call& what)

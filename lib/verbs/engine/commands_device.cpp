@@ -25,11 +25,12 @@ void get_context(context& in, call& what)
     ib_uverbs_get_context_resp core{};
     core.async_fd = static_cast<std::uint32_t>(in.asynchronous->program());
     core.num_comp_vectors = 1;
-    answer_or_undo([&] { what.respond(core, says); },
-                   [&] {
-                       close(in.asynchronous->program());
-                       in.asynchronous.reset();
-                   });
+    what.respond_or(
+        [&] {
+            close(in.asynchronous->program());
+            in.asynchronous.reset();
+        },
+        core, says);
 }
 
 void query_device(context& in, call& what)

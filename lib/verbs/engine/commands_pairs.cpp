@@ -252,7 +252,7 @@ void create_qp(context& in, call& what)
                   offsetof(ib_uverbs_ex_create_qp, comp_mask));
     std::memcpy(&same, &asked.user_handle, offsetof(ib_uverbs_ex_create_qp, comp_mask));
     const std::uint32_t handle = make_pair(in, same, what.driver<mlx5_ib_create_qp>());
-    answer_or_undo([&] { what.respond(describe(in, handle), driver_part(in)); }, [&] { in.pairs.remove(handle); });
+    what.respond_or([&] { in.pairs.remove(handle); }, describe(in, handle), driver_part(in));
 }
 
 void create_qp_extended(context& in, call& what)
@@ -262,7 +262,7 @@ void create_qp_extended(context& in, call& what)
     ib_uverbs_ex_create_qp_resp core{};
     core.base = describe(in, handle);
     core.response_length = sizeof core;
-    answer_or_undo([&] { what.respond(core, driver_part(in)); }, [&] { in.pairs.remove(handle); });
+    what.respond_or([&] { in.pairs.remove(handle); }, core, driver_part(in));
 }
 
 void modify_qp(context& in, call& what)
