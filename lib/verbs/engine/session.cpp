@@ -1,12 +1,10 @@
 #include "session.hpp"
 
 #include <arpa/inet.h>
-#include <csignal>
 #include <dlfcn.h>
 #include <endian.h>
 #include <fmt/format.h>
 #include <poll.h>
-#include <pthread.h>
 #include <rte_eal.h>
 #include <unistd.h>
 
@@ -20,6 +18,7 @@
 #include <vector>
 
 #include "core/log.hpp"
+#include "core/signals.hpp"
 
 namespace weftio::verbs {
 
@@ -78,22 +77,23 @@ std::vector<std::string> without_traces()
     return {"--no-telemetry", "--file-prefix", fmt::format("weftio-run-{}", getpid())};
 }
 
-/// Calls `work` in a thread that has all signals blocked, as all threads that it starts: those are for the program's.
+/// Calls `work` in a thread that has all signals blocked but those of its own faults, as all threads that it starts: the
+/// others are for the program's.
 template <class Work>
 void in_quiet_thread(Work&& work)
 {
     std::exception_ptr problem;
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    std::thread thread([&] {
-        try {
-            work();
-        } catch (...) {
-            problem = std::current_exception();
-        }
-    });
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    std::thread thread;
+    {
+        const core::signals_blocked blocked;
+        thread = std::thread([&] {
+            try {
+                work();
+            } catch (...) {
+                problem = std::current_exception();
+            }
+        });
+    }
     thread.join();
     if (problem)
         std::rethrow_exception(problem);
