@@ -2,6 +2,7 @@
 //
 //   weftio-run ibv_devinfo
 //   weftio-run --wire lab -- ib_write_bw -d mlx5_0
+//   weftio-run --show 4711
 #include <unistd.h>
 
 #include <cerrno>
@@ -15,6 +16,7 @@
 #include "environment.hpp"
 #include "options.hpp"
 #include "program.hpp"
+#include "show.hpp"
 
 namespace {
 
@@ -56,7 +58,12 @@ int start(const command& wanted)
 int main(int argc, char** argv)
 try {
     const command wanted = parse_command_line(argc, argv);
-    return wanted.what == command::action::say ? say(wanted) : start(wanted);
+    switch (wanted.what) {
+        case command::action::say: return say(wanted);
+        case command::action::show: return say({.text = look_at(wanted.process)});
+        case command::action::start: break;
+    }
+    return start(wanted);
 } catch (const refusal& refused) {
     std::fprintf(stderr, "weftio-run: %s\n", refused.what());
     return refused.exit_code;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 
@@ -17,7 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view options_with_value[] = {"--wire", "--port", "--address", "--devices", "--dump"};
+constexpr std::string_view options_with_value[] = {"--wire", "--port", "--address", "--devices",
+                                                   "--dump", "--loss", "--show"};
 constexpr std::size_t longest_wire = 64;
 constexpr int most_devices = 8;
 
@@ -42,13 +44,11 @@ int find_program(int argc, const char* const* argv)
 
 void check_wire(const std::string& name)
 {
-    const bool fits = !name.empty() && name.size() <= longest_wire && name[0] != '.' &&
-                      std::ranges::all_of(name, [](unsigned char c) {
-                          return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_';
-                      });
+    const bool fits = !name.empty() && name.size() <= longest_wire && std::ranges::all_of(name, [](unsigned char c) {
+        return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_';
+    });
     if (!fits)
-        refuse(fmt::format("--wire {}: name it with 1 to {} letters, digits, '-', '_' and '.', no '.' in front", name,
-                           longest_wire));
+        refuse(fmt::format("--wire {}: name it with 1 to {} letters, digits, '-', '_' and '.'", name, longest_wire));
 }
 
 void check_address(const std::string& text)
@@ -64,6 +64,27 @@ void check_devices(const std::string& text)
                       std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c) != 0; });
     if (!fits || std::stoi(text) < 1 || std::stoi(text) > most_devices)
         refuse(fmt::format("--devices {}: is no number from 1 to {}", text, most_devices));
+}
+
+void check_loss(const std::string& text)
+{
+    double share = 0;
+    unsigned long long seed = 0;
+    int read = 0;
+    const bool alone = std::sscanf(text.c_str(), "%lf%n", &share, &read) == 1 && read == static_cast<int>(text.size());
+    const bool both =
+        std::sscanf(text.c_str(), "%lf,%llu%n", &share, &seed, &read) == 2 && read == static_cast<int>(text.size());
+    if (!(alone || both) || !(share >= 0 && share <= 1))
+        refuse(fmt::format("--loss {}: is no share from 0 to 1, with or without a seed behind it; write 0.01 or 0.01,7",
+                           text));
+}
+
+void check_process(const std::string& text)
+{
+    const bool fits = !text.empty() && text.size() <= 9 && text[0] != '0' &&
+                      std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c) != 0; });
+    if (!fits)
+        refuse(fmt::format("--show {}: is no number of a process", text));
 }
 
 /// Returns the path as it is wherever the program goes. The file is made when the devices are.
@@ -92,11 +113,20 @@ command parse(int argc, const char* const* argv)
     CLI::Option* const address = app.add_option("--address", to.address);
     CLI::Option* const devices = app.add_option("--devices", to.devices);
     CLI::Option* const dump = app.add_option("--dump", to.dump);
+    CLI::Option* const loss = app.add_option("--loss", to.loss);
+    CLI::Option* const show = app.add_option("--show", to.process);
     app.add_flag("-h,--help", help);
     app.add_flag("-V,--version", version);
     app.parse(program, argv);
     if (help || version)
         return say(0, help ? std::string(help_text()) : "weftio-run " WEFTIO_VERSION "\n");
+    if (*show) {
+        if (program != argc)
+            refuse("--show and a program: one of them at a time");
+        check_process(to.process);
+        to.what = command::action::show;
+        return to;
+    }
     if (*wire && *port)
         refuse("--wire and --port: one of them at a time");
     if (*wire)
@@ -107,6 +137,10 @@ command parse(int argc, const char* const* argv)
         check_address(to.address);
     if (*devices)
         check_devices(to.devices);
+    if (*loss && *port)
+        refuse("--loss and --port: only the wire in memory loses frames on purpose");
+    if (*loss)
+        check_loss(to.loss);
     if (*dump)
         to.dump = check_dump(to.dump);
     to.program.assign(argv + program, argv + argc);

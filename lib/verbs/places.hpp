@@ -13,4 +13,7 @@ inline constexpr const char *pci_links = "/sys/bus/pci/devices", *pci_domain = "
 inline constexpr const char* our_folders[] = {node_folder, "/sys/class/infiniband_verbs", "/sys/class/infiniband",
                                               "/sys/class/infiniband_mad", pci_root};
 
+/// Begin of the names of the folders that processes have for their devices, and the socket there (weftio-run --show).
+inline constexpr const char *folder_prefix = "weftio-run-", *show_name = "show";
+
 } // namespace weftio::verbs

@@ -1,4 +1,5 @@
 // Programs in which nobody has looked for a device before: each is a process of its own.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -136,12 +137,48 @@ TEST(FirstTouch, WorksAfterTheEnvironmentWasCleared)
     EXPECT_EQ(answer_of_1, ask(open_node(1)));
 }
 
+TEST(FirstTouch, OfALibraryThatIsBeingLoadedFindsNone)
+{
+    if (!is_in_own_process())
+        return;
+    testing::internal::CaptureStderr();
+    void* const library = ::dlopen(WEFTIO_LOOKS_WHEN_LOADED, RTLD_NOW | RTLD_LOCAL);
+    EXPECT_EQ("weftio-run: a library looks for devices while it is being loaded: the engine cannot start then; the "
+              "program sees no devices\n",
+              testing::internal::GetCapturedStderr());
+    ASSERT_NE(nullptr, library) << ::dlerror();
+    EXPECT_FALSE(has_engine());
+    EXPECT_EQ(answer_of_1, ask(open_node(1))) << "and later it starts";
+}
+
+TEST(FirstTouch, OfALibraryThatTheProgramIsLinkedToFindsThem)
+{
+    const std::string command = std::string("WEFTIO_TEST_SAYS=1 LD_PRELOAD=") + std::getenv("LD_PRELOAD") +
+                                ":" WEFTIO_LOOKS_WHEN_LOADED " cat /dev/null | grep -q 'seen: 0'";
+    EXPECT_EQ(0, std::system(command.c_str()));
+}
+
+TEST(FirstTouch, OfAThreadWaitsForOthersThatLoadLibraries)
+{
+    if (!is_in_own_process())
+        return;
+    std::atomic<bool> stop{false};
+    std::thread loads([&] {
+        while (!stop)
+            if (void* const library = ::dlopen("libresolv.so.2", RTLD_NOW | RTLD_LOCAL))
+                ::dlclose(library);
+    });
+    EXPECT_EQ(answer_of_1, ask(open_node(1)));
+    stop = true;
+    loads.join();
+}
+
 TEST(FirstTouch, WorksWithAnAllocatorThatCallsWhatIsIntercepted)
 {
     const char* const before = std::getenv("LD_PRELOAD");
     const std::string command =
         std::string("LD_PRELOAD=") + before + ":" WEFTIO_CALLING_ALLOCATOR " ls /dev/infiniband | wc -l | grep -q 2";
-    EXPECT_EQ(0, std::system(command.c_str())); // NOLINT(cert-env33-c)
+    EXPECT_EQ(0, std::system(command.c_str()));
     const std::string first =
         std::string("LD_PRELOAD=") + WEFTIO_CALLING_ALLOCATOR ":" + before + " ls /dev/infiniband | wc -l | grep -q 2";
     EXPECT_EQ(0, std::system(first.c_str()));

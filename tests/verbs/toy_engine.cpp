@@ -1,6 +1,7 @@
 // An engine for tests of the preloaded library: it remembers what reached it, and answers with that.
 //
 // TOY_DEVICES devices [2]; TOY_FAILS: it does not start; TOY_VERSION: its version of the seam.
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <pthread.h>
@@ -158,6 +159,7 @@ try {
         return nullptr;
     }
     the_host = host;
+    std::thread([] { ::dlopen("libm.so.6", RTLD_NOW); }).join(); // as DPDK loads its drivers
     const unsigned devices = number_in("TOY_DEVICES", 2);
     files.emplace(describe_devices(devices));
     engine = {.version = number_in("TOY_VERSION", seam_version),

@@ -12,6 +12,7 @@
 
 #include "context.hpp"
 #include "seam.hpp"
+#include "show.hpp"
 #include "tree.hpp"
 
 namespace weftio::verbs {
@@ -21,6 +22,7 @@ struct settings {
     std::string port;     ///< spec of the port; each further device of a wire has another one of the same spec
     std::string address;  ///< of the first device; empty: one is made from its MAC
     unsigned devices = 1; ///< 1 to most_devices
+    std::string dump;     ///< path of the pcapng file of the first device; those of others have their number behind it
     static constexpr unsigned most_devices = 8;
 
     /// From the environment. @throws error errc::invalid_argument
@@ -52,12 +54,14 @@ class session {
     void sweep_if_nobody_does() noexcept;
     void sweep_all() noexcept;
     void look() noexcept;
+    std::string describe_all();
     std::shared_ptr<context> take_closed();
 
     const pid_t process_;
     watcher events_;
     std::deque<node> nodes_;
     std::optional<tree> tree_;
+    std::optional<show_socket> show_;
     std::mutex mutex_; ///< of contexts_
     std::map<std::uint64_t, std::shared_ptr<context>> contexts_;
     std::mutex sweeping_;

@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
+#include "loading.hpp"
 #include "paths.hpp"
 #include "real.hpp"
 
@@ -29,6 +30,7 @@ constinit const weftio_verbs_engine* engine = nullptr;
 constinit pid_t owner = 0;
 /// What tree() returns, once it is known.
 constinit std::atomic<const char*> prefix{nullptr};
+constinit std::atomic<bool> said_loading{false};
 char library[PATH_MAX], tree_text[PATH_MAX];
 
 void say(const char* what, const char* why) noexcept
@@ -99,9 +101,12 @@ void find_library() noexcept
     join(library, sizeof library, folder, "libweftio-verbs.so", "");
 }
 
-/// The environment is read now: programs may overwrite it.
+/// The environment is read now: programs may overwrite it. Constructors of libraries that the program is linked to run
+/// before this one, and may need it.
 __attribute__((constructor)) void prepare() noexcept
 {
+    if (home.load(std::memory_order_relaxed) != 0)
+        return;
     enter_child();
     find_library();
     pthread_atfork(nullptr, nullptr, &enter_child);
@@ -134,6 +139,7 @@ engine_scope::~engine_scope()
 
 bool borrows_memory() noexcept
 {
+    prepare();
     return getpid() != home.load(std::memory_order_relaxed);
 }
 
@@ -143,6 +149,11 @@ const char* tree() noexcept
         return nullptr;
     if (const char* known = tree_so_far(); known != nullptr || borrows_memory())
         return known;
+    if (is_loading()) {
+        if (!said_loading.exchange(true))
+            say("a library looks for devices while it is being loaded", ": the engine cannot start then");
+        return nullptr;
+    }
     pthread_once(&once, &start);
     return tree_so_far();
 }

@@ -41,7 +41,11 @@ TEST(RunOptions, EndAtTwoDashes)
 
 TEST(RunOptions, MakeTheDumpAbsolute)
 {
-    EXPECT_EQ((std::filesystem::current_path() / "out.pcapng").string(), parse({"--dump", "out.pcapng", "a"}).dump);
+    const std::filesystem::path before = std::filesystem::current_path();
+    std::filesystem::current_path(std::filesystem::temp_directory_path());
+    const std::string wanted = (std::filesystem::current_path() / "out.pcapng").string();
+    EXPECT_EQ(wanted, parse({"--dump", "out.pcapng", "a"}).dump);
+    std::filesystem::current_path(before);
 }
 
 TEST(RunOptions, SayHelpAndVersion)
@@ -64,7 +68,6 @@ const wrong_line wrong_lines[] = {
     {{"-x", "a"}, "-x"},
     {{"--wire", "a/b", "a"}, "--wire a/b: name it with"},
     {{"--wire", "", "a"}, "--wire : name it with"},
-    {{"--wire", ".a", "a"}, "--wire .a: name it with"},
     {{"--wire", "12345678901234567890123456789012345678901234567890123456789012345", "a"}, "1 to 64"},
     {{"--wire", "a", "--port", "iface:v0", "a"}, "--wire and --port: one of them at a time"},
     {{"--port", "", "a"}, "--port: names no port"},

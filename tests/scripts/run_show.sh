@@ -1,0 +1,47 @@
+#!/usr/bin/env bash
+# weftio-run --show and --dump: a look at a program that runs, and at its packets.
+#
+#   run_show.sh BUILD_DIR
+set -uo pipefail
+source "$(dirname "$0")/checks.bash"
+run=$(realpath "$1")/apps/weftio-run
+[ -x "$run" ] || skip "weftio-run is not built"
+command -v ibv_rc_pingpong >/dev/null || skip "ibv_rc_pingpong is not installed (ibverbs-utils)"
+wire=show-$$
+folder=$(mktemp -d)
+trap 'kill $server 2>/dev/null; rm -rf "$folder"' EXIT
+
+"$run" --wire "$wire" --dump "$folder/dump.pcapng" -- ibv_rc_pingpong -g 0 -c -n 20 -p $((20000 + $$ % 20000)) >"$folder/server" 2>&1 &
+server=$!
+shown=
+for _ in $(seq 300); do
+    shown=$("$run" --show "$server" 2>/dev/null)
+    [[ $shown == *"queue pair "* ]] && break
+    sleep 0.1
+done
+check_has "--show names the device" "mlx5_0: port wire:$wire, MTU 4200, up, addresses " "$shown"
+check_has "--show counts what there is" "1 protection domains, 1 memory regions, 1 completion queues, 1 queue pairs" "$shown"
+check_has "--show tells the region" ", local write" "$shown"
+check_has "--show tells what the queue pair waits for" ": INIT, not connected" "$shown"
+check_has "--show tells its receives" "receives posted" "$shown"
+
+"$run" --wire "$wire" -- ibv_rc_pingpong -g 0 -c -n 20 -p $((20000 + $$ % 20000)) 127.0.0.1 >"$folder/client" 2>&1
+check "the client ends well" 0 $?
+wait $server
+check "the server ends well, though it was looked at" 0 $?
+
+said=$("$run" --show "$server" 2>&1)
+check "--show of a process that has ended" 125 $?
+check_has "it says so" "no process of this number answers" "$said"
+said=$("$run" --show none 2>&1)
+check "--show of no number" 125 $?
+check_has "it says so" "--show none: is no number of a process" "$said"
+"$run" --show 1 true >/dev/null 2>&1
+check "--show with a program" 125 $?
+
+if command -v tshark >/dev/null; then
+    packets=$(tshark -r "$folder/dump.pcapng" -Y infiniband 2>/dev/null | wc -l)
+    check "--dump has all messages both ways" yes "$([ "$packets" -ge 160 ] && echo yes || echo "$packets packets")"
+    check "no packet is malformed" "" "$(tshark -r "$folder/dump.pcapng" -Y _ws.malformed 2>/dev/null)"
+fi
+finish

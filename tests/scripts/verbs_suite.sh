@@ -1,0 +1,242 @@
+#!/usr/bin/env bash
+# Programs of others under weftio-run, with the options that people use: perftest, libibverbs' pingpongs, UCX, pyverbs and its tests.
+# Takes minutes, and is no part of `make test`. A table at its end says what worked, and why the others did not.
+#
+#   tests/scripts/verbs_suite.sh BUILD_DIR [PATTERN]     PATTERN: only what it matches, such as "ib_send|pingpong"
+#
+# Environment: WEFTIO_RUN_OPTIONS for weftio-run in place of a wire of its own, such as "--port iface:v0".
+# Exit status: 0 as expected, 1 something differs, 77 nothing to run.
+set -uo pipefail
+. "$(dirname "$0")/checks.bash"
+script=$(realpath "$0") build=$(realpath "${1:?usage: verbs_suite.sh BUILD_DIR [PATTERN]}") pattern=${2:-.}
+run=$build/apps/weftio-run
+[ -x "$run" ] && [ -f "$build/lib/verbs/libweftio-verbs.so" ] || skip "programs under weftio-run: not built"
+command -v ib_write_bw >/dev/null && command -v ibv_rc_pingpong >/dev/null || skip "install ibverbs-utils and perftest"
+if [ -z "${WEFTIO_SUITE_INSIDE:-}" ]; then # TCP ports of its own, where the system allows it
+    as=(unshare --net --mount)
+    [ "$(id -u)" = 0 ] || as+=(--user --map-root-user)
+    "${as[@]}" true 2>/dev/null || as=()
+    WEFTIO_SUITE_INSIDE=1 exec "${as[@]}" bash "$script" "$build" "$pattern"
+fi
+ip link set lo up 2>/dev/null
+work=$(mktemp -d)
+server=''
+trap 'kill -9 $server 2>/dev/null; rm -rf "$work" /dev/shm/weftio-*-suite-$$' EXIT
+cd "$work" || exit 1
+unset LD_PRELOAD SYSFS_PATH
+read -r -a options <<<"${WEFTIO_RUN_OPTIONS:---wire suite-$$}"
+limit=120 tcp_port=20000
+weftio=("$run" "${options[@]}" -- timeout -k 1 $limit)
+
+listens() { awk -v port=":$(printf %04X "$1")" '$2 ~ port "$" && $4 == "0A" { found = 1 } END { exit !found }' /proc/net/tcp /proc/net/tcp6; }
+
+# row PROGRAM OPTIONS RESULT: one of the table; why an expected failure is none.
+row() {
+    local result=$3
+    printf '%s\t%s\t%s\t%s\n' "$1" "$2" "$result" "$seconds" >>table
+    echo "$1 $2: $result ($seconds s)"
+    case $result in ok | expected:*) ;; *) failures=$((failures + 1)) ;; esac
+}
+
+# why FILE...: the line of what programs said that says most.
+why() { grep -hiE 'error|fail|unable|couldn|invalid|not supp|cannot|mismatch' "$@" | head -1 | tr '\t' ' ' | cut -c1-110; }
+
+# two PROGRAM OPTIONS...: server and client on one wire. REFUSES in front: the words with which it is expected to fail.
+two() {
+    local refuses='' began=$EPOCHREALTIME status=0 other=0 result=ok
+    [[ $1 != REFUSES=* ]] || { refuses=${1#REFUSES=}; shift; }
+    [[ $* =~ $pattern ]] || return
+    tcp_port=$((tcp_port + 1))
+    "${weftio[@]}" "$@" -p $tcp_port >server 2>&1 </dev/null &
+    server=$!
+    for _ in $(seq 100); do listens $tcp_port || ! kill -0 $server 2>/dev/null && break; sleep 0.05; done
+    "${weftio[@]}" "$@" -p $tcp_port localhost >client 2>&1 </dev/null || status=$?
+    [ $status = 0 ] || { sleep 0.3; kill $server 2>/dev/null; }
+    wait $server || other=$?
+    server=''
+    [ $status$other = 00 ] || result="exit $status and $other: $(why client server)"
+    if [ $status = 0 ] && grep -hq 'invalid data' client server; then result="wrong data"; fi
+    [ -z "$refuses" ] || [[ $(cat client server) != *$refuses* ]] || result="expected: $refuses"
+    seconds=$(awk "BEGIN { printf \"%.1f\", $EPOCHREALTIME - $began }")
+    row "$1" "${*:2}" "$result"
+}
+
+# one WHAT COMMAND...: a single program.
+one() {
+    local what=$1 refuses='' began=$EPOCHREALTIME status=0 result=ok
+    shift
+    [[ $1 != REFUSES=* ]] || { refuses=${1#REFUSES=}; shift; }
+    [[ $what =~ $pattern ]] || return
+    "${weftio[@]}" "$@" >client 2>&1 </dev/null || status=$?
+    [ $status = 0 ] || result="exit $status: $(why client)"
+    [ -z "$refuses" ] || { [[ $(cat client) == *$refuses* ]] && result="expected: $refuses"; }
+    seconds=$(awk "BEGIN { printf \"%.1f\", $EPOCHREALTIME - $began }")
+    row "${what%% *}" "${what#* }" "$result"
+}
+
+perftest() {
+    local kind size mtu
+    for kind in write read send atomic; do
+        two ib_${kind}_bw -F -n 500
+        two ib_${kind}_lat -F -n 500
+        two ib_${kind}_bw -F -n 200 -q 16
+        two ib_${kind}_bw -F -n 100 -t 1
+        two ib_${kind}_bw -F -n 160 --post_list=16
+        two ib_${kind}_bw -F -n 200 -b
+        for mtu in 256 512 1024 2048 4096; do two ib_${kind}_bw -F -n 100 -m $mtu; done
+    done
+    for kind in write send; do
+        two ib_${kind}_bw -F -n 500 -s 64 -I 64
+        two ib_${kind}_lat -F -n 500 -s 64 -I 64
+        two ib_${kind}_bw -F -n 500 -c UC
+        two ib_${kind}_lat -F -n 500 -c UC
+    done
+    for kind in write read send; do
+        two ib_${kind}_bw -F -a -n 100
+        two ib_${kind}_lat -F -a -n 100
+        for size in 1 2 4095 4096 4097 1048576; do
+            two ib_${kind}_bw -F -n 100 -s $size
+            two ib_${kind}_lat -F -n 100 -s $size
+        done
+        two ib_${kind}_bw -F -D 1
+    done
+    two ib_send_bw -F -n 500 -e
+    two ib_send_lat -F -n 500 -e
+    two ib_send_bw -F -n 500 -r 1 -t 1
+    two ib_read_bw -F -n 200 -o 1
+    two ib_atomic_bw -F -n 200 -A CMP_AND_SWAP
+    two ib_atomic_bw -F -n 200 -A FETCH_AND_ADD
+    two ib_write_bw -F -n 2000 -Q 50
+    two ib_write_bw -F -n 200 -x 1
+    two "REFUSES=Couldn't create" ib_send_bw -F -n 100 -c UD
+    two "REFUSES=SRQ" ib_send_bw -F -n 100 --use-srq
+}
+
+# Both ends print a line each second until they are told to end.
+forever() {
+    [[ "ib_write_bw --run_infinitely" =~ $pattern ]] || return
+    local began=$EPOCHREALTIME client result=ok
+    "${weftio[@]}" ib_write_bw -F --run_infinitely -D 1 -p 19999 >server 2>&1 </dev/null &
+    server=$!
+    for _ in $(seq 100); do listens 19999 && break; sleep 0.05; done
+    "${weftio[@]}" ib_write_bw -F --run_infinitely -D 1 -p 19999 localhost >client 2>&1 </dev/null &
+    client=$!
+    sleep 3
+    kill -0 $client 2>/dev/null || result="the client has ended: $(why client server)"
+    kill $client $server
+    wait $client $server 2>/dev/null
+    [ "$(grep -c '^ 65536' client)" -ge 1 ] || result="no line of results: $(why client server)"
+    seconds=$(awk "BEGIN { printf \"%.1f\", $EPOCHREALTIME - $began }")
+    row ib_write_bw "--run_infinitely -D 1" "$result"
+}
+
+pingpongs() {
+    local kind value
+    for kind in rc uc; do
+        two ibv_${kind}_pingpong -g 0 -c
+        two ibv_${kind}_pingpong -g 1 -c -n 200
+        two ibv_${kind}_pingpong -g 0 -c -n 200 -e
+        for value in 256 512 1024 2048 4096; do two ibv_${kind}_pingpong -g 0 -c -n 100 -m $value; done
+        for value in 1 2 4095 4097 65536 1048576; do two ibv_${kind}_pingpong -g 0 -c -n 50 -s $value; done
+        for value in 2 16 4000; do two ibv_${kind}_pingpong -g 0 -c -n 200 -r $value; done
+    done
+    two ibv_rc_pingpong -g 0 -c -n 200 -N
+    two "REFUSES=Couldn't create" ibv_ud_pingpong -g 0 -c
+    two "REFUSES=SRQ" ibv_srq_pingpong -g 0 -c
+}
+
+# Three pairs at once on one wire.
+pairs() {
+    [[ "ibv_rc_pingpong pairs" =~ $pattern ]] || return
+    local began=$EPOCHREALTIME result=ok each processes=()
+    for each in 1 2 3; do
+        "${weftio[@]}" ibv_rc_pingpong -g 0 -c -n 1000 -p 1990$each >server.$each 2>&1 </dev/null &
+        processes+=($!)
+    done
+    for each in 1 2 3; do
+        for _ in $(seq 100); do listens 1990$each && break; sleep 0.05; done
+        "${weftio[@]}" ibv_rc_pingpong -g 0 -c -n 1000 -p 1990$each localhost >client.$each 2>&1 </dev/null &
+        processes+=($!)
+    done
+    for each in "${processes[@]}"; do wait $each || result="exit $?: $(why server.? client.?)"; done
+    ! grep -q 'invalid data' server.? client.? || result="wrong data"
+    seconds=$(awk "BEGIN { printf \"%.1f\", $EPOCHREALTIME - $began }")
+    row ibv_rc_pingpong "-g 0 -c, three pairs at once" "$result"
+}
+
+ucx() {
+    command -v ucx_info >/dev/null || { seconds=0; row ucx_info - "expected: not installed"; return; }
+    # UCX 1.13 opens an mlx5 device only after ibv_create_srq(), and calls mmap() by itself unless it is told not to.
+    one "ucx_info -d, UCX_MEM_MMAP_HOOK_MODE=reloc" "REFUSES=ibv_create_srq() failed" env UCX_MEM_MMAP_HOOK_MODE=reloc ucx_info -d
+    two "REFUSES=ibv_create_srq() failed" env UCX_TLS=rc_verbs,self UCX_MEM_MMAP_HOOK_MODE=reloc timeout 10 ucx_perftest -t tag_lat -n 100
+}
+
+pyverbs() {
+    local each tests=/usr/share/doc/rdma-core/tests python=/usr/bin/python3
+    $python -c 'import pyverbs.device' 2>/dev/null || { seconds=0; row pyverbs - "expected: python3-pyverbs is not installed"; return; }
+    cat >own.py <<'PYTHON'
+import pyverbs.device as d, pyverbs.enums as e
+from pyverbs.addr import AHAttr, GlobalRoute
+from pyverbs.cq import CQ
+from pyverbs.mr import MR
+from pyverbs.pd import PD
+from pyverbs.qp import QP, QPCap, QPInitAttr, QPAttr
+from pyverbs.wr import SGE, SendWR, RecvWR
+
+context = d.Context(name=d.get_device_list()[0].name.decode())
+port, gid = context.query_port(1), context.query_gid(1, 0)
+assert port.state == e.IBV_PORT_ACTIVE and context.query_device().max_qp > 0
+pd, cq = PD(context), CQ(context, 64)
+mr = MR(pd, 8192, e.IBV_ACCESS_LOCAL_WRITE | e.IBV_ACCESS_REMOTE_WRITE)
+qps = [QP(pd, QPInitAttr(qp_type=e.IBV_QPT_RC, scq=cq, rcq=cq, cap=QPCap(max_send_wr=8, max_recv_wr=8)), QPAttr()) for _ in range(2)]
+for mine, theirs in (qps, qps[::-1]):
+    way = AHAttr(port_num=1, is_global=1, gr=GlobalRoute(dgid=gid, sgid_index=0))
+    to = QPAttr(port_num=1)
+    to.dest_qp_num, to.path_mtu, to.ah_attr, to.max_rd_atomic, to.max_dest_rd_atomic = theirs.qp_num, e.IBV_MTU_1024, way, 1, 1
+    to.min_rnr_timer, to.timeout, to.retry_cnt, to.rnr_retry, to.qp_access_flags = 12, 14, 7, 7, e.IBV_ACCESS_REMOTE_WRITE
+    mine.to_rts(to)
+    assert mine.query(e.IBV_QP_STATE)[0].qp_state == e.IBV_QPS_RTS
+mr.write('w' * 100, 100)
+qps[1].post_recv(RecvWR(sg=[SGE(mr.buf + 4096, 100, mr.lkey)], num_sge=1))
+qps[0].post_send(SendWR(sg=[SGE(mr.buf, 100, mr.lkey)], num_sge=1))
+done = []
+while len(done) < 2:
+    done += cq.poll()[1]
+assert all(each.status == e.IBV_WC_SUCCESS for each in done) and mr.read(100, 4096) == b'w' * 100
+PYTHON
+    one "pyverbs open, query, PD, MR, CQ, QP, post, poll" $python own.py
+    [ -d $tests ] || { seconds=0; row pyverbs "its tests" "expected: $tests is not there"; return; }
+    mkdir -p pyverbs/tests pyverbs/bin && cp $tests/* pyverbs/tests && gunzip -f pyverbs/tests/*.gz
+    # They ask Linux for the address of the interface that sysfs names.
+    cat >pyverbs/bin/ip <<'SHELL'
+#!/bin/sh
+echo '[{"address": "02:00:00:00:00:01", "addr_info": [{"local": "198.18.0.1"}]}]'
+SHELL
+    chmod +x pyverbs/bin/ip
+    cat >pyverbs/suite.py <<'PYTHON'
+import sys, unittest
+sys.path[:0] = ['pyverbs/tests', 'pyverbs']
+from args_parser import parser
+name = sys.argv.pop()
+parser.parse_args()
+result = unittest.TextTestRunner(verbosity=2).run(unittest.defaultTestLoader.loadTestsFromName('tests.test_' + name))
+sys.exit(not result.wasSuccessful())
+PYTHON
+    for each in device pd cq cqex qp qpex atomic relaxed_ordering cq_events fork; do
+        one "pyverbs tests.test_$each" env PATH="$work/pyverbs/bin:$PATH" $python -W ignore pyverbs/suite.py $each
+    done
+    one "pyverbs tests.test_mr" env PATH="$work/pyverbs/bin:$PATH" $python -W ignore pyverbs/suite.py mr
+    one "pyverbs tests.test_addr" "REFUSES=Failed to create AH" env PATH="$work/pyverbs/bin:$PATH" $python -W ignore pyverbs/suite.py addr
+}
+
+perftest
+forever
+pingpongs
+pairs
+one "run_perftest_loopback 0 0 ib_write_bw -F -n 200" bash "$(command -v run_perftest_loopback)" 0 0 ib_write_bw -F -n 200
+ucx
+pyverbs
+[ -f table ] || skip "nothing matches $pattern"
+echo
+sort -s -k1,1 -t $'\t' table | column -t -s $'\t' -N program,options,result,seconds
+finish
