@@ -43,6 +43,15 @@ void mark_never_armed(std::uint64_t record)
     require(core::guarded_copy(reinterpret_cast<void*>(record + sizeof never), &never, sizeof never), EFAULT);
 }
 
+void require_writable(std::uint64_t address, std::size_t bytes)
+{
+    constexpr std::size_t page_bytes = 4096;
+    for (std::size_t at = 0; at < bytes; at += page_bytes) {
+        auto* const byte = reinterpret_cast<std::byte*>(address + at);
+        require(core::guarded_copy(byte, byte, 1), EFAULT);
+    }
+}
+
 /// Makes the queue and returns its handle. @param asked  of either form
 std::uint32_t make_queue(context& in, const ib_uverbs_ex_create_cq& asked, const mlx5_ib_create_cq& of_driver)
 {
@@ -84,6 +93,16 @@ void stop_telling(context& in, completions& of)
         in.of.events.forget(of.queue->descriptor());
 }
 
+namespace {
+
+void end_queue(context& in, std::uint32_t handle)
+{
+    stop_telling(in, *in.completion_queues.find(handle));
+    in.completion_queues.remove(handle);
+}
+
+} // namespace
+
 /// Descriptors that the program has closed are forgotten here, for a new one may have the number of an old one.
 void create_comp_channel(context& in, call& what)
 {
@@ -91,7 +110,7 @@ void create_comp_channel(context& in, call& what)
     const auto number = static_cast<std::uint32_t>(made->events.program());
     ib_uverbs_create_comp_channel_resp core{};
     core.fd = number;
-    what.respond(core);
+    what.respond_or([&] { close(made->events.program()); }, core);
     in.channels.remove(number);
     in.channels.add(number, made);
     in.watch_channel(number, made);
@@ -109,7 +128,8 @@ void create_cq(context& in, call& what)
     core.cq_handle = make_queue(in, same, what.driver<mlx5_ib_create_cq>());
     const completion_queue& made = *in.completion_queues.find(core.cq_handle)->queue;
     core.cqe = made.entries() - 1;
-    what.respond(core, mlx5_ib_create_cq_resp{.cqn = made.number(), .reserved = 0});
+    what.respond_or([&] { end_queue(in, core.cq_handle); }, core,
+                    mlx5_ib_create_cq_resp{.cqn = made.number(), .reserved = 0});
 }
 
 void create_cq_extended(context& in, call& what)
@@ -119,13 +139,36 @@ void create_cq_extended(context& in, call& what)
     const completion_queue& made = *in.completion_queues.find(core.base.cq_handle)->queue;
     core.base.cqe = made.entries() - 1;
     core.response_length = sizeof core;
-    what.respond(core, mlx5_ib_create_cq_resp{.cqn = made.number(), .reserved = 0});
+    what.respond_or([&] { end_queue(in, core.base.cq_handle); }, core,
+                    mlx5_ib_create_cq_resp{.cqn = made.number(), .reserved = 0});
+}
+
+/// libmlx5 copies what it has not polled to the new ring until it meets the completion that ends the old one: at the same
+/// places, so that it does no harm that the library has copied it, too.
+void resize_cq(context& in, call& what)
+{
+    const auto asked = what.request<ib_uverbs_resize_cq>();
+    const auto of_driver = what.driver<mlx5_ib_resize_cq>();
+    completions& resized = *in.completion_queues.find(asked.cq_handle);
+    require(asked.cqe != 0 && asked.cqe < most_entries, EINVAL);
+    const std::uint32_t entries = std::bit_ceil(asked.cqe + 1);
+    if (entries != resized.queue->entries()) {
+        require(of_driver.cqe_size == 64 || of_driver.cqe_size == 128, EINVAL);
+        const std::size_t bytes = std::size_t{entries} * of_driver.cqe_size;
+        require_writable(of_driver.buf_addr, bytes);
+        memory ring = in.of.memory.adopt(reinterpret_cast<void*>(of_driver.buf_addr), bytes);
+        resized.queue->resize(entries, of_driver.cqe_size, {.of = &ring});
+        resized.ring_bytes = std::move(ring);
+    }
+    ib_uverbs_resize_cq_resp core{};
+    core.cqe = entries - 1;
+    what.respond(core);
 }
 
 void destroy_cq(context& in, call& what)
 {
     const std::uint32_t handle = what.request<ib_uverbs_destroy_cq>().cq_handle;
-    const std::shared_ptr<completions> ended = in.completion_queues.find(handle, ENOENT);
+    const std::shared_ptr<completions> ended = in.completion_queues.find(handle, in.why_missing(handle));
     require(ended->users == 0, EBUSY);
     stop_telling(in, *ended);
     ib_uverbs_destroy_cq_resp core{};
