@@ -53,11 +53,15 @@ struct end {
     struct ibv_qp* qp;
 };
 
-static struct ibv_context* context;
-static struct ibv_pd* pd;
-static struct ibv_mr* mr;
-static char memory[memory_bytes] __attribute__((aligned(4096)));
-static union ibv_gid gid;
+/* One for the program, or, with ENDS_OF __thread, for each thread. */
+#ifndef ENDS_OF
+#define ENDS_OF
+#endif
+static ENDS_OF struct ibv_context* context;
+static ENDS_OF struct ibv_pd* pd;
+static ENDS_OF struct ibv_mr* mr;
+static ENDS_OF char memory[memory_bytes] __attribute__((aligned(4096)));
+static ENDS_OF union ibv_gid gid;
 
 static inline void open_device(void)
 {

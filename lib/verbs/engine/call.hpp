@@ -60,6 +60,17 @@ class call {
         respond(core);
         write(driver_to_, &of_driver, std::min(sizeof of_driver, driver_room_));
     }
+    /// Answers a command that has made something. What the program cannot hear of is undone, as the kernel does it.
+    template <class Undo, class... Parts>
+    void respond_or(Undo&& undo, const Parts&... parts) const
+    {
+        try {
+            respond(parts...);
+        } catch (...) {
+            undo();
+            throw;
+        }
+    }
     /// Room for the core response and for the driver's.
     std::size_t core_room() const noexcept { return core_room_; }
     std::size_t driver_room() const noexcept { return driver_room_; }

@@ -93,6 +93,16 @@ void stop_telling(context& in, completions& of)
         in.of.events.forget(of.queue->descriptor());
 }
 
+namespace {
+
+void end_queue(context& in, std::uint32_t handle)
+{
+    stop_telling(in, *in.completion_queues.find(handle));
+    in.completion_queues.remove(handle);
+}
+
+} // namespace
+
 /// Descriptors that the program has closed are forgotten here, for a new one may have the number of an old one.
 void create_comp_channel(context& in, call& what)
 {
@@ -100,7 +110,7 @@ void create_comp_channel(context& in, call& what)
     const auto number = static_cast<std::uint32_t>(made->events.program());
     ib_uverbs_create_comp_channel_resp core{};
     core.fd = number;
-    what.respond(core);
+    what.respond_or([&] { close(made->events.program()); }, core);
     in.channels.remove(number);
     in.channels.add(number, made);
     in.watch_channel(number, made);
@@ -118,7 +128,8 @@ void create_cq(context& in, call& what)
     core.cq_handle = make_queue(in, same, what.driver<mlx5_ib_create_cq>());
     const completion_queue& made = *in.completion_queues.find(core.cq_handle)->queue;
     core.cqe = made.entries() - 1;
-    what.respond(core, mlx5_ib_create_cq_resp{.cqn = made.number(), .reserved = 0});
+    what.respond_or([&] { end_queue(in, core.cq_handle); }, core,
+                    mlx5_ib_create_cq_resp{.cqn = made.number(), .reserved = 0});
 }
 
 void create_cq_extended(context& in, call& what)
@@ -128,7 +139,8 @@ void create_cq_extended(context& in, call& what)
     const completion_queue& made = *in.completion_queues.find(core.base.cq_handle)->queue;
     core.base.cqe = made.entries() - 1;
     core.response_length = sizeof core;
-    what.respond(core, mlx5_ib_create_cq_resp{.cqn = made.number(), .reserved = 0});
+    what.respond_or([&] { end_queue(in, core.base.cq_handle); }, core,
+                    mlx5_ib_create_cq_resp{.cqn = made.number(), .reserved = 0});
 }
 
 /// libmlx5 copies what it has not polled to the new ring until it meets the completion that ends the old one: at the same
@@ -156,7 +168,7 @@ void resize_cq(context& in, call& what)
 void destroy_cq(context& in, call& what)
 {
     const std::uint32_t handle = what.request<ib_uverbs_destroy_cq>().cq_handle;
-    const std::shared_ptr<completions> ended = in.completion_queues.find(handle, ENOENT);
+    const std::shared_ptr<completions> ended = in.completion_queues.find(handle, in.why_missing(handle));
     require(ended->users == 0, EBUSY);
     stop_telling(in, *ended);
     ib_uverbs_destroy_cq_resp core{};

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include <unistd.h>
+
 #include "commands.hpp"
 
 namespace weftio::verbs {
@@ -23,7 +25,12 @@ void get_context(context& in, call& what)
     ib_uverbs_get_context_resp core{};
     core.async_fd = static_cast<std::uint32_t>(in.asynchronous->program());
     core.num_comp_vectors = 1;
-    what.respond(core, says);
+    what.respond_or(
+        [&] {
+            close(in.asynchronous->program());
+            in.asynchronous.reset();
+        },
+        core, says);
 }
 
 void query_device(context& in, call& what)

@@ -33,16 +33,16 @@ region_options take_bytes(context& in, region& made)
 void alloc_pd(context& in, call& what)
 {
     const std::uint32_t handle = in.next_handle();
-    in.domains.add(handle, std::make_shared<domain>());
     ib_uverbs_alloc_pd_resp core{};
     core.pd_handle = handle;
     what.respond(core, mlx5_ib_alloc_pd_resp{.pdn = handle & 0xffffff});
+    in.domains.add(handle, std::make_shared<domain>());
 }
 
 void dealloc_pd(context& in, call& what)
 {
     const std::uint32_t handle = what.request<ib_uverbs_dealloc_pd>().pd_handle;
-    require(in.domains.find(handle, ENOENT)->users == 0, EBUSY);
+    require(in.domains.find(handle, in.why_missing(handle))->users == 0, EBUSY);
     in.domains.remove(handle);
 }
 
@@ -61,8 +61,8 @@ void reg_mr(context& in, call& what)
     ib_uverbs_reg_mr_resp core{};
     core.mr_handle = in.next_handle();
     core.lkey = core.rkey = made->registered->lkey();
-    in.regions.add(core.mr_handle, made);
     what.respond(core);
+    in.regions.add(core.mr_handle, made);
 }
 
 /// The region keeps its key, as mlx5's do. What fails leaves it as it is.
@@ -93,7 +93,7 @@ void rereg_mr(context& in, call& what)
 void dereg_mr(context& in, call& what)
 {
     const std::uint32_t handle = what.request<ib_uverbs_dereg_mr>().mr_handle;
-    in.regions.find(handle, ENOENT);
+    in.regions.find(handle, in.why_missing(handle));
     in.regions.remove(handle);
 }
 

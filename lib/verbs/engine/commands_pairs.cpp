@@ -93,7 +93,7 @@ void create_qp(context& in, call& what)
                   offsetof(ib_uverbs_ex_create_qp, comp_mask));
     std::memcpy(&same, &asked.user_handle, offsetof(ib_uverbs_ex_create_qp, comp_mask));
     const std::uint32_t handle = make_pair(in, same, what.driver<mlx5_ib_create_qp>());
-    what.respond(describe(in, handle), driver_part(in));
+    what.respond_or([&] { in.pairs.remove(handle); }, describe(in, handle), driver_part(in));
 }
 
 void create_qp_extended(context& in, call& what)
@@ -103,7 +103,7 @@ void create_qp_extended(context& in, call& what)
     ib_uverbs_ex_create_qp_resp core{};
     core.base = describe(in, handle);
     core.response_length = sizeof core;
-    what.respond(core, driver_part(in));
+    what.respond_or([&] { in.pairs.remove(handle); }, core, driver_part(in));
 }
 
 void query_qp(context& in, call& what)
@@ -139,7 +139,7 @@ void query_qp(context& in, call& what)
 void destroy_qp(context& in, call& what)
 {
     const std::uint32_t handle = what.request<ib_uverbs_destroy_qp>().qp_handle;
-    const std::shared_ptr<pair> ended = in.pairs.find(handle, ENOENT);
+    const std::shared_ptr<pair> ended = in.pairs.find(handle, in.why_missing(handle));
     look_for_events(in, *ended);
     in.pairs.remove(handle);
     ended->queue.reset();

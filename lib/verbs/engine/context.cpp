@@ -79,6 +79,14 @@ void context::forget_channel(std::uint32_t number, const std::weak_ptr<channel>&
         channels.remove(number);
 }
 
+int context::why_missing(std::uint32_t handle) const
+{
+    return domains.look_up(handle) || regions.look_up(handle) || completion_queues.look_up(handle) ||
+                   pairs.look_up(handle)
+               ? EINVAL
+               : ENOENT;
+}
+
 std::uint32_t context::next_doorbell() noexcept
 {
     return doorbells == 0 ? 0 : last_doorbell_++ % doorbells;

@@ -46,6 +46,8 @@ class context {
     table<completions> completion_queues;
     table<pair> pairs;
     std::uint32_t next_handle() noexcept { return ++last_handle_; }
+    /// Why a table lacks a handle: the kernel says EINVAL of an object of another kind, and ENOENT of none.
+    int why_missing(std::uint32_t handle) const;
     /// Forgets a channel when the program has closed its end.
     void watch_channel(std::uint32_t number, const std::shared_ptr<channel>& made);
     /// The doorbell of the next queue pair.

@@ -1,6 +1,5 @@
 #include "watcher.hpp"
 
-#include <csignal>
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -11,6 +10,7 @@
 #include <cerrno>
 #include <cstdint>
 
+#include "core/signals.hpp"
 #include "failure.hpp"
 
 namespace weftio::verbs {
@@ -30,11 +30,10 @@ watcher::watcher() : epoll_(epoll_create1(EPOLL_CLOEXEC)), wake_(eventfd(0, EFD_
     require(epoll_.number() >= 0 && wake_.number() >= 0, errno);
     epoll_event wanted{.events = EPOLLIN, .data = {.fd = wake_.number()}};
     require(epoll_ctl(epoll_.number(), EPOLL_CTL_ADD, wake_.number(), &wanted) == 0, errno);
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread_ = std::thread([this] { run(); });
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    {
+        const core::signals_blocked blocked;
+        thread_ = std::thread([this] { run(); });
+    }
     pthread_setname_np(thread_.native_handle(), "weftio-verbs");
 }
 

@@ -13,7 +13,7 @@
 
 namespace weftio::verbs {
 
-/// Any thread may call. It has all signals blocked; its functions run in it, one at a time.
+/// Any thread may call. It has signals blocked (core/signals.hpp); its functions run in it, one at a time.
 class watcher {
  public:
     /// @throws failure, std::system_error

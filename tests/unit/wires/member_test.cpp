@@ -8,6 +8,7 @@
 #include <deque>
 #include <map>
 #include <set>
+#include <thread>
 
 namespace weftio::test {
 
@@ -72,6 +73,7 @@ TEST_F(Wire, GivesASlotAgainWithAnotherMacAndNoOldFrames)
     auto two = join();
     const mac before = two->address();
     send_now(*one, numbered(before, 1, 60));
+    send_now(*one, numbered(everybody, 1, 60));
     send_now(*two, numbered(one->address(), 2, 60));
     two.reset();
     two = join();
@@ -130,6 +132,37 @@ TEST_F(Wire, DropsWhatAnIdleReceiverHasNoRoomFor)
     EXPECT_EQ(one->dropped(), 3u);
     receive_all(*two);
     EXPECT_EQ(send_now(*one, sent), outcome::sent) << "it receives again";
+}
+
+TEST_F(Wire, KnowsNothingOfTheTimeInWhichItSendsNothing)
+{
+    const auto one = join(), two = join();
+    const frame sent = numbered(two->address(), 1, 4000);
+    while (send_now(*one, sent) == outcome::sent) {
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(150));
+    EXPECT_EQ(send_now(*one, sent), outcome::full) << "the receiver may have had no core";
+    EXPECT_EQ(one->dropped(), 0u);
+}
+
+TEST_F(Wire, HearsAllSendersWhileOneSendsWithoutEnd)
+{
+    const auto one = join(), two = join(), three = join();
+    const frame endless = numbered(two->address(), 1, 60), rare = numbered(two->address(), 2, 60);
+    for (unsigned count = 0; count != 100; ++count)
+        send_now(*one, endless);
+    unsigned taken = 0;
+    for (bool came = false; !came; ++taken) {
+        ASSERT_LT(taken, 100u) << "before the frame of another";
+        const auto got = two->front();
+        ASSERT_FALSE(got.empty());
+        came = std::ranges::equal(got, rare);
+        two->pop();
+        two->release();
+        send_now(*one, endless);
+        if (taken == 0)
+            send_now(*three, rare);
+    }
 }
 
 TEST_F(Wire, IsAsAModelSays)

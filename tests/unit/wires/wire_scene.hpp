@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -89,18 +90,19 @@ inline member::outcome send_now(member& from, const frame& what)
     return result;
 }
 
-/// A process that runs `body` and exits with what that returns, without destructors.
+/// A process that runs `body` and exits with what that returns, without destructors; 99: it has thrown.
 class child {
  public:
     explicit child(const std::function<int()>& body) : process_(::fork())
     {
         if (process_ == 0)
-            ::_exit(body());
+            ::_exit(status_of(body));
     }
     child(const child&) = delete;
     child& operator=(const child&) = delete;
     ~child() { end(SIGKILL); }
 
+    pid_t process() const { return process_; }
     void signal(int number) const { ::kill(process_, number); }
     /// Sends a signal and waits until the process has ended.
     void end(int number)
@@ -119,6 +121,14 @@ class child {
     }
 
  private:
+    static int status_of(const std::function<int()>& body) noexcept
+    try {
+        return body();
+    } catch (const std::exception& thrown) {
+        std::fprintf(stderr, "%s\n", thrown.what());
+        return 99;
+    }
+
     pid_t process_;
 };
 

@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# Bad input and faults under weftio-run: wrong commands, memory that goes, processes that fork, exec, exit and die.
+set -uo pipefail
+. "$(dirname "$0")/checks.bash"
+build=$(realpath "$1")
+here=$(realpath "$(dirname "$0")/../verbs")
+run=$build/apps/weftio-run
+[ -x "$run" ] && [ -f "$build/lib/verbs/libweftio-verbs.so" ] || skip "faults under weftio-run: not built"
+[ -f /usr/include/infiniband/verbs.h ] || skip "faults under weftio-run: no verbs.h: install libibverbs-dev"
+unset LD_PRELOAD SYSFS_PATH ${!WEFTIO_RUN_*}
+work=$(mktemp -d)
+wire=faults-$$ other='' client=''
+trap '[ -z "$other" ] || kill -9 $other $client 2>/dev/null; rm -rf "$work"; rm -f /dev/shm/weftio-*-$wire*' EXIT
+
+# program NAME LIBRARY...: builds it.
+program() {
+    cc -O1 -Wall -Wextra -Werror -std=gnu11 -o "$work/$1" "$here/$1.c" "${@:2}" || exit 1
+}
+
+# passes WHAT PROGRAM ARGUMENT...: it finds nothing wrong.
+passes() {
+    local what=$1
+    shift
+    bounded "$run" --wire "$wire" -- "$work/$1" "${@:2}" >"$work/out" 2>"$work/words"
+    check "$what" "0 0 checks failed" "$? $(cat "$work/out")" || cat "$work/words"
+}
+
+program bad_commands -libverbs
+program faults -libverbs -lpthread
+program deaths -libverbs
+program opens_library -ldl
+passes "wrong commands" bad_commands
+passes "memory that is unmapped under a key, and the program's own handler" faults unmapped
+passes "children" faults forks
+passes "descriptors that are closed early" faults early
+passes "several contexts in several threads" faults threads
+passes "libibverbs is opened by the program" opens_library
+passes "an exit with everything open" faults leave_open
+check "nothing is left of the wire" "" "$(ls /dev/shm | grep -F "$wire")"
+passes "another program in its place, with everything open" faults exec
+passes "create and destroy" faults cycles
+sed 's/^/    /' "$work/words"
+
+# Others on the wire are undisturbed.
+if command -v ibv_rc_pingpong >/dev/null; then
+    "$run" --wire "$wire" -- ibv_rc_pingpong -g 0 -c -n 3000 -p 18650 >"$work/server" 2>&1 &
+    other=$!
+    listens() { awk '$2 ~ ":48DA$" && $4 == "0A" { found = 1 } END { exit !found }' /proc/net/tcp /proc/net/tcp6; }
+    eventually_by $other listens
+    "$run" --wire "$wire" -- ibv_rc_pingpong -g 0 -c -n 3000 -p 18650 localhost >"$work/client" 2>&1 &
+    client=$!
+fi
+passes "peers that are killed" deaths
+grep "heard of it" "$work/words"
+if [ -n "$other" ]; then
+    wait_for_end $client
+    check "others are undisturbed: exit status" 0 $?
+    wait_for_end $other
+    check "others are undisturbed: exit status" 0 $?
+    check "others are undisturbed: data" "" "$(grep invalid "$work/client" "$work/server")"
+    other=''
+else
+    echo "not checked: others on the wire (ibverbs-utils is not installed)"
+fi
+finish
