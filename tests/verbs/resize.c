@@ -1,4 +1,8 @@
 /* Completion queues that are resized while completions lie there and come, for tests/scripts/run_resize.sh. */
+#include <rdma/ib_user_verbs.h>
+#include <rdma/mlx5-abi.h>
+#include <unistd.h>
+
 #include "ends.h"
 
 static struct end a, b;
@@ -67,6 +71,36 @@ static void with_unread(void)
     resize(63, 0);
 }
 
+/* The command as libmlx5 would not write it. Returns errno, or 0. */
+static int raw_resize(uint32_t handle, uint32_t entries, uint64_t buffer, uint16_t entry_bytes)
+{
+    struct ib_uverbs_resize_cq_resp answer;
+    struct {
+        struct ib_uverbs_cmd_hdr header;
+        struct ib_uverbs_resize_cq core;
+        struct mlx5_ib_resize_cq of_driver;
+    } wanted = {
+        .header = {IB_USER_VERBS_CMD_RESIZE_CQ, sizeof wanted / 4, sizeof answer / 4},
+        .core = {(uintptr_t)&answer, handle, entries},
+        .of_driver = {.buf_addr = buffer, .cqe_size = entry_bytes},
+    };
+    return write(context->cmd_fd, &wanted, sizeof wanted) == sizeof wanted ? 0 : errno;
+}
+
+static void wrong_commands(void)
+{
+    const uint64_t there = (uintptr_t)memory;
+    CHECK("no such queue", EINVAL, raw_resize(a.cq->handle + 1000, 127, there, 64));
+    CHECK("no entries", EINVAL, raw_resize(a.cq->handle, 0, there, 64));
+    CHECK("too many", EINVAL, raw_resize(a.cq->handle, 1u << 22, there, 64));
+    CHECK("entries of 96 bytes", EINVAL, raw_resize(a.cq->handle, 127, there, 96));
+    CHECK("not at a multiple of 64", EINVAL, raw_resize(a.cq->handle, 127, there + 8, 64));
+    CHECK("no memory there", EFAULT, raw_resize(a.cq->handle, 127, 64, 64));
+    CHECK("the end is not there", EFAULT, raw_resize(a.cq->handle, (1u << 22) - 1, there, 64));
+    write_some(3);
+    poll_some(3);
+}
+
 static void while_others_come(void)
 {
     for (unsigned turn = 0; turn < 2000; ++turn) {
@@ -124,6 +158,7 @@ int main(void)
     make_end(&b, 63, IBV_QPT_RC);
     connect_ends(a.qp, b.qp, all_rights);
     with_unread();
+    wrong_commands();
     while_others_come();
     end_end(&a);
     CHECK("ibv_destroy_qp", 0, ibv_destroy_qp(b.qp));

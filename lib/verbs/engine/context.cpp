@@ -44,6 +44,7 @@ context::context(node& device, int flags) : of(device), node_end_(make_connectio
 /// What programs leave behind goes in the order in which it depends on each other, as the kernel does it.
 context::~context()
 {
+    look(); // for the log: a program that fails often ends at once
     std::vector<std::shared_ptr<channel>> told;
     {
         const std::scoped_lock lock(mutex);
@@ -53,8 +54,6 @@ context::~context()
     for (const auto& each : told) // not under the mutex, for which its function may wait
         of.events.forget(each->events.ours());
     const std::scoped_lock lock(mutex);
-    if (asynchronous)
-        look_for_events(*this); // for the log: a program that fails often ends at once
     pairs.clear();
     for (const auto& [handle, each] : completion_queues)
         stop_telling(*this, *each);

@@ -1,6 +1,7 @@
 // What is refused: by the own side, by the peer, by the port. Nothing is written then.
 #include <chrono>
 #include <functional>
+#include <tuple>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -52,7 +53,8 @@ class RdmaRefusal : public testing::Test {
         const nic::send_outcome told = a.told();
         EXPECT_EQ(told.reason, why) << told.text;
         EXPECT_EQ(told.syndrome, core::syndrome_of(why)) << told.text;
-        EXPECT_THAT(told.text, testing::EndsWith(fmt::format(" failed: {}", explain(why))));
+        EXPECT_THAT(told.text, testing::HasSubstr(" failed: "));
+        EXPECT_THAT(told.text, testing::EndsWith(explain(why)));
     }
     /// The host of the peer hears this of it, and nothing more.
     void expect_told(nic::outcome_of what, std::uint8_t syndrome, const std::string& words)
@@ -386,6 +388,37 @@ TEST_F(RdmaRefusal, TellsTheHostWhoseMemoryAndWhy)
         for (unsigned end = 0; end < 2; ++end)
             ends.queue(end).restart();
     }
+}
+
+TEST_F(RdmaRefusal, TellsTheHostWhichMemoryOfAnEntryWasRefused)
+{
+    const std::uint64_t ours = near.address() + 64, theirs = far.address();
+    const segment good = near.local(0, 16), wrong = pointer(24, near.region.lkey() ^ 1, ours);
+    const std::string by_us = fmt::format("failed: 24 bytes at {:#x} with key {:#x}: {}", ours, near.region.lkey() ^ 1,
+                                          explain(refusal::unknown_key));
+    const std::string by_peer =
+        fmt::format("failed: 16 bytes at {:#x} with key 0x7: {}", theirs, explain(refusal::remote_access));
+    const std::vector<std::tuple<std::uint32_t, std::vector<segment>, std::string>> cases{
+        {WEFTIO_OPCODE_SEND, {good, wrong, good}, by_us},
+        {WEFTIO_OPCODE_RDMA_WRITE, {far.far(0), good, wrong}, by_us},
+        {WEFTIO_OPCODE_RDMA_READ, {far.far(0), wrong}, by_us},
+        {WEFTIO_OPCODE_RDMA_WRITE, {remote(theirs, 7), good}, by_peer},
+        {WEFTIO_OPCODE_RDMA_READ, {remote(theirs, 7), good}, by_peer}};
+    for (const auto& [opcode, body, words] : cases) {
+        ends.connect();
+        run(opcode, body);
+        EXPECT_THAT(a.told().text, testing::EndsWith(words));
+        for (unsigned end = 0; end < 2; ++end)
+            ends.queue(end).restart();
+    }
+}
+
+TEST_F(RdmaRefusal, TellsTheHostOfAReceiveThatIsTooShortWithoutMemory)
+{
+    ends.connect();
+    b.post_receive({far.local(0, 8)});
+    run(WEFTIO_OPCODE_SEND, {near.local(0, 16)});
+    EXPECT_THAT(a.told().text, testing::EndsWith(fmt::format(" failed: {}", explain(refusal::remote_invalid))));
 }
 
 TEST_F(RdmaRefusal, TellsTheHostWhichReceiveEntryFailed)

@@ -31,6 +31,7 @@ class soft_rdma_queue final : public soft_executed_queue<rdma_queue, at_port, qu
 
  private:
     std::string progress() const override;
+    std::string words_of(const send_event& event) const override { return soft::words_of(event); }
     void remove() noexcept override { port_->rdma().remove(number_); }
 
     pair_rings cpu_rings(const rdma_rings& rings) const;

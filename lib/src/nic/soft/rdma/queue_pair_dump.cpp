@@ -80,7 +80,7 @@ void queue_pair::dump_error(rdma_dump& into) const
 {
     const send_event& sent = events_.last_failure();
     if (sent.reason != refusal::none) {
-        into.last_error = fmt::format("entry at position {} failed: {}", sent.position, explain(sent.reason));
+        into.last_error = fmt::format("entry at position {} failed: {}", sent.position, words_of(sent));
         into.last_error_ns = sent.time_ns;
     }
     const responder_failure* const refused = failures_.last();

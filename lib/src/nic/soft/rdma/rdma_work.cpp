@@ -1,5 +1,7 @@
 #include "nic/soft/rdma/rdma_work.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -7,6 +9,14 @@
 #include "core/guarded.hpp"
 
 namespace weftio::nic::soft {
+
+std::string words_of(const send_event& failure)
+{
+    if (failure.memory.bytes == 0)
+        return explain(failure.reason);
+    return fmt::format("{} bytes at {:#x} with key {:#x}: {}", failure.memory.bytes, failure.memory.address,
+                       failure.memory.key, explain(failure.reason));
+}
 
 refusal rdma_work::fetch_at(std::uint32_t index, entry& out) const noexcept
 {
@@ -109,6 +119,34 @@ refusal rdma_work::place(std::uint32_t index, std::uint32_t fingerprint, std::ui
     });
 }
 
+/// The memory of an entry that was refused for this reason: the peer's, or the first piece of ours that is refused so.
+named_bytes rdma_work::refused_memory(std::uint32_t index, refusal reason) const noexcept
+{
+    entry failed;
+    roce::send_request request;
+    rdma_entry decoded{request};
+    if (fetch_at(index, failed) != refusal::none)
+        return {};
+    const refusal found = read_rdma(failed, keys_, decoded);
+    const bool by_peer = reason == refusal::remote_access || reason == refusal::remote_invalid;
+    if (by_peer && request.operation == net::roce_operation::send)
+        return {};
+    if (by_peer)
+        return {.key = request.remote_key, .address = request.remote_address, .bytes = request.bytes};
+    if (found != reason)
+        return {};
+    const access needed = decoded.scatters() ? access::local_write : access::none;
+    for (data_segments data(failed, decoded.first_data); data.more();) {
+        local_piece piece;
+        std::byte* at = nullptr;
+        if (data.next(piece) != refusal::none)
+            return {};
+        if (!piece.inlined && find(piece, keys_, needed, at) == reason)
+            return {.key = piece.key, .address = piece.address, .bytes = piece.bytes};
+    }
+    return {};
+}
+
 /// Send step 6: entries end in their order; work_queue publishes them.
 void rdma_work::end(std::uint32_t index, refusal result, std::uint32_t bytes)
 {
@@ -124,7 +162,8 @@ void rdma_work::end(std::uint32_t index, refusal result, std::uint32_t bytes)
         return flushed.add(1);
     failed_.store(true, std::memory_order_relaxed);
     failed_entries.add(1);
-    events_.put({.position = index, .reason = result, .time_ns = core::utc_now_ns()});
+    events_.put(
+        {.position = index, .reason = result, .time_ns = core::utc_now_ns(), .memory = refused_memory(index, result)});
 }
 
 void rdma_work::count_done(std::uint64_t entries, std::uint64_t bytes)

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "core/counter.hpp"
@@ -20,6 +21,9 @@ struct entry_copies {
     std::uint32_t first_data = 1; ///< of that: index of its first data segment
     entry answered;               ///< the one whose answer is placed
 };
+
+/// Why an entry of a queue pair has failed: which memory, and the reason.
+std::string words_of(const send_event& failure);
 
 /// The send entries of a queue pair. An entry begins when the requester first reads it, and is done when the requester
 /// calls end(). Each use of an entry checks keys and rights. The class that drives the requester derives from this.
@@ -59,6 +63,7 @@ class rdma_work : public work_queue, public roce::send_entries {
     std::uint32_t slot(std::uint32_t index) const noexcept { return index & (ring_.entries.depth - 1); }
     refusal fetch_at(std::uint32_t index, entry& out) const noexcept;
     void begin(std::uint32_t index, const roce::send_request& request);
+    named_bytes refused_memory(std::uint32_t index, refusal reason) const noexcept;
     bool more_behind(std::uint32_t index) const noexcept;
     template <class Do>
     refusal for_each_piece(const entry& from, std::uint32_t first, byte_window window, Do&& what) const;

@@ -13,11 +13,18 @@
 
 namespace weftio::nic::soft {
 
+/// Bytes as an entry names them.
+struct named_bytes {
+    std::uint32_t key = 0;
+    std::uint64_t address = 0, bytes = 0;
+};
+
 struct send_event {
     std::uint32_t position = 0; ///< free-running index of the entry
     refusal reason = refusal::none;
     std::uint64_t time_ns = 0; ///< UTC time at which the entry was done, or at which its failure was found
     std::uint32_t detail = 0;  ///< frame_too_long: bytes of the frame; file_failed: errno
+    named_bytes memory{};      ///< of queue pairs: what was refused of it; no bytes: the reason is another
 };
 
 /// A bounded queue of events from the thread of the engine to one reader. Never blocks. An event that finds the queue
