@@ -87,6 +87,7 @@ void set_environment(const command& wanted, const std::string& library)
     set(verbs::address_variable, wanted.address);
     set(verbs::devices_variable, wanted.devices);
     set(verbs::dump_variable, wanted.dump);
+    set(verbs::loss_variable, wanted.loss);
 }
 
 } // namespace weftio::run

@@ -12,6 +12,7 @@ Starts a program that sees RDMA devices, mlx5_0 and on, which Weftio stands in f
       --address A       IPv4 or IPv6 address of the first device [one of the wire's]
       --devices N       how many devices, 1 to 8 [1]
       --dump FILE       writes all packets to FILE, a pcapng capture
+      --loss SHARE[,SEED]   the wire loses this share of what the program sends: 0.01,7
       --show PID        instead: what that process has made, and what its queue pairs wait for
   -h, --help  -V, --version   more: man weftio-run
 Exit: the program's, 125 usage, or Weftio's libraries are missing, 126 the program cannot be

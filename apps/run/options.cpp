@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 
@@ -17,7 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view options_with_value[] = {"--wire", "--port", "--address", "--devices", "--dump", "--show"};
+constexpr std::string_view options_with_value[] = {"--wire", "--port", "--address", "--devices",
+                                                   "--dump", "--loss", "--show"};
 constexpr std::size_t longest_wire = 64;
 constexpr int most_devices = 8;
 
@@ -64,6 +66,19 @@ void check_devices(const std::string& text)
         refuse(fmt::format("--devices {}: is no number from 1 to {}", text, most_devices));
 }
 
+void check_loss(const std::string& text)
+{
+    double share = 0;
+    unsigned long long seed = 0;
+    int read = 0;
+    const bool alone = std::sscanf(text.c_str(), "%lf%n", &share, &read) == 1 && read == static_cast<int>(text.size());
+    const bool both =
+        std::sscanf(text.c_str(), "%lf,%llu%n", &share, &seed, &read) == 2 && read == static_cast<int>(text.size());
+    if (!(alone || both) || !(share >= 0 && share <= 1))
+        refuse(fmt::format("--loss {}: is no share from 0 to 1, with or without a seed behind it; write 0.01 or 0.01,7",
+                           text));
+}
+
 void check_process(const std::string& text)
 {
     const bool fits = !text.empty() && text.size() <= 9 && text[0] != '0' &&
@@ -98,6 +113,7 @@ command parse(int argc, const char* const* argv)
     CLI::Option* const address = app.add_option("--address", to.address);
     CLI::Option* const devices = app.add_option("--devices", to.devices);
     CLI::Option* const dump = app.add_option("--dump", to.dump);
+    CLI::Option* const loss = app.add_option("--loss", to.loss);
     CLI::Option* const show = app.add_option("--show", to.process);
     app.add_flag("-h,--help", help);
     app.add_flag("-V,--version", version);
@@ -121,6 +137,10 @@ command parse(int argc, const char* const* argv)
         check_address(to.address);
     if (*devices)
         check_devices(to.devices);
+    if (*loss && *port)
+        refuse("--loss and --port: only the wire in memory loses frames on purpose");
+    if (*loss)
+        check_loss(to.loss);
     if (*dump)
         to.dump = check_dump(to.dump);
     to.program.assign(argv + program, argv + argc);

@@ -56,7 +56,8 @@ inline constexpr const char *wire_variable = "WEFTIO_RUN_WIRE", ///< name of the
     *port_variable = "WEFTIO_RUN_PORT",                         ///< a port spec, in place of the wire
         *address_variable = "WEFTIO_RUN_ADDRESS",               ///< of the first device
             *devices_variable = "WEFTIO_RUN_DEVICES",           ///< how many; 1 without it
-                *dump_variable = "WEFTIO_RUN_DUMP",             ///< path of a pcapng file
-                    *engine_variable = "WEFTIO_RUN_ENGINE";     ///< path of the engine's library
+                *loss_variable = "WEFTIO_RUN_LOSS", ///< share of the frames that the wire loses, and a seed: "0.01,7"
+                    *dump_variable = "WEFTIO_RUN_DUMP",         ///< path of a pcapng file
+                        *engine_variable = "WEFTIO_RUN_ENGINE"; ///< path of the engine's library
 
 } // namespace weftio::verbs

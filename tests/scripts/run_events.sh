@@ -14,7 +14,7 @@ trap '[ -z "$process" ] || kill -9 $process 2>/dev/null; rm -rf "$work"' EXIT
 cc -O1 -Wall -Wextra -Werror -std=gnu11 -o "$work/events" "$here/events.c" -libverbs -lmlx5 || exit 1
 
 if [ "${2:-}" != port ]; then
-    WEFTIO_LOG=warning bounded "$run" --wire events-$$ -- "$work/events" >"$work/out" 2>"$work/log"
+    bounded "$run" --wire events-$$ -- "$work/events" >"$work/out" 2>"$work/log"
     check "events of queue pairs and completion queues" "0 0 checks failed" "$? $(cat "$work/out")"
     sentence() { check_has "the log: $1" "$2" "$(grep -E "$3" "$work/log")"; }
     sentence "a refused request" "failed: the peer refuses the memory: its key, range, rights or protection domain are wrong (peer: queue pair " \
@@ -35,6 +35,7 @@ if [ "${2:-}" != port ]; then
 fi
 
 ip link set lo up && ip link add v0 type veth peer name v1 && ip link set v0 up && ip link set v1 up || exit 1
+: >"$work/out"
 "$run" --port iface:v0 -- "$work/events" port >"$work/out" 2>"$work/log" &
 process=$!
 eventually_by $process grep -q ^ready "$work/out"

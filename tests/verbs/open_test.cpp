@@ -1,4 +1,5 @@
 // Every function that opens a path.
+#include <glob.h>
 #include <gtest/gtest.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -243,6 +244,34 @@ TEST(Folders, AreListed)
     EXPECT_EQ("file link ", names_by_scandir<dirent>(file.folder().c_str(), ::scandir, ::alphasort));
     EXPECT_EQ("mlx5_0 mlx5_1 ", names_by_scandir<dirent>("/sys/class/infiniband", ::scandir, ::alphasort));
     EXPECT_EQ("mlx5_0 mlx5_1 ", names_by_scandir<dirent64>("/sys/class/infiniband", ::scandir64, ::alphasort64));
+}
+
+template <class Names, class Glob, class Free>
+std::string names_by_glob(const char* pattern, int flags, Glob glob, Free free)
+{
+    Names found{};
+    found.gl_offs = 2;
+    const int result = glob(pattern, flags, nullptr, &found);
+    std::string names = result == 0 ? "" : "none";
+    const std::size_t first = (flags & GLOB_DOOFFS) != 0 ? found.gl_offs : 0;
+    for (std::size_t i = 0; i < found.gl_pathc; ++i)
+        names += std::string(found.gl_pathv[first + i]) + " ";
+    free(&found);
+    return names;
+}
+
+TEST(Patterns, FindWhatDescribesDevices)
+{
+    const auto names = [](const char* pattern, int flags = 0) {
+        const std::string found = names_by_glob<glob_t>(pattern, flags, ::glob, ::globfree);
+        EXPECT_EQ(found, names_by_glob<glob64_t>(pattern, flags, ::glob64, ::globfree64));
+        return found;
+    };
+    EXPECT_EQ("/dev/infiniband/uverbs0 /dev/infiniband/uverbs1 ", names("/dev/infiniband/uverbs*"));
+    EXPECT_EQ("/sys/class/infiniband/mlx5_1/ports/1/gids/0 ",
+              names("/sys/class/infiniband/*1/ports/*/gids/0", GLOB_DOOFFS));
+    EXPECT_EQ("none", names("/sys/class/infiniband/mthca*"));
+    EXPECT_EQ("/dev/null ", names("/dev/nul[l]"));
 }
 
 } // namespace

@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
+#include <ucontext.h>
 
 #include <atomic>
 #include <cerrno>
@@ -194,6 +196,36 @@ TEST(ASignalHandler, MayUseNodes)
     EXPECT_EQ(0, handler_was_wrong);
     ::sigaction(SIGUSR1, &before, nullptr);
     ::close(handlers_node);
+}
+
+bool plain_calls_fail = true;
+void make_plain_calls()
+{
+    struct stat file;
+    const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+    plain_calls_fail = ::fstat(null, &file) != 0 || ::stat("/dev/null", &file) != 0 || ::write(null, "x", 1) != 1 ||
+                       ::access("/dev/null", F_OK) != 0 || ::close(::dup(null)) != 0 || ::close(null) != 0;
+}
+
+TEST(ASmallStack, IsEnoughForWhatIsOfNoDevice)
+{
+    make_plain_calls(); // the dynamic linker finds them now: that takes more
+    const long page = ::sysconf(_SC_PAGESIZE);
+    const auto bytes = static_cast<std::size_t>(page);
+    auto* const memory =
+        static_cast<char*>(::mmap(nullptr, 2 * bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    ASSERT_NE(MAP_FAILED, static_cast<void*>(memory));
+    ASSERT_EQ(0, ::mprotect(memory, bytes, PROT_NONE));
+    ucontext_t here, there;
+    ASSERT_EQ(0, ::getcontext(&there));
+    there.uc_stack.ss_sp = memory + bytes;
+    there.uc_stack.ss_size = bytes;
+    there.uc_link = &here;
+    ::makecontext(&there, make_plain_calls, 0);
+    plain_calls_fail = true;
+    ASSERT_EQ(0, ::swapcontext(&here, &there));
+    EXPECT_FALSE(plain_calls_fail);
+    ::munmap(memory, 2 * bytes);
 }
 
 /// Writes to a node until it is canceled.

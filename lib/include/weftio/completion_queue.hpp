@@ -92,6 +92,21 @@ class completion_queue {
     /// A descriptor that becomes readable then, for poll(2) and the like; the caller reads 8 bytes from it, which resets
     /// it. It is closed with the queue and those that complete there.
     int descriptor() const noexcept;
+    /// Gives the queue another ring, between two turns of the NIC; no completion is lost. Blocks as long as one turn, and
+    /// as the copy of what is not consumed.
+    ///
+    /// The old ring keeps its completions and ends with one of opcode WEFTIO_CQE_OPCODE_RESIZE, which takes an index. So the
+    /// consumer index of the record moves on by one, and each completion that is not consumed lies in the new ring too, at
+    /// its index plus one: poll() and kernels that are launched later go on there, and so can code that polls by itself,
+    /// or it copies them as libmlx5 does. When it returns, the NIC is out of the old ring, whose memory may end.
+    /// @param entries, entry_bytes, ring  as in completion_queue_options
+    /// @pre nobody polls the queue or calls entries() or ring() meanwhile; the record has what was consumed
+    /// @throws weftio::error errc::invalid_argument an option that its comment excludes, or `entries` is less than what is
+    ///         not consumed; errc::in_use the old ring is full, so its end has no place; errc::closed it has overrun;
+    ///         errc::not_reachable, errc::out_of_memory as the constructor; errc::not_supported the port's NIC cannot.
+    ///         Nothing has changed then.
+    void resize(std::uint32_t entries, std::uint32_t entry_bytes = 64, memory_place ring = {});
+
     /// Whether the queue overran, with completion_overrun::fail: it gets no more completions. Any thread; never blocks.
     bool overrun() const noexcept;
 

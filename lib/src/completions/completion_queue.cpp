@@ -6,6 +6,7 @@
 
 #include <bit>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 
 #include "core/process.hpp"
@@ -18,7 +19,8 @@ namespace weftio {
 
 namespace {
 
-constexpr std::uint32_t most_entries = 1u << 22, index_mask = 0xffffff, solicited_command = 1u << 24;
+constexpr std::uint32_t most_entries = 1u << 22, index_mask = 0xffffff, solicited_command = 1u << 24,
+                        owner_bit = 1u << 24; // of a publication word
 
 void check(const completion_queue_options& options)
 {
@@ -80,6 +82,25 @@ completion read(const weftio_cqe& from, std::uint32_t publication)
             .time_ns = failed ? 0 : weftio_real_time_to_ns(time)};
 }
 
+/// The 64 bytes that are used.
+weftio_cqe& entry_of(const nic::completion_memory& ring, std::uint32_t index) noexcept
+{
+    std::byte* const end =
+        ring.entries.cpu<std::byte>() + (std::size_t{index & (ring.depth - 1)} + 1) * ring.entry_bytes;
+    return *reinterpret_cast<weftio_cqe*>(end - sizeof(weftio_cqe));
+}
+
+nic::ring_memory entries_in(const device& device, std::uint32_t entries, std::uint32_t entry_bytes,
+                            const memory_place& ring)
+{
+    nic::ring_memory made = queues::placed(
+        {"completion_queue", "ring", std::size_t{entries} * entry_bytes, sizeof(weftio_cqe)}, ring, device);
+    if (!ring.of) // a caller's ring is marked by the caller
+        for (std::uint32_t entry = 0; entry < entries; ++entry)
+            made.cpu<std::uint8_t>()[(std::size_t{entry} + 1) * entry_bytes - 1] = WEFTIO_CQE_NEVER_WRITTEN;
+    return made;
+}
+
 } // namespace
 
 /// A running kernel keeps it alive.
@@ -99,17 +120,13 @@ struct completion_queue::state final : devices::lifeline {
     void quiesce() override {} // those of its queues are stopped
 
     weftio_dev_completion_queue make_handle() const;
-    weftio_cqe& at(std::uint32_t index) const noexcept
-    {
-        std::byte* const end =
-            memory.entries.cpu<std::byte>() + (std::size_t{index & (entries - 1)} + 1) * memory.entry_bytes;
-        return *reinterpret_cast<weftio_cqe*>(end - sizeof(weftio_cqe));
-    }
+    void move_to(const nic::completion_memory& next);
+    weftio_cqe& at(std::uint32_t index) const noexcept { return entry_of(memory, index); }
 
     const std::shared_ptr<nic::backend> nic;
     const device where;
-    const std::uint32_t entries;
-    const nic::completion_memory memory;
+    std::uint32_t entries;
+    nic::completion_memory memory;
     class memory control_memory, handle_memory;
     const std::shared_ptr<nic::completion_queue> queue;
     std::uint32_t polled = 0; ///< by the host
@@ -121,21 +138,13 @@ namespace {
 nic::completion_memory memory_of(const device& device, const completion_queue_options& options)
 {
     constexpr std::size_t record_bytes = 8, record_alignment = 4;
-    nic::completion_memory made{
-        .entries = queues::placed(
-            {"completion_queue", "ring", std::size_t{options.entries} * options.entry_bytes, sizeof(weftio_cqe)},
-            options.ring, device),
-        .depth = options.entries,
-        .entry_bytes = options.entry_bytes,
-        .record =
-            queues::placed({"completion_queue", "record", record_bytes, record_alignment}, options.record, device),
-        .overrun = options.overrun,
-        .event = make_event()};
-    if (!options.ring.of) // a caller's ring is marked by the caller
-        for (std::uint32_t entry = 0; entry < options.entries; ++entry)
-            made.entries.cpu<std::uint8_t>()[(std::size_t{entry} + 1) * options.entry_bytes - 1] =
-                WEFTIO_CQE_NEVER_WRITTEN;
-    return made;
+    return {.entries = entries_in(device, options.entries, options.entry_bytes, options.ring),
+            .depth = options.entries,
+            .entry_bytes = options.entry_bytes,
+            .record =
+                queues::placed({"completion_queue", "record", record_bytes, record_alignment}, options.record, device),
+            .overrun = options.overrun,
+            .event = make_event()};
 }
 
 } // namespace
@@ -232,6 +241,36 @@ void completion_queue::arm(bool solicited_only)
     const std::uint32_t word =
         (++state_->arms & 3) << 28 | (solicited_only ? solicited_command : 0) | (state_->polled & index_mask);
     weftio_store_release_sys_u32(state_->memory.record.cpu<std::uint32_t>() + 1, weftio_swap32(word));
+}
+
+/// Copies what was not consumed while later completions may come behind it.
+void completion_queue::state::move_to(const nic::completion_memory& next)
+{
+    const nic::ring_end old = queue->resize(next);
+    for (std::uint32_t index = old.first; index != old.end; ++index) {
+        const weftio_cqe& from = at(index);
+        weftio_cqe& to = entry_of(next, index + 1);
+        std::memcpy(&to, &from, offsetof(weftio_cqe, publication));
+        const std::uint32_t publication = weftio_load_relaxed_u32(&from.publication);
+        const std::uint32_t owner = ((index + 1) / next.depth & 1) << 24;
+        weftio_store_release_sys_u32(&to.publication, (publication & ~owner_bit) | owner);
+    }
+    memory = next;
+    entries = next.depth;
+    polled = old.first + 1;
+    weftio_dev_completion_queue made = make_handle();
+    made.polled = made.consumed = polled;
+    handle_memory.upload(&made, sizeof made);
+}
+
+void completion_queue::resize(std::uint32_t entries, std::uint32_t entry_bytes, memory_place ring)
+{
+    check({.entries = entries, .entry_bytes = entry_bytes});
+    nic::completion_memory next = state_->memory;
+    next.entries = entries_in(state_->where, entries, entry_bytes, ring);
+    next.depth = entries;
+    next.entry_bytes = entry_bytes;
+    state_->move_to(next);
 }
 
 int completion_queue::descriptor() const noexcept

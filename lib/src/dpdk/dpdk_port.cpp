@@ -155,7 +155,7 @@ dpdk_port::dpdk_port(std::string_view spec, const port_spec& parsed, const port_
     if (struct stat file{}; !parsed.capture.empty() && ::stat(parsed.capture.c_str(), &file) == 0)
         read_.take(spec, parsed.capture, file, capture_claim::use::read);
     if (!parsed.wire.empty())
-        shared_ = std::make_unique<dpdk::shared_wire>(spec, parsed.wire);
+        shared_ = std::make_unique<dpdk::shared_wire>(spec, parsed.wire, parsed.loss);
     if (!options.dump.empty())
         dump_ = std::make_unique<frame_dump>(spec, options.dump);
     dpdk::forget_driver_log();
@@ -453,7 +453,7 @@ std::uint64_t dpdk_port::tx_dropped() const noexcept
     if (driver_ == "net_tap") // frames that the interface sends are the ones that the port receives
         return 0;
     if (shared_)
-        return shared_->member().dropped();
+        return shared_->member().dropped() + shared_->lost();
     const std::uint64_t counted = interface_->tx_dropped();
     std::uint64_t again = 0;
     for (const auto& ring : packet_rings_)

@@ -12,8 +12,10 @@
 #include <bit>
 #include <cctype>
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <linux/if_packet.h>
 #include <vector>
 
@@ -181,16 +183,55 @@ port_spec capture_spec(std::string_view spec, std::string_view words)
             .sends = !tx.empty()};
 }
 
-/// The device of a wire's port is a ring that no frame passes: it has the rest of what a DPDK port is.
-port_spec wire_spec(std::string_view spec, const std::string& name, unsigned queues)
+/// The number behind "loss=" or "seed=". @throws error it is none, or larger than `most`
+template <class Number>
+Number wire_number(std::string_view spec, std::string_view word, std::string_view key, Number most)
 {
+    const std::string_view text = word.substr(key.size());
+    Number value{};
+    const auto [behind, why] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (why != std::errc() || behind != text.data() + text.size() || !(value >= 0 && value <= most))
+        throw error(errc::invalid_argument, fmt::format("weftio: port {}: {} is no number from 0 to {}; write it as in "
+                                                        "wire:lab,loss=0.01,seed=7",
+                                                        spec, word, most));
+    return value;
+}
+
+/// "loss=SHARE" and "seed=NUMBER", in any order.
+wires::loss loss_of(std::string_view spec, std::string_view words)
+{
+    double share = 0;
+    std::uint64_t seed = 0;
+    while (!words.empty()) {
+        const std::string_view word = words.substr(0, words.find(','));
+        words.remove_prefix(std::min(word.size() + 1, words.size()));
+        if (word.starts_with("loss="))
+            share = wire_number(spec, word, "loss=", 1.0);
+        else if (word.starts_with("seed="))
+            seed = wire_number(spec, word, "seed=", std::numeric_limits<std::uint64_t>::max());
+        else
+            throw error(errc::invalid_argument,
+                        fmt::format("weftio: port {}: \"{}\" is no option of a wire; it has loss=SHARE and seed=NUMBER",
+                                    spec, word));
+    }
+    return {share, seed};
+}
+
+/// The device of a wire's port is a ring that no frame passes: it has the rest of what a DPDK port is.
+port_spec wire_spec(std::string_view spec, std::string_view words, unsigned queues)
+{
+    const std::string name(words.substr(0, words.find(',')));
     wires::path_of(fmt::format("port {}", spec), name);
     if (queues > 1)
         throw error(errc::not_supported,
                     fmt::format("weftio: port {}: engines is {}, and the port of a wire has one; open it with .engines "
                                 "= 1",
                                 spec, queues));
-    return {.candidates = {{device_name("net_ring"), ""}}, .interface = {}, .capture = {}, .wire = name};
+    return {.candidates = {{device_name("net_ring"), ""}},
+            .interface = {},
+            .capture = {},
+            .loss = loss_of(spec, words.substr(std::min(name.size() + 1, words.size()))),
+            .wire = name};
 }
 
 /// Matches "3b:00.0" or "0000:3b:00.0", also with arguments behind a comma.

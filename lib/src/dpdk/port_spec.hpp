@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "weftio/options.hpp"
+#include "wires/loss.hpp"
 
 namespace weftio::dpdk {
 
@@ -25,6 +26,7 @@ struct port_spec {
     bool sends = true;     ///< false for a capture that is only read
     bool existing = false; ///< a DPDK port of that name exists already
     bool needs_raw_sockets = false;
+    wires::loss loss{}; ///< of the frames that a port of such a wire sends
     std::string wire{}; ///< name of the wire in shared memory, if the port is a member of one
 };
 

@@ -10,7 +10,8 @@ namespace weftio::dpdk {
 
 using outcome = wires::member::outcome;
 
-shared_wire::shared_wire(std::string_view spec, const std::string& name) : member_(fmt::format("port {}", spec), name)
+shared_wire::shared_wire(std::string_view spec, const std::string& name, const wires::loss& lost)
+    : member_(fmt::format("port {}", spec), name), loss_(lost)
 {
     member_.tell_queues(first_queue(), wire::queue_numbers);
 }
@@ -32,8 +33,13 @@ outcome shared_wire::send(const rte_mbuf& frame) noexcept
 std::uint16_t shared_wire::give(rte_mbuf** frames, std::uint16_t count) noexcept
 {
     std::uint16_t taken = 0;
-    while (taken != count && send(*frames[taken]) != outcome::full)
+    while (taken != count) {
+        if (loss_.takes_next())
+            lost_.add(1);
+        else if (send(*frames[taken]) == outcome::full)
+            break;
         ++taken;
+    }
     member_.publish();
     rte_pktmbuf_free_bulk(frames, taken);
     return taken;

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "dpdk/wire.hpp"
+#include "wires/loss.hpp"
 #include "wires/member.hpp"
 
 struct rte_mbuf;
@@ -17,8 +18,8 @@ namespace weftio::dpdk {
 /// - Threads: the engine of the port calls give() and take(). Any thread calls the others.
 class shared_wire {
  public:
-    /// Joins. Throws what wires::member throws. @param spec  of the port, for errors
-    shared_wire(std::string_view spec, const std::string& name);
+    /// Joins. Throws what wires::member throws. @param spec  of the port, for errors  @param lost  of frames that are sent
+    shared_wire(std::string_view spec, const std::string& name, const wires::loss& lost = {});
     shared_wire(const shared_wire&) = delete;
     shared_wire& operator=(const shared_wire&) = delete;
     ~shared_wire();
@@ -37,6 +38,8 @@ class shared_wire {
     {
         return wire::least_queue_number + member_.slot() * wire::queue_numbers;
     }
+    /// Frames that were lost on purpose. Any thread.
+    std::uint64_t lost() const noexcept { return lost_.value(); }
     /// Frames that came and were not received: longer than an mbuf, for an earlier member of the slot, or in a lane that
     /// made no sense, which counts once. Any thread.
     std::uint64_t missed() const noexcept { return too_long_.value() + member_.stray() + member_.damaged(); }
@@ -48,6 +51,8 @@ class shared_wire {
     static constexpr std::uint16_t mbufs_at_once = 32;
 
     wires::member member_;
+    wires::loss loss_;
+    core::counter lost_;
     rte_mempool* pool_ = nullptr;
     std::array<rte_mbuf*, mbufs_at_once> spares_{}; ///< empty mbufs in [0, spare_)
     std::uint16_t spare_ = 0;

@@ -24,6 +24,15 @@ std::shared_ptr<completion_queue> backend::make_completion_queue(const completio
     refuse_rdma(*this, "completion_queue");
 }
 
+ring_end completion_queue::resize(const completion_memory&)
+{
+    throw error(
+        errc::not_supported,
+        fmt::format("weftio: completion_queue {}: its NIC cannot change the size of a completion queue; make another "
+                    "one, and queue pairs that complete there",
+                    number()));
+}
+
 std::shared_ptr<rdma_queue> backend::make_rdma_queue(const rdma_rings&)
 {
     refuse_rdma(*this, "rdma_queue");

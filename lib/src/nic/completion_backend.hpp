@@ -21,6 +21,11 @@ struct completion_memory {
         event{}; ///< eventfd that tells the program; it stays open as long as this. nullptr: none
 };
 
+/// Where the ring of a completion queue has ended, by indices: completions from `first` up to `end` were not consumed.
+struct ring_end {
+    std::uint32_t first = 0, end = 0;
+};
+
 /// Queues that complete there keep it alive. The destructor takes it from the NIC.
 class completion_queue {
  public:
@@ -29,6 +34,13 @@ class completion_queue {
     /// See completion_overrun::fail. Any thread.
     virtual bool overrun() const noexcept = 0;
     virtual inline_turn turn() noexcept = 0;
+    /// Takes entries, depth and entry_bytes of `to`, between two turns; the rest stays. The NIC ends the old ring with a
+    /// completion of opcode WEFTIO_CQE_OPCODE_RESIZE, whose index is `end`, moves the consumer index of the record on by one,
+    /// and is out of the old ring when this returns. The caller copies each completion that was not consumed to its index
+    /// plus one in the new ring.
+    /// @throws weftio::error errc::invalid_argument more are not consumed than `to` has places; errc::in_use the old ring
+    ///         is full; errc::closed it has overrun; errc::not_supported the NIC cannot. Nothing has changed then.
+    virtual ring_end resize(const completion_memory& to);
 };
 
 } // namespace weftio::nic

@@ -39,6 +39,7 @@ constexpr auto rows = std::to_array<command_row>({
     {IB_USER_VERBS_CMD_CREATE_CQ, false, "CREATE_CQ", form<ib_uverbs_create_cq, ib_uverbs_create_cq_resp>, create_cq},
     {IB_USER_VERBS_EX_CMD_CREATE_CQ, true, "EX_CREATE_CQ",
      extended_form(sizeof(ib_uverbs_ex_create_cq), sizeof(ib_uverbs_ex_create_cq_resp)), create_cq_extended},
+    {IB_USER_VERBS_CMD_RESIZE_CQ, false, "RESIZE_CQ", form<ib_uverbs_resize_cq, ib_uverbs_resize_cq_resp>, resize_cq},
     {IB_USER_VERBS_CMD_DESTROY_CQ, false, "DESTROY_CQ", form<ib_uverbs_destroy_cq, ib_uverbs_destroy_cq_resp>,
      destroy_cq},
     {IB_USER_VERBS_CMD_CREATE_QP, false, "CREATE_QP", form<ib_uverbs_create_qp, ib_uverbs_create_qp_resp>, create_qp},

@@ -36,6 +36,7 @@ void dereg_mr(context& in, call& what);
 void create_comp_channel(context& in, call& what);
 void create_cq(context& in, call& what);
 void create_cq_extended(context& in, call& what);
+void resize_cq(context& in, call& what);
 void destroy_cq(context& in, call& what);
 
 void create_qp(context& in, call& what);

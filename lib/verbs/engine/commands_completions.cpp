@@ -43,6 +43,15 @@ void mark_never_armed(std::uint64_t record)
     require(core::guarded_copy(reinterpret_cast<void*>(record + sizeof never), &never, sizeof never), EFAULT);
 }
 
+void require_writable(std::uint64_t address, std::size_t bytes)
+{
+    constexpr std::size_t page_bytes = 4096;
+    for (std::size_t at = 0; at < bytes; at += page_bytes) {
+        auto* const byte = reinterpret_cast<std::byte*>(address + at);
+        require(core::guarded_copy(byte, byte, 1), EFAULT);
+    }
+}
+
 /// Makes the queue and returns its handle. @param asked  of either form
 std::uint32_t make_queue(context& in, const ib_uverbs_ex_create_cq& asked, const mlx5_ib_create_cq& of_driver)
 {
@@ -132,6 +141,28 @@ void create_cq_extended(context& in, call& what)
     core.response_length = sizeof core;
     what.respond_or([&] { end_queue(in, core.base.cq_handle); }, core,
                     mlx5_ib_create_cq_resp{.cqn = made.number(), .reserved = 0});
+}
+
+/// libmlx5 copies what it has not polled to the new ring until it meets the completion that ends the old one: at the same
+/// places, so that it does no harm that the library has copied it, too.
+void resize_cq(context& in, call& what)
+{
+    const auto asked = what.request<ib_uverbs_resize_cq>();
+    const auto of_driver = what.driver<mlx5_ib_resize_cq>();
+    completions& resized = *in.completion_queues.find(asked.cq_handle);
+    require(asked.cqe != 0 && asked.cqe < most_entries, EINVAL);
+    const std::uint32_t entries = std::bit_ceil(asked.cqe + 1);
+    if (entries != resized.queue->entries()) {
+        require(of_driver.cqe_size == 64 || of_driver.cqe_size == 128, EINVAL);
+        const std::size_t bytes = std::size_t{entries} * of_driver.cqe_size;
+        require_writable(of_driver.buf_addr, bytes);
+        memory ring = in.of.memory.adopt(reinterpret_cast<void*>(of_driver.buf_addr), bytes);
+        resized.queue->resize(entries, of_driver.cqe_size, {.of = &ring});
+        resized.ring_bytes = std::move(ring);
+    }
+    ib_uverbs_resize_cq_resp core{};
+    core.cqe = entries - 1;
+    what.respond(core);
 }
 
 void destroy_cq(context& in, call& what)

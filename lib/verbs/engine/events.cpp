@@ -69,7 +69,7 @@ std::string peer_of(const pair& of)
 
 void tell_failure(context& in, pair& of, const send_failure& why)
 {
-    core::log_or_lose(log_level::warning, [&] { return why.text + peer_of(of); });
+    core::log_or_lose(log_level::error, [&] { return why.text + peer_of(of); });
     if (const std::optional<event_type> type = event_of(why))
         tell(in, of, *type);
 }

@@ -108,7 +108,16 @@ std::string address_for(const std::array<std::uint8_t, 6>& mac)
 std::string wire_of(std::string_view spec)
 {
     constexpr std::string_view kind = "wire:";
-    return std::string(spec.starts_with(kind) ? spec.substr(kind.size()) : "");
+    return std::string(spec.starts_with(kind) ? spec.substr(kind.size(), spec.find(',') - kind.size()) : "");
+}
+
+/// Of the spec of a wire, for "SHARE" or "SHARE,SEED".
+std::string loss_words(const std::string& loss)
+{
+    if (loss.empty())
+        return {};
+    const std::size_t comma = loss.find(',');
+    return ",loss=" + loss.substr(0, comma) + (comma == loss.npos ? "" : ",seed=" + loss.substr(comma + 1));
 }
 
 /// As sysfs writes it, from what inet_pton() reads; IPv4 as ::ffff:a.b.c.d.
@@ -156,7 +165,7 @@ settings settings::from_environment()
     wanted.port = value_of(port_variable);
     const std::string wire = value_of(wire_variable);
     if (wanted.port.empty())
-        wanted.port = "wire:" + (wire.empty() ? "default" : wire);
+        wanted.port = "wire:" + (wire.empty() ? "default" : wire) + loss_words(value_of(loss_variable));
     wanted.address = value_of(address_variable);
     wanted.devices = devices_of(value_of(devices_variable));
     wanted.dump = value_of(dump_variable);

@@ -1,4 +1,4 @@
-// Functions that resolve links, and those that tell a path.
+// Functions that resolve links or patterns, and those that tell a path.
 #include <cstdlib>
 #include <cstring>
 
@@ -13,7 +13,7 @@ namespace {
 template <class Call>
 char* resolve(const char* path, Call call) noexcept
 {
-    char* const result = call(place(path).path());
+    char* const result = with_path(path, call);
     return result == nullptr ? nullptr : without_tree(result);
 }
 
@@ -21,19 +21,20 @@ char* resolve(const char* path, Call call) noexcept
 
 WEFTIO_INTERCEPT(ssize_t, readlink, const char* path, char* to, size_t bytes)
 {
-    return real().readlink(place(path).path(), to, bytes);
+    return with_path(path, [&](const char* at) { return real().readlink(at, to, bytes); });
 }
 WEFTIO_INTERCEPT(ssize_t, __readlink_chk, const char* path, char* to, size_t bytes, size_t there)
 {
-    return real().__readlink_chk(place(path).path(), to, bytes, there);
+    return with_path(path, [&](const char* at) { return real().__readlink_chk(at, to, bytes, there); });
 }
 WEFTIO_INTERCEPT(ssize_t, readlinkat, int folder, const char* path, char* to, size_t bytes)
 {
-    return real().readlinkat(folder, place(folder, path).path(), to, bytes);
+    return with_path(folder, path, [&](const char* at) { return real().readlinkat(folder, at, to, bytes); });
 }
 WEFTIO_INTERCEPT(ssize_t, __readlinkat_chk, int folder, const char* path, char* to, size_t bytes, size_t there)
 {
-    return real().__readlinkat_chk(folder, place(folder, path).path(), to, bytes, there);
+    return with_path(folder, path,
+                     [&](const char* at) { return real().__readlinkat_chk(folder, at, to, bytes, there); });
 }
 
 WEFTIO_INTERCEPT(char*, realpath, const char* path, char* resolved)
@@ -47,6 +48,30 @@ WEFTIO_INTERCEPT(char*, __realpath_chk, const char* path, char* resolved, size_t
 WEFTIO_INTERCEPT(char*, canonicalize_file_name, const char* path)
 {
     return resolve(path, [&](const char* to) { return real().canonicalize_file_name(to); });
+}
+
+namespace {
+
+/// glob() and its like: `call(pattern)` is the C library's. Names found in the tree are those that the program knows.
+template <class Names, class Call>
+int find_names(const char* pattern, int flags, Names* names, Call call) noexcept
+{
+    const int result = with_path(pattern, call);
+    const std::size_t first = (flags & GLOB_DOOFFS) != 0 ? names->gl_offs : 0;
+    for (std::size_t i = 0; result == 0 && i < names->gl_pathc; ++i)
+        without_tree(names->gl_pathv[first + i]);
+    return result;
+}
+
+} // namespace
+
+WEFTIO_INTERCEPT(int, glob, const char* pattern, int flags, int (*failed)(const char*, int), glob_t* names)
+{
+    return find_names(pattern, flags, names, [&](const char* in) { return real().glob(in, flags, failed, names); });
+}
+WEFTIO_INTERCEPT(int, glob64, const char* pattern, int flags, int (*failed)(const char*, int), glob64_t* names)
+{
+    return find_names(pattern, flags, names, [&](const char* in) { return real().glob64(in, flags, failed, names); });
 }
 
 /// A working directory of the tree has the name by which the program went there.

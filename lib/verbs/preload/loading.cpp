@@ -2,13 +2,16 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <ctime>
 
 #include <atomic>
 #include <dlfcn.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include "host.hpp"
+#include "paths.hpp"
 #include "real.hpp"
 
 namespace weftio::verbs::preload {
@@ -19,10 +22,13 @@ namespace {
 /// the state.
 struct probe {
     enum state { waits, has_had_it, is_left } at = waits;
+    int thread = 0; ///< its number, once it has begun
 };
 
-/// Threads that were left waiting for the lock.
-constinit std::atomic<int> left{0};
+/// Threads that were left waiting for the lock, and the number of one of them.
+constinit std::atomic<int> left{0}, one_left{0};
+/// This thread has been found to be loading a library.
+constinit thread_local bool was_loading = false;
 
 void take_lock() noexcept
 {
@@ -30,16 +36,11 @@ void take_lock() noexcept
         dlclose(program);
 }
 
-void nap(long nanoseconds) noexcept
-{
-    const timespec time{.tv_sec = 0, .tv_nsec = nanoseconds};
-    nanosleep(&time, nullptr);
-}
-
 void* run_probe(void* given) noexcept
 {
     auto* const own = static_cast<probe*>(given);
     become_engines();
+    __atomic_store_n(&own->thread, gettid(), __ATOMIC_RELEASE);
     take_lock();
     if (__atomic_exchange_n(&own->at, probe::has_had_it, __ATOMIC_ACQ_REL) == probe::is_left) {
         --left;
@@ -68,28 +69,37 @@ probe* start_probe() noexcept
     return started ? made : nullptr;
 }
 
-/// Whether the probe still waits, after this thread has had the lock many times.
-bool stays_out(const probe& other) noexcept
+/// Whether a thread sleeps, as Linux tells it. A thread that another one has just woken does not.
+bool sleeps(int thread) noexcept
 {
-    for (int round = 0; round < 200; ++round) {
-        take_lock(); // waits for other threads that load libraries
-        nap(round < 20 ? 100'000 : 10'000'000);
-        if (__atomic_load_n(&other.at, __ATOMIC_ACQUIRE) == probe::has_had_it)
-            return false;
-    }
-    return true;
+    number_text number;
+    char path[64], text[64];
+    join(path, sizeof path, "/proc/self/task/", digits(static_cast<unsigned>(thread), number), "/stat");
+    const int file = thread == 0 ? -1 : real().open(path, O_RDONLY | O_CLOEXEC);
+    const ssize_t got = file < 0 ? 0 : read(file, text, sizeof text - 1);
+    if (file >= 0)
+        real().close(file);
+    text[got > 0 ? got : 0] = 0;
+    const char* const name_end = std::strrchr(text, ')');
+    return name_end != nullptr && name_end[1] == ' ' && name_end[2] == 'S';
 }
 
-/// Whether threads that an earlier call has left still wait.
-bool others_stay_out() noexcept
+/// Whether a thread sleeps for long while this thread gets the lock again and again: who gives the lock back wakes one
+/// of those who wait, so this thread holds it anyway.
+template <class HasComeIn>
+bool stays_out(const int& thread, HasComeIn has_come_in) noexcept
 {
-    for (int round = 0; round < 3; ++round) {
-        take_lock();
-        if (left.load() == 0)
+    const int enough = was_loading ? 20 : 1500;
+    int asleep = 0;
+    for (int round = 0; round < 5000 && asleep < enough; ++round) {
+        take_lock(); // waits for other threads that load libraries
+        if (has_come_in())
             return false;
-        nap(10'000'000);
+        asleep = sleeps(__atomic_load_n(&thread, __ATOMIC_ACQUIRE)) ? asleep + 1 : 0;
+        const timespec nap{.tv_sec = 0, .tv_nsec = round < 10 ? 100'000 : 1'000'000};
+        nanosleep(&nap, nullptr);
     }
-    return left.load() != 0;
+    return asleep >= enough;
 }
 
 } // namespace
@@ -97,17 +107,19 @@ bool others_stay_out() noexcept
 bool is_loading() noexcept
 {
     const engine_scope scope;
-    if (others_stay_out())
+    if (left.load() != 0 && stays_out(one_left.load(), [] { return left.load() == 0; }))
         return true;
     probe* const other = start_probe();
     if (other == nullptr)
         return false;
-    if (stays_out(*other)) {
-        ++left;
-        if (__atomic_exchange_n(&other->at, probe::is_left, __ATOMIC_ACQ_REL) == probe::waits)
-            return true;
-        --left;
-    }
+    const auto has_had_it = [&] { return __atomic_load_n(&other->at, __ATOMIC_ACQUIRE) == probe::has_had_it; };
+    const bool loading = stays_out(other->thread, has_had_it);
+    was_loading = loading;
+    ++left;
+    one_left.store(__atomic_load_n(&other->thread, __ATOMIC_ACQUIRE));
+    if (__atomic_exchange_n(&other->at, probe::is_left, __ATOMIC_ACQ_REL) == probe::waits)
+        return loading;
+    --left;
     std::free(other);
     return false;
 }

@@ -52,8 +52,8 @@ int open_node(unsigned device, int flags) noexcept
 template <class Call>
 int open_at(int folder, const char* path, int flags, Call call) noexcept(false)
 {
-    const place at(folder, path);
-    return at.is_node() ? open_node(at.device(), flags) : call(at.path());
+    return with_place(folder, path,
+                      [&](const place& at) { return at.is_node() ? open_node(at.device(), flags) : call(at.path()); });
 }
 
 int flags_of(const char* mode) noexcept
@@ -72,11 +72,12 @@ int flags_of(const char* mode) noexcept
 template <class Call>
 FILE* open_stream(const char* path, const char* mode, Call call)
 {
-    const place at(path);
-    if (!at.is_node())
-        return call(at.path(), mode);
-    const int descriptor = open_node(at.device(), flags_of(mode));
-    return descriptor < 0 ? nullptr : fdopen(descriptor, mode);
+    return with_place(AT_FDCWD, path, [&](const place& at) -> FILE* {
+        if (!at.is_node())
+            return call(at.path(), mode);
+        const int descriptor = open_node(at.device(), flags_of(mode));
+        return descriptor < 0 ? nullptr : fdopen(descriptor, mode);
+    });
 }
 
 /// The third, or fourth, argument of open(): only there when the flags say so.
@@ -139,21 +140,21 @@ WEFTIO_INTERCEPT(FILE*, fopen64, const char* path, const char* mode)
 
 WEFTIO_INTERCEPT(DIR*, opendir, const char* path)
 {
-    return real().opendir(place(path).path());
+    return with_path(path, [&](const char* at) { return real().opendir(at); });
 }
 
 WEFTIO_INTERCEPT(int, scandir, const char* path, dirent*** names, int (*wanted)(const dirent*),
                  int (*compare)(const dirent**, const dirent**))
 {
-    return real().scandir(place(path).path(), names, wanted, compare);
+    return with_path(path, [&](const char* at) { return real().scandir(at, names, wanted, compare); });
 }
 WEFTIO_INTERCEPT(int, scandir64, const char* path, dirent64*** names, int (*wanted)(const dirent64*),
                  int (*compare)(const dirent64**, const dirent64**))
 {
-    return real().scandir64(place(path).path(), names, wanted, compare);
+    return with_path(path, [&](const char* at) { return real().scandir64(at, names, wanted, compare); });
 }
 
 WEFTIO_INTERCEPT(int, chdir, const char* path)
 {
-    return real().chdir(place(path).path());
+    return with_path(path, [&](const char* at) { return real().chdir(at); });
 }

@@ -97,6 +97,17 @@ bool may_continue(const char* path) noexcept
            (std::strstr(path, "infiniband") != nullptr || std::strstr(path, "uverbs") != nullptr);
 }
 
+const char* digits(unsigned number, number_text& text) noexcept
+{
+    char* at = text + sizeof text - 1;
+    *at = 0;
+    do {
+        *--at = static_cast<char>('0' + number % 10);
+        number /= 10;
+    } while (number != 0);
+    return at;
+}
+
 bool join(char* to, std::size_t bytes, const char* first, const char* second, const char* third) noexcept
 {
     for (const char* part : {first, second, third}) {

@@ -23,4 +23,8 @@ bool may_continue(const char* path) noexcept;
 /// Concatenates. False when `bytes` do not hold the text and its end.
 bool join(char* to, std::size_t bytes, const char* first, const char* second, const char* third) noexcept;
 
+using number_text = char[16];
+/// Writes a number to the end of `text`. Returns where it begins.
+const char* digits(unsigned number, number_text& text) noexcept;
+
 } // namespace weftio::verbs::preload

@@ -1,7 +1,5 @@
 #include "place.hpp"
 
-#include <fcntl.h>
-
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -15,23 +13,11 @@ namespace weftio::verbs::preload {
 
 namespace {
 
-/// Writes a number to the end of `text`, and returns where it begins.
-template <unsigned bytes>
-const char* digits(unsigned number, char (&text)[bytes]) noexcept
-{
-    char* at = text + bytes - 1;
-    *at = 0;
-    do {
-        *--at = static_cast<char>('0' + number % 10);
-        number /= 10;
-    } while (number != 0);
-    return at;
-}
-
 /// The path of the folder that a descriptor stands for. False when it is none.
 bool name_of_folder(int folder, char* to, std::size_t bytes) noexcept
 {
-    char number[16], link[64];
+    number_text number;
+    char link[64];
     if (folder != AT_FDCWD && folder < 0)
         return false;
     if (folder == AT_FDCWD)
@@ -46,19 +32,20 @@ bool name_of_folder(int folder, char* to, std::size_t bytes) noexcept
 
 } // namespace
 
-place::place(int folder, const char* path) noexcept : path_(path)
+bool concerns_us(const char* path) noexcept
 {
-    if (path == nullptr)
-        return;
+    return kind_of(path).is != path_kind::other || may_continue(path);
+}
+
+found_place::found_place(int folder, const char* path) noexcept : place(path)
+{
     if (path[0] == '/')
         find(path);
-    else if (may_continue(path))
+    else
         find_from(folder, path);
 }
 
-place::place(const char* path) noexcept : place(AT_FDCWD, path) {}
-
-void place::find_from(int folder, const char* path) noexcept
+void found_place::find_from(int folder, const char* path) noexcept
 {
     const int error = errno;
     char from[PATH_MAX], whole[2 * PATH_MAX];
@@ -67,7 +54,7 @@ void place::find_from(int folder, const char* path) noexcept
     errno = error;
 }
 
-void place::find(const char* path) noexcept
+void found_place::find(const char* path) noexcept
 {
     const path_kind kind = kind_of(path);
     const char* const prefix = kind.is == path_kind::other ? nullptr : tree();
@@ -93,7 +80,7 @@ char* without_tree(char* path) noexcept
 
 node_file::node_file(unsigned device) noexcept
 {
-    char number[16];
+    number_text number;
     const char* const prefix = tree_so_far();
     char node[64];
     join(node, sizeof node, node_folder, "/uverbs", digits(device, number));

@@ -38,29 +38,35 @@ int stat_at(int folder, const char* path, Stat* file, Call call) noexcept
         errno = ENOENT;
         return -1;
     }
-    const place at(folder, path);
-    const int result = call(at.path(), file);
-    if (result == 0 && at.is_node())
-        make_node(*file, at.device());
-    return result;
+    return with_place(folder, path, [&](const place& at) {
+        const int result = call(at.path(), file);
+        if (result == 0 && at.is_node())
+            make_node(*file, at.device());
+        return result;
+    });
 }
 
-/// fstat() and its like. A node has the inode that stat() of its path finds.
+/// A node has the inode that stat() of its path finds.
 template <class Stat, class Call, class PathCall>
-int stat_descriptor(int descriptor, Stat* file, Call call, PathCall path_call) noexcept
+[[gnu::noinline]] int stat_node(int descriptor, unsigned device, Stat* file, Call call, PathCall path_call) noexcept
 {
-    const int device = may_be_node(descriptor) && !passes() ? node_of(descriptor) : -1;
-    if (device < 0)
-        return call(descriptor, file);
     const int error = errno;
-    const node_file path(static_cast<unsigned>(device));
-    if (path_call(path.path(), file) != 0) { // the tree has gone
+    if (path_call(node_file(device).path(), file) != 0) { // the tree has gone
         errno = error;
         if (const int result = call(descriptor, file); result != 0)
             return result;
     }
-    make_node(*file, static_cast<unsigned>(device));
+    make_node(*file, device);
     return 0;
+}
+
+/// fstat() and its like: `call(descriptor, file)` and `path_call(path, file)` are the C library's.
+template <class Stat, class Call, class PathCall>
+int stat_descriptor(int descriptor, Stat* file, Call call, PathCall path_call) noexcept
+{
+    const int device = may_be_node(descriptor) && !passes() ? node_of(descriptor) : -1;
+    return device < 0 ? call(descriptor, file)
+                      : stat_node(descriptor, static_cast<unsigned>(device), file, call, path_call);
 }
 
 /// Whether fstatat() is asked about the descriptor itself.
@@ -152,35 +158,35 @@ WEFTIO_INTERCEPT(int, statx, int folder, const char* path, int flags, unsigned m
 // The file of a node in the tree has the node's rights.
 WEFTIO_INTERCEPT(int, access, const char* path, int mode)
 {
-    return real().access(place(path).path(), mode);
+    return with_path(path, [&](const char* at) { return real().access(at, mode); });
 }
 WEFTIO_INTERCEPT(int, euidaccess, const char* path, int mode)
 {
-    return real().euidaccess(place(path).path(), mode);
+    return with_path(path, [&](const char* at) { return real().euidaccess(at, mode); });
 }
 WEFTIO_INTERCEPT(int, eaccess, const char* path, int mode)
 {
-    return real().eaccess(place(path).path(), mode);
+    return with_path(path, [&](const char* at) { return real().eaccess(at, mode); });
 }
 WEFTIO_INTERCEPT(int, faccessat, int folder, const char* path, int mode, int flags)
 {
-    return real().faccessat(folder, place(folder, path).path(), mode, flags);
+    return with_path(folder, path, [&](const char* at) { return real().faccessat(folder, at, mode, flags); });
 }
 
 // What `ls -l` asks for.
 WEFTIO_INTERCEPT(ssize_t, getxattr, const char* path, const char* name, void* value, size_t bytes)
 {
-    return real().getxattr(place(path).path(), name, value, bytes);
+    return with_path(path, [&](const char* at) { return real().getxattr(at, name, value, bytes); });
 }
 WEFTIO_INTERCEPT(ssize_t, lgetxattr, const char* path, const char* name, void* value, size_t bytes)
 {
-    return real().lgetxattr(place(path).path(), name, value, bytes);
+    return with_path(path, [&](const char* at) { return real().lgetxattr(at, name, value, bytes); });
 }
 WEFTIO_INTERCEPT(ssize_t, listxattr, const char* path, char* names, size_t bytes)
 {
-    return real().listxattr(place(path).path(), names, bytes);
+    return with_path(path, [&](const char* at) { return real().listxattr(at, names, bytes); });
 }
 WEFTIO_INTERCEPT(ssize_t, llistxattr, const char* path, char* names, size_t bytes)
 {
-    return real().llistxattr(place(path).path(), names, bytes);
+    return with_path(path, [&](const char* at) { return real().llistxattr(at, names, bytes); });
 }

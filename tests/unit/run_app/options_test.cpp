@@ -41,7 +41,11 @@ TEST(RunOptions, EndAtTwoDashes)
 
 TEST(RunOptions, MakeTheDumpAbsolute)
 {
-    EXPECT_EQ((std::filesystem::current_path() / "out.pcapng").string(), parse({"--dump", "out.pcapng", "a"}).dump);
+    const std::filesystem::path before = std::filesystem::current_path();
+    std::filesystem::current_path(std::filesystem::temp_directory_path());
+    const std::string wanted = (std::filesystem::current_path() / "out.pcapng").string();
+    EXPECT_EQ(wanted, parse({"--dump", "out.pcapng", "a"}).dump);
+    std::filesystem::current_path(before);
 }
 
 TEST(RunOptions, SayHelpAndVersion)

@@ -253,6 +253,20 @@ TEST_P(EveryNicRdma, FailsTheQueuesOfACompletionQueueThatOverran)
         eventually_here([&] { return read(completions.descriptor(), &events, sizeof events) == sizeof events; }));
 }
 
+TEST_P(EveryNicRdma, ResizesACompletionQueueOrSaysThatItCannot)
+{
+    const bool can = std::string(GetParam().spec) != "cable:0";
+    completion_queue completions(port_, cpu_, {.entries = 2});
+    errc refused{};
+    try {
+        completions.resize(8);
+    } catch (const error& why) {
+        refused = static_cast<errc>(why.code().value());
+    }
+    EXPECT_EQ(refused, can ? errc{} : errc::not_supported);
+    EXPECT_EQ(completions.entries(), can ? 8u : 2u);
+}
+
 INSTANTIATE_TEST_SUITE_P(Of, EveryNicRdma, testing::ValuesIn(every_nic), name_of);
 
 /// Rings of the caller's, and code that was not written for Weftio.

@@ -52,7 +52,38 @@ TEST(WirePort, RefusesWhatAWireIsNot)
     refused("wire:", {}, errc::invalid_argument, "port wire:: the name of a wire has 1 to 64 characters");
     refused("wire:a/b", {}, errc::invalid_argument, "port wire:a/b: the name of a wire has letters, digits and . _ -");
     refused("wire:x", {.engines = 2}, errc::not_supported, "port wire:x: engines is 2, and the port of a wire has one");
+    refused("wire:x,loss=2", {}, errc::invalid_argument, "port wire:x,loss=2: loss=2 is no number from 0 to 1");
+    refused("wire:x,loss=", {}, errc::invalid_argument, "loss= is no number from 0 to 1");
+    refused("wire:x,loss=nan", {}, errc::invalid_argument, "loss=nan is no number from 0 to 1");
+    refused("wire:x,seed=-1", {}, errc::invalid_argument, "seed=-1 is no number from 0 to");
+    refused("wire:x,lost=1", {}, errc::invalid_argument, "\"lost=1\" is no option of a wire");
     EXPECT_FALSE(std::filesystem::exists(wires::path_of("", "x")));
+}
+
+TEST(WirePort, LosesTheFramesThatItsSeedFixes)
+{
+    constexpr unsigned frames = 400;
+    const auto lost_of = [](const std::string& words) {
+        const wired_end end({}, words), other;
+        std::vector<bool> lost;
+        for (unsigned each = 0; each != frames; ++each) {
+            const std::uint64_t before = end.at.counters().tx_dropped;
+            end.send(numbered(other.at.mac(), each, 60));
+            lost.push_back(end.at.counters().tx_dropped != before);
+            if (!lost.back()) {
+                EXPECT_EQ(other.receive(), numbered(other.at.mac(), each, 60));
+            }
+        }
+        return lost;
+    };
+    const std::vector<bool> some = lost_of(",loss=0.25,seed=7");
+    const auto count = std::ranges::count(some, true);
+    EXPECT_GT(count, frames / 4 - 40);
+    EXPECT_LT(count, frames / 4 + 40);
+    EXPECT_EQ(lost_of(",seed=7,loss=0.25"), some);
+    EXPECT_NE(lost_of(",loss=0.25,seed=8"), some);
+    EXPECT_EQ(std::ranges::count(lost_of(",loss=1"), true), frames);
+    EXPECT_EQ(std::ranges::count(lost_of(""), true), 0);
 }
 
 TEST(WirePort, CarriesRdmaWithNumbersThatDoNotMeet)

@@ -14,9 +14,13 @@ constexpr std::uint32_t slot_bytes = 8192;
 
 /// A port on a wire that no other test has, and queues for frames.
 struct wired_end {
-    explicit wired_end(port_options options = {}) : at(open(options)) {}
+    /// @param words  behind the name of the wire
+    explicit wired_end(port_options options = {}, const std::string& words = "") : at(open(options, words)) {}
     static std::string spec() { return fmt::format("wire:weftio-test-{}", ::getpid()); }
-    static port open(const port_options& options) { return port::open(spec(), options); }
+    static port open(const port_options& options, const std::string& words = "")
+    {
+        return port::open(spec() + words, options);
+    }
 
     void send(const frame& what) const
     {

@@ -12,6 +12,7 @@
 #define WEFTIO_CQE_OPCODE_RESPONDER_SEND 0x2u  /**< every Ethernet packet received, and a SEND */
 #define WEFTIO_CQE_OPCODE_RESPONDER_SEND_IMMEDIATE 0x3u
 #define WEFTIO_CQE_OPCODE_RESPONDER_SEND_INVALIDATE 0x4u
+#define WEFTIO_CQE_OPCODE_RESIZE 0x5u          /**< the ring has ended: completions go on in another one */
 #define WEFTIO_CQE_OPCODE_REQUESTER_ERROR 0xdu /**< a send entry failed; see the syndrome */
 #define WEFTIO_CQE_OPCODE_RESPONDER_ERROR 0xeu
 #define WEFTIO_CQE_OPCODE_INVALID 0xfu /**< never written yet */

@@ -1,6 +1,10 @@
 #include "nic/soft/soft_completion_queue.hpp"
 
+#include <fmt/format.h>
+
 #include <utility>
+
+#include "weftio/error.hpp"
 
 namespace weftio::nic::soft {
 
@@ -19,6 +23,46 @@ soft_completion_queue::~soft_completion_queue()
 {
     if (may_end())
         between_turns([&] { port_->engines().completions(0).remove(ring_->number()); });
+}
+
+namespace {
+
+void require_room(std::uint32_t number, std::uint32_t depth, completion_ring::room found)
+{
+    using enum completion_ring::room;
+    switch (found) {
+        case enough: return;
+        case no_end:
+            throw error(errc::in_use,
+                        fmt::format("weftio: completion_queue {}: its ring is full, and the completion that "
+                                    "ends it has no place; consume one first",
+                                    number));
+        case too_small:
+            throw error(errc::invalid_argument,
+                        fmt::format("weftio: completion_queue {}: more completions than {} are not consumed; consume "
+                                    "them, or take a larger ring",
+                                    number, depth));
+        case overrun: break;
+    }
+    throw error(errc::closed,
+                fmt::format("weftio: completion_queue {}: it has overrun and gets no more completions; make a new one",
+                            number));
+}
+
+} // namespace
+
+ring_end soft_completion_queue::resize(const completion_memory& to)
+{
+    require_cpu(to.entries, "completion_queue");
+    ring_end found;
+    between_turns([&] {
+        require_room(number(), to.depth, ring_->room_in(to.depth));
+        found = ring_->resize(to);
+    });
+    memory_.entries = to.entries;
+    memory_.depth = to.depth;
+    memory_.entry_bytes = to.entry_bytes;
+    return found;
 }
 
 inline_turn soft_completion_queue::turn() noexcept

@@ -22,12 +22,13 @@ class soft_completion_queue final : public completion_queue, at_port {
     std::uint32_t number() const noexcept override { return ring_->number(); }
     bool overrun() const noexcept override { return ring_->overrun(); }
     inline_turn turn() noexcept override;
+    ring_end resize(const completion_memory& to) override;
 
     /// The ring, if it is one of this port.
     completion_ring* at(const soft_port& port) const noexcept { return port_.get() == &port ? ring_ : nullptr; }
 
  private:
-    const completion_memory memory_; ///< it stays
+    completion_memory memory_; ///< it stays
     completion_ring* ring_ = nullptr;
 };
 

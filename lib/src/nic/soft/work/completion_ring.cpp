@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 
 namespace weftio::nic::soft {
@@ -10,6 +11,17 @@ namespace {
 
 constexpr std::uint32_t solicited_only = 1u << 24; // command of an arming word
 constexpr std::uint32_t arming_word = 1;           // of the record
+
+/// The last 64 bytes of the first entry.
+std::byte* entries_of(const completion_memory& ring) noexcept
+{
+    return ring.entries.cpu<std::byte>() + ring.entry_bytes - sizeof(weftio_cqe);
+}
+
+std::uint32_t log_of(std::uint32_t depth) noexcept
+{
+    return static_cast<std::uint32_t>(std::countr_zero(depth));
+}
 
 } // namespace
 
@@ -27,9 +39,8 @@ std::uint32_t write_completion(weftio_cqe& to, const completion& what, std::uint
 
 completion_ring::completion_ring(const completion_memory& ring, std::uint32_t number,
                                  std::vector<completion_ring*>& news)
-    : entries_(ring.entries.cpu<std::byte>() + ring.entry_bytes - sizeof(weftio_cqe)),
-      record_(ring.record.cpu<std::uint32_t>()), depth_(ring.depth), stride_bytes_(ring.entry_bytes),
-      log_depth_(static_cast<std::uint32_t>(std::countr_zero(ring.depth))), policy_(ring.overrun), number_(number),
+    : entries_(entries_of(ring)), record_(ring.record.cpu<std::uint32_t>()), depth_(ring.depth),
+      stride_bytes_(ring.entry_bytes), log_depth_(log_of(ring.depth)), policy_(ring.overrun), number_(number),
       event_(ring.event ? *ring.event : -1), armed_(weftio_load_acquire_sys_u32(record_ + arming_word)), news_(news)
 {}
 
@@ -59,11 +70,16 @@ bool completion_ring::reserve() noexcept
     return true;
 }
 
+weftio_cqe& completion_ring::next() const noexcept
+{
+    return *reinterpret_cast<weftio_cqe*>(entries_ + std::size_t{produced_ & (depth_ - 1)} * stride_bytes_);
+}
+
 void completion_ring::put(const completion& what) noexcept
 {
     if (overrun())
         return;
-    auto& to = *reinterpret_cast<weftio_cqe*>(entries_ + std::size_t{produced_ & (depth_ - 1)} * stride_bytes_);
+    weftio_cqe& to = next();
     const std::uint32_t publication = write_completion(to, what, produced_ >> log_depth_);
     ++produced_;
     if (what.solicited || what.reason != refusal::none)
@@ -76,6 +92,40 @@ void completion_ring::put(const completion& what) noexcept
     }
 }
 
+completion_ring::room completion_ring::room_in(std::uint32_t depth) noexcept
+{
+    const bool has_place = find_room() || policy_ == completion_overrun::ignore;
+    const bool fits = in_use() <= depth || policy_ == completion_overrun::ignore;
+    return overrun() ? room::overrun : !has_place ? room::no_end : !fits ? room::too_small : room::enough;
+}
+
+/// The completion that ends the old ring has an index, so that what was not consumed moves on by one: its own index, the
+/// record, and the arming word that was written before.
+ring_end completion_ring::resize(const completion_memory& to) noexcept
+{
+    find_room();
+    std::uint32_t unread = (produced_ - consumed_) & index_mask;
+    if (policy_ == completion_overrun::ignore)
+        unread = std::min({unread, depth_ - 1, to.depth});
+    const ring_end found{.first = produced_ - unread, .end = produced_};
+    const completion end{.opcode = WEFTIO_CQE_OPCODE_RESIZE};
+    weftio_cqe& last = next();
+    weftio_store_release_sys_u32(&last.publication, write_completion(last, end, produced_ >> log_depth_));
+    ++produced_;
+    ++told_end_;
+    ++solicited_end_;
+    consumed_ = (found.first + 1) & index_mask;
+    weftio_store_release_sys_u32(record_, weftio_swap32(consumed_));
+    const std::uint32_t word = weftio_load_acquire_sys_u32(record_ + arming_word);
+    moved_by_ = word == moved_ ? moved_by_ + 1 : 1;
+    moved_ = word;
+    entries_ = entries_of(to);
+    depth_ = to.depth;
+    stride_bytes_ = to.entry_bytes;
+    log_depth_ = log_of(to.depth);
+    return found;
+}
+
 /// An arming word is `sequence number << 28 | command | consumer index`; the sequence number changes with each event, so
 /// a word that was answered asks for nothing more. What the program was told of before, and has not consumed, is no news:
 /// many arm the queue before they read it.
@@ -85,8 +135,8 @@ void completion_ring::look_at_arming() noexcept
     const std::uint32_t word = weftio_load_acquire_sys_u32(record_ + arming_word);
     if (word == armed_)
         return;
-    const std::uint32_t asked = weftio_swap32(word);
-    const std::uint32_t end = asked & solicited_only ? solicited_end_ : produced_;
+    const std::uint32_t command = weftio_swap32(word), asked = command + (word == moved_ ? moved_by_ : 0);
+    const std::uint32_t end = command & solicited_only ? solicited_end_ : produced_;
     const auto is_behind = [end](std::uint32_t index) {
         const std::uint32_t news = (end - index) & index_mask;
         return news != 0 && news <= index_mask / 2;

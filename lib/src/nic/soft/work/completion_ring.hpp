@@ -43,6 +43,16 @@ class completion_ring {
     bool reserve() noexcept;
     /// Gives up the room of one reserve().
     void release() noexcept { --reserved_; }
+    /// Whether the ring can be left for one of another depth.
+    enum class room : std::uint8_t {
+        enough,
+        no_end,    ///< the present ring is full: the completion that ends it has no place
+        too_small, ///< more completions are not consumed, or have their room kept
+        overrun
+    };
+    room room_in(std::uint32_t depth) noexcept;
+    /// See nic::completion_queue::resize(). @param to  the new entries  @pre room_in() was enough in this turn
+    ring_end resize(const completion_memory& to) noexcept;
     /// @pre has_room()
     void put(const completion& what) noexcept;
     /// The ring was full when a completion was due, and fails its queues: nothing is written any more. Any thread.
@@ -63,11 +73,12 @@ class completion_ring {
         return ((produced_ - consumed_) & index_mask) + (policy_ == completion_overrun::hold ? reserved_ : 0);
     }
     bool find_room() noexcept;
+    weftio_cqe& next() const noexcept;
 
-    std::byte* const entries_; ///< the last 64 bytes of the first entry
-    const std::uint32_t* const record_;
-    const std::uint32_t depth_, stride_bytes_;
-    const std::uint32_t log_depth_;
+    std::byte* entries_; ///< the last 64 bytes of the first entry
+    std::uint32_t* const record_;
+    std::uint32_t depth_, stride_bytes_;
+    std::uint32_t log_depth_;
     const completion_overrun policy_;
     const std::uint32_t number_;
     const int event_;
@@ -79,6 +90,8 @@ class completion_ring {
     std::uint32_t solicited_end_ = 0; ///< index behind the last one that is solicited or an error
     /// Arming word that was answered last, as it lies in memory; that which was there at first asks for nothing.
     std::uint32_t armed_;
+    /// Arming word that was there at the last resize(), and by how much the index in it has moved since it was written.
+    std::uint32_t moved_ = 0, moved_by_ = 0;
     std::atomic<bool> overrun_{false};
     std::vector<completion_ring*>& news_;
     bool has_news_ = false; ///< it is in news_
