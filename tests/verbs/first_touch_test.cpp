@@ -31,8 +31,8 @@ bool is_in_own_process()
     const pid_t child = ::fork();
     if (child == 0) {
         ::setenv(variable, "1", 1);
-        ::unsetenv("GTEST_OUTPUT");
-        ::unsetenv("GTEST_TOTAL_SHARDS");
+        for (const char* others : {"GTEST_OUTPUT", "GTEST_TOTAL_SHARDS", "GTEST_SHARD_INDEX"})
+            ::unsetenv(others);
         ::execl("/proc/self/exe", "preload_test", name.c_str(), nullptr);
         ::_exit(127);
     }

@@ -15,8 +15,8 @@ enum class idle_policy {
     sleep, ///< spin briefly, then yield briefly, then sleep 20 us at a time: the default
     yield, ///< spin briefly, then yield
     busy,  ///< always spin: lowest latency
-    /// As sleep; but after the engine was kept from its core, because threads are more than cores, it sleeps for a second
-    /// whenever it finds nothing: threads that it works for may need its core.
+    /// As sleep; but after the engine was kept from its core, because threads are more than cores, it sleeps at once whenever
+    /// it finds nothing, for up to a second: threads that it works for may need its core.
     adaptive,
 };
 

@@ -28,7 +28,7 @@ constexpr std::uint32_t snap = 262'144; ///< no frame is longer
 // Bytes that are locked lie far behind the frames of any file.
 constexpr off_t join_byte = off_t{1} << 62, writers_byte = join_byte + 1;
 
-[[noreturn]] void fail(std::string_view spec, const std::string& path, int why)
+[[noreturn]] void refuse_dump(std::string_view spec, const std::string& path, int why)
 {
     const errc code = why == EACCES || why == EPERM || why == EROFS ? errc::permission_denied
                       : why == ENOENT                               ? errc::not_found
@@ -70,7 +70,7 @@ void frame_dump::open()
     const int way = special ? O_WRONLY : O_RDWR | O_CREAT; // others are counted by reading
     descriptor_ = ::open(path_.c_str(), way | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
     if (descriptor_ < 0)
-        fail(spec_, path_, errno);
+        refuse_dump(spec_, path_, errno);
     ::fcntl(descriptor_, F_SETFL, O_APPEND);
     is_file_ = !special;
 }
@@ -97,7 +97,7 @@ void frame_dump::join()
         lock_for_joining();
         first = !wires::locked_by_others(descriptor_, writers_byte, 1);
         if (first && ::ftruncate(descriptor_, 0) != 0)
-            fail(spec_, path_, errno);
+            refuse_dump(spec_, path_, errno);
         wires::share_lock(descriptor_, writers_byte);
     }
     if (first)

@@ -84,7 +84,7 @@ void describe_function(const folder& pci, unsigned device)
                                                          {"enable", "1"},
                                                          {"modalias", modalias},
                                                          {"max_link_speed", "32.0 GT/s PCIe"},
-                                                         {"current_link_speed", "32.0 GT/s PCIe"},
+                                                         {"current_link_speed", "16.0 GT/s PCIe"},
                                                          {"max_link_width", "16"},
                                                          {"current_link_width", "16"}};
     for (const auto& [name, text] : lines)

@@ -189,18 +189,26 @@ WEFTIO_INTERCEPT(int, ioctl, int descriptor, unsigned long request, ...)
     return real().ioctl(descriptor, request, argument);
 }
 
-WEFTIO_INTERCEPT(void*, mmap, void* wish, size_t bytes, int protection, int flags, int descriptor, off_t offset)
-{
-    if (may_be_node(descriptor))
-        return map_node(real().mmap, wish, bytes, protection, flags, descriptor, offset);
-    return real().mmap(wish, bytes, protection, flags, descriptor, offset);
-}
-WEFTIO_INTERCEPT(void*, mmap64, void* wish, size_t bytes, int protection, int flags, int descriptor, off_t offset)
-{
-    if (may_be_node(descriptor))
-        return map_node(real().mmap64, wish, bytes, protection, flags, descriptor, offset);
-    return real().mmap64(wish, bytes, protection, flags, descriptor, offset);
-}
+// Two functions for each name. UCX overwrites the code of the mmap() that dlsym() finds with a jump to its own, which
+// calls the kernel. So calls that the dynamic linker has bound come to another one, which has the C library's version:
+// it sees nodes first, and passes the others to the one that may have been overwritten.
+#define WEFTIO_INTERCEPT_MMAP(name)                                                                                    \
+    WEFTIO_INTERCEPT_VERSION(void*, name, found, "@@WEFTIO", void* wish, size_t bytes, int protection, int flags,      \
+                             int descriptor, off_t offset)                                                             \
+    {                                                                                                                  \
+        if (may_be_node(descriptor))                                                                                   \
+            return map_node(real().name, wish, bytes, protection, flags, descriptor, offset);                          \
+        return real().name(wish, bytes, protection, flags, descriptor, offset);                                        \
+    }                                                                                                                  \
+    WEFTIO_INTERCEPT_VERSION(void*, name, bound, "@" WEFTIO_LIBC_VERSION, void* wish, size_t bytes, int protection,    \
+                             int flags, int descriptor, off_t offset)                                                  \
+    {                                                                                                                  \
+        if (may_be_node(descriptor))                                                                                   \
+            return map_node(name##_found, wish, bytes, protection, flags, descriptor, offset);                         \
+        return name##_found(wish, bytes, protection, flags, descriptor, offset);                                       \
+    }
+WEFTIO_INTERCEPT_MMAP(mmap)
+WEFTIO_INTERCEPT_MMAP(mmap64)
 
 WEFTIO_INTERCEPT(int, close, int descriptor)
 {

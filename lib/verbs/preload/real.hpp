@@ -31,3 +31,10 @@ const real_functions& real() noexcept;
 #define WEFTIO_INTERCEPT(result, name, ...)                                                                            \
     extern "C" __attribute__((visibility("default"))) result weftio_##name(__VA_ARGS__) __asm__(#name);                \
     extern "C" result weftio_##name(__VA_ARGS__)
+
+/// Defines one of the versions of such a function, as `name`_`variant` in C++.
+#define WEFTIO_INTERCEPT_VERSION(result, name, variant, version, ...)                                                  \
+    __asm__(".symver weftio_" #name "_" #variant ", " #name version);                                                  \
+    extern "C" __attribute__((visibility("default"), noinline))                                                        \
+    result name##_##variant(__VA_ARGS__) __asm__("weftio_" #name "_" #variant);                                        \
+    extern "C" result name##_##variant(__VA_ARGS__)
