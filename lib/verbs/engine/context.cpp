@@ -3,10 +3,12 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <vector>
 
 #include "commands.hpp"
@@ -27,6 +29,25 @@ descriptor make_pages()
     require(made.number() >= 0 && ftruncate(made.number(), most_doorbell_pages * page_bytes) == 0, errno);
     return made;
 }
+
+/// A fault whose signal is blocked ends the process. Threads of programs that block all signals give addresses too.
+class faults_unblocked {
+ public:
+    faults_unblocked() noexcept
+    {
+        sigset_t faults;
+        sigemptyset(&faults);
+        sigaddset(&faults, SIGSEGV);
+        sigaddset(&faults, SIGBUS);
+        pthread_sigmask(SIG_UNBLOCK, &faults, &before_);
+    }
+    faults_unblocked(const faults_unblocked&) = delete;
+    faults_unblocked& operator=(const faults_unblocked&) = delete;
+    ~faults_unblocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+    sigset_t before_{};
+};
 
 void tell_refused(const call& what, const char* why)
 {
@@ -94,6 +115,7 @@ std::uint32_t context::next_doorbell() noexcept
 
 ssize_t context::execute(const void* command, std::size_t bytes) noexcept
 try {
+    const faults_unblocked guard;
     call what(command, bytes);
     const command_row* const row = find_command(what);
     if (!row) {
