@@ -49,6 +49,13 @@ class faults_unblocked {
     sigset_t before_{};
 };
 
+/// Whether the program has closed its end. A descriptor may hear what was meant for an older one of its number.
+bool has_hung_up(int ours) noexcept
+{
+    pollfd look{.fd = ours, .events = 0, .revents = 0};
+    return poll(&look, 1, 0) == 1 && (look.revents & POLLHUP) != 0;
+}
+
 void tell_refused(const call& what, const char* why)
 {
     core::log_or_lose(log_level::warning, [&] {
@@ -92,7 +99,7 @@ void context::watch_channel(std::uint32_t number, const std::shared_ptr<channel>
 void context::forget_channel(std::uint32_t number, const std::weak_ptr<channel>& which)
 {
     const std::shared_ptr<channel> ended = which.lock();
-    if (!ended)
+    if (!ended || !has_hung_up(ended->events.ours()))
         return;
     of.events.forget(ended->events.ours());
     const std::scoped_lock lock(mutex);
