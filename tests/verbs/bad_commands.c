@@ -1,4 +1,4 @@
-/* Commands that are wrong, for tests/scripts/run_faults.sh: they get the errors that Linux gives, and leave nothing behind. */
+/* Commands that are wrong, for tests/scripts/run_faults.sh: they get the errors that Linux gives, and leave nothing. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <rdma/ib_user_verbs.h>
@@ -32,7 +32,9 @@ static struct ib_uverbs_cmd_hdr* header(void)
 static int execute(unsigned number, const void* body, size_t bytes, size_t answer_bytes)
 {
     *header() = (struct ib_uverbs_cmd_hdr){
-        .command = number, .in_words = (uint16_t)((sizeof *header() + bytes) / 4), .out_words = (uint16_t)(answer_bytes / 4)};
+        .command = number,
+        .in_words = (uint16_t)((sizeof *header() + bytes) / 4),
+        .out_words = (uint16_t)(answer_bytes / 4)};
     memcpy(command + sizeof *header(), body, bytes);
     return write_it(context->cmd_fd, command, sizeof *header() + bytes);
 }
@@ -197,7 +199,8 @@ static void answers_to_nowhere(void)
         struct mlx5_ib_create_qp driver;
     } pair = {.core = {.response = nowhere, .pd_handle = domain->handle, .send_cq_handle = cq->handle,
                        .recv_cq_handle = cq->handle, .max_send_wr = 16, .qp_type = IBV_QPT_RC},
-              .driver = {.buf_addr = (uintptr_t)memory + 8192, .db_addr = (uintptr_t)memory + 4096, .sq_wqe_count = 16}};
+              .driver = {.buf_addr = (uintptr_t)memory + 8192, .db_addr = (uintptr_t)memory + 4096,
+                         .sq_wqe_count = 16}};
     struct ib_uverbs_reg_mr reg = {.response = nowhere, .start = (uintptr_t)memory, .length = 4096,
                                    .hca_va = (uintptr_t)memory, .pd_handle = domain->handle, .access_flags = 1};
     const uint64_t only_answer = nowhere;

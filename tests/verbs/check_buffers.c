@@ -1,5 +1,6 @@
-/* Preloaded beside weftio-run's library into perftest's programs, which compare no data: fills what they have registered
- * when a queue pair becomes ready to receive, since they fill it themselves before that, and says at the end what lies there.
+/* Preloaded beside weftio-run's library into perftest's programs, which compare no data. It fills what they have
+ * registered when a queue pair becomes ready to receive, since they fill it themselves before, and says at the end what
+ * lies there.
  *
  * CHECK_BUFFERS=source: a pattern that repeats after 64 KiB.
  * CHECK_BUFFERS=target: one other byte everywhere. */

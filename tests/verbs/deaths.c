@@ -41,8 +41,8 @@ static struct name connect_to_peer(struct end* mine)
 static int write_to(struct end* from, const struct name* peer)
 {
     struct ibv_sge piece = {.addr = (uintptr_t)memory, .length = memory_bytes / 2, .lkey = mr->lkey};
-    struct ibv_send_wr entry = {.sg_list = &piece, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED},
-                       *bad;
+    struct ibv_send_wr entry = {.sg_list = &piece, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE}, *bad;
+    entry.send_flags = IBV_SEND_SIGNALED;
     entry.wr.rdma.remote_addr = peer->address;
     entry.wr.rdma.rkey = peer->rkey;
     return ibv_post_send(from->qp, &entry, &bad);

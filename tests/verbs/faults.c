@@ -57,8 +57,11 @@ static void unmapped_once(int remote, enum ibv_wc_status expected)
     NEED(region);
     memset(gone, 1, 65536);
     munmap(gone, 65536);
-    struct ibv_sge piece = {.addr = (uintptr_t)(remote ? memory : gone), .length = 8192, .lkey = remote ? mr->lkey : region->lkey};
-    struct ibv_send_wr entry = {.sg_list = &piece, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED}, *bad;
+    struct ibv_sge piece = {.addr = (uintptr_t)(remote ? memory : gone),
+                            .length = 8192,
+                            .lkey = remote ? mr->lkey : region->lkey};
+    struct ibv_send_wr entry = {.sg_list = &piece, .num_sge = 1, .opcode = IBV_WR_RDMA_WRITE}, *bad;
+    entry.send_flags = IBV_SEND_SIGNALED;
     entry.wr.rdma.remote_addr = (uintptr_t)(remote ? gone : memory);
     entry.wr.rdma.rkey = remote ? region->rkey : mr->rkey;
     CHECK("post", 0, ibv_post_send(a.qp, &entry, &bad));
