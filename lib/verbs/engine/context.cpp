@@ -28,6 +28,12 @@ descriptor make_pages()
     return made;
 }
 
+bool has_hung_up(int number) noexcept
+{
+    pollfd look{.fd = number, .events = 0, .revents = 0};
+    return poll(&look, 1, 0) == 1 && (look.revents & POLLHUP) != 0;
+}
+
 void tell_refused(const call& what, const char* why)
 {
     core::log_or_lose(log_level::warning, [&] {
@@ -71,7 +77,7 @@ void context::watch_channel(std::uint32_t number, const std::shared_ptr<channel>
 void context::forget_channel(std::uint32_t number, const std::weak_ptr<channel>& which)
 {
     const std::shared_ptr<channel> ended = which.lock();
-    if (!ended)
+    if (!ended || !has_hung_up(ended->events.ours())) // the event may be of an earlier descriptor of the same number
         return;
     of.events.forget(ended->events.ours());
     const std::scoped_lock lock(mutex);
