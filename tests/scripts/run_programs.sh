@@ -148,7 +148,11 @@ phys_state: LINK_UP (5)
 GID[  0]: ::ffff:$ip, RoCE v2
 GID[  1]: $gid, RoCE v2
 END_OF_FIELDS
-check "ibv_devinfo: every field" "$(tr -s ' ' <expected)" "$(tr -s ' \t' ' ' <info | sed 's/^ *//; s/ *$//' | grep .)"
+tr -s ' \t' ' ' <info | sed 's/^ *//; s/ *$//' | grep . >said
+case $(dpkg-query -W -f='${Version}' ibverbs-utils 2>/dev/null) in
+44.*) check "ibv_devinfo: every field" "$(tr -s ' ' <expected)" "$(cat said)" ;;
+*) check "ibv_devinfo: every field that version 44 has" "" "$(tr -s ' ' <expected | grep -vxFf said)" ;;
+esac
 
 listens() { awk -v port=":$(printf %04X "$1")" '$2 ~ port "$" && $4 == "0A" { found = 1 } END { exit !found }' /proc/net/tcp /proc/net/tcp6; }
 tcp_port=18515

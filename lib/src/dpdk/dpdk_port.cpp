@@ -8,7 +8,6 @@
 #include <rte_ethdev.h>
 #include <rte_mbuf_dyn.h>
 #include <rte_mempool.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -25,6 +24,7 @@
 #include "dpdk/dma_mapping.hpp"
 #include "dpdk/environment.hpp"
 #include "dpdk/hotplug.hpp"
+#include "dpdk/port_refusals.hpp"
 #include "weftio/error.hpp"
 
 namespace weftio::dpdk {
@@ -66,84 +66,6 @@ std::uint16_t mtu_behind(const kernel_interface& interface, std::uint16_t of_dri
 {
     const std::uint32_t of_interface = interface.look().mtu;
     return static_cast<std::uint16_t>(std::min(of_interface != 0 ? of_interface : of_driver, most));
-}
-
-errc code_of(int negative_errno)
-{
-    switch (-negative_errno) {
-        case ENOENT:
-        case ENODEV: return errc::not_found;
-        case EPERM:
-        case EACCES: return errc::permission_denied;
-        case EBUSY:
-        case EEXIST: return errc::in_use;
-        case ENOMEM: return errc::out_of_memory;
-        case EINVAL: return errc::invalid_argument;
-        case ENOTSUP: return errc::not_supported;
-        default: return errc::device_error;
-    }
-}
-
-[[noreturn]] void fail(std::string_view spec, std::string_view what, int result)
-{
-    throw error(
-        code_of(result),
-        fmt::format("weftio: port {}: {} failed ({}; DPDK said: {}); check the words after the driver's name and "
-                    "what the driver needs",
-                    spec, what, rte_strerror(-result), dpdk::driver_log()));
-}
-
-[[noreturn]] void refuse_for_want_of_memory(std::string_view spec, unsigned queues)
-{
-    throw error(
-        errc::out_of_memory,
-        fmt::format("weftio: port {}: DPDK has no memory left for the packets of {} queues, some {} MB; close other "
-                    "ports, or let it have more: hugepages, or without them the words {{\"-m\", \"4096\"}} (MB, for "
-                    "all ports) in eal_arguments of the first port",
-                    spec, queues, 48 * queues));
-}
-
-void require_queues(std::string_view spec, const rte_eth_dev_info& info, unsigned queues)
-{
-    if (queues > info.max_rx_queues || queues > info.max_tx_queues)
-        throw error(
-            errc::not_supported,
-            fmt::format(
-                "weftio: port {}: engines is {}, and {} has {} receive and {} send queues here, of which each engine "
-                "needs one; open it with fewer engines, or with more queues (net_af_packet: qpairs={}, net_af_xdp: "
-                "queue_count={})",
-                spec, queues, info.driver_name, info.max_rx_queues, info.max_tx_queues, queues, queues));
-}
-
-/// Throws if the device needs physical addresses and EAL runs without them.
-void require_physical_addresses(std::string_view spec, const std::string& device)
-{
-    const std::string behind_iommu = fmt::format("/sys/bus/pci/devices/{}/iommu_group", device);
-    if (rte_eal_iova_mode() != RTE_IOVA_VA || ::access(behind_iommu.c_str(), F_OK) == 0)
-        return;
-    throw error(
-        errc::not_supported,
-        fmt::format("weftio: port {}: no IOMMU is in front of this NIC, and DPDK's memory is {}, whose physical "
-                    "addresses are not known; {}, or bind the NIC to vfio-pci behind an IOMMU",
-                    spec, rte_eal_has_hugepages() ? "of a start for other ports" : "ordinary pages",
-                    rte_eal_has_hugepages() ? "open this port before any other"
-                                            : "reserve hugepages (echo 512 >/proc/sys/vm/nr_hugepages)"));
-}
-
-/// The errno behind a result of rte_eal_hotplug_add(): EAL returns -EFAULT for a name without a driver, and -1, which
-/// looks like -EPERM, for whatever a driver refused.
-int meaning_of(int attach_result)
-{
-    if (attach_result == -EFAULT)
-        return -ENODEV;
-    return attach_result == -1 ? -EINVAL : attach_result;
-}
-
-/// The text of a failure to open the port, without the part that names the port.
-std::string_view cause(std::string_view spec, std::string_view text)
-{
-    const std::string named = fmt::format("weftio: port {}: ", spec);
-    return text.starts_with(named) ? text.substr(named.size()) : text;
 }
 
 } // namespace
@@ -205,10 +127,10 @@ void dpdk_port::probe(std::string_view spec, const port_candidate& candidate)
     if (int result = make_device(candidate.arguments); result != 0) {
         if (candidate.pci && result != -ENODEV)
             require_physical_addresses(spec, device_);
-        fail(spec, "opening the device", meaning_of(result));
+        fail_to_open(spec, "opening the device", meaning_of(result));
     }
     if (rte_eth_dev_get_port_by_name(device_.c_str(), &id_) != 0)
-        fail(spec, "finding a network port in the device", -ENODEV);
+        fail_to_open(spec, "finding a network port in the device", -ENODEV);
     claim(spec);
 }
 
@@ -242,7 +164,7 @@ void dpdk_port::configure(std::string_view spec, const port_options& options)
 {
     rte_eth_dev_info info{};
     if (int result = rte_eth_dev_info_get(id_, &info); result != 0)
-        fail(spec, "asking the device what it can do", result);
+        fail_to_open(spec, "asking the device what it can do", result);
     driver_ = info.driver_name;
     queue_count_ = static_cast<std::uint16_t>(options.engines);
     most_mtu_ = std::min<std::uint32_t>(info.max_mtu, dpdk::most_mtu);
@@ -278,14 +200,14 @@ void dpdk_port::configure(std::string_view spec, const port_options& options)
     if (dma_) // drivers with multi-segment sends return mbufs on request; others only once their ring is full
         configuration.txmode.offloads |= info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
     if (int result = rte_eth_dev_configure(id_, queue_count_, queue_count_, &configuration); result != 0)
-        fail(spec, "configuring the device", result);
+        fail_to_open(spec, "configuring the device", result);
     if (options.mtu != 0 && driver_ != passes_mbufs_on)
         if (int result = rte_eth_dev_set_mtu(id_, options.mtu); result != 0)
-            fail(spec, fmt::format("setting the MTU to {}", options.mtu), result);
+            fail_to_open(spec, fmt::format("setting the MTU to {}", options.mtu), result);
     settings_.have_been_changed();
     make_queues(spec);
     if (int result = rte_eth_dev_start(id_); result != 0)
-        fail(spec, "starting the device", result);
+        fail_to_open(spec, "starting the device", result);
     started_ = true;
     if (dma_ && driver_ != looks_in_bursts)
         zero_copy_ = zero_copy_ && rte_eth_tx_done_cleanup(id_, 0, 0) != -ENOTSUP;
@@ -323,13 +245,13 @@ void dpdk_port::make_queues(std::string_view spec)
 {
     std::uint16_t rx = descriptors, tx = dma_ ? nic_tx_descriptors : descriptors;
     if (int result = rte_eth_dev_adjust_nb_rx_tx_desc(id_, &rx, &tx); result != 0)
-        fail(spec, "sizing the driver's rings", result);
+        fail_to_open(spec, "sizing the driver's rings", result);
     for (std::uint16_t queue = 0; queue < queue_count_; ++queue) {
         if (int result = make_receive_queue(queue, rx); result != 0)
-            fail(spec, "making the driver's receive queue", result);
+            fail_to_open(spec, "making the driver's receive queue", result);
         if (int result = rte_eth_tx_queue_setup(id_, queue, tx, static_cast<unsigned>(SOCKET_ID_ANY), nullptr);
             result != 0)
-            fail(spec, "making the driver's send queue", result);
+            fail_to_open(spec, "making the driver's send queue", result);
     }
 }
 
@@ -465,7 +387,7 @@ std::vector<wire> dpdk_port::wires() const
 {
     std::uint16_t mtu = 0;
     if (int result = rte_eth_dev_get_mtu(id_, &mtu); result != 0) // without the MTU no frame can be refused as too long
-        fail(device_, "asking the device for its MTU", result);
+        fail_to_open(device_, "asking the device for its MTU", result);
     dpdk::wire wire{.port = id_,
                     .queue = 0,
                     .mtu = mtu_behind(*interface_, mtu, most_mtu_),

@@ -13,8 +13,8 @@ struct rte_mbuf;
 
 namespace weftio::dpdk {
 
-/// Several ports, also of several processes, may write to one file at a time: each is an interface of its section. Every
-/// burst is one append, so that a reader meets whole frames while the file grows.
+/// Several ports, also of several processes, may write to one file at a time: each is an interface of its section.
+/// Every burst is one append, so that a reader meets whole frames while the file grows.
 ///
 /// - Threads: any engine of the port; one at a time writes.
 /// - Errors: after a failed write nothing is written any more, which a log line tells; frames go on.

@@ -18,7 +18,8 @@ namespace weftio::dpdk {
 /// - Threads: the engine of the port calls give() and take(). Any thread calls the others.
 class shared_wire {
  public:
-    /// Joins. Throws what wires::member throws. @param spec  of the port, for errors  @param lost  of frames that are sent
+    /// Joins. Throws what wires::member throws. @param spec  of the port, for errors
+    /// @param lost  of frames that are sent
     shared_wire(std::string_view spec, const std::string& name, const wires::loss& lost = {});
     shared_wire(const shared_wire&) = delete;
     shared_wire& operator=(const shared_wire&) = delete;
@@ -40,8 +41,8 @@ class shared_wire {
     }
     /// Frames that were lost on purpose. Any thread.
     std::uint64_t lost() const noexcept { return lost_.value(); }
-    /// Frames that came and were not received: longer than an mbuf, for an earlier member of the slot, or in a lane that
-    /// made no sense, which counts once. Any thread.
+    /// Frames that came and were not received: longer than an mbuf, for an earlier member of the slot, or in a lane
+    /// that made no sense, which counts once. Any thread.
     std::uint64_t missed() const noexcept { return too_long_.value() + member_.stray() + member_.damaged(); }
 
  private:

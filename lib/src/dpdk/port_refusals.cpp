@@ -1,0 +1,94 @@
+#include "dpdk/port_refusals.hpp"
+
+#include <fmt/format.h>
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "dpdk/environment.hpp"
+#include "weftio/error.hpp"
+
+namespace weftio::dpdk {
+
+namespace {
+
+errc code_of(int negative_errno)
+{
+    switch (-negative_errno) {
+        case ENOENT:
+        case ENODEV: return errc::not_found;
+        case EPERM:
+        case EACCES: return errc::permission_denied;
+        case EBUSY:
+        case EEXIST: return errc::in_use;
+        case ENOMEM: return errc::out_of_memory;
+        case EINVAL: return errc::invalid_argument;
+        case ENOTSUP: return errc::not_supported;
+        default: return errc::device_error;
+    }
+}
+
+} // namespace
+
+void fail_to_open(std::string_view spec, std::string_view what, int result)
+{
+    throw error(
+        code_of(result),
+        fmt::format("weftio: port {}: {} failed ({}; DPDK said: {}); check the words after the driver's name and "
+                    "what the driver needs",
+                    spec, what, rte_strerror(-result), driver_log()));
+}
+
+void refuse_for_want_of_memory(std::string_view spec, unsigned queues)
+{
+    throw error(
+        errc::out_of_memory,
+        fmt::format("weftio: port {}: DPDK has no memory left for the packets of {} queues, some {} MB; close other "
+                    "ports, or let it have more: hugepages, or without them the words {{\"-m\", \"4096\"}} (MB, for "
+                    "all ports) in eal_arguments of the first port",
+                    spec, queues, 48 * queues));
+}
+
+void require_queues(std::string_view spec, const rte_eth_dev_info& info, unsigned queues)
+{
+    if (queues > info.max_rx_queues || queues > info.max_tx_queues)
+        throw error(
+            errc::not_supported,
+            fmt::format(
+                "weftio: port {}: engines is {}, and {} has {} receive and {} send queues here, of which each engine "
+                "needs one; open it with fewer engines, or with more queues (net_af_packet: qpairs={}, net_af_xdp: "
+                "queue_count={})",
+                spec, queues, info.driver_name, info.max_rx_queues, info.max_tx_queues, queues, queues));
+}
+
+void require_physical_addresses(std::string_view spec, const std::string& device)
+{
+    const std::string behind_iommu = fmt::format("/sys/bus/pci/devices/{}/iommu_group", device);
+    if (rte_eal_iova_mode() != RTE_IOVA_VA || ::access(behind_iommu.c_str(), F_OK) == 0)
+        return;
+    throw error(
+        errc::not_supported,
+        fmt::format("weftio: port {}: no IOMMU is in front of this NIC, and DPDK's memory is {}, whose physical "
+                    "addresses are not known; {}, or bind the NIC to vfio-pci behind an IOMMU",
+                    spec, rte_eal_has_hugepages() ? "of a start for other ports" : "ordinary pages",
+                    rte_eal_has_hugepages() ? "open this port before any other"
+                                            : "reserve hugepages (echo 512 >/proc/sys/vm/nr_hugepages)"));
+}
+
+int meaning_of(int attach_result)
+{
+    if (attach_result == -EFAULT)
+        return -ENODEV;
+    return attach_result == -1 ? -EINVAL : attach_result;
+}
+
+std::string_view cause(std::string_view spec, std::string_view text)
+{
+    const std::string named = fmt::format("weftio: port {}: ", spec);
+    return text.starts_with(named) ? text.substr(named.size()) : text;
+}
+
+} // namespace weftio::dpdk
