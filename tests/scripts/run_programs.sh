@@ -131,7 +131,7 @@ sm_lid: 0
 port_lid: 0
 port_lmc: 0x00
 link_layer: Ethernet
-max_msg_sz: 0x40000000
+max_msg_sz: 0x80000000
 port_cap_flags: 0x04000000
 port_cap_flags2: 0x0000
 max_vl_num: invalid value (0)

@@ -2,6 +2,7 @@
 # ibv_resize_cq() under weftio-run: larger and smaller, while completions lie unread and while others come, of 64 and 128 bytes.
 set -uo pipefail
 . "$(dirname "$0")/checks.bash"
+export WEFTIO_LOG=error # what the programs are refused is what they ask for here
 build=$(realpath "$1") here=$(dirname "$(realpath "$0")")/../verbs
 run=$build/apps/weftio-run
 [ -x "$run" ] && [ -f "$build/lib/verbs/libweftio-verbs.so" ] || skip "ibv_resize_cq under weftio-run: not built"

@@ -16,7 +16,7 @@ server=$!
 shown=
 for _ in $(seq 300); do
     shown=$("$run" --show "$server" 2>/dev/null)
-    [[ $shown == *"queue pair "* ]] && break
+    [[ $shown == *"queue pair "*" 500 receives posted"* ]] && break
     sleep 0.1
 done
 check_has "--show names the device" "mlx5_0: port wire:$wire, MTU 4200, up, addresses " "$shown"
@@ -24,6 +24,14 @@ check_has "--show counts what there is" "1 protection domains, 1 memory regions,
 check_has "--show tells the region" ", local write" "$shown"
 check_has "--show tells what the queue pair waits for" ": INIT, not connected" "$shown"
 check_has "--show tells its receives" "receives posted" "$shown"
+
+# Who asks and does not wait for the answer takes nothing from the program, nor from the next who asks.
+for _ in $(seq 20); do
+    python3 -c 'import glob, socket, sys
+to = socket.socket(socket.AF_UNIX)
+to.connect(glob.glob(f"/dev/shm/weftio-run-{sys.argv[1]}-*/show")[0])' "$server"
+done
+check_has "--show answers after some who did not listen" ", local write" "$("$run" --show "$server")"
 
 "$run" --wire "$wire" -- ibv_rc_pingpong -g 0 -c -n 20 -p $((20000 + $$ % 20000)) 127.0.0.1 >"$folder/client" 2>&1
 check "the client ends well" 0 $?

@@ -3,6 +3,7 @@
 # them; what is flushed in ERR; RESET and around again.
 set -uo pipefail
 . "$(dirname "$0")/checks.bash"
+export WEFTIO_LOG=error # what the programs are refused is what they ask for here
 build=$(realpath "$1") here=$(dirname "$(realpath "$0")")/../verbs
 run=$build/apps/weftio-run
 [ -x "$run" ] && [ -f "$build/lib/verbs/libweftio-verbs.so" ] || skip "states under weftio-run: not built"

@@ -64,6 +64,13 @@ void tell_refused(const call& what, const char* why)
     });
 }
 
+/// Of a command that is known, and asks for something that is not here.
+void tell_unsupported(const void* command, std::size_t bytes) noexcept
+try {
+    tell_refused(call(command, bytes), "with something that its devices do not have (docs/verbs.md): EOPNOTSUPP");
+} catch (const failure&) { // the program has changed it meanwhile
+}
+
 } // namespace
 
 context::context(node& device, int flags) : of(device), node_end_(make_connection(flags)), doorbell_pages_(make_pages())
@@ -135,6 +142,8 @@ try {
     row->execute(*this, what);
     return static_cast<ssize_t>(bytes);
 } catch (const failure& why) {
+    if (why.number == EOPNOTSUPP)
+        tell_unsupported(command, bytes);
     return -why.number;
 } catch (const error& why) {
     core::log_or_lose(log_level::warning, [&] { return std::string(why.what()); });

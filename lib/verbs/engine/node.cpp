@@ -17,7 +17,7 @@ constexpr std::uint32_t most_pairs = 16384, most_blocks = 32768, most_completion
 constexpr std::uint8_t port_active = 4, link_up = 5, link_ethernet = 2, width_4x = 2, speed_25_gb = 32;
 constexpr std::uint32_t atomic_within_device = 1;
 constexpr std::uint32_t ip_based_gids = 1u << 26;
-constexpr std::uint32_t longest_message = 1u << 30;
+constexpr std::uint32_t longest_message = 1u << 31;
 
 std::uint8_t code_of_mtu(std::uint32_t bytes) noexcept
 {

@@ -6,6 +6,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 #include <string_view>
 #include <utility>
@@ -32,7 +33,7 @@ descriptor listen_at(const std::string& path)
     return made;
 }
 
-/// Sends what a reader takes within a second: one who does not read keeps nobody waiting.
+/// Sends what a reader takes; one who does not read keeps nobody waiting for more than a second.
 void send_all(int to, std::string_view text)
 {
     constexpr int patience_ms = 1000;
@@ -41,8 +42,8 @@ void send_all(int to, std::string_view text)
         pollfd ready{.fd = to, .events = POLLOUT, .revents = 0};
         if (sent > 0)
             text.remove_prefix(static_cast<std::size_t>(sent));
-        else if (poll(&ready, 1, patience_ms) != 1)
-            return;
+        else if (errno != EAGAIN || poll(&ready, 1, patience_ms) != 1)
+            return; // it has gone, or does not read
     }
 }
 

@@ -54,7 +54,7 @@ void closed()
 const weftio_verbs_engine* start(const weftio_verbs_host& host)
 try {
     if (!std::getenv("WEFTIO_LOG")) // else the program sees no devices, and nobody says why
-        log_to_stderr(log_level::error);
+        log_to_stderr(log_level::warning);
     core::guard_memory();
     running = new session(settings::from_environment(), host);
     std::atexit([] {
