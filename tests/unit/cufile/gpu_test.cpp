@@ -25,6 +25,7 @@ struct cuda_driver {
                      std::size_t) = find<int(pointer, const void*, std::size_t)>("cuMemcpyHtoD_v2");
     int (*to_host)(void*, pointer, std::size_t) = find<int(void*, pointer, std::size_t)>("cuMemcpyDtoH_v2");
     int (*make_stream)(CUstream*, unsigned) = find<int(CUstream*, unsigned)>("cuStreamCreate");
+    int (*end_stream)(CUstream) = find<int(CUstream)>("cuStreamDestroy_v2");
     int (*synchronize)(CUstream) = find<int(CUstream)>("cuStreamSynchronize");
     int (*fill)(pointer, unsigned char, std::size_t,
                 CUstream) = find<int(pointer, unsigned char, std::size_t, CUstream)>("cuMemsetD8Async");
@@ -57,6 +58,8 @@ class CufileGpu : public testing::Test {
     }
     void TearDown() override
     {
+        if (stream != nullptr)
+            cuda().end_stream(stream);
         if (address != 0)
             cuda().release(address);
     }
