@@ -1,5 +1,6 @@
 #include "wires/wire_file.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
@@ -11,6 +12,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <memory>
 #include <thread>
 #include <utility>
 
@@ -44,6 +46,34 @@ void* map(int descriptor, std::uint64_t offset, std::size_t bytes) noexcept
     return at == MAP_FAILED ? nullptr : at;
 }
 
+/// Removes the file of a wire if no member holds a slot of it. Under the lock for joining, so that nobody joins a file that
+/// is being removed; who has that lock, or is about to take it for the first time, keeps the file.
+void remove_if_left(const std::string& path) noexcept
+{
+    const int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK);
+    std::uint64_t magic = 0;
+    struct stat own {
+    }, named{};
+    if (file >= 0 && ::fstat(file, &own) == 0 && S_ISREG(own.st_mode) && own.st_uid == ::geteuid() &&
+        ::pread(file, &magic, sizeof magic, 0) == sizeof magic && magic == head::right_magic &&
+        try_lock(file, join_byte) && !locked_by_others(file, first_slot, most_members) &&
+        ::stat(path.c_str(), &named) == 0 && named.st_ino == own.st_ino && named.st_dev == own.st_dev)
+        ::unlink(path.c_str());
+    if (file >= 0)
+        ::close(file);
+}
+
+/// Removes the wires in a folder that this user's killed processes have left. @param but  the one that is joined
+void remove_left_wires(const std::string& folder, const std::string& but) noexcept
+{
+    const std::string begin = fmt::format("weftio-{}-", ::geteuid());
+    const std::unique_ptr<DIR, int (*)(DIR*)> all(::opendir(folder.c_str()), ::closedir);
+    while (const dirent* each = all ? ::readdir(all.get()) : nullptr)
+        if (std::string_view(each->d_name).starts_with(begin))
+            if (const std::string path = folder + "/" + each->d_name; path != but)
+                remove_if_left(path);
+}
+
 } // namespace
 
 std::string path_of(std::string_view who, std::string_view name, const std::string& folder)
@@ -67,6 +97,7 @@ std::string path_of(std::string_view who, std::string_view name, const std::stri
 wire_file::wire_file(std::string who, std::string_view name, const std::string& folder)
     : who_(std::move(who)), path_(path_of(who_, name, folder)), folder_(folder)
 {
+    remove_left_wires(folder_, path_);
     try {
         open();
         make_or_check();

@@ -23,6 +23,8 @@ bool is_held(int descriptor, unsigned slot) noexcept;
 /// Opens or creates the file and takes a free slot; the destructor gives the slot back, and removes the file if no
 /// member is left.
 ///
+/// Who joins also removes the files of wires whose members have all been killed.
+///
 /// A member holds a lock on a byte of the file (F_OFD_SETLK). Linux releases it when the process has ended, however it
 /// ended, and every process that it has forked, too.
 class wire_file {

@@ -5,7 +5,9 @@
 #include <sys/mount.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 
+#include <csignal>
 #include <fstream>
 
 namespace weftio::test {
@@ -52,6 +54,25 @@ TEST_F(Wire, RefusesAFileThatOthersCanOpen)
     ASSERT_EQ(::chmod(path().c_str(), 0644), 0);
     expect_refused(errc::permission_denied, "is no file that only its owner can open (mode 100644)");
     EXPECT_TRUE(std::filesystem::exists(path()));
+}
+
+TEST_F(Wire, RemovesWiresWhoseMembersWereKilled)
+{
+    const auto living = join("living");
+    const pid_t child = ::fork();
+    if (child == 0) {
+        const auto killed = join("killed");
+        ::kill(::getpid(), SIGKILL);
+    }
+    int status = 0;
+    ASSERT_EQ(::waitpid(child, &status, 0), child);
+    EXPECT_TRUE(std::filesystem::exists(path("killed")));
+    std::ofstream(path("text")) << "no wire, but named like one";
+    const auto one = join("another");
+    EXPECT_FALSE(std::filesystem::exists(path("killed")));
+    EXPECT_TRUE(std::filesystem::exists(path("living")));
+    EXPECT_TRUE(std::filesystem::exists(path("text")));
+    EXPECT_EQ(join("living")->slot(), 1u) << "the wire goes on";
 }
 
 TEST_F(Wire, RefusesALink)
