@@ -182,6 +182,26 @@ void dpdk_port::configure(std::string_view spec, const port_options& options)
     if (shared_)
         shared_->receive_into(*pools_.received(0));
 
+    const rte_eth_conf configuration = configuration_for(info, mtu);
+    if (int result = rte_eth_dev_configure(id_, queue_count_, queue_count_, &configuration); result != 0)
+        fail_to_open(spec, "configuring the device", result);
+    if (options.mtu != 0 && driver_ != passes_mbufs_on)
+        if (int result = rte_eth_dev_set_mtu(id_, options.mtu); result != 0)
+            fail_to_open(spec, fmt::format("setting the MTU to {}", options.mtu), result);
+    settings_.have_been_changed();
+    make_queues(spec);
+    if (int result = rte_eth_dev_start(id_); result != 0)
+        fail_to_open(spec, "starting the device", result);
+    started_ = true;
+    if (dma_ && driver_ != looks_in_bursts)
+        zero_copy_ = zero_copy_ && rte_eth_tx_done_cleanup(id_, 0, 0) != -ENOTSUP;
+    rte_eth_promiscuous_enable(id_); // drivers without promiscuous mode receive everything anyway
+    settings_.have_been_changed();
+}
+
+/// What the device is asked for, of all that it can do.
+rte_eth_conf dpdk_port::configuration_for(const rte_eth_dev_info& info, std::uint32_t mtu)
+{
     rte_eth_conf configuration{};
     if (driver_ == passes_mbufs_on)
         configuration.rxmode.mtu = mtu;
@@ -199,20 +219,7 @@ void dpdk_port::configure(std::string_view spec, const port_options& options)
     }
     if (dma_) // drivers with multi-segment sends return mbufs on request; others only once their ring is full
         configuration.txmode.offloads |= info.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
-    if (int result = rte_eth_dev_configure(id_, queue_count_, queue_count_, &configuration); result != 0)
-        fail_to_open(spec, "configuring the device", result);
-    if (options.mtu != 0 && driver_ != passes_mbufs_on)
-        if (int result = rte_eth_dev_set_mtu(id_, options.mtu); result != 0)
-            fail_to_open(spec, fmt::format("setting the MTU to {}", options.mtu), result);
-    settings_.have_been_changed();
-    make_queues(spec);
-    if (int result = rte_eth_dev_start(id_); result != 0)
-        fail_to_open(spec, "starting the device", result);
-    started_ = true;
-    if (dma_ && driver_ != looks_in_bursts)
-        zero_copy_ = zero_copy_ && rte_eth_tx_done_cleanup(id_, 0, 0) != -ENOTSUP;
-    rte_eth_promiscuous_enable(id_); // drivers without promiscuous mode receive everything anyway
-    settings_.have_been_changed();
+    return configuration;
 }
 
 /// Decides whether the device can read frames where they lie. Otherwise frames are copied to DPDK's memory, also where

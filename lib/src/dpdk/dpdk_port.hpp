@@ -24,6 +24,7 @@
 #include "weftio/options.hpp"
 
 struct rte_device;
+struct rte_eth_conf;
 struct rte_eth_dev_info;
 
 namespace weftio::dpdk {
@@ -71,6 +72,7 @@ class dpdk_port {
     void probe(std::string_view spec, const port_candidate& candidate);
     int make_device(const std::string& arguments);
     void configure(std::string_view spec, const port_options& options);
+    rte_eth_conf configuration_for(const rte_eth_dev_info& info, std::uint32_t mtu);
     void make_queues(std::string_view spec);
     int make_receive_queue(std::uint16_t queue, std::uint16_t entries);
     void claim(std::string_view spec);

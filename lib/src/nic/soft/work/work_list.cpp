@@ -64,28 +64,26 @@ void work_list::wake_those_due() noexcept
     }
 }
 
-unsigned work_list::turn_of(place& place, std::uint32_t number, std::uint32_t most)
+inline work_list::had_turn work_list::turn_of(std::uint32_t number, std::uint32_t most)
 {
+    const place& place = place_of(number);
     const unsigned moved = place.queue->turn(place.paused ? 0 : most);
     const std::uint64_t deadline_ns = place.queue->deadline_ns();
     if (deadline_ns != 0 || !deadlines_.empty())
         set_deadline(number, deadline_ns);
-    return moved;
+    return {moved, deadline_ns != 0};
 }
 
 work_list::outcome work_list::turn(std::uint32_t most)
 {
     outcome all;
     for (std::size_t at = awake_.size(); at-- > 0;) {
-        const place& place = place_of(awake_[at].number);
-        work_queue& queue = *place.queue;
-        const unsigned moved = queue.turn(place.paused ? 0 : most);
-        all.moved += moved;
+        const std::uint32_t number = awake_[at].number;
+        work_queue& queue = *place_of(number).queue;
+        const had_turn had = turn_of(number, most);
+        all.moved += had.moved;
         all.waits_for_others = all.waits_for_others || queue.waits_for_others();
-        const std::uint64_t deadline_ns = queue.deadline_ns();
-        if (deadline_ns != 0 || !deadlines_.empty())
-            set_deadline(awake_[at].number, deadline_ns);
-        if (rests(awake_[at], moved, deadline_ns != 0))
+        if (rests(awake_[at], had.moved, had.has_deadline))
             lay_down(at);
         else if (defers_ && queue.is_deferrable())
             put_off(at);
@@ -117,7 +115,7 @@ unsigned work_list::turn_deferred(std::uint32_t most)
             continue;
         place.deferred = false; // while it has its turn, others may wake it
         --deferred_;
-        const unsigned moved = turn_of(place, number, most);
+        const unsigned moved = turn_of(number, most).moved;
         if (place.queue->is_deferrable())
             line_up(number);
         else

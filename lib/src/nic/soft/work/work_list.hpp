@@ -105,7 +105,11 @@ class work_list {
     void recall(std::uint32_t number) noexcept;
     void line_up(std::uint32_t number) noexcept;
     std::uint32_t first_in_line() noexcept;
-    unsigned turn_of(place& place, std::uint32_t number, std::uint32_t most);
+    struct had_turn {
+        unsigned moved;
+        bool has_deadline;
+    };
+    had_turn turn_of(std::uint32_t number, std::uint32_t most);
 
     /// Also false for numbers below the first, whose difference wraps around.
     bool has_place(std::uint32_t number) const noexcept { return number - first_ < places_.size(); }
