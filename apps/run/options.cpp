@@ -12,6 +12,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "verbs/seam.hpp"
+
 namespace weftio::run {
 
 namespace {
@@ -21,7 +23,6 @@ namespace fs = std::filesystem;
 constexpr std::string_view options_with_value[] = {"--wire", "--port", "--address", "--devices",
                                                    "--dump", "--loss", "--show"};
 constexpr std::size_t longest_wire = 64;
-constexpr int most_devices = 8;
 
 command say(int exit_code, std::string text)
 {
@@ -62,8 +63,8 @@ void check_devices(const std::string& text)
 {
     const bool fits = !text.empty() && text.size() <= 2 &&
                       std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c) != 0; });
-    if (!fits || std::stoi(text) < 1 || std::stoi(text) > most_devices)
-        refuse(fmt::format("--devices {}: is no number from 1 to {}", text, most_devices));
+    if (!fits || std::stoul(text) < 1 || std::stoul(text) > verbs::most_devices)
+        refuse(fmt::format("--devices {}: is no number from 1 to {}", text, verbs::most_devices));
 }
 
 void check_loss(const std::string& text)

@@ -25,8 +25,6 @@ struct weftio_verbs_engine {
     ssize_t (*write)(int descriptor, const void* command, std::size_t bytes);
     /// mmap() likewise; stores the address.
     int (*map)(int descriptor, void* wish, std::size_t bytes, int protection, int flags, off_t offset, void** address);
-    /// Whether a descriptor is such a one, and of which device; -ENOTTY: it is none.
-    int (*device_of)(int descriptor);
     /// A descriptor that may have been such a one has been closed: returns when what it held has ended.
     void (*closed)();
 };
@@ -47,6 +45,8 @@ const weftio_verbs_engine* weftio_verbs_start(const weftio_verbs_host* host);
 namespace weftio::verbs {
 
 inline constexpr std::uint32_t seam_version = 1;
+
+inline constexpr unsigned most_devices = 8; ///< of a process
 
 /// Major number of the nodes, and minor of the first, as Linux gives them.
 inline constexpr unsigned node_major = 231, first_node_minor = 192;

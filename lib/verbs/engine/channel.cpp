@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/sockios.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -63,6 +64,12 @@ std::uint64_t identity_of(int number) noexcept
     std::uint64_t cookie = 0;
     socklen_t bytes = sizeof cookie;
     return getsockopt(number, SOL_SOCKET, SO_COOKIE, &cookie, &bytes) == 0 ? cookie : 0;
+}
+
+bool has_hung_up(int number) noexcept
+{
+    pollfd look{.fd = number, .events = 0, .revents = 0};
+    return poll(&look, 1, 0) == 1 && (look.revents & POLLHUP) != 0;
 }
 
 connection make_connection(int flags)

@@ -30,6 +30,9 @@ class descriptor {
 /// The identity of an open socket, whatever its numbers are (SO_COOKIE). 0: the descriptor is none.
 std::uint64_t identity_of(int number) noexcept;
 
+/// Whether the other end of a socket has been closed.
+bool has_hung_up(int number) noexcept;
+
 /// A connection within the process, of which the program gets one end. Records stay whole.
 struct connection {
     descriptor ours;

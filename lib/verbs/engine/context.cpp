@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -48,13 +47,6 @@ class faults_unblocked {
  private:
     sigset_t before_{};
 };
-
-/// Whether the program has closed its end. A descriptor may hear what was meant for an older one of its number.
-bool has_hung_up(int ours) noexcept
-{
-    pollfd look{.fd = ours, .events = 0, .revents = 0};
-    return poll(&look, 1, 0) == 1 && (look.revents & POLLHUP) != 0;
-}
 
 void tell_refused(const call& what, const char* why)
 {
@@ -106,7 +98,7 @@ void context::watch_channel(std::uint32_t number, const std::shared_ptr<channel>
 void context::forget_channel(std::uint32_t number, const std::weak_ptr<channel>& which)
 {
     const std::shared_ptr<channel> ended = which.lock();
-    if (!ended || !has_hung_up(ended->events.ours()))
+    if (!ended || !has_hung_up(ended->events.ours())) // else it hears what was meant for an older one of its number
         return;
     of.events.forget(ended->events.ours());
     const std::scoped_lock lock(mutex);

@@ -1,9 +1,13 @@
 #include "node.hpp"
 
+#include <arpa/inet.h>
 #include <endian.h>
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <string_view>
 
 namespace weftio::verbs {
 
@@ -22,6 +26,30 @@ constexpr std::uint32_t longest_message = 1u << 31;
 std::uint8_t code_of_mtu(std::uint32_t bytes) noexcept
 {
     return static_cast<std::uint8_t>(std::countr_zero(bytes) - 7); // 256: 1 .. 4096: 5
+}
+
+/// As sysfs writes it, from what inet_pton() reads; IPv4 as ::ffff:a.b.c.d.
+std::string long_form(const std::string& address)
+{
+    std::array<std::uint8_t, 16> gid{};
+    if (inet_pton(AF_INET, address.c_str(), &gid[12]) == 1)
+        gid[10] = gid[11] = 0xff;
+    else
+        inet_pton(AF_INET6, address.c_str(), gid.data());
+    std::string text;
+    for (std::size_t at = 0; at != gid.size(); at += 2)
+        text += fmt::format("{}{:02x}{:02x}", at == 0 ? "" : ":", gid[at], gid[at + 1]);
+    return text;
+}
+
+/// Of the system, behind a port that has one; programs ask the system for such interfaces by their names.
+std::string interface_of(const std::string& spec)
+{
+    constexpr std::string_view kinds[] = {"iface:", "tap:"};
+    for (const std::string_view kind : kinds)
+        if (spec.starts_with(kind))
+            return spec.substr(kind.size());
+    return {};
 }
 
 } // namespace
@@ -98,6 +126,19 @@ mlx5_ib_alloc_ucontext_resp describe_context(const mlx5_ib_alloc_ucontext_req_v2
     says.eth_min_inline = MLX5_USER_INLINE_MODE_NONE;
     says.log_uar_size = 12;
     says.num_uars_per_page = 1;
+    return says;
+}
+
+device_description describe_files(const node& of, unsigned number)
+{
+    device_description says;
+    says.name = fmt::format("mlx5_{}", number);
+    says.guid = be64toh(guid_of(of));
+    says.firmware = fmt::format("{}.{}.{:04}", firmware[0], firmware[1], firmware[2]);
+    says.mtu_bytes = of.port.mtu();
+    says.mac = of.port.mac();
+    for (const std::string& address : of.rdma.gids())
+        says.gids.push_back({.gid = long_form(address), .interface = interface_of(of.port.spec())});
     return says;
 }
 

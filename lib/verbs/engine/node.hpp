@@ -7,6 +7,7 @@
 #include <rdma/ib_user_verbs.h>
 #include <rdma/mlx5-abi.h>
 
+#include "tree.hpp"
 #include "watcher.hpp"
 #include "weftio/device.hpp"
 #include "weftio/port.hpp"
@@ -30,6 +31,8 @@ struct node {
 std::uint64_t guid_of(const node& of) noexcept;
 ib_uverbs_query_device_resp describe_device(const node& of) noexcept;
 ib_uverbs_query_port_resp describe_port(const node& of);
+/// For the files by which programs find it. @param number  of mlx5_N
+device_description describe_files(const node& of, unsigned number);
 /// @param asked  for doorbells
 mlx5_ib_alloc_ucontext_resp describe_context(const mlx5_ib_alloc_ucontext_req_v2& asked) noexcept;
 

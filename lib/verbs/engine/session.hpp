@@ -7,27 +7,17 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <sys/types.h>
 
 #include "context.hpp"
 #include "seam.hpp"
+#include "settings.hpp"
 #include "show.hpp"
 #include "tree.hpp"
 
 namespace weftio::verbs {
-
-/// What weftio-run was asked for.
-struct settings {
-    std::string port;     ///< spec of the port; each further device of a wire has another one of the same spec
-    std::string address;  ///< of the first device; empty: one is made from its MAC
-    unsigned devices = 1; ///< 1 to most_devices
-    std::string dump;     ///< path of the pcapng file of the first device; those of others have their number behind it
-    static constexpr unsigned most_devices = 8;
-
-    /// From the environment. @throws error errc::invalid_argument
-    static settings from_environment();
-};
 
 /// It lives as long as the process, and is of no use to a child of fork().
 class session {
@@ -43,17 +33,16 @@ class session {
     int open(unsigned device, int flags) noexcept;
     /// The context whose node a descriptor is; nullptr: it is none.
     std::shared_ptr<context> find(int number) noexcept;
-    int device_of(int number) noexcept;
     /// Ends the contexts whose descriptors have all been closed.
     void sweep() noexcept;
     /// Whether the calling process is the one that has made it.
     bool is_here() const noexcept;
 
  private:
-    void open_ports(const settings& wanted, const weftio_verbs_host& host);
     void sweep_if_nobody_does() noexcept;
     void sweep_all() noexcept;
     void look() noexcept;
+    std::vector<std::shared_ptr<context>> contexts();
     std::string describe_all();
     std::shared_ptr<context> take_closed();
 

@@ -2,13 +2,11 @@
 #include <cerrno>
 #include <cstdlib>
 #include <exception>
-#include <mutex>
 
 #include <fmt/format.h>
 
 #include "core/guarded.hpp"
 #include "core/log.hpp"
-#include "core/undying.hpp"
 #include "session.hpp"
 
 namespace {
@@ -40,11 +38,6 @@ int map_page(int number, void* wish, std::size_t bytes, int protection, int flag
     return found ? found->map(wish, bytes, protection, flags, offset, address) : -ENOTTY;
 }
 
-int device_of(int number)
-{
-    return running->device_of(number);
-}
-
 void closed()
 {
     if (running->is_here())
@@ -67,7 +60,6 @@ try {
                                           .open = open_node,
                                           .write = write_command,
                                           .map = map_page,
-                                          .device_of = device_of,
                                           .closed = closed};
     return &made;
 } catch (const error& why) {

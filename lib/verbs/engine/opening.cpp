@@ -1,0 +1,118 @@
+#include "opening.hpp"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <rte_eal.h>
+#include <unistd.h>
+
+#include <exception>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "core/signals.hpp"
+
+namespace weftio::verbs {
+
+namespace {
+
+/// The drivers that a port needs, as EAL takes them: by the names of their libraries, of the same version as EAL.
+std::vector<std::string> drivers_for(std::string_view port)
+{
+    std::vector<std::string_view> names{"mempool_ring"};
+    if (port.starts_with("wire:") || port == "loopback")
+        names.push_back("net_ring");
+    else if (port.starts_with("iface:"))
+        names.insert(names.end(), {"net_af_packet", "net_af_xdp"});
+    else if (port.starts_with("tap:"))
+        names.push_back("net_tap");
+    else
+        return {}; // EAL finds all of them by itself
+    Dl_info eal{};
+    if (dladdr(reinterpret_cast<void*>(&rte_eal_init), &eal) == 0 || !eal.dli_fname)
+        return {};
+    const std::string_view library(eal.dli_fname);
+    const std::size_t version = library.find(".so");
+    if (version == std::string_view::npos)
+        return {};
+    std::vector<std::string> words;
+    for (const std::string_view name : names) {
+        words.emplace_back("-d");
+        words.push_back(fmt::format("librte_{}{}", name, library.substr(version)));
+    }
+    return words;
+}
+
+/// What keeps EAL from files and threads that nobody uses here: no telemetry, which a process without a folder of its own
+/// could not have, and a runtime folder of a name that no other process has, so that it can be removed.
+std::vector<std::string> without_traces()
+{
+    return {"--no-telemetry", "--file-prefix", fmt::format("weftio-run-{}", getpid())};
+}
+
+/// Calls `work` in a thread that has all signals blocked but those of its own faults, as all threads that it starts: the
+/// others are for the program's.
+template <class Work>
+void in_quiet_thread(Work&& work)
+{
+    std::exception_ptr problem;
+    std::thread thread;
+    {
+        const core::signals_blocked blocked;
+        thread = std::thread([&] {
+            try {
+                work();
+            } catch (...) {
+                problem = std::current_exception();
+            }
+        });
+    }
+    thread.join();
+    if (problem)
+        std::rethrow_exception(problem);
+}
+
+/// An address for tests (RFC 2544), from the last two bytes of the MAC.
+std::string address_for(const std::array<std::uint8_t, 6>& mac)
+{
+    return fmt::format("198.18.{}.{}", mac[4], mac[5] % 254 + 1);
+}
+
+std::string wire_of(std::string_view spec)
+{
+    constexpr std::string_view kind = "wire:";
+    return std::string(spec.starts_with(kind) ? spec.substr(kind.size(), spec.find(',') - kind.size()) : "");
+}
+
+void open_all(const settings& wanted, const weftio_verbs_host& host, watcher& events, std::deque<node>& nodes)
+{
+    port_options options{.idle = idle_policy::adaptive};
+    options.dump = wanted.dump;
+    options.eal_arguments = drivers_for(wanted.port);
+    const bool hides = !options.eal_arguments.empty() && host.hide_drivers;
+    const std::vector<std::string> quiet = without_traces();
+    options.eal_arguments.insert(options.eal_arguments.end(), quiet.begin(), quiet.end());
+    for (unsigned each = 0; each != wanted.devices; ++each) {
+        if (hides)
+            host.hide_drivers(true);
+        port opened = port::open(wanted.port, options);
+        if (hides)
+            host.hide_drivers(false);
+        rdma_device_options addresses;
+        addresses.address = each == 0 && !wanted.address.empty() ? wanted.address : address_for(opened.mac());
+        addresses.link_local = true;
+        rdma_device rdma(opened, addresses);
+        nodes.push_back({opened, rdma, device::open("cpu"), events, wire_of(wanted.port)});
+    }
+    rmdir(rte_eal_get_runtime_dir()); // fails where EAL could not make it
+}
+
+} // namespace
+
+void open_nodes(const settings& wanted, const weftio_verbs_host& host, watcher& events, std::deque<node>& nodes)
+{
+    in_quiet_thread([&] { open_all(wanted, host, events, nodes); });
+}
+
+} // namespace weftio::verbs

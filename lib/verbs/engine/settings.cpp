@@ -1,0 +1,57 @@
+#include "settings.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdlib>
+
+#include "weftio/error.hpp"
+
+namespace weftio::verbs {
+
+namespace {
+
+std::string value_of(const char* variable)
+{
+    const char* const value = std::getenv(variable);
+    return value ? value : "";
+}
+
+unsigned devices_of(const std::string& text)
+{
+    unsigned count = 1;
+    const char* const end = text.data() + text.size();
+    if (text.empty())
+        return count;
+    if (const auto [behind, why] = std::from_chars(text.data(), end, count);
+        why != std::errc() || behind != end || count == 0 || count > most_devices)
+        throw error(errc::invalid_argument,
+                    fmt::format("weftio-run: --devices is {}; it is 1 to {}", text, most_devices));
+    return count;
+}
+
+/// Of the spec of a wire, for "SHARE" or "SHARE,SEED".
+std::string loss_words(const std::string& loss)
+{
+    if (loss.empty())
+        return {};
+    const std::size_t comma = loss.find(',');
+    return ",loss=" + loss.substr(0, comma) + (comma == loss.npos ? "" : ",seed=" + loss.substr(comma + 1));
+}
+
+} // namespace
+
+settings settings::from_environment()
+{
+    settings wanted;
+    wanted.port = value_of(port_variable);
+    const std::string wire = value_of(wire_variable);
+    if (wanted.port.empty())
+        wanted.port = "wire:" + (wire.empty() ? "default" : wire) + loss_words(value_of(loss_variable));
+    wanted.address = value_of(address_variable);
+    wanted.devices = devices_of(value_of(devices_variable));
+    wanted.dump = value_of(dump_variable);
+    return wanted;
+}
+
+} // namespace weftio::verbs
