@@ -35,7 +35,7 @@ namespace {
 using namespace weftio;
 using bench::rdma_place;
 
-constexpr std::size_t mib = std::size_t{1} << 20;
+constexpr std::size_t kib = 1024, mib = 1024 * kib;
 
 struct options : bench::common_options {
     double seconds = 0.3;
@@ -191,7 +191,9 @@ std::string words_of(std::size_t bytes)
 std::vector<measurement> by_size(const options& wanted, const std::string& where)
 {
     std::vector<measurement> all;
-    for (std::size_t bytes = 8; bytes <= 8 * mib; bytes *= 4)
+    constexpr std::size_t sizes[] = {8,        32,       128,       512,       2 * kib, 8 * kib,
+                                     32 * kib, 64 * kib, 128 * kib, 512 * kib, 2 * mib, 8 * mib};
+    for (const std::size_t bytes : sizes)
         all.push_back({fmt::format("write {}, {}, by size", words_of(bytes), where), "", "Gb/s", 8e-9,
                        [=, seconds = wanted.seconds](const rdma_place& place) {
                            return bench::written_bytes(place, bytes, seconds);

@@ -2,11 +2,11 @@
 # What perftest's programs move under weftio-run is compared: they compare nothing, so a library of ours is preloaded that does.
 set -uo pipefail
 . "$(dirname "$0")/checks.bash"
+. "$(dirname "$0")/below_run.bash"
 script=$(realpath "$0") build=$(realpath "$1")
-run=$build/apps/weftio-run
-[ -x "$run" ] && [ -f "$build/lib/verbs/libweftio-verbs.so" ] || skip "buffers of perftest: not built"
+needs_weftio_run "buffers of perftest"
 command -v ib_write_bw >/dev/null || skip "buffers of perftest: install perftest"
-[ -f /usr/include/infiniband/verbs.h ] || skip "buffers of perftest: no verbs.h: install libibverbs-dev"
+needs_file /usr/include/infiniband/verbs.h libibverbs-dev "buffers of perftest"
 if [ "${2:-}" != inside ]; then # TCP ports of its own
     as=(unshare --net)
     [ "$(id -u)" = 0 ] || as+=(--user --map-root-user)
@@ -14,14 +14,13 @@ if [ "${2:-}" != inside ]; then # TCP ports of its own
     exec "${as[@]}" bash "$script" "$build" inside
 fi
 ip link set lo up 2>/dev/null
-unset LD_PRELOAD SYSFS_PATH ${!WEFTIO_RUN_*}
 work=$(mktemp -d)
 server=''
 trap 'kill -9 $server 2>/dev/null; rm -rf "$work"' EXIT
-cc -O1 -Wall -Wextra -Werror -std=gnu11 -shared -fPIC -o "$work/check.so" "$(dirname "$script")/../verbs/check_buffers.c" -ldl || exit 1
+c_program check_buffers -shared -fPIC -ldl
 listens() { awk -v port=":$(printf %04X "$1")" '$2 ~ port "$" && $4 == "0A" { found = 1 } END { exit !found }' /proc/net/tcp /proc/net/tcp6; }
 ended() { # ROLE PROGRAM...
-    exec env CHECK_BUFFERS=$1 LD_PRELOAD="$work/check.so" "$run" --wire buffers-$$ -- "${@:2}" -F -n 200 -p $tcp_port </dev/null
+    exec env CHECK_BUFFERS=$1 LD_PRELOAD="$work/check_buffers" "$run" --wire buffers-$$ -- "${@:2}" -F -n 200 -p $tcp_port </dev/null
 }
 halves() { grep -o 'check_buffers: .*' "$1" | sed 's/check_buffers: //' | tr '\n' ' '; }
 

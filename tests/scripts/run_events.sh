@@ -2,16 +2,14 @@
 # Asynchronous events under weftio-run: of queue pairs, completion queues and ports, and what the log says of failures.
 set -uo pipefail
 . "$(dirname "$0")/checks.bash"
+. "$(dirname "$0")/below_run.bash"
 build=$(realpath "$1") script=$(realpath "$0")
-here=$(dirname "$script")/../verbs
-run=$build/apps/weftio-run
-[ -x "$run" ] && [ -f "$build/lib/verbs/libweftio-verbs.so" ] || skip "events under weftio-run: not built"
-[ -f /usr/include/infiniband/mlx5dv.h ] || skip "events under weftio-run: no mlx5dv.h: install libibverbs-dev"
-unset LD_PRELOAD SYSFS_PATH ${!WEFTIO_RUN_*}
+needs_weftio_run "events under weftio-run"
+needs_file /usr/include/infiniband/mlx5dv.h libibverbs-dev "events under weftio-run"
 work=$(mktemp -d)
 process=''
 trap '[ -z "$process" ] || kill -9 $process 2>/dev/null; rm -rf "$work"' EXIT
-cc -O1 -Wall -Wextra -Werror -std=gnu11 -o "$work/events" "$here/events.c" -libverbs -lmlx5 || exit 1
+c_program events -libverbs -lmlx5
 
 if [ "${2:-}" != port ]; then
     bounded "$run" --wire events-$$ -- "$work/events" >"$work/out" 2>"$work/log"

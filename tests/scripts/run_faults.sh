@@ -2,20 +2,13 @@
 # Bad input and faults under weftio-run: wrong commands, memory that goes, processes that fork, exec, exit and die.
 set -uo pipefail
 . "$(dirname "$0")/checks.bash"
+. "$(dirname "$0")/below_run.bash"
 build=$(realpath "$1")
-here=$(realpath "$(dirname "$0")/../verbs")
-run=$build/apps/weftio-run
-[ -x "$run" ] && [ -f "$build/lib/verbs/libweftio-verbs.so" ] || skip "faults under weftio-run: not built"
-[ -f /usr/include/infiniband/verbs.h ] || skip "faults under weftio-run: no verbs.h: install libibverbs-dev"
-unset LD_PRELOAD SYSFS_PATH ${!WEFTIO_RUN_*}
+needs_weftio_run "faults under weftio-run"
+needs_file /usr/include/infiniband/verbs.h libibverbs-dev "faults under weftio-run"
 work=$(mktemp -d)
 wire=faults-$$ other='' client=''
 trap '[ -z "$other" ] || kill -9 $other $client 2>/dev/null; rm -rf "$work"; rm -f /dev/shm/weftio-*-$wire*' EXIT
-
-# program NAME LIBRARY...: builds it.
-program() {
-    cc -O1 -Wall -Wextra -Werror -std=gnu11 -o "$work/$1" "$here/$1.c" "${@:2}" || exit 1
-}
 
 # passes WHAT PROGRAM ARGUMENT...: it finds nothing wrong.
 passes() {
@@ -25,10 +18,10 @@ passes() {
     check "$what" "0 0 checks failed" "$? $(cat "$work/out")" || cat "$work/words"
 }
 
-program bad_commands -libverbs
-program faults -libverbs -lpthread
-program deaths -libverbs
-program opens_library -ldl
+c_program bad_commands -libverbs
+c_program faults -libverbs -lpthread
+c_program deaths -libverbs
+c_program opens_library -ldl
 passes "wrong commands" bad_commands
 passes "memory that is unmapped under a key, and the program's own handler" faults unmapped
 passes "children" faults forks

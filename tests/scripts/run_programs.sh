@@ -3,9 +3,9 @@
 # between two processes. As nobody, where there is no /dev/infiniband, no network but loopback, and an empty /dev/shm and /tmp.
 set -uo pipefail
 . "$(dirname "$0")/checks.bash"
+. "$(dirname "$0")/below_run.bash"
 build=$(realpath "$1") script=$(realpath "$0")
-run=$build/apps/weftio-run
-[ -x "$run" ] && [ -f "$build/lib/verbs/libweftio-verbs.so" ] || skip "programs under weftio-run: not built"
+needs_weftio_run "programs under weftio-run"
 for program in ibv_devinfo ibv_rc_pingpong ibv_uc_pingpong ib_write_bw; do
     command -v $program >/dev/null || skip "programs under weftio-run: no $program: install ibverbs-utils and perftest"
 done
@@ -37,7 +37,6 @@ nobody) ;;
 esac
 
 wire=programs-$$
-unset LD_PRELOAD SYSFS_PATH ${!WEFTIO_RUN_*}
 server=''
 weftio() { "$run" --wire "$wire" -- "$@"; }
 

@@ -3,9 +3,10 @@
 #
 #   run_show.sh BUILD_DIR
 set -uo pipefail
-source "$(dirname "$0")/checks.bash"
-run=$(realpath "$1")/apps/weftio-run
-[ -x "$run" ] || skip "weftio-run is not built"
+. "$(dirname "$0")/checks.bash"
+. "$(dirname "$0")/below_run.bash"
+build=$(realpath "$1")
+needs_weftio_run "weftio-run --show"
 command -v ibv_rc_pingpong >/dev/null || skip "ibv_rc_pingpong is not installed (ibverbs-utils)"
 wire=show-$$
 folder=$(mktemp -d)

@@ -3,15 +3,14 @@
 # them; what is flushed in ERR; RESET and around again.
 set -uo pipefail
 . "$(dirname "$0")/checks.bash"
+. "$(dirname "$0")/below_run.bash"
 export WEFTIO_LOG=error # what the programs are refused is what they ask for here
-build=$(realpath "$1") here=$(dirname "$(realpath "$0")")/../verbs
-run=$build/apps/weftio-run
-[ -x "$run" ] && [ -f "$build/lib/verbs/libweftio-verbs.so" ] || skip "states under weftio-run: not built"
-[ -f /usr/include/infiniband/verbs.h ] || skip "states under weftio-run: no verbs.h: install libibverbs-dev"
-unset LD_PRELOAD SYSFS_PATH ${!WEFTIO_RUN_*}
+build=$(realpath "$1")
+needs_weftio_run "states under weftio-run"
+needs_file /usr/include/infiniband/verbs.h libibverbs-dev "states under weftio-run"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-cc -O1 -Wall -Wextra -Werror -std=gnu11 -o "$work/states" "$here/states.c" -libverbs || exit 1
+c_program states -libverbs
 for service in rc uc; do
     bounded "$run" --wire states-$$ -- "$work/states" $service >"$work/out" 2>"$work/words"
     check "states of $service" "0 0 checks failed" "$? $(head -20 "$work/out")"

@@ -91,7 +91,11 @@ class Lanes : public testing::TestWithParam<lanes_case> {
         EXPECT_TRUE(port->take().empty());
         EXPECT_EQ(sum(&tally::wrong), 0u);
         EXPECT_EQ(queue->counters().sent, total);
-        EXPECT_FALSE(queue->failed());
+        std::string why;
+        progress_engine host;
+        host.attach(*queue, {.on_sent = {}, .on_error = [&](const send_failure& failure) { why = failure.text; }});
+        host.progress();
+        EXPECT_FALSE(queue->failed()) << why;
         EXPECT_TRUE(conserves(queue->counters()));
         EXPECT_EQ(damaged, 0u);
     }
