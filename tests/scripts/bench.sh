@@ -91,6 +91,7 @@ else
     echo "not checked: writes on a veth pair (network namespaces want root)"
 fi
 refuses bench/versus
+refuses bench/verbs
 refuses bench/replay
 refuses bench/figures
 refuses bench/pairs
