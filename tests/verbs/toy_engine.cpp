@@ -168,7 +168,6 @@ try {
               .open = open_node,
               .write = write_command,
               .map = map,
-              .device_of = device_of,
               .closed = closed};
     return &engine;
 } catch (const std::exception& wrong) {

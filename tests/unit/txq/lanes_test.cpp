@@ -85,17 +85,24 @@ class Lanes : public testing::TestWithParam<lanes_case> {
             all += static_cast<tally*>(report.cpu_address())[block].*member;
         return all;
     }
+    /// Of a queue that no progress_engine of the test has.
+    std::string why_failed() const
+    try {
+        std::string why;
+        progress_engine host;
+        host.attach(*queue, {.on_sent = {}, .on_error = [&](const send_failure& failure) { why = failure.text; }});
+        host.progress();
+        return why;
+    } catch (const error& attached) {
+        return attached.what();
+    }
     void expect_all_done(std::uint32_t total)
     {
         EXPECT_TRUE(eventually([&] { return queue->counters().sent >= total; }));
         EXPECT_TRUE(port->take().empty());
         EXPECT_EQ(sum(&tally::wrong), 0u);
         EXPECT_EQ(queue->counters().sent, total);
-        std::string why;
-        progress_engine host;
-        host.attach(*queue, {.on_sent = {}, .on_error = [&](const send_failure& failure) { why = failure.text; }});
-        host.progress();
-        EXPECT_FALSE(queue->failed()) << why;
+        EXPECT_FALSE(queue->failed()) << why_failed();
         EXPECT_TRUE(conserves(queue->counters()));
         EXPECT_EQ(damaged, 0u);
     }
