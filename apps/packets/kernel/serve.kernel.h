@@ -1,0 +1,150 @@
+/*
+ * The kernel of weftio-packets: one source for C++, OpenCL C and CUDA. Each of several runs this with a receive queue and a send
+ * queue of its own, by one lane. The port gives all packets of a connection to the same one.
+ */
+#pragma once
+
+#include "sender.h"
+#include "udp.h"
+#include "weftio/device/semaphore.h"
+
+#define PACKETS_BURST 64u /* most frames between two looks at timers */
+
+/* Custom info of the semaphore that tells of pings. */
+struct ping_info {
+    weftio_u64 arrival_ns; /* UTC */
+    weftio_u8 source[16];
+    weftio_u32 version;
+    weftio_u32 bytes; /* of the message */
+    weftio_u32 identifier;
+    weftio_u32 sequence;
+};
+
+/* What one kernel works with. */
+struct server {
+    WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq;
+    const WEFTIO_GLOBAL struct packets_settings* settings;
+    WEFTIO_GLOBAL struct packets_counters* counters;
+    const WEFTIO_GLOBAL struct weftio_dev_semaphore* reports;
+    const WEFTIO_GLOBAL struct weftio_dev_semaphore* pings; /* 0: nobody asks */
+    struct sender sender;
+    weftio_u64 next_report_ns;
+    weftio_u32 report; /* next item of `reports` */
+    weftio_u32 ping;   /* next item of `pings` */
+};
+
+/* Tells the host of a ping, if it has room to listen. */
+WEFTIO_FN void report_ping(struct server* server, const struct frame* frame, weftio_u64 arrival_ns)
+{
+    const WEFTIO_GLOBAL weftio_u8* message = frame->at + frame->transport;
+
+    if (weftio_dev_semaphore_get_status(server->pings, server->ping) != WEFTIO_DEV_SEMAPHORE_FREE)
+        return;
+    WEFTIO_GLOBAL struct ping_info* info =
+        (WEFTIO_GLOBAL struct ping_info*)weftio_dev_semaphore_get_custom_info_addr(server->pings, server->ping);
+    info->arrival_ns = arrival_ns;
+    info->version = frame->version;
+    copy_bytes(info->source, frame->at + frame->network + (frame->version == 4 ? 12 : 8), frame->version == 4 ? 4 : 16);
+    info->bytes = transport_bytes(frame);
+    info->identifier = get_be16(message + 4);
+    info->sequence = get_be16(message + 6);
+    weftio_dev_semaphore_set_status(server->pings, server->ping, WEFTIO_DEV_SEMAPHORE_READY);
+    server->ping = weftio_dev_semaphore_next(server->pings, server->ping);
+}
+
+/* Hands a copy of the counters to the host, if it has taken the one before. */
+WEFTIO_FN void report_counters(struct server* server)
+{
+    if (weftio_dev_semaphore_get_status(server->reports, server->report) != WEFTIO_DEV_SEMAPHORE_FREE)
+        return;
+    copy_bytes((WEFTIO_GLOBAL weftio_u8*)weftio_dev_semaphore_get_custom_info_addr(server->reports, server->report),
+               (const WEFTIO_GLOBAL weftio_u8*)server->counters, sizeof(struct packets_counters));
+    weftio_dev_semaphore_set_status(server->reports, server->report, WEFTIO_DEV_SEMAPHORE_READY);
+    server->report = weftio_dev_semaphore_next(server->reports, server->report);
+}
+
+/* Composes the answer to a frame without connection. Returns its verdict. */
+WEFTIO_FN weftio_u32 answer_frame(struct server* server, const struct frame* frame, struct answer* answer)
+{
+    if (frame->version == 0)
+        return answer_arp(frame, server->settings, answer);
+    if (frame->protocol == PROTOCOL_UDP)
+        return answer_udp(frame, server->settings, server->counters, answer);
+    if (frame->version == 4 && frame->protocol == PROTOCOL_ICMP)
+        return answer_icmp(frame, server->settings, answer);
+    if (frame->version == 6 && frame->protocol == PROTOCOL_ICMPV6)
+        return answer_icmpv6(frame, server->settings, answer);
+    return frame->protocol == PROTOCOL_TCP ? VERDICT_tcp : VERDICT_other_protocol;
+}
+
+/* Answers one received packet. Returns its verdict. */
+WEFTIO_FN weftio_u32 take_packet(struct server* server, const struct weftio_dev_packet* packet)
+{
+    struct frame frame;
+
+    weftio_u32 verdict = read_frame(packet, server->settings, &frame);
+    if (verdict != VERDICT_NONE)
+        return verdict;
+    if (!has_room(&server->sender))
+        return VERDICT_no_room;
+    struct answer answer = begin_frame(&server->sender);
+    verdict = answer_frame(server, &frame, &answer);
+    end_frame(&server->sender, &answer, packet->timestamp_ns);
+    if (server->pings && (verdict == VERDICT_ping || verdict == VERDICT_ping6))
+        report_ping(server, &frame, packet->timestamp_ns);
+    return verdict;
+}
+
+WEFTIO_FN void take_burst(struct server* server, weftio_u32 first, weftio_u32 count)
+{
+    struct weftio_dev_packet packet;
+
+    for (weftio_u32 each = 0; each < count; ++each) {
+        if (weftio_dev_eth_rxq_packet(server->rxq, first + each, &packet) != WEFTIO_DEV_OK)
+            continue; /* impossible: it is ours until we release it */
+        ++server->counters->frames;
+        server->counters->bytes += packet.bytes;
+        ++server->counters->verdicts[take_packet(server, &packet)];
+    }
+    if (count)
+        weftio_dev_eth_rxq_release(server->rxq, first, count);
+}
+
+WEFTIO_KERNEL void serve(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
+                         WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames,
+                         const WEFTIO_GLOBAL struct packets_settings* settings,
+                         WEFTIO_GLOBAL struct packets_counters* counters,
+                         WEFTIO_GLOBAL struct weftio_dev_semaphore* reports,
+                         WEFTIO_GLOBAL struct weftio_dev_semaphore* pings)
+{
+    struct server server;
+    weftio_s32 status = WEFTIO_DEV_OK;
+
+    server.rxq = rxq;
+    server.settings = settings;
+    server.counters = counters;
+    server.reports = reports;
+    server.pings = settings->ping_report ? pings : 0;
+    server.sender = start_sending(txq, frames, counters);
+    server.next_report_ns = 0;
+    server.report = 0;
+    server.ping = 0;
+    for (weftio_u32 attempt = 0; status == WEFTIO_DEV_OK; ++attempt) {
+        weftio_u32 count, first;
+        status = weftio_dev_eth_rxq_receive_thread(rxq, PACKETS_BURST, 1, &count, &first);
+        weftio_u64 now_ns = weftio_dev_clock_ns(rxq->clock);
+        take_burst(&server, first, count);
+        flush_frames(&server.sender);
+        measure_answer(&server.sender);
+        if (status == WEFTIO_DEV_OK)
+            status = weftio_dev_eth_txq_status(txq);
+        if (now_ns >= server.next_report_ns) {
+            report_counters(&server);
+            server.next_report_ns = now_ns + settings->statistics_ns;
+        }
+        if (count)
+            attempt = 0;
+        else
+            weftio_relax(settings->busy ? 0 : attempt);
+    }
+}

@@ -1,0 +1,165 @@
+// weftio-packets: kernels that answer ping, DNS statistics and curl.
+//
+//   weftio-packets -n tap:w0 --address 10.9.0.1/24 --peer 10.9.0.2
+//   weftio-packets -n iface:eth1 --address 192.0.2.7/24 -g cuda:0 --queues 4
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <thread>
+
+#include "options.hpp"
+#include "peer.hpp"
+#include "report.hpp"
+#include "server.hpp"
+
+namespace {
+
+using namespace weftio::packets;
+using steady = std::chrono::steady_clock;
+
+volatile std::sig_atomic_t interrupted = 0;
+
+/// Puts a file that takes nothing where standard input, output or error is closed, so that no file of ours becomes it.
+void fill_standard_descriptors()
+{
+    for (int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+        if (::fcntl(descriptor, F_GETFD) < 0)
+            (void)::open("/dev/full", O_WRONLY);
+}
+
+double seconds_since(steady::time_point start)
+{
+    return std::chrono::duration<double>(steady::now() - start).count();
+}
+
+/// Prints the table each second, over the one before.
+class live_table {
+ public:
+    void show(const packet_server& server)
+    {
+        if (seconds_since(shown_) < 1)
+            return;
+        const totals now = server.counters();
+        const std::string text = to_table(now, before_, seconds_since(shown_));
+        if (lines_ != 0)
+            fmt::print("\033[{}A\033[J", lines_);
+        fmt::print("{}", text);
+        std::fflush(stdout);
+        lines_ = std::ranges::count(text, '\n');
+        before_ = now;
+        shown_ = steady::now();
+    }
+    /// What is printed next stands below the table.
+    void leave() noexcept { lines_ = 0; }
+
+ private:
+    totals before_;
+    steady::time_point shown_ = steady::now();
+    std::ptrdiff_t lines_ = 0;
+};
+
+/// Prints pings as they come.
+void show_pings(packet_server& server, std::uint64_t& before_ns)
+{
+    server.for_each_ping([&](const ping_info& ping) {
+        fmt::print("{}", ping_text(ping, before_ns));
+        before_ns = ping.arrival_ns;
+    });
+    std::fflush(stdout);
+}
+
+/// Serves until the user or the time ends it.
+void serve_until_end(packet_server& server, const command& wanted)
+{
+    const bool live = !wanted.quiet && wanted.json != "-" && !wanted.server.ping_report && ::isatty(STDOUT_FILENO);
+    const auto start = steady::now();
+    live_table table;
+    std::uint64_t before_ns = 0;
+    while (!interrupted && (wanted.seconds == 0 || seconds_since(start) < wanted.seconds)) {
+        if (const std::string said = server.look_after(); !said.empty()) {
+            fmt::print(stderr, "{}\n", said);
+            table.leave();
+        }
+        if (wanted.server.ping_report)
+            show_pings(server, before_ns);
+        if (live)
+            table.show(server);
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+}
+
+/// Writes a file; `-`: standard output. Throws what the user should read.
+void write_json(const std::string& path, const std::string& text)
+{
+    std::FILE* const file = path == "-" ? stdout : std::fopen(path.c_str(), "w");
+    bool written = file && std::fwrite(text.data(), 1, text.size(), file) == text.size();
+    written = file && std::fflush(file) == 0 && written;
+    const int error = errno;
+    if (file && file != stdout)
+        std::fclose(file);
+    if (!written)
+        throw std::runtime_error(fmt::format("weftio-packets: --json {}: cannot be written ({}); name a file that can",
+                                             path, std::strerror(error)));
+}
+
+int serve(const command& wanted)
+{
+    if (!wanted.json.empty() && wanted.json != "-")
+        write_json(wanted.json, ""); // before hours of serving
+    // Kernels and engines that sleep between two looks inherit it: a sleep of 20 us is not one of 70.
+    ::prctl(PR_SET_TIMERSLACK, 1);
+    packet_server server(wanted.server);
+    if (wanted.peer)
+        set_up_peer(wanted.server.port.substr(4), *wanted.peer);
+    const bool speaks = !wanted.quiet && wanted.json != "-";
+    if (speaks) {
+        fmt::print("{}", start_text(server, wanted));
+        std::fflush(stdout);
+    }
+    const auto start = steady::now();
+    serve_until_end(server, wanted);
+    server.stop();
+    const totals all = server.counters();
+    const double seconds = seconds_since(start);
+    if (speaks)
+        fmt::print("{}", to_summary(all, seconds));
+    if (!wanted.json.empty())
+        write_json(wanted.json, to_json(all, server, seconds));
+    return is_conserved(all) ? ended : failed;
+}
+
+} // namespace
+
+int main(int argc, char** argv)
+{
+    fill_standard_descriptors();
+    const command wanted = parse_command_line(argc, argv);
+    if (wanted.what == command::action::say) {
+        std::FILE* const to = wanted.exit_code == ended ? stdout : stderr;
+        return std::fputs(wanted.text.c_str(), to) >= 0 && std::fflush(to) == 0 ? wanted.exit_code : usage;
+    }
+    if (wanted.log)
+        weftio::log_to_stderr(*wanted.log);
+    for (int signal : {SIGINT, SIGTERM})
+        std::signal(signal, [](int) { interrupted = 1; });
+    int status = failed;
+    try {
+        status = serve(wanted);
+    } catch (const weftio::error& error) {
+        fmt::print(stderr, "{}\n", error.what());
+        status = error.code() == weftio::errc::closed || error.code() == weftio::errc::device_error ? failed : usage;
+    } catch (const std::exception& error) {
+        fmt::print(stderr, "{}\n", error.what());
+    }
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0)
+        return status;
+    fmt::print(stderr, "weftio-packets: standard output cannot be written: {}\n", std::strerror(errno));
+    return failed;
+}

@@ -1,0 +1,172 @@
+#include "report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace weftio::packets {
+
+namespace {
+
+struct line {
+    const char* name;
+    const char* text;
+    bool answered;
+};
+
+constexpr line lines[] = {
+#define PACKETS_LINE(name, text) {#name, text, true},
+    PACKETS_ANSWERED(PACKETS_LINE)
+#undef PACKETS_LINE
+#define PACKETS_LINE(name, text) {#name, text, false},
+        PACKETS_DROPPED(PACKETS_LINE)
+#undef PACKETS_LINE
+};
+static_assert(std::size(lines) == VERDICTS);
+
+std::string duration_text(double ns)
+{
+    return ns < 1e6 ? fmt::format("{:.1f} us", ns / 1e3) : fmt::format("{:.1f} ms", ns / 1e6);
+}
+
+std::string times_text(const packets_counters& counters)
+{
+    const auto middle = answer_time(counters, 50), high = answer_time(counters, 99);
+    return middle ? fmt::format("answer time p50 {}, p99 {}\n", duration_text(*middle), duration_text(*high)) : "";
+}
+
+/// `text` between the quotes of JSON.
+std::string json_text(const std::string& text)
+{
+    std::string escaped;
+    for (const char each : text)
+        if (each == '"' || each == '\\')
+            escaped += {'\\', each};
+        else if (static_cast<unsigned char>(each) < 0x20)
+            escaped += fmt::format("\\u{:04x}", each);
+        else
+            escaped += each;
+    return escaped;
+}
+
+/// What the port dropped ahead of the kernels.
+std::uint64_t dropped_by_port(const totals& all)
+{
+    return all.port.dropped_total();
+}
+
+std::string row(const char* text, std::uint64_t total, std::uint64_t before, double seconds)
+{
+    return fmt::format("  {:<48} {:>14} {:>12.0f}\n", text, total, static_cast<double>(total - before) / seconds);
+}
+
+std::string verdict_rows(const totals& now, const totals& before, double seconds)
+{
+    std::string rows;
+    for (std::size_t each = 0; each < VERDICTS; ++each)
+        if (now.kernels.verdicts[each] != 0)
+            rows += row(lines[each].answered ? lines[each].text : fmt::format("dropped: {}", lines[each].text).c_str(),
+                        now.kernels.verdicts[each], before.kernels.verdicts[each], seconds);
+    return rows;
+}
+
+} // namespace
+
+std::optional<double> answer_time(const packets_counters& counters, double percent)
+{
+    const std::uint64_t all = std::accumulate(std::begin(counters.times), std::end(counters.times), std::uint64_t{0});
+    if (all == 0)
+        return {};
+    const auto wanted = static_cast<std::uint64_t>(std::ceil(static_cast<double>(all) * percent / 100));
+    std::uint64_t seen = 0;
+    unsigned bucket = 0;
+    for (; bucket + 1 < PACKETS_TIMES; ++bucket)
+        if (seen += counters.times[bucket]; seen >= wanted)
+            break;
+    return std::ldexp(64.0 * (bucket % 4 + 5), static_cast<int>(bucket / 4)); // as time_bucket() in counters.h has it
+}
+
+std::string start_text(const packet_server& server, const command& wanted)
+{
+    std::vector<std::string> names;
+    for (const address& own : server.addresses())
+        names.push_back(with_prefix(own));
+    const unsigned kernels = wanted.server.queues;
+    std::string text =
+        fmt::format("weftio-packets: {} on {} ({}, MTU {}), {} kernel{} on {}; {}Ctrl-C ends\n", fmt::join(names, ", "),
+                    server.port().spec(), server.port().driver(), server.port().mtu(), kernels, kernels == 1 ? "" : "s",
+                    server.device().name(),
+                    wanted.server.echo_port == 0 ? "" : fmt::format("echo at UDP port {}, ", wanted.server.echo_port));
+    const address& own = wanted.server.addresses[0];
+    if (server.port().spec().starts_with("tap:") && !wanted.peer)
+        text += fmt::format("In another terminal:  ip addr add {} dev {}; ip link set {} up; ping {}\n",
+                            with_prefix(neighbor_of(own)), server.port().spec().substr(4),
+                            server.port().spec().substr(4), to_string(own));
+    return text;
+}
+
+std::string to_table(const totals& now, const totals& before, double seconds)
+{
+    std::string text = fmt::format("  {:<48} {:>14} {:>12}\n", "", "total", "a second");
+    text += row("received", now.kernels.frames, before.kernels.frames, seconds);
+    text += row("received, bytes", now.kernels.bytes, before.kernels.bytes, seconds);
+    text += verdict_rows(now, before, seconds);
+    if (dropped_by_port(now) != 0)
+        text += row("dropped by the port", dropped_by_port(now), dropped_by_port(before), seconds);
+    text += row("sent", now.kernels.sent, before.kernels.sent, seconds);
+    return text + "  " + times_text(now.kernels);
+}
+
+bool is_conserved(const totals& all) noexcept
+{
+    const packets_counters& kernels = all.kernels;
+    const std::uint64_t verdicts =
+        std::accumulate(std::begin(kernels.verdicts), std::end(kernels.verdicts), std::uint64_t{0});
+    return kernels.frames == verdicts && kernels.sent == all.sent + all.lost &&
+           all.port.received == kernels.frames + all.unread + all.port.held + all.port.dropped_total();
+}
+
+std::string to_summary(const totals& all, double seconds)
+{
+    std::string text = fmt::format("\n{:.1f} s: received {}, sent {}\n", seconds, all.port.received, all.sent);
+    text += verdict_rows(all, {}, std::max(seconds, 1e-9));
+    for (const auto& [count, why] :
+         {std::pair{all.out_of_buffer, "found no free slot"}, std::pair{all.too_long, "were longer than the MTU"},
+          std::pair{all.unread, "arrived too late for a kernel"}, std::pair{all.lost, "could not be sent"}})
+        if (count != 0)
+            text += fmt::format("  {:<48} {:>14}\n", why, count);
+    text += times_text(all.kernels);
+    return text + (is_conserved(all) ? "every frame is accounted for\n" : "frames are NOT all accounted for\n");
+}
+
+std::string to_json(const totals& all, const packet_server& server, double seconds)
+{
+    std::string verdicts;
+    for (std::size_t each = 0; each < VERDICTS; ++each)
+        verdicts += fmt::format("{}\"{}\": {}", each == 0 ? "" : ", ", lines[each].name, all.kernels.verdicts[each]);
+    return fmt::format(
+        "{{\"port\": \"{}\", \"driver\": \"{}\", \"seconds\": {:.3f}, \"received\": {}, \"received_bytes\": {}, "
+        "\"verdicts\": {{{}}}, \"wrong_names\": {}, \"dropped_by_port\": {}, \"out_of_buffer\": {}, \"too_long\": {}, "
+        "\"unread\": {}, \"sent\": {}, \"sent_bytes\": {}, \"lost\": {}, \"answer_p50_ns\": {:.0f}, "
+        "\"answer_p99_ns\": {:.0f}, \"conserved\": {}}}\n",
+        json_text(server.port().spec()), server.port().driver(), seconds, all.kernels.frames, all.kernels.bytes,
+        verdicts, all.kernels.wrong_names, dropped_by_port(all), all.out_of_buffer, all.too_long, all.unread, all.sent,
+        all.kernels.sent_bytes, all.lost, answer_time(all.kernels, 50).value_or(0),
+        answer_time(all.kernels, 99).value_or(0), is_conserved(all));
+}
+
+std::string ping_text(const ping_info& ping, std::uint64_t before_ns)
+{
+    address from{.version = ping.version};
+    std::ranges::copy(ping.source, from.bytes.begin());
+    std::string text = fmt::format("ping from {}: {} bytes, identifier {}, sequence {}", to_string(from), ping.bytes,
+                                   ping.identifier, ping.sequence);
+    if (before_ns != 0)
+        text += fmt::format(", {:.3f} ms behind the one before",
+                            (static_cast<double>(ping.arrival_ns) - static_cast<double>(before_ns)) / 1e6);
+    return text + "\n";
+}
+
+} // namespace weftio::packets
