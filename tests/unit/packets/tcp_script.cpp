@@ -73,7 +73,7 @@ std::string tcp_script::text_of(const tcp_segment& segment, const line& like) co
     if (segment.payload_bytes)
         text += fmt::format(":{}", sequence + segment.payload_bytes);
     if (like.ack)
-        text += fmt::format(" ack {}", segment.acknowledgment - peer_initial);
+        text += fmt::format(" ack {}", static_cast<std::int32_t>(segment.acknowledgment - peer_initial));
     if (like.win)
         text += fmt::format(" win {}", segment.window);
     if (like.mss)
