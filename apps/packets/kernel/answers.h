@@ -26,17 +26,17 @@ WEFTIO_FN weftio_u32 answer_arp(const struct frame* frame, const WEFTIO_GLOBAL s
 
     if (frame->bytes - frame->network < 28)
         return VERDICT_cut;
-    if (get_be32(arp) != 0x00010800u || get_be16(arp + 4) != 0x0604)
+    if (be32_get(arp) != 0x00010800u || be16_get(arp + 4) != 0x0604)
         return VERDICT_bad_header;
-    if (get_be16(arp + 6) != 1 || !is_our_address(arp + 24, 4, settings))
+    if (be16_get(arp + 6) != 1 || !is_our_address(arp + 24, 4, settings))
         return VERDICT_other_arp;
     weftio_u32 l2 = answer_ethernet(answer->at, frame, settings);
     WEFTIO_GLOBAL weftio_u8* to = answer->at + l2;
-    put_be32(to, 0x00010800u);
-    put_be32(to + 4, 0x06040002u);
-    copy_bytes(to + 8, settings->mac, 6);
-    copy_bytes(to + 14, arp + 24, 4);
-    copy_bytes(to + 18, arp + 8, 10); /* who asked: its MAC and its address */
+    be32_put(to, 0x00010800u);
+    be32_put(to + 4, 0x06040002u);
+    bytes_copy(to + 8, settings->mac, 6);
+    bytes_copy(to + 14, arp + 24, 4);
+    bytes_copy(to + 18, arp + 8, 10); /* who asked: its MAC and its address */
     answer->bytes = l2 + 28;
     return VERDICT_arp;
 }
@@ -46,8 +46,8 @@ WEFTIO_FN void finish_icmp(const struct answer* answer, weftio_u32 transport, we
 {
     WEFTIO_GLOBAL weftio_u8* message = answer->at + transport;
 
-    put_be16(message + 2, 0);
-    put_be16(message + 2, finish_checksum(pseudo_sum + sum_be16(message, answer->bytes - transport)));
+    be16_put(message + 2, 0);
+    be16_put(message + 2, ~ones_fold(ones_add(pseudo_sum, message, answer->bytes - transport)) & 0xffff);
 }
 
 /* RFC 792. A whole copy of the message goes back; bytes behind the IP packet do not. */
@@ -59,7 +59,7 @@ WEFTIO_FN weftio_u32 answer_icmp(const struct frame* frame, const WEFTIO_GLOBAL 
 
     if (bytes < 8)
         return VERDICT_cut;
-    if (finish_checksum(sum_be16(message, bytes)) != 0)
+    if (ones_fold(ones_add(0, message, bytes)) != 0xffff)
         return VERDICT_bad_checksum;
     if (message[0] != 8 || message[1] != 0)
         return VERDICT_other_icmp;
@@ -67,7 +67,7 @@ WEFTIO_FN weftio_u32 answer_icmp(const struct frame* frame, const WEFTIO_GLOBAL 
         return VERDICT_no_room;
     weftio_u32 at = answer_ethernet(answer->at, frame, settings);
     at += answer_ip(answer->at + at, frame, destination_of(frame), bytes, ANSWER_HOPS);
-    copy_bytes(answer->at + at, message, bytes);
+    bytes_copy(answer->at + at, message, bytes);
     answer->at[at] = 0;
     answer->bytes = at + bytes;
     answer->flags = WEFTIO_DEV_SEND_L3_CHECKSUM;
@@ -78,7 +78,7 @@ WEFTIO_FN weftio_u32 answer_icmp(const struct frame* frame, const WEFTIO_GLOBAL 
 /* Sum of the pseudo header of an answer of `bytes` from `source`: IPv6 exchanges the addresses only, which sums alike. */
 WEFTIO_FN weftio_u32 answer_sum6(const WEFTIO_GLOBAL weftio_u8* ip, weftio_u32 bytes)
 {
-    return sum_be16(ip + 8, 32) + PROTOCOL_ICMPV6 + bytes;
+    return ones_add(PROTOCOL_ICMPV6 + bytes, ip + 8, 32);
 }
 
 /* Whether options fill the message to its end, none of length 0 (RFC 4861 7.1.1). */
@@ -113,17 +113,17 @@ WEFTIO_FN weftio_u32 answer_neighbor(const struct frame* frame, const WEFTIO_GLO
     WEFTIO_GLOBAL weftio_u8* to = answer->at + at;
     at += answer_ip(to, frame, message + 8, 32, 255);
     if (!has_address) { /* it looks whether its address is taken (RFC 4862 5.4) */
-        put_be32(answer->at, 0x33330000u);
-        put_be16(answer->at + 4, 1);
+        be32_put(answer->at, 0x33330000u);
+        be16_put(answer->at + 4, 1);
         for (weftio_u32 each = 24; each < 40; ++each)
             to[each] = each == 24 ? 0xff : each == 25 ? 2 : each == 39;
     }
     WEFTIO_GLOBAL weftio_u8* reply = answer->at + at;
-    put_be32(reply, 136u << 24);
-    put_be32(reply + 4, has_address ? 0x60000000u : 0x20000000u); /* solicited, override */
-    copy_bytes(reply + 8, message + 8, 16);
-    put_be16(reply + 24, 0x0201);
-    copy_bytes(reply + 26, settings->mac, 6);
+    be32_put(reply, 136u << 24);
+    be32_put(reply + 4, has_address ? 0x60000000u : 0x20000000u); /* solicited, override */
+    bytes_copy(reply + 8, message + 8, 16);
+    be16_put(reply + 24, 0x0201);
+    bytes_copy(reply + 26, settings->mac, 6);
     answer->bytes = at + 32;
     finish_icmp(answer, at, answer_sum6(to, 32));
     return VERDICT_neighbor;
@@ -139,7 +139,7 @@ WEFTIO_FN weftio_u32 answer_icmpv6(const struct frame* frame, const WEFTIO_GLOBA
 
     if (bytes < 8)
         return VERDICT_cut;
-    if (finish_checksum(pseudo_header_sum(frame, bytes) + sum_be16(message, bytes)) != 0)
+    if (ones_fold(ones_add(pseudo_header_sum(frame, bytes), message, bytes)) != 0xffff)
         return VERDICT_bad_checksum;
     if (message[0] == 135)
         return answer_neighbor(frame, settings, answer);
@@ -152,7 +152,7 @@ WEFTIO_FN weftio_u32 answer_icmpv6(const struct frame* frame, const WEFTIO_GLOBA
     weftio_u32 at = answer_ethernet(answer->at, frame, settings);
     WEFTIO_GLOBAL weftio_u8* to = answer->at + at;
     at += answer_ip(to, frame, destination_of(frame), bytes, ANSWER_HOPS);
-    copy_bytes(answer->at + at, message, bytes);
+    bytes_copy(answer->at + at, message, bytes);
     answer->at[at] = 129;
     answer->bytes = at + bytes;
     finish_icmp(answer, at, answer_sum6(to, bytes));

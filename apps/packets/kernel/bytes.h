@@ -1,51 +1,65 @@
-/* Bytes of packets: big-endian words at any address, copies, and the Internet checksum (RFC 1071). */
+/* Big-endian fields, copies and checksums of bytes that lie in memory which kernels share. No alignment is assumed. */
 #pragma once
 
 #include "weftio/device/platform.h"
 
-WEFTIO_FN weftio_u32 get_be16(const WEFTIO_GLOBAL weftio_u8* at)
+WEFTIO_FN weftio_u32 be16_get(const WEFTIO_GLOBAL weftio_u8* at)
 {
     return (weftio_u32)at[0] << 8 | at[1];
 }
-WEFTIO_FN weftio_u32 get_be32(const WEFTIO_GLOBAL weftio_u8* at)
+WEFTIO_FN weftio_u32 be32_get(const WEFTIO_GLOBAL weftio_u8* at)
 {
-    return (weftio_u32)at[0] << 24 | (weftio_u32)at[1] << 16 | (weftio_u32)at[2] << 8 | at[3];
+    return be16_get(at) << 16 | be16_get(at + 2);
 }
-WEFTIO_FN void put_be16(WEFTIO_GLOBAL weftio_u8* at, weftio_u32 value)
+WEFTIO_FN void be16_put(WEFTIO_GLOBAL weftio_u8* at, weftio_u32 value)
 {
     at[0] = (weftio_u8)(value >> 8);
     at[1] = (weftio_u8)value;
 }
-WEFTIO_FN void put_be32(WEFTIO_GLOBAL weftio_u8* at, weftio_u32 value)
+WEFTIO_FN void be32_put(WEFTIO_GLOBAL weftio_u8* at, weftio_u32 value)
 {
-    put_be16(at, value >> 16);
-    put_be16(at + 2, value);
+    be16_put(at, value >> 16);
+    be16_put(at + 2, value);
 }
-WEFTIO_FN void copy_bytes(WEFTIO_GLOBAL weftio_u8* to, const WEFTIO_GLOBAL weftio_u8* from, weftio_u32 bytes)
+
+/** Copies `count` bytes; the ranges must not overlap. */
+WEFTIO_FN void bytes_copy(WEFTIO_GLOBAL weftio_u8* to, const WEFTIO_GLOBAL weftio_u8* from, weftio_u32 count)
 {
-    for (weftio_u32 each = 0; each < bytes; ++each)
-        to[each] = from[each];
+    for (weftio_u32 i = 0; i < count; ++i)
+        to[i] = from[i];
 }
-WEFTIO_FN weftio_u32 equal_bytes(const WEFTIO_GLOBAL weftio_u8* a, const WEFTIO_GLOBAL weftio_u8* b, weftio_u32 bytes)
+
+WEFTIO_FN weftio_u32 bytes_equal(const WEFTIO_GLOBAL weftio_u8* a, const WEFTIO_GLOBAL weftio_u8* b, weftio_u32 count)
 {
-    for (weftio_u32 each = 0; each < bytes; ++each)
-        if (a[each] != b[each])
+    for (weftio_u32 i = 0; i < count; ++i)
+        if (a[i] != b[i])
             return 0;
     return 1;
 }
-/* Sum of big-endian words, the last one padded with 0; below 2^32 for up to 128 KiB. */
-WEFTIO_FN weftio_u32 sum_be16(const WEFTIO_GLOBAL weftio_u8* at, weftio_u32 bytes)
-{
-    weftio_u32 sum = 0, each = 0;
 
-    for (; each + 1 < bytes; each += 2)
-        sum += get_be16(at + each);
-    return each < bytes ? sum + ((weftio_u32)at[each] << 8) : sum;
+WEFTIO_FN void bytes_zero(WEFTIO_GLOBAL weftio_u8* at, weftio_u32 count)
+{
+    for (weftio_u32 i = 0; i < count; ++i)
+        at[i] = 0;
 }
-/* The checksum of words with this sum. 0 for words that hold their own checksum. */
-WEFTIO_FN weftio_u32 finish_checksum(weftio_u32 sum)
+
+/**
+ * Adds the big-endian 16-bit words of `count` bytes to `sum` (RFC 1071). The last byte of an odd count is the upper
+ * half of a word, so only the last range of a checksum may be odd.
+ *
+ * @pre count <= 65,535 and `sum` is below 2^31; fold it before more is added
+ */
+WEFTIO_FN weftio_u32 ones_add(weftio_u32 sum, const WEFTIO_GLOBAL weftio_u8* from, weftio_u32 count)
+{
+    weftio_u32 i = 0;
+
+    for (; i + 1 < count; i += 2)
+        sum += be16_get(from + i);
+    return i < count ? sum + ((weftio_u32)from[i] << 8) : sum;
+}
+/** The sum in 16 bits. The checksum of a header is the complement of it: `~ones_fold(sum) & 0xffff`. */
+WEFTIO_FN weftio_u32 ones_fold(weftio_u32 sum)
 {
     sum = (sum & 0xffff) + (sum >> 16);
-    sum = (sum & 0xffff) + (sum >> 16);
-    return ~sum & 0xffff;
+    return (sum & 0xffff) + (sum >> 16);
 }

@@ -34,7 +34,7 @@ struct frame {
 WEFTIO_FN weftio_u32 is_for_our_mac(const WEFTIO_GLOBAL weftio_u8* frame,
                                     const WEFTIO_GLOBAL struct packets_settings* settings)
 {
-    return frame[0] & 1 ? 1 : equal_bytes(frame, settings->mac, 6);
+    return frame[0] & 1 ? 1 : bytes_equal(frame, settings->mac, 6);
 }
 
 /* Whether `address` is one of ours. */
@@ -43,7 +43,7 @@ WEFTIO_FN weftio_u32 is_our_address(const WEFTIO_GLOBAL weftio_u8* address, weft
 {
     for (weftio_u32 each = 0; each < settings->address_count; ++each)
         if (settings->addresses[each].version == version &&
-            equal_bytes(address, settings->addresses[each].bytes, version == 4 ? 4 : 16))
+            bytes_equal(address, settings->addresses[each].bytes, version == 4 ? 4 : 16))
             return 1;
     return 0;
 }
@@ -54,15 +54,15 @@ WEFTIO_FN weftio_u32 is_our_address(const WEFTIO_GLOBAL weftio_u8* address, weft
 WEFTIO_FN weftio_u32 is_our_group(const WEFTIO_GLOBAL weftio_u8* address,
                                   const WEFTIO_GLOBAL struct packets_settings* settings)
 {
-    if (get_be32(address) != 0xff020000u || get_be32(address + 4) != 0)
+    if (be32_get(address) != 0xff020000u || be32_get(address + 4) != 0)
         return 0;
-    if (get_be32(address + 8) == 0 && get_be32(address + 12) == 1)
+    if (be32_get(address + 8) == 0 && be32_get(address + 12) == 1)
         return 1;
-    if (get_be32(address + 8) != 1 || address[12] != 0xff)
+    if (be32_get(address + 8) != 1 || address[12] != 0xff)
         return 0;
     for (weftio_u32 each = 0; each < settings->address_count; ++each)
         if (settings->addresses[each].version == 6 &&
-            equal_bytes(address + 13, settings->addresses[each].bytes + 13, 3))
+            bytes_equal(address + 13, settings->addresses[each].bytes + 13, 3))
             return 1;
     return 0;
 }
@@ -72,8 +72,8 @@ WEFTIO_FN weftio_u32 is_a_host(const WEFTIO_GLOBAL weftio_u8* source, weftio_u32
 {
     if (version == 4)
         return source[0] != 0 && source[0] != 127 && source[0] < 224;
-    return source[0] != 0xff && (get_be32(source) | get_be32(source + 4) | get_be32(source + 8) |
-                                 (get_be32(source + 12) & 0xfffffffeu)) != 0;
+    return source[0] != 0xff && (be32_get(source) | be32_get(source + 4) | be32_get(source + 8) |
+                                 (be32_get(source + 12) & 0xfffffffeu)) != 0;
 }
 
 /* Ethernet and its tags. A third tag makes the frame one of another ethertype. */
@@ -86,12 +86,12 @@ WEFTIO_FN weftio_u32 read_ethernet(struct frame* frame, const WEFTIO_GLOBAL stru
         return VERDICT_other_host;
     if (frame->at[6] & 1)
         return VERDICT_source;
-    frame->ethertype = get_be16(frame->at + 12);
+    frame->ethertype = be16_get(frame->at + 12);
     while ((frame->ethertype == 0x8100 || frame->ethertype == 0x88a8) && frame->network < 22) {
         frame->network += 4;
         if (frame->bytes < frame->network)
             return VERDICT_cut;
-        frame->ethertype = get_be16(frame->at + frame->network - 2);
+        frame->ethertype = be16_get(frame->at + frame->network - 2);
     }
     return VERDICT_NONE;
 }
@@ -104,7 +104,7 @@ WEFTIO_FN weftio_u32 read_ipv4(struct frame* frame, const WEFTIO_GLOBAL struct p
 
     if (room < 20)
         return VERDICT_cut;
-    weftio_u32 header_bytes = (header[0] & 15u) * 4, total = get_be16(header + 2);
+    weftio_u32 header_bytes = (header[0] & 15u) * 4, total = be16_get(header + 2);
     if (header[0] >> 4 != 4 || header_bytes < 20)
         return VERDICT_bad_header;
     if (total < header_bytes || total > room)
@@ -113,7 +113,7 @@ WEFTIO_FN weftio_u32 read_ipv4(struct frame* frame, const WEFTIO_GLOBAL struct p
         return VERDICT_bad_ip_checksum;
     if (!is_our_address(header + 16, 4, settings))
         return VERDICT_other_address;
-    if (get_be16(header + 6) & 0x3fff) /* more fragments, or not the first */
+    if (be16_get(header + 6) & 0x3fff) /* more fragments, or not the first */
         return VERDICT_fragment;
     if (!is_a_host(header + 12, 4))
         return VERDICT_source;
@@ -156,7 +156,7 @@ WEFTIO_FN weftio_u32 read_ipv6(struct frame* frame, const WEFTIO_GLOBAL struct p
 
     if (room < 40)
         return VERDICT_cut;
-    weftio_u32 payload = get_be16(header + 4);
+    weftio_u32 payload = be16_get(header + 4);
     if (header[0] >> 4 != 6)
         return VERDICT_bad_header;
     if (payload > room - 40)
@@ -202,9 +202,9 @@ WEFTIO_FN weftio_u32 transport_bytes(const struct frame* frame)
 WEFTIO_FN weftio_u32 pseudo_header_sum(const struct frame* frame, weftio_u32 bytes)
 {
     const WEFTIO_GLOBAL weftio_u8* header = frame->at + frame->network;
-    weftio_u32 sum = frame->version == 4 ? sum_be16(header + 12, 8) : sum_be16(header + 8, 32);
+    weftio_u32 sum = frame->protocol + (bytes >> 16) + (bytes & 0xffff);
 
-    return sum + frame->protocol + (bytes >> 16) + (bytes & 0xffff);
+    return frame->version == 4 ? ones_add(sum, header + 12, 8) : ones_add(sum, header + 8, 32);
 }
 
 /* Bytes of the Ethernet header of an answer, tags included. */
@@ -222,13 +222,13 @@ WEFTIO_FN weftio_u32 answer_ethernet(WEFTIO_GLOBAL weftio_u8* to, const struct f
 {
     weftio_u32 bytes = 12;
 
-    copy_bytes(to, frame->at + 6, 6);
-    copy_bytes(to + 6, settings->mac, 6);
+    bytes_copy(to, frame->at + 6, 6);
+    bytes_copy(to + 6, settings->mac, 6);
     if (frame->tci != 0xffffffffu) {
-        put_be32(to + 12, 0x81000000u | frame->tci);
+        be32_put(to + 12, 0x81000000u | frame->tci);
         bytes = 16;
     }
-    copy_bytes(to + bytes, frame->at + 12, frame->network - 12);
+    bytes_copy(to + bytes, frame->at + 12, frame->network - 12);
     return bytes + frame->network - 12;
 }
 
@@ -239,17 +239,17 @@ WEFTIO_FN weftio_u32 answer_ip(WEFTIO_GLOBAL weftio_u8* to, const struct frame* 
     const WEFTIO_GLOBAL weftio_u8* header = frame->at + frame->network;
 
     if (frame->version == 4) {
-        put_be32(to, 0x45000000u | (20 + payload));
-        put_be32(to + 4, 0x4000u); /* not to be fragmented, so it needs no identification (RFC 6864) */
-        put_be32(to + 8, hops << 24 | frame->protocol << 16);
-        copy_bytes(to + 12, source, 4);
-        copy_bytes(to + 16, header + 12, 4);
+        be32_put(to, 0x45000000u | (20 + payload));
+        be32_put(to + 4, 0x4000u); /* not to be fragmented, so it needs no identification (RFC 6864) */
+        be32_put(to + 8, hops << 24 | frame->protocol << 16);
+        bytes_copy(to + 12, source, 4);
+        bytes_copy(to + 16, header + 12, 4);
         return 20;
     }
-    put_be32(to, 0x60000000u);
-    put_be32(to + 4, payload << 16 | frame->protocol << 8 | hops);
-    copy_bytes(to + 8, source, 16);
-    copy_bytes(to + 24, header + 8, 16);
+    be32_put(to, 0x60000000u);
+    be32_put(to + 4, payload << 16 | frame->protocol << 8 | hops);
+    bytes_copy(to + 8, source, 16);
+    bytes_copy(to + 24, header + 8, 16);
     return 40;
 }
 

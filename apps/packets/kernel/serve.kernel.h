@@ -44,10 +44,10 @@ WEFTIO_FN void report_ping(struct server* server, const struct frame* frame, wef
         (WEFTIO_GLOBAL struct ping_info*)weftio_dev_semaphore_get_custom_info_addr(server->pings, server->ping);
     info->arrival_ns = arrival_ns;
     info->version = frame->version;
-    copy_bytes(info->source, frame->at + frame->network + (frame->version == 4 ? 12 : 8), frame->version == 4 ? 4 : 16);
+    bytes_copy(info->source, frame->at + frame->network + (frame->version == 4 ? 12 : 8), frame->version == 4 ? 4 : 16);
     info->bytes = transport_bytes(frame);
-    info->identifier = get_be16(message + 4);
-    info->sequence = get_be16(message + 6);
+    info->identifier = be16_get(message + 4);
+    info->sequence = be16_get(message + 6);
     weftio_dev_semaphore_set_status(server->pings, server->ping, WEFTIO_DEV_SEMAPHORE_READY);
     server->ping = weftio_dev_semaphore_next(server->pings, server->ping);
 }
@@ -57,7 +57,7 @@ WEFTIO_FN void report_counters(struct server* server)
 {
     if (weftio_dev_semaphore_get_status(server->reports, server->report) != WEFTIO_DEV_SEMAPHORE_FREE)
         return;
-    copy_bytes((WEFTIO_GLOBAL weftio_u8*)weftio_dev_semaphore_get_custom_info_addr(server->reports, server->report),
+    bytes_copy((WEFTIO_GLOBAL weftio_u8*)weftio_dev_semaphore_get_custom_info_addr(server->reports, server->report),
                (const WEFTIO_GLOBAL weftio_u8*)server->counters, sizeof(struct packets_counters));
     weftio_dev_semaphore_set_status(server->reports, server->report, WEFTIO_DEV_SEMAPHORE_READY);
     server->report = weftio_dev_semaphore_next(server->reports, server->report);

@@ -21,7 +21,7 @@ WEFTIO_FN weftio_u32 names_are_fine(const WEFTIO_GLOBAL weftio_u8* message, weft
                 return 0;
             weftio_u32 label = message[at];
             if (label >= 0xc0) {
-                if (at + 2 > bytes || (get_be16(message + at) & 0x3fff) >= at)
+                if (at + 2 > bytes || (be16_get(message + at) & 0x3fff) >= at)
                     return 0;
                 at += 2;
                 break;
@@ -46,7 +46,7 @@ WEFTIO_FN weftio_u32 dns_verdict(const WEFTIO_GLOBAL weftio_u8* message, weftio_
 {
     if (bytes < 12)
         return VERDICT_udp;
-    if (!names_are_fine(message, bytes, get_be16(message + 4), 4))
+    if (!names_are_fine(message, bytes, be16_get(message + 4), 4))
         ++counters->wrong_names;
     return message[2] & 0x80 ? VERDICT_dns_response : VERDICT_dns_query;
 }
@@ -62,11 +62,11 @@ WEFTIO_FN weftio_u32 echo_datagram(const struct frame* frame, const WEFTIO_GLOBA
     weftio_u32 at = answer_ethernet(answer->at, frame, settings);
     at += answer_ip(answer->at + at, frame, destination_of(frame), bytes, ANSWER_HOPS);
     WEFTIO_GLOBAL weftio_u8* to = answer->at + at;
-    copy_bytes(to + 8, datagram + 8, bytes - 8);
-    copy_bytes(to, datagram + 2, 2);
-    copy_bytes(to + 2, datagram, 2);
-    put_be16(to + 4, bytes);
-    put_be16(to + 6, 0);
+    bytes_copy(to + 8, datagram + 8, bytes - 8);
+    bytes_copy(to, datagram + 2, 2);
+    bytes_copy(to + 2, datagram, 2);
+    be16_put(to + 4, bytes);
+    be16_put(to + 6, 0);
     answer->bytes = at + bytes;
     answer->flags = WEFTIO_DEV_SEND_L3_CHECKSUM | WEFTIO_DEV_SEND_L4_CHECKSUM;
     return VERDICT_udp_echo;
@@ -80,10 +80,10 @@ WEFTIO_FN weftio_u32 answer_udp(const struct frame* frame, const WEFTIO_GLOBAL s
 
     if (transport_bytes(frame) < 8)
         return VERDICT_cut;
-    weftio_u32 bytes = get_be16(datagram + 4), source = get_be16(datagram), destination = get_be16(datagram + 2);
+    weftio_u32 bytes = be16_get(datagram + 4), source = be16_get(datagram), destination = be16_get(datagram + 2);
     if (bytes < 8 || bytes > transport_bytes(frame))
         return VERDICT_bad_length;
-    weftio_u32 has_checksum = frame->version == 6 || get_be16(datagram + 6) != 0;
+    weftio_u32 has_checksum = frame->version == 6 || be16_get(datagram + 6) != 0;
     if (has_checksum && !(frame->flags & WEFTIO_DEV_PACKET_L4_CHECKSUM_GOOD))
         return VERDICT_bad_checksum;
     if (settings->echo_port != 0 && destination == settings->echo_port) {
