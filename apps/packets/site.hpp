@@ -30,9 +30,9 @@ struct site_options {
 
 /// The pages, files and errors of a server.
 ///
-/// `/`, `/contact` and `/stats` are built in. A file of the folder takes the place of the first two, and index.html is
-/// what its folder's path, with a slash at the end, shows; without the slash, the path redirects there. Names that begin
-/// with '.' and links out of the folder are not served (folder.hpp).
+/// `/`, `/contact` and `/stats` are built in. A file of the folder replaces one of the first two. index.html answers
+/// the path of its folder with a slash at the end; the path without the slash redirects there. Names that begin with
+/// '.' and links out of the folder are not served (folder.hpp).
 ///
 /// - Threads: any, one at a time.
 class site {
@@ -51,8 +51,8 @@ class site {
     /// Writes the image, with the files as they are now.
     ///
     /// @param to  bytes() bytes at a multiple of 8
-    /// @throws weftio::error errc::not_found, errc::permission_denied: a file cannot be read any more; errc::in_use: its
-    ///         size has changed
+    /// @throws weftio::error errc::not_found, errc::permission_denied a file cannot be read any more; errc::in_use the
+    ///         size of a file has changed
     void write(std::span<std::byte> to) const;
 
  private:

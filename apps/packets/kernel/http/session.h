@@ -306,8 +306,8 @@ WEFTIO_FN void http_end(WEFTIO_GLOBAL struct http_worker* worker, WEFTIO_GLOBAL 
 }
 
 /**
- * The peer has acknowledged the response stream up to `position`, modulo 2^32. Other positions than those of bytes under
- * way change nothing.
+ * The peer has acknowledged the response stream up to `position`, modulo 2^32. A position that is not that of a byte
+ * under way, or of the one behind them, changes nothing.
  */
 WEFTIO_FN void http_acknowledged(WEFTIO_GLOBAL struct http_worker* worker, WEFTIO_GLOBAL struct http_session* session,
                                  weftio_u32 position, weftio_u64 now, struct http_result* result)
@@ -334,7 +334,7 @@ WEFTIO_FN weftio_u64 http_deadline(const WEFTIO_GLOBAL struct http_worker* worke
     return session->since_ns != 0 ? session->since_ns + worker->limits.request_ns : 0;
 }
 
-/** A request that is not complete by its deadline: 408, or no answer if only its body is missing; the connection ends. */
+/** A request is not complete by its deadline: 408, or no answer if only its body is missing. The connection closes. */
 WEFTIO_FN void http_expire(WEFTIO_GLOBAL struct http_worker* worker, WEFTIO_GLOBAL struct http_session* session,
                            weftio_u64 now, struct http_result* result)
 {
