@@ -1,5 +1,6 @@
 #include "folder.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -94,7 +95,7 @@ class lister {
     void add(const fs::path& real, const std::string& path, const struct stat& facts)
     {
         const auto bytes = static_cast<std::uint64_t>(facts.st_size);
-        if (::access(real.c_str(), R_OK) != 0)
+        if (::faccessat(AT_FDCWD, real.c_str(), R_OK, AT_EACCESS) != 0)
             throw refused_by_system(real, errno);
         if (bytes >= largest_file)
             throw refused(

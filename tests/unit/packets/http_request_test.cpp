@@ -217,7 +217,7 @@ struct outcome {
 
 outcome in_segments(const std::string& text, std::size_t first, std::size_t others)
 {
-    http_world world;
+    static http_world world;
     http_peer peer(world);
     outcome seen{};
     for (std::size_t at = 0, count = first; at < text.size(); at += count, count = others) {
