@@ -66,9 +66,9 @@ std::string verdict_rows(const totals& now, const totals& before, double seconds
 {
     std::string rows;
     for (std::size_t each = 0; each < VERDICTS; ++each)
-        if (now.kernels.verdicts[each] != 0)
+        if (now.kernels.packets.verdicts[each] != 0)
             rows += row(lines[each].answered ? lines[each].text : fmt::format("dropped: {}", lines[each].text).c_str(),
-                        now.kernels.verdicts[each], before.kernels.verdicts[each], seconds);
+                        now.kernels.packets.verdicts[each], before.kernels.packets.verdicts[each], seconds);
     return rows;
 }
 
@@ -110,18 +110,18 @@ std::string start_text(const packet_server& server, const command& wanted)
 std::string to_table(const totals& now, const totals& before, double seconds)
 {
     std::string text = fmt::format("  {:<48} {:>14} {:>12}\n", "", "total", "a second");
-    text += row("received", now.kernels.frames, before.kernels.frames, seconds);
-    text += row("received, bytes", now.kernels.bytes, before.kernels.bytes, seconds);
+    text += row("received", now.kernels.packets.frames, before.kernels.packets.frames, seconds);
+    text += row("received, bytes", now.kernels.packets.bytes, before.kernels.packets.bytes, seconds);
     text += verdict_rows(now, before, seconds);
     if (dropped_by_port(now) != 0)
         text += row("dropped by the port", dropped_by_port(now), dropped_by_port(before), seconds);
-    text += row("sent", now.kernels.sent, before.kernels.sent, seconds);
-    return text + "  " + times_text(now.kernels);
+    text += row("sent", now.kernels.packets.sent, before.kernels.packets.sent, seconds);
+    return text + "  " + times_text(now.kernels.packets);
 }
 
 bool is_conserved(const totals& all) noexcept
 {
-    const packets_counters& kernels = all.kernels;
+    const packets_counters& kernels = all.kernels.packets;
     const std::uint64_t verdicts =
         std::accumulate(std::begin(kernels.verdicts), std::end(kernels.verdicts), std::uint64_t{0});
     return kernels.frames == verdicts && kernels.sent == all.sent + all.lost &&
@@ -137,7 +137,7 @@ std::string to_summary(const totals& all, double seconds)
           std::pair{all.unread, "arrived too late for a kernel"}, std::pair{all.lost, "could not be sent"}})
         if (count != 0)
             text += fmt::format("  {:<48} {:>14}\n", why, count);
-    text += times_text(all.kernels);
+    text += times_text(all.kernels.packets);
     return text + (is_conserved(all) ? "every frame is accounted for\n" : "frames are NOT all accounted for\n");
 }
 
@@ -145,16 +145,18 @@ std::string to_json(const totals& all, const packet_server& server, double secon
 {
     std::string verdicts;
     for (std::size_t each = 0; each < VERDICTS; ++each)
-        verdicts += fmt::format("{}\"{}\": {}", each == 0 ? "" : ", ", lines[each].name, all.kernels.verdicts[each]);
+        verdicts +=
+            fmt::format("{}\"{}\": {}", each == 0 ? "" : ", ", lines[each].name, all.kernels.packets.verdicts[each]);
     return fmt::format(
         "{{\"port\": \"{}\", \"driver\": \"{}\", \"seconds\": {:.3f}, \"received\": {}, \"received_bytes\": {}, "
         "\"verdicts\": {{{}}}, \"wrong_names\": {}, \"dropped_by_port\": {}, \"out_of_buffer\": {}, \"too_long\": {}, "
         "\"unread\": {}, \"sent\": {}, \"sent_bytes\": {}, \"lost\": {}, \"answer_p50_ns\": {:.0f}, "
         "\"answer_p99_ns\": {:.0f}, \"conserved\": {}}}\n",
-        json_text(server.port().spec()), server.port().driver(), seconds, all.kernels.frames, all.kernels.bytes,
-        verdicts, all.kernels.wrong_names, dropped_by_port(all), all.out_of_buffer, all.too_long, all.unread, all.sent,
-        all.kernels.sent_bytes, all.lost, answer_time(all.kernels, 50).value_or(0),
-        answer_time(all.kernels, 99).value_or(0), is_conserved(all));
+        json_text(server.port().spec()), server.port().driver(), seconds, all.kernels.packets.frames,
+        all.kernels.packets.bytes, verdicts, all.kernels.packets.wrong_names, dropped_by_port(all), all.out_of_buffer,
+        all.too_long, all.unread, all.sent, all.kernels.packets.sent_bytes, all.lost,
+        answer_time(all.kernels.packets, 50).value_or(0), answer_time(all.kernels.packets, 99).value_or(0),
+        is_conserved(all));
 }
 
 std::string ping_text(const ping_info& ping, std::uint64_t before_ns)

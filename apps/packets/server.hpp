@@ -15,7 +15,7 @@ namespace weftio::packets {
 
 /// Sum of the counters of all kernels, and what the port says beside them.
 struct totals {
-    packets_counters kernels{};
+    packets_report kernels{};
     port_counters port{};
     std::uint64_t out_of_buffer = 0; ///< frames that found no free slot of a receive queue
     std::uint64_t too_long = 0;
@@ -57,16 +57,20 @@ class packet_server {
     struct worker;
 
     void make_settings(const server_options& options);
+    void make_tables(const server_options& options);
+    packets_worker describe(const server_options& options, const worker& worker) const;
+    memory shared_memory(std::size_t bytes) const;
     void make_workers(const server_options& options);
-    void launch(worker& worker);
-    std::string revive(worker& worker);
+    void launch(std::size_t number);
+    std::string revive(std::size_t number);
 
     weftio::device device_;
     weftio::port port_;
     bool inline_; ///< kernels run the engines
     std::vector<address> addresses_;
-    memory settings_;
+    memory settings_, site_, tcp_settings_, pool_, records_, workers_memory_; ///< of all kernels
     std::vector<std::unique_ptr<worker>> workers_;
+    std::uint32_t snapshot_bytes_ = 0; ///< of one /stats
     std::vector<flow> flows_;
     bool stopped_ = false;
 };

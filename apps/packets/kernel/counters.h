@@ -49,12 +49,15 @@ enum verdict {
 
 /* Of one kernel, which alone writes them. */
 struct packets_counters {
-    weftio_u64 frames; /* received */
+    weftio_u64 connections; /* TCP connections now, those in TIME_WAIT too */
+    weftio_u64 frames;      /* received */
     weftio_u64 bytes;
-    weftio_u64 verdicts[VERDICTS];
     weftio_u64 sent; /* frames */
     weftio_u64 sent_bytes;
-    weftio_u64 wrong_names;          /* DNS messages whose names are too long or leave the message */
+    weftio_u64 wrong_names;      /* DNS messages whose names are too long or leave the message */
+    weftio_u64 requests;         /* HTTP requests answered */
+    weftio_u64 refused_requests; /* of these, by a status from 400 on */
+    weftio_u64 verdicts[VERDICTS];
     weftio_u64 times[PACKETS_TIMES]; /* from the arrival of a frame until its answer was sent */
 };
 

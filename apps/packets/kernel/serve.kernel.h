@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "sender.h"
+#include "connections.h"
 #include "udp.h"
 #include "weftio/device/semaphore.h"
 
@@ -24,7 +24,7 @@ struct ping_info {
 struct server {
     WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq;
     const WEFTIO_GLOBAL struct packets_settings* settings;
-    WEFTIO_GLOBAL struct packets_counters* counters;
+    WEFTIO_GLOBAL struct packets_worker* worker;
     const WEFTIO_GLOBAL struct weftio_dev_semaphore* reports;
     const WEFTIO_GLOBAL struct weftio_dev_semaphore* pings; /* 0: nobody asks */
     struct sender sender;
@@ -52,13 +52,18 @@ WEFTIO_FN void report_ping(struct server* server, const struct frame* frame, wef
     server->ping = weftio_dev_semaphore_next(server->pings, server->ping);
 }
 
+WEFTIO_FN void copy_report(WEFTIO_GLOBAL void* to, WEFTIO_GLOBAL struct packets_worker* worker)
+{
+    bytes_copy((WEFTIO_GLOBAL weftio_u8*)to, (const WEFTIO_GLOBAL weftio_u8*)report_of(worker),
+               sizeof(struct packets_report));
+}
+
 /* Hands a copy of the counters to the host, if it has taken the one before. */
 WEFTIO_FN void report_counters(struct server* server)
 {
     if (weftio_dev_semaphore_get_status(server->reports, server->report) != WEFTIO_DEV_SEMAPHORE_FREE)
         return;
-    bytes_copy((WEFTIO_GLOBAL weftio_u8*)weftio_dev_semaphore_get_custom_info_addr(server->reports, server->report),
-               (const WEFTIO_GLOBAL weftio_u8*)server->counters, sizeof(struct packets_counters));
+    copy_report(weftio_dev_semaphore_get_custom_info_addr(server->reports, server->report), server->worker);
     weftio_dev_semaphore_set_status(server->reports, server->report, WEFTIO_DEV_SEMAPHORE_READY);
     server->report = weftio_dev_semaphore_next(server->reports, server->report);
 }
@@ -69,16 +74,16 @@ WEFTIO_FN weftio_u32 answer_frame(struct server* server, const struct frame* fra
     if (frame->version == 0)
         return answer_arp(frame, server->settings, answer);
     if (frame->protocol == PROTOCOL_UDP)
-        return answer_udp(frame, server->settings, server->counters, answer);
+        return answer_udp(frame, server->settings, &server->worker->counters, answer);
     if (frame->version == 4 && frame->protocol == PROTOCOL_ICMP)
         return answer_icmp(frame, server->settings, answer);
     if (frame->version == 6 && frame->protocol == PROTOCOL_ICMPV6)
         return answer_icmpv6(frame, server->settings, answer);
-    return frame->protocol == PROTOCOL_TCP ? VERDICT_tcp : VERDICT_other_protocol;
+    return VERDICT_other_protocol;
 }
 
 /* Answers one received packet. Returns its verdict. */
-WEFTIO_FN weftio_u32 take_packet(struct server* server, const struct weftio_dev_packet* packet)
+WEFTIO_FN weftio_u32 take_packet(struct server* server, const struct weftio_dev_packet* packet, weftio_u64 now_ns)
 {
     struct frame frame;
 
@@ -87,6 +92,8 @@ WEFTIO_FN weftio_u32 take_packet(struct server* server, const struct weftio_dev_
         return verdict;
     if (!has_room(&server->sender))
         return VERDICT_no_room;
+    if (frame.protocol == PROTOCOL_TCP)
+        return take_segment(&server->sender, server->worker, &frame, server->settings, now_ns, packet->timestamp_ns);
     struct answer answer = begin_frame(&server->sender);
     verdict = answer_frame(server, &frame, &answer);
     end_frame(&server->sender, &answer, packet->timestamp_ns);
@@ -95,56 +102,69 @@ WEFTIO_FN weftio_u32 take_packet(struct server* server, const struct weftio_dev_
     return verdict;
 }
 
-WEFTIO_FN void take_burst(struct server* server, weftio_u32 first, weftio_u32 count)
+WEFTIO_FN void take_burst(struct server* server, weftio_u32 first, weftio_u32 count, weftio_u64 now_ns)
 {
+    WEFTIO_GLOBAL struct packets_counters* counters = &server->worker->counters;
     struct weftio_dev_packet packet;
 
     for (weftio_u32 each = 0; each < count; ++each) {
         if (weftio_dev_eth_rxq_packet(server->rxq, first + each, &packet) != WEFTIO_DEV_OK)
             continue; /* impossible: it is ours until we release it */
-        ++server->counters->frames;
-        server->counters->bytes += packet.bytes;
-        ++server->counters->verdicts[take_packet(server, &packet)];
+        ++counters->frames;
+        counters->bytes += packet.bytes;
+        ++counters->verdicts[take_packet(server, &packet, now_ns)];
     }
     if (count)
         weftio_dev_eth_rxq_release(server->rxq, first, count);
 }
 
-WEFTIO_KERNEL void serve(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
-                         WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames,
-                         const WEFTIO_GLOBAL struct packets_settings* settings,
-                         WEFTIO_GLOBAL struct packets_counters* counters,
-                         WEFTIO_GLOBAL struct weftio_dev_semaphore* reports,
-                         WEFTIO_GLOBAL struct weftio_dev_semaphore* pings)
+/* Receives, answers and lets time pass until the host wants an end or the send queue fails. */
+WEFTIO_FN void serve_until_end(struct server* server)
 {
-    struct server server;
     weftio_s32 status = WEFTIO_DEV_OK;
 
-    server.rxq = rxq;
-    server.settings = settings;
-    server.counters = counters;
-    server.reports = reports;
-    server.pings = settings->ping_report ? pings : 0;
-    server.sender = start_sending(txq, frames, counters);
-    server.next_report_ns = 0;
-    server.report = 0;
-    server.ping = 0;
     for (weftio_u32 attempt = 0; status == WEFTIO_DEV_OK; ++attempt) {
         weftio_u32 count, first;
-        status = weftio_dev_eth_rxq_receive_thread(rxq, PACKETS_BURST, 1, &count, &first);
-        weftio_u64 now_ns = weftio_dev_clock_ns(rxq->clock);
-        take_burst(&server, first, count);
-        flush_frames(&server.sender);
-        measure_answer(&server.sender);
+        status = weftio_dev_eth_rxq_receive_thread(server->rxq, PACKETS_BURST, 1, &count, &first);
+        weftio_u64 now_ns = weftio_dev_clock_ns(server->rxq->clock);
+        take_burst(server, first, count, now_ns);
+        let_time_pass(&server->sender, server->worker, now_ns);
+        flush_frames(&server->sender);
+        measure_answer(&server->sender);
         if (status == WEFTIO_DEV_OK)
-            status = weftio_dev_eth_txq_status(txq);
-        if (now_ns >= server.next_report_ns) {
-            report_counters(&server);
-            server.next_report_ns = now_ns + settings->statistics_ns;
+            status = weftio_dev_eth_txq_status(server->sender.txq);
+        if (now_ns >= server->next_report_ns) {
+            report_counters(server);
+            server->next_report_ns = now_ns + server->settings->statistics_ns;
         }
         if (count)
             attempt = 0;
         else
-            weftio_relax(settings->busy ? 0 : attempt);
+            weftio_relax(server->settings->busy ? 0 : attempt);
     }
+}
+
+/* `last`: gets the counters as they are at the end. */
+WEFTIO_KERNEL void serve(WEFTIO_GLOBAL struct weftio_dev_eth_rxq* rxq, WEFTIO_GLOBAL struct weftio_dev_eth_txq* txq,
+                         WEFTIO_GLOBAL struct weftio_dev_buf_arr* frames,
+                         const WEFTIO_GLOBAL struct packets_settings* settings,
+                         WEFTIO_GLOBAL struct packets_worker* worker,
+                         WEFTIO_GLOBAL struct weftio_dev_semaphore* reports,
+                         WEFTIO_GLOBAL struct weftio_dev_semaphore* pings, WEFTIO_GLOBAL struct packets_report* last)
+{
+    struct server server;
+
+    server.rxq = rxq;
+    server.settings = settings;
+    server.worker = worker;
+    server.reports = reports;
+    server.pings = settings->ping_report ? pings : 0;
+    server.sender = start_sending(txq, frames, &worker->counters);
+    server.next_report_ns = 0;
+    server.report = worker->report;
+    server.ping = worker->ping;
+    serve_until_end(&server);
+    worker->report = server.report;
+    worker->ping = server.ping;
+    copy_report(last, worker);
 }

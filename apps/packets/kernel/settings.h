@@ -16,11 +16,9 @@ struct packets_settings {
     weftio_u32 address_count;
     weftio_u8 mac[6];
     weftio_u8 reserved[2];
-    weftio_u32 echo_port;   /* UDP port whose datagrams go back; 0: none */
-    weftio_u32 http_port;   /* TCP port of the server; 0: none */
-    weftio_u32 frame_bytes; /* longest frame to send: MTU + 14, with room for the tags of an answer */
-    weftio_u32 ping_report; /* whether the host wants to hear of each ping */
-    weftio_u32 busy;        /* kernels never sleep */
-    weftio_u32 padding;
+    weftio_u32 echo_port;     /* UDP port whose datagrams go back; 0: none */
+    weftio_u32 http_port;     /* TCP port of the server; 0: none */
+    weftio_u32 ping_report;   /* whether the host wants to hear of each ping */
+    weftio_u32 busy;          /* kernels never sleep */
     weftio_u64 statistics_ns; /* from one report of a kernel to the next */
 };
