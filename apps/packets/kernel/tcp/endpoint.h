@@ -135,7 +135,11 @@ WEFTIO_FN weftio_u32 tcp_expects_cookies(const WEFTIO_GLOBAL struct tcp_endpoint
     return endpoint->cookie_sent && now - endpoint->cookie_at < 2u << TCP_COOKIE_PERIOD_SHIFT;
 }
 
-/** Makes a connection of the ACK that brings a cookie back. Returns 0 if it brings none; the answer is then due. */
+/**
+ * Makes a connection of the ACK that brings a cookie back.
+ *
+ * @return 0: it brings none, RST is due. 1: it does; or it is dropped, as the peer sends it again after what brings it
+ */
 WEFTIO_FN weftio_u32 tcp_accept_cookie(WEFTIO_GLOBAL struct tcp_endpoint* endpoint,
                                        const struct tcp_addresses* addresses, const struct tcp_segment* received,
                                        weftio_u32 now, struct tcp_result* result)
@@ -147,7 +151,7 @@ WEFTIO_FN weftio_u32 tcp_accept_cookie(WEFTIO_GLOBAL struct tcp_endpoint* endpoi
         return 0;
     if (!tcp_cookie_valid(endpoint->settings, addresses, received, now, &mss)) {
         ++endpoint->counters.cookies_failed;
-        return 0;
+        return received->payload_bytes != 0 || (received->flags & TCP_FIN); /* what brings the cookie may be late */
     }
     tcp_find(endpoint, addresses, tcp_ports(received), &steps);
     if (steps < TCP_CHAIN_LIMIT)
