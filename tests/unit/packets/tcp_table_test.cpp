@@ -149,12 +149,17 @@ TEST_F(TcpTable, ServesThoseThatWaitForRoomOneAfterTheOther)
 TEST_F(TcpTable, AResetThatHadNoRoomIsSentBeforeTheRecordIsFree)
 {
     connect();
+    queue(500);
+    out("PA 1:501");
     server.room = 0;
     server.abort(id);
     EXPECT_EQ(server.endpoint.connections, 1u);
+    in("PA 1:101 ack 501"); // nobody is there to take it
+    EXPECT_EQ(server.session(id).received, "");
+    EXPECT_EQ(server.session(id).acknowledged, 0u);
     server.room = 10;
     server.run();
-    out("RA 1");
+    out("RA 501");
     EXPECT_EQ(server.endpoint.connections, 0u);
 }
 

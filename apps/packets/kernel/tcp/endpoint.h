@@ -30,7 +30,7 @@
  *         compose and send it: tcp_write, then segment.payload_bytes bytes of the stream from stream_offset on
  *     tcp_done(endpoint, result.connection, the ring had no room, now)
  *
- * with now = tcp_ticks(now_ns). tcp_take may set TCP_EVENT_PEER_CLOSED and TCP_EVENT_CLOSED. Every result with a
+ * with now = tcp_ticks(now_ns), and no other call in between. tcp_take may set TCP_EVENT_PEER_CLOSED and TCP_EVENT_CLOSED. Every result with a
  * connection ends with tcp_done: it may free the record. No function waits, but for the lock of the free records.
  */
 #pragma once
@@ -85,8 +85,8 @@ WEFTIO_FN void tcp_open(WEFTIO_GLOBAL struct tcp_endpoint* endpoint, WEFTIO_GLOB
     made->right_edge += settings->receive_window;
     made->timeout = settings->first_timeout;
     made->heard_at = made->progress_at = made->sent_at = now;
-    made->ts_offset = tcp_timestamp_offset(settings, &addresses, tcp_ports(asked));
     if (asked->has_timestamps) {
+        made->ts_offset = tcp_timestamp_offset(settings, &addresses, tcp_ports(asked));
         made->flags |= TCP_TIMESTAMPS;
         made->ts_recent = asked->ts_value;
         mss -= 12;
@@ -333,6 +333,8 @@ WEFTIO_FN void tcp_done(WEFTIO_GLOBAL struct tcp_endpoint* endpoint, weftio_u32 
         tcp_free(endpoint, connection);
         return;
     }
+    if (done->list == TCP_LIST_TIME_WAIT + 1 && !more && done->heard_at != now)
+        return; /* the wait goes on: the list is in the order of heard_at */
     if (more || done->state == TCP_STATE_TIME_WAIT) {
         tcp_list_remove(endpoint, connection);
         tcp_list_append(endpoint, more ? TCP_LIST_READY : TCP_LIST_TIME_WAIT, connection);
