@@ -33,6 +33,12 @@ class tcp_script : public testing::Test {
     void out(const std::string& text);
     /// The server has sent nothing more.
     void nothing();
+    /// Drops what the server has sent.
+    void forget()
+    {
+        server.sent.clear();
+        read_ = 0;
+    }
     void pass(std::uint64_t milliseconds) { server.pass(milliseconds); }
 
     /// A connection without options but MSS 1000, established, with a window of 65,535.

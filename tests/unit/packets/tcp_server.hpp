@@ -49,6 +49,8 @@ struct tcp_world {
 class tcp_server {
  public:
     explicit tcp_server(std::shared_ptr<tcp_world> world, std::uint32_t buckets = 64);
+    tcp_server(tcp_server&&) = default; // the endpoint points to what vectors hold, which stays where it is
+    tcp_server& operator=(tcp_server&&) = default;
 
     /// Writes the message's header, parses it and hands it to the endpoint. `listens`: see tcp_receive.
     void receive(const tcp_message& message, bool listens = true);

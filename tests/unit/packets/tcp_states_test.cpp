@@ -296,6 +296,18 @@ TEST_F(TcpTimeWait, BeginsAgainWithARepeatedFin)
     EXPECT_EQ(server.endpoint.connections, 0u);
 }
 
+TEST_F(TcpTimeWait, IsNotProlongedByOtherSegments)
+{
+    wait_from();
+    for (int i = 0; i < 6; ++i) {
+        pass(9900);
+        in(i % 2 ? "A 2 ack 2" : "PA 1:2 ack 2");
+    }
+    forget();
+    pass(1000);
+    EXPECT_EQ(server.endpoint.connections, 0u);
+}
+
 TEST_F(TcpTimeWait, IsNotEndedByAReset)
 {
     wait_from();
@@ -425,8 +437,12 @@ TEST_F(TcpStates, IdleConnectionsAreClosed)
     nothing();
     pass(1100);
     out("FA 1 ack 2");
-    in("FA 2 ack 2");
-    out("A 2 ack 3");
+    EXPECT_TRUE(events() & TCP_EVENT_IDLE);
+    in("PA 2:12 ack 1"); // was under way; a response would come behind FIN
+    out("A 2 ack 12");
+    tcp_queue(&tcp(), 100, server.now());
+    in("FA 12 ack 2");
+    out("A 2 ack 13");
     EXPECT_EQ(counters().idle_closed, 1u);
     EXPECT_TRUE(events() & TCP_EVENT_CLOSED);
 }

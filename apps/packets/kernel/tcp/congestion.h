@@ -70,8 +70,7 @@ WEFTIO_FN void tcp_congestion_acknowledged(WEFTIO_GLOBAL struct tcp_connection* 
     if (window < connection->threshold)
         window += weftio_min_u32(bytes, 2u * connection->mss); /* RFC 3465 with L = 2 */
     else
-        window +=
-            tcp_max_u32((weftio_u32)((weftio_u64)connection->mss * weftio_min_u32(bytes, connection->mss) / window), 1);
+        window += tcp_max_u32((weftio_u32)connection->mss * weftio_min_u32(bytes, connection->mss) / window, 1);
     connection->congestion_window = weftio_min_u32(window, TCP_LARGEST_CONGESTION_WINDOW);
 }
 

@@ -175,6 +175,7 @@ enum {
     TCP_EVENT_ACKNOWLEDGED = 2, /**< tcp_acknowledged() has moved */
     TCP_EVENT_PEER_CLOSED = 4,  /**< the peer's FIN is behind all bytes taken */
     TCP_EVENT_CLOSED = 8,       /**< last event: both ends have closed, or there was a reset or a timeout */
+    TCP_EVENT_IDLE = 32,        /**< settings.idle has passed: as if the application had called tcp_close */
     TCP_EVENT_RESET = 16        /**< with TCP_EVENT_CLOSED: not an orderly end */
 };
 

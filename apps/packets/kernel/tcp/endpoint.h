@@ -30,7 +30,7 @@
  *         compose and send it: tcp_write, then segment.payload_bytes bytes of the stream from stream_offset on
  *     tcp_done(endpoint, result.connection, the ring had no room, now)
  *
- * with now = tcp_ticks(now_ns). tcp_take may set TCP_EVENT_PEER_CLOSED and TCP_EVENT_CLOSED. Every result with a
+ * with now = tcp_ticks(now_ns), and no other call in between. tcp_take may set TCP_EVENT_PEER_CLOSED and TCP_EVENT_CLOSED. Every result with a
  * connection ends with tcp_done: it may free the record. No function waits, but for the lock of the free records.
  */
 #pragma once
@@ -85,8 +85,8 @@ WEFTIO_FN void tcp_open(WEFTIO_GLOBAL struct tcp_endpoint* endpoint, WEFTIO_GLOB
     made->right_edge += settings->receive_window;
     made->timeout = settings->first_timeout;
     made->heard_at = made->progress_at = made->sent_at = now;
-    made->ts_offset = tcp_timestamp_offset(settings, &addresses, tcp_ports(asked));
     if (asked->has_timestamps) {
+        made->ts_offset = tcp_timestamp_offset(settings, &addresses, tcp_ports(asked));
         made->flags |= TCP_TIMESTAMPS;
         made->ts_recent = asked->ts_value;
         mss -= 12;
@@ -135,7 +135,11 @@ WEFTIO_FN weftio_u32 tcp_expects_cookies(const WEFTIO_GLOBAL struct tcp_endpoint
     return endpoint->cookie_sent && now - endpoint->cookie_at < 2u << TCP_COOKIE_PERIOD_SHIFT;
 }
 
-/** Makes a connection of the ACK that brings a cookie back. Returns 0 if it brings none; the answer is then due. */
+/**
+ * Makes a connection of the ACK that brings a cookie back.
+ *
+ * @return 0: it brings none, RST is due. 1: it does; or it is dropped, as the peer sends it again after what brings it
+ */
 WEFTIO_FN weftio_u32 tcp_accept_cookie(WEFTIO_GLOBAL struct tcp_endpoint* endpoint,
                                        const struct tcp_addresses* addresses, const struct tcp_segment* received,
                                        weftio_u32 now, struct tcp_result* result)
@@ -147,7 +151,7 @@ WEFTIO_FN weftio_u32 tcp_accept_cookie(WEFTIO_GLOBAL struct tcp_endpoint* endpoi
         return 0;
     if (!tcp_cookie_valid(endpoint->settings, addresses, received, now, &mss)) {
         ++endpoint->counters.cookies_failed;
-        return 0;
+        return received->payload_bytes != 0 || (received->flags & TCP_FIN); /* what brings the cookie may be late */
     }
     tcp_find(endpoint, addresses, tcp_ports(received), &steps);
     if (steps < TCP_CHAIN_LIMIT)
@@ -329,6 +333,8 @@ WEFTIO_FN void tcp_done(WEFTIO_GLOBAL struct tcp_endpoint* endpoint, weftio_u32 
         tcp_free(endpoint, connection);
         return;
     }
+    if (done->list == TCP_LIST_TIME_WAIT + 1 && !more && done->heard_at != now)
+        return; /* the wait goes on: the list is in the order of heard_at */
     if (more || done->state == TCP_STATE_TIME_WAIT) {
         tcp_list_remove(endpoint, connection);
         tcp_list_append(endpoint, more ? TCP_LIST_READY : TCP_LIST_TIME_WAIT, connection);

@@ -359,18 +359,21 @@ WEFTIO_FN void tcp_input(WEFTIO_GLOBAL struct tcp_endpoint* endpoint, WEFTIO_GLO
                          const struct tcp_segment* received, weftio_u32 now, struct tcp_result* result)
 {
     ++endpoint->counters.segments_received;
+    if (connection->state == TCP_STATE_CLOSED) /* its RST waits for room in the send ring */
+        return;
     if (!tcp_input_check(endpoint, connection, received, now, result))
         return;
     if (connection->state == TCP_STATE_SYN_RECEIVED &&
         !tcp_input_established(endpoint, connection, received, now, result))
         return;
     tcp_input_timestamp(connection, received);
+    if (connection->state == TCP_STATE_TIME_WAIT)
+        return;
     connection->heard_at = now;
     connection->probes = 0;
     if (connection->flags & TCP_PERSIST)
         connection->tries = 0;
-    if (connection->state == TCP_STATE_TIME_WAIT ||
-        !tcp_input_acknowledgment(endpoint, connection, received, now, result))
+    if (!tcp_input_acknowledgment(endpoint, connection, received, now, result))
         return;
     tcp_input_payload(endpoint, connection, received, now, result);
 }
@@ -394,7 +397,10 @@ WEFTIO_FN void tcp_take(WEFTIO_GLOBAL struct tcp_endpoint* endpoint, WEFTIO_GLOB
         tcp_input_fin(endpoint, connection, now, result);
 }
 
-/** The application can take `window` bytes again. The peer is told by the next tcp_output. */
+/**
+ * The application can take `window` bytes again; the next tcp_output tells the peer. Call it when it is worth a segment,
+ * as the peer sends small pieces otherwise.
+ */
 WEFTIO_FN void tcp_window(WEFTIO_GLOBAL struct tcp_endpoint* endpoint, WEFTIO_GLOBAL struct tcp_connection* connection,
                           weftio_u32 window)
 {

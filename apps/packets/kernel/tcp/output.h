@@ -194,9 +194,15 @@ WEFTIO_FN weftio_u32 tcp_output(WEFTIO_GLOBAL struct tcp_endpoint* endpoint,
     return sent;
 }
 
-/** The application has `bytes` more to send. @pre less than 2^30 are queued and not yet acknowledged; not closed */
+/**
+ * The application has `bytes` more to send. After tcp_close or TCP_EVENT_IDLE they are ignored.
+ *
+ * @pre less than 2^30 are queued and not yet acknowledged
+ */
 WEFTIO_FN void tcp_queue(WEFTIO_GLOBAL struct tcp_connection* connection, weftio_u32 bytes, weftio_u32 now)
 {
+    if (connection->flags & TCP_FIN_QUEUED)
+        return;
     if (connection->unacknowledged == connection->end)
         connection->progress_at = now; /* the time without progress begins here */
     connection->end += bytes;

@@ -75,6 +75,7 @@ WEFTIO_FN void tcp_timer_no_progress(WEFTIO_GLOBAL struct tcp_endpoint* endpoint
     if (connection->unacknowledged == connection->end && !(connection->flags & TCP_FIN_QUEUED)) {
         ++endpoint->counters.idle_closed;
         tcp_close(connection, now);
+        result->events |= TCP_EVENT_IDLE;
     } else
         tcp_timed_out(endpoint, connection, result);
 }
