@@ -132,6 +132,7 @@ std::vector<exchange> targets()
         target("EscapeInUnicode", "/%u002e", 400),
         target("LongestTarget", "/" + std::string(2047, 'a'), 404),
         target("TooLongTarget", "/" + std::string(2048, 'a'), 414, true),
+        {"LongestLine", with(std::string(32, 'A') + " /" + std::string(2047, 'a') + " HTTP/1.1", host), {501}},
         target("LongestEncodedTarget", "/" + std::string(2044, 'a') + "%61", 404),
     };
 }

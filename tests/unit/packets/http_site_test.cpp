@@ -251,8 +251,12 @@ TEST(HttpSite, RefusesNamesOfCountersThatJsonCannotHave)
     const auto made = [](std::vector<counter_name> names) { stats_texts({.counters = std::move(names)}); };
     for (const char* empty : {"", ".a", "a.", "a..b"})
         EXPECT_THAT(refusal(errc::invalid_argument, [&] { made({{empty}}); }), HasSubstr("is empty"));
-    for (const auto& [first, second] : {std::pair{"a", "a"}, {"a", "a.b"}, {"a.b", "a"}, {"a.b.c", "a.b"}})
-        EXPECT_THAT(refusal(errc::invalid_argument, [&] { made({{first}, {second}}); }), HasSubstr("one value"));
+    for (const auto& two : {std::pair{"a", "a"}, {"a", "a.b"}, {"a.b", "a"}, {"a.b.c", "a.b"}})
+        EXPECT_THAT(refusal(errc::invalid_argument,
+                            [&] {
+                                made({{two.first}, {two.second}});
+                            }),
+                    HasSubstr("one value"));
     EXPECT_THAT(refusal(errc::invalid_argument, [&] { made({{"a.b"}, {"c"}, {"a.d"}}); }), HasSubstr("\"a.d\""));
 }
 

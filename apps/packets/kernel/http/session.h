@@ -56,6 +56,8 @@ struct http_worker {
     weftio_u32 free_count; /**< buffer_count at first */
 };
 
+WEFTIO_STATIC_ASSERT(sizeof(struct http_worker) == 104, "the host fills it in");
+
 /** What a call has done. */
 struct http_result {
     weftio_u32 taken;    /**< of the bytes given. The others are not kept: TCP must not acknowledge them */
