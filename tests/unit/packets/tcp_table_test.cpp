@@ -79,6 +79,25 @@ TEST_F(TcpTable, GivesUpTimeWaitForNewConnectionsOldestFirst)
     out("A 2 ack 2");
 }
 
+TEST_F(TcpTable, EndsTimeWaitInTheOrderOfItsBeginAndNotByAReset)
+{
+    for (std::uint16_t port : {2, 1}) {
+        connect_from(port);
+        close();
+        in("FA 1 ack 2");
+        forget();
+        server.pass(port == 2 ? 30000 : 0);
+    }
+    peer_port = 2;
+    in("PA 1:2 ack 2"); // late data does not move it behind the other
+    in("R 2");
+    server.pass(29000);
+    EXPECT_EQ(server.endpoint.connections, 2u);
+    server.pass(2000);
+    EXPECT_EQ(server.endpoint.connections, 1u);
+    forget();
+}
+
 TEST_F(TcpTable, UsesRecordsAgainAndAgain)
 {
     for (int i = 0; i < 1000; ++i) {
