@@ -14,7 +14,7 @@ runtime=(
 )
 test=(
     libgtest-dev libgmock-dev libbenchmark-dev
-    nmap tcpdump tshark iproute2 iputils-ping ethtool curl sip-tester tcpreplay pcapfix
+    apache2-utils nftables nmap tcpdump tshark iproute2 iputils-ping ethtool curl sip-tester tcpreplay pcapfix
     python3 python3-dpkt golang-github-google-gopacket-dev
     ibverbs-utils perftest
     meson ccache valgrind dpdk-dev fio ucx-utils gnuplot-nox g++-aarch64-linux-gnu universal-ctags

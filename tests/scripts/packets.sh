@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# weftio-packets against the kernel's own network stack behind a tap port: ping, nping. tshark then looks at all frames of both sides.
+# weftio-packets against the kernel's own network stack behind a tap port: ping, nping, curl, ab. tshark then looks at all frames of both sides.
 # Works in a network namespace that it makes and removes.
 set -uo pipefail
 . "$(dirname "$0")/checks.bash"
 build=$(realpath "$1")
 packets=$build/apps/weftio-packets
 [ "$(id -u)" = 0 ] || skip "answers of kernels to real peers: needs root"
-for tool in ip ping nping tcpdump tshark ethtool jq; do
+for tool in ip ping nping curl ab nft tcpdump tshark ethtool jq; do
     command -v $tool >/dev/null || skip "answers of kernels to real peers: $tool is not installed"
 done
 [ -x "$packets" ] || skip "answers of kernels to real peers: weftio-packets is not built"
@@ -18,17 +18,22 @@ clean_up() {
     [ -z "$server" ] || kill -KILL $server 2>/dev/null
     [ -z "$capture" ] || kill $capture 2>/dev/null
     ip netns del $space 2>/dev/null
-    rm -rf "$work"
+    [ -n "${KEEP:-}" ] && cp "$work/pcap" "$KEEP"; rm -rf "$work"
 }
 trap clean_up EXIT
 ip netns add $space || skip "answers of kernels to real peers: no network namespaces here"
+mkdir -p "$work/www/sub"
+head -c 1048576 /dev/urandom >"$work/www/big"
+echo "<p>a page" >"$work/www/sub/index.html"
+echo "beyond the folder" >"$work/secret"
 inside() { ip netns exec $space "$@"; }
 inside ip link set lo up
 inside sysctl -qw net.ipv6.conf.default.accept_dad=0 # addresses are usable at once
 
 # start DEVICE [options]: a server on tap w0, with a capture of what goes over it.
 start() {
-    ip netns exec $space "$packets" -n tap:w0 --address 10.9.0.1/24 --address fd09::1/64 --peer 10.9.0.2 -g "$@" --json "$work/json" \
+    ip netns exec $space "$packets" -n tap:w0 --address 10.9.0.1/24 --address fd09::1/64 --peer 10.9.0.2 --root "$work/www" -g "$@" \
+        --json "$work/json" \
         >"$work/out" 2>"$work/err" &
     server=$!
     eventually_by $server grep -q "Ctrl-C ends" "$work/out"
@@ -83,6 +88,57 @@ datagrams() {
         --data 123401000001000000000000037777770765786d706c6503636f6d0000010001
 } >"$work/nping" 2>&1
 
+get() { inside curl -s -m $patience "$@"; }
+status_of() { get -o /dev/null -w '%{http_code}' --path-as-is "$@"; }
+
+# times N WORD...: the words N times
+times() {
+    local count=$1
+    shift
+    while [ $((count--)) -gt 0 ]; do printf '%s\n' "$@"; done
+}
+
+pages() {
+    check "$1: GET /" 200 "$(status_of http://10.9.0.1/)"
+    check "$1: GET over IPv6" 200 "$(status_of 'http://[fd09::1]/contact')"
+    check "$1: HEAD has the length of GET" "$(get http://10.9.0.1/contact | wc -c)" \
+        "$(get -I http://10.9.0.1/contact | tr -d '\r' | sed -n 's/Content-Length: //p')"
+    check "$1: a file of 1 MiB" "$(sha256sum <"$work/www/big")" "$(get http://10.9.0.1/big | sha256sum)"
+    check "$1: the page of a folder" "<p>a page" "$(get http://10.9.0.1/sub/)"
+    check "$1: /stats is JSON, and alive" true "$(get http://10.9.0.1/stats | jq '.http.requests > 0 and .tcp.opened > 0')"
+    check "$1: no such page" 404 "$(status_of http://10.9.0.1/none)"
+    check "$1: no such method" 405 "$(status_of -X DELETE http://10.9.0.1/)"
+    check "$1: nothing beyond the folder" 400400404 "$(status_of http://10.9.0.1/../secret)$(
+        status_of http://10.9.0.1/%2e%2e/secret)$(status_of http://10.9.0.1/..%2fsecret)"
+    check "$1: a head of 10 KB" 431 "$(status_of -H "X: $(times 1000 0123456789 | tr -d '\n')" http://10.9.0.1/)"
+    check "$1: nothing listens elsewhere" 7 "$(get -o /dev/null http://10.9.0.1:81/; echo $?)"
+}
+
+many() {
+    check "$1: 100 requests in one connection" "100 200 1" "$(get -w '%{http_code}\n' $(times 100 -o /dev/null http://10.9.0.1/contact) |
+        sort | uniq -c | xargs) $(get -w '%{num_connects}\n' $(times 100 -o /dev/null http://10.9.0.1/contact) | paste -sd+ | bc)"
+    check "$1: 50 at a time" "50 200" "$(get -Z --parallel-immediate --parallel-max 50 -w '%{http_code}\n' \
+        $(times 50 -o /dev/null http://10.9.0.1/contact) 2>/dev/null | sort | uniq -c | xargs)"
+    inside ab -q -k -c 50 -n 20000 http://10.9.0.1/contact >"$work/ab" 2>&1
+    check "$1: ab -k -c 50 -n 20000" "Complete requests: 20000 Failed requests: 0" \
+        "$(sed -n 's/  */ /g; /^\(Complete\|Failed\) requests/p; /^Non-2xx/p' "$work/ab" | xargs)"
+}
+
+# With a hundredth of the frames lost in each direction.
+lossy() {
+    inside nft -f - <<'END'
+table netdev lossy {
+    chain from_server { type filter hook ingress device w0 priority 0; numgen random mod 100 == 0 counter drop; }
+    chain to_server { type filter hook egress device w0 priority 0; numgen random mod 100 == 0 counter drop; }
+}
+END
+    check "$1: a file of 1 MiB through 1 % loss" "$(sha256sum <"$work/www/big")" "$(get http://10.9.0.1/big | sha256sum)"
+    check "$1: 50 at a time through 1 % loss" "50 200" "$(get -Z --parallel-immediate --parallel-max 50 -w '%{http_code}\n' \
+        $(times 50 -o /dev/null http://10.9.0.1/contact) 2>/dev/null | sort | uniq -c | xargs)"
+    check "$1: frames were lost both ways" 2 "$(inside nft list ruleset | grep -c 'packets [1-9]')"
+    inside nft delete table netdev lossy
+}
+
 for device in cpu opencl; do
     if [ $device = opencl ] && ! "$build/samples/simple_receive" -g opencl --count 1 >"$work/words" 2>&1; then
         echo "not checked: OpenCL ($(tail -1 "$work/words"))"
@@ -91,6 +147,9 @@ for device in cpu opencl; do
     start $device --echo 7
     pings $device
     datagrams $device
+    pages $device
+    many $device
+    lossy $device
     stop $device
     check "$device: each ping is answered once" "$(seen 'icmp.type == 8 && ip.flags.mf == 0')" "$(seen 'icmp.type == 0')"
     check "$device: pings are counted" "$(seen 'icmp.type == 0')" "$(counted ping)"

@@ -160,6 +160,8 @@ WEFTIO_FN void serve_session(WEFTIO_GLOBAL struct packets_worker* worker, WEFTIO
         http_expire(&worker->http, session, now_ns, &done);
         apply_session(worker, connection, &done, now);
     }
+    if (result->events & TCP_EVENT_IDLE)
+        http_close(&worker->http, session, &done); /* TCP has closed already */
     if (result->events & TCP_EVENT_CLOSED)
         http_drop(&worker->http, session);
 }
