@@ -172,6 +172,7 @@ std::vector<exchange> fields()
         {"LongToken", get(host + "Connection: " + one + "close\r\n"), {200}},
         {"Version10KeepsAlive", ten + "Connection: Keep-Alive\r\n\r\n", {200}},
         {"Version10OtherToken", ten + "Connection: keep-alives\r\n\r\n", {200}, true},
+        {"Version10AlmostKeepAlive", ten + "Connection: beep-alive\r\n\r\n", {200}, true},
         {"Version10CloseBeats", ten + "Connection: close, keep-alive\r\n\r\n", {200}, true},
         {"Body", get(host + "Content-Length: 5\r\n") + "hello" + get(host), {200, 200}},
         {"BodyThatLooksLikeARequest", get(host + "Content-Length: 27\r\n") + get(host) + get(host), {200, 200}},

@@ -177,6 +177,16 @@ TEST(HttpSession, TakesACutRequestOnlyWhenABufferIsFree)
     EXPECT_EQ(second.answered, 2u);
 }
 
+TEST(HttpSession, ForgetsWhatItHasReadOfBytesNotTaken)
+{
+    http_world world({}, {.buffers = 0});
+    http_peer peer(world);
+    EXPECT_EQ(peer.send("BREW"), 0u);
+    EXPECT_EQ(peer.send("\r\n" + get_front), 2 + get_front.size());
+    EXPECT_EQ(peer.answered, 1u);
+    EXPECT_EQ(peer.refused, 0u);
+}
+
 TEST(HttpSession, SkipsABodyWithoutABuffer)
 {
     http_world world({}, {.buffers = 0});

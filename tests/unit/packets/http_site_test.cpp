@@ -153,6 +153,18 @@ TEST(HttpSite, HasEveryFileOfAFolder)
     EXPECT_LT(world.worker.site->longest_probe, 30u);
 }
 
+TEST(HttpSite, TellsPathsOfTheSameHashApart)
+{
+    http_folder folder;
+    folder.file("vumnbffh", "first");
+    http_world alone({.root = folder.path()});
+    EXPECT_EQ(ask(alone, "/snbwwxps").status, 404);
+    folder.file("snbwwxps", "second");
+    http_world both({.root = folder.path()});
+    EXPECT_EQ(ask(both, "/vumnbffh").body, "first");
+    EXPECT_EQ(ask(both, "/snbwwxps").body, "second");
+}
+
 TEST(HttpSite, ServesOddNamesByTheirEncoding)
 {
     http_folder folder;

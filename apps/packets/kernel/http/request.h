@@ -37,9 +37,8 @@ enum http_fixed {
     HTTP_FIXED_ITEMS
 };
 
-#define HTTP_LONGEST_METHOD 32u
-/** Of a request line, besides its target: method, two blanks, version and one byte more. */
-#define HTTP_LINE_REST (HTTP_LONGEST_METHOD + 2 + 8 + 1)
+/** Of a request line, besides its target: a method of 32 characters, two blanks, version and one byte more. */
+#define HTTP_LINE_REST (32u + 2 + 8 + 1)
 
 /** Where http_scan() stands. All zeros: in front of a request. */
 struct http_scan {
@@ -258,8 +257,6 @@ WEFTIO_FN weftio_u32 http_parse_line(const WEFTIO_GLOBAL weftio_u8* bytes, struc
     struct http_range rest = line, method = http_next_part(bytes, &rest), target = http_next_part(bytes, &rest);
     weftio_u32 answer, version;
 
-    if (method.end - method.begin > HTTP_LONGEST_METHOD)
-        method.end = method.begin + HTTP_LONGEST_METHOD + 1; /* of no known one */
     answer = http_parse_method(bytes, method, request);
     if (answer == HTTP_BAD_REQUEST || (cut && answer == HTTP_NOT_IMPLEMENTED))
         return answer;
