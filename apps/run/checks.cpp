@@ -96,6 +96,12 @@ void check_loss(const std::string& name, const std::string& value)
         refuse(name, value, "is no share from 0 to 1, with or without a seed behind it; write 0.01 or 0.01,7");
 }
 
+void check_doorbell_bytes(const std::string& name, const std::string& value)
+{
+    if (value != "8" && value != "64")
+        refuse(name, value, "is neither 8 nor 64");
+}
+
 void check_process(const std::string& name, const std::string& value)
 {
     if (!is_number(value, 9) || value[0] == '0')

@@ -50,14 +50,15 @@ std::string standing_for(const std::string& option, const char* variable)
 void check_environment(const command& wanted)
 {
     struct {
-        const std::string& option;
+        std::string option;
         const char* variable;
         void (*check)(const std::string& name, const std::string& value);
     } const all[] = {{wanted.wire, verbs::wire_variable, check_wire},
                      {wanted.address, verbs::address_variable, check_address},
                      {wanted.devices, verbs::devices_variable, check_devices},
                      {wanted.dump, verbs::dump_variable, check_dump},
-                     {wanted.loss, verbs::loss_variable, check_loss}};
+                     {wanted.loss, verbs::loss_variable, check_loss},
+                     {{}, verbs::doorbell_variable, check_doorbell_bytes}};
     for (const auto& each : all)
         if (const std::string value = standing_for(each.option, each.variable); !value.empty())
             each.check(each.variable, value);

@@ -57,6 +57,7 @@ refused "WEFTIO_RUN_ADDRESS x: is no address; write it as 10.0.0.1 or fd00::1" W
 refused "WEFTIO_RUN_DEVICES 9: is no number from 1 to 8" WEFTIO_RUN_DEVICES=9
 refused "WEFTIO_RUN_WIRE a/b: name it with 1 to 64 letters, digits, '-', '_' and '.'" WEFTIO_RUN_WIRE=a/b
 refused "WEFTIO_RUN_LOSS 2: is no share from 0 to 1, with or without a seed behind it; write 0.01 or 0.01,7" WEFTIO_RUN_LOSS=2
+refused "WEFTIO_RUN_DOORBELL_BYTES 16: is neither 8 nor 64" WEFTIO_RUN_DOORBELL_BYTES=16
 refused "WEFTIO_RUN_DUMP /tmp: names no file" WEFTIO_RUN_DUMP=/tmp
 refused "--loss and WEFTIO_RUN_PORT: only the wire in memory loses frames on purpose" WEFTIO_RUN_PORT=null --loss 0.1
 WEFTIO_RUN_DEVICES=9 expect 0 --devices 2 true
