@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "checks.hpp"
 #include "program.hpp"
 #include "verbs/seam.hpp"
 
@@ -37,7 +38,34 @@ void check_engine(const fs::path& folder)
                                                path.string()));
 }
 
+/// A variable that stands for an option that is not given.
+std::string standing_for(const std::string& option, const char* variable)
+{
+    const char* const value = std::getenv(variable);
+    return option.empty() && value != nullptr ? value : "";
+}
+
 } // namespace
+
+void check_environment(const command& wanted)
+{
+    struct {
+        std::string option;
+        const char* variable;
+        void (*check)(const std::string& name, const std::string& value);
+    } const all[] = {{wanted.wire, verbs::wire_variable, check_wire},
+                     {wanted.address, verbs::address_variable, check_address},
+                     {wanted.devices, verbs::devices_variable, check_devices},
+                     {wanted.dump, verbs::dump_variable, check_dump},
+                     {wanted.loss, verbs::loss_variable, check_loss},
+                     {{}, verbs::doorbell_variable, check_doorbell_bytes}};
+    for (const auto& each : all)
+        if (const std::string value = standing_for(each.option, each.variable); !value.empty())
+            each.check(each.variable, value);
+    if (!wanted.loss.empty() && wanted.wire.empty() && !standing_for(wanted.port, verbs::port_variable).empty())
+        throw refusal(own_failure, fmt::format("--loss and {}: only the wire in memory loses frames on purpose",
+                                               verbs::port_variable));
+}
 
 std::string find_library(const fs::path& own_folder)
 {

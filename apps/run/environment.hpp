@@ -16,6 +16,10 @@ std::string find_library(const std::filesystem::path& own_folder);
 /// The value of LD_PRELOAD with a library in front of those that are there.
 std::string preload_with(const std::string& library, std::string_view there);
 
+/// Looks at the variables that stand for options which are not given. Throws `refusal` when one says what its option
+/// may not.
+void check_environment(const command& wanted);
+
 /// Sets the variables that the libraries read. What is not given is left as it is.
 void set_environment(const command& wanted, const std::string& library);
 

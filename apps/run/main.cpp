@@ -34,6 +34,7 @@ int say(const command& wanted)
 /// Becomes the program: its process is this one. Returns when that failed.
 int start(const command& wanted)
 {
+    check_environment(wanted);
     const std::filesystem::path own_folder = std::filesystem::read_symlink("/proc/self/exe").parent_path();
     const char* const path = std::getenv("PATH");
     const std::string program =

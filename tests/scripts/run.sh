@@ -44,6 +44,25 @@ check "no library to preload: exit status" 125 $?
 check_has "no library to preload: sentence" "weftio-run: libweftio-verbs-preload.so is not there (looked in $work/alone/lib/verbs" \
     "$(cat err)"
 
+# What cannot be is refused before the program starts, in one sentence; variables too.
+refused() { # refused SENTENCE VARIABLE=VALUE ARGUMENTS...
+    env "$2" "$run" "${@:3}" echo started >out 2>err
+    check "$2 ${*:3}: exit status" 125 $?
+    check "$2 ${*:3}: sentence" "weftio-run: $1" "$(head -1 err)$(cat out)"
+}
+no_host="is no address that peers reach one host by; write it as 10.0.0.1 or fd00::1"
+refused "--address 127.0.0.1: $no_host" A=B --address 127.0.0.1
+refused "WEFTIO_RUN_ADDRESS ::1: $no_host" WEFTIO_RUN_ADDRESS=::1
+refused "WEFTIO_RUN_ADDRESS x: is no address; write it as 10.0.0.1 or fd00::1" WEFTIO_RUN_ADDRESS=x
+refused "WEFTIO_RUN_DEVICES 9: is no number from 1 to 8" WEFTIO_RUN_DEVICES=9
+refused "WEFTIO_RUN_WIRE a/b: name it with 1 to 64 letters, digits, '-', '_' and '.'" WEFTIO_RUN_WIRE=a/b
+refused "WEFTIO_RUN_LOSS 2: is no share from 0 to 1, with or without a seed behind it; write 0.01 or 0.01,7" WEFTIO_RUN_LOSS=2
+refused "WEFTIO_RUN_DOORBELL_BYTES 16: is neither 8 nor 64" WEFTIO_RUN_DOORBELL_BYTES=16
+refused "WEFTIO_RUN_DUMP /tmp: names no file" WEFTIO_RUN_DUMP=/tmp
+refused "--loss and WEFTIO_RUN_PORT: only the wire in memory loses frames on purpose" WEFTIO_RUN_PORT=null --loss 0.1
+WEFTIO_RUN_DEVICES=9 expect 0 --devices 2 true
+WEFTIO_RUN_DEVICES='' expect 0 true
+
 # The program is the process.
 expect 7 sh -c 'exit 7'
 expect 0 -- sh -c 'echo "$0 $1"' 'a  b' '*'

@@ -34,6 +34,32 @@ passes "another program in its place, with everything open" faults exec
 passes "create and destroy" faults cycles
 sed 's/^/    /' "$work/words"
 
+# Two processes with one address.
+mkfifo "$work/hold"
+"$run" --wire "$wire" --address 10.9.9.9 -- sh -c 'cd /dev/infiniband && echo "in" && read _' <"$work/hold" >"$work/first" 2>&1 &
+other=$!
+exec 9>"$work/hold"
+is_in() { grep -q in "$work/first"; }
+eventually_by $other is_in
+"$run" --wire "$wire" --address 10.9.9.9 -- ls /dev/infiniband >"$work/out" 2>"$work/words"
+check "an address that another process has" "error: weftio: rdma_device: port wire:$wire: process $other has the address 10.9.9.9 on \
+this wire, and peers find one process by it; give this one another address" "$(grep weftio: "$work/words")"
+exec 9>&-
+wait_for_end $other
+other=''
+check "an address that another process had" uverbs0 "$("$run" --wire "$wire" --address 10.9.9.9 -- ls /dev/infiniband 2>&1)"
+
+# A full /dev/shm.
+full="mount -t tmpfs -o size=1500k tmpfs /dev/shm && exec $run --wire $wire -- ls /dev/infiniband"
+if unshare -rm true 2>/dev/null; then
+    unshare -rm sh -c "$full" >"$work/out" 2>"$work/words"
+    check "a full /dev/shm: no devices" "" "$(cat "$work/out")"
+    check_has "a full /dev/shm: sentence" "port wire:$wire: /dev/shm has no room for 1024 KiB (No space left on device); remove files" \
+        "$(cat "$work/words")"
+else
+    echo "not checked: a full /dev/shm (no namespace of mounts)"
+fi
+
 # Others on the wire are undisturbed.
 if command -v ibv_rc_pingpong >/dev/null; then
     "$run" --wire "$wire" -- ibv_rc_pingpong -g 0 -c -n 3000 -p 18650 >"$work/server" 2>&1 &

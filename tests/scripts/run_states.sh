@@ -14,6 +14,6 @@ c_program states -libverbs
 for service in rc uc; do
     bounded "$run" --wire states-$$ -- "$work/states" $service >"$work/out" 2>"$work/words"
     check "states of $service" "0 0 checks failed" "$? $(head -20 "$work/out")"
-    check "states of $service: no other words" "" "$(grep -v 'entry at position 0 failed: .*no memory region has that key' "$work/words")"
+    check "states of $service: no other words" "" "$(grep -v 'entry at position 0 failed: ' "$work/words")"
 done
 finish

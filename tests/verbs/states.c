@@ -328,6 +328,22 @@ static void send_queue_error(void)
     CHECK("to RESET", 0, to_state(b.qp, IBV_QPS_RESET));
 }
 
+/* ERR, of UC: a receive is too short for its message, and the one behind it is flushed. The peer stays in RTS. */
+static void receive_error(void)
+{
+    connect_ends(a.qp, b.qp, all_rights);
+    CHECK("post_receive", 0, post_receive(b.qp, 8, 1));
+    CHECK("post_receive", 0, post_receive(b.qp, 64, 2));
+    CHECK("post", 0, post(a.qp, IBV_WR_SEND, 64, 0, 3));
+    CHECK("status of the send", IBV_WC_SUCCESS, next_completion(a.cq).status);
+    CHECK("status", IBV_WC_LOC_LEN_ERR, next_completion(b.cq).status);
+    CHECK("status of the next", IBV_WC_WR_FLUSH_ERR, next_completion(b.cq).status);
+    CHECK("state", IBV_QPS_ERR, state_of(b.qp));
+    CHECK("state of the peer", IBV_QPS_RTS, state_of(a.qp));
+    CHECK("to RESET", 0, to_state(a.qp, IBV_QPS_RESET));
+    CHECK("to RESET", 0, to_state(b.qp, IBV_QPS_RESET));
+}
+
 int main(int count, char** arguments)
 {
     const int rc = count == 2 && strcmp(arguments[1], "uc") != 0;
@@ -338,8 +354,10 @@ int main(int count, char** arguments)
     if (rc)
         try_values();
     look_in_all_states(rc);
-    if (!rc)
+    if (!rc) {
         send_queue_error();
+        receive_error();
+    }
     end_end(&a);
     end_end(&b);
     close_device();

@@ -31,6 +31,11 @@ struct queue_pair_options {
     /// 8 bytes, at a multiple of 4: receives posted, then blocks committed; each a big-endian word of which 16 bits count.
     /// All 0 when the queue pair leaves RESET.
     memory_place record{};
+    /// 8 bytes, at a multiple of 8, where whoever posts stores something other than 0 once the record has moved. The NIC
+    /// sets them to 0 when it has seen that. Several queue pairs may share them. With them the NIC reads the records of
+    /// many sleeping queue pairs only when somebody has rung. Without them it polls the records.
+    memory_place doorbell{};
+    bool two_doorbells = false; ///< with doorbell: stores alternate between that and the 8 bytes at 256 bytes behind it
 };
 
 /// What modify() sets. In brackets what verbs call it. What is not set stays as it is.

@@ -67,11 +67,21 @@ struct completion_target {
     std::uint32_t user_index = 0;              ///< in completions, beside the number of the queue
 };
 
+/// Words of 8 bytes that whoever commits sets to something other than 0 behind the doorbell record, and the NIC to 0.
+/// Several queues may share them. None: the record alone tells.
+struct doorbell_memory {
+    static constexpr std::size_t to_the_next = 256; ///< from one word to the other
+
+    ring_memory words{};
+    unsigned count = 1; ///< 1 or 2, which are rung in turn
+};
+
 /// Of a send queue of any kind (docs/formats.md, "Entries").
 struct send_ring {
     ring_memory entries{}; ///< depth x 64 bytes, written by the kernel
     std::uint32_t depth = 0;
-    ring_memory dbrec{};      ///< written by the kernel: blocks committed so far, low 16 bits, big-endian
+    ring_memory dbrec{}; ///< written by the kernel: blocks committed so far, low 16 bits, big-endian
+    doorbell_memory doorbell{};
     ring_memory completion{}; ///< the collapsed completion, which the NIC overwrites; none: `completions` has a queue
     completion_target completions{};
     std::uint64_t horizon_ns = 0;

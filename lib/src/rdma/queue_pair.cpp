@@ -64,6 +64,14 @@ void set(const std::optional<T>& given, T& to, std::uint32_t queue, const char* 
     to = *given;
 }
 
+nic::doorbell_memory doorbell_of(const device& device, const queue_pair_options& options)
+{
+    constexpr std::size_t word = sizeof(std::uint64_t);
+    const std::size_t bytes = options.two_doorbells ? nic::doorbell_memory::to_the_next + word : word;
+    return {.words = queues::placed({"queue_pair", "doorbell", bytes, word}, options.doorbell, device),
+            .count = options.two_doorbells ? 2u : 1u};
+}
+
 nic::rdma_rings rings_of(const device& device, const queue_pair_options& options, const completion_queue& sends,
                          const completion_queue& receives)
 {
@@ -84,6 +92,8 @@ nic::rdma_rings rings_of(const device& device, const queue_pair_options& options
                     .segments = options.receive_stride / WEFTIO_WQE_SEGMENT_BYTES,
                     .dbrec = record,
                     .target = {.queue = detail::internals::share(receives), .user_index = options.user_index}};
+    if (options.doorbell.of)
+        made.send.doorbell = doorbell_of(device, options);
     if (receive_bytes != 0)
         made.receive.entries =
             queues::placed({"queue_pair", "receive_ring", receive_bytes, segment_bytes}, options.receive_ring, device);
@@ -220,7 +230,8 @@ std::uint32_t queue_pair::number() const noexcept
 
 std::uint64_t* queue_pair::doorbell() const noexcept
 {
-    return state_->queue->doorbell();
+    const nic::doorbell_memory& own = state_->rings.send.doorbell;
+    return own.words ? own.words.device<std::uint64_t>() : state_->queue->doorbell();
 }
 
 void* queue_pair::send_ring() const noexcept

@@ -243,9 +243,11 @@ responder::verdict responder::write_payload(const roce_packet& packet, const roc
     if (const refusal why = memory_.write(part, packet.payload); why != refusal::none) {
         if (why == refusal::memory_gone && payload_gone(packet))
             return verdict::payload_gone;
-        if (shape.has_immediate && std::exchange(has_entry_, false))
-            entries_.complete({.result = refusal::lost_memory, .by = filled_by::write_immediate});
-        return refuse(why, part);
+        refuse(why, part);
+        if (!shape.has_immediate || !std::exchange(has_entry_, false))
+            return verdict::refused;
+        entries_.complete({.result = refusal::lost_memory, .by = filled_by::write_immediate});
+        return verdict::receive_failed;
     }
     left_.address += bytes;
     left_.bytes -= bytes;
@@ -321,6 +323,7 @@ void responder::conclude(verdict result, const roce_packet& packet, const roce_s
             (reliable() ? out_of_sequence : ignored).add(behind);
             break;
         case verdict::refused:
+        case verdict::receive_failed:
             refused_.operation = shape.operation;
             executed.add(placed_);
             refused.add(1);
@@ -330,6 +333,8 @@ void responder::conclude(verdict result, const roce_packet& packet, const roce_s
     if (!reliable()) {
         drop_message();
         expected_ = psn_add(expected_, count);
+        if (result == verdict::receive_failed)
+            stop();
         return;
     }
     if (result != verdict::not_ready)
@@ -428,7 +433,7 @@ responder::verdict responder::refuse_receive(refusal why) noexcept
 {
     refuse(why);
     nak_ = core::nak_of_receive(why);
-    return verdict::refused;
+    return verdict::receive_failed;
 }
 
 void responder::acknowledge(std::uint8_t syndrome, std::uint32_t psn)

@@ -33,7 +33,8 @@ struct refused_request {
 /// One engine drives it; any thread may read the counters. Every packet given to receive() counts once:
 /// received = executed + duplicate + out_of_sequence + not_ready + refused + ignored.
 ///
-/// RC answers by IBTA 9.7 and 9.9. UC answers nothing: what does not fit ends its message (IBTA 9.8).
+/// RC answers by IBTA 9.7 and 9.9. UC answers nothing: what does not fit ends its message (IBTA 9.8). A receive entry that
+/// fails is a local error, which ends a connection of either kind.
 class responder {
  public:
     /// @param memory, entries, shared  must outlive this
@@ -73,8 +74,9 @@ class responder {
         done,
         not_ready,
         no_room,
-        left_over, ///< UC: of a message that was lost or refused
-        refused,   ///< see refused_
+        left_over,      ///< UC: of a message that was lost or refused
+        refused,        ///< see refused_
+        receive_failed, ///< the same, and the receive entry completed with an error
         payload_gone,
     };
 

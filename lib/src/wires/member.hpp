@@ -19,7 +19,7 @@ namespace weftio::wires {
 /// the first frame makes.
 ///
 /// - Threads: one sends and receives. Others may call the functions that say so.
-/// - Processes: a child of fork() must not use it, and keeps its slot taken while it lives.
+/// - Processes: a child of fork() must not use it. The slot is the parent's alone.
 /// - Errors: nothing throws after the constructor. What cannot be delivered is dropped and counted.
 class member {
  public:

@@ -3,11 +3,15 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cctype>
 #include <cerrno>
 #include <chrono>
@@ -27,6 +31,9 @@ namespace {
 constexpr std::size_t longest_name = 64;
 constexpr off_t join_byte = 0;  ///< locked while somebody joins or leaves
 constexpr off_t first_slot = 1; ///< the slot k holds byte first_slot + k
+
+/// Whose descriptors a child of fork() closes. Of more files than this it keeps the locks.
+constinit std::array<std::atomic<wire_file*>, 64> of_this_process{};
 
 /// posix_fallocate() without signals. @return 0, or errno
 int reserve_bytes(int descriptor, std::uint64_t offset, std::uint64_t bytes) noexcept
@@ -101,7 +108,9 @@ wire_file::wire_file(std::string who, std::string_view name, const std::string& 
     try {
         open();
         make_or_check();
+        require_room();
         take_slot();
+        leave_in_children();
         unlock();
     } catch (...) {
         leave();
@@ -183,10 +192,7 @@ void wire_file::fail(int why) const
                                 "with \"ulimit -f unlimited\"",
                                 who_, path_));
     if (why == ENOSPC || why == EDQUOT || why == ENOMEM)
-        throw error(errc::out_of_memory,
-                    fmt::format("weftio: {}: {} has no room for {} KiB ({}); remove files there, or make it larger "
-                                "(\"mount -o remount,size=1G {}\", \"docker run --shm-size 1g\")",
-                                who_, folder_, head_bytes / 1024, std::strerror(why), folder_));
+        fail_for_room(head_bytes, why);
     const errc code = why == EACCES || why == EPERM || why == EROFS ? errc::permission_denied : errc::device_error;
     throw error(code, fmt::format("weftio: {}: cannot use {}: {}; make {} a tmpfs that this user can write to", who_,
                                   path_, std::strerror(why), folder_));
@@ -255,6 +261,24 @@ void wire_file::make()
     head_->magic.store(head::right_magic, std::memory_order_release);
 }
 
+/// A member without room for a lane in each direction would join, and reach nobody.
+void wire_file::require_room() const
+{
+    constexpr std::uint64_t needed = 2 * ring_bytes;
+    struct statvfs folder {};
+    const bool is_limited = ::fstatvfs(descriptor_, &folder) == 0 && folder.f_blocks != 0;
+    if (is_limited && std::uint64_t{folder.f_bavail} * folder.f_frsize < needed)
+        fail_for_room(needed, ENOSPC);
+}
+
+void wire_file::fail_for_room(std::uint64_t bytes, int why) const
+{
+    throw error(errc::out_of_memory,
+                fmt::format("weftio: {}: {} has no room for {} KiB ({}); remove files there, or make it larger "
+                            "(\"mount -o remount,size=1G {}\", \"docker run --shm-size 1g\")",
+                            who_, folder_, bytes / 1024, std::strerror(why), folder_));
+}
+
 /// Takes the first free slot. Frames that wait there for an earlier member are passed over.
 void wire_file::take_slot()
 {
@@ -302,12 +326,31 @@ std::byte* wire_file::make_ring(unsigned sender, unsigned receiver) const noexce
     return map_ring(sender, receiver);
 }
 
+/// Once the process has ended, nobody else may hold its slot: members would take it for alive, and wait for it.
+void wire_file::leave_in_children() noexcept
+{
+    static const int handled = ::pthread_atfork(nullptr, nullptr, &wire_file::leave_in_child);
+    for (std::atomic<wire_file*>& each : of_this_process)
+        if (wire_file* nobody = nullptr; handled == 0 && each.compare_exchange_strong(nobody, this))
+            return;
+}
+
+void wire_file::leave_in_child() noexcept
+{
+    for (const std::atomic<wire_file*>& each : of_this_process)
+        if (wire_file* const file = each.load())
+            ::close(std::exchange(file->descriptor_, -1));
+}
+
 /// Gives the slot back under the lock, so that nobody joins a file that is being removed. Without the lock, because a
 /// stopped process holds it, the file stays: the next first member makes it anew.
 void wire_file::leave() noexcept
 {
     if (descriptor_ < 0)
         return;
+    for (std::atomic<wire_file*>& each : of_this_process)
+        if (each.load() == this)
+            each.store(nullptr);
     bool locked = false;
     try {
         lock();

@@ -26,7 +26,7 @@ bool is_held(int descriptor, unsigned slot) noexcept;
 /// Who joins also removes the files of wires whose members have all been killed.
 ///
 /// A member holds a lock on a byte of the file (F_OFD_SETLK). Linux releases it when the process has ended, however it
-/// ended, and every process that it has forked, too.
+/// ended. A child of fork() closes its descriptor, which would keep the lock; one of clone(2) does not.
 class wire_file {
  public:
     /// Blocks while others join or leave, 2 s at most. @throws weftio::error
@@ -35,7 +35,7 @@ class wire_file {
     ///     - errc::permission_denied  the file is another user's
     ///     - errc::in_use             64 members have joined, or another process holds the lock for 2 s
     ///     - errc::not_supported      members of another version of Weftio live, or the file is no wire
-    ///     - errc::out_of_memory      the folder's file system is full
+    ///     - errc::out_of_memory      the folder's file system is full, or has no room for a lane in each direction
     wire_file(std::string who, std::string_view name, const std::string& folder);
     wire_file(const wire_file&) = delete;
     wire_file& operator=(const wire_file&) = delete;
@@ -56,11 +56,15 @@ class wire_file {
     void require_own() const;
     void lock();
     void unlock() noexcept;
+    static void leave_in_child() noexcept;
+    void leave_in_children() noexcept;
     void make_or_check();
+    void require_room() const;
     void make();
     void take_slot();
     [[noreturn]] void refuse_version(std::uint32_t theirs) const;
     [[noreturn]] void fail(int why) const;
+    [[noreturn]] void fail_for_room(std::uint64_t bytes, int why) const;
     [[noreturn]] void fail_to_open(int why) const;
     void leave() noexcept;
 

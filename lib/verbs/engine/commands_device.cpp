@@ -16,12 +16,12 @@ void get_context(context& in, call& what)
     // libmlx5 asks again without DevX then, which this device does not have.
     require((asked.flags & ~std::uint32_t{MLX5_IB_ALLOC_UCTX_DEVX}) == 0, EINVAL);
     require((asked.flags & MLX5_IB_ALLOC_UCTX_DEVX) == 0, EINVAL);
-    mlx5_ib_alloc_ucontext_resp says = describe_context(asked);
+    mlx5_ib_alloc_ucontext_resp says = describe_context(in.of, asked);
     says.response_length = static_cast<std::uint32_t>(std::min(sizeof says, what.driver_room()));
     in.link_was_up = in.of.port.link_up();
     in.asynchronous.emplace(sizeof(ib_uverbs_async_event_desc));
     in.cqe_version = says.cqe_version;
-    in.doorbells = says.tot_bfregs;
+    in.make_doorbells(says.tot_bfregs / 2);
     ib_uverbs_get_context_resp core{};
     core.async_fd = static_cast<std::uint32_t>(in.asynchronous->program());
     core.num_comp_vectors = 1;

@@ -36,6 +36,16 @@ void lay_out(context& in, const mlx5_ib_create_qp& of_driver, pair& made, queue_
     }
 }
 
+/// Where libmlx5 rings: in the first of a page's registers (MLX5_BF_OFFSET). Stores of 64 bytes alternate between its
+/// halves.
+void set_doorbell(context& in, pair& made, queue_pair_options& options)
+{
+    constexpr std::size_t page_bytes = 4096, first_register = 0x800;
+    made.doorbell = in.next_doorbell();
+    options.doorbell = {.of = &in.doorbell_bytes(), .offset = *made.doorbell * page_bytes + first_register};
+    options.two_doorbells = in.of.doorbell_bytes == 64;
+}
+
 /// Makes a queue pair and returns its handle. @param asked  of either form
 std::uint32_t make_pair(context& in, const ib_uverbs_ex_create_qp& asked, const mlx5_ib_create_qp& of_driver)
 {
@@ -55,6 +65,7 @@ std::uint32_t make_pair(context& in, const ib_uverbs_ex_create_qp& asked, const 
                                .user_index = in.cqe_version == 0 ? 0 : of_driver.uidx & 0xffffff,
                                .domain = made->in->number};
     lay_out(in, of_driver, *made, options);
+    set_doorbell(in, *made, options);
     made->queue.emplace(in.of.rdma, in.of.memory, *made->sends->queue, *made->receives->queue, options);
     watch_failures(in, *made);
     const std::uint32_t handle = in.next_handle();
@@ -76,10 +87,11 @@ ib_uverbs_create_qp_resp describe(const context& in, std::uint32_t handle)
     return says;
 }
 
-mlx5_ib_create_qp_resp driver_part(context& in) noexcept
+mlx5_ib_create_qp_resp driver_part(const context& in, std::uint32_t handle)
 {
+    constexpr std::uint32_t registers_of_a_page = 4;
     mlx5_ib_create_qp_resp says{};
-    says.bfreg_index = in.next_doorbell();
+    says.bfreg_index = *in.pairs.find(handle)->doorbell * registers_of_a_page;
     return says;
 }
 
@@ -93,7 +105,7 @@ void create_qp(context& in, call& what)
                   offsetof(ib_uverbs_ex_create_qp, comp_mask));
     std::memcpy(&same, &asked.user_handle, offsetof(ib_uverbs_ex_create_qp, comp_mask));
     const std::uint32_t handle = make_pair(in, same, what.driver<mlx5_ib_create_qp>());
-    what.respond_or([&] { in.pairs.remove(handle); }, describe(in, handle), driver_part(in));
+    what.respond_or([&] { in.pairs.remove(handle); }, describe(in, handle), driver_part(in, handle));
 }
 
 void create_qp_extended(context& in, call& what)
@@ -103,7 +115,7 @@ void create_qp_extended(context& in, call& what)
     ib_uverbs_ex_create_qp_resp core{};
     core.base = describe(in, handle);
     core.response_length = sizeof core;
-    what.respond_or([&] { in.pairs.remove(handle); }, core, driver_part(in));
+    what.respond_or([&] { in.pairs.remove(handle); }, core, driver_part(in, handle));
 }
 
 void query_qp(context& in, call& what)

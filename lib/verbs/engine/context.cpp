@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <vector>
@@ -65,6 +66,17 @@ try {
 
 } // namespace
 
+mapped_pages::mapped_pages(int descriptor, std::size_t bytes)
+    : at_(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0)), bytes_(bytes)
+{
+    require(at_ != MAP_FAILED, errno);
+}
+
+mapped_pages::~mapped_pages()
+{
+    munmap(at_, bytes_);
+}
+
 context::context(node& device, int flags) : of(device), node_end_(make_connection(flags)), doorbell_pages_(make_pages())
 {}
 
@@ -114,9 +126,18 @@ int context::why_missing(std::uint32_t handle) const
                : ENOENT;
 }
 
-std::uint32_t context::next_doorbell() noexcept
+void context::make_doorbells(unsigned pages)
 {
-    return doorbells == 0 ? 0 : last_doorbell_++ % doorbells;
+    doorbells_.clear();
+    mapped_doorbells_ = std::make_unique<mapped_pages>(doorbell_pages_.number(), pages * page_bytes);
+    doorbell_bytes_ = of.memory.adopt(mapped_doorbells_->begin(), pages * page_bytes);
+    for (unsigned page = 0; page != pages; ++page)
+        doorbells_.push_back(std::make_shared<const unsigned>(page));
+}
+
+std::shared_ptr<const unsigned> context::next_doorbell() const
+{
+    return *std::ranges::min_element(doorbells_, {}, [](const auto& page) { return page.use_count(); });
 }
 
 ssize_t context::execute(const void* command, std::size_t bytes) noexcept

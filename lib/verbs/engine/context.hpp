@@ -1,8 +1,10 @@
 // One opening of a node: what the program has made by its commands, until it closes the last descriptor of it.
 #pragma once
 
+#include <memory>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include <sys/types.h>
 
@@ -11,6 +13,22 @@
 #include "objects.hpp"
 
 namespace weftio::verbs {
+
+/// Pages of a file, as long as this exists.
+class mapped_pages {
+ public:
+    /// @throws failure
+    mapped_pages(int descriptor, std::size_t bytes);
+    mapped_pages(const mapped_pages&) = delete;
+    mapped_pages& operator=(const mapped_pages&) = delete;
+    ~mapped_pages();
+
+    void* begin() const noexcept { return at_; }
+
+ private:
+    void* at_;
+    std::size_t bytes_;
+};
 
 /// Any thread may call; commands are executed one at a time.
 class context {
@@ -50,18 +68,22 @@ class context {
     int why_missing(std::uint32_t handle) const;
     /// Forgets a channel when the program has closed its end.
     void watch_channel(std::uint32_t number, const std::shared_ptr<channel>& made);
-    /// The doorbell of the next queue pair.
-    std::uint32_t next_doorbell() noexcept;
-    std::uint32_t doorbells = 0; ///< that the program has mapped
-    std::mutex mutex;            ///< of all of the above
+    /// Before the program maps the pages of its doorbells. @throws failure, error
+    void make_doorbells(unsigned pages);
+    /// The page for the next queue pair: one that rings for the fewest.
+    std::shared_ptr<const unsigned> next_doorbell() const;
+    const memory& doorbell_bytes() const noexcept { return *doorbell_bytes_; } ///< all pages
+    std::mutex mutex;                                                          ///< of all of the above
 
  private:
     void forget_channel(std::uint32_t number, const std::weak_ptr<channel>& which);
 
     const connection node_end_;
     const descriptor doorbell_pages_; ///< a memfd
+    std::unique_ptr<mapped_pages> mapped_doorbells_;
+    std::optional<memory> doorbell_bytes_;
+    std::vector<std::shared_ptr<const unsigned>> doorbells_; ///< numbers of pages; queue pairs share them
     std::uint32_t last_handle_ = 0;
-    std::uint32_t last_doorbell_ = 0;
 };
 
 /// Lets go of a completion queue's notifications. @pre the mutex of the context is held

@@ -109,12 +109,13 @@ ib_uverbs_query_port_resp describe_port(const node& of)
     return says;
 }
 
-mlx5_ib_alloc_ucontext_resp describe_context(const mlx5_ib_alloc_ucontext_req_v2& asked) noexcept
+/// Each page has two doorbells. Pages are as many as an idle engine looks at in one turn, or as the program asks for.
+mlx5_ib_alloc_ucontext_resp describe_context(const node& of, const mlx5_ib_alloc_ucontext_req_v2& asked) noexcept
 {
-    constexpr std::uint32_t least_doorbells = 4, most_doorbells = 512;
+    constexpr std::uint32_t least_doorbells = 128, most_doorbells = 512;
     mlx5_ib_alloc_ucontext_resp says{};
     says.qp_tab_size = 1u << 17;
-    says.bf_reg_size = 0; // doorbells are words of 8 bytes, one in each page
+    says.bf_reg_size = of.doorbell_bytes == 64 ? 512 : 0; // 0: words of 8 bytes, one in each page
     says.tot_bfregs = std::clamp(asked.total_num_bfregs / 4 * 4, least_doorbells, most_doorbells);
     says.cache_line_size = 64;
     says.max_sq_desc_sz = 63 * 16; // the segments of an entry are counted in 6 bits

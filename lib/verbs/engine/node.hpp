@@ -24,7 +24,8 @@ struct node {
     rdma_device rdma;
     device memory; ///< adopts the program's
     watcher& events;
-    std::string wire; ///< name of the wire in memory that it is on; empty: it is on another link
+    unsigned doorbell_bytes; ///< see settings
+    std::string wire;        ///< name of the wire in memory that it is on; empty: it is on another link
 };
 
 /// Its GUID, from the MAC of its port, in network byte order (EUI-64).
@@ -34,6 +35,6 @@ ib_uverbs_query_port_resp describe_port(const node& of);
 /// For the files by which programs find it. @param number  of mlx5_N
 device_description describe_files(const node& of, unsigned number);
 /// @param asked  for doorbells
-mlx5_ib_alloc_ucontext_resp describe_context(const mlx5_ib_alloc_ucontext_req_v2& asked) noexcept;
+mlx5_ib_alloc_ucontext_resp describe_context(const node& of, const mlx5_ib_alloc_ucontext_req_v2& asked) noexcept;
 
 } // namespace weftio::verbs

@@ -98,7 +98,8 @@ struct pair {
     use<domain> in;
     use<completions> sends, receives;
     memory ring_bytes, record_bytes;
-    std::optional<progress_engine> failures; ///< it ends behind the queue
+    std::shared_ptr<const unsigned> doorbell; ///< its page
+    std::optional<progress_engine> failures;  ///< it ends behind the queue
     std::optional<queue_pair> queue;
     rdma_service service = rdma_service::reliable;
     ib_uverbs_ex_create_qp made{}; ///< as it was asked for

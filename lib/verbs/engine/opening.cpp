@@ -103,7 +103,7 @@ void open_all(const settings& wanted, const weftio_verbs_host& host, watcher& ev
         addresses.address = each == 0 && !wanted.address.empty() ? wanted.address : address_for(opened.mac());
         addresses.link_local = true;
         rdma_device rdma(opened, addresses);
-        nodes.push_back({opened, rdma, device::open("cpu"), events, wire_of(wanted.port)});
+        nodes.push_back({opened, rdma, device::open("cpu"), events, wanted.doorbell_bytes, wire_of(wanted.port)});
     }
     rmdir(rte_eal_get_runtime_dir()); // fails where EAL could not make it
 }

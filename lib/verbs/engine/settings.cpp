@@ -30,6 +30,13 @@ unsigned devices_of(const std::string& text)
     return count;
 }
 
+unsigned doorbell_bytes_of(const std::string& text)
+{
+    if (text.empty() || text == "8" || text == "64")
+        return text == "64" ? 64 : 8;
+    throw error(errc::invalid_argument, fmt::format("weftio-run: {} is {}; it is 8 or 64", doorbell_variable, text));
+}
+
 /// Of the spec of a wire, for "SHARE" or "SHARE,SEED".
 std::string loss_words(const std::string& loss)
 {
@@ -50,6 +57,7 @@ settings settings::from_environment()
         wanted.port = "wire:" + (wire.empty() ? "default" : wire) + loss_words(value_of(loss_variable));
     wanted.address = value_of(address_variable);
     wanted.devices = devices_of(value_of(devices_variable));
+    wanted.doorbell_bytes = doorbell_bytes_of(value_of(doorbell_variable));
     wanted.dump = value_of(dump_variable);
     return wanted;
 }

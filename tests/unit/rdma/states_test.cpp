@@ -463,6 +463,45 @@ TEST_F(UnreliableStates, FlushEachReceiveOnceWhenErrFollowsSqeInMidMessage)
     EXPECT_THAT(told_by(ends.poll(0)), ElementsAre(told{receive_error, 0, flushed}, told{receive_error, 1, flushed}));
 }
 
+TEST_F(UnreliableStates, AreInErrWhenAReceiveFails)
+{
+    ends.connect();
+    ends.receive(0, 100);
+    ends.receive(0);
+    ends.send(1, 101);
+    EXPECT_THAT(told_by(ends.poll(0)),
+                ElementsAre(told{receive_error, 0, WEFTIO_SYNDROME_LOCAL_LENGTH}, told{receive_error, 1, flushed}));
+    EXPECT_EQ(pair().state(), error);
+    EXPECT_THAT(told_by(ends.poll(1)), ElementsAre(told{sent, 0, 0})) << "the peer hears nothing";
+    EXPECT_EQ(ends.pair(1)->state(), ready_to_send);
+    ends.write(0, 10);
+    ends.receive(0);
+    EXPECT_THAT(told_by(ends.poll(0)),
+                testing::UnorderedElementsAre(told{send_error, 0, flushed}, told{receive_error, 2, flushed}));
+}
+
+TEST_F(UnreliableStates, AreInErrWhenAReceiveNamesAWrongKey)
+{
+    ends.connect();
+    ends.pair(0).post_receive(pointer(100, 0x77777777, 0));
+    ends.send(1, 10);
+    EXPECT_THAT(told_by(ends.poll(0)), ElementsAre(told{receive_error, 0, WEFTIO_SYNDROME_LOCAL_PROTECTION}));
+    EXPECT_EQ(pair().state(), error);
+}
+
+TEST_F(UnreliableStates, StayInRtsWhenAMessageFindsNoReceiveOrMayNotWrite)
+{
+    ends.connect();
+    ends.send(1, 10);
+    ends.pair(1).post(WEFTIO_OPCODE_RDMA_WRITE,
+                      {remote(ends.memory(0).address(), 0x77777777), ends.memory(1).local(0, 10)});
+    ends.poll(1);
+    EXPECT_EQ(pair().state(), ready_to_send);
+    ends.receive(0);
+    ends.send(1, 10);
+    EXPECT_THAT(told_by(ends.poll(0)), ElementsAre(told{received, 0, 0}));
+}
+
 TEST_F(UnreliableStates, AreInErrWhenTheReceiveRecordClaimsTooMuchInSqe)
 {
     ends.connect();

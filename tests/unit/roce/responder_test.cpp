@@ -299,6 +299,23 @@ TEST(RoceUnreliableResponder, LosesTheMessageThatHasAGapAndPutsTheNextIntoItsRec
     EXPECT_EQ(end.ours.not_ready.value(), 1u);
 }
 
+/// A local error of the work queue, which ends a connection of either service.
+TEST(RoceUnreliableResponder, EndsWithAReceiveThatFails)
+{
+    at_responder end({.peer = {.service = roce_service::uc}});
+    end.receives.post(100);
+    end.receives.post(1000);
+    end.ask(uc_send_only, first, 101);
+    EXPECT_TRUE(end.ours.failed());
+    ASSERT_EQ(end.receives.completions.size(), 1u);
+    EXPECT_EQ(end.receives.completions[0].result, refusal::receive_too_short);
+    end.ask(uc_send_only, first + 1, 9);
+    EXPECT_EQ(end.receives.completions.size(), 1u) << "it takes nothing more";
+    EXPECT_EQ(end.answered(), answers{});
+    EXPECT_EQ(end.ours.refused.value(), 1u);
+    EXPECT_EQ(end.ours.ignored.value(), 1u);
+}
+
 TEST(RoceUnreliableResponder, TakesAFirstPacketInPlaceOfALast)
 {
     at_responder end({.peer = {.service = roce_service::uc}});

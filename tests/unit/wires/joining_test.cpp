@@ -75,6 +75,15 @@ TEST_F(Wire, RemovesWiresWhoseMembersWereKilled)
     EXPECT_EQ(join("living")->slot(), 1u) << "the wire goes on";
 }
 
+TEST_F(Wire, IsNotHeldByAChildOfFork)
+{
+    auto one = join();
+    const child forked([] { return ::pause(); });
+    one.reset();
+    EXPECT_TRUE(eventually([&] { return !std::filesystem::exists(path()) || join()->slot() == 0; }));
+    EXPECT_EQ(join()->slot(), 0u);
+}
+
 TEST_F(Wire, RefusesALink)
 {
     std::filesystem::create_symlink("elsewhere", path());
@@ -113,6 +122,16 @@ TEST_F(Wire, IsNotMadeWhereTheFolderIsFull)
     EXPECT_FALSE(std::filesystem::exists(path()));
 }
 
+TEST_F(Wire, IsNotJoinedWithoutRoomForALaneInEachDirection)
+{
+    if (!mount("1500k")) // the head, and almost two lanes
+        GTEST_SKIP() << "missed: a full file system; needs root to mount a small one";
+    expect_refused(errc::out_of_memory, "has no room for 1024 KiB");
+    EXPECT_FALSE(std::filesystem::exists(path()));
+    ASSERT_EQ(::mount(nullptr, folder().c_str(), nullptr, MS_REMOUNT, "size=16m"), 0);
+    const auto one = join();
+}
+
 TEST_F(Wire, IsNotMadeWhereFilesMayNotBeSoLong)
 {
     rlimit before{};
@@ -125,9 +144,10 @@ TEST_F(Wire, IsNotMadeWhereFilesMayNotBeSoLong)
 
 TEST_F(Wire, DropsFramesForWhichThereIsNoLane)
 {
-    if (!mount("1200k")) // the head, and one lane
+    if (!mount("16m"))
         GTEST_SKIP() << "missed: a full file system; needs root to mount a small one";
     const auto one = join(), two = join(), three = join();
+    ASSERT_EQ(::mount(nullptr, folder().c_str(), nullptr, MS_REMOUNT, "size=1200k"), 0); // the head, and one lane
     EXPECT_EQ(send_now(*one, numbered(two->address(), 1, 60)), member::outcome::sent);
     EXPECT_EQ(send_now(*one, numbered(three->address(), 2, 60)), member::outcome::dropped);
     EXPECT_EQ(send_now(*two, numbered(one->address(), 3, 60)), member::outcome::dropped);

@@ -102,6 +102,25 @@ TEST(WirePort, CarriesRdmaWithNumbersThatDoNotMeet)
     EXPECT_EQ(members[1].first_address, (wires::gid{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 2}));
 }
 
+TEST(WirePort, RefusesAnAddressThatAnotherMemberHas)
+{
+    const wired_end one, two;
+    {
+        const rdma_device first(one.at, {.address = "10.0.0.1"});
+        try {
+            const rdma_device second(two.at, {.address = "10.0.0.1"});
+            ADD_FAILURE();
+        } catch (const error& refusal) {
+            EXPECT_EQ(refusal.code(), errc::in_use);
+            EXPECT_THAT(refusal.what(), testing::HasSubstr(fmt::format("process {} has the address 10.0.0.1 on this "
+                                                                       "wire",
+                                                                       getpid())));
+        }
+        const rdma_device other(two.at, {.address = "10.0.0.2"});
+    }
+    const rdma_device later(two.at, {.address = "10.0.0.1"});
+}
+
 } // namespace
 
 } // namespace weftio::test

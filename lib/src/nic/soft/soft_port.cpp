@@ -134,6 +134,25 @@ void soft_port::tell_first_address() noexcept
     shared->member().tell_address(first.value_or(wires::gid{}));
 }
 
+unsigned soft_port::slot() const noexcept
+{
+    const dpdk::shared_wire* const shared = device_.shared();
+    return shared ? shared->member().slot() : 0;
+}
+
+void soft_port::require_nobody_has(const net::roce_gid& address, unsigned below) const
+{
+    const dpdk::shared_wire* const shared = device_.shared();
+    if (!shared)
+        return;
+    for (const wires::member_facts& each : shared->member().members())
+        if (each.slot < below && each.slot != slot() && each.first_address == address)
+            throw error(errc::in_use,
+                        fmt::format("weftio: rdma_device: port {}: process {} has the address {} on this wire, and "
+                                    "peers find one process by it; give this one another address",
+                                    spec_, each.process, net::text_of(address)));
+}
+
 memory_place soft_port::take_up(std::shared_ptr<const devices::memory_block> block)
 {
     memory_place place(1);

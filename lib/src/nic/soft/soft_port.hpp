@@ -77,6 +77,11 @@ class soft_port final : public backend, public std::enable_shared_from_this<soft
     void let_go(memory_place memory) noexcept;
     /// Tells the members of the port's wire its first own address, if it is on one. Call it between two turns.
     void tell_first_address() noexcept;
+    /// Looks whether a member of the port's wire, if it is on one, has told an address already.
+    /// @param below  only members of lower slots count  @throws weftio::error errc::in_use
+    void require_nobody_has(const net::roce_gid& address, unsigned below) const;
+    /// Slot of the port on its wire; 0 without one.
+    unsigned slot() const noexcept;
     /// Returns a number that grows with each call. Rules of equal priority are decided in the order of these numbers.
     std::uint64_t next_sequence() noexcept { return sequence_.fetch_add(1, std::memory_order_relaxed); }
 

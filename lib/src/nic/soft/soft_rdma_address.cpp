@@ -9,15 +9,27 @@ namespace weftio::nic::soft {
 soft_rdma_address::soft_rdma_address(std::shared_ptr<soft_port> port, const rdma_own_address& own)
     : port_(std::move(port)), own_(own)
 {
+    port_->require_nobody_has(own_.address, wires::most_members);
     port_->engine().between_turns([&] {
         port_->rdma().add_address(own_);
         if (own_.trace)
             port_->rdma().trace_packets();
         port_->tell_first_address();
     });
+    try { // of two processes that have looked at the same time, the one of the lower slot stays
+        port_->require_nobody_has(own_.address, port_->slot());
+    } catch (...) {
+        remove();
+        throw;
+    }
 }
 
 soft_rdma_address::~soft_rdma_address()
+{
+    remove();
+}
+
+void soft_rdma_address::remove()
 {
     if (port_->may_end())
         port_->engine().between_turns([&] {

@@ -10,6 +10,7 @@ namespace weftio::nic::soft {
 
 class soft_rdma_address final : public held_rdma_address {
  public:
+    /// @throws weftio::error errc::in_use the port, or another member of its wire, has the address
     soft_rdma_address(std::shared_ptr<soft_port> port, const rdma_own_address& own);
     ~soft_rdma_address() override;
 
@@ -18,6 +19,7 @@ class soft_rdma_address final : public held_rdma_address {
  private:
     class open_question;
 
+    void remove();
     std::optional<net::mac_address> ask_once(open_question& question);
 
     const std::shared_ptr<soft_port> port_;

@@ -347,7 +347,7 @@ void queue_pair::tell_of_responder() noexcept
 {
     roce::refused_request refused = connection_->responder.last_refused();
     if (receives_.record_refused())
-        refused.reason = refusal::wrong_doorbell; // also of UC, whose responder never fails
+        refused.reason = refusal::wrong_doorbell;
     else if (!connection_->responder.failed() || refused.reason == refusal::none)
         return;
     failures_.put({.request = refused,

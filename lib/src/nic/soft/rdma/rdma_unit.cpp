@@ -279,7 +279,7 @@ std::uint32_t rdma_unit::take_number()
 std::uint32_t rdma_unit::add(pair_rings rings)
 {
     const std::uint32_t number = take_number();
-    queues_.reserve(number); // allocates, so it comes before anything changes
+    queues_.reserve(number, rings.send.doorbell); // allocates, so it comes before anything changes
     rings.send.entries.queue = number;
     joined_.resize(std::size_t{own_sink::most_packets_at_once} * net::largest_path_mtu);
     queues_.put(number, std::make_unique<queue_pair>(rings, keys_, static_cast<pair_port&>(*this)));

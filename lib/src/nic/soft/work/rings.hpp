@@ -1,6 +1,7 @@
 // Rings as the engine reaches them: CPU addresses in the memory that nic/rings.hpp names.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <string_view>
@@ -25,11 +26,20 @@ struct entry_ring {
     std::uint32_t queue = 0; ///< number of the queue
 };
 
+/// See nic::doorbell_memory.
+struct doorbell_words {
+    std::array<std::uint64_t*, 2> at{}; ///< nullptr: none
+
+    bool operator==(const doorbell_words&) const = default;
+    explicit operator bool() const noexcept { return at[0] != nullptr; }
+};
+
 /// A send ring. Its memory stays until the queue is removed or has another ring.
 struct tx_ring {
     entry_ring entries;
     /// Doorbell record, which the kernel writes: blocks committed so far, low 16 bits, big-endian.
     const std::uint32_t* dbrec = nullptr;
+    doorbell_words doorbell{};
     weftio_cqe* completion = nullptr; ///< the collapsed completion, which the NIC overwrites; nullptr: `completions`
     completions_at completions{};
     std::uint64_t horizon_ns = 0;

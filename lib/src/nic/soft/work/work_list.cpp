@@ -3,6 +3,7 @@
 #include <rte_pause.h>
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "core/clock.hpp"
@@ -11,22 +12,53 @@ namespace weftio::nic::soft {
 
 void work_list::look_at_records(bool busy) noexcept
 {
-    if (asleep_.empty())
-        return;
     const std::size_t most = busy ? looks_of_a_busy_turn : looks_of_an_idle_turn;
-    for (std::size_t left = std::min(most, asleep_.size()); left != 0; --left) {
-        looked_ = looked_ + 1 < asleep_.size() ? looked_ + 1 : 0;
-        const asleep& queue = asleep_[looked_];
-        const bool sweep = ++looks_ % looks_to_a_turn == 0;
-        if (weftio_load_acquire_sys_u32(queue.word) != queue.seen)
-            wake(queue.number);
-        else if (sweep) {
-            wake(queue.number);
-            awake_.back().idle_turns = turns_awake - 1; // for one turn, if that finds no work
-        }
-        if (asleep_.empty())
+    for (std::size_t left = std::min(most, asleep_.size() + doorbells_.size()); left != 0; --left) {
+        if (asleep_.empty() && asleep_at_doorbells_ == 0)
             return;
+        looked_ = looked_ + 1 < asleep_.size() + doorbells_.size() ? looked_ + 1 : 0;
+        const bool sweep = ++looks_ % looks_to_a_turn == 0;
+        if (looked_ < asleep_.size())
+            look_at(asleep_[looked_], sweep);
+        else
+            look_at(*doorbells_[looked_ - asleep_.size()], sweep);
     }
+}
+
+void work_list::look_at(const asleep& queue, bool sweep) noexcept
+{
+    if (weftio_load_acquire_sys_u32(queue.word) != queue.seen)
+        wake(queue.number);
+    else if (sweep)
+        wake_for_a_turn(queue.number);
+}
+
+/// A word may ring for a queue that is awake. That one reads its record once more before it sleeps.
+void work_list::look_at(const doorbell& at, bool sweep) noexcept
+{
+    if (at.sleepers.empty())
+        return;
+    bool rung = false;
+    for (std::uint64_t* const each : at.words.at) {
+        if (each == nullptr || std::atomic_ref(*each).load(std::memory_order_relaxed) == 0)
+            continue;
+        // Acquire, pairs with the fence between record and doorbell: the records behind it have moved.
+        std::atomic_ref(*each).exchange(0, std::memory_order_acq_rel);
+        rung = true;
+    }
+    if (rung) {
+        for (std::size_t left = at.sleepers.size(); left-- > 0;) // wake() moves the last one here
+            look_at(at.sleepers[left], false);
+    } else if (sweep) {
+        wake_for_a_turn(at.sleepers[looks_ / looks_to_a_turn % at.sleepers.size()].number);
+    }
+}
+
+/// One turn, if that finds no work.
+void work_list::wake_for_a_turn(std::uint32_t number) noexcept
+{
+    wake(number);
+    awake_.back().idle_turns = turns_awake - 1;
 }
 
 void work_list::keep_deadlines(bool busy) noexcept
@@ -171,11 +203,15 @@ void work_list::wake(std::uint32_t number) noexcept
 {
     if (!has_place(number) || place_of(number).asleep == nowhere)
         return;
-    std::uint32_t at = std::exchange(place_of(number).asleep, nowhere);
-    asleep_[at] = asleep_.back();
-    asleep_.pop_back();
-    if (at < asleep_.size())
-        place_of(asleep_[at].number).asleep = at;
+    place& place = place_of(number);
+    const std::uint32_t at = std::exchange(place.asleep, nowhere);
+    std::vector<asleep>& those = place.at_doorbell ? place.rung_by->sleepers : asleep_;
+    asleep_at_doorbells_ -= place.at_doorbell;
+    place.at_doorbell = false;
+    those[at] = those.back();
+    those.pop_back();
+    if (at < those.size())
+        place_of(those[at].number).asleep = at;
     awake_.push_back({number, 0});
 }
 
@@ -183,15 +219,38 @@ void work_list::lay_down(std::size_t at) noexcept
 {
     const std::uint32_t number = awake_[at].number;
     place& place = place_of(number);
-    awake_[at] = awake_.back();
-    awake_.pop_back();
-    place.asleep = static_cast<std::uint32_t>(asleep_.size());
     place.queue->fall_asleep();
     const auto [word, seen] = place.queue->wakes_by();
-    asleep_.push_back({word, seen, number});
+    const bool by_doorbell = place.rung_by != nullptr && word == place.queue->ring().dbrec;
+    if (by_doorbell && weftio_load_acquire_sys_u32(word) != seen) { // what rang for it may have been taken for others
+        awake_[at].idle_turns = 0;
+        return;
+    }
+    awake_[at] = awake_.back();
+    awake_.pop_back();
+    std::vector<asleep>& those = by_doorbell ? place.rung_by->sleepers : asleep_;
+    place.asleep = static_cast<std::uint32_t>(those.size());
+    place.at_doorbell = by_doorbell;
+    asleep_at_doorbells_ += by_doorbell;
+    those.push_back({word, seen, number});
 }
 
-void work_list::reserve(std::uint32_t number)
+work_list::doorbell& work_list::doorbell_at(const doorbell_words& words)
+{
+    const auto found = std::ranges::find_if(doorbells_, [&](const auto& each) { return each->words == words; });
+    if (found != doorbells_.end())
+        return **found;
+    return *doorbells_.emplace_back(std::make_unique<doorbell>(doorbell{.words = words}));
+}
+
+void work_list::leave_doorbell(place& of) noexcept
+{
+    doorbell* const left = std::exchange(of.rung_by, nullptr);
+    if (left != nullptr && --left->queues == 0)
+        std::erase_if(doorbells_, [&](const auto& each) { return each.get() == left; });
+}
+
+void work_list::reserve(std::uint32_t number, const doorbell_words& words)
 {
     if (!has_place(number))
         places_.resize(number - first_ + 1);
@@ -201,11 +260,20 @@ void work_list::reserve(std::uint32_t number)
     line_begin_ = 0;
     line_.resize(places_.size());
     deadlines_.reserve(queues());
+    if (!words)
+        return;
+    leave_doorbell(place_of(number)); // of a queue that was not put
+    doorbell& rings = doorbell_at(words);
+    place_of(number).rung_by = &rings;
+    rings.sleepers.reserve(++rings.queues);
 }
 
 void work_list::put(std::uint32_t number, std::unique_ptr<work_queue> queue) noexcept
 {
-    place_of(number) = {.queue = std::move(queue), .listed = place_of(number).listed};
+    place& place = place_of(number);
+    place.queue = std::move(queue);
+    place.asleep = nowhere;
+    place.at_doorbell = place.paused = place.deferred = false;
     awake_.push_back({number, 0});
 }
 
@@ -213,6 +281,7 @@ std::unique_ptr<work_queue> work_list::take(std::uint32_t number) noexcept
 {
     rouse(number);
     std::erase_if(awake_, [&](const awake& each) { return each.number == number; });
+    leave_doorbell(place_of(number));
     return std::move(place_of(number).queue);
 }
 

@@ -26,7 +26,8 @@ class work_list {
     /// A sleeping queue has one turn in so many looks: what its record does not tell waits for that.
     static constexpr std::uint32_t looks_to_a_turn = 1024;
 
-    /// Send step 2: polls the doorbell records of some sleeping queues and wakes those that have moved.
+    /// Send step 2: polls the doorbell records of some sleeping queues and wakes those that have moved. Of queues with
+    /// doorbell words it polls the words, and reads the records behind a word that was rung.
     void look_at_records(bool busy) noexcept;
     /// Send step 2: ends the waits whose deadline has come, and gives their queues the first turns, earliest deadline
     /// first. Spins when the next deadline is close, so that nothing comes in between.
@@ -55,7 +56,8 @@ class work_list {
     std::uint64_t deadline_ns() const noexcept { return deadlines_.empty() ? 0 : deadlines_.first_ns(); }
 
     /// Makes room for a queue of that number, so that other functions allocate nothing.
-    void reserve(std::uint32_t number);
+    /// @param words  by which it is rung, if there are any
+    void reserve(std::uint32_t number, const doorbell_words& words = {});
     /// Adds a queue. @pre reserve(); no queue has that number, which is at least the first
     void put(std::uint32_t number, std::unique_ptr<work_queue> queue) noexcept;
     /// Removes a queue and returns it.
@@ -75,15 +77,29 @@ class work_list {
         return has_place(number) ? places_[number - first_].queue.get() : nullptr;
     }
     /// The number of queues.
-    std::size_t in_use() const noexcept { return awake_.size() + asleep_.size() + deferred_; }
+    std::size_t in_use() const noexcept { return awake_.size() + asleep_.size() + asleep_at_doorbells_ + deferred_; }
     bool empty() const noexcept { return in_use() == 0; }
 
  private:
     static constexpr std::uint32_t nowhere = UINT32_MAX;
 
+    /// What the engine reads to poll a sleeping queue: one that has no work, or none before its deadline.
+    struct asleep {
+        const std::uint32_t* word; ///< see work_queue::wakes_by()
+        std::uint32_t seen;
+        std::uint32_t number;
+    };
+    /// Words that ring for several queues.
+    struct doorbell {
+        doorbell_words words;
+        std::uint32_t queues = 0;       ///< that it rings for
+        std::vector<asleep> sleepers{}; ///< those that wait for it
+    };
     struct place {
         std::unique_ptr<work_queue> queue;
-        std::uint32_t asleep = nowhere; ///< index in asleep_; nowhere: the queue is awake
+        std::uint32_t asleep = nowhere; ///< index in asleep_, or in the sleepers of its doorbell; nowhere: it is awake
+        bool at_doorbell = false;       ///< it sleeps there
+        doorbell* rung_by = nullptr;
         bool paused = false;
         bool deferred = false; ///< it is neither in awake_ nor in asleep_
         bool listed = false;   ///< it is in line_; if it is not deferred, it was recalled since
@@ -92,13 +108,12 @@ class work_list {
         std::uint32_t number;
         std::uint32_t idle_turns;
     };
-    /// What the engine reads to poll a sleeping queue: one that has no work, or none before its deadline.
-    struct asleep {
-        const std::uint32_t* word; ///< see work_queue::wakes_by()
-        std::uint32_t seen;
-        std::uint32_t number;
-    };
 
+    void look_at(const asleep& queue, bool sweep) noexcept;
+    void look_at(const doorbell& at, bool sweep) noexcept;
+    void wake_for_a_turn(std::uint32_t number) noexcept;
+    doorbell& doorbell_at(const doorbell_words& words);
+    void leave_doorbell(place& of) noexcept;
     bool rests(awake& each, unsigned moved, bool has_deadline) noexcept;
     void lay_down(std::size_t awake) noexcept;
     void put_off(std::size_t awake) noexcept;
@@ -121,7 +136,9 @@ class work_list {
     std::vector<place> places_; ///< by number - first_
     std::vector<awake> awake_;
     std::vector<asleep> asleep_;
-    std::size_t looked_ = 0;  ///< index in asleep_ of the record that was polled last
+    std::vector<std::unique_ptr<doorbell>> doorbells_;
+    std::size_t asleep_at_doorbells_ = 0;
+    std::size_t looked_ = 0;  ///< what was polled last: index in asleep_, and behind these in doorbells_
     std::uint32_t looks_ = 0; ///< since a sleeping queue had a turn
     bool defers_ = false;
     std::vector<std::uint32_t> line_;          ///< numbers of those that are put off: a ring

@@ -1,0 +1,122 @@
+#include "checks.hpp"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <string_view>
+
+#include "options.hpp"
+#include "program.hpp"
+#include "verbs/seam.hpp"
+
+namespace weftio::run {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t longest_wire = 64;
+
+[[noreturn]] void refuse(const std::string& name, const std::string& value, std::string_view why)
+{
+    throw refusal(own_failure, fmt::format("{}{}{}: {}", name, value.empty() ? "" : " ", value, why));
+}
+
+bool is_number(const std::string& text, std::size_t most_digits)
+{
+    return !text.empty() && text.size() <= most_digits &&
+           std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
+/// Not the unspecified address, loopback, multicast, nor what IPv4 has reserved or broadcasts to.
+bool can_be_a_hosts_v4(std::uint8_t first_byte)
+{
+    return first_byte != 0 && first_byte != 127 && first_byte < 224;
+}
+
+bool can_be_a_hosts_v6(const in6_addr& v6)
+{
+    if (IN6_IS_ADDR_V4MAPPED(&v6))
+        return can_be_a_hosts_v4(v6.s6_addr[12]);
+    return !IN6_IS_ADDR_UNSPECIFIED(&v6) && !IN6_IS_ADDR_LOOPBACK(&v6) && !IN6_IS_ADDR_MULTICAST(&v6);
+}
+
+} // namespace
+
+void check_wire(const std::string& name, const std::string& value)
+{
+    const bool fits = !value.empty() && value.size() <= longest_wire && std::ranges::all_of(value, [](unsigned char c) {
+        return std::isalnum(c) != 0 || c == '.' || c == '-' || c == '_';
+    });
+    if (!fits)
+        refuse(name, value, fmt::format("name it with 1 to {} letters, digits, '-', '_' and '.'", longest_wire));
+}
+
+void check_port(const std::string& name, const std::string& value)
+{
+    if (value.empty())
+        refuse(name, value, "names no port; write it as iface:eth0");
+}
+
+void check_address(const std::string& name, const std::string& value)
+{
+    std::array<std::uint8_t, 4> v4{};
+    in6_addr v6{};
+    const bool is_v4 = ::inet_pton(AF_INET, value.c_str(), v4.data()) == 1;
+    if (!is_v4 && ::inet_pton(AF_INET6, value.c_str(), &v6) != 1)
+        refuse(name, value, "is no address; write it as 10.0.0.1 or fd00::1");
+    if (!(is_v4 ? can_be_a_hosts_v4(v4[0]) : can_be_a_hosts_v6(v6)))
+        refuse(name, value, "is no address that peers reach one host by; write it as 10.0.0.1 or fd00::1");
+}
+
+void check_devices(const std::string& name, const std::string& value)
+{
+    if (!is_number(value, 2) || std::stoul(value) < 1 || std::stoul(value) > verbs::most_devices)
+        refuse(name, value, fmt::format("is no number from 1 to {}", verbs::most_devices));
+}
+
+void check_loss(const std::string& name, const std::string& value)
+{
+    double share = 0;
+    unsigned long long seed = 0;
+    int read = 0;
+    const int size = static_cast<int>(value.size());
+    const bool alone = std::sscanf(value.c_str(), "%lf%n", &share, &read) == 1 && read == size;
+    const bool both = std::sscanf(value.c_str(), "%lf,%llu%n", &share, &seed, &read) == 2 && read == size;
+    if (!(alone || both) || !(share >= 0 && share <= 1))
+        refuse(name, value, "is no share from 0 to 1, with or without a seed behind it; write 0.01 or 0.01,7");
+}
+
+void check_doorbell_bytes(const std::string& name, const std::string& value)
+{
+    if (value != "8" && value != "64")
+        refuse(name, value, "is neither 8 nor 64");
+}
+
+void check_process(const std::string& name, const std::string& value)
+{
+    if (!is_number(value, 9) || value[0] == '0')
+        refuse(name, value, "is no number of a process");
+}
+
+void check_dump(const std::string& name, const std::string& value)
+{
+    std::error_code error;
+    const fs::path path = fs::absolute(value, error);
+    if (value.empty() || error || fs::is_directory(path, error))
+        refuse(name, value, "names no file");
+    const fs::path written = fs::exists(path, error) ? path : path.parent_path();
+    if (::access(written.c_str(), W_OK) != 0)
+        refuse(name, value, std::strerror(errno));
+}
+
+} // namespace weftio::run
