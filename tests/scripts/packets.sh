@@ -139,6 +139,20 @@ END
     inside nft delete table netdev lossy
 }
 
+here=$(realpath "$(dirname "$0")/../..")
+for option in $("$packets" --help | grep -oE -- '--[a-z-]+' | sort -u); do
+    check_has "the manual page has $option" "$option" "$(sed 's/\\-/-/g' "$here/docs/weftio-packets.1")"
+    check_has "the completion has $option" "$option" "$(cat "$here/apps/packets/weftio-packets.bash-completion")"
+done
+if command -v man >/dev/null; then
+    check "the manual page is without errors" "" \
+        "$(LC_ALL=C.UTF-8 MANROFFSEQ='' MANWIDTH=80 man --warnings -E UTF-8 -l "$here/docs/weftio-packets.1" 2>&1 >/dev/null)"
+fi
+check "a port that is not there: exit status" 1 "$(inside "$packets" -n iface:none0 --address 10.9.0.1 >"$work/out" 2>&1; echo $?)"
+check_has "a port that is not there: sentence" "iface:none0" "$(cat "$work/out")"
+check "no rights: exit status" 1 "$(setpriv --reuid 65534 --clear-groups "$packets" -n tap:w9 --address 10.9.0.1 >"$work/out" 2>&1; echo $?)"
+check "a folder that is not there" 1 "$(inside "$packets" -n null --address 10.9.0.1 --root /none >"$work/out" 2>&1; echo $?)"
+
 for device in cpu opencl; do
     if [ $device = opencl ] && ! "$build/samples/simple_receive" -g opencl --count 1 >"$work/words" 2>&1; then
         echo "not checked: OpenCL ($(tail -1 "$work/words"))"

@@ -17,6 +17,7 @@
  */
 #pragma once
 
+#include "kernel/bytes.h"
 #include "kernel/http/response.h"
 
 /** Responses under way in one connection; requests behind them wait. */
@@ -406,7 +407,7 @@ WEFTIO_FN weftio_u32 http_copy(const WEFTIO_GLOBAL struct http_worker* worker,
         struct http_piece piece = http_piece_at(worker, session, position + copied, count - copied);
         if (piece.bytes == 0)
             break;
-        http_copy_bytes(to + copied, piece.address, piece.bytes);
+        bytes_copy(to + copied, piece.address, piece.bytes);
         copied += piece.bytes;
     }
     return copied;
