@@ -47,10 +47,14 @@ int reserve_bytes(int descriptor, std::uint64_t offset, std::uint64_t bytes) noe
     return why;
 }
 
+/// A child of fork() does not have the memory: it would keep the locks of the descriptor, closed or not.
 void* map(int descriptor, std::uint64_t offset, std::size_t bytes) noexcept
 {
     void* at = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, static_cast<off_t>(offset));
-    return at == MAP_FAILED ? nullptr : at;
+    if (at == MAP_FAILED)
+        return nullptr;
+    ::madvise(at, bytes, MADV_DONTFORK);
+    return at;
 }
 
 /// Removes the file of a wire if no member holds a slot of it. Under the lock for joining, so that nobody joins a file that
@@ -361,6 +365,10 @@ void wire_file::leave() noexcept
         head_->slots[slot_].life.fetch_add(1, std::memory_order_release);
     if (locked && !locked_by_others(descriptor_, first_slot, most_members) && is_the_named_one())
         ::unlink(path_.c_str());
+    if (slot_ != most_members)
+        release_lock(descriptor_, first_slot + static_cast<off_t>(slot_));
+    if (locked)
+        unlock(); // others may have the descriptor still
     if (head_)
         ::munmap(head_, head_bytes);
     ::close(std::exchange(descriptor_, -1));

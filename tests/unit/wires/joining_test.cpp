@@ -75,12 +75,33 @@ TEST_F(Wire, RemovesWiresWhoseMembersWereKilled)
     EXPECT_EQ(join("living")->slot(), 1u) << "the wire goes on";
 }
 
-TEST_F(Wire, IsNotHeldByAChildOfFork)
+TEST_F(Wire, IsNotHeldByAChildOfAKilledProcess)
+{
+    std::array<int, 2> ready{}, end{};
+    char byte = 0;
+    ASSERT_EQ(::pipe(ready.data()) | ::pipe(end.data()), 0);
+    const auto one = join(); // keeps the file
+    child parent([&] {
+        const auto two = join();
+        if (::fork() == 0) { // lives until the test closes its end
+            ::close(end[1]);
+            ::_exit(static_cast<int>(::read(end[0], &byte, 1)));
+        }
+        return static_cast<int>(::write(ready[1], "r", 1)) + ::pause();
+    });
+    ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+    parent.end(SIGKILL);
+    EXPECT_TRUE(eventually([&] { return join()->slot() == 1; }));
+    for (const int each : {ready[0], ready[1], end[0], end[1]})
+        ::close(each);
+}
+
+TEST_F(Wire, IsNotHeldByAChildWhenItIsLeft)
 {
     auto one = join();
+    const auto two = join(); // keeps the file
     const child forked([] { return ::pause(); });
     one.reset();
-    EXPECT_TRUE(eventually([&] { return !std::filesystem::exists(path()) || join()->slot() == 0; }));
     EXPECT_EQ(join()->slot(), 0u);
 }
 
