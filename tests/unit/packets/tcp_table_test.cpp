@@ -81,7 +81,7 @@ TEST_F(TcpTable, GivesUpTimeWaitForNewConnectionsOldestFirst)
 
 TEST_F(TcpTable, EndsTimeWaitInTheOrderOfItsBeginAndNotByAReset)
 {
-    for (std::uint16_t port : {2, 1}) {
+    for (std::uint16_t port : {std::uint16_t{2}, std::uint16_t{1}}) {
         connect_from(port);
         close();
         in("FA 1 ack 2");

@@ -79,6 +79,7 @@ class two_ends {
         nic::rdma_connection to;
         to.ours = self(end);
         to.theirs = self(1 - end);
+        to.timeout = timeout;
         return to;
     }
     nic::rdma_end self(unsigned end) const
@@ -117,6 +118,7 @@ class two_ends {
     nic::soft::rdma_unit& unit(unsigned end) { return software_nic(at(end)).rdma(); }
 
     bool ipv6 = false;
+    std::uint8_t timeout = nic::rdma_connection().timeout;
     wired_ports ports;
     device cpu = device::open("cpu");
     std::array<unsigned, 2> places;
