@@ -101,10 +101,22 @@ check_has "a folder for a header" ". is a folder; name a kernel header" "$(embed
 mkdir "$work/wrong/round"
 printf '#pragma once\n#include "b.h"\nWEFTIO_KERNEL void k(void) {}\n' >"$work/wrong/round/a.kernel.h"
 printf '#include "a.kernel.h"\n' >"$work/wrong/round/b.h"
-printf '#include "../round/c.kernel.h"\nWEFTIO_KERNEL void k(void) {}\n' >"$work/wrong/round/c.kernel.h"
+printf '#include "1.h"\nWEFTIO_KERNEL void k(void) {}\n' >"$work/wrong/round/c.kernel.h"
+for each in $(seq 60); do
+    echo "#include \"$((each + 1)).h\"" >"$work/wrong/round/$each.h"
+done
 check "headers that include each other" "" "$(cd "$work/wrong/round" && timeout 20 "$prefix/bin/weftio-embed" --no-cuda -o out.cpp a.kernel.h 2>&1 || echo $?)"
-check_has "a header that includes itself by another path" "c.kernel.h: headers include each other 50 deep" "$(embed round/c.kernel.h)"
+check_has "headers that include each other too deep" "c.kernel.h: headers include each other 50 deep" "$(embed round/c.kernel.h)"
 check "nothing is made then" "include.kernel.h none.kernel.h" "$(cd "$work/wrong" && echo *.cpp *.h | sed 's/\*.cpp //')"
+
+# A header that is included by two paths is there once: OpenCL has no two functions of one name.
+mkdir -p "$work/names/sub"
+printf '#include "b.h"\n#include "sub/c.h"\n#include "./sub/../b.h"\nWEFTIO_KERNEL void k(void) {}\n' >"$work/names/a.kernel.h"
+printf '#pragma once\nWEFTIO_FN int once(void);\n' >"$work/names/b.h"
+printf '#pragma once\n#include "../b.h"\n' >"$work/names/sub/c.h"
+(cd "$work/names" && "$prefix/bin/weftio-embed" --no-cuda -o out.cpp a.kernel.h)
+check "a header with several paths has one guard" WEFTIO_EMBEDDED_1 \
+    "$(grep -B1 -A3 '#line 1 ".*b.h"' "$work/names/out.cpp" | sed -n 's/#ifndef //p' | sort -u)"
 
 # Comments are not read: neither includes nor kernels.
 mkdir "$work/comments"
