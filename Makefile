@@ -29,6 +29,8 @@ demo:
 	@test -f $(BUILD)/build.ninja || cmake --preset demo
 	@cmake --build $(BUILD) --target simple_receive
 	@$(BUILD)/samples/simple_receive
+	@echo "Next, as root: make && build/apps/weftio-packets -n tap:w0 --address 10.9.0.1/24 --peer 10.9.0.2"
+	@echo "and in another terminal: ping 10.9.0.1; curl http://10.9.0.1/"
 
 test:
 	@cmake/install-dependencies.sh test

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <numeric>
+
+#include "names.hpp"
 
 namespace weftio::packets {
 
@@ -72,6 +75,36 @@ std::string verdict_rows(const totals& now, const totals& before, double seconds
     return rows;
 }
 
+/// What the HTTP server does; nothing while it has had nothing to do.
+std::string server_rows(const totals& now, const totals& before, double seconds)
+{
+    const tcp_counters& tcp = now.kernels.tcp;
+    if (tcp.syn_received + tcp.cookies_sent == 0)
+        return "";
+    std::string rows = fmt::format("  {:<48} {:>14}\n", "TCP connections now, those in TIME_WAIT too",
+                                   now.kernels.packets.connections);
+    rows += row("TCP connections opened", tcp.opened, before.kernels.tcp.opened, seconds);
+    if (tcp.retransmitted != 0)
+        rows += row("TCP segments sent again", tcp.retransmitted, before.kernels.tcp.retransmitted, seconds);
+    rows += row("HTTP requests", now.kernels.packets.requests, before.kernels.packets.requests, seconds);
+    if (now.kernels.packets.refused_requests != 0)
+        rows += row("HTTP requests refused", now.kernels.packets.refused_requests,
+                    before.kernels.packets.refused_requests, seconds);
+    return rows;
+}
+
+/// Every counter by its name in /stats, as members of a JSON object.
+std::string counters_json(const packets_report& report)
+{
+    std::uint64_t words[sizeof report / sizeof(std::uint64_t)];
+    std::memcpy(words, &report, sizeof words);
+    std::string members;
+    std::size_t each = 0;
+    for (const counter_name& counter : counter_names())
+        members += fmt::format("{}\"{}\": {}", members.empty() ? "" : ", ", counter.name, words[each++]);
+    return members;
+}
+
 } // namespace
 
 std::optional<double> answer_time(const packets_counters& counters, double percent)
@@ -116,6 +149,7 @@ std::string to_table(const totals& now, const totals& before, double seconds)
     if (dropped_by_port(now) != 0)
         text += row("dropped by the port", dropped_by_port(now), dropped_by_port(before), seconds);
     text += row("sent", now.kernels.packets.sent, before.kernels.packets.sent, seconds);
+    text += server_rows(now, before, seconds);
     return text + "  " + times_text(now.kernels.packets);
 }
 
@@ -131,7 +165,7 @@ bool is_conserved(const totals& all) noexcept
 std::string to_summary(const totals& all, double seconds)
 {
     std::string text = fmt::format("\n{:.1f} s: received {}, sent {}\n", seconds, all.port.received, all.sent);
-    text += verdict_rows(all, {}, std::max(seconds, 1e-9));
+    text += verdict_rows(all, {}, std::max(seconds, 1e-9)) + server_rows(all, {}, std::max(seconds, 1e-9));
     for (const auto& [count, why] :
          {std::pair{all.out_of_buffer, "found no free slot"}, std::pair{all.too_long, "were longer than the MTU"},
           std::pair{all.unread, "arrived too late for a kernel"}, std::pair{all.lost, "could not be sent"}})
@@ -151,12 +185,12 @@ std::string to_json(const totals& all, const packet_server& server, double secon
         "{{\"port\": \"{}\", \"driver\": \"{}\", \"seconds\": {:.3f}, \"received\": {}, \"received_bytes\": {}, "
         "\"verdicts\": {{{}}}, \"wrong_names\": {}, \"dropped_by_port\": {}, \"out_of_buffer\": {}, \"too_long\": {}, "
         "\"unread\": {}, \"sent\": {}, \"sent_bytes\": {}, \"lost\": {}, \"answer_p50_ns\": {:.0f}, "
-        "\"answer_p99_ns\": {:.0f}, \"conserved\": {}}}\n",
+        "\"answer_p99_ns\": {:.0f}, \"conserved\": {}, \"counters\": {{{}}}}}\n",
         json_text(server.port().spec()), server.port().driver(), seconds, all.kernels.packets.frames,
         all.kernels.packets.bytes, verdicts, all.kernels.packets.wrong_names, dropped_by_port(all), all.out_of_buffer,
         all.too_long, all.unread, all.sent, all.kernels.packets.sent_bytes, all.lost,
         answer_time(all.kernels.packets, 50).value_or(0), answer_time(all.kernels.packets, 99).value_or(0),
-        is_conserved(all));
+        is_conserved(all), counters_json(all.kernels));
 }
 
 std::string ping_text(const ping_info& ping, std::uint64_t before_ns)
