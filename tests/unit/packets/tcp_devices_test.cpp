@@ -1,4 +1,6 @@
 // The same segments on every device: what the CPU has sent, byte for byte, is what each of them sends.
+#include <gtest/gtest.h>
+
 #include <cstring>
 #include <memory>
 #include <optional>
