@@ -68,37 +68,71 @@ TEST(SendRing, HasNoRoomWhenACompletionNamesAnEntryThatIsNotInIt)
     EXPECT_EQ(weftio_dev_send_room(&ring, entries), entries);
 }
 
-/// Marks of two pages, of which the second cannot be written before somebody has looked.
-struct {
-    std::uint32_t* marks;
-    weftio_dev_send_ring ring;
-    std::uint32_t committed_to;
-} halfway;
-constexpr std::uint32_t words_in_page = 1024, blocks_in_page = words_in_page * 32;
+/// Marks of two pages. The second cannot be touched before `meanwhile` was called, in the middle of what touches it first.
+class SendRingOfTwoPages : public testing::Test {
+ public:
+    static constexpr std::uint32_t words_in_page = 1024, blocks_in_page = words_in_page * 32;
 
-TEST(SendRing, IsNeverCommittedUpToTheMiddleOfAnEntry)
+    void SetUp() override
+    {
+        void* const pages = mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        ASSERT_NE(pages, MAP_FAILED);
+        ring.filled = static_cast<std::uint32_t*>(pages);
+        ring.mask = 2 * blocks_in_page - 1;
+        now = this;
+        struct sigaction calls {};
+        calls.sa_handler = [](int) { now->touched(); };
+        ASSERT_EQ(sigaction(SIGSEGV, &calls, &before), 0);
+    }
+    void TearDown() override
+    {
+        sigaction(SIGSEGV, &before, nullptr);
+        munmap(ring.filled, 2 * page);
+    }
+    /// @param rights  to the second page, before `then` was called
+    void hold_second_page(int rights, void (*then)(SendRingOfTwoPages& of))
+    {
+        meanwhile = then;
+        ASSERT_EQ(mprotect(ring.filled + words_in_page, page, rights), 0);
+    }
+    std::uint32_t scan(std::uint32_t from) { return weftio_dev_send_scan(&ring, from); }
+
+    weftio_dev_send_ring ring{};
+    std::uint32_t committed_to = ~0u;
+
+ private:
+    static constexpr std::size_t page = words_in_page * sizeof(std::uint32_t);
+
+    void touched()
+    {
+        mprotect(ring.filled + words_in_page, page, PROT_READ | PROT_WRITE);
+        meanwhile(*this);
+    }
+
+    static inline SendRingOfTwoPages* now = nullptr;
+    void (*meanwhile)(SendRingOfTwoPages& of) = nullptr;
+    struct sigaction before {};
+};
+
+TEST_F(SendRingOfTwoPages, IsNotCommittedUpToTheMiddleOfAnEntryThatIsBeingMarked)
 {
-    constexpr std::size_t page = words_in_page * sizeof(std::uint32_t);
-    void* pages = mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    ASSERT_NE(pages, MAP_FAILED);
-    halfway = {.marks = static_cast<std::uint32_t*>(pages), .ring = {}, .committed_to = ~0u};
-    halfway.ring.filled = halfway.marks;
-    halfway.ring.mask = 2 * blocks_in_page - 1;
-    ASSERT_EQ(mprotect(halfway.marks + words_in_page, page, PROT_READ), 0);
-    struct sigaction look {
-    }, before{};
-    look.sa_handler = [](int) {
-        halfway.committed_to = weftio_dev_send_scan(&halfway.ring, blocks_in_page - 1);
-        mprotect(halfway.marks + words_in_page, words_in_page * sizeof(std::uint32_t), PROT_READ | PROT_WRITE);
-    };
-    ASSERT_EQ(sigaction(SIGSEGV, &look, &before), 0);
-    weftio_dev_send_fill(&halfway.ring, blocks_in_page - 1, 2);
-    sigaction(SIGSEGV, &before, nullptr);
-    EXPECT_EQ(halfway.committed_to, blocks_in_page - 1);
-    EXPECT_EQ(weftio_dev_send_scan(&halfway.ring, blocks_in_page - 1), blocks_in_page + 1);
-    EXPECT_EQ(weftio_dev_send_scan(&halfway.ring, blocks_in_page - 1), blocks_in_page - 1)
-        << "what has been committed is not marked any more";
-    munmap(pages, 2 * page);
+    hold_second_page(PROT_READ, [](SendRingOfTwoPages& of) { of.committed_to = of.scan(blocks_in_page - 1); });
+    weftio_dev_send_fill(&ring, blocks_in_page - 1, 2);
+    EXPECT_EQ(committed_to, blocks_in_page - 1);
+    EXPECT_EQ(scan(blocks_in_page - 1), blocks_in_page + 1);
+    EXPECT_EQ(scan(blocks_in_page - 1), blocks_in_page - 1) << "what has been committed is not marked any more";
+}
+
+TEST_F(SendRingOfTwoPages, IsNotCommittedUpToTheMiddleOfAnEntryThatIsMarkedDuringTheScan)
+{
+    constexpr std::uint32_t first = blocks_in_page - 32; // the scan looks at this word and, at once, at later ones
+    hold_second_page(PROT_NONE, [](SendRingOfTwoPages& of) {
+        weftio_dev_send_fill(&of.ring, blocks_in_page - 1, 2);
+        weftio_dev_send_fill(&of.ring, first, 31);
+    });
+    committed_to = scan(first);
+    EXPECT_TRUE(committed_to == first || committed_to == blocks_in_page + 1) << committed_to;
+    EXPECT_EQ(scan(committed_to), blocks_in_page + 1);
 }
 
 /// A ring that a test fills block by block and in any order.

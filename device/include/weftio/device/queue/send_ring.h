@@ -202,17 +202,22 @@ WEFTIO_FN weftio_u32 weftio_dev_send_take_words(const WEFTIO_GLOBAL struct wefti
     return ready;
 }
 
-/** The end of the run of filled blocks that starts at `ready`; takes their marks away. One lane at a time. */
+/**
+ * The end of the run of filled blocks that starts at `ready`; takes their marks away. One lane at a time.
+ *
+ * An entry may go on in the next word, so a run that ends with a word ends there only if a look at the next word, begun
+ * afterwards, has found its first block empty.
+ */
 WEFTIO_FN weftio_u32 weftio_dev_send_scan(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 ready)
 {
-    ready = weftio_dev_send_take_bits(ring, ready);
-    if (ready % 32 == 0) {
-        for (weftio_u32 before = ready - 1; before != ready;) {
-            before = ready;
-            ready = weftio_dev_send_take_words(ring, before);
-        }
+    weftio_u32 before;
+
+    do {
+        before = ready;
+        if (ready % 32 == 0)
+            ready = weftio_dev_send_take_words(ring, ready);
         ready = weftio_dev_send_take_bits(ring, ready);
-    }
+    } while (ready % 32 == 0 && ready != before);
     /* Acquire, pairs with the releases in weftio_dev_send_mark: what is committed has been written. */
     weftio_fence_acquire();
     return ready;
