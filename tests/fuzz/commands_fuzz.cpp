@@ -20,6 +20,7 @@
 #include "devices/backend.hpp"
 #include "engine/commands.hpp"
 #include "engine/context.hpp"
+#include "engine/settings.hpp"
 #include "expect.hpp"
 
 namespace weftio::fuzz {
@@ -50,7 +51,7 @@ verbs::node& the_node()
         core::guard_memory();
         port opened = port::open("loopback", {.idle = idle_policy::adaptive, .eal_arguments = {"--no-telemetry"}});
         rdma_device rdma(opened, {.address = "198.18.0.1", .link_local = true});
-        return new verbs::node{opened, rdma, device::open("cpu"), events, ""};
+        return new verbs::node{opened, rdma, device::open("cpu"), events, verbs::settings{}.doorbell_bytes, ""};
     }();
     return made;
 }
