@@ -39,12 +39,13 @@ start() {
     eventually_by $server grep -q "Ctrl-C ends" "$work/out"
     inside ip addr add fd09::2/64 dev w0 nodad
     inside ethtool -K w0 tx off tso off gso off >/dev/null 2>&1
-    ip netns exec $space tcpdump -i w0 --immediate-mode -U -w "$work/pcap" 2>"$work/tcpdump" &
+    ip netns exec $space tcpdump -i w0 --immediate-mode -B 262144 -w "$work/pcap" 2>"$work/tcpdump" &
     capture=$!
     eventually_by $capture grep -q listening "$work/tcpdump"
 }
 
-# stop: ends both, and checks what is true of every run.
+# stop: ends both, and checks what is true of every run. HTTP is not dissected: a message whose packets tcpdump lost would be called
+# malformed.
 stop() {
     kill -INT $server
     wait_for_end $server weftio-packets
@@ -55,8 +56,8 @@ stop() {
     capture=''
     check "$1: it says nothing on standard error" "" "$(cat "$work/err")"
     check "$1: every frame is accounted for" true "$(jq .conserved "$work/json")"
-    check "$1: tshark finds no malformed frame and no wrong checksum" "" "$(tshark -r "$work/pcap" -o ip.check_checksum:TRUE \
-        -o tcp.check_checksum:TRUE -o udp.check_checksum:TRUE -Y '_ws.malformed || ip.checksum.status == "Bad" ||
+    check "$1: tshark finds no malformed frame and no wrong checksum" "" "$(tshark -r "$work/pcap" --disable-protocol http \
+        -o tcp.desegment_tcp_streams:FALSE -o ip.check_checksum:TRUE -o tcp.check_checksum:TRUE -o udp.check_checksum:TRUE -Y '_ws.malformed || ip.checksum.status == "Bad" ||
         udp.checksum.status == "Bad" || tcp.checksum.status == "Bad" || icmp.checksum.status == "Bad" ||
         icmpv6.checksum.status == "Bad"' 2>/dev/null | head -5)"
 }
@@ -165,13 +166,17 @@ for device in cpu opencl; do
     many $device
     lossy $device
     stop $device
+    check "$device: fragments are counted" 6 "$(counted fragment)"
+    check "$device: UDP datagrams are counted" 500 "$(counted udp)"
+    check "$device: DNS queries are counted" 3 "$(counted dns_query)"
+    if ! grep -q '^0 packets dropped by kernel' "$work/tcpdump"; then
+        echo "not checked: $device: answers in the capture ($(grep 'dropped by kernel' "$work/tcpdump"))"
+        continue
+    fi
     check "$device: each ping is answered once" "$(seen 'icmp.type == 8 && ip.flags.mf == 0')" "$(seen 'icmp.type == 0')"
     check "$device: pings are counted" "$(seen 'icmp.type == 0')" "$(counted ping)"
     check "$device: each ping of IPv6 is answered once" "$(seen 'icmpv6.type == 128')" "$(seen 'icmpv6.type == 129')"
     check "$device: pings of IPv6 are counted" "$(seen 'icmpv6.type == 129')" "$(counted ping6)"
-    check "$device: fragments are counted" 6 "$(counted fragment)"
-    check "$device: UDP datagrams are counted" 500 "$(counted udp)"
     check "$device: the echo gives each datagram back" 20 "$(seen 'udp.srcport == 7 && udp.dstport == 4000 && udp.length == 108 && !icmp')"
-    check "$device: DNS queries are counted" 3 "$(counted dns_query)"
 done
 finish
