@@ -12,27 +12,19 @@
 
 #include "file_clash.hpp"
 #include "options.hpp"
+#include "output.hpp"
 #include "reader/printable.hpp"
 #include "report/check.hpp"
-#include "report/output.hpp"
 #include "report/screen.hpp"
 #include "send/cores.hpp"
 
 namespace {
 
+using namespace weftio::apps;
 using namespace weftio::replay;
 
 std::atomic<bool> stop{false};
 static_assert(std::atomic<bool>::is_always_lock_free, "set by a signal handler");
-
-/// Puts a file that takes nothing where standard input, output or error is closed. The next file to be opened would
-/// become that otherwise, the capture to write for instance, and what is printed would go there.
-void fill_standard_descriptors()
-{
-    for (int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
-        if (::fcntl(descriptor, F_GETFD) < 0)
-            (void)::open("/dev/full", O_WRONLY); // becomes the lowest that is free
-}
 
 /// Without SA_RESTART, so that a signal interrupts a read from a pipe. A file that reaches the limit of sizes is an error
 /// of the write, which says so.

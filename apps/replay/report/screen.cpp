@@ -8,22 +8,21 @@
 #include <cstdio>
 #include <vector>
 
-#include "report/output.hpp"
+#include "output.hpp"
 #include "report/units.hpp"
 
 namespace weftio::replay {
 
 namespace {
 
-constexpr std::uint64_t ns_per_s = 1'000'000'000;
 constexpr std::chrono::milliseconds refresh(200);
-constexpr std::uint64_t shown_wait_ns = 2 * ns_per_s;   ///< from here on, the line shows the wait for the next frame
-constexpr std::uint64_t remark_wait_ns = 60 * ns_per_s; ///< from here on, a remark does too
+constexpr std::uint64_t shown_wait_ns = 2 * second_ns;   ///< from here on, the line shows the wait for the next frame
+constexpr std::uint64_t remark_wait_ns = 60 * second_ns; ///< from here on, a remark does too
 
 /// A duration with at most tenths of a second.
 std::string coarse_text(std::uint64_t ns)
 {
-    return ns < 120 * ns_per_s ? fmt::format("{:.1f} s", static_cast<double>(ns) / 1e9) : duration_text(ns);
+    return ns < 120 * second_ns ? fmt::format("{:.1f} s", static_cast<double>(ns) / 1e9) : duration_text(ns);
 }
 
 std::string signed_difference(std::uint64_t actual_ns, std::uint64_t planned_ns)
@@ -98,11 +97,11 @@ void screen::print_stats(const progress& at)
 {
     const std::string line = progress_text(at, last_stats_, std::string::npos);
     if (!options_.stats_on_error) {
-        failure_ = print_out(line + '\n');
+        failure_ = apps::print_out(line + '\n');
         return;
     }
     end();
-    say(line);
+    apps::say(line);
 }
 
 /// Prints a remark on a long wait, once for each frame.
@@ -112,7 +111,8 @@ void screen::remark(const progress& at)
         return;
     remarked_ns_ = at.next_ns;
     end();
-    say(at.sent == 0 && at.elapsed_ns == 0
+    apps::say(
+        at.sent == 0 && at.elapsed_ns == 0
             ? fmt::format("weftio-replay: the first frame goes in {}", duration_text(at.next_in_ns))
             : fmt::format("weftio-replay: the next frame of the capture goes in {}; --max-gap 1s would cut such gaps",
                           duration_text(at.next_in_ns)));

@@ -10,8 +10,6 @@ namespace weftio::replay {
 
 namespace {
 
-constexpr std::uint64_t ns_per_s = 1'000'000'000;
-
 /// Formats three digits and a prefix: 1.23 M, 12.3 k, 123.
 std::string scaled(double value, const char* unit)
 {
@@ -72,9 +70,9 @@ std::string duration_text(std::uint64_t ns)
         return of(1000, 1, "us");
     if (ns < 999'950'000)
         return of(1'000'000, 1, "ms");
-    if (ns < 120 * ns_per_s)
-        return of(ns_per_s, 3, "s");
-    return long_duration_text(ns / ns_per_s);
+    if (ns < 120 * second_ns)
+        return of(second_ns, 3, "s");
+    return long_duration_text(ns / second_ns);
 }
 
 std::string signed_duration_text(std::int64_t ns)
@@ -100,7 +98,7 @@ std::string bytes_text(std::uint64_t bytes)
 
 std::string utc_text(std::int64_t utc_ns)
 {
-    constexpr std::int64_t second = ns_per_s;
+    constexpr std::int64_t second = second_ns;
     std::int64_t rest_ns = (utc_ns % second + second) % second;
     std::time_t seconds = utc_ns / second - (utc_ns % second < 0 ? 1 : 0);
     std::tm date{};

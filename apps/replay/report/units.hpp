@@ -6,6 +6,8 @@
 
 namespace weftio::replay {
 
+inline constexpr std::uint64_t second_ns = 1'000'000'000;
+
 /// 1234567 -> "1,234,567".
 std::string grouped(std::uint64_t number);
 /// 1 -> "1 frame", 1234 -> "1,234 frames".

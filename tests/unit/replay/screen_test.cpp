@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "report/output.hpp"
+#include "output.hpp"
 #include "report/screen.hpp"
 
 namespace weftio::replay::test {
@@ -73,12 +73,12 @@ TEST(Screen, RemarksOnALongWaitOnce)
 
 TEST(Output, ThatCannotBeWrittenSaysWhy)
 {
-    EXPECT_NE(write_file("/dev/full", "text").find("/dev/full: cannot be written (No space left on device)"),
+    EXPECT_NE(apps::write_file("/dev/full", "text").find("/dev/full: cannot be written (No space left on device)"),
               std::string::npos);
-    EXPECT_NE(write_file("/", "text").find("(Is a directory)"), std::string::npos);
-    EXPECT_NE(try_file("/nowhere/file").find("(No such file or directory)"), std::string::npos);
-    EXPECT_EQ(try_file("/dev/null"), "");
-    EXPECT_EQ(write_file("/dev/null", "text"), "");
+    EXPECT_NE(apps::write_file("/", "text").find("(Is a directory)"), std::string::npos);
+    EXPECT_NE(apps::try_file("/nowhere/file").find("(No such file or directory)"), std::string::npos);
+    EXPECT_EQ(apps::try_file("/dev/null"), "");
+    EXPECT_EQ(apps::write_file("/dev/null", "text"), "");
 }
 
 } // namespace

@@ -1,21 +1,31 @@
-#include "report/output.hpp"
+#include "output.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 
-namespace weftio::replay {
+namespace weftio::apps {
 
 namespace {
 
 std::string failed(const std::string& path, int error)
 {
-    return fmt::format("weftio-replay: {}: cannot be written ({}); name a file that can", path, std::strerror(error));
+    return fmt::format("{}: {}: cannot be written ({}); name a file that can", program_invocation_short_name, path,
+                       std::strerror(error));
 }
 
 } // namespace
+
+void fill_standard_descriptors() noexcept
+{
+    for (int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+        if (::fcntl(descriptor, F_GETFD) < 0)
+            (void)::open("/dev/full", O_WRONLY); // becomes the lowest that is free
+}
 
 void say(std::string_view line) noexcept
 {
@@ -23,11 +33,20 @@ void say(std::string_view line) noexcept
     std::fputc('\n', stderr);
 }
 
+bool no_complaint(std::string_view error) noexcept
+{
+    if (!error.empty())
+        say(error);
+    return error.empty();
+}
+
 std::string print_out(std::string_view text)
 {
     errno = 0;
     bool good = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
-    return good ? "" : fmt::format("weftio-replay: standard output cannot be written ({})", std::strerror(errno));
+    return good ? ""
+                : fmt::format("{}: standard output cannot be written ({})", program_invocation_short_name,
+                              std::strerror(errno));
 }
 
 std::string write_file(const std::string& path, std::string_view text)
@@ -57,4 +76,4 @@ std::string try_file(const std::string& path)
     return {};
 }
 
-} // namespace weftio::replay
+} // namespace weftio::apps
