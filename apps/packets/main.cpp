@@ -2,7 +2,6 @@
 //
 //   weftio-packets -n tap:w0 --address 10.9.0.1/24 --peer 10.9.0.2
 //   weftio-packets -n iface:eth1 --address 192.0.2.7/24 -g cuda:0 --queues 4
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -15,24 +14,18 @@
 #include <thread>
 
 #include "options.hpp"
+#include "output.hpp"
 #include "peer.hpp"
 #include "report.hpp"
 #include "server.hpp"
 
 namespace {
 
+using namespace weftio::apps;
 using namespace weftio::packets;
 using steady = std::chrono::steady_clock;
 
 volatile std::sig_atomic_t interrupted = 0;
-
-/// Puts a file that takes nothing where standard input, output or error is closed, so that no file of ours becomes it.
-void fill_standard_descriptors()
-{
-    for (int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
-        if (::fcntl(descriptor, F_GETFD) < 0)
-            (void)::open("/dev/full", O_WRONLY);
-}
 
 double seconds_since(steady::time_point start)
 {
@@ -84,7 +77,7 @@ void serve_until_end(packet_server& server, const command& wanted)
     std::uint64_t before_ns = 0;
     while (!interrupted && (wanted.seconds == 0 || seconds_since(start) < wanted.seconds)) {
         if (const std::string said = server.look_after(); !said.empty()) {
-            fmt::print(stderr, "{}\n", said);
+            say(said);
             table.leave();
         }
         if (wanted.server.ping_report)
@@ -95,24 +88,10 @@ void serve_until_end(packet_server& server, const command& wanted)
     }
 }
 
-/// Writes a file; `-`: standard output. Throws what the user should read.
-void write_json(const std::string& path, const std::string& text)
-{
-    std::FILE* const file = path == "-" ? stdout : std::fopen(path.c_str(), "w");
-    bool written = file && std::fwrite(text.data(), 1, text.size(), file) == text.size();
-    written = file && std::fflush(file) == 0 && written;
-    const int error = errno;
-    if (file && file != stdout)
-        std::fclose(file);
-    if (!written)
-        throw std::runtime_error(fmt::format("weftio-packets: --json {}: cannot be written ({}); name a file that can",
-                                             path, std::strerror(error)));
-}
-
 int serve(const command& wanted)
 {
-    if (!wanted.json.empty() && wanted.json != "-")
-        write_json(wanted.json, ""); // before hours of serving
+    if (!no_complaint(try_file(wanted.json)))
+        return usage;
     // Kernels and engines that sleep between two looks inherit it: a sleep of 20 us is not one of 70.
     ::prctl(PR_SET_TIMERSLACK, 1);
     packet_server server(wanted.server);
@@ -130,9 +109,8 @@ int serve(const command& wanted)
     const double seconds = seconds_since(start);
     if (speaks)
         fmt::print("{}", to_summary(all, seconds));
-    if (!wanted.json.empty())
-        write_json(wanted.json, to_json(all, server, seconds));
-    return is_conserved(all) ? ended : failed;
+    const bool written = wanted.json.empty() || no_complaint(write_file(wanted.json, to_json(all, server, seconds)));
+    return written && is_conserved(all) ? ended : failed;
 }
 
 } // namespace
@@ -142,8 +120,10 @@ int main(int argc, char** argv)
     fill_standard_descriptors();
     const command wanted = parse_command_line(argc, argv);
     if (wanted.what == command::action::say) {
-        std::FILE* const to = wanted.exit_code == ended ? stdout : stderr;
-        return std::fputs(wanted.text.c_str(), to) >= 0 && std::fflush(to) == 0 ? wanted.exit_code : usage;
+        if (wanted.exit_code == ended)
+            return no_complaint(print_out(wanted.text)) ? ended : failed;
+        std::fputs(wanted.text.c_str(), stderr);
+        return wanted.exit_code;
     }
     if (wanted.log)
         weftio::log_to_stderr(*wanted.log);
@@ -153,10 +133,10 @@ int main(int argc, char** argv)
     try {
         status = serve(wanted);
     } catch (const weftio::error& error) {
-        fmt::print(stderr, "{}\n", error.what());
+        say(error.what());
         status = error.code() == weftio::errc::closed || error.code() == weftio::errc::device_error ? failed : usage;
     } catch (const std::exception& error) {
-        fmt::print(stderr, "{}\n", error.what());
+        say(error.what());
     }
     if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0)
         return status;

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <numeric>
 
+#include <nlohmann/json.hpp>
+
 #include "names.hpp"
 
 namespace weftio::packets {
@@ -38,26 +40,6 @@ std::string times_text(const packets_counters& counters)
 {
     const auto middle = answer_time(counters, 50), high = answer_time(counters, 99);
     return middle ? fmt::format("answer time p50 {}, p99 {}\n", duration_text(*middle), duration_text(*high)) : "";
-}
-
-/// `text` between the quotes of JSON.
-std::string json_text(const std::string& text)
-{
-    std::string escaped;
-    for (const char each : text)
-        if (each == '"' || each == '\\')
-            escaped += {'\\', each};
-        else if (static_cast<unsigned char>(each) < 0x20)
-            escaped += fmt::format("\\u{:04x}", each);
-        else
-            escaped += each;
-    return escaped;
-}
-
-/// What the port dropped ahead of the kernels.
-std::uint64_t dropped_by_port(const totals& all)
-{
-    return all.port.dropped_total();
 }
 
 std::string row(const char* text, std::uint64_t total, std::uint64_t before, double seconds)
@@ -93,15 +75,23 @@ std::string server_rows(const totals& now, const totals& before, double seconds)
     return rows;
 }
 
-/// Every counter by its name in /stats, as members of a JSON object.
-std::string counters_json(const packets_report& report)
+/// Every counter by its name in /stats.
+nlohmann::ordered_json counters_json(const packets_report& report)
 {
     std::uint64_t words[sizeof report / sizeof(std::uint64_t)];
     std::memcpy(words, &report, sizeof words);
-    std::string members;
+    nlohmann::ordered_json members;
     std::size_t each = 0;
     for (const counter_name& counter : counter_names())
-        members += fmt::format("{}\"{}\": {}", members.empty() ? "" : ", ", counter.name, words[each++]);
+        members[counter.name] = words[each++];
+    return members;
+}
+
+nlohmann::ordered_json verdicts_json(const packets_counters& counters)
+{
+    nlohmann::ordered_json members;
+    for (std::size_t each = 0; each < VERDICTS; ++each)
+        members[lines[each].name] = counters.verdicts[each];
     return members;
 }
 
@@ -146,8 +136,8 @@ std::string to_table(const totals& now, const totals& before, double seconds)
     text += row("received", now.kernels.packets.frames, before.kernels.packets.frames, seconds);
     text += row("received, bytes", now.kernels.packets.bytes, before.kernels.packets.bytes, seconds);
     text += verdict_rows(now, before, seconds);
-    if (dropped_by_port(now) != 0)
-        text += row("dropped by the port", dropped_by_port(now), dropped_by_port(before), seconds);
+    if (now.port.dropped_total() != 0)
+        text += row("dropped by the port", now.port.dropped_total(), before.port.dropped_total(), seconds);
     text += row("sent", now.kernels.packets.sent, before.kernels.packets.sent, seconds);
     text += server_rows(now, before, seconds);
     return text + "  " + times_text(now.kernels.packets);
@@ -177,20 +167,25 @@ std::string to_summary(const totals& all, double seconds)
 
 std::string to_json(const totals& all, const packet_server& server, double seconds)
 {
-    std::string verdicts;
-    for (std::size_t each = 0; each < VERDICTS; ++each)
-        verdicts +=
-            fmt::format("{}\"{}\": {}", each == 0 ? "" : ", ", lines[each].name, all.kernels.packets.verdicts[each]);
-    return fmt::format(
-        "{{\"port\": \"{}\", \"driver\": \"{}\", \"seconds\": {:.3f}, \"received\": {}, \"received_bytes\": {}, "
-        "\"verdicts\": {{{}}}, \"wrong_names\": {}, \"dropped_by_port\": {}, \"out_of_buffer\": {}, \"too_long\": {}, "
-        "\"unread\": {}, \"sent\": {}, \"sent_bytes\": {}, \"lost\": {}, \"answer_p50_ns\": {:.0f}, "
-        "\"answer_p99_ns\": {:.0f}, \"conserved\": {}, \"counters\": {{{}}}}}\n",
-        json_text(server.port().spec()), server.port().driver(), seconds, all.kernels.packets.frames,
-        all.kernels.packets.bytes, verdicts, all.kernels.packets.wrong_names, dropped_by_port(all), all.out_of_buffer,
-        all.too_long, all.unread, all.sent, all.kernels.packets.sent_bytes, all.lost,
-        answer_time(all.kernels.packets, 50).value_or(0), answer_time(all.kernels.packets, 99).value_or(0),
-        is_conserved(all), counters_json(all.kernels));
+    const packets_counters& kernels = all.kernels.packets;
+    const nlohmann::ordered_json made{{"port", server.port().spec()},
+                                      {"driver", server.port().driver()},
+                                      {"seconds", seconds},
+                                      {"received", kernels.frames},
+                                      {"received_bytes", kernels.bytes},
+                                      {"verdicts", verdicts_json(kernels)},
+                                      {"dropped_by_port", all.port.dropped_total()},
+                                      {"out_of_buffer", all.out_of_buffer},
+                                      {"too_long", all.too_long},
+                                      {"unread", all.unread},
+                                      {"sent", all.sent},
+                                      {"sent_bytes", kernels.sent_bytes},
+                                      {"lost", all.lost},
+                                      {"answer_p50_ns", answer_time(kernels, 50).value_or(0)},
+                                      {"answer_p99_ns", answer_time(kernels, 99).value_or(0)},
+                                      {"conserved", is_conserved(all)},
+                                      {"counters", counters_json(all.kernels)}};
+    return made.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + '\n'; // a port's name may be any bytes
 }
 
 std::string ping_text(const ping_info& ping, std::uint64_t before_ns)

@@ -28,6 +28,10 @@ constexpr std::uint64_t request_ns = 10'000'000'000;
 /// Ethernet header and two VLAN tags.
 constexpr std::uint32_t most_link_bytes = 22;
 
+static_assert(offsetof(packets_worker, counters) ==
+                  offsetof(packets_worker, tcp) + offsetof(tcp_endpoint, counters) + sizeof(tcp_counters),
+              "report_of() takes both for one packets_report");
+
 /// CPU kernels run the engine of their queues themselves; other devices leave it to a thread.
 bool runs_inline(const server_options& options)
 {

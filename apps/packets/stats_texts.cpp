@@ -5,6 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 #include "site.hpp"
 #include "weftio/error.hpp"
 
@@ -16,16 +18,7 @@ using words = std::vector<std::string>;
 
 std::string json_text(std::string_view text)
 {
-    std::string made = "\"";
-    for (const char c : text) {
-        if (c == '"' || c == '\\')
-            made += '\\';
-        if (static_cast<unsigned char>(c) < ' ')
-            made += fmt::format("\\u{:04x}", c);
-        else
-            made += c;
-    }
-    return made + '"';
+    return nlohmann::json(text).dump();
 }
 
 words split(const std::string& name)

@@ -15,7 +15,7 @@ struct connection {
     weftio_u8 link[28]; /* Ethernet header of what is sent: to where the peer's last segment came from */
     weftio_u32 link_bytes;
 };
-WEFTIO_STATIC_ASSERT(sizeof(struct connection) % 8 == 0, "records are side by side");
+WEFTIO_STATIC_ASSERT(sizeof(struct connection) == 312, "there are 65,536; docs/packets.md names the size");
 
 /* What the host learns of a kernel, in one piece: words of 64 bits. */
 struct packets_report {
@@ -53,24 +53,20 @@ WEFTIO_FN void read_addresses(const struct frame* frame, struct tcp_addresses* a
     }
 }
 
-/* IP header of `payload` bytes of TCP to the peer. Returns its bytes. */
-WEFTIO_FN weftio_u32 write_ip(WEFTIO_GLOBAL weftio_u8* to, const struct tcp_addresses* addresses, weftio_u32 payload)
+/* IP header of `payload` bytes of TCP to the peer. */
+WEFTIO_FN void write_ip(WEFTIO_GLOBAL weftio_u8* to, const struct tcp_addresses* addresses, weftio_u32 payload)
 {
-    if (addresses->own[0] == 0 && addresses->own[1] == 0 && addresses->own[2] == 0xffff) {
-        be32_put(to, 0x45000000u | (20 + payload));
-        be32_put(to + 4, 0x4000u);
-        be32_put(to + 8, ANSWER_HOPS << 24 | PROTOCOL_TCP << 16);
+    if (tcp_ip_header_bytes(addresses) == 20) {
+        begin_ipv4(to, PROTOCOL_TCP, payload, ANSWER_HOPS);
         be32_put(to + 12, addresses->own[3]);
         be32_put(to + 16, addresses->peer[3]);
-        return 20;
+        return;
     }
-    be32_put(to, 0x60000000u);
-    be32_put(to + 4, payload << 16 | PROTOCOL_TCP << 8 | ANSWER_HOPS);
+    begin_ipv6(to, PROTOCOL_TCP, payload, ANSWER_HOPS);
     for (weftio_u32 word = 0; word < 4; ++word) {
         be32_put(to + 8 + 4 * word, addresses->own[word]);
         be32_put(to + 24 + 4 * word, addresses->peer[word]);
     }
-    return 40;
 }
 
 /* Sends one segment of a connection, with its part of the response stream. @pre has_room() */
@@ -80,15 +76,15 @@ WEFTIO_FN void send_segment(struct sender* sender, const WEFTIO_GLOBAL struct ht
 {
     struct answer frame = begin_frame(sender);
     struct tcp_addresses addresses = connection->tcp.addresses;
-    weftio_u32 network = connection->link_bytes;
-    WEFTIO_GLOBAL weftio_u8* tcp = frame.at + network + (addresses.own[2] == 0xffff && !addresses.own[0] ? 20 : 40);
+    WEFTIO_GLOBAL weftio_u8* ip = frame.at + connection->link_bytes;
+    WEFTIO_GLOBAL weftio_u8* tcp = ip + tcp_ip_header_bytes(&addresses);
     weftio_u32 bytes = tcp_write(tcp, segment);
 
-    bytes_copy(frame.at, connection->link, network);
+    bytes_copy(frame.at, connection->link, connection->link_bytes);
     if (segment->payload_bytes)
         bytes += http_copy(worker, &connection->http, position, segment->payload_bytes, tcp + bytes);
-    network += write_ip(frame.at + network, &addresses, bytes);
-    frame.bytes = network + bytes;
+    write_ip(ip, &addresses, bytes);
+    frame.bytes = (weftio_u32)(tcp - frame.at) + bytes;
     frame.flags = WEFTIO_DEV_SEND_L3_CHECKSUM | WEFTIO_DEV_SEND_L4_CHECKSUM;
     end_frame(sender, &frame, arrival_ns);
 }

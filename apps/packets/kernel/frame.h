@@ -232,22 +232,34 @@ WEFTIO_FN weftio_u32 answer_ethernet(WEFTIO_GLOBAL weftio_u8* to, const struct f
     return bytes + frame->network - 12;
 }
 
-/* `hops`: time to live, or hop limit. */
+/* An IPv4 header but for its addresses, which begin at byte 12. `hops`: time to live. */
+WEFTIO_FN void begin_ipv4(WEFTIO_GLOBAL weftio_u8* to, weftio_u32 protocol, weftio_u32 payload, weftio_u32 hops)
+{
+    be32_put(to, 0x45000000u | (20 + payload));
+    be32_put(to + 4, 0x4000u); /* not to be fragmented, so it needs no identification (RFC 6864) */
+    be32_put(to + 8, hops << 24 | protocol << 16);
+}
+
+/* An IPv6 header but for its addresses, which begin at byte 8. `hops`: hop limit. */
+WEFTIO_FN void begin_ipv6(WEFTIO_GLOBAL weftio_u8* to, weftio_u32 protocol, weftio_u32 payload, weftio_u32 hops)
+{
+    be32_put(to, 0x60000000u);
+    be32_put(to + 4, payload << 16 | protocol << 8 | hops);
+}
+
+/* The IP header of an answer of `payload` bytes from `source`. Returns its bytes. */
 WEFTIO_FN weftio_u32 answer_ip(WEFTIO_GLOBAL weftio_u8* to, const struct frame* frame,
                                const WEFTIO_GLOBAL weftio_u8* source, weftio_u32 payload, weftio_u32 hops)
 {
     const WEFTIO_GLOBAL weftio_u8* header = frame->at + frame->network;
 
     if (frame->version == 4) {
-        be32_put(to, 0x45000000u | (20 + payload));
-        be32_put(to + 4, 0x4000u); /* not to be fragmented, so it needs no identification (RFC 6864) */
-        be32_put(to + 8, hops << 24 | frame->protocol << 16);
+        begin_ipv4(to, frame->protocol, payload, hops);
         bytes_copy(to + 12, source, 4);
         bytes_copy(to + 16, header + 12, 4);
         return 20;
     }
-    be32_put(to, 0x60000000u);
-    be32_put(to + 4, payload << 16 | frame->protocol << 8 | hops);
+    begin_ipv6(to, frame->protocol, payload, hops);
     bytes_copy(to + 8, source, 16);
     bytes_copy(to + 24, header + 8, 16);
     return 40;

@@ -247,10 +247,13 @@ WEFTIO_FN void tcp_ipv4(weftio_u32* words, weftio_u32 address)
     words[2] = 0xffff;
     words[3] = address;
 }
+/** Bytes of the IP header between these addresses: 20 for IPv4, 40 for IPv6. */
+WEFTIO_FN weftio_u32 tcp_ip_header_bytes(const struct tcp_addresses* addresses)
+{
+    return addresses->own[0] == 0 && addresses->own[1] == 0 && addresses->own[2] == 0xffff ? 20 : 40;
+}
 /** The longest payload of a segment without options. */
 WEFTIO_FN weftio_u32 tcp_local_mss(weftio_u32 mtu, const struct tcp_addresses* addresses)
 {
-    weftio_u32 is_ipv4 = addresses->own[0] == 0 && addresses->own[1] == 0 && addresses->own[2] == 0xffff;
-
-    return mtu - (is_ipv4 ? 20 : 40) - TCP_HEADER_BYTES;
+    return mtu - tcp_ip_header_bytes(addresses) - TCP_HEADER_BYTES;
 }
