@@ -254,9 +254,14 @@ WEFTIO_FN void tcp_receive(WEFTIO_GLOBAL struct tcp_endpoint* endpoint, const st
     }
 }
 
-/** Moves on to the next slot that has connections, at most `most` slots further. Returns 0 if there is none yet. */
+/**
+ * Moves on to the next slot that has connections, at most `most` slots further. Returns 0 if there is none yet. After a long
+ * pause one round of the wheel is enough: it has every connection.
+ */
 WEFTIO_FN weftio_u32 tcp_wheel_advance(WEFTIO_GLOBAL struct tcp_endpoint* endpoint, weftio_u32 now, weftio_u32 most)
 {
+    if (tcp_before(endpoint->wheel + TCP_WHEEL_SLOTS, now))
+        endpoint->wheel = now - TCP_WHEEL_SLOTS;
     for (weftio_u32 i = 0; i < most && tcp_before(endpoint->wheel, now); ++i) {
         if (endpoint->lists[(endpoint->wheel + 1) % TCP_WHEEL_SLOTS] != TCP_NONE)
             return 1;
