@@ -12,7 +12,8 @@ using log_sink = std::function<void(log_level, std::string_view)>;
 
 /// Sends every later log line, those of DPDK, libbpf and libxdp included, to `sink`; an empty sink drops them. Any
 /// thread. The sink is called from any thread, one call at a time, and must not call back into the library; lines that
-/// it logs itself are dropped. It is not called once the process has begun to exit.
+/// it logs itself are dropped. An exception that it throws is dropped with the line. It is not called once the process
+/// has begun to exit.
 ///
 /// Before the first call, lines are dropped, unless the environment variable WEFTIO_LOG names a level ("debug", "info",
 /// "warning" or "error"): lines of that level and above then go to standard error.

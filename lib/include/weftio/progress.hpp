@@ -20,7 +20,8 @@ namespace weftio {
 ///
 /// - Ownership: a queue that ends while it is attached executes no more, and its last events can still be had; it is
 ///   let go in the next progress().
-/// - Threads: one at a time. Callbacks run inside progress(); they must not attach().
+/// - Threads: one at a time. Callbacks run inside progress(); they must not attach(). An exception of a callback passes
+///   through progress(); the next call goes on with the event behind.
 class progress_engine {
  public:
     struct callbacks {

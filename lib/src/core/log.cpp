@@ -98,7 +98,11 @@ void core::log(log_level level, std::string_view line)
         entered& operator=(const entered&) = delete;
         ~entered() { in_sink = false; }
     } entered;
-    log.sink(level, printable(line, "\n\t")); // reports have lines
+    try {
+        log.sink(level, printable(line, "\n\t")); // reports have lines
+    } catch (...) { // DPDK calls from C, engines from noexcept functions: neither can pass an exception on
+        return;
+    }
 }
 
 void core::end_log() noexcept

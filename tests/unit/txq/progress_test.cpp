@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <stdexcept>
+
 #include "log_lines.hpp"
 #include "sending_port.hpp"
 #include "software_nic.hpp"
@@ -64,6 +66,25 @@ TEST_F(Progress, TellsPositionsAndTimesOfWhatWasAskedForInOrder)
         EXPECT_GE(sent[at].time_ns, before_ns);
         EXPECT_LE(sent[at].time_ns, utc_now_ns());
     }
+}
+
+TEST_F(Progress, GoesOnBehindACallbackThatThrew)
+{
+    progress_engine progress;
+    progress.attach(queue, {.on_sent = [this](const send_notification& each) {
+                        if (each.position == 1)
+                            throw std::runtime_error("no wish to hear of it");
+                        sent.push_back(each);
+                    }});
+    for (std::uint32_t number = 0; number < 4; ++number)
+        send(queue, number);
+    push(queue);
+    port.send_all();
+    EXPECT_THROW(progress.progress(), std::runtime_error);
+    EXPECT_EQ(progress.progress(), 2u);
+    EXPECT_THAT(sent, testing::ElementsAre(testing::Field(&send_notification::position, 0u),
+                                           testing::Field(&send_notification::position, 2u),
+                                           testing::Field(&send_notification::position, 3u)));
 }
 
 TEST_F(Progress, TellsAFailureBehindWhatWasSentBefore)
