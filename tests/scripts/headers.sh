@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# Every public header compiles alone: as C++20, as OpenCL C where it is for kernels, and for aarch64, whose barriers are read in
-# the assembly; ptx.sh reads those of CUDA.
+# Every public header compiles alone: as C++20, as OpenCL C and CUDA C++ where it is for kernels, and for aarch64, whose barriers are
+# read in the assembly; ptx.sh reads those of CUDA.
 set -uo pipefail
 . "$(dirname "$0")/checks.bash"
 . "$(dirname "$0")/passed_before.bash"
 cd "$(dirname "$0")/../.."
 clang=$(command -v clang-14 || command -v clang)
 arm=$(command -v aarch64-linux-gnu-g++)
-skip_if_passed device/include lib/include -- "${CXX:-g++}" $clang $arm
+nvcc=$(PATH=$PATH:/usr/local/cuda/bin command -v nvcc)
+skip_if_passed device/include lib/include -- "${CXX:-g++}" $clang $arm $nvcc
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 warnings=(-Wall -Wextra -Wconversion -Werror)
@@ -34,6 +35,14 @@ if [ -n "$clang" ]; then
     done
 else
     echo "skipped: clang is missing (apt-get install clang-14): headers were not compiled as OpenCL C"
+fi
+
+if [ -n "$nvcc" ]; then
+    for header in "${for_kernels[@]}"; do
+        alone "CUDA" cu "$header" "$nvcc" -std=c++17 -arch=sm_90 -Werror all-warnings -ptx -o "$work/ptx"
+    done
+else
+    echo "skipped: nvcc is missing: headers were not compiled as CUDA C++"
 fi
 
 [ -n "$arm" ] || skip "aarch64: its compiler is missing (apt-get install g++-aarch64-linux-gnu)"

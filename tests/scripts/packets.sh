@@ -179,4 +179,12 @@ for device in cpu opencl; do
     check "$device: pings of IPv6 are counted" "$(seen 'icmpv6.type == 129')" "$(counted ping6)"
     check "$device: the echo gives each datagram back" 20 "$(seen 'udp.srcport == 7 && udp.dstport == 4000 && udp.length == 108 && !icmp')"
 done
+
+# Four kernels share the connections, the records and the counters that /stats shows.
+start cpu --queues 4
+pages "4 kernels"
+many "4 kernels"
+check "4 kernels: /stats counts what all have answered" true "$(get http://10.9.0.1/stats | jq '.http.requests > 20000')"
+lossy "4 kernels"
+stop "4 kernels"
 finish

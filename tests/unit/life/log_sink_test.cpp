@@ -38,7 +38,8 @@ TEST_F(ThrowingLogSink, IsNoHindranceToDpdk)
         ++calls;
         throw std::runtime_error("no room for a line");
     });
-    const weftio::port opened = weftio::port::open("loopback"); // DPDK logs, in a process that has not opened one before
+    const weftio::port opened =
+        weftio::port::open("loopback"); // DPDK logs, in a process that has not opened one before
     EXPECT_EQ(opened.driver(), "net_ring");
 }
 
