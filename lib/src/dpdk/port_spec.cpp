@@ -4,6 +4,7 @@
 #include <net/if.h>
 #include <rte_ethdev.h>
 #include <rte_mbuf_core.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -16,7 +17,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <linux/ethtool.h>
 #include <linux/if_packet.h>
+#include <linux/sockios.h>
 #include <vector>
 
 #include "dpdk/bounded_retry.hpp"
@@ -90,6 +93,21 @@ void require_raw_sockets(std::string_view spec)
     close(socket);
 }
 
+/// Whether the interface has no device behind it, such as veth. Its driver copies frames of AF_XDP sockets.
+bool is_virtual(const std::string& name) noexcept
+{
+    ethtool_drvinfo says{};
+    says.cmd = ETHTOOL_GDRVINFO;
+    ifreq request{};
+    name.copy(request.ifr_name, IFNAMSIZ - 1);
+    request.ifr_data = reinterpret_cast<char*>(&says);
+    const int socket = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    const bool told = socket >= 0 && ::ioctl(socket, SIOCETHTOOL, &request) == 0;
+    if (socket >= 0)
+        close(socket);
+    return told && says.bus_info[0] == 0;
+}
+
 /// Length of a frame in AF_PACKET's rings so that packets of `mtu` bytes fit with their headers: a power of two that
 /// divides a block. One of 16 KiB holds the longest frame that Weftio sends.
 std::uint32_t ring_frame_for(std::uint32_t mtu)
@@ -107,7 +125,9 @@ port_spec interface_spec(std::string_view spec, const std::string& name, unsigne
     require_raw_sockets(spec);
     mtu = mtu != 0 ? mtu : kernel_interface(name).look().mtu;
     const std::uint32_t frame = ring_frame_for(mtu);
-    std::string xdp = fmt::format("iface={}", name),
+    // Without a device there is nothing to poll: the driver would only make a system call each time that nothing has come.
+    // With one, no budget would let the driver sleep for as long as a second.
+    std::string xdp = fmt::format("iface={}{}", name, is_virtual(name) ? ",busy_budget=0" : ""),
                 packet = fmt::format("iface={},blocksz=65536,framesz={},framecnt={}", name, frame,
                                      std::max(fewest_frames, ring_bytes / frame));
     if (queues > 1) {

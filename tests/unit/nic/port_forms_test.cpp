@@ -1,7 +1,10 @@
 // Every form of a port opens, says what it is, and leaves nothing behind.
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cctype>
+#include <csignal>
+#include <cstddef>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -9,10 +12,14 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <linux/filter.h>
 #include <linux/if_xdp.h>
+#include <linux/seccomp.h>
 #include <net/if.h>
 #include <rte_ethdev.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "capture_files.hpp"
@@ -190,6 +197,41 @@ TEST(InterfacePort, OpensAgainOnAfXdp)
         for (int time = 0; time < 20; ++time)
             ASSERT_EQ(driver_now(), "net_af_xdp") << time;
         EXPECT_EQ(holdings::now(), before);
+    });
+}
+
+std::atomic<unsigned> waited_calls{0};
+
+/// Counts the calling thread's calls of recvfrom() and poll() from now on, which then do nothing. It cannot be undone.
+void count_waits_of_this_thread()
+{
+    struct sigaction counts {};
+    counts.sa_handler = [](int) { ++waited_calls; };
+    ASSERT_EQ(sigaction(SIGSYS, &counts, nullptr), 0);
+    sock_filter filter[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                            BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_recvfrom, 1, 0),
+                            BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ppoll, 0, 1),
+                            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+#ifdef SYS_poll
+    filter[2].k = SYS_poll;
+#endif
+    const sock_fprog program{std::size(filter), filter};
+    ASSERT_EQ(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+    ASSERT_EQ(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+}
+
+TEST(InterfacePort, LooksAtAnIdleQueueOfAVethWithoutASystemCall)
+{
+    in_own_network("looks at an idle interface", [] {
+        port opened = port::open("iface:v1", {.mode = engine_mode::inline_worker});
+        if (opened.driver() != "net_af_xdp")
+            GTEST_SKIP() << "missed: looks at an idle af_xdp queue; it is unavailable here";
+        eth_rxq queue(opened, device::open("cpu"), {.packets = 64});
+        flow everything(opened, {}, flow_action::to(queue));
+        count_waits_of_this_thread();
+        for (int each = 0; each < 1000; ++each)
+            opened.turn();
+        EXPECT_EQ(waited_calls, 0u);
     });
 }
 
