@@ -21,7 +21,7 @@ WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_buf_arr) == (WEFTIO_DEV_ABI_BUF_AR
 /** A buffer by value: what an enqueue function needs to know. */
 struct weftio_dev_buf {
     WEFTIO_GLOBAL weftio_u8 *address;
-    weftio_u32 bytes; /**< room, not content */
+    weftio_u32 bytes; /**< size of the buffer, not of its content */
     weftio_u32 lkey_be;
 };
 

@@ -1,5 +1,5 @@
 /**
- * The mlx5 completion queue entry: what the NIC tells a kernel (docs/formats.md, section "Completions").
+ * The mlx5 completion queue entry: what the NIC reports to a kernel (docs/formats.md, section "Completions").
  *
  * All fields are big-endian. The NIC writes bytes 0..59 first and publishes with one release store of bytes 60..63.
  */

@@ -1,18 +1,19 @@
 /**
  * Semaphores: numbered items that pass from kernel to kernel, or between a kernel and the CPU.
  *
- * Life of an item: whoever *produces* waits until it is FREE, fills its packet info and custom info, and sets it READY;
- * whoever *consumes* waits for READY, reads, and sets it FREE, or DONE where the producer wants to look at what came
- * back. HOLD says that an item is being filled or worked on, ERROR that the work went wrong.
+ * Life of an item: the *producer* waits until the item is FREE, fills its packet info and custom info, and sets it
+ * READY. The *consumer* waits for READY, reads, and sets it FREE; or DONE, if the producer reads a result. HOLD means
+ * that an item is being filled or processed, ERROR that the processing failed.
  *
- * Indices run freely and wrap at 2^32: item = index % items. Where `items` is no power of two, 2^32 is no multiple of
- * it: count on with weftio_dev_semaphore_next(), or within 0 .. items - 1, which also takes no division. An item has one
- * owner at a time, who alone may write it: setting a status hands it over, and what was written before is visible to
- * whoever sees that status. Items of different indices are independent, so any lanes and blocks may work on different
- * ones at once; every function is called by one lane for itself.
+ * Indices run freely and wrap at 2^32: item = index % items. If `items` is no power of two, 2^32 is no multiple of it:
+ * advance with weftio_dev_semaphore_next(), or count within 0 .. items - 1, which also needs no division. An item has
+ * one owner at a time, and only the owner may write it. Setting a status passes the item on: what was written before is
+ * visible to a reader of that status. Items of different indices are independent, so any lanes and blocks may work on
+ * different items at once. Every function is called by one lane for itself.
  *
- * With WEFTIO_DEV_CHECKS (handle.h), of what is no semaphore, or another version's: functions that return a status of
- * their own return WEFTIO_DEV_INVALID_ARGUMENT, an item's status is WEFTIO_DEV_SEMAPHORE_ERROR, an address is 0.
+ * With WEFTIO_DEV_CHECKS (handle.h), if the handle is no semaphore, or another version's: functions that return a
+ * status of their own return WEFTIO_DEV_INVALID_ARGUMENT, the status of an item is WEFTIO_DEV_SEMAPHORE_ERROR, and an
+ * address is 0.
  */
 #pragma once
 
