@@ -6,9 +6,9 @@
 namespace weftio {
 
 enum class completion_overrun : std::uint8_t {
-    hold,  ///< queues complete nothing more, and take no receive, until the program has consumed some
-    fail,  ///< the completion queue and all its queues end in error, as those of a NIC do
-    ignore ///< completions that were not consumed are overwritten: the consumer index is never read (mlx5's `oi`)
+    hold,  ///< queues complete no entry and take no receive until the program has consumed completions
+    fail,  ///< the completion queue and all its queues go to the error state, as on a hardware NIC
+    ignore ///< unread completions are overwritten: the NIC never reads the consumer index (mlx5: `oi`)
 };
 
 } // namespace weftio

@@ -211,44 +211,50 @@ class device {
     ///         errc::invalid_argument zero bytes, a bad alignment, or a `kind` that is none
     [[nodiscard]] memory allocate(std::size_t bytes, memory_kind kind, std::size_t alignment = 4096) const;
 
-    /// Makes memory that the caller owns usable like the library's own, after finding out its kind: registered with a
-    /// NIC, given to kernels. The result does not free the memory, which must outlive it.
+    /// Makes memory of the caller usable like memory of the library, after finding out its kind: it can be registered
+    /// with a NIC and given to kernels. The result does not free the memory, which must outlive it.
     ///
-    /// Adopted memory may go away too early: it is unmapped, or its file is truncated. Where the CPU copies, that fails
-    /// the queue that names it. A send entry gets syndrome 0x04 (local protection), a peer's request a remote access
-    /// error (a SEND into a receive that lies there a remote operational one). An eth_rxq stops whose slots lie there. A part may have been copied. Not caught are kernels that touch
-    /// the memory and copy engines of GPUs, nor rings and records in it (memory_place): those must stay; other memory at the same address is taken for the adopted one. Frames in
-    /// adopted memory are copied when they are sent, unless the NIC reads them by itself.
+    /// If adopted memory is unmapped, or its file is truncated, too early, a copy by the CPU fails the queue that names
+    /// it; part of the bytes may have been copied. A send entry fails with syndrome 0x04 (local protection error), a
+    /// request of a peer with a remote access error, and a SEND into a receive in that memory with a remote operational
+    /// error. An eth_rxq whose slots lie there stops. Not detected are accesses by kernels and by copy engines of GPUs,
+    /// and rings and records (memory_place), which must stay. If other memory is mapped at the same address, it is used
+    /// as the adopted memory. Frames in adopted memory are copied when they are sent, unless the NIC reads them by
+    /// itself.
     ///
-    /// The first call gives the process a handler of SIGSEGV and SIGBUS. It passes a fault that is not of such a copy to
-    /// the action that was set before, with the same information. A handler that the program sets later is called
-    /// first, until adopt(), a new memory_region or an engine (every 100 ms) puts ours before it. Then it gets what is
-    /// not ours. Until then it should call the action that it has replaced. A thread that runs engines inline must not
-    /// block the two signals.
+    /// The first call installs a handler of SIGSEGV and SIGBUS in the process. It passes every fault that is not caused
+    /// by such a copy to the action that was set before, with the same information. If the program sets a handler
+    /// later, that handler is called first, until adopt(), a new memory_region or an engine (every 100 ms) installs the
+    /// library's handler in front of it again. Until then, a handler of the program should call the action that it has
+    /// replaced. A thread that runs engines in inline mode must not block the two signals.
     ///
-    /// CPU: any memory that can be read; with a region's access::local_write it must be writable too. CUDA: what
-    /// cudaMalloc, cudaMallocHost or cudaHostRegister made. OpenCL: none.
+    /// CPU: any memory that can be read; for a region with access::local_write it must be writable too. CUDA: memory
+    /// from cudaMalloc, cudaMallocHost or cudaHostRegister. OpenCL: none.
     /// @throws weftio::error errc::not_supported managed memory, whose pages move while a NIC writes them, or a device
-    ///         that adopts none; errc::not_reachable the device cannot access it, or some of it; errc::invalid_argument
+    ///         that adopts no memory; errc::not_reachable the device cannot access all of it; errc::invalid_argument
     ///         `address` is null, or `bytes` is 0 or, on a GPU, more than the allocation has
     [[nodiscard]] memory adopt(void* address, std::size_t bytes) const;
 
-    /// Starts `kernel` and does not wait for its end. OpenCL compiles a kernel first, which may take seconds. On PoCL
-    /// launch() returns once the kernel runs, or after 30 s if it does not; no other thread may call exit() meanwhile,
-    /// which destroys PoCL's compiler beneath its work. Arguments are scalars, device pointers, or host objects with a device
-    /// handle (`eth_rxq`, ...) on this device, which must outlive the kernel. The abort flags of those objects are
-    /// lowered first: do not launch on a queue while a kernel that was stopped still holds it. A fault in one block
-    /// raises them, so that the others end.
-    /// CPU: at most 1024 blocks of 1024 lanes, and 16384 lanes in all unless a block has 1; a lane has 128 KiB of
+    /// Starts `kernel` and does not wait for its end. Arguments are scalars, device pointers, or host objects with a
+    /// device handle (`eth_rxq`, ...) on this device, which must outlive the kernel. The abort flags of those objects
+    /// are cleared first: do not launch on a queue while a stopped kernel still holds it. A fault in one block raises
+    /// the flags, so that the other blocks end.
+    ///
+    /// OpenCL compiles a kernel first, which may take seconds. On PoCL launch() returns when the kernel runs, or after
+    /// 30 s if it does not. No other thread may call exit() meanwhile, because that destroys PoCL's compiler while it
+    /// works.
+    ///
+    /// CPU: at most 1024 blocks of 1024 lanes, and 16384 lanes in all unless a block has 1 lane; a lane has 128 KiB of
     /// stack. A lane that spins without weftio_relax keeps the other lanes of its block from running.
-    /// @throws weftio::error errc::invalid_argument a grid the device cannot run, or one whose blocks cannot all run at
-    ///         once, or a queue or semaphore on another device, or a device handle (a weftio_dev_eth_rxq*, ...) whose
-    ///         first word is not that of weftio/device/handle.h: it is of another kind or version, or never was a
-    ///         handle (a null one is the kernel's business), or a name that OpenCL C has already; errc::device_error
-    ///         the kernel does not compile (with the compiler's words) or cannot start
+    /// @throws weftio::error errc::invalid_argument the device cannot run the grid, or not all of its blocks at once; a
+    ///         queue or semaphore is on another device; the first word of a device handle (a weftio_dev_eth_rxq*, ...)
+    ///         is not that of weftio/device/handle.h: the handle is of another kind or version, or the address never
+    ///         was a handle (a null handle is not checked); or the kernel's name is one of OpenCL C;
+    ///         errc::device_error the kernel does not compile (with the compiler's message) or cannot start
     ///
     /// Does not compile with a parameter that is not trivially copyable (a reference is not), a host object that is a
-    /// temporary, or an argument of another kind than its parameter. Who drops the result stops the kernel at once.
+    /// temporary, or an argument of another kind than its parameter. If the result is discarded, the kernel is stopped
+    /// at once.
     template <class... Parameters, class... Arguments>
     [[nodiscard]] running_kernel launch(const kernel<Parameters...>& kernel, grid shape,
                                         Arguments&&... arguments) const;

@@ -15,46 +15,49 @@
 namespace weftio {
 
 struct eth_rxq_options {
-    /// Slots: a power of two in 64..65536. Of 65,536 one is always held back, and 65,535 packets at most wait: the
-    /// doorbell record has 16 bits, in which 65,536 posted slots would look like none.
+    /// Number of slots: a power of two in 64..65536. Of 65,536 slots one is never posted, so at most 65,535 packets
+    /// wait: the doorbell record has 16 bits, in which 65,536 posted slots would read as none.
     std::uint32_t packets = 1024;
-    /// The longest packet, 64..16384 bytes. Slots of the queue's own are rounded up to a multiple of 64.
+    /// The longest packet, 64..16384 bytes. The size of slots that the queue allocates is rounded up to a multiple of
+    /// 64.
     std::uint32_t max_packet_bytes = 2048;
     /// Memory in which kernels read packets. `cpu_device`: host memory, which the driver or the engine writes.
-    /// `device`, on a GPU: the GPU's own memory, to which a copy engine carries packets in bursts; a completion is
-    /// published when its packet has arrived there. Such packets can be sent from where they lie only if they lie in a
-    /// `region` of the caller's that is registered with the port; a copy engine brings them back to the host.
+    /// `device`, on a GPU: the GPU's own memory, to which a copy engine moves packets in bursts; the completion of a
+    /// packet is published after the copy. Such a packet can be sent without a copy by the kernel only if the slots lie
+    /// in a `region` of the caller that is registered with the port; a copy engine then copies it back to the host.
     /// `device_cpu` is refused.
     memory_kind buffers = memory_kind::cpu_device;
-    /// Verify IPv4, UDP and TCP checksums in software if the driver has not; a packet's flags tell which were found
-    /// good.
+    /// Verifies IPv4, UDP and TCP checksums in software if the driver has not done so. The flags of a packet say which
+    /// checksums are good.
     bool verify_checksums = true;
     /// The engine of the port that fills the queue, counted from 0; -1: the first of those with the fewest receive
-    /// queues. Packets that another engine receives are handed over, which costs more than receiving them here.
+    /// queues. Packets that arrive at another engine are handed over, which costs more than receiving them at the
+    /// engine of the queue.
     int engine = -1;
-    /// Of the slots: send queues of this one may send packets from where they lie.
+    /// Protection domain of the slots: send queues of this domain may send packets directly from the slots.
     protection_domain domain{};
-    /// Slots in memory of the caller's: slot k begins at byte `offset_bytes + k * stride_bytes` of this region, whose
-    /// bytes the queue keeps (adopted ones are their owner's). Its memory's kind takes the place of `buffers`, its key
-    /// that of the queue's own: register it with the port, if packets shall be sent from where they lie. Packets are
-    /// copied there, once: no driver fills such slots itself. nullptr: the queue allocates its slots. Looked at by the
-    /// constructor only.
+    /// Slots in memory of the caller: slot k begins at byte `offset_bytes + k * stride_bytes` of this region. The queue
+    /// keeps the memory alive (adopted memory belongs to the caller). The region determines the kind of memory, in
+    /// place of `buffers`, and the key: register it with the port if packets are to be sent from the slots. Each packet
+    /// is copied into its slot once; no driver fills such slots directly. nullptr: the queue allocates its slots. Only
+    /// the constructor reads this pointer.
     const memory_region* region = nullptr;
-    std::size_t offset_bytes = 0; ///< of slot 0 in `region`; any byte
-    /// From slot to slot in `region`, at least max_packet_bytes + zeroed_bytes. 0: that, rounded up to a multiple of 64.
+    std::size_t offset_bytes = 0; ///< offset of slot 0 in `region`; any alignment
+    /// Distance of slots in `region`, at least max_packet_bytes + zeroed_bytes. 0: that sum, rounded up to a multiple
+    /// of 64.
     std::uint32_t stride_bytes = 0;
-    /// Packet n of the queue lies in slot n % packets: packets follow each other in memory as they arrived, and a slot
-    /// is filled again when all others have been. Costs a copy for each packet, as `region` does.
+    /// Packet n of the queue lies in slot n % packets: packets lie in memory in the order of arrival, and a slot is
+    /// reused only after all others. Costs one copy per packet, as `region` does.
     bool consecutive = false;
-    /// So many bytes behind each packet are 0, up to 4096, for kernels that read whole words. Costs the software NIC its
-    /// shortest way for packets, as verify_checksums does.
+    /// Number of zero bytes after each packet, up to 4096, for kernels that read whole words. Disables the fastest
+    /// receive path of the software NIC, as verify_checksums does.
     std::uint32_t zeroed_bytes = 0;
 };
 
 /// A ring of receive slots that a kernel owns.
 ///
-/// - Ownership: move-only; keeps its `port` and `device` alive. Flows that point here do not keep the queue alive: see
-///   flow.
+/// - Ownership: move-only; keeps its `port` and `device` alive. Flows that point to the queue do not keep it alive (see
+///   flow).
 /// - Threads: create, move and destroy from one thread at a time, while no kernel holds the handle.
 /// - A queue receives nothing until a `flow` sends packets to it.
 class eth_rxq {
@@ -62,12 +65,12 @@ class eth_rxq {
     /// @throws weftio::error
     ///     - `errc::invalid_argument` `packets` is not a power of two in 64..65536, `max_packet_bytes` is not in
     ///       64..16384, or `zeroed_bytes` is above 4096
-    ///     - `errc::invalid_argument` `region` is too small for the slots, has no access::local_write, or is left out
-    ///       while an offset or a stride is not; `stride_bytes` is too short; `domain` or `buffers` is set beside it (the
-    ///       region has both)
-    ///     - `errc::invalid_argument` the port has no engine of that number
-    ///     - `errc::not_reachable`    the memory of `region` is another device's
-    ///     - `errc::not_supported`    the device has no memory of kind `buffers`, or no copy engine that would fill it
+    ///     - `errc::invalid_argument` `region` is too small for the slots or has no access::local_write; `domain` or
+    ///       `buffers` is set beside `region`, which has both; `offset_bytes` or `stride_bytes` is set without a
+    ///       `region`; `stride_bytes` is too short
+    ///     - `errc::invalid_argument` the port has no engine with the number `engine`
+    ///     - `errc::not_reachable`    the memory of `region` belongs to another device
+    ///     - `errc::not_supported`    the device has no memory of kind `buffers`, or no copy engine that could fill it
     ///     - `errc::out_of_memory`
     eth_rxq(const port& port, const device& device, eth_rxq_options options = {});
     eth_rxq(eth_rxq&&) noexcept;
@@ -81,19 +84,19 @@ class eth_rxq {
     weftio_dev_control* control() const noexcept;
     std::uint32_t packets() const noexcept;
     eth_rxq_counters counters() const;
-    /// Starts again at index 0 with fresh memory; flows and counters continue. A running kernel keeps the old memory,
-    /// whose slots the NIC no longer fills. Blocks for up to one iteration of the port's engines.
+    /// Restarts the queue at index 0 with fresh memory; flows and counters continue. A running kernel keeps the old
+    /// memory, whose slots the NIC no longer fills. Blocks for up to one iteration of the port's engines.
     /// @throws weftio::error errc::out_of_memory
     void reset();
     /// The engine that fills the queue now. Any thread.
     unsigned engine() const noexcept;
     /// Moves the queue to another engine of the port, while packets arrive and kernels receive: no packet is lost,
-    /// doubled or reordered. The port's distribution of flows over its engines does not change, so packets that it
-    /// brings to another engine are handed over. Blocks for one iteration of the port's engines, or up to 1 s while the
-    /// new engine has no room for packets in transit. Any thread, also during a reset() in another, for which it waits;
-    /// in inline mode no thread that runs a kernel.
-    /// @throws weftio::error errc::invalid_argument no such engine; errc::in_use the new engine had no room for 1 s,
-    ///         and the queue stays where it is
+    /// duplicated or reordered. The port's distribution of flows over its engines does not change: packets that arrive
+    /// at another engine are handed over. Blocks for one iteration of the port's engines, or up to 1 s while the new
+    /// engine cannot take the packets in transit. Thread-safe; serialized with reset(). In inline mode, do not call
+    /// from a thread that runs a kernel.
+    /// @throws weftio::error errc::invalid_argument no such engine; errc::in_use the new engine could not take the
+    ///         packets for 1 s, and the queue stays at its engine
     void move_to(unsigned engine);
     /// Number of the queue at its port, by which rules refer to it.
     std::uint32_t number() const noexcept;

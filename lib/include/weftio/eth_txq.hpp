@@ -17,58 +17,58 @@ namespace weftio {
 
 struct eth_txq_options {
     std::uint32_t entries = 1024; ///< a power of two in 64..32768
-    /// Clock that wait entries are in; the software NIC has one, "utc". Anything else is refused.
+    /// Clock of the wait entries. The software NIC has one, "utc"; any other is refused.
     std::string clock = "utc";
-    /// A wait further ahead than this is an error. A ConnectX compares 35 bits of the clock and cannot look further
-    /// than 4 s.
+    /// A wait entry further ahead of the clock than this fails. A ConnectX compares 35 bits of the clock, so its limit
+    /// is 4 s.
     std::uint64_t horizon_ns = 4'000'000'000;
-    /// The engine of the port that sends for the queue, from 0 on; -1: the one with the fewest send queues, the first
-    /// one of these.
+    /// The engine of the port that sends for the queue, counted from 0; -1: the first of those with the fewest send
+    /// queues.
     int engine = -1;
-    /// Entries may name regions of this one only.
+    /// Entries may name regions of this domain only.
     protection_domain domain{};
-    /// Flags that every enqueue call has beside its own: WEFTIO_DEV_SEND_L3_CHECKSUM, WEFTIO_DEV_SEND_L4_CHECKSUM or
-    /// both. Weftio's enqueue functions write them into the entries; entries that a kernel writes itself say it
-    /// themselves.
+    /// Flags that are added to those of every enqueue call: WEFTIO_DEV_SEND_L3_CHECKSUM, WEFTIO_DEV_SEND_L4_CHECKSUM or
+    /// both. Weftio's enqueue functions write them into the entries; a kernel that writes entries itself must set them
+    /// itself.
     std::uint32_t checksums = WEFTIO_DEV_SEND_NONE;
 };
 
 /// A ring of send entries that a kernel owns.
 ///
-/// - Ownership: move-only; keeps its `port` and `device` alive. Entries that were pushed are executed also after the
-///   kernel that enqueued them has returned; the destructor flushes what has not been handed to the port.
-/// - Link: while the kernel's interface behind the port is down or has no carrier, entries wait; after 2 s they fail,
-///   as later ones do until the link is up and the queue is reset(). An engine looks every 20 ms: what goes in between
-///   may be lost.
+/// - Ownership: move-only; keeps its `port` and `device` alive. Pushed entries are executed even if the kernel that
+///   enqueued them has returned. The destructor flushes entries that the port has not taken.
+/// - Link: while the kernel interface behind the port is down or has no carrier, entries wait. After 2 s they fail, and
+///   later entries fail too, until the link is up and the queue is reset(). An engine checks the link every 20 ms:
+///   frames that it sends between the loss of the link and the next check may be lost.
 /// - Threads: create, move, reset and destroy from one thread at a time, while no kernel holds the handle.
 class eth_txq {
  public:
     /// @throws weftio::error
-    ///     - `errc::invalid_argument` `entries` is not a power of two in 64..32768, or `clock` is not the port's,
-    ///       or `checksums` has other bits
-    ///     - `errc::invalid_argument` the port has no engine of that number
-    ///     - `errc::not_supported`    nothing can be sent on the port: a capture file that is only read
+    ///     - `errc::invalid_argument` `entries` is not a power of two in 64..32768, `clock` is not the port's, or
+    ///       `checksums` has other bits
+    ///     - `errc::invalid_argument` the port has no engine with the number `engine`
+    ///     - `errc::not_supported`    the port cannot send: a capture file that is only read
     ///     - `errc::out_of_memory`
     eth_txq(const port& port, const device& device, eth_txq_options options = {});
     eth_txq(eth_txq&&) noexcept;
     eth_txq& operator=(eth_txq&&) noexcept;
     ~eth_txq();
 
-    /// What a kernel is given; pass the queue itself to device::launch.
+    /// The argument for a kernel; pass the queue itself to device::launch.
     weftio_dev_eth_txq* handle() const noexcept;
     weftio_dev_control* control() const noexcept;
     std::uint32_t entries() const noexcept;
     std::uint32_t number() const noexcept;
-    /// The engine that sends for it now. Any thread.
+    /// The engine that sends for the queue now. Any thread.
     unsigned engine() const noexcept;
-    /// Lets another engine of the port send for the queue, while kernels enqueue: no entry is lost or executed twice,
-    /// and frames keep their order on the wire. For that, nothing is executed until the port queue of the engine before
-    /// has given back what it holds: this blocks so long, at most 1 s. (Drivers that copy, such as net_af_packet, give
-    /// a frame back once the kernel has it; one that waits there may be overtaken.) A deadline that comes meanwhile is
-    /// kept late. Any thread, also with a reset() in another, which one waits for; in inline mode none that is in a
-    /// kernel. @throws weftio::error errc::invalid_argument no such engine; errc::in_use the port still holds frames of
-    /// it after 1 s:
-    ///         the queue stays where it is, and goes on; errc::out_of_memory
+    /// Moves the queue to another engine of the port, while kernels enqueue: no entry is lost or executed twice, and
+    /// frames keep their order on the wire. Nothing of the queue is executed until the port queue of the old engine has
+    /// returned all frames that it holds: blocks until then, at most 1 s. A wait entry whose time comes meanwhile is
+    /// executed late. Drivers that copy, such as net_af_packet, return a frame when the kernel has it; a frame that
+    /// waits there may be overtaken. Thread-safe; serialized with reset(). In inline mode, do not call from a thread
+    /// that runs a kernel.
+    /// @throws weftio::error errc::invalid_argument no such engine; errc::in_use the port still holds frames of the
+    ///         queue after 1 s: the queue stays at its engine and continues; errc::out_of_memory
     void move_to(unsigned engine);
 
     /// Value of a wait entry for a time in UTC nanoseconds.
@@ -77,12 +77,13 @@ class eth_txq {
 
     eth_txq_counters counters() const;
     schedule_error schedule() const;
-    /// Whether an entry has failed: later ones are flushed until reset().
+    /// Whether an entry has failed; later entries are then flushed until reset().
     bool failed() const;
-    /// Brings the queue back after an error, at position 0 with fresh memory; counters go on. A kernel that still runs
-    /// keeps the old memory, which the NIC no longer reads. Blocks until the port has given back what it holds, at most
-    /// 1 s. @throws weftio::error errc::in_use the port still holds frames of it; errc::closed port::gone();
-    /// errc::out_of_memory
+    /// Makes the queue usable again after an error, at position 0 with fresh memory; counters continue. A kernel that
+    /// still runs keeps the old memory, which the NIC no longer reads. Blocks until the port has returned all frames
+    /// that it holds, at most 1 s.
+    /// @throws weftio::error errc::in_use the port still holds frames of the queue; errc::closed the device has been
+    ///         removed (port::gone()); errc::out_of_memory
     void reset();
 
  private:

@@ -1,4 +1,4 @@
-// Two programs find each other over TCP and swap what their queue pairs need.
+// Two programs connect over TCP and exchange the data that their queue pairs need.
 //
 //     auto exchange = server ? weftio::tcp_exchange::listen("18515") : weftio::tcp_exchange::connect("10.0.0.1:18515");
 //     queue.connect(exchange.swap(queue.address()));
@@ -21,21 +21,21 @@
 namespace weftio {
 
 struct exchange_options {
-    std::chrono::milliseconds timeout{10000}; ///< of each call; 0: none
+    std::chrono::milliseconds timeout{10000}; ///< time limit of each call; 0: no limit
     /// Called ten times a second, and after each signal, by a call that waits. Returning true ends the call.
     std::function<bool()> stop{};
 };
 
 /// A TCP connection to a peer. Both ends make the same calls in the same order.
 ///
-/// Bytes are neither encrypted nor authenticated: whoever reaches the port can connect. A hello only tells a
-/// tcp_exchange of this version from other programs and other versions.
+/// Bytes are neither encrypted nor authenticated: any host that reaches the port can connect. A hello message rejects
+/// other programs and other versions of tcp_exchange; it is no protection.
 ///
 /// - Ownership: move-only; the destructor closes the connection.
 /// - Threads: one at a time.
-/// - Signals: a call that waits goes on after a signal handler; no call raises SIGPIPE. The socket is closed on exec.
+/// - Signals: a call that waits continues after a signal handler; no call raises SIGPIPE. The socket is closed on exec.
 /// - Errors: swap() and meet() throw `weftio::error` and close the connection:
-///     - `errc::timed_out`         the peer sent or took too little within the timeout
+///     - `errc::timed_out`         the peer sent or received too little within the timeout
 ///     - `errc::closed`            the peer closed the connection; the network lost it; `stop` returned true; an
 ///                                 earlier call failed; this object was moved from
 ///     - `errc::invalid_argument`  the peer makes another call, or sends what no tcp_exchange sends
@@ -49,27 +49,27 @@ class tcp_exchange {
     /// @throws weftio::error as tcp_listener's constructor and tcp_listener::accept()
     static tcp_exchange listen(const std::string& where, exchange_options options = {});
 
-    /// Blocks until a peer accepts this end. Tries again while nobody listens there, and while the peer serves others.
-    /// Looks up a name once, first; that takes as long as the system's resolver takes.
+    /// Connects to a peer that listens. Blocks until it accepts; retries while no program listens there, and while the
+    /// peer serves others. First resolves the name once, which takes as long as the system's resolver takes.
     /// @param where  "host:18515", "10.0.0.1:18515", "[fd00::1]:18515"; tries every address of a name
-    /// @throws weftio::error errc::invalid_argument `where` is no host and port, the timeout is negative, or the program
-    ///         that listens there is no tcp_exchange, or one of another version; errc::not_found the name has no
-    ///         address; errc::timed_out nobody accepted in time; errc::closed `stop` returned true;
-    ///         errc::out_of_memory no socket
+    /// @throws weftio::error errc::invalid_argument `where` is no host and port, the timeout is negative, or the
+    ///         program that listens there is no tcp_exchange, or one of another version; errc::not_found the name has
+    ///         no address; errc::timed_out no peer accepted in time; errc::closed `stop` returned true;
+    ///         errc::out_of_memory no socket could be made
     static tcp_exchange connect(const std::string& where, exchange_options options = {});
 
     tcp_exchange(tcp_exchange&&) noexcept;
     tcp_exchange& operator=(tcp_exchange&&) noexcept;
     ~tcp_exchange();
 
-    /// Sends our bytes and returns the peer's, whose number may differ. Blocks until all bytes of both have moved. Both
-    /// ends may send at once.
+    /// Sends `ours` and returns the bytes of the peer, whose number may differ. Blocks until both have been
+    /// transferred. Both ends may send at once.
     /// @throws weftio::error see the class; errc::invalid_argument also if `ours` has more than most_bytes: the
-    ///         connection stays open
+    ///         connection then stays open
     std::vector<std::uint8_t> swap(std::span<const std::uint8_t> ours);
-    /// The same for what queue pairs need. The ends may swap different numbers of regions, also none.
+    /// The same for addresses and regions of queue pairs. The ends may swap different numbers of regions, also none.
     /// @throws weftio::error see the class; errc::invalid_argument also if the peer's bytes are no address or region:
-    ///         the connection stays open
+    ///         the connection then stays open
     rdma_address swap(const rdma_address& ours);
     remote_region swap(const remote_region& ours);
     std::vector<remote_region> swap(std::span<const remote_region> ours);
@@ -77,7 +77,7 @@ class tcp_exchange {
     /// @throws weftio::error see the class
     void meet();
 
-    /// Whether the peer has its end open, as far as this host knows. Never blocks.
+    /// Whether the connection is open, as far as this host knows. Never blocks.
     bool connected() const noexcept;
     /// The peer's address and port: "10.0.0.2:40312", "[fd00::2]:40312". @pre this object was not moved from
     const std::string& peer() const noexcept;
@@ -112,9 +112,10 @@ class tcp_listener {
     std::uint16_t port() const noexcept; ///< 0: this object was moved from
 
     /// Blocks until a tcp_exchange::connect() of this version has connected. Other clients, also many at once, are
-    /// rejected, or dropped when they stay silent; accept() keeps waiting.
-    /// @throws weftio::error errc::timed_out no peer came in time; errc::closed `stop` returned true, or this object was
-    ///         moved from; errc::invalid_argument the timeout is negative; errc::out_of_memory no socket
+    /// rejected or timed out; accept() keeps waiting.
+    /// @throws weftio::error errc::timed_out no peer came in time; errc::closed `stop` returned true, or this object
+    ///         was moved from; errc::invalid_argument the timeout is negative; errc::out_of_memory no socket could be
+    ///         made
     tcp_exchange accept(exchange_options options = {});
 
  private:

@@ -17,8 +17,8 @@
 
 namespace weftio {
 
-/// What happens to matching packets. Points to the queue objects, which must not be moved or destroyed before a flow
-/// has been made of the action; afterwards they may be moved.
+/// What happens to matching packets. Points to queue objects, which must not be moved or destroyed before a flow has
+/// been made from the action; afterwards they may be moved.
 struct flow_action {
     using kind = flow_kind;
     kind what = kind::drop;
@@ -26,7 +26,7 @@ struct flow_action {
     rss_key key = rss_key::standard;
 
     static flow_action to(const eth_rxq& queue) { return {kind::queue, {&queue}, rss_key::standard}; }
-    static flow_action to(const eth_rxq&& queue) = delete; ///< a temporary: the queue would end before the first packet
+    static flow_action to(const eth_rxq&& queue) = delete; ///< a temporary would be destroyed before the first packet
     /// Distributes packets by Toeplitz hash over the addresses, and ports if there are any; packets without an IP
     /// header go to the first queue.
     static flow_action rss(std::vector<const eth_rxq*> queues, rss_key key = rss_key::standard)
@@ -36,7 +36,7 @@ struct flow_action {
     static flow_action drop() { return {}; }
 };
 
-/// What flow::install() makes a rule of.
+/// Match, action and priority of one rule, for flow::install().
 struct flow_rule {
     flow_match match{};
     flow_action action{};
@@ -90,8 +90,8 @@ class flow {
     /// second old. When a rule goes from the driver to the engine, packets that the driver drops after its last answer
     /// are not counted; nor when the device is removed.
     flow_hits hits() const;
-    /// Who executes the rule now; it changes only when rules of the port are made or end. Any thread; never blocks.
-    /// WEFTIO_LOG=debug shows why the driver does not execute a rule.
+    /// Whether the driver or the engine executes the rule now; it changes only when rules of the port are made or end.
+    /// Any thread; never blocks. WEFTIO_LOG=debug shows why the driver does not execute a rule.
     flow_place where() const noexcept;
 
  private:

@@ -46,7 +46,7 @@ enum class rss_key { standard, symmetric };
 /// What a rule does with a packet.
 enum class flow_kind { queue, rss, drop };
 
-/// Who executes a rule.
+/// What executes a rule.
 enum class flow_place {
     driver,  ///< the port's own hardware or driver, through rte_flow; the engine executes what the driver passes on
     software ///< the engine

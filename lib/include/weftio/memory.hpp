@@ -1,4 +1,4 @@
-// Memory that a NIC may touch, and arrays of buffers in it.
+// Memory regions, which NICs and engines may access, and arrays of buffers in them.
 #pragma once
 
 #include <cstdint>
@@ -19,82 +19,84 @@ class file_engine;
 struct region_options {
     access rights = access::local_write;
     protection_domain domain{};
-    /// The address by which entries and peers name the first byte: 0 makes the region zero-based. Without it, the
-    /// device address. Kernels reach the bytes by their device address in any case.
+    /// The address that entries and peers use for the first byte (as of ibv_reg_mr_iova); 0 makes the region
+    /// zero-based. Empty: the device address. Kernels always access the bytes by their device address.
     std::optional<std::uint64_t> iova{};
 };
 
-/// Registers memory and names it by an mlx5-style key. Each NIC answers with its key when it is told of the region: the
-/// software NIC of every port and every DMA engine with the same one, a NIC with keys of its own with another.
+/// Registers memory with NICs and engines, which name it by an mlx5-style key. The software NICs of all ports, the DMA
+/// engines and the file engines share one key for a region; a NIC with a key table of its own gives the region another
+/// key.
 ///
-/// - Ownership: move-only; keeps the ports and the memory alive. Adopted memory is its owner's and must outlive the
-///   region; what happens else says device::adopt().
-/// - Threads: any, one at a time, while the ports run: engines are not stopped for a region that is made, only between
-///   two turns for one that ends. The destructor waits for frames that lie in the region and are on their way out, at
-///   most a second for each port. After that the memory is kept, with a line in the log, until they come back, also
-///   when the port has closed. NICs refuse the key from then on, and no later region has it until 131,072 others
-///   have ended: an index rests, and comes back as another generation.
+/// - Ownership: move-only; keeps the ports and the memory alive. Adopted memory belongs to the caller and must outlive
+///   the region; device::adopt() has the details.
+/// - Threads: any, one at a time, while the ports run. Making a region does not stop engines; destroying one runs
+///   between two iterations of each engine. The destructor waits for frames of the region that are still being sent, at
+///   most one second per port. If frames are still out then, the memory is kept until they come back, also after the
+///   port has closed, and the log reports it. After the destructor, NICs refuse the key. No later region gets the same
+///   key before 131,072 other regions have been destroyed: a free index is reused late, and with another variant.
 class memory_region {
  public:
-    /// For the queues of one port, until register_with() says more. Frames in memory that the CPU does not see, a GPU's
-    /// own, are brought to the host by its copy engine when they are sent; the first such region of a port allocates
-    /// 4 MiB of pinned memory for each engine.
-    /// @throws weftio::error errc::not_reachable the memory cannot be written (adopted, and read-only) though `rights`
-    ///         say so; errc::not_supported the CPU does not see the memory, and its device has no copy engine;
-    ///         errc::invalid_argument it is empty, or rights to write or change for a peer come without local_write;
-    ///         errc::out_of_memory all 2^24 keys of the process are taken
+    /// Registers the memory with one port; register_with() adds others. Frames in memory that the CPU cannot access (of
+    /// a GPU) are copied to the host by the GPU's copy engine when they are sent; the first such region of a port
+    /// allocates 4 MiB of pinned memory per engine.
+    /// @throws weftio::error errc::not_reachable `rights` include writing, and the memory is adopted and read-only;
+    ///         errc::not_supported the CPU cannot access the memory, and its device has no copy engine;
+    ///         errc::invalid_argument the memory is empty, or `rights` include remote_write or remote_atomic without
+    ///         local_write; errc::out_of_memory all 2^24 keys of the process are in use
     memory_region(const port& port, const memory& memory, region_options options = {});
-    /// For the queues of one DMA engine, likewise.
+    /// Registers the memory with one DMA engine. Errors: as above.
     memory_region(const dma_engine& engine, const memory& memory, region_options options = {});
-    /// For the queues of one file engine, likewise; its destructor waits for reads and writes that are in flight, as
-    /// long as they take. The first region of a GPU's own memory allocates 8 MiB of pinned memory.
-    /// @throws weftio::error also what the constructor of file_queue throws
+    /// Registers the memory with one file engine. The destructor waits for reads and writes of the region that are in
+    /// flight, without a time limit. The first region in GPU memory allocates 8 MiB of pinned memory.
+    /// @throws weftio::error as above, and as the constructor of file_queue
     memory_region(const file_engine& engine, const memory& memory, region_options options = {});
-    /// Registered with no NIC: every port and engine refuses the key until register_with().
+    /// Registers the memory with no NIC: every port and engine refuses the key until register_with().
     /// @throws weftio::error errc::not_reachable, errc::invalid_argument, errc::out_of_memory: as above
     explicit memory_region(const memory& memory, region_options options = {});
     memory_region(memory_region&&) noexcept;
     memory_region& operator=(memory_region&&) noexcept;
     ~memory_region();
 
-    /// Tells the NIC of another port too; one that has been told already needs nothing more. What fails leaves the
-    /// region as it was. Does not block. @throws weftio::error errc::not_reachable the NIC cannot see the memory;
-    ///         errc::out_of_memory
+    /// Registers the region with a further port or engine; does nothing if it is registered there already. Does not
+    /// block. On error the region is unchanged.
+    /// @throws weftio::error errc::not_reachable the NIC cannot access the memory; errc::out_of_memory
     void register_with(const port& port);
     void register_with(const dma_engine& engine);
     void register_with(const file_engine& engine);
-    /// Registers other rights, another range of the memory, another domain or another iova in the place of the present
-    /// ones: the bytes [offset, offset + bytes) of the memory that the region was made of; bytes 0: up to its end. The
-    /// region has another key afterwards, a variant of the old one, which is returned (lkey()); 256 changes later it has the
-    /// first again. Once this returns, every NIC refuses the old key, and neither reads nor writes by it. Frames that a
-    /// driver has are sent. Buffers, arrays and remote_region that have the old key are to be made anew. Blocks while
-    /// engines end a turn, and while devices end copies that they have begun.
-    /// @throws weftio::error errc::invalid_argument, errc::not_reachable: as the constructors; the bytes are not within
-    ///         the memory. The region is unchanged then.
+    /// Replaces rights, range, protection domain and iova, and gives the region a new key, which is returned (also
+    /// lkey()). The range is [offset, offset + bytes) of the memory that the region was made of; `bytes` 0: up to its
+    /// end. The new key is the next variant of the old one; after 256 calls the first key comes again. When the call
+    /// returns, every NIC refuses the old key and accesses no byte by it. Frames that a driver already has are still
+    /// sent. Make buffers, arrays and remote_regions with the old key anew.
+    ///
+    /// Blocks for up to one iteration of the engines, and until copy engines have finished copies that they have begun.
+    /// @throws weftio::error errc::invalid_argument, errc::not_reachable: as the constructors; errc::invalid_argument
+    ///         also if the range is not within the memory. On error the region is unchanged.
     std::uint32_t rereg(const region_options& options, std::size_t offset = 0, std::size_t bytes = 0);
-    /// Puts other memory, rights, domain and iova in the place of the present ones under the same key, at every NIC that
-    /// the region is registered with, as ibv_rereg_mr() does: entries, and peers, that have the key name the new bytes
-    /// from now on. NICs refuse the key meanwhile, and use no byte of the old memory once this returns. Blocks as rereg().
-    /// @throws weftio::error errc::invalid_argument, errc::not_reachable, errc::not_supported: as the constructors. The
-    ///         region is unchanged then.
+    /// Replaces memory, rights, protection domain and iova under the same key, at every NIC that the region is
+    /// registered with, as ibv_rereg_mr() does. Entries and peers that have the key then access the new bytes. During
+    /// the call NICs refuse the key; when it returns, they use no byte of the old memory. Blocks as rereg().
+    /// @throws weftio::error errc::invalid_argument, errc::not_reachable, errc::not_supported: as the constructors. On
+    ///         error the region is unchanged.
     void replace(const memory& memory, const region_options& options);
-    /// The key at the port or DMA engine that the region was registered with first, in host byte order; before that, the
-    /// key that it will have at software NICs. The one to use where all NICs are software.
+    /// The key at the port or engine that the region was registered with first, in host byte order; before any
+    /// registration, the key that software NICs will use. Sufficient if all NICs are software NICs.
     std::uint32_t lkey() const noexcept;
-    /// The key at one port, or at one DMA engine. @throws weftio::error errc::invalid_argument the region is not
-    ///         registered there
+    /// The key at one port or engine, in host byte order.
+    /// @throws weftio::error errc::invalid_argument the region is not registered there
     std::uint32_t lkey(const port& port) const;
     std::uint32_t lkey(const dma_engine& engine) const;
     std::uint32_t lkey(const file_engine& engine) const;
-    void* device_address() const noexcept; ///< of the first byte
-    std::uint64_t iova() const noexcept;   ///< the address by which entries and peers name the first byte
+    void* device_address() const noexcept; ///< device address of the first byte
+    std::uint64_t iova() const noexcept;   ///< the address that entries and peers use for the first byte
     std::size_t bytes() const noexcept;
     access rights() const noexcept;
-    /// `bytes` bytes from `offset` on as a buffer that kernels and the host name in entries; 0: up to the end, and at
-    /// most 2^32 - 1. Its address is the one that entries name: with region_options::iova the bytes lie elsewhere. For
-    /// the host, and for CPU and CUDA kernels; OpenCL takes no structure with a pointer by value, so a kernel for all
-    /// devices is given a buf_arr over the region. Both name it by lkey(). @throws weftio::error
-    ///         errc::invalid_argument they are not within the region
+    /// Bytes [offset, offset + bytes) of the region as a buffer, for entries of kernels and of the host; `bytes` 0: up
+    /// to the end, at most 2^32 - 1. The address of the buffer is the one that entries use: with region_options::iova
+    /// it is not the device address. For the host, CPU kernels and CUDA kernels. OpenCL does not pass structures with
+    /// pointers by value: a kernel for all devices takes a buf_arr on the region. Both use lkey().
+    /// @throws weftio::error errc::invalid_argument the bytes are not within the region
     weftio_dev_buf buffer(std::size_t offset = 0, std::size_t bytes = 0) const;
 
  private:
@@ -105,31 +107,32 @@ class memory_region {
 
 struct buf_arr_options {
     std::uint32_t count = 0;
-    std::uint32_t buffer_bytes = 0; ///< room of one buffer
-    std::uint32_t stride_bytes = 0; ///< from buffer to buffer; 0: buffer_bytes, rounded up to a multiple of 64
-    protection_domain domain{};     ///< queues of this one may send from the buffers
-    std::size_t offset_bytes = 0;   ///< of buffer 0 in the caller's region; any byte
+    std::uint32_t buffer_bytes = 0; ///< size of one buffer
+    std::uint32_t stride_bytes = 0; ///< distance of buffers; 0: buffer_bytes, rounded up to a multiple of 64
+    protection_domain domain{};     ///< queues of this domain may send from the buffers
+    std::size_t offset_bytes = 0;   ///< offset of buffer 0 in the caller's region; any alignment
 };
 
-/// Equal buffers side by side, for kernels to build packets in.
+/// An array of buffers of equal size, in which kernels build packets.
 ///
-/// - Ownership: move-only; keeps its device alive. Owns and registers its memory, and keeps the port or engine alive; or
-///   lies in a region of the caller's, whose key the buffers have: it keeps the bytes (adopted ones are their owner's),
-///   and NICs refuse the buffers once the region has ended or changed.
+/// - Ownership: move-only; keeps its device alive. An array made on a port or an engine owns and registers its memory,
+///   and keeps the port or engine alive. An array on a region of the caller uses the key of the region, and keeps the
+///   memory alive (adopted memory belongs to the caller); NICs refuse the buffers once the region has been destroyed or
+///   changed.
 /// - Threads: create, move and destroy from one thread at a time, while no kernel holds the handle.
 class buf_arr {
  public:
-    /// @throws weftio::error errc::invalid_argument no buffers, buffers of 0 bytes, a stride shorter than a buffer, or
-    ///         an offset without a region of the caller's; errc::out_of_memory
+    /// @throws weftio::error errc::invalid_argument `count` or `buffer_bytes` is 0, the stride is shorter than a
+    ///         buffer, or an offset is given without a region; errc::out_of_memory
     buf_arr(const port& port, const device& device, buf_arr_options options);
     /// The same for the queues of a DMA engine.
     buf_arr(const dma_engine& engine, const device& device, buf_arr_options options);
     /// The same for the queues of a file engine.
     buf_arr(const file_engine& engine, const device& device, buf_arr_options options);
-    /// Buffers in memory of the caller's: buffer k begins at byte `offset_bytes + k * stride_bytes` of the region.
-    /// Allocates no memory but the handle; nothing in the region changes. Arrays may overlap, and receive slots too.
-    /// @throws weftio::error errc::invalid_argument as above, or the last buffer reaches behind the region, or `domain`
-    ///         is set, which the region has; errc::not_reachable the region's memory is another device's;
+    /// Buffers in a region of the caller: buffer k begins at byte `offset_bytes + k * stride_bytes`. Allocates memory
+    /// for the handle only; bytes of the region do not change. Arrays may overlap each other and receive slots.
+    /// @throws weftio::error errc::invalid_argument as above, or the last buffer reaches beyond the region, or `domain`
+    ///         is set (the region has one); errc::not_reachable the memory of the region belongs to another device;
     ///         errc::out_of_memory
     buf_arr(const memory_region& region, const device& device, buf_arr_options options);
     buf_arr(buf_arr&&) noexcept;
@@ -139,7 +142,7 @@ class buf_arr {
     weftio_dev_buf_arr* handle() const noexcept;
     std::uint32_t count() const noexcept;
     std::uint32_t lkey() const noexcept; ///< host byte order
-    /// Buffer `index`, for the CPU; nullptr in a region that the CPU cannot see. @pre index < count()
+    /// CPU address of buffer `index`; nullptr if the CPU cannot access the region. @pre index < count()
     void* cpu_address(std::uint32_t index) const noexcept;
 
  private:

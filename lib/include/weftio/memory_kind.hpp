@@ -1,4 +1,4 @@
-// Where memory lies.
+// The kinds of memory.
 #pragma once
 
 namespace weftio {

@@ -15,8 +15,8 @@ enum class idle_policy {
     sleep, ///< spin briefly, then yield briefly, then sleep 20 us at a time: the default
     yield, ///< spin briefly, then yield
     busy,  ///< always spin: lowest latency
-    /// As sleep; but after the engine was kept from its core, because threads are more than cores, it sleeps at once whenever
-    /// it finds nothing, for up to a second: threads that it works for may need its core.
+    /// As `sleep`, but if the engine was kept from its core, because there are more threads than cores, it sleeps at
+    /// once whenever it finds nothing to do, for up to one second: the threads that it serves may need its core.
     adaptive,
 };
 
@@ -48,11 +48,11 @@ struct port_options {
     /// RDMA between two queue pairs of this port: copies go from memory to memory, and no packet is built. true:
     /// packets are built and read as for another port, so that tests of the transport need one port only.
     bool rdma_by_packet = false;
-    /// Path of a pcapng file that gets every frame of the port whole, with its time and direction; empty: none. The file
-    /// is made, or emptied unless another port writes to it: ports of several processes may share a file, where each is
-    /// an interface. Engines write by themselves, so a slow file slows them down; after a failed write, which the log
-    /// tells, frames go on without. RDMA between two queue pairs of the port goes by packets (rdma_by_packet), and is in
-    /// the file as sent and as received.
+    /// Path of a pcapng file to which every frame of the port is written whole, with its time and direction; empty:
+    /// none. The file is created, or emptied unless another port writes to it: ports of several processes may share a
+    /// file, in which each is an interface. The engines write the file themselves, so a slow file slows them down;
+    /// after a failed write, which the log reports, the port continues without the file. RDMA between two queue pairs
+    /// of the port uses packets (rdma_by_packet), and is in the file as sent and as received.
     std::string dump{};
     std::uint16_t mtu = 0;                    ///< 68 to 16,362; 0: the driver's own
     std::vector<std::string> eal_arguments{}; ///< extra EAL arguments, used if this port starts EAL

@@ -18,7 +18,7 @@ namespace weftio {
 /// A DPDK port whose queues kernels can own.
 ///
 /// - Ownership: a cheap handle; queues and flows on the port keep it alive. The last one closes the port and restores
-///   the MTU and the promiscuous mode of the kernel's interface, unless somebody else has changed them meanwhile.
+///   the MTU and the promiscuous mode of the kernel's interface, unless another program has changed them meanwhile.
 /// - Threads: any. Queues and flows may be made and destroyed while the port runs.
 /// - Processes: a child of fork() may exec or exit, which does not affect the port. It has none of the port's threads
 ///   and must not use or destroy ports, queues and kernels.
@@ -52,14 +52,14 @@ class port {
     /// Whether a capture file has been read to its end and no packet of it is held; always false for other ports.
     bool exhausted() const noexcept;
     /// Whether the device, or the kernel interface behind it, has been removed, or an unplugged NIC waits for the port
-    /// to close. An engine detects it within some 20 ms while it runs: send queues then fail and flush what they had
-    /// not handed over, and nothing is received any more.
+    /// to close. A running engine detects it within some 20 ms: send queues then fail and flush the entries that the
+    /// driver has not taken, and nothing is received any more.
     bool gone() const noexcept;
     /// Number of engines.
     unsigned engines() const noexcept;
-    /// Inline mode: runs each engine once. Returns 0 when there was nothing to do, else how much was: packets that came,
-    /// entries that were begun, and entries that completed, so that a frame counts twice. Any thread; threads that drive
-    /// the same engine wait for each other.
+    /// Inline mode: runs each engine once. Returns 0 when there was nothing to do, else a measure of the work done: the
+    /// number of packets received, entries begun and entries completed (a sent frame counts twice). Any thread; threads
+    /// that drive the same engine wait for each other.
     /// @throws weftio::error errc::invalid_argument the port has engine threads
     unsigned turn();
     /// Like turn(), for one engine.

@@ -1,4 +1,4 @@
-// What happens on send queues, brought to the host.
+// Events of send queues, for the host.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,18 @@
 
 namespace weftio {
 
-/// Brings what happens on send queues, an eth_txq, a dma_queue, a file_queue, an rdma_queue or a queue_pair, to the host,
-/// in a thread that the application owns.
+/// Delivers events of send queues to the host, by callbacks in a thread of the application. An event is a notification
+/// of an entry that is done (WEFTIO_DEV_SEND_NOTIFY), or a failure. Queues are eth_txq, dma_queue, file_queue,
+/// rdma_queue and queue_pair.
 ///
-/// Twice as many events as the queue has entries are kept until progress() takes them. Notifications leave an eighth of
-/// that free for failures; one that finds no room is lost, and counted (`lost_events` of the queue's counters).
+/// Up to twice as many events as the queue has entries are kept until progress() takes them. Notifications leave an
+/// eighth of that free for failures. An event that finds no free slot is lost, and counted as `lost_events` of the
+/// queue.
 ///
-/// - Ownership: a queue that ends while it is attached executes no more, and its last events can still be had; it is
-///   let go in the next progress().
-/// - Threads: one at a time. Callbacks run inside progress(); they must not attach(). An exception of a callback passes
-///   through progress(); the next call goes on with the event behind.
+/// - Ownership: a queue that is destroyed while it is attached executes no further entries; its last events are still
+///   delivered, and the next progress() releases it.
+/// - Threads: one at a time. Callbacks run inside progress() and must not call attach(). An exception of a callback passes
+///   through progress(); the next call delivers the event after it.
 class progress_engine {
  public:
     struct callbacks {
@@ -40,10 +42,10 @@ class progress_engine {
     void attach(const file_queue& queue, callbacks callbacks);
     void attach(const rdma_queue& queue, callbacks callbacks);
     void attach(const queue_pair& queue, callbacks callbacks);
-    /// Calls back for everything that has happened since the last call, queue by queue: notifications in the order of
-    /// positions, and a failure when the engine has found it, which may be before entries in front of it have ended.
-    /// Returns how much that was. Does not block, but to let a queue go that has ended: until its port has given back
-    /// its frames, at most 1 s.
+    /// Calls back for each event since the last call, queue by queue: notifications in the order of positions, and a
+    /// failure when the engine has found it, which may be before earlier entries are done. Returns the number of
+    /// events. Does not block, except to release a destroyed queue: until its port has returned its frames, at most 1
+    /// s.
     unsigned progress();
 
  private:

@@ -1,9 +1,9 @@
-// Queue pairs by verbs' rules: rings that anybody posts to, completions in completion_queues, states that are moved one by
-// one.
+// Queue pairs with the rules of verbs: rings that any code posts to, completions in completion_queues, and states that
+// the program changes one by one.
 //
 // rdma_queue is the short way, for kernels that use weftio/device/rdma.h. A queue_pair is for code that writes mlx5
-// entries and reads mlx5 completions itself (docs/formats.md): a library below libibverbs, device code that was not
-// written for Weftio.
+// entries and reads mlx5 completions itself (docs/formats.md), such as a library below libibverbs, or device code that
+// was not written for Weftio.
 #pragma once
 
 #include <array>
@@ -20,37 +20,38 @@ namespace weftio {
 
 struct queue_pair_options {
     rdma_service service = rdma_service::reliable; ///< the same at both ends
-    std::uint32_t send_blocks = 64;                ///< of 64 bytes, of the send ring; a power of two, 1 to 32768
+    std::uint32_t send_blocks = 64;                ///< send ring, in blocks of 64 bytes; a power of two, 1 to 32768
     std::uint32_t receive_entries = 64;            ///< a power of two, 1 to 32768; 0: the queue pair takes no receives
-    std::uint32_t receive_stride = 16;             ///< bytes of a receive entry; a power of two, 16 to 512
-    bool signal_all = false;                       ///< each entry completes; false: those that ask, and those that fail
+    std::uint32_t receive_stride = 16;             ///< size of a receive entry in bytes; a power of two, 16 to 512
+    bool signal_all = false;                       ///< every entry has a completion; false: on request or failure only
     std::uint32_t user_index = 0;                  ///< in completions, beside the number; 24 bits
-    protection_domain domain{};  ///< local memory of entries, and memory that the peer names, is of this one
+    protection_domain domain{};  ///< entries, and requests of the peer, may name regions of this domain only
     memory_place send_ring{};    ///< at a multiple of 16
     memory_place receive_ring{}; ///< at a multiple of 16
-    /// 8 bytes, at a multiple of 4: receives posted, then blocks committed; each a big-endian word of which 16 bits count.
-    /// All 0 when the queue pair leaves RESET.
+    /// The doorbell record: 8 bytes, at a multiple of 4: number of receives posted, then number of blocks committed,
+    /// each a big-endian word of which the low 16 bits count. Both must be 0 when the queue pair leaves RESET.
     memory_place record{};
-    /// 8 bytes, at a multiple of 8, where whoever posts stores something other than 0 once the record has moved. The NIC
-    /// sets them to 0 when it has seen that. Several queue pairs may share them. With them the NIC reads the records of
-    /// many sleeping queue pairs only when somebody has rung. Without them it polls the records.
+    /// 8 bytes, at a multiple of 8, to which the posting code stores a value other than 0 after it has moved the
+    /// record. The NIC sets them to 0 when it has seen the value. Several queue pairs may share them. With a doorbell,
+    /// the NIC reads the records of sleeping queue pairs only after a store to it. Without one, it polls the records.
     memory_place doorbell{};
-    bool two_doorbells = false; ///< with doorbell: stores alternate between that and the 8 bytes at 256 bytes behind it
+    bool two_doorbells = false; ///< stores alternate between `doorbell` and the 8 bytes at 256 bytes after it
 };
 
-/// What modify() sets. In brackets what verbs call it. What is not set stays as it is.
+/// Attributes that modify() sets. The name of each in verbs is in brackets. Attributes that are empty keep their value.
 struct queue_pair_attributes {
     std::optional<std::uint16_t>
-        partition_key{}; ///< (in place of pkey_index) the key itself, 0xffff everywhere but in networks with partitions
-    std::optional<access> rights{};            ///< (qp_access_flags) what the peer may ask for
+        partition_key{};            ///< (in place of pkey_index) the key itself; 0xffff in networks without partitions
+    std::optional<access> rights{}; ///< (qp_access_flags) what the peer may ask for
     std::optional<std::string> peer_address{}; ///< (ah_attr.grh.dgid) IPv4 or IPv6, of the same kind as the device's
-    /// With peer_address: of the peer, or of the router on the way. Nothing: modify() asks for it, 3 s at most.
+    /// With peer_address: MAC of the peer, or of the router on the path. Empty: modify() resolves it by ARP or ND, 3 s
+    /// at most.
     std::optional<std::array<std::uint8_t, 6>> peer_mac{};
-    std::uint8_t gid_index = 0;                ///< (sgid_index) with peer_address: which of rdma_device::gids() is ours
-    std::uint8_t traffic_class = 0;            ///< with peer_address
-    std::uint8_t hop_limit = 64;               ///< with peer_address
-    std::optional<std::uint32_t> path_mtu{};   ///< (path_mtu) in bytes
-    std::optional<std::uint32_t> peer_queue{}; ///< (dest_qp_num)
+    std::uint8_t gid_index = 0;     ///< (sgid_index) with peer_address: local address, an index in rdma_device::gids()
+    std::uint8_t traffic_class = 0; ///< with peer_address
+    std::uint8_t hop_limit = 64;    ///< with peer_address
+    std::optional<std::uint32_t> path_mtu{};          ///< (path_mtu) in bytes
+    std::optional<std::uint32_t> peer_queue{};        ///< (dest_qp_num)
     std::optional<std::uint32_t> receive_psn{};       ///< (rq_psn)
     std::optional<std::uint32_t> send_psn{};          ///< (sq_psn)
     std::optional<std::uint8_t> most_reads_of_peer{}; ///< (max_dest_rd_atomic) 0 to 16
@@ -58,69 +59,78 @@ struct queue_pair_attributes {
     std::optional<std::uint8_t> min_rnr_timer{};      ///< code, 0 to 31
     std::optional<std::uint8_t> timeout{};            ///< code, 0 to 31
     std::optional<std::uint8_t> retry_count{};        ///< (retry_cnt) 0 to 7
-    std::optional<std::uint8_t> rnr_retry{};          ///< 0 to 7; 7: for ever
+    std::optional<std::uint8_t> rnr_retry{};          ///< 0 to 7; 7: no limit
 };
 
-/// A queue pair whose rings are memory and nothing else.
+/// A queue pair whose interface is memory only: rings, a record and doorbells.
 ///
-/// What ends it without an entry to complete (a record that claims too much, a request of the peer's that is refused, a
-/// completion queue that overruns) makes it ERR, and no completion tells why: attach it to a progress_engine, which does.
-/// Completions of an earlier life stay in a completion queue, with the same number, and indices begin at 0 again: read
-/// them before modify() goes to RESET, or discard them, as libmlx5 does.
+/// Some failures have no entry to complete: a record that claims too much, a request of the peer that is refused, a
+/// completion queue that overruns. They move the queue pair to ERR without a completion. Attach the queue pair to a
+/// progress_engine, which reports them.
+///
+/// Completions that a queue pair produced before RESET stay in its completion queue with the same queue number, and
+/// indices start at 0 again. Read them before modify() to RESET, or discard them, as libmlx5 does.
 ///
 /// - Ownership: move-only; keeps its rdma_device and its completion queues alive at the NIC, and its memory as
-///   memory_place says. The destructor flushes nothing and tells nobody: completions that are due are lost.
+///   memory_place says. The destructor flushes nothing and notifies nobody: completions that are due are lost.
 /// - Threads: create, move, modify and destroy from one thread at a time; the rest from any.
 class queue_pair {
  public:
-    /// In RESET. One completion queue may serve both sides, and any number of queue pairs of the same port.
-    /// @throws weftio::error errc::invalid_argument an option that its comment excludes, a completion queue of another
-    ///         port; errc::not_reachable the NIC cannot reach the memory; errc::not_supported as rdma_queue;
-    ///         errc::out_of_memory
+    /// Makes a queue pair in state RESET. One completion queue may serve both sides, and any number of queue pairs of
+    /// the same port.
+    /// @throws weftio::error errc::invalid_argument an option has a value that its comment excludes, or a completion
+    ///         queue belongs to another port; errc::not_reachable the NIC cannot access the memory; errc::not_supported
+    ///         as rdma_queue; errc::out_of_memory
     queue_pair(const rdma_device& at, const device& device, const completion_queue& sends,
                const completion_queue& receives, queue_pair_options options = {});
     queue_pair(queue_pair&&) noexcept;
     queue_pair& operator=(queue_pair&&) noexcept;
     ~queue_pair();
 
-    /// The NIC's answer: entries carry it, and peers name it.
+    /// Queue pair number, in entries and in packets of peers.
     std::uint32_t number() const noexcept;
-    /// Where `device`'s kernels ring: 8 bytes in the form of a control segment's first half. A hint: the NIC believes the
-    /// record.
+    /// The doorbell for kernels of `device`: 8 bytes in the form of the first half of a control segment. A hint: the
+    /// NIC relies on the record.
     std::uint64_t* doorbell() const noexcept;
     void* send_ring() const noexcept;    ///< device address
     void* receive_ring() const noexcept; ///< device address; nullptr: there is none
     void* record() const noexcept;       ///< device address
 
-    /// Moves the queue pair to another state. Blocks as long as one turn, or until the peer has answered for its MAC.
+    /// Moves the queue pair to another state. Blocks for up to one iteration of the engine, or until the peer has
+    /// answered for its MAC.
     ///
-    /// The ways, and what each must and may set, are those of verbs (ibv_modify_qp):
+    /// The transitions, and the attributes that each requires and allows, are those of ibv_modify_qp:
     ///
-    /// - RESET - INIT: partition_key, rights; they may be set again from INIT to INIT, and on the way to RTR
-    /// - INIT - RTR: peer_address, path_mtu, peer_queue, receive_psn; RC also most_reads_of_peer, min_rnr_timer
-    /// - RTR - RTS: send_psn; RC also timeout, retry_count, rnr_retry, most_reads; may: rights, RC min_rnr_timer
-    /// - RTS - SQD, SQD - RTS, RTS - RTS, of UC SQE - RTS; may: rights, RC min_rnr_timer, but nothing to SQD
-    /// - SQD - SQD; may: partition_key, rights, peer_address, RC all of RTR and RTS that are of RC
-    /// - to RESET and ERR from everywhere, with nothing
+    /// - RESET to INIT: requires partition_key, rights; both may be set again from INIT to INIT, and from INIT to RTR
+    /// - INIT to RTR: requires peer_address, path_mtu, peer_queue, receive_psn; RC also most_reads_of_peer,
+    ///   min_rnr_timer
+    /// - RTR to RTS: requires send_psn; RC also timeout, retry_count, rnr_retry, most_reads; allows rights, RC also
+    ///   min_rnr_timer
+    /// - RTS to SQD, SQD to RTS, RTS to RTS, for UC also SQE to RTS: allows rights, RC also min_rnr_timer; to SQD: none
+    /// - SQD to SQD: allows partition_key, rights, peer_address; RC also all of its attributes of RTR and RTS
+    /// - any state to RESET or ERR: no attributes
     ///
-    /// When it returns from RESET, the NIC is out of all memory of the queue pair, and both rings begin at index 0. In
-    /// SQD attributes can be set once draining() is false.
-    /// @throws weftio::error errc::invalid_argument there is no such way; an attribute is missing, may not be set there,
-    ///         or has a value that its comment excludes; errc::timed_out nobody has answered for the peer's MAC;
-    ///         errc::closed the port's device has gone. The queue pair is as before then.
+    /// When a transition to RESET returns, the NIC no longer uses any memory of the queue pair, and both rings begin at
+    /// index 0. In SQD, attributes can be set once draining() is false.
+    /// @throws weftio::error errc::invalid_argument there is no such transition; an attribute is missing, is not
+    ///         allowed there, or has a value that its comment excludes; errc::timed_out no host has answered for the
+    ///         peer's MAC; errc::closed the port's device has been removed. On error the queue pair is unchanged.
     void modify(rdma_state to, const queue_pair_attributes& with = {});
-    /// The short way, from RESET or INIT to RTS: with what both ends told each other, and rdma_queue_options' values for
-    /// the rest. @throws weftio::error as modify(), and as rdma_queue::connect()
+    /// The short way from RESET or INIT to RTS: uses the values that both ends have exchanged, and the defaults of
+    /// rdma_queue_options for the rest.
+    /// @throws weftio::error as modify() and rdma_queue::connect()
     void connect(const rdma_address& peer);
-    /// What the peer's connect() wants. @pre in RESET or INIT
+    /// The argument for the peer's connect(). @pre the state is RESET or INIT
     rdma_address address() const;
 
-    /// Blocks as long as one turn.
+    /// Blocks for up to one iteration of the engine.
     rdma_state state() const;
-    /// Whether entries that were begun before SQD have not ended yet. Blocks as long as one turn.
+    /// Whether entries that were begun before SQD are still being executed. Blocks for up to one iteration of the
+    /// engine.
     bool draining() const;
-    rdma_counters counters() const; ///< any thread; blocks as long as one turn
-    /// What it waits for, and what it has done last, also while a kernel waits. Any thread; blocks as long as one turn.
+    rdma_counters counters() const; ///< any thread; blocks for up to one iteration of the engine
+    /// A snapshot: what the queue pair waits for and what it has done last, also while a kernel waits. Any thread;
+    /// blocks for up to one iteration of the engine.
     rdma_dump dump() const;
     void write_trace(const std::string& path) const; ///< as rdma_queue::write_trace()
 

@@ -1,11 +1,11 @@
-// RDMA over RoCEv2: kernels read, write and change the memory of a peer, and send it messages.
+// RDMA over RoCEv2: kernels read, write and atomically change the memory of a peer, and send it messages.
 //
-// A connection has a queue pair at each end. Each end makes an rdma_queue, hands the peer its address() over any
-// channel, and calls connect() with the peer's. From then on kernels use both directions (weftio/device/rdma.h). A peer
-// reaches memory of ours whose region has rights for it, by the key that remote_region tells it.
+// A connection has a queue pair at each end. Each end makes an rdma_queue, sends its address() to the peer over any
+// channel, and calls connect() with the address of the peer. Kernels then use both directions (weftio/device/rdma.h). A
+// peer accesses local memory through a region that grants it rights, by the key in a remote_region.
 //
-// The peer may be a queue pair that is not Weftio's, of a ConnectX or of Linux's rdma_rxe: rdma_peer has what programs
-// over verbs tell each other.
+// The peer may be a queue pair of another implementation, such as a ConnectX or Linux's rdma_rxe: rdma_peer has the
+// values that verbs programs exchange.
 #pragma once
 
 #include <array>
@@ -31,48 +31,52 @@
 namespace weftio {
 
 struct rdma_device_options {
-    /// IPv4 ("10.0.0.1") or IPv6 ("fd00::1"), without a prefix length: one host's own, which the host's system does not
-    /// have. The port takes what is UDP to port 4791 of this address, before its rules, and who asks for its MAC.
+    /// IPv4 ("10.0.0.1") or IPv6 ("fd00::1"), without a prefix length: a unicast address that the host's operating
+    /// system does not have. The port claims UDP packets to port 4791 at this address ahead of all flow rules, and
+    /// answers ARP and ND for it.
     std::string address;
-    /// More addresses that the device has, each as `address`; queue_pair_attributes::gid_index names one.
+    /// Further addresses of the device, each in the form of `address`. queue_pair_attributes::gid_index selects one.
     std::vector<std::string> more_addresses{};
-    /// The device has its IPv6 link-local address, too, which is made from its MAC (fe80::, EUI-64), as the last one.
+    /// Adds the IPv6 link-local address that is made from the MAC (fe80::, EUI-64). It is the last of the addresses.
     bool link_local = false;
-    /// The VLAN that the address is in: packets both ways have a tag with this identifier, 1 to 4094; 0: none.
+    /// VLAN of the address, 1 to 4094: packets in both directions have a tag with this identifier. 0: no VLAN.
     std::uint16_t vlan = 0;
-    std::uint8_t vlan_priority =
-        0; ///< of the tag that packets are sent with, 7 at most; a tag with VLAN 0 may have one
-    /// Of a port in inline mode only: the application promises turns of the engine at all times, by port::turn() or by
-    /// a CPU kernel that waits, for a peer's requests are answered in turns, and no kernel is asked.
+    std::uint8_t vlan_priority = 0; ///< priority (PCP) in the tag of sent packets, 0 to 7; also allowed with VLAN 0
+    /// Must be true on a port in inline mode, and false on a port with engine threads. true: the application promises
+    /// to run the engine all the time, by port::turn() or by a CPU kernel that waits. The engine answers the requests
+    /// of a peer only while it runs.
     bool application_turns = false;
-    /// The port keeps the last packets of its queue pairs for rdma_queue::write_trace(): each costs a look at the clock
-    /// and a copy of 96 bytes, and queue pairs of one port exchange packets, as port_options::rdma_by_packet says. Where the environment variable WEFTIO_RDMA_TRACE names a folder when the port is opened,
-    /// the port keeps them too, and its engine writes them to a file there whenever a queue pair fails, 64 times a process.
+    /// Keeps the last packets of the port's queue pairs for rdma_queue::write_trace(). Each packet then costs a clock
+    /// read and a copy of 96 bytes, and queue pairs of the same port exchange packets (see
+    /// port_options::rdma_by_packet). The environment variable WEFTIO_RDMA_TRACE=FOLDER, read when the port is opened,
+    /// has the same effect; in addition the engine writes a trace file into FOLDER whenever a queue pair fails, at most
+    /// 64 files per process.
     bool trace = false;
 };
 
-/// A port with an address, at which queue pairs are made.
+/// A port with an address. Queue pairs are created on it, as on an RDMA device of verbs.
 ///
-/// The port answers who asks for the MAC of the address (ARP, IPv6 neighbor discovery), as long as the rdma_device or a
-/// queue pair of it exists. rdma_queue::connect() asks in turn, where the peer's rdma_address tells no MAC. Packets go
-/// to that MAC, not by way of a router. Where the port's driver has no MAC address (net_ring), the address has one that
-/// is made from it.
+/// While the rdma_device or one of its queue pairs exists, the port answers requests for the MAC of the address (ARP,
+/// IPv6 neighbor discovery). rdma_queue::connect() sends such a request if the peer's rdma_address has no MAC. Packets
+/// go to that MAC and not through a router. If the port's driver has no MAC address (net_ring), the port uses a MAC
+/// that is made from the address.
 ///
-/// - Ownership: a cheap handle; copies are the same; keeps the port alive.
+/// - Ownership: a cheap handle; copies refer to the same device; keeps the port alive.
 /// - Threads: any.
 class rdma_device {
  public:
-    /// @throws weftio::error errc::invalid_argument no address, or none that a host can have; a VLAN or a priority that
-    ///         none is; the port is in inline mode and `application_turns` is false, or the port has threads and it is
-    ///         true; errc::in_use another rdma_device of the port has the address; errc::not_supported the port's MTU
-    ///         is too small for the smallest path MTU, the port cannot send, or has several engines
+    /// @throws weftio::error errc::invalid_argument `address` is missing or cannot belong to a host; `vlan` or
+    ///         `vlan_priority` is out of range; `application_turns` is false on a port in inline mode, or true on a
+    ///         port with threads; errc::in_use another rdma_device of the port has the address; errc::not_supported the
+    ///         port's MTU is too small for the smallest path MTU, the port cannot send, or it has several engines
     rdma_device(const port& port, const rdma_device_options& options);
 
     const std::string& address() const noexcept; ///< as inet_ntop() writes it
     bool is_ipv6() const noexcept;
-    /// All its addresses: `address`, more_addresses, the link-local one; their places are verbs' GID indices.
+    /// All addresses: `address`, more_addresses, then the link-local one. The index in this list is the GID index of
+    /// verbs.
     std::vector<std::string> gids() const;
-    /// The largest path MTU that the port's MTU has room for: 256, 512, 1024, 2048 or 4096.
+    /// The largest path MTU that fits the port's MTU: 256, 512, 1024, 2048 or 4096 bytes.
     std::uint32_t most_path_mtu() const;
 
  private:
@@ -85,63 +89,66 @@ class rdma_device {
 };
 
 enum class rdma_service : std::uint8_t {
-    reliable,  ///< RC: an entry is done when the peer has acknowledged it; packets that are lost are repeated
+    reliable,  ///< RC: an entry is done when the peer has acknowledged it; lost packets are retransmitted
     unreliable ///< UC: an entry is done when it is sent; a message that loses a packet is lost; no reads, no atomics
 };
 
-/// A queue pair as programs over verbs tell each other of it. In brackets what verbs call it.
+/// Connection data of a queue pair, as verbs programs exchange it. The name of each value in verbs is in brackets.
 struct rdma_peer {
     std::string address;                           ///< IPv4 or IPv6 (its GID)
-    std::uint32_t queue = 0;                       ///< its number (qp_num): 2 to 2^24 - 1
-    std::uint32_t first_psn = 0;                   ///< of its requests (sq_psn): 2^24 - 1 at most
+    std::uint32_t queue = 0;                       ///< queue pair number (qp_num): 2 to 2^24 - 1
+    std::uint32_t first_psn = 0;                   ///< PSN of its first request (sq_psn): 2^24 - 1 at most
     rdma_service service = rdma_service::reliable; ///< (qp_type)
     std::uint32_t path_mtu = 1024;                 ///< in bytes (path_mtu): 256, 512, 1024, 2048 or 4096
-    std::uint8_t most_reads = 16; ///< that it takes (max_dest_rd_atomic), and has in flight: at least 1
-    /// Of the peer, or of the router on the way to it. Nothing: rdma_queue::connect() asks for that of the address.
+    std::uint8_t most_reads = 16; ///< READs and atomics it accepts, and has in flight (max_dest_rd_atomic): at least 1
+    /// MAC of the peer, or of the router on the path to it. Empty: rdma_queue::connect() resolves `address` by ARP or
+    /// ND.
     std::optional<std::array<std::uint8_t, 6>> mac{};
 };
 
-/// What a peer needs to connect to a queue pair. The same 64 bytes on hosts of any byte order; they carry a version and
-/// a sum, so what was cut, changed or made by an incompatible version is refused.
+/// What a peer needs to connect to a queue pair: 64 bytes that are the same on hosts of any byte order. They contain a
+/// version and a checksum, so that truncated or changed bytes, and those of an incompatible version, are rejected. The
+/// format is that of docs/formats.md, section "Connection data".
 struct rdma_address {
     static constexpr std::size_t size_bytes = 64;
     std::array<std::uint8_t, size_bytes> bytes{};
 
     /// 128 hexadecimal digits.
     std::string text() const;
-    /// @throws weftio::error errc::invalid_argument it is not what text() has written, or not all of it
+    /// @throws weftio::error errc::invalid_argument `text` is not, or not all of, the output of text()
     static rdma_address of_text(std::string_view text);
-    /// @throws weftio::error errc::invalid_argument they are no address, not all of it, or one of another version
+    /// @throws weftio::error errc::invalid_argument `bytes` are no address, are truncated, or have another version
     static rdma_address of_bytes(std::span<const std::uint8_t> bytes);
-    /// Of a queue pair that tells it otherwise.
+    /// The address of a queue pair that was received in another form, such as from a verbs program.
     /// @throws weftio::error errc::invalid_argument a value that the comments of rdma_peer exclude
     static rdma_address of(const rdma_peer& peer);
-    /// For a program that connects otherwise.
+    /// The same data in the form of verbs, for a peer that is not Weftio.
     /// @throws weftio::error as of_bytes()
     rdma_peer peer() const;
 
     bool operator==(const rdma_address&) const = default;
 };
 
-/// Memory of ours that a peer may use, or a peer's that we may: what is to be told of it, as rdma_address is.
+/// Local memory that a peer may access, or memory of a peer that this end may access. It is sent to the other end like
+/// an rdma_address.
 struct remote_region {
     static constexpr std::size_t size_bytes = 32;
-    std::uint64_t address = 0; ///< by which the region names its bytes: memory_region::iova(), and behind
+    std::uint64_t address = 0; ///< address of the first byte in requests: memory_region::iova() plus an offset
     std::uint64_t bytes = 0;
     std::uint32_t rkey = 0; ///< host byte order
     access rights = access::none;
 
-    /// `bytes` bytes of a region from `offset` on; 0: up to its end. `rkey` is memory_region::lkey(); where the queue pair
-    /// is at a port at which the region has another key, set it to that one.
-    /// @throws weftio::error errc::invalid_argument they are not within the region, or it has no right for a peer
+    /// Bytes [offset, offset + bytes) of a region; `bytes` 0: up to its end. `rkey` is memory_region::lkey(). If the
+    /// region has another key at the port of the queue pair, set `rkey` to memory_region::lkey(port).
+    /// @throws weftio::error errc::invalid_argument the bytes are not within the region, or it grants a peer no right
     static remote_region of(const memory_region& region, std::size_t offset = 0, std::size_t bytes = 0);
 
     std::array<std::uint8_t, size_bytes> to_bytes() const;
     std::string text() const; ///< 64 hexadecimal digits
-    /// @throws weftio::error errc::invalid_argument as those of rdma_address
+    /// @throws weftio::error errc::invalid_argument as the functions of rdma_address
     static remote_region of_text(std::string_view text);
     static remote_region of_bytes(std::span<const std::uint8_t> bytes);
-    /// For kernels: pass it to device::launch, where the kernel has a parameter `struct weftio_dev_remote`.
+    /// For kernels: pass it to device::launch as the argument for a parameter `struct weftio_dev_remote`.
     weftio_dev_remote on_device() const noexcept;
 
     bool operator==(const remote_region&) const = default;
@@ -149,29 +156,30 @@ struct remote_region {
 
 struct rdma_queue_options {
     rdma_service service = rdma_service::reliable; ///< the same at both ends
-    std::uint32_t entries = 1024;                  ///< of the send ring; a power of two in 64..32768
-    std::uint32_t receive_entries = 1024;          ///< of the receive ring; likewise
-    std::uint32_t receive_segments = 1;            ///< pieces of a receive; a power of two, 64 at most
-    /// Bytes of payload in a packet: 256, 512, 1024, 2048 or 4096; 0: as many as the port's MTU has room for. Both ends
-    /// use the smaller one of theirs.
+    std::uint32_t entries = 1024;                  ///< depth of the send ring; a power of two in 64..32768
+    std::uint32_t receive_entries = 1024;          ///< depth of the receive ring; a power of two in 64..32768
+    std::uint32_t receive_segments = 1;            ///< pieces of memory in a receive; a power of two, 64 at most
+    /// Payload bytes of a packet: 256, 512, 1024, 2048 or 4096; 0: the largest that fits the port's MTU. A connection
+    /// uses the smaller value of its two ends.
     std::uint32_t path_mtu = 0;
     access rights = access::remote_write | access::remote_read | access::remote_atomic; ///< what the peer may ask for
-    std::uint8_t most_reads = 16; ///< reads and atomics in flight, in each direction: 1..16, and the peer's at most
-    std::uint8_t timeout = 14;    ///< time to wait for an acknowledgment: 4.096 us x 2^timeout; 0: for ever; 31 at most
-    std::uint8_t retry_count = 7; ///< repeats after a loss; 7 at most
-    std::uint8_t rnr_retry = 7;   ///< repeats while the peer has no receive; 7: for ever
-    /// Code of how long the peer waits at least when we have no receive: 0.64 ms; 31 at most. A peer of this library
-    /// doubles a time below 0.64 ms with each repeat, up to that.
+    std::uint8_t most_reads = 16; ///< READs and atomics in flight per direction, 1..16; limited to the peer's value
+    std::uint8_t timeout = 14;    ///< acknowledgment timeout: 4.096 us x 2^timeout; 0: no timeout; 31 at most
+    std::uint8_t retry_count = 7; ///< retries after a loss; 7 at most
+    std::uint8_t rnr_retry = 7;   ///< retries while the peer has no receive posted (RNR NAK); 7: no limit
+    /// Minimum RNR NAK delay that this end asks the peer for, as the 5-bit code of the InfiniBand specification (table
+    /// "Encoding for RNR NAK Timer Field"); 31 at most. The default 12 is 0.64 ms. A Weftio peer doubles a delay below
+    /// 0.64 ms at each retry, up to 0.64 ms.
     std::uint8_t min_rnr_timer = 12;
     std::uint8_t traffic_class = 0; ///< DSCP in the upper six bits
-    std::uint8_t hop_limit = 64;    ///< or time to live; at least 1
-    /// Sequence number of the first request, 2^24 - 1 at most. Nothing: another one for each connection, so that late
-    /// packets of the one before are out of sequence.
+    std::uint8_t hop_limit = 64;    ///< IPv6 hop limit or IPv4 time to live; at least 1
+    /// PSN of the first request, 2^24 - 1 at most. Empty: a new value for each connection, so that late packets of an
+    /// earlier connection are out of sequence.
     std::optional<std::uint32_t> first_psn{};
-    protection_domain domain{}; ///< local memory of entries, and memory that the peer names, is of this one
+    protection_domain domain{}; ///< entries, and requests of the peer, may name regions of this domain only
 };
 
-/// The receive ring of an rdma_queue, for device::launch. It is part of the queue: take it by reference.
+/// The receive ring of an rdma_queue, as an argument of device::launch. It is part of the queue: hold it by reference.
 class rdma_receives {
  public:
     rdma_receives(const rdma_receives&) = delete;
@@ -191,69 +199,75 @@ class rdma_receives {
 
 /// A queue pair: a send ring and a receive ring that kernels own, and a connection to the queue pair of a peer.
 ///
-/// The peer may be another port, another machine, or another queue pair of this port. An entry that
-/// names memory of ours which it may not use fails our queue pair, one that names memory of the peer's fails both ends,
-/// where the service is reliable, and no byte changes; the progress_engine of each end tells why. What protects memory is its key, its rights and its
-/// domain, not that nobody knows its address.
+/// The peer may be at another port, on another machine, or another queue pair of the same port. A local protection
+/// error fails this queue pair. On a reliable connection, a remote access error fails both ends. In both cases no byte
+/// is written, and the progress_engine of each end reports the reason. Memory is protected by its key, its rights and
+/// its protection domain; a secret address is no protection.
 ///
-/// - Ownership: move-only; keeps its port and its device alive. The destructor flushes what has not been executed, and
-///   blocks as long as one turn. The peer hears nothing of it: its requests fail once its repeats are used up.
-/// - Threads: create, move, connect, reset and destroy from one thread at a time; connect also while a kernel holds the
-///   handles.
+/// - Ownership: move-only; keeps its port and its device alive. The destructor flushes entries that have not been
+///   executed, and blocks for up to one iteration of the engine. The peer is not notified: its requests fail after its
+///   retries.
+/// - Threads: create, move, connect, reset and destroy from one thread at a time. connect() is also allowed while a
+///   kernel holds the handles.
 class rdma_queue {
  public:
-    /// @throws weftio::error errc::invalid_argument an option that its comment excludes, a path MTU above what the
-    ///         port's MTU has room for; errc::not_supported the port cannot send, has several engines, or a NIC
-    ///         without queue pairs; errc::out_of_memory
+    /// @throws weftio::error errc::invalid_argument an option has a value that its comment excludes, or `path_mtu` does
+    ///         not fit the port's MTU; errc::not_supported the port cannot send, has several engines, or its NIC has no
+    ///         queue pairs; errc::out_of_memory
     rdma_queue(const rdma_device& at, const device& device, rdma_queue_options options = {});
     rdma_queue(rdma_queue&&) noexcept;
     rdma_queue& operator=(rdma_queue&&) noexcept;
     ~rdma_queue();
 
-    /// The send side. Pass the queue itself to device::launch; of a queue on device "cpu" the host may call the
-    /// functions of weftio/device/rdma.h with both handles, too.
+    /// The send side. Pass the queue itself to device::launch. If the device is "cpu", the host may also call the
+    /// functions of weftio/device/rdma.h with both handles.
     weftio_dev_rdma* handle() const noexcept;
     weftio_dev_control* control() const noexcept;
-    /// The receive side: an argument of its own for device::launch. The reference is valid until the queue ends, also
-    /// when it is moved.
+    /// The receive side: a separate argument of device::launch. The reference is valid as long as the queue exists,
+    /// also after the queue has been moved.
     const rdma_receives& receives() const noexcept;
 
-    /// What the peer's connect() wants. Another one after each reset().
+    /// The argument for the peer's connect(). Each reset() changes it.
     rdma_address address() const noexcept;
-    /// Connects to the queue pair that the address is of, which connects to this one at any time. Entries and receives
-    /// that were committed before are executed from now on. Blocks as long as one turn; where the address tells no MAC,
-    /// until the peer has answered for it, 3 s at most: it is asked three times, and a port in inline mode gets its
-    /// turns meanwhile. An entry fails once its repeats are used up, half a second by default: begin when the peer has
-    /// connected, too.
-    /// @throws weftio::error errc::invalid_argument the queue is connected already; what is given is no address, or one
-    ///         of another version; the address is of the other IP version, or the queue pair of the other service; the
-    ///         path MTU that both can do is no longer within the port's MTU; errc::timed_out nobody has answered for
-    ///         the peer's MAC; errc::closed the port's device has gone meanwhile
+    /// Connects to the queue pair of `peer`, which must connect to this one too, before or after. Entries and receives
+    /// that were committed earlier are executed from now on. An entry fails after its retries, by default after half a
+    /// second: send nothing before the peer has connected too.
+    ///
+    /// Blocks for up to one iteration of the engine. If the address has no MAC, blocks until the peer has answered ARP
+    /// or ND, at most 3 s with three requests; on a port in inline mode, this call runs the engine meanwhile.
+    /// @throws weftio::error errc::invalid_argument the queue is connected already; `peer` is no address, or one of
+    ///         another version; its IP version or its service differs from that of this queue; the agreed path MTU no
+    ///         longer fits the port's MTU; errc::timed_out no host has answered for the peer's MAC; errc::closed the
+    ///         port's device has been removed
     void connect(const rdma_address& peer);
 
-    /// A queue pair that is made receives nothing yet, though receives may be posted (INIT); connect() makes it RTS at
-    /// once; what fails it, or stops it, makes it ERR until reset(). Blocks as long as one turn.
+    /// State of the queue pair: INIT after construction (receives may be posted, nothing is received), RTS after
+    /// connect(), ERR after a failure or a stop, until reset(). Blocks for up to one iteration of the engine.
     rdma_state state() const;
-    /// Whether an entry or a receive has failed, a request of the peer's was refused, or the queue pair was stopped. An
-    /// unreliable queue pair drops what it refuses, and counts it (rdma_counters::refused).
-    /// Blocks as long as one turn.
+    /// Whether an entry or a receive has failed, a request of the peer was refused, or the queue pair was stopped. An
+    /// unreliable queue pair does not fail for a request that it refuses: it drops and counts the request
+    /// (rdma_counters::refused). Blocks for up to one iteration of the engine.
     bool failed() const;
-    /// Any thread; blocks as long as one turn.
+    /// Any thread; blocks for up to one iteration of the engine.
     rdma_counters counters() const;
-    /// What it waits for, and what it has done last, also while a kernel waits. Any thread; blocks as long as one turn.
+    /// A snapshot: what the queue pair waits for and what it has done last, also while a kernel waits. Any thread;
+    /// blocks for up to one iteration of the engine.
     rdma_dump dump() const;
-    /// Writes the last 256 packets of the port's queue pairs, the first 96 bytes of each with time and direction, as a
-    /// pcapng file with dump() as its comment, also while a kernel waits. Blocks as long as the file does.
-    /// @throws weftio::error errc::not_supported the port keeps none (rdma_device_options::trace, WEFTIO_RDMA_TRACE);
-    ///         errc::not_found, errc::permission_denied, errc::device_error the file cannot be written
+    /// Writes the last 256 packets of the port's queue pairs to a pcapng file: the first 96 bytes, the time and the
+    /// direction of each. The comment of the file is dump(). May be called while a kernel waits. Blocks until the file
+    /// is written.
+    /// @throws weftio::error errc::not_supported the port keeps no packets (set rdma_device_options::trace or
+    ///         WEFTIO_RDMA_TRACE); errc::not_found, errc::permission_denied, errc::device_error the file cannot be
+    ///         written
     void write_trace(const std::string& path) const;
-    std::uint32_t number() const noexcept; ///< at its port, and on the wire
-    /// Bytes of payload in a packet: what both ends agreed on; before connect() what this end can do.
+    std::uint32_t number() const noexcept; ///< queue pair number, at the port and on the wire
+    /// Payload bytes of a packet: the value agreed with the peer; before connect(), the limit of this end.
     std::uint32_t path_mtu() const noexcept;
 
-    /// Brings the queue pair back, not connected, at position 0 with fresh memory, other handles and another address();
-    /// counters go on, and a progress_engine stays attached. A kernel that still runs keeps the old memory, which the
-    /// NIC no longer uses. The peer resets too, and both connect again. Blocks as long as one turn.
+    /// Makes the queue pair usable again: not connected, at position 0, with fresh memory, new handles and a new
+    /// address(). Counters continue, and a progress_engine stays attached. A kernel that still runs keeps the old
+    /// memory, which the NIC no longer uses. The peer must reset too; then both connect again. Blocks for up to one
+    /// iteration of the engine.
     /// @throws weftio::error errc::out_of_memory
     void reset();
 

@@ -6,12 +6,12 @@
 namespace weftio {
 
 enum class rdma_state : std::uint8_t {
-    reset,              ///< RESET: the NIC looks at none of its memory
+    reset,              ///< RESET: the NIC accesses none of its memory
     init,               ///< INIT: receives may be posted; nothing is executed
     ready_to_receive,   ///< RTR: requests of the peer are executed
     ready_to_send,      ///< RTS: entries are executed, too
-    send_queue_drained, ///< SQD: entries that were begun end, and none is begun
-    send_queue_error,   ///< SQE, of UC: an entry has failed, and those behind it are flushed; messages still arrive
+    send_queue_drained, ///< SQD: entries in flight are executed to their end, and no new entry is begun
+    send_queue_error,   ///< SQE (UC only): an entry has failed, later entries are flushed; messages still arrive
     error               ///< ERR: entries and receives are flushed
 };
 const char* to_string(rdma_state state) noexcept; ///< "RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"

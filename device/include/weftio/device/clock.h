@@ -13,9 +13,9 @@ struct weftio_dev_clock {
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_clock) == 64, "host and device share this layout");
 
 /**
- * Nanoseconds for measuring how long something takes; only differences mean anything. Never blocks.
+ * Nanoseconds for measuring durations; only differences are meaningful. Never blocks.
  *
- * The platform's own timer where there is one (its resolution: CPU 1 ns, CUDA `%globaltimer`), else `clock`.
+ * Reads the platform's own timer if there is one (resolution: CPU 1 ns, CUDA that of `%globaltimer`), else `clock`.
  */
 WEFTIO_FN weftio_u64 weftio_dev_clock_ns(const WEFTIO_GLOBAL struct weftio_dev_clock *clock)
 {
@@ -27,10 +27,7 @@ WEFTIO_FN weftio_u64 weftio_dev_clock_ns(const WEFTIO_GLOBAL struct weftio_dev_c
 #endif
 }
 
-/**
- * When a wait that begins at `now_ns` ends. One that would outlast the clock's last nanosecond ends there, in 500
- * years.
- */
+/** End of a wait that begins at `now_ns`; at most the last nanosecond of the clock, which is 500 years away. */
 WEFTIO_FN weftio_u64 weftio_dev_deadline_ns(weftio_u64 now_ns, weftio_u64 timeout_ns)
 {
     const weftio_u64 last_ns = ~(weftio_u64)0;

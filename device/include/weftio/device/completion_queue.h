@@ -1,8 +1,9 @@
 /**
- * A completion queue inside a kernel: one ring in which the NIC completes entries and receives of several queues.
+ * A completion queue inside a kernel: one ring in which the NIC completes send entries and receives of several queues.
  *
- * *Poll* hands out the completions that have come. *At* returns one, in the format of docs/formats.md, section
- * "Completions". *Consume* gives their places back, oldest first; the NIC writes none that is not consumed.
+ * *Poll* hands out the completions that have been published. *At* returns one, in the format of docs/formats.md,
+ * section "Completions". *Consume* returns their slots in the ring to the NIC, oldest first. The NIC does not overwrite
+ * a completion that has not been consumed, except with completion_overrun::ignore.
  *
  * One scope (a thread, a warp or a block) polls at a time; the next call may come from another scope.
  */
@@ -18,18 +19,18 @@
 struct weftio_dev_completion_queue {
     weftio_u32 abi;                   /**< WEFTIO_DEV_ABI_COMPLETION_QUEUE */
     weftio_u32 mask;                  /**< depth - 1 */
-    WEFTIO_GLOBAL weftio_u8 *entries; /**< the 64 bytes that are used of the first completion */
+    WEFTIO_GLOBAL weftio_u8 *entries; /**< the 64 used bytes of the first completion */
     weftio_u32 log_depth;
-    weftio_u32 log_stride;            /**< from completion to completion: 64 or 128 bytes */
+    weftio_u32 log_stride;            /**< 6 or 7: completions are 64 or 128 bytes apart */
     WEFTIO_GLOBAL weftio_u32 *record; /**< consumer index, 24 bits, then the arming word; big-endian */
     WEFTIO_GLOBAL struct weftio_dev_control *control;
     const WEFTIO_GLOBAL struct weftio_dev_clock *clock;
     weftio_u64 turn;         /**< inline mode on a CPU: function that runs the engine once, else 0 */
     weftio_u64 turn_context; /**< its argument */
     weftio_u32 polled;       /**< next index to hand out */
-    weftio_u32 consumed;     /**< next index to give back */
+    weftio_u32 consumed;     /**< next index to consume */
     weftio_u32 scratch;      /**< word of weftio_block_sum_u32 */
-    weftio_u32 number;       /**< of the queue at its NIC */
+    weftio_u32 number;       /**< number of the queue at its NIC */
     weftio_u32 beats;        /**< as in the trace */
     weftio_u32 reserved[11];
 };
@@ -43,10 +44,10 @@ WEFTIO_FN weftio_u32 weftio_dev_is_completion_queue(const WEFTIO_GLOBAL struct w
 }
 
 /**
- * Completion `index`. Never blocks; any lane.
+ * Address of completion `index`. Never blocks; any lane.
  *
  * @pre a poll has handed `index` out, and it has not been consumed
- * @return its address; 0 with WEFTIO_DEV_CHECKS if `queue` is no completion queue
+ * @return the address; 0 with WEFTIO_DEV_CHECKS if `queue` is no completion queue
  */
 WEFTIO_FN const WEFTIO_GLOBAL struct weftio_cqe *
 weftio_dev_completion_queue_at(const WEFTIO_GLOBAL struct weftio_dev_completion_queue *queue, weftio_u32 index)
@@ -57,7 +58,10 @@ weftio_dev_completion_queue_at(const WEFTIO_GLOBAL struct weftio_dev_completion_
                                                      ((weftio_u64)(index & queue->mask) << queue->log_stride));
 }
 
-/** Counts completions among `first + lane`, `first + lane + lanes`, ... below `first + limit`: they come in order. */
+/**
+ * Counts the published completions among `first + lane`, `first + lane + lanes`, ... below `first + limit`. The NIC
+ * publishes in order, so the first unpublished one ends the count.
+ */
 WEFTIO_FN weftio_u32 weftio_dev_completion_queue_count(const WEFTIO_GLOBAL struct weftio_dev_completion_queue *queue,
                                                        weftio_u32 first, weftio_u32 limit, weftio_u32 lane,
                                                        weftio_u32 lanes)
@@ -65,7 +69,10 @@ WEFTIO_FN weftio_u32 weftio_dev_completion_queue_count(const WEFTIO_GLOBAL struc
     weftio_u32 at = lane;
 
     for (; at < limit; at += lanes) {
-        /* Acquire, pairs with the NIC's release: the rest of the completion, and what arrived, is visible afterwards. */
+        /*
+         * Acquire, pairs with the NIC's release: bytes 0..59 of the completion, and received data, are visible
+         * afterwards.
+         */
         weftio_u32 publication =
             weftio_load_acquire_sys_u32(&weftio_dev_completion_queue_at(queue, first + at)->publication);
         if (!weftio_cqe_is_published(publication, (first + at) >> queue->log_depth))
@@ -74,11 +81,11 @@ WEFTIO_FN weftio_u32 weftio_dev_completion_queue_count(const WEFTIO_GLOBAL struc
     return (at - lane) / lanes;
 }
 
-/** Why a poll ends without a completion; in the bits of a sum over lanes that no count reaches. */
+/** Why a poll ends without a completion. The values lie above the bits that the sum of all counts can reach. */
 #define WEFTIO_DEV_POLL_LATE (1u << 24)
 #define WEFTIO_DEV_POLL_ABORT (2u << 24)
 
-/** Lane 0: in inline mode runs the engine. Returns WEFTIO_DEV_POLL_* once the poll shall end, else 0. */
+/** Lane 0: in inline mode runs the engine once. Returns WEFTIO_DEV_POLL_* if the poll must end, else 0. */
 WEFTIO_FN weftio_u32 weftio_dev_completion_queue_stop(WEFTIO_GLOBAL struct weftio_dev_completion_queue *queue,
                                                       weftio_u64 timeout_ns, weftio_u64 *deadline_ns)
 {
@@ -93,7 +100,7 @@ WEFTIO_FN weftio_u32 weftio_dev_completion_queue_stop(WEFTIO_GLOBAL struct wefti
     return now_ns >= *deadline_ns ? WEFTIO_DEV_POLL_LATE : 0;
 }
 
-/** The poll of every scope, for `lane` of `lanes`. */
+/** The poll of every scope, for `lane` of `lanes`. Waits for the first completion only. */
 WEFTIO_FN weftio_s32 weftio_dev_completion_queue_poll(WEFTIO_GLOBAL struct weftio_dev_completion_queue *queue,
                                                       weftio_u32 most, weftio_u64 timeout_ns, weftio_u32 *count,
                                                       weftio_u32 *first, enum weftio_dev_scope scope, weftio_u32 lane,
@@ -127,19 +134,19 @@ WEFTIO_FN weftio_s32 weftio_dev_completion_queue_poll(WEFTIO_GLOBAL struct wefti
 }
 
 /**
- * Polls for one lane: blocks until a completion has come, `timeout_ns` has passed or the host asks the kernel to end; in
- * inline mode this call runs the engine. Hands out as many as have come, `most` at most.
+ * Polls for one lane. Blocks until a completion has been published, `timeout_ns` has passed or the host asks the kernel
+ * to end; in inline mode this call runs the engine. Hands out the published completions, `most` at most.
  *
  * Completions [first, first + count) are the caller's until it consumes them. Indices are consecutive and wrap at 2^32.
  *
  * @pre no other lane polls meanwhile
  * @param most        0: as many as the ring holds
- * @param timeout_ns  0: no time bound; 1: look once
+ * @param timeout_ns  0: no time bound; 1: poll once
  * @param[out] count  completions handed out, whatever the status is
  * @param[out] first  index of the first; unchanged on INVALID_ARGUMENT
- * @return WEFTIO_DEV_OK; WEFTIO_DEV_TIMEOUT the time has passed, and none has come; WEFTIO_DEV_ABORTED the host asks the
- *         kernel to end (`count` may be above 0); WEFTIO_DEV_INVALID_ARGUMENT with WEFTIO_DEV_CHECKS (handle.h): `queue`
- *         is no completion queue, or another version's
+ * @return WEFTIO_DEV_OK; WEFTIO_DEV_TIMEOUT `timeout_ns` have passed without a completion; WEFTIO_DEV_ABORTED the host
+ *         asks the kernel to end (`count` may be above 0); WEFTIO_DEV_INVALID_ARGUMENT with WEFTIO_DEV_CHECKS
+ *         (handle.h): `queue` is no completion queue, or another version's
  */
 WEFTIO_FN weftio_s32 weftio_dev_completion_queue_poll_thread(WEFTIO_GLOBAL struct weftio_dev_completion_queue *queue,
                                                              weftio_u32 most, weftio_u64 timeout_ns, weftio_u32 *count,
@@ -149,8 +156,8 @@ WEFTIO_FN weftio_s32 weftio_dev_completion_queue_poll_thread(WEFTIO_GLOBAL struc
 }
 
 /**
- * The same for a warp: all its lanes call with equal arguments, and all get the same results. The call has its own
- * barriers.
+ * As weftio_dev_completion_queue_poll_thread, for a warp: all its lanes call with equal arguments, and all get the same
+ * results. The call has its own barriers.
  */
 WEFTIO_FN weftio_s32 weftio_dev_completion_queue_poll_warp(WEFTIO_GLOBAL struct weftio_dev_completion_queue *queue,
                                                            weftio_u32 most, weftio_u64 timeout_ns, weftio_u32 *count,
@@ -160,7 +167,7 @@ WEFTIO_FN weftio_s32 weftio_dev_completion_queue_poll_warp(WEFTIO_GLOBAL struct 
                                             weftio_warp_lane(), weftio_warp_lanes());
 }
 
-/** The same for a block. */
+/** As weftio_dev_completion_queue_poll_warp, for a block. */
 WEFTIO_FN weftio_s32 weftio_dev_completion_queue_poll_block(WEFTIO_GLOBAL struct weftio_dev_completion_queue *queue,
                                                             weftio_u32 most, weftio_u64 timeout_ns, weftio_u32 *count,
                                                             weftio_u32 *first)
@@ -170,12 +177,13 @@ WEFTIO_FN weftio_s32 weftio_dev_completion_queue_poll_block(WEFTIO_GLOBAL struct
 }
 
 /**
- * Gives the places of the `count` oldest completions back to the NIC. Never blocks. One lane calls it, after a barrier
- * behind the last use by any lane.
+ * Consumes the `count` oldest completions: the NIC may overwrite them at once. Never blocks. One lane calls it, after a
+ * barrier behind the last use by any lane.
  *
  * @param first  index of the oldest completion that is not consumed
- * @return WEFTIO_DEV_OK; WEFTIO_DEV_OUT_OF_ORDER `first` is not that; WEFTIO_DEV_INVALID_ARGUMENT `count` is above what
- *         was handed out, or as weftio_dev_completion_queue_poll_thread. On error nothing is consumed.
+ * @return WEFTIO_DEV_OK; WEFTIO_DEV_OUT_OF_ORDER `first` is not the oldest; WEFTIO_DEV_INVALID_ARGUMENT `count` is
+ *         above the number of completions handed out and not consumed, or as weftio_dev_completion_queue_poll_thread.
+ *         On error nothing is consumed.
  */
 WEFTIO_FN weftio_s32 weftio_dev_completion_queue_consume(WEFTIO_GLOBAL struct weftio_dev_completion_queue *queue,
                                                          weftio_u32 first, weftio_u32 count)

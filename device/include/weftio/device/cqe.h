@@ -1,5 +1,5 @@
 /**
- * The mlx5 completion queue entry: what the NIC tells a kernel (docs/formats.md, section "Completions").
+ * The mlx5 completion queue entry: what the NIC reports to a kernel (docs/formats.md, section "Completions").
  *
  * All fields are big-endian. The NIC writes bytes 0..59 first and publishes with one release store of bytes 60..63.
  */
@@ -12,7 +12,7 @@
 #define WEFTIO_CQE_OPCODE_RESPONDER_SEND 0x2u  /**< every Ethernet packet received, and a SEND */
 #define WEFTIO_CQE_OPCODE_RESPONDER_SEND_IMMEDIATE 0x3u
 #define WEFTIO_CQE_OPCODE_RESPONDER_SEND_INVALIDATE 0x4u
-#define WEFTIO_CQE_OPCODE_RESIZE 0x5u          /**< the ring has ended: completions go on in another one */
+#define WEFTIO_CQE_OPCODE_RESIZE 0x5u          /**< the ring has ended: later completions are in another one */
 #define WEFTIO_CQE_OPCODE_REQUESTER_ERROR 0xdu /**< a send entry failed; see the syndrome */
 #define WEFTIO_CQE_OPCODE_RESPONDER_ERROR 0xeu
 #define WEFTIO_CQE_OPCODE_INVALID 0xfu /**< never written yet */
@@ -20,7 +20,7 @@
 #define WEFTIO_CQE_NEVER_WRITTEN                                                                                       \
     0xf1u /**< op_own of a fresh entry: invalid opcode, owner 1, so pass 0 does not take it */
 
-#define WEFTIO_CQE_SOLICITED 0x02u /**< op_own of a receive completion: the peer asked for it */
+#define WEFTIO_CQE_SOLICITED 0x02u /**< op_own of a receive completion: the peer sent the message as solicited */
 
 #define WEFTIO_CQE_L2_OK 0x1u /**< hds_ip_ext */
 #define WEFTIO_CQE_L3_OK 0x2u
@@ -40,13 +40,13 @@ enum weftio_syndrome {
     WEFTIO_SYNDROME_LOCAL_QP_OPERATION = 0x02, /**< malformed entry: opcode, size, segment, index */
     WEFTIO_SYNDROME_LOCAL_PROTECTION = 0x04,   /**< unknown or stale key, outside the region, no right */
     WEFTIO_SYNDROME_FLUSHED = 0x05,            /**< the queue was in error already */
-    WEFTIO_SYNDROME_BAD_RESPONSE = 0x10,       /**< RDMA: an answer that does not belong to its request */
-    WEFTIO_SYNDROME_LOCAL_ACCESS = 0x11,       /**< RDMA: the memory of a WRITE with immediate was lost */
-    WEFTIO_SYNDROME_REMOTE_INVALID = 0x12,     /**< RDMA: the peer refuses the request: length, order, no such right */
+    WEFTIO_SYNDROME_BAD_RESPONSE = 0x10,       /**< RDMA: a response does not match its request */
+    WEFTIO_SYNDROME_LOCAL_ACCESS = 0x11,       /**< RDMA: memory removed during a WRITE with immediate */
+    WEFTIO_SYNDROME_REMOTE_INVALID = 0x12,     /**< RDMA: the peer refuses length, order or operation */
     WEFTIO_SYNDROME_REMOTE_ACCESS = 0x13,      /**< RDMA: the peer refuses key, range, rights or domain */
-    WEFTIO_SYNDROME_REMOTE_OPERATION = 0x14,   /**< RDMA: the peer cannot go on */
-    WEFTIO_SYNDROME_RETRIES_EXCEEDED = 0x15,   /**< RDMA: no answer, as often as the queue tries */
-    WEFTIO_SYNDROME_NOT_READY_EXCEEDED = 0x16  /**< RDMA: the peer had no receive entry, as often as the queue tries */
+    WEFTIO_SYNDROME_REMOTE_OPERATION = 0x14,   /**< RDMA: the peer cannot continue */
+    WEFTIO_SYNDROME_RETRIES_EXCEEDED = 0x15,   /**< RDMA: no acknowledgment after retry_count retries */
+    WEFTIO_SYNDROME_NOT_READY_EXCEEDED = 0x16  /**< RDMA: the peer had no receive after rnr_retry retries */
 };
 
 struct weftio_cqe {
@@ -68,7 +68,7 @@ struct weftio_cqe {
     weftio_u32 immediate_be;
     weftio_u8 app[4];
     weftio_u32 byte_count_be;
-    /** Real-time format: seconds << 32 | nanoseconds. An error: the NIC's own reason in byte 54, the syndrome in 55. */
+    /** Real-time format: seconds << 32 | nanoseconds. In an error completion: reason in byte 54, syndrome in 55. */
     weftio_u64 timestamp_be;
     weftio_u32 sop_drop_qpn_be; /**< [31:24] opcode of the entry that completed, [23:0] queue number */
     weftio_u32 publication;     /**< wqe_counter BE16, signature, op_own: written last, in one store */
@@ -96,12 +96,15 @@ WEFTIO_FN weftio_u32 weftio_cqe_wqe_counter(weftio_u32 publication)
 {
     return weftio_swap16((weftio_u16)publication);
 }
-/** Syndrome of an error completion. The NIC may overwrite a collapsed one meanwhile, so one load takes all of it. */
+/**
+ * Syndrome of an error completion. One load reads all of it, because the NIC may overwrite a collapsed completion
+ * meanwhile.
+ */
 WEFTIO_FN weftio_u32 weftio_cqe_syndrome(const WEFTIO_GLOBAL struct weftio_cqe *cqe)
 {
     return (weftio_u32)(weftio_swap64(weftio_load_acquire_sys_u64(&cqe->timestamp_be)) & 0xffu);
 }
-/** The NIC's own reason of an error completion, which the host puts into words by weftio::explain(). */
+/** The NIC's own reason of an error completion; the host's weftio::explain() returns it as a sentence. */
 WEFTIO_FN weftio_u32 weftio_cqe_reason(const WEFTIO_GLOBAL struct weftio_cqe *cqe)
 {
     return (weftio_u32)(weftio_swap64(weftio_load_acquire_sys_u64(&cqe->timestamp_be)) >> 8 & 0xffu);

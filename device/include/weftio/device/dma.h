@@ -1,10 +1,13 @@
 /**
- * The DMA queue inside a kernel: memory copied by somebody else while the kernel goes on.
+ * The DMA queue inside a kernel: a DMA engine copies and fills memory while the kernel continues.
  *
- * *Enqueue* copies and fills, *commit* them: a DMA engine executes them in order, and completes. *Strong* functions find
- * the position themselves, from any lane of any block; *weak* ones are told it and use no atomics. A queue is used in one
- * mode at a time. Copies need no port and no NIC; source and destination are buffers (buf.h) of regions that the host
- * has registered with the engine.
+ * *Enqueue* functions write one entry each: a copy or a fill. *Commit* publishes the entries, and the DMA engine
+ * executes them in order and completes them. *Strong* functions find a free position themselves; any lane of any block
+ * may call them. *Weak* functions are given the position by the caller and use no atomics. A queue is used in one of
+ * the two modes at a time.
+ *
+ * Copies need no port and no NIC. Source and destination are buffers (buf.h) in regions that the host has registered
+ * with the engine. The format of entries is that of docs/formats.md, section "Entries".
  */
 #pragma once
 
@@ -21,13 +24,13 @@ WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_dma) == (WEFTIO_DEV_ABI_DMA & 0xff
 /** The most bytes that one entry copies or fills. */
 #define WEFTIO_DEV_DMA_MOST_BYTES 0x80000000u
 
-/** Whether `bytes` bytes from `offset` on lie in the buffer, and are as many as one entry takes. */
+/** Whether [offset, offset + bytes) lies in the buffer and `bytes` is a valid size for one entry. */
 WEFTIO_FN weftio_u32 weftio_dev_dma_fits(struct weftio_dev_buf buffer, weftio_u64 offset, weftio_u64 bytes)
 {
     return bytes && bytes <= WEFTIO_DEV_DMA_MOST_BYTES && offset <= buffer.bytes && bytes <= buffer.bytes - offset;
 }
 
-/** Segment `segment` of the entry at `block`: `bytes` bytes of the buffer, from `offset` on. */
+/** Writes segment `segment` of the entry at `block`, a pointer to [offset, offset + bytes) of the buffer. */
 WEFTIO_FN void weftio_dev_dma_write_pointer(WEFTIO_GLOBAL weftio_u32 *block, weftio_u32 segment,
                                             struct weftio_dev_buf buffer, weftio_u64 offset, weftio_u64 bytes)
 {
@@ -38,7 +41,7 @@ WEFTIO_FN void weftio_dev_dma_write_pointer(WEFTIO_GLOBAL weftio_u32 *block, wef
                     (weftio_u32)(address_be >> 32));
 }
 
-/** The entry of a copy. One block. */
+/** Writes the entry of a copy at `index`: one block, control segment last. */
 WEFTIO_FN void weftio_dev_write_copy(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 index,
                                      struct weftio_dev_buf source, weftio_u64 source_offset,
                                      struct weftio_dev_buf destination, weftio_u64 destination_offset, weftio_u64 bytes,
@@ -52,7 +55,10 @@ WEFTIO_FN void weftio_dev_write_copy(const WEFTIO_GLOBAL struct weftio_dev_send_
     weftio_dev_write_control(block, index, WEFTIO_OPCODE_MMO | WEFTIO_MMO_DMA << 8, ring->queue << 8 | 4, flags);
 }
 
-/** The entry of a fill: in place of a source, four bytes inside the entry. One block. */
+/**
+ * Writes the entry of a fill at `index`: one block, control segment last. Its source is an inline segment of four
+ * bytes.
+ */
 WEFTIO_FN void weftio_dev_write_fill(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 index,
                                      weftio_u32 pattern, struct weftio_dev_buf destination,
                                      weftio_u64 destination_offset, weftio_u64 bytes, weftio_u32 flags)
@@ -66,18 +72,19 @@ WEFTIO_FN void weftio_dev_write_fill(const WEFTIO_GLOBAL struct weftio_dev_send_
 }
 
 /**
- * Enqueues a copy at the next free position and tells which that is. Never blocks. Any lane of any block, several at
+ * Enqueues a copy at the next free position and returns that position. Never blocks. Any lane of any block, several at
  * once.
  *
- * Copies of a queue happen in order: one may read what the one before wrote. Bytes are read when the engine copies:
- * leave both buffers alone until the entry has completed. Source and destination do not overlap.
+ * Copies of a queue are executed in order: a copy may read what an earlier one wrote. The engine reads the source when
+ * it copies: until the entry is done, do not change the source and do not use the destination. Source and destination
+ * must not overlap.
  *
  * @param bytes          1 .. WEFTIO_DEV_DMA_MOST_BYTES
  * @param flags          WEFTIO_DEV_SEND_NONE or WEFTIO_DEV_SEND_NOTIFY
  * @param[out] position  free-running index of the entry, for weftio_dev_dma_wait(); unchanged on error
- * @return WEFTIO_DEV_OK; WEFTIO_DEV_FULL no free position (nothing is enqueued); WEFTIO_DEV_INVALID_ARGUMENT `bytes` is
- *         0, too many, or reaches beyond a buffer; with WEFTIO_DEV_CHECKS (handle.h) also: `dma` is no DMA queue, or
- *         another version's
+ * @return WEFTIO_DEV_OK; WEFTIO_DEV_FULL no position is free; WEFTIO_DEV_INVALID_ARGUMENT `bytes` is 0 or too large, or
+ *         reaches beyond a buffer; with WEFTIO_DEV_CHECKS (handle.h) also: `dma` is no DMA queue, or another version's.
+ *         On error nothing is enqueued.
  */
 WEFTIO_FN weftio_s32 weftio_dev_dma_memcpy_position(WEFTIO_GLOBAL struct weftio_dev_dma *dma,
                                                     struct weftio_dev_buf source, weftio_u64 source_offset,
@@ -112,8 +119,8 @@ WEFTIO_FN weftio_s32 weftio_dev_dma_memcpy(WEFTIO_GLOBAL struct weftio_dev_dma *
 }
 
 /**
- * Enqueues a fill, and tells where: the bytes of `pattern`, as they lie in memory, again and again, from the start of the
- * destination on. As weftio_dev_dma_memcpy_position otherwise.
+ * Enqueues a fill at the next free position and returns that position: the four bytes of `pattern`, as they lie in
+ * memory, are repeated from the start of the destination to its end. As weftio_dev_dma_memcpy_position otherwise.
  */
 WEFTIO_FN weftio_s32 weftio_dev_dma_fill_position(WEFTIO_GLOBAL struct weftio_dev_dma *dma, weftio_u32 pattern,
                                                   struct weftio_dev_buf destination, weftio_u64 destination_offset,
@@ -143,7 +150,7 @@ WEFTIO_FN weftio_s32 weftio_dev_dma_fill(WEFTIO_GLOBAL struct weftio_dev_dma *dm
     return weftio_dev_dma_fill_position(dma, pattern, destination, destination_offset, bytes, flags, &position);
 }
 
-/** As weftio_dev_send_queue_get_info: where the next entry goes, and the mask of positions, for weak mode. */
+/** Position of the next entry and mask of positions, for weak mode: as weftio_dev_send_queue_get_info. */
 WEFTIO_FN void weftio_dev_dma_get_info(const WEFTIO_GLOBAL struct weftio_dev_dma *dma, weftio_u32 *position,
                                        weftio_u32 *mask)
 {
@@ -151,12 +158,13 @@ WEFTIO_FN void weftio_dev_dma_get_info(const WEFTIO_GLOBAL struct weftio_dev_dma
 }
 
 /**
- * Writes the entry of a copy at `position`. Never blocks; lanes of one block, each its own positions, without gaps.
- * Whether the engine is done with what was in that place before is the caller's business: weftio_dev_dma_wait_room().
+ * Weak mode: writes the entry of a copy at `position`. Never blocks. Lanes of one block may call at once, each with
+ * positions of its own. Before commit_weak every position must have its entry.
  *
- * @param position  free-running, from get_info on
- * @return WEFTIO_DEV_OK; WEFTIO_DEV_INVALID_ARGUMENT as weftio_dev_dma_memcpy, or `position` has been committed, or is
- *         not within the ring's depth of the next one
+ * @pre the engine is done with the entry at `position` - depth: see weftio_dev_dma_wait_room()
+ * @param position  free-running, from weftio_dev_dma_get_info() on
+ * @return WEFTIO_DEV_OK; WEFTIO_DEV_INVALID_ARGUMENT as weftio_dev_dma_memcpy_position, or `position` has been
+ *         committed, or is the depth of the ring or more beyond the next one to commit. On error nothing is written.
  */
 WEFTIO_FN weftio_s32 weftio_dev_dma_memcpy_weak(WEFTIO_GLOBAL struct weftio_dev_dma *dma, struct weftio_dev_buf source,
                                                 weftio_u64 source_offset, struct weftio_dev_buf destination,
@@ -175,29 +183,33 @@ WEFTIO_FN weftio_s32 weftio_dev_dma_memcpy_weak(WEFTIO_GLOBAL struct weftio_dev_
 }
 
 /**
- * Publishes the strong entries that are filled without a gap, and makes the engine look. One lane of a scope, after a
- * barrier; several blocks may commit at once. Waits while another block is in the same few instructions; in inline mode
- * the engine runs inside this call. As weftio_dev_send_queue_commit_strong otherwise.
+ * Publishes the strong entries that are filled without a gap, and rings the doorbell: as weftio_dev_send_queue_submit.
+ * One lane of a scope, after a barrier; several blocks may commit at once. Blocks only while another block is in the
+ * few instructions of its commit; in inline mode this call runs the engine. Return values are those of
+ * weftio_dev_send_queue_commit_strong.
  */
 WEFTIO_FN weftio_s32 weftio_dev_dma_commit(WEFTIO_GLOBAL struct weftio_dev_dma *dma)
 {
     return weftio_dev_send_queue_submit(&dma->queue);
 }
 
-/** Publishes the next `count` weak entries, and makes the engine look. As weftio_dev_send_queue_commit_weak. */
+/** Publishes the next `count` weak entries and rings the doorbell: as weftio_dev_send_queue_submit_weak. */
 WEFTIO_FN weftio_s32 weftio_dev_dma_commit_weak(WEFTIO_GLOBAL struct weftio_dev_dma *dma, weftio_u32 count)
 {
     return weftio_dev_send_queue_submit_weak(&dma->queue, count);
 }
 
-/** As weftio_dev_send_queue_poll_completion. Done means: the copy can be seen by whoever sees the completion. */
+/**
+ * Whether the entry at `position` is done: as weftio_dev_send_queue_poll_completion. A lane that sees the completion
+ * also sees the copied bytes.
+ */
 WEFTIO_FN weftio_s32 weftio_dev_dma_poll_completion(WEFTIO_GLOBAL struct weftio_dev_dma *dma, weftio_u32 position,
                                                     weftio_u64 *completed_ns)
 {
     return weftio_dev_send_queue_poll_completion(&dma->queue, position, completed_ns);
 }
 
-/** As weftio_dev_send_queue_wait_completed: waits until the entry at `position` is done, and can be seen. */
+/** Waits until the entry at `position` is done and its bytes are visible: as weftio_dev_send_queue_wait_completed. */
 WEFTIO_FN weftio_s32 weftio_dev_dma_wait(WEFTIO_GLOBAL struct weftio_dev_dma *dma, weftio_u32 position,
                                          weftio_u64 timeout_ns)
 {
@@ -205,25 +217,25 @@ WEFTIO_FN weftio_s32 weftio_dev_dma_wait(WEFTIO_GLOBAL struct weftio_dev_dma *dm
 }
 
 /**
- * Commits, and waits until everything that was committed is done, bounded by `timeout_ns` (0: by the abort flag only).
- * One lane of a scope; what other blocks commit meanwhile may be waited for too.
+ * Commits strong entries, and waits until all committed entries are done. Blocks until then, for `timeout_ns` at most
+ * (0: no time bound). One lane of a scope. The wait may include entries that other blocks commit meanwhile.
  *
- * @return WEFTIO_DEV_OK; WEFTIO_DEV_TIMEOUT; WEFTIO_DEV_ABORTED; WEFTIO_DEV_QUEUE_ERROR; WEFTIO_DEV_INVALID_ARGUMENT
- *         as weftio_dev_send_queue_commit_strong
+ * @return WEFTIO_DEV_OK; WEFTIO_DEV_TIMEOUT; WEFTIO_DEV_ABORTED; WEFTIO_DEV_QUEUE_ERROR; WEFTIO_DEV_INVALID_ARGUMENT as
+ *         weftio_dev_send_queue_commit_strong
  */
 WEFTIO_FN weftio_s32 weftio_dev_dma_commit_wait(WEFTIO_GLOBAL struct weftio_dev_dma *dma, weftio_u64 timeout_ns)
 {
     return weftio_dev_send_queue_submit_wait(&dma->queue, timeout_ns);
 }
 
-/** As weftio_dev_send_queue_wait_room: waits until at least `count` positions are free. */
+/** Waits until at least `count` positions are free: as weftio_dev_send_queue_wait_room. */
 WEFTIO_FN weftio_s32 weftio_dev_dma_wait_room(WEFTIO_GLOBAL struct weftio_dev_dma *dma, weftio_u32 count,
                                               weftio_u64 timeout_ns)
 {
     return weftio_dev_send_queue_wait_room(&dma->queue, count, timeout_ns);
 }
 
-/** As weftio_dev_send_queue_status: WEFTIO_DEV_QUEUE_ERROR, WEFTIO_DEV_ABORTED or WEFTIO_DEV_OK. */
+/** WEFTIO_DEV_QUEUE_ERROR, WEFTIO_DEV_ABORTED or WEFTIO_DEV_OK: as weftio_dev_send_queue_status. */
 WEFTIO_FN weftio_s32 weftio_dev_dma_status(const WEFTIO_GLOBAL struct weftio_dev_dma *dma)
 {
     return weftio_dev_send_queue_status(&dma->queue);

@@ -21,7 +21,7 @@
 /** Made by the host class `eth_rxq`. Kernels use it through the functions below only. */
 struct weftio_dev_eth_rxq {
     weftio_u32 abi;       /**< WEFTIO_DEV_ABI_ETH_RXQ */
-    weftio_u32 held_back; /**< slots that are never posted: 1 of 65,536, because the record counts to 65,535 */
+    weftio_u32 held_back; /**< slots that are never posted: 1 of 65,536, because the record has 16 bits; else 0 */
     struct weftio_dev_completion_ring completions;
     WEFTIO_GLOBAL weftio_u32 *dbrec; /**< receive doorbell record: entries posted in all */
     WEFTIO_GLOBAL struct weftio_dev_control *control;
@@ -84,7 +84,7 @@ struct weftio_dev_receive_call {
     weftio_u32 stop;        /**< WEFTIO_DEV_STOP_* of the last round, or 0 */
 };
 
-/** What the call waits for. */
+/** Begins a receive call: sets what it waits for. */
 WEFTIO_FN struct weftio_dev_receive_call weftio_dev_receive_begin(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq,
                                                                   weftio_u32 max_packets, weftio_u64 timeout_ns)
 {
@@ -98,14 +98,14 @@ WEFTIO_FN struct weftio_dev_receive_call weftio_dev_receive_begin(const WEFTIO_G
     return call;
 }
 
-/** Whether `limit` packets have arrived. One load tells, because the NIC publishes in order. */
+/** Whether `limit` packets have arrived. A single load is enough, because the NIC publishes in order. */
 WEFTIO_FN weftio_u32 weftio_dev_receive_has_all(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq,
                                                 const struct weftio_dev_receive_call *call)
 {
     return weftio_dev_completion_ready(&rxq->completions, call->start + call->limit - 1);
 }
 
-/** Lane 0: in inline mode runs the engine once, unless all packets are there. */
+/** Lane 0: in inline mode runs the engine once, unless `limit` packets have arrived. */
 WEFTIO_FN void weftio_dev_receive_run_engine(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq,
                                              const struct weftio_dev_receive_call *call)
 {
@@ -113,7 +113,7 @@ WEFTIO_FN void weftio_dev_receive_run_engine(const WEFTIO_GLOBAL struct weftio_d
         weftio_dev_nic_turn(rxq->turn, rxq->turn_context);
 }
 
-/** Lane 0: WEFTIO_DEV_STOP_TIMEOUT once the time has passed, else 0. The time starts to run at the first call. */
+/** Lane 0: returns WEFTIO_DEV_STOP_TIMEOUT once `timeout_ns` have passed since the first call, else 0. */
 WEFTIO_FN weftio_u32 weftio_dev_receive_late(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq,
                                              struct weftio_dev_receive_call *call)
 {
@@ -125,8 +125,9 @@ WEFTIO_FN weftio_u32 weftio_dev_receive_late(const WEFTIO_GLOBAL struct weftio_d
 }
 
 /**
- * The round of one lane. A slot that is held cannot show a completion of this pass, so no count of free
- * slots is needed. Lane 0 reads the abort flag in every round: a kernel that always finds enough must end too.
+ * The round of one lane. A slot that the kernel holds cannot show a completion of the current pass, so no count of free
+ * slots is needed. Lane 0 reads the abort flag in every round, so that a kernel that always finds enough packets ends
+ * too.
  */
 WEFTIO_FN struct weftio_dev_round weftio_dev_receive_look(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq,
                                                           struct weftio_dev_receive_call *call, weftio_u32 lane,
@@ -152,7 +153,10 @@ WEFTIO_FN struct weftio_dev_round weftio_dev_receive_look(const WEFTIO_GLOBAL st
 WEFTIO_FN weftio_u32 weftio_dev_receive_add(struct weftio_dev_receive_call *call, struct weftio_dev_round round,
                                             weftio_u32 lanes)
 {
-    /* Behind the packets of a scan there may be up to 7 more: one more round finds them before a stop ends the call. */
+    /*
+     * A scan may miss up to 7 packets after those that it counts: one more round finds them before a stop ends the
+     * call.
+     */
     weftio_u32 is_last = call->stop || !round.packets || lanes < WEFTIO_DEV_FEWEST_SCANNING;
 
     call->found += weftio_dev_round_found(round);
@@ -160,7 +164,7 @@ WEFTIO_FN weftio_u32 weftio_dev_receive_add(struct weftio_dev_receive_call *call
     return call->found >= call->enough || (call->stop && is_last);
 }
 
-/** Lane 0, between two rounds: leaves the trace and waits a moment. */
+/** Lane 0, between two rounds: writes the trace and pauses. */
 WEFTIO_FN void weftio_dev_receive_wait(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq,
                                        const struct weftio_dev_receive_call *call, weftio_u32 attempt)
 {
@@ -168,7 +172,7 @@ WEFTIO_FN void weftio_dev_receive_wait(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *
     weftio_relax(attempt);
 }
 
-/** The next call begins behind the packets of this one. Returns the status of the call. */
+/** Ends a receive call: the next call starts after its packets. Returns the status of the call. */
 WEFTIO_FN weftio_s32 weftio_dev_receive_end(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq,
                                             const struct weftio_dev_receive_call *call, enum weftio_dev_scope scope,
                                             weftio_u32 lane)
@@ -184,7 +188,10 @@ WEFTIO_FN weftio_s32 weftio_dev_receive_end(WEFTIO_GLOBAL struct weftio_dev_eth_
     return status;
 }
 
-/** The receive of every scope, for `lane` of `lanes`: rounds until there is enough or lane 0 says stop. */
+/**
+ * The receive call of every scope, for `lane` of `lanes`: runs rounds until there are enough packets or lane 0 stops
+ * it.
+ */
 WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_receive(WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq, weftio_u32 max_packets,
                                                 weftio_u64 timeout_ns, weftio_u32 *count, weftio_u32 *first,
                                                 enum weftio_dev_scope scope, weftio_u32 lane, weftio_u32 lanes)
@@ -309,7 +316,8 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_rxq_packet(const WEFTIO_GLOBAL struct weftio
         return WEFTIO_DEV_INVALID_ARGUMENT;
     const WEFTIO_GLOBAL struct weftio_cqe *cqe = weftio_dev_completion_at(&rxq->completions, index);
     /*
-     * The owner bit tells odd passes from even ones only, so `index` must also be one of the last `depth` handed out.
+     * The owner bit distinguishes odd from even passes only, so `index` must also be one of the last `depth` indices
+     * handed out.
      */
     weftio_u32 age = weftio_load_relaxed_u32(&rxq->received) - 1 - index;
     /* Acquire, pairs with the NIC's release of the publication word: payload and bytes 0..59 are visible afterwards. */

@@ -1,12 +1,13 @@
 /**
  * The Ethernet send queue inside a kernel.
  *
- * Life of a frame: *enqueue* writes an entry that points at it; *commit* publishes entries; *push* makes the NIC look;
- * the NIC sends in order and completes. *Strong* functions find the position themselves, from any lane of any block.
- * *Weak* ones are told the position and use no atomics. A queue is used in one mode at a time.
+ * Life of a frame: *enqueue* writes an entry that points at the frame. *Commit* publishes entries. *Push* rings the
+ * doorbell, which wakes a sleeping NIC. The NIC sends frames in order and completes their entries. *Strong* functions
+ * find a free position themselves; any lane of any block may call them. *Weak* functions are given the position by the
+ * caller and use no atomics. A queue is used in one of the two modes at a time.
  *
- * Anything a key covers may be sent: buffers of a buf_arr, and received packets where they lie
- * (weftio_dev_eth_rxq_buf).
+ * Frames may lie in any memory that a key covers: buffers of a buf_arr, or receive slots (weftio_dev_eth_rxq_buf). The
+ * format of entries is that of docs/formats.md, section "Entries".
  */
 #pragma once
 
@@ -22,26 +23,30 @@ WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_eth_txq) == (WEFTIO_DEV_ABI_ETH_TX
                      "host and device share this layout");
 
 /**
- * Flags of an enqueue call, beside WEFTIO_DEV_SEND_NONE and WEFTIO_DEV_SEND_NOTIFY; eth_txq_options::checksums asks for
- * them in every call. A checksum field is sent as it is
- * where the NIC cannot fill it in: no IPv4 header, or no UDP or TCP header, that is whole behind at most four VLAN tags;
- * of UDP and TCP also fragments, impossible lengths, and segments left in an IPv6 routing header (docs/formats.md,
- * section "Entries").
+ * Flags of an enqueue call, beside WEFTIO_DEV_SEND_NONE and WEFTIO_DEV_SEND_NOTIFY. eth_txq_options::checksums adds
+ * them to every call.
+ *
+ * The NIC leaves a checksum field unchanged if it cannot compute the checksum. L3: the frame has no complete IPv4
+ * header behind at most four VLAN tags. L4: it has no complete UDP or TCP header there, or the packet is a fragment,
+ * has an impossible length, or has segments left in an IPv6 routing header (docs/formats.md, section "Entries").
  */
 #define WEFTIO_DEV_SEND_L3_CHECKSUM 0x2u /**< the NIC computes the IPv4 header checksum */
 #define WEFTIO_DEV_SEND_L4_CHECKSUM 0x4u /**< the NIC computes the UDP or TCP checksum */
 
-/** Longest frame that fits an entry itself: two blocks less control, Ethernet and inline heads. */
+/**
+ * The longest frame that fits inside an entry: two blocks minus the control segment, the Ethernet segment and the
+ * header of the inline segment.
+ */
 #define WEFTIO_DEV_INLINE_BYTES 92u
 
-/** What a send entry says, apart from where the bytes are. */
+/** The checksum flags of a send entry (WEFTIO_ETH_*_CHECKSUM) for the flags of an enqueue call. */
 WEFTIO_FN weftio_u32 weftio_dev_checksum_flags(weftio_u32 flags)
 {
     return (flags & WEFTIO_DEV_SEND_L3_CHECKSUM ? WEFTIO_ETH_L3_CHECKSUM : 0) |
            (flags & WEFTIO_DEV_SEND_L4_CHECKSUM ? WEFTIO_ETH_L4_CHECKSUM : 0);
 }
 
-/** The entry of one frame in memory: control, Ethernet, pointer. One block. */
+/** Writes the entry of one frame in memory at `index`: control, Ethernet and pointer segments, one block. */
 WEFTIO_FN void weftio_dev_write_send(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 index,
                                      struct weftio_dev_buf buffer, weftio_u32 bytes, weftio_u32 flags)
 {
@@ -54,7 +59,7 @@ WEFTIO_FN void weftio_dev_write_send(const WEFTIO_GLOBAL struct weftio_dev_send_
     weftio_dev_write_control(block, index, WEFTIO_OPCODE_SEND, ring->queue << 8 | 3, flags);
 }
 
-/** The entry of a wait until `value`. One block. */
+/** Writes the entry of a wait until `value` at `index`: one block. */
 WEFTIO_FN void weftio_dev_write_wait(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 index,
                                      weftio_u64 value, weftio_u32 flags)
 {
@@ -68,8 +73,9 @@ WEFTIO_FN void weftio_dev_write_wait(const WEFTIO_GLOBAL struct weftio_dev_send_
 }
 
 /**
- * The received packet `index` as a buffer, to be sent from where it lies. Do not release it before the send has
- * completed. With WEFTIO_DEV_CHECKS, of what is no receive queue: one of 0 bytes, which every enqueue function refuses.
+ * The slot of received packet `index` as a buffer, so that the packet can be sent without a copy. Release the packet
+ * only after the send has completed. With WEFTIO_DEV_CHECKS, if `rxq` is no receive queue, the buffer has 0 bytes,
+ * which every enqueue function refuses.
  */
 WEFTIO_FN struct weftio_dev_buf weftio_dev_eth_rxq_buf(const WEFTIO_GLOBAL struct weftio_dev_eth_rxq *rxq,
                                                        weftio_u32 index)
@@ -85,17 +91,17 @@ WEFTIO_FN struct weftio_dev_buf weftio_dev_eth_rxq_buf(const WEFTIO_GLOBAL struc
 }
 
 /**
- * Enqueues one frame at the next free position and tells which that is. Never blocks. Any lane of any block, several at
- * once.
+ * Enqueues one frame at the next free position and returns that position. Never blocks. Any lane of any block, several
+ * at once.
  *
- * The bytes are read when the NIC sends: leave the buffer alone until the entry has completed.
+ * The NIC reads the bytes when it sends: do not change the buffer until the entry is done.
  *
- * @param bytes           frame length without FCS; frames below 60 bytes are padded on the wire
- * @param[out] position   free-running index of the entry, for weftio_dev_eth_txq_poll_completion() and
- *                        weftio_dev_eth_txq_wait_completed(); unchanged on error
- * @return WEFTIO_DEV_OK; WEFTIO_DEV_FULL no free position (nothing is enqueued); WEFTIO_DEV_INVALID_ARGUMENT `bytes` is
- *         0 or more than the buffer has; with WEFTIO_DEV_CHECKS (handle.h) also: `txq` is no Ethernet send queue, or
- *         another version's
+ * @param bytes          frame length without FCS; frames below 60 bytes are padded on the wire
+ * @param[out] position  free-running index of the entry, for weftio_dev_eth_txq_poll_completion() and
+ *                       weftio_dev_eth_txq_wait_completed(); unchanged on error
+ * @return WEFTIO_DEV_OK; WEFTIO_DEV_FULL no position is free; WEFTIO_DEV_INVALID_ARGUMENT `bytes` is 0 or larger than
+ *         the buffer; with WEFTIO_DEV_CHECKS (handle.h) also: `txq` is no Ethernet send queue, or another version's. On
+ *         error nothing is enqueued.
  */
 WEFTIO_FN weftio_s32 weftio_dev_eth_txq_send_enqueue_strong_position(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq,
                                                                      struct weftio_dev_buf buffer, weftio_u32 bytes,
@@ -126,9 +132,9 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_send_enqueue_strong(WEFTIO_GLOBAL struct
 }
 
 /**
- * Enqueues a barrier at the next free position: what follows is not sent before `value`, which the host's
- * eth_txq::timestamp() makes (weftio_dev_timestamp_add() moves it on). As weftio_dev_eth_txq_send_enqueue_strong
- * otherwise.
+ * Enqueues a wait at the next free position: later entries of the queue are not executed before the time `value`. The
+ * host makes `value` with eth_txq::timestamp(), and kernels advance it with weftio_dev_timestamp_add(). As
+ * weftio_dev_eth_txq_send_enqueue_strong otherwise.
  */
 WEFTIO_FN weftio_s32 weftio_dev_eth_txq_wait_time_enqueue_strong(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq,
                                                                  weftio_u64 value, weftio_u32 flags)
@@ -145,8 +151,8 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_wait_time_enqueue_strong(WEFTIO_GLOBAL s
 }
 
 /**
- * Enqueues a small frame whose bytes travel inside the entry: `frame` may be used again at once. Takes one position up
- * to 28 bytes, else two. As weftio_dev_eth_txq_send_enqueue_strong otherwise.
+ * Enqueues a small frame and copies its bytes into the entry: `frame` may be changed when the call returns. Takes one
+ * position for up to 28 bytes, else two. As weftio_dev_eth_txq_send_enqueue_strong otherwise.
  *
  * @param bytes  1 .. WEFTIO_DEV_INLINE_BYTES
  */
@@ -178,13 +184,15 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_send_inline_enqueue_strong(WEFTIO_GLOBAL
 }
 
 /**
- * Writes the entry of one frame at `position`. Never blocks; lanes of one block, each its own positions, without gaps.
+ * Weak mode: writes the entry of one frame at `position`. Never blocks. Lanes of one block may call at once, each with
+ * positions of its own. Before commit_weak every position must have its entry.
  *
- * Whether the NIC is done with what was in that place before is the caller's business: weftio_dev_eth_txq_wait_room().
- *
- * @param position  free-running, from get_info on; weftio_dev_eth_txq_unmask() makes one of a masked position
- * @return WEFTIO_DEV_OK; WEFTIO_DEV_INVALID_ARGUMENT `position` has been committed, or is not within the ring's depth
- *         of the next one; `bytes` is 0 or more than the buffer has
+ * @pre the NIC is done with the entry at `position` - depth: see weftio_dev_eth_txq_wait_room()
+ * @param position  free-running, from weftio_dev_eth_txq_get_info() on; weftio_dev_eth_txq_unmask() converts a masked
+ *                  position
+ * @return WEFTIO_DEV_OK; WEFTIO_DEV_INVALID_ARGUMENT as weftio_dev_eth_txq_send_enqueue_strong_position, or `position`
+ *         has been committed, or is the depth of the ring or more beyond the next one to commit. On error nothing is
+ *         written.
  */
 WEFTIO_FN weftio_s32 weftio_dev_eth_txq_send_enqueue_weak(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq,
                                                           struct weftio_dev_buf buffer, weftio_u32 bytes,
@@ -199,7 +207,8 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_send_enqueue_weak(WEFTIO_GLOBAL struct w
 }
 
 /**
- * Writes a wait at `position`; as weftio_dev_eth_txq_send_enqueue_weak and weftio_dev_eth_txq_wait_time_enqueue_strong.
+ * Weak mode: writes a wait at `position`. As weftio_dev_eth_txq_send_enqueue_weak and
+ * weftio_dev_eth_txq_wait_time_enqueue_strong otherwise.
  */
 WEFTIO_FN weftio_s32 weftio_dev_eth_txq_wait_time_enqueue_weak(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq,
                                                                weftio_u64 value, weftio_u32 position, weftio_u32 flags)
@@ -212,85 +221,90 @@ WEFTIO_FN weftio_s32 weftio_dev_eth_txq_wait_time_enqueue_weak(WEFTIO_GLOBAL str
     return WEFTIO_DEV_OK;
 }
 
-/** As weftio_dev_send_queue_get_info: where the next entry goes, and the mask of positions. */
+/** Position of the next entry and mask of positions, for weak mode: as weftio_dev_send_queue_get_info. */
 WEFTIO_FN void weftio_dev_eth_txq_get_info(const WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, weftio_u32 *position,
                                            weftio_u32 *mask)
 {
     weftio_dev_send_queue_get_info(&txq->queue, position, mask);
 }
 
-/** As weftio_dev_send_queue_unmask: the position that lies in slot `masked`. */
+/** The next position to enqueue at whose slot is `masked`: as weftio_dev_send_queue_unmask. */
 WEFTIO_FN weftio_u32 weftio_dev_eth_txq_unmask(const WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, weftio_u32 masked)
 {
     return weftio_dev_send_queue_unmask(&txq->queue, masked);
 }
 
-/** As weftio_dev_send_queue_completed: free-running index behind the last entry that the NIC is done with. A kernel that
- * sends received packets from where they lie may release those of entries below it. */
+/**
+ * Number of entries that the NIC is done with, as a free-running index: as weftio_dev_send_queue_completed. Received
+ * packets that entries below it have sent may be released.
+ */
 WEFTIO_FN weftio_u32 weftio_dev_eth_txq_completed(const WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq)
 {
     return weftio_dev_send_queue_completed(&txq->queue);
 }
 
-/** As weftio_dev_send_queue_status: WEFTIO_DEV_QUEUE_ERROR, WEFTIO_DEV_ABORTED or WEFTIO_DEV_OK. */
+/** WEFTIO_DEV_QUEUE_ERROR, WEFTIO_DEV_ABORTED or WEFTIO_DEV_OK: as weftio_dev_send_queue_status. */
 WEFTIO_FN weftio_s32 weftio_dev_eth_txq_status(const WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq)
 {
     return weftio_dev_send_queue_status(&txq->queue);
 }
 
-/** As weftio_dev_send_queue_aborted: whether the host asks the kernel to end, for loops of the kernel's own. */
+/** Whether the host asks the kernel to end, for loops of the kernel's own: as weftio_dev_send_queue_aborted. */
 WEFTIO_FN weftio_u32 weftio_dev_eth_txq_aborted(const WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq)
 {
     return weftio_dev_send_queue_aborted(&txq->queue);
 }
 
-/** As weftio_dev_send_queue_commit_strong: publishes what is filled. */
+/** Publishes the strong entries that are filled without a gap: as weftio_dev_send_queue_commit_strong. */
 WEFTIO_FN weftio_s32 weftio_dev_eth_txq_commit_strong(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq)
 {
     return weftio_dev_send_queue_commit_strong(&txq->queue);
 }
 
-/** As weftio_dev_send_queue_commit_weak: publishes the next `count` weak entries. */
+/** Publishes the next `count` weak entries: as weftio_dev_send_queue_commit_weak. */
 WEFTIO_FN weftio_s32 weftio_dev_eth_txq_commit_weak(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, weftio_u32 count)
 {
     return weftio_dev_send_queue_commit_weak(&txq->queue, count);
 }
 
-/** As weftio_dev_send_queue_push: makes a NIC that sleeps look at what has been committed. */
+/** Rings the doorbell, which wakes a sleeping NIC: as weftio_dev_send_queue_push. */
 WEFTIO_FN void weftio_dev_eth_txq_push(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq)
 {
     weftio_dev_send_queue_push(&txq->queue);
 }
 
-/** As weftio_dev_send_queue_poll_completion. Done means: the frame is handed to the port, its buffer is free. */
+/**
+ * Whether the entry at `position` is done: as weftio_dev_send_queue_poll_completion. Done means that the port has taken
+ * the frame and the buffer may be changed.
+ */
 WEFTIO_FN weftio_s32 weftio_dev_eth_txq_poll_completion(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq,
                                                         weftio_u32 position, weftio_u64 *completed_ns)
 {
     return weftio_dev_send_queue_poll_completion(&txq->queue, position, completed_ns);
 }
 
-/** As weftio_dev_send_queue_wait_room: waits until at least `count` positions are free. */
+/** Waits until at least `count` positions are free: as weftio_dev_send_queue_wait_room. */
 WEFTIO_FN weftio_s32 weftio_dev_eth_txq_wait_room(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, weftio_u32 count,
                                                   weftio_u64 timeout_ns)
 {
     return weftio_dev_send_queue_wait_room(&txq->queue, count, timeout_ns);
 }
 
-/** As weftio_dev_send_queue_wait_room_block: the same for a block. */
+/** The same for a block: as weftio_dev_send_queue_wait_room_block. */
 WEFTIO_FN weftio_s32 weftio_dev_eth_txq_wait_room_block(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq, weftio_u32 count,
                                                         weftio_u64 timeout_ns)
 {
     return weftio_dev_send_queue_wait_room_block(&txq->queue, count, timeout_ns);
 }
 
-/** As weftio_dev_send_queue_wait_completed: waits until the entry at `position` is done. */
+/** Waits until the entry at `position` is done: as weftio_dev_send_queue_wait_completed. */
 WEFTIO_FN weftio_s32 weftio_dev_eth_txq_wait_completed(WEFTIO_GLOBAL struct weftio_dev_eth_txq *txq,
                                                        weftio_u32 position, weftio_u64 timeout_ns)
 {
     return weftio_dev_send_queue_wait_completed(&txq->queue, position, timeout_ns);
 }
 
-/** A wait entry's value moved on by `ns`, less than a second: no division. */
+/** The value of a wait entry `ns` later than `value`. Uses no division. @pre `ns` is less than 10^9 */
 WEFTIO_FN weftio_u64 weftio_dev_timestamp_add(weftio_u64 value, weftio_u64 ns)
 {
     weftio_u64 seconds = value >> 32, rest_ns = (value & 0xffffffffu) + ns;

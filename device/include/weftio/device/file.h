@@ -1,13 +1,16 @@
 /**
- * The file queue inside a kernel: files read into memory and written from it while the kernel goes on.
+ * The file queue inside a kernel: a file engine reads and writes files while the kernel continues.
  *
- * *Enqueue* reads, writes and syncs, *commit* them: a file engine executes them, and completes. *Strong* functions find
- * the position themselves, from any lane of any block; *weak* ones are told it and use no atomics. A queue is used in one
- * mode at a time. A file is named by its key (`file::key()` on the host), memory is a buffer (buf.h) of a region that the
- * host has registered with the engine.
+ * *Enqueue* functions write one entry each: a read, a write or a sync. *Commit* publishes the entries, and the file
+ * engine executes and completes them. *Strong* functions find a free position themselves; any lane of any block may
+ * call them. *Weak* functions are given the position by the caller and use no atomics. A queue is used in one of the
+ * two modes at a time.
+ *
+ * A file is named by its key (`file::key()` on the host). Memory is a buffer (buf.h) in a region that the host has
+ * registered with the engine. The format of entries is that of docs/formats.md, section "Entries".
  *
  * Order: entries of a queue are independent, and several are in flight at once. An entry with WEFTIO_DEV_FILE_FENCE
- * begins when all entries before it are done, and so does a sync. Entries complete in order.
+ * starts when all entries before it are done, and so does every sync. Entries complete in order.
  */
 #pragma once
 
@@ -25,16 +28,16 @@ WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_file_queue) == (WEFTIO_DEV_ABI_FIL
 #define WEFTIO_DEV_FILE_MOST_BYTES 0x80000000u
 
 /** Flag of an enqueue call, beside WEFTIO_DEV_SEND_NONE and WEFTIO_DEV_SEND_NOTIFY. */
-#define WEFTIO_DEV_FILE_FENCE 0x4u /**< begins when all earlier entries of the queue are done */
+#define WEFTIO_DEV_FILE_FENCE 0x4u /**< starts when all earlier entries of the queue are done */
 
-/** What an entry asks for, before it has a position in the ring. */
+/** What an entry asks the engine for, before it has a position in the ring. */
 struct weftio_dev_file_request {
     weftio_u32 opcode;
     weftio_u32 segments; /**< of the entry, control segment included; 0: the request is refused */
     weftio_u32 body[8];  /**< the segments after the control segment */
 };
 
-/** A request that names the file and an offset in it. */
+/** Begins a request with the file and an offset in it. */
 WEFTIO_FN struct weftio_dev_file_request weftio_dev_file_begin(weftio_u32 opcode, weftio_u32 file, weftio_u64 offset)
 {
     struct weftio_dev_file_request request = {0, 2, {0, 0, 0, 0, 0, 0, 0, 0}};
@@ -47,7 +50,10 @@ WEFTIO_FN struct weftio_dev_file_request weftio_dev_file_begin(weftio_u32 opcode
     return request;
 }
 
-/** A read or a write of `bytes` bytes of a buffer. Refused: 0 bytes, too many, or bytes that reach beyond the buffer. */
+/**
+ * A read or a write of [buffer_offset, buffer_offset + bytes) of a buffer. Has 0 segments, so that enqueuing it is
+ * refused, if `bytes` is 0 or too large or reaches beyond the buffer.
+ */
 WEFTIO_FN struct weftio_dev_file_request weftio_dev_file_transfer(weftio_u32 opcode, weftio_u32 file,
                                                                   weftio_u64 file_offset, struct weftio_dev_buf buffer,
                                                                   weftio_u64 buffer_offset, weftio_u64 bytes)
@@ -82,7 +88,9 @@ WEFTIO_FN struct weftio_dev_file_request weftio_dev_file_write_request(weftio_u3
     return weftio_dev_file_transfer(WEFTIO_OPCODE_RDMA_WRITE, file, file_offset, buffer, buffer_offset, bytes);
 }
 
-/** Makes durable what earlier entries of the queue wrote to the file, as fsync(2): it begins when they are done. */
+/**
+ * Sync: makes durable what earlier entries of the queue wrote to the file, as fsync(2). It starts when they are done.
+ */
 WEFTIO_FN struct weftio_dev_file_request weftio_dev_file_sync_request(weftio_u32 file)
 {
     return weftio_dev_file_begin(WEFTIO_OPCODE_FILE_SYNC, file, 0);
@@ -102,18 +110,18 @@ WEFTIO_FN void weftio_dev_write_file(const WEFTIO_GLOBAL struct weftio_dev_send_
 }
 
 /**
- * Enqueues a request at the next free position and tells which that is. Never blocks. Any lane of any block, several at
- * once.
+ * Enqueues a request at the next free position and returns that position. Never blocks. Any lane of any block, several
+ * at once.
  *
- * Leave the bytes of the buffer alone until the entry has completed. A read whose bytes another entry writes, or of a
- * part of a file that another entry writes, needs WEFTIO_DEV_FILE_FENCE.
+ * Until the entry is done, do not change bytes that it writes to a file, and do not use bytes that it reads from one.
+ * An entry whose buffer bytes or file range another entry of the queue writes needs WEFTIO_DEV_FILE_FENCE.
  *
  * @param request        from weftio_dev_file_read_request() or one of the functions beside it
  * @param flags          WEFTIO_DEV_SEND_NONE, or any of WEFTIO_DEV_SEND_NOTIFY and WEFTIO_DEV_FILE_FENCE
  * @param[out] position  free-running index of the entry, for weftio_dev_file_wait(); unchanged on error
- * @return WEFTIO_DEV_OK; WEFTIO_DEV_FULL no free position (nothing is enqueued); WEFTIO_DEV_INVALID_ARGUMENT 0 bytes, too
- *         many, or bytes that reach beyond the buffer; with WEFTIO_DEV_CHECKS (handle.h) also: `files` is no file queue,
- *         or another version's
+ * @return WEFTIO_DEV_OK; WEFTIO_DEV_FULL no position is free; WEFTIO_DEV_INVALID_ARGUMENT the request has 0 bytes or
+ *         too many, or reaches beyond its buffer; with WEFTIO_DEV_CHECKS (handle.h) also: `files` is no file queue, or
+ *         another version's. On error nothing is enqueued.
  */
 WEFTIO_FN weftio_s32 weftio_dev_file_enqueue_position(WEFTIO_GLOBAL struct weftio_dev_file_queue *files,
                                                       struct weftio_dev_file_request request, weftio_u32 flags,
@@ -132,13 +140,13 @@ WEFTIO_FN weftio_s32 weftio_dev_file_enqueue_position(WEFTIO_GLOBAL struct wefti
 }
 
 /**
- * Weak mode: writes the entry of a request at `position`. Never blocks; lanes of one block, each its own positions,
- * without gaps. Whether the engine is done with what was in that place before is the caller's business:
- * weftio_dev_file_wait_room().
+ * Weak mode: writes the entry of a request at `position`. Never blocks. Lanes of one block may call at once, each with
+ * positions of its own. Before commit_weak every position must have its entry.
  *
- * @param position  free-running, from get_info on
+ * @pre the engine is done with the entry at `position` - depth: see weftio_dev_file_wait_room()
+ * @param position  free-running, from weftio_dev_file_get_info() on
  * @return WEFTIO_DEV_OK; WEFTIO_DEV_INVALID_ARGUMENT as weftio_dev_file_enqueue_position, or `position` has been
- *         committed, or is not within the ring's depth of the next one
+ *         committed, or is the depth of the ring or more beyond the next one to commit. On error nothing is written.
  */
 WEFTIO_FN weftio_s32 weftio_dev_file_enqueue_weak(WEFTIO_GLOBAL struct weftio_dev_file_queue *files,
                                                   struct weftio_dev_file_request request, weftio_u32 position,
@@ -216,7 +224,7 @@ WEFTIO_FN weftio_s32 weftio_dev_file_write_weak(WEFTIO_GLOBAL struct weftio_dev_
         files, weftio_dev_file_write_request(file, file_offset, buffer, buffer_offset, bytes), position, flags);
 }
 
-/** Makes durable what earlier entries of the queue wrote to the file, as fsync(2). It begins when they are done. */
+/** Makes durable what earlier entries of the queue wrote to the file, as fsync(2). It starts when they are done. */
 WEFTIO_FN weftio_s32 weftio_dev_file_sync_position(WEFTIO_GLOBAL struct weftio_dev_file_queue *files, weftio_u32 file,
                                                    weftio_u32 flags, weftio_u32 *position)
 {
@@ -239,7 +247,7 @@ WEFTIO_FN weftio_s32 weftio_dev_file_sync_weak(WEFTIO_GLOBAL struct weftio_dev_f
     return weftio_dev_file_enqueue_weak(files, weftio_dev_file_sync_request(file), position, flags);
 }
 
-/** As weftio_dev_send_queue_get_info: where the next entry goes, and the mask of positions, for weak mode. */
+/** Position of the next entry and mask of positions, for weak mode: as weftio_dev_send_queue_get_info. */
 WEFTIO_FN void weftio_dev_file_get_info(const WEFTIO_GLOBAL struct weftio_dev_file_queue *files, weftio_u32 *position,
                                         weftio_u32 *mask)
 {
@@ -247,29 +255,36 @@ WEFTIO_FN void weftio_dev_file_get_info(const WEFTIO_GLOBAL struct weftio_dev_fi
 }
 
 /**
- * Publishes the strong entries that are filled without a gap, and makes the engine look. One lane of a scope, after a
- * barrier; several blocks may commit at once. Waits while another block is in the same few instructions; in inline mode
- * the engine runs inside this call. As weftio_dev_send_queue_commit_strong otherwise.
+ * Publishes the strong entries that are filled without a gap, and rings the doorbell: as weftio_dev_send_queue_submit.
+ * One lane of a scope, after a barrier; several blocks may commit at once. Blocks only while another block is in the
+ * few instructions of its commit; in inline mode this call runs the engine. Return values are those of
+ * weftio_dev_send_queue_commit_strong.
  */
 WEFTIO_FN weftio_s32 weftio_dev_file_commit(WEFTIO_GLOBAL struct weftio_dev_file_queue *files)
 {
     return weftio_dev_send_queue_submit(&files->queue);
 }
 
-/** Publishes the next `count` weak entries, and makes the engine look. As weftio_dev_send_queue_commit_weak. */
+/** Publishes the next `count` weak entries and rings the doorbell: as weftio_dev_send_queue_submit_weak. */
 WEFTIO_FN weftio_s32 weftio_dev_file_commit_weak(WEFTIO_GLOBAL struct weftio_dev_file_queue *files, weftio_u32 count)
 {
     return weftio_dev_send_queue_submit_weak(&files->queue, count);
 }
 
-/** As weftio_dev_send_queue_poll_completion. Done means: bytes that were read can be seen by whoever sees it. */
+/**
+ * Whether the entry at `position` is done: as weftio_dev_send_queue_poll_completion. A lane that sees the completion
+ * also sees the bytes that were read.
+ */
 WEFTIO_FN weftio_s32 weftio_dev_file_poll_completion(WEFTIO_GLOBAL struct weftio_dev_file_queue *files,
                                                      weftio_u32 position, weftio_u64 *completed_ns)
 {
     return weftio_dev_send_queue_poll_completion(&files->queue, position, completed_ns);
 }
 
-/** The words with results, which the engine writes: one for each slot, behind the doorbell record's cache line. */
+/**
+ * The result words, which the engine writes: one for each slot, after the cache line of the doorbell record
+ * (docs/formats.md, section "Entries").
+ */
 WEFTIO_FN const WEFTIO_GLOBAL weftio_u64 *weftio_dev_file_results(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring)
 {
     return (const WEFTIO_GLOBAL weftio_u64 *)(ring->segments +
@@ -278,13 +293,16 @@ WEFTIO_FN const WEFTIO_GLOBAL weftio_u64 *weftio_dev_file_results(const WEFTIO_G
 }
 
 /**
- * What became of the entry at `position`, also of one that was done before a later one failed. Never blocks; any lane.
+ * Result of the entry at `position`. Valid also for an entry that was done before a later entry failed. Never blocks;
+ * any lane.
  *
  * @pre `position` was committed, and no later entry has been written to its slot
- * @param[out] bytes  bytes that were read or written, 0 for a sync. Fewer than asked for: the file ends there. Of an
- *                    entry that failed the negative errno, -ECANCELED (-125) of one that was flushed
- * @return WEFTIO_DEV_OK; WEFTIO_DEV_NOT_FOUND not done yet (`*bytes` is unchanged); WEFTIO_DEV_QUEUE_ERROR it failed or
- *         was flushed; WEFTIO_DEV_INVALID_ARGUMENT as weftio_dev_file_enqueue_position
+ * @param[out] bytes  bytes that were read or written, 0 for a sync; a read that returns fewer than requested has
+ *                    reached the end of the file. For a failed entry: the negative errno, -ECANCELED (-125) if it was
+ *                    flushed
+ * @return WEFTIO_DEV_OK; WEFTIO_DEV_NOT_FOUND the entry is not done yet (`*bytes` is unchanged); WEFTIO_DEV_QUEUE_ERROR
+ *         it failed or was flushed; WEFTIO_DEV_INVALID_ARGUMENT with WEFTIO_DEV_CHECKS: `files` is no file queue, or
+ *         another version's
  */
 WEFTIO_FN weftio_s32 weftio_dev_file_result(WEFTIO_GLOBAL struct weftio_dev_file_queue *files, weftio_u32 position,
                                             weftio_s64 *bytes)
@@ -298,7 +316,7 @@ WEFTIO_FN weftio_s32 weftio_dev_file_result(WEFTIO_GLOBAL struct weftio_dev_file
     return *bytes < 0 ? WEFTIO_DEV_QUEUE_ERROR : WEFTIO_DEV_OK;
 }
 
-/** As weftio_dev_send_queue_wait_completed: waits until the entry at `position` is done. */
+/** Waits until the entry at `position` is done: as weftio_dev_send_queue_wait_completed. */
 WEFTIO_FN weftio_s32 weftio_dev_file_wait(WEFTIO_GLOBAL struct weftio_dev_file_queue *files, weftio_u32 position,
                                           weftio_u64 timeout_ns)
 {
@@ -306,12 +324,12 @@ WEFTIO_FN weftio_s32 weftio_dev_file_wait(WEFTIO_GLOBAL struct weftio_dev_file_q
 }
 
 /**
- * Waits until the entry at `position` is done, and tells what became of it: weftio_dev_file_wait, and then
+ * Waits until the entry at `position` is done, and returns its result: weftio_dev_file_wait followed by
  * weftio_dev_file_result. Any lane, several at once.
  *
- * @param[out] bytes  as weftio_dev_file_result; unchanged when the wait ends before the entry
+ * @param[out] bytes  as weftio_dev_file_result; unchanged when the wait ends before the entry is done
  * @return WEFTIO_DEV_OK; WEFTIO_DEV_QUEUE_ERROR the entry failed or was flushed, or an earlier one failed;
- *         WEFTIO_DEV_TIMEOUT; WEFTIO_DEV_ABORTED; WEFTIO_DEV_INVALID_ARGUMENT as weftio_dev_file_enqueue_position
+ *         WEFTIO_DEV_TIMEOUT; WEFTIO_DEV_ABORTED; WEFTIO_DEV_INVALID_ARGUMENT as weftio_dev_file_result
  */
 WEFTIO_FN weftio_s32 weftio_dev_file_wait_result(WEFTIO_GLOBAL struct weftio_dev_file_queue *files, weftio_u32 position,
                                                  weftio_u64 timeout_ns, weftio_s64 *bytes)
@@ -325,11 +343,11 @@ WEFTIO_FN weftio_s32 weftio_dev_file_wait_result(WEFTIO_GLOBAL struct weftio_dev
 }
 
 /**
- * Commits, and waits until everything that was committed is done, bounded by `timeout_ns` (0: by the abort flag only).
- * One lane of a scope; what other blocks commit meanwhile may be waited for too.
+ * Commits strong entries, and waits until all committed entries are done. Blocks until then, for `timeout_ns` at most
+ * (0: no time bound). One lane of a scope. The wait may include entries that other blocks commit meanwhile.
  *
- * @return WEFTIO_DEV_OK; WEFTIO_DEV_TIMEOUT; WEFTIO_DEV_ABORTED; WEFTIO_DEV_QUEUE_ERROR; WEFTIO_DEV_INVALID_ARGUMENT
- *         as weftio_dev_send_queue_commit_strong
+ * @return WEFTIO_DEV_OK; WEFTIO_DEV_TIMEOUT; WEFTIO_DEV_ABORTED; WEFTIO_DEV_QUEUE_ERROR; WEFTIO_DEV_INVALID_ARGUMENT as
+ *         weftio_dev_send_queue_commit_strong
  */
 WEFTIO_FN weftio_s32 weftio_dev_file_commit_wait(WEFTIO_GLOBAL struct weftio_dev_file_queue *files,
                                                  weftio_u64 timeout_ns)
@@ -337,14 +355,14 @@ WEFTIO_FN weftio_s32 weftio_dev_file_commit_wait(WEFTIO_GLOBAL struct weftio_dev
     return weftio_dev_send_queue_submit_wait(&files->queue, timeout_ns);
 }
 
-/** As weftio_dev_send_queue_wait_room: waits until at least `count` positions are free. */
+/** Waits until at least `count` positions are free: as weftio_dev_send_queue_wait_room. */
 WEFTIO_FN weftio_s32 weftio_dev_file_wait_room(WEFTIO_GLOBAL struct weftio_dev_file_queue *files, weftio_u32 count,
                                                weftio_u64 timeout_ns)
 {
     return weftio_dev_send_queue_wait_room(&files->queue, count, timeout_ns);
 }
 
-/** As weftio_dev_send_queue_status: WEFTIO_DEV_QUEUE_ERROR, WEFTIO_DEV_ABORTED or WEFTIO_DEV_OK. */
+/** WEFTIO_DEV_QUEUE_ERROR, WEFTIO_DEV_ABORTED or WEFTIO_DEV_OK: as weftio_dev_send_queue_status. */
 WEFTIO_FN weftio_s32 weftio_dev_file_status(const WEFTIO_GLOBAL struct weftio_dev_file_queue *files)
 {
     return weftio_dev_send_queue_status(&files->queue);

@@ -1,14 +1,19 @@
 /**
- * What every handle begins with: a word that says what it is and how it is laid out.
+ * The first word of every handle: the kind of the handle, and the version and size of its layout.
  *
- * The host writes it, and device::launch compares it with the headers that the kernel was compiled with. Handles that
- * reach a kernel in another way, inside a structure of the application's own, are checked by a kernel that is compiled
- * with WEFTIO_DEV_CHECKS: every function then looks at the word before anything else, and refuses what is not its kind
- * of handle, or another version's. A function that returns a status returns WEFTIO_DEV_INVALID_ARGUMENT; one that asks
- * whether the host wants an end says yes, so that loops end; one that returns an address or a count returns 0; push does
- * nothing. Functions that all send queues have (commit, push, wait_room, ...) take a ring of entries of any kind. A handle
- * whose object has been destroyed is not noticed. Which handle of a structure is wrong the host learns from the kernel,
- * which asks weftio_dev_handle_is() of each.
+ * The host writes the word, and device::launch compares it with the headers that the kernel was compiled with. Handles
+ * that reach a kernel inside a structure of the application are not compared by the host. A kernel that is compiled
+ * with WEFTIO_DEV_CHECKS checks them itself: every function first compares the word, and refuses a handle of another
+ * kind or another version:
+ *
+ * - a function that returns a status returns WEFTIO_DEV_INVALID_ARGUMENT;
+ * - a function that asks whether the host wants the kernel to end returns 1, so that loops end;
+ * - a function that returns an address or a count returns 0;
+ * - push does nothing.
+ *
+ * The functions of all send queues (commit, push, wait_room, ...) accept the handle of any ring of entries. A handle
+ * whose object has been destroyed is not detected. To report to the host which handle of a structure is wrong, a kernel
+ * calls weftio_dev_handle_is() for each.
  *
  * The header of the kernel says `#define WEFTIO_DEV_CHECKS` before its includes, and is the first header of its source
  * file that includes this one:
@@ -43,7 +48,10 @@
 #define WEFTIO_DEV_HAS_CHECKS 0
 #endif
 
-/** Whether `abi`, of a handle, is `wanted`: 1 or 0. Without WEFTIO_DEV_CHECKS it is always, and nothing is read. */
+/**
+ * Whether `abi`, the first word of a handle, is `wanted`: 1 or 0. Without WEFTIO_DEV_CHECKS: always 1, and nothing is
+ * read.
+ */
 WEFTIO_FN weftio_u32 weftio_dev_is_handle(weftio_u32 abi, weftio_u32 wanted)
 {
 #if WEFTIO_DEV_HAS_CHECKS
@@ -56,9 +64,9 @@ WEFTIO_FN weftio_u32 weftio_dev_is_handle(weftio_u32 abi, weftio_u32 wanted)
 }
 
 /**
- * Whether `handle` begins with the word `wanted` (WEFTIO_DEV_ABI_ETH_RXQ, ...): 1 or 0; 0 of a null pointer. Reads that
- * word with and without WEFTIO_DEV_CHECKS. A kernel that gets handles inside a structure can tell the host which of them
- * is wrong before it uses any:
+ * Whether `handle` begins with the word `wanted` (WEFTIO_DEV_ABI_ETH_RXQ, ...): 1 or 0; 0 for a null pointer. Reads the
+ * word with and without WEFTIO_DEV_CHECKS. With it, a kernel that gets handles inside a structure can report to the
+ * host which of them is wrong before it uses any:
  *
  *     *wrong = !weftio_dev_handle_is(given->in, WEFTIO_DEV_ABI_ETH_RXQ)    ? 1
  *              : !weftio_dev_handle_is(given->out, WEFTIO_DEV_ABI_ETH_TXQ) ? 2

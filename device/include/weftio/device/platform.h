@@ -42,7 +42,7 @@ enum weftio_dev_status {
     WEFTIO_DEV_OK = 0,
     WEFTIO_DEV_ABORTED = -1,          /**< the host asked the kernel to end */
     WEFTIO_DEV_NOT_FOUND = -2,        /**< nothing there: no such completion, or not yet */
-    WEFTIO_DEV_FULL = -3,             /**< the ring has no room */
+    WEFTIO_DEV_FULL = -3,             /**< no position of the ring is free */
     WEFTIO_DEV_OUT_OF_ORDER = -4,     /**< `first` is not the oldest entry still held */
     WEFTIO_DEV_INVALID_ARGUMENT = -5, /**< a count, length or position outside the ring; or a wrong handle (handle.h) */
     WEFTIO_DEV_TIMEOUT = -6,          /**< the bound given was reached first */

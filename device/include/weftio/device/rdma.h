@@ -3,9 +3,9 @@
  *
  * *Enqueue* functions (write, read, send, atomics) fill one entry each. *Commit* publishes the filled entries, and the
  * NIC executes them in order. An entry is done when the peer has acknowledged it. *Strong* functions find a free
- * position themselves; any lane of any block may call them. *Weak* functions are told the position and use no atomics.
- * A queue is used in one of the two modes at a time. Messages of the peer arrive in the receive ring, which has a
- * handle of its own (rdma/receive.h).
+ * position themselves; any lane of any block may call them. *Weak* functions are given the position by the caller and
+ * use no atomics. A queue is used in one of the two modes at a time. Messages of the peer arrive in the receive ring,
+ * which has a handle of its own (rdma/receive.h).
  *
  * Local memory is a buffer (buf.h) in a region that the host has registered with the port. Memory of the peer is a
  * weftio_dev_remote (rdma/request.h). Numbers in memory have the byte order of the CPU at both ends. The format of

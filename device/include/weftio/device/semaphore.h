@@ -1,18 +1,19 @@
 /**
  * Semaphores: numbered items that pass from kernel to kernel, or between a kernel and the CPU.
  *
- * Life of an item: whoever *produces* waits until it is FREE, fills its packet info and custom info, and sets it READY;
- * whoever *consumes* waits for READY, reads, and sets it FREE, or DONE where the producer wants to look at what came
- * back. HOLD says that an item is being filled or worked on, ERROR that the work went wrong.
+ * Life of an item: the *producer* waits until the item is FREE, fills its packet info and custom info, and sets it
+ * READY. The *consumer* waits for READY, reads, and sets it FREE; or DONE, if the producer reads a result. HOLD means
+ * that an item is being filled or processed, ERROR that the processing failed.
  *
- * Indices run freely and wrap at 2^32: item = index % items. Where `items` is no power of two, 2^32 is no multiple of
- * it: count on with weftio_dev_semaphore_next(), or within 0 .. items - 1, which also takes no division. An item has one
- * owner at a time, who alone may write it: setting a status hands it over, and what was written before is visible to
- * whoever sees that status. Items of different indices are independent, so any lanes and blocks may work on different
- * ones at once; every function is called by one lane for itself.
+ * Indices run freely and wrap at 2^32: item = index % items. If `items` is no power of two, 2^32 is no multiple of it:
+ * advance with weftio_dev_semaphore_next(), or count within 0 .. items - 1, which also needs no division. An item has
+ * one owner at a time, and only the owner may write it. Setting a status passes the item on: what was written before is
+ * visible to a reader of that status. Items of different indices are independent, so any lanes and blocks may work on
+ * different items at once. Every function is called by one lane for itself.
  *
- * With WEFTIO_DEV_CHECKS (handle.h), of what is no semaphore, or another version's: functions that return a status of
- * their own return WEFTIO_DEV_INVALID_ARGUMENT, an item's status is WEFTIO_DEV_SEMAPHORE_ERROR, an address is 0.
+ * With WEFTIO_DEV_CHECKS (handle.h), if the handle is no semaphore, or another version's: functions that return a
+ * status of their own return WEFTIO_DEV_INVALID_ARGUMENT, the status of an item is WEFTIO_DEV_SEMAPHORE_ERROR, and an
+ * address is 0.
  */
 #pragma once
 
@@ -38,10 +39,10 @@ struct weftio_dev_semaphore_item {
 };
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_semaphore_item) == 16, "host and device share this layout");
 
-/** What went wrong where transitions are checked. The host reads it. */
+/** Refused transitions, if transitions are checked. The host reads this. */
 struct weftio_dev_semaphore_illegal {
     weftio_u32 count;    /**< transitions refused */
-    weftio_u32 recorded; /**< 1 once the three below, which tell of the first, are written */
+    weftio_u32 recorded; /**< 1 once the three values below are written, which describe the first */
     weftio_u32 index;
     weftio_u32 from;
     weftio_u32 to;
@@ -49,7 +50,7 @@ struct weftio_dev_semaphore_illegal {
 };
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_semaphore_illegal) == 64, "host and device share this layout");
 
-/** Made by the host class `semaphore`; read-only for kernels, who use it through the functions below only. */
+/** Made by the host class `semaphore`; read-only for kernels, which use it through the functions below only. */
 struct weftio_dev_semaphore {
     weftio_u32 abi;  /**< WEFTIO_DEV_ABI_SEMAPHORE */
     weftio_u32 mask; /**< items - 1, if that is a power of two less 1; else all bits */
@@ -107,7 +108,10 @@ WEFTIO_FN weftio_u32 weftio_dev_semaphore_next(const WEFTIO_GLOBAL struct weftio
     return index + 1 == semaphore->end ? 0 : index + 1;
 }
 
-/** Where item `index` lies. A function of this header finds it once: behind a store, the handle would be read again. */
+/**
+ * Address of item `index`. Functions of this header compute it once, because after a store they would reload the
+ * handle.
+ */
 WEFTIO_FN WEFTIO_GLOBAL struct weftio_dev_semaphore_item *
 weftio_dev_semaphore_item_at(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore, weftio_u32 index)
 {
@@ -133,7 +137,7 @@ WEFTIO_FN weftio_u32 weftio_dev_semaphore_get_status(const WEFTIO_GLOBAL struct 
     return weftio_dev_semaphore_status_of(weftio_dev_semaphore_item_at(semaphore, index));
 }
 
-/** Hands an item over. */
+/** Sets the status of an item, which passes it to its next owner. */
 WEFTIO_FN void weftio_dev_semaphore_publish(WEFTIO_GLOBAL struct weftio_dev_semaphore_item *item, weftio_u32 status)
 {
     /*
@@ -172,11 +176,11 @@ WEFTIO_FN weftio_u32 weftio_dev_semaphore_refuses(WEFTIO_GLOBAL struct weftio_de
 }
 
 /**
- * Hands item `index` over with status `status`. Never blocks.
+ * Sets the status of item `index`, which passes the item to its next owner. Never blocks.
  *
  * @pre the caller owns the item
  * @return WEFTIO_DEV_OK; WEFTIO_DEV_INVALID_ARGUMENT transitions are checked and this one is illegal: the item is
- *         unchanged, and the host class can tell
+ *         unchanged, and the host class reports it
  */
 WEFTIO_FN weftio_s32 weftio_dev_semaphore_set_status(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore,
                                                      weftio_u32 index, weftio_u32 status)
@@ -191,7 +195,7 @@ WEFTIO_FN weftio_s32 weftio_dev_semaphore_set_status(const WEFTIO_GLOBAL struct 
     return WEFTIO_DEV_OK;
 }
 
-/** Writes packet info, then hands the item over: as weftio_dev_semaphore_set_status. */
+/** Writes packet info, then sets the status of the item: as weftio_dev_semaphore_set_status. */
 WEFTIO_FN weftio_s32 weftio_dev_semaphore_set_packet_info(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore,
                                                           weftio_u32 index, weftio_u32 status, weftio_u32 count,
                                                           weftio_u32 first)
@@ -230,7 +234,7 @@ weftio_dev_semaphore_get_packet_info_status(const WEFTIO_GLOBAL struct weftio_de
     return WEFTIO_DEV_OK;
 }
 
-/** Where the custom info of item `index` lies, 64-byte aligned; 0 where items have none. Never blocks. */
+/** Address of the custom info of item `index`, 64-byte aligned; 0 if items have none. Never blocks. */
 WEFTIO_FN WEFTIO_GLOBAL void *
 weftio_dev_semaphore_get_custom_info_addr(const WEFTIO_GLOBAL struct weftio_dev_semaphore *semaphore, weftio_u32 index)
 {

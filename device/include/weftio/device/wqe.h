@@ -26,17 +26,17 @@
 #define WEFTIO_OPCODE_COMPARE_SWAP 0x11u
 #define WEFTIO_OPCODE_FETCH_ADD 0x12u
 #define WEFTIO_OPCODE_MMO 0x2fu
-#define WEFTIO_OPCODE_FILE_SYNC 0x3eu /**< of Weftio's own: no mlx5 opcode */
+#define WEFTIO_OPCODE_FILE_SYNC 0x3eu /**< an opcode of Weftio, not of mlx5 */
 
 #define WEFTIO_MMO_DMA 1u             /**< opcode modifier of MMO: a copy */
 #define WEFTIO_WAIT_ON_TIME 2u        /**< opcode modifier of WAIT */
-#define WEFTIO_WAIT_CYCLIC_SMALLER 5u /**< go on once the value is smaller than now */
+#define WEFTIO_WAIT_CYCLIC_SMALLER 5u /**< continue when the value is smaller than the clock */
 
 /** Completion mode, bits 3:2 of fm_ce_se. The NIC may skip the completion of an entry that a later one covers. */
 #define WEFTIO_CE_ALWAYS 0x08u
 #define WEFTIO_CE_ALWAYS_AND_EVENT 0x0cu
 
-#define WEFTIO_SOLICITED 0x02u /**< bit 1 of fm_ce_se: the peer's completion of this message is a solicited one */
+#define WEFTIO_SOLICITED 0x02u /**< bit 1 of fm_ce_se: the completion of this message at the peer is solicited */
 /** Fence mode, bits 7:5 of fm_ce_se, from this value on: waits for the READs and atomics before the entry. */
 #define WEFTIO_FENCE 0x40u
 

@@ -1,8 +1,8 @@
 /**
- * The completion ring of a receive queue: the NIC writes, a kernel reads.
+ * The completion ring of a receive queue: the NIC writes it, a kernel reads it.
  *
- * Indices run freely and are masked only when memory is touched. The NIC produces completions, the kernel gives receive
- * slots back through the doorbell record; neither writes the other's words.
+ * Indices run freely and are masked only when memory is touched. The NIC produces completions; the kernel returns
+ * receive slots through the doorbell record. Neither writes the other's words.
  */
 #pragma once
 
@@ -22,7 +22,7 @@ weftio_dev_completion_at(const WEFTIO_GLOBAL struct weftio_dev_completion_ring *
     return &ring->entries[index & ring->mask];
 }
 
-/** Whether completion `index` is there; if so the rest of it, and the packet, may be read. Never blocks. */
+/** Whether completion `index` has been published. If so, the rest of it, and its packet, may be read. Never blocks. */
 WEFTIO_FN weftio_u32 weftio_dev_completion_ready(const WEFTIO_GLOBAL struct weftio_dev_completion_ring *ring,
                                                  weftio_u32 index)
 {
@@ -33,7 +33,8 @@ WEFTIO_FN weftio_u32 weftio_dev_completion_ready(const WEFTIO_GLOBAL struct weft
 }
 
 /**
- * Counts the completions that are there among `first + lane`, `first + lane + lanes`, ... below `first + limit`.
+ * Counts the published completions among `first + lane`, `first + lane + lanes`, ... below `first + limit`. Never
+ * blocks.
  *
  * The NIC publishes in order, so the sum over all lanes never exceeds the length of the published run from `first`.
  */
@@ -48,14 +49,14 @@ WEFTIO_FN weftio_u32 weftio_dev_completion_count(const WEFTIO_GLOBAL struct weft
 }
 
 #define WEFTIO_DEV_STRIDE 8u           /* completions per load of weftio_dev_completion_scan */
-#define WEFTIO_DEV_FEWEST_SCANNING 32u /* lanes from which on a scope scans */
+#define WEFTIO_DEV_FEWEST_SCANNING 32u /* fewest lanes of a scope that uses weftio_dev_completion_scan */
 
 /** Why a receive ends before it has enough packets. */
 #define WEFTIO_DEV_STOP_TIMEOUT 1u
 #define WEFTIO_DEV_STOP_ABORT 2u
 
 /**
- * What one round of a receive has found: a lane in its share of the completions, or the whole scope.
+ * What one round of a receive call has found, by one lane in its share of the completions or by the whole scope.
  *
  * With fewer than WEFTIO_DEV_FEWEST_SCANNING lanes, `packets` counts all packets that have arrived. With that many or
  * more, it counts whole groups of WEFTIO_DEV_STRIDE packets, and up to 7 more packets may have arrived. `singles` then
@@ -88,16 +89,19 @@ WEFTIO_FN struct weftio_dev_round weftio_dev_round_unpack(weftio_u32 sum)
     return round;
 }
 
-/** Packets that a round of the whole scope has found: singles lie within the first eight, so they do not add to it. */
+/**
+ * Number of packets that a round of the whole scope has found. `singles` lie within the first group of eight, so they
+ * are not added.
+ */
 WEFTIO_FN weftio_u32 weftio_dev_round_found(struct weftio_dev_round round)
 {
     return round.packets ? round.packets : round.singles;
 }
 
 /**
- * As weftio_dev_completion_count, for a scope of WEFTIO_DEV_FEWEST_SCANNING lanes or more, with an eighth of the loads:
- * of the last of every eight, because the NIC publishes in order, and of each of the first seven. Fewer loads cross the
- * bus, and a NIC that is a CPU keeps more of the cache lines that it is about to write.
+ * As weftio_dev_completion_count, for a scope of WEFTIO_DEV_FEWEST_SCANNING lanes or more, with about an eighth of the
+ * loads: it loads the last completion of each group of eight (the NIC publishes in order), and each of the first seven.
+ * Fewer loads cross the bus, and fewer cache lines that a software NIC is about to write are taken away from its CPU.
  *
  * One loop serves both kinds of lanes, so that the lanes of a warp load together.
  */
@@ -131,9 +135,9 @@ weftio_dev_completion_look(const WEFTIO_GLOBAL struct weftio_dev_completion_ring
     return round;
 }
 
-/** Tells the NIC how many receive entries have been posted in all (low 16 bits, big-endian). */
+/** Writes the doorbell record of a receive ring: the number of entries posted in all (low 16 bits, big-endian). */
 WEFTIO_FN void weftio_dev_post_receive(WEFTIO_GLOBAL weftio_u32 *dbrec, weftio_u32 posted)
 {
-    /* Release, pairs with the NIC's acquire of the record: every read of the slots given back happens before. */
+    /* Release, pairs with the NIC's acquire of the record: every read of the returned slots happens before. */
     weftio_store_release_sys_u32(dbrec, weftio_swap32(posted & 0xffffu));
 }

@@ -1,6 +1,4 @@
-/**
- * What the host and a kernel say to each other about a queue: the host asks it to end, the kernel leaves a trace.
- */
+/** The control block of a queue: the host asks a kernel to end, and the kernel leaves a trace of what it does. */
 #pragma once
 
 #include "weftio/device/platform.h"
@@ -17,15 +15,15 @@ enum weftio_dev_function {
     WEFTIO_DEV_FUNCTION_SEMAPHORE = 7
 };
 
-/** One line each way. The host writes the first, the kernel the second; both live in memory that both see. */
+/** Two cache lines in memory that host and device can access: the host writes the first, the kernel the second. */
 struct weftio_dev_control {
     weftio_u32 abort; /**< not 0: every wait on this queue ends with WEFTIO_DEV_ABORTED */
     weftio_u32 host_reserved[15];
-    weftio_u32 beats;    /**< grows with every call and every turn of a wait */
-    weftio_u32 block;    /**< who wrote the trace */
+    weftio_u32 beats;    /**< grows with every call and every iteration of a wait */
+    weftio_u32 block;    /**< block that wrote the trace */
     weftio_u32 function; /**< enum weftio_dev_function */
-    weftio_u32 index;    /**< where in the ring */
-    weftio_s32 status;   /**< enum weftio_dev_status of the last call that ended */
+    weftio_u32 index;    /**< index in the ring */
+    weftio_s32 status;   /**< enum weftio_dev_status of the last call that returned */
     weftio_u32 kernel_reserved[11];
 };
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_control) == 128, "host and device share this layout");
@@ -37,10 +35,10 @@ WEFTIO_FN weftio_u32 weftio_dev_aborted(const WEFTIO_GLOBAL struct weftio_dev_co
 }
 
 /**
- * Leaves the trace. One lane of the scope calls it. Never blocks.
+ * Writes the trace into the control block. One lane of the scope calls it. Never blocks.
  *
- * @param beats  the count, where the kernel reads it fast: a look at `control` may be a round trip over a bus.
- *               `&control->beats` itself where there is no other place
+ * @param beats  the count in memory that the kernel reads fast: a load from `control` may be a round trip over a bus.
+ *               `&control->beats` if there is no such memory
  */
 WEFTIO_FN void weftio_dev_beat(WEFTIO_GLOBAL struct weftio_dev_control *control, WEFTIO_GLOBAL weftio_u32 *beats,
                                weftio_u32 function, weftio_u32 index, weftio_s32 status)

@@ -1,5 +1,6 @@
 /**
- * Who uses a queue together: a thread, a warp or a block. And the turn of a NIC that has no thread of its own.
+ * The scope that uses a queue together, a thread, a warp or a block; and the call that runs a NIC without a thread of
+ * its own (inline mode).
  */
 #pragma once
 

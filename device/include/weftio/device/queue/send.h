@@ -1,12 +1,12 @@
 /**
- * A send queue inside a kernel, whatever it sends: frames (eth_txq.h), copies of memory (dma.h), reads and
- * writes of files (file.h) or RDMA (rdma.h). The
- * receive entries of RDMA (rdma/receive.h) are enqueued and committed in the same way.
+ * A send queue inside a kernel, of any kind: Ethernet frames (eth_txq.h), memory copies (dma.h), file operations
+ * (file.h) or RDMA requests (rdma.h). The receive entries of RDMA (rdma/receive.h) are enqueued and committed in the
+ * same way.
  *
- * Life of an entry: *enqueue* writes it, which each kind of queue does in its own way; *commit* publishes entries;
- * *push* makes the NIC look; the NIC executes them in order and completes. *Strong* functions find the position
- * themselves, from any lane of any block. *Weak* ones are told the position and use no atomics. A queue is used in one
- * mode at a time.
+ * Life of an entry: *enqueue* writes it, in the way of each kind of queue. *Commit* publishes entries. *Push* rings the
+ * doorbell, which wakes a sleeping NIC. The NIC executes entries and completes them in order. *Strong* functions find a
+ * free position themselves; any lane of any block may call them. *Weak* functions are given the position by the caller
+ * and use no atomics. A queue is used in one of the two modes at a time.
  */
 #pragma once
 
@@ -30,7 +30,7 @@ struct weftio_dev_send_queue {
 };
 WEFTIO_STATIC_ASSERT(sizeof(struct weftio_dev_send_queue) == 128, "host and device share this layout");
 
-/** Whether the handle is that of a ring of entries, of whatever kind: as weftio_dev_is_handle. */
+/** Whether the handle belongs to a ring of entries of any kind: as weftio_dev_is_handle. */
 WEFTIO_FN weftio_u32 weftio_dev_is_send_queue(const WEFTIO_GLOBAL struct weftio_dev_send_queue *queue)
 {
     return weftio_dev_is_handle(queue->abi, WEFTIO_DEV_ABI_ETH_TXQ) ||
@@ -42,7 +42,7 @@ WEFTIO_FN weftio_u32 weftio_dev_is_send_queue(const WEFTIO_GLOBAL struct weftio_
 
 /** Flags of every enqueue call. Each kind of queue has more, from 0x2 on. */
 #define WEFTIO_DEV_SEND_NONE 0x0u
-#define WEFTIO_DEV_SEND_NOTIFY 0x1u /**< tell the host's progress_engine when it is done */
+#define WEFTIO_DEV_SEND_NOTIFY 0x1u /**< notifies the host's progress_engine when the entry is done */
 
 WEFTIO_FN weftio_u32 weftio_dev_completion_mode(weftio_u32 flags)
 {
@@ -50,7 +50,7 @@ WEFTIO_FN weftio_u32 weftio_dev_completion_mode(weftio_u32 flags)
 }
 
 /**
- * Control segment, at the start of an entry: written last, so that the body is there when its index is.
+ * Writes the control segment, the first of an entry. It is written last: an entry with the right index is complete.
  *
  * @param modes         completion and fence mode: byte fm_ce_se
  * @param immediate_be  last word of the segment
@@ -71,7 +71,7 @@ WEFTIO_FN void weftio_dev_write_control(WEFTIO_GLOBAL weftio_u32 *block, weftio_
     weftio_dev_write_control_modes(block, index, opcode, queue_ds, weftio_dev_completion_mode(flags), 0);
 }
 
-/** Where the next entry goes, and the mask of positions: for weak mode. Never blocks; any lane, while none enqueues. */
+/** Position of the next entry and mask of positions, for weak mode. Never blocks. Any lane, while no lane enqueues. */
 WEFTIO_FN void weftio_dev_send_queue_get_info(const WEFTIO_GLOBAL struct weftio_dev_send_queue *queue,
                                               weftio_u32 *position, weftio_u32 *mask)
 {
@@ -81,14 +81,17 @@ WEFTIO_FN void weftio_dev_send_queue_get_info(const WEFTIO_GLOBAL struct weftio_
     *mask = is_queue ? queue->ring.mask : 0;
 }
 
-/** Free-running index behind the last entry that the NIC is done with, executed or failed. Never blocks; any lane. */
+/**
+ * Number of entries that the NIC is done with, executed or failed, as a free-running index: all entries below it are
+ * done. Never blocks; any lane.
+ */
 WEFTIO_FN weftio_u32 weftio_dev_send_queue_completed(const WEFTIO_GLOBAL struct weftio_dev_send_queue *queue)
 {
     return weftio_dev_is_send_queue(queue) ? weftio_dev_send_completed(&queue->ring) : 0;
 }
 
 /**
- * The position to enqueue at that lies in slot `masked` of the ring, for who counts modulo the depth. Never blocks; any
+ * The next position to enqueue at whose slot is `masked`, for kernels that count modulo the depth. Never blocks; any
  * lane.
  */
 WEFTIO_FN weftio_u32 weftio_dev_send_queue_unmask(const WEFTIO_GLOBAL struct weftio_dev_send_queue *queue,
@@ -102,7 +105,8 @@ WEFTIO_FN weftio_u32 weftio_dev_send_queue_unmask(const WEFTIO_GLOBAL struct wef
 }
 
 /**
- * Whether a weak entry may be written at `position`: it is not committed, and within the ring's depth of the next one.
+ * Whether a weak entry may be written at `position`: it has not been committed, and is less than the depth of the ring
+ * beyond the next one to commit.
  */
 WEFTIO_FN weftio_u32 weftio_dev_weak_fits(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 position)
 {
@@ -131,8 +135,10 @@ WEFTIO_FN weftio_s32 weftio_dev_send_status(struct weftio_dev_send_signs signs)
 }
 
 /**
- * WEFTIO_DEV_QUEUE_ERROR, WEFTIO_DEV_ABORTED or WEFTIO_DEV_OK; WEFTIO_DEV_INVALID_ARGUMENT as
- * weftio_dev_send_queue_commit_strong. Never blocks; any lane.
+ * Status of the queue. Never blocks; any lane.
+ *
+ * @return WEFTIO_DEV_OK; WEFTIO_DEV_QUEUE_ERROR an entry has failed or the queue was stopped; WEFTIO_DEV_ABORTED the
+ *         host asks the kernel to end; WEFTIO_DEV_INVALID_ARGUMENT as weftio_dev_send_queue_commit_strong
  */
 WEFTIO_FN weftio_s32 weftio_dev_send_queue_status(const WEFTIO_GLOBAL struct weftio_dev_send_queue *queue)
 {
@@ -142,8 +148,8 @@ WEFTIO_FN weftio_s32 weftio_dev_send_queue_status(const WEFTIO_GLOBAL struct wef
 }
 
 /**
- * Whether the host asks the kernel to end: 1 or 0. Never blocks; any lane. With WEFTIO_DEV_CHECKS also 1 of what is no
- * send queue.
+ * Whether the host asks the kernel to end: 1 or 0. Never blocks; any lane. With WEFTIO_DEV_CHECKS also 1 if `queue` is
+ * no send queue, so that the loop ends.
  */
 WEFTIO_FN weftio_u32 weftio_dev_send_queue_aborted(const WEFTIO_GLOBAL struct weftio_dev_send_queue *queue)
 {
@@ -151,12 +157,15 @@ WEFTIO_FN weftio_u32 weftio_dev_send_queue_aborted(const WEFTIO_GLOBAL struct we
 }
 
 /**
- * Waits for the other blocks that are in a commit or a push, a few instructions each. Returns 0 when the host wants an
- * end.
+ * Takes the lock of strong commits and pushes. Blocks while another block holds it, for a few instructions each.
+ * Returns 1; or 0, without the lock, when the host asks the kernel to end.
  */
 WEFTIO_FN weftio_u32 weftio_dev_send_queue_lock(WEFTIO_GLOBAL struct weftio_dev_send_queue *queue)
 {
-    /* A look at the lock is quick; one at the abort flag may be a round trip over a bus. */
+    /*
+     * A load of the lock is fast; a load of the abort flag may be a round trip over a bus, so only every 64th attempt
+     * reads it.
+     */
     for (weftio_u32 attempt = 0; weftio_compare_exchange_u32(&queue->ring.lock, 0, 1) != 0;) {
         do {
             if (++attempt % 64 == 0 && weftio_dev_aborted(queue->control))
@@ -171,7 +180,11 @@ WEFTIO_FN void weftio_dev_send_queue_unlock(WEFTIO_GLOBAL struct weftio_dev_send
     weftio_store_release_u32(&queue->ring.lock, 0);
 }
 
-/** Publishes the strong entries that are filled without a gap. @pre the lock is held. Returns the end of those. */
+/**
+ * Publishes the strong entries that are filled without a gap. Returns the index after the last of them.
+ *
+ * @pre the lock is held
+ */
 WEFTIO_FN weftio_u32 weftio_dev_send_queue_publish(WEFTIO_GLOBAL struct weftio_dev_send_queue *queue)
 {
     weftio_u32 ready = weftio_load_relaxed_u32(&queue->ring.ready);
@@ -183,16 +196,17 @@ WEFTIO_FN weftio_u32 weftio_dev_send_queue_publish(WEFTIO_GLOBAL struct weftio_d
 }
 
 /**
- * Publishes the strong entries that are filled without a gap; the NIC may execute them from now on. One lane of a scope,
- * after a barrier; several blocks may commit at once. Waits while another block is in the same few instructions.
+ * Publishes the strong entries that are filled without a gap; the NIC may execute them from now on. One lane of a
+ * scope, after a barrier; several blocks may commit at once. Blocks only while another block is in the few instructions
+ * of its commit. Without enqueued entries nothing happens.
  *
- * Entries behind one that another block has claimed but not filled are published by that block's commit. With nothing
- * enqueued nothing happens.
+ * If another block has claimed a position and not filled it yet, the entries behind that position are published by the
+ * commit of that block.
  *
- * @return WEFTIO_DEV_OK; WEFTIO_DEV_QUEUE_ERROR the queue is in error and what was enqueued will be flushed;
- *         WEFTIO_DEV_ABORTED the host asked the kernel to end (what was enqueued before is published all the same,
- *         unless another block is at it); WEFTIO_DEV_INVALID_ARGUMENT with WEFTIO_DEV_CHECKS (handle.h), here and in the
- *         functions beside it: `queue` is no send queue, or another version's
+ * @return WEFTIO_DEV_OK; WEFTIO_DEV_QUEUE_ERROR the queue is in error, and the entries will be flushed;
+ *         WEFTIO_DEV_ABORTED the host asks the kernel to end (the entries are published all the same, unless another
+ *         block held the lock); WEFTIO_DEV_INVALID_ARGUMENT with WEFTIO_DEV_CHECKS (handle.h), here and in all
+ *         functions of this file: `queue` is no send queue, or another version's
  */
 WEFTIO_FN weftio_s32 weftio_dev_send_queue_commit_strong(WEFTIO_GLOBAL struct weftio_dev_send_queue *queue)
 {
@@ -201,7 +215,7 @@ WEFTIO_FN weftio_s32 weftio_dev_send_queue_commit_strong(WEFTIO_GLOBAL struct we
     if (!weftio_dev_send_queue_lock(queue))
         return WEFTIO_DEV_ABORTED;
     weftio_u32 filled = weftio_dev_send_queue_publish(queue);
-    /* Loads and stores that cross a bus start before the unlock, whose wait covers them all. */
+    /* Loads and stores that cross a bus start before the unlock: its release then waits once for all of them. */
     struct weftio_dev_send_signs signs = weftio_dev_send_queue_signs(queue);
     weftio_dev_beat(queue->control, &queue->beats, WEFTIO_DEV_FUNCTION_COMMIT, filled, WEFTIO_DEV_OK);
     weftio_dev_send_queue_unlock(queue);
@@ -209,9 +223,9 @@ WEFTIO_FN weftio_s32 weftio_dev_send_queue_commit_strong(WEFTIO_GLOBAL struct we
 }
 
 /**
- * Publishes the next `count` weak entries. One lane, after a barrier behind all enqueues. Never blocks.
+ * Publishes the next `count` weak entries. Never blocks. One lane, after a barrier behind the last enqueue of any lane.
  *
- * @return WEFTIO_DEV_OK; WEFTIO_DEV_INVALID_ARGUMENT more than the ring holds (nothing is published);
+ * @return WEFTIO_DEV_OK; WEFTIO_DEV_INVALID_ARGUMENT `count` is above the depth of the ring (nothing is published);
  *         WEFTIO_DEV_QUEUE_ERROR and WEFTIO_DEV_ABORTED as weftio_dev_send_queue_commit_strong
  */
 WEFTIO_FN weftio_s32 weftio_dev_send_queue_commit_weak(WEFTIO_GLOBAL struct weftio_dev_send_queue *queue,
@@ -234,9 +248,9 @@ WEFTIO_FN weftio_s32 weftio_dev_send_queue_commit_weak(WEFTIO_GLOBAL struct weft
 }
 
 /**
- * Makes a NIC that sleeps look at what has been committed. One lane of a scope; several blocks may push at once. Waits while
- * another block is in the same few instructions; in inline mode the NIC runs inside this call. With WEFTIO_DEV_CHECKS
- * what is no send queue is left alone.
+ * Rings the doorbell: a sleeping NIC wakes up and reads the doorbell record. One lane of a scope; several blocks may
+ * push at once. Blocks only while another block is in the few instructions of its commit or push; in inline mode this
+ * call runs the engine. With WEFTIO_DEV_CHECKS it does nothing if `queue` is no send queue.
  */
 WEFTIO_FN void weftio_dev_send_queue_push(WEFTIO_GLOBAL struct weftio_dev_send_queue *queue)
 {
@@ -253,13 +267,14 @@ WEFTIO_FN void weftio_dev_send_queue_push(WEFTIO_GLOBAL struct weftio_dev_send_q
 }
 
 /**
- * Whether the entry at free-running index `position` is done: executed, its buffer free. Never
- * blocks; any lane.
+ * Whether the entry at free-running index `position` is done: the NIC has executed it and no longer uses its buffer.
+ * Never blocks; any lane.
  *
  * @pre `position` was committed, and not more than 2^15 positions ago
- * @param[out] completed_ns  UTC of the latest completion of the queue, when that is not older; unchanged unless OK
- * @return WEFTIO_DEV_OK; WEFTIO_DEV_NOT_FOUND not yet; WEFTIO_DEV_QUEUE_ERROR it failed, was flushed, or was done
- *         before a later entry failed: the host's progress_engine knows which
+ * @param[out] completed_ns  UTC of the queue's latest completion, which is that of the entry or a later one; unchanged
+ *                           unless OK
+ * @return WEFTIO_DEV_OK; WEFTIO_DEV_NOT_FOUND not yet; WEFTIO_DEV_QUEUE_ERROR the entry failed, was flushed, or was
+ *         done before a later entry failed: the host's progress_engine reports the entry that failed
  */
 WEFTIO_FN weftio_s32 weftio_dev_send_queue_poll_completion(WEFTIO_GLOBAL struct weftio_dev_send_queue *queue,
                                                            weftio_u32 position, weftio_u64 *completed_ns)
@@ -271,7 +286,7 @@ WEFTIO_FN weftio_s32 weftio_dev_send_queue_poll_completion(WEFTIO_GLOBAL struct 
     if (completed - position - 1 >= 0x80000000u)
         return WEFTIO_DEV_NOT_FOUND;
     weftio_u64 timestamp = weftio_swap64(weftio_load_acquire_sys_u64(&queue->ring.completion->timestamp_be));
-    /* Second 0 is none: the NIC is about to publish an error, and its syndrome is there already. */
+    /* Seconds 0 are no time: the NIC is publishing an error, whose syndrome already lies in these bytes. */
     if (weftio_dev_send_failed(&queue->ring) || !(timestamp >> 32))
         return WEFTIO_DEV_QUEUE_ERROR;
     *completed_ns = weftio_real_time_to_ns(timestamp);
@@ -279,8 +294,11 @@ WEFTIO_FN weftio_s32 weftio_dev_send_queue_poll_completion(WEFTIO_GLOBAL struct 
 }
 
 /**
- * What a wait on a queue does when it has found nothing. WEFTIO_DEV_TIMEOUT: `timeout_ns` have passed since its first
- * call.
+ * One iteration of a wait that has not found what it waits for: leaves the trace and, in inline mode, runs the engine.
+ *
+ * @param attempt           0 in the first call, which sets `start_ns`
+ * @param[in,out] start_ns  time of the first call
+ * @return WEFTIO_DEV_OK; WEFTIO_DEV_TIMEOUT `timeout_ns` (0: no time bound) have passed since the first call
  */
 WEFTIO_FN weftio_s32 weftio_dev_send_queue_wait_on(WEFTIO_GLOBAL struct weftio_dev_send_queue *queue,
                                                    weftio_u32 attempt, weftio_u64 timeout_ns, weftio_u64 *start_ns,
@@ -299,10 +317,11 @@ WEFTIO_FN weftio_s32 weftio_dev_send_queue_wait_on(WEFTIO_GLOBAL struct weftio_d
 }
 
 /**
- * Waits until at least `count` positions are free, bounded by `timeout_ns` (0: by the abort flag only). One lane.
+ * Waits until at least `count` positions are free. Blocks until then, for `timeout_ns` at most (0: no time bound); in
+ * inline mode this call runs the engine. One lane.
  *
- * @return WEFTIO_DEV_OK; WEFTIO_DEV_TIMEOUT; WEFTIO_DEV_ABORTED or WEFTIO_DEV_QUEUE_ERROR, also when there is room;
- *         WEFTIO_DEV_INVALID_ARGUMENT `count` is more than the ring has
+ * @return WEFTIO_DEV_OK; WEFTIO_DEV_TIMEOUT `timeout_ns` have passed; WEFTIO_DEV_ABORTED or WEFTIO_DEV_QUEUE_ERROR,
+ *         also when positions are free; WEFTIO_DEV_INVALID_ARGUMENT `count` is above the depth of the ring
  */
 WEFTIO_FN weftio_s32 weftio_dev_send_queue_wait_room(WEFTIO_GLOBAL struct weftio_dev_send_queue *queue,
                                                      weftio_u32 count, weftio_u64 timeout_ns)
@@ -323,13 +342,14 @@ WEFTIO_FN weftio_s32 weftio_dev_send_queue_wait_room(WEFTIO_GLOBAL struct weftio
 }
 
 /**
- * Waits until the entry at free-running index `position` is done, as weftio_dev_send_queue_poll_completion tells, bounded
- * by `timeout_ns` (0: by the abort flag only). Any lane, several at once.
+ * Waits until the entry at free-running index `position` is done (see weftio_dev_send_queue_poll_completion). Blocks
+ * until then, for `timeout_ns` at most (0: no time bound); in inline mode this call runs the engine. Any lane, several
+ * at once.
  *
- * @pre `position` is at most 2^15 behind the last one committed. One that nobody has committed yet may be waited for,
- *      if somebody else will
- * @return WEFTIO_DEV_OK; WEFTIO_DEV_TIMEOUT; WEFTIO_DEV_ABORTED, also when the entry is done; WEFTIO_DEV_QUEUE_ERROR as
- *         weftio_dev_send_queue_poll_completion
+ * @pre `position` is at most 2^15 before the last committed one. A position that is not committed yet is allowed if
+ *      another lane will commit it
+ * @return WEFTIO_DEV_OK; WEFTIO_DEV_TIMEOUT `timeout_ns` have passed; WEFTIO_DEV_ABORTED the host asks the kernel to
+ *         end, also when the entry is done; WEFTIO_DEV_QUEUE_ERROR as weftio_dev_send_queue_poll_completion
  */
 WEFTIO_FN weftio_s32 weftio_dev_send_queue_wait_completed(WEFTIO_GLOBAL struct weftio_dev_send_queue *queue,
                                                           weftio_u32 position, weftio_u64 timeout_ns)
@@ -351,9 +371,10 @@ WEFTIO_FN weftio_s32 weftio_dev_send_queue_wait_completed(WEFTIO_GLOBAL struct w
 }
 
 /**
- * As weftio_dev_send_queue_wait_room, for a block: all its lanes call, all get the same status. Brings its own barriers.
+ * As weftio_dev_send_queue_wait_room, for a block: all its lanes call with equal arguments, and all get the same
+ * status. The call has its own barriers.
  *
- * @pre one block uses the queue
+ * @pre no other block uses the queue
  */
 WEFTIO_FN weftio_s32 weftio_dev_send_queue_wait_room_block(WEFTIO_GLOBAL struct weftio_dev_send_queue *queue,
                                                            weftio_u32 count, weftio_u64 timeout_ns)
@@ -365,8 +386,8 @@ WEFTIO_FN weftio_s32 weftio_dev_send_queue_wait_room_block(WEFTIO_GLOBAL struct 
 }
 
 /**
- * Commits strong entries and pushes, as weftio_dev_send_queue_commit_strong and weftio_dev_send_queue_push. One lane
- * of a scope, after a barrier.
+ * Commits strong entries and rings the doorbell: weftio_dev_send_queue_commit_strong followed by
+ * weftio_dev_send_queue_push. One lane of a scope, after a barrier. Returns the status of the commit.
  */
 WEFTIO_FN weftio_s32 weftio_dev_send_queue_submit(WEFTIO_GLOBAL struct weftio_dev_send_queue *queue)
 {
@@ -376,7 +397,9 @@ WEFTIO_FN weftio_s32 weftio_dev_send_queue_submit(WEFTIO_GLOBAL struct weftio_de
     return status;
 }
 
-/** The same for the next `count` weak entries, as weftio_dev_send_queue_commit_weak. */
+/**
+ * The same for the next `count` weak entries: weftio_dev_send_queue_commit_weak followed by weftio_dev_send_queue_push.
+ */
 WEFTIO_FN weftio_s32 weftio_dev_send_queue_submit_weak(WEFTIO_GLOBAL struct weftio_dev_send_queue *queue,
                                                        weftio_u32 count)
 {
@@ -387,12 +410,13 @@ WEFTIO_FN weftio_s32 weftio_dev_send_queue_submit_weak(WEFTIO_GLOBAL struct weft
 }
 
 /**
- * Commits strong entries, pushes, and waits until everything that was committed is done, bounded by `timeout_ns` (0: by
- * the abort flag only). One lane of a scope; what other blocks commit meanwhile may be waited for too.
+ * Commits strong entries, rings the doorbell, and waits until all committed entries are done. Blocks until then, for
+ * `timeout_ns` at most (0: no time bound). One lane of a scope, after a barrier. The wait may include entries that
+ * other blocks commit meanwhile.
  *
  * @pre each entry takes one position
- * @return WEFTIO_DEV_OK; WEFTIO_DEV_TIMEOUT; WEFTIO_DEV_ABORTED; WEFTIO_DEV_QUEUE_ERROR; WEFTIO_DEV_INVALID_ARGUMENT
- *         as weftio_dev_send_queue_commit_strong
+ * @return WEFTIO_DEV_OK; WEFTIO_DEV_TIMEOUT; WEFTIO_DEV_ABORTED; WEFTIO_DEV_QUEUE_ERROR; WEFTIO_DEV_INVALID_ARGUMENT as
+ *         weftio_dev_send_queue_commit_strong
  */
 WEFTIO_FN weftio_s32 weftio_dev_send_queue_submit_wait(WEFTIO_GLOBAL struct weftio_dev_send_queue *queue,
                                                        weftio_u64 timeout_ns)

@@ -12,36 +12,37 @@
 /**
  * The send ring: entries from the kernel to the NIC.
  *
- * reserved >= ready >= completed. A kernel reserves entries, fills them, *commits* (ready moves, the doorbell record
- * says so, the NIC may take them) and *pushes* (the doorbell makes a NIC that sleeps look). The NIC reports through a
- * collapsed completion queue: one completion that always names the last entry done, and covers all before it.
+ * reserved >= ready >= completed. A kernel *reserves* entries, fills them, *commits* them (moves `ready` and the
+ * doorbell record; the NIC may then execute them) and *pushes* (rings the doorbell, which wakes a sleeping NIC). The
+ * NIC reports through a collapsed completion queue: a single completion that always names the last entry done, and
+ * covers all entries before it.
  *
- * Layout: a weak enqueue reads only the first 24 bytes, which share one 32-byte sector of a GPU with the words before
- * them in a handle. Words that claims and pushes write come last, in another cache line than the words that every lane
- * reads.
+ * Layout: a weak enqueue reads only the first 24 bytes, which share a 32-byte sector of a GPU with the words before
+ * them in a handle. The words that claims and pushes write come last, in another cache line than the words that every
+ * lane reads.
  */
 struct weftio_dev_send_ring {
     WEFTIO_GLOBAL weftio_u32 *segments; /**< depth x 4 segments of 4 words */
     weftio_u32 mask;
     weftio_u32 queue;                   /**< number of the queue at its NIC */
-    weftio_u32 checksums;               /**< WEFTIO_ETH_*_CHECKSUM: in every entry that sends a frame, beside its own */
+    weftio_u32 checksums;               /**< WEFTIO_ETH_*_CHECKSUM, added to the flags of every entry of a frame */
     weftio_u32 ready;                   /**< next index to commit */
     WEFTIO_GLOBAL weftio_u32 *dbrec;    /**< send doorbell record: ready, low 16 bits, big-endian */
     WEFTIO_GLOBAL weftio_u64 *doorbell; /**< 8 bytes in the form of a control segment's first half */
     const WEFTIO_GLOBAL struct weftio_cqe *completion; /**< the collapsed completion */
-    WEFTIO_GLOBAL weftio_u32 *filled; /**< strong mode: a bit for each block, 1 while filled and not committed */
+    WEFTIO_GLOBAL weftio_u32 *filled; /**< strong mode: one bit per block, 1 while it is filled and not committed */
     weftio_u32 reserved;              /**< next index to hand out */
-    weftio_u32 asked;     /**< `reserved`, and what lanes have asked for that are still being let in or refused */
-    weftio_u32 completed; /**< what was known last; may lag behind the completion */
-    weftio_u32 lock;      /**< held while a strong commit scans, and while a push rings */
+    weftio_u32 asked;                 /**< `reserved` plus the claims that are being granted or refused at the moment */
+    weftio_u32 completed;             /**< cached count of entries that are done; may lag behind the completion */
+    weftio_u32 lock;                  /**< held during a strong commit, and while a push rings the doorbell */
 };
 
 /**
- * How many entries the NIC is done with in all. Never blocks; any lane.
+ * Number of entries that the NIC is done with in all. Never blocks; any lane.
  *
- * The completion carries 16 bits, `ready` the rest: it is at most 2^15 (the deepest ring) ahead of what is completed. A
- * lane that is put aside between its looks may miss any number of entries that others commit: it looks again when those
- * were 2^15 or more.
+ * The completion has the low 16 bits, and `ready` supplies the upper bits: `ready` is at most 2^15 (the deepest ring)
+ * ahead of the completion. If the lane is preempted between the two loads of `ready` while others commit 2^15 entries
+ * or more, it retries.
  */
 WEFTIO_FN weftio_u32 weftio_dev_send_completed(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring)
 {
@@ -68,8 +69,8 @@ WEFTIO_FN weftio_u32 weftio_dev_send_failed(const WEFTIO_GLOBAL struct weftio_de
 }
 
 /**
- * Entries that could be reserved now. Never blocks; any lane. Looks at the completion when fewer than `wanted` are
- * known.
+ * Number of entries that can be reserved now. Never blocks; any lane. Reads the completion only if fewer than `wanted`
+ * entries are known to be free.
  */
 WEFTIO_FN weftio_u32 weftio_dev_send_room(WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 wanted)
 {
@@ -81,15 +82,16 @@ WEFTIO_FN weftio_u32 weftio_dev_send_room(WEFTIO_GLOBAL struct weftio_dev_send_r
     completed = weftio_dev_send_completed(ring);
     weftio_store_release_u32(&ring->completed, completed);
     room = ring->mask + 1 - (weftio_load_relaxed_u32(&ring->reserved) - completed);
-    return room <= ring->mask + 1 ? room : 0; /* a completion of an entry that is not in the ring frees none */
+    return room <= ring->mask + 1 ? room : 0; /* a completion that names no entry of the ring frees nothing */
 }
 
 /**
- * Claims `count` to `count * times` consecutive entries, a multiple of `count`, or none. Returns how many; the first is
- * `*first`.
+ * Claims a multiple of `count` consecutive entries: `count * times` if that many are free, fewer if not, or none.
+ * Returns how many; the first is `*first`. Never blocks.
  *
- * Nobody has to try again because somebody else was faster: `asked` says who is let in, `reserved` where. What is
- * refused is given back, so for a moment a claim beside a refused one may find no room.
+ * There is no compare-and-swap loop: `asked` decides whether a claim is granted, and `reserved` which entries it gets.
+ * A refused claim is subtracted from `asked` afterwards, so a concurrent claim may be refused although entries are
+ * free.
  */
 WEFTIO_FN weftio_u32 weftio_dev_send_claim(WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 count,
                                            weftio_u32 times, weftio_u32 *first)
@@ -111,18 +113,21 @@ WEFTIO_FN weftio_u32 weftio_dev_send_claim(WEFTIO_GLOBAL struct weftio_dev_send_
     if (!claimed)
         return 0;
     *first = weftio_fetch_add_relaxed_u32(&ring->reserved, claimed);
-    /* The place may be that of a later claim, which knew of later completions: acquire them here too. */
+    /*
+     * The entries may be those that a concurrent claim found free by a later completion: acquire that completion here
+     * too.
+     */
     if (*first + claimed - completed > depth)
         weftio_dev_send_completed(ring);
     return claimed;
 }
 
 /**
- * Claims `count` consecutive entries, or none; several lanes of several blocks may call at once. Never blocks. Lanes of
+ * Claims `count` consecutive entries, or none. Never blocks. Several lanes of several blocks may call at once; lanes of
  * a warp that call together claim with one atomic.
  *
  * @param[out] first  free-running index of the first entry
- * @return `count`, or 0 when the ring has no room (the queue is then unchanged)
+ * @return `count`, or 0 when fewer are free (the queue is then unchanged)
  */
 WEFTIO_FN weftio_u32 weftio_dev_send_reserve(WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 count,
                                              weftio_u32 *first)
@@ -138,14 +143,14 @@ WEFTIO_FN weftio_u32 weftio_dev_send_reserve(WEFTIO_GLOBAL struct weftio_dev_sen
     return (peers.rank + 1) * count <= claimed ? count : 0;
 }
 
-/** Where the first block of the entry at `index` lies. */
+/** Address of the first block of the entry at `index`. */
 WEFTIO_FN WEFTIO_GLOBAL weftio_u32 *weftio_dev_send_block(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring,
                                                           weftio_u32 index)
 {
     return ring->segments + (weftio_u64)(index & ring->mask) * (WEFTIO_WQE_BLOCK_BYTES / 4);
 }
 
-/** Writes segment `segment` of the entry at `index`; entries continue round the end of the ring. */
+/** Writes segment `segment` of the entry at `index`; an entry may continue at the start of the ring. */
 WEFTIO_FN void weftio_dev_send_segment(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 index,
                                        weftio_u32 segment, weftio_u32 a, weftio_u32 b, weftio_u32 c, weftio_u32 d)
 {
@@ -154,7 +159,7 @@ WEFTIO_FN void weftio_dev_send_segment(const WEFTIO_GLOBAL struct weftio_dev_sen
     weftio_store_x4(ring->segments + (weftio_u64)at * 4, a, b, c, d);
 }
 
-/** Strong mode: says that the block at `index` is filled. Lanes of a warp that call together say so with one atomic. */
+/** Strong mode: marks the block at `index` as filled. Lanes of a warp that call together mark with one atomic. */
 WEFTIO_FN void weftio_dev_send_mark(WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 index)
 {
     WEFTIO_GLOBAL weftio_u32 *word = &ring->filled[(index & ring->mask) / 32];
@@ -167,8 +172,8 @@ WEFTIO_FN void weftio_dev_send_mark(WEFTIO_GLOBAL struct weftio_dev_send_ring *r
 }
 
 /**
- * Strong mode: the `blocks` blocks from `index` on are filled. The first is marked last: no commit publishes half an
- * entry.
+ * Strong mode: marks blocks [index, index + blocks) as filled. The first block is marked last, so that no commit
+ * publishes half an entry.
  */
 WEFTIO_FN void weftio_dev_send_fill(WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 index,
                                     weftio_u32 blocks)
@@ -177,7 +182,7 @@ WEFTIO_FN void weftio_dev_send_fill(WEFTIO_GLOBAL struct weftio_dev_send_ring *r
         weftio_dev_send_mark(ring, end - 1);
 }
 
-/** Takes away the marks that follow each other from `ready` on, in one word. Returns the end of their run. */
+/** Clears the consecutive marks from `ready` on, within one word. Returns the index after the last of them. */
 WEFTIO_FN weftio_u32 weftio_dev_send_take_bits(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 ready)
 {
     WEFTIO_GLOBAL weftio_u32 *word = &ring->filled[(ready & ring->mask) / 32];
@@ -188,9 +193,9 @@ WEFTIO_FN weftio_u32 weftio_dev_send_take_bits(const WEFTIO_GLOBAL struct weftio
     return ready + run;
 }
 
-#define WEFTIO_DEV_LOOK_WORDS 16u /* whose loads are under way together: each is a round trip to the memory of a GPU */
+#define WEFTIO_DEV_LOOK_WORDS 16u /* words loaded at the same time: each load is a round trip to the memory of a GPU */
 
-/** As weftio_dev_send_take_bits, but whole words and several of them. @pre `ready` is at the start of a word */
+/** As weftio_dev_send_take_bits, for up to WEFTIO_DEV_LOOK_WORDS whole words. @pre `ready` is at the start of a word */
 WEFTIO_FN weftio_u32 weftio_dev_send_take_words(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 ready)
 {
     weftio_u32 marks[WEFTIO_DEV_LOOK_WORDS], first = (ready & ring->mask) / 32, last = ring->mask / 32;
@@ -203,10 +208,10 @@ WEFTIO_FN weftio_u32 weftio_dev_send_take_words(const WEFTIO_GLOBAL struct wefti
 }
 
 /**
- * The end of the run of filled blocks that starts at `ready`; takes their marks away. One lane at a time.
+ * Returns the index after the run of filled blocks that starts at `ready`, and clears their marks. One lane at a time.
  *
- * An entry may go on in the next word, so a run that ends with a word ends there only if a look at the next word, begun
- * afterwards, has found its first block empty.
+ * An entry may continue in the next word. A run that reaches the end of a word is therefore over only if a later load
+ * of the next word shows its first block unfilled.
  */
 WEFTIO_FN weftio_u32 weftio_dev_send_scan(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 ready)
 {
@@ -223,7 +228,9 @@ WEFTIO_FN weftio_u32 weftio_dev_send_scan(const WEFTIO_GLOBAL struct weftio_dev_
     return ready;
 }
 
-/** Publishes everything below `ready` to memory; the NIC may take it from now on. */
+/**
+ * Moves the doorbell record to `ready`: all entries below it are published, and the NIC may execute them from now on.
+ */
 WEFTIO_FN void weftio_dev_send_publish(WEFTIO_GLOBAL struct weftio_dev_send_ring *ring, weftio_u32 ready)
 {
     weftio_store_relaxed_u32(&ring->ready, ready);
@@ -232,8 +239,8 @@ WEFTIO_FN void weftio_dev_send_publish(WEFTIO_GLOBAL struct weftio_dev_send_ring
 }
 
 /**
- * Rings the doorbell: the NIC looks at the record. One lane at a time: a value that overwrites a later one could be
- * what the NIC has seen already, and it would not look.
+ * Rings the doorbell: the NIC reads the doorbell record. One lane at a time: an older value that overwrites a newer one
+ * could equal what the NIC has seen already, and the NIC would not react.
  */
 WEFTIO_FN void weftio_dev_send_doorbell(const WEFTIO_GLOBAL struct weftio_dev_send_ring *ring)
 {

@@ -281,9 +281,8 @@ WEFTIO_FN weftio_s32 weftio_dev_rdma_recv_wait(WEFTIO_GLOBAL struct weftio_dev_r
 }
 
 /**
- * Hands out the messages that have arrived, `most` at most. Never blocks; in inline mode this call runs the engine
- * once, before it looks. As weftio_dev_rdma_recv_wait otherwise, but the status is WEFTIO_DEV_OK also with fewer than
- * `most`.
+ * Hands out the messages that have arrived, `most` at most. Never blocks; in inline mode this call runs the engine once
+ * first. As weftio_dev_rdma_recv_wait otherwise, but the status is WEFTIO_DEV_OK also with fewer than `most`.
  */
 WEFTIO_FN weftio_s32 weftio_dev_rdma_recv_poll(WEFTIO_GLOBAL struct weftio_dev_rdma_recv *recv, weftio_u32 most,
                                                weftio_u32 *count, weftio_u32 *first)

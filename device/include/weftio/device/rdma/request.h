@@ -1,10 +1,10 @@
 /**
  * Requests: what an entry of an RDMA queue asks the NIC for, before it has a position in the ring.
  *
- * Every request takes one position. The functions that make requests never block and touch no queue: any lane may call
- * them, and nobody else sees a request before rdma.h enqueues it. They return no error: a request that reaches beyond
- * its memory, or has too many bytes, has 0 segments, and enqueuing it returns WEFTIO_DEV_INVALID_ARGUMENT. Offsets and
- * sizes are in bytes. Segments are those of docs/formats.md, section "Entries".
+ * Every request takes one position. The functions that make requests never block, touch no queue, and may be called by
+ * any lane. They return no error: a request that reaches beyond its memory, or has too many bytes, has 0 segments, and
+ * enqueuing it returns WEFTIO_DEV_INVALID_ARGUMENT. Offsets and sizes are in bytes. Segments are those of
+ * docs/formats.md, section "Entries".
  */
 #pragma once
 
