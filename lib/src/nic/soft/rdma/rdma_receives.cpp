@@ -26,7 +26,7 @@ std::uint32_t opcode_of(const roce::receive_completion& completion) noexcept
     return WEFTIO_CQE_OPCODE_RESPONDER_ERROR;
 }
 
-/// Loads a segment, each word of it once.
+/// Loads a segment, reading each word once.
 weftio_wqe_data_segment load_segment(const std::uint32_t* words) noexcept
 {
     std::array<std::uint32_t, 4> copy;
@@ -39,8 +39,8 @@ weftio_wqe_data_segment load_segment(const std::uint32_t* words) noexcept
 
 } // namespace
 
-/// Reads the doorbell record (docs/formats.md, "Doorbells"). One that claims more than the ring holds
-/// posts nothing, now and later.
+/// Reads the doorbell record (docs/formats.md, "Doorbells"). A record that posts more than the ring holds is refused:
+/// nothing more is posted until restart().
 void rdma_receives::look() noexcept
 {
     if (record_refused())
@@ -74,7 +74,7 @@ roce::taken rdma_receives::take()
     return may_complete() ? roce::taken::entry : roce::taken::none;
 }
 
-/// Keeps room in the completion queue for the entry that is taken next: one whose completion has none is not ready.
+/// Reserves a completion queue entry for the next receive entry. Without one, the receive entry is not ready.
 bool rdma_receives::may_complete() noexcept
 {
     if (ring_.target.ring && !silent_)
@@ -82,8 +82,8 @@ bool rdma_receives::may_complete() noexcept
     return !ring_.target.ring || silent_ || has_place_;
 }
 
-/// All pieces are checked before a byte is written; but memory may go away at any time. The entry is read for each
-/// packet: it stays as it is until it is completed.
+/// Checks all pieces before it writes a byte; memory may still go away at any time. Reads the entry again for each
+/// packet: it does not change until it is completed.
 refusal rdma_receives::place(std::uint32_t offset, std::span<const std::uint8_t> bytes)
 {
     std::array<std::span<std::byte>, most_segments> places;
