@@ -18,7 +18,7 @@ constexpr rdma::blob_kind address_blob{"WFQP", "rdma_address", "rdma_queue::addr
 constexpr std::size_t service_at = rdma::blob_body, reads_at = 7, gid_at = 8, mac_at = 24, queue_at = 32, psn_at = 36,
                       mtu_at = 40;
 
-/// Of what has the right sum, so only another library wrote it.
+/// Checks fields of an address whose checksum is right: wrong values mean that another library version wrote it.
 void require_known(const rdma::rdma_end_info& info)
 {
     if (info.service > rdma_service::unreliable || !net::is_path_mtu(info.path_mtu) || info.most_reads == 0 ||
@@ -38,7 +38,7 @@ void require_peer(const rdma_peer& peer)
             throw error(errc::invalid_argument,
                         fmt::format("weftio: rdma_peer: {} is {}; it is {} to {}", name, value, least, most));
     };
-    constexpr std::uint32_t first_of_connections = 2; // 0 and 1 are for management
+    constexpr std::uint32_t first_of_connections = 2; // queue pairs 0 and 1 are for management
     require("queue", peer.queue, first_of_connections, net::psn_mask);
     require("first_psn", peer.first_psn, 0, net::psn_mask);
     require("most_reads", peer.most_reads, 1, 255);
@@ -144,8 +144,7 @@ rdma_end_info from_address(const rdma_address& address)
 
 namespace {
 
-/// Of a host on a link: neither the unspecified address, nor the host's own loopback, nor that of a group, nor IPv4's
-/// broadcast.
+/// Whether a host on a link can have this address: not the unspecified address, loopback, a group, or IPv4 broadcast.
 bool can_be_a_hosts(const std::array<std::uint8_t, 16>& address) noexcept
 {
     const auto v4 = std::span(address).last<4>();

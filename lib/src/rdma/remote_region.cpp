@@ -28,7 +28,7 @@ remote_region remote_region::of(const memory_region& region, std::size_t offset,
                     "access::remote_write, remote_read or remote_atomic to region_options::rights");
     return {.address = region.iova() + offset,
             .bytes = bytes == 0 ? region.bytes() - offset : bytes,
-            .rkey = region.lkey(), // one number names a region for both
+            .rkey = region.lkey(), // a region has one number for lkey and rkey
             .rights = region.rights()};
 }
 

@@ -38,7 +38,7 @@ class engine {
     {
         return send_turn_behind([&] { before(); });
     }
-    /// fair: the change waits for its share of the time of a busy engine. at_once: the next turn boundary makes it.
+    /// fair: the change waits for its share of a busy engine's time. at_once: it is made before the next turn.
     enum class pace { fair, at_once };
     /// Runs `change` between two turns. Returns what `change` returns, or throws what it throws. Any thread may call
     /// it, except the thread that runs the turns.

@@ -1,4 +1,4 @@
-// Lanes of several devices, found by device.
+// The copy engines of several devices, found by device.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,12 @@
 
 namespace weftio::nic::soft {
 
-/// One lane for each device whose memory an engine has been told of. A lane stays where it is.
+/// One copy engine (Lane) for each device whose memory is registered and not accessible by the CPU. References to a
+/// lane stay valid.
 template <class Lane>
 class by_device {
  public:
-    /// nullptr: of this device there is none.
+    /// nullptr: there is none for this device.
     Lane* find(const devices::device_backend* device) const noexcept
     {
         for (const place& each : places_)
@@ -28,7 +29,7 @@ class by_device {
     }
     std::size_t count() const noexcept { return places_.size(); }
     Lane& at(std::size_t number) const noexcept { return *places_[number].lane; }
-    /// What turns do at their end: copies that have begun become a batch.
+    /// Called at the end of a turn: the copies started since the last call become a batch.
     void end_batches() const noexcept
     {
         for (const place& each : places_)

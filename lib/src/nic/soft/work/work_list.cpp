@@ -33,7 +33,7 @@ void work_list::look_at(const asleep& queue, bool sweep) noexcept
         wake_for_a_turn(queue.number);
 }
 
-/// A word may ring for a queue that is awake. That one reads its record once more before it sleeps.
+/// A word may be rung for a queue that is awake. Such a queue reads its record once more before it sleeps.
 void work_list::look_at(const doorbell& at, bool sweep) noexcept
 {
     if (at.sleepers.empty())
@@ -42,7 +42,7 @@ void work_list::look_at(const doorbell& at, bool sweep) noexcept
     for (std::uint64_t* const each : at.words.at) {
         if (each == nullptr || std::atomic_ref(*each).load(std::memory_order_relaxed) == 0)
             continue;
-        // Acquire, pairs with the fence between record and doorbell: the records behind it have moved.
+        // Acquire, pairs with the fence between record and doorbell: the records have moved already.
         std::atomic_ref(*each).exchange(0, std::memory_order_acq_rel);
         rung = true;
     }
@@ -54,7 +54,7 @@ void work_list::look_at(const doorbell& at, bool sweep) noexcept
     }
 }
 
-/// One turn, if that finds no work.
+/// The queue sleeps again after one turn that finds no work.
 void work_list::wake_for_a_turn(std::uint32_t number) noexcept
 {
     wake(number);
@@ -145,7 +145,7 @@ unsigned work_list::turn_deferred(std::uint32_t most)
         place& place = place_of(number);
         if (!place.deferred)
             continue;
-        place.deferred = false; // while it has its turn, others may wake it
+        place.deferred = false; // other queues may wake it during its turn
         --deferred_;
         const unsigned moved = turn_of(number, most).moved;
         if (place.queue->is_deferrable())
@@ -166,7 +166,7 @@ void work_list::line_up(std::uint32_t number) noexcept
         line_[(line_begin_ + in_line_++) % line_.size()] = number;
 }
 
-/// Takes it out of the line. @pre there is one
+/// Removes the first number from the line. @pre the line is not empty
 std::uint32_t work_list::first_in_line() noexcept
 {
     const std::uint32_t number = line_[line_begin_];
@@ -222,7 +222,8 @@ void work_list::lay_down(std::size_t at) noexcept
     place.queue->fall_asleep();
     const auto [word, seen] = place.queue->wakes_by();
     const bool by_doorbell = place.rung_by != nullptr && word == place.queue->ring().dbrec;
-    if (by_doorbell && weftio_load_acquire_sys_u32(word) != seen) { // what rang for it may have been taken for others
+    if (by_doorbell && weftio_load_acquire_sys_u32(word) != seen) { // its ring of the doorbell may have been consumed
+                                                                    // for others
         awake_[at].idle_turns = 0;
         return;
     }
@@ -262,7 +263,7 @@ void work_list::reserve(std::uint32_t number, const doorbell_words& words)
     deadlines_.reserve(queues());
     if (!words)
         return;
-    leave_doorbell(place_of(number)); // of a queue that was not put
+    leave_doorbell(place_of(number)); // reserved before for a queue that was never put
     doorbell& rings = doorbell_at(words);
     place_of(number).rung_by = &rings;
     rings.sleepers.reserve(++rings.queues);

@@ -54,8 +54,8 @@ void work_queue::refuse_record()
     count_flushed(flush(next_));
 }
 
-/// Marks the block at `index` as done without executing it, or the whole entry where each has a completion. Returns how
-/// many blocks these are.
+/// Marks the block at `index` as done without executing it; if entries complete one by one, marks the whole entry.
+/// Returns the number of blocks.
 std::uint32_t work_queue::bury(std::uint32_t index, refusal reason)
 {
     executed_entry& entry = executed(index);
@@ -66,7 +66,7 @@ std::uint32_t work_queue::bury(std::uint32_t index, refusal reason)
     return entry.blocks;
 }
 
-/// Of an entry that ends without being executed: its opcode, and its blocks as far as they were committed.
+/// Reads opcode and length of an entry that ends without being executed. The length is limited to the committed blocks.
 void work_queue::read_head(std::uint32_t index, executed_entry& out) const
 {
     constexpr std::uint32_t words_per_block = 16, segments_per_block = 4;
@@ -78,8 +78,8 @@ void work_queue::read_head(std::uint32_t index, executed_entry& out) const
     out.blocks = static_cast<std::uint8_t>(std::clamp(blocks, 1u, submitted_ - index));
 }
 
-/// Flushes the entries in [from, submitted). Entries in front of them complete as they come back. Returns how many it
-/// has flushed, blocks where nobody needs to tell entries apart; the caller counts them.
+/// Flushes [from, submitted). Earlier entries complete as they come back. Returns how many it has flushed, for the
+/// caller to count: entries if they complete one by one, else blocks.
 std::uint32_t work_queue::flush(std::uint32_t from)
 {
     std::uint32_t count = 0;
@@ -103,8 +103,8 @@ unsigned work_queue::complete()
     return completes_each() ? complete_each(*ring_.completions.ring) : complete_collapsed();
 }
 
-/// Each entry that asks for it, or fails, gets a completion; others are done with the next that has one. Where there is
-/// no room, entries stay until there is.
+/// Writes a completion for each entry that asks for one or fails; other entries are done with the next completion.
+/// While the completion queue is full, entries wait.
 unsigned work_queue::complete_each(completion_ring& to)
 {
     const std::uint32_t before = completed_;
@@ -139,7 +139,7 @@ unsigned work_queue::complete_each(completion_ring& to)
         count_done(done, bytes);
     if (to.overrun())
         overrun();
-    untold_ = refusal::none; // no completion is there for it; the host hears by events
+    untold_ = refusal::none; // this failure has no completion; the host gets an event
     return completed_ - before;
 }
 
@@ -155,7 +155,7 @@ bool work_queue::overran() const noexcept
     return completes_each() && ring_.completions.ring->overrun();
 }
 
-/// The completion queue ends its queues.
+/// The completion queue has overrun: fails the queue.
 void work_queue::overrun()
 {
     if (failed())
@@ -166,13 +166,13 @@ void work_queue::overrun()
     count_flushed(flush(next_));
 }
 
-/// One completion stands for all entries that came back, but the first failure gets a completion of its own.
+/// One completion stands for all entries that came back. The first failure gets a completion of its own.
 unsigned work_queue::complete_collapsed()
 {
     const std::uint32_t before = completed_;
     std::uint64_t done = complete_plain(), bytes = 0, now_ns = core::utc_stamp_ns();
     if ((completed_ & (ring_.entries.depth - 1)) == 0)
-        done += complete_plain(); // goes on at the start of the ring
+        done += complete_plain(); // continues at the start of the ring
     std::uint32_t last = completed_ - 1;
     refusal reason = refusal::none;
     while (completed_ != handed_ && returned(completed_)) {
