@@ -152,7 +152,7 @@ unsigned receiver::fill_burst()
     return claimed;
 }
 
-/// Fetches into the cache what is read of mbufs_[at] first: its mbuf, and later the begin of its frame.
+/// Prefetches what is read first for mbufs_[at]: its mbuf, and later the start of its frame.
 void receiver::fetch_ahead(std::uint32_t at) const noexcept
 {
     constexpr std::uint32_t frames_ahead = 4, mbufs_ahead = 8;
@@ -162,7 +162,7 @@ void receiver::fetch_ahead(std::uint32_t at) const noexcept
         rte_prefetch0(rte_pktmbuf_mtod(mbufs_[at + frames_ahead], const std::uint8_t*));
 }
 
-/// Receive step 2, before steering: claimants take what is theirs from the burst; the other packets keep their order.
+/// Receive step 2, before steering: claimants take their packets from the burst; the other packets keep their order.
 /// Returns how many packets were taken.
 unsigned receiver::give_claimed()
 {
@@ -187,8 +187,8 @@ unsigned receiver::give_claimed()
     return taken;
 }
 
-/// The queue of this engine that gets every packet, because the first rule says so; nullptr when packets must be looked
-/// at.
+/// The queue of this engine that gets every packet, because the first rule matches all; nullptr: packets must be
+/// examined.
 rx_queue* receiver::taker_of_all() const
 {
     std::uint32_t number = steering_.taker_of_all();
@@ -259,8 +259,8 @@ std::uint32_t receiver::turn_away(rx_queue& queue, std::uint32_t at) noexcept
     return end - at;
 }
 
-/// Receive step 3, the short way: delivers packets without looking at them, while one queue gets all packets and
-/// verifies no checksum. Stops at the first packet that needs the long way, take().
+/// Receive step 3, fast path: delivers packets without examining them, while one queue gets all packets and verifies no
+/// checksum. Stops at the first packet that needs the slow path, take().
 void receiver::deliver_plain()
 {
     rx_queue* queue = next_ < count_ && !decided_ ? taker_of_all() : nullptr;
@@ -288,7 +288,7 @@ void receiver::deliver_plain()
     received_bytes_.add(out.bytes());
 }
 
-/// Receive step 3, the long way: steers the next packet, and delivers, drops or hands it over. Returns false when the
+/// Receive step 3, slow path: steers the next packet, and delivers, drops or hands it over. Returns false when the
 /// packet must wait for a free slot, or for room in an inbox.
 bool receiver::take(rte_mbuf& mbuf)
 {
@@ -391,8 +391,8 @@ bool receiver::deliver(rte_mbuf& mbuf, const arrival& arrival, drop_reason& reas
     return true;
 }
 
-/// Zeroes what the kernel wants zeroed behind the packet in a slot, and finds out what `facts` say of its bytes. Returns
-/// false when memory of the slot is not there.
+/// Zeroes the bytes after the packet that the kernel wants zeroed, verifies checksums, and completes `facts`. Returns
+/// false when memory of the slot has gone.
 bool receiver::look_into(const rx_queue& queue, std::uint32_t slot, std::uint32_t bytes, const arrival& arrival,
                          std::optional<std::uint16_t> tci, rx_facts& facts) noexcept
 {
@@ -434,7 +434,7 @@ bool receiver::finish(rx_queue& queue, rte_mbuf& mbuf, const arrival& arrival)
     std::uint32_t slot = 0, bytes = mbuf.pkt_len;
     if (!place(queue, mbuf, slot))
         return false;
-    if (!look_into(queue, slot, bytes, arrival, tci, facts)) { // the mbuf has been given back
+    if (!look_into(queue, slot, bytes, arrival, tci, facts)) { // the mbuf has been freed already
         queue.lose_memory();
         dropped_[static_cast<std::size_t>(drop_reason::queue_closed)].add(1);
         return true;

@@ -47,7 +47,7 @@ Words to_words(const address& source, const address& destination, const small_fi
     return words;
 }
 
-/// The values or the masks of a rule while they are gathered.
+/// The values or the masks of a rule, while they are collected.
 struct wish {
     address source{};
     address destination{};

@@ -20,7 +20,7 @@ std::uint32_t segments_for(std::uint32_t bytes) noexcept
     return (bytes + 15) / 16;
 }
 
-/// Takes the pointer segment or inline segment at index `at`, and moves `at` behind it.
+/// Decodes the pointer segment or inline segment at index `at`, and moves `at` past it.
 refusal take_segment(const entry& entry, const keys::queue_keys& keys, std::size_t& at, frame_pieces& out) noexcept
 {
     auto data = segment_at<weftio_wqe_data_segment>(entry, at);
@@ -59,7 +59,7 @@ refusal take_segment(const entry& entry, const keys::queue_keys& keys, std::size
     return refusal::none;
 }
 
-/// Takes the Ethernet segment and the header bytes that are inlined in it, and moves `at` behind them.
+/// Decodes the Ethernet segment and its inline header bytes, and moves `at` past them.
 refusal take_ethernet(const entry& entry, std::size_t& at, frame_pieces& out) noexcept
 {
     auto ethernet = segment_at<weftio_wqe_ethernet_segment>(entry, at);
@@ -79,7 +79,7 @@ refusal take_ethernet(const entry& entry, std::size_t& at, frame_pieces& out) no
     return refusal::none;
 }
 
-/// 0: there is none, the CPU does not see it, or its memory has gone.
+/// 0: there is no such byte, the CPU cannot access it, or its memory has gone.
 std::uint32_t byte_at(const frame_pieces& frame, std::uint32_t offset) noexcept
 {
     std::uint8_t byte = 0;

@@ -1,4 +1,4 @@
-// Mbuf headers for frames that lie in memory of a kernel. They make sending zero copy.
+// Mbuf headers for frames in a kernel's memory: these frames are sent without a copy.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -24,17 +24,16 @@
 
 namespace weftio::nic::soft {
 
-/// The mbuf header of one slot of a send ring. It has two references while a driver holds the mbuf: the driver's
-/// reference and the engine's, which the engine never gives up. A driver that is done frees the mbuf, from any thread:
-/// the loss of its reference is the sign that the frame is done. So no mbuf goes through the operations of a mempool.
+/// The mbuf header of one slot of a send ring. While a driver holds the mbuf, it has two references: the driver's and
+/// the engine's, which the engine never drops. A driver that is done frees the mbuf, from any thread: when its
+/// reference is gone, the frame is done. No mbuf therefore passes through the functions of a mempool.
 struct alignas(64) send_header {
     static constexpr std::size_t bounce_bytes = 128;
 
     rte_mbuf mbuf;
     std::array<std::byte, bounce_bytes> bounce{}; ///< a small frame that had to be copied, with its padding
 
-    /// Send step 4, zero copy: attaches the mbuf to a frame of `count` bytes, which it points at, and gives it the
-    /// reference of the driver.
+    /// Send step 4, zero copy: points the mbuf to a frame of `count` bytes, and adds the driver's reference.
     void attach(const std::byte* frame, std::uint32_t count) noexcept
     {
         mbuf.buf_addr = const_cast<std::byte*>(frame);
@@ -49,7 +48,7 @@ struct alignas(64) send_header {
         // `pkt_len` and `data_len` share one store; `vlan_tci` becomes 0.
         store<offsetof(rte_mbuf, pkt_len)>(std::uint64_t{count} << 32 | count);
     }
-    /// Takes the reference of the driver back: no driver holds the mbuf. Release: the last read of the frame is over.
+    /// Removes the driver's reference: no driver holds the mbuf. Release: the frame is not read any more.
     void detach() noexcept { references().store(1, std::memory_order_release); }
     /// Whether no driver holds the mbuf. Acquire, pairs with the release by which the driver drops its reference.
     bool returned() const noexcept
@@ -96,10 +95,10 @@ struct frame_memory {
 /// A list of one element: moving it to another list needs no memory.
 using memory_place = std::list<frame_memory>;
 
-/// The mempool that the headers name as theirs. A driver that returns mbufs to their pool without checking references
-/// returns them here.
+/// The mempool of these mbufs, according to their headers. A driver that returns mbufs to their pool without checking
+/// references returns them here.
 ///
-/// It must outlive the device of the port, whose driver may hold mbufs until the device is closed. When mbufs are held
+/// It must outlive the device of the port, whose driver may hold mbufs until the device is closed. If mbufs are held
 /// even after that, the pool, the headers and the memory of their frames become leftovers. Call it while every engine
 /// of the port is between two turns.
 class send_pool {
@@ -140,7 +139,7 @@ class send_pool {
         std::unique_ptr<send_header[]> headers;
         std::uint32_t depth;
 
-        /// How many are attached to a frame for which `where` is true, and not returned.
+        /// Number of headers attached to a frame for which `where` is true, and not returned.
         template <class Where>
         std::size_t attached(Where&& where) const noexcept
         {

@@ -1,4 +1,4 @@
-// A send queue of any kind as the NIC sees it: a doorbell record to poll, entries to execute in order, a completion to write.
+// A send queue of any kind as the NIC sees it: polls a doorbell record, executes entries in order, writes completions.
 #pragma once
 
 #include <atomic>
