@@ -163,7 +163,8 @@ memory_place soft_port::take_up(std::shared_ptr<const devices::memory_block> blo
         memory.zero_copy = false;
         return place;
     }
-    // A driver that copies frames by the CPU would die of memory that goes away. A device pins the pages that it reads.
+    // A driver that copies frames with the CPU would crash if adopted memory is unmapped. A device pins the pages that
+    // it reads.
     memory.zero_copy = device_.zero_copy() && (!memory.block->adopted || device_.reads_by_itself());
     if (rte_device* device = device_.reads_by_itself(); device && memory.zero_copy)
         try {
@@ -186,7 +187,7 @@ void soft_port::pull_from(const std::shared_ptr<devices::device_backend>& device
         engine(each).between_turns([&] { reached = sender(each).pulls().find(device.get()) != nullptr; });
         if (reached)
             continue;
-        auto copies = device->make_copy_queue(device); // takes its time, as the allocation does
+        auto copies = device->make_copy_queue(device); // slow, as is the allocation
         auto block = std::make_shared<devices::memory_block>(device);
         block->bytes = std::size_t{pull_lane::slots} * pull_lane::slot_bytes;
         block->kind = memory_kind::cpu_device;

@@ -85,7 +85,7 @@ void soft_send_queue::restart(const send_ring& ring)
     });
 }
 
-/// Moves the queue if the port holds no frame of it. Returns whether it has moved.
+/// Moves the queue if the driver holds no frame of it. Returns whether it has moved.
 bool soft_send_queue::try_to_move(unsigned engine)
 {
     bool settled = false;
