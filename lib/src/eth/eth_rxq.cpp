@@ -43,8 +43,8 @@ void check(const eth_rxq_options& options)
                                 options.offset_bytes, options.stride_bytes));
 }
 
-/// Rounds up to an odd number of cache lines. When slots are an even number of lines apart, their first lines share
-/// half the sets of a cache, or fewer, while the other sets lie idle.
+/// Rounds up to an odd number of cache lines. If slots are an even number of lines apart, their first lines share at
+/// most half the sets of a cache, while the other sets stay unused.
 constexpr std::uint32_t odd_lines(std::uint32_t bytes)
 {
     return ((bytes + 63) / 64 | 1) * 64;
@@ -189,8 +189,8 @@ nic::ring_memory eth_rxq_life::filled_by_nic() const
     return is_callers ? plan_.callers : own(memory_kind::cpu_device);
 }
 
-/// Whether entries may name the slots by a key of this queue. If packets are copied to the device, entries must not:
-/// the NIC does not have what the kernel sees in its slot. The caller's slots have the caller's key.
+/// Whether entries may name the slots by a key of this queue. If packets are copied to the device, they may not: the
+/// NIC does not have what a kernel writes to its copy of a slot. The caller's slots have the caller's key.
 regions::region_use eth_rxq_life::use_of_slots() const
 {
     const bool has_own_key = plan_.kind == memory_kind::cpu_device && !plan_.callers.block;

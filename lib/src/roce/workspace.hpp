@@ -1,4 +1,4 @@
-// What the connections of one engine share. One connection at a time has its turn.
+// What the connections of one engine share. Only one connection at a time uses it.
 #pragma once
 
 #include "roce/block_pool.hpp"

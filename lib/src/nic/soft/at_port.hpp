@@ -1,4 +1,4 @@
-// The place of a port's queue: one of the engines of the port.
+// Where a queue of a port runs: one of the engines of the port.
 #pragma once
 
 #include <memory>

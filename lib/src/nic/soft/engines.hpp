@@ -30,14 +30,14 @@ using home = std::atomic<unsigned>;
 struct engine_supplies {
     struct port_queue {
         dpdk::wire wire;
-        slot_pool* pool = nullptr; ///< pool by which the driver takes slots; nullptr when it takes none
+        slot_pool* pool = nullptr; ///< pool from which the driver takes slots; nullptr: it takes none
     };
     std::vector<port_queue> queues; ///< one port queue for each engine
     /// A packet waits when its queue is full, instead of being dropped.
     bool hold = false;
     /// Capture file behind the port; empty when there is none.
     std::string capture;
-    std::string interface; ///< network interface behind the port; empty when there is none (see port_watch)
+    std::string interface; ///< network interface behind the port; empty: there is none (see port_watch)
     std::string name;
 };
 

@@ -18,7 +18,7 @@ struct turn_budget {
 struct link_state {
     bool up = true;        ///< frames can leave
     bool given_up = false; ///< the link has been down for longer than a flap
-    std::uint32_t mtu = 0; ///< of the interface behind the port; 0: there is none, or it has not been read yet
+    std::uint32_t mtu = 0; ///< MTU of the interface behind the port; 0: there is none, or it has not been read yet
     bool operator==(const link_state&) const = default;
 };
 

@@ -181,8 +181,8 @@ file_part file_work::next_part(file_lane* lane, std::uint32_t bytes)
     return part;
 }
 
-/// Reads the whole entry at once, if it is short and in the page cache. After several misses, most reads skip the
-/// attempt, so that an uncached file costs few extra calls.
+/// Reads the whole entry at once, if it is short and in the page cache. After a miss, the next read skips the attempt;
+/// after each further miss twice as many, up to 64. An uncached file thus costs few extra calls.
 bool file_work::read_now(budget& left)
 {
     constexpr std::uint32_t most_misses = 6;

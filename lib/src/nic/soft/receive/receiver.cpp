@@ -111,7 +111,7 @@ unsigned receiver::turn(const turn_budget&)
 
 /// Delivers all packets that other engines have handed over when it is called. They come before packets of the port
 /// queue, because a queue that has moved here must keep the order of its packets. Returns false when a packet must wait
-/// for a free slot; the packets behind it wait too.
+/// for a free slot; later packets then wait, too.
 bool receiver::take_in(unsigned& moved)
 {
     for (std::size_t waiting = inbox_->waiting();;) {
@@ -128,8 +128,8 @@ bool receiver::take_in(unsigned& moved)
     }
 }
 
-/// Receive step 2: takes up to 64 packets from the driver. Those in lent slots (slot_pool) lie where the kernel reads
-/// them: zero copy. Returns how many of them a claimant has taken.
+/// Receive step 2: takes up to 64 packets from the driver. Packets in lent slots (slot_pool) are already where the
+/// kernel reads them: zero copy. Returns how many of them a claimant has taken.
 unsigned receiver::fill_burst()
 {
     next_ = count_ = 0;
@@ -196,7 +196,7 @@ rx_queue* receiver::taker_of_all() const
     return queue && !queue->stopped() ? queue : nullptr;
 }
 
-/// Receive step 4: places the packet in a slot of the queue. A packet in a lent slot of the queue lies there already
+/// Receive step 4: puts the packet into a slot of the queue. A packet in a lent slot of the queue is there already
 /// (zero copy); any other packet is copied. Returns false, and leaves the mbuf with the caller, when no slot is free.
 bool receiver::place(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slot)
 {
@@ -209,7 +209,7 @@ bool receiver::place(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slot)
 /// its memory and stopped.
 bool receiver::place_by_copy(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slot) noexcept
 {
-    // The packet lies in a lent slot of the queue, but the driver has moved its start.
+    // The packet is in a lent slot of the queue, but the driver has moved its start.
     const bool own = queue.lent().contains(&mbuf) && mbuf.nb_segs == 1;
     if (!own && !queue.has_room())
         return false;
@@ -242,7 +242,7 @@ std::uint32_t receiver::add_copied(rx_queue& queue, completions& out, std::uint3
 }
 
 /// Drops packets from mbufs_[at] on, because no slot of `queue` is free. All packets of the burst are for `queue`.
-/// Stops at the first packet that lies in a lent slot or is not plain. Returns how many it has dropped. Dropping many
+/// Stops at the first packet that is in a lent slot or not plain. Returns how many it has dropped. Dropping many
 /// packets at once costs the engine little time.
 std::uint32_t receiver::turn_away(rx_queue& queue, std::uint32_t at) noexcept
 {
@@ -346,7 +346,7 @@ bool receiver::hand_over(rte_mbuf& mbuf)
     return true;
 }
 
-/// Returns an mbuf of the packet that any thread may free: `mbuf` itself, or a copy when `mbuf` lies in a slot of a
+/// Returns an mbuf of the packet that any thread may free: `mbuf` itself, or a copy when `mbuf` is in a slot of a
 /// queue. Returns nullptr when no mbuf is free for the copy.
 rte_mbuf* receiver::to_hand_over(rte_mbuf& mbuf)
 {
@@ -417,7 +417,7 @@ bool receiver::look_into(const rx_queue& queue, std::uint32_t slot, std::uint32_
     return true;
 }
 
-/// Receive steps 4 and 5 for one packet: places it in a slot, then writes its completion (docs/formats.md,
+/// Receive steps 4 and 5 for one packet: puts it into a slot, then writes its completion (docs/formats.md,
 /// "Completions"). Returns false when no slot is free.
 bool receiver::finish(rx_queue& queue, rte_mbuf& mbuf, const arrival& arrival)
 {

@@ -28,7 +28,7 @@ class slot_pool;
 /// may call exhausted().
 class receiver final : public unit {
  public:
-    /// @param pool     pool by which the driver takes slots; nullptr when it takes none
+    /// @param pool     pool from which the driver takes slots; nullptr: it takes none
     /// @param hold     a packet waits when its queue is full, instead of being dropped
     /// @param capture  capture file behind the port, or empty; an empty burst is the end of the file
     receiver(const dpdk::wire& from, slot_pool* pool, bool hold, std::string capture);

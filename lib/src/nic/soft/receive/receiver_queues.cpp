@@ -158,7 +158,7 @@ void receiver::choose_lender() noexcept
     pool_->set_lender(lender);
 }
 
-/// Copies packets of the current burst that lie in lent slots of `queue` to the port's own memory, because the slots
+/// Copies packets of the current burst that are in lent slots of `queue` to the port's own memory, because the slots
 /// are about to be freed.
 void receiver::move_out(const rx_queue& queue) noexcept
 {

@@ -21,8 +21,8 @@ static_assert(rx_ring::headroom_bytes == RTE_PKTMBUF_HEADROOM);
 
 namespace {
 
-/// Copies a frame; the two ranges may overlap, because a careless kernel may send a frame that lies in the slot it is
-/// copied to. Frames of 32 to 64 bytes, the most frequent at full rate, are copied without a call: all of a frame is
+/// Copies a frame; the two ranges may overlap, because a kernel may by mistake send a frame from the slot that it is
+/// copied to. Frames of 32 to 64 bytes, the most frequent at full rate, are copied without a call: the whole frame is
 /// read, in two halves that may overlap, before any of it is written.
 void copy_frame(std::byte* to, const std::byte* from, std::uint32_t bytes) noexcept
 {
@@ -102,7 +102,7 @@ bool rx_queue::copy(std::uint32_t slot, const rte_mbuf& mbuf)
         std::byte* end = this->slot(slot);
         there.only(end, ring_.stride_bytes);
         for (const rte_mbuf* segment = &mbuf; segment; segment = segment->next) {
-            // memmove, because the packet may lie in this slot.
+            // memmove, because the packet may be in this slot.
             std::memmove(end, rte_pktmbuf_mtod(segment, const std::byte*), segment->data_len);
             end += segment->data_len;
         }

@@ -48,12 +48,12 @@ struct lent_slots {
         return (reinterpret_cast<std::uintptr_t>(mbuf) - reinterpret_cast<std::uintptr_t>(mbufs)) / sizeof(rte_mbuf);
     }
     bool contains(const rte_mbuf* mbuf) const { return slot(mbuf) < depth; }
-    /// Whether the packet lies in a lent slot, where the kernel reads it: zero copy.
+    /// Whether the packet is in a lent slot, where the kernel reads it: zero copy.
     bool is_in_place(const rte_mbuf& mbuf) const
     {
         return contains(&mbuf) && mbuf.nb_segs == 1 && mbuf.data_off == rx_ring::headroom_bytes;
     }
-    /// Whether the packet lies in one segment outside the lent slots.
+    /// Whether the packet is in one segment outside the lent slots.
     bool is_outside(const rte_mbuf& mbuf) const { return !contains(&mbuf) && mbuf.nb_segs == 1; }
     /// Whether the driver reports the length of the packet and nothing else, and the length is that of a frame that
     /// fits a slot.

@@ -25,7 +25,7 @@ class rx_queue;
 class slot_pool final : public dpdk::mbuf_source {
  public:
     /// @param queue       name of the driver's queue, for the name of the pool
-    /// @param own         pool of the port's own mbufs, each with at least `room_bytes` behind the headroom
+    /// @param own         pool of the port's own mbufs, each with at least `room_bytes` after the headroom
     /// @param room_bytes  the most bytes that the driver writes to an mbuf
     /// @throws weftio::error errc::out_of_memory
     slot_pool(std::string_view queue, rte_mempool* own, std::uint16_t room_bytes);

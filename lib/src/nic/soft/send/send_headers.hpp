@@ -114,7 +114,7 @@ class send_pool {
     /// Takes the headers of a queue that was removed, and keeps them while a driver or receiver holds one. Needs no
     /// memory.
     void take(std::unique_ptr<send_header[]> headers, std::uint32_t depth) noexcept;
-    /// Whether a frame of a removed queue lies in these bytes and has not come back.
+    /// Whether these bytes contain a frame of a removed queue that has not come back.
     /// @pre an engine of the port is between two turns
     bool uses(const std::byte* begin, std::size_t bytes) const noexcept;
 

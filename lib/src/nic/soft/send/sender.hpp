@@ -71,7 +71,7 @@ class sender final : public unit {
     /// Asks the driver to return the frames of a queue that it has sent. Returns whether the driver holds no frame of
     /// the queue.
     bool drained(std::uint32_t number);
-    /// Asks the driver to return all frames that it has sent. Returns whether a frame lies in these bytes that is
+    /// Asks the driver to return all frames that it has sent. Returns whether these bytes contain a frame that is
     /// staged or that the driver has not returned: a frame of any queue here, or of any removed queue of the port.
     bool uses(const std::byte* begin, std::size_t bytes) const;
 

@@ -63,9 +63,9 @@ unsigned tx_queue::execute(std::uint32_t most)
     return next_ - before;
 }
 
-/// Send step 4, zero copy: executes plain entries (read_plain_send()), which name one piece of memory, all with the
-/// same key. Each mbuf points at the frame where it lies. Stops at the first entry that needs execute_one(), and at the
-/// end of the ring. Returns how many it has executed. Nearly all entries are plain.
+/// Send step 4, zero copy: executes plain entries (read_plain_send()) that name one piece of memory each, all with the
+/// same key. Each mbuf points to its frame in that memory. Stops at the first entry that needs execute_one(), and at
+/// the end of the ring. Returns how many it has executed. Nearly all entries are plain.
 std::uint32_t tx_queue::execute_plain(std::uint32_t most)
 {
     if (stamp_ns_ != 0 || (staged_end_ == burst && !hand_over()))
@@ -206,8 +206,8 @@ refusal tx_queue::begin_wait()
     return refusal::none;
 }
 
-/// Hardware pacing: writes the deadline of the wait into the first frame behind it. The frames behind that one cannot
-/// overtake it.
+/// Hardware pacing: writes the deadline of the wait into the first frame after it. Later frames cannot overtake that
+/// frame.
 void tx_queue::stamp(rte_mbuf& mbuf)
 {
     if (stamp_ns_ == 0)

@@ -37,7 +37,7 @@ class tx_queue final : public work_queue {
         return pacing_.holding() && (prepared_ || next_ == submitted_) && completed_ == handed_ && staged_first_ == 0 &&
                !untold();
     }
-    /// Whether a frame lies in these bytes that is staged or that the driver has not returned.
+    /// Whether these bytes contain a frame that is staged or that the driver has not returned.
     bool uses(const std::byte* begin, std::size_t bytes) noexcept;
     /// Stops the queue: flushes all entries that have not been handed over. Called when the queue is closed or reset.
     void stop();

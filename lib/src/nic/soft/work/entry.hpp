@@ -26,7 +26,7 @@ struct entry {
     std::uint32_t blocks() const noexcept { return (segments + 3) / 4; }
 };
 
-/// Segment number `segment` of a copy. @pre segment < entry.segments, or the words behind are 0
+/// Segment number `segment` of a copy. @pre segment < entry.segments, or the words after the copy are 0
 template <class Segment>
 Segment segment_at(const entry& entry, std::size_t segment) noexcept
 {

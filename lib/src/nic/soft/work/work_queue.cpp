@@ -28,8 +28,8 @@ void work_queue::look()
         submitted_ += more;
 }
 
-/// Send step 4, for a bad entry: the entry at `index` cannot be executed. Puts the queue in error and flushes the
-/// entries behind it.
+/// Send step 4, for a bad entry: the entry at `index` cannot be executed. Puts the queue in error and flushes the later
+/// entries.
 void work_queue::fail(std::uint32_t index, refusal reason, std::uint32_t detail)
 {
     failed_.store(true, std::memory_order_relaxed);

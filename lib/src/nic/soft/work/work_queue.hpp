@@ -129,10 +129,10 @@ class work_queue {
     std::vector<executed_entry> executed_;
     send_events events_;
     std::uint32_t record_ = 0;    ///< doorbell record when last read, in memory order
-    std::uint32_t submitted_ = 0; ///< index behind the last entry that the doorbell record has named
+    std::uint32_t submitted_ = 0; ///< index after the last entry committed by the doorbell record
     std::uint32_t next_ = 0;      ///< index of the next entry to execute
-    std::uint32_t handed_ = 0;    ///< index behind the last entry that has been handed over
-    std::uint32_t completed_ = 0; ///< index behind the last entry that is done
+    std::uint32_t handed_ = 0;    ///< index after the last entry that was handed over
+    std::uint32_t completed_ = 0; ///< index after the last entry that is done
     std::atomic<bool> failed_{false};
     bool held_ = false;              ///< its completion queue is full
     refusal untold_ = refusal::none; ///< reason of a failure without a failed entry; none once published
