@@ -48,7 +48,7 @@ class work_list {
     std::uint32_t deferred() const noexcept { return deferred_; }
     /// Gives the queue that has been deferred longest a turn of at most `most` entries. @return what it has moved
     unsigned turn_deferred(std::uint32_t most);
-    /// Wakes the queue if it sleeps, so that the next turn() gives it a turn. Does nothing when no queue has the number.
+    /// Wakes the queue if it sleeps: the next turn() gives it a turn. Does nothing when no queue has the number.
     void wake(std::uint32_t number) noexcept;
     /// Wakes the queues that sleep until a deadline.
     void wake_those_that_wait() noexcept;
