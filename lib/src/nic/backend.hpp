@@ -118,8 +118,7 @@ struct send_outcome {
     std::string text;          ///< why the entry failed; empty when it succeeded
     std::uint64_t time_ns = 0;
     outcome_of what = outcome_of::send_ring;
-    refusal reason = refusal::none; ///< reason of a failure, more precise than the syndrome; none: the NIC does not
-                                    ///< report it
+    refusal reason = refusal::none; ///< reason of a failure, more precise than the syndrome; none: not reported
 };
 
 class send_queue : public queue {

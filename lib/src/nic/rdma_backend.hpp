@@ -73,8 +73,7 @@ struct rdma_connection {
     bool reliable = true;          ///< RC; false: UC
     std::uint32_t path_mtu = 1024; ///< 256, 512, 1024, 2048 or 4096
     std::uint16_t partition_key = 0xffff;
-    access rights = access::remote_write | access::remote_read | access::remote_atomic; ///< rights of the peer on this
-                                                                                        ///< queue
+    access rights = access::remote_write | access::remote_read | access::remote_atomic; ///< of the peer, at this queue
     std::uint8_t most_reads = 16;         ///< READs and atomics that we may have in flight
     std::uint8_t most_reads_of_peer = 16; ///< READs and atomics that the peer may have in flight
     std::uint8_t timeout = 14;            ///< code of the time to wait for an answer: 4.096 us x 2^timeout; 0: no limit

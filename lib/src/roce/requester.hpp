@@ -127,8 +127,7 @@ class requester {
     std::uint32_t acknowledged_, sent_;     ///< sequence numbers, see above
     unsigned without_request_ = 0;          ///< packets sent since the last one that asked for an ACK
     bool loaded_ = false;                   ///< request_ belongs to the message at the cursor
-    std::uint32_t read_window_ = 0;         ///< limit of READ response packets expected at a time; 0: no limit, none
-                                            ///< was lost
+    std::uint32_t read_window_ = 0;         ///< limit of READ responses in flight; 0: no limit, none was lost
     bool failed_ = false;
     bool held_ = false;
     send_request request_;

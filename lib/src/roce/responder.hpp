@@ -19,8 +19,7 @@ struct responder_settings {
     std::uint32_t first_psn = 0;                                                        ///< of the peer's first request
     access rights = access::remote_write | access::remote_read | access::remote_atomic; ///< of the queue
     std::uint8_t most_reads = 16; ///< READs and atomics of the peer that may wait for an answer (max_dest_rd_atomic)
-    std::uint8_t rnr_timer = 12;  ///< code of the time after which the peer repeats a request that found no receive
-                                  ///< entry
+    std::uint8_t rnr_timer = 12;  ///< code of the time after which the peer retries when no receive entry was posted
 };
 
 /// The request that a responder refused, and why.

@@ -152,8 +152,7 @@ try {
     }
     what.require_form(row->form);
     const std::scoped_lock lock(mutex);
-    require(asynchronous || row->execute == get_context, EINVAL); // as the kernel, which has no context before
-                                                                  // GET_CONTEXT
+    require(asynchronous || row->execute == get_context, EINVAL); // as the kernel before GET_CONTEXT
     row->execute(*this, what);
     return static_cast<ssize_t>(bytes);
 } catch (const failure& why) {

@@ -78,8 +78,7 @@ class copy_work final : public work_queue {
     copy_request request_;
     std::uint64_t done_ = 0; ///< bytes of it that are copied, or started by a copy engine
     bool under_way_ = false;
-    std::vector<std::uint64_t> batches_; ///< by slot: batch of lane_ with the last part of the entry; 0: the entry is
-                                         ///< done
+    std::vector<std::uint64_t> batches_; ///< by slot: batch of lane_ with the entry's last part; 0: the entry is done
     copy_lane* lane_ = nullptr;          ///< copy engine of all entries that are handed over and not completed
     std::uint64_t last_batch_ = 0;       ///< the last batch of lane_ with copies of this queue
 };

@@ -35,10 +35,8 @@ struct file_entry {
     held_file file{};
     std::uint64_t offset = 0; ///< in the file
     std::uint64_t bytes = 0;
-    std::byte* at = nullptr;                         ///< CPU address; if the CPU cannot access the memory, address of
-                                                     ///< `device`
-    const devices::device_backend* device = nullptr; ///< device of memory that the CPU cannot access; nullptr: the CPU
-                                                     ///< can
+    std::byte* at = nullptr;                         ///< CPU address, or address of `device` if that is set
+    const devices::device_backend* device = nullptr; ///< device, if the CPU cannot access its memory
     const devices::device_backend* owner = nullptr;  ///< device that owns the memory, even if the CPU can access it
     std::uint32_t memory_key = 0;
     keys::held_key by{};

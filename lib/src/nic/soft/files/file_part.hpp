@@ -35,8 +35,7 @@ struct file_part {
     std::uint32_t bytes = 0, done = 0;
     std::byte* address = nullptr; ///< CPU address: in the memory of the entry, or in a slot of `lane`
     std::uint32_t key = 0;        ///< key of the memory; 0: none
-    file_lane* lane = nullptr;    ///< copy engine and slots of the memory's device; nullptr: the CPU can access the
-                                  ///< memory
+    file_lane* lane = nullptr;    ///< copy engine and slots of the memory's device; nullptr: the CPU needs none
     std::byte* device = nullptr;  ///< device address in the memory of the entry
     std::uint64_t batch = 0;      ///< batch of the lane
 };

@@ -106,8 +106,7 @@ void soft_files::reach(const std::shared_ptr<devices::device_backend>& device)
     engine_.between_turns([&] { reached = unit_.lanes().find(device.get()) != nullptr; });
     if (reached)
         return;
-    auto lane = std::make_unique<file_lane>(device->make_copy_queue(device), make_slots(device)); // slow, so not
-                                                                                                  // between turns
+    auto lane = std::make_unique<file_lane>(device->make_copy_queue(device), make_slots(device)); // slow
     engine_.between_turns([&] { unit_.lanes().add(device, std::move(lane)); });
 }
 

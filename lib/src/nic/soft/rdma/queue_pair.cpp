@@ -361,8 +361,7 @@ bool queue_pair::idle() const noexcept
 {
     if (connection_ && !connection_->responder.idle())
         return false;
-    return work_queue::idle() || (only_waits() && connection_->requester->deadline_ns() == 0); // waits without a
-                                                                                               // timeout
+    return work_queue::idle() || (only_waits() && connection_->requester->deadline_ns() == 0); // no timeout
 }
 
 bool queue_pair::is_held() const noexcept

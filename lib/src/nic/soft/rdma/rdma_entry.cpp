@@ -147,8 +147,7 @@ refusal read_rdma(const entry& entry, const keys::queue_keys& keys, rdma_entry& 
 
 std::uint32_t fingerprint_of(const entry& entry) noexcept
 {
-    constexpr std::uint64_t odd = 0x9e3779b97f4a7c15; // each step is a bijection, so a change of one word always
-                                                      // changes the sum
+    constexpr std::uint64_t odd = 0x9e3779b97f4a7c15; // each step is a bijection: any changed word changes the sum
     std::uint64_t sum = entry.segments;
     for (std::size_t at = 0; at != entry.segments * words_per_segment; at += 2) {
         std::uint64_t words = 0;

@@ -60,8 +60,7 @@ class rdma_wire {
     /// engines a cache line.
     static constexpr std::uint32_t mbufs_at_once = 32;
 
-    core::counter sent;       ///< packets, including those that a queue pair of this port executes without building;
-                              ///< several executed as one count as one
+    core::counter sent;       ///< packets; several that are executed as one, without building, count as one
     core::counter sent_bytes; ///< frame bytes; payload bytes for packets that are not built
     core::counter own;        ///< of `sent`, to queue pairs of this port
 

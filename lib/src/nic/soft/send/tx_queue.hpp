@@ -113,8 +113,7 @@ class tx_queue final : public work_queue {
 
     dpdk::wire wire_;
     const pull_lanes* pulls_;
-    pull_lane* pulling_ = nullptr; ///< copies some of the staged frames to host memory; nullptr: all of them are
-                                   ///< complete
+    pull_lane* pulling_ = nullptr; ///< copies some of the staged frames to host memory; nullptr: all are complete
     const keys::queue_keys keys_;
     std::unique_ptr<send_header[]> headers_;
     pacing pacing_;

@@ -14,8 +14,7 @@ namespace weftio::nic::soft {
 /// The content of a completion.
 struct completion {
     std::uint32_t queue = 0, user_index = 0;
-    std::uint32_t opcode = WEFTIO_CQE_OPCODE_REQUESTER; ///< of the completion; an error has the error opcode of its
-                                                        ///< side
+    std::uint32_t opcode = WEFTIO_CQE_OPCODE_REQUESTER; ///< of the completion; an error has its side's error opcode
     std::uint8_t entry_opcode = 0;                      ///< opcode of the entry; 0 for a receive
     std::uint32_t index = 0;                            ///< index of the entry's first block, or of the receive entry
     std::uint32_t bytes = 0;

@@ -222,8 +222,7 @@ void work_list::lay_down(std::size_t at) noexcept
     place.queue->fall_asleep();
     const auto [word, seen] = place.queue->wakes_by();
     const bool by_doorbell = place.rung_by != nullptr && word == place.queue->ring().dbrec;
-    if (by_doorbell && weftio_load_acquire_sys_u32(word) != seen) { // its ring of the doorbell may have been consumed
-                                                                    // for others
+    if (by_doorbell && weftio_load_acquire_sys_u32(word) != seen) { // its ring may have been consumed for others
         awake_[at].idle_turns = 0;
         return;
     }
