@@ -78,8 +78,8 @@ roce::taken rdma_receives::take()
 bool rdma_receives::may_complete() noexcept
 {
     if (ring_.target.ring && !silent_)
-        has_place_ = ring_.target.ring->reserve();
-    return !ring_.target.ring || silent_ || has_place_;
+        has_reservation_ = ring_.target.ring->reserve();
+    return !ring_.target.ring || silent_ || has_reservation_;
 }
 
 /// Checks all pieces before it writes a byte; memory may still go away at any time. Reads the entry again for each
@@ -113,7 +113,7 @@ refusal rdma_receives::place(std::uint32_t offset, std::span<const std::uint8_t>
 
 void rdma_receives::give_back()
 {
-    if (std::exchange(has_place_, false))
+    if (std::exchange(has_reservation_, false))
         ring_.target.ring->release();
 }
 
@@ -145,7 +145,7 @@ void rdma_receives::publish(const roce::receive_completion& completion, std::uin
                                 .reason = completion.result,
                                 .time_ns = now_ns};
     if (ring_.target.ring) {
-        if (std::exchange(has_place_, false))
+        if (std::exchange(has_reservation_, false))
             ring_.target.ring->release();
         if (!silent_ && ring_.target.ring->has_room())
             ring_.target.ring->put(told);

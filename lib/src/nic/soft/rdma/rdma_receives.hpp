@@ -62,7 +62,7 @@ class rdma_receives final : public roce::receive_entries {
     std::uint32_t taken_ = 0;  ///< index of the current entry, or of the next one to take
     refusal failure_ = refusal::none;
     std::optional<std::uint32_t> failed_entry_;
-    bool has_place_ = false; ///< a completion queue entry is reserved for the current entry
+    bool has_reservation_ = false; ///< a completion queue entry is reserved for the current entry
     bool silent_ = false;
 };
 
