@@ -328,7 +328,7 @@ void receiver::drop(rte_mbuf& mbuf, drop_reason reason)
 /// packet must wait until the inbox has room. When `hold_` is false, the packet is dropped instead.
 bool receiver::hand_over(rte_mbuf& mbuf)
 {
-    const other_place& to = elsewhere_[decision_.target.queue];
+    const queue_elsewhere& to = elsewhere_[decision_.target.queue];
     rte_mbuf* given = to.inbox->has_room() ? to_hand_over(mbuf) : nullptr;
     const std::uint32_t copied = given && given != &mbuf ? given->pkt_len : 0;
     if (given && to.inbox->put({given, burst_real_time_, decision_, headers_[next_]})) {

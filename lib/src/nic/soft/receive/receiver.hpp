@@ -97,7 +97,7 @@ class receiver final : public unit {
     static constexpr std::uint16_t burst = 64;
 
     /// Where a queue of another engine is.
-    struct other_place {
+    struct queue_elsewhere {
         /// The inbox of that engine; nullptr: no other engine has a queue of this number.
         nic::soft::inbox* inbox = nullptr;
         rx_queue* queue = nullptr;
@@ -148,8 +148,9 @@ class receiver final : public unit {
     std::uint64_t timestamp_flag_ = 0;
     steering steering_;
     std::vector<std::unique_ptr<rx_queue>> queues_;
-    std::vector<rx_queue*> landing_;     ///< the queues whose packets go through staging
-    std::vector<other_place> elsewhere_; ///< queues of other engines, by number; empty while the port has one engine
+    std::vector<rx_queue*> landing_; ///< the queues whose packets go through staging
+    std::vector<queue_elsewhere>
+        elsewhere_; ///< queues of other engines, by number; empty while the port has one engine
     std::unique_ptr<nic::soft::inbox> inbox_;
 
     std::array<rte_mbuf*, burst> mbufs_{}; ///< the current burst; packets next_ .. count_ - 1 are still to be taken
