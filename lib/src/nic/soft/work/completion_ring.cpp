@@ -112,7 +112,7 @@ ring_end completion_ring::resize(const completion_memory& to) noexcept
     weftio_cqe& last = next();
     weftio_store_release_sys_u32(&last.publication, write_completion(last, end, produced_ >> log_depth_));
     ++produced_;
-    ++told_end_;
+    ++notified_end_;
     ++solicited_end_;
     consumed_ = (found.first + 1) & index_mask;
     weftio_store_release_sys_u32(record_, weftio_swap32(consumed_));
@@ -141,10 +141,10 @@ void completion_ring::look_at_arming() noexcept
         const std::uint32_t news = (end - index) & index_mask;
         return news != 0 && news <= index_mask / 2;
     };
-    if (!overrun() && !(is_behind(asked) && is_behind(told_end_)))
+    if (!overrun() && !(is_behind(asked) && is_behind(notified_end_)))
         return;
     armed_ = word;
-    told_end_ = produced_;
+    notified_end_ = produced_;
     const std::uint64_t one = 1;
     // write() fails only if the eventfd would overflow: the program has many unread notifications then.
     static_cast<void>(!write(event_, &one, sizeof one));
