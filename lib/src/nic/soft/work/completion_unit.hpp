@@ -24,7 +24,7 @@ class completion_unit final : public unit {
 
  private:
     std::vector<std::unique_ptr<completion_ring>> rings_; ///< by number - 1
-    std::vector<completion_ring*> telling_;               ///< those with an event
+    std::vector<completion_ring*> notifying_;             ///< those with an event
     std::vector<completion_ring*> news_;                  ///< of these, those with a new completion
     std::size_t looked_ = 0;
 };
