@@ -123,7 +123,7 @@ unsigned copy_work::turn(std::uint32_t most)
         if (!execute(left))
             break;
     const unsigned moved = next_ - before + (under_way_ && done_ != done_before);
-    if (completed_ != handed_ || untold())
+    if (completed_ != handed_ || has_failure_to_publish())
         complete();
     return moved;
 }

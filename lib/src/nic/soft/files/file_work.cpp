@@ -60,7 +60,7 @@ unsigned file_work::turn(std::uint32_t most)
         unit_.leave_line(*this);
     }
     unsigned moved = next_ - before + (under_way_ && begun_ != begun_before);
-    if (untold() || (completed_ != handed_ && returned(completed_)))
+    if (has_failure_to_publish() || (completed_ != handed_ && returned(completed_)))
         moved += complete();
     return moved;
 }

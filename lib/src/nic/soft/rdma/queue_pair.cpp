@@ -241,7 +241,7 @@ unsigned queue_pair::turn(std::uint32_t most)
     } else if (failed()) {
         flush_both();
     }
-    if (completed_ != handed_ || untold())
+    if (completed_ != handed_ || has_failure_to_publish())
         moved += work_queue::complete();
     const bool hurries = is_in_a_hurry();
     port_.shares.count(moved != 0, hurries);

@@ -36,7 +36,7 @@ unsigned tx_queue::turn(std::uint32_t most)
     // A wait must end even when no entry follows it.
     if (next_ != submitted_ || staged_first_ != staged_end_ || pacing_.holding())
         moved = execute(most);
-    if (completed_ != handed_ || untold())
+    if (completed_ != handed_ || has_failure_to_publish())
         moved += complete();
     return moved;
 }

@@ -35,7 +35,7 @@ class tx_queue final : public work_queue {
     bool only_waits() const noexcept override
     {
         return pacing_.holding() && (prepared_ || next_ == submitted_) && completed_ == handed_ && staged_first_ == 0 &&
-               !untold();
+               !has_failure_to_publish();
     }
     /// Whether these bytes contain a frame that is staged or that the driver has not returned.
     bool uses(const std::byte* begin, std::size_t bytes) noexcept;

@@ -193,7 +193,7 @@ unsigned work_queue::complete_collapsed()
         count_done(done, bytes);
         publish(last, reason, now_ns);
     }
-    if (untold() && completed_ == next_) {
+    if (has_failure_to_publish() && completed_ == next_) {
         publish(completed_ - 1, untold_, now_ns);
         untold_ = refusal::none;
     }

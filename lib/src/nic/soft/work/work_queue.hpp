@@ -60,7 +60,10 @@ class work_queue {
     /// Ends the wait that holds the queue: its deadline has come.
     virtual void let_go() noexcept {}
     /// Whether the queue has no work before its doorbell record moves.
-    virtual bool idle() const noexcept { return next_ == submitted_ && completed_ == submitted_ && !untold(); }
+    virtual bool idle() const noexcept
+    {
+        return next_ == submitted_ && completed_ == submitted_ && !has_failure_to_publish();
+    }
     /// Whether the queue has no work before its doorbell record moves or its deadline comes.
     /// False without a deadline.
     virtual bool only_waits() const noexcept { return false; }
@@ -122,7 +125,7 @@ class work_queue {
     /// Reports nothing in a completion queue until begin_again().
     void be_silent() noexcept { silent_ = true; }
     void begin_again(const tx_ring& ring, std::uint32_t index) noexcept;
-    bool untold() const noexcept { return untold_ != refusal::none; }
+    bool has_failure_to_publish() const noexcept { return untold_ != refusal::none; }
     executed_entry& executed(std::uint32_t index) noexcept { return executed_[index & (ring_.entries.depth - 1)]; }
 
     tx_ring ring_;
