@@ -354,7 +354,7 @@ void queue_pair::tell_of_responder() noexcept
                    .entry = receives_.failed_entry(),
                    .reason = receives_.failure(),
                    .time_ns = core::utc_now_ns()});
-    untold_ = refusal::refused_peer;
+    failure_to_publish_ = refusal::refused_peer;
 }
 
 bool queue_pair::idle() const noexcept

@@ -46,7 +46,7 @@ void work_queue::refuse_record()
     if (failed())
         return;
     failed_.store(true, std::memory_order_relaxed);
-    untold_ = refusal::wrong_doorbell;
+    failure_to_publish_ = refusal::wrong_doorbell;
     failed_entries.add(1);
     enqueued.add(1);
     events_.put({.position = submitted_, .reason = refusal::wrong_doorbell, .time_ns = core::utc_now_ns()});
@@ -139,7 +139,7 @@ unsigned work_queue::complete_each(completion_ring& to)
         count_done(done, bytes);
     if (to.overrun())
         overrun();
-    untold_ = refusal::none; // this failure has no completion; the host gets an event
+    failure_to_publish_ = refusal::none; // this failure has no completion; the host gets an event
     return completed_ - before;
 }
 
@@ -194,8 +194,8 @@ unsigned work_queue::complete_collapsed()
         publish(last, reason, now_ns);
     }
     if (has_failure_to_publish() && completed_ == next_) {
-        publish(completed_ - 1, untold_, now_ns);
-        untold_ = refusal::none;
+        publish(completed_ - 1, failure_to_publish_, now_ns);
+        failure_to_publish_ = refusal::none;
     }
     return completed_ - before;
 }
@@ -224,7 +224,7 @@ void work_queue::begin_again(const tx_ring& ring, std::uint32_t index) noexcept
     submitted_ = next_ = handed_ = completed_ = index;
     failed_.store(false, std::memory_order_relaxed);
     held_ = false;
-    untold_ = refusal::none;
+    failure_to_publish_ = refusal::none;
     silent_ = false;
 }
 

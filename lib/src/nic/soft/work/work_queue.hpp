@@ -125,7 +125,7 @@ class work_queue {
     /// Reports nothing in a completion queue until begin_again().
     void be_silent() noexcept { silent_ = true; }
     void begin_again(const tx_ring& ring, std::uint32_t index) noexcept;
-    bool has_failure_to_publish() const noexcept { return untold_ != refusal::none; }
+    bool has_failure_to_publish() const noexcept { return failure_to_publish_ != refusal::none; }
     executed_entry& executed(std::uint32_t index) noexcept { return executed_[index & (ring_.entries.depth - 1)]; }
 
     tx_ring ring_;
@@ -137,8 +137,8 @@ class work_queue {
     std::uint32_t handed_ = 0;    ///< index after the last entry that was handed over
     std::uint32_t completed_ = 0; ///< index after the last entry that is done
     std::atomic<bool> failed_{false};
-    bool held_ = false;              ///< its completion queue is full
-    refusal untold_ = refusal::none; ///< reason of a failure without a failed entry; none once published
+    bool held_ = false;                          ///< its completion queue is full
+    refusal failure_to_publish_ = refusal::none; ///< reason of a failure without a failed entry; none once published
     bool silent_ = false;
 
  private:
