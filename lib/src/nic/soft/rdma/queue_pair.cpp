@@ -327,7 +327,7 @@ void queue_pair::end_when_broken()
     }
     state_ = rdma_state::error;
     if (!failed())
-        tell_of_responder();
+        report_responder_failure();
     if (requester && !requester->failed())
         requester->stop();
     if (!responder.failed())
@@ -343,7 +343,7 @@ bool queue_pair::ends_sends_only() const noexcept
 }
 
 /// Reports a failed responder to the host, and to the kernel by the send completion.
-void queue_pair::tell_of_responder() noexcept
+void queue_pair::report_responder_failure() noexcept
 {
     roce::refused_request refused = connection_->responder.last_refused();
     if (receives_.record_refused())

@@ -133,7 +133,7 @@ class queue_pair final : public rdma_work {
     unsigned answer_partner(roce::allowance most);
     void flush_both();
     bool take_request(const net::roce_packet& packet);
-    void tell_of_responder() noexcept;
+    void report_responder_failure() noexcept;
     void dump_connection(rdma_dump& into) const;
     void dump_requests(rdma_dump& into);
     void dump_error(rdma_dump& into) const;
