@@ -67,7 +67,7 @@ std::uint8_t driver_verdict(const rte_mbuf& mbuf)
 }
 
 /// Logs the first packet of a queue that is too long, so that the log explains the counter `too_long`.
-void tell_of_too_long(const rx_queue& queue, std::uint32_t bytes) noexcept
+void log_too_long(const rx_queue& queue, std::uint32_t bytes) noexcept
 {
     if (queue.too_long.value() == 0)
         core::log_or_lose(log_level::warning, [&] {
@@ -375,7 +375,7 @@ bool receiver::deliver(rte_mbuf& mbuf, const arrival& arrival, drop_reason& reas
     if (!queue || queue->stopped()) {
         reason = drop_reason::queue_closed;
     } else if (!queue->fits(mbuf.pkt_len)) {
-        tell_of_too_long(*queue, mbuf.pkt_len);
+        log_too_long(*queue, mbuf.pkt_len);
         queue->too_long.add(1);
         reason = drop_reason::too_long;
     } else if (!finish(*queue, mbuf, arrival)) {
