@@ -271,7 +271,7 @@ void file_work::finish(std::uint32_t index)
     operation& each = operation_of(index);
     each.landed = true;
     --not_landed_;
-    tell_engine(each);
+    count_for_engine(each);
     if (each.reason != refusal::none)
         return finish_failed(index);
     write_result(index, static_cast<std::int64_t>(each.end));
@@ -307,7 +307,7 @@ void file_work::finish_failed(std::uint32_t index)
 }
 
 /// Counts the operation for the file_engine, if a system call was made for it.
-void file_work::tell_engine(const operation& done) const noexcept
+void file_work::count_for_engine(const operation& done) const noexcept
 {
     if (done.reason != refusal::none && done.error == 0)
         return;

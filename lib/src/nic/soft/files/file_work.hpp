@@ -89,7 +89,7 @@ class file_work final : public work_queue {
     void finish(std::uint32_t index);
     void finish_failed(std::uint32_t index);
     void count(const operation& done);
-    void tell_engine(const operation& done) const noexcept;
+    void count_for_engine(const operation& done) const noexcept;
     void write_result(std::uint32_t index, std::int64_t result) noexcept;
     void mark_behind(std::uint32_t index) noexcept;
     bool behind_failure(std::uint32_t index) const noexcept;
