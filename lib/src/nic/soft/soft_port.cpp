@@ -124,7 +124,7 @@ std::vector<std::unique_ptr<rule>> soft_port::install(std::span<const rule_reque
     return soft_rule::install(shared_from_this(), wanted);
 }
 
-void soft_port::tell_first_address() noexcept
+void soft_port::announce_first_address() noexcept
 {
     dpdk::shared_wire* const shared = device_.shared();
     if (!shared)

@@ -76,7 +76,7 @@ class soft_port final : public backend, public std::enable_shared_from_this<soft
     /// long for the copies that copy engines have started, and then frees it.
     void let_go(memory_place memory) noexcept;
     /// Announces the port's first own address to the members of its wire, if it is on one. Call it between two turns.
-    void tell_first_address() noexcept;
+    void announce_first_address() noexcept;
     /// Checks whether another member of the port's wire, if it is on one, has announced this address.
     /// @param below  only members with lower slots count  @throws weftio::error errc::in_use
     void require_nobody_has(const net::roce_gid& address, unsigned below) const;

@@ -14,7 +14,7 @@ soft_rdma_address::soft_rdma_address(std::shared_ptr<soft_port> port, const rdma
         port_->rdma().add_address(own_);
         if (own_.trace)
             port_->rdma().trace_packets();
-        port_->tell_first_address();
+        port_->announce_first_address();
     });
     try { // if two processes have checked at the same time, the one with the lower slot keeps the address
         port_->require_nobody_has(own_.address, port_->slot());
@@ -34,7 +34,7 @@ void soft_rdma_address::remove()
     if (port_->may_end())
         port_->engine().between_turns([&] {
             port_->rdma().remove_address(own_.address);
-            port_->tell_first_address();
+            port_->announce_first_address();
         });
 }
 
