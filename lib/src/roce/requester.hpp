@@ -65,7 +65,7 @@ class requester {
         return cursor_ == messages_.end() && ((sent_ - acknowledged_) & net::psn_mask) <= few;
     }
     /// Whether the peer was not ready (RNR NAK): send() retries at deadline_ns().
-    bool was_told_to_wait() const noexcept { return !failed_ && patience_.waits_for_receiver(); }
+    bool waits_after_rnr_nak() const noexcept { return !failed_ && patience_.waits_for_receiver(); }
     /// Whether nothing is in flight.
     bool idle() const noexcept { return messages_.empty(); }
 

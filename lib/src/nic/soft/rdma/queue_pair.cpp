@@ -249,7 +249,7 @@ unsigned queue_pair::turn(std::uint32_t most)
     if (moved != 0 || !waits_for_peer())
         waited_ = 0;
     else
-        waited_ = connection_->requester->was_told_to_wait() ? turns_waiting : waited_ + 1;
+        waited_ = connection_->requester->waits_after_rnr_nak() ? turns_waiting : waited_ + 1;
     return moved;
 }
 
