@@ -145,7 +145,7 @@ rdma_end_info from_address(const rdma_address& address)
 namespace {
 
 /// Whether a host on a link can have this address: not the unspecified address, loopback, a group, or IPv4 broadcast.
-bool can_be_a_hosts(const std::array<std::uint8_t, 16>& address) noexcept
+bool is_host_address(const std::array<std::uint8_t, 16>& address) noexcept
 {
     const auto v4 = std::span(address).last<4>();
     if (net::is_ipv4(address))
@@ -164,7 +164,7 @@ std::optional<std::array<std::uint8_t, 16>> address_of_host(const std::string& t
         address = net::gid_of_ipv4(v4);
     else if (inet_pton(AF_INET6, text.c_str(), address.data()) != 1)
         return std::nullopt;
-    return can_be_a_hosts(address) ? std::optional(address) : std::nullopt;
+    return is_host_address(address) ? std::optional(address) : std::nullopt;
 }
 
 } // namespace rdma
