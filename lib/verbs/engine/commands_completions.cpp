@@ -88,7 +88,7 @@ std::uint32_t make_queue(context& in, const ib_uverbs_ex_create_cq& asked, const
 
 } // namespace
 
-void stop_telling(context& in, completions& of)
+void stop_notifications(context& in, completions& of)
 {
     if (of.tells)
         in.of.events.forget(of.queue->descriptor());
@@ -98,7 +98,7 @@ namespace {
 
 void end_queue(context& in, std::uint32_t handle)
 {
-    stop_telling(in, *in.completion_queues.find(handle));
+    stop_notifications(in, *in.completion_queues.find(handle));
     in.completion_queues.remove(handle);
 }
 
@@ -171,7 +171,7 @@ void destroy_cq(context& in, call& what)
     const std::uint32_t handle = what.request<ib_uverbs_destroy_cq>().cq_handle;
     const std::shared_ptr<completions> ended = in.completion_queues.find(handle, in.why_missing(handle));
     require(ended->users == 0, EBUSY);
-    stop_telling(in, *ended);
+    stop_notifications(in, *ended);
     ib_uverbs_destroy_cq_resp core{};
     core.comp_events_reported = ended->told;
     if (ended->tells)

@@ -96,7 +96,7 @@ context::~context()
     const std::scoped_lock lock(mutex);
     pairs.clear();
     for (const auto& [handle, each] : completion_queues)
-        stop_telling(*this, *each);
+        stop_notifications(*this, *each);
     completion_queues.clear();
     channels.clear();
     regions.clear();

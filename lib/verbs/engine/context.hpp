@@ -88,6 +88,6 @@ class context {
 };
 
 /// Ends the notifications of a completion queue. @pre the mutex of the context is held
-void stop_telling(context& in, completions& of);
+void stop_notifications(context& in, completions& of);
 
 } // namespace weftio::verbs
