@@ -59,7 +59,7 @@ void tell_refused(const call& what, const char* why)
 }
 
 /// Logs a known command that asks for something unsupported.
-void tell_unsupported(const void* command, std::size_t bytes) noexcept
+void log_unsupported(const void* command, std::size_t bytes) noexcept
 try {
     tell_refused(call(command, bytes), "with something that its devices do not have (docs/verbs.md): EOPNOTSUPP");
 } catch (const failure&) { // the program has changed the command meanwhile
@@ -157,7 +157,7 @@ try {
     return static_cast<ssize_t>(bytes);
 } catch (const failure& why) {
     if (why.number == EOPNOTSUPP)
-        tell_unsupported(command, bytes);
+        log_unsupported(command, bytes);
     return -why.number;
 } catch (const error& why) {
     core::log_or_lose(log_level::warning, [&] { return std::string(why.what()); });
