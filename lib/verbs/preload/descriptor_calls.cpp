@@ -22,7 +22,7 @@ bool is_node(int descriptor) noexcept
 }
 
 /// A node has been closed, perhaps its last descriptor.
-void tell_closed() noexcept
+void report_closed() noexcept
 {
     const auto* const engine = engine_here();
     if (engine == nullptr || passes())
@@ -108,7 +108,7 @@ int duplicate_to(int from, int to, Call call) noexcept
     const bool closes_node = is_node(to);
     const int result = duplicated(from, call());
     if (result >= 0 && closes_node)
-        tell_closed();
+        report_closed();
     return result;
 }
 
@@ -123,7 +123,7 @@ auto close_all(unsigned first, unsigned last, Call call) noexcept
         ~end()
         {
             forget_closed_nodes(first, last);
-            tell_closed();
+            report_closed();
         }
     } const afterwards{first, last};
     return call();
@@ -217,7 +217,7 @@ WEFTIO_INTERCEPT(int, close, int descriptor)
     forget_node(descriptor); // before another thread can get the number
     const int result = real().close(descriptor);
     if (closes_node)
-        tell_closed();
+        report_closed();
     return result;
 }
 WEFTIO_INTERCEPT(int, close_range, unsigned first, unsigned last, int flags)
