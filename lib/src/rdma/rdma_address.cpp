@@ -84,7 +84,7 @@ rdma_peer rdma_address::peer() const
                    .service = info.service,
                    .path_mtu = info.path_mtu,
                    .most_reads = info.most_reads};
-    if (info.tells_mac())
+    if (info.has_mac())
         peer.mac = info.end.mac;
     return peer;
 }

@@ -17,7 +17,7 @@ struct rdma_end_info {
     std::uint8_t most_reads = 16; ///< READs and atomics that this end accepts, and has in flight at most
 
     /// Whether the MAC of `end` is known. An unknown MAC is all zeros.
-    bool tells_mac() const noexcept { return end.mac != decltype(end.mac){}; }
+    bool has_mac() const noexcept { return end.mac != decltype(end.mac){}; }
 };
 
 rdma_address to_address(const rdma_end_info& info) noexcept;

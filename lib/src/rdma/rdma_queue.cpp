@@ -217,7 +217,7 @@ void rdma_queue::connect(const rdma_address& peer)
 {
     rdma::rdma_end_info theirs = rdma::from_address(peer);
     state_->require_same_kind(theirs);
-    if (!theirs.tells_mac() && !state_->connected)
+    if (!theirs.has_mac() && !state_->connected)
         theirs.end.mac = state_->at->mac_of("rdma_queue", number(), state_->at->gids.front(), theirs.end.address);
     const nic::rdma_connection to = state_->connection_to(theirs);
     state_->queue->connect(to);
