@@ -58,7 +58,7 @@ class copy_work final : public work_queue {
     };
 
     bool returned(std::uint32_t index) const noexcept override;
-    void settle(std::uint32_t index) noexcept override { batch_of(index) = 0; }
+    void mark_done(std::uint32_t index) noexcept override { batch_of(index) = 0; }
     void count_done(std::uint64_t entries, std::uint64_t bytes) override;
     bool execute(budget& left);
     bool begin();

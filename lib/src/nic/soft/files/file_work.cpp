@@ -358,7 +358,7 @@ void file_work::write_result(std::uint32_t index, std::int64_t result) noexcept
 }
 
 /// Ends an entry, or a block of one, that is not executed.
-void file_work::settle(std::uint32_t index) noexcept
+void file_work::mark_done(std::uint32_t index) noexcept
 {
     operation_of(index) = {.begun = true, .landed = true, .reason = executed(index).reason};
     write_result(index, -static_cast<std::int64_t>(errno_of(executed(index).reason)));

@@ -72,7 +72,7 @@ class file_work final : public work_queue {
     };
 
     bool returned(std::uint32_t index) const noexcept override { return operation_of(index).landed; }
-    void settle(std::uint32_t index) noexcept override;
+    void mark_done(std::uint32_t index) noexcept override;
     void count_done(std::uint64_t, std::uint64_t) override {} // each entry is counted in finish()
     void give_up_wait() override;
 

@@ -151,7 +151,7 @@ named_bytes rdma_work::refused_memory(std::uint32_t index, refusal reason) const
 void rdma_work::end(std::uint32_t index, refusal result, std::uint32_t bytes)
 {
     executed_entry& entry = executed(index);
-    settle(index);
+    mark_done(index);
     if (result == refusal::none) {
         entry.bytes = bytes;
         skipped.add(!entry.counts);

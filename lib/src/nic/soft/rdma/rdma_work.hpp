@@ -59,7 +59,7 @@ class rdma_work : public work_queue, public roce::send_entries {
     bool returned(std::uint32_t index) const noexcept override { return ended_[slot(index)] != 0; }
 
  private:
-    void settle(std::uint32_t index) noexcept override { ended_[slot(index)] = 1; }
+    void mark_done(std::uint32_t index) noexcept override { ended_[slot(index)] = 1; }
     void count_done(std::uint64_t entries, std::uint64_t bytes) override;
     std::uint32_t slot(std::uint32_t index) const noexcept { return index & (ring_.entries.depth - 1); }
     refusal fetch_at(std::uint32_t index, entry& out) const noexcept;

@@ -79,7 +79,7 @@ class tx_queue final : public work_queue {
     bool returned(std::uint32_t index) const noexcept override { return header(index).returned() || port_lost_; }
     std::uint32_t complete_plain() override;
     void count_done(std::uint64_t entries, std::uint64_t bytes) override;
-    void settle(std::uint32_t index) noexcept override;
+    void mark_done(std::uint32_t index) noexcept override;
     bool all_handed() const noexcept override { return staged_end_ == 0; }
     void give_up_wait() override;
 

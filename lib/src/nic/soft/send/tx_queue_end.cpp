@@ -10,7 +10,7 @@
 
 namespace weftio::nic::soft {
 
-void tx_queue::settle(std::uint32_t index) noexcept
+void tx_queue::mark_done(std::uint32_t index) noexcept
 {
     if (!port_lost_) // after the port is lost, a driver or receiver may still give the mbuf back
         header(index).detach();

@@ -62,7 +62,7 @@ std::uint32_t work_queue::bury(std::uint32_t index, refusal reason)
     entry = {.reason = reason};
     if (completes_each())
         read_head(index, entry);
-    settle(index);
+    mark_done(index);
     return entry.blocks;
 }
 

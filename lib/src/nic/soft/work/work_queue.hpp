@@ -105,7 +105,7 @@ class work_queue {
     /// Counts `entries` entries and `bytes` bytes as done.
     virtual void count_done(std::uint64_t entries, std::uint64_t bytes) = 0;
     /// Marks the entry at `index` as done: no driver holds it, and none will get it.
-    virtual void settle(std::uint32_t) noexcept {}
+    virtual void mark_done(std::uint32_t) noexcept {}
     /// Whether all executed entries have been handed over.
     virtual bool all_handed() const noexcept { return true; }
     /// Gives up the wait that holds the queue, if there is one: it will not come to its end.
