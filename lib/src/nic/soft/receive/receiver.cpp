@@ -117,7 +117,7 @@ bool receiver::take_in(unsigned& moved)
     for (std::size_t waiting = inbox_->waiting();;) {
         for (; handed_next_ != handed_count_; ++handed_next_, ++moved) {
             handed_packet& packet = handed_[handed_next_];
-            if (packet.mbuf && !settle(*packet.mbuf, {packet.where, packet.headers, packet.real_time}))
+            if (packet.mbuf && !deliver_or_drop(*packet.mbuf, {packet.where, packet.headers, packet.real_time}))
                 return false;
         }
         handed_next_ = 0;
@@ -296,7 +296,7 @@ bool receiver::take(rte_mbuf& mbuf)
         steer(mbuf);
     const std::uint32_t number = decision_.target.queue;
     const bool is_elsewhere = number < elsewhere_.size() && elsewhere_[number].inbox;
-    if (is_elsewhere ? !hand_over(mbuf) : !settle(mbuf, {decision_, headers_[next_], burst_real_time_}))
+    if (is_elsewhere ? !hand_over(mbuf) : !deliver_or_drop(mbuf, {decision_, headers_[next_], burst_real_time_}))
         return false;
     ++next_;
     decided_ = false;
@@ -304,7 +304,7 @@ bool receiver::take(rte_mbuf& mbuf)
 }
 
 /// Delivers or drops a packet that has been steered. Returns false when it must wait for a free slot.
-bool receiver::settle(rte_mbuf& mbuf, const arrival& arrival)
+bool receiver::deliver_or_drop(rte_mbuf& mbuf, const arrival& arrival)
 {
     drop_reason reason = arrival.where.reason;
     const std::uint32_t bytes = mbuf.pkt_len;

@@ -123,7 +123,7 @@ class receiver final : public unit {
     void steer(const rte_mbuf& mbuf);
     bool hand_over(rte_mbuf& mbuf);
     rte_mbuf* to_hand_over(rte_mbuf& mbuf);
-    bool settle(rte_mbuf& mbuf, const arrival& arrival);
+    bool deliver_or_drop(rte_mbuf& mbuf, const arrival& arrival);
     void drop(rte_mbuf& mbuf, drop_reason reason);
     bool deliver(rte_mbuf& mbuf, const arrival& arrival, drop_reason& reason);
     bool finish(rx_queue& queue, rte_mbuf& mbuf, const arrival& arrival);
