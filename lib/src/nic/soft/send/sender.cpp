@@ -112,10 +112,10 @@ bool sender::drained(std::uint32_t number)
     return queue(number).all_returned();
 }
 
-bool sender::settled(std::uint32_t number)
+bool sender::driver_holds_none(std::uint32_t number)
 {
     collect(number);
-    return queue(number).settled();
+    return queue(number).driver_holds_none();
 }
 
 void sender::collect(std::uint32_t number)

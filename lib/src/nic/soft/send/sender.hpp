@@ -61,9 +61,9 @@ class sender final : public unit {
     void resume(std::uint32_t number) noexcept { queues_.resume(number); }
     /// Asks the driver to return the frames of a paused queue that it has sent. Returns whether the driver holds no
     /// frame of the queue.
-    bool settled(std::uint32_t number);
+    bool driver_holds_none(std::uint32_t number);
     /// Moves a queue to another sender: give_up() here, take_up() there.
-    /// @pre settled(number); reserve(number) at the other sender
+    /// @pre driver_holds_none(number); reserve(number) at the other sender
     std::unique_ptr<tx_queue> give_up(std::uint32_t number) noexcept;
     void take_up(std::uint32_t number, std::unique_ptr<tx_queue> queue) noexcept;
     /// Makes room for a queue of that number, so that take_up() allocates nothing.

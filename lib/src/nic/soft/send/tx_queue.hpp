@@ -54,11 +54,11 @@ class tx_queue final : public work_queue {
     /// Whether every submitted entry is done and the driver holds no frame.
     bool all_returned() const noexcept;
     /// Whether the driver has returned all frames that it took, and no burst is handed over partly.
-    bool settled() const noexcept
+    bool driver_holds_none() const noexcept
     {
         return completed_ == handed_ && (staged_end_ == 0 || (staged_first_ == 0 && pacing_.holding()));
     }
-    /// Sets the port queue to which frames are handed, and the copy engines of its sender. @pre settled()
+    /// Sets the port queue to which frames are handed, and the copy engines of its sender. @pre driver_holds_none()
     void go_through(const dpdk::wire& wire, const pull_lanes& pulls) noexcept;
     std::unique_ptr<send_header[]> take_headers() noexcept { return std::move(headers_); }
     /// Number of frames prepared for the end of the wait that holds the queue.
