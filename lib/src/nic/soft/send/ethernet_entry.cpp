@@ -26,7 +26,7 @@ refusal take_segment(const entry& entry, const keys::queue_keys& keys, std::size
     auto data = segment_at<weftio_wqe_data_segment>(entry, at);
     std::uint32_t count = weftio_swap32(data.byte_count_be);
     const std::byte* bytes = nullptr;
-    bool far = false;
+    bool device_only = false;
     keys::located found;
     if (count & WEFTIO_INLINE_SEGMENT) {
         count &= ~WEFTIO_INLINE_SEGMENT;
@@ -43,18 +43,18 @@ refusal take_segment(const entry& entry, const keys::queue_keys& keys, std::size
             return why;
         if (count == 0)
             return refusal::frame_too_long;
-        far = !found.cpu;
-        bytes = far ? reinterpret_cast<const std::byte*>(found.device_address) : found.cpu;
-        if (far && out.device && out.device != found.device)
+        device_only = !found.cpu;
+        bytes = device_only ? reinterpret_cast<const std::byte*>(found.device_address) : found.cpu;
+        if (device_only && out.device && out.device != found.device)
             return refusal::two_devices;
-        if (far)
+        if (device_only)
             out.device = found.device;
         out.must_be_copied = out.must_be_copied || !found.lends;
         at += 1;
     }
     if (count == 0)
         return refusal::no_payload;
-    out.pieces[out.count++] = {bytes, count, far, found.by};
+    out.pieces[out.count++] = {bytes, count, device_only, found.by};
     out.bytes += count;
     return refusal::none;
 }
@@ -85,8 +85,9 @@ std::uint32_t byte_at(const frame_pieces& frame, std::uint32_t offset) noexcept
     std::uint8_t byte = 0;
     for (std::uint32_t piece = 0; piece < frame.count; offset -= frame.pieces[piece++].count)
         if (offset < frame.pieces[piece].count)
-            return frame.pieces[piece].far || !core::guarded_copy(&byte, &frame.pieces[piece].bytes[offset], 1) ? 0
-                                                                                                                : byte;
+            return frame.pieces[piece].device_only || !core::guarded_copy(&byte, &frame.pieces[piece].bytes[offset], 1)
+                       ? 0
+                       : byte;
     return 0;
 }
 

@@ -55,8 +55,8 @@ refusal fetch(const entry_ring& ring, std::uint32_t index, std::uint32_t availab
 struct frame_piece {
     const std::byte* bytes;
     std::uint32_t count;
-    bool far = false;    ///< the CPU cannot access it: `bytes` is an address of frame_pieces::device
-    keys::held_key by{}; ///< key 0: inline bytes
+    bool device_only = false; ///< the CPU cannot access it: `bytes` is an address of frame_pieces::device
+    keys::held_key by{};      ///< key 0: inline bytes
 };
 
 /// The bytes of a SEND, in order: the inline header, then the segments. Inline pieces point into the copy of the entry.

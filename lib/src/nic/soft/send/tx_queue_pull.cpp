@@ -24,7 +24,7 @@ rte_mbuf* tx_queue::pulled(const entry& entry, const frame_pieces& pieces, send_
     std::byte* end = pull_lane::bytes_of(*mbuf);
     bool whole = true;
     for (const frame_piece *piece = &pieces.pieces[0], *last = piece + pieces.count; piece != last; ++piece) {
-        if (piece->far)
+        if (piece->device_only)
             lane->bring(end, piece->bytes, piece->count);
         else
             whole = whole && core::guarded_copy(end, piece->bytes, piece->count);
