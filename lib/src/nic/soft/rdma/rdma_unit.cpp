@@ -165,7 +165,7 @@ bool rdma_unit::execute(queue_pair* partner, const roce::roce_headers& headers, 
     return partner->receive(packet);
 }
 
-rdma_unit::place rdma_unit::place_of(const queue_pair& queue) noexcept
+rdma_unit::place rdma_unit::claimed_address_of(const queue_pair& queue) noexcept
 {
     return {.address = net::header_address_of(queue.address()), .vlan = queue.vlan()};
 }
@@ -339,8 +339,8 @@ void rdma_unit::note_addresses()
     });
     for (std::uint32_t number = first(); number <= last(); ++number)
         if (const queue_pair* queue = find(number); queue && queue->connected())
-            if (!is_ours(place_of(*queue)))
-                places_.push_back(place_of(*queue));
+            if (!is_ours(claimed_address_of(*queue)))
+                places_.push_back(claimed_address_of(*queue));
     for (std::uint32_t number = first(); number <= last(); ++number)
         if (queue_pair* queue = find(number); queue && queue->connected())
             find_peer_of(*queue);

@@ -89,7 +89,7 @@ class rdma_unit final : public unit, public packet_claimant, private pair_port {
         std::uint16_t vlan = no_vlan;
         bool operator==(const place&) const = default;
     };
-    static place place_of(const queue_pair& queue) noexcept;
+    static place claimed_address_of(const queue_pair& queue) noexcept;
 
     bool execute(queue_pair* partner, const roce::roce_headers& headers, std::span<const roce::piece> payload) override;
     void wake(std::uint32_t number) noexcept override { queues_.wake(number); }
