@@ -172,12 +172,12 @@ rdma_unit::place rdma_unit::claimed_address_of(const queue_pair& queue) noexcept
 
 bool rdma_unit::is_ours(const place& at) const noexcept
 {
-    return std::find(places_.begin(), places_.end(), at) != places_.end();
+    return std::find(claimed_addresses_.begin(), claimed_addresses_.end(), at) != claimed_addresses_.end();
 }
 
 bool rdma_unit::is_to_us(const net::packet_headers& headers) const noexcept
 {
-    return std::any_of(places_.begin(), places_.end(), [&](const place& at) {
+    return std::any_of(claimed_addresses_.begin(), claimed_addresses_.end(), [&](const place& at) {
         return at.address.is(headers.l3, headers.destination) && at.vlan == vlan_of(headers.vlan_id());
     });
 }
@@ -216,7 +216,7 @@ void rdma_unit::ask(const net::roce_gid& from, const net::roce_gid& target)
 
 void rdma_unit::add_address(const rdma_own_address& own)
 {
-    places_.reserve(queues_.queues() + neighbors_.count() + 1);
+    claimed_addresses_.reserve(queues_.queues() + neighbors_.count() + 1);
     neighbors_.add(own);
     note_addresses();
 }
@@ -290,7 +290,7 @@ std::uint32_t rdma_unit::add(pair_rings rings)
 
 void rdma_unit::connect(std::uint32_t number, const rdma_connection& to)
 {
-    places_.reserve(queues_.queues() + neighbors_.count());
+    claimed_addresses_.reserve(queues_.queues() + neighbors_.count());
     find(number)->connect(to);
     queues_.wake(number);
     note_addresses();
@@ -305,7 +305,7 @@ void rdma_unit::restart(std::uint32_t number, const pair_rings& rings)
 
 void rdma_unit::modify(std::uint32_t number, rdma_state to, const rdma_connection& how, const pair_rings& rings)
 {
-    places_.reserve(queues_.queues() + neighbors_.count());
+    claimed_addresses_.reserve(queues_.queues() + neighbors_.count());
     find(number)->modify(to, how, rings);
     queues_.rouse(number);
     note_addresses();
@@ -333,18 +333,18 @@ void rdma_unit::find_peer_of(queue_pair& queue) noexcept
 /// claimed.
 void rdma_unit::note_addresses()
 {
-    places_.clear();
+    claimed_addresses_.clear();
     neighbors_.for_each([&](const rdma_own_address& own) {
-        places_.push_back({.address = net::header_address_of(own.address), .vlan = vlan_of(own.vlan_tci)});
+        claimed_addresses_.push_back({.address = net::header_address_of(own.address), .vlan = vlan_of(own.vlan_tci)});
     });
     for (std::uint32_t number = first(); number <= last(); ++number)
         if (const queue_pair* queue = find(number); queue && queue->connected())
             if (!is_ours(claimed_address_of(*queue)))
-                places_.push_back(claimed_address_of(*queue));
+                claimed_addresses_.push_back(claimed_address_of(*queue));
     for (std::uint32_t number = first(); number <= last(); ++number)
         if (queue_pair* queue = find(number); queue && queue->connected())
             find_peer_of(*queue);
-    if (places_.empty())
+    if (claimed_addresses_.empty())
         receiver_.dismiss(*this);
     else
         receiver_.admit(*this);

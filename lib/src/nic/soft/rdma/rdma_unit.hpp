@@ -120,8 +120,8 @@ class rdma_unit final : public unit, public packet_claimant, private pair_port {
     unsigned taken_ = 0;                                  ///< packets taken from the receiver since the last turn
     unsigned ours_before_ = 0;                            ///< what queue pairs have moved in the previous turn
     neighbors neighbors_;
-    std::vector<std::uint8_t> joined_; ///< contiguous payload of a packet within this port
-    std::vector<place> places_;        ///< of the port and of connected queue pairs, without duplicates
+    std::vector<std::uint8_t> joined_;     ///< contiguous payload of a packet within this port
+    std::vector<place> claimed_addresses_; ///< of the port and of connected queue pairs, without duplicates
 };
 
 } // namespace weftio::nic::soft
