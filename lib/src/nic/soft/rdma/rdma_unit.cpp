@@ -165,19 +165,19 @@ bool rdma_unit::execute(queue_pair* partner, const roce::roce_headers& headers, 
     return partner->receive(packet);
 }
 
-rdma_unit::place rdma_unit::claimed_address_of(const queue_pair& queue) noexcept
+rdma_unit::claimed_address rdma_unit::claimed_address_of(const queue_pair& queue) noexcept
 {
     return {.address = net::header_address_of(queue.address()), .vlan = queue.vlan()};
 }
 
-bool rdma_unit::is_ours(const place& at) const noexcept
+bool rdma_unit::is_ours(const claimed_address& at) const noexcept
 {
     return std::find(claimed_addresses_.begin(), claimed_addresses_.end(), at) != claimed_addresses_.end();
 }
 
 bool rdma_unit::is_to_us(const net::packet_headers& headers) const noexcept
 {
-    return std::any_of(claimed_addresses_.begin(), claimed_addresses_.end(), [&](const place& at) {
+    return std::any_of(claimed_addresses_.begin(), claimed_addresses_.end(), [&](const claimed_address& at) {
         return at.address.is(headers.l3, headers.destination) && at.vlan == vlan_of(headers.vlan_id());
     });
 }

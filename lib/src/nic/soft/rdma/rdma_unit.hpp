@@ -84,12 +84,12 @@ class rdma_unit final : public unit, public packet_claimant, private pair_port {
 
  private:
     /// An address, in a VLAN or in none.
-    struct place {
+    struct claimed_address {
         net::header_address address{};
         std::uint16_t vlan = no_vlan;
-        bool operator==(const place&) const = default;
+        bool operator==(const claimed_address&) const = default;
     };
-    static place claimed_address_of(const queue_pair& queue) noexcept;
+    static claimed_address claimed_address_of(const queue_pair& queue) noexcept;
 
     bool execute(queue_pair* partner, const roce::roce_headers& headers, std::span<const roce::piece> payload) override;
     void wake(std::uint32_t number) noexcept override { queues_.wake(number); }
@@ -104,7 +104,7 @@ class rdma_unit final : public unit, public packet_claimant, private pair_port {
     void write_traces_of_failures();
     core::counter& meet(std::span<const std::uint8_t> frame, const net::packet_headers& headers);
     std::uint32_t take_number();
-    bool is_ours(const place& at) const noexcept;
+    bool is_ours(const claimed_address& at) const noexcept;
     bool is_to_us(const net::packet_headers& headers) const noexcept;
     void note_addresses();
     void find_peer_of(queue_pair& queue) noexcept;
@@ -120,8 +120,8 @@ class rdma_unit final : public unit, public packet_claimant, private pair_port {
     unsigned taken_ = 0;                                  ///< packets taken from the receiver since the last turn
     unsigned ours_before_ = 0;                            ///< what queue pairs have moved in the previous turn
     neighbors neighbors_;
-    std::vector<std::uint8_t> joined_;     ///< contiguous payload of a packet within this port
-    std::vector<place> claimed_addresses_; ///< of the port and of connected queue pairs, without duplicates
+    std::vector<std::uint8_t> joined_;               ///< contiguous payload of a packet within this port
+    std::vector<claimed_address> claimed_addresses_; ///< of the port and of connected queue pairs, without duplicates
 };
 
 } // namespace weftio::nic::soft
