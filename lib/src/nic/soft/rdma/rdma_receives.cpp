@@ -86,7 +86,7 @@ bool rdma_receives::may_complete() noexcept
 /// packet: it does not change until it is completed.
 refusal rdma_receives::place(std::uint32_t offset, std::span<const std::uint8_t> bytes)
 {
-    std::array<std::span<std::byte>, most_segments> places;
+    std::array<std::span<std::byte>, most_segments> targets;
     std::size_t count = 0;
     byte_window window{offset, bytes.size()};
     const std::uint32_t* words = ring_.words + std::size_t{slot()} * ring_.segments * 4;
@@ -100,13 +100,13 @@ refusal rdma_receives::place(std::uint32_t offset, std::span<const std::uint8_t>
         std::byte* to = nullptr;
         if (const refusal reason = find(piece, keys_, access::local_write, to); reason != refusal::none)
             return reason;
-        places[count++] = {to, static_cast<std::size_t>(piece.bytes)};
+        targets[count++] = {to, static_cast<std::size_t>(piece.bytes)};
     }
     if (!window.empty())
         return refusal::receive_too_short;
     const std::uint8_t* from = bytes.data();
-    for (std::size_t at = 0; at != count; from += places[at++].size())
-        if (!core::guarded_copy(places[at].data(), from, places[at].size()))
+    for (std::size_t at = 0; at != count; from += targets[at++].size())
+        if (!core::guarded_copy(targets[at].data(), from, targets[at].size()))
             return refusal::memory_gone;
     return refusal::none;
 }
