@@ -132,7 +132,7 @@ void work_list::defer(bool wanted) noexcept
 
 void work_list::recall(std::uint32_t number) noexcept
 {
-    if (!has_place(number) || !std::exchange(place_of(number).deferred, false))
+    if (!has_slot(number) || !std::exchange(place_of(number).deferred, false))
         return;
     --deferred_;
     awake_.push_back({number, 0});
@@ -201,7 +201,7 @@ bool work_list::rests(awake& each, unsigned moved, bool has_deadline) noexcept
 
 void work_list::wake(std::uint32_t number) noexcept
 {
-    if (!has_place(number) || place_of(number).asleep == nowhere)
+    if (!has_slot(number) || place_of(number).asleep == nowhere)
         return;
     place& place = place_of(number);
     const std::uint32_t at = std::exchange(place.asleep, nowhere);
@@ -252,7 +252,7 @@ void work_list::leave_doorbell(place& of) noexcept
 
 void work_list::reserve(std::uint32_t number, const doorbell_words& words)
 {
-    if (!has_place(number))
+    if (!has_slot(number))
         places_.resize(number - first_ + 1);
     awake_.reserve(places_.size()); // so that queues wake and sleep without allocating
     asleep_.reserve(places_.size());

@@ -74,7 +74,7 @@ class work_list {
     std::uint32_t queues() const noexcept { return static_cast<std::uint32_t>(places_.size()); }
     work_queue* find(std::uint32_t number) const noexcept
     {
-        return has_place(number) ? places_[number - first_].queue.get() : nullptr;
+        return has_slot(number) ? places_[number - first_].queue.get() : nullptr;
     }
     /// The number of queues.
     std::size_t in_use() const noexcept { return awake_.size() + asleep_.size() + asleep_at_doorbells_ + deferred_; }
@@ -127,7 +127,7 @@ class work_list {
     had_turn turn_of(std::uint32_t number, std::uint32_t most);
 
     /// Also false for numbers below the first, whose difference wraps around.
-    bool has_place(std::uint32_t number) const noexcept { return number - first_ < places_.size(); }
+    bool has_slot(std::uint32_t number) const noexcept { return number - first_ < places_.size(); }
     place& place_of(std::uint32_t number) noexcept { return places_[number - first_]; }
     void set_deadline(std::uint32_t number, std::uint64_t ns) noexcept { deadlines_.set(number - first_ + 1, ns); }
     std::uint32_t first_due() const noexcept { return deadlines_.first_queue() + first_ - 1; }
