@@ -94,9 +94,9 @@ void completion_ring::put(const completion& what) noexcept
 
 completion_ring::room completion_ring::room_in(std::uint32_t depth) noexcept
 {
-    const bool has_place = find_room() || policy_ == completion_overrun::ignore;
+    const bool has_room_for_end = find_room() || policy_ == completion_overrun::ignore;
     const bool fits = in_use() <= depth || policy_ == completion_overrun::ignore;
-    return overrun() ? room::overrun : !has_place ? room::no_end : !fits ? room::too_small : room::enough;
+    return overrun() ? room::overrun : !has_room_for_end ? room::no_end : !fits ? room::too_small : room::enough;
 }
 
 /// The completion that ends the old ring takes an index. The unread completions therefore move by one index, and so do
