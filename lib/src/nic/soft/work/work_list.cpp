@@ -253,12 +253,12 @@ void work_list::leave_doorbell(place& of) noexcept
 void work_list::reserve(std::uint32_t number, const doorbell_words& words)
 {
     if (!has_slot(number))
-        places_.resize(number - first_ + 1);
-    awake_.reserve(places_.size()); // so that queues wake and sleep without allocating
-    asleep_.reserve(places_.size());
+        slots_.resize(number - first_ + 1);
+    awake_.reserve(slots_.size()); // so that queues wake and sleep without allocating
+    asleep_.reserve(slots_.size());
     std::rotate(line_.begin(), line_.begin() + static_cast<std::ptrdiff_t>(line_begin_), line_.end());
     line_begin_ = 0;
-    line_.resize(places_.size());
+    line_.resize(slots_.size());
     deadlines_.reserve(queues());
     if (!words)
         return;

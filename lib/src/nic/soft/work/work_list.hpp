@@ -71,10 +71,10 @@ class work_list {
     std::uint32_t first() const noexcept { return first_; }
     std::uint32_t last() const noexcept { return first_ + queues() - 1; }
     /// How many numbers have been reserved, see reserve().
-    std::uint32_t queues() const noexcept { return static_cast<std::uint32_t>(places_.size()); }
+    std::uint32_t queues() const noexcept { return static_cast<std::uint32_t>(slots_.size()); }
     work_queue* find(std::uint32_t number) const noexcept
     {
-        return has_slot(number) ? places_[number - first_].queue.get() : nullptr;
+        return has_slot(number) ? slots_[number - first_].queue.get() : nullptr;
     }
     /// The number of queues.
     std::size_t in_use() const noexcept { return awake_.size() + asleep_.size() + asleep_at_doorbells_ + deferred_; }
@@ -127,13 +127,13 @@ class work_list {
     had_turn turn_of(std::uint32_t number, std::uint32_t most);
 
     /// Also false for numbers below the first, whose difference wraps around.
-    bool has_slot(std::uint32_t number) const noexcept { return number - first_ < places_.size(); }
-    place& place_of(std::uint32_t number) noexcept { return places_[number - first_]; }
+    bool has_slot(std::uint32_t number) const noexcept { return number - first_ < slots_.size(); }
+    place& place_of(std::uint32_t number) noexcept { return slots_[number - first_]; }
     void set_deadline(std::uint32_t number, std::uint64_t ns) noexcept { deadlines_.set(number - first_ + 1, ns); }
     std::uint32_t first_due() const noexcept { return deadlines_.first_queue() + first_ - 1; }
 
     const std::uint32_t first_;
-    std::vector<place> places_; ///< by number - first_
+    std::vector<place> slots_; ///< by number - first_
     std::vector<awake> awake_;
     std::vector<asleep> asleep_;
     std::vector<std::unique_ptr<doorbell>> doorbells_;
