@@ -78,7 +78,7 @@ void work_list::keep_deadlines(bool busy) noexcept
     while (!deadlines_.empty() && deadlines_.first_ns() <= now_ns) {
         const std::uint32_t number = first_due();
         set_deadline(number, 0);
-        place_of(number).queue->let_go();
+        slot_of(number).queue->let_go();
         wake(number);
     }
     // turn() begins at the end of awake_, so the earliest deadline must be last.
@@ -98,7 +98,7 @@ void work_list::wake_those_due() noexcept
 
 inline work_list::had_turn work_list::turn_of(std::uint32_t number, std::uint32_t most)
 {
-    const place& place = place_of(number);
+    const place& place = slot_of(number);
     const unsigned moved = place.queue->turn(place.paused ? 0 : most);
     const std::uint64_t deadline_ns = place.queue->deadline_ns();
     if (deadline_ns != 0 || !deadlines_.empty())
@@ -111,7 +111,7 @@ work_list::outcome work_list::turn(std::uint32_t most)
     outcome all;
     for (std::size_t at = awake_.size(); at-- > 0;) {
         const std::uint32_t number = awake_[at].number;
-        work_queue& queue = *place_of(number).queue;
+        work_queue& queue = *slot_of(number).queue;
         const had_turn had = turn_of(number, most);
         all.moved += had.moved;
         all.waits_for_others = all.waits_for_others || queue.waits_for_others();
@@ -132,7 +132,7 @@ void work_list::defer(bool wanted) noexcept
 
 void work_list::recall(std::uint32_t number) noexcept
 {
-    if (!has_slot(number) || !std::exchange(place_of(number).deferred, false))
+    if (!has_slot(number) || !std::exchange(slot_of(number).deferred, false))
         return;
     --deferred_;
     awake_.push_back({number, 0});
@@ -142,7 +142,7 @@ unsigned work_list::turn_deferred(std::uint32_t most)
 {
     while (in_line_ != 0) {
         const std::uint32_t number = first_in_line();
-        place& place = place_of(number);
+        place& place = slot_of(number);
         if (!place.deferred)
             continue;
         place.deferred = false; // other queues may wake it during its turn
@@ -159,7 +159,7 @@ unsigned work_list::turn_deferred(std::uint32_t most)
 
 void work_list::line_up(std::uint32_t number) noexcept
 {
-    place& place = place_of(number);
+    place& place = slot_of(number);
     place.deferred = true;
     ++deferred_;
     if (!std::exchange(place.listed, true))
@@ -172,7 +172,7 @@ std::uint32_t work_list::first_in_line() noexcept
     const std::uint32_t number = line_[line_begin_];
     line_begin_ = (line_begin_ + 1) % line_.size();
     --in_line_;
-    place_of(number).listed = false;
+    slot_of(number).listed = false;
     return number;
 }
 
@@ -187,23 +187,23 @@ void work_list::put_off(std::size_t at) noexcept
 void work_list::wake_those_that_wait() noexcept
 {
     for (std::uint32_t number = first(); number <= last(); ++number)
-        if (place_of(number).asleep != nowhere && place_of(number).queue->deadline_ns() != 0)
+        if (slot_of(number).asleep != nowhere && slot_of(number).queue->deadline_ns() != 0)
             wake(number);
 }
 
 /// Whether a queue needs no turn before its doorbell is rung or its deadline comes. Called after its turn.
 bool work_list::rests(awake& each, unsigned moved, bool has_deadline) noexcept
 {
-    const work_queue& queue = *place_of(each.number).queue;
+    const work_queue& queue = *slot_of(each.number).queue;
     each.idle_turns = moved == 0 && (queue.idle() || queue.is_held()) ? each.idle_turns + 1 : 0;
     return each.idle_turns == turns_awake || (has_deadline && queue.only_waits());
 }
 
 void work_list::wake(std::uint32_t number) noexcept
 {
-    if (!has_slot(number) || place_of(number).asleep == nowhere)
+    if (!has_slot(number) || slot_of(number).asleep == nowhere)
         return;
-    place& place = place_of(number);
+    place& place = slot_of(number);
     const std::uint32_t at = std::exchange(place.asleep, nowhere);
     std::vector<asleep>& those = place.at_doorbell ? place.rung_by->sleepers : asleep_;
     asleep_at_doorbells_ -= place.at_doorbell;
@@ -211,14 +211,14 @@ void work_list::wake(std::uint32_t number) noexcept
     those[at] = those.back();
     those.pop_back();
     if (at < those.size())
-        place_of(those[at].number).asleep = at;
+        slot_of(those[at].number).asleep = at;
     awake_.push_back({number, 0});
 }
 
 void work_list::lay_down(std::size_t at) noexcept
 {
     const std::uint32_t number = awake_[at].number;
-    place& place = place_of(number);
+    place& place = slot_of(number);
     place.queue->fall_asleep();
     const auto [word, seen] = place.queue->wakes_by();
     const bool by_doorbell = place.rung_by != nullptr && word == place.queue->ring().dbrec;
@@ -262,15 +262,15 @@ void work_list::reserve(std::uint32_t number, const doorbell_words& words)
     deadlines_.reserve(queues());
     if (!words)
         return;
-    leave_doorbell(place_of(number)); // reserved before for a queue that was never put
+    leave_doorbell(slot_of(number)); // reserved before for a queue that was never put
     doorbell& rings = doorbell_at(words);
-    place_of(number).rung_by = &rings;
+    slot_of(number).rung_by = &rings;
     rings.sleepers.reserve(++rings.queues);
 }
 
 void work_list::put(std::uint32_t number, std::unique_ptr<work_queue> queue) noexcept
 {
-    place& place = place_of(number);
+    place& place = slot_of(number);
     place.queue = std::move(queue);
     place.asleep = nowhere;
     place.at_doorbell = place.paused = place.deferred = false;
@@ -281,8 +281,8 @@ std::unique_ptr<work_queue> work_list::take(std::uint32_t number) noexcept
 {
     rouse(number);
     std::erase_if(awake_, [&](const awake& each) { return each.number == number; });
-    leave_doorbell(place_of(number));
-    return std::move(place_of(number).queue);
+    leave_doorbell(slot_of(number));
+    return std::move(slot_of(number).queue);
 }
 
 void work_list::rouse(std::uint32_t number) noexcept

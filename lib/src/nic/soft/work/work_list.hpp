@@ -65,8 +65,8 @@ class work_list {
     /// Wakes the queue or ends its deferral, and removes its deadline.
     void rouse(std::uint32_t number) noexcept;
     /// Pauses the queue: until resume() it starts no entry, but continues those that it has started.
-    void pause(std::uint32_t number) noexcept { place_of(number).paused = true; }
-    void resume(std::uint32_t number) noexcept { place_of(number).paused = false; }
+    void pause(std::uint32_t number) noexcept { slot_of(number).paused = true; }
+    void resume(std::uint32_t number) noexcept { slot_of(number).paused = false; }
     /// All numbers in use are in first() .. last(); find() says which of them are in use.
     std::uint32_t first() const noexcept { return first_; }
     std::uint32_t last() const noexcept { return first_ + queues() - 1; }
@@ -128,7 +128,7 @@ class work_list {
 
     /// Also false for numbers below the first, whose difference wraps around.
     bool has_slot(std::uint32_t number) const noexcept { return number - first_ < slots_.size(); }
-    place& place_of(std::uint32_t number) noexcept { return slots_[number - first_]; }
+    place& slot_of(std::uint32_t number) noexcept { return slots_[number - first_]; }
     void set_deadline(std::uint32_t number, std::uint64_t ns) noexcept { deadlines_.set(number - first_ + 1, ns); }
     std::uint32_t first_due() const noexcept { return deadlines_.first_queue() + first_ - 1; }
 
