@@ -98,9 +98,9 @@ void work_list::wake_those_due() noexcept
 
 inline work_list::had_turn work_list::turn_of(std::uint32_t number, std::uint32_t most)
 {
-    const place& place = slot_of(number);
-    const unsigned moved = place.queue->turn(place.paused ? 0 : most);
-    const std::uint64_t deadline_ns = place.queue->deadline_ns();
+    const slot& slot = slot_of(number);
+    const unsigned moved = slot.queue->turn(slot.paused ? 0 : most);
+    const std::uint64_t deadline_ns = slot.queue->deadline_ns();
     if (deadline_ns != 0 || !deadlines_.empty())
         set_deadline(number, deadline_ns);
     return {moved, deadline_ns != 0};
@@ -142,13 +142,13 @@ unsigned work_list::turn_deferred(std::uint32_t most)
 {
     while (in_line_ != 0) {
         const std::uint32_t number = first_in_line();
-        place& place = slot_of(number);
-        if (!place.deferred)
+        slot& slot = slot_of(number);
+        if (!slot.deferred)
             continue;
-        place.deferred = false; // other queues may wake it during its turn
+        slot.deferred = false; // other queues may wake it during its turn
         --deferred_;
         const unsigned moved = turn_of(number, most).moved;
-        if (place.queue->is_deferrable())
+        if (slot.queue->is_deferrable())
             line_up(number);
         else
             awake_.push_back({number, 0});
@@ -159,10 +159,10 @@ unsigned work_list::turn_deferred(std::uint32_t most)
 
 void work_list::line_up(std::uint32_t number) noexcept
 {
-    place& place = slot_of(number);
-    place.deferred = true;
+    slot& slot = slot_of(number);
+    slot.deferred = true;
     ++deferred_;
-    if (!std::exchange(place.listed, true))
+    if (!std::exchange(slot.listed, true))
         line_[(line_begin_ + in_line_++) % line_.size()] = number;
 }
 
@@ -203,11 +203,11 @@ void work_list::wake(std::uint32_t number) noexcept
 {
     if (!has_slot(number) || slot_of(number).asleep == nowhere)
         return;
-    place& place = slot_of(number);
-    const std::uint32_t at = std::exchange(place.asleep, nowhere);
-    std::vector<asleep>& those = place.at_doorbell ? place.rung_by->sleepers : asleep_;
-    asleep_at_doorbells_ -= place.at_doorbell;
-    place.at_doorbell = false;
+    slot& slot = slot_of(number);
+    const std::uint32_t at = std::exchange(slot.asleep, nowhere);
+    std::vector<asleep>& those = slot.at_doorbell ? slot.rung_by->sleepers : asleep_;
+    asleep_at_doorbells_ -= slot.at_doorbell;
+    slot.at_doorbell = false;
     those[at] = those.back();
     those.pop_back();
     if (at < those.size())
@@ -218,19 +218,19 @@ void work_list::wake(std::uint32_t number) noexcept
 void work_list::lay_down(std::size_t at) noexcept
 {
     const std::uint32_t number = awake_[at].number;
-    place& place = slot_of(number);
-    place.queue->fall_asleep();
-    const auto [word, seen] = place.queue->wakes_by();
-    const bool by_doorbell = place.rung_by != nullptr && word == place.queue->ring().dbrec;
+    slot& slot = slot_of(number);
+    slot.queue->fall_asleep();
+    const auto [word, seen] = slot.queue->wakes_by();
+    const bool by_doorbell = slot.rung_by != nullptr && word == slot.queue->ring().dbrec;
     if (by_doorbell && weftio_load_acquire_sys_u32(word) != seen) { // its ring may have been consumed for others
         awake_[at].idle_turns = 0;
         return;
     }
     awake_[at] = awake_.back();
     awake_.pop_back();
-    std::vector<asleep>& those = by_doorbell ? place.rung_by->sleepers : asleep_;
-    place.asleep = static_cast<std::uint32_t>(those.size());
-    place.at_doorbell = by_doorbell;
+    std::vector<asleep>& those = by_doorbell ? slot.rung_by->sleepers : asleep_;
+    slot.asleep = static_cast<std::uint32_t>(those.size());
+    slot.at_doorbell = by_doorbell;
     asleep_at_doorbells_ += by_doorbell;
     those.push_back({word, seen, number});
 }
@@ -243,7 +243,7 @@ work_list::doorbell& work_list::doorbell_at(const doorbell_words& words)
     return *doorbells_.emplace_back(std::make_unique<doorbell>(doorbell{.words = words}));
 }
 
-void work_list::leave_doorbell(place& of) noexcept
+void work_list::leave_doorbell(slot& of) noexcept
 {
     doorbell* const left = std::exchange(of.rung_by, nullptr);
     if (left != nullptr && --left->queues == 0)
@@ -270,10 +270,10 @@ void work_list::reserve(std::uint32_t number, const doorbell_words& words)
 
 void work_list::put(std::uint32_t number, std::unique_ptr<work_queue> queue) noexcept
 {
-    place& place = slot_of(number);
-    place.queue = std::move(queue);
-    place.asleep = nowhere;
-    place.at_doorbell = place.paused = place.deferred = false;
+    slot& slot = slot_of(number);
+    slot.queue = std::move(queue);
+    slot.asleep = nowhere;
+    slot.at_doorbell = slot.paused = slot.deferred = false;
     awake_.push_back({number, 0});
 }
 

@@ -95,7 +95,7 @@ class work_list {
         std::uint32_t queues = 0;       ///< queues with these words
         std::vector<asleep> sleepers{}; ///< those of the queues that sleep until a word is rung
     };
-    struct place {
+    struct slot {
         std::unique_ptr<work_queue> queue;
         std::uint32_t asleep = nowhere; ///< index in asleep_, or in the sleepers of its doorbell; nowhere: it is awake
         bool at_doorbell = false;       ///< it is in the sleepers of its doorbell
@@ -113,7 +113,7 @@ class work_list {
     void look_at(const doorbell& at, bool sweep) noexcept;
     void wake_for_a_turn(std::uint32_t number) noexcept;
     doorbell& doorbell_at(const doorbell_words& words);
-    void leave_doorbell(place& of) noexcept;
+    void leave_doorbell(slot& of) noexcept;
     bool rests(awake& each, unsigned moved, bool has_deadline) noexcept;
     void lay_down(std::size_t awake) noexcept;
     void put_off(std::size_t awake) noexcept;
@@ -128,12 +128,12 @@ class work_list {
 
     /// Also false for numbers below the first, whose difference wraps around.
     bool has_slot(std::uint32_t number) const noexcept { return number - first_ < slots_.size(); }
-    place& slot_of(std::uint32_t number) noexcept { return slots_[number - first_]; }
+    slot& slot_of(std::uint32_t number) noexcept { return slots_[number - first_]; }
     void set_deadline(std::uint32_t number, std::uint64_t ns) noexcept { deadlines_.set(number - first_ + 1, ns); }
     std::uint32_t first_due() const noexcept { return deadlines_.first_queue() + first_ - 1; }
 
     const std::uint32_t first_;
-    std::vector<place> slots_; ///< by number - first_
+    std::vector<slot> slots_; ///< by number - first_
     std::vector<awake> awake_;
     std::vector<asleep> asleep_;
     std::vector<std::unique_ptr<doorbell>> doorbells_;
