@@ -48,7 +48,7 @@ class send_events {
             lost.add(1);
             return;
         }
-        place_of(at) = event;
+        event_at(at) = event;
         written_.store(at + 1, std::memory_order_release);
     }
     bool get(send_event& event) noexcept
@@ -56,7 +56,7 @@ class send_events {
         std::uint32_t at = read_.load(std::memory_order_relaxed);
         if (at == written_.load(std::memory_order_acquire))
             return false;
-        event = place_of(at);
+        event = event_at(at);
         read_.store(at + 1, std::memory_order_release);
         return true;
     }
@@ -71,7 +71,7 @@ class send_events {
     using part = std::unique_ptr<send_event[]>;
 
     part& part_of(std::uint32_t at) const noexcept { return parts_[(at & mask_) / events_of_a_part]; }
-    send_event& place_of(std::uint32_t at) const noexcept { return part_of(at)[(at & mask_) % events_of_a_part]; }
+    send_event& event_at(std::uint32_t at) const noexcept { return part_of(at)[(at & mask_) % events_of_a_part]; }
     /// The reader sees the part: it is set before `written_` moves.
     bool has_memory(std::uint32_t at) noexcept
     {
