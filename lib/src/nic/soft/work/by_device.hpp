@@ -18,21 +18,21 @@ class by_device {
     /// nullptr: there is none for this device.
     Lane* find(const devices::device_backend* device) const noexcept
     {
-        for (const place& each : places_)
+        for (const place& each : elements_)
             if (each.device.get() == device)
                 return each.lane.get();
         return nullptr;
     }
     void add(std::shared_ptr<devices::device_backend> device, std::unique_ptr<Lane> lane)
     {
-        places_.push_back({std::move(device), std::move(lane)});
+        elements_.push_back({std::move(device), std::move(lane)});
     }
-    std::size_t count() const noexcept { return places_.size(); }
-    Lane& at(std::size_t number) const noexcept { return *places_[number].lane; }
+    std::size_t count() const noexcept { return elements_.size(); }
+    Lane& at(std::size_t number) const noexcept { return *elements_[number].lane; }
     /// Called at the end of a turn: the copies started since the last call become a batch.
     void end_batches() const noexcept
     {
-        for (const place& each : places_)
+        for (const place& each : elements_)
             each.lane->end_batch();
     }
 
@@ -41,7 +41,7 @@ class by_device {
         std::shared_ptr<devices::device_backend> device;
         std::unique_ptr<Lane> lane;
     };
-    std::vector<place> places_;
+    std::vector<place> elements_;
 };
 
 } // namespace weftio::nic::soft
