@@ -18,7 +18,7 @@ class by_device {
     /// nullptr: there is none for this device.
     Lane* find(const devices::device_backend* device) const noexcept
     {
-        for (const place& each : elements_)
+        for (const element& each : elements_)
             if (each.device.get() == device)
                 return each.lane.get();
         return nullptr;
@@ -32,16 +32,16 @@ class by_device {
     /// Called at the end of a turn: the copies started since the last call become a batch.
     void end_batches() const noexcept
     {
-        for (const place& each : elements_)
+        for (const element& each : elements_)
             each.lane->end_batch();
     }
 
  private:
-    struct place {
+    struct element {
         std::shared_ptr<devices::device_backend> device;
         std::unique_ptr<Lane> lane;
     };
-    std::vector<place> elements_;
+    std::vector<element> elements_;
 };
 
 } // namespace weftio::nic::soft
