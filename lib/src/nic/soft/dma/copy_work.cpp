@@ -30,14 +30,15 @@ std::uint64_t bytes_of(const weftio_wqe_data_segment& pointer) noexcept
 }
 
 /// The bytes of a pointer segment.
-struct place {
+struct copy_end {
     std::byte* bytes = nullptr;
     const devices::device_backend* device = nullptr; ///< device whose copy engine accesses them; nullptr: the CPU does
     keys::held_key by{};
 };
 
 /// Finds the memory of a pointer segment, and checks that the engine may read or write it.
-refusal find(const weftio_wqe_data_segment& pointer, const keys::queue_keys& keys, access needed, place& out) noexcept
+refusal find(const weftio_wqe_data_segment& pointer, const keys::queue_keys& keys, access needed,
+             copy_end& out) noexcept
 {
     keys::located found;
     if (const refusal why = keys.resolve(weftio_swap32(pointer.lkey_be), weftio_swap64(pointer.address_be),
@@ -84,7 +85,7 @@ refusal read_copy(const entry& entry, const keys::queue_keys& keys, const copy_l
     const std::uint32_t count = weftio_swap32(from.byte_count_be);
     if (weftio_swap32(to.byte_count_be) & WEFTIO_INLINE_SEGMENT)
         return refusal::wrong_segment;
-    place there, here;
+    copy_end there, here;
     if (refusal reason = find(to, keys, access::local_write, there); reason != refusal::none)
         return reason;
     const bool fills = count == (WEFTIO_INLINE_SEGMENT | 4u);
