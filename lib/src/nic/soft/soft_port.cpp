@@ -155,13 +155,13 @@ void soft_port::require_nobody_has(const net::roce_gid& address, unsigned below)
 
 memory_place soft_port::take_up(std::shared_ptr<const devices::memory_block> block)
 {
-    memory_place place(1);
-    frame_memory& memory = place.front();
+    memory_place list(1);
+    frame_memory& memory = list.front();
     memory.block = std::move(block);
     if (!memory.block->at.cpu) {
         pull_from(memory.block->owner);
         memory.zero_copy = false;
-        return place;
+        return list;
     }
     // A driver that copies frames with the CPU would crash if adopted memory is unmapped. A device pins the pages that
     // it reads.
@@ -176,7 +176,7 @@ memory_place soft_port::take_up(std::shared_ptr<const devices::memory_block> blo
                       fmt::format("weftio: port {}: frames in this memory are copied when they are sent: {}", spec_,
                                   reason.what()));
         }
-    return place;
+    return list;
 }
 
 void soft_port::pull_from(const std::shared_ptr<devices::device_backend>& device)
