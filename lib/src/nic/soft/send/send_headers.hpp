@@ -165,8 +165,8 @@ class send_pool {
     void forget_returned() noexcept;
 
     std::string port_;
-    dpdk::leftover_list place_; ///< list whose one element is *contents_
-    contents* contents_;        ///< the element of place_
+    dpdk::leftover_list leftover_; ///< list whose one element is *contents_
+    contents* contents_;           ///< the element of leftover_
     std::size_t queues_ = 0;
 };
 
