@@ -153,9 +153,9 @@ void soft_port::require_nobody_has(const net::roce_gid& address, unsigned below)
                                     spec_, each.process, net::text_of(address)));
 }
 
-memory_place soft_port::take_up(std::shared_ptr<const devices::memory_block> block)
+frame_memory_list soft_port::take_up(std::shared_ptr<const devices::memory_block> block)
 {
-    memory_place list(1);
+    frame_memory_list list(1);
     frame_memory& memory = list.front();
     memory.block = std::move(block);
     if (!memory.block->at.cpu) {
@@ -192,7 +192,7 @@ void soft_port::pull_from(const std::shared_ptr<devices::device_backend>& device
         block->bytes = std::size_t{pull_lane::slots} * pull_lane::slot_bytes;
         block->kind = memory_kind::cpu_device;
         block->at = device->allocate(block->bytes, 64, block->kind);
-        memory_place memory = take_up(std::move(block));
+        frame_memory_list memory = take_up(std::move(block));
         engines_.between_all_turns([&] {
             sender(each).pulls().add(device,
                                      std::make_unique<pull_lane>(std::move(copies), std::move(memory), send_pool_));
@@ -242,12 +242,12 @@ bool soft_port::unused(const devices::memory_block& block) noexcept
 
 void soft_port::free_what_came_back() noexcept
 {
-    memory_place free; // freed after the change, because freeing may take long
+    frame_memory_list free; // freed after the change, because freeing may take long
     engines_.between_all_turns(
         [&] { free = send_pool_.take_out([&](const devices::memory_block& block) { return unused(block); }); });
 }
 
-void soft_port::let_go(memory_place memory) noexcept
+void soft_port::let_go(frame_memory_list memory) noexcept
 {
     if (!may_end()) // the port is not destroyed either
         return send_pool_.keep(std::move(memory));
@@ -257,7 +257,7 @@ void soft_port::let_go(memory_place memory) noexcept
         let_go_of_device(*memory.front().block);
 }
 
-void soft_port::let_go_of_host(memory_place memory) noexcept
+void soft_port::let_go_of_host(frame_memory_list memory) noexcept
 {
     free_what_came_back();
     const devices::memory_block& block = *memory.front().block;

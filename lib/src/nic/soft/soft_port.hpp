@@ -68,13 +68,13 @@ class soft_port final : public backend, public std::enable_shared_from_this<soft
     /// when that fails, frames in this memory are copied when they are sent, and the log says why. If the CPU cannot
     /// access the memory, prepares all engines to copy frames from its device; throws what
     /// device_backend::make_copy_queue() throws.
-    memory_place take_up(std::shared_ptr<const devices::memory_block> block);
+    frame_memory_list take_up(std::shared_ptr<const devices::memory_block> block);
     /// From now on, the NIC refuses `key`.
     void forget_key(std::uint32_t key) noexcept;
     /// Frees `memory` once no frame in it is being sent. Blocks until then, at most 1 s; after that the memory is kept
     /// until the frames have come back, and the log says so. For memory that the CPU cannot access, waits at most as
     /// long for the copies that copy engines have started, and then frees it.
-    void let_go(memory_place memory) noexcept;
+    void let_go(frame_memory_list memory) noexcept;
     /// Announces the port's first own address to the members of its wire, if it is on one. Call it between two turns.
     void announce_first_address() noexcept;
     /// Checks whether another member of the port's wire, if it is on one, has announced this address.
@@ -89,7 +89,7 @@ class soft_port final : public backend, public std::enable_shared_from_this<soft
     void require_sending() const;
     void require_rdma(std::string_view who) const;
     void pull_from(const std::shared_ptr<devices::device_backend>& device);
-    void let_go_of_host(memory_place memory) noexcept;
+    void let_go_of_host(frame_memory_list memory) noexcept;
     void let_go_of_device(const devices::memory_block& block) noexcept;
     bool unused(const devices::memory_block& block) noexcept;
     void free_what_came_back() noexcept;

@@ -24,7 +24,7 @@ class soft_region final : public region {
 
  private:
     std::shared_ptr<soft_port> port_;
-    memory_place memory_;
+    frame_memory_list memory_;
     std::uint32_t key_; ///< 0: the region has no key
     bool granted_ = false;
 };

@@ -22,7 +22,7 @@ std::size_t distance(const std::byte* first, const std::byte* second) noexcept
 
 } // namespace
 
-pull_lane::pull_lane(std::shared_ptr<devices::copy_queue> copies, memory_place memory, send_pool& pool)
+pull_lane::pull_lane(std::shared_ptr<devices::copy_queue> copies, frame_memory_list memory, send_pool& pool)
     : memory_(std::move(memory)), pool_(pool), slots_(slots), headers_(pool.make(slots)), lane_(std::move(copies))
 {}
 

@@ -23,7 +23,7 @@ class pull_lane {
     static constexpr std::uint32_t slots = 256, slot_bytes = 16384;
 
     /// @param memory  slots x slot_bytes, as the port registers it
-    pull_lane(std::shared_ptr<devices::copy_queue> copies, memory_place memory, send_pool& pool);
+    pull_lane(std::shared_ptr<devices::copy_queue> copies, frame_memory_list memory, send_pool& pool);
     pull_lane(const pull_lane&) = delete;
     pull_lane& operator=(const pull_lane&) = delete;
     ~pull_lane();
@@ -72,7 +72,7 @@ class pull_lane {
     slot& slot_of(const rte_mbuf& frame) noexcept;
     bool is_free(std::uint32_t number) noexcept;
 
-    memory_place memory_;
+    frame_memory_list memory_;
     send_pool& pool_;
     std::vector<slot> slots_;
     std::unique_ptr<send_header[]> headers_;

@@ -109,7 +109,7 @@ bool send_pool::uses(const std::byte* begin, std::size_t bytes) const noexcept
                        [&](const kept_headers& kept) { return kept.attached(inside) != 0; });
 }
 
-void send_pool::keep(memory_place memory) noexcept
+void send_pool::keep(frame_memory_list memory) noexcept
 {
     contents_->memory.splice(contents_->memory.end(), memory);
 }

@@ -93,7 +93,7 @@ struct frame_memory {
 };
 
 /// A list of one element: moving it to another list needs no memory.
-using memory_place = std::list<frame_memory>;
+using frame_memory_list = std::list<frame_memory>;
 
 /// The mempool of these mbufs, according to their headers. A driver that returns mbufs to their pool without checking
 /// references returns them here.
@@ -119,12 +119,12 @@ class send_pool {
     bool uses(const std::byte* begin, std::size_t bytes) const noexcept;
 
     /// Keeps memory whose frames have not come back.
-    void keep(memory_place memory) noexcept;
+    void keep(frame_memory_list memory) noexcept;
     /// Removes the kept memory for which `unused(block)` is true, and returns it; the caller frees it.
     template <class Unused>
-    memory_place take_out(Unused&& unused) noexcept
+    frame_memory_list take_out(Unused&& unused) noexcept
     {
-        memory_place out;
+        frame_memory_list out;
         for (auto each = contents_->memory.begin(); each != contents_->memory.end();) {
             auto next = std::next(each);
             if (unused(*each->block))
@@ -160,7 +160,7 @@ class send_pool {
 
         rte_mempool* pool = nullptr;       ///< made when the first headers are made
         std::vector<kept_headers> headers; ///< has room for the headers of all queues, so that take() needs no memory
-        memory_place memory;
+        frame_memory_list memory;
     };
     void forget_returned() noexcept;
 
