@@ -33,9 +33,9 @@ void offloads::enter(const std::shared_ptr<steering_rule>& rule)
         each.before += later;
         added.before += !later;
     }
-    const auto place = std::find_if(entries_.begin(), entries_.end(),
-                                    [&](const entry& each) { return decides_before(*rule, *each.rule); });
-    entries_.insert(place, std::move(added));
+    const auto position = std::find_if(entries_.begin(), entries_.end(),
+                                       [&](const entry& each) { return decides_before(*rule, *each.rule); });
+    entries_.insert(position, std::move(added));
 }
 
 void offloads::leave(const steering_rule* rule) noexcept

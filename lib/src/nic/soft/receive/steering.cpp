@@ -211,9 +211,9 @@ void steering::add(std::shared_ptr<steering_rule> rule)
     const auto before = [](const outcome& a, const outcome& b) {
         return std::tie(a.priority, a.sequence) < std::tie(b.priority, b.sequence);
     };
-    const auto place = std::upper_bound(outcomes_.begin(), outcomes_.end(), added, before) - outcomes_.begin();
-    matches_.insert(matches_.begin() + place, compile(rule->match));
-    outcomes_.insert(outcomes_.begin() + place, std::move(added));
+    const auto position = std::upper_bound(outcomes_.begin(), outcomes_.end(), added, before) - outcomes_.begin();
+    matches_.insert(matches_.begin() + position, compile(rule->match));
+    outcomes_.insert(outcomes_.begin() + position, std::move(added));
 }
 
 bool steering::remove(const steering_rule* rule) noexcept
