@@ -149,7 +149,7 @@ class eth_rxq_life final : public queues::ring_life<weftio_dev_eth_rxq, nic::rec
     regions::region_use use_of_slots() const;
     /// The key by which entries name the slots, in host byte order; 0: entries cannot send from them.
     std::uint32_t lkey() const noexcept { return plan_.callers.block ? plan_.lkey : region_.lkey(); }
-    /// Slots that are never posted: one of 65,536, because the 16-bit doorbell record cannot tell 65,536 entries from
+    /// Slots held back from posting: one of 65,536, because the 16-bit doorbell record cannot tell 65,536 entries from
     /// none.
     std::uint32_t held_back() const noexcept { return plan_.packets > UINT16_MAX ? 1 : 0; }
     void fresh_ring() const;

@@ -123,7 +123,8 @@ class engines final : core::moving {
     /// changes nothing, when the inbox of that engine has no room for these packets now.
     /// @pre every engine is between two turns
     bool move_rx(std::uint32_t number, unsigned from, unsigned to);
-    /// Moves a send queue to another engine. @pre every engine is between two turns; sender(from).driver_holds_none(number)
+    /// Moves a send queue to another engine.
+    /// @pre every engine is between two turns; sender(from).driver_holds_none(number)
     void move_tx(std::uint32_t number, unsigned from, unsigned to);
     /// The engine with the fewest queues; among equals, the one with the lowest number.
     /// @pre every engine is between two turns
