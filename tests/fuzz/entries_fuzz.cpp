@@ -109,7 +109,7 @@ class send_side {
  public:
     send_side()
     {
-        nic::soft::memory_place memory(1);
+        nic::soft::frame_memory_list memory(1);
         auto block = std::make_shared<devices::memory_block>(nullptr);
         block->at.cpu = slots_.data();
         block->bytes = slots_.size();

@@ -43,8 +43,8 @@ void check(const eth_rxq_options& options)
                                 options.offset_bytes, options.stride_bytes));
 }
 
-/// Rounds up to an odd number of cache lines. When slots are an even number of lines apart, their first lines share
-/// half the sets of a cache, or fewer, while the other sets lie idle.
+/// Rounds up to an odd number of cache lines. If slots are an even number of lines apart, their first lines share at
+/// most half the sets of a cache, while the other sets stay unused.
 constexpr std::uint32_t odd_lines(std::uint32_t bytes)
 {
     return ((bytes + 63) / 64 | 1) * 64;
@@ -55,13 +55,13 @@ constexpr std::uint32_t whole_lines(std::uint32_t bytes)
     return (bytes + 63) / 64 * 64;
 }
 
-/// What all lives of a queue have: the size of its slots, and where the caller wants them.
+/// What does not change when a queue is reset: the size of its slots, and where the caller wants them.
 struct slot_plan {
     std::uint32_t packets, slot_bytes, stride_bytes;
     std::size_t headroom_bytes; ///< before each slot
     memory_kind kind;
-    nic::ring_memory callers{}; ///< empty: the queue allocates them
-    std::uint32_t lkey = 0;     ///< of the caller's
+    nic::ring_memory callers{}; ///< memory of the caller for the slots; empty: the queue allocates it
+    std::uint32_t lkey = 0;     ///< lkey of the caller's memory
     bool consecutive;
     std::uint32_t zeroed_bytes;
 
@@ -132,24 +132,25 @@ struct ring_layout {
     {}
 };
 
-/// One life of the ring of a receive queue, and of its slots.
+/// The ring and slots of a receive queue from creation or reset to the next reset.
 class eth_rxq_life final : public queues::ring_life<weftio_dev_eth_rxq, nic::receive_queue> {
  public:
     eth_rxq_life(std::shared_ptr<nic::backend> nic, const device& device, const slot_plan& plan,
                  const eth_rxq_options& options);
 
-    /// Initializes the ring: all slots are posted. Returns what the NIC needs of it.
+    /// Initializes the ring with all slots posted. Returns what the NIC needs to know.
     nic::receive_ring begin() const;
-    /// Ends this life, because the queue has another ring or is closed: no entry may name the slots any more.
+    /// Called when the queue has another ring or is closed: entries may no longer name the slots.
     void end() noexcept { region_.revoke(); }
 
  private:
     nic::ring_memory own(memory_kind kind) const;
     nic::ring_memory filled_by_nic() const;
     regions::region_use use_of_slots() const;
-    /// Names the slots in entries, in host byte order; 0: they cannot be sent from.
+    /// The key by which entries name the slots, in host byte order; 0: entries cannot send from them.
     std::uint32_t lkey() const noexcept { return plan_.callers.block ? plan_.lkey : region_.lkey(); }
-    /// Of 65,536: the doorbell record, which has 16 bits, could not tell that many from none.
+    /// Slots held back from posting: one of 65,536, because the 16-bit doorbell record cannot tell 65,536 entries from
+    /// none.
     std::uint32_t held_back() const noexcept { return plan_.packets > UINT16_MAX ? 1 : 0; }
     void fresh_ring() const;
     weftio_dev_eth_rxq make_handle() const override;
@@ -159,8 +160,8 @@ class eth_rxq_life final : public queues::ring_life<weftio_dev_eth_rxq, nic::rec
     const bool verify_checksums_;
     const ring_layout layout_;
     const nic::ring_memory filled_; ///< slots as the NIC fills them
-    regions::named_region region_;  ///< of filled_: packets may be on their way out again, from where they lie
-    nic::ring_memory seen_;         ///< slots as kernels see them; elsewhere if packets are copied on
+    regions::named_region region_;  ///< region of filled_: frames may be sent from these slots again
+    nic::ring_memory seen_;         ///< slots as kernels see them; other memory if packets are copied to the device
     nic::staging_target staged_;
 };
 
@@ -188,8 +189,8 @@ nic::ring_memory eth_rxq_life::filled_by_nic() const
     return is_callers ? plan_.callers : own(memory_kind::cpu_device);
 }
 
-/// What a kernel sees in a slot that has been copied the NIC does not have, and must not send; the caller's slots have
-/// the caller's key.
+/// Whether entries may name the slots by a key of this queue. If packets are copied to the device, they may not: the
+/// NIC does not have what a kernel writes to its copy of a slot. The caller's slots have the caller's key.
 regions::region_use eth_rxq_life::use_of_slots() const
 {
     const bool has_own_key = plan_.kind == memory_kind::cpu_device && !plan_.callers.block;
@@ -266,7 +267,7 @@ struct eth_rxq::state {
 
     std::shared_ptr<nic::backend> nic;
     device where;
-    eth_rxq_options options; ///< whose region may have ended
+    eth_rxq_options options; ///< its region may have been destroyed
     slot_plan plan;
     queues::live_queue<eth_rxq_life, nic::receive_queue> queue;
 };

@@ -77,7 +77,7 @@ eth_txq& eth_txq::operator=(eth_txq&& other) noexcept
 eth_txq::~eth_txq()
 {
     if (state_ && state_->nic->may_end())
-        state_->queue->stop_sending(); // a progress_engine that has attached the queue keeps the rest alive
+        state_->queue->stop_sending(); // an attached progress_engine keeps the rest alive
 }
 
 weftio_dev_eth_txq* eth_txq::handle() const noexcept

@@ -1,5 +1,5 @@
-// The seam between the objects that users make and a NIC: what a NIC must be able to do. ports/, regions/, eth/ and
-// flows/ know a NIC by this header alone.
+// The interface between the public objects and a NIC: what a NIC must be able to do. ports/, regions/, eth/ and flows/
+// know a NIC by this header only.
 #pragma once
 
 #include <array>
@@ -27,38 +27,37 @@ namespace weftio::nic {
 /// A request to register memory with a NIC.
 struct region_request {
     std::shared_ptr<const devices::memory_block> block;
-    /// The region's key in the table of the process (keys/key_table.hpp). A NIC that looks keys up there answers this
-    /// one; a NIC with keys of its own answers another. 0: only the NIC uses the memory, and no entry names it.
+    /// The region's key in the table of the process (keys/key_table.hpp). A NIC that looks keys up there returns this
+    /// key; a NIC with its own keys returns another. 0: only the NIC uses the memory, and no entry names it.
     std::uint32_t process_key = 0;
     /// Queues of this domain may name the memory.
     protection_domain domain{};
-    std::uint64_t address = 0;    ///< by which entries name the first byte
-    std::uint64_t offset = 0;     ///< of the first byte that they may name, in the block
-    std::uint64_t bytes = 0;      ///< that they may name
-    access rights = access::none; ///< what is done there, beyond reading
+    std::uint64_t address = 0;    ///< address by which entries name the first byte
+    std::uint64_t offset = 0;     ///< offset in the block of the first byte that entries may name
+    std::uint64_t bytes = 0;      ///< how many bytes they may name
+    access rights = access::none; ///< accesses other than local reads
 };
 
-/// Memory that is registered with a NIC. The destructor takes the memory from the NIC. It blocks while frames that lie
-/// in the memory are on their way out, at most 1 s; after that the NIC keeps the memory until the frames have come
-/// back.
+/// Memory that is registered with a NIC. The destructor unregisters it. It blocks while frames in the memory are being
+/// sent, at most 1 s; after that the NIC keeps the memory until the frames have come back.
 class region {
  public:
     virtual ~region() = default;
-    /// The NIC's answer: entries at this NIC, and peers of its queue pairs, name the memory by it, in host byte order.
-    /// It stays the same until renew(), also when it was revoked. 0: region_request::process_key was 0.
+    /// The key that the NIC has returned: entries at this NIC, and peers of its queue pairs, name the memory by it, in
+    /// host byte order. It stays the same until renew(), also after revoke(). 0: region_request::process_key was 0.
     virtual std::uint32_t key() const noexcept = 0;
-    /// The NIC refuses the key from now on, and uses no address that it has found by the key.
+    /// From now on, the NIC refuses the key and uses no address that it has found by the key.
     virtual void revoke() noexcept = 0;
-    /// Entries name the memory by the key of `now` from now on, and key() says it.
+    /// From now on, entries name the memory by the key of `now`, and key() returns that.
     /// @pre revoke(), or it was registered without a key; the same block
     virtual void renew(const region_request& now) noexcept = 0;
 };
 
-/// Something with which memory is registered: the NIC of a port, or a DMA engine.
+/// An object that uses registered memory: the NIC of a port, or a DMA engine.
 class memory_user {
  public:
     virtual ~memory_user() = default;
-    /// @throws weftio::error errc::not_reachable it cannot read and write memory of that kind; errc::out_of_memory
+    /// @throws weftio::error errc::not_reachable it cannot access memory of that kind; errc::out_of_memory
     virtual std::unique_ptr<region> register_memory(const region_request& wanted) = 0;
 };
 
@@ -73,15 +72,15 @@ struct inline_turn {
 class queue {
  public:
     virtual ~queue() = default;
-    /// The number that the NIC gave it; entries and completions carry it. Unique among the queues of its kind at the port
-    /// or DMA engine.
+    /// The number that the NIC has assigned; entries and completions contain it. Unique among the queues of its kind at
+    /// the port or DMA engine.
     virtual std::uint32_t number() const noexcept = 0;
     virtual inline_turn turn() noexcept = 0;
     /// The number of rings that the queue had before its present ring. After close() the queue has no present ring, and
     /// this counts all rings that it had.
     virtual std::uint32_t ring_number() const noexcept = 0;
-    /// Gives the ring of that number up: flushes what the ring has not completed. Does nothing when the queue has
-    /// another ring by now, or none.
+    /// Ends the ring of that number: flushes what the ring has not completed. Does nothing when the queue has another
+    /// ring by now, or none.
     virtual void stop(std::uint32_t ring) = 0;
     /// One line of text about the ring of that number, such as "eth_rxq 0 on null: 64 slots, 3 delivered, ...". The
     /// text says so when the queue has another ring by now, or none.
@@ -112,25 +111,25 @@ class receive_queue : public queue, public movable {
 
 using weftio::outcome_of;
 
-/// What the host learns of one entry: a notification that it asked for, or a failure.
+/// What the host is told about one entry: a notification that the entry requested, or a failure.
 struct send_outcome {
     std::uint32_t position = 0;
     std::uint8_t syndrome = 0; ///< 0: the entry succeeded
     std::string text;          ///< why the entry failed; empty when it succeeded
     std::uint64_t time_ns = 0;
     outcome_of what = outcome_of::send_ring;
-    refusal reason = refusal::none; ///< of a failure, finer than the syndrome; none: the NIC does not tell
+    refusal reason = refusal::none; ///< reason of a failure, more precise than the syndrome; none: not reported
 };
 
 class send_queue : public queue {
  public:
-    /// Where kernels of the device that the ring is of ring the doorbell: a device address. Several queues may share it.
+    /// Device address of the doorbell, for kernels of the device that owns the ring. Several queues may share it.
     virtual std::uint64_t* doorbell() const noexcept = 0;
     virtual bool failed() const = 0;
     /// Stops the queue: flushes all entries that have not been handed over.
     virtual void stop_sending() = 0;
-    /// Gives the queue a new ring, of the same depth as the present one, and starts again at position 0. Blocks until
-    /// all that was handed over has come back, at most 1 s.
+    /// Gives the queue a new ring of the same depth, and starts again at position 0. Blocks until all entries that were
+    /// handed over have come back, at most 1 s.
     /// @throws weftio::error errc::in_use, errc::closed: see eth_txq::reset()
     virtual void restart(const send_ring& ring) = 0;
     /// Takes the next outcome, oldest first. Returns false when there is none. One thread at a time.
@@ -172,7 +171,7 @@ class backend : public memory_user {
     /// Whether the calling thread may destroy what belongs to the port; see core::maker::may_end().
     bool may_end() const noexcept { return maker_.may_end(); }
 
-    /// The functions up to engine_count() do what weftio::port says of the function of the same name.
+    /// The functions up to engine_count() behave as the functions of the same names of weftio::port.
     virtual const std::string& spec() const noexcept = 0;
     virtual const std::string& driver() const noexcept = 0;
     virtual std::array<std::uint8_t, 6> mac() const noexcept = 0;
@@ -196,13 +195,13 @@ class backend : public memory_user {
     /// errc::not_reachable the NIC cannot write its memory
     virtual std::shared_ptr<completion_queue> make_completion_queue(const completion_memory& memory);
     /// Makes a queue pair (nic/rdma_backend.hpp), which is not connected yet.
-    /// @throws weftio::error errc::not_supported the NIC, or the port, cannot do RDMA; errc::out_of_memory
+    /// @throws weftio::error errc::not_supported the NIC or the port does not support RDMA; errc::out_of_memory
     virtual std::shared_ptr<rdma_queue> make_rdma_queue(const rdma_rings& rings);
-    /// Gives the port an address of its own (nic/rdma_backend.hpp).
+    /// Adds an address of the port's own (nic/rdma_backend.hpp).
     /// @throws weftio::error as make_rdma_queue(); errc::in_use the port has it already
     virtual std::unique_ptr<held_rdma_address> add_rdma_address(const rdma_own_address& own);
-    /// Installs all rules in one step, or none: every packet meets all of them, or none. Of equal priorities, the first
-    /// in `wanted` decides first. Returns them in the same order.
+    /// Installs all rules in one step, or none: each packet is matched against all of them or none. Among equal
+    /// priorities, the first in `wanted` decides first. Returns them in the same order.
     /// @throws weftio::error errc::out_of_memory
     virtual std::vector<std::unique_ptr<rule>> install(std::span<const rule_request> wanted) = 0;
 

@@ -1,5 +1,5 @@
-// The seam between dma/ and a DMA engine: what a DMA engine must be able to do. dma/ knows an engine by this header
-// alone.
+// The interface between dma/ and a DMA engine: what a DMA engine must be able to do. dma/ knows an engine by this
+// header only.
 #pragma once
 
 #include <memory>
@@ -13,7 +13,7 @@ namespace weftio::nic {
 class dma_send_queue : public send_queue {
  public:
     virtual dma_counters counters() const = 0;
-    /// As failed(), but does not wait for the turn that is under way: what that turn tells may come later.
+    /// As failed(), but does not wait for the current turn, whose result may be visible only later.
     virtual bool stopped() const noexcept = 0;
 };
 

@@ -1,4 +1,4 @@
-// The seam between files/ and an engine of file queues: what such an engine must be able to do.
+// The interface between files/ and an engine of file queues: what such an engine must be able to do.
 #pragma once
 
 #include <memory>
@@ -16,12 +16,12 @@ namespace weftio::nic {
 class file_send_queue : public send_queue {
  public:
     virtual file_queue_counters counters() const = 0;
-    /// As failed(), but does not wait for the turn that is under way: what that turn tells may come later.
+    /// As failed(), but does not wait for the current turn, whose result may be visible only later.
     virtual bool stopped() const noexcept = 0;
 };
 
-/// Executes the entries of the file queues of one weftio::file_engine. Any thread may call it. Queues and regions that it
-/// makes keep it alive.
+/// Executes the entries of the file queues of one weftio::file_engine. Any thread may call it. Queues and regions that
+/// it makes keep it alive.
 class file_backend : public memory_user, public storage::file_user {
  public:
     virtual bool is_inline() const noexcept = 0;
@@ -32,10 +32,11 @@ class file_backend : public memory_user, public storage::file_user {
     virtual std::shared_ptr<file_send_queue> make_queue(const send_ring& ring) = 0;
 };
 
-/// Makes the engine that executes entries by the ways of `files`, in a thread of its own or inside turn().
+/// Makes the engine that executes entries through the I/O ways of `files` (storage::way), in its own thread or inside
+/// turn().
 /// @throws weftio::error errc::invalid_argument a core or a priority that does not exist; errc::permission_denied a
-/// real-time priority without CAP_SYS_NICE; errc::out_of_memory all numbers of NICs are taken; errc::device_error no
-/// thread can be made
+///   real-time priority without CAP_SYS_NICE; errc::out_of_memory all numbers of NICs are taken; errc::device_error no
+///   thread can be made
 std::shared_ptr<file_backend> make_soft_files(std::shared_ptr<storage::context> files);
 
 } // namespace weftio::nic

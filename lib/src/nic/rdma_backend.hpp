@@ -1,4 +1,4 @@
-// The seam between the objects of RDMA and a NIC: what a NIC must be able to do that has queue pairs.
+// The interface between the RDMA objects and a NIC: what a NIC with queue pairs must be able to do.
 #pragma once
 
 #include <array>
@@ -17,10 +17,10 @@ namespace weftio::nic {
 struct rdma_receive_ring {
     ring_memory entries{};      ///< depth x segments x 16 bytes, written by the kernel: pointer segments
     std::uint32_t depth = 0;    ///< power of two, at most 32768; 0: the queue receives nothing
-    std::uint32_t segments = 1; ///< of an entry; a power of two, at most 64
+    std::uint32_t segments = 1; ///< length of an entry in segments; a power of two, at most 64
     ring_memory dbrec{};        ///< written by the kernel: entries posted in all, low 16 bits, big-endian
-    /// depth x 64 bytes. Entry k is completed in completion k: the kernel posts entry k + depth after it has read that.
-    /// None: `target` has a queue.
+    /// depth x 64 bytes. Entry k completes in completion k; the kernel posts entry k + depth after it has read that
+    /// completion. Empty: `target` has a queue.
     ring_memory completions{};
     completion_target target{};
 };
@@ -32,30 +32,30 @@ struct rdma_rings {
 
 inline constexpr std::uint16_t no_vlan = 0xffff;
 
-/// The VLAN that a tag puts a packet into, or no_vlan, which stands for no tag, too. A tag with identifier 0 is there for
-/// its priority alone (IEEE 802.1Q, 9.6).
+/// The VLAN of a packet with this tag. no_vlan: no tag, or a tag with identifier 0, which only has a priority (IEEE
+/// 802.1Q, 9.6).
 constexpr std::uint16_t vlan_of(std::uint16_t tci) noexcept
 {
     const auto id = static_cast<std::uint16_t>(tci & 0x0fff);
     return tci == no_vlan || id == 0 ? no_vlan : id;
 }
 
-/// An address that a port has for itself, beside those of the system.
+/// An address that only the port has, in addition to those of the system.
 struct rdma_own_address {
     std::array<std::uint8_t, 16> address{}; ///< IPv6, or ::ffff:a.b.c.d
     std::array<std::uint8_t, 6> mac{};
     std::uint16_t vlan_tci = no_vlan; ///< priority and identifier of the tag; no_vlan: packets have none
-    bool trace = false;               ///< the port keeps its last packets of queue pairs from now on
+    bool trace = false;               ///< from now on, the port keeps the last packets of its queue pairs
 };
 
-/// The port answers who asks for the MAC of its address (ARP, IPv6 neighbor discovery), and takes the RoCEv2 packets to
-/// that address, as long as this exists.
+/// As long as this exists, the port answers ARP and IPv6 neighbor discovery for its address, and takes the RoCEv2
+/// packets to that address.
 class held_rdma_address {
  public:
     virtual ~held_rdma_address() = default;
-    /// Asks for the MAC of a peer's address of the same kind, three times, a second apart. Blocks that long at most.
-    /// Any thread. In inline mode it gives the port its turns.
-    /// @return nothing: nobody has answered, or the device of the port has gone
+    /// Asks for the MAC of a peer's address of the same IP version, three times, a second apart. Blocks at most that
+    /// long. Any thread. In inline mode, it runs the turns of the port.
+    /// @return nothing: there was no answer, or the device of the port has gone
     virtual std::optional<std::array<std::uint8_t, 6>> resolve(const std::array<std::uint8_t, 16>& peer) = 0;
 };
 
@@ -63,11 +63,11 @@ class held_rdma_address {
 struct rdma_end {
     std::array<std::uint8_t, 6> mac{};
     std::array<std::uint8_t, 16> address{}; ///< IPv6, or ::ffff:a.b.c.d
-    std::uint32_t queue = 0;                ///< 24 bits; of our end the NIC fills it in
-    std::uint32_t first_psn = 0;            ///< of the requests of this end
+    std::uint32_t queue = 0;                ///< 24 bits; for our end, set by the NIC
+    std::uint32_t first_psn = 0;            ///< for the requests of this end
 };
 
-/// What both ends agreed on. Both addresses are of one kind.
+/// What both ends agreed on. Both addresses are of one IP version.
 struct rdma_connection {
     rdma_end ours, theirs;
     bool reliable = true;          ///< RC; false: UC
@@ -76,9 +76,9 @@ struct rdma_connection {
     access rights = access::remote_write | access::remote_read | access::remote_atomic; ///< of the peer, at this queue
     std::uint8_t most_reads = 16;         ///< READs and atomics that we may have in flight
     std::uint8_t most_reads_of_peer = 16; ///< READs and atomics that the peer may have in flight
-    std::uint8_t timeout = 14;            ///< code of the time to wait for an answer: 4.096 us x 2^timeout; 0: for ever
+    std::uint8_t timeout = 14;            ///< code of the time to wait for an answer: 4.096 us x 2^timeout; 0: no limit
     std::uint8_t retry_count = 7;         ///< 0..7
-    std::uint8_t rnr_retry = 7;           ///< 0..7; 7: for ever
+    std::uint8_t rnr_retry = 7;           ///< 0..7; 7: no limit
     std::uint8_t min_rnr_timer = 12;      ///< code, 0..31
     std::uint8_t traffic_class = 0;
     std::uint8_t hop_limit = 64;
@@ -87,32 +87,32 @@ struct rdma_connection {
 
 using weftio::rdma_counters;
 
-/// A queue whose rings name completion queues begins in RESET; any other begins in INIT, and connect() is for that.
+/// A queue pair with completion queues begins in RESET; any other begins in INIT, and connect() is for those.
 ///
-/// A queue that has failed flushes the receive entries that are posted then; those that are posted later are flushed in
-/// a later turn, also when nothing is committed to its send ring. Its send completion is an error from then on, also when no
-/// entry was there: so a kernel that waits for a receive looks at that too.
+/// When a queue pair fails, it flushes the posted receive entries; entries posted later are flushed in a later turn,
+/// even when nothing is committed to its send ring. Its send completion then is an error even if there was no send
+/// entry: a kernel that waits for a receive must therefore also check the send completion.
 class rdma_queue : public send_queue {
  public:
-    /// Connects the queue, which is new or was restarted: it executes and answers from now on.
+    /// Connects the queue, which is new or was restarted: from now on, it executes and answers requests.
     /// @throws weftio::error errc::invalid_argument a value that the comments above exclude, or the queue is connected
     virtual void connect(const rdma_connection& to) = 0;
-    /// Moves the queue to another state. The caller has checked that verbs allow the way from state(), and has put into
-    /// `how` everything that was set since RESET. With RESET the NIC is out of all memory of the queue when this returns,
-    /// and the queue begins at index 0 of the same rings.
+    /// Moves the queue to another state. The caller has checked that verbs allow this transition from state(), and
+    /// `how` has everything that was set since RESET. After a move to RESET, the NIC no longer uses any memory of the
+    /// queue, and the queue begins at index 0 of the same rings.
     /// @throws weftio::error as connect()
     virtual void modify(rdma_state to, const rdma_connection& how) = 0;
-    /// The state that the queue is in, and whether SQD still drains.
+    /// The present state, and whether SQD is still draining.
     struct standing {
         rdma_state state = rdma_state::init;
         bool draining = false;
     };
     virtual standing state() const = 0;
     using send_queue::restart;
-    /// Gives the queue new rings, of the same depths; it is not connected then. Use it in place of restart().
+    /// Gives the queue new rings of the same depths; it is then not connected. Use it instead of restart().
     virtual void restart(const rdma_rings& rings) = 0;
     virtual rdma_counters counters() const = 0;
-    /// What it waits for. A NIC that cannot look tells number and state.
+    /// Describes what the queue pair waits for. The default reports number and state only.
     virtual rdma_dump dump() const
     {
         rdma_dump known;
@@ -120,7 +120,8 @@ class rdma_queue : public send_queue {
         known.state = state().state;
         return known;
     }
-    /// The last packets of its port's queue pairs as a pcapng file; empty: the NIC has kept none. @param comment  of it
+    /// The last packets of its port's queue pairs as a pcapng file; empty: the NIC keeps none. @param comment  the
+    /// comment in the file
     virtual std::vector<std::uint8_t> trace(const std::string& comment) const
     {
         static_cast<void>(comment);

@@ -1,4 +1,4 @@
-// The memory of a queue's rings, as a NIC is told of it.
+// The memory of a queue's rings, as passed to a NIC.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ struct ring_memory {
     std::size_t offset = 0;
 
     explicit operator bool() const noexcept { return block != nullptr; }
-    /// nullptr: there is no block, or the CPU does not see it.
+    /// nullptr: there is no block, or the CPU cannot access it.
     template <class T>
     T* cpu() const noexcept
     {
@@ -34,49 +34,49 @@ struct ring_memory {
     ring_memory behind(std::size_t bytes) const noexcept { return {block, offset + bytes}; }
 };
 
-/// The device memory to which staging copies packets. The packet in slot k of the ring goes to slot k of this memory.
+/// The device memory to which staging copies packets: from slot k of the ring to slot k of this memory.
 struct staging_target {
     std::shared_ptr<devices::copy_queue> copies; ///< nullptr: no staging, kernels read the slots of the ring
     std::byte* slots = nullptr;                  ///< device address of slot 0
 };
 
-/// Of an Ethernet receive queue.
+/// The ring of an Ethernet receive queue.
 struct receive_ring {
     ring_memory completions{}; ///< depth x 64 bytes
-    ring_memory entries{};     ///< depth x 16 bytes: entry k points at slot k, and is written once
-    ring_memory dbrec{};       ///< written by the kernel: entries posted in all, low 16 bits, big-endian
-    /// Where the packet of slot 0 begins; of lendable slots, `headroom_bytes` before it belong to it too.
+    ring_memory entries{};     ///< depth x 16 bytes: entry k points to slot k, and is written once
+    ring_memory dbrec{};       ///< written by the kernel: total number of entries posted, low 16 bits, big-endian
+    /// The start of the packet in slot 0. For lendable slots, the `headroom_bytes` before it belong to the slot, too.
     ring_memory slots{};
     std::uint32_t depth = 0;        ///< power of two, at most 65536
-    std::uint32_t stride_bytes = 0; ///< from slot to slot
+    std::uint32_t stride_bytes = 0; ///< distance of slots
     std::uint32_t slot_bytes = 0;   ///< the longest packet
     bool verify_checksums = true;
-    bool lendable = true;           ///< false: no headroom lies before slots, or packets go to them in order
+    bool lendable = true;           ///< false: slots have no headroom, or packets are written to them in order
     bool consecutive = false;       ///< packet n goes to slot n % depth
-    std::uint32_t zeroed_bytes = 0; ///< behind each packet, beyond slot_bytes too
-    staging_target staged{};        ///< where packets are copied before the kernel hears of them
+    std::uint32_t zeroed_bytes = 0; ///< bytes to zero after each packet, even beyond slot_bytes
+    staging_target staged{};        ///< where packets are copied to before the kernel is notified
 
-    /// Room that a driver needs in front of a packet to put a stripped VLAN tag back.
+    /// Bytes before a packet that a driver needs to reinsert a stripped VLAN tag.
     static constexpr std::uint32_t headroom_bytes = 128;
 };
 
 /// How a queue completes its entries.
 struct completion_target {
     std::shared_ptr<completion_queue> queue{}; ///< nullptr: the ring has completions of its own
-    bool only_asked = false;                   ///< entries that ask for it, and those that fail; false: all
-    std::uint32_t user_index = 0;              ///< in completions, beside the number of the queue
+    bool only_asked = false;                   ///< only entries that ask for it, and failed ones; false: all
+    std::uint32_t user_index = 0;              ///< copied to completions, in addition to the queue's number
 };
 
-/// Words of 8 bytes that whoever commits sets to something other than 0 behind the doorbell record, and the NIC to 0.
-/// Several queues may share them. None: the record alone tells.
+/// 8-byte words that the committer sets to a value other than 0 after the doorbell record, and that the NIC resets to
+/// 0. Several queues may share them. Without such words, the NIC polls the record only.
 struct doorbell_memory {
-    static constexpr std::size_t to_the_next = 256; ///< from one word to the other
+    static constexpr std::size_t to_the_next = 256; ///< distance of the two words
 
     ring_memory words{};
-    unsigned count = 1; ///< 1 or 2, which are rung in turn
+    unsigned count = 1; ///< 1 or 2, used alternately
 };
 
-/// Of a send queue of any kind (docs/formats.md, "Entries").
+/// The ring of a send queue of any kind (docs/formats.md, "Entries").
 struct send_ring {
     ring_memory entries{}; ///< depth x 64 bytes, written by the kernel
     std::uint32_t depth = 0;
@@ -86,7 +86,7 @@ struct send_ring {
     completion_target completions{};
     std::uint64_t horizon_ns = 0;
     protection_domain domain{}; ///< entries may name regions of this domain only
-    ring_memory results{};      ///< of a file queue: depth x 8 bytes, which the NIC writes
+    ring_memory results{};      ///< file queue: depth x 8 bytes, written by the NIC
 };
 
 } // namespace weftio::nic

@@ -114,7 +114,7 @@ struct queue_pair::members final : queues::reported_queue {
 
     const char* kind() const noexcept override { return "queue_pair"; }
     nic::send_queue& reports() noexcept override { return *queue; }
-    /// The NIC leaves all memory; what it has told can still be read.
+    /// The NIC stops using all memory of the queue pair. Reports that it has made before can still be read.
     void leave() noexcept { queue->modify(rdma_state::reset, fresh()); }
 
     nic::rdma_connection fresh() const
@@ -134,16 +134,16 @@ struct queue_pair::members final : queues::reported_queue {
     const queue_pair_options options;
     const nic::rdma_rings rings;
     const std::shared_ptr<nic::rdma_queue> queue;
-    nic::rdma_connection how;                                         ///< what was set since RESET
-    const std::uint32_t psn = std::random_device()() & net::psn_mask; ///< of connect()
+    nic::rdma_connection how;                                         ///< attributes set since RESET
+    const std::uint32_t psn = std::random_device()() & net::psn_mask; ///< first PSN, for connect()
 };
 
-/// What was set, and what is set now.
+/// The attributes set so far, updated with `given`.
 nic::rdma_connection queue_pair::members::with(const queue_pair_attributes& given) const
 {
     const std::uint32_t number = queue->number();
     nic::rdma_connection to = how;
-    // Programs over verbs set local_write, too; it says nothing here.
+    // Verbs programs set local_write, too. It has no effect here.
     constexpr access customary = rdma::remote_rights | access::local_write;
     if (given.rights && (*given.rights & customary) != *given.rights)
         throw error(errc::invalid_argument,
@@ -220,7 +220,7 @@ queue_pair& queue_pair::operator=(queue_pair&& other) noexcept
 queue_pair::~queue_pair()
 {
     if (state_ && state_->may_end())
-        state_->leave(); // a progress_engine that has attached it keeps the rest alive
+        state_->leave(); // an attached progress_engine keeps the rest alive
 }
 
 std::uint32_t queue_pair::number() const noexcept

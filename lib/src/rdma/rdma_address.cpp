@@ -18,7 +18,7 @@ constexpr rdma::blob_kind address_blob{"WFQP", "rdma_address", "rdma_queue::addr
 constexpr std::size_t service_at = rdma::blob_body, reads_at = 7, gid_at = 8, mac_at = 24, queue_at = 32, psn_at = 36,
                       mtu_at = 40;
 
-/// Of what has the right sum, so only another library wrote it.
+/// Checks fields of an address whose checksum is right: wrong values mean that another library version wrote it.
 void require_known(const rdma::rdma_end_info& info)
 {
     if (info.service > rdma_service::unreliable || !net::is_path_mtu(info.path_mtu) || info.most_reads == 0 ||
@@ -38,7 +38,7 @@ void require_peer(const rdma_peer& peer)
             throw error(errc::invalid_argument,
                         fmt::format("weftio: rdma_peer: {} is {}; it is {} to {}", name, value, least, most));
     };
-    constexpr std::uint32_t first_of_connections = 2; // 0 and 1 are for management
+    constexpr std::uint32_t first_of_connections = 2; // queue pairs 0 and 1 are for management
     require("queue", peer.queue, first_of_connections, net::psn_mask);
     require("first_psn", peer.first_psn, 0, net::psn_mask);
     require("most_reads", peer.most_reads, 1, 255);
@@ -84,7 +84,7 @@ rdma_peer rdma_address::peer() const
                    .service = info.service,
                    .path_mtu = info.path_mtu,
                    .most_reads = info.most_reads};
-    if (info.tells_mac())
+    if (info.has_mac())
         peer.mac = info.end.mac;
     return peer;
 }
@@ -144,9 +144,8 @@ rdma_end_info from_address(const rdma_address& address)
 
 namespace {
 
-/// Of a host on a link: neither the unspecified address, nor the host's own loopback, nor that of a group, nor IPv4's
-/// broadcast.
-bool can_be_a_hosts(const std::array<std::uint8_t, 16>& address) noexcept
+/// Whether a host on a link can have this address: not the unspecified address, loopback, a group, or IPv4 broadcast.
+bool is_host_address(const std::array<std::uint8_t, 16>& address) noexcept
 {
     const auto v4 = std::span(address).last<4>();
     if (net::is_ipv4(address))
@@ -165,7 +164,7 @@ std::optional<std::array<std::uint8_t, 16>> address_of_host(const std::string& t
         address = net::gid_of_ipv4(v4);
     else if (inet_pton(AF_INET6, text.c_str(), address.data()) != 1)
         return std::nullopt;
-    return can_be_a_hosts(address) ? std::optional(address) : std::nullopt;
+    return is_host_address(address) ? std::optional(address) : std::nullopt;
 }
 
 } // namespace rdma

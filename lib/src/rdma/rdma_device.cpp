@@ -26,7 +26,7 @@ std::array<std::uint8_t, 16> parse_address(const port& port, const std::string& 
     return *address;
 }
 
-/// What a tag has beside its type; nic::no_vlan: there is no tag.
+/// The TCI of the VLAN tag; nic::no_vlan: no tag.
 std::uint16_t tag_of(const rdma_device_options& options)
 {
     constexpr unsigned most_vlan = 4094, most_priority = 7;
@@ -41,7 +41,7 @@ std::uint16_t tag_of(const rdma_device_options& options)
     return tag == 0 ? nic::no_vlan : static_cast<std::uint16_t>(tag);
 }
 
-/// The port's own, or a local one where its driver has none, such as net_ring.
+/// The port's MAC, or a locally administered one if its driver has none, such as net_ring.
 std::array<std::uint8_t, 6> mac_for(const port& port, const std::array<std::uint8_t, 16>& address)
 {
     constexpr std::uint8_t local = 2;
@@ -50,10 +50,10 @@ std::array<std::uint8_t, 6> mac_for(const port& port, const std::array<std::uint
     return {local, 0, address[12], address[13], address[14], address[15]};
 }
 
-/// The address that IPv6 makes of a MAC (RFC 4291, appendix A).
+/// The link-local IPv6 address made from a MAC (RFC 4291, appendix A).
 std::array<std::uint8_t, 16> link_local_of(const std::array<std::uint8_t, 6>& mac)
 {
-    constexpr std::uint8_t universal = 2; // the bit is turned round
+    constexpr std::uint8_t universal = 2; // this bit is inverted
     return {0xfe,   0x80,   0,    0,    0,      0,      0,     0, static_cast<std::uint8_t>(mac[0] ^ universal),
             mac[1], mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5]};
 }

@@ -1,4 +1,4 @@
-// What an rdma_device has inside, for the queue pairs that are made at it.
+// The internals of an rdma_device, for the queue pairs made on it.
 #pragma once
 
 #include <vector>
@@ -13,7 +13,7 @@ struct rdma_device::state {
     struct gid {
         nic::rdma_own_address own;
         std::string text;
-        std::unique_ptr<nic::held_rdma_address> held; ///< the port has the address as long
+        std::unique_ptr<nic::held_rdma_address> held; ///< keeps the address claimed at the port
     };
 
     /// @param addresses  at least one
@@ -21,12 +21,12 @@ struct rdma_device::state {
 
     /// Its first address.
     const nic::rdma_own_address& own() const noexcept { return gids.front().own; }
-    /// Asks for the MAC of a peer's address in the name of one of ours. Blocks 3 s at most.
+    /// Resolves the MAC of `peer`, asking from the address `ours`. Blocks 3 s at most.
     /// @param who, number  for the error text
     /// @throws weftio::error errc::timed_out, errc::closed
     std::array<std::uint8_t, 6> mac_of(std::string_view who, std::uint32_t number, const gid& ours,
                                        const net::roce_gid& peer) const;
-    /// @throws weftio::error errc::invalid_argument the peer's address is of the other IP version
+    /// @throws weftio::error errc::invalid_argument the two addresses are of different IP versions
     static void require_same_kind(std::string_view who, std::uint32_t number, const gid& ours,
                                   const net::roce_gid& peer);
 

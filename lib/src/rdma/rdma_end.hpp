@@ -1,4 +1,4 @@
-// One end of a connection, as it is told to the other: what an rdma_address has inside.
+// One end of a connection, as described to the peer: the content of an rdma_address.
 #pragma once
 
 #include "nic/rdma_backend.hpp"
@@ -6,7 +6,7 @@
 
 namespace weftio::rdma {
 
-/// What a peer can be allowed, and READs and atomics in flight at most.
+/// The rights that a peer can get, and the limit of READs and atomics in flight.
 inline constexpr access remote_rights = access::remote_write | access::remote_read | access::remote_atomic;
 inline constexpr std::uint32_t most_reads_in_flight = 16;
 
@@ -14,17 +14,17 @@ struct rdma_end_info {
     nic::rdma_end end;
     rdma_service service = rdma_service::reliable;
     std::uint32_t path_mtu = 1024;
-    std::uint8_t most_reads = 16; ///< that this end takes, and has in flight
+    std::uint8_t most_reads = 16; ///< READs and atomics that this end accepts, and has in flight at most
 
-    /// Whether the MAC of `end` is known; all zeros else.
-    bool tells_mac() const noexcept { return end.mac != decltype(end.mac){}; }
+    /// Whether the MAC of `end` is known. An unknown MAC is all zeros.
+    bool has_mac() const noexcept { return end.mac != decltype(end.mac){}; }
 };
 
 rdma_address to_address(const rdma_end_info& info) noexcept;
-/// @throws weftio::error errc::invalid_argument it is no address, or has values that none has
+/// @throws weftio::error errc::invalid_argument it is not an address, or a field has an invalid value
 rdma_end_info from_address(const rdma_address& address);
 
-/// Of IPv4 or IPv6, as inet_pton() reads it. Nothing: it is none, or none that a host can have.
+/// Parses an IPv4 or IPv6 address as inet_pton() does. Empty: it is not an address, or not one that a host can have.
 std::optional<std::array<std::uint8_t, 16>> address_of_host(const std::string& text);
 
 } // namespace weftio::rdma

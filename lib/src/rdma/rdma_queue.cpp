@@ -81,7 +81,7 @@ std::uint32_t fresh_psn(const rdma_queue_options& options)
     return options.first_psn.value_or(std::random_device()() & net::psn_mask);
 }
 
-/// One life of both rings of a queue pair.
+/// Both rings of a queue pair from creation or reset to the next reset.
 struct pair_life {
     pair_life(const device& device, const rdma_queue_options& options)
         : sends(device, {.entries = options.entries, .domain = options.domain, .abi = WEFTIO_DEV_ABI_RDMA}),
@@ -136,8 +136,8 @@ struct rdma_queue::members final : queues::reported_queue, rdma_receives {
     const rdma_queue_options options;
     queues::live_queue<pair_life, nic::rdma_queue> queue;
     std::uint32_t psn;
-    std::uint32_t own_mtu = 0; ///< what this end can do
-    std::uint32_t mtu = 0;     ///< what both ends can do, once connected
+    std::uint32_t own_mtu = 0; ///< maximum of this end
+    std::uint32_t mtu = 0;     ///< the smaller maximum of both ends, once connected
     bool connected = false;
 };
 
@@ -189,7 +189,7 @@ rdma_queue& rdma_queue::operator=(rdma_queue&& other) noexcept
 rdma_queue::~rdma_queue()
 {
     if (state_ && state_->may_end())
-        state_->queue->stop_sending(); // a progress_engine that has attached the queue keeps the rest alive
+        state_->queue->stop_sending(); // an attached progress_engine keeps the rest alive
 }
 
 weftio_dev_rdma* rdma_queue::handle() const noexcept
@@ -217,7 +217,7 @@ void rdma_queue::connect(const rdma_address& peer)
 {
     rdma::rdma_end_info theirs = rdma::from_address(peer);
     state_->require_same_kind(theirs);
-    if (!theirs.tells_mac() && !state_->connected)
+    if (!theirs.has_mac() && !state_->connected)
         theirs.end.mac = state_->at->mac_of("rdma_queue", number(), state_->at->gids.front(), theirs.end.address);
     const nic::rdma_connection to = state_->connection_to(theirs);
     state_->queue->connect(to);

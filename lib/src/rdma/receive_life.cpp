@@ -33,7 +33,7 @@ weftio_dev_rdma_recv receive_life::make_handle() const
     made.queue.ring.segments = device_at<std::uint32_t>(layout_.entries);
     made.queue.ring.dbrec = device_at<std::uint32_t>(layout_.dbrec);
     made.queue.ring.doorbell =
-        queue().doorbell(); // that of the queue pair: the NIC reads receives when a message comes
+        queue().doorbell(); // that of the queue pair: the NIC reads receive entries when a message arrives
     made.queue.ring.completion = taken;
     made.queue.ring.filled = reinterpret_cast<std::uint32_t*>(taken + 1);
     made.queue.ring.mask = depth_ - 1;

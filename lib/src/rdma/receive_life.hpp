@@ -22,14 +22,14 @@ struct receive_layout {
     {}
 };
 
-/// One life of the receive ring of a queue pair.
+/// The receive ring of a queue pair from creation or reset to the next reset.
 class receive_life final : public queues::ring_life<weftio_dev_rdma_recv, nic::rdma_queue> {
  public:
-    /// @param connection  the completion of the send side, as kernels see it
+    /// @param connection  completion of the send side, as kernels access it
     receive_life(const device& device, std::uint32_t depth, std::uint32_t segments, const weftio_cqe* connection);
 
     std::string describe() const override { return "receives of " + ring_life::describe(); }
-    /// Initializes the ring: no entry is posted. Returns what the NIC needs of it.
+    /// Initializes the ring with no entry posted. Returns what the NIC needs to know.
     nic::rdma_receive_ring begin();
 
  private:
@@ -38,7 +38,7 @@ class receive_life final : public queues::ring_life<weftio_dev_rdma_recv, nic::r
     const std::uint32_t depth_, segments_;
     const weftio_cqe* const connection_;
     const receive_layout layout_;
-    memory marks_; ///< the kernels' own completion, then bits of filled entries
+    memory marks_; ///< a completion that kernels write, then one bit for each filled entry
 };
 
 } // namespace weftio::rdma

@@ -11,7 +11,7 @@ namespace {
 constexpr rdma::blob_kind region_blob{"WFRM", "remote_region", "remote_region::to_bytes() or text()",
                                       remote_region::size_bytes};
 constexpr std::size_t region_rights = rdma::blob_body, region_address = 8, region_length = 16, region_key = 24;
-constexpr access rights_of_peers = access::remote_write | access::remote_read | access::remote_atomic;
+constexpr access rdma_peer_rights = access::remote_write | access::remote_read | access::remote_atomic;
 
 } // namespace
 
@@ -22,13 +22,13 @@ remote_region remote_region::of(const memory_region& region, std::size_t offset,
             errc::invalid_argument,
             fmt::format("weftio: remote_region: {} bytes from byte {} on are not within the region, which has {}",
                         bytes, offset, region.bytes()));
-    if ((region.rights() & rights_of_peers) == access::none)
+    if ((region.rights() & rdma_peer_rights) == access::none)
         throw error(errc::invalid_argument,
                     "weftio: remote_region: the region gives a peer no right, so it would refuse everything; add "
                     "access::remote_write, remote_read or remote_atomic to region_options::rights");
     return {.address = region.iova() + offset,
             .bytes = bytes == 0 ? region.bytes() - offset : bytes,
-            .rkey = region.lkey(), // one number names a region for both
+            .rkey = region.lkey(), // a region has one number for lkey and rkey
             .rights = region.rights()};
 }
 

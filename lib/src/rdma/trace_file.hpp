@@ -1,4 +1,4 @@
-// The last packets of a port's queue pairs, as a file.
+// Writes the last packets of a port's queue pairs to a file.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace weftio::rdma {
 
-/// @param who  the kind of the queue, for errors
+/// @param who  kind of the queue, for error texts
 /// @throws weftio::error as rdma_queue::write_trace()
 void write_trace(const char* who, const nic::rdma_queue& queue, const std::string& path);
 

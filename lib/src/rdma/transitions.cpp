@@ -12,14 +12,14 @@ namespace {
 
 struct row {
     rdma_state from, to;
-    std::uint32_t must, must_of_reliable; ///< the second beside the first
+    std::uint32_t must, must_of_reliable; ///< RC: both; UC: the first
     std::uint32_t may, may_of_reliable;
 };
 
 constexpr std::uint32_t path = peer | path_mtu | peer_queue | receive_psn;
 constexpr std::uint32_t repeats = timeout | retry_count | rnr_retry;
 
-/// But for the ways to RESET and ERR, which exist from every state and set nothing.
+/// All transitions except those to RESET and ERR, which exist from every state and set no attributes.
 consteval auto make_ways()
 {
     using enum rdma_state;

@@ -1,4 +1,4 @@
-// From which state of a queue pair to which, and what must and may be set on the way.
+// The state transitions of a queue pair, with the attributes that must and may be set.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ enum attribute : std::uint32_t {
 };
 inline constexpr unsigned all_attributes = 13;
 
-/// What one way must, and may, set.
+/// The attributes that one transition must and may set.
 struct transition {
     bool exists = false;
     std::uint32_t must = 0, may = 0;
@@ -34,11 +34,11 @@ struct transition {
 
 /// The table of verbs (InfiniBand 11.2.5.2 and 11.2.5.3, ibv_modify_qp(3)).
 transition transition_of(rdma_service service, rdma_state from, rdma_state to) noexcept;
-/// Those that are set.
+/// The attributes that are set in `given`.
 std::uint32_t attributes_of(const queue_pair_attributes& given) noexcept;
-/// "path_mtu, peer_queue"
+/// Names for error texts: "path_mtu, peer_queue".
 std::string names_of(std::uint32_t attributes);
-/// @throws weftio::error errc::invalid_argument the way, or what is set on it, is not in the table
+/// @throws weftio::error errc::invalid_argument the table does not have this transition, or not with these attributes
 void require_transition(std::uint32_t queue, rdma_service service, rdma_state from, rdma_state to,
                         const queue_pair_attributes& given);
 

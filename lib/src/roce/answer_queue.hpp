@@ -16,25 +16,25 @@ struct answer {
     kind what = kind::acknowledge;
     std::uint8_t syndrome = net::no_credits; ///< of an acknowledge: ACK, NAK or RNR NAK
     bool fresh = false;                      ///< a READ or atomic that is not a repeat
-    std::uint32_t psn = 0;                   ///< of the request; a READ has as many as packets
+    std::uint32_t psn = 0;                   ///< of the request; a READ takes one PSN per response packet
     std::uint32_t msn = 0;
-    std::uint32_t sent = 0;     ///< packets of a READ that have gone
-    remote_range range{};       ///< all of a READ
-    std::uint64_t original = 0; ///< of an atomic: the value before it
+    std::uint32_t sent = 0;     ///< response packets of a READ already sent
+    remote_range range{};       ///< the whole range of a READ
+    std::uint64_t original = 0; ///< of an atomic: the value before the operation
 };
 
-/// READs and atomics are limited, and consecutive ACKs are coalesced. One ACK alone needs no memory of the pool. An
-/// answer that does not fit is dropped: the peer repeats a request without an answer.
+/// Holds a limited number of READs and atomics; consecutive ACKs are coalesced. A single ACK needs no memory from the
+/// pool. An answer that finds no memory is dropped: the peer repeats an unanswered request.
 class answer_queue {
  public:
-    /// Room for repeated READs and atomics, beside that for fresh ones.
+    /// Capacity for repeated READs and atomics, in addition to that for fresh ones.
     static constexpr std::uint32_t repeats = 4;
 
-    /// @param most_fresh  READs and atomics
+    /// @param most_fresh  limit of READs and atomics that are not repeats
     answer_queue(std::uint32_t most_fresh, block_pool& pool) noexcept : most_reads_(most_fresh + repeats), ring_(pool)
     {}
 
-    /// Takes more READs and atomics than before; it never takes fewer.
+    /// Raises the limit to `most_fresh`. A lower value changes nothing.
     void allow(std::uint32_t most_fresh) noexcept { most_reads_ = std::max(most_reads_, most_fresh + repeats); }
     bool empty() const noexcept { return first_ == end_; }
     std::size_t size() const noexcept { return end_ - first_; }
@@ -45,23 +45,25 @@ class answer_queue {
         first_ = end_;
         fresh_ = reads_ = 0;
     }
-    /// Gives the memory back until the next READ or atomic comes, unless an answer waits.
+    /// If no answer waits, returns the memory to the pool until the next READ or atomic comes.
     void rest() noexcept
     {
         if (empty())
             ring_.release();
     }
 
-    /// READs and atomics, not repeats, that wait for their answer.
+    /// READs and atomics that wait for their answer, without repeats.
     std::uint32_t fresh() const noexcept { return fresh_; }
-    /// Makes room for one more READ or atomic, and for an acknowledge behind it.
-    /// @return false: there are too many, or there is no memory
+    /// Makes room for one more READ or atomic and for one acknowledge after it.
+    /// @return false: the limit is reached, or there is no memory
     bool make_room() noexcept;
     /// Adds a READ or an atomic. @return false: as make_room()
     bool add(const answer& more) noexcept;
-    /// The peer has gone back to this PSN: answers that reach behind it go, for it asks for all of them again.
+    /// Removes every answer whose last PSN is `psn` or later: the peer has gone back to `psn` and repeats those
+    /// requests.
     void cut(std::uint32_t psn, std::uint32_t path_mtu) noexcept;
-    /// Adds an acknowledge. One that is the last in the queue gives way to it, unless it is a NAK for a later packet.
+    /// Adds an acknowledge. It replaces an acknowledge at the end of the queue, unless that is a NAK for a later
+    /// packet.
     void acknowledge(const answer& more) noexcept;
 
  private:
@@ -71,7 +73,7 @@ class answer_queue {
     answer& at(std::uint32_t number) noexcept { return ring_.capacity() == 0 ? alone_ : ring_[number]; }
 
     std::uint32_t most_reads_;
-    answer alone_; ///< the only one, an acknowledge, while the ring has no memory
+    answer alone_; ///< the only answer, an acknowledge, while the ring has no memory
     pooled_ring<answer, least> ring_;
     std::uint32_t first_ = 0, end_ = 0; ///< numbers of answers, free-running
     std::uint32_t fresh_ = 0, reads_ = 0;
@@ -102,7 +104,7 @@ inline void answer_queue::acknowledge(const answer& more) noexcept
     if (!empty()) {
         answer& last = at(end_ - 1);
         if (last.what == answer::kind::acknowledge) {
-            // A NAK acknowledges all packets before its own; an ACK of those would only hide it.
+            // The NAK also acknowledges all packets before its PSN. An ACK for one of those would replace it.
             const bool hides =
                 net::kind_of(last.syndrome) != net::aeth_kind::acknowledge && net::psn_distance(last.psn, more.psn) < 0;
             if (!hides)

@@ -1,4 +1,4 @@
-// Memory for what is under way at some of many connections.
+// Memory for the requests and answers in flight of many connections.
 #pragma once
 
 #include <array>
@@ -10,13 +10,13 @@
 
 namespace weftio::roce {
 
-/// Blocks of a power of two of bytes. One that is given back is kept for the next who asks for its size, so a pool that
-/// has warmed up allocates nothing. Called by one thread; never throws.
+/// Blocks whose size is a power of two. A returned block is kept for the next take() of the same size, so a warm pool
+/// allocates nothing. One thread only; never throws.
 class block_pool {
  public:
     static constexpr std::size_t least_bytes = 64, most_bytes = 65536;
 
-    /// @param limit  bytes that it takes of the system at most
+    /// @param limit  most bytes to allocate from the system
     explicit block_pool(std::size_t limit = SIZE_MAX) noexcept : left_(limit) {}
     block_pool(const block_pool&) = delete;
     block_pool& operator=(const block_pool&) = delete;
@@ -40,14 +40,14 @@ class block_pool {
         in_use_ += block != nullptr ? bytes : 0;
         return block;
     }
-    /// @param bytes  as take() was asked for
+    /// @param bytes  the value that was passed to take()
     void give_back(void* block, std::size_t bytes) noexcept
     {
         spare*& first = spares_of(bytes);
         first = new (block) spare{first};
         in_use_ -= bytes;
     }
-    /// Bytes of the blocks that have been taken and not given back.
+    /// Bytes in blocks that were taken and not given back.
     std::size_t in_use() const noexcept { return in_use_; }
 
  private:

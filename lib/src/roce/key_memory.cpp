@@ -9,8 +9,8 @@ namespace weftio::roce {
 
 namespace {
 
-/// Copies the bytes. Eight bytes at an aligned address are one release store: a kernel that waits for the number there
-/// and sees it also sees all earlier writes. Returns false when the memory is not there.
+/// Copies the bytes. Eight bytes to an aligned address are one release store: a kernel that waits for this value sees
+/// all earlier writes, too. Returns false when the memory is gone.
 bool place(std::byte* at, std::span<const std::uint8_t> bytes) noexcept
 {
     std::uint64_t number = 0;

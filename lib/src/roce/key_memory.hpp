@@ -1,4 +1,4 @@
-// Regions that are registered with a NIC, as a responder sees them.
+// Memory regions registered with a NIC, as a responder accesses them.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace weftio::roce {
 
-/// The regions of one protection domain. What the CPU cannot access is out_of_reach: it has to be staged by somebody
-/// else. A peer cannot invalidate the key of a region.
+/// The regions of one protection domain. Memory that the CPU cannot access is refused as out_of_reach; it needs a
+/// staging buffer elsewhere. A peer cannot invalidate the key of a region.
 class key_memory final : public remote_memory {
  public:
     /// @param keys  of the NIC; must outlive this

@@ -1,4 +1,4 @@
-// Messages in flight: what a requester remembers of each entry between its first packet and its completion.
+// Messages in flight: what a requester keeps for each entry from its first packet to its completion.
 #pragma once
 
 #include <cstdint>
@@ -9,19 +9,19 @@
 
 namespace weftio::roce {
 
-/// One message. Everything else about it is read again from its entry.
+/// One message. All other data is read from its entry again.
 struct message {
     std::uint32_t entry = 0;       ///< index of the entry
     std::uint32_t fingerprint = 0; ///< of the entry when it was first read
     std::uint32_t bytes = 0;
     std::uint32_t first_psn = 0;
-    std::uint32_t packets = 0;        ///< sequence numbers that it takes; 0: a NOP
-    std::uint32_t packets_before = 0; ///< request packets of all messages before it, free-running; a READ is one
-    std::uint32_t reads_before = 0;   ///< READs and atomics before it, free-running
+    std::uint32_t packets = 0;        ///< sequence numbers that the message takes; 0: a NOP
+    std::uint32_t packets_before = 0; ///< request packets of all earlier messages, free-running; a READ is one
+    std::uint32_t reads_before = 0;   ///< READs and atomics among the earlier messages, free-running
     roce_operation operation = roce_operation::none;
-    refusal refused = refusal::none; ///< else it ends the queue once it is the oldest
+    refusal refused = refusal::none; ///< not none: the message fails the queue when it becomes the oldest
 
-    /// Whether the message is a READ or an atomic: it ends with its result, not with an ACK.
+    /// Whether the message is a READ or an atomic, which completes with its result and not with an ACK.
     bool wants_result() const noexcept
     {
         return operation == roce_operation::read_request || operation == roce_operation::compare_swap ||
@@ -31,8 +31,8 @@ struct message {
 };
 static_assert(sizeof(message) <= 32, "a busy queue has 128 of them");
 
-/// Messages by number, free-running: those in [first, end) are in flight. The ring grows with them, and keeps its
-/// memory until rest().
+/// Messages by free-running number: those in [first, end) are in flight. The ring grows as needed, and keeps its memory
+/// until rest().
 class message_ring {
  public:
     static constexpr std::uint32_t least = 8, most = 128;
@@ -42,9 +42,9 @@ class message_ring {
     std::uint32_t first() const noexcept { return first_; }
     std::uint32_t end() const noexcept { return end_; }
     bool empty() const noexcept { return first_ == end_; }
-    /// Whether there is no room for one more: `most` are in flight, or there is no memory.
+    /// Whether one more message does not fit: `most` are in flight, or there is no memory.
     bool full() const noexcept { return end_ - first_ == ring_.capacity(); }
-    /// Makes room for one more. References to messages end. @return false: full()
+    /// Makes room for one more message. Invalidates references to messages. @return false: full()
     bool make_room() noexcept
     {
         const std::uint32_t count = end_ - first_;
@@ -54,14 +54,14 @@ class message_ring {
     /// @pre first <= number < end
     message& at(std::uint32_t number) noexcept { return ring_[number]; }
     void pop() noexcept { ++first_; }
-    /// Gives the memory back until the next message comes, unless messages are in flight.
+    /// If no message is in flight, returns the memory to the pool until the next message.
     void rest() noexcept
     {
         if (empty())
             ring_.release();
     }
-    /// Adds a message behind the others; fills in what it follows from. Makes room for the next, so that full() tells
-    /// the truth. @pre !full()
+    /// Appends a message, and fills in the fields that count earlier messages. Makes room for the next message, so that
+    /// full() is right. @pre !full()
     void add(message more) noexcept
     {
         more.first_psn = next_psn_;
@@ -74,7 +74,7 @@ class message_ring {
         make_room();
     }
 
-    /// Where counting stands before message `number`, which may be end().
+    /// The counters before message `number`, which may be end().
     std::uint32_t packets_before(std::uint32_t number) noexcept
     {
         return number == end_ ? packets_ : at(number).packets_before;

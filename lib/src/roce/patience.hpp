@@ -1,4 +1,4 @@
-// How long a requester waits, how often it tries again, and how much it dares to have in flight.
+// Timeouts, retries and the window of a requester.
 #pragma once
 
 #include <algorithm>
@@ -9,11 +9,11 @@
 
 namespace weftio::roce {
 
-/// Times come from the caller, in nanoseconds of any clock that does not go back. 0 stands for "never".
+/// The caller passes the time, in nanoseconds of a clock that never goes back. 0 means "never".
 class patience {
  public:
-    /// @param timeout  code: 4.096 us x 2^timeout, 0 for ever
-    /// @param retries  0..7;  @param rnr_retries  0..7, of which 7 is for ever
+    /// @param timeout  code: 4.096 us x 2^timeout; 0: wait without limit
+    /// @param retries  0..7;  @param rnr_retries  0..7; 7: retry without limit
     patience(std::uint8_t timeout, std::uint8_t retries, std::uint8_t rnr_retries, std::uint32_t window) noexcept
         : timeout_ns_(net::ack_timeout_ns(timeout)), most_retries_(retries), most_rnr_retries_(rnr_retries),
           most_window_(window), window_(window)
@@ -21,16 +21,16 @@ class patience {
 
     /// Packets that may be in flight.
     std::uint32_t window() const noexcept { return window_; }
-    /// Whether something was repeated and nothing acknowledged since.
+    /// Whether something was repeated and no packet has been acknowledged since.
     bool repeating() const noexcept { return retries_ != 0 || rnr_retries_ != 0 || gap_seen_; }
 
-    /// Something went out, and an answer is awaited.
+    /// A packet was sent that needs an answer.
     void expect_answer(std::uint64_t now) noexcept
     {
         if (answer_by_ == 0 && timeout_ns_ != 0)
             answer_by_ = now + timeout_ns_;
     }
-    /// So many packets were acknowledged.
+    /// `packets` packets were acknowledged.
     void progress(std::uint32_t packets, bool more_in_flight, std::uint64_t now) noexcept
     {
         retries_ = rnr_retries_ = not_ready_ = 0;
@@ -41,19 +41,19 @@ class patience {
             expect_answer(now);
     }
     bool timed_out(std::uint64_t now) const noexcept { return answer_by_ != 0 && now >= answer_by_; }
-    /// Something was lost, and is repeated at once. @return false: it was repeated often enough
+    /// A packet was lost and is repeated at once. @return false: the retries are used up
     bool retry() noexcept
     {
         window_ = std::max(window_ / 2, 1u);
         answer_by_ = 0;
         return retries_++ < most_retries_;
     }
-    /// Answers show a gap. @return false: they have shown it before, and it was repeated already
+    /// An answer shows a gap. @return false: an earlier one has shown it, and the packets were already repeated
     bool see_gap() noexcept { return !std::exchange(gap_seen_, true); }
 
-    /// The peer was not ready. One packet asks whether it is, and what is behind that follows when it was. The peer
-    /// names the shortest time to wait. One below 0.64 ms doubles from one such answer to the next, up to 0.64 ms: a peer
-    /// that is never ready is not asked 100,000 times a second. @return false: often enough
+    /// The peer sent an RNR NAK, which names the shortest time to wait. After that time one packet goes out alone; the
+    /// others follow once it is acknowledged. A wait below 0.64 ms doubles with each consecutive RNR NAK, up to 0.64
+    /// ms: a peer that is never ready must not get 100,000 retries a second. @return false: the RNR retries are used up
     bool wait_for_receiver(std::uint8_t timer_code, std::uint64_t now) noexcept
     {
         answer_by_ = 0;
@@ -74,20 +74,20 @@ class patience {
             resume_at_ = 0;
         return resume_at_ != 0;
     }
-    /// Whether time is kept because the peer was not ready.
+    /// Whether the wait after an RNR NAK is still running.
     bool waits_for_receiver() const noexcept { return resume_at_ != 0; }
     std::uint8_t retries_left() const noexcept
     {
         return static_cast<std::uint8_t>(most_retries_ - std::min(retries_, most_retries_));
     }
-    /// 7: without end.
+    /// 7: no limit.
     std::uint8_t rnr_retries_left() const noexcept
     {
         return most_rnr_retries_ == 7
                    ? std::uint8_t{7}
                    : static_cast<std::uint8_t>(most_rnr_retries_ - std::min(rnr_retries_, most_rnr_retries_));
     }
-    /// When something is to be done at the latest; 0: never.
+    /// The latest time of the next action; 0: none.
     std::uint64_t deadline() const noexcept { return resume_at_ != 0 ? resume_at_ : answer_by_; }
 
  private:
@@ -95,11 +95,11 @@ class patience {
     static constexpr std::uint8_t most_doublings = 6;
 
     std::uint64_t timeout_ns_;
-    std::uint64_t answer_by_ = 0; ///< an answer is awaited until then
-    std::uint64_t resume_at_ = 0; ///< the peer was not ready, and nothing is sent before
+    std::uint64_t answer_by_ = 0; ///< when the wait for an answer times out
+    std::uint64_t resume_at_ = 0; ///< nothing is sent before: the peer was not ready
     std::uint8_t most_retries_, most_rnr_retries_;
     std::uint8_t retries_ = 0, rnr_retries_ = 0; ///< since the last progress
-    std::uint8_t not_ready_ = 0; ///< answers since then that the peer was not ready, up to most_doublings
+    std::uint8_t not_ready_ = 0;                 ///< RNR NAKs since the last progress, up to most_doublings
     bool gap_seen_ = false;
     std::uint32_t most_window_, window_;
 };

@@ -1,4 +1,4 @@
-// A ring in memory of a pool: as large as what is under way needs, and of no memory when nothing is.
+// A ring in pool memory: it grows with the items in flight, and has no memory when there are none.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace weftio::roce {
 
-/// Items by number, free-running. @tparam least  items that it has room for when it has memory
+/// Items by free-running number. @tparam least  capacity of the ring when it first gets memory
 template <class T, std::uint32_t least>
 class pooled_ring {
     static_assert(std::is_trivially_copyable_v<T> && std::has_single_bit(least));
@@ -24,18 +24,18 @@ class pooled_ring {
     pooled_ring& operator=(const pooled_ring&) = delete;
     ~pooled_ring() { release(); }
 
-    /// Items that it has room for: 0, or a power of two.
+    /// Capacity in items: 0 or a power of two.
     std::uint32_t capacity() const noexcept { return capacity_; }
     /// @pre one of the last capacity() numbers
     T& operator[](std::uint32_t number) noexcept { return items_[number & (capacity_ - 1)]; }
     const T& operator[](std::uint32_t number) const noexcept { return items_[number & (capacity_ - 1)]; }
-    /// Makes room for `count` items. Those in [first, end) stay, and may lie elsewhere.
+    /// Makes room for `count` items. Keeps the items in [first, end), but may move them.
     /// @return false: there is no memory, and nothing has changed
     bool reserve(std::uint32_t count, std::uint32_t first, std::uint32_t end) noexcept
     {
         return count <= capacity_ || grow(std::bit_ceil(std::max(count, least)), first, end);
     }
-    /// Gives the memory back, and all items are lost.
+    /// Returns the memory to the pool. All items are lost.
     void release() noexcept
     {
         if (capacity_ != 0)
@@ -49,7 +49,7 @@ class pooled_ring {
     {
         return std::max(std::bit_ceil(capacity * sizeof(T)), block_pool::least_bytes);
     }
-    /// Rare, so it stays out of the functions that run for each message.
+    /// Rarely called: kept out of line of the functions that run for each message.
     [[gnu::noinline]] bool grow(std::uint32_t capacity, std::uint32_t first, std::uint32_t end) noexcept
     {
         const std::size_t bytes = bytes_of(capacity);

@@ -1,4 +1,4 @@
-// Memory that a peer may name by a key, as a responder sees it.
+// Memory that a peer names by key, as a responder sees it.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +16,21 @@ struct remote_range {
     std::uint32_t bytes = 0; ///< at most 2^31
 };
 
-/// Every call returns why the peer may not do what it asks for, which the NAK tells in part. It checks key, domain,
-/// rights and range anew: a region may be removed between two packets of a message. Called by one thread; never
-/// blocks. An address that a call gives is good until the responder returns.
+/// Each call returns why the request is refused; the NAK tells the peer only a part of that. Each call checks key,
+/// domain, rights and range again, because a region may be removed between two packets of a message. One thread only;
+/// never blocks. An address that a call returns is valid until the responder returns.
 class remote_memory {
  public:
     /// Whether the peer has the right `needed` to all of the bytes.
     virtual refusal check(const remote_range& range, access needed) = 0;
-    /// Writes bytes.size() == range.bytes, or nothing; of memory_gone a part may be written.
+    /// Writes range.bytes bytes, which is bytes.size(), or nothing. On memory_gone a part may be written.
     virtual refusal write(const remote_range& range, std::span<const std::uint8_t> bytes) = 0;
-    /// Where the bytes can be read, by core::guarded(). Changes `bytes` on success only.
+    /// Returns in `bytes` where the range can be read with core::guarded(). Changes `bytes` on success only.
     virtual refusal read(const remote_range& range, std::span<const std::uint8_t>& bytes) = 0;
-    /// Where the word lies, for core::guarded(). Changes `word` on success only. @pre address is a multiple of 8
+    /// Returns in `word` the address of the word, for core::guarded(). Changes `word` on success only. @pre address is
+    /// a multiple of 8
     virtual refusal word(std::uint32_t key, std::uint64_t address, std::uint64_t*& word) = 0;
-    /// Takes the key from the peer (SEND with invalidate).
+    /// Invalidates the key (SEND with invalidate).
     virtual refusal invalidate(std::uint32_t key) = 0;
 
  protected:

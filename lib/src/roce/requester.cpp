@@ -9,7 +9,7 @@ using namespace net;
 namespace {
 
 constexpr unsigned packets_without_request = 64;
-/// Sequence numbers that one READ request takes, and that may be in flight: half of all must stay behind (IBTA
+/// Limits of the sequence numbers that one READ request takes, and of those in flight: less than half of all (IBTA
 /// 9.7.3.1).
 constexpr std::uint32_t longest_read = 1u << 22, most_psns = (1u << 23) - 1;
 
@@ -35,7 +35,7 @@ unsigned requester::send(packet_sink& sink, allowance most, std::uint64_t now)
     return static_cast<unsigned>(packets.value() - before);
 }
 
-/// Request step 1: what is overdue is repeated (IBTA 9.7.6.1.3).
+/// Request step 1: repeats packets whose answer is overdue (IBTA 9.7.6.1.3).
 void requester::look_at_clock(std::uint64_t now)
 {
     if (failed_ || !patience_.timed_out(now))
@@ -66,7 +66,7 @@ bool requester::step(packet_sink& sink, allowance& most, std::uint64_t now)
     return send_read(sink, now);
 }
 
-/// Request step 2: the entry of the message at the cursor: a new one, or one that is read again for a repeat.
+/// Request step 2: loads the entry of the message at the cursor: a new entry, or one to read again for a retry.
 bool requester::load()
 {
     if (cursor_ == messages_.end())
@@ -76,14 +76,14 @@ bool requester::load()
     if (loaded_)
         return true;
     if (reliable() && in_flight() >= patience_.window())
-        return false; // it could not be sent
+        return false; // the window is full: nothing could be sent
     return reload();
 }
 
 bool requester::admit()
 {
     if (held_ || !messages_.make_room())
-        return false; // without memory it tries again in the next turn
+        return false; // without memory, retried in the next turn
     refusal refused = refusal::none;
     if (entries_.read(next_entry_, request_, refused) == entry_state::none)
         return false;
@@ -115,7 +115,7 @@ bool requester::reload()
     refusal refused = refusal::none;
     const entry_state found = entries_.read(again.entry, request_, refused);
     const bool same = found == entry_state::ready && request_.fingerprint == again.fingerprint;
-    if (same && refused != refusal::none) { // its memory has ended
+    if (same && refused != refusal::none) { // its memory region was removed
         refuse(refused);
         return false;
     }
@@ -127,18 +127,18 @@ bool requester::reload()
     return true;
 }
 
-/// The message at the cursor cannot be sent. It fails when those before it have ended.
+/// The message at the cursor cannot be sent. It fails once all earlier messages have completed.
 void requester::refuse(refusal why)
 {
     messages_.at(cursor_).refused = why;
     loaded_ = false;
     if (cursor_ == messages_.first())
         return fail(why);
-    patience_.see_gap(); // earlier messages may have asked for no ACK: their repeats do
+    patience_.see_gap(); // earlier messages may have asked for no ACK; their repeats ask
     go_back();
 }
 
-/// How many request packets have no answer yet. A READ counts as one until its last answer has come.
+/// Request packets without an answer. A READ counts as one until its last response has come.
 std::uint32_t requester::in_flight() noexcept
 {
     if (messages_.empty())
@@ -151,14 +151,15 @@ std::uint32_t requester::in_flight() noexcept
     return whole + is_read_in_part() - (oldest.wants_result() ? 0 : done);
 }
 
-/// Whether a part of the READ at the cursor was asked for and has not come.
+/// Whether part of the READ at the cursor was requested and has not arrived.
 bool requester::is_read_in_part() noexcept
 {
     return packet_ != (cursor_ == messages_.first() ? offset_in(messages_.oldest(), acknowledged_) : 0);
 }
 
-/// Packets that a READ request may ask for. The peer sends them as fast as it can. Where some were lost, a READ is divided
-/// into requests, one after the other, so that answers are limited as requests are. 0: none now.
+/// Packets that the next READ request may ask for; 0: none now. The peer sends responses at full speed. After a loss, a
+/// READ is therefore split into requests, one at a time, so that read_window_ limits responses as the window limits
+/// requests.
 std::uint32_t requester::most_of_a_read() noexcept
 {
     if (read_window_ == 0)
@@ -169,7 +170,7 @@ std::uint32_t requester::most_of_a_read() noexcept
     return read_window_ - std::min(read_window_, expected);
 }
 
-/// Halves what READs ask for, if one is repeated. take_read_response() adds to it again.
+/// Halves the read window if the oldest message is a READ. take_read_response() increases it again.
 void requester::lose_answers() noexcept
 {
     if (!messages_.empty() && messages_.oldest().operation == roce_operation::read_request)
@@ -181,7 +182,7 @@ std::uint32_t requester::reads_in_flight() noexcept
     return messages_.reads_before(cursor_) - messages_.reads_before(messages_.first());
 }
 
-/// Request step 3: the window, the limit of READs and atomics, fences.
+/// Request step 3: checks the window, the limit of READs and atomics, and the fence.
 bool requester::may_send(std::uint32_t flying) noexcept
 {
     if (!reliable())
@@ -194,8 +195,8 @@ bool requester::may_send(std::uint32_t flying) noexcept
     return !messages_.at(cursor_).wants_result() || reads < std::max<std::uint32_t>(settings_.most_reads, 1);
 }
 
-/// Asks for an ACK on READs and atomics, at the end of a push, on every 64th packet, and on the last packet before the
-/// window or the message ring is full. While messages are repeated, asks at the end of each.
+/// Asks for an ACK on READs and atomics, on the last message of a push, on every 64th packet, and on the last packet
+/// before the window or the message ring is full. While messages are repeated, asks at the end of each.
 bool requester::asks_for_ack(bool ends, std::uint32_t run, std::uint32_t flying) noexcept
 {
     const message& next = messages_.at(cursor_);
@@ -204,8 +205,8 @@ bool requester::asks_for_ack(bool ends, std::uint32_t run, std::uint32_t flying)
                           (ends && messages_.full()));
 }
 
-/// Packets of the message at the cursor that are left and that the window has room for. The last one goes alone if it
-/// may be refused where those before it are not: it takes a receive, or ends a key.
+/// Remaining packets of the message at the cursor that fit the window. The last packet goes alone if only it can be
+/// refused: it takes a receive entry or invalidates a key.
 std::uint32_t requester::most_in_a_run(const message& next, std::uint32_t flying) const noexcept
 {
     const bool last_alone = request_.extra == roce_extra::invalidate ||
@@ -214,8 +215,8 @@ std::uint32_t requester::most_in_a_run(const message& next, std::uint32_t flying
     return left == 1 || !reliable() ? left : std::min(left, patience_.window() - flying);
 }
 
-/// Request step 4: one packet of a SEND, WRITE or atomic, or as many as the sink takes at once. @param flying
-/// in_flight()
+/// Request step 4: sends one packet of a SEND, WRITE or atomic, or as many as the sink takes at once.
+/// @param flying  in_flight()
 bool requester::send_packet(packet_sink& sink, allowance& most, std::uint32_t flying, std::uint64_t now)
 {
     const message& next = messages_.at(cursor_);
@@ -254,7 +255,8 @@ bool requester::send_packet(packet_sink& sink, allowance& most, std::uint32_t fl
     return true;
 }
 
-/// Request step 4: a READ, from its first packet that has not come (IBTA 9.7.5.1.4). A long one is asked for in parts.
+/// Request step 4: sends a READ request, from the first response packet that has not arrived (IBTA 9.7.5.1.4). A long
+/// READ is requested in parts.
 bool requester::send_read(packet_sink& sink, std::uint64_t now)
 {
     const message& next = messages_.at(cursor_);
@@ -276,7 +278,7 @@ bool requester::send_read(packet_sink& sink, std::uint64_t now)
     return true;
 }
 
-/// Moves the cursor on.
+/// Moves the cursor forward.
 void requester::sent_one(std::uint32_t count, std::uint32_t psns, std::uint64_t now)
 {
     packets.add(count);
@@ -293,7 +295,7 @@ void requester::sent_one(std::uint32_t count, std::uint32_t psns, std::uint64_t 
     }
     if (reliable())
         return patience_.expect_answer(now);
-    acknowledged_ = psn; // UC: what has been sent is done (IBTA 9.8.3)
+    acknowledged_ = psn; // UC: a sent message is complete (IBTA 9.8.3)
     retire();
 }
 
@@ -321,7 +323,7 @@ void requester::fail(refusal why)
     end_all(why);
 }
 
-/// Ends the queue: the oldest message with its reason, the others as flushed.
+/// Ends the queue: the oldest message ends with `of_oldest`, the others are flushed.
 void requester::end_all(refusal of_oldest)
 {
     failed_ = true;

@@ -1,4 +1,4 @@
-// The sending side of a connection: makes packets of entries, and completes entries when the peer has answered.
+// The requester of a connection: turns entries into packets, and completes entries when the peer has answered.
 #pragma once
 
 #include <cstdint>
@@ -17,63 +17,63 @@ struct requester_settings {
     connection peer{};
     std::uint32_t first_psn = 0;
     std::uint8_t most_reads = 16; ///< READs and atomics in flight (max_rd_atomic)
-    std::uint8_t timeout = 14;    ///< code of the time to wait for an answer; 0: for ever
-    std::uint8_t retry_count = 7; ///< 0..7 repeats without an answer
-    std::uint8_t rnr_retry = 7;   ///< 0..7 repeats while the peer is not ready; 7: for ever
+    std::uint8_t timeout = 14;    ///< code of the time to wait for an answer; 0: no limit
+    std::uint8_t retry_count = 7; ///< 0..7 retries without an answer
+    std::uint8_t rnr_retry = 7;   ///< 0..7 retries while the peer is not ready; 7: no limit
     std::uint32_t window = 128;   ///< packets in flight, 1 to 128
 };
 
 /// One engine drives it; any thread may read the counters. Entries read = completed + failed + flushed + in flight.
 ///
-/// Sequence numbers: acknowledged <= cursor <= sent. The peer has answered everything before `acknowledged`; what is sent
-/// next has the number of the cursor; `sent` is behind the highest that was ever sent. A repeat moves the cursor back to
-/// `acknowledged` (go-back-N), an ACK that comes late moves it forward again.
+/// Sequence numbers: acknowledged <= cursor <= sent. The peer has answered everything before `acknowledged`. The cursor
+/// is the number of the next packet to send. `sent` is the number after the highest that was ever sent. A retry moves
+/// the cursor back to `acknowledged` (go-back-N); a late ACK moves it forward again.
 class requester {
  public:
     /// @param entries, shared  must outlive this;  @param first_entry  index of the first entry
     requester(const requester_settings& settings, send_entries& entries, workspace& shared,
               std::uint32_t first_entry = 0);
 
-    /// Sends what may be sent, at most `most` of it (a NOP counts as a packet), and repeats what is overdue.
+    /// Sends what may be sent, at most `most` (a NOP counts as a packet), and repeats packets whose answer is overdue.
     /// @return how many packets were sent
     unsigned send(packet_sink& sink, allowance most, std::uint64_t now_ns);
-    /// Takes one answer of the peer. @pre its ICRC is right  @return false: not taken, because its payload is borrowed and
-    /// has gone away
+    /// Takes one answer of the peer. @pre its ICRC is right  @return false: not taken, because its borrowed payload has
+    /// gone
     bool receive(const roce_packet& packet, std::uint64_t now_ns);
-    /// When send() must be called at the latest; 0: an answer or a new entry comes first.
+    /// The latest time of the next send(); 0: none is needed before an answer or a new entry comes.
     std::uint64_t deadline_ns() const noexcept { return failed_ ? 0 : patience_.deadline(); }
-    /// Completes everything in flight as flushed, and sends nothing more.
+    /// Flushes everything in flight, and sends nothing more.
     void stop();
-    /// Somebody else has read another entry since: the one at the cursor is read again before it is sent.
+    /// Another queue pair has used the shared entry copy: the entry at the cursor is read again before it is sent.
     void forget_entry() noexcept { loaded_ = false; }
-    /// Gives memory back that only requests in flight need, if none is.
+    /// If no request is in flight, returns their memory to the pool.
     void rest() noexcept { messages_.rest(); }
-    /// Begins no more entries while it is held.
+    /// Starts no new entry while `held` is true.
     void hold(bool held) noexcept { held_ = held; }
-    /// Blocks nobody; between two calls of send() and receive().
+    /// Never blocks. Call it between calls of send() and receive().
     requester_standing standing() noexcept;
-    /// Message `number` of those in flight, 0 the oldest. @pre number < standing().messages_in_flight
+    /// Message `number` of those in flight; 0 is the oldest. @pre number < standing().messages_in_flight
     const message& message_at(std::uint32_t number) noexcept { return messages_.at(messages_.first() + number); }
-    /// Sequence number behind the highest that was ever sent.
+    /// The sequence number after the highest that was ever sent.
     std::uint32_t next_psn() const noexcept { return sent_; }
 
     bool failed() const noexcept { return failed_; }
-    /// Whether all that was committed has been sent, and little of it has no answer yet.
+    /// Whether everything committed has been sent, and at most 4 sequence numbers have no answer yet.
     bool is_short_of_work() const noexcept
     {
         constexpr std::uint32_t few = 4;
         return cursor_ == messages_.end() && ((sent_ - acknowledged_) & net::psn_mask) <= few;
     }
-    /// Whether the peer was not ready, and is asked again at deadline_ns().
-    bool was_told_to_wait() const noexcept { return !failed_ && patience_.waits_for_receiver(); }
+    /// Whether the peer was not ready (RNR NAK): send() retries at deadline_ns().
+    bool waits_after_rnr_nak() const noexcept { return !failed_ && patience_.waits_for_receiver(); }
     /// Whether nothing is in flight.
     bool idle() const noexcept { return messages_.empty(); }
 
     core::counter entries_read, completed, failed_entries, flushed;
-    core::counter packets, repeated;                     ///< sent; of these, sent before
-    core::counter answers, stale_answers, wrong_answers; ///< received; behind what is answered; that fit nothing
-    core::counter packet_seq_err, implied_nak_seq_err, local_ack_timeout_err, rnr_naks; ///< reasons of repeats
-    core::counter rnr_nak_retry_err; ///< the peer was not ready once more than rnr_retry allows
+    core::counter packets, repeated;                     ///< packets sent; of these, retries
+    core::counter answers, stale_answers, wrong_answers; ///< received; late: already answered; answers to no request
+    core::counter packet_seq_err, implied_nak_seq_err, local_ack_timeout_err, rnr_naks; ///< reasons of retries
+    core::counter rnr_nak_retry_err; ///< RNR NAKs after rnr_retry retries: the queue fails
 
  private:
     bool step(packet_sink& sink, allowance& most, std::uint64_t now);
@@ -123,15 +123,15 @@ class requester {
     message_ring messages_;
     patience patience_;
     std::uint32_t next_entry_;
-    std::uint32_t cursor_ = 0, packet_ = 0; ///< what is sent next: number of a message, and which of its packets
+    std::uint32_t cursor_ = 0, packet_ = 0; ///< what is sent next: message number, and packet in that message
     std::uint32_t acknowledged_, sent_;     ///< sequence numbers, see above
-    unsigned without_request_ = 0;          ///< packets since one asked for an ACK
-    bool loaded_ = false;                   ///< request_ is that of the message at the cursor
-    std::uint32_t read_window_ = 0;         ///< answers that READs ask for at a time; 0: none was lost, no limit
+    unsigned without_request_ = 0;          ///< packets sent since the last one that asked for an ACK
+    bool loaded_ = false;                   ///< request_ belongs to the message at the cursor
+    std::uint32_t read_window_ = 0;         ///< limit of READ responses in flight; 0: no limit, none was lost
     bool failed_ = false;
     bool held_ = false;
     send_request request_;
-    pieces& pieces_; ///< of the packet that is sent
+    pieces& pieces_; ///< payload of the packet being sent
 };
 
 } // namespace weftio::roce

@@ -1,4 +1,4 @@
-// What a requester makes of the answers of its peer.
+// How a requester processes the answers of its peer.
 #include "roce/requester.hpp"
 
 #include <algorithm>
@@ -10,8 +10,8 @@ namespace weftio::roce {
 
 using namespace net;
 
-/// Request step 5: an answer stands for a request that was sent and has not been answered (IBTA 9.7.6.1.1). One from
-/// before is late, one from behind is nonsense.
+/// Request step 5: accepts an answer to a request that was sent and has not been answered (IBTA 9.7.6.1.1). A lower PSN
+/// is a late answer, a higher one is wrong.
 bool requester::receive(const roce_packet& packet, std::uint64_t now)
 {
     const std::uint32_t count = packets_in(packet, settings_.peer.path_mtu);
@@ -51,8 +51,8 @@ void requester::take_acknowledge(const roce_headers& headers, std::uint64_t now)
     }
 }
 
-/// Request step 6: everything before `psn` has arrived. A READ or an atomic ends by its own answer only: one that has
-/// none yet stops this. @return whether `psn` was reached
+/// Request step 6: the peer has received everything before `psn`. A READ or an atomic completes only by its own answer,
+/// so this stops at one without an answer. @return whether `psn` was reached
 bool requester::acknowledge_to(std::uint32_t psn, std::uint64_t now)
 {
     const std::uint32_t before = acknowledged_;
@@ -66,7 +66,7 @@ bool requester::acknowledge_to(std::uint32_t psn, std::uint64_t now)
     return acknowledged_ == psn;
 }
 
-/// Request step 7: completes the messages that are done, in their order, and takes the cursor along.
+/// Request step 7: completes the finished messages in order, and moves the cursor past them.
 void requester::retire()
 {
     while (!messages_.empty() && messages_.oldest().refused == refusal::none &&
@@ -90,7 +90,7 @@ void requester::retire()
         packet_ = std::max(packet_, offset_in(messages_.oldest(), acknowledged_));
 }
 
-/// Everything from the oldest packet without an answer on is sent again.
+/// Sends everything again from the oldest unacknowledged packet.
 void requester::go_back() noexcept
 {
     cursor_ = messages_.first();
@@ -107,8 +107,8 @@ void requester::repeat_or_give_up(refusal reason_to_give_up, bool again)
     go_back();
 }
 
-/// A later answer came first: that of a READ or an atomic was lost (IBTA 9.7.5.2.8, implied NAK). It is asked for again
-/// once; if that is lost too, the clock finds out.
+/// A later answer came first: the answer of a READ or an atomic was lost (IBTA 9.7.5.2.8, implied NAK). This is
+/// repeated once; if that is lost too, the timeout repeats it.
 void requester::repeat_for_gap()
 {
     if (failed_ || !patience_.see_gap())
@@ -117,7 +117,8 @@ void requester::repeat_for_gap()
     repeat_or_give_up(refusal::no_answer, patience_.retry());
 }
 
-/// Request step 8: a NAK acknowledges what is before it (IBTA 9.7.5.2.8). A gap is filled; else the queue ends.
+/// Request step 8: a NAK acknowledges all packets before its PSN (IBTA 9.7.5.2.8). A sequence error starts a retry; any
+/// other NAK fails the queue.
 void requester::take_nak(const roce_headers& headers, std::uint64_t now)
 {
     const bool reached = acknowledge_to(headers.bth.psn, now);
@@ -127,14 +128,14 @@ void requester::take_nak(const roce_headers& headers, std::uint64_t now)
         if (!reached)
             return repeat_for_gap();
         if (in_flight() == 0)
-            return stale_answers.add(1); // nothing was sent since it was repeated
+            return stale_answers.add(1); // nothing was sent since the retry
         packet_seq_err.add(1);
         return repeat_or_give_up(refusal::no_answer, patience_.retry());
     }
     fail(core::reason_of_nak(headers.syndrome));
 }
 
-/// Request step 8: the peer has no receive entry. Its time is kept, and everything from there on repeated.
+/// Request step 8: the peer has no receive entry (RNR NAK). Waits as long as the NAK says, then repeats from that PSN.
 void requester::take_not_ready(const roce_headers& headers, std::uint64_t now)
 {
     if (!acknowledge_to(headers.bth.psn, now))
@@ -147,7 +148,7 @@ void requester::take_not_ready(const roce_headers& headers, std::uint64_t now)
     repeat_or_give_up(refusal::not_ready, again);
 }
 
-/// Whether `psn` is the next answer that the oldest message waits for. An answer acknowledges all requests before its own.
+/// Whether `psn` is the next answer that the oldest message waits for. An answer acknowledges all earlier requests.
 bool requester::answers_oldest(std::uint32_t psn, std::uint64_t now)
 {
     if (!acknowledge_to(psn, now)) {
@@ -157,7 +158,8 @@ bool requester::answers_oldest(std::uint32_t psn, std::uint64_t now)
     return !failed_ && !messages_.empty();
 }
 
-/// Request step 9: a packet of a READ. Its place follows from its number, so first and middle are alike, and last and only.
+/// Request step 9: a READ response packet. Its offset follows from its PSN, so first and middle are handled alike, as
+/// are last and only.
 bool requester::take_read_response(const roce_packet& packet, const roce_shape& shape, std::uint64_t now)
 {
     const std::uint32_t psn = packet.headers.bth.psn, mtu = settings_.peer.path_mtu;
@@ -196,7 +198,7 @@ void requester::take_atomic(const roce_packet& packet, std::uint64_t now)
     take_data(packet, original, 0, now);
 }
 
-/// Writes a part of an answer to the memory of the oldest message.
+/// Writes a part of an answer to the local memory of the oldest message.
 bool requester::take_data(const roce_packet& packet, piece bytes, std::uint32_t offset, std::uint64_t now)
 {
     const message& oldest = messages_.oldest();

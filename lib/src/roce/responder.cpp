@@ -18,7 +18,7 @@ bool is_well_formed(const roce_packet& packet, const roce_shape& shape) noexcept
     return packet.form == roce_refusal::none && shape.known();
 }
 
-/// Why a request is invalid whose packet is not well formed.
+/// Why the request of a malformed packet is refused.
 refusal reason_of(roce_refusal form, const roce_shape& shape) noexcept
 {
     if (!shape.known())
@@ -36,8 +36,8 @@ responder::responder(const responder_settings& settings, remote_memory& memory, 
       results_(settings.most_reads, shared.pool), expected_(settings.first_psn & psn_mask)
 {}
 
-/// Respond step 1: the sequence number (IBTA 9.7.4.1.2). In its turn, a packet is executed; one ahead of it shows a
-/// gap; one behind it is a repeat.
+/// Respond step 1: checks the sequence number (IBTA 9.7.4.1.2). A packet with the expected PSN is executed, a later one
+/// shows a gap, an earlier one is a repeat.
 bool responder::receive(const roce_packet& packet)
 {
     const std::uint32_t count = packets_in(packet, settings_.peer.path_mtu);
@@ -63,8 +63,8 @@ bool responder::receive(const roce_packet& packet)
     return result != verdict::payload_gone;
 }
 
-/// A gap. RC: one NAK, and then silence until the missing packet comes (IBTA 9.7.5.2.8). UC: the message under way is
-/// lost, and the next one begins wherever it begins (IBTA 9.8.2). @return whether the packet is to be executed
+/// A gap. RC: sends one NAK, and nothing more until the missing packet comes (IBTA 9.7.5.2.8). UC: the message in
+/// progress is lost, and the next one may start at any PSN (IBTA 9.8.2). @return whether to execute the packet
 bool responder::look_ahead(const roce_packet& packet, const roce_shape& shape)
 {
     const std::uint32_t count = packets_in(packet, settings_.peer.path_mtu);
@@ -81,7 +81,7 @@ bool responder::look_ahead(const roce_packet& packet, const roce_shape& shape)
     return false;
 }
 
-/// Respond step 2: the form of the packet, the order of opcodes, and the length of the payload (IBTA 9.7.4.1.2,
+/// Respond step 2: checks the form of the packet, the order of opcodes, and the length of the payload (IBTA 9.7.4.1.2,
 /// 9.7.4.1.4 and 9.7.4.1.6).
 responder::verdict responder::execute(const roce_packet& packet, const roce_shape& shape)
 {
@@ -117,8 +117,8 @@ responder::verdict responder::take_entry()
     return refuse(refusal::wrong_doorbell);
 }
 
-/// Respond step 3, SEND: the first packet takes a receive entry, each goes behind the one before, the last completes
-/// it. A key that is not invalidated is refused before the packet that names it is placed.
+/// Respond step 3, SEND: the first packet takes a receive entry, each packet is appended, the last one completes the
+/// entry. A key that cannot be invalidated is refused before the payload of its packet is written.
 responder::verdict responder::take_send(const roce_packet& packet, const roce_shape& shape)
 {
     if (shape.begins()) {
@@ -142,8 +142,8 @@ responder::verdict responder::take_send(const roce_packet& packet, const roce_sh
     return shape.ends() ? end_send(packet.headers, shape) : verdict::done;
 }
 
-/// Puts the payload into the current receive. Of several packets of which one is refused, places those before it: one by
-/// one, as they come by a wire.
+/// Writes the payload to the current receive entry. If one of several packets is refused, writes those before it one by
+/// one, as if they had come from the wire.
 refusal responder::place(const roce_packet& packet)
 {
     const refusal all = entries_.place(offset_, packet.payload);
@@ -188,8 +188,9 @@ responder::verdict responder::end_send(const roce_headers& headers, const roce_s
     return verdict::done;
 }
 
-/// Respond step 3, WRITE: the first packet announces range and length, and all of it is checked before a byte is
-/// written (IBTA 9.7.4.1.5). The last packet ends it where the first has said. An immediate takes a receive entry.
+/// Respond step 3, WRITE: the first packet announces range and length, which are checked completely before a byte is
+/// written (IBTA 9.7.4.1.5). The last packet must end where the first has announced. An immediate takes a receive
+/// entry.
 responder::verdict responder::take_write(const roce_packet& packet, const roce_shape& shape)
 {
     const auto bytes = static_cast<std::uint32_t>(packet.payload.size());
@@ -217,7 +218,7 @@ responder::verdict responder::take_write(const roce_packet& packet, const roce_s
 }
 
 /// Writes no memory, so that a repeat of the packet begins the same WRITE. A range of 0 bytes needs no key. A packet
-/// that is the whole message, and takes no receive entry, is checked once: where it is written.
+/// that is the whole message and takes no receive entry is not checked here: memory_.write() checks it.
 responder::verdict responder::begin_write(const roce_packet& packet, const roce_shape& shape)
 {
     const roce_headers& headers = packet.headers;
@@ -254,7 +255,7 @@ responder::verdict responder::write_payload(const roce_packet& packet, const roc
     return verdict::done;
 }
 
-/// Respond step 3, READ: it is noted, and answered in send(). Its message completes now (IBTA 9.7.7.1).
+/// Respond step 3, READ: queues it; send() answers it. The MSN counts the message now (IBTA 9.7.7.1).
 responder::verdict responder::take_read(const roce_headers& headers)
 {
     if (!allows(access::remote_read))
@@ -275,7 +276,7 @@ responder::verdict responder::take_read(const roce_headers& headers)
     return verdict::done;
 }
 
-/// Respond step 3, atomic: executed once, and its result kept. Words have the byte order of this host.
+/// Respond step 3, atomic: executes it once and saves the result. The word has the byte order of this host.
 responder::verdict responder::take_atomic(const roce_headers& headers, const roce_shape& shape)
 {
     if (!allows(access::remote_atomic))
@@ -308,15 +309,15 @@ responder::verdict responder::take_atomic(const roce_headers& headers, const roc
     return verdict::done;
 }
 
-/// Respond step 4: what the peer hears of it. Of several packets at once, one is refused or not ready: those behind it
-/// count as they would by a wire.
+/// Respond step 4: counts the request and decides what to answer. If one of several packets at once is refused or not
+/// ready, the packets after it count as if they had come from the wire.
 void responder::conclude(verdict result, const roce_packet& packet, const roce_shape& shape)
 {
     const std::uint32_t count = packets_in(packet, settings_.peer.path_mtu), behind = count - 1;
     switch (result) {
         case verdict::done: executed.add(count); return advance(packet, shape);
         case verdict::payload_gone: drop_message(); [[fallthrough]];
-        case verdict::no_room: return ignored.add(count); // as if it were lost
+        case verdict::no_room: return ignored.add(count); // as if the packet were lost
         case verdict::left_over: ignored.add(count); break;
         case verdict::not_ready:
             not_ready.add(1);
@@ -339,11 +340,11 @@ void responder::conclude(verdict result, const roce_packet& packet, const roce_s
     }
     if (result != verdict::not_ready)
         return give_up(nak_, psn_add(expected_, placed_));
-    gap_reported_ = true; // what follows this packet is ahead of its turn, and the peer knows
+    gap_reported_ = true; // the packets after this one are out of sequence, which the RNR NAK covers
     acknowledge(rnr_syndrome(settings_.rnr_timer), expected_);
 }
 
-/// A READ takes as many sequence numbers as its answer has packets. It and atomics need no ACK (IBTA 9.7.5.1.1).
+/// A READ takes one sequence number per response packet. READs and atomics need no ACK (IBTA 9.7.5.1.1).
 void responder::advance(const roce_packet& packet, const roce_shape& shape)
 {
     const bool reads = shape.operation == roce_operation::read_request;
@@ -355,8 +356,8 @@ void responder::advance(const roce_packet& packet, const roce_shape& shape)
         acknowledge(entries_.credits(), psn_add(expected_, -1));
 }
 
-/// A repeat (IBTA 9.7.5.1.3): SENDs and WRITEs are acknowledged again and not executed, READs are read again, atomics
-/// are answered from the saved result.
+/// A repeat (IBTA 9.7.5.1.3): a SEND or WRITE is acknowledged again but not executed, a READ is read again, an atomic
+/// is answered from the saved result.
 void responder::repeat(const roce_headers& headers, const roce_shape& shape)
 {
     switch (shape.operation) {
@@ -367,8 +368,8 @@ void responder::repeat(const roce_headers& headers, const roce_shape& shape)
     }
 }
 
-/// What the peer could not have asked for is dropped, and so is what it may no longer read: an old packet that comes
-/// late ends no connection.
+/// Drops a READ that the peer cannot have sent, and one of memory that the peer may no longer read: a late old packet
+/// must not end a connection.
 void responder::repeat_read(const roce_headers& headers)
 {
     const remote_range range{.key = headers.remote_key, .address = headers.address, .bytes = headers.dma_bytes};
@@ -389,7 +390,7 @@ void responder::repeat_atomic(const roce_headers& headers)
         answers_.add({.what = answer::kind::atomic, .psn = headers.bth.psn, .msn = msn_, .original = *original});
 }
 
-/// The connection ends: this NAK, and then silence.
+/// Ends the connection: sends this NAK, and no answer after it.
 void responder::give_up(std::uint8_t nak, std::uint32_t psn)
 {
     stop();
@@ -405,7 +406,7 @@ void responder::stop()
         entries_.complete({.result = refusal::flushed});
 }
 
-/// What has come of the message under way is lost. Its receive entry takes the next one (IBTA 9.8.3.2).
+/// Drops what has arrived of the message in progress. The next message takes its receive entry (IBTA 9.8.3.2).
 void responder::drop_message()
 {
     under_way_ = roce_operation::none;
@@ -420,7 +421,7 @@ responder::verdict responder::refuse(refusal why) noexcept
     return verdict::refused;
 }
 
-/// Memory that the peer has named.
+/// Refuses because of memory that the peer has named.
 responder::verdict responder::refuse(refusal why, const remote_range& range) noexcept
 {
     refuse(why);

@@ -1,4 +1,4 @@
-// The receiving side of a connection: executes the requests of the peer and answers them.
+// The responder of a connection: executes the requests of the peer and answers them.
 #pragma once
 
 #include <cstdint>
@@ -16,42 +16,42 @@ namespace weftio::roce {
 
 struct responder_settings {
     connection peer{};
-    std::uint32_t first_psn = 0;                                                        ///< with which the peer begins
+    std::uint32_t first_psn = 0;                                                        ///< of the peer's first request
     access rights = access::remote_write | access::remote_read | access::remote_atomic; ///< of the queue
-    std::uint8_t most_reads = 16; ///< READs and atomics of the peer that may wait for their answer (max_dest_rd_atomic)
-    std::uint8_t rnr_timer = 12;  ///< code of the time after which the peer repeats what found no receive entry
+    std::uint8_t most_reads = 16; ///< READs and atomics of the peer that may wait for an answer (max_dest_rd_atomic)
+    std::uint8_t rnr_timer = 12;  ///< code of the time after which the peer retries when no receive entry was posted
 };
 
 /// The request that a responder refused, and why.
 struct refused_request {
     weftio::refusal reason = weftio::refusal::none;
     roce_operation operation = roce_operation::none;
-    std::optional<remote_range> range{};        ///< memory that the peer has named, when the reason is about that
-    std::optional<std::uint32_t> invalidates{}; ///< key that a SEND was to invalidate, when the reason is about that
+    std::optional<remote_range> range{};        ///< memory that the peer has named, if that is the reason
+    std::optional<std::uint32_t> invalidates{}; ///< key that a SEND was to invalidate, if that is the reason
 };
 
-/// One engine drives it; any thread may read the counters. Every packet given to receive() counts once:
+/// One engine drives it; any thread may read the counters. Every packet passed to receive() counts once:
 /// received = executed + duplicate + out_of_sequence + not_ready + refused + ignored.
 ///
-/// RC answers by IBTA 9.7 and 9.9. UC answers nothing: what does not fit ends its message (IBTA 9.8). A receive entry that
-/// fails is a local error, which ends a connection of either kind.
+/// RC answers as IBTA 9.7 and 9.9 define. UC sends no answers: a packet that does not fit ends its message (IBTA 9.8).
+/// A failed receive entry is a local error, which ends the connection in both services.
 class responder {
  public:
     /// @param memory, entries, shared  must outlive this
     responder(const responder_settings& settings, remote_memory& memory, receive_entries& entries, workspace& shared);
 
-    /// Executes one packet of the peer, and notes the answer. @pre its ICRC is right  @return false: not executed, because
-    /// its payload is borrowed and has gone away
+    /// Executes one packet of the peer, and queues the answer. @pre its ICRC is right  @return false: not executed,
+    /// because its borrowed payload has gone
     bool receive(const roce_packet& packet);
-    /// Sends answers, at most `most` of them; a long READ goes on in the next call. @return how many packets
+    /// Sends answers, at most `most`; a long READ continues in the next call. @return how many packets
     unsigned send(packet_sink& sink, allowance most);
     /// Whether no answer waits.
     bool idle() const noexcept { return answers_.empty(); }
-    /// Gives memory back that only answers need, if none waits. Results of atomics stay.
+    /// If no answer waits, returns the memory of answers to the pool. Results of atomics stay.
     void rest() noexcept { answers_.rest(); }
-    /// Ends the current receive entry as flushed, and takes nothing more.
+    /// Flushes the current receive entry, and accepts nothing more.
     void stop();
-    /// Changes the settings, but for the first PSN, which counts at the begin only.
+    /// Changes the settings, except the first PSN, which is read by the constructor only.
     void set(const responder_settings& settings)
     {
         answers_.allow(settings.most_reads);
@@ -69,14 +69,14 @@ class responder {
     core::counter received, executed, duplicate, out_of_sequence, not_ready, refused, ignored;
 
  private:
-    /// What became of a request that came in its turn.
+    /// Result of a request with the expected PSN.
     enum class verdict : std::uint8_t {
         done,
         not_ready,
         no_room,
-        left_over,      ///< UC: of a message that was lost or refused
+        left_over,      ///< UC: the packet belongs to a message that was lost or refused
         refused,        ///< see refused_
-        receive_failed, ///< the same, and the receive entry completed with an error
+        receive_failed, ///< as refused; the receive entry has also completed with an error
         payload_gone,
     };
 
@@ -120,18 +120,18 @@ class responder {
     answer_queue answers_;
     saved_results results_;
     std::uint32_t expected_;    ///< PSN of the next request
-    std::uint32_t msn_ = 0;     ///< messages completed; those of READs when they are asked for
-    bool gap_reported_ = false; ///< a NAK went out for expected_: no other follows before it comes
-    /// The message under way: its operation, or none.
+    std::uint32_t msn_ = 0;     ///< messages completed; a READ counts when it is requested
+    bool gap_reported_ = false; ///< a NAK was sent for expected_; no other is sent before that packet comes
+    /// Operation of the message in progress, or none.
     roce_operation under_way_ = roce_operation::none;
-    bool has_entry_ = false;      ///< a receive entry is current
-    std::uint32_t offset_ = 0;    ///< bytes of a SEND that have come
-    std::uint32_t placed_ = 0;    ///< packets before the one that is refused, of several at once
-    remote_range left_;           ///< bytes of a WRITE that are still to come
-    std::uint32_t announced_ = 0; ///< bytes of the whole WRITE
+    bool has_entry_ = false;      ///< there is a current receive entry
+    std::uint32_t offset_ = 0;    ///< bytes of the SEND received so far
+    std::uint32_t placed_ = 0;    ///< of several packets executed at once: those before the refused one
+    remote_range left_;           ///< bytes of the WRITE still to come
+    std::uint32_t announced_ = 0; ///< length of the whole WRITE
     bool failed_ = false;
     refused_request refused_;
-    std::uint8_t nak_ = 0; ///< for that
+    std::uint8_t nak_ = 0; ///< NAK for refused_
 };
 
 } // namespace weftio::roce

@@ -1,4 +1,4 @@
-// Respond step 5: answers leave in the order of their sequence numbers, as far as the sink has room.
+// Respond step 5: sends answers in the order of their sequence numbers, as far as the sink has room.
 #include "roce/responder.hpp"
 
 namespace weftio::roce {
@@ -45,8 +45,8 @@ bool responder::send_atomic(packet_sink& sink, const answer& next)
     return true;
 }
 
-/// One packet of a READ, or as many as the sink takes at once. The memory is checked again for each: it may have gone since
-/// the request.
+/// Sends one packet of a READ, or as many as the sink takes at once. Checks the memory again for each: it may have gone
+/// since the request.
 bool responder::send_part_of_read(packet_sink& sink, allowance& most, answer& next)
 {
     const std::uint32_t mtu = settings_.peer.path_mtu, packets = packets_of(next.range.bytes, mtu);
@@ -71,7 +71,7 @@ bool responder::send_part_of_read(packet_sink& sink, allowance& most, answer& ne
     return true;
 }
 
-/// The memory of a READ has gone before all of it was read. A repeat is dropped.
+/// The memory of a READ has gone before all of it was read. If the READ is a repeat, it is dropped.
 bool responder::lose_read(const answer& next, refusal why, std::uint32_t psn)
 {
     if (!next.fresh) {

@@ -1,4 +1,4 @@
-// Results of atomics, kept so that a repeated one is answered and not executed again (IBTA 9.4.5).
+// Saved results of atomics: a repeated atomic is answered from here and not executed again (IBTA 9.4.5).
 #pragma once
 
 #include <algorithm>
@@ -8,13 +8,13 @@
 
 namespace weftio::roce {
 
-/// The last `most` results. A peer has no more atomics in flight, so it never asks for an older one. The first result
-/// brings the memory.
+/// Keeps the last `most` results. A peer has at most that many atomics in flight, so it never asks for an older one.
+/// Memory is allocated for the first result.
 class saved_results {
  public:
     saved_results(std::uint32_t most, block_pool& pool) noexcept : most_(most), ring_(pool) {}
 
-    /// Keeps more than before; it never keeps fewer.
+    /// Raises the limit to `most`. A lower value changes nothing.
     void allow(std::uint32_t most) noexcept { most_ = std::max(most_, most); }
     /// @return false: there is no memory for a result
     bool make_room() noexcept { return ring_.reserve(std::max(most_, least), end_ - known_, end_); }
@@ -24,7 +24,7 @@ class saved_results {
         ring_[end_++] = {psn, original};
         known_ = std::min(known_ + 1, most_);
     }
-    /// The result of the atomic with this PSN; nullptr: unknown. The newest first, as PSNs repeat.
+    /// The result of the atomic with this PSN; nullptr: unknown. Searches from the newest, because PSNs wrap around.
     const std::uint64_t* find(std::uint32_t psn) const noexcept
     {
         for (std::uint32_t back = 1; back <= known_; ++back)
@@ -32,7 +32,7 @@ class saved_results {
                 return &one.original;
         return nullptr;
     }
-    /// Forgets all of them, and gives the memory back.
+    /// Forgets all results, and returns the memory to the pool.
     void clear() noexcept
     {
         ring_.release();
@@ -48,8 +48,8 @@ class saved_results {
 
     std::uint32_t most_;
     pooled_ring<result, least> ring_;
-    std::uint32_t end_ = 0;   ///< results in all, free-running
-    std::uint32_t known_ = 0; ///< of these, the last ones that are kept
+    std::uint32_t end_ = 0;   ///< results saved so far, free-running
+    std::uint32_t known_ = 0; ///< how many of the last results are kept
 };
 
 } // namespace weftio::roce

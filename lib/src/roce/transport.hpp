@@ -1,4 +1,4 @@
-// What both ends of a RoCEv2 connection share: what they agreed on, how packets leave, how work ends.
+// What requester and responder share: connection parameters, the packet sink, payloads.
 #pragma once
 
 #include <algorithm>
@@ -11,9 +11,9 @@
 #include "net/roce_rules.hpp"
 #include "weftio/refusal.hpp"
 
-/// The transport of RDMA as pure state machines: no threads, no clock, no DPDK, and no allocation once the pool of
-/// their workspace has warmed up. The owner gives them packets whose ICRC is right, entries, memory and the time, and
-/// takes the packets that they make.
+/// The RDMA transport as pure state machines: no threads, no clock, no DPDK, and no allocation once the pool of the
+/// workspace is warm. The owner passes in packets whose ICRC is right, entries, memory and the time, and sends the
+/// packets that they make.
 namespace weftio::roce {
 
 using net::roce_headers;
@@ -23,15 +23,15 @@ using net::roce_packet;
 using net::roce_service;
 using net::roce_shape;
 
-/// What both ends agreed on when they connected.
+/// Parameters that both ends agreed on when they connected.
 struct connection {
     roce_service service = roce_service::rc; ///< rc or uc
     std::uint32_t peer_queue = 0;            ///< 24 bits
-    std::uint32_t path_mtu = 1024;           ///< one that is_path_mtu()
+    std::uint32_t path_mtu = 1024;           ///< a value for which is_path_mtu() is true
     std::uint16_t partition_key = 0xffff;
 };
 
-/// Some bytes of a payload, where they lie.
+/// Payload bytes, not copied.
 using piece = std::span<const std::uint8_t>;
 
 /// The payload of one packet: an entry has at most 62 data segments.
@@ -41,7 +41,7 @@ struct pieces {
     std::array<piece, most> list;
     unsigned count = 0;
 
-    /// Returns false when there is no room for one more.
+    /// Returns false when the list is full.
     bool add(piece more) noexcept
     {
         if (count == most)
@@ -52,9 +52,9 @@ struct pieces {
     std::span<const piece> all() const noexcept { return {list.data(), count}; }
 };
 
-/// What one turn of a queue pair may send.
+/// What a queue pair may send in one turn.
 struct allowance {
-    /// What a packet costs beside its bytes, in bytes.
+    /// What a packet costs in addition to its payload, in bytes.
     static constexpr std::uint32_t of_a_packet = 256;
 
     allowance(unsigned most_packets, std::uint32_t most_bytes = UINT32_MAX) noexcept
@@ -68,27 +68,27 @@ struct allowance {
     }
 
     unsigned packets;
-    std::uint32_t bytes; ///< the last packet may take more than are left
+    std::uint32_t bytes; ///< the last packet may exceed this
 };
 
-/// Where packets leave. It adds what belongs to the path, pad and ICRC.
+/// Where packets leave. Adds what belongs to the path, the pad and the ICRC.
 class packet_sink {
  public:
-    /// Takes a packet. The bytes of the payload may change as soon as this returns. Never blocks.
-    /// @return false: nothing was taken. For want of room: the same packet comes again in a later turn. Or
-    ///         payload_gone()
+    /// Takes a packet. The payload may change as soon as this returns. Never blocks.
+    /// @return false: nothing was taken. Either there was no room, and a later turn sends the same packet again, or
+    ///   payload_gone()
     virtual bool send(const roce_headers& headers, std::span<const piece> payload) = 0;
-    /// How many packets of a message one send() takes as if they were one: the headers are those of the first, the
-    /// position in the message and the payload those of all.
+    /// Most packets of one message that one send() takes as one. The headers are those of the first packet; position
+    /// and payload are those of all.
     virtual std::uint32_t most_at_once() const noexcept { return 1; }
-    /// Whether the last send() has taken nothing because memory of the payload is not there.
+    /// Whether the last send() has taken nothing because memory of the payload has gone.
     virtual bool payload_gone() const noexcept { return false; }
 
  protected:
     ~packet_sink() = default;
 };
 
-/// How many packets the next send() may take: as the sink, the allowance and `left`, those that are left, have it.
+/// How many packets the next send() may take, limited by the sink, the allowance and `left`, the packets still to send.
 inline std::uint32_t run_of(const packet_sink& sink, const allowance& most, std::uint32_t left,
                             std::uint32_t path_mtu) noexcept
 {
@@ -96,16 +96,17 @@ inline std::uint32_t run_of(const packet_sink& sink, const allowance& most, std:
     return wanted <= 1 ? 1 : std::clamp(most.bytes / path_mtu, 1u, wanted);
 }
 
-/// Packets that a packet stands for: one, or more of a borrowed payload.
+/// How many packets a packet stands for: 1, or more with a borrowed payload.
 inline std::uint32_t packets_in(const roce_packet& packet, std::uint32_t path_mtu) noexcept
 {
     return packet.borrowed ? net::packets_of(static_cast<std::uint32_t>(packet.payload.size()), path_mtu) : 1;
 }
 
-/// Whether the payload is borrowed, and some of it is not there any more.
+/// Whether the payload is borrowed and some of its memory has gone.
 bool payload_gone(const roce_packet& packet) noexcept;
 
-/// Whether a packet is of this partition: the upper bit of the key says what kind of member its sender is.
+/// Whether the packet belongs to this partition. The upper bit of the key is ignored: it is the membership of the
+/// sender.
 inline bool same_partition(const connection& peer, const roce_headers& headers) noexcept
 {
     return ((peer.partition_key ^ headers.bth.partition_key) & 0x7fff) == 0;

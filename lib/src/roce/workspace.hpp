@@ -1,4 +1,4 @@
-// What the connections of one engine share, of which one at a time has its turn.
+// What the connections of one engine share. Only one connection at a time uses it.
 #pragma once
 
 #include "roce/block_pool.hpp"
@@ -6,9 +6,9 @@
 
 namespace weftio::roce {
 
-/// It must outlive the requesters and responders that share it, and is used by the thread that drives them.
+/// Must outlive the requesters and responders that share it. Used only by the thread that drives them.
 struct workspace {
-    pieces found;    ///< payload of the packet that is sent
+    pieces found;    ///< payload of the packet being sent
     block_pool pool; ///< messages in flight, answers and results of READs and atomics
 };
 

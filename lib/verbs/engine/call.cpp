@@ -43,7 +43,7 @@ void call::require_old_form(const command_form& form)
         return;
     const std::size_t room = header_.out_words * old_word;
     require(room >= form.response, ENOSPC);
-    std::memcpy(&core_to_, core_.data(), sizeof core_to_); // each such request begins with it
+    std::memcpy(&core_to_, core_.data(), sizeof core_to_); // each request with a response begins with its address
     core_room_ = form.response;
     driver_to_ = core_to_ + form.response;
     driver_room_ = room - form.response;

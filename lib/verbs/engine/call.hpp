@@ -1,5 +1,5 @@
-// One command as a program writes it to a node (rdma/ib_user_verbs.h): two forms of header, a core part and a part of
-// the driver, in both directions.
+// One command as a program writes it to a node (rdma/ib_user_verbs.h): one of two header formats, then a core part and
+// a driver part, in the request and in the response.
 #pragma once
 
 #include <algorithm>
@@ -13,15 +13,15 @@
 
 namespace weftio::verbs {
 
-/// Sizes of the core parts of a command, without headers and without the driver's. `response` 0: it has none.
+/// Sizes of the core parts of a command, without headers and driver parts. `response` 0: there is no response.
 struct command_form {
     std::size_t request = 0, response = 0;
 };
 
-/// A command whose bytes have been copied once: the program may change its own at any time.
+/// A command, copied once, because the program may change its own copy at any time.
 class call {
  public:
-    /// Longest command that is taken; none that is known has half of it.
+    /// Longest accepted command; all known commands are shorter than half of it.
     static constexpr std::size_t most_bytes = 2048;
 
     /// @throws failure EINVAL, EFAULT
@@ -29,17 +29,17 @@ class call {
 
     bool extended() const noexcept { return extended_; }
     std::uint32_t command() const noexcept { return command_; }
-    /// Checks all lengths against the form of the command. Call it once, before what follows.
+    /// Checks all lengths against the form of the command. Call it once, before the functions below.
     /// @throws failure EINVAL, ENOSPC as ib_uverbs_write() of Linux does
     void require_form(const command_form& form);
 
-    /// The core part of the request. The structs of commands of the old form begin with the address of the response.
+    /// The core part of the request. Structs of the old form begin with the address of the response.
     template <class Request>
     Request request() const noexcept
     {
         return read<Request>(core_);
     }
-    /// The driver's part; what the program has left out is 0.
+    /// The driver part; what the program has omitted is 0.
     template <class Request>
     Request driver() const noexcept
     {
@@ -47,7 +47,7 @@ class call {
     }
     std::size_t driver_bytes() const noexcept { return driver_.size(); }
 
-    /// Writes the response into the program's memory, as much of each part as it has room for.
+    /// Writes the response to the program's memory, each part truncated to the program's buffer.
     /// @throws failure EFAULT
     template <class Core>
     void respond(const Core& core) const
@@ -60,7 +60,8 @@ class call {
         respond(core);
         write(driver_to_, &of_driver, std::min(sizeof of_driver, driver_room_));
     }
-    /// Answers a command that has made something. What the program cannot hear of is undone, as the kernel does it.
+    /// Responds to a command that has made an object. If the response cannot be written, calls `undo`, as the kernel
+    /// does.
     template <class Undo, class... Parts>
     void respond_or(Undo&& undo, const Parts&... parts) const
     {
@@ -71,7 +72,7 @@ class call {
             throw;
         }
     }
-    /// Room for the core response and for the driver's.
+    /// Sizes of the program's buffers for the core response and the driver's response.
     std::size_t core_room() const noexcept { return core_room_; }
     std::size_t driver_room() const noexcept { return driver_room_; }
 
@@ -88,9 +89,9 @@ class call {
     static void write(std::uint64_t to, const void* from, std::size_t bytes);
 
     std::array<std::byte, most_bytes> bytes_;
-    std::size_t size_ = 0; ///< of all bytes
+    std::size_t size_ = 0; ///< length of the command
     ib_uverbs_cmd_hdr header_{};
-    ib_uverbs_ex_cmd_hdr more_{}; ///< of the extended form
+    ib_uverbs_ex_cmd_hdr more_{}; ///< second header of the extended form
     bool extended_ = false;
     std::uint32_t command_ = 0;
     std::span<const std::byte> core_, driver_;

@@ -21,14 +21,14 @@ namespace weftio::verbs {
 
 namespace {
 
-/// A duplicate of a descriptor, if that is the socket of this identity.
+/// A duplicate of the descriptor, if it is the socket with this identity.
 descriptor duplicate_if(int number, std::uint64_t identity) noexcept
 {
     descriptor copy(fcntl(number, F_DUPFD_CLOEXEC, 0));
     return identity_of(copy.number()) == identity ? std::move(copy) : descriptor();
 }
 
-/// A duplicate of a socket of the process. @param likely  the number that it had
+/// Finds a socket of the process and duplicates it. @param likely  the number that it had
 descriptor find_socket(int likely, std::uint64_t identity)
 {
     if (descriptor found = duplicate_if(likely, identity); found.number() >= 0)
@@ -105,7 +105,7 @@ void event_channel::push(std::span<const std::byte> bytes)
     send_waiting();
 }
 
-/// Reads what lies in the socket by a duplicate of the program's end, if the program still has one.
+/// Reads the unread records through a duplicate of the program's end, if the program still has one.
 void event_channel::take_back_unread(std::deque<record>& into)
 {
     int unread = 0;

@@ -1,4 +1,4 @@
-// Where a program reads events: a descriptor that is its own, from which it reads one record at a time.
+// Event channels: a program reads events from its own descriptor, one record at a time.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace weftio::verbs {
 
-/// A descriptor of the engine's, closed at the end.
+/// A descriptor that the engine owns. The destructor closes it.
 class descriptor {
  public:
     descriptor() = default;
@@ -27,37 +27,37 @@ class descriptor {
     int number_ = -1;
 };
 
-/// The identity of an open socket, whatever its numbers are (SO_COOKIE). 0: the descriptor is none.
+/// The identity of an open socket, the same for all its descriptors (SO_COOKIE). 0: the descriptor is not a socket.
 std::uint64_t identity_of(int number) noexcept;
 
 /// Whether the other end of a socket has been closed.
 bool has_hung_up(int number) noexcept;
 
-/// A connection within the process, of which the program gets one end. Records stay whole.
+/// A socket pair within the process; the program gets one end. It keeps record boundaries.
 struct connection {
     descriptor ours;
-    int program = -1; ///< number of the program's end, which is the program's: to duplicate and close as it likes
-    std::uint64_t identity = 0; ///< of the program's end
+    int program = -1;           ///< number of the program's end; the program may duplicate and close it freely
+    std::uint64_t identity = 0; ///< identity of the program's end
 };
-/// @param flags  O_CLOEXEC, O_NONBLOCK: of the program's end  @throws failure EMFILE, ENFILE, ENOMEM
+/// @param flags  O_CLOEXEC, O_NONBLOCK for the program's end  @throws failure EMFILE, ENFILE, ENOMEM
 connection make_connection(int flags);
 
 /// Records of one size, in order. Any thread.
 class event_channel {
  public:
-    /// @param record_bytes  8 or 16; the first 8 of a record name the object that it is about
+    /// @param record_bytes  8 or 16; the first 8 bytes of a record name its object
     /// @throws failure
     explicit event_channel(std::size_t record_bytes);
 
     /// Number of the program's end.
     int program() const noexcept { return connection_.program; }
-    /// Our end, which hears when the program has closed all of its own (EPOLLHUP).
+    /// Our end, which gets EPOLLHUP when the program has closed all descriptors of its end.
     int ours() const noexcept { return connection_.ours.number(); }
-    /// Tells the program. Never blocks: what finds no room waits for flush().
+    /// Sends a record to the program. Never blocks: a record that finds no room waits for flush().
     void push(std::span<const std::byte> record);
-    /// Takes back the records about an object that the program has not read. Returns how many.
+    /// Removes the unread records about an object. Returns how many.
     std::uint32_t withdraw(std::uint64_t object);
-    /// Tries again what found no room. Returns whether something still waits.
+    /// Sends records that found no room before. Returns whether some still wait.
     bool flush();
 
  private:

@@ -13,7 +13,7 @@ constexpr command_form form = {sizeof(Request), sizeof(Response)};
 template <class Request>
 constexpr command_form quiet_form = {sizeof(Request), 0};
 
-/// The shortest core parts that libraries of any age use: what has grown since is optional.
+/// The shortest core parts that libraries of any version use: later fields are optional.
 constexpr command_form extended_form(std::size_t request, std::size_t response) noexcept
 {
     return {request, response};
@@ -52,7 +52,7 @@ constexpr auto rows = std::to_array<command_row>({
      destroy_qp},
 });
 
-/// Of commands of the old form, from 0 on.
+/// Commands of the old form, from number 0.
 constexpr auto names = std::to_array<const char*>(
     {"GET_CONTEXT",   "QUERY_DEVICE", "QUERY_PORT", "ALLOC_PD",    "DEALLOC_PD", "CREATE_AH",
      "MODIFY_AH",     "QUERY_AH",     "DESTROY_AH", "REG_MR",      "REG_SMR",    "REREG_MR",
@@ -62,7 +62,7 @@ constexpr auto names = std::to_array<const char*>(
      "ATTACH_MCAST",  "DETACH_MCAST", "CREATE_SRQ", "MODIFY_SRQ",  "QUERY_SRQ",  "DESTROY_SRQ",
      "POST_SRQ_RECV", "OPEN_XRCD",    "CLOSE_XRCD", "CREATE_XSRQ", "OPEN_QP"});
 
-/// Of those that have the extended form only.
+/// Commands that exist in the extended form only.
 constexpr auto extended_names =
     std::to_array<const char*>({"CREATE_FLOW", "DESTROY_FLOW", "CREATE_WQ", "MODIFY_WQ", "DESTROY_WQ",
                                 "CREATE_RWQ_IND_TBL", "DESTROY_RWQ_IND_TBL", "MODIFY_CQ"});

@@ -13,13 +13,13 @@ struct command_row {
     bool extended;
     const char* name;
     command_form form;
-    /// @pre the mutex of the context is held, unless it is GET_CONTEXT's
+    /// @pre the mutex of the context is held, except for GET_CONTEXT
     void (*execute)(context&, call&);
 };
 
-/// nullptr: no such command is known.
+/// nullptr: unknown command.
 const command_row* find_command(const call& wanted) noexcept;
-/// Name of a command that may be unknown.
+/// Name of a command, also of one that is not supported.
 const char* name_of_command(const call& wanted) noexcept;
 
 void get_context(context& in, call& what);

@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t record_bytes = 8;
 constexpr std::uint32_t most_entries = 1u << 22;
 
-/// Tells the program of completions, in a thread of ours.
+/// Notifies the program of completions. Runs in a thread of the engine.
 void tell(event_channel& to, std::uint64_t about)
 {
     const ib_uverbs_comp_event_desc event{.cq_handle = about};
@@ -36,7 +36,8 @@ void begin_to_tell(context& in, completions& of)
     });
 }
 
-/// Until the program arms the queue, its arming word is none that it could write: its first one may be all zeros.
+/// Sets the arming word to a value that no program writes: the program's first arming word may be all zeros, and must
+/// differ.
 void mark_never_armed(std::uint64_t record)
 {
     constexpr std::uint32_t never = 0xffffffff;
@@ -52,7 +53,7 @@ void require_writable(std::uint64_t address, std::size_t bytes)
     }
 }
 
-/// Makes the queue and returns its handle. @param asked  of either form
+/// Makes the queue and returns its handle. @param asked  converted from either form of the command
 std::uint32_t make_queue(context& in, const ib_uverbs_ex_create_cq& asked, const mlx5_ib_create_cq& of_driver)
 {
     constexpr std::int32_t no_channel = -1;
@@ -87,7 +88,7 @@ std::uint32_t make_queue(context& in, const ib_uverbs_ex_create_cq& asked, const
 
 } // namespace
 
-void stop_telling(context& in, completions& of)
+void stop_notifications(context& in, completions& of)
 {
     if (of.tells)
         in.of.events.forget(of.queue->descriptor());
@@ -97,13 +98,13 @@ namespace {
 
 void end_queue(context& in, std::uint32_t handle)
 {
-    stop_telling(in, *in.completion_queues.find(handle));
+    stop_notifications(in, *in.completion_queues.find(handle));
     in.completion_queues.remove(handle);
 }
 
 } // namespace
 
-/// Descriptors that the program has closed are forgotten here, for a new one may have the number of an old one.
+/// Also forgets channels that the program has closed, because the new descriptor may have an old number.
 void create_comp_channel(context& in, call& what)
 {
     auto made = std::make_shared<channel>();
@@ -143,8 +144,8 @@ void create_cq_extended(context& in, call& what)
                     mlx5_ib_create_cq_resp{.cqn = made.number(), .reserved = 0});
 }
 
-/// libmlx5 copies what it has not polled to the new ring until it meets the completion that ends the old one: at the same
-/// places, so that it does no harm that the library has copied it, too.
+/// libmlx5 copies unread completions to the new ring, up to the completion that ends the old one. The library has
+/// copied them to the same positions before, so the second copy does no harm.
 void resize_cq(context& in, call& what)
 {
     const auto asked = what.request<ib_uverbs_resize_cq>();
@@ -170,7 +171,7 @@ void destroy_cq(context& in, call& what)
     const std::uint32_t handle = what.request<ib_uverbs_destroy_cq>().cq_handle;
     const std::shared_ptr<completions> ended = in.completion_queues.find(handle, in.why_missing(handle));
     require(ended->users == 0, EBUSY);
-    stop_telling(in, *ended);
+    stop_notifications(in, *ended);
     ib_uverbs_destroy_cq_resp core{};
     core.comp_events_reported = ended->told;
     if (ended->tells)

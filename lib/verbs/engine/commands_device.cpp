@@ -1,4 +1,4 @@
-// The context of a program, and what its device and its port are.
+// The context of a program, and queries for its device and its port.
 #include <algorithm>
 #include <cerrno>
 
@@ -13,7 +13,7 @@ void get_context(context& in, call& what)
     const auto asked = what.driver<mlx5_ib_alloc_ucontext_req_v2>();
     require(!in.asynchronous, EINVAL);
     require(what.driver_bytes() >= sizeof(mlx5_ib_alloc_ucontext_req), EINVAL);
-    // libmlx5 asks again without DevX then, which this device does not have.
+    // Refuses DevX, which this device does not have: libmlx5 then asks again without it.
     require((asked.flags & ~std::uint32_t{MLX5_IB_ALLOC_UCTX_DEVX}) == 0, EINVAL);
     require((asked.flags & MLX5_IB_ALLOC_UCTX_DEVX) == 0, EINVAL);
     mlx5_ib_alloc_ucontext_resp says = describe_context(in.of, asked);

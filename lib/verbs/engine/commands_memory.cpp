@@ -7,7 +7,7 @@ namespace weftio::verbs {
 
 namespace {
 
-// Flags of REG_MR (rdma/ib_user_ioctl_verbs.h), beside the rights that the library has by the same values.
+// Flags of REG_MR (rdma/ib_user_ioctl_verbs.h) in addition to the rights, which have the same values in the library.
 constexpr std::uint32_t rights_mask = 0xf, bind_windows = 1u << 4, zero_based = 1u << 5, on_demand = 1u << 6,
                         optional_flags = 0x3ffu << 20;
 
@@ -17,7 +17,7 @@ constexpr std::uint64_t page_offset(std::uint64_t address) noexcept
     return address & 4095;
 }
 
-/// Takes the program's bytes. @return how they are to be registered  @throws failure, error
+/// Adopts the program's memory. @return options to register it with  @throws failure, error
 region_options take_bytes(context& in, region& made)
 {
     const std::uint32_t known = rights_mask | bind_windows | zero_based | optional_flags;
@@ -65,7 +65,7 @@ void reg_mr(context& in, call& what)
     in.regions.add(core.mr_handle, made);
 }
 
-/// The region keeps its key, as mlx5's do. What fails leaves it as it is.
+/// The region keeps its key, as with mlx5. On failure it is unchanged.
 void rereg_mr(context& in, call& what)
 {
     constexpr std::uint32_t translation = 1, of_domain = 2, rights = 4;

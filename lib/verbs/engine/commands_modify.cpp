@@ -1,4 +1,4 @@
-// MODIFY_QP: a queue pair goes from state to state, and gets what belongs to each.
+// MODIFY_QP: moves a queue pair from state to state and sets its attributes.
 #include <fmt/format.h>
 
 #include <array>
@@ -19,10 +19,10 @@ namespace {
 constexpr std::uint8_t migrated = 0; // enum ibv_mig_state
 constexpr std::uint16_t default_partition = 0xffff;
 
-/// A way from state to state: what a program must set, and what it may, as Linux has it (ib_modify_qp_is_ok).
+/// A transition, with the attributes that a program must and may set, as in Linux (ib_modify_qp_is_ok).
 struct way {
     state_code from, to;
-    std::uint32_t must, must_of_rc; ///< the second beside the first
+    std::uint32_t must, must_of_rc; ///< RC: both; UC: the first
     std::uint32_t may, may_of_rc;
 };
 
@@ -70,7 +70,7 @@ void require_way(rdma_service service, std::uint8_t from, std::uint8_t to, std::
     throw failure{EINVAL};
 }
 
-/// Of a GID, as inet_ntop() writes it: IPv4 where the GID stands for such an address.
+/// Text of a GID in the format of inet_ntop(); IPv4 if the GID is an IPv4-mapped address.
 std::string text_of(const std::uint8_t (&gid)[16])
 {
     net::roce_gid address{};
@@ -78,7 +78,7 @@ std::string text_of(const std::uint8_t (&gid)[16])
     return net::text_of(address);
 }
 
-/// The address of a peer by the number of its queue pair, on a wire in memory, where no two are the same. @throws failure
+/// The address of a peer from its queue pair number, on a wire in memory, where numbers are unique. @throws failure
 std::string address_on_wire(const node& at, std::uint32_t number)
 {
     require(!at.wire.empty(), EINVAL);
@@ -88,7 +88,8 @@ std::string address_on_wire(const node& at, std::uint32_t number)
     throw failure{EINVAL};
 }
 
-/// A RoCE port refuses paths without a GID. A wire in memory knows whom the program means, and says what a port would say.
+/// A RoCE port refuses a path without a GID. A wire in memory finds the peer by its queue pair number, and logs that a
+/// real port would refuse.
 void set_path_without_gid(const context& in, std::uint32_t number, queue_pair_attributes& with)
 {
     with.peer_address = address_on_wire(in.of, number);
@@ -148,7 +149,7 @@ queue_pair_attributes attributes_of(const context& in, const ib_uverbs_modify_qp
     return with;
 }
 
-/// Remembers what was set, for QUERY_QP.
+/// Stores what was set, for QUERY_QP.
 void note(const ib_uverbs_modify_qp& asked, ib_uverbs_modify_qp& known)
 {
     const auto copy = [&](attribute which, auto member) {
@@ -171,7 +172,7 @@ void note(const ib_uverbs_modify_qp& asked, ib_uverbs_modify_qp& known)
     copy(sets_rnr_retry, &ib_uverbs_modify_qp::rnr_retry);
 }
 
-/// What was set is forgotten in RESET.
+/// RESET clears what was set.
 void note_move(pair& moved, const ib_uverbs_modify_qp& asked, rdma_state to, const queue_pair_attributes& with)
 {
     if (to == rdma_state::reset) {

@@ -1,4 +1,4 @@
-// Queue pairs are made, looked at and destroyed.
+// CREATE_QP, QUERY_QP and DESTROY_QP.
 #include <cerrno>
 #include <cstring>
 
@@ -10,9 +10,9 @@ namespace weftio::verbs {
 
 namespace {
 
-constexpr std::uint8_t type_rc = 2, type_uc = 3; // of verbs
+constexpr std::uint8_t type_rc = 2, type_uc = 3; // enum ibv_qp_type
 
-/// Receives first, sends behind them (libmlx5).
+/// Layout of the program's rings in libmlx5: receives first, then sends.
 void lay_out(context& in, const mlx5_ib_create_qp& of_driver, pair& made, queue_pair_options& options)
 {
     constexpr std::size_t record_bytes = 8;
@@ -22,7 +22,7 @@ void lay_out(context& in, const mlx5_ib_create_qp& of_driver, pair& made, queue_
     made.record_bytes = in.of.memory.adopt(reinterpret_cast<void*>(of_driver.db_addr), record_bytes);
     options.record = {.of = &made.record_bytes};
     options.receive_entries = of_driver.rq_wqe_count;
-    options.send_blocks = 1; // of the NIC's, if the program has none
+    options.send_blocks = 1; // allocated by the NIC if the program has no send ring
     if (receive_bytes + send_bytes == 0)
         return;
     made.ring_bytes = in.of.memory.adopt(reinterpret_cast<void*>(of_driver.buf_addr), receive_bytes + send_bytes);
@@ -36,7 +36,7 @@ void lay_out(context& in, const mlx5_ib_create_qp& of_driver, pair& made, queue_
     }
 }
 
-/// Where libmlx5 rings: in the first of a page's registers (MLX5_BF_OFFSET). Stores of 64 bytes alternate between its
+/// Where libmlx5 rings: the first doorbell register of a page (MLX5_BF_OFFSET). 64-byte stores alternate between its
 /// halves.
 void set_doorbell(context& in, pair& made, queue_pair_options& options)
 {
@@ -46,10 +46,10 @@ void set_doorbell(context& in, pair& made, queue_pair_options& options)
     options.two_doorbells = in.of.doorbell_bytes == 64;
 }
 
-/// Makes a queue pair and returns its handle. @param asked  of either form
+/// Makes a queue pair and returns its handle. @param asked  converted from either form of the command
 std::uint32_t make_pair(context& in, const ib_uverbs_ex_create_qp& asked, const mlx5_ib_create_qp& of_driver)
 {
-    constexpr std::uint32_t scatter_to_completions = 1u << 1, allow_scatter = 1u << 8; // the NIC need not
+    constexpr std::uint32_t scatter_to_completions = 1u << 1, allow_scatter = 1u << 8; // optional for the NIC
     require(asked.qp_type == type_rc || asked.qp_type == type_uc, EOPNOTSUPP);
     require(asked.is_srq == 0 && asked.create_flags == 0 && asked.comp_mask == 0, EOPNOTSUPP);
     require((of_driver.flags & ~(scatter_to_completions | allow_scatter)) == 0, EOPNOTSUPP);

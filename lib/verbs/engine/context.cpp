@@ -21,7 +21,7 @@ namespace weftio::verbs {
 namespace {
 
 constexpr std::size_t page_bytes = 4096;
-constexpr std::size_t most_doorbell_pages = 256; // what the offset of mmap() can name
+constexpr std::size_t most_doorbell_pages = 256; // limit of the offset of mmap()
 
 descriptor make_pages()
 {
@@ -30,7 +30,8 @@ descriptor make_pages()
     return made;
 }
 
-/// A fault whose signal is blocked ends the process. Threads of programs that block all signals give addresses too.
+/// While it exists, the fault signals of this thread are unblocked: a fault whose signal is blocked would end the
+/// process. Program threads that block all signals also pass addresses.
 class faults_unblocked {
  public:
     faults_unblocked() noexcept
@@ -57,11 +58,11 @@ void tell_refused(const call& what, const char* why)
     });
 }
 
-/// Of a command that is known, and asks for something that is not here.
-void tell_unsupported(const void* command, std::size_t bytes) noexcept
+/// Logs a known command that asks for something unsupported.
+void log_unsupported(const void* command, std::size_t bytes) noexcept
 try {
     tell_refused(call(command, bytes), "with something that its devices do not have (docs/verbs.md): EOPNOTSUPP");
-} catch (const failure&) { // the program has changed it meanwhile
+} catch (const failure&) { // the program has changed the command meanwhile
 }
 
 } // namespace
@@ -80,22 +81,22 @@ mapped_pages::~mapped_pages()
 context::context(node& device, int flags) : of(device), node_end_(make_connection(flags)), doorbell_pages_(make_pages())
 {}
 
-/// What programs leave behind goes in the order in which it depends on each other, as the kernel does it.
+/// Removes remaining objects in the order of their dependencies, as the kernel does.
 context::~context()
 {
-    look(); // for the log: a program that fails often ends at once
+    look(); // for the log: a program often ends right after a failure
     std::vector<std::shared_ptr<channel>> told;
     {
         const std::scoped_lock lock(mutex);
         for (const auto& [number, each] : channels)
             told.push_back(each);
     }
-    for (const auto& each : told) // not under the mutex, for which its function may wait
+    for (const auto& each : told) // not with the mutex held, for which the watched function may wait
         of.events.forget(each->events.ours());
     const std::scoped_lock lock(mutex);
     pairs.clear();
     for (const auto& [handle, each] : completion_queues)
-        stop_telling(*this, *each);
+        stop_notifications(*this, *each);
     completion_queues.clear();
     channels.clear();
     regions.clear();
@@ -110,7 +111,7 @@ void context::watch_channel(std::uint32_t number, const std::shared_ptr<channel>
 void context::forget_channel(std::uint32_t number, const std::weak_ptr<channel>& which)
 {
     const std::shared_ptr<channel> ended = which.lock();
-    if (!ended || !has_hung_up(ended->events.ours())) // else it hears what was meant for an older one of its number
+    if (!ended || !has_hung_up(ended->events.ours())) // otherwise the event was for an older channel of this number
         return;
     of.events.forget(ended->events.ours());
     const std::scoped_lock lock(mutex);
@@ -151,12 +152,12 @@ try {
     }
     what.require_form(row->form);
     const std::scoped_lock lock(mutex);
-    require(asynchronous || row->execute == get_context, EINVAL); // the kernel knows no context before
+    require(asynchronous || row->execute == get_context, EINVAL); // as the kernel before GET_CONTEXT
     row->execute(*this, what);
     return static_cast<ssize_t>(bytes);
 } catch (const failure& why) {
     if (why.number == EOPNOTSUPP)
-        tell_unsupported(command, bytes);
+        log_unsupported(command, bytes);
     return -why.number;
 } catch (const error& why) {
     core::log_or_lose(log_level::warning, [&] { return std::string(why.what()); });
@@ -177,7 +178,7 @@ try {
     core::log_or_lose(log_level::error, [&] { return fmt::format("weftio-run: an event is lost: {}", why.what()); });
 }
 
-/// Page offsets have a command above bit 8, and the index of a page below (mlx5's kernel driver).
+/// The page offset contains a command from bit 8 up, and the index of a page below (mlx5's kernel driver).
 int context::map(void* wish, std::size_t bytes, int protection, int flags, off_t offset, void** address) noexcept
 {
     constexpr std::uint64_t regular = 0, write_combining = 2, not_cached = 3;

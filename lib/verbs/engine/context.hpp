@@ -1,4 +1,4 @@
-// One opening of a node: what the program has made by its commands, until it closes the last descriptor of it.
+// One open node: the objects that the program makes by its commands, until it closes the last descriptor of the node.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@
 
 namespace weftio::verbs {
 
-/// Pages of a file, as long as this exists.
+/// A shared mapping of a file; the destructor unmaps it.
 class mapped_pages {
  public:
     /// @throws failure
@@ -39,41 +39,42 @@ class context {
     context(const context&) = delete;
     context& operator=(const context&) = delete;
 
-    /// The program's descriptor, when it was made, and its identity.
+    /// The program's descriptor as created, and its identity.
     int program() const noexcept { return node_end_.program; }
     std::uint64_t identity() const noexcept { return node_end_.identity; }
-    /// Our end, which hears when the program has closed all of its own.
+    /// Our end, which is notified when the program has closed all descriptors of its end.
     int ours() const noexcept { return node_end_.ours.number(); }
 
-    /// write(): returns the bytes, or a negative errno. @param bytes  at `command`, of the program's
+    /// Executes a write(): returns `bytes`, or a negative errno. @param bytes  length of the program's buffer at
+    /// `command`
     ssize_t execute(const void* command, std::size_t bytes) noexcept;
-    /// mmap(): returns 0, or a negative errno.
+    /// Executes an mmap(): returns 0, or a negative errno.
     int map(void* wish, std::size_t bytes, int protection, int flags, off_t offset, void** address) noexcept;
 
-    /// Tells the program what has happened to its objects. Returns at once while a command is executed.
+    /// Polls the objects and sends their events to the program. Returns at once while a command is executed.
     void look() noexcept;
 
-    // What commands work on.
+    // Used by the commands.
     node& of;
-    std::optional<event_channel> asynchronous; ///< once GET_CONTEXT was executed
+    std::optional<event_channel> asynchronous; ///< set by GET_CONTEXT
     std::uint8_t cqe_version = 0;
-    bool link_was_up = false; ///< as the program knows it
+    bool link_was_up = false; ///< link state that was reported to the program
     table<domain> domains;
     table<region> regions;
     table<channel> channels; ///< by the number of the program's descriptor
     table<completions> completion_queues;
     table<pair> pairs;
     std::uint32_t next_handle() noexcept { return ++last_handle_; }
-    /// Why a table lacks a handle: the kernel says EINVAL of an object of another kind, and ENOENT of none.
+    /// The errno for a missing handle, as in the kernel: EINVAL if an object of another kind has it, else ENOENT.
     int why_missing(std::uint32_t handle) const;
-    /// Forgets a channel when the program has closed its end.
+    /// Removes the channel when the program has closed its end.
     void watch_channel(std::uint32_t number, const std::shared_ptr<channel>& made);
-    /// Before the program maps the pages of its doorbells. @throws failure, error
+    /// Called before the program maps its doorbell pages. @throws failure, error
     void make_doorbells(unsigned pages);
-    /// The page for the next queue pair: one that rings for the fewest.
+    /// The doorbell page for the next queue pair: the one with the fewest queue pairs.
     std::shared_ptr<const unsigned> next_doorbell() const;
     const memory& doorbell_bytes() const noexcept { return *doorbell_bytes_; } ///< all pages
-    std::mutex mutex;                                                          ///< of all of the above
+    std::mutex mutex;                                                          ///< guards all members above
 
  private:
     void forget_channel(std::uint32_t number, const std::weak_ptr<channel>& which);
@@ -86,7 +87,7 @@ class context {
     std::uint32_t last_handle_ = 0;
 };
 
-/// Lets go of a completion queue's notifications. @pre the mutex of the context is held
-void stop_telling(context& in, completions& of);
+/// Ends the notifications of a completion queue. @pre the mutex of the context is held
+void stop_notifications(context& in, completions& of);
 
 } // namespace weftio::verbs

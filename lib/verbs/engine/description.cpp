@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A folder of the tree, which is made.
+/// A folder of the tree. The constructor creates it.
 class folder {
  public:
     explicit folder(fs::path path) : path_(std::move(path)) { fs::create_directories(path_); }
@@ -25,7 +25,7 @@ class folder {
     folder operator/(std::string_view name) const { return folder(path_ / name); }
     const fs::path& path() const noexcept { return path_; }
 
-    /// One line, as almost all files of sysfs have.
+    /// Writes a file with one line, as almost all files of sysfs are.
     void line(std::string_view name, std::string_view text) const
     {
         std::ofstream file(path_ / name);
@@ -33,7 +33,7 @@ class folder {
         if (!file.flush())
             throw std::system_error(errno, std::generic_category(), (path_ / name).string());
     }
-    /// A symbolic link, relative to this folder.
+    /// Creates a symbolic link, relative to this folder.
     void link(std::string_view name, std::string_view to) const { fs::create_symlink(to, path_ / name); }
 
  private:
@@ -60,7 +60,7 @@ std::string guid_text(std::uint64_t guid)
                        guid & 0xffff);
 }
 
-/// Where devices are near to: the first NUMA node. A host without one says -1.
+/// NUMA files: devices are near the first NUMA node. A host without NUMA nodes says -1.
 void place_device(const folder& pci)
 {
     const fs::path node = "/sys/devices/system/node/node0";
@@ -98,7 +98,7 @@ void describe_function(const folder& pci, unsigned device)
     place_device(pci);
 }
 
-/// The network interfaces that addresses are of.
+/// The network interfaces that have the addresses.
 void describe_interfaces(const folder& pci, const device_description& device)
 {
     const auto& mac = device.mac;
@@ -184,7 +184,7 @@ void describe_device(const fs::path& root, const device_description& device, uns
     node.link("subsystem", "../../../../../class/infiniband_verbs");
 }
 
-/// Where devices are found: by class, by bus, and their nodes.
+/// Links by class and by bus, and the nodes.
 void describe_links(const fs::path& root, const device_description& device, unsigned number)
 {
     const std::string name = pci_name(number), node = fmt::format("uverbs{}", number);
@@ -204,7 +204,7 @@ void describe(const fs::path& root, std::span<const device_description> devices)
 {
     folder(root / "sys/class/infiniband_verbs").line("abi_version", "6");
     fs::create_directories(root / "sys/bus/pci/drivers/mlx5_core");
-    // Last first: tmpfs lists what was made last first, and programs take the first device that is listed.
+    // Last first: tmpfs lists the newest file first, and programs take the first device that is listed.
     for (auto i = static_cast<unsigned>(devices.size()); i-- > 0;) {
         describe_device(root, devices[i], i);
         describe_links(root, devices[i], i);

@@ -13,8 +13,8 @@ namespace weftio::verbs {
 
 namespace {
 
-/// Values of verbs (enum ibv_event_type), which the kernel's headers for programs do not name. A table of GIDs does not
-/// change while its port is open, so nobody hears GID_CHANGE.
+/// Values of verbs (enum ibv_event_type) that the kernel's user headers do not define. The GID table does not change
+/// while its port is open, so GID_CHANGE is never sent.
 enum class event_type : std::uint32_t {
     cq_err = 0,
     qp_fatal = 1,
@@ -42,11 +42,11 @@ void tell(context& in, Object& about, event_type type)
     ++about.async;
 }
 
-/// Which event a failure of a queue pair is, as IBTA has it (9.9.3, 11.6.3), and ConnectX too. A failure that completes
-/// an entry of either ring is no event: the completion tells. The rest ends the queue pair without a completion. A
-/// request of the peer that is wrong in itself is an invalid request, and one that names memory which it may not use is
-/// an access violation. What concerns no request, such as a doorbell record that claims too much or a completion queue
-/// that has overrun, is a catastrophe of the local work queue.
+/// The event for a failure of a queue pair, as in IBTA 9.9.3 and 11.6.3, and on ConnectX. A failure that completes an
+/// entry of either ring is reported by its completion, not by an event. Any other failure ends the queue pair without a
+/// completion. A malformed request of the peer is "invalid request"; a request for memory that the peer may not use is
+/// "access violation". A failure without a request, such as a wrong doorbell record or a completion queue overrun, is
+/// "local work queue catastrophic error".
 std::optional<event_type> event_of(const send_failure& why) noexcept
 {
     if (why.reason == refusal::wrong_doorbell || why.reason == refusal::completions_overrun)
@@ -133,7 +133,7 @@ void leave_state(context& in, pair& of, rdma_state to)
         of.first_request = of.queue->counters().requests;
 }
 
-/// The first packet that comes in RTR is an event; one that comes in RTS is none (IBTA 11.6.3).
+/// The first packet in RTR causes an event; a packet in RTS does not (IBTA 11.6.3).
 void enter_state(context& in, pair& of, bool tells_drained)
 {
     const rdma_state now = of.queue->state();

@@ -1,11 +1,11 @@
-// Why a command fails, as the kernel would say it.
+// Why a command fails, as the kernel reports it.
 #pragma once
 
 #include "weftio/error.hpp"
 
 namespace weftio::verbs {
 
-/// Thrown by what executes a command: write() returns -1, and errno is this.
+/// Thrown while a command is executed: write() returns -1 with this errno.
 struct failure {
     int number; ///< positive errno
 };
@@ -16,7 +16,7 @@ inline void require(bool holds, int number)
         throw failure{number};
 }
 
-/// The errno for an error of the library.
+/// The errno for an error of the Weftio library.
 int number_of(const error& why) noexcept;
 
 } // namespace weftio::verbs

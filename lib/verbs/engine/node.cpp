@@ -17,7 +17,7 @@ namespace {
 constexpr std::uint32_t most_pairs = 16384, most_blocks = 32768, most_completions = (1u << 22) - 1,
                         most_regions = 1u << 24, most_segments = 30, most_reads = 16;
 
-// Values of verbs that the kernel's headers for programs have no names for.
+// Values of verbs that the kernel's user headers do not define.
 constexpr std::uint8_t port_active = 4, link_up = 5, link_ethernet = 2, width_4x = 2, speed_25_gb = 32;
 constexpr std::uint32_t atomic_within_device = 1;
 constexpr std::uint32_t ip_based_gids = 1u << 26;
@@ -25,10 +25,10 @@ constexpr std::uint32_t longest_message = 1u << 31;
 
 std::uint8_t code_of_mtu(std::uint32_t bytes) noexcept
 {
-    return static_cast<std::uint8_t>(std::countr_zero(bytes) - 7); // 256: 1 .. 4096: 5
+    return static_cast<std::uint8_t>(std::countr_zero(bytes) - 7); // 256 is 1, 4096 is 5
 }
 
-/// As sysfs writes it, from what inet_pton() reads; IPv4 as ::ffff:a.b.c.d.
+/// The sysfs format of an address that inet_pton() reads; IPv4 as ::ffff:a.b.c.d.
 std::string long_form(const std::string& address)
 {
     std::array<std::uint8_t, 16> gid{};
@@ -42,7 +42,7 @@ std::string long_form(const std::string& address)
     return text;
 }
 
-/// Of the system, behind a port that has one; programs ask the system for such interfaces by their names.
+/// The system's network interface behind a port, if there is one: programs query such interfaces by name.
 std::string interface_of(const std::string& spec)
 {
     constexpr std::string_view kinds[] = {"iface:", "tap:"};
@@ -109,16 +109,17 @@ ib_uverbs_query_port_resp describe_port(const node& of)
     return says;
 }
 
-/// Each page has two doorbells. Pages are as many as an idle engine looks at in one turn, or as the program asks for.
+/// Each page has two doorbells. There are as many pages as an idle engine polls in one turn, or as many as the program
+/// requests.
 mlx5_ib_alloc_ucontext_resp describe_context(const node& of, const mlx5_ib_alloc_ucontext_req_v2& asked) noexcept
 {
     constexpr std::uint32_t least_doorbells = 128, most_doorbells = 512;
     mlx5_ib_alloc_ucontext_resp says{};
     says.qp_tab_size = 1u << 17;
-    says.bf_reg_size = of.doorbell_bytes == 64 ? 512 : 0; // 0: words of 8 bytes, one in each page
+    says.bf_reg_size = of.doorbell_bytes == 64 ? 512 : 0; // 0: 8-byte doorbells, one in each page
     says.tot_bfregs = std::clamp(asked.total_num_bfregs / 4 * 4, least_doorbells, most_doorbells);
     says.cache_line_size = 64;
-    says.max_sq_desc_sz = 63 * 16; // the segments of an entry are counted in 6 bits
+    says.max_sq_desc_sz = 63 * 16; // an entry's number of segments has 6 bits
     says.max_rq_desc_sz = 512;
     says.max_send_wqebb = most_blocks;
     says.max_recv_wr = most_blocks;

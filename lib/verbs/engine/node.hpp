@@ -1,4 +1,4 @@
-// One device of the process: a port, its addresses, and the kind of device that programs see in it.
+// One device of the process: a port, its addresses, and how programs see it as a device.
 #pragma once
 
 #include <cstdint>
@@ -15,26 +15,26 @@
 
 namespace weftio::verbs {
 
-/// Firmware that it claims to have: major, minor, sub-minor.
+/// Firmware version that the device reports: major, minor, sub-minor.
 inline constexpr std::uint32_t firmware[] = {28, 39, 1002};
 
-/// It lives as long as the process.
+/// Lives as long as the process.
 struct node {
     weftio::port port;
     rdma_device rdma;
-    device memory; ///< adopts the program's
+    device memory; ///< adopts memory of the program
     watcher& events;
     unsigned doorbell_bytes; ///< see settings
-    std::string wire;        ///< name of the wire in memory that it is on; empty: it is on another link
+    std::string wire;        ///< name of its wire in memory; empty: it is on another link
 };
 
-/// Its GUID, from the MAC of its port, in network byte order (EUI-64).
+/// The GUID, made from the MAC of the port, in network byte order (EUI-64).
 std::uint64_t guid_of(const node& of) noexcept;
 ib_uverbs_query_device_resp describe_device(const node& of) noexcept;
 ib_uverbs_query_port_resp describe_port(const node& of);
-/// For the files by which programs find it. @param number  of mlx5_N
+/// For the files by which programs find the device. @param number  N of mlx5_N
 device_description describe_files(const node& of, unsigned number);
-/// @param asked  for doorbells
+/// @param asked  request for doorbells
 mlx5_ib_alloc_ucontext_resp describe_context(const node& of, const mlx5_ib_alloc_ucontext_req_v2& asked) noexcept;
 
 } // namespace weftio::verbs

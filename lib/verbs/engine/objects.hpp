@@ -1,4 +1,4 @@
-// What a program makes by commands, and names by handles from then on.
+// The objects that a program makes by commands, and names by handles.
 #pragma once
 
 #include <atomic>
@@ -20,12 +20,12 @@
 
 namespace weftio::verbs {
 
-/// Of each kind. Who uses another object of the program keeps it from being destroyed: EBUSY.
+/// Base of all kinds. An object that another one uses cannot be destroyed: EBUSY.
 struct used {
     int users = 0;
 };
 
-/// Counts as a user of another object as long as it lives.
+/// A reference to another object that counts as a user of it.
 template <class Object>
 class use {
  public:
@@ -57,28 +57,28 @@ struct domain : used {
 
 struct region {
     use<domain> in;
-    memory bytes; ///< the program's
+    memory bytes; ///< the program's memory
     std::optional<memory_region> registered;
     std::uint64_t start = 0, length = 0, iova = 0;
     std::uint32_t access = 0;
 };
 
-/// Completion events of a program: struct ib_uverbs_comp_event_desc.
+/// A completion channel: the program reads struct ib_uverbs_comp_event_desc from it.
 struct channel : used {
     event_channel events{sizeof(ib_uverbs_comp_event_desc)};
 };
 
 struct completions : used {
-    std::uint64_t user_handle = 0; ///< by which events name it
+    std::uint64_t user_handle = 0; ///< names it in events
     memory ring_bytes, record_bytes;
     std::optional<completion_queue> queue;
-    use<channel> tells;                 ///< none: the program only polls
-    std::atomic<std::uint32_t> told{0}; ///< completion events
-    std::uint32_t async = 0;            ///< asynchronous events
+    use<channel> tells;                 ///< channel to notify; none: the program only polls
+    std::atomic<std::uint32_t> told{0}; ///< completion events sent
+    std::uint32_t async = 0;            ///< asynchronous events sent
     bool overrun_told = false;
 };
 
-/// Wants looks of the watcher as long as it lives.
+/// Requests regular polls from the watcher as long as it lives.
 class looked_at {
  public:
     explicit looked_at(watcher& by) : by_(by) { by_.want_looks(1); }
@@ -99,23 +99,23 @@ struct pair {
     use<completions> sends, receives;
     memory ring_bytes, record_bytes;
     std::shared_ptr<const unsigned> doorbell; ///< its page
-    std::optional<progress_engine> failures;  ///< it ends behind the queue
+    std::optional<progress_engine> failures;  ///< destroyed after the queue
     std::optional<queue_pair> queue;
     rdma_service service = rdma_service::reliable;
-    ib_uverbs_ex_create_qp made{}; ///< as it was asked for
-    ib_uverbs_modify_qp set{};     ///< what was set since RESET, for QUERY_QP
-    std::string peer_address{};    ///< set since RESET, as text
-    std::uint32_t async = 0;       ///< asynchronous events
-    /// In RTR, before the peer's first packet: what rdma_counters::requests was when it came there.
+    ib_uverbs_ex_create_qp made{}; ///< as requested by the program
+    ib_uverbs_modify_qp set{};     ///< attributes set since RESET, for QUERY_QP
+    std::string peer_address{};    ///< set since RESET, in text form
+    std::uint32_t async = 0;       ///< asynchronous events sent
+    /// In RTR before the peer's first packet: rdma_counters::requests when RTR was entered.
     std::optional<std::uint64_t> first_request{};
-    bool tells_drained = false; ///< the program waits for SQ_DRAINED
+    bool tells_drained = false; ///< the program requests SQ_DRAINED
 };
 
-/// Objects of one kind by handle. @throws failure
+/// Objects of one kind by handle.
 template <class Object>
 class table {
  public:
-    /// What a command refers to. @throws failure EINVAL
+    /// The object of a handle. @throws failure EINVAL
     const std::shared_ptr<Object>& find(std::uint32_t handle) const { return find(handle, EINVAL); }
     const std::shared_ptr<Object>& find(std::uint32_t handle, int missing) const
     {

@@ -17,7 +17,7 @@ namespace weftio::verbs {
 
 namespace {
 
-/// The drivers that a port needs, as EAL takes them: by the names of their libraries, of the same version as EAL.
+/// The drivers that a port needs, as options for EAL: the names of their libraries, of the same version as EAL.
 std::vector<std::string> drivers_for(std::string_view port)
 {
     std::vector<std::string_view> names{"mempool_ring"};
@@ -28,7 +28,7 @@ std::vector<std::string> drivers_for(std::string_view port)
     else if (port.starts_with("tap:"))
         names.push_back("net_tap");
     else
-        return {}; // EAL finds all of them by itself
+        return {}; // EAL finds all drivers itself
     Dl_info eal{};
     if (dladdr(reinterpret_cast<void*>(&rte_eal_init), &eal) == 0 || !eal.dli_fname)
         return {};
@@ -44,15 +44,15 @@ std::vector<std::string> drivers_for(std::string_view port)
     return words;
 }
 
-/// What keeps EAL from files and threads that nobody uses here: no telemetry, which a process without a folder of its own
-/// could not have, and a runtime folder of a name that no other process has, so that it can be removed.
+/// Options that keep EAL from files and threads that are not used here: no telemetry, which a process without a folder
+/// of its own cannot have, and a runtime folder with a unique name, so that it can be removed.
 std::vector<std::string> without_traces()
 {
     return {"--no-telemetry", "--file-prefix", fmt::format("weftio-run-{}", getpid())};
 }
 
-/// Calls `work` in a thread that has all signals blocked but those of its own faults, as all threads that it starts: the
-/// others are for the program's.
+/// Calls `work` in a thread that blocks all signals but those of its own faults. Threads that it starts inherit this;
+/// other signals go to the program's threads.
 template <class Work>
 void in_quiet_thread(Work&& work)
 {
@@ -73,7 +73,7 @@ void in_quiet_thread(Work&& work)
         std::rethrow_exception(problem);
 }
 
-/// An address for tests (RFC 2544), from the last two bytes of the MAC.
+/// An address from the range for tests (RFC 2544), from the last two bytes of the MAC.
 std::string address_for(const std::array<std::uint8_t, 6>& mac)
 {
     return fmt::format("198.18.{}.{}", mac[4], mac[5] % 254 + 1);
@@ -105,7 +105,7 @@ void open_all(const settings& wanted, const weftio_verbs_host& host, watcher& ev
         rdma_device rdma(opened, addresses);
         nodes.push_back({opened, rdma, device::open("cpu"), events, wanted.doorbell_bytes, wire_of(wanted.port)});
     }
-    rmdir(rte_eal_get_runtime_dir()); // fails where EAL could not make it
+    rmdir(rte_eal_get_runtime_dir()); // fails if EAL could not create it
 }
 
 } // namespace

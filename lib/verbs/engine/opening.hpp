@@ -1,4 +1,4 @@
-// Ports are opened, and become devices.
+// Opens the ports of the devices.
 #pragma once
 
 #include <deque>
@@ -8,9 +8,9 @@
 
 namespace weftio::verbs {
 
-/// Appends a node for each device. Starts EAL, with the drivers alone that the ports need, in a thread that leaves all
-/// signals to the program's threads. Blocks until all ports are open.
-/// @param events  of all nodes; must outlive them  @throws error, std::exception
+/// Appends a node for each device. Starts EAL with only the drivers that the ports need, in a thread that blocks
+/// signals, so that the program's threads get them. Blocks until all ports are open.
+/// @param events  for all nodes; must outlive them  @throws error, std::exception
 void open_nodes(const settings& wanted, const weftio_verbs_host& host, watcher& events, std::deque<node>& nodes);
 
 } // namespace weftio::verbs

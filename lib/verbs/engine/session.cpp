@@ -114,15 +114,15 @@ void session::sweep() noexcept
     sweep_all();
 }
 
-/// In the thread of events_, for whose functions a thread that sweeps may wait. The event comes again until that has
-/// swept.
+/// Runs in the thread of events_. A thread that sweeps may wait for functions of this thread, so this one does not
+/// wait: the event is repeated until that thread has swept.
 void session::sweep_if_nobody_does() noexcept
 {
     if (const std::unique_lock only_one(sweeping_, std::try_to_lock); only_one)
         sweep_all();
 }
 
-/// In the thread of events_. Nothing ends meanwhile; while something ends there is no look.
+/// Runs in the thread of events_. Does nothing while contexts are ended, and no context ends meanwhile.
 void session::look() noexcept
 try {
     const std::unique_lock only_one(sweeping_, std::try_to_lock);
@@ -130,7 +130,7 @@ try {
         return;
     for (const auto& each : contexts())
         each->look();
-} catch (const std::bad_alloc&) { // the next look may have memory
+} catch (const std::bad_alloc&) { // retried by the next poll
 }
 
 void session::sweep_all() noexcept

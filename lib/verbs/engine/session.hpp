@@ -1,4 +1,4 @@
-// The engine of one process: its devices, and the nodes that it has open.
+// The engine of one process: its devices, and its open nodes.
 #pragma once
 
 #include <deque>
@@ -19,23 +19,23 @@
 
 namespace weftio::verbs {
 
-/// It lives as long as the process, and is of no use to a child of fork().
+/// Lives as long as the process. Unusable in a child of fork().
 class session {
  public:
     /// Blocks until all ports are open. @throws error, failure, std::exception
     session(const settings& wanted, const weftio_verbs_host& host);
-    /// Ends all contexts and closes the ports: at the exit of the process.
+    /// Ends all contexts and closes the ports. Called when the process exits.
     void end() noexcept;
 
     /// Folder of the files that describe the devices.
     const char* tree_path() const noexcept { return tree_->path().c_str(); }
     unsigned devices() const noexcept { return static_cast<unsigned>(nodes_.size()); }
     int open(unsigned device, int flags) noexcept;
-    /// The context whose node a descriptor is; nullptr: it is none.
+    /// The context of a node's descriptor; nullptr: it is not a node.
     std::shared_ptr<context> find(int number) noexcept;
     /// Ends the contexts whose descriptors have all been closed.
     void sweep() noexcept;
-    /// Whether the calling process is the one that has made it.
+    /// Whether the calling process is the one that made the session.
     bool is_here() const noexcept;
 
  private:
@@ -51,7 +51,7 @@ class session {
     std::deque<node> nodes_;
     std::optional<tree> tree_;
     std::optional<show_socket> show_;
-    std::mutex mutex_; ///< of contexts_
+    std::mutex mutex_; ///< guards contexts_
     std::map<std::uint64_t, std::shared_ptr<context>> contexts_;
     std::mutex sweeping_;
 };

@@ -37,7 +37,7 @@ unsigned doorbell_bytes_of(const std::string& text)
     throw error(errc::invalid_argument, fmt::format("weftio-run: {} is {}; it is 8 or 64", doorbell_variable, text));
 }
 
-/// Of the spec of a wire, for "SHARE" or "SHARE,SEED".
+/// The part of a wire's spec for "SHARE" or "SHARE,SEED".
 std::string loss_words(const std::string& loss)
 {
     if (loss.empty())

@@ -1,4 +1,4 @@
-// What weftio-run was asked for, as it tells the engine: by the environment.
+// The options of weftio-run, which the engine reads from the environment.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 namespace weftio::verbs {
 
 struct settings {
-    std::string port;            ///< spec of the port; each further device has another one of the same spec
-    std::string address;         ///< of the first device; empty: one is made from its MAC
+    std::string port;            ///< spec of the port; further devices use another port of the same spec
+    std::string address;         ///< address of the first device; empty: made from its MAC
     unsigned devices = 1;        ///< 1 to most_devices
-    unsigned doorbell_bytes = 8; ///< of a store that rings: 8, or 64
+    unsigned doorbell_bytes = 8; ///< size of a doorbell store: 8 or 64
     std::string dump;            ///< path of the pcapng file of all devices; empty: none
 
     /// @throws error errc::invalid_argument

@@ -18,7 +18,7 @@ namespace weftio::verbs {
 
 namespace {
 
-/// Listens at a path. The result is none where that fails, as it does for a path that is longer than sockets have.
+/// Listens at a path. Returns no descriptor on failure, such as a path too long for a socket.
 descriptor listen_at(const std::string& path)
 {
     sockaddr_un where{};
@@ -33,7 +33,7 @@ descriptor listen_at(const std::string& path)
     return made;
 }
 
-/// Sends what a reader takes; one who does not read keeps nobody waiting for more than a second.
+/// Sends the text to a reader. A reader that does not read is given up after a second.
 void send_all(int to, std::string_view text)
 {
     constexpr int patience_ms = 1000;

@@ -1,4 +1,4 @@
-// What `weftio-run --show PID` prints: the devices of a process, and what the program has made at them.
+// The output of `weftio-run --show PID`: the devices of a process, and the program's objects on them.
 #pragma once
 
 #include <functional>
@@ -10,13 +10,13 @@
 
 namespace weftio::verbs {
 
-/// All of a context, its queue pairs as rdma_dump tells them. Blocks as long as a turn for each of them.
+/// Describes all objects of a context; queue pairs as in rdma_dump. Blocks for one engine turn per queue pair.
 std::string show(context& of);
 
-/// A socket in a folder. Who connects gets a text.
+/// A socket in a folder. Each client that connects gets a text.
 class show_socket {
  public:
-    /// Makes no socket where the folder takes none. @param text  called in the thread of `events`
+    /// Makes no socket if the folder does not permit one. @param text  called in the thread of `events`
     show_socket(watcher& events, const std::string& folder, std::function<std::string()> text);
     show_socket(const show_socket&) = delete;
     show_socket& operator=(const show_socket&) = delete;

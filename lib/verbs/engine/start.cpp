@@ -14,7 +14,7 @@ namespace {
 using namespace weftio;
 using namespace weftio::verbs;
 
-/// Never destroyed: threads of the program may still be inside at its exit.
+/// Never destroyed: threads of the program may still use it during exit.
 session* running = nullptr;
 
 int open_node(unsigned device, int flags)
@@ -46,7 +46,7 @@ void closed()
 
 const weftio_verbs_engine* start(const weftio_verbs_host& host)
 try {
-    if (!std::getenv("WEFTIO_LOG")) // else the program sees no devices, and nobody says why
+    if (!std::getenv("WEFTIO_LOG")) // otherwise the program would see no devices, without any explanation
         log_to_stderr(log_level::warning);
     core::guard_memory();
     running = new session(settings::from_environment(), host);

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view prefix = "weftio-run-";
 
-/// A file whose lock its process holds as long as it lives.
+/// A file that its process keeps locked as long as it lives.
 class lock_file {
  public:
     explicit lock_file(const fs::path& folder)
@@ -46,7 +46,7 @@ class lock_file {
     int descriptor_;
 };
 
-/// The process in the name of a folder; 0 for other names.
+/// The process number in the name of a folder; 0 for other names.
 pid_t process_of(std::string_view name) noexcept
 {
     pid_t process = 0;
@@ -58,7 +58,8 @@ pid_t process_of(std::string_view name) noexcept
                                                                                                            : 0;
 }
 
-/// Whether somebody holds the lock. A folder without a lock is being made, or was left so a minute ago or more.
+/// Whether the lock is held. A folder without a lock file counts as held for a minute, because its tree may still be
+/// being made.
 bool is_held(const fs::path& folder, const struct stat& made)
 {
     const int lock = ::open((folder / "lock").c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW);
@@ -75,7 +76,7 @@ void sweep_one(const fs::path& folder)
     struct stat found;
     if (process == 0 || ::lstat(folder.c_str(), &found) != 0 || !S_ISDIR(found.st_mode) || found.st_uid != ::geteuid())
         return;
-    // This process has become another program since, if the folder is its own.
+    // If the number is our own, our process has replaced the program that made the folder.
     const bool dead = process == ::getpid() || (::kill(process, 0) != 0 && errno == ESRCH);
     std::error_code ignored;
     if (dead && !is_held(folder, found))
@@ -92,7 +93,7 @@ bool is_same_file(int descriptor, const fs::path& path) noexcept
 std::string make_folder(const fs::path& place)
 {
     std::string name = (fs::canonical(place) / fmt::format("{}{}-XXXXXX", prefix, ::getpid())).string();
-    // Others may read it, as they may read /sys: programs change their user.
+    // Readable for others, like /sys: programs change their user.
     if (::mkdtemp(name.data()) == nullptr || ::chmod(name.c_str(), 0755) != 0)
         throw std::system_error(errno, std::generic_category(), place.string());
     return name;
@@ -140,7 +141,7 @@ tree::~tree()
 {
     if (process_ != ::getpid())
         return;
-    if (is_same_file(lock_, fs::path(path_) / "lock")) // programs close descriptors that are not theirs
+    if (is_same_file(lock_, fs::path(path_) / "lock")) // the program may have closed our descriptor
         ::close(lock_);
     std::error_code ignored;
     fs::remove_all(path_, ignored);
@@ -151,7 +152,7 @@ try {
     std::error_code ignored;
     for (const auto& entry : fs::directory_iterator(place, ignored))
         sweep_one(entry.path());
-} catch (const std::exception&) { // what cannot be removed now is tried by the next process
+} catch (const std::exception&) { // the next process tries again
 }
 
 } // namespace weftio::verbs

@@ -1,7 +1,7 @@
-// The files that describe the devices to a program, as Linux shows those of a host below /sys and /dev.
+// The files that describe the devices to a program, with the layout of Linux below /sys and /dev.
 //
-// Who reads them: libibverbs and librdmacm (class/infiniband_verbs, class/infiniband), UCX, libfabric and NCCL (the
-// same, and the PCIe device), ibdev2netdev (device/net), perftest (numa_node).
+// Readers: libibverbs and librdmacm (class/infiniband_verbs, class/infiniband), UCX, libfabric and NCCL (the same, and
+// the PCIe device), ibdev2netdev (device/net), perftest (numa_node).
 #pragma once
 
 #include <sys/types.h>
@@ -17,7 +17,7 @@ namespace weftio::verbs {
 
 /// One address of a port, by its index.
 struct gid_description {
-    std::string gid;              ///< as sysfs has it: fe80:0000:0000:0000:0000:00ff:fe00:0001
+    std::string gid;              ///< in the format of sysfs: fe80:0000:0000:0000:0000:00ff:fe00:0001
     std::string type = "RoCE v2"; ///< or "IB/RoCE v1"
     std::string interface;        ///< name of the network interface that has the address
 };
@@ -25,24 +25,25 @@ struct gid_description {
 /// A device with one port.
 struct device_description {
     std::string name;       ///< mlx5_N
-    std::uint64_t guid = 0; ///< of the node; its first byte is the highest
+    std::uint64_t guid = 0; ///< node GUID; its first byte is the most significant
     std::string firmware;   ///< version, such as 28.39.1002
-    unsigned mtu_bytes = 0; ///< of the network interfaces
+    unsigned mtu_bytes = 0; ///< MTU of the network interfaces
     std::array<std::uint8_t, 6> mac{};
     std::vector<gid_description> gids;
 };
 
-/// Where a tree may be, best first: /dev/shm, $TMPDIR, /tmp.
+/// Folders for a tree, best first: /dev/shm, $TMPDIR, /tmp.
 std::vector<std::filesystem::path> default_places();
 
-/// The files of one process, in a folder of their own in the first of `places` that takes them.
+/// The files of one process, in a new folder in the first of `places` where they can be written.
 ///
-/// - Ownership: neither copied nor moved; the destructor removes the folder, but not in a child of the process that made it.
+/// - Ownership: neither copied nor moved; the destructor removes the folder, except in a child of the process that made
+///   it.
 /// - Threads: one at a time.
 /// - Errors: the constructor throws `weftio::error`
-///     - `errc::permission_denied` no place takes the files
+///     - `errc::permission_denied` the files cannot be written in any of `places`
 ///
-/// The folders of processes that ended without removing theirs, of the same user, are removed by the next constructor.
+/// The constructor removes folders that ended processes of the same user have left.
 class tree {
  public:
     explicit tree(std::span<const device_description> devices,
@@ -51,7 +52,7 @@ class tree {
     tree& operator=(const tree&) = delete;
     ~tree();
 
-    /// The folder, without a slash at its end and without symbolic links: what stands in front of "/sys" and "/dev".
+    /// The folder, without a slash at its end and without symbolic links: the prefix of "/sys" and "/dev".
     const std::string& path() const noexcept { return path_; }
 
  private:
@@ -60,11 +61,11 @@ class tree {
     int lock_ = -1;
 };
 
-/// Writes the files of the devices below a folder that exists. Throws `std::system_error` when one cannot be written.
+/// Writes the files of the devices below an existing folder. Throws `std::system_error` when one cannot be written.
 void describe(const std::filesystem::path& root, std::span<const device_description> devices);
 
-/// Removes the folders in `place` that trees of dead processes have left. A tree is dead when its process is, and nobody
-/// holds its lock: numbers of processes mean nothing in another container.
+/// Removes the folders in `place` that ended processes have left: the process must not exist, and nobody may hold the
+/// lock of the folder, because process numbers of another container mean nothing here.
 void sweep_trees(const std::filesystem::path& place) noexcept;
 
 } // namespace weftio::verbs

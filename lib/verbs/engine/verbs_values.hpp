@@ -1,4 +1,4 @@
-// Values of verbs for queue pairs that the kernel's headers for programs do not name.
+// Values of verbs for queue pairs that the kernel's user headers do not define.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace weftio::verbs {
 /// States (enum ibv_qp_state).
 enum state_code : std::uint8_t { code_reset, code_init, code_rtr, code_rts, code_sqd, code_sqe, code_err };
 
-/// What MODIFY_QP sets (enum ibv_qp_attr_mask).
+/// Bits of MODIFY_QP's attribute mask (enum ibv_qp_attr_mask).
 enum attribute : std::uint32_t {
     sets_state = 1u << 0,
     names_state = 1u << 1,
@@ -34,10 +34,10 @@ enum attribute : std::uint32_t {
     sets_capabilities = 1u << 19,
     sets_peer = 1u << 20
 };
-/// Those that the command has; later ones came with another command.
+/// The attributes of this command; later ones belong to another command.
 inline constexpr std::uint32_t all_attributes = (sets_peer << 1) - 1;
 
-/// Rights of a peer at a queue pair: remote_write, remote_read, remote_atomic. local_write says nothing there.
+/// Rights of a peer on a queue pair: remote_write, remote_read, remote_atomic. local_write has no effect.
 inline constexpr std::uint32_t peer_rights = 0xe;
 
 /// @throws failure EINVAL

@@ -1,5 +1,5 @@
-// The thread that waits for what concerns the engine of a process beside commands: descriptors that programs close,
-// completion queues that have something to tell, and a regular look where nothing tells.
+// The engine's thread for everything other than commands: descriptors that programs close, completion queues with
+// notifications, and a regular poll of what does not notify.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@
 
 namespace weftio::verbs {
 
-/// Any thread may call. It has signals blocked (core/signals.hpp); its functions run in it, one at a time.
+/// Any thread may call. The thread blocks signals (core/signals.hpp) and runs the functions one at a time.
 class watcher {
  public:
     /// @throws failure, std::system_error
@@ -24,11 +24,12 @@ class watcher {
 
     /// Calls `when_ready` whenever the descriptor is readable or hung up, until forget().
     void watch(int number, std::function<void()> when_ready);
-    /// Returns when the function is not running and will not run; called by that function, when it will not run again.
+    /// When this returns, the function is not running and will not run again. If the function itself calls this, it
+    /// will not run again.
     void forget(int number);
-    /// Calls `look` once per period while somebody wants looks, and not at all while nobody does. Call it once, first.
+    /// Calls `look` once per period while want_looks() has a positive sum. Call it once, first.
     void set_look(std::chrono::milliseconds period, std::function<void()> look);
-    /// Adds to the number of those who want looks.
+    /// Adds to the number of users that request polls.
     void want_looks(int more);
 
  private:

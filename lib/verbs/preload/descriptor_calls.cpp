@@ -1,4 +1,4 @@
-// Functions that take a descriptor. All but one test of a number is for nodes only.
+// Functions that take a descriptor. For descriptors that are not nodes, they only test the number.
 #include <cerrno>
 #include <cstdarg>
 
@@ -15,14 +15,14 @@ using namespace weftio::verbs::preload;
 
 namespace {
 
-/// Whether the program means a node.
+/// Whether the program's call is for a node.
 bool is_node(int descriptor) noexcept
 {
     return !passes() && node_of(descriptor) >= 0;
 }
 
-/// A node has been closed, perhaps the last descriptor of it.
-void tell_closed() noexcept
+/// A node has been closed, perhaps its last descriptor.
+void report_closed() noexcept
 {
     const auto* const engine = engine_here();
     if (engine == nullptr || passes())
@@ -31,7 +31,7 @@ void tell_closed() noexcept
     engine->closed();
 }
 
-/// A result of the engine's as the C library returns it.
+/// Converts a result of the engine to that of the C library.
 ssize_t with_errno(ssize_t result) noexcept
 {
     if (result >= 0)
@@ -44,7 +44,7 @@ ssize_t write_node(int descriptor, const void* from, size_t bytes) noexcept
 {
     const auto* const engine = engine_here();
     if (engine == nullptr)
-        return with_errno(-EIO); // the engine is the parent's
+        return with_errno(-EIO); // the engine belongs to the parent
     ssize_t result;
     {
         const engine_scope scope;
@@ -53,7 +53,7 @@ ssize_t write_node(int descriptor, const void* from, size_t bytes) noexcept
     return result == -ENOTTY ? real().write(descriptor, from, bytes) : with_errno(result);
 }
 
-/// Each part is a command, as the kernel has it for devices that know write() only.
+/// Each part is one command, as in the kernel for devices that only implement write().
 ssize_t write_parts(int descriptor, const iovec* parts, int count) noexcept
 {
     if (count < 0 || count > 1024)
@@ -88,8 +88,7 @@ void* map_node(map_function real_map, void* wish, size_t bytes, int protection, 
     return with_errno(result) < 0 ? MAP_FAILED : address;
 }
 
-/// A duplicate of `from` has been made. `result` is its number, or -1. Those that the engine makes are none of the
-/// program's.
+/// `from` has been duplicated. `result` is the new number, or -1. Duplicates made by the engine are not the program's.
 int duplicated(int from, int result) noexcept
 {
     if (result < 0 || passes() || borrows_memory() || copy_node(from, result))
@@ -100,7 +99,7 @@ int duplicated(int from, int result) noexcept
     return -1;
 }
 
-/// dup2() and dup3(): `call()` is the C library's.
+/// dup2() and dup3(): `call()` calls the C library.
 template <class Call>
 int duplicate_to(int from, int to, Call call) noexcept
 {
@@ -109,11 +108,11 @@ int duplicate_to(int from, int to, Call call) noexcept
     const bool closes_node = is_node(to);
     const int result = duplicated(from, call());
     if (result >= 0 && closes_node)
-        tell_closed();
+        report_closed();
     return result;
 }
 
-/// close_range() and closefrom(): `call()` is the C library's.
+/// close_range() and closefrom(): `call()` calls the C library.
 template <class Call>
 auto close_all(unsigned first, unsigned last, Call call) noexcept
 {
@@ -124,7 +123,7 @@ auto close_all(unsigned first, unsigned last, Call call) noexcept
         ~end()
         {
             forget_closed_nodes(first, last);
-            tell_closed();
+            report_closed();
         }
     } const afterwards{first, last};
     return call();
@@ -177,7 +176,7 @@ WEFTIO_INTERCEPT(ssize_t, writev, int descriptor, const iovec* parts, int count)
     return real().writev(descriptor, parts, count);
 }
 
-// ENOTTY sends libibverbs to write().
+// ENOTTY makes libibverbs use write().
 WEFTIO_INTERCEPT(int, ioctl, int descriptor, unsigned long request, ...)
 {
     va_list arguments;
@@ -189,9 +188,9 @@ WEFTIO_INTERCEPT(int, ioctl, int descriptor, unsigned long request, ...)
     return real().ioctl(descriptor, request, argument);
 }
 
-// Two functions for each name. UCX overwrites the code of the mmap() that dlsym() finds with a jump to its own, which
-// calls the kernel. So calls that the dynamic linker has bound come to another one, which has the C library's version:
-// it sees nodes first, and passes the others to the one that may have been overwritten.
+// Two functions for each name. UCX overwrites the code of the mmap() that dlsym() finds with a jump to its own
+// function, which calls the kernel. Calls bound by the dynamic linker therefore go to a second function, which has the
+// C library's version. It handles nodes first, and passes other calls to the one that may be overwritten.
 #define WEFTIO_INTERCEPT_MMAP(name)                                                                                    \
     WEFTIO_INTERCEPT_VERSION(void*, name, found, "@@WEFTIO", void* wish, size_t bytes, int protection, int flags,      \
                              int descriptor, off_t offset)                                                             \
@@ -215,10 +214,10 @@ WEFTIO_INTERCEPT(int, close, int descriptor)
     if (!may_be_node(descriptor) || borrows_memory())
         return real().close(descriptor);
     const bool closes_node = is_node(descriptor);
-    forget_node(descriptor); // before the number can be somebody else's
+    forget_node(descriptor); // before another thread can get the number
     const int result = real().close(descriptor);
     if (closes_node)
-        tell_closed();
+        report_closed();
     return result;
 }
 WEFTIO_INTERCEPT(int, close_range, unsigned first, unsigned last, int flags)
@@ -231,7 +230,7 @@ WEFTIO_INTERCEPT(void, closefrom, int first)
     close_all(first < 0 ? 0 : static_cast<unsigned>(first), ~0u, [&] { real().closefrom(first); });
 }
 
-// Devices of the host are not for the program, and libibverbs asks for them here first.
+// Hides the host's devices from the program: libibverbs asks here first.
 WEFTIO_INTERCEPT(int, socket, int family, int type, int protocol)
 {
     if (family == AF_NETLINK && protocol == NETLINK_RDMA && !passes())

@@ -16,19 +16,19 @@ namespace weftio::verbs::preload {
 
 namespace {
 
-/// No process can make a file of this name.
+/// No process can create a file of this name.
 constexpr const char* no_tree = "/proc/self/no-weftio";
 
 constinit thread_local int scopes = 0;
 constinit thread_local bool hides = false, is_engines = false;
 
-/// This process, as the constructor or fork() has set it.
+/// This process, as set by the constructor or after fork().
 constinit std::atomic<pid_t> home{0};
 constinit pthread_once_t once = PTHREAD_ONCE_INIT;
 /// The engine and its process. Set before `prefix`.
 constinit const weftio_verbs_engine* engine = nullptr;
 constinit pid_t owner = 0;
-/// What tree() returns, once it is known.
+/// The result of tree(), once known.
 constinit std::atomic<const char*> prefix{nullptr};
 constinit std::atomic<bool> said_loading{false};
 char library[PATH_MAX], tree_text[PATH_MAX];
@@ -49,7 +49,7 @@ void hide_drivers(bool on) noexcept
 
 constexpr weftio_verbs_host host{.version = seam_version, .hide_drivers = &hide_drivers};
 
-/// nullptr when there is none; stderr has the reason then.
+/// nullptr: it cannot run; the reason was printed to stderr.
 const weftio_verbs_engine* start_engine() noexcept
 {
     void* const opened = dlopen(library, RTLD_NOW | RTLD_LOCAL);
@@ -84,7 +84,7 @@ void enter_child() noexcept
     home.store(getpid(), std::memory_order_relaxed);
 }
 
-/// The engine's library: what the variable names, or the one beside this library.
+/// Finds the engine's library: the one that the variable names, or the one next to this library.
 void find_library() noexcept
 {
     if (const char* named = secure_getenv(engine_variable); named != nullptr && *named != 0) {
@@ -101,8 +101,8 @@ void find_library() noexcept
     join(library, sizeof library, folder, "libweftio-verbs.so", "");
 }
 
-/// The environment is read now: programs may overwrite it. Constructors of libraries that the program is linked to run
-/// before this one, and may need it.
+/// Reads the environment early, because programs may overwrite it. Constructors of libraries that the program is linked
+/// to run before this one, and may already need the result.
 __attribute__((constructor)) void prepare() noexcept
 {
     if (home.load(std::memory_order_relaxed) != 0)

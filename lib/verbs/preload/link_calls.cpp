@@ -1,4 +1,4 @@
-// Functions that resolve links or patterns, and those that tell a path.
+// Functions that resolve links or patterns, and those that return a path.
 #include <cstdlib>
 #include <cstring>
 
@@ -9,7 +9,7 @@ using namespace weftio::verbs::preload;
 
 namespace {
 
-/// realpath() and its like: the result names no folder of the tree.
+/// realpath() and similar functions: the result does not contain the tree's folder.
 template <class Call>
 char* resolve(const char* path, Call call) noexcept
 {
@@ -52,7 +52,8 @@ WEFTIO_INTERCEPT(char*, canonicalize_file_name, const char* path)
 
 namespace {
 
-/// glob() and its like: `call(pattern)` is the C library's. Names found in the tree are those that the program knows.
+/// glob() and similar functions: `call(pattern)` calls the C library. Names found in the tree are converted to those
+/// that the program knows.
 template <class Names, class Call>
 int find_names(const char* pattern, int flags, Names* names, Call call) noexcept
 {
@@ -74,7 +75,7 @@ WEFTIO_INTERCEPT(int, glob64, const char* pattern, int flags, int (*failed)(cons
     return find_names(pattern, flags, names, [&](const char* in) { return real().glob64(in, flags, failed, names); });
 }
 
-/// A working directory of the tree has the name by which the program went there.
+/// A working directory in the tree is returned with the name that the program used.
 WEFTIO_INTERCEPT(char*, getcwd, char* to, size_t bytes)
 {
     char* const result = real().getcwd(to, bytes);

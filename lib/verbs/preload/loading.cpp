@@ -18,16 +18,16 @@ namespace weftio::verbs::preload {
 
 namespace {
 
-/// A thread that takes the dynamic linker's lock once. It, or who started it, frees this: whoever is the second to set
-/// the state.
+/// A thread that takes the dynamic linker's lock once. The thread and its creator both set the state; the second one
+/// frees this.
 struct probe {
     enum state { waits, has_had_it, is_left } at = waits;
-    int thread = 0; ///< its number, once it has begun
+    int thread = 0; ///< thread number, once it runs
 };
 
-/// Threads that were left waiting for the lock, and the number of one of them.
+/// Number of threads left waiting for the lock, and the thread number of one of them.
 constinit std::atomic<int> left{0}, one_left{0};
-/// This thread has been found to be loading a library.
+/// This thread was found to be loading a library.
 constinit thread_local bool was_loading = false;
 
 void take_lock() noexcept
@@ -49,7 +49,7 @@ void* run_probe(void* given) noexcept
     return nullptr;
 }
 
-/// nullptr when there is no memory, or no thread.
+/// nullptr: no memory, or no thread could be started.
 probe* start_probe() noexcept
 {
     auto* const made = static_cast<probe*>(std::malloc(sizeof(probe)));
@@ -58,7 +58,7 @@ probe* start_probe() noexcept
     *made = {};
     sigset_t all, before;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); // signals are for the program's threads
+    pthread_sigmask(SIG_SETMASK, &all, &before); // signals go to the program's threads
     pthread_t thread;
     const bool started = real().pthread_create(&thread, nullptr, run_probe, made) == 0;
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -69,7 +69,7 @@ probe* start_probe() noexcept
     return started ? made : nullptr;
 }
 
-/// Whether a thread sleeps, as Linux tells it. A thread that another one has just woken does not.
+/// Whether a thread sleeps, according to Linux. A thread that has just been woken does not.
 bool sleeps(int thread) noexcept
 {
     number_text number;
@@ -84,15 +84,15 @@ bool sleeps(int thread) noexcept
     return name_end != nullptr && name_end[1] == ' ' && name_end[2] == 'S';
 }
 
-/// Whether a thread sleeps for long while this thread gets the lock again and again: who gives the lock back wakes one
-/// of those who wait, so this thread holds it anyway.
+/// Whether the thread keeps sleeping while this thread takes the lock repeatedly. Unlocking wakes a waiting thread, so
+/// if the other thread still sleeps, this thread holds the lock anyway.
 template <class HasComeIn>
 bool stays_out(const int& thread, HasComeIn has_come_in) noexcept
 {
     const int enough = was_loading ? 20 : 1500;
     int asleep = 0;
     for (int round = 0; round < 5000 && asleep < enough; ++round) {
-        take_lock(); // waits for other threads that load libraries
+        take_lock(); // waits while other threads load libraries
         if (has_come_in())
             return false;
         asleep = sleeps(__atomic_load_n(&thread, __ATOMIC_ACQUIRE)) ? asleep + 1 : 0;

@@ -12,7 +12,7 @@ constinit std::atomic<node_page*> node_table[node_pages];
 
 namespace {
 
-/// Never 0. Inodes of sockets have 32 bits.
+/// The entry for a node; never 0. Inodes of sockets have 32 bits.
 std::uint64_t note_of(const struct stat& file, unsigned device) noexcept
 {
     return std::uint64_t{1} << 63 | std::uint64_t{device} << 32 | static_cast<std::uint32_t>(file.st_ino);
@@ -23,7 +23,7 @@ unsigned device_in(std::uint64_t note) noexcept
     return static_cast<unsigned>(note >> 32) & 0x7fff'ffff;
 }
 
-/// nullptr when the page has not been made.
+/// nullptr: the page has not been allocated.
 std::atomic<std::uint64_t>* find(int descriptor) noexcept
 {
     const auto number = static_cast<unsigned>(descriptor);
@@ -33,7 +33,7 @@ std::atomic<std::uint64_t>* find(int descriptor) noexcept
     return page == nullptr ? nullptr : &(*page)[number % page_numbers];
 }
 
-/// nullptr, with errno, when there is no memory, or the number is too high.
+/// nullptr, with errno: no memory, or the number is too high.
 std::atomic<std::uint64_t>* find_or_make(int descriptor) noexcept
 {
     if (auto* const there = find(descriptor))
@@ -53,7 +53,7 @@ std::atomic<std::uint64_t>* find_or_make(int descriptor) noexcept
     return find(descriptor);
 }
 
-/// Whether the descriptor still is what the note says.
+/// Whether the descriptor still matches the entry.
 bool holds(std::uint64_t note, int descriptor) noexcept
 {
     if (note == 0)
@@ -72,7 +72,7 @@ bool any_of(unsigned first, unsigned last, Visitor visit) noexcept
     for (unsigned number = first; number <= last && number < page_numbers * node_pages; ++number) {
         auto* const entry = find(static_cast<int>(number));
         if (entry == nullptr)
-            number |= page_numbers - 1; // the page's last
+            number |= page_numbers - 1; // the last number of the page
         else if (entry->load(std::memory_order_relaxed) != 0 && visit(static_cast<int>(number), *entry))
             return true;
     }

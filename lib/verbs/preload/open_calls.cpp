@@ -19,7 +19,7 @@ int fail(int error) noexcept
     return -1;
 }
 
-/// What the kernel would refuse before it asked a driver.
+/// What the kernel refuses before it calls a driver.
 int reason_against(int flags) noexcept
 {
     if ((flags & O_DIRECTORY) != 0)
@@ -33,7 +33,7 @@ int open_node(unsigned device, int flags) noexcept
         return fail(error);
     const auto* const engine = engine_here();
     if (engine == nullptr)
-        return fail(EIO); // the engine is the parent's
+        return fail(EIO); // the engine belongs to the parent
     int descriptor;
     {
         const engine_scope scope;
@@ -48,7 +48,7 @@ int open_node(unsigned device, int flags) noexcept
     return fail(error);
 }
 
-/// open() and its like: `call(path)` is the C library's.
+/// open() and similar functions: `call(path)` calls the C library.
 template <class Call>
 int open_at(int folder, const char* path, int flags, Call call) noexcept(false)
 {
@@ -68,7 +68,7 @@ int flags_of(const char* mode) noexcept
     return flags;
 }
 
-/// A stream at a node: its writes do not come here, and reach nobody.
+/// A stream for a node. Its writes bypass this library and have no effect.
 template <class Call>
 FILE* open_stream(const char* path, const char* mode, Call call)
 {
@@ -80,7 +80,7 @@ FILE* open_stream(const char* path, const char* mode, Call call)
     });
 }
 
-/// The third, or fourth, argument of open(): only there when the flags say so.
+/// The mode argument of open(), which is only present with some flags.
 mode_t mode_in(va_list arguments, int flags) noexcept
 {
     const bool there = (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE;

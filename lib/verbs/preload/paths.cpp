@@ -9,7 +9,7 @@ namespace weftio::verbs::preload {
 
 namespace {
 
-/// Steps over slashes, and over components that are ".". Expects a slash, or the end, at `at`.
+/// Skips slashes and "." components. Expects a slash or the end at `at`.
 const char* next_component(const char* at) noexcept
 {
     while (*at == '/' || (*at == '.' && at[-1] == '/' && (at[1] == '/' || at[1] == 0)))
@@ -22,7 +22,7 @@ bool ends_component(char c) noexcept
     return c == '/' || c == 0;
 }
 
-/// What follows `folder` in `path`; nullptr when the path lies elsewhere.
+/// The part of `path` after `folder`; nullptr when the path is not below it.
 const char* below(const char* path, const char* folder) noexcept
 {
     while (*folder != 0) {

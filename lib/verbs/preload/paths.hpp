@@ -1,4 +1,4 @@
-// Which paths are of devices, as text: no file is looked at.
+// Classifies paths by their text, without accessing files.
 #pragma once
 
 #include <cstddef>
@@ -13,18 +13,18 @@ struct path_kind {
     unsigned device = 0;          ///< node: N of /dev/infiniband/uverbsN
 };
 
-/// Recognizes absolute paths of our folders and what lies below them, also with "//" and "/./" in them. A path that
-/// climbs out of our folders again by ".." is of another kind.
+/// Recognizes absolute paths of our folders and of anything below them, also with "//" and "/./". A path that leaves
+/// our folders by ".." is `other`.
 path_kind kind_of(const char* path) noexcept;
 
-/// Whether a relative path could be one of ours, depending on the folder that it starts from.
+/// Whether a relative path could be one of ours, depending on its starting folder.
 bool may_continue(const char* path) noexcept;
 
-/// Concatenates. False when `bytes` do not hold the text and its end.
+/// Concatenates three texts. Returns false when the result with its terminator exceeds `bytes`.
 bool join(char* to, std::size_t bytes, const char* first, const char* second, const char* third) noexcept;
 
 using number_text = char[16];
-/// Writes a number to the end of `text`. Returns where it begins.
+/// Writes a number to the end of `text`. Returns its start.
 const char* digits(unsigned number, number_text& text) noexcept;
 
 } // namespace weftio::verbs::preload

@@ -13,7 +13,7 @@ namespace weftio::verbs::preload {
 
 namespace {
 
-/// The path of the folder that a descriptor stands for. False when it is none.
+/// The path of the folder of a descriptor. Returns false when it is not a folder.
 bool name_of_folder(int folder, char* to, std::size_t bytes) noexcept
 {
     number_text number;
@@ -63,7 +63,7 @@ void found_place::find(const char* path) noexcept
     is_node_ = kind.is == path_kind::node && kind.device < devices();
     device_ = kind.device;
     if (!join(text_, sizeof text_, prefix, kind.folder, kind.rest)) {
-        std::memset(text_, 'x', sizeof text_ - 1); // as long, and as wrong
+        std::memset(text_, 'x', sizeof text_ - 1); // as long and as invalid as the program's path
         text_[sizeof text_ - 1] = 0;
     }
     path_ = text_;

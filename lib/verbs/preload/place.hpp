@@ -1,4 +1,4 @@
-// Where a path of the program leads.
+// Redirects a path of the program.
 #pragma once
 
 #include <fcntl.h>
@@ -7,15 +7,15 @@
 
 namespace weftio::verbs::preload {
 
-/// A path as the C library gets it.
+/// A path to pass to the C library.
 class place {
  public:
-    /// A path that is none of ours.
+    /// A path that is not one of ours.
     explicit place(const char* path) noexcept : path_(path) {}
     place(const place&) = delete;
     place& operator=(const place&) = delete;
 
-    /// Absolute when it differs from what the program said.
+    /// Absolute if it differs from the program's path.
     const char* path() const noexcept { return path_; }
     bool is_node() const noexcept { return is_node_; }
     unsigned device() const noexcept { return device_; } ///< of a node
@@ -26,7 +26,7 @@ class place {
     unsigned device_ = 0;
 };
 
-/// A path that may be ours. Starts the engine when it is.
+/// A path that may be one of ours. If it is, starts the engine.
 class found_place : public place {
  public:
     /// `folder` as openat() takes it: where a relative path starts.
@@ -36,10 +36,10 @@ class found_place : public place {
     void find(const char* path) noexcept;
     void find_from(int folder, const char* path) noexcept;
 
-    char text_[PATH_MAX + 256]; // a path that is too long is the kernel's to refuse
+    char text_[PATH_MAX + 256]; // a longer path is passed on, and the kernel refuses it
 };
 
-/// Whether a path may be ours, by its text.
+/// Whether a path may be one of ours, judged by its text.
 bool concerns_us(const char* path) noexcept;
 
 template <class Use>
@@ -48,14 +48,14 @@ template <class Use>
     return use(found_place(folder, path));
 }
 
-/// Calls `use(place)`. Paths that are none of ours take no room on the stack: handlers of signals may have little.
+/// Calls `use(place)`. Other paths need no space on the stack, because a signal handler may have little.
 template <class Use>
 auto with_place(int folder, const char* path, Use use)
 {
     return concerns_us(path) ? with_found_place(folder, path, use) : use(place(path));
 }
 
-/// Calls `use(path)` likewise.
+/// Calls `use(path)` with the redirected path.
 template <class Use>
 auto with_path(int folder, const char* path, Use use)
 {
@@ -67,11 +67,11 @@ auto with_path(const char* path, Use use)
     return with_path(AT_FDCWD, path, use);
 }
 
-/// Removes the tree's folder in front of a path; what remains is what the program would have found on a host that has
-/// the devices. Returns `path`.
+/// Removes the tree's folder from the start of a path. The result is what the program would have found on a host with
+/// such devices. Returns `path`.
 char* without_tree(char* path) noexcept;
 
-/// The tree's file of a node.
+/// The file of a node in the tree.
 class node_file {
  public:
     explicit node_file(unsigned device) noexcept;

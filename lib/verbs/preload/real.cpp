@@ -13,7 +13,7 @@ namespace weftio::verbs::preload {
 
 namespace {
 
-/// A function that the C library lacks. `Name` tells functions of one type apart.
+/// Stands for a function that the C library lacks. `Name` distinguishes functions of the same type.
 template <class Result>
 Result fail_for_lack() noexcept
 {
@@ -39,7 +39,7 @@ constexpr auto lacking(int (*)(Arguments..., ...)) noexcept
     return &fail_variadic<Arguments...>;
 }
 
-// What an allocator calls while dlsym() asks it for memory, as plain system calls.
+// Plain system calls for an allocator that is called by dlsym().
 int plain_open(const char* path, int flags, ...) noexcept
 {
     return static_cast<int>(syscall(SYS_openat, AT_FDCWD, path, flags, 0));
@@ -97,7 +97,7 @@ void look_all_up() noexcept
 #include "real_functions.def"
 #undef F
     if (!all)
-        dlerror(); // the program's next dlerror() is about its own calls
+        dlerror(); // clears the error, so that the program's next dlerror() reports its own calls
     found.store(true, std::memory_order_release);
     errno = error;
 }

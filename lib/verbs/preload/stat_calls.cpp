@@ -1,4 +1,4 @@
-// Functions that tell what a path or a descriptor is.
+// Functions that return attributes of a path or a descriptor.
 #include <cerrno>
 #include <cstring>
 
@@ -30,7 +30,7 @@ void make_node(struct statx& file, unsigned device) noexcept
     file.stx_rdev_minor = first_node_minor + device;
 }
 
-/// stat() and its like: `call(path, file)` is the C library's.
+/// stat() and similar functions: `call(path, file)` calls the C library.
 template <class Stat, class Call>
 int stat_at(int folder, const char* path, Stat* file, Call call) noexcept
 {
@@ -46,12 +46,12 @@ int stat_at(int folder, const char* path, Stat* file, Call call) noexcept
     });
 }
 
-/// A node has the inode that stat() of its path finds.
+/// A node has the inode that stat() of its path returns.
 template <class Stat, class Call, class PathCall>
 [[gnu::noinline]] int stat_node(int descriptor, unsigned device, Stat* file, Call call, PathCall path_call) noexcept
 {
     const int error = errno;
-    if (path_call(node_file(device).path(), file) != 0) { // the tree has gone
+    if (path_call(node_file(device).path(), file) != 0) { // the tree has been removed
         errno = error;
         if (const int result = call(descriptor, file); result != 0)
             return result;
@@ -60,7 +60,7 @@ template <class Stat, class Call, class PathCall>
     return 0;
 }
 
-/// fstat() and its like: `call(descriptor, file)` and `path_call(path, file)` are the C library's.
+/// fstat() and similar functions: `call(descriptor, file)` and `path_call(path, file)` call the C library.
 template <class Stat, class Call, class PathCall>
 int stat_descriptor(int descriptor, Stat* file, Call call, PathCall path_call) noexcept
 {
@@ -69,7 +69,7 @@ int stat_descriptor(int descriptor, Stat* file, Call call, PathCall path_call) n
                       : stat_node(descriptor, static_cast<unsigned>(device), file, call, path_call);
 }
 
-/// Whether fstatat() is asked about the descriptor itself.
+/// Whether fstatat() is for the descriptor itself.
 bool is_itself(int descriptor, const char* path, int flags) noexcept
 {
     return (flags & AT_EMPTY_PATH) != 0 && may_be_node(descriptor) && (path == nullptr || path[0] == 0);
@@ -87,7 +87,7 @@ WEFTIO_INTERCEPT_STAT(stat64, stat64)
 WEFTIO_INTERCEPT_STAT(lstat, stat)
 WEFTIO_INTERCEPT_STAT(lstat64, stat64)
 
-// What programs call that were linked before glibc 2.33.
+// Called by programs that were linked before glibc 2.33.
 #define WEFTIO_INTERCEPT_XSTAT(name, type)                                                                             \
     WEFTIO_INTERCEPT(int, name, int version, const char* path, struct type* file)                                      \
     {                                                                                                                  \
@@ -155,7 +155,7 @@ WEFTIO_INTERCEPT(int, statx, int folder, const char* path, int flags, unsigned m
     return stat_at(folder, path, file, call);
 }
 
-// The file of a node in the tree has the node's rights.
+// The file of a node in the tree has the node's permissions.
 WEFTIO_INTERCEPT(int, access, const char* path, int mode)
 {
     return with_path(path, [&](const char* at) { return real().access(at, mode); });
@@ -173,7 +173,7 @@ WEFTIO_INTERCEPT(int, faccessat, int folder, const char* path, int mode, int fla
     return with_path(folder, path, [&](const char* at) { return real().faccessat(folder, at, mode, flags); });
 }
 
-// What `ls -l` asks for.
+// Used by `ls -l`.
 WEFTIO_INTERCEPT(ssize_t, getxattr, const char* path, const char* name, void* value, size_t bytes)
 {
     return with_path(path, [&](const char* at) { return real().getxattr(at, name, value, bytes); });

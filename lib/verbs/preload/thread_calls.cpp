@@ -1,4 +1,5 @@
-// Threads that the engine starts, while it is started or called, or from a thread of its own, are the engine's.
+// Threads that the engine starts belong to the engine: those started while it is started or called, or by one of its
+// threads.
 #include <cerrno>
 #include <cstdlib>
 

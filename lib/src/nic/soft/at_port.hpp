@@ -1,4 +1,4 @@
-// Where a queue of a port is: at one of the engines of the port.
+// Where a queue of a port runs: one of the engines of the port.
 #pragma once
 
 #include <memory>
@@ -9,7 +9,7 @@
 
 namespace weftio::nic::soft {
 
-/// The port, which the queue keeps alive, and the engine. @see soft_queue
+/// Keeps the port alive, and knows the engine of the queue. @see soft_queue
 class at_port {
  protected:
     explicit at_port(std::shared_ptr<soft_port> port) noexcept : port_(std::move(port)) {}

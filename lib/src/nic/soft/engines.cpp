@@ -68,7 +68,7 @@ std::uint32_t engines::add_rx(unsigned engine, const rx_ring& ring)
 {
     const std::uint32_t number = units_[engine].receiver.free_number();
     for (engine_units& units : units_)
-        units.receiver.reserve(number); // allocates, so it comes before anything changes
+        units.receiver.reserve(number); // first, because it may throw
     nic::soft::receiver& owner = units_[engine].receiver;
     owner.add(number, ring);
     for (engine_units& units : units_)
@@ -109,7 +109,7 @@ bool engines::move_rx(std::uint32_t number, unsigned from, unsigned to)
 
 void engines::move_tx(std::uint32_t number, unsigned from, unsigned to)
 {
-    units_[to].sender.reserve(number); // allocates, so it comes before anything changes
+    units_[to].sender.reserve(number); // first, because it may throw
     units_[to].sender.take_up(number, units_[from].sender.give_up(number));
 }
 

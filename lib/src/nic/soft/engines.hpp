@@ -26,25 +26,25 @@ namespace weftio::nic::soft {
 /// thread may read it.
 using home = std::atomic<unsigned>;
 
-/// What a port hands to the engines that it makes.
+/// What a port passes to the engines that it makes.
 struct engine_supplies {
     struct port_queue {
         dpdk::wire wire;
-        slot_pool* pool = nullptr; ///< pool by which the driver takes slots; nullptr when it takes none
+        slot_pool* pool = nullptr; ///< pool from which the driver takes slots; nullptr: it takes none
     };
     std::vector<port_queue> queues; ///< one port queue for each engine
     /// A packet waits when its queue is full, instead of being dropped.
     bool hold = false;
     /// Capture file behind the port; empty when there is none.
     std::string capture;
-    std::string interface; ///< network interface behind the port; empty when there is none (see port_watch)
+    std::string interface; ///< network interface behind the port; empty: there is none (see port_watch)
     std::string name;
 };
 
-/// Engines that share nothing during a turn: each has a port queue in both directions, a receiver and a sender.
+/// Engines that share nothing during a turn: each has a receive and a send queue of the port, a receiver and a sender.
 ///
-/// Some state is read by several engines during their turns: rules, and which engine a queue is at. This state changes
-/// only while all engines are between two turns. Keys are added at any time, and are removed only between turns.
+/// Some state is read by several engines during their turns: rules, and the engine of each queue. This state changes
+/// only while all engines are between two turns. Keys may be added at any time, but are removed only between turns.
 ///
 /// The number of a queue is unique at the port, whichever engine the queue is at.
 class engines final : core::moving {
@@ -81,8 +81,8 @@ class engines final : core::moving {
         // Captures one reference, so std::function allocates nothing: destructors may call this.
         carry_out_from(0, [&] { change(); });
     }
-    /// Runs `change` between two turns of the engine that the queue is at, also when the queue moves meanwhile. Blocks
-    /// as engine::between_turns does.
+    /// Runs `change` between two turns of the queue's engine, even if the queue moves meanwhile. Blocks as
+    /// engine::between_turns does.
     template <class Change>
     void between_turns_at(const home& home, Change&& change)
     {
@@ -123,9 +123,10 @@ class engines final : core::moving {
     /// changes nothing, when the inbox of that engine has no room for these packets now.
     /// @pre every engine is between two turns
     bool move_rx(std::uint32_t number, unsigned from, unsigned to);
-    /// Moves a send queue to another engine. @pre every engine is between two turns; sender(from).settled(number)
+    /// Moves a send queue to another engine.
+    /// @pre every engine is between two turns; sender(from).driver_holds_none(number)
     void move_tx(std::uint32_t number, unsigned from, unsigned to);
-    /// The engine with the fewest queues; the lowest number if several have as few.
+    /// The engine with the fewest queues; among equals, the one with the lowest number.
     /// @pre every engine is between two turns
     unsigned emptiest_rx() const noexcept;
     unsigned emptiest_tx() const noexcept;

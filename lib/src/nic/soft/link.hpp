@@ -1,4 +1,4 @@
-// The first unit of an engine: it watches the port, and tells the other units when the port changes.
+// The first unit of an engine: watches the port, and notifies the other units when the port changes.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ class link final : public unit {
  public:
     /// @param interface  see port_watch
     /// @param name       name of the engine, for the log
-    /// @param others     the units that hear of the port; they must outlive this
+    /// @param others     units to notify; they must outlive this
     link(std::uint16_t port, const std::string& interface, std::string name, std::vector<unit*> others)
         : watch_(port, interface), name_(std::move(name)), others_(std::move(others))
     {}
@@ -35,7 +35,7 @@ class link final : public unit {
     dpdk::port_watch watch_;
     const std::string name_;
     const std::vector<unit*> others_;
-    link_state state_{}; ///< as the others know it
+    link_state state_{}; ///< state last reported to the other units
 };
 
 } // namespace weftio::nic::soft

@@ -24,7 +24,7 @@ bool decides_before(const steering_rule& a, const steering_rule& b) noexcept
 void offloads::enter(const std::shared_ptr<steering_rule>& rule)
 {
     entry added{.rule = rule};
-    leftovers_.reserve(leftovers_.size() + entries_.size() + 1); // leaving must not allocate
+    leftovers_.reserve(leftovers_.size() + entries_.size() + 1); // reserved for leave(), which must not allocate
     entries_.reserve(entries_.size() + 1);
     for (entry& each : entries_) {
         if (!may_overlap(rule->match, each.rule->match))
@@ -33,9 +33,9 @@ void offloads::enter(const std::shared_ptr<steering_rule>& rule)
         each.before += later;
         added.before += !later;
     }
-    const auto place = std::find_if(entries_.begin(), entries_.end(),
-                                    [&](const entry& each) { return decides_before(*rule, *each.rule); });
-    entries_.insert(place, std::move(added));
+    const auto position = std::find_if(entries_.begin(), entries_.end(),
+                                       [&](const entry& each) { return decides_before(*rule, *each.rule); });
+    entries_.insert(position, std::move(added));
 }
 
 void offloads::leave(const steering_rule* rule) noexcept
@@ -49,7 +49,7 @@ void offloads::leave(const steering_rule* rule) noexcept
     entries_.erase(gone);
 }
 
-/// Ends in the driver what would take packets of `rule`.
+/// Removes the driver's rules that would take packets of `rule`.
 void offloads::make_way_for(const steering_rule& rule)
 {
     const auto refuse = [&](const char* why) {
@@ -87,7 +87,7 @@ void offloads::end_in_driver(const steering_rule* rule) noexcept
         });
 }
 
-/// Has the driver end a rule; see driver_rule::end(). A driver without its device has ended everything.
+/// Removes a rule from the driver; see driver_rule::end(). A driver without its device has no rules any more.
 const char* offloads::end(dpdk::driver_rule& driver) const noexcept
 {
     if (device_.removed())
@@ -100,7 +100,7 @@ const char* offloads::end(dpdk::driver_rule& driver) const noexcept
     return why;
 }
 
-/// Has the driver execute every rule that it can.
+/// Offers every rule to the driver.
 void offloads::offer_all() noexcept
 {
     for (entry& each : entries_)

@@ -15,23 +15,23 @@
 
 namespace weftio::nic::soft {
 
-/// Knows all rules of a port, and has its driver execute those that it can.
+/// Knows all rules of a port, and lets its driver execute those that it can.
 ///
-/// The engines execute every rule, also one that the driver executes: they do not see what the driver drops, and decide
-/// about the packets that the driver passes on. So a driver may recognize fewer packets than a rule matches, and a rule
-/// goes from the driver to the engines by ending it in the driver alone.
+/// The engines execute every rule, even if the driver executes it, too: they do not see what the driver drops, and
+/// decide about the packets that the driver passes on. A driver may therefore recognize fewer packets than a rule
+/// matches, and removing a rule from the driver is enough to move it to the engines.
 ///
-/// The driver executes a rule only while no earlier rule may match the same packet. So it never decides about a packet
-/// for which an earlier rule is there, and the order of rules in the driver is of no account.
+/// The driver executes a rule only while no earlier rule can match the same packet. It therefore never decides about a
+/// packet that an earlier rule matches, and the order of rules in the driver does not matter.
 class offloads {
  public:
     /// @param device  must outlive this
-    /// @param name    of the port, for the log
+    /// @param name    name of the port, for the log
     offloads(const dpdk::dpdk_port& device, std::string name) : device_(device), name_(std::move(name)) {}
 
-    /// Makes rules, all or none. `install` adds them to the engines: the driver has given up all rules that would take
-    /// their packets before, and is offered the rules afterwards. Throws what `install` throws.
-    /// @throws weftio::error errc::device_error the driver does not give up such a rule; errc::out_of_memory
+    /// Adds all rules or none. First removes the driver's rules that would take their packets, then calls `install`,
+    /// which adds the rules to the engines, then offers the rules to the driver. Throws what `install` throws.
+    /// @throws weftio::error errc::device_error the driver does not remove such a rule; errc::out_of_memory
     template <class Install>
     void add(std::span<const std::shared_ptr<steering_rule>> rules, Install&& install)
     {
@@ -51,8 +51,8 @@ class offloads {
         }
         offer_all();
     }
-    /// Ends a rule. `take_out` removes it from the engines; afterwards the driver is offered the rules that it kept
-    /// from the driver.
+    /// Removes a rule. `take_out` removes it from the engines. Then offers the driver the rules that could not be in
+    /// the driver because of this one.
     template <class TakeOut>
     void remove(const steering_rule* rule, TakeOut&& take_out) noexcept
     {
@@ -62,8 +62,9 @@ class offloads {
         leave(rule);
         offer_all();
     }
-    /// Asks the driver for its counts of `rule`, or of all rules when nullptr, and writes them to the rules. Any thread
-    /// but one between two turns. Blocks as long as the driver takes, and while another thread makes or ends a rule.
+    /// Reads the driver's counters of `rule`, or of all rules when nullptr, and stores them in the rules. Any thread
+    /// except one between two turns. Blocks as long as the driver takes, and while another thread adds or removes a
+    /// rule.
     void ask_driver(const steering_rule* rule = nullptr) noexcept;
 
  private:
@@ -73,7 +74,7 @@ class offloads {
         bool refused = false;   ///< the driver has refused the rule
         dpdk::driver_rule driver{};
     };
-    /// A rule that has ended, but not in the driver.
+    /// A removed rule that the driver still has.
     struct leftover {
         std::shared_ptr<steering_rule> rule;
         dpdk::driver_rule driver;
@@ -94,7 +95,7 @@ class offloads {
     std::mutex mutex_;           ///< taken before the engines stop between turns
     std::vector<entry> entries_; ///< in the order in which rules decide
     std::vector<leftover> leftovers_;
-    std::set<std::string> told_; ///< reasons in the log
+    std::set<std::string> told_; ///< reasons that have been logged
 };
 
 } // namespace weftio::nic::soft

@@ -13,7 +13,7 @@ namespace weftio::nic::soft {
 class soft_completion_queue final : public completion_queue, at_port {
  public:
     /// @pre the port has one engine
-    /// @throws weftio::error errc::not_reachable the CPU does not see the memory; errc::out_of_memory
+    /// @throws weftio::error errc::not_reachable the CPU cannot access the memory; errc::out_of_memory
     soft_completion_queue(std::shared_ptr<soft_port> port, const completion_memory& memory);
     soft_completion_queue(const soft_completion_queue&) = delete;
     soft_completion_queue& operator=(const soft_completion_queue&) = delete;
@@ -24,11 +24,11 @@ class soft_completion_queue final : public completion_queue, at_port {
     inline_turn turn() noexcept override;
     ring_end resize(const completion_memory& to) override;
 
-    /// The ring, if it is one of this port.
+    /// The ring if it belongs to this port, else nullptr.
     completion_ring* at(const soft_port& port) const noexcept { return port_.get() == &port ? ring_ : nullptr; }
 
  private:
-    completion_memory memory_; ///< it stays
+    completion_memory memory_; ///< keeps the memory alive
     completion_ring* ring_ = nullptr;
 };
 

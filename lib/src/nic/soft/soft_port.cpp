@@ -124,7 +124,7 @@ std::vector<std::unique_ptr<rule>> soft_port::install(std::span<const rule_reque
     return soft_rule::install(shared_from_this(), wanted);
 }
 
-void soft_port::tell_first_address() noexcept
+void soft_port::announce_first_address() noexcept
 {
     dpdk::shared_wire* const shared = device_.shared();
     if (!shared)
@@ -153,17 +153,18 @@ void soft_port::require_nobody_has(const net::roce_gid& address, unsigned below)
                                     spec_, each.process, net::text_of(address)));
 }
 
-memory_place soft_port::take_up(std::shared_ptr<const devices::memory_block> block)
+frame_memory_list soft_port::take_up(std::shared_ptr<const devices::memory_block> block)
 {
-    memory_place place(1);
-    frame_memory& memory = place.front();
+    frame_memory_list list(1);
+    frame_memory& memory = list.front();
     memory.block = std::move(block);
     if (!memory.block->at.cpu) {
         pull_from(memory.block->owner);
         memory.zero_copy = false;
-        return place;
+        return list;
     }
-    // A driver that copies frames by the CPU would die of memory that goes away. A device pins the pages that it reads.
+    // A driver that copies frames with the CPU would crash if adopted memory is unmapped. A device pins the pages that
+    // it reads.
     memory.zero_copy = device_.zero_copy() && (!memory.block->adopted || device_.reads_by_itself());
     if (rte_device* device = device_.reads_by_itself(); device && memory.zero_copy)
         try {
@@ -175,7 +176,7 @@ memory_place soft_port::take_up(std::shared_ptr<const devices::memory_block> blo
                       fmt::format("weftio: port {}: frames in this memory are copied when they are sent: {}", spec_,
                                   reason.what()));
         }
-    return place;
+    return list;
 }
 
 void soft_port::pull_from(const std::shared_ptr<devices::device_backend>& device)
@@ -186,12 +187,12 @@ void soft_port::pull_from(const std::shared_ptr<devices::device_backend>& device
         engine(each).between_turns([&] { reached = sender(each).pulls().find(device.get()) != nullptr; });
         if (reached)
             continue;
-        auto copies = device->make_copy_queue(device); // takes its time, as the allocation does
+        auto copies = device->make_copy_queue(device); // slow, as is the allocation
         auto block = std::make_shared<devices::memory_block>(device);
         block->bytes = std::size_t{pull_lane::slots} * pull_lane::slot_bytes;
         block->kind = memory_kind::cpu_device;
         block->at = device->allocate(block->bytes, 64, block->kind);
-        memory_place memory = take_up(std::move(block));
+        frame_memory_list memory = take_up(std::move(block));
         engines_.between_all_turns([&] {
             sender(each).pulls().add(device,
                                      std::make_unique<pull_lane>(std::move(copies), std::move(memory), send_pool_));
@@ -241,12 +242,12 @@ bool soft_port::unused(const devices::memory_block& block) noexcept
 
 void soft_port::free_what_came_back() noexcept
 {
-    memory_place free; // freed after the change, because freeing may take long
+    frame_memory_list free; // freed after the change, because freeing may take long
     engines_.between_all_turns(
         [&] { free = send_pool_.take_out([&](const devices::memory_block& block) { return unused(block); }); });
 }
 
-void soft_port::let_go(memory_place memory) noexcept
+void soft_port::let_go(frame_memory_list memory) noexcept
 {
     if (!may_end()) // the port is not destroyed either
         return send_pool_.keep(std::move(memory));
@@ -256,7 +257,7 @@ void soft_port::let_go(memory_place memory) noexcept
         let_go_of_device(*memory.front().block);
 }
 
-void soft_port::let_go_of_host(memory_place memory) noexcept
+void soft_port::let_go_of_host(frame_memory_list memory) noexcept
 {
     free_what_came_back();
     const devices::memory_block& block = *memory.front().block;

@@ -64,32 +64,32 @@ class soft_port final : public backend, public std::enable_shared_from_this<soft
     rdma_unit& rdma() noexcept { return engines_.rdma(0); } ///< between two turns only
     keys::nic_keys& keys() noexcept { return keys_; }
     nic::soft::offloads& offloads() noexcept { return offloads_; }
-    /// Prepares memory for frames that are sent from it. Maps the memory for the device when the device reads by
-    /// itself. When that fails, frames in this memory are copied when they are sent, and a log line says why.
-    /// Where the CPU does not see the memory, all engines are prepared to pull frames from its device; throws what
+    /// Prepares memory for sending frames from it. If the port's device reads memory by itself, maps the memory for it;
+    /// when that fails, frames in this memory are copied when they are sent, and the log says why. If the CPU cannot
+    /// access the memory, prepares all engines to copy frames from its device; throws what
     /// device_backend::make_copy_queue() throws.
-    memory_place take_up(std::shared_ptr<const devices::memory_block> block);
-    /// Makes the NIC refuse `key` from now on.
+    frame_memory_list take_up(std::shared_ptr<const devices::memory_block> block);
+    /// From now on, the NIC refuses `key`.
     void forget_key(std::uint32_t key) noexcept;
-    /// Frees `memory` once no frame that is on its way out lies in it. Blocks until then, at most 1 s; after that the
-    /// memory is kept until the frames have come back, and a log line says so. Of memory that the CPU does not see, it
-    /// waits as long until what copy engines have begun has landed, and frees it.
-    void let_go(memory_place memory) noexcept;
-    /// Tells the members of the port's wire its first own address, if it is on one. Call it between two turns.
-    void tell_first_address() noexcept;
-    /// Looks whether a member of the port's wire, if it is on one, has told an address already.
-    /// @param below  only members of lower slots count  @throws weftio::error errc::in_use
+    /// Frees `memory` once no frame in it is being sent. Blocks until then, at most 1 s; after that the memory is kept
+    /// until the frames have come back, and the log says so. For memory that the CPU cannot access, waits at most as
+    /// long for the copies that copy engines have started, and then frees it.
+    void let_go(frame_memory_list memory) noexcept;
+    /// Announces the port's first own address to the members of its wire, if it is on one. Call it between two turns.
+    void announce_first_address() noexcept;
+    /// Checks whether another member of the port's wire, if it is on one, has announced this address.
+    /// @param below  only members with lower slots count  @throws weftio::error errc::in_use
     void require_nobody_has(const net::roce_gid& address, unsigned below) const;
     /// Slot of the port on its wire; 0 without one.
     unsigned slot() const noexcept;
-    /// Returns a number that grows with each call. Rules of equal priority are decided in the order of these numbers.
+    /// Returns a number that increases with each call. Rules of equal priority decide in the order of these numbers.
     std::uint64_t next_sequence() noexcept { return sequence_.fetch_add(1, std::memory_order_relaxed); }
 
  private:
     void require_sending() const;
     void require_rdma(std::string_view who) const;
     void pull_from(const std::shared_ptr<devices::device_backend>& device);
-    void let_go_of_host(memory_place memory) noexcept;
+    void let_go_of_host(frame_memory_list memory) noexcept;
     void let_go_of_device(const devices::memory_block& block) noexcept;
     bool unused(const devices::memory_block& block) noexcept;
     void free_what_came_back() noexcept;
@@ -109,7 +109,7 @@ class soft_port final : public backend, public std::enable_shared_from_this<soft
     telemetry_entry telemetry_{*this}; ///< declared last: telemetry shows the port only while all other members exist
 };
 
-/// Opens the software NIC for a spec that names no other kind of NIC. Throws what weftio::port::open() says.
+/// Opens the software NIC for a spec that names no other kind of NIC. Throws as weftio::port::open().
 std::shared_ptr<backend> open_soft_port(std::string_view spec, const port_options& options);
 
 } // namespace weftio::nic::soft

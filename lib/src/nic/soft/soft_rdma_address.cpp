@@ -14,9 +14,9 @@ soft_rdma_address::soft_rdma_address(std::shared_ptr<soft_port> port, const rdma
         port_->rdma().add_address(own_);
         if (own_.trace)
             port_->rdma().trace_packets();
-        port_->tell_first_address();
+        port_->announce_first_address();
     });
-    try { // of two processes that have looked at the same time, the one of the lower slot stays
+    try { // if two processes have checked at the same time, the one with the lower slot keeps the address
         port_->require_nobody_has(own_.address, port_->slot());
     } catch (...) {
         remove();
@@ -34,11 +34,11 @@ void soft_rdma_address::remove()
     if (port_->may_end())
         port_->engine().between_turns([&] {
             port_->rdma().remove_address(own_.address);
-            port_->tell_first_address();
+            port_->announce_first_address();
         });
 }
 
-/// Closes its question in the destructor.
+/// Opens a question; the destructor closes it.
 class soft_rdma_address::open_question {
  public:
     open_question(soft_port& port, const net::roce_gid& from, const net::roce_gid& target)

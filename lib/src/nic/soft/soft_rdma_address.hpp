@@ -1,4 +1,4 @@
-// An address that a port of the software NIC has for RDMA.
+// An RDMA address of a port of the software NIC.
 #pragma once
 
 #include <memory>

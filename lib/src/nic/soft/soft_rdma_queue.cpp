@@ -12,7 +12,7 @@ namespace weftio::nic::soft {
 
 namespace {
 
-/// @param what  of the connection is wrong
+/// @param what  what is wrong with the connection
 [[noreturn]] void refuse(std::uint32_t number, const std::string& what)
 {
     throw error(errc::invalid_argument, fmt::format("weftio: rdma_queue {}: {}", number, what));
@@ -52,7 +52,7 @@ soft_rdma_queue::soft_rdma_queue(std::shared_ptr<soft_port> port, const rdma_rin
     });
 }
 
-/// A ring of this port, as users may not tell: a queue and its completions are one engine's.
+/// Requires a completion queue of this port, because a queue pair and its completion queues share one engine.
 completions_at soft_rdma_queue::cpu_target(const completion_target& target) const
 {
     if (!target.queue)

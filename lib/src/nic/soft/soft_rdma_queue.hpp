@@ -1,4 +1,4 @@
-// A queue pair of the software NIC, as the objects of rdma/ see it.
+// A queue pair of the software NIC, as the objects of rdma/ use it.
 #pragma once
 
 #include <memory>
@@ -12,12 +12,12 @@ namespace weftio::nic::soft {
 
 class soft_rdma_queue final : public soft_executed_queue<rdma_queue, at_port, queue_pair> {
  public:
-    /// @pre the port has one engine, and sends
+    /// @pre the port has one engine, and can send
     /// @throws weftio::error errc::out_of_memory
     soft_rdma_queue(std::shared_ptr<soft_port> port, const rdma_rings& rings);
 
     inline_turn turn() noexcept override { return turn_of(this); }
-    /// Both sides: what a kernel waits for arrives by the receiver.
+    /// Runs both sides: what a kernel waits for arrives through the receiver.
     void run_turn() const { port_->turn(); }
     void restart(const send_ring& ring) override { restart({.send = ring, .receive = receive_}); }
     bool next(send_outcome& outcome) override;
@@ -37,7 +37,7 @@ class soft_rdma_queue final : public soft_executed_queue<rdma_queue, at_port, qu
     pair_rings cpu_rings(const rdma_rings& rings) const;
     completions_at cpu_target(const completion_target& target) const;
 
-    rdma_receive_ring receive_; ///< the present one: its memory stays
+    rdma_receive_ring receive_; ///< the present ring; keeps its memory alive
 };
 
 } // namespace weftio::nic::soft

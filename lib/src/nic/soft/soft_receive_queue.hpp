@@ -1,4 +1,4 @@
-// A receive queue of the software NIC, as the objects of eth/ see it: it finds the engine that the queue is at.
+// A receive queue of the software NIC, as the objects of eth/ use it: finds the engine of the queue.
 #pragma once
 
 #include <memory>
@@ -25,7 +25,7 @@ class soft_receive_queue final : public soft_queue<receive_queue, at_port, rx_qu
  private:
     rx_ring cpu_ring(const receive_ring& ring) const;
 
-    receive_ring ring_; ///< the present one: its memory stays
+    receive_ring ring_; ///< the present ring; keeps its memory alive
     std::string progress() const override;
     void remove() noexcept override;
 };

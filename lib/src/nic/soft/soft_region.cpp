@@ -5,16 +5,16 @@
 namespace weftio::nic::soft {
 
 soft_region::soft_region(std::shared_ptr<soft_port> port, const region_request& wanted)
-    : port_(std::move(port)), place_(port_->take_up(wanted.block)), key_(wanted.process_key), granted_(key_ != 0)
+    : port_(std::move(port)), memory_(port_->take_up(wanted.block)), key_(wanted.process_key), granted_(key_ != 0)
 {
     if (granted_)
-        port_->keys().grant(key_, place_.front().zero_copy);
+        port_->keys().grant(key_, memory_.front().zero_copy);
 }
 
 soft_region::~soft_region()
 {
     revoke();
-    port_->let_go(std::move(place_));
+    port_->let_go(std::move(memory_));
 }
 
 void soft_region::revoke() noexcept
@@ -27,7 +27,7 @@ void soft_region::renew(const region_request& now) noexcept
 {
     key_ = now.process_key;
     granted_ = true;
-    port_->keys().grant(key_, place_.front().zero_copy);
+    port_->keys().grant(key_, memory_.front().zero_copy);
 }
 
 } // namespace weftio::nic::soft

@@ -1,4 +1,4 @@
-// A region of the software NIC: memory that its device may read and that its entries may name.
+// A region of the software NIC: memory that its device may read, and that entries may name.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ namespace weftio::nic::soft {
 
 class soft_region final : public region {
  public:
-    /// @throws weftio::error errc::not_supported the CPU does not see the memory, and its device has no copy engine;
-    ///         errc::out_of_memory
+    /// @throws weftio::error errc::not_supported the CPU cannot access the memory, and its device has no copy engine;
+    ///   errc::out_of_memory
     soft_region(std::shared_ptr<soft_port> port, const region_request& wanted);
     soft_region(const soft_region&) = delete;
     soft_region& operator=(const soft_region&) = delete;
@@ -24,7 +24,7 @@ class soft_region final : public region {
 
  private:
     std::shared_ptr<soft_port> port_;
-    memory_place place_;
+    frame_memory_list memory_;
     std::uint32_t key_; ///< 0: the region has no key
     bool granted_ = false;
 };

@@ -1,4 +1,4 @@
-// A rule of the software NIC: every engine of the port applies it, and the driver of the port if it can.
+// A rule of the software NIC: every engine of the port applies it, and the port's driver if it can.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,7 @@ namespace weftio::nic::soft {
 
 class soft_rule final : public rule {
  public:
-    /// Makes rules, and adds them to every engine in one step, or none. Throws what offloads::add() throws.
+    /// Makes rules and adds them to every engine in one step: all of them, or none. Throws what offloads::add() throws.
     static std::vector<std::unique_ptr<rule>> install(const std::shared_ptr<soft_port>& port,
                                                       std::span<const rule_request> wanted);
     soft_rule(const soft_rule&) = delete;

@@ -85,22 +85,22 @@ void soft_send_queue::restart(const send_ring& ring)
     });
 }
 
-/// Moves the queue if the port holds no frame of it. Returns whether it has moved.
+/// Moves the queue if the driver holds no frame of it. Returns whether it has moved.
 bool soft_send_queue::try_to_move(unsigned engine)
 {
-    bool settled = false;
-    between_turns([&] { settled = sender().settled(number_); });
-    if (!settled)
+    bool driver_holds_none = false;
+    between_turns([&] { driver_holds_none = sender().driver_holds_none(number_); });
+    if (!driver_holds_none)
         return false;
     between_all_turns([&] {
         // Checked again: a wait may have ended since, and its frames may be with the driver.
-        settled = sender().settled(number_);
-        if (settled) {
+        driver_holds_none = sender().driver_holds_none(number_);
+        if (driver_holds_none) {
             port_->engines().move_tx(number_, home_, engine);
             home_ = engine;
         }
     });
-    return settled;
+    return driver_holds_none;
 }
 
 void soft_send_queue::move_to(unsigned engine)

@@ -1,4 +1,4 @@
-// An Ethernet send queue of the software NIC, as the objects of eth/ see it: it finds the engine that the queue is at.
+// An Ethernet send queue of the software NIC, as the objects of eth/ use it: finds the engine of the queue.
 #pragma once
 
 #include <memory>
@@ -26,7 +26,7 @@ class soft_send_queue final : public soft_executed_queue<eth_send_queue, at_port
  private:
     class pausing;
 
-    /// Call it only between two turns of the engine that the queue is at.
+    /// Call it only between two turns of the queue's engine.
     nic::soft::sender& sender() const { return port_->sender(home_); }
     bool try_to_move(unsigned engine);
     std::string progress() const override;

@@ -26,7 +26,7 @@ struct all_ports {
     std::vector<soft_port*> ports;
 };
 
-/// Packets for queue pairs, and those that they have sent. Those with mlx5's or rxe's names count what these count.
+/// Packets to and from queue pairs. Counters with a name of mlx5 or rxe count the same as there.
 void fill_rdma_packets(soft_port& port, rte_tel_data* dict)
 {
     const rdma_unit& unit = port.rdma();
@@ -116,7 +116,7 @@ void fill_tx(soft_port& port, telemetry_page& page)
     });
 }
 
-constexpr std::uint64_t rdma_rows = 12; // of a page: they are long
+constexpr std::uint64_t rdma_rows = 12; // per page: rows are long
 
 constexpr struct {
     const char* name;
@@ -198,7 +198,7 @@ try {
         if (!port->device().removed())
             rte_tel_data_add_dict_string(data, std::to_string(port->device().id()).c_str(), port->spec().c_str());
     return 0;
-} catch (const std::exception&) { // no memory for an answer
+} catch (const std::exception&) { // no memory for the reply
     return -1;
 }
 
@@ -222,7 +222,7 @@ try {
     rte_tel_data_start_dict(data);
     fill_port(*port, data);
     return 0;
-} catch (const std::exception&) { // no memory for an answer
+} catch (const std::exception&) { // no memory for the reply
     return -1;
 }
 
@@ -237,12 +237,12 @@ try {
         return -1;
     rte_tel_data_start_dict(data);
     return fill_rdma_dump(*port, asked[1], data) ? 0 : -1;
-} catch (const std::exception&) { // no memory for an answer
+} catch (const std::exception&) { // no memory for the reply
     return -1;
 }
 
 /// Shows one page of a port's queues or rules. The first parameter is the port; the second is the first number to show.
-/// @param Rows  of a page
+/// @param Rows  rows per page
 template <void (*Fill)(soft_port&, telemetry_page&), std::uint64_t Rows = telemetry_page::numbers>
 int show_rows(const char*, const char* parameters, rte_tel_data* data) noexcept
 try {
@@ -257,7 +257,7 @@ try {
     Fill(*port, page);
     page.end();
     return 0;
-} catch (const std::exception&) { // no memory for an answer
+} catch (const std::exception&) { // no memory for the reply
     return -1;
 }
 

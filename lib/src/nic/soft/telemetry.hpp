@@ -22,7 +22,7 @@ class telemetry_entry {
     soft_port& port_;
 };
 
-/// Shows what queue pair `number` waits for. @return false: the port has none of that number
+/// Shows what queue pair `number` waits for. @return false: the port has no queue pair of that number
 bool fill_rdma_dump(soft_port& port, std::uint64_t number, rte_tel_data* dict);
 
 } // namespace weftio::nic::soft

@@ -1,4 +1,4 @@
-// What a queue pair waits for, as telemetry shows it.
+// Telemetry of what a queue pair waits for.
 #include <rte_telemetry.h>
 
 #include <string>

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint32_t dma_copy = WEFTIO_OPCODE_MMO | WEFTIO_MMO_DMA << 8;
 constexpr std::uint32_t segments_of_a_copy = 4;
-constexpr std::size_t source = 2, destination = 3; ///< segments
+constexpr std::size_t source = 2, destination = 3; ///< segment numbers
 
 weftio_wqe_data_segment pointer_at(const entry& entry, std::size_t segment) noexcept
 {
@@ -30,14 +30,15 @@ std::uint64_t bytes_of(const weftio_wqe_data_segment& pointer) noexcept
 }
 
 /// The bytes of a pointer segment.
-struct place {
+struct copy_end {
     std::byte* bytes = nullptr;
-    const devices::device_backend* device = nullptr; ///< whose copy engine reaches them; nullptr: the CPU does
+    const devices::device_backend* device = nullptr; ///< device whose copy engine accesses them; nullptr: the CPU does
     keys::held_key by{};
 };
 
-/// Finds the bytes of a pointer segment, which the engine is to read or to write.
-refusal find(const weftio_wqe_data_segment& pointer, const keys::queue_keys& keys, access needed, place& out) noexcept
+/// Finds the memory of a pointer segment, and checks that the engine may read or write it.
+refusal find(const weftio_wqe_data_segment& pointer, const keys::queue_keys& keys, access needed,
+             copy_end& out) noexcept
 {
     keys::located found;
     if (const refusal why = keys.resolve(weftio_swap32(pointer.lkey_be), weftio_swap64(pointer.address_be),
@@ -50,7 +51,7 @@ refusal find(const weftio_wqe_data_segment& pointer, const keys::queue_keys& key
     return refusal::none;
 }
 
-/// Four bytes again and again. @param at  how many have been filled before
+/// Repeats the four bytes of the pattern. @param at  bytes of the fill that are already done
 void fill(std::byte* to, std::uint64_t bytes, std::uint32_t pattern, std::uint64_t at) noexcept
 {
     constexpr std::size_t block_bytes = 256;
@@ -62,12 +63,12 @@ void fill(std::byte* to, std::uint64_t bytes, std::uint32_t pattern, std::uint64
     std::memcpy(to, block, bytes);
 }
 
-/// What the CPU copies or fills of `request` from byte `at` on. Returns false when memory is not there.
+/// Copies or fills bytes from byte `at` on with the CPU. Returns false when memory has gone.
 bool copy_part(const copy_request& request, std::uint64_t at, std::uint64_t bytes) noexcept
 {
     std::byte* const to = request.to + at;
     if (request.from)
-        return core::guarded_copy(to, request.from + at, bytes); // an entry may name bytes that overlap
+        return core::guarded_copy(to, request.from + at, bytes); // source and destination may overlap
     return core::guarded([&](core::touched& there) {
         there.only(to, bytes);
         fill(to, bytes, request.pattern, at);
@@ -84,7 +85,7 @@ refusal read_copy(const entry& entry, const keys::queue_keys& keys, const copy_l
     const std::uint32_t count = weftio_swap32(from.byte_count_be);
     if (weftio_swap32(to.byte_count_be) & WEFTIO_INLINE_SEGMENT)
         return refusal::wrong_segment;
-    place there, here;
+    copy_end there, here;
     if (refusal reason = find(to, keys, access::local_write, there); reason != refusal::none)
         return reason;
     const bool fills = count == (WEFTIO_INLINE_SEGMENT | 4u);
@@ -97,12 +98,12 @@ refusal read_copy(const entry& entry, const keys::queue_keys& keys, const copy_l
             return reason;
     }
     const devices::device_backend* device = there.device ? there.device : here.device;
-    // Member by member: as one aggregate it is made on the stack by small stores and copied by wide loads, which wait for
-    // them. That cost 15 ns a copy.
+    // Assigned one by one: an aggregate is built on the stack by small stores and copied by wide loads, which wait for
+    // these stores. That cost 15 ns a copy.
     out.bytes = bytes_of(to);
     out.to = there.bytes;
     out.from = here.bytes;
-    out.pattern = from.lkey_be; // of a fill: the four bytes behind the count
+    out.pattern = from.lkey_be; // for a fill: the four bytes after the count
     out.lane = device ? lanes.find(device) : nullptr;
     out.within = there.device && (fills || there.device == here.device);
     out.to_by = there.by;
@@ -123,26 +124,26 @@ unsigned copy_work::turn(std::uint32_t most)
         if (!execute(left))
             break;
     const unsigned moved = next_ - before + (under_way_ && done_ != done_before);
-    if (completed_ != handed_ || untold())
+    if (completed_ != handed_ || has_failure_to_publish())
         complete();
     return moved;
 }
 
-/// Executes the entry at next_, or a part of it. Returns whether the next one may follow.
+/// Executes the entry at next_ or a part of it. Returns whether the next entry may follow.
 bool copy_work::execute(budget& left)
 {
     const bool begun_before = under_way_;
     if (!begun_before && !begin())
         return false;
     if (!under_way_)
-        return true; // there was nothing to copy
+        return true; // nothing to copy
     if ((begun_before && !still_may()) || !has_way(left))
         return false;
     carry_on(left);
     return !under_way_;
 }
 
-/// Takes up the entry at next_. Returns whether it could be executed.
+/// Starts the entry at next_. Returns whether it could be executed.
 bool copy_work::begin()
 {
     refusal reason = fetch_any(ring_.entries, next_, submitted_ - next_, entry_);
@@ -161,7 +162,7 @@ bool copy_work::begin()
     return true;
 }
 
-/// Whether the memory of the entry under way is still there; else it fails.
+/// Whether the memory of the entry in progress is still registered; if not, the entry fails.
 bool copy_work::still_may()
 {
     if (keys_.still(request_.to_by) && (!request_.from || keys_.still(request_.from_by)))
@@ -175,7 +176,8 @@ bool copy_work::still_may()
     return false;
 }
 
-/// Whether the entry under way can go on now: in order, and by a lane that takes more.
+/// Whether the entry in progress can continue now: earlier copies elsewhere are complete, and the copy engine accepts
+/// more.
 bool copy_work::has_way(const budget& left)
 {
     if (request_.lane != lane_) {
@@ -208,7 +210,7 @@ void copy_work::carry_on(budget& left)
         finish(true);
 }
 
-/// The memory of the entry under way is not there.
+/// The memory of the entry in progress has gone.
 void copy_work::lose_memory()
 {
     const std::uint32_t index = next_;
@@ -230,7 +232,8 @@ void copy_work::finish(bool copy)
         skipped.add(1);
 }
 
-/// The entry at `index`, which was under way, has ended otherwise. It completes when no lane works at it any more.
+/// The entry at `index`, which was in progress, has ended without finishing. It completes when no copy engine works on
+/// it any more.
 void copy_work::let_go_of_part(std::uint32_t index) noexcept
 {
     if (std::exchange(under_way_, false) && lane_ && done_ != 0)
@@ -253,7 +256,7 @@ void copy_work::look_after_lane()
     lane_ = nullptr;
 }
 
-/// The lane copies nothing more. Of what it has not done the first entry has failed, and the others are flushed.
+/// The copy engine has failed. The first entry that it has not finished fails, and the others are flushed.
 void copy_work::lose_lane()
 {
     refusal reason = refusal::device_failed;

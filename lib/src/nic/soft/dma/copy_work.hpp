@@ -1,4 +1,4 @@
-// The send queue of DMA: copies and fills, which the CPU does on the spot, or a device's copy engine meanwhile.
+// The send queue of DMA: copies and fills, done by the CPU at once or by a device's copy engine in the background.
 #pragma once
 
 #include <cstddef>
@@ -12,53 +12,53 @@
 
 namespace weftio::nic::soft {
 
-/// One entry of it, checked.
+/// One checked entry.
 struct copy_request {
     std::uint64_t bytes = 0;
     std::byte* to = nullptr;
     const std::byte* from = nullptr; ///< nullptr: a fill
-    std::uint32_t pattern = 0;       ///< of a fill, in memory order
-    copy_lane* lane = nullptr;       ///< whose device copies; nullptr: the CPU sees both ends, and copies
-    bool within = false;             ///< the device's own memory is all there is to it: nothing crosses a bus
+    std::uint32_t pattern = 0;       ///< for a fill, in memory order
+    copy_lane* lane = nullptr;       ///< the copy engine to use; nullptr: the CPU can access both ends and copies
+    bool within = false;             ///< only the device's own memory is used: nothing crosses a bus
     keys::held_key to_by{}, from_by{};
 };
 
-/// Reads an entry and finds its memory. Returns why it cannot be executed, or refusal::none.
+/// Decodes an entry and finds its memory. Returns why it cannot be executed, or refusal::none.
 refusal read_copy(const entry& entry, const keys::queue_keys& keys, const copy_lanes& lanes,
                   copy_request& out) noexcept;
 
-/// Entries are executed in order. Those of one lane follow each other without waiting, as the lane keeps their order;
-/// what another lane or the CPU copies waits until they have landed.
+/// Entries are executed in order. Copies by one copy engine follow each other without waiting, because it keeps their
+/// order. Copies by another copy engine or by the CPU wait until those are complete.
 class copy_work final : public work_queue {
  public:
-    /// A turn of so many entries copies so many times as many bytes at most, in long copies too, so that a queue with
-    /// long copies does not hold up its neighbors: 128 KiB in one of 64 where the CPU copies, and 16 MiB by a lane. What
-    /// stays within a device counts for less: it goes 20 to 40 times as fast as over the bus, and a part of 16 MiB takes
-    /// as long as two starts of a copy.
+    /// A turn with a budget of N entries copies at most N x 2 KiB (CPU) or N x 256 KiB (copy engine), also within one
+    /// long copy, so that a queue with long copies does not delay its neighbors. For N = 64 these are 128 KiB and 16
+    /// MiB. Copies within a device count 1/16: they are 20 to 40 times as fast as over the bus, and 16 MiB take as long
+    /// as starting two copies.
     static constexpr std::uint64_t bytes_of_an_entry = 2048, bytes_by_lane = 256 * 1024, bytes_within_per_byte = 16;
 
-    /// @param lanes  of the engine; must outlive this
+    /// @param lanes  copy engines of the engine; must outlive this
     copy_work(const tx_ring& ring, const keys::nic_keys& keys, const copy_lanes& lanes)
         : work_queue(ring), keys_(keys, ring.domain), lanes_(lanes), batches_(ring.entries.depth)
     {}
 
     unsigned turn(std::uint32_t most) override;
-    /// What has not been copied is flushed, the copy under way too. What lanes have begun they end.
+    /// Flushes what has not been copied, including the copy in progress. Copy engines finish what they have started.
     void stop();
-    /// Starts again in a ring that has been made anew. @pre stop(), and nothing waits_for_others()
+    /// Starts again with a fresh ring. @pre stop(), and not waits_for_others()
     void restart(const tx_ring& ring) noexcept;
 
-    /// enqueued = copied + skipped + failed + flushed, once the queue is idle; all of them entries.
+    /// In entries, once the queue is idle: enqueued = copied + skipped + failed + flushed.
     core::counter copied, copied_bytes, skipped;
 
  private:
-    /// What is left of a turn.
+    /// What may still be copied in this turn.
     struct budget {
         std::uint64_t bytes, bytes_by_lane;
     };
 
     bool returned(std::uint32_t index) const noexcept override;
-    void settle(std::uint32_t index) noexcept override { batch_of(index) = 0; }
+    void mark_done(std::uint32_t index) noexcept override { batch_of(index) = 0; }
     void count_done(std::uint64_t entries, std::uint64_t bytes) override;
     bool execute(budget& left);
     bool begin();
@@ -74,13 +74,13 @@ class copy_work final : public work_queue {
 
     const keys::queue_keys keys_;
     const copy_lanes& lanes_;
-    entry entry_; ///< the one at next_, while it is under way
+    entry entry_; ///< the entry at next_, while in progress
     copy_request request_;
-    std::uint64_t done_ = 0; ///< bytes of it that were copied, or begun by a lane
+    std::uint64_t done_ = 0; ///< bytes of it that are copied, or started by a copy engine
     bool under_way_ = false;
-    std::vector<std::uint64_t> batches_; ///< by slot: of lane_, that holds the last part of the entry; 0: it is done
-    copy_lane* lane_ = nullptr;          ///< that has all that is handed over and not completed
-    std::uint64_t last_batch_ = 0;       ///< of it, with something of this queue
+    std::vector<std::uint64_t> batches_; ///< by slot: batch of lane_ with the entry's last part; 0: the entry is done
+    copy_lane* lane_ = nullptr;          ///< copy engine of all entries that are handed over and not completed
+    std::uint64_t last_batch_ = 0;       ///< the last batch of lane_ with copies of this queue
 };
 
 } // namespace weftio::nic::soft

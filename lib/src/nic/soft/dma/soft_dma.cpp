@@ -11,7 +11,7 @@ namespace weftio::nic::soft {
 
 namespace {
 
-/// Memory that a DMA engine copies from and to.
+/// Memory registered with a DMA engine.
 class dma_region final : public region {
  public:
     dma_region(std::shared_ptr<soft_dma> dma, const region_request& wanted)
@@ -56,7 +56,7 @@ port_options of_engine(const dma_engine_options& options)
 
 } // namespace
 
-/// In inline mode too: what lies in the rings of others must not make a call long.
+/// The limit also holds in inline mode: entries of other queues must not make a kernel's call long.
 unsigned copier::turn(const turn_budget& budget)
 {
     queues_.look_at_records(budget.busy);
@@ -77,7 +77,7 @@ void soft_dma::reach(const std::shared_ptr<devices::device_backend>& device)
     engine_.between_turns([&] { reached = lanes().find(device.get()) != nullptr; });
     if (reached)
         return;
-    auto lane = std::make_unique<copy_lane>(device->make_copy_queue(device)); // takes its time
+    auto lane = std::make_unique<copy_lane>(device->make_copy_queue(device)); // slow, so not between turns
     engine_.between_turns([&] { copier_.lanes().add(device, std::move(lane)); });
 }
 

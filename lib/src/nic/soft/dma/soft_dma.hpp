@@ -1,5 +1,5 @@
-// The DMA engine that copies with the CPU, and with the copy engines of devices whose memory the CPU does not see: an
-// engine whose one unit is a list of copy queues.
+// A DMA engine. It copies with the CPU, and with the copy engines of devices whose memory the CPU cannot access. Its
+// only unit is a list of copy queues.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ namespace weftio::nic::soft {
 /// The one unit of a DMA engine: it gives the copy queues their turns (send step 2).
 class copier final : public unit {
  public:
-    /// Of one queue.
+    /// For each queue.
     static constexpr std::uint32_t entries_of_a_turn = 64;
 
     unsigned turn(const turn_budget& budget) override;
@@ -46,9 +46,10 @@ class soft_dma final : public dma_backend, public std::enable_shared_from_this<s
     keys::nic_keys& keys() noexcept { return keys_; }
     work_list& queues() noexcept { return copier_.queues(); }      ///< between two turns only
     const copy_lanes& lanes() noexcept { return copier_.lanes(); } ///< between two turns only
-    /// The CPU does not see this device's memory: its copy engine is to be used. Throws what make_copy_queue() throws.
+    /// Makes the copy engine of a device whose memory the CPU cannot access available. Throws what make_copy_queue()
+    /// throws.
     void reach(const std::shared_ptr<devices::device_backend>& device);
-    /// Waits until what copy engines have begun can be seen.
+    /// Blocks until all copies that copy engines have started are complete and visible.
     void wait_for_lanes() noexcept;
     nic::soft::engine& engine() noexcept { return engine_; }
 

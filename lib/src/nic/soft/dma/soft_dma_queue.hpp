@@ -1,4 +1,4 @@
-// A queue of the DMA engine that copies with the CPU, as the objects of dma/ see it.
+// A queue of a DMA engine, as the objects of dma/ use it.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Notices that an engine's thread shares its core with threads that want it.
+// Detects that an engine's thread shares its core with other threads that are ready to run.
 #pragma once
 
 #include <algorithm>
@@ -8,12 +8,12 @@
 
 namespace weftio::nic::soft {
 
-/// The engine's thread asks in its idle turns. Two of them that follow each other without a sleep are less than a
-/// microsecond apart, unless another thread has had the core meanwhile.
+/// The engine's thread calls it in idle turns. Consecutive idle turns without a sleep are less than a microsecond
+/// apart, unless another thread had the core in between.
 class crowd {
  public:
-    /// Whether another thread has had the core lately: for a twentieth of a second after it has, and for twice as long, up
-    /// to a second, when it has it again soon after. @param idle_turns  that follow each other, from 1
+    /// Whether another thread had the core lately: within the last 1/20 s. This time doubles, up to 1 s, when it
+    /// happens again soon after. @param idle_turns  number of consecutive idle turns, from 1
     bool is_there(unsigned idle_turns) noexcept
     {
         constexpr std::uint64_t gaps_of_a_second = 5000; // a time slice is longer than 200 us, an interrupt shorter
@@ -25,13 +25,13 @@ class crowd {
         last_ = now;
         return now < until_;
     }
-    /// The thread has slept: the time until the next turn tells nothing.
+    /// The thread has slept: the time until the next turn is not measured.
     void slept() noexcept { last_ = 0; }
 
  private:
-    std::uint64_t last_ = 0;   ///< when it was asked last; 0: the thread has slept since
-    std::uint64_t until_ = 0;  ///< the end of the time in which there is a crowd
-    std::uint64_t length_ = 0; ///< of that time
+    std::uint64_t last_ = 0;   ///< time of the last call; 0: the thread has slept since
+    std::uint64_t until_ = 0;  ///< end of the time during which is_there() is true
+    std::uint64_t length_ = 0; ///< length of that time
 };
 
 } // namespace weftio::nic::soft

@@ -25,7 +25,7 @@ namespace weftio::nic::soft {
 
 namespace {
 
-/// A sleep may take this much longer than asked. So the engine stays awake while a deadline is closer than this.
+/// A sleep may take this much longer than requested: the engine stays awake while a deadline is closer than this.
 constexpr std::uint64_t wake_up_ns = 200'000;
 /// Entries that a thread executes for one queue in one turn. It equals the receive burst, so that a kernel that
 /// forwards packets keeps pace. In inline mode a push executes all its entries.
@@ -33,8 +33,8 @@ constexpr std::uint32_t entries_per_turn = 64;
 /// While there are packets to move, an engine makes no change for this many times the duration of the last change, at
 /// most for 1 ms.
 constexpr std::uint64_t turns_to_changes = 255;
-/// Turns between two checks whether the clock must be disciplined, and whether our handler of faults is in front. They
-/// take microseconds, or 1 ms when the engine sleeps between turns.
+/// Turns between two checks whether the clock must be disciplined, and whether our fault handler is still the installed
+/// one. This many turns take microseconds, or 1 ms when the engine sleeps between turns.
 constexpr std::uint32_t turns_between_looks = 64;
 
 /// Registers the calling thread with DPDK until the thread ends, because mempool caches and lock-free driver paths
@@ -230,7 +230,7 @@ void engine::carry_out(const std::function<void()>& make, pace pace)
         // change.
         const std::uint32_t before = std::exchange(turns, turns_run_.load(std::memory_order_relaxed));
         if (turns == before && turns_.try_lock()) {
-            moved_ = 0; // no turn has come since the last check, so the change slows nobody
+            moved_ = 0; // no turn has run since the last check, so the change slows nothing
             make_wanted_change();
             turns_.unlock();
         }

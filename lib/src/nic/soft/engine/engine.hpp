@@ -38,18 +38,17 @@ class engine {
     {
         return send_turn_behind([&] { before(); });
     }
-    /// fair: the change waits for its share of the time of a busy engine. at_once: the next turn boundary makes it.
+    /// fair: the change waits for its share of a busy engine's time. at_once: it is made before the next turn.
     enum class pace { fair, at_once };
     /// Runs `change` between two turns. Returns what `change` returns, or throws what it throws. Any thread may call
     /// it, except the thread that runs the turns.
     ///
-    /// The thread that runs the turns runs the change too. So the engine waits neither for a thread that has no core
-    /// nor for a wake-up. When no thread runs turns, the calling thread runs the change.
+    /// The thread that runs the turns also runs the change, so that the engine waits neither for a thread without a
+    /// core nor for a wake-up. When no thread runs turns, the calling thread runs the change.
     ///
     /// Blocks as long as one turn takes. While there are packets to move, changes get 1/256 of the time, so that
-    /// resetting a queue again and again does not slow its neighbors, and a `fair` change blocks up to 1 ms. An
-    /// `at_once` change waits for the end of the current turn only: another engine stands still until the change is
-    /// made.
+    /// resetting a queue repeatedly does not slow its neighbors, and a `fair` change blocks up to 1 ms. An `at_once`
+    /// change only waits for the end of the current turn, because another engine stands still until the change is made.
     template <class Change>
     decltype(auto) between_turns(Change&& change, pace pace = pace::fair)
     {

@@ -6,9 +6,10 @@
 
 namespace weftio::nic::soft {
 
-/// A turn may begin just before a deadline and end long after it. So the engine spins when a deadline is close, and the
-/// frames behind that deadline leave tens of nanoseconds late. While it spins, other queues wait. So a turn has at most
-/// one spin, and while other queues or packets are busy, all spins together get a limited share of the time.
+/// Without it, a turn may begin just before a deadline and end long after it. The engine therefore spins when a
+/// deadline is close, and the frames after that deadline leave only tens of nanoseconds late. Other queues wait during
+/// a spin, so a turn has at most one spin, and while other queues or packets have work, all spins together get a
+/// limited share of the time.
 class spin {
  public:
     /// Spins get 1 / `share` of the time of a busy engine.

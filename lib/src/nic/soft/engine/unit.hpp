@@ -9,21 +9,21 @@ namespace weftio::nic::soft {
 
 /// Limits of one turn of a unit.
 struct turn_budget {
-    std::uint32_t entries = std::numeric_limits<std::uint32_t>::max(); ///< most entries to execute, for each queue
-    bool busy = false;         ///< the engine has moved something in this turn or in the turn before
-    unsigned moved_before = 0; ///< what all units of the engine have moved in the turn before
+    std::uint32_t entries = std::numeric_limits<std::uint32_t>::max(); ///< most entries to execute in each queue
+    bool busy = false;         ///< the engine has moved something in this turn or the previous one
+    unsigned moved_before = 0; ///< what all units of the engine have moved in the previous turn
 };
 
-/// What is behind a port, as it was last looked at.
+/// The state of the link behind a port, as last polled.
 struct link_state {
     bool up = true;        ///< frames can leave
     bool given_up = false; ///< the link has been down for longer than a flap
-    std::uint32_t mtu = 0; ///< of the interface behind the port; 0: there is none, or it has not been read yet
+    std::uint32_t mtu = 0; ///< MTU of the interface behind the port; 0: there is none, or it has not been read yet
     bool operator==(const link_state&) const = default;
 };
 
-/// A unit belongs to one engine. The thread that runs the turns of that engine calls everything here, or a change
-/// between two turns does.
+/// A unit belongs to one engine. Everything here is called by the thread that runs that engine's turns, in a turn or in
+/// a change between two turns.
 class unit {
  public:
     /// Does the work that is ready. Never blocks. Returns how much it moved.
@@ -34,14 +34,14 @@ class unit {
     virtual std::uint64_t deadline_ns() const noexcept { return 0; }
     /// Called before a change between two turns is made.
     virtual void before_change() {}
-    /// Sleeps in place of the engine, which has no work, until something comes that the unit waits for, at most `longest`.
-    /// @return false: it waits for nothing, and has not slept
+    /// Called when the engine has no work: sleeps until something that the unit waits for comes, at most `longest`.
+    /// @return false: the unit waits for nothing, and has not slept
     virtual bool rest(std::chrono::nanoseconds /*longest*/) noexcept { return false; }
-    /// The link is not what it was at the last call, or what link_state says without one.
+    /// The link has changed since the last call; before the first call it is as a default link_state.
     virtual void link_changed(const link_state&) noexcept {}
-    /// The device of the port is gone for good: no frame leaves or comes any more, and nothing may wait for one.
+    /// The port's device is gone for good: no frame can be sent or received any more, and nothing may wait for one.
     virtual void port_lost() {}
-    /// attend(): the thread of the engine starts to run turns. leave(): it has run its last turn.
+    /// attend(): the engine's thread begins to run turns. leave(): it has run its last turn.
     virtual void attend() noexcept {}
     virtual void leave() noexcept {}
 

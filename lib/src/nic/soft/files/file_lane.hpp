@@ -1,4 +1,4 @@
-// Memory that the CPU does not see: files are read into slots of host memory, and a copy engine carries the bytes on.
+// Files in memory that the CPU cannot access: they are read and written through slots of host memory and a copy engine.
 #pragma once
 
 #include <cstddef>
@@ -13,12 +13,12 @@
 
 namespace weftio::nic::soft {
 
-/// The copy engine of one device, and slots of host memory that it reads and writes. Belongs to one engine.
+/// The copy engine of one device, and its staging slots in host memory. Belongs to one engine.
 class file_lane {
  public:
     static constexpr std::uint32_t slots = 32, slot_bytes = 256 * 1024;
 
-    /// @param memory  slots x slot_bytes, which the CPU and the copy engine see
+    /// @param memory  slots x slot_bytes, accessible by the CPU and the copy engine
     file_lane(std::shared_ptr<devices::copy_queue> copies, std::shared_ptr<const devices::memory_block> memory)
         : memory_(std::move(memory)), copies_(std::move(copies))
     {
@@ -26,7 +26,7 @@ class file_lane {
             free_.push_back(static_cast<std::byte*>(memory_->at.cpu) + std::size_t{slot} * slot_bytes);
     }
 
-    /// nullptr: none is free.
+    /// Takes a free slot. nullptr: none is free.
     std::byte* take() noexcept
     {
         if (free_.empty())
@@ -35,7 +35,7 @@ class file_lane {
         free_.pop_back();
         return slot;
     }
-    void give_back(std::byte* slot) noexcept { free_.push_back(slot); } // within the capacity of the constructor
+    void give_back(std::byte* slot) noexcept { free_.push_back(slot); } // the capacity was reserved by the constructor
     copy_lane& copies() noexcept { return copies_; }
     void end_batch() noexcept { copies_.end_batch(); }
 

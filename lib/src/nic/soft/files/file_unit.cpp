@@ -22,8 +22,8 @@ file_unit::file_unit(std::unique_ptr<storage::way> way, bool reads_now)
         free_.push_back(number);
 }
 
-/// Send step 2: takes up what has ended, gives each queue its turn, and hands the parts that began to the way. In inline
-/// mode too: what lies in the rings of others must not make a call long.
+/// Send step 2: processes what has ended, gives each queue its turn, and submits the parts that have begun. The limit
+/// also holds in inline mode: entries of other queues must not make a kernel's call long.
 unsigned file_unit::turn(const turn_budget& budget)
 {
     queues_.look_at_records(budget.busy);
@@ -47,7 +47,7 @@ bool file_unit::may_begin(file_work& queue) const noexcept
     return !free_.empty() && (line_.empty() || line_.front() == &queue);
 }
 
-/// Puts the queue into the line of those that wait for room.
+/// Appends the queue to those that wait for room.
 bool file_unit::refuse(file_work& queue)
 {
     if (!std::exchange(queue.in_line, true))
@@ -81,7 +81,7 @@ bool file_unit::begin(file_part&& part)
 
 bool file_unit::read_now(const file_part& part) const noexcept
 {
-    constexpr std::uint64_t last_offset = INT64_MAX; // preadv2() takes -1 for the descriptor's own position
+    constexpr std::uint64_t last_offset = INT64_MAX; // preadv2() would use -1 as the descriptor's own position
     if (!reads_now_ || part.offset > last_offset)
         return false;
     const iovec to{.iov_base = part.address, .iov_len = part.bytes};
@@ -89,7 +89,7 @@ bool file_unit::read_now(const file_part& part) const noexcept
     return bytes == static_cast<ssize_t>(part.bytes);
 }
 
-/// Returns whether the way had room.
+/// Submits a part. Returns whether the way had room.
 bool file_unit::give_to_way(std::uint32_t number)
 {
     file_part& part = parts_[number];
@@ -113,10 +113,10 @@ try {
         memories_.insert_or_assign(key, name);
     else
         memories_.erase(key);
-} catch (const std::exception&) { // no memory: it has no name
+} catch (const std::exception&) { // no memory: it gets no name
 }
 
-/// The name of the memory of a part that avoids the page cache; 0: none.
+/// The registered name of the memory of a part that bypasses the page cache; 0: none.
 std::uint64_t file_unit::memory_of(const file_part& part) const noexcept
 {
     if (!part.file.direct || part.lane || part.file.direct->descriptor() != part.file.descriptor)
@@ -126,7 +126,7 @@ std::uint64_t file_unit::memory_of(const file_part& part) const noexcept
     return found == memories_.end() ? 0 : found->second;
 }
 
-/// Has the copy engine carry the bytes between the slot and the device's memory.
+/// Lets the copy engine copy the bytes between the slot and the device's memory.
 void file_unit::copy(file_part& part, bool to_device)
 {
     copy_lane& copies = part.lane->copies();
@@ -162,7 +162,7 @@ unsigned file_unit::collect()
     return moved;
 }
 
-/// A part that waits for room in the way, or for its copy engine.
+/// Continues a part that waits for room in the way, or for its copy engine.
 void file_unit::go_on(std::uint32_t number)
 {
     file_part& part = parts_[number];
@@ -181,8 +181,8 @@ void file_unit::go_on(std::uint32_t number)
         give_to_way(number);
 }
 
-/// The way has done some of a part, or all of it. A read of which nothing more comes has reached the end of the file;
-/// with O_DIRECT one that goes on at an end that is not aligned is refused instead.
+/// The way has done a part completely or partially. A read that returns no more bytes has reached the end of the file;
+/// with O_DIRECT, continuing at an unaligned end fails instead.
 void file_unit::took(std::uint32_t number, std::int64_t result)
 {
     file_part& part = parts_[number];
@@ -202,7 +202,7 @@ void file_unit::took(std::uint32_t number, std::int64_t result)
     waiting_.push_back(number);
 }
 
-/// Gives the way what it has not done of a part.
+/// Submits the rest of a part.
 void file_unit::go_on_later(std::uint32_t number)
 {
     if (!give_to_way(number))

@@ -1,4 +1,5 @@
-// The one unit of an engine of file queues: their list, the way that their parts go, and the parts that are under way.
+// The only unit of an engine of file queues: the queues, the I/O way (storage::way) that they share, and the parts in
+// flight.
 #pragma once
 
 #include <chrono>
@@ -17,13 +18,13 @@
 
 namespace weftio::nic::soft {
 
-/// Belongs to one engine. Queues share the way: each has a bounded number of parts under way, and while there is no
-/// room for a part, queues take turns in the order in which they asked.
+/// Belongs to one engine. Queues share the way: each has a bounded number of parts in flight. While there is no room
+/// for a part, queues have turns in the order in which they asked.
 class file_unit final : public unit {
  public:
-    /// Of one queue.
+    /// For each queue.
     static constexpr std::uint32_t entries_of_a_turn = 64;
-    /// Of all queues.
+    /// For all queues together.
     static constexpr std::uint32_t most_parts = 256;
 
     /// @param reads_now  see read_now()
@@ -32,23 +33,23 @@ class file_unit final : public unit {
     unsigned turn(const turn_budget& budget) override;
     bool rest(std::chrono::nanoseconds longest) noexcept override;
 
-    /// Begins a part. Returns whether it could: the queue asks again in its next turn else, and comes before queues that
-    /// ask later. @param part  without phase, address of a slot and results
+    /// Begins a part. Returns false when there is no room: the queue then asks again in its next turn, ahead of queues
+    /// that ask later. @param part  without phase, slot address and results
     bool begin(file_part&& part);
-    /// The longest read that is tried at once.
+    /// The longest read that read_now() tries.
     static constexpr std::uint32_t most_now = 16 * 1024;
-    /// Reads all bytes of the part now, if they are in the page cache: the way there and back takes longer than a short
-    /// copy. Never blocks. @pre not with O_DIRECT  @return false: not all were, and nothing has been done
+    /// Reads all bytes of the part now, if they are in the page cache: submitting it takes longer than a short copy.
+    /// Never blocks. @pre not with O_DIRECT  @return false: not all were in the cache, and nothing has changed
     bool read_now(const file_part& part) const noexcept;
-    /// The queue has no part to begin any more.
+    /// The queue has no more parts to begin.
     void leave_line(const file_work& queue) noexcept;
-    /// The queue goes: what became of its parts is told to nobody.
+    /// The queue is removed: results of its parts are discarded.
     void disown(const file_work& queue) noexcept;
-    /// Takes up what has ended, and goes on with it. Returns how much moved.
+    /// Processes parts that have ended, and continues them. Returns how much it moved.
     unsigned collect();
-    /// Names the memory of that key for the way, which may register it; 0: not any more. Any thread.
+    /// Sets the name by which the way may register the memory of that key; 0: clears it. Any thread.
     void name_memory(std::uint32_t key, std::uint64_t name) noexcept;
-    /// Whether a part is under way that reads or writes the memory of that key.
+    /// Whether a part in flight uses the memory of that key.
     bool uses(std::uint32_t key) const noexcept;
 
     work_list& queues() noexcept { return queues_; }
@@ -75,7 +76,7 @@ class file_unit final : public unit {
     std::unordered_map<std::uint32_t, std::uint64_t> memories_; ///< names, by key
     std::uint32_t in_way_ = 0;
     const bool reads_now_;
-    std::unique_ptr<storage::way> way_; ///< its destructor waits for the parts that it has
+    std::unique_ptr<storage::way> way_; ///< its destructor waits for the parts submitted to it
     work_list queues_;                  ///< declared last: queues know the unit until they end
 };
 

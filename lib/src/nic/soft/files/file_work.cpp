@@ -12,7 +12,7 @@ namespace weftio::nic::soft {
 
 namespace {
 
-/// The errno that the result word of an entry has which ends for this reason before the system saw it.
+/// The errno in the result word of an entry that ends for this reason before a system call.
 int errno_of(refusal reason) noexcept
 {
     switch (reason) {
@@ -26,7 +26,7 @@ int errno_of(refusal reason) noexcept
         case refusal::memory_gone: return EFAULT;
         case refusal::no_local_write: return EACCES;
         case refusal::device_failed: return EIO;
-        case refusal::io_failed: return ENOTSUP; // of an entry that would fall
+        case refusal::io_failed: return ENOTSUP; // an entry that would fall back
         default: return EINVAL;
     }
 }
@@ -60,29 +60,29 @@ unsigned file_work::turn(std::uint32_t most)
         unit_.leave_line(*this);
     }
     unsigned moved = next_ - before + (under_way_ && begun_ != begun_before);
-    if (untold() || (completed_ != handed_ && returned(completed_)))
+    if (has_failure_to_publish() || (completed_ != handed_ && returned(completed_)))
         moved += complete();
     return moved;
 }
 
-/// Begins the entry at next_, or some of it. Returns whether the next one may follow.
+/// Begins the entry at next_ or a part of it. Returns whether the next entry may follow.
 bool file_work::execute(budget& left)
 {
     const bool fresh = !under_way_;
     if (fresh && !take_up()) {
-        request_.file.use.reset(); // of an entry that was refused
+        request_.file.use.reset(); // the entry was refused
         return false;
     }
     if (!under_way_)
-        return true; // there was nothing to do
+        return true; // nothing to do
     const bool waits = request_.waits_for_all && begun_ == 0 && not_landed_ != 1;
     if (!waits && (fresh || still_may()) && begin_parts(left))
         return true;
-    request_.file.use.reset(); // between two turns only parts hold the file
+    request_.file.use.reset(); // between two turns, only parts hold the file
     return false;
 }
 
-/// Reads and checks the entry at next_. Returns whether it could be executed.
+/// Decodes and checks the entry at next_. Returns whether it could be executed.
 bool file_work::take_up()
 {
     refusal reason = fetch_any(ring_.entries, next_, submitted_ - next_, entry_);
@@ -115,7 +115,7 @@ bool file_work::take_up()
     return true;
 }
 
-/// The entry would fall, and may not. Returns false.
+/// Refuses an entry that would fall back, which is not allowed. Returns false.
 bool file_work::refuse_fall()
 {
     files_.count(request_.what,
@@ -137,7 +137,7 @@ void file_work::skip()
     skipped.add(1);
 }
 
-/// Whether file and memory of the entry under way are still there; else it fails.
+/// Whether file and memory of the entry in progress are still registered; if not, the entry fails.
 bool file_work::still_may()
 {
     refusal reason = files_.find(request_.file_key, request_.file) ? refusal::none : refusal::file_ended;
@@ -149,7 +149,8 @@ bool file_work::still_may()
     return false;
 }
 
-/// Parts end at pages of the file. With O_DIRECT, edges that are not aligned are parts of their own.
+/// Length of the next part. Parts end at page boundaries of the file. With O_DIRECT, unaligned edges are separate
+/// parts.
 std::uint32_t file_work::next_part_bytes(const file_lane* lane) const noexcept
 {
     const std::uint32_t most = lane ? file_lane::slot_bytes : part_bytes, align = request_.align();
@@ -180,8 +181,8 @@ file_part file_work::next_part(file_lane* lane, std::uint32_t bytes)
     return part;
 }
 
-/// Reads all of the entry under way at once, if it is short and in the page cache. A file that is not cached costs a
-/// call for few of its reads.
+/// Reads the whole entry at once, if it is short and in the page cache. After a miss, the next read skips the attempt;
+/// after each further miss twice as many, up to 64. An uncached file thus costs few extra calls.
 bool file_work::read_now(budget& left)
 {
     constexpr std::uint32_t most_misses = 6;
@@ -203,7 +204,7 @@ bool file_work::read_now(budget& left)
     return true;
 }
 
-/// Begins parts of the entry under way, as many as may be under way. Returns whether all of it has begun.
+/// Begins parts of the entry in progress, as many as may be in flight. Returns whether all of it has begun.
 bool file_work::begin_parts(budget& left)
 {
     file_lane* const lane = request_.device ? unit_.lanes().find(request_.device) : nullptr;
@@ -227,12 +228,12 @@ bool file_work::begin_parts(budget& left)
     return true;
 }
 
-/// No more of the entry at next_ begins. @param reason  why not all of it has; none: all has
+/// Begins no more parts of the entry at next_. @param reason  why not all of it has begun; none: all has
 void file_work::close_entry(refusal reason)
 {
     const std::uint32_t index = next_;
     under_way_ = false;
-    request_.file = {}; // parts that are under way hold it
+    request_.file = {}; // parts in flight hold it
     operation& each = operation_of(index);
     each.begun = true;
     if (reason != refusal::none && each.reason == refusal::none)
@@ -259,18 +260,18 @@ void file_work::landed(std::uint32_t index, const part_result& part)
                                              : refusal::io_failed;
     }
     if (!each.begun && (part.error != 0 || part.done != part.bytes))
-        close_entry(each.reason); // nothing behind an error or the end of the file
+        close_entry(each.reason); // nothing after an error or the end of the file
     else if (each.begun && each.parts == 0)
         finish(index);
 }
 
-/// All that has begun of the entry at `index` has ended.
+/// All parts of the entry at `index` that had begun have ended.
 void file_work::finish(std::uint32_t index)
 {
     operation& each = operation_of(index);
     each.landed = true;
     --not_landed_;
-    tell_engine(each);
+    count_for_engine(each);
     if (each.reason != refusal::none)
         return finish_failed(index);
     write_result(index, static_cast<std::int64_t>(each.end));
@@ -305,8 +306,8 @@ void file_work::finish_failed(std::uint32_t index)
     count_flushed(flush(next_));
 }
 
-/// Counts the operation for the engine, if the system has seen it.
-void file_work::tell_engine(const operation& done) const noexcept
+/// Counts the operation for the file_engine, if a system call was made for it.
+void file_work::count_for_engine(const operation& done) const noexcept
 {
     if (done.reason != refusal::none && done.error == 0)
         return;
@@ -336,8 +337,8 @@ void file_work::count(const operation& done)
     }
 }
 
-/// Where an entry has failed, a kernel must find the queue in error from that entry on: those behind it that were done
-/// before complete as flushed ones do. Their result words stay.
+/// After a failed entry, a kernel must find the queue in error from that entry on. Later entries that were done before
+/// it therefore complete as flushed ones; their result words stay.
 void file_work::mark_behind(std::uint32_t index) noexcept
 {
     for (std::uint32_t at = index + 1; at != next_; ++at)
@@ -350,20 +351,20 @@ bool file_work::behind_failure(std::uint32_t index) const noexcept
     return any_failed_ && static_cast<std::int32_t>(index - failed_at_) > 0;
 }
 
-/// Kernels read the word once they have seen a completion, which is published behind it.
+/// Release: kernels read the word after the completion, which is published later.
 void file_work::write_result(std::uint32_t index, std::int64_t result) noexcept
 {
     weftio_store_release_sys_u64(&results_[index & (ring_.entries.depth - 1)], static_cast<std::uint64_t>(result));
 }
 
-/// An entry that is not executed, or a block of one.
-void file_work::settle(std::uint32_t index) noexcept
+/// Ends an entry, or a block of one, that is not executed.
+void file_work::mark_done(std::uint32_t index) noexcept
 {
     operation_of(index) = {.begun = true, .landed = true, .reason = executed(index).reason};
     write_result(index, -static_cast<std::int64_t>(errno_of(executed(index).reason)));
 }
 
-/// The rest of the entry that begins does not begin any more.
+/// Flushes the rest of the entry that is beginning.
 void file_work::give_up_wait()
 {
     if (under_way_)

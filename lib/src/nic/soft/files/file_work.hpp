@@ -1,4 +1,4 @@
-// The send queue of files: reads, writes and syncs, several of them under way at once.
+// The send queue of files: reads, writes and syncs, several of them in flight.
 #pragma once
 
 #include <cstddef>
@@ -14,66 +14,66 @@ namespace weftio::nic::soft {
 
 class file_unit;
 
-/// Entries begin in order, and are executed side by side; they complete in order. Long ones go in parts, so that the
-/// queue shares the way with its neighbors: it has a bounded number of parts and of bytes under way.
+/// Entries begin in order, are executed concurrently, and complete in order. Long ones are split into parts, so that
+/// the queue shares the way with its neighbors: it has a bounded number of parts and bytes in flight.
 ///
-/// An entry that fails while others are under way behind it ends the queue: those are done all the same, and the result
-/// words say what became of them; what had not begun is flushed.
+/// When an entry fails while later ones are in flight, the queue ends: these later entries are still executed, and
+/// their result words have their results; entries that have not begun are flushed.
 class file_work final : public work_queue {
  public:
-    /// Of one queue, under way at once; one part always.
+    /// Limits for one queue, in flight; one part is always allowed.
     static constexpr std::uint32_t most_parts = 64, most_bytes = 2 * 1024 * 1024;
-    /// The longest part in memory that the CPU sees. Parts end at multiples of a page in the file.
+    /// The longest part in memory that the CPU can access. Parts end at page boundaries of the file.
     static constexpr std::uint32_t part_bytes = 128 * 1024, page_bytes = 4096;
-    /// A turn with budget N begins N parts and N times so many bytes at most, or one part.
+    /// A turn with budget N begins at most N parts and N times so many bytes, or one part.
     static constexpr std::uint64_t bytes_of_an_entry = 2048;
 
-    /// @param results  a word for each slot, which kernels read
-    /// @param unit     that drives it, and outlives it
+    /// @param results  one word for each slot, which kernels read
+    /// @param unit     drives this, and must outlive it
     file_work(const tx_ring& ring, std::uint64_t* results, const keys::nic_keys& keys, const file_keys& files,
               file_unit& unit);
     ~file_work() override;
 
     unsigned turn(std::uint32_t most) override;
-    /// What has not begun is flushed, also the rest of an entry that has. What is under way ends.
+    /// Flushes what has not begun, including the rest of an entry that has. What is in flight is finished.
     void stop();
-    /// Starts again in a ring that has been made anew. @pre stop(). Parts that are under way are disowned.
+    /// Starts again with a fresh ring. @pre stop(). Results of parts in flight are discarded.
     void restart(const tx_ring& ring, std::uint64_t* results) noexcept;
     /// A part of the entry at `index` has ended.
     void landed(std::uint32_t index, const part_result& part);
 
     bool in_line = false; ///< the unit had no room for its next part
 
-    /// enqueued = read + written + synced + skipped + failed + flushed; all of them entries.
+    /// In entries: enqueued = read + written + synced + skipped + failed + flushed.
     core::counter read, read_bytes, short_reads, written, written_bytes, synced, skipped;
 
  private:
     /// An entry that has begun.
     struct operation {
         storage::io::kind what = storage::io::kind::read;
-        bool begun = false; ///< all of it, as far as it is to begin
+        bool begun = false; ///< no more parts of it will begin
         bool landed = false;
         bool event = false;
-        bool read_now = false; ///< by the engine itself
+        bool read_now = false; ///< by read_now()
         file_fall fall = file_fall::none;
         refusal reason = refusal::none;
-        std::uint32_t parts = 0;  ///< under way
-        std::uint64_t offset = 0; ///< in the file
-        std::uint64_t bytes = 0;  ///< of the entry
-        std::uint64_t end = 0;    ///< what was transferred without a gap
-        std::uint64_t failed = 0; ///< begin of the first part that failed
-        int error = 0;            ///< of that
+        std::uint32_t parts = 0;  ///< parts in flight
+        std::uint64_t offset = 0; ///< offset in the file
+        std::uint64_t bytes = 0;  ///< length of the entry
+        std::uint64_t end = 0;    ///< bytes transferred without a gap
+        std::uint64_t failed = 0; ///< offset in the entry of the first failed part
+        int error = 0;            ///< errno of that part
         storage::measured how{};
     };
-    /// What is left of a turn.
+    /// What may still begin in this turn.
     struct budget {
         std::uint32_t parts;
         std::uint64_t bytes;
     };
 
     bool returned(std::uint32_t index) const noexcept override { return operation_of(index).landed; }
-    void settle(std::uint32_t index) noexcept override;
-    void count_done(std::uint64_t, std::uint64_t) override {} // each is counted when it lands
+    void mark_done(std::uint32_t index) noexcept override;
+    void count_done(std::uint64_t, std::uint64_t) override {} // each entry is counted in finish()
     void give_up_wait() override;
 
     bool execute(budget& left);
@@ -89,7 +89,7 @@ class file_work final : public work_queue {
     void finish(std::uint32_t index);
     void finish_failed(std::uint32_t index);
     void count(const operation& done);
-    void tell_engine(const operation& done) const noexcept;
+    void count_for_engine(const operation& done) const noexcept;
     void write_result(std::uint32_t index, std::int64_t result) noexcept;
     void mark_behind(std::uint32_t index) noexcept;
     bool behind_failure(std::uint32_t index) const noexcept;
@@ -104,16 +104,16 @@ class file_work final : public work_queue {
     const keys::queue_keys keys_;
     const file_keys& files_;
     file_unit& unit_;
-    entry entry_; ///< the one at next_, while it begins
+    entry entry_; ///< the entry at next_, while it begins
     file_entry request_;
-    std::uint64_t begun_ = 0; ///< bytes of it
+    std::uint64_t begun_ = 0; ///< bytes of it that have begun
     bool under_way_ = false;
-    std::uint32_t misses_ = 0; ///< reads that were tried at once, one behind the other, and were not in the page cache
-    std::uint32_t passes_ = 0; ///< reads that are not to be tried
-    std::uint32_t parts_ = 0;  ///< of all entries, under way
-    std::uint64_t bytes_ = 0;  ///< of these
-    std::uint32_t not_landed_ = 0; ///< entries that have begun
-    std::uint32_t failed_at_ = 0;  ///< the first entry that failed, if any has
+    std::uint32_t misses_ = 0;     ///< consecutive tries of read_now() that found no cached pages
+    std::uint32_t passes_ = 0;     ///< reads for which read_now() is not tried
+    std::uint32_t parts_ = 0;      ///< parts in flight, of all entries
+    std::uint64_t bytes_ = 0;      ///< their bytes
+    std::uint32_t not_landed_ = 0; ///< entries that have begun and not ended
+    std::uint32_t failed_at_ = 0;  ///< index of the first failed entry, if any_failed_
     bool any_failed_ = false;
     std::vector<operation> operations_; ///< by slot
 };

@@ -1,4 +1,4 @@
-// A queue of the engine of file queues, as the objects of files/ see it.
+// A file queue of the software NIC, as the objects of files/ use it.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace weftio::nic::soft {
 
-/// The engine, which the queue keeps alive. @see soft_queue
+/// Keeps the engine alive. @see soft_queue
 class at_files {
  protected:
     explicit at_files(std::shared_ptr<soft_files> files) noexcept : files_(std::move(files)) {}

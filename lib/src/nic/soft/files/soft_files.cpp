@@ -10,7 +10,7 @@ namespace weftio::nic::soft {
 
 namespace {
 
-/// Memory that files are read into and written from.
+/// Memory registered with an engine of file queues.
 class file_region final : public region {
  public:
     file_region(std::shared_ptr<soft_files> files, const region_request& wanted)
@@ -46,7 +46,7 @@ class file_region final : public region {
     void grant() noexcept
     {
         files_->keys().grant(key_, false);
-        if (!block_->at.cpu || block_->adopted) // adopted memory may be unmapped, and its reads must fail then
+        if (!block_->at.cpu || block_->adopted) // adopted memory may be unmapped, and reads of it must fail then
             return;
         registered_ = files_->context().rings.enter_memory({static_cast<std::byte*>(block_->at.cpu), block_->bytes});
         files_->unit().name_memory(key_, registered_);
@@ -106,7 +106,7 @@ void soft_files::reach(const std::shared_ptr<devices::device_backend>& device)
     engine_.between_turns([&] { reached = unit_.lanes().find(device.get()) != nullptr; });
     if (reached)
         return;
-    auto lane = std::make_unique<file_lane>(device->make_copy_queue(device), make_slots(device)); // takes its time
+    auto lane = std::make_unique<file_lane>(device->make_copy_queue(device), make_slots(device)); // slow
     engine_.between_turns([&] { unit_.lanes().add(device, std::move(lane)); });
 }
 

@@ -1,4 +1,4 @@
-// The engine of file queues: an engine whose one unit is a list of them, and the ways of a file_engine.
+// The engine of file queues: its only unit is their list; the I/O ways are those of a file_engine.
 #pragma once
 
 #include <memory>
@@ -48,11 +48,12 @@ class soft_files final : public file_backend, public std::enable_shared_from_thi
     keys::nic_keys& keys() noexcept { return keys_; }
     const file_keys& files() const noexcept { return files_; }
     storage::context& context() const noexcept { return files_.context(); }
-    file_unit& unit() noexcept { return unit_; } ///< between two turns only, but for what says otherwise
+    file_unit& unit() noexcept { return unit_; } ///< between two turns only, except functions documented otherwise
     nic::soft::engine& engine() noexcept { return engine_; }
-    /// The CPU does not see this device's memory: bytes are staged. Throws what make_copy_queue() and allocate() throw.
+    /// Makes the copy engine and slots for a device whose memory the CPU cannot access. Throws what make_copy_queue()
+    /// and allocate() throw.
     void reach(const std::shared_ptr<devices::device_backend>& device);
-    /// Waits until no part that is under way uses the memory of that key. @pre no entry finds it any more
+    /// Blocks until no part in flight uses the memory of that key. @pre no entry finds it any more
     void wait_for(std::uint32_t key) noexcept;
 
  private:

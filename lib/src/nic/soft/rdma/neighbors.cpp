@@ -54,7 +54,7 @@ bool neighbors::is_answered(const question& each, const net::neighbor_message& b
     return each.target == by.target && (by.addressee == each.from || by.addressee == net::roce_gid{});
 }
 
-/// Reads a message that is for an address of this port, in the VLAN of that address.
+/// Reads a message for an address of this port, in the VLAN of that address.
 bool neighbors::understands(std::span<const std::uint8_t> frame, const net::packet_headers& headers,
                             net::neighbor_message& message) const noexcept
 {

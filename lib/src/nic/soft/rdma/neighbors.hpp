@@ -1,4 +1,4 @@
-// A port's own addresses for RDMA, the questions for them, and the MACs that peers' addresses have.
+// A port's own RDMA addresses, and the MACs of peers' addresses, found by ARP and ND.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 
 namespace weftio::nic::soft {
 
-/// Only the engine calls it, or a change between two turns does. Learns from answers to open questions only, so
-/// strangers cannot fill it.
+/// Called by the engine's thread only, in a turn or in a change between two turns. Learns only from answers to open
+/// questions, so other hosts cannot fill it.
 class neighbors {
  public:
     /// @throws weftio::error errc::in_use the port has the address already
@@ -33,29 +33,29 @@ class neighbors {
             each(own);
     }
 
-    /// Whether the frame asks for the MAC of an address of this port, or answers a question of this port.
+    /// Whether the frame asks for the MAC of one of this port's addresses, or answers an open question of this port.
     bool claims(std::span<const std::uint8_t> frame, const net::packet_headers& headers) const noexcept;
-    /// Learns from an answer; writes the answer to a question. @pre claims()
-    /// @param answer  has room for most_neighbor_bytes
+    /// Learns the MAC from an answer, or writes the answer to a question. @pre claims()
+    /// @param answer  at least most_neighbor_bytes long
     /// @return bytes written; 0: none
     std::size_t take(std::span<const std::uint8_t> frame, const net::packet_headers& headers,
                      std::span<std::uint8_t> answer);
 
-    /// Opens a question, until close() has been called as often.
+    /// Opens a question. It stays open until close() has been called as often as open().
     void open(const net::roce_gid& from, const net::roce_gid& target);
     void close(const net::roce_gid& from, const net::roce_gid& target) noexcept;
     /// Writes the message that asks. @pre has(from)
-    /// @param to  has room for most_neighbor_bytes
+    /// @param to  at least most_neighbor_bytes long
     /// @return bytes written
     std::size_t ask(const net::roce_gid& from, const net::roce_gid& target, std::span<std::uint8_t> to) const noexcept;
-    /// The answer to an open question, the last one if there were several.
+    /// The newest answer to an open question.
     std::optional<net::mac_address> answer_to(const net::roce_gid& from, const net::roce_gid& target) const noexcept;
 
  private:
     struct question {
         net::roce_gid from{}, target{};
         std::optional<net::mac_address> mac{};
-        unsigned opened = 0; ///< times
+        unsigned opened = 0; ///< calls of open() without close()
     };
 
     static bool is_answered(const question& each, const net::neighbor_message& by) noexcept;

@@ -1,4 +1,4 @@
-// The last packets of a port's queue pairs, for a look at them when one has failed.
+// The last packets of a port's queue pairs, for diagnosis after a failure.
 #pragma once
 
 #include <array>
@@ -12,7 +12,8 @@
 
 namespace weftio::nic::soft {
 
-/// Keeps the first bytes of the last packets. Only the engine calls it, or a change between two turns does.
+/// Keeps the first bytes of the last packets. Called by the engine's thread only, in a turn or in a change between two
+/// turns.
 class packet_trace {
  public:
     static constexpr std::uint32_t most_packets = 256, most_bytes = 96;
@@ -29,7 +30,7 @@ class packet_trace {
         to.direction = direction;
         std::memcpy(to.start.data(), frame.data(), to.kept_bytes);
     }
-    /// A capture file, the oldest packet first. @param comment  of the file
+    /// Returns a capture file, the oldest packet first. @param comment  the comment in the file
     std::vector<std::uint8_t> pcapng(std::string_view comment) const;
 
  private:
@@ -45,11 +46,11 @@ class packet_trace {
     std::uint64_t noted_ = 0;
 };
 
-/// Writes the trace to a file of its own in `folder`, and logs where it is, or why it is not: a file for each failure of a
-/// queue pair of the process, 64 at most. Blocks as long as the file does.
+/// Writes the trace to a new file in `folder`, and logs its path or why it could not be written. One file for each
+/// failure of a queue pair; at most 64 per process. Blocks while the file is written.
 void write_trace_of_failure(const packet_trace& trace, std::string_view folder, std::uint32_t queue,
                             std::string_view why) noexcept;
-/// The folder that WEFTIO_RDMA_TRACE names; empty: none.
+/// The folder named by WEFTIO_RDMA_TRACE; empty: none.
 std::string_view folder_of_traces() noexcept;
 
 } // namespace weftio::nic::soft

@@ -1,4 +1,4 @@
-// What queue pairs have in common: the port that they are at.
+// What the queue pairs of one engine share: the wire, turn shares, entry copies.
 #pragma once
 
 #include <algorithm>
@@ -14,12 +14,13 @@ namespace weftio::nic::soft {
 
 class queue_pair;
 
-/// What each queue pair may send in its turn. While one is in a hurry, or another unit of the engine has work, the share of
-/// all is one packet, so that the next turn comes soon; else it grows, so that a packet costs less.
+/// How much each queue pair may send in its turn. While a queue pair is in a hurry, or another unit of the engine has
+/// work, each may send one packet, so that its next turn comes soon. Otherwise the share grows, so that a packet costs
+/// less.
 ///
-/// Those that copy within the port wait then, and for some turns longer (work_list::defer): one of them has a turn in each
-/// `turns_to_a_deferred`. What that costs beside its bytes is little beside so many turns, and its bytes are what all of
-/// them would have copied in these.
+/// Queue pairs that copy within the port are deferred meanwhile, and for `turns_until_calm` turns after
+/// (work_list::defer()). One of them has a turn in every `turns_to_a_deferred` turns. It may then copy what all
+/// deferred ones would have copied in these turns, so that the fixed cost of its turn is small.
 class turn_shares {
  public:
     static constexpr std::uint32_t least_bytes = 1,
@@ -27,17 +28,17 @@ class turn_shares {
                                    most_bytes_alone = 4 * most_bytes;
     static constexpr std::uint32_t turns_to_a_deferred = 6, bytes_of_a_deferred = 1024, turns_until_calm = 32;
 
-    /// Of a queue pair in this turn, as roce::allowance counts them.
+    /// The share of a queue pair in this turn, as roce::allowance counts bytes.
     std::uint32_t bytes() const noexcept { return deferred_bytes_ != 0 ? deferred_bytes_ : bytes_; }
-    /// Whether somebody was in a hurry lately, or had work.
+    /// Whether a queue pair was in a hurry, or another unit had work, within the last `turns_until_calm` turns.
     bool are_short() const noexcept { return calm_turns_ < turns_until_calm; }
-    /// A queue pair has had its turn. @param moved  what of it
+    /// Notes the turn of a queue pair. @param moved  whether the turn moved anything
     void count(bool moved, bool in_a_hurry) noexcept
     {
         active_ += moved || in_a_hurry;
         hurried_ = hurried_ || in_a_hurry;
     }
-    /// Whether it is time for the turn of one that is deferred, of so many. bytes() is for that one then.
+    /// Whether one of `of` deferred queue pairs has a turn now. If so, bytes() is its share.
     bool begin_deferred(std::uint32_t of) noexcept
     {
         if (of == 0 || ++turns_ < turns_to_a_deferred)
@@ -47,7 +48,7 @@ class turn_shares {
             std::min(std::uint64_t{of} * turns_to_a_deferred * bytes_of_a_deferred, std::uint64_t{most_bytes_alone}));
         return true;
     }
-    /// All have had their turn. @param deferred  how many wait for theirs
+    /// All queue pairs have had their turn. @param deferred  number of deferred queue pairs
     void next_turn(bool others_have_work, std::uint32_t deferred) noexcept
     {
         active_ += deferred;
@@ -64,17 +65,17 @@ class turn_shares {
     bool hurried_ = false;
 };
 
-/// One for the queue pairs of an engine.
+/// One object for all queue pairs of an engine.
 class pair_port {
  public:
     explicit pair_port(const dpdk::wire& to_driver) : wire(to_driver) {}
 
-    /// Has a queue pair of this port execute a packet, at once. @param partner  nullptr: there is none of that number with
-    /// that peer, and the packet is lost
-    /// @return false: the payload has gone away, and nothing was executed
+    /// Makes `partner` execute a packet at once. @param partner  a queue pair of this port; nullptr: none has this
+    /// number and this peer, and the packet is lost
+    /// @return false: the payload has gone, and nothing was executed
     virtual bool execute(queue_pair* partner, const roce::roce_headers& headers,
                          std::span<const roce::piece> payload) = 0;
-    /// The queue pair has a turn soon.
+    /// Gives the queue pair a turn soon.
     virtual void wake(std::uint32_t number) noexcept = 0;
 
     rdma_wire wire;
@@ -86,10 +87,10 @@ class pair_port {
     ~pair_port() = default;
 };
 
-/// The sink of a connection between two queue pairs of one port: no packet is built.
+/// The sink of a connection between two queue pairs of one port. Builds no packets.
 class own_sink final : public roce::packet_sink {
  public:
-    /// Packets that are executed as one. Their payload is what a copy takes in some microseconds.
+    /// Most packets executed as one. Copying their payload takes some microseconds.
     static constexpr std::uint32_t most_packets_at_once = 16;
 
     own_sink(pair_port& port, queue_pair* partner) noexcept : port_(port), partner_(partner) {}

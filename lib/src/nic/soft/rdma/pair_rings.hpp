@@ -1,4 +1,4 @@
-// The rings of a queue pair as the engine reaches them: CPU addresses in the memory that nic/rings.hpp names.
+// The rings of a queue pair as the engine accesses them: CPU addresses of the memory in nic/rings.hpp.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@ namespace weftio::nic::soft {
 struct rdma_rx_ring {
     const std::uint32_t* words = nullptr;
     const std::uint32_t* dbrec = nullptr;
-    weftio_cqe* completions = nullptr; ///< nullptr: `target`
+    weftio_cqe* completions = nullptr; ///< nullptr: completes in `target`
     completions_at target{};
     std::uint32_t depth = 0;
     std::uint32_t segments = 1;
 };
 
-/// Their memory stays until the queue pair is removed or has other rings.
+/// The memory stays valid until the queue pair is removed or gets other rings.
 struct pair_rings {
     tx_ring send;
     rdma_rx_ring receive;

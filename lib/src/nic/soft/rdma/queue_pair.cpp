@@ -8,7 +8,7 @@ namespace weftio::nic::soft {
 
 namespace {
 
-/// The records of a queue pair in RESET: nothing is ever committed there.
+/// The doorbell record of a queue pair in RESET: it never commits anything.
 constexpr std::uint32_t record_of_nobody = 0;
 
 net::roce_path path_of(const rdma_connection& to, std::uint32_t queue) noexcept
@@ -20,7 +20,7 @@ net::roce_path path_of(const rdma_connection& to, std::uint32_t queue) noexcept
     path.l3 = net::is_ipv4(to.ours.address) ? net::l3_kind::ipv4 : net::l3_kind::ipv6;
     path.source = to.ours.address;
     path.destination = to.theirs.address;
-    // One flow for each pair of queues, so that a switch spreads them over its links.
+    // One UDP flow for each pair of queues, so that a switch spreads them over its links.
     path.source_port = static_cast<std::uint16_t>(first_dynamic_port | ((queue ^ to.theirs.queue) & 0x3fff));
     path.traffic_class = to.traffic_class;
     path.hop_limit = to.hop_limit;
@@ -117,7 +117,7 @@ void queue_pair::modify(rdma_state to, const rdma_connection& how, const pair_ri
 {
     const bool ends = to == rdma_state::reset || to == rdma_state::error;
     if (!ends && state() == rdma_state::error)
-        return; // it has failed since the caller looked: as if it had failed right behind the move
+        return; // failed after the caller had checked: same as a failure right after the change of state
     move_to(to, how, rings);
 }
 
@@ -141,7 +141,7 @@ void queue_pair::move_to(rdma_state to, const rdma_connection& how, const pair_r
             connection_->requester->hold(true);
             change(how);
             break;
-        case rdma_state::send_queue_error: break; // an entry that fails leads there
+        case rdma_state::send_queue_error: break; // only a failed entry leads to SQE
         case rdma_state::error:
             if (state_ == rdma_state::reset)
                 restart(rings);
@@ -151,7 +151,7 @@ void queue_pair::move_to(rdma_state to, const rdma_connection& how, const pair_r
     state_ = to;
 }
 
-/// RESET: all that is left of the memory are addresses, which nobody uses.
+/// RESET: the rings keep their addresses, but nothing reads them.
 void queue_pair::rest(const pair_rings& rings)
 {
     pair_rings resting = rings;
@@ -160,21 +160,21 @@ void queue_pair::rest(const pair_rings& rings)
     state_ = rdma_state::reset;
 }
 
-/// What is set in SQD is true at once; what concerns requests, when they go on.
+/// Attributes set in SQD: path and responder change at once, requests when sending resumes.
 void queue_pair::change(const rdma_connection& how)
 {
     connection_->set_path(how, ring_.entries.queue);
     connection_->responder.set(responds_as(how));
 }
 
-/// From RTR, and back from SQD and SQE. What is sent next follows what was sent before.
+/// To RTS: from RTR, or back from SQD or SQE. PSNs continue after the last one sent.
 void queue_pair::allow_sending(const rdma_connection& how)
 {
     std::optional<roce::requester>& requester = connection_->requester;
     connection_->responder.set(responds_as(how));
     if (state_ == rdma_state::send_queue_error) {
         look();
-        end_work(); // what was posted in SQE is flushed, whether a turn has seen it or not
+        end_work(); // flushes what was posted in SQE, even if no turn has read the doorbell record since
     }
     if (!requester)
         return connection_->begin_to_send(how, *this, how.ours.first_psn);
@@ -204,13 +204,13 @@ bool queue_pair::is_partner_of(const queue_pair& other) const noexcept
 bool queue_pair::receive(const net::roce_packet& packet)
 {
     if (packet.borrowed && net::shape_of(packet.headers.bth.opcode).is_response())
-        port_.wake(ring_.entries.queue); // entries may have ended; answer_partner() sees to requests
+        port_.wake(ring_.entries.queue); // entries may have ended; answer_partner() handles requests
     if (!net::shape_of(packet.headers.bth.opcode).is_response())
         return take_request(packet);
     return !connection_->requester || connection_->requester->receive(packet, core::utc_stamp_ns());
 }
 
-/// What the peer has acknowledged before it sent the request completes first: programs rely on that order.
+/// First completes entries that the peer had acknowledged before it sent this request: programs rely on that order.
 bool queue_pair::take_request(const net::roce_packet& packet)
 {
     if (completes_each() && completed_ != handed_ && returned(completed_))
@@ -223,7 +223,7 @@ bool queue_pair::take_request(const net::roce_packet& packet)
     return executed;
 }
 
-/// Send steps 3 to 6. Answers go first, because the peer waits for them.
+/// Send steps 3 to 6. Sends answers first, because the peer waits for them.
 unsigned queue_pair::turn(std::uint32_t most)
 {
     turns.add(1);
@@ -241,7 +241,7 @@ unsigned queue_pair::turn(std::uint32_t most)
     } else if (failed()) {
         flush_both();
     }
-    if (completed_ != handed_ || untold())
+    if (completed_ != handed_ || has_failure_to_publish())
         moved += work_queue::complete();
     const bool hurries = is_in_a_hurry();
     port_.shares.count(moved != 0, hurries);
@@ -249,12 +249,12 @@ unsigned queue_pair::turn(std::uint32_t most)
     if (moved != 0 || !waits_for_peer())
         waited_ = 0;
     else
-        waited_ = connection_->requester->was_told_to_wait() ? turns_waiting : waited_ + 1;
+        waited_ = connection_->requester->waits_after_rnr_nak() ? turns_waiting : waited_ + 1;
     return moved;
 }
 
-/// Whether the turn has left nothing to send, and what is under way is little: the sooner the next turn comes, the sooner the
-/// kernel goes on.
+/// Whether the turn has left nothing to send, and little is in flight: the sooner the next turn comes, the sooner the
+/// kernel continues.
 bool queue_pair::is_in_a_hurry() const noexcept
 {
     return connection_ && connection_->requester && next_ == submitted_ && waited_ < turns_waiting &&
@@ -278,7 +278,7 @@ unsigned queue_pair::exchange(roce::packet_sink& sink, roce::allowance most)
     return moved;
 }
 
-/// Answers what the partner has just asked for: its entries end in the same turn.
+/// Answers the requests that the partner has just sent: its entries then end in the same turn.
 unsigned queue_pair::answer_partner(roce::allowance most)
 {
     if (!connection_)
@@ -292,8 +292,8 @@ unsigned queue_pair::answer_partner(roce::allowance most)
     return sent;
 }
 
-/// Whether entries are under way, and none can go on before an answer comes or a clock runs out. @pre a turn has moved
-/// nothing
+/// Whether entries are in flight and none can continue before an answer comes or a timeout expires. @pre a turn has
+/// moved nothing
 bool queue_pair::waits_for_peer() const noexcept
 {
     return connection_ && connection_->requester && !connection_->requester->idle() && !failed() &&
@@ -305,7 +305,7 @@ std::uint64_t queue_pair::deadline_ns() const noexcept
     return only_waits() ? connection_->requester->deadline_ns() : 0;
 }
 
-/// The entry that has failed completes first: what is flushed is so because of it.
+/// Completes the failed entry first, because it is the reason for the flushed ones.
 void queue_pair::flush_both()
 {
     end_work();
@@ -313,7 +313,7 @@ void queue_pair::flush_both()
     receives_.flush();
 }
 
-/// When requester, responder or a doorbell record has failed, stops requester and responder. Later entries are flushed.
+/// If requester, responder or a doorbell record has failed, stops requester and responder. Later entries are flushed.
 void queue_pair::end_when_broken()
 {
     std::optional<roce::requester>& requester = connection_->requester;
@@ -327,7 +327,7 @@ void queue_pair::end_when_broken()
     }
     state_ = rdma_state::error;
     if (!failed())
-        tell_of_responder();
+        report_responder_failure();
     if (requester && !requester->failed())
         requester->stop();
     if (!responder.failed())
@@ -335,15 +335,15 @@ void queue_pair::end_when_broken()
     flush_both();
 }
 
-/// Of an unreliable service, where verbs have SQE: an entry that fails leaves what arrives alone.
+/// Whether a failed entry leads to SQE, which verbs define for an unreliable service: receiving continues.
 bool queue_pair::ends_sends_only() const noexcept
 {
     return has_states_ && !reliable() && state_ != rdma_state::error && connection_->requester &&
            connection_->requester->failed() && !connection_->responder.failed() && !receives_.record_refused();
 }
 
-/// The host hears of it, and the kernel by its send completion.
-void queue_pair::tell_of_responder() noexcept
+/// Reports a failed responder to the host, and to the kernel by the send completion.
+void queue_pair::report_responder_failure() noexcept
 {
     roce::refused_request refused = connection_->responder.last_refused();
     if (receives_.record_refused())
@@ -354,14 +354,14 @@ void queue_pair::tell_of_responder() noexcept
                    .entry = receives_.failed_entry(),
                    .reason = receives_.failure(),
                    .time_ns = core::utc_now_ns()});
-    untold_ = refusal::refused_peer;
+    failure_to_publish_ = refusal::refused_peer;
 }
 
 bool queue_pair::idle() const noexcept
 {
     if (connection_ && !connection_->responder.idle())
         return false;
-    return work_queue::idle() || (only_waits() && connection_->requester->deadline_ns() == 0); // it waits for ever
+    return work_queue::idle() || (only_waits() && connection_->requester->deadline_ns() == 0); // no timeout
 }
 
 bool queue_pair::is_held() const noexcept
@@ -382,7 +382,7 @@ void queue_pair::fall_asleep() noexcept
 void queue_pair::stop()
 {
     look();
-    state_ = rdma_state::error; // not SQE, where messages still arrive
+    state_ = rdma_state::error; // not SQE, in which messages still arrive
     failed_.store(true, std::memory_order_relaxed);
     if (connection_)
         end_when_broken();

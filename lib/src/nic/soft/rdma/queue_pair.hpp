@@ -1,4 +1,4 @@
-// A queue pair: two rings, and the connection that executes them.
+// A queue pair: a send ring and a receive ring, and the connection that executes them.
 #pragma once
 
 #include <array>
@@ -22,15 +22,15 @@
 
 namespace weftio::nic::soft {
 
-/// A queue pair that completes in completion queues begins in RESET, and modify() moves it. Any other begins in INIT,
-/// and connect() moves it. Entries wait until the queue pair is connected. What ends one side ends the other: all
-/// entries of both rings are flushed then, and the peer hears why.
+/// A queue pair with completion queues begins in RESET and changes state by modify(). Any other begins in INIT, and
+/// connect() connects it. Entries wait until the queue pair is connected. A failure of one side ends the other, except
+/// in SQE: all entries of both rings are flushed. RC answers a refused request with a NAK.
 class queue_pair final : public rdma_work {
  public:
-    /// Packets of answers, and as many of requests, that one turn sends.
+    /// Most packets that one turn sends: so many answers, and so many requests.
     static constexpr std::uint32_t packets_of_a_turn = 64;
-    /// After so many turns in which it only waited for an answer it sleeps until that comes, a clock runs out or an
-    /// entry is committed: an answer is often close.
+    /// After so many turns in which it only waited for an answer, a queue pair sleeps until the answer comes, a timeout
+    /// expires or an entry is committed. It does not sleep earlier, because an answer is often close.
     static constexpr std::uint32_t turns_waiting = 64;
 
     /// @param keys, port  must outlive this
@@ -38,53 +38,53 @@ class queue_pair final : public rdma_work {
 
     void connect(const rdma_connection& to);
     bool connected() const noexcept { return connection_.has_value(); }
-    /// See nic::rdma_queue. `rings` are the present ones.
+    /// See nic::rdma_queue. @param rings  the present ones
     void modify(rdma_state to, const rdma_connection& how, const pair_rings& rings);
     rdma_state state() const noexcept;
-    /// Whether entries that were begun in front of SQD have not ended yet.
+    /// Whether entries that began before SQD are still in flight.
     bool draining() const noexcept;
-    /// Whether a packet comes from the peer.
+    /// Whether a packet comes from the connected peer.
     bool is_from_peer(const net::packet_headers& headers) const noexcept
     {
         return connection_ && connection_->theirs.is(headers.l3, headers.source) &&
                connection_->ours.is(headers.l3, headers.destination);
     }
-    /// Whether the frame of a packet is for our MAC, or for a group. @pre is_from_peer()
+    /// Whether the frame is addressed to this queue pair's MAC or to a group MAC. @pre is_from_peer()
     bool is_to_our_mac(std::span<const std::uint8_t> frame) const noexcept
     {
         const std::array<std::uint8_t, 6>& ours = connection_->path.source_mac;
         return std::memcmp(frame.data(), ours.data(), ours.size()) == 0 || (frame[0] & 1) != 0;
     }
-    /// Executes a packet of the peer. @pre its headers are is_from_peer(), its ICRC is right  @return false: its
-    /// payload is borrowed and has gone away
+    /// Executes a packet of the peer. @pre is_from_peer() for its headers; its ICRC is right  @return false: not
+    /// executed, because its borrowed payload has gone
     bool receive(const net::roce_packet& packet);
 
     unsigned turn(std::uint32_t most) override;
-    core::counter turns; ///< that it had
+    core::counter turns; ///< turns it has had
     bool idle() const noexcept override;
     bool is_held() const noexcept override;
-    /// Of the peer's answer, or of what the peer has asked us to wait for. 0 while it is likely to be soon.
+    /// Deadline of the peer's answer, or of the wait after an RNR NAK. 0 while the answer is expected soon.
     std::uint64_t deadline_ns() const noexcept override;
     bool only_waits() const noexcept override { return waited_ >= turns_waiting; }
     bool is_deferrable() const noexcept override { return has_much_; }
     void fall_asleep() noexcept override;
-    /// Ends the connection without a word to the peer: flushes all entries.
+    /// Ends the connection without notifying the peer. Flushes all entries.
     void stop();
-    /// The same, and nothing of it is told in completion queues.
+    /// As stop(), but reports nothing in completion queues.
     void stop_silently();
-    /// Starts again in fresh rings, not connected. @pre stop()
+    /// Starts again with fresh rings, not connected. @pre stop()
     void restart(const pair_rings& rings);
     rdma_counters counters() const noexcept;
-    /// Call it between two turns.
+    /// Call it between two turns of the engine.
     rdma_dump dump();
-    /// Why responders of this queue pair have ended its connections. One thread at a time takes them.
+    /// Why responders of this queue pair have ended connections. One reader thread at a time.
     responder_failures& failures() noexcept { return failures_; }
     /// Whether its connection has failed since the last call.
     bool take_failure() noexcept { return std::exchange(newly_failed_, false); }
-    /// Of our end and the peer. @pre connected()
+    /// Addresses of this end and of the peer. @pre connected()
     const net::roce_gid& address() const noexcept { return connection_->path.source; }
     const net::roce_gid& peer() const noexcept { return connection_->path.destination; }
-    /// That both are in, or no_vlan. @pre connected()
+    /// The VLAN of both, or no_vlan. @pre connected()
     std::uint16_t vlan() const noexcept
     {
         return connection_->path.tag_count == 0 ? no_vlan : vlan_of(connection_->path.tags[0].tci);
@@ -96,10 +96,10 @@ class queue_pair final : public rdma_work {
     /// Where the peer is.
     enum class peer_at : std::uint8_t {
         elsewhere,
-        own_port,          ///< packets do not go to the driver
-        own_port_by_packet ///< they are built all the same
+        own_port,          ///< packets do not pass the driver
+        own_port_by_packet ///< same port, but packets are built
     };
-    /// @param partner  the peer's queue pair at this port; nullptr: it is not there, or not connected to this one
+    /// @param partner  the peer's queue pair on this port; nullptr: there is none, or it is not connected to this one
     void find_peer(peer_at where, queue_pair* partner) noexcept
     {
         peer_at_ = where;
@@ -114,9 +114,9 @@ class queue_pair final : public rdma_work {
         void begin_to_send(const rdma_connection& to, queue_pair& owner, std::uint32_t first_psn);
 
         net::roce_path path;
-        net::roce_front front;                    ///< of all packets to the peer
-        net::header_address ours, theirs;         ///< of packets from the peer, as their destination and their source
-        std::optional<roce::requester> requester; ///< none before RTS
+        net::roce_front front;                    ///< headers of all packets to the peer
+        net::header_address ours, theirs;         ///< destination and source of packets from the peer
+        std::optional<roce::requester> requester; ///< empty before RTS
         roce::responder responder;
     };
 
@@ -133,7 +133,7 @@ class queue_pair final : public rdma_work {
     unsigned answer_partner(roce::allowance most);
     void flush_both();
     bool take_request(const net::roce_packet& packet);
-    void tell_of_responder() noexcept;
+    void report_responder_failure() noexcept;
     void dump_connection(rdma_dump& into) const;
     void dump_requests(rdma_dump& into);
     void dump_error(rdma_dump& into) const;
@@ -143,16 +143,16 @@ class queue_pair final : public rdma_work {
     responder_failures failures_;
     pair_port& port_;
     std::optional<connection> connection_;
-    rdma_state state_ = rdma_state::init; ///< ERR is told by failed()
-    const bool has_states_;               ///< somebody moves it by verbs' states, who knows of SQE
-    std::uint32_t waited_ = 0;            ///< turns in which nothing but an answer could have brought work
-    unsigned requested_ = 0;              ///< packets of requests that the last turn has sent
-    bool has_much_ = false;               ///< it copies within the port, and is in no hurry
+    rdma_state state_ = rdma_state::init; ///< a failed queue pair is in ERR: see state()
+    const bool has_states_;               ///< it has completion queues: modify() sets its state, and SQE exists
+    std::uint32_t waited_ = 0;            ///< consecutive turns in which only an answer could bring work
+    unsigned requested_ = 0;              ///< request packets sent in the last turn
+    bool has_much_ = false;               ///< it copies within the port, and is not in a hurry
     peer_at peer_at_ = peer_at::elsewhere;
     queue_pair* partner_ = nullptr;
     bool newly_failed_ = false;
     refusal_counts refused_by_;
-    rdma_counters before_; ///< of connections that have ended
+    rdma_counters before_; ///< sums of the connections that have ended
 };
 
 } // namespace weftio::nic::soft

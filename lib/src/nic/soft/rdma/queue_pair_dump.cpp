@@ -1,4 +1,4 @@
-// What a queue pair tells of itself.
+// The state of a queue pair, for diagnosis.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -75,7 +75,7 @@ void queue_pair::dump_requests(rdma_dump& into)
     }
 }
 
-/// The later one of the last failure of an entry and the last refusal of a request.
+/// The later of the last failed entry and the last refused request.
 void queue_pair::dump_error(rdma_dump& into) const
 {
     const send_event& sent = events_.last_failure();

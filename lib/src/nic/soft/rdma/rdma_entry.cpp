@@ -10,7 +10,7 @@ namespace {
 constexpr std::uint32_t words_per_segment = entry::words_per_segment, segment_bytes = 16;
 constexpr std::uint64_t most_bytes = std::uint64_t{1} << 31;
 
-/// What an opcode asks for. @return false: not of an RDMA queue
+/// Decodes an opcode. @return false: it is no opcode of an RDMA queue
 bool read_opcode(std::uint32_t opcode, roce::send_request& out) noexcept
 {
     using enum net::roce_operation;
@@ -46,7 +46,7 @@ void read_atomic(const entry& entry, roce::send_request& out) noexcept
     out.compare = weftio_swap64(atomic.compare_be);
 }
 
-/// Adds up the data segments, and checks the memory that they name.
+/// Adds up the lengths of the data segments, and checks the memory that they name.
 refusal read_data(const entry& entry, const keys::queue_keys& keys, rdma_entry& out) noexcept
 {
     std::uint64_t bytes = 0;
@@ -147,7 +147,7 @@ refusal read_rdma(const entry& entry, const keys::queue_keys& keys, rdma_entry& 
 
 std::uint32_t fingerprint_of(const entry& entry) noexcept
 {
-    constexpr std::uint64_t odd = 0x9e3779b97f4a7c15; // each step is a bijection: no change of one word is lost
+    constexpr std::uint64_t odd = 0x9e3779b97f4a7c15; // each step is a bijection: any changed word changes the sum
     std::uint64_t sum = entry.segments;
     for (std::size_t at = 0; at != entry.segments * words_per_segment; at += 2) {
         std::uint64_t words = 0;

@@ -13,7 +13,7 @@ namespace weftio::nic::soft {
 
 /// Some local bytes of a message: named by a key, or inline in the entry.
 struct local_piece {
-    const std::uint8_t* inlined = nullptr; ///< nullptr: key and address count
+    const std::uint8_t* inlined = nullptr; ///< nullptr: key and address are valid
     std::uint32_t key = 0;
     std::uint64_t address = 0;
     std::uint64_t bytes = 0;
@@ -22,23 +22,24 @@ struct local_piece {
 /// Reads a pointer segment. A byte count of 0 means 2^31.
 local_piece piece_of(const weftio_wqe_data_segment& pointer) noexcept;
 
-/// Bytes [offset, offset + bytes) of a message, as a walk over data segments takes them apart.
+/// Bytes [offset, offset + bytes) of a message. A walk over the data segments cuts them into pieces.
 struct byte_window {
     std::uint64_t offset = 0, bytes = 0;
 
     bool empty() const noexcept { return bytes == 0; }
-    /// Cuts from `piece` what lies in the window, and moves the window behind it. @return false: nothing does
+    /// Shortens `piece` to the part inside the window, and moves the window past it. @return false: no part of it is
+    /// inside
     bool cut(local_piece& piece) noexcept;
 };
 
-/// Goes through the data segments of an entry. The entry must outlive it, inlined bytes lie there.
+/// Iterates over the data segments of an entry. The entry must outlive it: inline pieces point into the entry.
 class data_segments {
  public:
     /// @param first  index of the first data segment
     data_segments(const entry& entry, std::uint32_t first) noexcept : entry_(entry), at_(first) {}
 
     bool more() const noexcept { return at_ < entry_.segments; }
-    /// Takes the next one. @pre more()  @return wrong_size: it does not fit the entry
+    /// Returns the next data segment in `out`. @pre more()  @return wrong_size: it exceeds the entry
     refusal next(local_piece& out) noexcept;
 
  private:
@@ -46,7 +47,7 @@ class data_segments {
     std::uint32_t at_;
 };
 
-/// Finds the bytes of a piece that is not inlined, and checks key, domain, rights and range.
+/// Finds the memory of a piece that is not inline, and checks key, domain, rights and range.
 refusal find(const local_piece& piece, const keys::queue_keys& keys, access needed, std::byte*& at) noexcept;
 
 /// An entry as the transport sees it.
@@ -54,7 +55,7 @@ struct rdma_entry {
     roce::send_request& request;
     std::uint32_t first_data = 1; ///< index of the first data segment
 
-    /// Whether the answer of the peer is written to local memory.
+    /// Whether the peer's answer is written to local memory.
     bool scatters() const noexcept
     {
         return request.operation == net::roce_operation::read_request ||
@@ -63,7 +64,7 @@ struct rdma_entry {
     }
 };
 
-/// Decodes an entry, and checks all of its memory. Fields `more` and `fingerprint` stay as they are.
+/// Decodes an entry, and checks all its memory. Does not change the fields `more` and `fingerprint`.
 refusal read_rdma(const entry& entry, const keys::queue_keys& keys, rdma_entry& out) noexcept;
 
 /// Sum of all bytes of an entry.

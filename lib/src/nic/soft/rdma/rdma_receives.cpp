@@ -26,7 +26,7 @@ std::uint32_t opcode_of(const roce::receive_completion& completion) noexcept
     return WEFTIO_CQE_OPCODE_RESPONDER_ERROR;
 }
 
-/// Loads a segment, each word of it once.
+/// Loads a segment, reading each word once.
 weftio_wqe_data_segment load_segment(const std::uint32_t* words) noexcept
 {
     std::array<std::uint32_t, 4> copy;
@@ -39,8 +39,8 @@ weftio_wqe_data_segment load_segment(const std::uint32_t* words) noexcept
 
 } // namespace
 
-/// Reads the doorbell record (docs/formats.md, "Doorbells"). One that claims more than the ring holds
-/// posts nothing, now and later.
+/// Reads the doorbell record (docs/formats.md, "Doorbells"). A record that posts more than the ring holds is refused:
+/// nothing more is posted until restart().
 void rdma_receives::look() noexcept
 {
     if (record_refused())
@@ -74,19 +74,19 @@ roce::taken rdma_receives::take()
     return may_complete() ? roce::taken::entry : roce::taken::none;
 }
 
-/// Keeps room in the completion queue for the entry that is taken next: one whose completion has none is not ready.
+/// Reserves a completion queue entry for the next receive entry. Without one, the receive entry is not ready.
 bool rdma_receives::may_complete() noexcept
 {
     if (ring_.target.ring && !silent_)
-        has_place_ = ring_.target.ring->reserve();
-    return !ring_.target.ring || silent_ || has_place_;
+        has_reservation_ = ring_.target.ring->reserve();
+    return !ring_.target.ring || silent_ || has_reservation_;
 }
 
-/// All pieces are checked before a byte is written; but memory may go away at any time. The entry is read for each
-/// packet: it stays as it is until it is completed.
+/// Checks all pieces before it writes a byte; memory may still go away at any time. Reads the entry again for each
+/// packet: it does not change until it is completed.
 refusal rdma_receives::place(std::uint32_t offset, std::span<const std::uint8_t> bytes)
 {
-    std::array<std::span<std::byte>, most_segments> places;
+    std::array<std::span<std::byte>, most_segments> targets;
     std::size_t count = 0;
     byte_window window{offset, bytes.size()};
     const std::uint32_t* words = ring_.words + std::size_t{slot()} * ring_.segments * 4;
@@ -100,20 +100,20 @@ refusal rdma_receives::place(std::uint32_t offset, std::span<const std::uint8_t>
         std::byte* to = nullptr;
         if (const refusal reason = find(piece, keys_, access::local_write, to); reason != refusal::none)
             return reason;
-        places[count++] = {to, static_cast<std::size_t>(piece.bytes)};
+        targets[count++] = {to, static_cast<std::size_t>(piece.bytes)};
     }
     if (!window.empty())
         return refusal::receive_too_short;
     const std::uint8_t* from = bytes.data();
-    for (std::size_t at = 0; at != count; from += places[at++].size())
-        if (!core::guarded_copy(places[at].data(), from, places[at].size()))
+    for (std::size_t at = 0; at != count; from += targets[at++].size())
+        if (!core::guarded_copy(targets[at].data(), from, targets[at].size()))
             return refusal::memory_gone;
     return refusal::none;
 }
 
 void rdma_receives::give_back()
 {
-    if (std::exchange(has_place_, false))
+    if (std::exchange(has_reservation_, false))
         ring_.target.ring->release();
 }
 
@@ -145,7 +145,7 @@ void rdma_receives::publish(const roce::receive_completion& completion, std::uin
                                 .reason = completion.result,
                                 .time_ns = now_ns};
     if (ring_.target.ring) {
-        if (std::exchange(has_place_, false))
+        if (std::exchange(has_reservation_, false))
             ring_.target.ring->release();
         if (!silent_ && ring_.target.ring->has_room())
             ring_.target.ring->put(told);

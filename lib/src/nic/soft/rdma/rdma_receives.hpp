@@ -13,8 +13,8 @@
 
 namespace weftio::nic::soft {
 
-/// Entries are taken and completed in their order. Keys and rights are checked at every use. One engine drives it; any
-/// thread may read the counters.
+/// Entries are taken and completed in order. Keys and rights are checked at every use. One engine drives it; any thread
+/// may read the counters.
 class rdma_receives final : public roce::receive_entries {
  public:
     static constexpr std::uint32_t most_segments = 64;
@@ -29,19 +29,19 @@ class rdma_receives final : public roce::receive_entries {
     void complete(const roce::receive_completion& completion) override;
     void give_back() override;
 
-    /// Completes all that is posted as flushed. Returns how many entries. @pre none is current
+    /// Completes all posted entries as flushed. Returns how many. @pre no entry is current
     std::uint32_t flush();
-    /// Starts again in another ring, at entry 0.
+    /// Starts again with another ring, at entry 0.
     void restart(const rdma_rx_ring& ring) noexcept;
-    /// What ends from now on is not told in a completion queue, until restart().
+    /// Reports nothing in a completion queue until restart().
     void be_silent() noexcept { silent_ = true; }
     /// Whether its completion queue has overrun.
     bool overran() const noexcept;
-    /// Entries that are posted by the doorbell record and not taken; as many as the ring holds when that claims more.
+    /// Entries that the doorbell record has posted and that are not taken yet, at most the depth of the ring.
     std::uint32_t waiting() const noexcept;
-    /// Why an entry, or the doorbell record, has failed; none when none has.
+    /// Why an entry or the doorbell record has failed; none: neither has.
     refusal failure() const noexcept { return failure_; }
-    /// Whether the doorbell record has claimed more entries than the ring holds.
+    /// Whether the doorbell record has posted more entries than the ring holds.
     bool record_refused() const noexcept { return failure_ == refusal::wrong_doorbell; }
     /// Index of the entry that has failed, if one has.
     std::optional<std::uint32_t> failed_entry() const noexcept { return failed_entry_; }
@@ -58,11 +58,11 @@ class rdma_receives final : public roce::receive_entries {
     rdma_rx_ring ring_;
     const std::uint32_t queue_;
     const keys::queue_keys keys_;
-    std::uint32_t posted_ = 0; ///< index behind the last entry that the doorbell record has named
-    std::uint32_t taken_ = 0;  ///< index of the current entry, or of the one that is taken next
+    std::uint32_t posted_ = 0; ///< index after the last entry posted by the doorbell record
+    std::uint32_t taken_ = 0;  ///< index of the current entry, or of the next one to take
     refusal failure_ = refusal::none;
     std::optional<std::uint32_t> failed_entry_;
-    bool has_place_ = false; ///< the completion queue keeps one for the current entry
+    bool has_reservation_ = false; ///< a completion queue entry is reserved for the current entry
     bool silent_ = false;
 };
 

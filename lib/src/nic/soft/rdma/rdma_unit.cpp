@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t most_frame_bytes = net::most_roce_headers_bytes + net::largest_path_mtu + 3 + net::icrc_bytes;
 
-/// The bytes of a packet in one piece: where they lie, or a copy. Empty when no packet is so long.
+/// The bytes of a packet in one piece: in place, or in `copy`. Empty if the packet does not fit `copy`.
 std::span<const std::uint8_t> in_one_piece(const rte_mbuf& mbuf, std::span<std::uint8_t> copy)
 {
     if (mbuf.nb_segs == 1)
@@ -35,7 +35,7 @@ bool is_roce(const net::packet_headers& headers) noexcept
     return headers.l4 == net::l4_kind::udp && headers.destination_port == net::roce_port;
 }
 
-/// The bytes that headers were read from.
+/// The first segment of the mbuf, from which headers were parsed.
 std::span<const std::uint8_t> begin_of(const rte_mbuf& mbuf)
 {
     return {rte_pktmbuf_mtod(&mbuf, const std::uint8_t*), mbuf.data_len};
@@ -51,11 +51,11 @@ rdma_unit::rdma_unit(const dpdk::wire& wire, const keys::nic_keys& keys, receive
         trace_packets();
 }
 
-/// Send step 2 for queue pairs. Idle ones cost what idle send queues cost: a look at a few records.
+/// Send step 2 for queue pairs. Idle ones cost the same as idle send queues: a few doorbell records are polled.
 unsigned rdma_unit::turn(const turn_budget& budget)
 {
     if (queues_.empty()) {
-        wire.flush(); // answers about own addresses
+        wire.flush(); // answers to ARP and ND
         return 0;
     }
     unsigned moved = take_own();
@@ -71,7 +71,8 @@ unsigned rdma_unit::turn(const turn_budget& budget)
     return moved;
 }
 
-/// While somebody is in a hurry, those that copy have a turn one after the other, and others each time.
+/// While queue pairs are in a hurry, those that copy within the port are deferred: only one of them has a turn at a
+/// time. All others have a turn each time.
 unsigned rdma_unit::give_turns(std::uint32_t most)
 {
     queues_.defer(shares.are_short());
@@ -79,17 +80,17 @@ unsigned rdma_unit::give_turns(std::uint32_t most)
     unsigned moved = queues_.turn(most).moved;
     if (shares.begin_deferred(deferred))
         moved += queues_.turn_deferred(most);
-    return moved + (queues_.deferred() != 0); // the engine has work
+    return moved + (queues_.deferred() != 0); // a deferred queue pair is work
 }
 
-/// Queue pairs have their turns in the same order again and again: while there is no room for all, each gets less, so
-/// that the first ones leave some.
+/// Queue pairs always have turns in the same order. When there was no room for all packets, each may send less, so that
+/// the first ones leave room for the others.
 void rdma_unit::share_room() noexcept
 {
     share_ = wire.ran_out() ? std::max(share_ / 2, 1u) : std::min(share_ * 2, queue_pair::packets_of_a_turn);
 }
 
-/// Queue pairs of this port exchange packets from now on.
+/// From now on, queue pairs of this port exchange real packets.
 void rdma_unit::trace_packets()
 {
     if (trace_)
@@ -105,7 +106,7 @@ void rdma_unit::note(const rte_mbuf& mbuf) noexcept
         trace_->note(begin_of(mbuf), mbuf.pkt_len, core::utc_stamp_ns(), net::frame_direction::received);
 }
 
-/// Of queue pairs that have failed in this turn: their NAKs have left, too.
+/// For queue pairs that have failed in this turn. Their NAKs have been sent, so the trace contains them.
 void rdma_unit::write_traces_of_failures()
 {
     for (std::uint32_t number = first(); number <= last(); ++number)
@@ -113,7 +114,7 @@ void rdma_unit::write_traces_of_failures()
             write_trace_of_failure(*trace_, folder_, number, queue->dump().last_error);
 }
 
-/// Packets between queue pairs of this port, which carry no ICRC.
+/// Takes packets between queue pairs of this port. They carry no ICRC.
 unsigned rdma_unit::take_own()
 {
     const std::span<rte_mbuf* const> all = wire.take_own();
@@ -127,7 +128,7 @@ unsigned rdma_unit::take_own()
     return static_cast<unsigned>(all.size());
 }
 
-/// Pieces that are short, or several, in one.
+/// Copies the pieces to one buffer. Returns an empty span when the memory of a piece has gone.
 std::span<const std::uint8_t> rdma_unit::join(std::span<const roce::piece> payload) noexcept
 {
     std::uint8_t* to = joined_.data();
@@ -140,7 +141,7 @@ std::span<const std::uint8_t> rdma_unit::join(std::span<const roce::piece> paylo
     return whole ? std::span<const std::uint8_t>(joined_.data(), to) : std::span<const std::uint8_t>();
 }
 
-/// Packets between queue pairs of this port, without the packets: one copy, from memory to memory.
+/// A packet between queue pairs of this port, without building it: one copy from memory to memory.
 bool rdma_unit::execute(queue_pair* partner, const roce::roce_headers& headers, std::span<const roce::piece> payload)
 {
     constexpr std::size_t short_bytes = 64;
@@ -164,19 +165,19 @@ bool rdma_unit::execute(queue_pair* partner, const roce::roce_headers& headers, 
     return partner->receive(packet);
 }
 
-rdma_unit::place rdma_unit::place_of(const queue_pair& queue) noexcept
+rdma_unit::claimed_address rdma_unit::claimed_address_of(const queue_pair& queue) noexcept
 {
     return {.address = net::header_address_of(queue.address()), .vlan = queue.vlan()};
 }
 
-bool rdma_unit::is_ours(const place& at) const noexcept
+bool rdma_unit::is_ours(const claimed_address& at) const noexcept
 {
-    return std::find(places_.begin(), places_.end(), at) != places_.end();
+    return std::find(claimed_addresses_.begin(), claimed_addresses_.end(), at) != claimed_addresses_.end();
 }
 
 bool rdma_unit::is_to_us(const net::packet_headers& headers) const noexcept
 {
-    return std::any_of(places_.begin(), places_.end(), [&](const place& at) {
+    return std::any_of(claimed_addresses_.begin(), claimed_addresses_.end(), [&](const claimed_address& at) {
         return at.address.is(headers.l3, headers.destination) && at.vlan == vlan_of(headers.vlan_id());
     });
 }
@@ -195,7 +196,8 @@ void rdma_unit::take(rte_mbuf& mbuf, const net::packet_headers& headers)
     (is_roce(headers) ? deliver(in_one_piece(mbuf, copy), headers, false) : meet(begin_of(mbuf), headers)).add(1);
 }
 
-/// Learns a neighbor's MAC, or tells it ours. An answer that finds no room is lost, as it may be on the way.
+/// Learns a neighbor's MAC, or answers with ours. If there is no room to send, the answer is lost, as it may be on the
+/// way.
 core::counter& rdma_unit::meet(std::span<const std::uint8_t> frame, const net::packet_headers& headers)
 {
     std::array<std::uint8_t, net::most_neighbor_bytes> answer;
@@ -214,7 +216,7 @@ void rdma_unit::ask(const net::roce_gid& from, const net::roce_gid& target)
 
 void rdma_unit::add_address(const rdma_own_address& own)
 {
-    places_.reserve(queues_.queues() + neighbors_.count() + 1);
+    claimed_addresses_.reserve(queues_.queues() + neighbors_.count() + 1);
     neighbors_.add(own);
     note_addresses();
 }
@@ -225,7 +227,7 @@ void rdma_unit::remove_address(const net::roce_gid& address)
     note_addresses();
 }
 
-/// The checksums of IP and UDP, and the ICRC. Returns what the packet counts as when one of them is wrong, else nullptr.
+/// Verifies the checksums of IP and UDP, and the ICRC. Returns the counter of the first that is wrong, or nullptr.
 core::counter* rdma_unit::damage(std::span<const std::uint8_t> frame, const net::packet_headers& headers,
                                  const net::roce_packet& packet) noexcept
 {
@@ -237,8 +239,8 @@ core::counter* rdma_unit::damage(std::span<const std::uint8_t> frame, const net:
     return packet.icrc_good() ? nullptr : &rx_icrc_encapsulated;
 }
 
-/// Receive step 3 for queue pairs. The checksums are verified before anything that the packet says is relied on, unless
-/// the packet is the port's own. Returns what the packet counts as.
+/// Receive step 3 for queue pairs. Verifies the checksums before any field of the packet is used, unless the packet
+/// comes from this port. Returns the counter for the packet.
 core::counter& rdma_unit::deliver(std::span<const std::uint8_t> frame, const net::packet_headers& headers, bool own)
 {
     net::roce_packet packet;
@@ -279,7 +281,7 @@ std::uint32_t rdma_unit::take_number()
 std::uint32_t rdma_unit::add(pair_rings rings)
 {
     const std::uint32_t number = take_number();
-    queues_.reserve(number, rings.send.doorbell); // allocates, so it comes before anything changes
+    queues_.reserve(number, rings.send.doorbell); // first, because it may throw
     rings.send.entries.queue = number;
     joined_.resize(std::size_t{own_sink::most_packets_at_once} * net::largest_path_mtu);
     queues_.put(number, std::make_unique<queue_pair>(rings, keys_, static_cast<pair_port&>(*this)));
@@ -288,7 +290,7 @@ std::uint32_t rdma_unit::add(pair_rings rings)
 
 void rdma_unit::connect(std::uint32_t number, const rdma_connection& to)
 {
-    places_.reserve(queues_.queues() + neighbors_.count());
+    claimed_addresses_.reserve(queues_.queues() + neighbors_.count());
     find(number)->connect(to);
     queues_.wake(number);
     note_addresses();
@@ -303,7 +305,7 @@ void rdma_unit::restart(std::uint32_t number, const pair_rings& rings)
 
 void rdma_unit::modify(std::uint32_t number, rdma_state to, const rdma_connection& how, const pair_rings& rings)
 {
-    places_.reserve(queues_.queues() + neighbors_.count());
+    claimed_addresses_.reserve(queues_.queues() + neighbors_.count());
     find(number)->modify(to, how, rings);
     queues_.rouse(number);
     note_addresses();
@@ -327,21 +329,22 @@ void rdma_unit::find_peer_of(queue_pair& queue) noexcept
     queue.find_peer(own_port, partner != nullptr && partner->is_partner_of(queue) ? partner : nullptr);
 }
 
-/// Packets are claimed for the port's own addresses and those of connected queue pairs, and none without.
+/// Packets are claimed for the port's own addresses and those of connected queue pairs. Without any, no packet is
+/// claimed.
 void rdma_unit::note_addresses()
 {
-    places_.clear();
+    claimed_addresses_.clear();
     neighbors_.for_each([&](const rdma_own_address& own) {
-        places_.push_back({.address = net::header_address_of(own.address), .vlan = vlan_of(own.vlan_tci)});
+        claimed_addresses_.push_back({.address = net::header_address_of(own.address), .vlan = vlan_of(own.vlan_tci)});
     });
     for (std::uint32_t number = first(); number <= last(); ++number)
         if (const queue_pair* queue = find(number); queue && queue->connected())
-            if (!is_ours(place_of(*queue)))
-                places_.push_back(place_of(*queue));
+            if (!is_ours(claimed_address_of(*queue)))
+                claimed_addresses_.push_back(claimed_address_of(*queue));
     for (std::uint32_t number = first(); number <= last(); ++number)
         if (queue_pair* queue = find(number); queue && queue->connected())
             find_peer_of(*queue);
-    if (places_.empty())
+    if (claimed_addresses_.empty())
         receiver_.dismiss(*this);
     else
         receiver_.admit(*this);

@@ -16,8 +16,8 @@ namespace weftio::nic::soft {
 
 namespace {
 
-/// Payload of at most so many bytes is copied first and summed with the headers, in one call. More is copied and summed
-/// in one pass.
+/// A payload up to this length is copied first, and summed together with the headers in one call. A longer one is
+/// copied and summed in one pass.
 constexpr std::size_t short_bytes = 256;
 
 /// A packet between its headers and its ICRC.
@@ -28,7 +28,7 @@ struct body {
     std::size_t pad() const noexcept { return -bytes & 3; }
 };
 
-/// Copies the payload, and writes the pad behind it. Returns where the ICRC belongs.
+/// Copies the payload and appends the pad. Returns the position of the ICRC.
 std::uint8_t* write_plain(core::touched& there, const body& body) noexcept
 {
     std::uint8_t* to = body.at;
@@ -39,7 +39,7 @@ std::uint8_t* write_plain(core::touched& there, const body& body) noexcept
     return std::fill_n(to, body.pad(), std::uint8_t{0});
 }
 
-/// Writes all of the packet from the payload on. @param headers  from the BTH on
+/// Writes the packet from the payload to the ICRC. @param headers  from the BTH on
 void write_summed(core::touched& there, const net::roce_front& front, std::span<const std::uint8_t> headers,
                   const body& body) noexcept
 {
@@ -59,12 +59,12 @@ void write_summed(core::touched& there, const net::roce_front& front, std::span<
 
 enum class built : std::uint8_t {
     whole,
-    not_at_all, ///< the headers cannot be built, or there is no room
+    not_at_all, ///< the headers cannot be built, or the mbuf is too small
     payload_gone
 };
 
 /// Writes a packet to an empty mbuf.
-/// @param with_icrc  false: it does not leave the port, nobody looks at its ICRC, which is 0
+/// @param with_icrc  false: the packet does not leave the port; its ICRC is 0 and never checked
 built build(rte_mbuf& mbuf, net::roce_front& front, bool with_icrc, const roce::roce_headers& headers,
             std::span<const roce::piece> payload) noexcept
 {
@@ -107,8 +107,7 @@ rdma_wire::~rdma_wire()
     rte_pktmbuf_free_bulk(spares_.data(), spare_);
 }
 
-/// Leaves Ethernet queues their share of the pool. The spares are fetched into the cache, for they will be written
-/// soon.
+/// Leaves a quarter of the pool to Ethernet queues. Prefetches the spare mbufs, which will be written soon.
 void rdma_wire::take_mbufs() noexcept
 {
     if (rte_mempool_avail_count(wire_.copies) <= wire_.copies->size / 4 ||
@@ -133,7 +132,7 @@ bool rdma_wire::put(net::roce_front& front, bool to_own, const roce::roce_header
 {
     payload_gone_ = false;
     if (port_lost_)
-        return true; // as if it were lost on the way
+        return true; // same as a loss on the wire
     if (!to_own && count_ == burst)
         flush();
     if (!has_room(to_own))
@@ -163,7 +162,7 @@ bool rdma_wire::put(std::span<const std::uint8_t> frame)
     return true;
 }
 
-/// Takes the spare that a packet was written to. @pre has_room()
+/// Queues the spare mbuf that holds the packet. @pre has_room()
 void rdma_wire::stage(bool to_own)
 {
     rte_mbuf& mbuf = *spares_[--spare_];

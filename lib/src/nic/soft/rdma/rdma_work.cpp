@@ -23,7 +23,7 @@ refusal rdma_work::fetch_at(std::uint32_t index, entry& out) const noexcept
     return fetch_any(ring_.entries, index, submitted_ - index, out);
 }
 
-/// Send step 4: an entry is read when its message begins, and again for each repeat.
+/// Send step 4: an entry is read when its message begins, and again for each retry.
 roce::entry_state rdma_work::read(std::uint32_t index, roce::send_request& request, refusal& refused)
 {
     if (index == submitted_)
@@ -57,7 +57,7 @@ void rdma_work::begin(std::uint32_t index, const roce::send_request& request)
     enqueued.add(1);
 }
 
-/// Whether an entry has been committed at `index` that is no NOP.
+/// Whether an entry is committed at `index` that is not a NOP.
 bool rdma_work::more_behind(std::uint32_t index) const noexcept
 {
     constexpr std::uint32_t words_per_block = 16;
@@ -67,7 +67,7 @@ bool rdma_work::more_behind(std::uint32_t index) const noexcept
     return (weftio_swap32(weftio_load_relaxed_u32(block)) & 0xff) != WEFTIO_OPCODE_NOP;
 }
 
-/// Calls `what` with each piece in the window, until one is refused. Returns why, or refusal::none.
+/// Calls `what` for each piece in the window until one is refused. Returns the reason, or refusal::none.
 template <class Do>
 refusal rdma_work::for_each_piece(const entry& from, std::uint32_t first, byte_window window, Do&& what) const
 {
@@ -95,7 +95,7 @@ refusal rdma_work::gather(std::uint32_t, std::uint32_t offset, std::uint32_t byt
     });
 }
 
-/// read_rdma() has checked all pieces before a byte is written; but memory may go away at any time.
+/// read_rdma() checks all pieces before a byte is written; memory may still go away at any time.
 refusal rdma_work::place(std::uint32_t index, std::uint32_t fingerprint, std::uint32_t offset,
                          std::span<const std::uint8_t> bytes)
 {
@@ -119,7 +119,7 @@ refusal rdma_work::place(std::uint32_t index, std::uint32_t fingerprint, std::ui
     });
 }
 
-/// The memory of an entry that was refused for this reason: the peer's, or the first piece of ours that is refused so.
+/// The memory that `reason` is about: the peer's, or the first local piece that is refused for this reason.
 named_bytes rdma_work::refused_memory(std::uint32_t index, refusal reason) const noexcept
 {
     entry failed;
@@ -147,11 +147,11 @@ named_bytes rdma_work::refused_memory(std::uint32_t index, refusal reason) const
     return {};
 }
 
-/// Send step 6: entries end in their order; work_queue publishes them.
+/// Send step 6: entries end in order; work_queue publishes them.
 void rdma_work::end(std::uint32_t index, refusal result, std::uint32_t bytes)
 {
     executed_entry& entry = executed(index);
-    settle(index);
+    mark_done(index);
     if (result == refusal::none) {
         entry.bytes = bytes;
         skipped.add(!entry.counts);

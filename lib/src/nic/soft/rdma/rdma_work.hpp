@@ -1,4 +1,4 @@
-// The send ring of a queue pair, as the requester of its connection reads it.
+// The send ring of a queue pair, as the requester reads it.
 #pragma once
 
 #include <cstdint>
@@ -14,21 +14,22 @@
 
 namespace weftio::nic::soft {
 
-/// Copies of entries, for all queue pairs of an engine: one of them has its turn at a time.
+/// Copies of entries, shared by all queue pairs of an engine: only one of them has a turn at a time.
 struct entry_copies {
     const void* owner = nullptr;  ///< the queue pair that has read last
     entry read;                   ///< the entry that was read last
-    std::uint32_t first_data = 1; ///< of that: index of its first data segment
-    entry answered;               ///< the one whose answer is placed
+    std::uint32_t first_data = 1; ///< index of the first data segment of `read`
+    entry answered;               ///< the entry whose answer is being written
 };
 
-/// Why an entry of a queue pair has failed: which memory, and the reason.
+/// Text of a failure: the memory, if there is one, and the reason.
 std::string words_of(const send_event& failure);
 
 /// The send entries of a queue pair. An entry begins when the requester first reads it, and is done when the requester
-/// calls end(). Each use of an entry checks keys and rights. The class that drives the requester derives from this.
+/// calls end(). Keys and rights are checked at each use of an entry. The class that drives the requester derives from
+/// this one.
 ///
-/// enqueued = done + skipped + failed_entries + flushed, once the queue is idle; all of them entries.
+/// In entries, once the queue is idle: enqueued = done + skipped + failed_entries + flushed.
 class rdma_work : public work_queue, public roce::send_entries {
  public:
     roce::entry_state read(std::uint32_t index, roce::send_request& request, refusal& refused) override;
@@ -46,19 +47,19 @@ class rdma_work : public work_queue, public roce::send_entries {
         : work_queue(ring), keys_(keys, ring.domain), copies_(copies), ended_(ring.entries.depth)
     {}
 
-    /// Whether no other queue pair has read an entry since read(): gather() needs that.
+    /// Whether this queue pair was the last to call read(), as gather() requires.
     bool has_read_last() const noexcept { return copies_.owner == this; }
 
-    /// Flushes what the requester has not read, and nothing is executed any more.
+    /// Flushes the entries that the requester has not read. Nothing is executed any more.
     void end_work();
     void begin_again_at_zero(const tx_ring& ring) noexcept;
-    /// Whether the peer answers: no queue pair without answers has reads and atomics.
+    /// Sets whether the peer answers. Without answers, READs and atomics are refused.
     void set_reliable(bool reliable) noexcept { reliable_ = reliable; }
     bool reliable() const noexcept { return reliable_; }
     bool returned(std::uint32_t index) const noexcept override { return ended_[slot(index)] != 0; }
 
  private:
-    void settle(std::uint32_t index) noexcept override { ended_[slot(index)] = 1; }
+    void mark_done(std::uint32_t index) noexcept override { ended_[slot(index)] = 1; }
     void count_done(std::uint64_t entries, std::uint64_t bytes) override;
     std::uint32_t slot(std::uint32_t index) const noexcept { return index & (ring_.entries.depth - 1); }
     refusal fetch_at(std::uint32_t index, entry& out) const noexcept;
@@ -71,7 +72,7 @@ class rdma_work : public work_queue, public roce::send_entries {
     const keys::queue_keys keys_;
     bool reliable_ = true;
     entry_copies& copies_;
-    std::vector<std::uint8_t> ended_; ///< by slot of an entry that has begun: the requester has called end()
+    std::vector<std::uint8_t> ended_; ///< by slot: 1 once the requester has called end()
 };
 
 } // namespace weftio::nic::soft

@@ -1,4 +1,4 @@
-// How many requests of its peer a queue pair has refused, by reason.
+// Counts the refused requests of a queue pair's peer by reason.
 #pragma once
 
 #include <array>
@@ -10,8 +10,8 @@
 
 namespace weftio::nic::soft {
 
-/// Most queue pairs refuse nothing, so the first refusal brings the memory. Refusals that find none are not counted
-/// here. Only the engine calls it, or a change between two turns does.
+/// Most queue pairs refuse nothing, so memory is allocated for the first refusal. A refusal that finds no memory is not
+/// counted here. Called by the engine's thread only, in a turn or in a change between two turns.
 class refusal_counts {
  public:
     void add(refusal reason, std::uint64_t count) noexcept
@@ -21,7 +21,7 @@ class refusal_counts {
         if (by_reason_)
             (*by_reason_)[static_cast<std::size_t>(reason)] += count;
     }
-    /// Calls `each` with every reason that has counted, and its count.
+    /// Calls `each` for every reason with a count, and passes the count.
     template <class Each>
     void for_each(Each&& each) const
     {

@@ -1,4 +1,4 @@
-// What the host hears of when a request of the peer, or the receive entry for it, has ended a connection.
+// Reports to the host that a request of the peer, or its receive entry, has ended a connection.
 #pragma once
 
 #include <array>
@@ -17,19 +17,19 @@ namespace weftio::nic::soft {
 
 struct responder_failure {
     roce::refused_request request{};
-    std::optional<std::uint32_t> entry{}; ///< index of the receive entry that has failed, if one has
-    refusal reason = refusal::none;       ///< of that
+    std::optional<std::uint32_t> entry{}; ///< index of the failed receive entry, if any
+    refusal reason = refusal::none;       ///< why that entry failed
     std::uint64_t time_ns = 0;            ///< UTC
 };
 
-/// In words: which request, which memory, why it was refused, and what mends that.
+/// Text of a failure: which request, which memory, why it was refused, and how to fix it.
 std::string explain(const responder_failure& failure);
-/// The syndrome of the receive entry; without one, that which the peer gets.
+/// The syndrome of the receive entry; without one, that of the NAK to the peer.
 std::uint8_t syndrome_of(const responder_failure& failure) noexcept;
 
-/// A bounded queue from the thread of the engine to one reader. Never blocks. A queue pair has one failure until it is
-/// restarted: those of `most` restarts are kept, and later ones are lost and counted. The first failure brings the
-/// memory: one that finds none is lost and counted, too.
+/// A bounded queue from the engine's thread to one reader. Never blocks. A queue pair has at most one failure until its
+/// restart. The queue keeps `most` failures; later ones are lost and counted. Memory is allocated for the first
+/// failure; if there is none, the failure is lost and counted.
 class responder_failures {
  public:
     static constexpr std::uint32_t most = 8;
@@ -59,7 +59,7 @@ class responder_failures {
         return true;
     }
 
-    /// The failure that was put last, whether or not it was read; nullptr: none was. Only the writer's thread.
+    /// The last failure that was put, whether it was read or not; nullptr: none. Writer's thread only.
     const responder_failure* last() const noexcept { return kept_ ? &kept_->last : nullptr; }
 
     core::counter lost;
@@ -70,7 +70,7 @@ class responder_failures {
         responder_failure last;
     };
 
-    std::unique_ptr<kept> kept_; ///< the reader sees it, because it is there before `written_` moves
+    std::unique_ptr<kept> kept_; ///< the reader sees it: it is set before `written_` moves
     std::atomic<std::uint32_t> written_{0}, read_{0};
 };
 

@@ -7,7 +7,7 @@
 
 namespace weftio::nic::soft {
 
-/// Those given back by put() go first, because their lines are the likeliest to be in a cache still.
+/// Slots that put() has returned are used first, because their cache lines are most likely still in a cache.
 class free_slots {
  public:
     /// Starts with no free slot.
@@ -24,7 +24,7 @@ class free_slots {
         count_ += count;
         std::copy_n(slots, count, slots_.data() + (slots_.size() - count_));
     }
-    /// Gives these back: they go behind the others. @pre no more than were taken
+    /// Adds slots behind the others, in the given order. @pre no more than were taken
     void put_behind(const std::uint16_t* slots, std::uint32_t count) noexcept
     {
         const auto end = slots_.end();

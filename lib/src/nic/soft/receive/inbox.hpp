@@ -22,8 +22,8 @@ struct handed_packet {
 
 /// A bounded queue from all engines of a port to one of them. Never blocks. Packets from one engine keep their order.
 ///
-/// rte_ring does not serve here: an engine that has written an element waits there for the engines that reserved places
-/// before it, and such an engine may have lost its core in the middle.
+/// rte_ring is not used here: an engine that has written an element waits in it for the engines that reserved earlier
+/// cells, and one of these may be suspended by the scheduler.
 class inbox {
  public:
     static constexpr std::size_t capacity = 1024; ///< a power of two
@@ -44,10 +44,10 @@ class inbox {
             if (turn == at) {
                 if (written_.compare_exchange_weak(at, at + 1, std::memory_order_relaxed))
                     break;
-                continue; // another engine took the place; `at` is now the place behind it
+                continue; // another engine took this cell; `at` is now the next index
             }
             const std::size_t now = written_.load(std::memory_order_relaxed);
-            if (now == at) // no other engine has taken the place, so the cell is still occupied
+            if (now == at) // no engine has taken this index, so the cell is still occupied
                 return false;
             at = now;
         }
@@ -57,7 +57,7 @@ class inbox {
     }
     /// Whether one more packet has room at this moment. Any engine may call it.
     bool has_room() const noexcept { return room() != 0; }
-    /// The number of free places at this moment.
+    /// The number of free cells at this moment.
     std::size_t room() const noexcept
     {
         return capacity - (written_.load(std::memory_order_relaxed) - read_.load(std::memory_order_relaxed));

@@ -67,7 +67,7 @@ std::uint8_t driver_verdict(const rte_mbuf& mbuf)
 }
 
 /// Logs the first packet of a queue that is too long, so that the log explains the counter `too_long`.
-void tell_of_too_long(const rx_queue& queue, std::uint32_t bytes) noexcept
+void log_too_long(const rx_queue& queue, std::uint32_t bytes) noexcept
 {
     if (queue.too_long.value() == 0)
         core::log_or_lose(log_level::warning, [&] {
@@ -111,13 +111,13 @@ unsigned receiver::turn(const turn_budget&)
 
 /// Delivers all packets that other engines have handed over when it is called. They come before packets of the port
 /// queue, because a queue that has moved here must keep the order of its packets. Returns false when a packet must wait
-/// for a free slot; the packets behind it wait too.
+/// for a free slot; later packets then wait, too.
 bool receiver::take_in(unsigned& moved)
 {
     for (std::size_t waiting = inbox_->waiting();;) {
         for (; handed_next_ != handed_count_; ++handed_next_, ++moved) {
             handed_packet& packet = handed_[handed_next_];
-            if (packet.mbuf && !settle(*packet.mbuf, {packet.where, packet.headers, packet.real_time}))
+            if (packet.mbuf && !deliver_or_drop(*packet.mbuf, {packet.where, packet.headers, packet.real_time}))
                 return false;
         }
         handed_next_ = 0;
@@ -128,8 +128,8 @@ bool receiver::take_in(unsigned& moved)
     }
 }
 
-/// Receive step 2: takes up to 64 packets from the driver. Those in lent slots (slot_pool) lie where the kernel reads
-/// them: zero copy. Returns how many of them a claimant has taken.
+/// Receive step 2: takes up to 64 packets from the driver. Packets in lent slots (slot_pool) are already where the
+/// kernel reads them: zero copy. Returns how many of them a claimant has taken.
 unsigned receiver::fill_burst()
 {
     next_ = count_ = 0;
@@ -152,7 +152,7 @@ unsigned receiver::fill_burst()
     return claimed;
 }
 
-/// Fetches into the cache what is read of mbufs_[at] first: its mbuf, and later the begin of its frame.
+/// Prefetches what is read first for mbufs_[at]: its mbuf, and later the start of its frame.
 void receiver::fetch_ahead(std::uint32_t at) const noexcept
 {
     constexpr std::uint32_t frames_ahead = 4, mbufs_ahead = 8;
@@ -162,7 +162,7 @@ void receiver::fetch_ahead(std::uint32_t at) const noexcept
         rte_prefetch0(rte_pktmbuf_mtod(mbufs_[at + frames_ahead], const std::uint8_t*));
 }
 
-/// Receive step 2, before steering: claimants take what is theirs from the burst; the other packets keep their order.
+/// Receive step 2, before steering: claimants take their packets from the burst; the other packets keep their order.
 /// Returns how many packets were taken.
 unsigned receiver::give_claimed()
 {
@@ -187,8 +187,8 @@ unsigned receiver::give_claimed()
     return taken;
 }
 
-/// The queue of this engine that gets every packet, because the first rule says so; nullptr when packets must be looked
-/// at.
+/// The queue of this engine that gets every packet, because the first rule matches all; nullptr: packets must be
+/// examined.
 rx_queue* receiver::taker_of_all() const
 {
     std::uint32_t number = steering_.taker_of_all();
@@ -196,7 +196,7 @@ rx_queue* receiver::taker_of_all() const
     return queue && !queue->stopped() ? queue : nullptr;
 }
 
-/// Receive step 4: places the packet in a slot of the queue. A packet in a lent slot of the queue lies there already
+/// Receive step 4: puts the packet into a slot of the queue. A packet in a lent slot of the queue is there already
 /// (zero copy); any other packet is copied. Returns false, and leaves the mbuf with the caller, when no slot is free.
 bool receiver::place(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slot)
 {
@@ -209,7 +209,7 @@ bool receiver::place(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slot)
 /// its memory and stopped.
 bool receiver::place_by_copy(rx_queue& queue, rte_mbuf& mbuf, std::uint32_t& slot) noexcept
 {
-    // The packet lies in a lent slot of the queue, but the driver has moved its start.
+    // The packet is in a lent slot of the queue, but the driver has moved its start.
     const bool own = queue.lent().contains(&mbuf) && mbuf.nb_segs == 1;
     if (!own && !queue.has_room())
         return false;
@@ -242,7 +242,7 @@ std::uint32_t receiver::add_copied(rx_queue& queue, completions& out, std::uint3
 }
 
 /// Drops packets from mbufs_[at] on, because no slot of `queue` is free. All packets of the burst are for `queue`.
-/// Stops at the first packet that lies in a lent slot or is not plain. Returns how many it has dropped. Dropping many
+/// Stops at the first packet that is in a lent slot or not plain. Returns how many it has dropped. Dropping many
 /// packets at once costs the engine little time.
 std::uint32_t receiver::turn_away(rx_queue& queue, std::uint32_t at) noexcept
 {
@@ -259,8 +259,8 @@ std::uint32_t receiver::turn_away(rx_queue& queue, std::uint32_t at) noexcept
     return end - at;
 }
 
-/// Receive step 3, the short way: delivers packets without looking at them, while one queue gets all packets and
-/// verifies no checksum. Stops at the first packet that needs the long way, take().
+/// Receive step 3, fast path: delivers packets without examining them, while one queue gets all packets and verifies no
+/// checksum. Stops at the first packet that needs the slow path, take().
 void receiver::deliver_plain()
 {
     rx_queue* queue = next_ < count_ && !decided_ ? taker_of_all() : nullptr;
@@ -288,7 +288,7 @@ void receiver::deliver_plain()
     received_bytes_.add(out.bytes());
 }
 
-/// Receive step 3, the long way: steers the next packet, and delivers, drops or hands it over. Returns false when the
+/// Receive step 3, slow path: steers the next packet, and delivers, drops or hands it over. Returns false when the
 /// packet must wait for a free slot, or for room in an inbox.
 bool receiver::take(rte_mbuf& mbuf)
 {
@@ -296,7 +296,7 @@ bool receiver::take(rte_mbuf& mbuf)
         steer(mbuf);
     const std::uint32_t number = decision_.target.queue;
     const bool is_elsewhere = number < elsewhere_.size() && elsewhere_[number].inbox;
-    if (is_elsewhere ? !hand_over(mbuf) : !settle(mbuf, {decision_, headers_[next_], burst_real_time_}))
+    if (is_elsewhere ? !hand_over(mbuf) : !deliver_or_drop(mbuf, {decision_, headers_[next_], burst_real_time_}))
         return false;
     ++next_;
     decided_ = false;
@@ -304,7 +304,7 @@ bool receiver::take(rte_mbuf& mbuf)
 }
 
 /// Delivers or drops a packet that has been steered. Returns false when it must wait for a free slot.
-bool receiver::settle(rte_mbuf& mbuf, const arrival& arrival)
+bool receiver::deliver_or_drop(rte_mbuf& mbuf, const arrival& arrival)
 {
     drop_reason reason = arrival.where.reason;
     const std::uint32_t bytes = mbuf.pkt_len;
@@ -328,7 +328,7 @@ void receiver::drop(rte_mbuf& mbuf, drop_reason reason)
 /// packet must wait until the inbox has room. When `hold_` is false, the packet is dropped instead.
 bool receiver::hand_over(rte_mbuf& mbuf)
 {
-    const other_place& to = elsewhere_[decision_.target.queue];
+    const queue_elsewhere& to = elsewhere_[decision_.target.queue];
     rte_mbuf* given = to.inbox->has_room() ? to_hand_over(mbuf) : nullptr;
     const std::uint32_t copied = given && given != &mbuf ? given->pkt_len : 0;
     if (given && to.inbox->put({given, burst_real_time_, decision_, headers_[next_]})) {
@@ -346,7 +346,7 @@ bool receiver::hand_over(rte_mbuf& mbuf)
     return true;
 }
 
-/// Returns an mbuf of the packet that any thread may free: `mbuf` itself, or a copy when `mbuf` lies in a slot of a
+/// Returns an mbuf of the packet that any thread may free: `mbuf` itself, or a copy when `mbuf` is in a slot of a
 /// queue. Returns nullptr when no mbuf is free for the copy.
 rte_mbuf* receiver::to_hand_over(rte_mbuf& mbuf)
 {
@@ -375,7 +375,7 @@ bool receiver::deliver(rte_mbuf& mbuf, const arrival& arrival, drop_reason& reas
     if (!queue || queue->stopped()) {
         reason = drop_reason::queue_closed;
     } else if (!queue->fits(mbuf.pkt_len)) {
-        tell_of_too_long(*queue, mbuf.pkt_len);
+        log_too_long(*queue, mbuf.pkt_len);
         queue->too_long.add(1);
         reason = drop_reason::too_long;
     } else if (!finish(*queue, mbuf, arrival)) {
@@ -391,8 +391,8 @@ bool receiver::deliver(rte_mbuf& mbuf, const arrival& arrival, drop_reason& reas
     return true;
 }
 
-/// Zeroes what the kernel wants zeroed behind the packet in a slot, and finds out what `facts` say of its bytes. Returns
-/// false when memory of the slot is not there.
+/// Zeroes the bytes after the packet that the kernel wants zeroed, verifies checksums, and completes `facts`. Returns
+/// false when memory of the slot has gone.
 bool receiver::look_into(const rx_queue& queue, std::uint32_t slot, std::uint32_t bytes, const arrival& arrival,
                          std::optional<std::uint16_t> tci, rx_facts& facts) noexcept
 {
@@ -417,7 +417,7 @@ bool receiver::look_into(const rx_queue& queue, std::uint32_t slot, std::uint32_
     return true;
 }
 
-/// Receive steps 4 and 5 for one packet: places it in a slot, then writes its completion (docs/formats.md,
+/// Receive steps 4 and 5 for one packet: puts it into a slot, then writes its completion (docs/formats.md,
 /// "Completions"). Returns false when no slot is free.
 bool receiver::finish(rx_queue& queue, rte_mbuf& mbuf, const arrival& arrival)
 {
@@ -434,7 +434,7 @@ bool receiver::finish(rx_queue& queue, rte_mbuf& mbuf, const arrival& arrival)
     std::uint32_t slot = 0, bytes = mbuf.pkt_len;
     if (!place(queue, mbuf, slot))
         return false;
-    if (!look_into(queue, slot, bytes, arrival, tci, facts)) { // the mbuf has been given back
+    if (!look_into(queue, slot, bytes, arrival, tci, facts)) { // the mbuf has been freed already
         queue.lose_memory();
         dropped_[static_cast<std::size_t>(drop_reason::queue_closed)].add(1);
         return true;

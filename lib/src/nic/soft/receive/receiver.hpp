@@ -24,11 +24,11 @@ namespace weftio::nic::soft {
 class packet_claimant;
 class slot_pool;
 
-/// The engine owns a receiver: the engine's thread calls it, or a change between two turns does. Any thread may call
-/// exhausted().
+/// Owned by the engine, and called by the engine's thread only, in a turn or in a change between two turns. Any thread
+/// may call exhausted().
 class receiver final : public unit {
  public:
-    /// @param pool     pool by which the driver takes slots; nullptr when it takes none
+    /// @param pool     pool from which the driver takes slots; nullptr: it takes none
     /// @param hold     a packet waits when its queue is full, instead of being dropped
     /// @param capture  capture file behind the port, or empty; an empty burst is the end of the file
     receiver(const dpdk::wire& from, slot_pool* pool, bool hold, std::string capture);
@@ -43,12 +43,13 @@ class receiver final : public unit {
     unsigned turn(const turn_budget& budget = {}) override;
     bool sends() const noexcept override { return false; }
 
-    /// Receives nothing more, and goes on delivering the packets that it has.
+    /// Receives nothing more, but continues to deliver the packets that it has.
     void port_lost() noexcept override { port_lost_ = true; }
 
-    /// Asks a claimant for each packet from now on, behind those that were admitted before; the first that claims a
-    /// packet gets it, and no rule sees it. With a claimant the receiver receives also while no rule is installed; what
-    /// is nobody's is dropped then. Does nothing when it is admitted already. The claimant must stay until dismiss().
+    /// From now on, asks `claimant` for each packet, after those that were admitted before. The first claimant that
+    /// claims a packet gets it, and no rule applies. With a claimant, the receiver also receives while no rule is
+    /// installed, and drops unclaimed packets. Does nothing when `claimant` is admitted already. It must stay alive
+    /// until dismiss().
     void admit(packet_claimant& claimant);
     void dismiss(packet_claimant& claimant) noexcept;
     /// Makes the inbox, into which other engines put packets for queues of this engine. Call it before the first turn,
@@ -95,13 +96,13 @@ class receiver final : public unit {
  private:
     static constexpr std::uint16_t burst = 64;
 
-    /// Where a queue of another engine is found.
-    struct other_place {
-        /// Of that engine; nullptr: no other engine has a queue of this number.
+    /// Where a queue of another engine is.
+    struct queue_elsewhere {
+        /// The inbox of that engine; nullptr: no other engine has a queue of this number.
         nic::soft::inbox* inbox = nullptr;
         rx_queue* queue = nullptr;
     };
-    /// What is known about a packet besides its bytes.
+    /// Data of a packet other than its bytes.
     struct arrival {
         const decision& where;
         net::packet_headers& headers; ///< read when where.parsed
@@ -122,7 +123,7 @@ class receiver final : public unit {
     void steer(const rte_mbuf& mbuf);
     bool hand_over(rte_mbuf& mbuf);
     rte_mbuf* to_hand_over(rte_mbuf& mbuf);
-    bool settle(rte_mbuf& mbuf, const arrival& arrival);
+    bool deliver_or_drop(rte_mbuf& mbuf, const arrival& arrival);
     void drop(rte_mbuf& mbuf, drop_reason reason);
     bool deliver(rte_mbuf& mbuf, const arrival& arrival, drop_reason& reason);
     bool finish(rx_queue& queue, rte_mbuf& mbuf, const arrival& arrival);
@@ -147,15 +148,16 @@ class receiver final : public unit {
     std::uint64_t timestamp_flag_ = 0;
     steering steering_;
     std::vector<std::unique_ptr<rx_queue>> queues_;
-    std::vector<rx_queue*> landing_;     ///< the queues whose packets go through staging
-    std::vector<other_place> elsewhere_; ///< queues of other engines, by number; empty while the port has one engine
+    std::vector<rx_queue*> landing_; ///< the queues whose packets go through staging
+    std::vector<queue_elsewhere>
+        elsewhere_; ///< queues of other engines, by number; empty while the port has one engine
     std::unique_ptr<nic::soft::inbox> inbox_;
 
     std::array<rte_mbuf*, burst> mbufs_{}; ///< the current burst; packets next_ .. count_ - 1 are still to be taken
     std::uint16_t next_ = 0, count_ = 0;
     std::uint64_t burst_real_time_ = 0; ///< receive time of the burst, in the format of a completion
-    /// Headers of each packet of the burst. They are read once: for claimants (parsed_), else by the rules when they
-    /// are needed.
+    /// Headers of each packet of the burst, parsed once: before claimants are asked (parsed_), else when a rule needs
+    /// them.
     std::array<net::packet_headers, burst> headers_;
     bool parsed_ = false;
     decision decision_{}; ///< the decision about mbufs_[next_]; valid when decided_

@@ -1,4 +1,4 @@
-// The queues of a receiver: how they are made, moved and removed, and what is counted.
+// The queues of a receiver: how they are added, moved and removed, and the counters.
 #include <rte_mbuf.h>
 
 #include <algorithm>
@@ -73,7 +73,7 @@ void receiver::remove(std::uint32_t number) noexcept
     give_up(number);
 }
 
-/// Counts the packets in staging as dropped: they never reach a queue that ends.
+/// Counts the packets in staging as dropped: their queue ends, so they are never delivered.
 void receiver::abandon_staged(const rx_queue& queue) noexcept
 {
     dropped_[static_cast<std::size_t>(drop_reason::queue_closed)].add(queue.staged());
@@ -117,7 +117,8 @@ void receiver::forget(std::uint32_t number) noexcept
     elsewhere_[number] = {};
 }
 
-/// Marks all packets on their way to that queue as to be dropped, also when another queue gets the number soon.
+/// Marks all packets for this queue that are still on their way to be dropped, even if another queue gets the number
+/// soon.
 void receiver::close_ways_to(std::uint32_t number) noexcept
 {
     steering_.forget_queue(number);
@@ -132,7 +133,7 @@ void receiver::close_ways_to(std::uint32_t number) noexcept
 void receiver::restart(std::uint32_t number, const rx_ring& ring)
 {
     rx_queue& queue = *queues_[number];
-    std::unique_ptr<staging> staging = rx_queue::staging_for(ring); // allocates, so it comes before anything changes
+    std::unique_ptr<staging> staging = rx_queue::staging_for(ring); // first, because it may throw
     queue.stop();
     abandon_staged(queue);
     move_out(queue);
@@ -157,7 +158,7 @@ void receiver::choose_lender() noexcept
     pool_->set_lender(lender);
 }
 
-/// Copies packets of the current burst that lie in lent slots of `queue` to the port's own memory, because the slots
+/// Copies packets of the current burst that are in lent slots of `queue` to the port's own memory, because the slots
 /// are about to be freed.
 void receiver::move_out(const rx_queue& queue) noexcept
 {
@@ -178,7 +179,7 @@ void receiver::move_out(const rx_queue& queue) noexcept
     count_ = kept;
 }
 
-/// Counts packets where they lie, and does not derive the number from other counters: so a lost packet shows as a
+/// Counts the packets where they are instead of deriving the number from other counters. A lost packet then shows as a
 /// difference.
 std::uint64_t receiver::held()
 {

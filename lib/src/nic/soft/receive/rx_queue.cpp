@@ -21,8 +21,8 @@ static_assert(rx_ring::headroom_bytes == RTE_PKTMBUF_HEADROOM);
 
 namespace {
 
-/// Copies a frame; the two ranges may overlap, because a careless kernel may send a frame that lies in the slot it is
-/// copied to. Frames of 32 to 64 bytes, the most frequent at full rate, are copied without a call: all of a frame is
+/// Copies a frame; the two ranges may overlap, because a kernel may by mistake send a frame from the slot that it is
+/// copied to. Frames of 32 to 64 bytes, the most frequent at full rate, are copied without a call: the whole frame is
 /// read, in two halves that may overlap, before any of it is written.
 void copy_frame(std::byte* to, const std::byte* from, std::uint32_t bytes) noexcept
 {
@@ -84,7 +84,7 @@ std::uint32_t rx_queue::reclaim()
     const std::uint32_t first = posted_ & (ring_.depth - 1),
                         to_the_end = std::min<std::uint32_t>(more, ring_.depth - first);
     const std::uint16_t* const slots = slot_of_.data();
-    // In the order of the ring: so neighbors are filled in order, and a copy engine can take them together.
+    // In ring order: neighboring slots are then filled in order, and a copy engine can copy them together.
     if (ring_.consecutive) {
         free_.put_behind(slots + first, to_the_end);
         free_.put_behind(slots, more - to_the_end);
@@ -102,7 +102,7 @@ bool rx_queue::copy(std::uint32_t slot, const rte_mbuf& mbuf)
         std::byte* end = this->slot(slot);
         there.only(end, ring_.stride_bytes);
         for (const rte_mbuf* segment = &mbuf; segment; segment = segment->next) {
-            // memmove, because the packet may lie in this slot.
+            // memmove, because the packet may be in this slot.
             std::memmove(end, rte_pktmbuf_mtod(segment, const std::byte*), segment->data_len);
             end += segment->data_len;
         }
@@ -208,8 +208,8 @@ std::uint32_t completions::add_copied(rte_mbuf** mbufs, std::uint32_t count) noe
     const lent_slots lent = queue_.lent();
     const own_frames own;
     std::array<std::uint32_t, burst> lengths;
-    // One loop copies and a second loop writes completions: both in one loop took 3 ns more for each packet.
-    // What is stored when a slot is not there is what the packets before it have left.
+    // One loop copies and a second loop writes completions: one loop for both took 3 ns more per packet. If a slot's
+    // memory has gone, the volatile variables hold the state after the last complete packet.
     volatile std::uint32_t all_copied = 0, all_others = 0;
     const bool whole = core::guarded([&](core::touched& there) {
         there.only(slots, queue_.ring_.depth * stride);
@@ -243,7 +243,7 @@ void rx_queue::stop()
 {
     if (stopped_)
         return;
-    reclaim(); // the kernel may have posted more slots since the last look
+    reclaim(); // the kernel may have posted more slots since the last read
     stopped_ = true;
     free_.clear();
     flushed.add(posted_ - filled_);

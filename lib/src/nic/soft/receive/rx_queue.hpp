@@ -24,8 +24,8 @@ struct rte_mempool;
 
 namespace weftio::nic::soft {
 
-/// What the engine knows about a packet besides its bytes. All fields but the hash have the format of a completion
-/// (docs/formats.md, "Completions").
+/// Data of a packet other than its bytes. All fields but the hash have the format of a completion (docs/formats.md,
+/// "Completions").
 struct rx_facts {
     std::uint64_t real_time = 0; ///< bytes 48..55: receive time
     std::uint32_t rss_hash = 0;
@@ -35,7 +35,8 @@ struct rx_facts {
     std::uint16_t vlan_tci = 0;
 };
 
-/// Recognizes lent slots of a queue by their mbufs. The queue has one mbuf for each slot, in one array.
+/// Recognizes slots that a queue has lent to a driver, by their mbufs. The queue has one mbuf for each slot, in one
+/// array.
 struct lent_slots {
     const rte_mbuf* mbufs = nullptr; ///< by slot
     std::uint32_t depth = 0;         ///< 0: the queue lends no slots
@@ -47,15 +48,15 @@ struct lent_slots {
         return (reinterpret_cast<std::uintptr_t>(mbuf) - reinterpret_cast<std::uintptr_t>(mbufs)) / sizeof(rte_mbuf);
     }
     bool contains(const rte_mbuf* mbuf) const { return slot(mbuf) < depth; }
-    /// Whether the packet lies in a lent slot, where the kernel reads it: zero copy.
+    /// Whether the packet is in a lent slot, where the kernel reads it: zero copy.
     bool is_in_place(const rte_mbuf& mbuf) const
     {
         return contains(&mbuf) && mbuf.nb_segs == 1 && mbuf.data_off == rx_ring::headroom_bytes;
     }
-    /// Whether the packet lies in one segment outside the lent slots.
+    /// Whether the packet is in one segment outside the lent slots.
     bool is_outside(const rte_mbuf& mbuf) const { return !contains(&mbuf) && mbuf.nb_segs == 1; }
-    /// Whether the driver tells the length of the packet and nothing else, and the length is that of a frame that fits
-    /// a slot.
+    /// Whether the driver reports the length of the packet and nothing else, and the length is that of a frame that
+    /// fits a slot.
     bool is_plain(const rte_mbuf& mbuf) const
     {
         return mbuf.ol_flags == 0 && mbuf.pkt_len - RTE_ETHER_HDR_LEN <= longest_bytes - RTE_ETHER_HDR_LEN;
@@ -77,7 +78,7 @@ class rx_queue {
     bool fits(std::uint32_t bytes) const { return bytes <= longest_bytes_; }
     /// Whether a slot is free. Reads the doorbell record only when no slot is known to be free.
     bool has_room() { return free_.count() != 0 || reclaim() != 0; }
-    /// Receive step 7: reads the doorbell record (docs/formats.md, "Doorbells") and takes up the slots that the kernel
+    /// Receive step 7: reads the doorbell record (docs/formats.md, "Doorbells") and reclaims the slots that the kernel
     /// has released. Returns how many slots are free.
     std::uint32_t reclaim();
     /// Returns how many slots are free. Reads the doorbell record only when fewer than `wanted` are known to be free.
@@ -92,22 +93,22 @@ class rx_queue {
     }
     std::byte* slot(std::uint32_t number) const { return ring_.slots + std::size_t{number} * ring_.stride_bytes; }
     /// Receive step 4 with a copy: copies all segments of a packet into a slot. Returns false when memory of the slot
-    /// is not there. @pre fits()
+    /// has gone. @pre fits()
     bool copy(std::uint32_t slot, const rte_mbuf& mbuf);
-    /// Memory of a slot is not there: stops the queue, and says so in the log.
+    /// Memory of a slot has gone: stops the queue, and logs it.
     void lose_memory() noexcept;
-    /// Makes the bytes 0 that the kernel wants so behind the packet of a slot.
+    /// Zeroes as many bytes after the packet in a slot as the kernel wants.
     void zero_behind(std::uint32_t slot, std::uint32_t bytes) const
     {
         std::memset(this->slot(slot) + bytes, 0, ring_.zeroed_bytes);
     }
-    /// Whether packets may be delivered with nothing found out about them, and nothing done to them.
+    /// Whether packets may be delivered without verification of checksums and without zeroed bytes.
     bool takes_plain() const { return !ring_.verify_checksums && ring_.zeroed_bytes == 0; }
-    /// A completion with these facts, of no packet yet.
+    /// A completion with these facts, to be filled in for packets.
     weftio_cqe model(const rx_facts& facts) const;
     /// Whether the packets of this queue go through staging.
     bool lands() const { return staging_ != nullptr; }
-    /// Publishes the packets that staging has landed. Returns how many. Called every turn. @pre lands()
+    /// Publishes the packets whose copy to the device is complete. Returns how many. Called every turn. @pre lands()
     unsigned land()
     {
         const staging::landing landed = staging_->turn();
@@ -120,9 +121,9 @@ class rx_queue {
 
     /// Makes the queue a lender: makes an mbuf of `pool` for each slot. Returns false when memory is short.
     bool make_mbufs(rte_mempool* pool) noexcept;
-    /// Receive step 2, zero copy: lends at most `most` free slots, as mbufs. Returns how many.
+    /// Receive step 2, zero copy: lends at most `most` free slots to the driver, as mbufs. Returns how many.
     unsigned lend(rte_mbuf** mbufs, unsigned most);
-    /// Takes back a lent slot that the driver gives back unused.
+    /// Takes back a lent slot that the driver has not used.
     void take_back(const rte_mbuf* mbuf)
     {
         const auto slot = static_cast<std::uint16_t>(lent().slot(mbuf));
@@ -143,8 +144,8 @@ class rx_queue {
 
     /// Every slot that a kernel has posted is delivered, free, or, once the queue is stopped, flushed.
     core::counter delivered, delivered_bytes, out_of_buffer, too_long, flushed;
-    /// Packets that found the inbox of this queue's engine full. The engines that received them count here; these
-    /// packets are out of buffer too.
+    /// Packets that found the inbox of this queue's engine full. The engines that received them count them here; they
+    /// also count as out of buffer.
     std::atomic<std::uint64_t> turned_away{0};
     std::uint64_t all_out_of_buffer() const noexcept
     {
@@ -207,18 +208,18 @@ class completions {
     std::uint32_t add_filled(rte_mbuf* const* mbufs, std::uint32_t count) noexcept;
     /// Copies plain packets of one segment each into free slots and adds them. Frees their mbufs and overwrites
     /// `mbufs`. Stops at the first other packet, at the end of the ring, when no slot is free, and after 64 packets.
-    /// Stops the queue when memory of a slot is not there.
+    /// Stops the queue when memory of a slot has gone.
     /// Returns how many it has added.
     std::uint32_t add_copied(rte_mbuf** mbufs, std::uint32_t count) noexcept;
     std::uint32_t count() const { return index_ - first_; }
-    /// How many of them a kernel can see already.
+    /// How many of them a kernel can already see.
     std::uint32_t published() const { return staging_ ? 0 : count(); }
     std::uint64_t bytes() const { return bytes_; }
 
  private:
     template <bool Staged, class Next>
     std::uint32_t add_plain(std::uint32_t count, Next&& next) noexcept;
-    /// Bytes 0..55 of a completion, held in registers: from memory they would be read again for each completion.
+    /// Bytes 0..55 of a completion, in registers: otherwise they would be loaded from memory for each completion.
     struct common_part {
         rte_v128u64_t first, second, third;
         std::uint64_t rest;

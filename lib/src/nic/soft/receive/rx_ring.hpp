@@ -1,4 +1,4 @@
-// The ring of a receive queue as the engine reaches it: CPU addresses in the memory that nic/rings.hpp names.
+// The ring of a receive queue as the engine accesses it: CPU addresses of the memory in nic/rings.hpp.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace weftio::nic::soft {
 
-/// See nic::receive_ring. Its memory stays until the queue is removed or has another ring.
+/// See nic::receive_ring. Its memory stays valid until the queue is removed or has another ring.
 struct rx_ring {
     weftio_cqe* completions = nullptr;
     const std::uint32_t* dbrec = nullptr;
@@ -16,8 +16,8 @@ struct rx_ring {
     std::uint32_t depth = 0;
     std::uint32_t stride_bytes = 0;
     std::uint32_t slot_bytes = 0;
-    std::uint32_t cut_bytes = UINT32_MAX; ///< the driver may have cut a packet that is so long
-    std::uint32_t number = 0;             ///< of the queue
+    std::uint32_t cut_bytes = UINT32_MAX; ///< the driver may have truncated a packet of this length or more
+    std::uint32_t number = 0;             ///< number of the queue
     bool verify_checksums = true;
     bool lendable = true;
     bool consecutive = false;

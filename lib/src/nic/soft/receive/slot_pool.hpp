@@ -1,4 +1,4 @@
-// The pool from which a driver takes mbufs: slots of the lender while some are free, else mbufs of the port itself.
+// The pool from which a driver takes mbufs: slots of the lender while some are free, otherwise mbufs of the port.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,18 @@ namespace weftio::nic::soft {
 
 class rx_queue;
 
-/// Receive step 2, zero copy: a mempool without objects. By it a driver takes free slots of the lender and gives them
-/// back. The driver writes packets into the lent slots, and the kernel reads them there.
+/// Receive step 2, zero copy: a mempool without objects. Through it, a driver takes free slots of the lender and
+/// returns them. The driver writes packets into the lent slots, and the kernel reads them there.
 ///
-/// It suits drivers that take an mbuf when a packet has come, and hold none between two bursts. Other drivers fill
-/// rings with mbufs in advance; the lender may be closed before a packet comes.
+/// Suitable only for drivers that take an mbuf when a packet has arrived and hold none between two bursts. Other
+/// drivers fill rings with mbufs in advance, and the lender may be closed before a packet arrives.
 ///
 /// - Ownership: a pool must outlive the receive queue of the driver. `own` belongs to the caller.
-/// - Threads: only the engine calls a pool, in a turn or between two turns.
+/// - Threads: called by the engine's thread only, in a turn or between two turns.
 class slot_pool final : public dpdk::mbuf_source {
  public:
     /// @param queue       name of the driver's queue, for the name of the pool
-    /// @param own         pool of the port's own mbufs, each with at least `room_bytes` behind the headroom
+    /// @param own         pool of the port's own mbufs, each with at least `room_bytes` after the headroom
     /// @param room_bytes  the most bytes that the driver writes to an mbuf
     /// @throws weftio::error errc::out_of_memory
     slot_pool(std::string_view queue, rte_mempool* own, std::uint16_t room_bytes);
@@ -39,12 +39,12 @@ class slot_pool final : public dpdk::mbuf_source {
     /// @pre the lender before has no lent slot
     void set_lender(rx_queue* queue) noexcept { lender_ = queue; }
     rx_queue* lender() const noexcept { return lender_; }
-    /// Whether slots of this length hold as much as the driver writes to an mbuf of this pool.
+    /// Whether slots of this length are as long as the driver needs.
     bool is_long_enough(std::uint32_t slot_bytes) const noexcept { return slot_bytes >= room_bytes_; }
 
-    /// Receive step 2: the driver takes mbufs. They are slots while the lender has free ones, else mbufs of `own`.
+    /// Receive step 2: the driver takes mbufs: slots of the lender while it has free ones, then mbufs of `own`.
     int get(rte_mbuf** mbufs, unsigned count) noexcept override;
-    /// The driver gives lent slots back: they are free again.
+    /// The driver returns lent slots: they are free again.
     void put(rte_mbuf* const* mbufs, unsigned count) noexcept override;
 
  private:
@@ -60,7 +60,7 @@ class slot_pools final : public dpdk::slot_pool_maker {
     bool suits(const std::string& driver) const noexcept override;
     rte_mempool* make(unsigned queue, const std::string& name, rte_mempool* own, std::uint16_t room_bytes) override;
     void free_all() noexcept override { pools_.clear(); }
-    /// The pool of that queue of the driver; nullptr when the driver takes no slots.
+    /// The pool of this queue of the driver; nullptr: the driver takes no slots.
     slot_pool* of_queue(unsigned queue) const noexcept { return queue < pools_.size() ? pools_[queue].get() : nullptr; }
 
  private:

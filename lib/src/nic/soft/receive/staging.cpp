@@ -10,8 +10,8 @@ staging::landing staging::turn()
     for (std::uint32_t landed = target_.copies->landed(); landed_ != landed && landed_ != started_; ++landed_)
         for (const std::uint32_t end = end_of_batch_[landed_ % most_under_way]; first_ != end; ++first_) {
             const packet& first = packet_at(first_);
-            // Release: bytes 0..59 of the completion are visible first. The packet itself landed before the copy queue
-            // reported its batch as landed.
+            // Release: bytes 0..59 of the completion are visible first. The packet was complete before the copy queue
+            // reported its batch.
             weftio_store_release_sys_u32(first.where, first.publication);
             ++published.packets;
             published.bytes += first.bytes;
@@ -21,7 +21,7 @@ staging::landing staging::turn()
     return published;
 }
 
-/// Starts one batch with all packets that wait. Packets in neighboring slots share one copy, which is as wide as the
+/// Starts one batch with all waiting packets. Packets in neighboring slots share one copy, each row as long as the
 /// longest of them.
 void staging::start_copies()
 {

@@ -1,5 +1,5 @@
-// Staging: the way of a packet to device memory that the engine cannot write. The packet is received in host memory,
-// and a copy engine carries it to the device.
+// Staging of packets for device memory that the engine cannot write: a packet is received in host memory, and a copy
+// engine copies it to the device.
 #pragma once
 
 #include <array>
@@ -12,20 +12,20 @@
 
 namespace weftio::nic::soft {
 
-/// Receive step 5 for device memory: holds completions back until their packets have landed. One engine owns and drives
-/// it.
+/// Receive step 5 for device memory: withholds completions until their packets have been copied. One engine owns and
+/// drives it.
 ///
-/// Starting a copy takes microseconds, however few bytes it has. So packets that arrive while copies are under way are
-/// gathered for the next batch: the busier the queue, the larger the copies.
+/// Starting a copy takes microseconds, however short it is. Packets that arrive while copies are in flight are
+/// therefore collected for the next batch: the busier the queue, the larger the copies.
 class staging {
  public:
-    /// For all slots of the ring, if need be at once.
+    /// Has capacity for all slots of the ring at once.
     explicit staging(const rx_ring& ring)
         : target_(ring.staged), slots_(ring.slots), stride_bytes_(ring.stride_bytes), zeroed_bytes_(ring.zeroed_bytes),
           packets_(ring.depth)
     {}
 
-    /// Adds the packet of `bytes` bytes in `slot`. When the packet has landed, turn() stores `publication` at `where`.
+    /// Adds the packet of `bytes` bytes in `slot`. When it has been copied, turn() stores `publication` to `where`.
     /// @pre held() < depth
     void add(std::uint32_t* where, std::uint32_t publication, std::uint32_t slot, std::uint32_t bytes) noexcept
     {
@@ -36,9 +36,9 @@ class staging {
         std::uint32_t packets = 0;
         std::uint64_t bytes = 0;
     };
-    /// Publishes the completions of packets that have landed, and starts the next batch. Never blocks.
+    /// Publishes the completions of packets that have been copied, and starts the next batch. Never blocks.
     landing turn();
-    /// The number of packets that have not landed.
+    /// The number of packets that have not been copied completely.
     std::uint32_t held() const noexcept { return end_ - first_; }
 
  private:
@@ -57,7 +57,7 @@ class staging {
     std::vector<packet>
         packets_; ///< by free-running index: packets first_ .. copied_ - 1 are being copied, copied_ .. end_ - 1 wait
     std::uint32_t first_ = 0, copied_ = 0, end_ = 0;
-    std::array<std::uint32_t, most_under_way> end_of_batch_{}; ///< index behind the last packet of each batch under way
+    std::array<std::uint32_t, most_under_way> end_of_batch_{}; ///< index after the last packet of each batch in flight
     std::uint32_t started_ = 0, landed_ = 0;                   ///< number of batches, free-running
 };
 

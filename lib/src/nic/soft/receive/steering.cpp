@@ -47,7 +47,7 @@ Words to_words(const address& source, const address& destination, const small_fi
     return words;
 }
 
-/// The values or the masks of a rule while they are gathered.
+/// The values or the masks of a rule, while they are collected.
 struct wish {
     address source{};
     address destination{};
@@ -211,9 +211,9 @@ void steering::add(std::shared_ptr<steering_rule> rule)
     const auto before = [](const outcome& a, const outcome& b) {
         return std::tie(a.priority, a.sequence) < std::tie(b.priority, b.sequence);
     };
-    const auto place = std::upper_bound(outcomes_.begin(), outcomes_.end(), added, before) - outcomes_.begin();
-    matches_.insert(matches_.begin() + place, compile(rule->match));
-    outcomes_.insert(outcomes_.begin() + place, std::move(added));
+    const auto position = std::upper_bound(outcomes_.begin(), outcomes_.end(), added, before) - outcomes_.begin();
+    matches_.insert(matches_.begin() + position, compile(rule->match));
+    outcomes_.insert(outcomes_.begin() + position, std::move(added));
 }
 
 bool steering::remove(const steering_rule* rule) noexcept

@@ -1,4 +1,4 @@
-// The rule table of an engine: it decides which queue gets a packet.
+// The rule table of an engine: decides which queue gets a packet.
 #pragma once
 
 #include <array>
@@ -72,7 +72,7 @@ std::uint32_t rss_hash(const net::packet_headers& headers, rss_key key) noexcept
 /// takes entry hash % 128.
 inline constexpr std::size_t indirection_entries = 128;
 
-/// The rules of a port, as one engine applies them. There is no lock: only the engine calls decide() and count_all(),
+/// The rules of a port, as one engine applies them. No lock is needed: only the engine calls decide() and count_all(),
 /// and changes are made between two of its turns.
 class steering {
  public:
@@ -80,8 +80,8 @@ class steering {
     void add(std::shared_ptr<steering_rule> rule);
     /// Removes a rule. Returns whether it was in the table.
     bool remove(const steering_rule* rule) noexcept;
-    /// A queue is closed: rules that name `queue` go on matching, and their packets for it are dropped as queue_closed.
-    /// A new queue may get the number afterwards.
+    /// A queue is closed: rules that name `queue` still match, but their packets for it are dropped as queue_closed. A
+    /// new queue may then get the number.
     void forget_queue(std::uint32_t queue) noexcept;
     std::size_t size() const noexcept { return matches_.size(); }
     /// The rules, in the order in which they decide.
@@ -92,16 +92,16 @@ class steering {
     /// @param[in,out] headers  filled when decision::parsed is true; may be nullptr
     /// @param parsed           `headers` are those of the frame already
     decision decide(const received_frame& frame, net::packet_headers* headers, bool parsed = false) noexcept;
-    /// The queue that gets every packet, because the first rule says so; rx_target::closed when packets must be looked
-    /// at.
+    /// The queue that gets every packet, because the first rule matches all; rx_target::closed: packets must be
+    /// examined.
     std::uint32_t taker_of_all() const noexcept;
     /// Counts hits of the first rule for packets that were delivered without decide().
     /// @pre taker_of_all() names a queue
     void count_all(std::uint64_t packets, std::uint64_t bytes) noexcept;
 
  private:
-    /// What rules compare: source address, destination address, then small fields, so that a match is five masked
-    /// words.
+    /// What rules compare: source address, destination address, then short fields. A match is a comparison of five
+    /// masked words.
     using match_words = std::array<std::uint64_t, 5>;
 
     /// The headers of a packet in comparable form.

@@ -20,13 +20,13 @@ std::uint32_t segments_for(std::uint32_t bytes) noexcept
     return (bytes + 15) / 16;
 }
 
-/// Takes the pointer segment or inline segment at index `at`, and moves `at` behind it.
+/// Decodes the pointer segment or inline segment at index `at`, and moves `at` past it.
 refusal take_segment(const entry& entry, const keys::queue_keys& keys, std::size_t& at, frame_pieces& out) noexcept
 {
     auto data = segment_at<weftio_wqe_data_segment>(entry, at);
     std::uint32_t count = weftio_swap32(data.byte_count_be);
     const std::byte* bytes = nullptr;
-    bool far = false;
+    bool device_only = false;
     keys::located found;
     if (count & WEFTIO_INLINE_SEGMENT) {
         count &= ~WEFTIO_INLINE_SEGMENT;
@@ -43,23 +43,23 @@ refusal take_segment(const entry& entry, const keys::queue_keys& keys, std::size
             return why;
         if (count == 0)
             return refusal::frame_too_long;
-        far = !found.cpu;
-        bytes = far ? reinterpret_cast<const std::byte*>(found.device_address) : found.cpu;
-        if (far && out.device && out.device != found.device)
+        device_only = !found.cpu;
+        bytes = device_only ? reinterpret_cast<const std::byte*>(found.device_address) : found.cpu;
+        if (device_only && out.device && out.device != found.device)
             return refusal::two_devices;
-        if (far)
+        if (device_only)
             out.device = found.device;
         out.must_be_copied = out.must_be_copied || !found.lends;
         at += 1;
     }
     if (count == 0)
         return refusal::no_payload;
-    out.pieces[out.count++] = {bytes, count, far, found.by};
+    out.pieces[out.count++] = {bytes, count, device_only, found.by};
     out.bytes += count;
     return refusal::none;
 }
 
-/// Takes the Ethernet segment and the header bytes that are inlined in it, and moves `at` behind them.
+/// Decodes the Ethernet segment and its inline header bytes, and moves `at` past them.
 refusal take_ethernet(const entry& entry, std::size_t& at, frame_pieces& out) noexcept
 {
     auto ethernet = segment_at<weftio_wqe_ethernet_segment>(entry, at);
@@ -79,14 +79,15 @@ refusal take_ethernet(const entry& entry, std::size_t& at, frame_pieces& out) no
     return refusal::none;
 }
 
-/// 0: there is none, the CPU does not see it, or its memory has gone.
+/// 0: there is no such byte, the CPU cannot access it, or its memory has gone.
 std::uint32_t byte_at(const frame_pieces& frame, std::uint32_t offset) noexcept
 {
     std::uint8_t byte = 0;
     for (std::uint32_t piece = 0; piece < frame.count; offset -= frame.pieces[piece++].count)
         if (offset < frame.pieces[piece].count)
-            return frame.pieces[piece].far || !core::guarded_copy(&byte, &frame.pieces[piece].bytes[offset], 1) ? 0
-                                                                                                                : byte;
+            return frame.pieces[piece].device_only || !core::guarded_copy(&byte, &frame.pieces[piece].bytes[offset], 1)
+                       ? 0
+                       : byte;
     return 0;
 }
 

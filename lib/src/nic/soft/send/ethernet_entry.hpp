@@ -1,4 +1,4 @@
-// One send entry, read once from a ring that a kernel may change at any time, and checked (docs/formats.md, "Entries").
+// One send entry, read once and checked, because a kernel may change the ring at any time (docs/formats.md, "Entries").
 #pragma once
 
 #include <array>
@@ -21,8 +21,8 @@ struct plain_send {
     std::uint32_t key = 0;
 };
 
-/// The first two words that a plain send at `index` has, as one number. The number of the next entry is
-/// `next_plain_start` more, up to the end of the ring, where the 16-bit index may wrap.
+/// The first two words of a plain send at `index`, as one number. The number for the next entry is larger by
+/// `next_plain_start`, up to the end of the ring, where the 16-bit index may wrap.
 inline std::uint64_t plain_start(const entry_ring& ring, std::uint32_t index) noexcept
 {
     constexpr std::uint64_t segments = 3;
@@ -55,26 +55,25 @@ refusal fetch(const entry_ring& ring, std::uint32_t index, std::uint32_t availab
 struct frame_piece {
     const std::byte* bytes;
     std::uint32_t count;
-    bool far = false;    ///< `bytes` is an address of frame_pieces::device
-    keys::held_key by{}; ///< key 0: inlined
+    bool device_only = false; ///< the CPU cannot access it: `bytes` is an address of frame_pieces::device
+    keys::held_key by{};      ///< key 0: inline bytes
 };
 
-/// The bytes of a SEND, in order: the inlined header, then the segments. Inline pieces point into the copy of the
-/// entry.
+/// The bytes of a SEND, in order: the inline header, then the segments. Inline pieces point into the copy of the entry.
 struct frame_pieces {
     std::array<frame_piece, entry::most_segments> pieces;
     std::uint32_t count = 0;
     std::uint32_t bytes = 0;
-    /// Whether the frame must be copied: a piece lies in the copy of the entry, which does not last, or in memory that
-    /// the device does not read.
+    /// Whether the frame must be copied: a piece lies in the copy of the entry, which is reused, or in memory that the
+    /// port's device does not read.
     bool must_be_copied = false;
-    /// The device in whose memory pieces lie that the CPU does not see; nullptr: there are none.
+    /// The device whose memory holds pieces that the CPU cannot access; nullptr: there are none.
     const devices::device_backend* device = nullptr;
 };
 
 /// Send step 4: finds and checks every byte of a SEND. Returns why it cannot be sent, or refusal::none.
-/// @param mtu  MTU of the port; a frame may be longer by its Ethernet header and at most two VLAN tags, which the CPU
-///             must see
+/// @param mtu  MTU of the port; a frame may be longer by its Ethernet header and at most two VLAN tags, which must be
+///   in memory that the CPU can access
 refusal gather(const entry& entry, const keys::queue_keys& keys, std::uint32_t mtu, frame_pieces& out) noexcept;
 
 /// Reads the deadline of a WAIT on time, as UTC nanoseconds (docs/formats.md, "Waiting"). Returns why the wait is

@@ -1,4 +1,4 @@
-// Pacing: until when a wait holds a queue, and how late the frames behind it left.
+// Pacing: how long a wait holds a queue, and how late the frames after it were sent.
 #pragma once
 
 #include <array>
@@ -42,11 +42,11 @@ class pacing {
     std::uint64_t deadline_ns() const noexcept { return deadline_ns_; }
     /// Ends the wait: the clock has reached the deadline.
     void end() noexcept { holding_ = false; }
-    /// Whether the next frames to be handed over are the first behind a wait.
+    /// Whether the next frames to be handed over are the first after a wait.
     bool wants_hand_over() const noexcept { return unreported_; }
-    /// Records how late the frames behind a wait are: they are handed over now.
+    /// Records how late the frames after a wait are handed over.
     void handed_over(std::uint64_t now_ns) noexcept;
-    /// Leaves the deadline to hardware pacing, or gives the wait up.
+    /// Clears the wait: hardware pacing keeps its deadline, or the wait is given up.
     void leave() noexcept { holding_ = unreported_ = false; }
     /// Forgets all deadlines, because the queue starts again.
     void forget() noexcept
@@ -62,7 +62,7 @@ class pacing {
     std::uint64_t horizon_ns_;
     std::uint64_t deadline_ns_ = 0;
     bool holding_ = false;
-    bool unreported_ = false; ///< a wait has begun, and the frames behind it have not been handed over
+    bool unreported_ = false; ///< a wait has begun, and the frames after it have not been handed over
 };
 
 } // namespace weftio::nic::soft

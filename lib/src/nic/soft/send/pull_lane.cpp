@@ -13,7 +13,8 @@ namespace weftio::nic::soft {
 
 namespace {
 
-/// In bytes. The two may belong to different allocations: then it means nothing, or that they lie side by side.
+/// Distance in bytes. The pointers may belong to different allocations; the result is then arbitrary, or right if these
+/// are adjacent.
 std::size_t distance(const std::byte* first, const std::byte* second) noexcept
 {
     return reinterpret_cast<std::uintptr_t>(second) - reinterpret_cast<std::uintptr_t>(first);
@@ -21,11 +22,11 @@ std::size_t distance(const std::byte* first, const std::byte* second) noexcept
 
 } // namespace
 
-pull_lane::pull_lane(std::shared_ptr<devices::copy_queue> copies, memory_place memory, send_pool& pool)
+pull_lane::pull_lane(std::shared_ptr<devices::copy_queue> copies, frame_memory_list memory, send_pool& pool)
     : memory_(std::move(memory)), pool_(pool), slots_(slots), headers_(pool.make(slots)), lane_(std::move(copies))
 {}
 
-/// Drivers may hold frames until the port's device is closed.
+/// Drivers may hold frames until the port's device is closed, so the pool keeps headers and memory.
 pull_lane::~pull_lane()
 {
     pool_.take(std::move(headers_), slots);
@@ -69,7 +70,7 @@ void pull_lane::bring(std::byte* to, const std::byte* from, std::size_t bytes) n
     ++run_.shape.count;
 }
 
-/// Whether these bytes are the next row of the run.
+/// Whether these bytes continue the run as its next row.
 bool pull_lane::joins(const std::byte* to, const std::byte* from, std::size_t bytes) const noexcept
 {
     constexpr std::size_t most_stride = 1 << 20;

@@ -1,5 +1,5 @@
-// Frames in memory that the CPU does not see: a copy engine of the device brings them to host memory, from where drivers
-// take them.
+// Frames in memory that the CPU cannot access: the device's copy engine copies them to host memory, where drivers read
+// them.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -16,50 +16,51 @@
 
 namespace weftio::nic::soft {
 
-/// The copy engine of one device, and slots of host memory to which it brings frames. Belongs to one sender; its queues
-/// share it. A slot is taken from begin() until the frame is whole, and the driver has given its mbuf back.
+/// The copy engine of one device, and slots of host memory to which it copies frames. Belongs to one sender, whose
+/// queues share it. A slot is in use from begin() until the frame is complete and the driver has returned its mbuf.
 class pull_lane {
  public:
     static constexpr std::uint32_t slots = 256, slot_bytes = 16384;
 
-    /// @param memory  slots x slot_bytes, as the port takes it up
-    pull_lane(std::shared_ptr<devices::copy_queue> copies, memory_place memory, send_pool& pool);
+    /// @param memory  slots x slot_bytes, as the port registers it
+    pull_lane(std::shared_ptr<devices::copy_queue> copies, frame_memory_list memory, send_pool& pool);
     pull_lane(const pull_lane&) = delete;
     pull_lane& operator=(const pull_lane&) = delete;
     ~pull_lane();
 
-    /// Begins a frame of `bytes` bytes, at most slot_bytes. nullptr: no slot is free now.
+    /// Starts a frame of `bytes` bytes, at most slot_bytes. nullptr: no slot is free now.
     rte_mbuf* begin(std::uint32_t bytes) noexcept;
     /// The first byte of the frame.
     static std::byte* bytes_of(const rte_mbuf& frame) noexcept { return static_cast<std::byte*>(frame.buf_addr); }
-    /// Has bytes of the device's memory brought into the frame, at `to`. Frames of equal length that follow each other
-    /// in slots, and lie at equal distances there, share one copy: a copy takes as long to start as many frames.
+    /// Copies bytes from the device's memory to `to` in the frame. Frames of equal length in consecutive slots, from
+    /// addresses at equal distances, share one copy, because starting a copy takes as long as copying many frames.
     void bring(std::byte* to, const std::byte* from, std::size_t bytes) noexcept;
-    /// All bytes of the frame have been brought or written. @param cs_flags  of its entry: filled in when it is whole
+    /// All pieces of the frame have been written, or their copy was requested. @param cs_flags  of its entry; the
+    /// checksums are filled in when the frame is complete
     void end(const rte_mbuf& frame, std::uint32_t bytes, std::uint8_t cs_flags) noexcept;
-    /// What turns do at their end: copies that have begun become a batch.
+    /// Called at the end of a turn: the copies started since the last call become a batch.
     void end_batch() noexcept;
 
-    /// Returns what the driver is to be given of a frame that was begun here, or of any other: its mbuf, once all bytes
-    /// are there. Where the driver cannot read the slot that is a copy of it, and the slot is free again. nullptr: not
-    /// yet.
+    /// Returns the mbuf to give to the driver, or nullptr if bytes of the frame are still missing. If the driver cannot
+    /// read the slot, the mbuf is a copy, and the slot becomes free. A frame that was not begun here is returned as it
+    /// is.
     rte_mbuf* whole(rte_mbuf* frame, const dpdk::wire& wire) noexcept;
-    /// As for a driver that cannot read the slots. For tests.
+    /// Acts as if the driver could not read the slots. For tests.
     void copy_whole_frames() noexcept { memory_.front().zero_copy = false; }
-    /// Looks at every slot.
+    /// Counts the free slots; checks every slot.
     std::uint32_t free_slots() noexcept;
     bool failed() const noexcept { return lane_.failed(); }
-    /// Batches: see copy_lane.
+    /// Numbers of batches: see copy_lane.
     std::uint64_t ended() const noexcept { return lane_.ended(); }
     bool landed(std::uint64_t batch) noexcept { return lane_.landed(batch); }
 
  private:
     struct slot {
-        std::uint64_t batch = 0; ///< that brings its last bytes; 0: they are there
-        std::uint32_t bytes = 0; ///< of the frame, without its padding
+        std::uint64_t batch = 0; ///< batch with its last bytes; 0: they have arrived
+        std::uint32_t bytes = 0; ///< length of the frame without padding
         std::uint8_t cs_flags = 0;
     };
-    /// Bytes of frames, one in each row.
+    /// Consecutive bring() calls that become one copy: each is one row.
     struct run {
         std::byte* to = nullptr;
         const std::byte* from = nullptr;
@@ -71,12 +72,12 @@ class pull_lane {
     slot& slot_of(const rte_mbuf& frame) noexcept;
     bool is_free(std::uint32_t number) noexcept;
 
-    memory_place memory_;
+    frame_memory_list memory_;
     send_pool& pool_;
     std::vector<slot> slots_;
     std::unique_ptr<send_header[]> headers_;
-    std::uint32_t next_ = 0; ///< slot to look at first
-    run run_{};              ///< that has not been started
+    std::uint32_t next_ = 0; ///< slot to try first
+    run run_{};              ///< not started yet
     copy_lane lane_;         ///< declared last: its copies end before the memory goes
 };
 

@@ -42,7 +42,7 @@ send_pool::send_pool(std::string port) : port_(std::move(port))
 {
     auto made = std::make_unique<contents>();
     contents_ = made.get();
-    place_.push_back(std::move(made));
+    leftover_.push_back(std::move(made));
 }
 
 send_pool::~send_pool()
@@ -64,7 +64,7 @@ send_pool::~send_pool()
             "{} bytes that these may read are kept until they come back",
             port_, frames, bytes);
     });
-    dpdk::keep_until_returned(std::move(place_));
+    dpdk::keep_until_returned(std::move(leftover_));
 }
 
 std::unique_ptr<send_header[]> send_pool::make(std::uint32_t depth)
@@ -109,7 +109,7 @@ bool send_pool::uses(const std::byte* begin, std::size_t bytes) const noexcept
                        [&](const kept_headers& kept) { return kept.attached(inside) != 0; });
 }
 
-void send_pool::keep(memory_place memory) noexcept
+void send_pool::keep(frame_memory_list memory) noexcept
 {
     contents_->memory.splice(contents_->memory.end(), memory);
 }

@@ -1,4 +1,4 @@
-// Mbuf headers for frames that lie in memory of a kernel. They make sending zero copy.
+// Mbuf headers for frames in a kernel's memory: these frames are sent without a copy.
 #pragma once
 
 #include <rte_mbuf.h>
@@ -24,17 +24,16 @@
 
 namespace weftio::nic::soft {
 
-/// The mbuf header of one slot of a send ring. It has two references while a driver holds the mbuf: the driver's
-/// reference and the engine's, which the engine never gives up. A driver that is done frees the mbuf, from any thread:
-/// the loss of its reference is the sign that the frame is done. So no mbuf goes through the operations of a mempool.
+/// The mbuf header of one slot of a send ring. While a driver holds the mbuf, it has two references: the driver's and
+/// the engine's, which the engine never drops. A driver that is done frees the mbuf, from any thread: when its
+/// reference is gone, the frame is done. No mbuf therefore passes through the functions of a mempool.
 struct alignas(64) send_header {
     static constexpr std::size_t bounce_bytes = 128;
 
     rte_mbuf mbuf;
     std::array<std::byte, bounce_bytes> bounce{}; ///< a small frame that had to be copied, with its padding
 
-    /// Send step 4, zero copy: attaches the mbuf to a frame of `count` bytes, which it points at, and gives it the
-    /// reference of the driver.
+    /// Send step 4, zero copy: points the mbuf to a frame of `count` bytes, and adds the driver's reference.
     void attach(const std::byte* frame, std::uint32_t count) noexcept
     {
         mbuf.buf_addr = const_cast<std::byte*>(frame);
@@ -49,7 +48,7 @@ struct alignas(64) send_header {
         // `pkt_len` and `data_len` share one store; `vlan_tci` becomes 0.
         store<offsetof(rte_mbuf, pkt_len)>(std::uint64_t{count} << 32 | count);
     }
-    /// Takes the reference of the driver back: no driver holds the mbuf. Release: the last read of the frame is over.
+    /// Removes the driver's reference: no driver holds the mbuf. Release: the frame is not read any more.
     void detach() noexcept { references().store(1, std::memory_order_release); }
     /// Whether no driver holds the mbuf. Acquire, pairs with the release by which the driver drops its reference.
     bool returned() const noexcept
@@ -94,12 +93,12 @@ struct frame_memory {
 };
 
 /// A list of one element: moving it to another list needs no memory.
-using memory_place = std::list<frame_memory>;
+using frame_memory_list = std::list<frame_memory>;
 
-/// The mempool that the headers name as theirs. A driver that returns mbufs to their pool without checking references
-/// returns them here.
+/// The mempool of these mbufs, according to their headers. A driver that returns mbufs to their pool without checking
+/// references returns them here.
 ///
-/// It must outlive the device of the port, whose driver may hold mbufs until the device is closed. When mbufs are held
+/// It must outlive the device of the port, whose driver may hold mbufs until the device is closed. If mbufs are held
 /// even after that, the pool, the headers and the memory of their frames become leftovers. Call it while every engine
 /// of the port is between two turns.
 class send_pool {
@@ -115,17 +114,17 @@ class send_pool {
     /// Takes the headers of a queue that was removed, and keeps them while a driver or receiver holds one. Needs no
     /// memory.
     void take(std::unique_ptr<send_header[]> headers, std::uint32_t depth) noexcept;
-    /// Whether a frame of a removed queue lies in these bytes and has not come back.
+    /// Whether these bytes contain a frame of a removed queue that has not come back.
     /// @pre an engine of the port is between two turns
     bool uses(const std::byte* begin, std::size_t bytes) const noexcept;
 
     /// Keeps memory whose frames have not come back.
-    void keep(memory_place memory) noexcept;
+    void keep(frame_memory_list memory) noexcept;
     /// Removes the kept memory for which `unused(block)` is true, and returns it; the caller frees it.
     template <class Unused>
-    memory_place take_out(Unused&& unused) noexcept
+    frame_memory_list take_out(Unused&& unused) noexcept
     {
-        memory_place out;
+        frame_memory_list out;
         for (auto each = contents_->memory.begin(); each != contents_->memory.end();) {
             auto next = std::next(each);
             if (unused(*each->block))
@@ -140,7 +139,7 @@ class send_pool {
         std::unique_ptr<send_header[]> headers;
         std::uint32_t depth;
 
-        /// How many are attached to a frame for which `where` is true, and not returned.
+        /// Number of headers attached to a frame for which `where` is true, and not returned.
         template <class Where>
         std::size_t attached(Where&& where) const noexcept
         {
@@ -161,13 +160,13 @@ class send_pool {
 
         rte_mempool* pool = nullptr;       ///< made when the first headers are made
         std::vector<kept_headers> headers; ///< has room for the headers of all queues, so that take() needs no memory
-        memory_place memory;
+        frame_memory_list memory;
     };
     void forget_returned() noexcept;
 
     std::string port_;
-    dpdk::leftover_list place_; ///< list whose one element is *contents_
-    contents* contents_;        ///< the element of place_
+    dpdk::leftover_list leftover_; ///< list whose one element is *contents_
+    contents* contents_;           ///< the element of leftover_
     std::size_t queues_ = 0;
 };
 

@@ -20,7 +20,7 @@ unsigned sender::turn(const turn_budget& budget)
     pulls_.end_batches();
     if (wire_.file && wire_.file->failure() != 0)
         refuse(refusal::file_failed, static_cast<std::uint32_t>(wire_.file->failure()));
-    // A driver with a ring of its own frees sent frames when it is given more. With nothing to give, the engine asks
+    // A driver with its own ring frees sent frames when it gets new ones. If there are none to give, the engine asks
     // it.
     if (all.moved == 0 && all.waits_for_others)
         ask_driver();
@@ -36,7 +36,7 @@ unsigned sender::turn_without_link()
     return moved;
 }
 
-/// Ends all queues that have something to send, because nothing can be sent.
+/// Ends all queues that have something to send, because sending is impossible.
 void sender::refuse(refusal reason, std::uint32_t detail)
 {
     for_each([&](tx_queue& queue) {
@@ -51,7 +51,7 @@ void sender::link_changed(const link_state& now) noexcept
     if (!other_mtu || now.mtu == 0)
         return;
     wire_.mtu = std::min(now.mtu, wire_.most_mtu);
-    // The port queue stays the same, so the queues need not be settled.
+    // The port queue stays the same, so the driver may hold frames of these queues.
     for_each([&](tx_queue& queue) { queue.go_through(wire_, pulls_); });
 }
 
@@ -112,10 +112,10 @@ bool sender::drained(std::uint32_t number)
     return queue(number).all_returned();
 }
 
-bool sender::settled(std::uint32_t number)
+bool sender::driver_holds_none(std::uint32_t number)
 {
     collect(number);
-    return queue(number).settled();
+    return queue(number).driver_holds_none();
 }
 
 void sender::collect(std::uint32_t number)

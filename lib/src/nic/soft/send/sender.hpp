@@ -15,7 +15,7 @@
 
 namespace weftio::nic::soft {
 
-/// The engine owns a sender: the engine's thread calls it, or a change between two turns does.
+/// Owned by the engine, and called by the engine's thread only, in a turn or in a change between two turns.
 class sender final : public unit {
  public:
     sender(const dpdk::wire& wire, const keys::nic_keys& keys, send_pool& pool) : wire_(wire), keys_(keys), pool_(pool)
@@ -25,11 +25,10 @@ class sender final : public unit {
     /// `budget.entries` entries, so that no queue keeps another from its deadline. While the link is down, hands no
     /// frame to the driver and only completes frames that come back.
     unsigned turn(const turn_budget& budget) override;
-    /// Hands over nothing while the link is down, and fails entries once it is given up. Refuses packets that are
-    /// longer than the MTU from now on; the driver may allow less.
+    /// Hands over nothing while the link is down, and fails entries once the link is given up. From now on, refuses
+    /// packets longer than the MTU; the driver's limit may be lower.
     void link_changed(const link_state& now) noexcept override;
-    /// Wakes the queue, so that it has a turn in the next turn of the sender. Does nothing when no queue has the
-    /// number.
+    /// Wakes the queue, so that the sender's next turn includes it. Does nothing when no queue has the number.
     void wake(std::uint32_t number) noexcept { queues_.wake(number); }
     std::uint64_t deadline_ns() const noexcept override { return queues_.deadline_ns(); }
 
@@ -39,7 +38,7 @@ class sender final : public unit {
     /// Flushes all entries of all queues, now and from now on.
     void port_lost() override;
     tx_queue& queue(std::uint32_t number) noexcept { return *find(number); }
-    /// The copy engines of devices from whose memory frames are sent.
+    /// The copy engines of devices whose memory frames are sent from.
     pull_lanes& pulls() noexcept { return pulls_; }
     /// All numbers in use are in 1 .. queues(); find() says which of them are in use.
     std::uint32_t queues() const noexcept { return queues_.queues(); }
@@ -54,26 +53,26 @@ class sender final : public unit {
     /// Removes a queue: flushes the entries that the driver has not taken. The pool keeps the mbuf headers that the
     /// driver still holds.
     void remove(std::uint32_t number);
-    /// The NIC has forgotten a key: wakes waiting queues, which may have prepared frames that lie in its memory.
+    /// The NIC has revoked a key: wakes waiting queues, because they may have prepared frames in its memory.
     void key_forgotten() noexcept { queues_.wake_those_that_wait(); }
     /// Pauses the queue: until resume() it executes no entry, but hands over frames that are staged and completes
     /// frames that come back.
     void pause(std::uint32_t number) noexcept { queues_.pause(number); }
     void resume(std::uint32_t number) noexcept { queues_.resume(number); }
-    /// Asks the driver for the frames of a paused queue that it is done with. Returns whether the driver holds no frame
-    /// of the queue.
-    bool settled(std::uint32_t number);
+    /// Asks the driver to return the frames of a paused queue that it has sent. Returns whether the driver holds no
+    /// frame of the queue.
+    bool driver_holds_none(std::uint32_t number);
     /// Moves a queue to another sender: give_up() here, take_up() there.
-    /// @pre settled(number); reserve(number) at the other sender
+    /// @pre driver_holds_none(number); reserve(number) at the other sender
     std::unique_ptr<tx_queue> give_up(std::uint32_t number) noexcept;
     void take_up(std::uint32_t number, std::unique_ptr<tx_queue> queue) noexcept;
     /// Makes room for a queue of that number, so that take_up() allocates nothing.
     void reserve(std::uint32_t number) { queues_.reserve(number); }
-    /// Asks the driver for the frames of a queue that it is done with. Returns whether the driver holds no frame of the
-    /// queue.
+    /// Asks the driver to return the frames of a queue that it has sent. Returns whether the driver holds no frame of
+    /// the queue.
     bool drained(std::uint32_t number);
-    /// Asks the driver for all frames that it is done with. Returns whether a frame that is on its way out lies in
-    /// these bytes: a frame of any queue here, or of any queue of the port that was removed.
+    /// Asks the driver to return all frames that it has sent. Returns whether these bytes contain a frame that is
+    /// staged or that the driver has not returned: a frame of any queue here, or of any removed queue of the port.
     bool uses(const std::byte* begin, std::size_t bytes) const;
 
  private:

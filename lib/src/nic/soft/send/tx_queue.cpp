@@ -33,10 +33,10 @@ unsigned tx_queue::turn(std::uint32_t most)
     look();
     look_after_lane();
     unsigned moved = 0;
-    // A wait must end also when no entry is behind it.
+    // A wait must end even when no entry follows it.
     if (next_ != submitted_ || staged_first_ != staged_end_ || pacing_.holding())
         moved = execute(most);
-    if (completed_ != handed_ || untold())
+    if (completed_ != handed_ || has_failure_to_publish())
         moved += complete();
     return moved;
 }
@@ -63,9 +63,9 @@ unsigned tx_queue::execute(std::uint32_t most)
     return next_ - before;
 }
 
-/// Send step 4, zero copy: executes plain entries (read_plain_send()), which name one piece of memory, all with the
-/// same key. Each mbuf points at the frame where it lies. Stops at the first entry that needs execute_one(), and at the
-/// end of the ring. Returns how many it has executed. Nearly all entries are plain.
+/// Send step 4, zero copy: executes plain entries (read_plain_send()) that name one piece of memory each, all with the
+/// same key. Each mbuf points to its frame in that memory. Stops at the first entry that needs execute_one(), and at
+/// the end of the ring. Returns how many it has executed. Nearly all entries are plain.
 std::uint32_t tx_queue::execute_plain(std::uint32_t most)
 {
     if (stamp_ns_ != 0 || (staged_end_ == burst && !hand_over()))
@@ -117,8 +117,8 @@ void tx_queue::end_wait() noexcept
     waited.add(1);
 }
 
-/// Prepares frames while a wait holds them, so that they only have to be handed over when it ends. An entry that is
-/// refused is left alone here: it fails when its turn comes.
+/// Prepares frames while a wait holds the queue, so that they only need to be handed over when it ends. A refused entry
+/// is ignored here: it fails when it is executed.
 void tx_queue::prepare()
 {
     if (!still_prepared())
@@ -129,7 +129,7 @@ void tx_queue::prepare()
                     !hold_keys() || send(entry_, next_, sent) != refusal::none || !sent;
 }
 
-/// Notes the keys of the frame that is about to be prepared. Returns whether there was room for all.
+/// Records the keys of the frame to be prepared. Returns whether there was room for all.
 bool tx_queue::hold_keys() noexcept
 {
     for (std::uint32_t piece = 0; piece < pieces_.count; ++piece) {
@@ -144,14 +144,14 @@ bool tx_queue::hold_keys() noexcept
     return true;
 }
 
-/// Whether the memory of all frames that were prepared is as it was.
+/// Whether the memory of all prepared frames is still registered under the same keys.
 bool tx_queue::still_prepared() const noexcept
 {
     return std::all_of(held_keys_.begin(), held_keys_.begin() + held_count_,
                        [this](const keys::held_key& held) { return keys_.still(held); });
 }
 
-/// Undoes prepare(). @pre the staged frames, if any, are those behind the wait that holds the queue
+/// Undoes prepare(). @pre the staged frames, if any, follow the wait that holds the queue
 void tx_queue::unprepare()
 {
     if (staged_end_ != 0) {
@@ -178,7 +178,7 @@ bool tx_queue::execute_one(std::uint32_t index)
         if (reason == refusal::none)
             return sent;
     } else if (reason == refusal::none && entry_.opcode != WEFTIO_OPCODE_NOP) {
-        if (!hand_over()) // the frames in front of the wait go first
+        if (!hand_over()) // the frames before the wait go first
             return false;
         reason = begin_wait();
     }
@@ -206,8 +206,8 @@ refusal tx_queue::begin_wait()
     return refusal::none;
 }
 
-/// Hardware pacing: writes the deadline of the wait into the first frame behind it. The frames behind that one cannot
-/// overtake it.
+/// Hardware pacing: writes the deadline of the wait into the first frame after it. Later frames cannot overtake that
+/// frame.
 void tx_queue::stamp(rte_mbuf& mbuf)
 {
     if (stamp_ns_ == 0)
@@ -235,7 +235,7 @@ refusal tx_queue::send(const entry& entry, std::uint32_t index, bool& sent)
     else
         mbuf = copied(entry, pieces_, head, failed);
     if (!mbuf)
-        return failed; // none: no copy mbuf, or slot, is free, because drivers hold them
+        return failed; // none: no copy mbuf or slot is free, because drivers hold them
     stamp(*mbuf);
     finish(index, entry, true, pieces_.bytes);
     stage(mbuf);
@@ -243,7 +243,7 @@ refusal tx_queue::send(const entry& entry, std::uint32_t index, bool& sent)
     return refusal::none;
 }
 
-/// Whether one more frame may use something while it waits of which so many of all are free.
+/// Whether one more waiting frame may use a buffer, of which `free` out of `all` are free.
 bool tx_queue::may_wait(std::uint32_t free, std::uint32_t all) const noexcept
 {
     return waiting_copies_ != most_waiting_copies && free > all / 2;
@@ -313,7 +313,7 @@ void tx_queue::finish(std::uint32_t index, const entry& entry, bool frame, std::
     if (staged_end_ == 0)
         handed_ = next_;
     enqueued.add(1);
-    if (!pacing_.holding()) // a wait that holds the queue counts when it ends
+    if (!pacing_.holding()) // a wait that holds the queue is counted when it ends
         waited.add(1);
 }
 
@@ -330,7 +330,7 @@ bool tx_queue::hand_over()
     const std::uint16_t end = pulling_ ? whole_frames() : staged_end_;
     if (end == staged_first_)
         return false;
-    // Reads the clock only for the first frames behind a wait: reading it costs as much as a packet.
+    // Reads the clock only for the first frames after a wait: reading it costs as much as a packet.
     const bool first_behind_a_wait = pacing_.wants_hand_over();
     std::uint64_t now_ns = first_behind_a_wait ? core::utc_now_ns() : 0;
     const std::uint16_t taken = wire_.give(&staged_[staged_first_], static_cast<std::uint16_t>(end - staged_first_));

@@ -1,4 +1,4 @@
-// The Ethernet send queue: it executes entries that send frames, and entries that wait between them.
+// The Ethernet send queue: executes SEND entries and WAIT entries.
 #pragma once
 
 #include <array>
@@ -35,13 +35,13 @@ class tx_queue final : public work_queue {
     bool only_waits() const noexcept override
     {
         return pacing_.holding() && (prepared_ || next_ == submitted_) && completed_ == handed_ && staged_first_ == 0 &&
-               !untold();
+               !has_failure_to_publish();
     }
-    /// Whether a frame that is on its way out lies in these bytes.
+    /// Whether these bytes contain a frame that is staged or that the driver has not returned.
     bool uses(const std::byte* begin, std::size_t bytes) noexcept;
     /// Stops the queue: flushes all entries that have not been handed over. Called when the queue is closed or reset.
     void stop();
-    /// Stops the queue because nothing can be sent any more. The first entry that was not handed over fails with
+    /// Stops the queue because it can send nothing any more. The first entry that was not handed over fails with
     /// `reason`; the others are flushed.
     void end(refusal reason, std::uint32_t detail = 0);
     /// Reads the doorbell record. Returns whether the queue has something to send.
@@ -53,15 +53,15 @@ class tx_queue final : public work_queue {
     void restart(const tx_ring& ring, std::uint32_t index = 0) noexcept;
     /// Whether every submitted entry is done and the driver holds no frame.
     bool all_returned() const noexcept;
-    /// Whether the driver has given back all frames that it took, and no burst is handed over in part.
-    bool settled() const noexcept
+    /// Whether the driver has returned all frames that it took, and no burst is handed over partly.
+    bool driver_holds_none() const noexcept
     {
         return completed_ == handed_ && (staged_end_ == 0 || (staged_first_ == 0 && pacing_.holding()));
     }
-    /// Sets the port queue to which frames are handed, and the copy engines of its sender. @pre settled()
+    /// Sets the port queue to which frames are handed, and the copy engines of its sender. @pre driver_holds_none()
     void go_through(const dpdk::wire& wire, const pull_lanes& pulls) noexcept;
     std::unique_ptr<send_header[]> take_headers() noexcept { return std::move(headers_); }
-    /// The number of frames that lie ready behind the wait that holds the queue.
+    /// Number of frames prepared for the end of the wait that holds the queue.
     unsigned prepared() const noexcept { return pacing_.holding() ? staged_end_ : 0u; }
 
     /// Counters of entries: enqueued = sent + waited + failed + flushed, once the queue is idle.
@@ -71,15 +71,15 @@ class tx_queue final : public work_queue {
  private:
     static constexpr std::uint16_t burst = 64;
     static constexpr std::uint32_t shortest_frame = 60; ///< without FCS; the NIC pads shorter frames
-    /// Frames that wait for a deadline use at most this many copy mbufs or slots for each queue, and half of the pool in
-    /// total, so that other queues can send meanwhile.
+    /// Frames that wait for a deadline use at most this many copy mbufs or slots per queue, and at most half of the
+    /// pool in total, so that other queues can send meanwhile.
     static constexpr unsigned most_waiting_copies = 16;
-    static constexpr unsigned most_held_keys = 8; ///< frames by more keys are not prepared before their time
+    static constexpr unsigned most_held_keys = 8; ///< a frame that needs more keys is not prepared before its deadline
 
     bool returned(std::uint32_t index) const noexcept override { return header(index).returned() || port_lost_; }
     std::uint32_t complete_plain() override;
     void count_done(std::uint64_t entries, std::uint64_t bytes) override;
-    void settle(std::uint32_t index) noexcept override;
+    void mark_done(std::uint32_t index) noexcept override;
     bool all_handed() const noexcept override { return staged_end_ == 0; }
     void give_up_wait() override;
 
@@ -94,7 +94,7 @@ class tx_queue final : public work_queue {
     std::uint32_t execute_plain(std::uint32_t most);
     /// Send step 4 for any entry. Returns false when the entry must be tried again later.
     bool execute_one(std::uint32_t index);
-    /// Returns none, also when the entry must be tried again later: then `sent` is false.
+    /// Returns none on success, and also when the entry must be tried again later; `sent` is false then.
     refusal send(const entry& entry, std::uint32_t index, bool& sent);
     rte_mbuf* pulled(const entry& entry, const frame_pieces& pieces, send_header& header, refusal& failed);
     bool may_wait(std::uint32_t free, std::uint32_t all) const noexcept;
@@ -113,15 +113,15 @@ class tx_queue final : public work_queue {
 
     dpdk::wire wire_;
     const pull_lanes* pulls_;
-    pull_lane* pulling_ = nullptr; ///< brings some of the staged frames; nullptr: all of them are whole
+    pull_lane* pulling_ = nullptr; ///< copies some of the staged frames to host memory; nullptr: all are complete
     const keys::queue_keys keys_;
     std::unique_ptr<send_header[]> headers_;
     pacing pacing_;
 
     bool port_lost_ = false;
     bool prepared_ = false;       ///< no more frames can be prepared before the wait ends
-    unsigned waiting_copies_ = 0; ///< copy mbufs, and slots of pull_lanes, that prepared frames use
-    /// Keys by which the frames behind the wait were prepared, each once.
+    unsigned waiting_copies_ = 0; ///< copy mbufs and pull_lane slots used by prepared frames
+    /// Keys of the frames prepared for the end of the wait, without duplicates.
     std::array<keys::held_key, most_held_keys> held_keys_{};
     unsigned held_count_ = 0;
     std::uint64_t stamp_ns_ = 0; ///< hardware pacing: UTC time at which the next frame leaves; 0: at once

@@ -10,7 +10,7 @@
 
 namespace weftio::nic::soft {
 
-void tx_queue::settle(std::uint32_t index) noexcept
+void tx_queue::mark_done(std::uint32_t index) noexcept
 {
     if (!port_lost_) // after the port is lost, a driver or receiver may still give the mbuf back
         header(index).detach();
@@ -37,8 +37,8 @@ void tx_queue::stop()
     complete();
 }
 
-/// Flushes all entries that have not been handed over, and puts the queue in error. Returns how many entries these are;
-/// the caller counts them.
+/// Flushes all entries that have not been handed over, and puts the queue in error. Returns their number, for the
+/// caller to count.
 std::uint64_t tx_queue::let_go_of_all()
 {
     look();
@@ -64,7 +64,7 @@ bool tx_queue::has_more()
     return next_ != submitted_ || staged_first_ != staged_end_;
 }
 
-/// Index of the first frame that was not handed over, when the driver has taken a part of a burst.
+/// Index of the first frame that was not handed over, when the driver has taken part of a burst.
 std::uint32_t tx_queue::first_not_handed()
 {
     std::uint32_t index = handed_;

@@ -1,4 +1,4 @@
-// Frames in memory that the CPU does not see, on their way through an Ethernet send queue.
+// How an Ethernet send queue sends frames from memory that the CPU cannot access.
 #include <algorithm>
 #include <cstring>
 
@@ -7,9 +7,9 @@
 
 namespace weftio::nic::soft {
 
-/// Send step 4 for a frame of which the CPU does not see all pieces: lets the copy engine of their device bring them to
-/// a slot of host memory. The entry is done when the driver has the frame. Returns nullptr when no slot is free now, or
-/// the entry has `failed`.
+/// Send step 4 for a frame with pieces that the CPU cannot access: the copy engine of their device copies them to a
+/// slot of host memory. The entry is done when the driver has the frame. Returns nullptr when no slot is free now, or
+/// when the entry has `failed`.
 rte_mbuf* tx_queue::pulled(const entry& entry, const frame_pieces& pieces, send_header& head, refusal& failed)
 {
     const std::uint32_t bytes = std::max(pieces.bytes, shortest_frame);
@@ -24,7 +24,7 @@ rte_mbuf* tx_queue::pulled(const entry& entry, const frame_pieces& pieces, send_
     std::byte* end = pull_lane::bytes_of(*mbuf);
     bool whole = true;
     for (const frame_piece *piece = &pieces.pieces[0], *last = piece + pieces.count; piece != last; ++piece) {
-        if (piece->far)
+        if (piece->device_only)
             lane->bring(end, piece->bytes, piece->count);
         else
             whole = whole && core::guarded_copy(end, piece->bytes, piece->count);
@@ -32,19 +32,19 @@ rte_mbuf* tx_queue::pulled(const entry& entry, const frame_pieces& pieces, send_
     }
     std::memset(end, 0, bytes - pieces.bytes);
     lane->end(*mbuf, pieces.bytes, entry.cs_flags);
-    if (!whole) { // the slot is free again once what the lane brings has landed
+    if (!whole) { // the slot is free again once the copies to it are complete
         rte_pktmbuf_free(mbuf);
         failed = refusal::memory_gone;
         return nullptr;
     }
     pulling_ = lane;
     waiting_copies_ += pacing_.holding();
-    head.detach(); // the frame has left the kernel's memory when the driver is given it
+    head.detach(); // by the time the driver gets the frame, it has been copied out of the kernel's memory
     copied_bytes.add(pieces.bytes);
     return mbuf;
 }
 
-/// The end of the staged frames that can be given to the driver: all bytes of them are there.
+/// The end of the staged frames that can be given to the driver, because all their bytes have arrived.
 std::uint16_t tx_queue::whole_frames() noexcept
 {
     std::uint16_t at = staged_first_;
@@ -53,13 +53,13 @@ std::uint16_t tx_queue::whole_frames() noexcept
     return at;
 }
 
-/// A lane that has failed brings no more frames.
+/// If the copy engine has failed, ends the queue: its frames never become complete.
 void tx_queue::look_after_lane()
 {
     if (!pulling_ || !pulling_->failed())
         return;
     if (failed())
-        stop(); // end() does nothing to a queue in error; nobody else lets its frames go
+        stop(); // end() ignores a queue in error; only stop() releases its frames
     else
         end(refusal::device_failed);
 }
@@ -67,7 +67,7 @@ void tx_queue::look_after_lane()
 void tx_queue::go_through(const dpdk::wire& wire, const pull_lanes& pulls) noexcept
 {
     if (pulls_ != &pulls && pulling_)
-        unprepare(); // the lanes of one sender are no other's
+        unprepare(); // copy engines belong to one sender
     wire_ = wire;
     pulls_ = &pulls;
 }

@@ -1,4 +1,4 @@
-// Lanes of several devices, found by device.
+// The copy engines of several devices, found by device.
 #pragma once
 
 #include <cstddef>
@@ -10,37 +10,38 @@
 
 namespace weftio::nic::soft {
 
-/// One lane for each device whose memory an engine has been told of. A lane stays where it is.
+/// One copy engine (Lane) for each device whose memory is registered and not accessible by the CPU. References to a
+/// lane stay valid.
 template <class Lane>
 class by_device {
  public:
-    /// nullptr: of this device there is none.
+    /// nullptr: there is none for this device.
     Lane* find(const devices::device_backend* device) const noexcept
     {
-        for (const place& each : places_)
+        for (const element& each : elements_)
             if (each.device.get() == device)
                 return each.lane.get();
         return nullptr;
     }
     void add(std::shared_ptr<devices::device_backend> device, std::unique_ptr<Lane> lane)
     {
-        places_.push_back({std::move(device), std::move(lane)});
+        elements_.push_back({std::move(device), std::move(lane)});
     }
-    std::size_t count() const noexcept { return places_.size(); }
-    Lane& at(std::size_t number) const noexcept { return *places_[number].lane; }
-    /// What turns do at their end: copies that have begun become a batch.
+    std::size_t count() const noexcept { return elements_.size(); }
+    Lane& at(std::size_t number) const noexcept { return *elements_[number].lane; }
+    /// Called at the end of a turn: the copies started since the last call become a batch.
     void end_batches() const noexcept
     {
-        for (const place& each : places_)
+        for (const element& each : elements_)
             each.lane->end_batch();
     }
 
  private:
-    struct place {
+    struct element {
         std::shared_ptr<devices::device_backend> device;
         std::unique_ptr<Lane> lane;
     };
-    std::vector<place> places_;
+    std::vector<element> elements_;
 };
 
 } // namespace weftio::nic::soft

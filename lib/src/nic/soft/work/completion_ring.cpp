@@ -10,7 +10,7 @@ namespace weftio::nic::soft {
 namespace {
 
 constexpr std::uint32_t solicited_only = 1u << 24; // command of an arming word
-constexpr std::uint32_t arming_word = 1;           // of the record
+constexpr std::uint32_t arming_word = 1;           // index of the arming word in the record
 
 /// The last 64 bytes of the first entry.
 std::byte* entries_of(const completion_memory& ring) noexcept
@@ -47,7 +47,7 @@ completion_ring::completion_ring(const completion_memory& ring, std::uint32_t nu
 /// Reads the consumer index of the record.
 bool completion_ring::find_room() noexcept
 {
-    // Acquire, pairs with the release of who consumes: it has read the completions before.
+    // Acquire, pairs with the release of the consumer: it has read the completions before.
     record_seen_ = weftio_load_acquire_sys_u32(record_);
     consumed_ = weftio_swap32(record_seen_) & index_mask;
     return in_use() < depth_;
@@ -84,7 +84,7 @@ void completion_ring::put(const completion& what) noexcept
     ++produced_;
     if (what.solicited || what.reason != refusal::none)
         solicited_end_ = produced_;
-    // Release: who sees this may read the rest, and what arrived, and use the entry and its buffer again.
+    // Release: a reader that sees this may read the rest and the received data, and reuse the entry and its buffer.
     weftio_store_release_sys_u32(&to.publication, publication);
     if (has_event() && !has_news_) {
         has_news_ = true;
@@ -94,13 +94,13 @@ void completion_ring::put(const completion& what) noexcept
 
 completion_ring::room completion_ring::room_in(std::uint32_t depth) noexcept
 {
-    const bool has_place = find_room() || policy_ == completion_overrun::ignore;
+    const bool has_room_for_end = find_room() || policy_ == completion_overrun::ignore;
     const bool fits = in_use() <= depth || policy_ == completion_overrun::ignore;
-    return overrun() ? room::overrun : !has_place ? room::no_end : !fits ? room::too_small : room::enough;
+    return overrun() ? room::overrun : !has_room_for_end ? room::no_end : !fits ? room::too_small : room::enough;
 }
 
-/// The completion that ends the old ring has an index, so that what was not consumed moves on by one: its own index, the
-/// record, and the arming word that was written before.
+/// The completion that ends the old ring takes an index. The unread completions therefore move by one index, and so do
+/// the record and an arming word that was written before.
 ring_end completion_ring::resize(const completion_memory& to) noexcept
 {
     find_room();
@@ -112,7 +112,7 @@ ring_end completion_ring::resize(const completion_memory& to) noexcept
     weftio_cqe& last = next();
     weftio_store_release_sys_u32(&last.publication, write_completion(last, end, produced_ >> log_depth_));
     ++produced_;
-    ++told_end_;
+    ++notified_end_;
     ++solicited_end_;
     consumed_ = (found.first + 1) & index_mask;
     weftio_store_release_sys_u32(record_, weftio_swap32(consumed_));
@@ -126,9 +126,9 @@ ring_end completion_ring::resize(const completion_memory& to) noexcept
     return found;
 }
 
-/// An arming word is `sequence number << 28 | command | consumer index`; the sequence number changes with each event, so
-/// a word that was answered asks for nothing more. What the program was told of before, and has not consumed, is no news:
-/// many arm the queue before they read it.
+/// An arming word is `sequence number << 28 | command | consumer index`. The sequence number changes with each event,
+/// so an answered word asks for nothing more. Unread completions of an earlier notification do not count: many programs
+/// arm the queue before they read it.
 void completion_ring::look_at_arming() noexcept
 {
     has_news_ = false;
@@ -141,12 +141,12 @@ void completion_ring::look_at_arming() noexcept
         const std::uint32_t news = (end - index) & index_mask;
         return news != 0 && news <= index_mask / 2;
     };
-    if (!overrun() && !(is_behind(asked) && is_behind(told_end_)))
+    if (!overrun() && !(is_behind(asked) && is_behind(notified_end_)))
         return;
     armed_ = word;
-    told_end_ = produced_;
+    notified_end_ = produced_;
     const std::uint64_t one = 1;
-    // An eventfd refuses only what would overflow it: then the program has been told long ago.
+    // write() fails only if the eventfd would overflow: the program has many unread notifications then.
     static_cast<void>(!write(event_, &one, sizeof one));
 }
 

@@ -10,9 +10,9 @@ unsigned completion_unit::turn(const turn_budget& budget)
         each->look_at_arming();
     news_.clear();
     const std::size_t most = budget.busy ? looks_of_a_busy_turn : looks_of_an_idle_turn;
-    for (std::size_t left = std::min(most, telling_.size()); left != 0; --left) {
-        looked_ = looked_ + 1 < telling_.size() ? looked_ + 1 : 0;
-        telling_[looked_]->look_at_arming();
+    for (std::size_t left = std::min(most, notifying_.size()); left != 0; --left) {
+        looked_ = looked_ + 1 < notifying_.size() ? looked_ + 1 : 0;
+        notifying_[looked_]->look_at_arming();
     }
     return 0;
 }
@@ -24,17 +24,17 @@ std::uint32_t completion_unit::add(const completion_memory& ring)
         ++at;
     if (at == rings_.size())
         rings_.emplace_back();
-    telling_.reserve(rings_.size());
+    notifying_.reserve(rings_.size());
     news_.reserve(rings_.size());
     rings_[at] = std::make_unique<completion_ring>(ring, static_cast<std::uint32_t>(at + 1), news_);
     if (rings_[at]->has_event())
-        telling_.push_back(rings_[at].get());
+        notifying_.push_back(rings_[at].get());
     return rings_[at]->number();
 }
 
 void completion_unit::remove(std::uint32_t number) noexcept
 {
-    std::erase(telling_, rings_[number - 1].get());
+    std::erase(notifying_, rings_[number - 1].get());
     std::erase(news_, rings_[number - 1].get());
     rings_[number - 1] = nullptr;
 }

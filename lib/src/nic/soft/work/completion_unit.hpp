@@ -10,22 +10,22 @@
 
 namespace weftio::nic::soft {
 
-/// Has its turn behind the units that complete: tells programs that wait for completions.
+/// Has its turn after the units that write completions: notifies programs that wait for completions.
 class completion_unit final : public unit {
  public:
-    /// Completion queues whose wish is looked at in a turn, in a circle, beside those in which something has come.
+    /// Completion queues whose arming word is polled per turn, round robin, in addition to those with a new completion.
     static constexpr std::size_t looks_of_a_busy_turn = 1, looks_of_an_idle_turn = 16;
 
     unsigned turn(const turn_budget& budget) override;
-    /// Returns its number. It stays until remove(). @throws std::bad_alloc
+    /// Returns its number. The ring stays at its address until remove(). @throws std::bad_alloc
     std::uint32_t add(const completion_memory& ring);
     completion_ring& find(std::uint32_t number) const noexcept { return *rings_[number - 1]; }
     void remove(std::uint32_t number) noexcept;
 
  private:
     std::vector<std::unique_ptr<completion_ring>> rings_; ///< by number - 1
-    std::vector<completion_ring*> telling_;               ///< those that can tell
-    std::vector<completion_ring*> news_;                  ///< of these, those in which something has come
+    std::vector<completion_ring*> notifying_;             ///< those with an event
+    std::vector<completion_ring*> news_;                  ///< of these, those with a new completion
     std::size_t looked_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// The copy engine of a device, as the queues of one DMA engine, or of one sender, share it.
+// The copy engine of a device, shared by the queues of one DMA engine or of one sender.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,8 @@
 
 namespace weftio::nic::soft {
 
-/// Copies between memory of a device and any other, in order. What a turn starts is one batch. Belongs to one engine.
+/// Copies between the device's memory and any other memory, in order. The copies that one turn starts are one batch.
+/// Belongs to one engine.
 class copy_lane {
  public:
     explicit copy_lane(std::shared_ptr<devices::copy_queue> copies) : copies_(std::move(copies)) {}
@@ -30,20 +31,20 @@ class copy_lane {
         copies_->fill(to, pattern, bytes);
         begun_ = true;
     }
-    /// The batch that copies go to now; the first is 1.
+    /// The number of the batch that copies are added to now; the first is 1.
     std::uint64_t batch() const noexcept { return ended_ + 1; }
     void end_batch() noexcept
     {
         if (std::exchange(begun_, false))
             copies_->mark(static_cast<std::uint32_t>(++ended_));
     }
-    /// Whether all copies of a batch can be seen.
+    /// Whether all copies of a batch are complete and visible.
     bool landed(std::uint64_t batch) noexcept
     {
         landed_ += copies_->landed() - static_cast<std::uint32_t>(landed_);
         return batch <= landed_;
     }
-    /// Whether so many batches are under way that the next may wait: it will be the larger.
+    /// Whether enough batches are in flight: later copies should wait and form a larger batch.
     bool full() noexcept { return ended_ >= most_under_way && !landed(ended_ + 1 - most_under_way); }
     bool failed() const noexcept { return copies_->failed(); }
     /// Batches that have ended.
@@ -53,7 +54,7 @@ class copy_lane {
     static constexpr std::uint64_t most_under_way = 4;
 
     std::shared_ptr<devices::copy_queue> copies_;
-    bool begun_ = false;       ///< the batch has copies
+    bool begun_ = false;       ///< the current batch has copies
     std::uint64_t ended_ = 0;  ///< batches
     std::uint64_t landed_ = 0; ///< batches, as last seen
 };

@@ -7,8 +7,8 @@ namespace {
 constexpr std::uint32_t words_per_segment = entry::words_per_segment, words_per_block = 16,
                         segments_per_block = words_per_block / words_per_segment;
 
-/// Copies a segment, each word loaded exactly once: the compiler may repeat a plain load, and must not repeat this one.
-/// A kernel that writes a word meanwhile is no data race.
+/// Copies a segment and loads each word exactly once: the compiler may repeat a plain load, but not this one. A
+/// concurrent write by a kernel is no data race.
 void copy_segment(std::uint32_t* to, const std::uint32_t* from) noexcept
 {
 #pragma GCC unroll 4

@@ -26,7 +26,7 @@ struct entry {
     std::uint32_t blocks() const noexcept { return (segments + 3) / 4; }
 };
 
-/// Segment number `segment` of a copy. @pre segment < entry.segments, or the words behind are 0
+/// Segment number `segment` of a copy. @pre segment < entry.segments, or the words after the copy are 0
 template <class Segment>
 Segment segment_at(const entry& entry, std::size_t segment) noexcept
 {
@@ -35,7 +35,7 @@ Segment segment_at(const entry& entry, std::size_t segment) noexcept
     return result;
 }
 
-/// Send step 4: copies the entry at `index`, at most `available` blocks of it, whatever its opcode. Returns why the
+/// Send step 4: copies the entry at `index`, at most `available` blocks of it; accepts any opcode. Returns why the
 /// entry cannot be executed, or refusal::none.
 refusal fetch_any(const entry_ring& ring, std::uint32_t index, std::uint32_t available, entry& out) noexcept;
 

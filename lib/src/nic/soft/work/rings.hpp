@@ -1,4 +1,4 @@
-// Rings as the engine reaches them: CPU addresses in the memory that nic/rings.hpp names.
+// Rings as the engine accesses them: CPU addresses of the memory in nic/rings.hpp.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@ namespace weftio::nic::soft {
 
 class completion_ring;
 
-/// Where a queue completes, if its ring has no completions of its own.
+/// Where a queue completes when its ring has no completions of its own.
 struct completions_at {
     completion_ring* ring = nullptr;
     bool only_asked = false;
@@ -34,7 +34,7 @@ struct doorbell_words {
     explicit operator bool() const noexcept { return at[0] != nullptr; }
 };
 
-/// A send ring. Its memory stays until the queue is removed or has another ring.
+/// A send ring. Its memory stays valid until the queue is removed or has another ring.
 struct tx_ring {
     entry_ring entries;
     /// Doorbell record, which the kernel writes: blocks committed so far, low 16 bits, big-endian.
@@ -46,16 +46,16 @@ struct tx_ring {
     protection_domain domain{}; ///< entries may name regions of this domain only
 };
 
-/// The same ring by its CPU addresses. @param who  kind of the queue, for the error text
+/// Returns the same ring with CPU addresses. @param who  kind of the queue, for the error text
 /// @param number  of the queue
-/// @throws weftio::error errc::not_reachable the CPU does not see the memory
+/// @throws weftio::error errc::not_reachable the CPU cannot access the memory
 tx_ring cpu_ring(const send_ring& ring, std::string_view who, std::uint32_t number = 0);
 
-/// A word that kernels of the device ring. Nobody reads it: engines poll doorbell records.
+/// Makes a doorbell word for the kernels of the device. Nobody reads it, because engines poll doorbell records.
 /// @throws weftio::error errc::out_of_memory
 std::shared_ptr<const devices::memory_block> make_doorbell(const std::shared_ptr<devices::device_backend>& device);
 
-/// @throws weftio::error errc::not_reachable the CPU does not see the memory
+/// @throws weftio::error errc::not_reachable the CPU cannot access the memory
 void require_cpu(const ring_memory& memory, std::string_view who);
 
 } // namespace weftio::nic::soft

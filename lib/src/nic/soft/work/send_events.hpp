@@ -1,5 +1,5 @@
-// What the engine tells the host about entries: failures, and notifications that entries ask for. Step 7 of the path of
-// an entry in docs/architecture.md.
+// Events that the engine reports to the host about entries: failures, and notifications that entries request. Step 7 of
+// the path of an entry in docs/architecture.md.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace weftio::nic::soft {
 
-/// Bytes as an entry names them.
+/// Memory as an entry names it.
 struct named_bytes {
     std::uint32_t key = 0;
     std::uint64_t address = 0, bytes = 0;
@@ -22,15 +22,15 @@ struct named_bytes {
 struct send_event {
     std::uint32_t position = 0; ///< free-running index of the entry
     refusal reason = refusal::none;
-    std::uint64_t time_ns = 0; ///< UTC time at which the entry was done, or at which its failure was found
+    std::uint64_t time_ns = 0; ///< UTC time at which the entry was done, or its failure was found
     std::uint32_t detail = 0;  ///< frame_too_long: bytes of the frame; file_failed: errno
-    named_bytes memory{};      ///< of queue pairs: what was refused of it; no bytes: the reason is another
+    named_bytes memory{};      ///< queue pairs: the memory that was refused; 0 bytes: the reason is not about memory
 };
 
-/// A bounded queue of events from the thread of the engine to one reader. Never blocks. An event that finds the queue
-/// full, or no memory, is lost and counted. Notifications leave one eighth of the queue free for failures, of which a
-/// send queue has one until it is reset. Most send queues have no event, so the first event of a part brings its
-/// memory.
+/// A bounded queue of events from the engine's thread to one reader. Never blocks. An event that finds the queue full,
+/// or no memory, is lost and counted. Notifications leave one eighth of the queue free for failures; a send queue has
+/// at most one failure until it is reset. Most send queues have no events, so each part of the queue is allocated for
+/// its first event.
 class send_events {
  public:
     /// @param capacity  power of two
@@ -48,7 +48,7 @@ class send_events {
             lost.add(1);
             return;
         }
-        place_of(at) = event;
+        event_at(at) = event;
         written_.store(at + 1, std::memory_order_release);
     }
     bool get(send_event& event) noexcept
@@ -56,12 +56,12 @@ class send_events {
         std::uint32_t at = read_.load(std::memory_order_relaxed);
         if (at == written_.load(std::memory_order_acquire))
             return false;
-        event = place_of(at);
+        event = event_at(at);
         read_.store(at + 1, std::memory_order_release);
         return true;
     }
 
-    /// The failure that was put last, whether or not it was read; `reason` none: none was. Only the writer's thread.
+    /// The last failure that was put, whether it was read or not; `reason` none: there was none. Writer's thread only.
     const send_event& last_failure() const noexcept { return last_failure_; }
 
     core::counter lost;
@@ -71,8 +71,8 @@ class send_events {
     using part = std::unique_ptr<send_event[]>;
 
     part& part_of(std::uint32_t at) const noexcept { return parts_[(at & mask_) / events_of_a_part]; }
-    send_event& place_of(std::uint32_t at) const noexcept { return part_of(at)[(at & mask_) % events_of_a_part]; }
-    /// The reader sees the part, because it is there before `written_` moves.
+    send_event& event_at(std::uint32_t at) const noexcept { return part_of(at)[(at & mask_) % events_of_a_part]; }
+    /// The reader sees the part: it is set before `written_` moves.
     bool has_memory(std::uint32_t at) noexcept
     {
         part& wanted = part_of(at);

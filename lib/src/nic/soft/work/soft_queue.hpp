@@ -1,4 +1,4 @@
-// What queues of every kind have in common at the software NIC, as the objects that users make see them.
+// What all kinds of queues of the software NIC share, as the public objects use them.
 #pragma once
 
 #include <fmt/format.h>
@@ -14,12 +14,12 @@
 
 namespace weftio::nic::soft {
 
-/// One queue: its number, and which ring it has. A kind of queue adds its words and counters, and how its ring is made,
+/// One queue: its number and its present ring. A derived class adds counters, texts, and how its ring is made,
 /// restarted and removed.
 ///
 /// @tparam Seam  the interface to implement: receive_queue, eth_send_queue, ...
-/// @tparam Place  where the queue runs, and so what keeps its engine alive: at_port or at_dma. It has may_end(),
-/// is_inline(), where(), between_turns() and between_all_turns()
+/// @tparam Place  where the queue runs, and what keeps its engine alive: at_port or at_dma. It has may_end(),
+///   is_inline(), where(), between_turns() and between_all_turns()
 /// @tparam Work  what an engine drives, with stop(): rx_queue, tx_queue, ...
 template <class Seam, class Place, class Work>
 class soft_queue : public Seam, protected Place {
@@ -78,7 +78,8 @@ class soft_queue : public Seam, protected Place {
  private:
     /// What the present ring has done, for describe(). Called between two turns.
     virtual std::string progress() const = 0;
-    /// Stops the queue, and blocks until all that was handed over has come back, at most 1 s. Returns whether it has.
+    /// Stops the queue, and blocks until all entries that were handed over have come back, at most 1 s. Returns whether
+    /// they have.
     virtual bool drain() { return true; }
     /// Removes the queue from its engine. Called between two turns of all engines.
     virtual void remove() noexcept = 0;
@@ -102,7 +103,7 @@ class soft_executed_queue : public soft_queue<Seam, Place, Work> {
         Place::between_turns([&] { queue_->stop(); });
     }
 
-    /// Send step 7: takes the next event and puts it into words for the host.
+    /// Send step 7: takes the next event and converts it to text for the host.
     bool next(send_outcome& outcome) override
     {
         send_event event;
@@ -129,10 +130,10 @@ class soft_executed_queue : public soft_queue<Seam, Place, Work> {
     /// The ring by its CPU addresses. @throws weftio::error errc::not_reachable
     tx_ring cpu_ring(const send_ring& ring) const { return soft::cpu_ring(ring, this->kind_, this->number_); }
 
-    send_ring ring_; ///< the present one: its memory stays
+    send_ring ring_; ///< the present ring; keeps its memory alive
 
  private:
-    /// Why the entry failed, with the values that belong to the reason.
+    /// The text of a failure: its reason, with the values that belong to it.
     virtual std::string words_of(const send_event& event) const { return explain(event.reason); }
 
     const std::shared_ptr<const devices::memory_block> doorbell_;

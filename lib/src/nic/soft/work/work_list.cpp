@@ -33,7 +33,7 @@ void work_list::look_at(const asleep& queue, bool sweep) noexcept
         wake_for_a_turn(queue.number);
 }
 
-/// A word may ring for a queue that is awake. That one reads its record once more before it sleeps.
+/// A word may be rung for a queue that is awake. Such a queue reads its record once more before it sleeps.
 void work_list::look_at(const doorbell& at, bool sweep) noexcept
 {
     if (at.sleepers.empty())
@@ -42,7 +42,7 @@ void work_list::look_at(const doorbell& at, bool sweep) noexcept
     for (std::uint64_t* const each : at.words.at) {
         if (each == nullptr || std::atomic_ref(*each).load(std::memory_order_relaxed) == 0)
             continue;
-        // Acquire, pairs with the fence between record and doorbell: the records behind it have moved.
+        // Acquire, pairs with the fence between record and doorbell: the records have moved already.
         std::atomic_ref(*each).exchange(0, std::memory_order_acq_rel);
         rung = true;
     }
@@ -54,7 +54,7 @@ void work_list::look_at(const doorbell& at, bool sweep) noexcept
     }
 }
 
-/// One turn, if that finds no work.
+/// The queue sleeps again after one turn that finds no work.
 void work_list::wake_for_a_turn(std::uint32_t number) noexcept
 {
     wake(number);
@@ -78,7 +78,7 @@ void work_list::keep_deadlines(bool busy) noexcept
     while (!deadlines_.empty() && deadlines_.first_ns() <= now_ns) {
         const std::uint32_t number = first_due();
         set_deadline(number, 0);
-        place_of(number).queue->let_go();
+        slot_of(number).queue->let_go();
         wake(number);
     }
     // turn() begins at the end of awake_, so the earliest deadline must be last.
@@ -98,9 +98,9 @@ void work_list::wake_those_due() noexcept
 
 inline work_list::had_turn work_list::turn_of(std::uint32_t number, std::uint32_t most)
 {
-    const place& place = place_of(number);
-    const unsigned moved = place.queue->turn(place.paused ? 0 : most);
-    const std::uint64_t deadline_ns = place.queue->deadline_ns();
+    const slot& slot = slot_of(number);
+    const unsigned moved = slot.queue->turn(slot.paused ? 0 : most);
+    const std::uint64_t deadline_ns = slot.queue->deadline_ns();
     if (deadline_ns != 0 || !deadlines_.empty())
         set_deadline(number, deadline_ns);
     return {moved, deadline_ns != 0};
@@ -111,7 +111,7 @@ work_list::outcome work_list::turn(std::uint32_t most)
     outcome all;
     for (std::size_t at = awake_.size(); at-- > 0;) {
         const std::uint32_t number = awake_[at].number;
-        work_queue& queue = *place_of(number).queue;
+        work_queue& queue = *slot_of(number).queue;
         const had_turn had = turn_of(number, most);
         all.moved += had.moved;
         all.waits_for_others = all.waits_for_others || queue.waits_for_others();
@@ -132,7 +132,7 @@ void work_list::defer(bool wanted) noexcept
 
 void work_list::recall(std::uint32_t number) noexcept
 {
-    if (!has_place(number) || !std::exchange(place_of(number).deferred, false))
+    if (!has_slot(number) || !std::exchange(slot_of(number).deferred, false))
         return;
     --deferred_;
     awake_.push_back({number, 0});
@@ -142,13 +142,13 @@ unsigned work_list::turn_deferred(std::uint32_t most)
 {
     while (in_line_ != 0) {
         const std::uint32_t number = first_in_line();
-        place& place = place_of(number);
-        if (!place.deferred)
+        slot& slot = slot_of(number);
+        if (!slot.deferred)
             continue;
-        place.deferred = false; // while it has its turn, others may wake it
+        slot.deferred = false; // other queues may wake it during its turn
         --deferred_;
         const unsigned moved = turn_of(number, most).moved;
-        if (place.queue->is_deferrable())
+        if (slot.queue->is_deferrable())
             line_up(number);
         else
             awake_.push_back({number, 0});
@@ -159,20 +159,20 @@ unsigned work_list::turn_deferred(std::uint32_t most)
 
 void work_list::line_up(std::uint32_t number) noexcept
 {
-    place& place = place_of(number);
-    place.deferred = true;
+    slot& slot = slot_of(number);
+    slot.deferred = true;
     ++deferred_;
-    if (!std::exchange(place.listed, true))
+    if (!std::exchange(slot.listed, true))
         line_[(line_begin_ + in_line_++) % line_.size()] = number;
 }
 
-/// Takes it out of the line. @pre there is one
+/// Removes the first number from the line. @pre the line is not empty
 std::uint32_t work_list::first_in_line() noexcept
 {
     const std::uint32_t number = line_[line_begin_];
     line_begin_ = (line_begin_ + 1) % line_.size();
     --in_line_;
-    place_of(number).listed = false;
+    slot_of(number).listed = false;
     return number;
 }
 
@@ -187,50 +187,50 @@ void work_list::put_off(std::size_t at) noexcept
 void work_list::wake_those_that_wait() noexcept
 {
     for (std::uint32_t number = first(); number <= last(); ++number)
-        if (place_of(number).asleep != nowhere && place_of(number).queue->deadline_ns() != 0)
+        if (slot_of(number).asleep != nowhere && slot_of(number).queue->deadline_ns() != 0)
             wake(number);
 }
 
 /// Whether a queue needs no turn before its doorbell is rung or its deadline comes. Called after its turn.
 bool work_list::rests(awake& each, unsigned moved, bool has_deadline) noexcept
 {
-    const work_queue& queue = *place_of(each.number).queue;
+    const work_queue& queue = *slot_of(each.number).queue;
     each.idle_turns = moved == 0 && (queue.idle() || queue.is_held()) ? each.idle_turns + 1 : 0;
     return each.idle_turns == turns_awake || (has_deadline && queue.only_waits());
 }
 
 void work_list::wake(std::uint32_t number) noexcept
 {
-    if (!has_place(number) || place_of(number).asleep == nowhere)
+    if (!has_slot(number) || slot_of(number).asleep == nowhere)
         return;
-    place& place = place_of(number);
-    const std::uint32_t at = std::exchange(place.asleep, nowhere);
-    std::vector<asleep>& those = place.at_doorbell ? place.rung_by->sleepers : asleep_;
-    asleep_at_doorbells_ -= place.at_doorbell;
-    place.at_doorbell = false;
+    slot& slot = slot_of(number);
+    const std::uint32_t at = std::exchange(slot.asleep, nowhere);
+    std::vector<asleep>& those = slot.at_doorbell ? slot.rung_by->sleepers : asleep_;
+    asleep_at_doorbells_ -= slot.at_doorbell;
+    slot.at_doorbell = false;
     those[at] = those.back();
     those.pop_back();
     if (at < those.size())
-        place_of(those[at].number).asleep = at;
+        slot_of(those[at].number).asleep = at;
     awake_.push_back({number, 0});
 }
 
 void work_list::lay_down(std::size_t at) noexcept
 {
     const std::uint32_t number = awake_[at].number;
-    place& place = place_of(number);
-    place.queue->fall_asleep();
-    const auto [word, seen] = place.queue->wakes_by();
-    const bool by_doorbell = place.rung_by != nullptr && word == place.queue->ring().dbrec;
-    if (by_doorbell && weftio_load_acquire_sys_u32(word) != seen) { // what rang for it may have been taken for others
+    slot& slot = slot_of(number);
+    slot.queue->fall_asleep();
+    const auto [word, seen] = slot.queue->wakes_by();
+    const bool by_doorbell = slot.rung_by != nullptr && word == slot.queue->ring().dbrec;
+    if (by_doorbell && weftio_load_acquire_sys_u32(word) != seen) { // its ring may have been consumed for others
         awake_[at].idle_turns = 0;
         return;
     }
     awake_[at] = awake_.back();
     awake_.pop_back();
-    std::vector<asleep>& those = by_doorbell ? place.rung_by->sleepers : asleep_;
-    place.asleep = static_cast<std::uint32_t>(those.size());
-    place.at_doorbell = by_doorbell;
+    std::vector<asleep>& those = by_doorbell ? slot.rung_by->sleepers : asleep_;
+    slot.asleep = static_cast<std::uint32_t>(those.size());
+    slot.at_doorbell = by_doorbell;
     asleep_at_doorbells_ += by_doorbell;
     those.push_back({word, seen, number});
 }
@@ -243,7 +243,7 @@ work_list::doorbell& work_list::doorbell_at(const doorbell_words& words)
     return *doorbells_.emplace_back(std::make_unique<doorbell>(doorbell{.words = words}));
 }
 
-void work_list::leave_doorbell(place& of) noexcept
+void work_list::leave_doorbell(slot& of) noexcept
 {
     doorbell* const left = std::exchange(of.rung_by, nullptr);
     if (left != nullptr && --left->queues == 0)
@@ -252,28 +252,28 @@ void work_list::leave_doorbell(place& of) noexcept
 
 void work_list::reserve(std::uint32_t number, const doorbell_words& words)
 {
-    if (!has_place(number))
-        places_.resize(number - first_ + 1);
-    awake_.reserve(places_.size()); // so that queues wake and sleep without allocating
-    asleep_.reserve(places_.size());
+    if (!has_slot(number))
+        slots_.resize(number - first_ + 1);
+    awake_.reserve(slots_.size()); // so that queues wake and sleep without allocating
+    asleep_.reserve(slots_.size());
     std::rotate(line_.begin(), line_.begin() + static_cast<std::ptrdiff_t>(line_begin_), line_.end());
     line_begin_ = 0;
-    line_.resize(places_.size());
+    line_.resize(slots_.size());
     deadlines_.reserve(queues());
     if (!words)
         return;
-    leave_doorbell(place_of(number)); // of a queue that was not put
+    leave_doorbell(slot_of(number)); // reserved before for a queue that was never put
     doorbell& rings = doorbell_at(words);
-    place_of(number).rung_by = &rings;
+    slot_of(number).rung_by = &rings;
     rings.sleepers.reserve(++rings.queues);
 }
 
 void work_list::put(std::uint32_t number, std::unique_ptr<work_queue> queue) noexcept
 {
-    place& place = place_of(number);
-    place.queue = std::move(queue);
-    place.asleep = nowhere;
-    place.at_doorbell = place.paused = place.deferred = false;
+    slot& slot = slot_of(number);
+    slot.queue = std::move(queue);
+    slot.asleep = nowhere;
+    slot.at_doorbell = slot.paused = slot.deferred = false;
     awake_.push_back({number, 0});
 }
 
@@ -281,8 +281,8 @@ std::unique_ptr<work_queue> work_list::take(std::uint32_t number) noexcept
 {
     rouse(number);
     std::erase_if(awake_, [&](const awake& each) { return each.number == number; });
-    leave_doorbell(place_of(number));
-    return std::move(place_of(number).queue);
+    leave_doorbell(slot_of(number));
+    return std::move(slot_of(number).queue);
 }
 
 void work_list::rouse(std::uint32_t number) noexcept

@@ -18,21 +18,21 @@ class work_list {
     /// @param first  the lowest number that a queue can have
     explicit work_list(std::uint32_t first = 1) noexcept : first_(first) {}
 
-    /// Doorbell records of sleeping queues polled in a turn: few in a busy turn, because 4,096 idle queues must not slow
+    /// Doorbell records of sleeping queues polled per turn. Few in a busy turn, because 4,096 idle queues must not slow
     /// a busy one. More after a turn that moved nothing, because such an engine may sleep between turns.
     static constexpr std::uint32_t looks_of_a_busy_turn = 4, looks_of_an_idle_turn = 64;
     /// After this many turns without work a queue sleeps: only its doorbell record is polled.
     static constexpr std::uint32_t turns_awake = 256;
-    /// A sleeping queue has one turn in so many looks: what its record does not tell waits for that.
+    /// A sleeping queue has one turn after this many polls, for work that its doorbell record does not show.
     static constexpr std::uint32_t looks_to_a_turn = 1024;
 
-    /// Send step 2: polls the doorbell records of some sleeping queues and wakes those that have moved. Of queues with
-    /// doorbell words it polls the words, and reads the records behind a word that was rung.
+    /// Send step 2: polls the doorbell records of some sleeping queues, and wakes those whose record has moved. For
+    /// queues with doorbell words, polls the words, and reads the records only after a word was rung.
     void look_at_records(bool busy) noexcept;
     /// Send step 2: ends the waits whose deadline has come, and gives their queues the first turns, earliest deadline
-    /// first. Spins when the next deadline is close, so that nothing comes in between.
+    /// first. Spins when the next deadline is close, so that nothing delays it.
     void keep_deadlines(bool busy) noexcept;
-    /// Send step 2, of queues whose deadlines need not be kept to the nanosecond: wakes those whose deadline has come.
+    /// Send step 2, for queues whose deadlines are not exact to the nanosecond: wakes those whose deadline has come.
     void wake_those_due() noexcept;
     /// Sum of the turns of all queues.
     struct outcome {
@@ -41,40 +41,40 @@ class work_list {
     };
     /// Send step 2: gives every queue that is awake a turn of at most `most` entries.
     outcome turn(std::uint32_t most);
-    /// Sets whether turn() puts off queues that are deferrable: from now on they have a turn of turn_deferred() each, one
-    /// after the other, and none of turn() before they have less to do.
+    /// Sets whether turn() defers queues that are deferrable. A deferred queue has turns only in turn_deferred(), one
+    /// queue at a time, until it has less to do.
     void defer(bool wanted) noexcept;
-    /// How many are put off.
+    /// Number of deferred queues.
     std::uint32_t deferred() const noexcept { return deferred_; }
-    /// Gives the queue that was put off first a turn of at most `most` entries. @return what it has moved
+    /// Gives the queue that has been deferred longest a turn of at most `most` entries. @return what it has moved
     unsigned turn_deferred(std::uint32_t most);
-    /// Wakes the queue if it sleeps, so that the next turn() gives it a turn. Does nothing when no queue has the number.
+    /// Wakes the queue if it sleeps: the next turn() gives it a turn. Does nothing when no queue has the number.
     void wake(std::uint32_t number) noexcept;
     /// Wakes the queues that sleep until a deadline.
     void wake_those_that_wait() noexcept;
     /// The earliest deadline of all queues, UTC; 0 when no queue has one.
     std::uint64_t deadline_ns() const noexcept { return deadlines_.empty() ? 0 : deadlines_.first_ns(); }
 
-    /// Makes room for a queue of that number, so that other functions allocate nothing.
-    /// @param words  by which it is rung, if there are any
+    /// Makes room for a queue of that number, so that the other functions allocate nothing.
+    /// @param words  doorbell words of the queue, if it has any
     void reserve(std::uint32_t number, const doorbell_words& words = {});
-    /// Adds a queue. @pre reserve(); no queue has that number, which is at least the first
+    /// Adds a queue. @pre reserve(); no queue has that number; it is at least the first
     void put(std::uint32_t number, std::unique_ptr<work_queue> queue) noexcept;
     /// Removes a queue and returns it.
     std::unique_ptr<work_queue> take(std::uint32_t number) noexcept;
-    /// Wakes the queue, or ends that it is put off, and removes its deadline.
+    /// Wakes the queue or ends its deferral, and removes its deadline.
     void rouse(std::uint32_t number) noexcept;
-    /// Pauses the queue: until resume() it starts no entry, and goes on with what it has started.
-    void pause(std::uint32_t number) noexcept { place_of(number).paused = true; }
-    void resume(std::uint32_t number) noexcept { place_of(number).paused = false; }
+    /// Pauses the queue: until resume() it starts no entry, but continues those that it has started.
+    void pause(std::uint32_t number) noexcept { slot_of(number).paused = true; }
+    void resume(std::uint32_t number) noexcept { slot_of(number).paused = false; }
     /// All numbers in use are in first() .. last(); find() says which of them are in use.
     std::uint32_t first() const noexcept { return first_; }
     std::uint32_t last() const noexcept { return first_ + queues() - 1; }
-    /// How many numbers have room, see reserve().
-    std::uint32_t queues() const noexcept { return static_cast<std::uint32_t>(places_.size()); }
+    /// How many numbers have been reserved, see reserve().
+    std::uint32_t queues() const noexcept { return static_cast<std::uint32_t>(slots_.size()); }
     work_queue* find(std::uint32_t number) const noexcept
     {
-        return has_place(number) ? places_[number - first_].queue.get() : nullptr;
+        return has_slot(number) ? slots_[number - first_].queue.get() : nullptr;
     }
     /// The number of queues.
     std::size_t in_use() const noexcept { return awake_.size() + asleep_.size() + asleep_at_doorbells_ + deferred_; }
@@ -83,26 +83,26 @@ class work_list {
  private:
     static constexpr std::uint32_t nowhere = UINT32_MAX;
 
-    /// What the engine reads to poll a sleeping queue: one that has no work, or none before its deadline.
+    /// What the engine polls for a sleeping queue: one without work, or without work before its deadline.
     struct asleep {
         const std::uint32_t* word; ///< see work_queue::wakes_by()
         std::uint32_t seen;
         std::uint32_t number;
     };
-    /// Words that ring for several queues.
+    /// Doorbell words that several queues share.
     struct doorbell {
         doorbell_words words;
-        std::uint32_t queues = 0;       ///< that it rings for
-        std::vector<asleep> sleepers{}; ///< those that wait for it
+        std::uint32_t queues = 0;       ///< queues with these words
+        std::vector<asleep> sleepers{}; ///< those of the queues that sleep until a word is rung
     };
-    struct place {
+    struct slot {
         std::unique_ptr<work_queue> queue;
         std::uint32_t asleep = nowhere; ///< index in asleep_, or in the sleepers of its doorbell; nowhere: it is awake
-        bool at_doorbell = false;       ///< it sleeps there
+        bool at_doorbell = false;       ///< it is in the sleepers of its doorbell
         doorbell* rung_by = nullptr;
         bool paused = false;
-        bool deferred = false; ///< it is neither in awake_ nor in asleep_
-        bool listed = false;   ///< it is in line_; if it is not deferred, it was recalled since
+        bool deferred = false; ///< it is in neither awake_ nor asleep_
+        bool listed = false;   ///< its number is in line_; if it is not deferred, it was recalled
     };
     struct awake {
         std::uint32_t number;
@@ -113,7 +113,7 @@ class work_list {
     void look_at(const doorbell& at, bool sweep) noexcept;
     void wake_for_a_turn(std::uint32_t number) noexcept;
     doorbell& doorbell_at(const doorbell_words& words);
-    void leave_doorbell(place& of) noexcept;
+    void leave_doorbell(slot& of) noexcept;
     bool rests(awake& each, unsigned moved, bool has_deadline) noexcept;
     void lay_down(std::size_t awake) noexcept;
     void put_off(std::size_t awake) noexcept;
@@ -127,23 +127,23 @@ class work_list {
     had_turn turn_of(std::uint32_t number, std::uint32_t most);
 
     /// Also false for numbers below the first, whose difference wraps around.
-    bool has_place(std::uint32_t number) const noexcept { return number - first_ < places_.size(); }
-    place& place_of(std::uint32_t number) noexcept { return places_[number - first_]; }
+    bool has_slot(std::uint32_t number) const noexcept { return number - first_ < slots_.size(); }
+    slot& slot_of(std::uint32_t number) noexcept { return slots_[number - first_]; }
     void set_deadline(std::uint32_t number, std::uint64_t ns) noexcept { deadlines_.set(number - first_ + 1, ns); }
     std::uint32_t first_due() const noexcept { return deadlines_.first_queue() + first_ - 1; }
 
     const std::uint32_t first_;
-    std::vector<place> places_; ///< by number - first_
+    std::vector<slot> slots_; ///< by number - first_
     std::vector<awake> awake_;
     std::vector<asleep> asleep_;
     std::vector<std::unique_ptr<doorbell>> doorbells_;
     std::size_t asleep_at_doorbells_ = 0;
-    std::size_t looked_ = 0;  ///< what was polled last: index in asleep_, and behind these in doorbells_
-    std::uint32_t looks_ = 0; ///< since a sleeping queue had a turn
+    std::size_t looked_ = 0;  ///< what was polled last: an index in asleep_ followed by doorbells_
+    std::uint32_t looks_ = 0; ///< polls since a sleeping queue had a turn
     bool defers_ = false;
-    std::vector<std::uint32_t> line_;          ///< numbers of those that are put off: a ring
-    std::size_t line_begin_ = 0, in_line_ = 0; ///< of line_: the index of the first, and how many
-    std::uint32_t deferred_ = 0;               ///< of these, how many were not recalled since
+    std::vector<std::uint32_t> line_;          ///< numbers of deferred queues: a ring
+    std::size_t line_begin_ = 0, in_line_ = 0; ///< in line_: index of the first, and how many
+    std::uint32_t deferred_ = 0;               ///< of these, those that were not recalled
     deadlines deadlines_;
     spin spin_;
 };

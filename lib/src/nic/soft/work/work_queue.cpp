@@ -28,8 +28,8 @@ void work_queue::look()
         submitted_ += more;
 }
 
-/// Send step 4, for a bad entry: the entry at `index` cannot be executed. Puts the queue in error and flushes the
-/// entries behind it.
+/// Send step 4, for a bad entry: the entry at `index` cannot be executed. Puts the queue in error and flushes the later
+/// entries.
 void work_queue::fail(std::uint32_t index, refusal reason, std::uint32_t detail)
 {
     failed_.store(true, std::memory_order_relaxed);
@@ -46,7 +46,7 @@ void work_queue::refuse_record()
     if (failed())
         return;
     failed_.store(true, std::memory_order_relaxed);
-    untold_ = refusal::wrong_doorbell;
+    failure_to_publish_ = refusal::wrong_doorbell;
     failed_entries.add(1);
     enqueued.add(1);
     events_.put({.position = submitted_, .reason = refusal::wrong_doorbell, .time_ns = core::utc_now_ns()});
@@ -54,19 +54,19 @@ void work_queue::refuse_record()
     count_flushed(flush(next_));
 }
 
-/// Marks the block at `index` as done without executing it, or the whole entry where each has a completion. Returns how
-/// many blocks these are.
+/// Marks the block at `index` as done without executing it; if entries complete one by one, marks the whole entry.
+/// Returns the number of blocks.
 std::uint32_t work_queue::bury(std::uint32_t index, refusal reason)
 {
     executed_entry& entry = executed(index);
     entry = {.reason = reason};
     if (completes_each())
         read_head(index, entry);
-    settle(index);
+    mark_done(index);
     return entry.blocks;
 }
 
-/// Of an entry that ends without being executed: its opcode, and its blocks as far as they were committed.
+/// Reads opcode and length of an entry that ends without being executed. The length is limited to the committed blocks.
 void work_queue::read_head(std::uint32_t index, executed_entry& out) const
 {
     constexpr std::uint32_t words_per_block = 16, segments_per_block = 4;
@@ -78,8 +78,8 @@ void work_queue::read_head(std::uint32_t index, executed_entry& out) const
     out.blocks = static_cast<std::uint8_t>(std::clamp(blocks, 1u, submitted_ - index));
 }
 
-/// Flushes the entries in [from, submitted). Entries in front of them complete as they come back. Returns how many it
-/// has flushed, blocks where nobody needs to tell entries apart; the caller counts them.
+/// Flushes [from, submitted). Earlier entries complete as they come back. Returns how many it has flushed, for the
+/// caller to count: entries if they complete one by one, else blocks.
 std::uint32_t work_queue::flush(std::uint32_t from)
 {
     std::uint32_t count = 0;
@@ -103,8 +103,8 @@ unsigned work_queue::complete()
     return completes_each() ? complete_each(*ring_.completions.ring) : complete_collapsed();
 }
 
-/// Each entry that asks for it, or fails, gets a completion; others are done with the next that has one. Where there is
-/// no room, entries stay until there is.
+/// Writes a completion for each entry that asks for one or fails; other entries are done with the next completion.
+/// While the completion queue is full, entries wait.
 unsigned work_queue::complete_each(completion_ring& to)
 {
     const std::uint32_t before = completed_;
@@ -139,7 +139,7 @@ unsigned work_queue::complete_each(completion_ring& to)
         count_done(done, bytes);
     if (to.overrun())
         overrun();
-    untold_ = refusal::none; // no completion is there for it; the host hears by events
+    failure_to_publish_ = refusal::none; // this failure has no completion; the host gets an event
     return completed_ - before;
 }
 
@@ -155,7 +155,7 @@ bool work_queue::overran() const noexcept
     return completes_each() && ring_.completions.ring->overrun();
 }
 
-/// The completion queue ends its queues.
+/// The completion queue has overrun: fails the queue.
 void work_queue::overrun()
 {
     if (failed())
@@ -166,13 +166,13 @@ void work_queue::overrun()
     count_flushed(flush(next_));
 }
 
-/// One completion stands for all entries that came back, but the first failure gets a completion of its own.
+/// One completion stands for all entries that came back. The first failure gets a completion of its own.
 unsigned work_queue::complete_collapsed()
 {
     const std::uint32_t before = completed_;
     std::uint64_t done = complete_plain(), bytes = 0, now_ns = core::utc_stamp_ns();
     if ((completed_ & (ring_.entries.depth - 1)) == 0)
-        done += complete_plain(); // goes on at the start of the ring
+        done += complete_plain(); // continues at the start of the ring
     std::uint32_t last = completed_ - 1;
     refusal reason = refusal::none;
     while (completed_ != handed_ && returned(completed_)) {
@@ -193,9 +193,9 @@ unsigned work_queue::complete_collapsed()
         count_done(done, bytes);
         publish(last, reason, now_ns);
     }
-    if (untold() && completed_ == next_) {
-        publish(completed_ - 1, untold_, now_ns);
-        untold_ = refusal::none;
+    if (has_failure_to_publish() && completed_ == next_) {
+        publish(completed_ - 1, failure_to_publish_, now_ns);
+        failure_to_publish_ = refusal::none;
     }
     return completed_ - before;
 }
@@ -224,7 +224,7 @@ void work_queue::begin_again(const tx_ring& ring, std::uint32_t index) noexcept
     submitted_ = next_ = handed_ = completed_ = index;
     failed_.store(false, std::memory_order_relaxed);
     held_ = false;
-    untold_ = refusal::none;
+    failure_to_publish_ = refusal::none;
     silent_ = false;
 }
 

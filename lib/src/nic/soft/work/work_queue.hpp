@@ -1,4 +1,4 @@
-// A send queue of any kind as the NIC sees it: a doorbell record to poll, entries to execute in order, a completion to write.
+// A send queue of any kind as the NIC sees it: polls a doorbell record, executes entries in order, writes completions.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@ struct alignas(8) executed_entry {
     bool counts : 1 = false; ///< it counts as done work: a frame or a copy, not a wait or a NOP
     bool asked : 1 = false;  ///< it asks for a completion of its own
     std::uint8_t spare : 5 = 0;
-    std::uint8_t opcode = 0; ///< for its completion; 0 where the ring has one completion for all
+    std::uint8_t opcode = 0; ///< for its completion; 0 where all entries share one completion
     refusal reason = refusal::none;
     std::uint32_t bytes = 0; ///< length of the frame or copy
 
@@ -60,13 +60,16 @@ class work_queue {
     /// Ends the wait that holds the queue: its deadline has come.
     virtual void let_go() noexcept {}
     /// Whether the queue has no work before its doorbell record moves.
-    virtual bool idle() const noexcept { return next_ == submitted_ && completed_ == submitted_ && !untold(); }
+    virtual bool idle() const noexcept
+    {
+        return next_ == submitted_ && completed_ == submitted_ && !has_failure_to_publish();
+    }
     /// Whether the queue has no work before its doorbell record moves or its deadline comes.
     /// False without a deadline.
     virtual bool only_waits() const noexcept { return false; }
     /// Whether the queue has much to do, and others may go first: see work_list::defer().
     virtual bool is_deferrable() const noexcept { return false; }
-    /// The queue has no turn before it is woken: it may give back memory that only work under way needs.
+    /// The queue has no turn until it is woken, so it may give back memory that only work in flight needs.
     virtual void fall_asleep() noexcept {}
     /// Whether a driver or a copy engine still holds an entry that was handed over.
     bool waits_for_others() const noexcept { return completed_ != handed_; }
@@ -74,20 +77,20 @@ class work_queue {
     unsigned collect() { return complete(); }
     /// Whether only a full completion queue keeps the queue from being idle.
     virtual bool is_held() const noexcept { return held_ && next_ == submitted_; }
-    /// A word that others write, as it lies in memory, and its value when it was last read.
+    /// A word that others write, in memory order, and its value when last read.
     struct watched {
         const std::uint32_t* word;
         std::uint32_t seen;
     };
-    /// What brings a sleeping queue work when it moves: the doorbell record, or the consumer index of a completion queue
-    /// that holds the queue.
+    /// The word that moves when a sleeping queue gets work: its doorbell record, or the consumer index of the
+    /// completion queue that holds it.
     watched wakes_by() const noexcept;
     const tx_ring& ring() const noexcept { return ring_; }
     /// Any thread.
     bool failed() const noexcept { return failed_.load(std::memory_order_relaxed); }
 
-    /// Counters of entries. A wait that holds the queue has counted as enqueued, and as nothing else yet. A flushed
-    /// entry that the engine has never read counts once for each of its blocks.
+    /// Counters of entries. A wait that holds the queue counts only as enqueued until it ends. A flushed entry that the
+    /// engine has never read counts once for each of its blocks.
     core::counter enqueued, failed_entries, flushed;
     send_events& events() noexcept { return events_; }
 
@@ -102,7 +105,7 @@ class work_queue {
     /// Counts `entries` entries and `bytes` bytes as done.
     virtual void count_done(std::uint64_t entries, std::uint64_t bytes) = 0;
     /// Marks the entry at `index` as done: no driver holds it, and none will get it.
-    virtual void settle(std::uint32_t) noexcept {}
+    virtual void mark_done(std::uint32_t) noexcept {}
     /// Whether all executed entries have been handed over.
     virtual bool all_handed() const noexcept { return true; }
     /// Gives up the wait that holds the queue, if there is one: it will not come to its end.
@@ -119,23 +122,23 @@ class work_queue {
     /// Whether its completion queue has overrun.
     bool overran() const noexcept;
     void overrun();
-    /// What ends from now on is not told in a completion queue, until begin_again().
+    /// Reports nothing in a completion queue until begin_again().
     void be_silent() noexcept { silent_ = true; }
     void begin_again(const tx_ring& ring, std::uint32_t index) noexcept;
-    bool untold() const noexcept { return untold_ != refusal::none; }
+    bool has_failure_to_publish() const noexcept { return failure_to_publish_ != refusal::none; }
     executed_entry& executed(std::uint32_t index) noexcept { return executed_[index & (ring_.entries.depth - 1)]; }
 
     tx_ring ring_;
     std::vector<executed_entry> executed_;
     send_events events_;
-    std::uint32_t record_ = 0;    ///< the doorbell record when it was last read, as it lies in memory
-    std::uint32_t submitted_ = 0; ///< index behind the last entry that the doorbell record has named
+    std::uint32_t record_ = 0;    ///< doorbell record when last read, in memory order
+    std::uint32_t submitted_ = 0; ///< index after the last entry committed by the doorbell record
     std::uint32_t next_ = 0;      ///< index of the next entry to execute
-    std::uint32_t handed_ = 0;    ///< index behind the last entry that has been handed over
-    std::uint32_t completed_ = 0; ///< index behind the last entry that is done
+    std::uint32_t handed_ = 0;    ///< index after the last entry that was handed over
+    std::uint32_t completed_ = 0; ///< index after the last entry that is done
     std::atomic<bool> failed_{false};
-    bool held_ = false;              ///< its completion queue is full
-    refusal untold_ = refusal::none; ///< why the queue failed without a failed entry; none once published
+    bool held_ = false;                          ///< its completion queue is full
+    refusal failure_to_publish_ = refusal::none; ///< reason of a failure without a failed entry; none once published
     bool silent_ = false;
 
  private:
