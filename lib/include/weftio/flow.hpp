@@ -53,7 +53,8 @@ struct flow_rule {
 ///   drops what it would send there and counts it as `queue_closed`.
 /// - Threads: any, one at a time, while the port runs.
 /// - Offload: the driver executes the rule, which saves the engine's time, while all of this holds (see where()):
-///     - the rule drops; other actions are executed by the engine
+///     - the rule drops. The engine executes rules that send to one queue or to several (RSS): a driver can choose only
+///       among the port's own receive queues, one for each engine, and not among those that kernels own
 ///     - the driver takes the pattern, the drop and a count of packets and bytes. It is asked once. It is not asked for
 ///       `vlan` 0xffff, for a port range whose length is no power of two or that begins at no multiple of it, and for
 ///       ports and TCP flags that are compared with 0 only
