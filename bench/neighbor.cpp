@@ -8,7 +8,7 @@
 //   - 512 completion queues without completions
 // All rates are measured in the same run, alternately.
 //
-//   ./neighbor_bench                               7 rounds of half a second each way: engine on core 0, good kernel on 1,
+//   ./neighbor_bench                               7 rounds of half a second each: engine on core 0, good kernel on 1,
 //                                                  neighbors on a third
 //   ./neighbor_bench --mode inline --rounds 15     the good kernel runs the engine itself, on core 0; neighbors on 1
 //
